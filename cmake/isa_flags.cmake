@@ -1,0 +1,8 @@
+# The only place where instruction set flags stand. They reach a file only through foretoken_isa_sources().
+set(FORETOKEN_ISA_FLAGS_scalar "")
+set(FORETOKEN_ISA_FLAGS_avx2 "-mavx2;-mfma;-mf16c;-mbmi2")
+set(FORETOKEN_ISA_FLAGS_avx512 "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx512vnni;-mfma;-mf16c;-mbmi2")
+
+function(foretoken_isa_sources isa)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${FORETOKEN_ISA_FLAGS_${isa}}")
+endfunction()

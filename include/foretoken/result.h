@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// foretoken/result.h: how every fallible function of foretoken reports failure.
+//
+// Result<T> holds a value or an Error; Status is Result<void>. Nothing in foretoken throws. The members are those of
+// std::expected (has_value, operator*, error, ...). *r is unchecked: test first, or use FORETOKEN_TRY.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+
+namespace foretoken {
+
+enum class ErrorCode {
+  kInvalidArgument,  // a flag, field or option out of its range (CLI exit code 2)
+  kNotFound,         // no such file, tensor, metadata key
+  kInvalidFile,      // a file that is damaged or of another kind
+  kUnsupported,      // well formed, but not something this build runs
+  kMismatch,         // two parts that do not belong together (draft and target vocabulary)
+  kTooLarge,         // prompt longer than the context, memory bound exceeded
+  kIo,               // the operating system refused
+  kCancelled,
+};
+
+// One line for a person: "<what>: <why>; <what to do>".
+struct Error {
+  ErrorCode code = ErrorCode::kInvalidArgument;
+  std::string message;
+
+  // Prefixes the message on its way up: Error{"tensor a: ..."}.In("open x.gguf") reads "open x.gguf: tensor a: ...".
+  Error In(std::string_view context) && {
+    message.insert(0, ": ");
+    message.insert(0, context);
+    return std::move(*this);
+  }
+};
+
+template <typename T>
+using Result = tl::expected<T, Error>;
+using Status = Result<void>;
+
+[[nodiscard]] inline tl::unexpected<Error> Fail(ErrorCode code, std::string message) {
+  return tl::unexpected<Error>(Error{code, std::move(message)});
+}
+[[nodiscard]] inline tl::unexpected<Error> Fail(Error error) {
+  return tl::unexpected<Error>(std::move(error));
+}
+
+}  // namespace foretoken
+
+#define FORETOKEN_CONCAT_(a, b) a##b
+#define FORETOKEN_CONCAT(a, b) FORETOKEN_CONCAT_(a, b)
+// FORETOKEN_TRY(auto x, F()): x is *F(), or the enclosing function returns F()'s Error.
+#define FORETOKEN_TRY(declaration, expression)                                        \
+  auto FORETOKEN_CONCAT(try_, __LINE__) = (expression);                               \
+  if (!FORETOKEN_CONCAT(try_, __LINE__))                                              \
+    return ::foretoken::Fail(std::move(FORETOKEN_CONCAT(try_, __LINE__)).error());    \
+  declaration = std::move(*FORETOKEN_CONCAT(try_, __LINE__))
+// For a Status, or where the value is of no interest.
+#define FORETOKEN_CHECK_OK(expression)                                                \
+  do {                                                                                \
+    auto try_status = (expression);                                                   \
+    if (!try_status) return ::foretoken::Fail(std::move(try_status).error());         \
+  } while (false)

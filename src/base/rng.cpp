@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/rng.h"
+
+namespace foretoken {
+
+std::array<std::uint32_t, 4> Philox(std::array<std::uint32_t, 4> c,
+                                    std::array<std::uint32_t, 2> k) noexcept {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t p0 = std::uint64_t{0xD2511F53} * c[0];
+    const std::uint64_t p1 = std::uint64_t{0xCD9E8D57} * c[2];
+    c = {static_cast<std::uint32_t>(p1 >> 32) ^ c[1] ^ k[0], static_cast<std::uint32_t>(p1),
+         static_cast<std::uint32_t>(p0 >> 32) ^ c[3] ^ k[1], static_cast<std::uint32_t>(p0)};
+    k[0] += 0x9E3779B9u;
+    k[1] += 0xBB67AE85u;
+  }
+  return c;
+}
+
+double Noise::Uniform(Stream stream, Pos position, std::uint32_t index) const noexcept {
+  const auto lo = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
+  const auto hi = [](std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); };
+  // The request and the stream share two counter words; request ids stay below 2^56 (they are counted up).
+  const auto block = Philox({static_cast<std::uint32_t>(position), lo(request_),
+                             (hi(request_) << 8) | static_cast<std::uint32_t>(stream), index},
+                            {lo(seed_), hi(seed_)});
+  const std::uint64_t bits = (std::uint64_t{block[0]} << 32) | block[1];
+  return static_cast<double>(bits >> 11) * 0x1.0p-53;
+}
+
+}  // namespace foretoken

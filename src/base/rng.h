@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// base/rng.h: counter-based randomness. A draw is a pure function of (seed, request, position, stream): no state, so no
+// batch mate, round boundary or thread can change it.
+//
+// Philox4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/ids.h"
+
+namespace foretoken {
+
+// One draw serves one purpose. The values are part of what a seed means: they stay.
+enum class Stream : std::uint32_t {
+  kTarget = 0,     // the target's own token at a position (plain decoding, bonus, sample-match)
+  kDraft = 1,      // the drafter's token
+  kCoin = 2,       // accept or reject
+  kResidual = 3,   // the recovered token
+  kSynthetic = 4,  // benchmark-only acceptance
+};
+
+// The Philox4x32-10 block function: counter and key to four uniform 32-bit words.
+std::array<std::uint32_t, 4> Philox(std::array<std::uint32_t, 4> counter,
+                                    std::array<std::uint32_t, 2> key) noexcept;
+
+// The noise of one request. A value of 16 bytes; copies give the same draws.
+class Noise {
+ public:
+  Noise() = default;
+  Noise(std::uint64_t seed, std::uint64_t request) noexcept : seed_(seed), request_(request) {}
+
+  // Uniform in [0, 1) with 53 random bits. `index` separates draws of one stream at one position (0 unless stated).
+  double Uniform(Stream stream, Pos position, std::uint32_t index = 0) const noexcept;
+
+  std::uint64_t seed() const noexcept { return seed_; }
+
+ private:
+  std::uint64_t seed_ = 0;
+  std::uint64_t request_ = 0;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/rng.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace foretoken {
+namespace {
+
+// Known answers of the Random123 distribution (kat_vectors, philox4x32 with 10 rounds).
+TEST(Philox, MatchesTheKnownAnswers) {
+  const std::array<std::uint32_t, 4> zeros = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
+  EXPECT_EQ(Philox({0, 0, 0, 0}, {0, 0}), zeros);
+  const std::array<std::uint32_t, 4> ones = {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd};
+  EXPECT_EQ(Philox({~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}), ones);
+  const std::array<std::uint32_t, 4> pi = {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1};
+  EXPECT_EQ(Philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}), pi);
+}
+
+TEST(Noise, IsAPureFunctionThatSeparatesEveryArgument) {
+  const Noise noise(7, 3);
+  const double u = noise.Uniform(Stream::kCoin, 11);
+  EXPECT_EQ(u, Noise(7, 3).Uniform(Stream::kCoin, 11));
+  EXPECT_NE(u, Noise(8, 3).Uniform(Stream::kCoin, 11));
+  EXPECT_NE(u, Noise(7, 4).Uniform(Stream::kCoin, 11));
+  EXPECT_NE(u, noise.Uniform(Stream::kDraft, 11));
+  EXPECT_NE(u, noise.Uniform(Stream::kCoin, 12));
+  EXPECT_NE(u, noise.Uniform(Stream::kCoin, 11, 1));
+}
+
+TEST(Noise, IsUniformOverPositions) {
+  const Noise noise(1, 0);
+  constexpr int kDraws = 100000, kBins = 64;
+  std::array<int, kBins> bins{};
+  for (int i = 0; i < kDraws; ++i) {
+    const double u = noise.Uniform(Stream::kTarget, i);
+    ASSERT_GE(u, 0.0);
+    ASSERT_LT(u, 1.0);
+    ++bins[static_cast<std::size_t>(u * kBins)];
+  }
+  double chi_square = 0;
+  for (const int n : bins) chi_square += std::pow(n - double{kDraws} / kBins, 2) / (double{kDraws} / kBins);
+  EXPECT_LT(chi_square, 120);  // 63 degrees of freedom: p = 1e-5
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/thread_pool.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <chrono>
+
+#include "base/check.h"
+
+namespace foretoken {
+namespace {
+
+void CpuPause() noexcept {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Long enough to bridge the host's work between two steps, short enough not to burn a core while a person types. A team larger
+// than the machine must not spin: the thread that everybody waits for may be the one without a core.
+int SpinBudgetUs(int n_threads) {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  return n_threads <= cores ? 200 : 0;
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int n_threads)
+    : n_threads_(n_threads), spin_budget_us_(SpinBudgetUs(n_threads)) {
+  FORETOKEN_CHECK(n_threads >= 1);
+  workers_.reserve(static_cast<std::size_t>(n_threads - 1));
+  for (int t = 1; t < n_threads; ++t) workers_.emplace_back([this, t] { WorkerLoop(t); });
+}
+
+ThreadPool::~ThreadPool() {
+  stopping_.store(true, std::memory_order_relaxed);
+  generation_.fetch_add(1, std::memory_order_release);
+  generation_.notify_all();
+  for (auto& worker : workers_) worker.join();
+}
+
+void ThreadPool::WaitForChange(const std::atomic<std::uint32_t>& word,
+                               std::uint32_t old) const noexcept {
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + std::chrono::microseconds(spin_budget_us_);
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (word.load(std::memory_order_acquire) != old) return;
+      CpuPause();
+    }
+  } while (Clock::now() < until);
+  word.wait(old, std::memory_order_acquire);
+}
+
+void ThreadPool::Barrier() noexcept {
+  if (n_threads_ == 1) return;
+  const std::uint32_t phase = phase_.load(std::memory_order_relaxed);
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == n_threads_) {
+    arrived_.store(0, std::memory_order_relaxed);
+    phase_.store(phase + 1, std::memory_order_release);
+    phase_.notify_all();
+  } else {
+    WaitForChange(phase_, phase);
+  }
+}
+
+void ThreadPool::RunErased(Job job, void* argument) noexcept {
+  if (n_threads_ == 1) return job(argument, 0);
+  job_ = job;
+  argument_ = argument;
+  generation_.fetch_add(1, std::memory_order_release);
+  generation_.notify_all();
+  job(argument, 0);
+  Barrier();  // the workers' last act in a job
+}
+
+void ThreadPool::WorkerLoop(int thread) noexcept {
+  std::uint32_t seen = 0;
+  for (;;) {
+    WaitForChange(generation_, seen);
+    ++seen;
+    if (stopping_.load(std::memory_order_relaxed)) return;
+    job_(argument_, thread);
+    Barrier();
+  }
+}
+
+}  // namespace foretoken

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+namespace foretoken {
+namespace {
+
+// Each phase reads what all threads wrote in the phase before: a barrier that lets anyone through early gives a wrong sum.
+void RunPhases(int n_threads, int n_runs, int n_phases) {
+  ThreadPool pool(n_threads);
+  for (int run = 0; run < n_runs; ++run) {
+    std::vector<int> values(static_cast<std::size_t>(n_threads), 1), next = values;
+    pool.Run([&](int thread) {
+      for (int phase = 0; phase < n_phases; ++phase) {
+        auto& from = phase % 2 ? next : values;
+        auto& to = phase % 2 ? values : next;
+        to[static_cast<std::size_t>(thread)] = std::accumulate(from.begin(), from.end(), 0) % 1009;
+        pool.Barrier();
+      }
+    });
+    int expected = 1;
+    for (int phase = 0; phase < n_phases; ++phase) expected = expected * n_threads % 1009;
+    for (const int v : n_phases % 2 ? next : values) ASSERT_EQ(v, expected);
+  }
+}
+
+TEST(ThreadPool, BarrierKeepsPhasesApartWithOneThread) { RunPhases(1, 10, 100); }
+TEST(ThreadPool, BarrierKeepsPhasesApartWithTwoThreads) { RunPhases(2, 50, 1001); }
+TEST(ThreadPool, BarrierKeepsPhasesApartWithMoreThreadsThanCores) {
+  RunPhases(static_cast<int>(std::thread::hardware_concurrency()) * 3 + 1, 10, 51);
+}
+
+TEST(ThreadPool, WorkersSleepAndWakeBetweenDistantRuns) {
+  ThreadPool pool(3);
+  for (int run = 0; run < 5; ++run) {
+    std::atomic<int> calls{0};
+    pool.Run([&](int) { calls.fetch_add(1); });
+    EXPECT_EQ(calls.load(), 3);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+TEST(ThreadPool, SharesCoverAllItemsOnceInWholeUnits) {
+  ThreadPool pool(3);
+  for (const int n : {0, 1, 31, 32, 33, 100, 4097}) {
+    int next = 0;
+    for (int t = 0; t < 3; ++t) {
+      const auto share = pool.ShareOf(n, t, 16);
+      EXPECT_EQ(share.begin, next);
+      EXPECT_TRUE(share.begin % 16 == 0 || share.begin == n);
+      next = share.end;
+    }
+    EXPECT_EQ(next, n);
+  }
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/avx512/functions.h"
+
+namespace foretoken::kernels {
+
+extern const Kernels kAvx512;
+const Kernels kAvx512 = {
+    .isa = "avx512",
+    .matmul = {avx512::MatmulF32, avx512::MatmulF16, avx512::MatmulBF16, avx512::MatmulQ8_0, avx512::MatmulQ4_0},
+    .quantize = avx512::Quantize,
+    .rms_norm = avx512::RmsNorm,
+    .rope = avx512::Rope,
+    .silu_mul = avx512::SiluMul,
+    .store_k = {avx512::StoreKF32, avx512::StoreKF16, avx512::StoreKBF16, avx512::StoreKQ8_0},
+    .store_v = {avx512::StoreVF32, avx512::StoreVF16, avx512::StoreVBF16, avx512::StoreVQ8_0},
+    .attention = avx512::Attention,
+    .argmax = avx512::Argmax,
+    .max = avx512::Max,
+    .exp_sum = avx512::ExpSum,
+    .scale = avx512::Scale,
+    .sum = avx512::Sum,
+    .residual = avx512::Residual,
+    .find_cumulative = avx512::FindCumulative,
+    .block_max = avx512::BlockMax,
+    .collect_at_least = avx512::CollectAtLeast,
+};
+
+}  // namespace foretoken::kernels

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/scalar/functions.h"
+
+namespace foretoken::kernels {
+
+extern const Kernels kScalar;
+const Kernels kScalar = {
+    .isa = "scalar",
+    .matmul = {scalar::MatmulF32, scalar::MatmulF16, scalar::MatmulBF16, scalar::MatmulQ8_0, scalar::MatmulQ4_0},
+    .quantize = scalar::Quantize,
+    .rms_norm = scalar::RmsNorm,
+    .rope = scalar::Rope,
+    .silu_mul = scalar::SiluMul,
+    .store_k = {scalar::StoreKF32, scalar::StoreKF16, scalar::StoreKBF16, scalar::StoreKQ8_0},
+    .store_v = {scalar::StoreVF32, scalar::StoreVF16, scalar::StoreVBF16, scalar::StoreVQ8_0},
+    .attention = scalar::Attention,
+    .argmax = scalar::Argmax,
+    .max = scalar::Max,
+    .exp_sum = scalar::ExpSum,
+    .scale = scalar::Scale,
+    .sum = scalar::Sum,
+    .residual = scalar::Residual,
+    .find_cumulative = scalar::FindCumulative,
+    .block_max = scalar::BlockMax,
+    .collect_at_least = scalar::CollectAtLeast,
+};
+
+}  // namespace foretoken::kernels
