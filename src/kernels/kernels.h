@@ -87,7 +87,8 @@ struct Kernels {
   // -- weights ------------------------------------------------------------------------------------------------------------
   void (*matmul[tensor::kTileTypes])(const MatmulArgs&);
 
-  // Blocks of 32: amax = max |x|; d = amax / 127; id = amax > 0 ? 127 / amax : 0; q = x * id rounded to nearest even;
+  // Blocks of 32: amax = max |x|, taken as 0 below 2^-100 (so that 127 / amax is finite); d = amax / 127;
+  // id = amax > 0 ? 127 / amax : 0; q = x * id rounded to nearest even;
   // xs = sum of q. x: [n_rows, x_stride] -> xq [n_rows, k], xd and xs [n_rows, k / 32]. k a multiple of 32; x finite.
   void (*quantize)(const float* x, std::int64_t x_stride, int n_rows, int k, std::int8_t* xq, float* xd, std::int32_t* xs);
 

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only file that knows CLI11. Each name of a flag is an option of its own there, because two aliases
+// with different values must be told apart, and the message names both.
+#include "settings/flag_set.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace foretoken::settings {
+namespace {
+
+constexpr std::size_t kHelpColumn = 30, kHelpWidth = 98;
+
+bool LooksLikeFlag(const std::string& argument) {
+  return argument.size() > 1 && argument[0] == '-' && argument != "--";
+}
+
+// "-md": one dash, several letters. CLI11 would read it as -m with the value "d".
+bool IsLongWithOneDash(const std::string& name) {
+  return name.size() > 2 && name[0] == '-' && name[1] != '-';
+}
+
+// What CLI11 gets to see.
+std::string ParserName(const std::string& name) {
+  return IsLongWithOneDash(name) ? "-" + name : name;
+}
+
+// Levenshtein distance.
+std::size_t Distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, replaced}));
+    }
+  }
+  return row[b.size()];
+}
+
+void AppendWrapped(std::string& out, const std::string& text, std::size_t indent) {
+  std::size_t column = indent;
+  bool first = true;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    if (!first && column + 1 + (end - at) > kHelpWidth) {
+      out += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else if (!first) {
+      out += ' ';
+      ++column;
+    }
+    out.append(text, at, end - at);
+    column += end - at;
+    first = false;
+    at = end + 1;
+  }
+  out += '\n';
+}
+
+void AppendRow(std::string& out, const std::string& left, const std::string& help) {
+  out += "  " + left;
+  const std::size_t used = left.size() + 2;
+  if (used + 2 > kHelpColumn) {
+    out += '\n' + std::string(kHelpColumn, ' ');
+  } else {
+    out += std::string(kHelpColumn - used, ' ');
+  }
+  AppendWrapped(out, help, kHelpColumn);
+}
+
+}  // namespace
+
+FlagSet::FlagSet(std::string synopsis, std::string description)
+    : synopsis_(std::move(synopsis)), description_(std::move(description)) {}
+
+void FlagSet::Add(FlagGroup group) {
+  groups_.push_back(std::move(group));
+}
+
+void FlagSet::AddAbsent(std::string name, std::string advice) {
+  absent_.emplace_back(std::move(name), std::move(advice));
+}
+
+void FlagSet::SetPositional(std::string value, std::function<Status(const std::string&)> set) {
+  positional_ = std::move(value);
+  set_positional_ = std::move(set);
+}
+
+const Flag* FlagSet::Find(const std::string& name) const {
+  for (const FlagGroup& group : groups_) {
+    for (const Flag& flag : group.flags) {
+      if (std::find(flag.names.begin(), flag.names.end(), name) != flag.names.end()) return &flag;
+    }
+  }
+  return nullptr;
+}
+
+std::string FlagSet::Nearest(const std::string& name) const {
+  std::string best = "--help";
+  std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
+  for (const FlagGroup& group : groups_) {
+    for (const Flag& flag : group.flags) {
+      for (const std::string& known : flag.names) {
+        const std::size_t distance = Distance(name, known);
+        if (distance < best_distance) {
+          best_distance = distance;
+          best = known;
+        }
+      }
+    }
+  }
+  return best;
+}
+
+// Error for an argument that no flag takes.
+Status FlagSet::CheckLeftOver(const std::string& argument) const {
+  if (!LooksLikeFlag(argument)) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: an argument that no flag takes; quote a text with spaces and give "
+                            "it to its flag, see --help",
+                            argument));
+  }
+  const std::string name = argument.substr(0, argument.find('='));
+  for (const auto& [absent, advice] : absent_) {
+    if (absent == name) {
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: not in this version; {}", name, advice));
+    }
+  }
+  const std::string nearest = Nearest(name);
+  return Fail(ErrorCode::kInvalidArgument,
+              nearest == "--help"
+                  ? fmt::format("{}: no such flag; see --help", name)
+                  : fmt::format("{}: no such flag; did you mean {}?", name, nearest));
+}
+
+// Names with one dash and several letters become what CLI11 can read; clusters that are no flag of ours
+// are refused here, because CLI11 would take "-ngl" for -n with the value "gl".
+Result<std::vector<std::string>> FlagSet::Normalise(
+    const std::vector<std::string>& arguments) const {
+  std::vector<std::string> out;
+  bool is_value = false;
+  for (const std::string& argument : arguments) {
+    if (is_value || !LooksLikeFlag(argument)) {
+      out.push_back(argument);
+      is_value = false;
+      continue;
+    }
+    const std::string name = argument.substr(0, argument.find('='));
+    const Flag* flag = Find(name);
+    is_value = flag != nullptr && !flag->value.empty() && name.size() == argument.size();
+    if (!IsLongWithOneDash(name)) {
+      out.push_back(argument);
+    } else if (flag != nullptr) {
+      out.push_back("-" + argument);
+    } else {
+      const Flag* cluster = Find(name.substr(0, 2));
+      const bool number = name.find_first_not_of("0123456789.", 2) == std::string::npos;
+      if (cluster == nullptr || cluster->value.empty() || !number) {
+        FORETOKEN_CHECK_OK(CheckLeftOver(argument));
+      }
+      out.push_back(argument);
+    }
+  }
+  return out;
+}
+
+Status FlagSet::Apply(const Flag& flag, const std::vector<Given>& given) const {
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (!flag.repeatable && i > 0) {
+      if (given[i].value == given[0].value) continue;
+      const bool same_name = given[i].name == given[0].name;
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          same_name ? fmt::format("{}: given twice, as {} and as {}; keep one", given[0].name,
+                                  given[0].value, given[i].value)
+                    : fmt::format("{} {} and {} {}: two names of one thing with different values; "
+                                  "keep one",
+                                  given[0].name, given[0].value, given[i].name, given[i].value));
+    }
+    if (Status status = flag.set(given[i].value); !status) {
+      return Fail(std::move(status.error()).In(given[i].name));
+    }
+  }
+  return {};
+}
+
+Result<ParseOutcome> FlagSet::Parse(const std::vector<std::string>& arguments) const {
+  FORETOKEN_TRY(std::vector<std::string> normalised, Normalise(arguments));
+  std::reverse(normalised.begin(), normalised.end());  // CLI11 takes them from the back
+  CLI::App app;
+  app.set_help_flag();
+  app.allow_extras();
+  bool help = false;
+  app.add_flag("-h,--help", help);
+  std::map<const Flag*, std::vector<Given>> given;
+  for (const FlagGroup& group : groups_) {
+    for (const Flag& flag : group.flags) {
+      for (const std::string& name : flag.names) {
+        const std::string parser_name = ParserName(name);
+        if (flag.value.empty()) {
+          app.add_flag_function(parser_name, [&given, &flag, name](std::int64_t) {
+            given[&flag].push_back({name, ""});
+          });
+          continue;
+        }
+        app.add_option(parser_name,
+                       [&given, &flag, name](const CLI::results_t& values) {
+                         for (const std::string& value : values) {
+                           given[&flag].push_back({name, value});
+                         }
+                         return true;
+                       })
+            ->expected(1)
+            ->allow_extra_args(false)
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      }
+    }
+  }
+  try {
+    app.parse(normalised);
+  } catch (const CLI::Error& error) {
+    if (std::find(arguments.begin(), arguments.end(), "--help") != arguments.end()) {
+      return ParseOutcome::kHelp;
+    }
+    const std::string what = error.what();
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch)) {
+      const std::string name = arguments.empty() ? what : arguments.back();
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: its value is missing; see --help", name));
+    }
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("flags: {}; see --help", what));
+  }
+  if (help) return ParseOutcome::kHelp;
+  for (const std::string& argument : app.remaining()) {
+    if (set_positional_ && !LooksLikeFlag(argument)) {
+      FORETOKEN_CHECK_OK(set_positional_(argument));
+    } else {
+      FORETOKEN_CHECK_OK(CheckLeftOver(argument));
+    }
+  }
+  for (const FlagGroup& group : groups_) {
+    for (const Flag& flag : group.flags) {
+      if (const auto it = given.find(&flag); it != given.end()) {
+        FORETOKEN_CHECK_OK(Apply(flag, it->second));
+      }
+    }
+  }
+  return ParseOutcome::kRun;
+}
+
+std::string FlagSet::Help() const {
+  std::string out = "usage: foretoken " + synopsis_ + "\n\n";
+  AppendWrapped(out, description_, 0);
+  for (const FlagGroup& group : groups_) {
+    out += '\n' + group.title + ":\n";
+    for (const Flag& flag : group.flags) {
+      std::string left = fmt::format("{}", fmt::join(flag.names, ", "));
+      if (!flag.value.empty()) left += ' ' + flag.value;
+      AppendRow(out, left, flag.help);
+    }
+  }
+  out += '\n';
+  AppendRow(out, "-h, --help", "this text");
+  if (!examples_.empty()) out += '\n' + examples_;
+  return out;
+}
+
+}  // namespace foretoken::settings

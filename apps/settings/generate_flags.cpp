@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "settings/generate_flags.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+#include <random>
+#include <string_view>
+#include <utility>
+
+#include "settings/setters.h"
+
+namespace foretoken::settings {
+namespace {
+
+constexpr int kMaxTokens = 1 << 24;
+constexpr float kDefaultTemperature = 0.8f;
+
+Setter StoreCacheType(CacheType& target) {
+  return [&target](const std::string& text) -> Status {
+    constexpr std::array<std::pair<std::string_view, CacheType>, 4> kTypes = {{
+        {"f32", CacheType::kF32},
+        {"f16", CacheType::kF16},
+        {"bf16", CacheType::kBF16},
+        {"q8_0", CacheType::kQ8_0},
+    }};
+    for (const auto& [name, type] : kTypes) {
+      if (name == text) {
+        target = type;
+        return {};
+      }
+    }
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("'{}' is no cache type; choose f32, f16, bf16 or q8_0", text));
+  };
+}
+
+FlagGroup PromptFlags(GenerateSettings& settings) {
+  Request& request = settings.request;
+  return {
+      "Prompt",
+      {
+          {{"-p", "--prompt"}, "TEXT", "the text to go on from", StoreText(settings.prompt)},
+          {{"-f", "--file"},
+           "PATH",
+           "the prompt from a file, - for standard input; one newline at its end is dropped",
+           StoreText(settings.prompt_file)},
+          {{"--prompt-tokens"},
+           "IDS",
+           "the prompt as token ids: 1,2,3; nothing is added to them",
+           [&request](const std::string& text) -> Status {
+             FORETOKEN_TRY(request.prompt_tokens, ParseTokenIds(text));
+             return {};
+           }},
+          {{"--special"},
+           "",
+           "control tokens written in the prompt, such as <s>, count as such",
+           StoreTrue(request.parse_special)},
+          {{"--no-bos"},
+           "",
+           "no begin and end tokens around the prompt",
+           [&request](const std::string&) -> Status {
+             request.add_special = false;
+             return {};
+           }},
+      }};
+}
+
+FlagGroup LengthFlags(Request& request) {
+  return {"Length",
+          {
+              {{"-n", "--n-predict", "--max-tokens"},
+               "N",
+               fmt::format("tokens to generate at most; default {}", request.max_new_tokens),
+               StoreInteger(request.max_new_tokens, 0, kMaxTokens)},
+              {{"--min-tokens"},
+               "N",
+               "no end of text before that many; default 0",
+               StoreInteger(request.min_new_tokens, 0, kMaxTokens)},
+              {{"--ignore-eos"}, "", "go on after an end token", StoreTrue(request.ignore_eos)},
+              {{"--stop"},
+               "TEXT",
+               "end before this text; may be repeated",
+               [&request](const std::string& text) -> Status {
+                 if (text.empty()) {
+                   return Fail(ErrorCode::kInvalidArgument,
+                               "the text is empty; give at least one character");
+                 }
+                 request.stop.push_back(text);
+                 return {};
+               },
+               true},
+          }};
+}
+
+FlagGroup OutputFlags(GenerateSettings& settings) {
+  return {"Output",
+          {
+              {{"--trace"},
+               "",
+               "show each round: accepted drafts green, rejected ones red, the target's own token "
+               "blue; in brackets where there is no colour",
+               StoreTrue(settings.trace)},
+              {{"--compare"},
+               "",
+               "afterwards decode with and without speculation in turn, three times, and report "
+               "the speed-up",
+               StoreTrue(settings.compare)},
+              {{"--logprobs"},
+               "N",
+               "with --json: log-probabilities of each token and of the N best, 0 to 64",
+               StoreInteger(settings.request.logprobs, 0, 64)},
+              {{"--json"},
+               "",
+               "one JSON object on standard output instead of the text",
+               StoreTrue(settings.json)},
+              {{"-q", "--quiet"}, "", "only the text, no statistics", StoreTrue(settings.quiet)},
+          }};
+}
+
+Status CheckPrompt(const GenerateSettings& settings) {
+  const bool has_tokens = !settings.request.prompt_tokens.empty();
+  const int sources = (settings.prompt ? 1 : 0) + (settings.prompt_file ? 1 : 0) + (has_tokens ? 1 : 0);
+  if (sources == 1) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              sources == 0 ? "prompt: none is given; pass -p TEXT, -f FILE, or -f - for standard input"
+                           : "prompt: more than one of -p, -f and --prompt-tokens; keep one");
+}
+
+Status CheckStrategy(const GenerateSettings& settings) {
+  if (settings.engine.speculative.strategy == VerifyStrategy::kGreedy &&
+      !settings.request.sampling.greedy()) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--verify greedy: at temperature {} it would give the text of "
+                            "temperature 0; add --temp 0 or choose residual or sample-match",
+                            settings.request.sampling.temperature));
+  }
+  return {};
+}
+
+}  // namespace
+
+FlagGroup ModelFlags(EngineOptions& options) {
+  return {"Model",
+          {
+              {{"-m", "--model"}, "PATH", "the model: a GGUF file", StoreText(options.model)},
+              {{"-c", "--ctx-size"},
+               "N",
+               "context: tokens of prompt and text together; default 0: the model's",
+               StoreInteger(options.context_size, 0, kMaxTokens)},
+              {{"-t", "--threads"},
+               "N",
+               "threads; default 0: $FORETOKEN_THREADS, else one per core",
+               StoreInteger(options.threads, 0, 1024)},
+              {{"-ctk", "--cache-type-k"},
+               "TYPE",
+               "keys of the cache: f32, f16, bf16 or q8_0; default f16",
+               StoreCacheType(options.cache_type_k)},
+              {{"-ctv", "--cache-type-v"},
+               "TYPE",
+               "values of the cache, likewise",
+               StoreCacheType(options.cache_type_v)},
+          }};
+}
+
+FlagGroup SamplingFlags(GenerateSettings& settings) {
+  SamplingParameters& sampling = settings.request.sampling;
+  sampling.temperature = kDefaultTemperature;
+  return {
+      "Sampling",
+      {
+          {{"--temp", "--temperature"},
+           "T",
+           "0 to 2; 0 always takes the most probable token; default 0.8",
+           StoreNumber(sampling.temperature, 0, 2)},
+          {{"--top-k"},
+           "K",
+           "only the K most probable tokens; default 0: all",
+           StoreInteger(sampling.top_k, -1, kMaxTokens)},
+          {{"--top-p"},
+           "P",
+           "only the best tokens with this mass together; default 1",
+           StoreNumber(sampling.top_p, 0, 1)},
+          {{"--min-p"},
+           "P",
+           "only tokens at least P times as probable as the best; default 0",
+           StoreNumber(sampling.min_p, 0, 1)},
+          {{"--typical-p", "--typical"},
+           "P",
+           "locally typical sampling with this mass; default 1: off",
+           StoreNumber(sampling.typical_p, 0, 1)},
+          {{"--repeat-penalty"},
+           "R",
+           "above 1: tokens seen before become less probable; default 1",
+           StoreNumber(sampling.repetition_penalty, 1e-3f, 1e3f)},
+          {{"--repeat-last-n"},
+           "N",
+           "how many last tokens count for that; default -1: all",
+           StoreInteger(sampling.repetition_window, -1, kMaxTokens)},
+          {{"--frequency-penalty"},
+           "F",
+           "taken off per earlier occurrence in the generated text; default 0",
+           StoreNumber(sampling.frequency_penalty, -100, 100)},
+          {{"--presence-penalty"},
+           "F",
+           "taken off once for tokens of the generated text; default 0",
+           StoreNumber(sampling.presence_penalty, -100, 100)},
+          {{"--logit-bias"},
+           "ID=V",
+           "added to a token's logit, -inf bans it; may be repeated",
+           [&sampling](const std::string& text) -> Status {
+             FORETOKEN_TRY(const auto bias, ParseLogitBias(text));
+             const auto [it, added] = sampling.logit_bias.insert(bias);
+             if (!added && it->second != bias.second) {
+               return Fail(ErrorCode::kInvalidArgument,
+                           fmt::format("token {} has two values, {} and {}; keep one", bias.first,
+                                       it->second, bias.second));
+             }
+             return {};
+           },
+           true},
+          {{"-s", "--seed"},
+           "N",
+           "the same seed gives the same text; default: random, and reported",
+           [&settings](const std::string& text) -> Status {
+             if (text == "-1") return {};  // llama.cpp's "random"
+             FORETOKEN_TRY(settings.request.seed, ParseSeed(text));
+             settings.seed_given = true;
+             return {};
+           }},
+      }};
+}
+
+void AddAbsentFlags(FlagSet& flags) {
+  flags.AddAbsent("--spec-draft-n-min", "it is always 0: drafts of any length are sent");
+  flags.AddAbsent("--draft-min", "it is always 0: drafts of any length are sent");
+  flags.AddAbsent("--chat", "write the template into the prompt and add --special");
+  flags.AddAbsent("--synthetic-acceptance-rate", "measure a real pair with --compare");
+  flags.AddAbsent("--speculative-config", "give its keys as flags, see --help");
+  flags.AddAbsent("--config-section", "give the keys as flags, see --help");
+  flags.AddAbsent("--kv-cache", "the cache is always on");
+  flags.AddAbsent("--first-target", "the first token always comes from the target");
+  flags.AddAbsent("--skip-sample-adjustment", "sampling is always adjusted, so it stays exact");
+  flags.AddAbsent("-ngl", "foretoken computes on the processor");
+}
+
+FlagSet GenerateFlags(GenerateSettings& settings) {
+  FlagSet flags("generate -m MODEL [-md DRAFT] -p TEXT [flags]",
+                "Goes on from a prompt. The text is that of the model alone; speculation makes it "
+                "come sooner. Statistics go to standard error.");
+  flags.Add(ModelFlags(settings.engine));
+  flags.Add(PromptFlags(settings));
+  flags.Add(SpeculationFlags(settings.engine, settings.draft_temperature));
+  flags.Add(LengthFlags(settings.request));
+  flags.Add(SamplingFlags(settings));
+  flags.Add(OutputFlags(settings));
+  AddAbsentFlags(flags);
+  flags.SetExamples(
+      "Examples:\n"
+      "  foretoken generate -m target.gguf -p \"Once upon a time\"\n"
+      "  foretoken generate -m target.gguf -md draft.gguf -p \"Once upon a time\" --temp 0 --trace "
+      "--compare\n"
+      "Environment: FORETOKEN_ISA=scalar|avx2|avx512 caps the kernels, FORETOKEN_THREADS, "
+      "NO_COLOR.\n");
+  return flags;
+}
+
+Status RequireModel(const std::string& model) {
+  if (!model.empty()) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              "-m: no model is given, and this version brings none along; name a GGUF file with "
+              "-m PATH");
+}
+
+Status Finish(GenerateSettings& settings) {
+  FORETOKEN_CHECK_OK(RequireModel(settings.engine.model));
+  FORETOKEN_CHECK_OK(CheckPrompt(settings));
+  FORETOKEN_CHECK_OK(CheckStrategy(settings));
+  if (settings.engine.speculative.method == "standalone" && settings.engine.draft_model.empty()) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "--spec-type standalone: no draft model is given; name one with -md PATH, or choose "
+                "ngram");
+  }
+  if (settings.engine.speculative.method == "ngram" && !settings.engine.draft_model.empty()) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "--spec-type ngram: it needs no draft model, and -md gives one; drop one of them");
+  }
+  Request& request = settings.request;
+  if (request.min_new_tokens > request.max_new_tokens) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--min-tokens: {} is more than the {} tokens of -n; lower it or raise -n",
+                            request.min_new_tokens, request.max_new_tokens));
+  }
+  if (settings.json && settings.trace) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "--trace: it is for reading, and --json for programs; keep one");
+  }
+  if (request.logprobs >= 0 && !settings.json) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "--logprobs: only the JSON output shows them; add --json");
+  }
+  if (!settings.seed_given) request.seed = std::random_device{}();
+  if (settings.draft_temperature) {
+    request.speculative.draft_sampling = request.sampling;
+    request.speculative.draft_sampling->temperature = *settings.draft_temperature;
+  }
+  return {};
+}
+
+}  // namespace foretoken::settings

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// settings/generate_flags.h: the flags of `generate`, as EngineOptions and Request.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "foretoken/options.h"
+#include "foretoken/request.h"
+#include "settings/flag_set.h"
+
+namespace foretoken::settings {
+
+struct GenerateSettings {
+  EngineOptions engine;
+  Request request;
+  std::optional<std::string> prompt;       // -p
+  std::optional<std::string> prompt_file;  // -f; "-" is standard input
+  std::optional<float> draft_temperature;
+  bool seed_given = false;
+  bool trace = false;
+  bool compare = false;
+  bool json = false;
+  bool quiet = false;
+};
+
+// The flags write into `settings`, which must live as long as the FlagSet.
+FlagSet GenerateFlags(GenerateSettings& settings);
+
+// After Parse: what concerns several flags at once. Fills in the seed and the drafter's temperature.
+// Errors: no model, no prompt or two, a strategy that does not fit the temperature.
+[[nodiscard]] Status Finish(GenerateSettings& settings);
+
+// The groups that generate's relatives share.
+FlagGroup ModelFlags(EngineOptions& options);
+FlagGroup SpeculationFlags(EngineOptions& options, std::optional<float>& draft_temperature);
+FlagGroup SamplingFlags(GenerateSettings& settings);
+// Names of this family that other versions or other programs have.
+void AddAbsentFlags(FlagSet& flags);
+
+// Error of `-m` where it was not given.
+[[nodiscard]] Status RequireModel(const std::string& model);
+
+}  // namespace foretoken::settings

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// settings/setters.h: what the rows of the flag tables do with a value. `target` must outlive the row.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "settings/values.h"
+
+namespace foretoken::settings {
+
+using Setter = std::function<Status(const std::string&)>;
+
+// Into a string or an optional<string>.
+template <typename T>
+Setter StoreText(T& target) {
+  return [&target](const std::string& text) -> Status {
+    target = text;
+    return {};
+  };
+}
+
+// Into an int or an optional<int>.
+template <typename T>
+Setter StoreInteger(T& target, std::int64_t low, std::int64_t high) {
+  return [&target, low, high](const std::string& text) -> Status {
+    FORETOKEN_TRY(const std::int64_t value, ParseInteger(text, low, high));
+    target = static_cast<int>(value);
+    return {};
+  };
+}
+
+// Into a float or an optional<float>.
+template <typename T>
+Setter StoreNumber(T& target, float low, float high) {
+  return [&target, low, high](const std::string& text) -> Status {
+    FORETOKEN_TRY(target, ParseNumber(text, low, high));
+    return {};
+  };
+}
+
+inline Setter StoreTrue(bool& target) {
+  return [&target](const std::string&) -> Status {
+    target = true;
+    return {};
+  };
+}
+
+}  // namespace foretoken::settings

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "settings/values.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+namespace foretoken::settings {
+namespace {
+
+constexpr std::int32_t kMaxId = std::numeric_limits<std::int32_t>::max();
+
+// True where all of `text` is one number of type T; from_chars also takes "inf" and "nan".
+template <typename T>
+bool ParseWhole(std::string_view text, T& value) {
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+tl::unexpected<Error> Bad(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+}  // namespace
+
+Result<std::int64_t> ParseInteger(const std::string& text, std::int64_t low, std::int64_t high) {
+  std::int64_t value = 0;
+  if (!ParseWhole(text, value)) {
+    return Bad(fmt::format("'{}' is not a whole number; give one in [{}, {}]", text, low, high));
+  }
+  if (value < low || value > high) {
+    return Bad(fmt::format("{} is not in [{}, {}]; give a value in that range", text, low, high));
+  }
+  return value;
+}
+
+Result<std::uint64_t> ParseSeed(const std::string& text) {
+  std::uint64_t value = 0;
+  if (!ParseWhole(text, value)) {
+    return Bad(fmt::format("'{}' is not a seed; give a whole number in [0, {}]", text,
+                           std::numeric_limits<std::uint64_t>::max()));
+  }
+  return value;
+}
+
+Result<float> ParseNumber(const std::string& text, float low, float high) {
+  float value = 0;
+  if (!ParseWhole(text, value) || !std::isfinite(value)) {
+    return Bad(fmt::format("'{}' is not a number; give one in [{}, {}]", text, low, high));
+  }
+  if (value < low || value > high) {
+    return Bad(fmt::format("{} is not in [{}, {}]; give a value in that range", text, low, high));
+  }
+  return value;
+}
+
+Result<std::vector<std::int32_t>> ParseTokenIds(const std::string& text) {
+  std::vector<std::int32_t> ids;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    std::string_view item = std::string_view(text).substr(at, end - at);
+    while (!item.empty() && item.front() == ' ') item.remove_prefix(1);
+    while (!item.empty() && item.back() == ' ') item.remove_suffix(1);
+    std::int32_t id = 0;
+    if (!ParseWhole(item, id) || id < 0) {
+      return Bad(fmt::format("'{}' is not a token id; give ids with commas, as in 1,2,3", item));
+    }
+    ids.push_back(id);
+    at = end + 1;
+  }
+  return ids;
+}
+
+Result<std::pair<std::int32_t, float>> ParseLogitBias(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  std::int32_t id = 0;
+  float value = 0;
+  if (equals == std::string::npos || !ParseWhole(std::string_view(text).substr(0, equals), id) ||
+      id < 0 || id == kMaxId || !ParseWhole(std::string_view(text).substr(equals + 1), value) ||
+      std::isnan(value) || value == std::numeric_limits<float>::infinity()) {
+    return Bad(fmt::format("'{}' is not ID=VALUE; write a token id and a number or -inf, as in "
+                           "15043=-1.5",
+                           text));
+  }
+  return std::pair<std::int32_t, float>(id, value);
+}
+
+}  // namespace foretoken::settings

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// foretoken/stream.h: what a caller sees while a request runs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace foretoken {
+
+// Where a token came from.
+enum class TokenOrigin : std::uint8_t { kPlain, kAccepted, kRecovered, kBonus };
+
+struct TokenLogprobs {
+  float logprob = 0;                                      // of the chosen token, natural logarithm, the target's raw law (T = 1)
+  std::vector<std::pair<std::int32_t, float>> top;        // best first, ties by id
+};
+
+// One committed token. `text` is whole UTF-8 characters and may be empty while a character or a possible stop string is held back.
+struct TokenEvent {
+  std::int32_t id = 0;
+  TokenOrigin origin = TokenOrigin::kPlain;
+  std::string text;
+  const TokenLogprobs* logprobs = nullptr;                // where asked for
+};
+
+// All that one round of one request did: `events` in order; `rejected` are the drafted tokens the target refused or never judged.
+struct RoundEvent {
+  std::uint64_t request_id = 0;
+  std::span<const TokenEvent> events;
+  std::span<const std::int32_t> rejected;
+  int drafted = 0;
+};
+
+// Called on the engine's thread after each pass a request took part in (no events while its prompt is still read); return false to cancel the request (finish reason "cancelled").
+using OnRound = std::function<bool(const RoundEvent&)>;
+
+}  // namespace foretoken

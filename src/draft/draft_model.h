@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// draft/draft_model.h: the standalone drafter: a smaller model of the same vocabulary with its own cache.
+//
+// Between rounds its cache holds c <= C - 1 of the C committed tokens. A proposal first feeds the C - c missing ones (1, or 2 after a
+// draft that was accepted whole; the prompt at the first proposal), then its own drafts but the last; Observe takes rejected ones back.
+// All sequences that draft together share each pass.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "draft/drafter.h"
+#include "kernels/kernels.h"
+#include "kv/cache.h"
+#include "model/model.h"
+#include "sampling/sampler.h"
+
+namespace foretoken::draft {
+
+class DraftModel final : public Drafter {
+ public:
+  // vocabulary: tokens that may be drafted, ids [0, vocabulary). max_draft: tokens of one proposal at most.
+  // The model's max_logit_rows and the cache's n_sequences are at least the number of sequences.
+  DraftModel(std::unique_ptr<model::Model> model, kv::Cache cache, int vocabulary, int max_draft, const kernels::Kernels& kernels);
+
+  std::string_view name() const override { return "standalone"; }
+  bool ReportsLaws() const override { return true; }
+  void Begin(const SequenceStart& start) override;
+  void Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept override;
+  void Observe(std::span<const Observation> observations) noexcept override;
+  void End(SeqId seq) noexcept override;
+  Work TakeWork() noexcept override;
+
+  const model::Model& model() const { return *model_; }
+  int cached(SeqId seq) const { return cache_.length(seq); }
+
+ private:
+  struct Sequence {
+    std::unique_ptr<sampling::Sampler> sampler;  // its text: all committed tokens; drafts are pushed while drafting
+    std::vector<Token> end_tokens, drafts;
+    Stream stream = Stream::kDraft;
+    float draft_p_min = 0;
+    bool drafting = false, prompt_read = false;
+    int wanted = 0;  // drafts still to make in this proposal
+  };
+
+  void CatchUp() noexcept;
+  bool Advance() noexcept;
+  void Forward() noexcept;
+  bool DraftOne(SeqId seq, const float* logits) noexcept;
+  float* Law(SeqId seq, int i) noexcept {
+    return q_.data() + (static_cast<std::int64_t>(seq) * max_draft_ + i) * vocabulary_;
+  }
+
+  std::unique_ptr<model::Model> model_;
+  kv::Cache cache_;
+  const kernels::Kernels& kernels_;
+  const int vocabulary_, max_draft_;
+  std::vector<Sequence> sequences_;
+  AlignedBuffer<float> q_;  // [sequences, max_draft, vocabulary]; the rows that sampled drafts used
+  AlignedBuffer<float> law_;  // [vocabulary]: for draft_p_min where drafts are greedy
+  // The pass being put together; capacities are taken in the constructor.
+  std::vector<Token> tokens_;
+  std::vector<model::Segment> segments_;
+  std::vector<int> logit_rows_, kept_;
+  std::vector<SeqId> logit_seqs_;
+  std::vector<kv::Transaction::Rows> rows_;
+  Work work_;
+};
+
+}  // namespace foretoken::draft

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// formats/gguf_writer.h: writes a GGUF v3 file.
+//
+//   GgufWriter writer;
+//   writer.Set("general.architecture", std::string("llama"));
+//   writer.AddTensor("token_embd.weight", ggml_type, shape, bytes);
+//   FORETOKEN_CHECK_OK(writer.Write("model.gguf"));
+//
+// Keys and tensors are written in the order in which they were first given. What ParseGguf would
+// refuse, the writer refuses: Set and AddTensor keep the first error and Write returns it. Not
+// thread-safe.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "foretoken/result.h"
+#include "formats/gguf.h"
+#include "formats/metadata.h"
+
+namespace foretoken::formats {
+
+class GgufWriter {
+ public:
+  // Sets a key, replacing an earlier value. Value types as real files use them: an integer is a u32
+  // if it fits, else an i32 or i64; a float is an f32 (rounded); the elements of an array are i32
+  // (or i64), f32 or string. general.alignment may only be 32: leave it out of a copy.
+  void Set(const std::string& key, MetadataValue value);
+  // The same with a given value type; for arrays the type of the elements. Error: a value that does
+  // not fit the type.
+  void SetAs(const std::string& key, GgufType type, MetadataValue value);
+
+  // Adds a tensor. Its bytes are not copied: the caller keeps them until the last Write or Bytes.
+  // shape[0] is the row length; 1 to 4 dimensions. Error: a bad or repeated name, an unknown type,
+  // bytes that are not exactly the tensor's.
+  void AddTensor(std::string name, std::uint32_t ggml_type, std::span<const std::int64_t> shape,
+                 std::span<const std::byte> bytes);
+
+  // Writes all of it, or nothing: into a temporary file beside `path`, which replaces `path` when
+  // it is complete and on disk. Errors: kInvalidArgument (from Set, AddTensor), kIo.
+  [[nodiscard]] Status Write(const std::string& path) const;
+  // The same file in memory.
+  [[nodiscard]] Result<std::vector<std::byte>> Bytes() const;
+
+ private:
+  struct Entry {
+    std::string key;
+    GgufType type;  // of the value, or of the elements if the value is an array
+    MetadataValue value;
+  };
+  struct Tensor {
+    std::string name;
+    std::uint32_t ggml_type;
+    std::vector<std::int64_t> shape;
+    std::span<const std::byte> bytes;
+  };
+  using Sink = std::function<Status(std::span<const std::byte>)>;
+
+  void Reject(std::string message);
+  std::vector<std::byte> Header() const;
+  Status Emit(const Sink& sink) const;
+
+  std::vector<Entry> entries_;
+  std::vector<Tensor> tensors_;
+  std::optional<Error> error_;
+};
+
+}  // namespace foretoken::formats

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <immintrin.h>
+
+#include "kernels/avx2/functions.h"
+
+namespace foretoken::kernels::avx2 {
+namespace {
+
+using tensor::kBlock;
+
+float Max8(__m256 v) {
+  __m128 m = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+  m = _mm_max_ps(m, _mm_movehl_ps(m, m));
+  return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
+}
+
+std::int32_t Sum8(__m256i v) {
+  __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
+}
+
+void QuantizeBlock(const float* x, std::int8_t* q, float* d, std::int32_t* sum) {
+  const __m256 sign = _mm256_set1_ps(-0.0f);
+  __m256 amax8 = _mm256_setzero_ps();
+  for (int i = 0; i < 4; ++i)
+    amax8 = _mm256_max_ps(amax8, _mm256_andnot_ps(sign, _mm256_loadu_ps(x + 8 * i)));
+  float amax = Max8(amax8);
+  if (amax < 0x1p-100f) amax = 0;
+  *d = amax / 127.0f;
+  const __m256 id = _mm256_set1_ps(amax > 0 ? 127.0f / amax : 0.0f);
+  __m256i v[4];
+  for (int i = 0; i < 4; ++i)
+    v[i] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), id));
+  *sum = Sum8(_mm256_add_epi32(_mm256_add_epi32(v[0], v[1]), _mm256_add_epi32(v[2], v[3])));
+  // Packing works within halves of 128 bits: words come out as 0 2 4 6 1 3 5 7.
+  const __m256i packed =
+      _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(q), _mm256_permutevar8x32_epi32(packed, order));
+}
+
+}  // namespace
+
+void Quantize(const float* x, std::int64_t x_stride, int n_rows, int k, std::int8_t* xq, float* xd,
+              std::int32_t* xs) {
+  for (int row = 0; row < n_rows; ++row) {
+    for (int i = 0; i < k; i += kBlock) {
+      QuantizeBlock(x + row * x_stride + i, xq, xd++, xs++);
+      xq += kBlock;
+    }
+  }
+}
+
+}  // namespace foretoken::kernels::avx2

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // false alarms of g++ 12 inside its own header
+#include <immintrin.h>
+#pragma GCC diagnostic pop
+
+#include "kernels/avx512/functions.h"
+
+namespace foretoken::kernels::avx512 {
+namespace {
+
+using tensor::kBlock;
+
+void QuantizeBlock(const float* x, std::int8_t* q, float* d, std::int32_t* sum) {
+  const __m512 x0 = _mm512_loadu_ps(x), x1 = _mm512_loadu_ps(x + 16);
+  float amax = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(x0), _mm512_abs_ps(x1)));
+  if (amax < 0x1p-100f) amax = 0;
+  *d = amax / 127.0f;
+  const __m512 id = _mm512_set1_ps(amax > 0 ? 127.0f / amax : 0.0f);
+  const __m512i q0 = _mm512_cvtps_epi32(_mm512_mul_ps(x0, id));
+  const __m512i q1 = _mm512_cvtps_epi32(_mm512_mul_ps(x1, id));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(q), _mm512_cvtepi32_epi8(q0));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(q + 16), _mm512_cvtepi32_epi8(q1));
+  *sum = _mm512_reduce_add_epi32(_mm512_add_epi32(q0, q1));
+}
+
+}  // namespace
+
+void Quantize(const float* x, std::int64_t x_stride, int n_rows, int k, std::int8_t* xq, float* xd,
+              std::int32_t* xs) {
+  for (int row = 0; row < n_rows; ++row) {
+    for (int i = 0; i < k; i += kBlock) {
+      QuantizeBlock(x + row * x_stride + i, xq, xd++, xs++);
+      xq += kBlock;
+    }
+  }
+}
+
+}  // namespace foretoken::kernels::avx512

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/dispatch.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace foretoken::kernels {
+namespace {
+
+class ScopedIsaVariable {
+ public:
+  explicit ScopedIsaVariable(const char* value) {
+    if (const char* old = std::getenv(kName)) old_ = old, had_ = true;
+    value != nullptr ? setenv(kName, value, 1) : unsetenv(kName);
+  }
+  ~ScopedIsaVariable() { had_ ? setenv(kName, old_.c_str(), 1) : unsetenv(kName); }
+
+ private:
+  static constexpr const char* kName = "FORETOKEN_ISA";
+  std::string old_;
+  bool had_ = false;
+};
+
+TEST(Dispatch, ListsScalarFirstAndTheOthersInOrderOfStrength) {
+  const std::vector<Isa> isas = AvailableIsas();
+  ASSERT_FALSE(isas.empty());
+  EXPECT_EQ(isas.front(), Isa::kScalar);
+  for (std::size_t i = 1; i < isas.size(); ++i) EXPECT_LT(isas[i - 1], isas[i]);
+}
+
+TEST(Dispatch, ReadsBackTheNamesItWrites) {
+  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512}) {
+    const Result<Isa> parsed = ParseIsa(Name(isa));
+    ASSERT_TRUE(parsed.has_value());
+    EXPECT_EQ(*parsed, isa);
+  }
+}
+
+TEST(Dispatch, TakesAmxAsACapThatCapsNothing) {
+  const Result<Isa> parsed = ParseIsa("amx");
+  ASSERT_TRUE(parsed.has_value());
+  EXPECT_EQ(*parsed, Isa::kAvx512);
+}
+
+TEST(Dispatch, RefusesAnUnknownNameAndSaysWhatItTakes) {
+  const Result<Isa> parsed = ParseIsa("sse9");
+  ASSERT_FALSE(parsed.has_value());
+  EXPECT_EQ(parsed.error().code, ErrorCode::kInvalidArgument);
+  for (const char* word : {"sse9", "scalar", "avx2", "avx512", "amx"})
+    EXPECT_NE(parsed.error().message.find(word), std::string::npos) << word;
+}
+
+TEST(Dispatch, HonoursTheCap) {
+  EXPECT_STREQ(KernelsFor(Isa::kScalar).isa, "scalar");
+  for (const Isa isa : AvailableIsas()) EXPECT_EQ(KernelsFor(isa).isa, Name(isa));
+  EXPECT_EQ(KernelsFor(Isa::kAvx512).isa, Name(AvailableIsas().back()));
+}
+
+TEST(Dispatch, HonoursTheEnvironment) {
+  for (const Isa isa : AvailableIsas()) {
+    const ScopedIsaVariable variable(std::string(Name(isa)).c_str());
+    const Result<const Kernels*> kernels = KernelsFromEnvironment();
+    ASSERT_TRUE(kernels.has_value());
+    EXPECT_EQ((*kernels)->isa, Name(isa));
+  }
+}
+
+TEST(Dispatch, TakesTheBestSetWithoutTheVariable) {
+  for (const char* value : {static_cast<const char*>(nullptr), ""}) {
+    const ScopedIsaVariable variable(value);
+    const Result<const Kernels*> kernels = KernelsFromEnvironment();
+    ASSERT_TRUE(kernels.has_value());
+    EXPECT_EQ((*kernels)->isa, Name(AvailableIsas().back()));
+  }
+}
+
+TEST(Dispatch, RefusesAnUnknownNameInTheEnvironment) {
+  const ScopedIsaVariable variable("avx1024");
+  const Result<const Kernels*> kernels = KernelsFromEnvironment();
+  ASSERT_FALSE(kernels.has_value());
+  EXPECT_EQ(kernels.error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(Dispatch, LeavesNoGapInATable) {
+  for (const Isa isa : AvailableIsas()) {
+    const Kernels& kernels = KernelsFor(isa);
+    // The table is a name followed by nothing but function pointers.
+    static_assert(sizeof(Kernels) % sizeof(void*) == 0);
+    const void* entries[sizeof(Kernels) / sizeof(void*)];
+    std::memcpy(entries, &kernels, sizeof(kernels));
+    for (const void* entry : entries) EXPECT_NE(entry, nullptr) << Name(isa);
+  }
+}
+
+}  // namespace
+}  // namespace foretoken::kernels

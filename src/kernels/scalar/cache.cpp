@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/scalar/functions.h"
+#include "kernels/scalar/half.h"
+
+namespace foretoken::kernels::scalar {
+namespace {
+
+constexpr int kSlots = tensor::kKvBlock;
+constexpr int kGroup = tensor::kBlock;  // dimensions that share a scale
+
+struct F32 {
+  using Stored = float;
+  static float From(float x) { return x; }
+};
+struct F16 {
+  using Stored = std::uint16_t;
+  static std::uint16_t From(float x) { return FloatToHalf(x); }
+};
+struct BF16 {
+  using Stored = std::uint16_t;
+  static std::uint16_t From(float x) { return FloatToBfloat(x); }
+};
+
+template <class Type>
+void StoreKAs(const float* x, int head_dim, int slot, void* block) {
+  auto* column = static_cast<typename Type::Stored*>(block) + slot;
+  for (int d = 0; d < head_dim; ++d) column[d * kSlots] = Type::From(x[d]);
+}
+
+template <class Type>
+void StoreVAs(const float* x, int head_dim, int slot, void* block) {
+  auto* row = static_cast<typename Type::Stored*>(block) + slot * head_dim;
+  for (int d = 0; d < head_dim; ++d) row[d] = Type::From(x[d]);
+}
+
+// 32 values to q[0], q[stride], ...; returns the scale.
+std::uint16_t QuantizeGroup(const float* x, std::int8_t* q, int stride) {
+  float amax = 0.0f;
+  for (int i = 0; i < kGroup; ++i) {
+    const float magnitude = FromBits(Bits(x[i]) & 0x7fffffff);
+    amax = magnitude > amax ? magnitude : amax;
+  }
+  const std::uint16_t scale = FloatToHalf(amax / 127.0f);
+  const float d = HalfToFloat(scale);
+  for (int i = 0; i < kGroup; ++i) {
+    float ratio = d == 0.0f ? 0.0f : x[i] / d;
+    ratio = ratio > 127.0f ? 127.0f : ratio;
+    ratio = ratio < -127.0f ? -127.0f : ratio;
+    // Adding 1.5 * 2^23 rounds to an even integer, which the low bits then hold.
+    q[i * stride] = static_cast<std::int8_t>(Bits(ratio + 12582912.0f) & 0xff);
+  }
+  return scale;
+}
+
+}  // namespace
+
+void StoreKF32(const float* x, int head_dim, int slot, void* block) {
+  StoreKAs<F32>(x, head_dim, slot, block);
+}
+void StoreKF16(const float* x, int head_dim, int slot, void* block) {
+  StoreKAs<F16>(x, head_dim, slot, block);
+}
+void StoreKBF16(const float* x, int head_dim, int slot, void* block) {
+  StoreKAs<BF16>(x, head_dim, slot, block);
+}
+void StoreVF32(const float* x, int head_dim, int slot, void* block) {
+  StoreVAs<F32>(x, head_dim, slot, block);
+}
+void StoreVF16(const float* x, int head_dim, int slot, void* block) {
+  StoreVAs<F16>(x, head_dim, slot, block);
+}
+void StoreVBF16(const float* x, int head_dim, int slot, void* block) {
+  StoreVAs<BF16>(x, head_dim, slot, block);
+}
+
+void StoreKQ8_0(const float* x, int head_dim, int slot, void* block) {
+  auto* q = static_cast<std::int8_t*>(block) + slot;
+  auto* scales =
+      reinterpret_cast<std::uint16_t*>(static_cast<std::int8_t*>(block) + kSlots * head_dim) + slot;
+  for (int d = 0; d < head_dim; d += kGroup)
+    scales[d / kGroup * kSlots] = QuantizeGroup(x + d, q + d * kSlots, kSlots);
+}
+
+void StoreVQ8_0(const float* x, int head_dim, int slot, void* block) {
+  auto* q = static_cast<std::int8_t*>(block) + slot * head_dim;
+  auto* scales =
+      reinterpret_cast<std::uint16_t*>(static_cast<std::int8_t*>(block) + kSlots * head_dim) +
+      slot * (head_dim / kGroup);
+  for (int d = 0; d < head_dim; d += kGroup) scales[d / kGroup] = QuantizeGroup(x + d, q + d, 1);
+}
+
+}  // namespace foretoken::kernels::scalar

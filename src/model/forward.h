@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// model/forward.h: one pass of a llama-like network, as every thread of the team walks it.
+//
+//   x = embedding
+//   for each layer:   h = norm(x);  q, k, v = W h;  rotate, store k and v, attend;  x += Wo a
+//                     h = norm(x);  x += Wdown (silu(Wgate h) * Wup h)
+//   logits = Woutput norm(x)          for the rows that asked
+//
+// Each phase splits its work by rows, tiles or heads over the threads; Sync() stands where a phase reads what others wrote. No
+// split changes a bit of any result.
+#pragma once
+
+#include "base/thread_pool.h"
+#include "kernels/kernels.h"
+#include "kv/cache.h"
+#include "model/batch.h"
+#include "model/config.h"
+#include "model/rope_table.h"
+#include "model/scratch.h"
+#include "model/weights.h"
+
+namespace foretoken::model {
+
+class ForwardPass {
+ public:
+  ForwardPass(const ModelConfig& config, const Weights& weights, const RopeTable& rope, const kernels::Kernels& kernels, ThreadPool& pool,
+              Scratch& scratch, const Batch& batch, kv::Cache& cache) noexcept
+      : config_(config), weights_(weights), rope_(rope), kernels_(kernels), pool_(pool), scratch_(scratch), batch_(batch), cache_(cache) {}
+
+  void Run() noexcept;
+
+ private:
+  void Thread(int thread) noexcept;
+  void Embed(int thread) noexcept;
+  void Norm(const float* weight, Activation& out, bool quantise, int thread) noexcept;
+  void ProjectQkv(const LayerWeights& layer, int thread) noexcept;
+  void Attend(int layer, const LayerWeights& weights, int thread) noexcept;
+  void AttendHead(int layer, const LayerWeights& weights, const Segment& segment, int head, int thread) noexcept;
+  void PrepareRow(const LayerWeights& weights, int row, Pos position, int head) noexcept;
+  void GateUp(const LayerWeights& layer, int thread) noexcept;
+  void Output(int thread) noexcept;
+
+  // y = W x (or y += W x) for the thread's share of the tiles.
+  void Multiply(const Linear& w, const Activation& x, int n_rows, float* y, std::int64_t y_stride, bool accumulate, int tile_begin,
+                int tile_end) noexcept;
+  void MultiplyShare(const Linear& w, const Activation& x, Activation& y, bool accumulate, int thread) noexcept;
+  void QuantiseColumns(Activation& a, int row_begin, int n_rows, int begin, int end) noexcept;
+  void Sync() noexcept { pool_.Barrier(); }
+
+  const ModelConfig& config_;
+  const Weights& weights_;
+  const RopeTable& rope_;
+  const kernels::Kernels& kernels_;
+  ThreadPool& pool_;
+  Scratch& scratch_;
+  const Batch& batch_;
+  kv::Cache& cache_;
+};
+
+}  // namespace foretoken::model

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// round/proposal.h: what a drafter proposes for one sequence in one round: a chain of tokens and the laws they were drawn from.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/ids.h"
+
+namespace foretoken::round {
+
+// A view; the drafter owns the memory until its next Propose. Empty: the round decodes plainly.
+struct Proposal {
+  std::span<const Token> tokens;  // d_1 .. d_m
+  const float* q = nullptr;       // [m, q_stride]: row i is the law d_{i+1} was drawn from, normalised over the vocabulary
+  std::int64_t q_stride = 0;
+
+  int length() const { return static_cast<int>(tokens.size()); }
+  // Without q each draft was certain: its law is one-hot.
+  const float* Law(int i) const { return q == nullptr ? nullptr : q + i * q_stride; }
+};
+
+}  // namespace foretoken::round

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensor/dtype.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "base/check.h"
+
+namespace foretoken::tensor {
+namespace {
+
+constexpr std::array<DTypeInfo, 11> kTypes = {{
+    {DType::kF32, "F32", 1, 4, TileType::kF32},
+    {DType::kF16, "F16", 1, 2, TileType::kF16},
+    {DType::kQ4_0, "Q4_0", kBlock, sizeof(BlockQ4_0), TileType::kQ4_0},
+    {DType::kQ4_1, "Q4_1", kBlock, sizeof(BlockQ4_1), std::nullopt},
+    {DType::kQ5_0, "Q5_0", kBlock, sizeof(BlockQ5_0), std::nullopt},
+    {DType::kQ5_1, "Q5_1", kBlock, sizeof(BlockQ5_1), std::nullopt},
+    {DType::kQ8_0, "Q8_0", kBlock, sizeof(BlockQ8_0), TileType::kQ8_0},
+    {DType::kQ4_K, "Q4_K", kSuperBlock, sizeof(BlockQ4_K), std::nullopt},
+    {DType::kQ5_K, "Q5_K", kSuperBlock, sizeof(BlockQ5_K), std::nullopt},
+    {DType::kQ6_K, "Q6_K", kSuperBlock, sizeof(BlockQ6_K), std::nullopt},
+    {DType::kBF16, "BF16", 1, 2, TileType::kBF16},
+}};
+
+// By ggml's type number. 4, 5, 31-33 and 36-38 were given up by ggml; old files may still carry
+// them.
+constexpr std::array<std::string_view, 40> kGgmlNames = {
+    "F32",   "F16",        "Q4_0",       "Q4_1",       "Q4_2",     "Q4_3",     "Q5_0",
+    "Q5_1",  "Q8_0",       "Q8_1",       "Q2_K",       "Q3_K",     "Q4_K",     "Q5_K",
+    "Q6_K",  "Q8_K",       "IQ2_XXS",    "IQ2_XS",     "IQ3_XXS",  "IQ1_S",    "IQ4_NL",
+    "IQ3_S", "IQ2_S",      "IQ4_XS",     "I8",         "I16",      "I32",      "I64",
+    "F64",   "IQ1_M",      "BF16",       "Q4_0_4_4",   "Q4_0_4_8", "Q4_0_8_8", "TQ1_0",
+    "TQ2_0", "IQ4_NL_4_4", "IQ4_NL_4_8", "IQ4_NL_8_8", "MXFP4"};
+
+}  // namespace
+
+const DTypeInfo* FindDType(std::uint32_t ggml_type) {
+  for (const DTypeInfo& info : kTypes)
+    if (static_cast<std::uint32_t>(info.type) == ggml_type) return &info;
+  return nullptr;
+}
+
+const DTypeInfo& InfoOf(DType type) {
+  const DTypeInfo* info = FindDType(static_cast<std::uint32_t>(type));
+  FORETOKEN_CHECK(info != nullptr);
+  return *info;
+}
+
+std::span<const DTypeInfo> AllDTypes() {
+  return kTypes;
+}
+
+std::string_view GgmlTypeName(std::uint32_t ggml_type) {
+  if (ggml_type < kGgmlNames.size()) return kGgmlNames[ggml_type];
+  // A name nobody foresaw lives until this thread asks for the next such name.
+  thread_local std::array<char, 16> unknown;
+  const auto end = fmt::format_to_n(unknown.data(), unknown.size(), "type {}", ggml_type).out;
+  return {unknown.data(), static_cast<std::size_t>(end - unknown.data())};
+}
+
+std::size_t KvBlockBytes(KvType type, int head_dim) {
+  const std::size_t values = std::size_t{kKvBlock} * static_cast<std::size_t>(head_dim);
+  std::size_t bytes = 0;
+  switch (type) {
+    case KvType::kF32:
+      bytes = values * 4;
+      break;
+    case KvType::kF16:
+    case KvType::kBF16:
+      bytes = values * 2;
+      break;
+    case KvType::kQ8_0:
+      bytes = values + values / kBlock * 2;
+      break;
+  }
+  constexpr std::size_t kCacheLine = 64;
+  return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+}
+
+}  // namespace foretoken::tensor

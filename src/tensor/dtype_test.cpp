@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensor/dtype.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace foretoken::tensor {
+namespace {
+
+TEST(DType, FindsExactlyTheTypesOfTheTable) {
+  int found = 0;
+  for (std::uint32_t number = 0; number < 100; ++number) {
+    const DTypeInfo* info = FindDType(number);
+    if (info == nullptr) continue;
+    ++found;
+    EXPECT_EQ(static_cast<std::uint32_t>(info->type), number);
+    EXPECT_EQ(&InfoOf(info->type), info);
+    EXPECT_EQ(info->name, GgmlTypeName(number));
+  }
+  EXPECT_EQ(found, static_cast<int>(AllDTypes().size()));
+  EXPECT_EQ(FindDType(4), nullptr);
+  EXPECT_EQ(FindDType(0xffffffff), nullptr);
+}
+
+TEST(DType, HasTheBlockSizesOfGguf) {
+  const auto bits_per_value = [](DType type) {
+    return 8.0 * InfoOf(type).block_bytes / InfoOf(type).block_values;
+  };
+  EXPECT_EQ(bits_per_value(DType::kF32), 32);
+  EXPECT_EQ(bits_per_value(DType::kF16), 16);
+  EXPECT_EQ(bits_per_value(DType::kBF16), 16);
+  EXPECT_EQ(bits_per_value(DType::kQ4_0), 4.5);
+  EXPECT_EQ(bits_per_value(DType::kQ4_1), 5);
+  EXPECT_EQ(bits_per_value(DType::kQ5_0), 5.5);
+  EXPECT_EQ(bits_per_value(DType::kQ5_1), 6);
+  EXPECT_EQ(bits_per_value(DType::kQ8_0), 8.5);
+  EXPECT_EQ(bits_per_value(DType::kQ4_K), 4.5);
+  EXPECT_EQ(bits_per_value(DType::kQ5_K), 5.5);
+  EXPECT_EQ(bits_per_value(DType::kQ6_K), 6.5625);
+}
+
+TEST(DType, EachTileTypeBelongsToOneType) {
+  std::set<TileType> tiles;
+  for (const DTypeInfo& info : AllDTypes()) {
+    if (info.tile) {
+      EXPECT_TRUE(tiles.insert(*info.tile).second) << info.name;
+    }
+  }
+  EXPECT_EQ(tiles.size(), std::size_t{kTileTypes});
+  EXPECT_EQ(InfoOf(DType::kQ8_0).tile, TileType::kQ8_0);
+  EXPECT_EQ(InfoOf(DType::kQ4_K).tile, std::nullopt);
+}
+
+TEST(DType, NamesTypesItDoesNotRead) {
+  EXPECT_EQ(GgmlTypeName(17), "IQ2_XS");
+  EXPECT_EQ(GgmlTypeName(28), "F64");
+  EXPECT_EQ(GgmlTypeName(35), "TQ2_0");
+  EXPECT_EQ(GgmlTypeName(39), "MXFP4");
+  EXPECT_EQ(GgmlTypeName(77), "type 77");
+  EXPECT_EQ(GgmlTypeName(0xffffffff), "type 4294967295");
+}
+
+TEST(DType, NamesOfGgmlAreDistinct) {
+  std::set<std::string> names;
+  for (std::uint32_t number = 0; number < 40; ++number)
+    EXPECT_TRUE(names.insert(std::string(GgmlTypeName(number))).second) << number;
+}
+
+TEST(DType, CacheBlocksAreWholeCacheLines) {
+  EXPECT_EQ(KvBlockBytes(KvType::kF32, 64), 32u * 64 * 4);
+  EXPECT_EQ(KvBlockBytes(KvType::kF16, 64), 32u * 64 * 2);
+  EXPECT_EQ(KvBlockBytes(KvType::kBF16, 80), 32u * 80 * 2);
+  EXPECT_EQ(KvBlockBytes(KvType::kQ8_0, 64), 32u * 64 + 2 * 32 * 2);
+  EXPECT_EQ(KvBlockBytes(KvType::kQ8_0, 128), 32u * 128 + 4 * 32 * 2);
+  for (int head_dim = 8; head_dim <= 256; head_dim += 8)
+    for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kBF16})
+      EXPECT_EQ(KvBlockBytes(type, head_dim) % 64, 0u);
+}
+
+}  // namespace
+}  // namespace foretoken::tensor

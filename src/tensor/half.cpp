@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// IEEE half: 1 sign, 5 exponent (bias 15), 10 mantissa bits. bfloat16: the upper half of an f32.
+#include <bit>
+
+#include "tensor/dtype.h"
+
+namespace foretoken::tensor {
+
+float F16ToF32(std::uint16_t bits) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000) << 16;
+  const std::uint32_t exponent = (bits >> 10) & 0x1f;
+  const std::uint32_t mantissa = bits & 0x3ff;
+  if (exponent == 0) {  // zero and subnormals: mantissa * 2^-24, exact
+    const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
+    return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
+  }
+  if (exponent == 0x1f) {  // inf, or a NaN made quiet as processors do
+    const std::uint32_t quiet = mantissa != 0 ? 0x400000 : 0;
+    return std::bit_cast<float>(sign | 0x7f800000 | quiet | mantissa << 13);
+  }
+  return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
+}
+
+std::uint16_t F32ToF16(float x) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
+  const std::uint32_t sign = (bits >> 16) & 0x8000;
+  const std::uint32_t magnitude = bits & 0x7fffffff;
+  std::uint32_t half;
+  if (magnitude > 0x7f800000) {
+    half = 0x7e00 | ((magnitude >> 13) & 0x3ff);
+  } else if (magnitude >= 0x477ff000) {  // 65520, half way past the largest half
+    half = 0x7c00;
+  } else if (magnitude >= 0x38800000) {  // 2^-14, the smallest normal half
+    const std::uint32_t odd = (magnitude >> 13) & 1;
+    half = (magnitude + 0xfff + odd - (112u << 23)) >> 13;
+  } else {
+    // Adding 0.5 leaves a sum whose last bit is 2^-24: the addition itself rounds to a subnormal.
+    const float sum = std::bit_cast<float>(magnitude) + 0.5f;
+    half = std::bit_cast<std::uint32_t>(sum) - 0x3f000000;
+  }
+  return static_cast<std::uint16_t>(sign | half);
+}
+
+float BF16ToF32(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+std::uint16_t F32ToBF16(float x) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
+  if ((bits & 0x7fffffff) > 0x7f800000) return static_cast<std::uint16_t>(bits >> 16 | 0x40);
+  return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+}  // namespace foretoken::tensor

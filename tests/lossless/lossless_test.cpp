@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// The promise: speculation changes when tokens come, never which, nor any bit of the target's log-probabilities.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "fixtures/tiny_model.h"
+#include "foretoken/engine.h"
+#include "kernels/dispatch.h"
+
+namespace foretoken {
+namespace {
+
+struct Pair {
+  std::string name, target, draft;
+};
+
+// Synthetic pairs (a draft is its target with noise), and the real small pair where it is at hand.
+const std::vector<Pair>& Pairs() {
+  static const std::vector<Pair> pairs = [] {
+    using tensor::DType;
+    const std::string folder = fixtures::TemporaryFolder();
+    std::vector<Pair> made;
+    const auto add = [&](std::string name, fixtures::TinyModelOptions options, double noise) {
+      const std::string target = fixtures::WriteTinyModel(folder, options);
+      options.noise = noise;
+      made.push_back({std::move(name), target, fixtures::WriteTinyModel(folder, options)});
+    };
+    add("llama_f32", {.seed = 21}, 0.15);
+    add("llama_q8_0", {.seed = 22, .weight_type = DType::kQ8_0}, 0.15);
+    add("qwen3_q4_0", {.arch = "qwen3", .seed = 23, .weight_type = DType::kQ4_0}, 0.15);
+    const std::string models = std::string(FORETOKEN_SOURCE_DIR) + "/../shared/models/";
+    if (std::filesystem::exists(models + "tiny1m-Q4_0.gguf")) made.push_back({"tiny1m_q4_0", models + "tiny1m-Q4_0.gguf", models + "stories260K.gguf"});
+    return made;
+  }();
+  return pairs;
+}
+
+std::unique_ptr<Engine> Open(const Pair& pair, const std::string& method, const std::string& isa, int threads, int sequences, VerifyStrategy strategy = VerifyStrategy::kAuto) {
+  EngineOptions options{.model = pair.target, .speculative = {.method = method, .strategy = strategy}, .max_sequences = sequences, .threads = threads, .isa = isa};
+  if (method == "standalone") options.draft_model = pair.draft;
+  auto engine = Engine::Open(options);
+  EXPECT_TRUE(engine) << engine.error().message;
+  return std::move(*engine);
+}
+
+std::vector<Request> Requests(float temperature, int n) {
+  std::vector<Request> requests(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    Request& r = requests[i];
+    r.prompt = i % 2 ? "one day the little dog and the little cat and the" : "once upon a time there was";
+    r.max_new_tokens = 24 + static_cast<int>(i) * 5;
+    r.sampling.temperature = temperature;
+    r.seed = 40 + i;
+    r.id = i;
+    r.logprobs = 8;
+    r.ignore_eos = true;
+  }
+  return requests;
+}
+
+void ExpectSame(const Completion& a, const Completion& b, const std::string& where) {
+  ASSERT_EQ(a.token_ids, b.token_ids) << where;
+  ASSERT_EQ(a.text, b.text) << where;
+  ASSERT_EQ(a.logprobs.size(), b.logprobs.size()) << where;
+  for (std::size_t i = 0; i < a.logprobs.size(); ++i) {
+    ASSERT_EQ(std::memcmp(&a.logprobs[i].logprob, &b.logprobs[i].logprob, sizeof(float)), 0) << where << " token " << i;
+    ASSERT_EQ(a.logprobs[i].top, b.logprobs[i].top) << where << " token " << i;
+  }
+}
+
+std::vector<Completion> Run(Engine& engine, std::vector<Request> requests, int k) {
+  for (auto& r : requests) r.speculative.num_speculative_tokens = k;
+  auto completions = engine.GenerateBatch(requests);
+  EXPECT_TRUE(completions) << completions.error().message;
+  return std::move(*completions);
+}
+
+std::vector<std::string> Isas() {
+  std::vector<std::string> names;
+  for (const auto isa : kernels::AvailableIsas()) names.emplace_back(kernels::Name(isa));
+  return names;
+}
+
+TEST(Lossless, GreedyTokensAndLogprobsAreBitwiseThoseOfPlainDecoding) {
+  for (const Pair& pair : Pairs()) {
+    std::vector<Completion> first;  // plain decoding by the first instruction set, one thread: all others are held to it
+    for (const std::string& isa : Isas())
+      for (const int threads : {1, 2}) {
+        const auto requests = Requests(0, 2);
+        const auto plain_engine = Open(pair, "none", isa, threads, 1);
+        const auto plain = Run(*plain_engine, requests, 0);
+        if (first.empty()) first = plain;
+        for (std::size_t i = 0; i < plain.size(); ++i) ExpectSame(plain[i], first[i], fmt::format("{} plain {} {} threads", pair.name, isa, threads));
+        for (const char* method : {"standalone", "ngram"}) {
+          const auto engine = Open(pair, method, isa, threads, 1);
+          std::int64_t accepted = 0;
+          for (int k = 1; k <= 8; ++k) {
+            const auto completions = Run(*engine, requests, k);
+            for (std::size_t i = 0; i < plain.size(); ++i) {
+              ExpectSame(completions[i], plain[i], fmt::format("{} {} K {} {} {} threads", pair.name, method, k, isa, threads));
+              accepted += completions[i].speculation.accepted;
+            }
+          }
+          EXPECT_GT(accepted, 0) << pair.name << " " << method;  // or nothing was tested
+        }
+      }
+  }
+}
+
+TEST(Lossless, BatchesGiveEachRequestWhatItGetsAlone) {
+  for (const Pair& pair : Pairs())
+    for (const float temperature : {0.0f, 0.8f})
+      for (const char* method : {"none", "ngram", "standalone"})
+        for (const int batch : {2, 7}) {
+          const auto alone_engine = Open(pair, method, "", 2, 1);
+          const auto batch_engine = Open(pair, method, "", 2, batch);
+          const auto alone = Run(*alone_engine, Requests(temperature, 7), 3);
+          const auto together = Run(*batch_engine, Requests(temperature, 7), 3);
+          for (std::size_t i = 0; i < alone.size(); ++i) ExpectSame(together[i], alone[i], fmt::format("{} {} batch {} request {}", pair.name, method, batch, i));
+        }
+}
+
+TEST(Lossless, SampleMatchGivesTheSameTextForTheSameSeedWhateverTheDrafter) {
+  for (const Pair& pair : Pairs()) {
+    const auto plain_engine = Open(pair, "none", "", 2, 1);
+    auto requests = Requests(0.8f, 12);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      if (i % 3 == 1) requests[i].sampling.top_p = 0.9f, requests[i].sampling.repetition_penalty = 1.2f;
+      if (i % 3 == 2) requests[i].sampling.top_k = 20, requests[i].sampling.presence_penalty = 0.5f, requests[i].min_new_tokens = 5;
+    }
+    const auto plain = Run(*plain_engine, requests, 0);
+    for (const char* method : {"standalone", "ngram"}) {
+      const auto engine = Open(pair, method, "", 2, 1, VerifyStrategy::kSampleMatch);
+      for (const int k : {1, 3, 8}) {
+        const auto completions = Run(*engine, requests, k);
+        for (std::size_t i = 0; i < plain.size(); ++i) ExpectSame(completions[i], plain[i], fmt::format("{} {} K {} request {}", pair.name, method, k, i));
+      }
+    }
+  }
+}
+
+// Chunks of the prompt, and verification in place of single steps, write the very same cache.
+TEST(Lossless, PrefillInChunksOfAnySizeGivesTheSameBits) {
+  const Pair& pair = Pairs()[1];
+  std::vector<Completion> first;
+  for (const int rows : {1, 3, 17, 64, 256}) {
+    auto engine = Engine::Open({.model = pair.target, .speculative = {.method = "none"}, .threads = 2, .prefill_rows = rows});
+    ASSERT_TRUE(engine);
+    auto requests = Requests(0, 1);
+    requests[0].prompt_tokens.clear();
+    for (int i = 0; i < 150; ++i) requests[0].prompt_tokens.push_back(3 + i * 31 % 300);
+    const auto completions = Run(**engine, requests, 0);
+    if (first.empty()) first = completions;
+    ExpectSame(completions[0], first[0], fmt::format("{} rows", rows));
+  }
+}
+
+TEST(Lossless, EveryCacheTypeKeepsSpeculationExact) {
+  const std::string folder = fixtures::TemporaryFolder();
+  fixtures::TinyModelOptions options{.seed = 31, .head_dim = 32};
+  Pair pair{"heads_of_32", fixtures::WriteTinyModel(folder, options), ""};
+  options.noise = 0.15;
+  pair.draft = fixtures::WriteTinyModel(folder, options);
+  for (const CacheType k : {CacheType::kF32, CacheType::kF16, CacheType::kBF16, CacheType::kQ8_0})
+    for (const CacheType v : {CacheType::kF16, CacheType::kQ8_0}) {
+      EngineOptions plain_options{.model = pair.target, .speculative = {.method = "none"}, .cache_type_k = k, .cache_type_v = v};
+      EngineOptions draft_options = plain_options;
+      draft_options.speculative.method = "standalone";
+      draft_options.draft_model = pair.draft;
+      auto plain = Engine::Open(plain_options), drafted = Engine::Open(draft_options);
+      ASSERT_TRUE(plain && drafted);
+      const auto a = Run(**plain, Requests(0, 2), 0), b = Run(**drafted, Requests(0, 2), 4);
+      for (std::size_t i = 0; i < a.size(); ++i) ExpectSame(b[i], a[i], fmt::format("cache types {} {}", static_cast<int>(k), static_cast<int>(v)));
+    }
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests from end to end: where they end, what is counted, what is refused.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "fixtures/tiny_model.h"
+#include "foretoken/engine.h"
+
+namespace foretoken {
+namespace {
+
+struct Models {
+  std::string target, draft, other_vocabulary;
+};
+const Models& Files() {
+  static const Models models = [] {
+    const std::string folder = fixtures::TemporaryFolder();
+    fixtures::TinyModelOptions options{.seed = 51, .context_length = 96};
+    Models m;
+    m.target = fixtures::WriteTinyModel(folder, options);
+    options.noise = 0.1;
+    m.draft = fixtures::WriteTinyModel(folder, options);
+    options.vocab = 330;
+    m.other_vocabulary = fixtures::WriteTinyModel(folder, options);
+    return m;
+  }();
+  return models;
+}
+
+std::unique_ptr<Engine> Open(const std::string& method) {
+  EngineOptions options{.model = Files().target, .speculative = {.method = method}, .threads = 1};
+  if (method == "standalone") options.draft_model = Files().draft;
+  auto engine = Engine::Open(options);
+  EXPECT_TRUE(engine) << engine.error().message;
+  return std::move(*engine);
+}
+
+Request Greedy(int n) {
+  Request r;
+  r.prompt = "once upon a time";
+  r.max_new_tokens = n;
+  r.sampling.temperature = 0;
+  r.ignore_eos = true;
+  return r;
+}
+
+Completion Generate(Engine& engine, const Request& request) {
+  auto completion = engine.Generate(request);
+  EXPECT_TRUE(completion) << completion.error().message;
+  return *completion;
+}
+
+// Ends at every offset of a round: the first occurrence of each token of the plain text is made an end token, for every K.
+TEST(Ends, AnEndTokenStopsAtItsFirstPlaceWhereverItFallsInARound) {
+  const auto plain = Generate(*Open("none"), Greedy(40)).token_ids;
+  for (const char* method : {"standalone", "ngram"}) {
+    const auto engine = Open(method);
+    for (int k = 1; k <= 8; ++k)
+      for (std::size_t at = 0; at < 20; ++at) {
+        Request r = Greedy(40);
+        r.speculative.num_speculative_tokens = k;
+        r.stop_token_ids = {plain[at]};
+        const auto first = std::find(plain.begin(), plain.end(), plain[at]) - plain.begin();
+        const auto c = Generate(*engine, r);
+        ASSERT_EQ(c.token_ids, std::vector<std::int32_t>(plain.begin(), plain.begin() + first + 1)) << method << " K " << k << " at " << at;
+        ASSERT_EQ(c.finish_reason, FinishReason::kStop);
+        ASSERT_EQ(c.speculation.emitted, static_cast<std::int64_t>(c.token_ids.size()));
+      }
+  }
+}
+
+TEST(Ends, OfSeveralEndTokensTheEarliestInTheTextWinsNotTheFirstInTheList) {
+  const auto plain = Generate(*Open("none"), Greedy(30)).token_ids;
+  Request r = Greedy(30);
+  r.stop_token_ids = {plain[9], plain[4]};
+  const auto c = Generate(*Open("standalone"), r);
+  const auto first = std::min(std::find(plain.begin(), plain.end(), plain[4]), std::find(plain.begin(), plain.end(), plain[9]));
+  EXPECT_EQ(c.token_ids.size(), static_cast<std::size_t>(first - plain.begin()) + 1);
+}
+
+TEST(Ends, AStopStringCutsTheTextWhereverItStraddlesTokensAndRounds) {
+  const std::string plain = Generate(*Open("none"), Greedy(40)).text;
+  for (const char* method : {"none", "standalone", "ngram"}) {
+    const auto engine = Open(method);
+    for (std::size_t at = 0; at + 4 < std::min<std::size_t>(plain.size(), 40); ++at) {
+      Request r = Greedy(40);
+      r.stop = {"never in the text", plain.substr(at, 4)};
+      std::string streamed;
+      auto completion = engine->Generate(r, [&](const RoundEvent& round) {
+        for (const auto& event : round.events) streamed += event.text;
+        return true;
+      });
+      ASSERT_TRUE(completion);
+      ASSERT_EQ(completion->text, plain.substr(0, plain.find(r.stop[1]))) << method << " " << at;
+      ASSERT_EQ(streamed, completion->text) << method << " " << at;
+      ASSERT_EQ(completion->finish_reason, FinishReason::kStop);
+    }
+  }
+}
+
+TEST(Ends, MaxTokensIsNeverOvershotAndTheContextEndIsALength) {
+  for (const char* method : {"none", "standalone", "ngram"}) {
+    const auto engine = Open(method);
+    for (int n = 0; n <= 12; ++n)
+      for (const int k : {1, 4, 8, 64}) {
+        Request r = Greedy(n);
+        r.speculative.num_speculative_tokens = k;
+        const auto c = Generate(*engine, r);
+        ASSERT_EQ(c.token_ids.size(), static_cast<std::size_t>(n)) << method << " K " << k;
+        ASSERT_EQ(c.finish_reason, FinishReason::kLength);
+      }
+    const auto full = Generate(*engine, Greedy(1000));
+    EXPECT_EQ(full.token_ids.size() + full.prompt_token_ids.size(), 96u) << method;
+    EXPECT_EQ(full.finish_reason, FinishReason::kLength);
+  }
+}
+
+TEST(Ends, AnEndTokenOutranksTheLengthLimit) {
+  const auto plain = Generate(*Open("none"), Greedy(6)).token_ids;
+  Request r = Greedy(6);
+  r.stop_token_ids = {plain[5]};
+  if (std::find(plain.begin(), plain.end() - 1, plain[5]) != plain.end() - 1) GTEST_SKIP() << "the token also comes earlier";
+  EXPECT_EQ(Generate(*Open("standalone"), r).finish_reason, FinishReason::kStop);
+}
+
+TEST(Ends, MinTokensHoldsEndTokensBack) {
+  const auto plain = Generate(*Open("none"), Greedy(10)).token_ids;
+  for (const char* method : {"none", "standalone", "ngram"}) {
+    Request r = Greedy(20);
+    r.stop_token_ids = {plain[0], plain[3]};
+    r.min_new_tokens = 7;
+    const auto c = Generate(*Open(method), r);
+    EXPECT_GE(c.token_ids.size(), 8u) << method;
+    for (std::size_t i = 0; i < 7; ++i) EXPECT_TRUE(c.token_ids[i] != plain[0] && c.token_ids[i] != plain[3]) << method;
+    EXPECT_EQ(c.token_ids, Generate(*Open("none"), r).token_ids);
+  }
+}
+
+TEST(Ends, CancellingKeepsWhatWasCommittedAndTheEngineGoesOn) {
+  const auto engine = Open("standalone");
+  int rounds = 0;
+  auto cancelled = engine->Generate(Greedy(60), [&](const RoundEvent& round) { return round.events.empty() || ++rounds < 4; });
+  ASSERT_TRUE(cancelled);
+  EXPECT_EQ(cancelled->finish_reason, FinishReason::kCancelled);
+  const auto plain = Generate(*Open("none"), Greedy(60)).token_ids;
+  EXPECT_TRUE(std::equal(cancelled->token_ids.begin(), cancelled->token_ids.end(), plain.begin()));
+  EXPECT_LT(cancelled->token_ids.size(), plain.size());
+  EXPECT_EQ(Generate(*engine, Greedy(60)).token_ids, plain);
+}
+
+TEST(Numbers, AddUp) {
+  for (const char* method : {"none", "standalone", "ngram"}) {
+    const auto engine = Open(method);
+    for (const float temperature : {0.0f, 1.0f}) {
+      Request r = Greedy(60);
+      r.sampling.temperature = temperature;
+      r.seed = 3;
+      r.speculative.num_speculative_tokens = 5;
+      const auto c = Generate(*engine, r);
+      const auto& s = c.speculation;
+      const auto sum = [](const std::vector<std::int64_t>& v) { return std::accumulate(v.begin(), v.end(), std::int64_t{0}); };
+      EXPECT_EQ(s.emitted, static_cast<std::int64_t>(c.token_ids.size()));
+      EXPECT_EQ(s.emitted, s.accepted + s.recovered + s.bonus + s.plain);
+      EXPECT_EQ(sum(s.drafted_per_position), s.drafted);
+      EXPECT_EQ(sum(s.accepted_per_position), s.accepted);
+      EXPECT_EQ(sum(s.k_histogram), s.rounds);
+      EXPECT_EQ(s.rolled_back, s.drafted - s.accepted);
+      EXPECT_EQ(s.target_forwards, s.rounds + 1);  // and the prompt's
+      for (std::size_t i = 0; i < s.drafted_per_position.size(); ++i) EXPECT_LE(s.accepted_per_position[i], s.judged_per_position[i]);
+      if (std::string(method) == "none") {
+        EXPECT_FALSE(s.acceptance_rate());
+        EXPECT_FALSE(s.mean_acceptance_length());
+      } else if (std::string(method) == "standalone") {
+        EXPECT_GT(s.drafted, 0);
+        EXPECT_GE(s.draft_forwards, s.draft_rounds);
+      }
+    }
+  }
+}
+
+TEST(Score, GivesTheLogprobsThatGenerationReports) {
+  const auto engine = Open("none");
+  Request r = Greedy(20);
+  r.logprobs = 0;
+  const auto c = Generate(*engine, r);
+  auto tokens = c.prompt_token_ids;
+  tokens.insert(tokens.end(), c.token_ids.begin(), c.token_ids.end());
+  const auto scores = engine->Score(tokens);
+  ASSERT_TRUE(scores);
+  ASSERT_EQ(scores->size(), tokens.size() - 1);
+  for (std::size_t i = 0; i < c.token_ids.size(); ++i) EXPECT_EQ((*scores)[c.prompt_token_ids.size() - 1 + i], c.logprobs[i].logprob);
+}
+
+struct BadRequest {
+  const char* name;
+  void (*break_it)(Request&);
+  ErrorCode code;
+  const char* says;
+};
+class Refusals : public testing::TestWithParam<BadRequest> {};
+TEST_P(Refusals, NameTheFieldAndTheWayOut) {
+  Request r = Greedy(4);
+  GetParam().break_it(r);
+  const auto c = Open("ngram")->Generate(r);
+  ASSERT_FALSE(c);
+  EXPECT_EQ(c.error().code, GetParam().code);
+  EXPECT_NE(c.error().message.find(GetParam().says), std::string::npos) << c.error().message;
+  EXPECT_NE(c.error().message.find("; "), std::string::npos) << c.error().message;
+}
+INSTANTIATE_TEST_SUITE_P(
+    Requests, Refusals,
+    testing::Values(BadRequest{"temperature", [](Request& r) { r.sampling.temperature = 3; }, ErrorCode::kInvalidArgument, "temperature"},
+                    BadRequest{"top_p", [](Request& r) { r.sampling.top_p = 2; }, ErrorCode::kInvalidArgument, "top_p"},
+                    BadRequest{"max_tokens", [](Request& r) { r.max_new_tokens = -1; }, ErrorCode::kInvalidArgument, "max tokens"},
+                    BadRequest{"min_tokens", [](Request& r) { r.min_new_tokens = 9; }, ErrorCode::kInvalidArgument, "min tokens"},
+                    BadRequest{"logprobs", [](Request& r) { r.logprobs = 65; }, ErrorCode::kInvalidArgument, "logprobs"},
+                    BadRequest{"k", [](Request& r) { r.speculative.num_speculative_tokens = 65; }, ErrorCode::kInvalidArgument, "speculative tokens"},
+                    BadRequest{"empty_stop", [](Request& r) { r.stop = {""}; }, ErrorCode::kInvalidArgument, "stop"},
+                    BadRequest{"prompt_id", [](Request& r) { r.prompt_tokens = {1, 99999}; }, ErrorCode::kInvalidArgument, "99999"},
+                    BadRequest{"long_prompt", [](Request& r) { r.prompt_tokens.assign(96, 5); }, ErrorCode::kTooLarge, "context of 96"}),
+    [](const auto& info) { return info.param.name; });
+
+ErrorCode OpenCode(EngineOptions options, const char* says) {
+  if (options.model.empty()) options.model = Files().target;
+  const auto engine = Engine::Open(std::move(options));
+  if (engine) return static_cast<ErrorCode>(-1);
+  EXPECT_NE(engine.error().message.find(says), std::string::npos) << engine.error().message;
+  return engine.error().code;
+}
+
+TEST(Open, RefusesWhatDoesNotBelongTogether) {
+  EXPECT_EQ(OpenCode({.draft_model = Files().other_vocabulary}, "320 and 330 tokens"), ErrorCode::kMismatch);
+  EXPECT_EQ(OpenCode({.speculative = {.method = "standalone"}}, "--model-draft"), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(OpenCode({.speculative = {.method = "ngram", .strategy = VerifyStrategy::kResidual}}, "sample-match"), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(OpenCode({.draft_model = Files().draft, .speculative = {.method = "ngram"}}, "drop one"), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(OpenCode({.speculative = {.method = "medusa"}}, "medusa"), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(OpenCode({.speculative = {.num_speculative_tokens = 65}}, "0 to 64"), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(OpenCode({.threads = -1}, "threads"), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(OpenCode({.cache_type_k = CacheType::kQ8_0}, "--cache-type-k"), ErrorCode::kUnsupported);
+  EXPECT_EQ(OpenCode({.isa = "sse9"}, "sse9"), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(OpenCode({.model = "/no/such/file.gguf"}, "/no/such/file.gguf"), ErrorCode::kNotFound);
+}
+
+TEST(Open, RefusesGreedyVerificationOfSampledText) {
+  auto engine = Engine::Open({.model = Files().target, .speculative = {.strategy = VerifyStrategy::kGreedy}});
+  ASSERT_TRUE(engine);
+  Request r = Greedy(4);
+  EXPECT_TRUE((*engine)->Generate(r));
+  r.sampling.temperature = 1;
+  EXPECT_FALSE((*engine)->Generate(r));
+}
+
+}  // namespace
+}  // namespace foretoken

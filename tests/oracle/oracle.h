@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/oracle/oracle.h: the slow, obvious decoder that the engine is held to, bit for bit.
+//
+// Recomputes the whole prefix for every token: no cache, no batch, no tiles, no threads, plain loops over the file's own layout. It
+// shares with the engine only the file reader and the canonical arithmetic as kernels/kernels.h states it in words. Keys and values
+// are rounded as the cache would round them (F32 or F16).
+#pragma once
+
+#include <vector>
+
+#include "base/ids.h"
+#include "formats/checkpoint.h"
+#include "model/config.h"
+
+namespace foretoken::oracle {
+
+class Oracle {
+ public:
+  // half_cache: keys and values pass through F16. The checkpoint must outlive the oracle.
+  Oracle(const formats::Checkpoint& checkpoint, const model::ModelConfig& config, bool half_cache);
+
+  // Logits after the last of the tokens: [vocabulary].
+  std::vector<float> Logits(const std::vector<Token>& tokens) const;
+
+  // Greedy continuation: n tokens.
+  std::vector<Token> Decode(std::vector<Token> tokens, int n) const;
+
+ private:
+  using Row = std::vector<float>;
+  Row Multiply(const std::string& tensor, const Row& x) const;
+  Row Vector(const std::string& tensor) const;
+  Row Norm(const Row& x, const std::string& weight) const;
+  void RotateAndNorm(Row& heads, int position, const std::string& norm) const;
+  Row Attend(const Row& queries, const std::vector<Row>& keys, const std::vector<Row>& values) const;
+
+  const formats::Checkpoint& checkpoint_;
+  model::ModelConfig config_;
+  bool half_cache_;
+};
+
+}  // namespace foretoken::oracle
