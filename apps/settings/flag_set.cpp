@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that knows CLI11. Each name of a flag is an option of its own there, because two aliases
-// with different values must be told apart, and the message names both.
+// The only file that knows CLI11. Each name of a flag is an option of its own there, because two
+// aliases with different values must be told apart, and the message names both.
 #include "settings/flag_set.h"
 
 #include <fmt/format.h>
@@ -140,8 +140,8 @@ Status FlagSet::CheckLeftOver(const std::string& argument) const {
                   : fmt::format("{}: no such flag; did you mean {}?", name, nearest));
 }
 
-// Names with one dash and several letters become what CLI11 can read; clusters that are no flag of ours
-// are refused here, because CLI11 would take "-ngl" for -n with the value "gl".
+// Names with one dash and several letters become what CLI11 can read; clusters that are no flag of
+// ours are refused here, because CLI11 would take "-ngl" for -n with the value "gl".
 Result<std::vector<std::string>> FlagSet::Normalise(
     const std::vector<std::string>& arguments) const {
   std::vector<std::string> out;

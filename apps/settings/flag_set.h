@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // settings/flag_set.h: the flags of one verb, their help, and the one place that reads argv.
 //
-// A flag is a row: its names (the first is canonical, the rest are aliases), the word its value has in
-// the help ("" for a switch), the help, and what to do with a value. Nothing is silently ignored: an
-// unknown flag, a missing value and two different values for one thing are errors of one line each,
-// in the form "<what>: <why>; <what to do>".
+// A flag is a row: its names (the first is canonical, the rest are aliases), the word its value has
+// in the help ("" for a switch), the help, and what to do with a value. Nothing is silently
+// ignored: an unknown flag, a missing value and two different values for one thing are errors of
+// one line each, in the form "<what>: <why>; <what to do>".
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@ struct Flag {
   std::vector<std::string> names;  // {"-n", "--n-predict", "--max-tokens"}
   std::string value;               // "N"; "" for a switch
   std::string help;                // one sentence part, no full stop
-  // Called once per value; a switch gets "". The text says what is wrong with the value ("3 is not in
-  // [0, 2]; give a value in that range"): the flag's name is put before it.
+  // Called once per value; a switch gets "". The text says what is wrong with the value ("3 is not
+  // in [0, 2]; give a value in that range"): the flag's name is put before it.
   std::function<Status(const std::string&)> set;
   bool repeatable = false;
 };

@@ -38,33 +38,32 @@ Setter StoreCacheType(CacheType& target) {
 
 FlagGroup PromptFlags(GenerateSettings& settings) {
   Request& request = settings.request;
-  return {
-      "Prompt",
-      {
-          {{"-p", "--prompt"}, "TEXT", "the text to go on from", StoreText(settings.prompt)},
-          {{"-f", "--file"},
-           "PATH",
-           "the prompt from a file, - for standard input; one newline at its end is dropped",
-           StoreText(settings.prompt_file)},
-          {{"--prompt-tokens"},
-           "IDS",
-           "the prompt as token ids: 1,2,3; nothing is added to them",
-           [&request](const std::string& text) -> Status {
-             FORETOKEN_TRY(request.prompt_tokens, ParseTokenIds(text));
-             return {};
-           }},
-          {{"--special"},
-           "",
-           "control tokens written in the prompt, such as <s>, count as such",
-           StoreTrue(request.parse_special)},
-          {{"--no-bos"},
-           "",
-           "no begin and end tokens around the prompt",
-           [&request](const std::string&) -> Status {
-             request.add_special = false;
-             return {};
-           }},
-      }};
+  return {"Prompt",
+          {
+              {{"-p", "--prompt"}, "TEXT", "the text to go on from", StoreText(settings.prompt)},
+              {{"-f", "--file"},
+               "PATH",
+               "the prompt from a file, - for standard input; one newline at its end is dropped",
+               StoreText(settings.prompt_file)},
+              {{"--prompt-tokens"},
+               "IDS",
+               "the prompt as token ids: 1,2,3; nothing is added to them",
+               [&request](const std::string& text) -> Status {
+                 FORETOKEN_TRY(request.prompt_tokens, ParseTokenIds(text));
+                 return {};
+               }},
+              {{"--special"},
+               "",
+               "control tokens written in the prompt, such as <s>, count as such",
+               StoreTrue(request.parse_special)},
+              {{"--no-bos"},
+               "",
+               "no begin and end tokens around the prompt",
+               [&request](const std::string&) -> Status {
+                 request.add_special = false;
+                 return {};
+               }},
+          }};
 }
 
 FlagGroup LengthFlags(Request& request) {
@@ -121,11 +120,13 @@ FlagGroup OutputFlags(GenerateSettings& settings) {
 
 Status CheckPrompt(const GenerateSettings& settings) {
   const bool has_tokens = !settings.request.prompt_tokens.empty();
-  const int sources = (settings.prompt ? 1 : 0) + (settings.prompt_file ? 1 : 0) + (has_tokens ? 1 : 0);
+  const int sources =
+      (settings.prompt ? 1 : 0) + (settings.prompt_file ? 1 : 0) + (has_tokens ? 1 : 0);
   if (sources == 1) return {};
   return Fail(ErrorCode::kInvalidArgument,
-              sources == 0 ? "prompt: none is given; pass -p TEXT, -f FILE, or -f - for standard input"
-                           : "prompt: more than one of -p, -f and --prompt-tokens; keep one");
+              sources == 0
+                  ? "prompt: none is given; pass -p TEXT, -f FILE, or -f - for standard input"
+                  : "prompt: more than one of -p, -f and --prompt-tokens; keep one");
 }
 
 Status CheckStrategy(const GenerateSettings& settings) {
@@ -167,69 +168,68 @@ FlagGroup ModelFlags(EngineOptions& options) {
 FlagGroup SamplingFlags(GenerateSettings& settings) {
   SamplingParameters& sampling = settings.request.sampling;
   sampling.temperature = kDefaultTemperature;
-  return {
-      "Sampling",
-      {
-          {{"--temp", "--temperature"},
-           "T",
-           "0 to 2; 0 always takes the most probable token; default 0.8",
-           StoreNumber(sampling.temperature, 0, 2)},
-          {{"--top-k"},
-           "K",
-           "only the K most probable tokens; default 0: all",
-           StoreInteger(sampling.top_k, -1, kMaxTokens)},
-          {{"--top-p"},
-           "P",
-           "only the best tokens with this mass together; default 1",
-           StoreNumber(sampling.top_p, 0, 1)},
-          {{"--min-p"},
-           "P",
-           "only tokens at least P times as probable as the best; default 0",
-           StoreNumber(sampling.min_p, 0, 1)},
-          {{"--typical-p", "--typical"},
-           "P",
-           "locally typical sampling with this mass; default 1: off",
-           StoreNumber(sampling.typical_p, 0, 1)},
-          {{"--repeat-penalty"},
-           "R",
-           "above 1: tokens seen before become less probable; default 1",
-           StoreNumber(sampling.repetition_penalty, 1e-3f, 1e3f)},
-          {{"--repeat-last-n"},
-           "N",
-           "how many last tokens count for that; default -1: all",
-           StoreInteger(sampling.repetition_window, -1, kMaxTokens)},
-          {{"--frequency-penalty"},
-           "F",
-           "taken off per earlier occurrence in the generated text; default 0",
-           StoreNumber(sampling.frequency_penalty, -100, 100)},
-          {{"--presence-penalty"},
-           "F",
-           "taken off once for tokens of the generated text; default 0",
-           StoreNumber(sampling.presence_penalty, -100, 100)},
-          {{"--logit-bias"},
-           "ID=V",
-           "added to a token's logit, -inf bans it; may be repeated",
-           [&sampling](const std::string& text) -> Status {
-             FORETOKEN_TRY(const auto bias, ParseLogitBias(text));
-             const auto [it, added] = sampling.logit_bias.insert(bias);
-             if (!added && it->second != bias.second) {
-               return Fail(ErrorCode::kInvalidArgument,
-                           fmt::format("token {} has two values, {} and {}; keep one", bias.first,
-                                       it->second, bias.second));
-             }
-             return {};
-           },
-           true},
-          {{"-s", "--seed"},
-           "N",
-           "the same seed gives the same text; default: random, and reported",
-           [&settings](const std::string& text) -> Status {
-             if (text == "-1") return {};  // llama.cpp's "random"
-             FORETOKEN_TRY(settings.request.seed, ParseSeed(text));
-             settings.seed_given = true;
-             return {};
-           }},
-      }};
+  return {"Sampling",
+          {
+              {{"--temp", "--temperature"},
+               "T",
+               "0 to 2; 0 always takes the most probable token; default 0.8",
+               StoreNumber(sampling.temperature, 0, 2)},
+              {{"--top-k"},
+               "K",
+               "only the K most probable tokens; default 0: all",
+               StoreInteger(sampling.top_k, -1, kMaxTokens)},
+              {{"--top-p"},
+               "P",
+               "only the best tokens with this mass together; default 1",
+               StoreNumber(sampling.top_p, 0, 1)},
+              {{"--min-p"},
+               "P",
+               "only tokens at least P times as probable as the best; default 0",
+               StoreNumber(sampling.min_p, 0, 1)},
+              {{"--typical-p", "--typical"},
+               "P",
+               "locally typical sampling with this mass; default 1: off",
+               StoreNumber(sampling.typical_p, 0, 1)},
+              {{"--repeat-penalty"},
+               "R",
+               "above 1: tokens seen before become less probable; default 1",
+               StoreNumber(sampling.repetition_penalty, 1e-3f, 1e3f)},
+              {{"--repeat-last-n"},
+               "N",
+               "how many last tokens count for that; default -1: all",
+               StoreInteger(sampling.repetition_window, -1, kMaxTokens)},
+              {{"--frequency-penalty"},
+               "F",
+               "taken off per earlier occurrence in the generated text; default 0",
+               StoreNumber(sampling.frequency_penalty, -100, 100)},
+              {{"--presence-penalty"},
+               "F",
+               "taken off once for tokens of the generated text; default 0",
+               StoreNumber(sampling.presence_penalty, -100, 100)},
+              {{"--logit-bias"},
+               "ID=V",
+               "added to a token's logit, -inf bans it; may be repeated",
+               [&sampling](const std::string& text) -> Status {
+                 FORETOKEN_TRY(const auto bias, ParseLogitBias(text));
+                 const auto [it, added] = sampling.logit_bias.insert(bias);
+                 if (!added && it->second != bias.second) {
+                   return Fail(ErrorCode::kInvalidArgument,
+                               fmt::format("token {} has two values, {} and {}; keep one",
+                                           bias.first, it->second, bias.second));
+                 }
+                 return {};
+               },
+               true},
+              {{"-s", "--seed"},
+               "N",
+               "the same seed gives the same text; default: random, and reported",
+               [&settings](const std::string& text) -> Status {
+                 if (text == "-1") return {};  // llama.cpp's "random"
+                 FORETOKEN_TRY(settings.request.seed, ParseSeed(text));
+                 settings.seed_given = true;
+                 return {};
+               }},
+          }};
 }
 
 void AddAbsentFlags(FlagSet& flags) {
@@ -278,9 +278,10 @@ Status Finish(GenerateSettings& settings) {
   FORETOKEN_CHECK_OK(CheckPrompt(settings));
   FORETOKEN_CHECK_OK(CheckStrategy(settings));
   if (settings.engine.speculative.method == "standalone" && settings.engine.draft_model.empty()) {
-    return Fail(ErrorCode::kInvalidArgument,
-                "--spec-type standalone: no draft model is given; name one with -md PATH, or choose "
-                "ngram");
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        "--spec-type standalone: no draft model is given; name one with -md PATH, or choose "
+        "ngram");
   }
   if (settings.engine.speculative.method == "ngram" && !settings.engine.draft_model.empty()) {
     return Fail(ErrorCode::kInvalidArgument,
@@ -288,9 +289,10 @@ Status Finish(GenerateSettings& settings) {
   }
   Request& request = settings.request;
   if (request.min_new_tokens > request.max_new_tokens) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("--min-tokens: {} is more than the {} tokens of -n; lower it or raise -n",
-                            request.min_new_tokens, request.max_new_tokens));
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("--min-tokens: {} is more than the {} tokens of -n; lower it or raise -n",
+                    request.min_new_tokens, request.max_new_tokens));
   }
   if (settings.json && settings.trace) {
     return Fail(ErrorCode::kInvalidArgument,

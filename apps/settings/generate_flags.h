@@ -28,8 +28,8 @@ struct GenerateSettings {
 // The flags write into `settings`, which must live as long as the FlagSet.
 FlagSet GenerateFlags(GenerateSettings& settings);
 
-// After Parse: what concerns several flags at once. Fills in the seed and the drafter's temperature.
-// Errors: no model, no prompt or two, a strategy that does not fit the temperature.
+// After Parse: what concerns several flags at once. Fills in the seed and the drafter's
+// temperature. Errors: no model, no prompt or two, a strategy that does not fit the temperature.
 [[nodiscard]] Status Finish(GenerateSettings& settings);
 
 // The groups that generate's relatives share.

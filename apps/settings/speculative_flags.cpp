@@ -40,9 +40,10 @@ constexpr std::array<MethodName, 18> kMethods = {{
 Status SetMethod(EngineOptions& options, const std::string& text) {
   constexpr std::string_view kExisting = "none, standalone, ngram";
   if (text.find(',') != std::string::npos) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("'{}' is a portfolio, which this version does not have; choose one of {}",
-                            text, kExisting));
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("'{}' is a portfolio, which this version does not have; choose one of {}", text,
+                    kExisting));
   }
   const auto* const row = std::find_if(kMethods.begin(), kMethods.end(),
                                        [&](const MethodName& m) { return m.name == text; });
@@ -51,9 +52,9 @@ Status SetMethod(EngineOptions& options, const std::string& text) {
                 fmt::format("'{}' is no drafter; choose one of {}", text, kExisting));
   }
   if (row->method.empty()) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("this version has no drafter '{}' yet; choose one of {}", text,
-                            kExisting));
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("this version has no drafter '{}' yet; choose one of {}", text, kExisting));
   }
   options.speculative.method = row->method;
   return {};
@@ -73,10 +74,11 @@ Status SetStrategy(EngineOptions& options, const std::string& text) {
       return {};
     }
   }
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("this version has no strategy '{}'; choose one of auto, greedy, residual, "
-                          "sample-match",
-                          text));
+  return Fail(
+      ErrorCode::kInvalidArgument,
+      fmt::format("this version has no strategy '{}'; choose one of auto, greedy, residual, "
+                  "sample-match",
+                  text));
 }
 
 Status SetLookahead(const std::string& text) {

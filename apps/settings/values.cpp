@@ -82,9 +82,10 @@ Result<std::pair<std::int32_t, float>> ParseLogitBias(const std::string& text) {
   if (equals == std::string::npos || !ParseWhole(std::string_view(text).substr(0, equals), id) ||
       id < 0 || id == kMaxId || !ParseWhole(std::string_view(text).substr(equals + 1), value) ||
       std::isnan(value) || value == std::numeric_limits<float>::infinity()) {
-    return Bad(fmt::format("'{}' is not ID=VALUE; write a token id and a number or -inf, as in "
-                           "15043=-1.5",
-                           text));
+    return Bad(
+        fmt::format("'{}' is not ID=VALUE; write a token id and a number or -inf, as in "
+                    "15043=-1.5",
+                    text));
   }
   return std::pair<std::int32_t, float>(id, value);
 }

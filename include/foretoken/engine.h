@@ -89,6 +89,7 @@ class Engine {
 
  private:
   class Impl;
+  friend class EngineOpener;  // builds an Impl
   explicit Engine(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

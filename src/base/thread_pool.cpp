@@ -30,7 +30,7 @@ int SpinBudgetUs(int n_threads) {
 }  // namespace
 
 ThreadPool::ThreadPool(int n_threads)
-    : n_threads_(n_threads), spin_budget_us_(SpinBudgetUs(n_threads)) {
+    : n_threads_(n_threads), team_(n_threads), spin_budget_us_(SpinBudgetUs(n_threads)) {
   FORETOKEN_CHECK(n_threads >= 1);
   workers_.reserve(static_cast<std::size_t>(n_threads - 1));
   for (int t = 1; t < n_threads; ++t) workers_.emplace_back([this, t] { WorkerLoop(t); });
@@ -57,9 +57,9 @@ void ThreadPool::WaitForChange(const std::atomic<std::uint32_t>& word,
 }
 
 void ThreadPool::Barrier() noexcept {
-  if (n_threads_ == 1) return;
+  if (team_ == 1) return;
   const std::uint32_t phase = phase_.load(std::memory_order_relaxed);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == n_threads_) {
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == team_) {
     arrived_.store(0, std::memory_order_relaxed);
     phase_.store(phase + 1, std::memory_order_release);
     phase_.notify_all();
@@ -69,7 +69,7 @@ void ThreadPool::Barrier() noexcept {
 }
 
 void ThreadPool::RunErased(Job job, void* argument) noexcept {
-  if (n_threads_ == 1) return job(argument, 0);
+  if (team_ == 1) return job(argument, 0);
   job_ = job;
   argument_ = argument;
   generation_.fetch_add(1, std::memory_order_release);

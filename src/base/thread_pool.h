@@ -25,25 +25,29 @@ class ThreadPool {
 
   int size() const noexcept { return n_threads_; }
 
-  // Calls fn(thread) once on each thread, thread in [0, size()), the caller being 0; returns when all are done. fn must not throw.
-  // One Run at a time, always from the same owner. Allocates nothing.
+  // Calls fn(thread) once on each thread of the team, thread in [0, team()), the caller being 0; returns when all are done. The team is
+  // everybody, or the caller alone where `alone` is set: for work so small that waking and meeting others costs more than it saves.
+  // fn must not throw. One Run at a time, always from the same owner. Allocates nothing.
   template <typename F>
-  void Run(F&& fn) noexcept {
+  void Run(F&& fn, bool alone = false) noexcept {
     using Function = std::remove_reference_t<F>;
+    team_ = alone ? 1 : n_threads_;
     RunErased([](void* f, int thread) { (*static_cast<Function*>(f))(thread); },
               const_cast<void*>(static_cast<const void*>(&fn)));
+    team_ = n_threads_;
   }
+  int team() const noexcept { return team_; }
 
   // Inside Run: returns once every thread of the team has called it. All that was written before is visible after.
   void Barrier() noexcept;
 
-  // [begin, end) of thread's even share of n items, in units of `unit`.
+  // [begin, end) of a thread's even share within the team of n items, in units of `unit`.
   struct Share {
     int begin, end;
   };
   Share ShareOf(int n, int thread, int unit = 1) const noexcept {
     const std::int64_t units = (n + unit - 1) / unit;
-    const auto at = [&](std::int64_t t) { return static_cast<int>(units * t / n_threads_) * unit; };
+    const auto at = [&](std::int64_t t) { return static_cast<int>(units * t / team_) * unit; };
     const int begin = at(thread), end = at(thread + 1);
     return {begin < n ? begin : n, end < n ? end : n};
   }
@@ -55,6 +59,7 @@ class ThreadPool {
   void WaitForChange(const std::atomic<std::uint32_t>& word, std::uint32_t old) const noexcept;
 
   const int n_threads_;
+  int team_;  // threads of the Run in progress; written between Runs only
   const int spin_budget_us_;
   std::vector<std::thread> workers_;
   Job job_ = nullptr;

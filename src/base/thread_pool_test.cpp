@@ -44,6 +44,24 @@ TEST(ThreadPool, WorkersSleepAndWakeBetweenDistantRuns) {
   }
 }
 
+TEST(ThreadPool, RunsAloneBetweenRunsOfTheTeam) {
+  ThreadPool pool(2);
+  for (int run = 0; run < 100; ++run) {
+    std::atomic<int> calls{0};
+    pool.Run(
+        [&](int thread) {
+          EXPECT_EQ(thread, 0);
+          pool.Barrier();
+          calls.fetch_add(1);
+          EXPECT_EQ(pool.ShareOf(10, 0).end, 10);
+        },
+        true);
+    EXPECT_EQ(calls.load(), 1);
+    pool.Run([&](int) { calls.fetch_add(1); });
+    EXPECT_EQ(calls.load(), 3);
+  }
+}
+
 TEST(ThreadPool, SharesCoverAllItemsOnceInWholeUnits) {
   ThreadPool pool(3);
   for (const int n : {0, 1, 31, 32, 33, 100, 4097}) {

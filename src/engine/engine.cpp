@@ -72,9 +72,9 @@ Status Engine::Impl::Check(const Request& request, std::span<const Token> prompt
   for (const auto& stop : request.stop)
     if (stop.empty()) return bad("stop: an empty stop string; drop it");
   for (const Token id : request.stop_token_ids)
-    if (id < 0 || id >= vocabulary_) return bad(fmt::format("stop token ids: {} is not in the vocabulary of {} tokens", id, vocabulary_));
+    if (id < 0 || id >= vocabulary_) return bad(fmt::format("stop token ids: {} is not in the vocabulary; use 0 to {}", id, vocabulary_ - 1));
   for (const Token id : prompt)
-    if (id < 0 || id >= vocabulary_) return bad(fmt::format("prompt tokens: {} is not in the vocabulary of {} tokens", id, vocabulary_));
+    if (id < 0 || id >= vocabulary_) return bad(fmt::format("prompt tokens: {} is not in the vocabulary; use 0 to {}", id, vocabulary_ - 1));
   if (options_.speculative.strategy == VerifyStrategy::kGreedy && !request.sampling.greedy())
     return bad(fmt::format("verify: 'greedy' with temperature {} would give greedy text; use temperature 0, or residual or sample-match",
                            request.sampling.temperature));

@@ -115,7 +115,7 @@ Result<std::string> ModelFile::Detokenize(std::span<const std::int32_t> tokens, 
   FORETOKEN_TRY(const text::Tokenizer* tokenizer, impl_->Tokenizer());
   for (const auto id : tokens)
     if (id < 0 || id >= tokenizer->vocabulary_size())
-      return Fail(ErrorCode::kInvalidArgument, fmt::format("token {}: not in the vocabulary of {} tokens", id, tokenizer->vocabulary_size()));
+      return Fail(ErrorCode::kInvalidArgument, fmt::format("token {}: not in the vocabulary; use 0 to {}", id, tokenizer->vocabulary_size() - 1));
   return tokenizer->Decode(tokens, special);
 }
 

@@ -292,8 +292,10 @@ TEST_P(Matmul, EqualsScalarForALongRow) {
   EXPECT_TRUE(SameBits(All(isa(), tiles, 2, rows, {0, 2}, true), All(Isa::kScalar, tiles, 2, rows, {0, 2}, true)));
 }
 
-TEST_P(Matmul, EqualsScalarForAnyInnerSizeOfFloats) {
-  if (IsQuantised(type())) return;  // their inner size is a multiple of 32
+class FloatMatmul : public Matmul {};
+class QuantisedMatmul : public Matmul {};
+
+TEST_P(FloatMatmul, EqualsScalarForAnyInnerSize) {
   for (const int k : {1, 2, 3, 5, 31, 37}) {
     const Matrix matrix(type(), 48, k, 14);
     const AlignedBytes tiles = matrix.Tiles();
@@ -302,8 +304,7 @@ TEST_P(Matmul, EqualsScalarForAnyInnerSizeOfFloats) {
   }
 }
 
-TEST_P(Matmul, DoesNotSaturateOnTheLargestIntegers) {
-  if (!IsQuantised(type())) return;
+TEST_P(QuantisedMatmul, DoesNotSaturateOnTheLargestIntegers) {
   // All weights at an end of their range against all activations at an end of theirs.
   for (const int weight : {0x00, 0x7f, 0x80, 0xff, 0x88}) {
     for (const int activation : {-127, 127}) {
@@ -321,11 +322,17 @@ TEST_P(Matmul, DoesNotSaturateOnTheLargestIntegers) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Matmul,
-                         testing::Combine(testing::ValuesIn(AvailableIsas()), testing::ValuesIn(kTypes)),
-                         [](const auto& of) {
-                           return std::string(Name(std::get<0>(of.param))) + "_" + TypeName(std::get<1>(of.param));
-                         });
+std::string CaseName(const testing::TestParamInfo<std::tuple<Isa, TileType>>& of) {
+  return std::string(Name(std::get<0>(of.param))) + "_" + TypeName(std::get<1>(of.param));
+}
+INSTANTIATE_TEST_SUITE_P(All, Matmul, testing::Combine(testing::ValuesIn(AvailableIsas()), testing::ValuesIn(kTypes)), CaseName);
+INSTANTIATE_TEST_SUITE_P(
+    All, FloatMatmul,
+    testing::Combine(testing::ValuesIn(AvailableIsas()), testing::Values(TileType::kF32, TileType::kF16, TileType::kBF16)),
+    CaseName);
+INSTANTIATE_TEST_SUITE_P(
+    All, QuantisedMatmul,
+    testing::Combine(testing::ValuesIn(AvailableIsas()), testing::Values(TileType::kQ8_0, TileType::kQ4_0)), CaseName);
 
 }  // namespace
 }  // namespace foretoken::kernels

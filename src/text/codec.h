@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// text/codec.h: what the two tokenizer families do differently: plain text to tokens, one token to its bytes.
+// text/codec.h: what the two tokenizer families do differently: plain text to tokens, one token to
+// its bytes.
 #pragma once
 
 #include <memory>
@@ -17,8 +18,10 @@ class Codec {
  public:
   virtual ~Codec() = default;
 
-  // Appends the tokens of a non-empty text that holds no special tokens. space_before: a space is put in front, as SentencePiece does.
-  virtual void Encode(std::string_view text, bool space_before, std::vector<Token>& tokens) const = 0;
+  // Appends the tokens of a non-empty text that holds no special tokens. space_before: a space is
+  // put in front, as SentencePiece does.
+  virtual void Encode(std::string_view text, bool space_before,
+                      std::vector<Token>& tokens) const = 0;
 
   // The bytes of a token that is neither control nor unknown.
   virtual std::string Piece(Token token) const = 0;
@@ -28,7 +31,8 @@ class Codec {
 
 std::unique_ptr<Codec> MakeSentencePieceCodec(const Vocabulary& vocabulary);
 
-// merges: tokenizer.ggml.merges, best first, each "left right"; lines of another form count for nothing.
+// merges: tokenizer.ggml.merges, best first, each "left right"; lines of another form count for
+// nothing.
 std::unique_ptr<Codec> MakeByteLevelCodec(const Vocabulary& vocabulary,
                                           const std::vector<std::string>& merges,
                                           const std::string& pre_tokenizer);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// text/merge.h: the loop that both tokenizer families share: merge the best neighbouring pair until no pair can be merged.
+// text/merge.h: the loop that both tokenizer families share: merge the best neighbouring pair until
+// no pair can be merged.
 //
-// The best pair is the one of the lowest rank, the leftmost of equals. A heap holds the candidates; an entry goes stale when one of its
-// two symbols has grown or vanished meanwhile, which its recorded size tells. O(n log n) for n symbols.
+// The best pair is the one of the lowest rank, the leftmost of equals. A heap holds the candidates;
+// an entry goes stale when one of its two symbols has grown or vanished meanwhile, which its
+// recorded size tells. O(n log n) for n symbols.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +42,8 @@ class PairMerger {
   template <typename Find>
   void Run(const Find& find) {
     heap_.clear();
-    for (std::size_t i = 1; i < symbols_.size(); ++i) Consider(find, static_cast<std::int32_t>(i) - 1);
+    for (std::size_t i = 1; i < symbols_.size(); ++i)
+      Consider(find, static_cast<std::int32_t>(i) - 1);
     std::make_heap(heap_.begin(), heap_.end());
     while (!heap_.empty()) {
       const Candidate best = heap_.front();
@@ -63,7 +66,8 @@ class PairMerger {
   // Calls visit(symbol) for what is left, from left to right.
   template <typename Visit>
   void ForEach(const Visit& visit) const {
-    for (std::int32_t i = symbols_.empty() ? -1 : 0; i >= 0; i = symbols_[i].next) visit(symbols_[i]);
+    for (std::int32_t i = symbols_.empty() ? -1 : 0; i >= 0; i = symbols_[i].next)
+      visit(symbols_[i]);
   }
 
   std::size_t n_symbols() const { return symbols_.size(); }

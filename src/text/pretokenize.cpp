@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The expressions only ask for ASCII characters and for Unicode classes. So a text is first rewritten to one byte per character: ASCII as
-// it is, anything else as 0x80 + class (+ 0x10 in the ideograph and kana blocks). PCRE2 then matches plain bytes: faster than its UTF
-// mode, indifferent to invalid input, and with one set of Unicode tables (utf8proc's) for all patterns.
+// The expressions only ask for ASCII characters and for Unicode classes. So a text is first
+// rewritten to one byte per character: ASCII as it is, anything else as 0x80 + class (+ 0x10 in the
+// ideograph and kana blocks). PCRE2 then matches plain bytes: faster than its UTF mode, indifferent
+// to invalid input, and with one set of Unicode tables (utf8proc's) for all patterns.
 #include "text/pretokenize.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -17,7 +18,8 @@
 namespace foretoken::text {
 namespace {
 
-// In the expressions below \p{..}, \s and \cjk stand inside brackets only, where Expand replaces them.
+// In the expressions below \p{..}, \s and \cjk stand inside brackets only, where Expand replaces
+// them.
 constexpr std::string_view kLlama3[] = {
     R"('[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD]|[^\r\n\p{L}\p{N}]?[\p{L}]+|[\p{N}]{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|[\s]*[\r\n]+|[\s]+(?![^\s])|[\s]+)"};
 constexpr std::string_view kQwen2[] = {
@@ -133,7 +135,8 @@ std::string Expand(std::string_view expression) {
   return expanded;
 }
 
-// The subject of the expressions and, unless it is all ASCII, the bytes behind each of its characters.
+// The subject of the expressions and, unless it is all ASCII, the bytes behind each of its
+// characters.
 struct Subject {
   std::string_view classes;
   std::string storage;
@@ -185,8 +188,10 @@ struct Pretokenizer::Stage {
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
-  // Appends the lengths of the parts of `text`. An error of PCRE2 (a match limit) makes the rest one part.
-  void Split(std::string_view text, pcre2_match_data* match, std::vector<std::uint32_t>& parts) const {
+  // Appends the lengths of the parts of `text`. An error of PCRE2 (a match limit) makes the rest
+  // one part.
+  void Split(std::string_view text, pcre2_match_data* match,
+             std::vector<std::uint32_t>& parts) const {
     const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
     const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(match);
     std::size_t done = 0;

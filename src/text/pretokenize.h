@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // text/pretokenize.h: cuts text into the words within which byte-level BPE merges.
 //
-// Which words is decided by tokenizer.ggml.pre: each name stands for one or more regular expressions, applied in turn, each to the
-// parts that the one before it left. What an expression does not match is a part too, so nothing is lost.
+// Which words is decided by tokenizer.ggml.pre: each name stands for one or more regular
+// expressions, applied in turn, each to the parts that the one before it left. What an expression
+// does not match is a part too, so nothing is lost.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,8 @@ class Pretokenizer {
   Pretokenizer(const Pretokenizer&) = delete;
   Pretokenizer& operator=(const Pretokenizer&) = delete;
 
-  // The words' lengths in bytes; they add up to text.size(). Bytes that are not UTF-8 count as symbols (as U+FFFD would).
+  // The words' lengths in bytes; they add up to text.size(). Bytes that are not UTF-8 count as
+  // symbols (as U+FFFD would).
   std::vector<std::uint32_t> Split(std::string_view text) const;
 
  private:

@@ -11,28 +11,44 @@
 namespace foretoken::text {
 namespace {
 
-constexpr std::string_view kEndTexts[] = {
-    "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>",
-    "<end_of_turn>", "<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]",
-    "<|end_of_text|>", "<end_of_utterance>", "<eos>", "<turn|>", "<|tool_response>",
-    "<｜end▁of▁sentence｜>"};
+constexpr std::string_view kEndTexts[] = {"<|eot_id|>",
+                                          "<|im_end|>",
+                                          "<|end|>",
+                                          "<|return|>",
+                                          "<|call|>",
+                                          "<|flush|>",
+                                          "<|calls|>",
+                                          "<end_of_turn>",
+                                          "<|endoftext|>",
+                                          "</s>",
+                                          "<|eom_id|>",
+                                          "<EOT>",
+                                          "_<EOT>",
+                                          "[EOT]",
+                                          "[EOS]",
+                                          "<|end_of_text|>",
+                                          "<end_of_utterance>",
+                                          "<eos>",
+                                          "<turn|>",
+                                          "<|tool_response>",
+                                          "<｜end▁of▁sentence｜>"};
 
-// Tokens of fill-in-the-middle prompts: the first text that the vocabulary has counts, unless the metadata names the token. Those that
-// separate files end a generation, too.
+// Tokens of fill-in-the-middle prompts: the first text that the vocabulary has counts, unless the
+// metadata names the token. Those that separate files end a generation, too.
 struct FillToken {
   std::string_view key;
   bool ends;
   std::span<const std::string_view> texts;
 };
-constexpr std::string_view kFillPrefix[] = {
-    "<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>",
-    "<|code_prefix|>", "<|prefix|>"};
-constexpr std::string_view kFillSuffix[] = {
-    "<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>",
-    "<|code_suffix|>", "<|suffix|>"};
-constexpr std::string_view kFillMiddle[] = {
-    "<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>",
-    "<|code_middle|>", "<|middle|>"};
+constexpr std::string_view kFillPrefix[] = {"<|fim_prefix|>",  "<fim-prefix>", "<fim_prefix>",
+                                            "<｜fim▁begin｜>", "<PRE>",        "▁<PRE>",
+                                            "<|code_prefix|>", "<|prefix|>"};
+constexpr std::string_view kFillSuffix[] = {"<|fim_suffix|>",  "<fim-suffix>", "<fim_suffix>",
+                                            "<｜fim▁hole｜>",  "<SUF>",        "▁<SUF>",
+                                            "<|code_suffix|>", "<|suffix|>"};
+constexpr std::string_view kFillMiddle[] = {"<|fim_middle|>",  "<fim-middle>", "<fim_middle>",
+                                            "<｜fim▁end｜>",   "<MID>",        "▁<MID>",
+                                            "<|code_middle|>", "<|middle|>"};
 constexpr std::string_view kFillPad[] = {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"};
 constexpr std::string_view kFillRepository[] = {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>",
                                                 "<REPO>", "<reponame>"};
@@ -105,22 +121,12 @@ void FindEndTokens(const formats::Metadata& metadata, Vocabulary& vocabulary) {
 SpecialTokens::SpecialTokens(const Vocabulary& vocabulary)
     : vocabulary_(vocabulary), first_byte_(256, false) {
   for (Token token = 0; token < vocabulary.size(); ++token) {
-    const std::string& text = vocabulary.texts[token];
-    const TokenType type = vocabulary.types[token];
-    const bool special = type == TokenType::kControl || type == TokenType::kUnknown ||
-                         type == TokenType::kUserDefined;
-    if (!special || text.empty()) continue;
-    // Such a token stands for spaces, and is met where the spaces are: among the merges.
-    if (vocabulary.family == Family::kSentencePiece && type == TokenType::kUserDefined &&
-        text.find(kSpaceMark) != std::string::npos) {
-      continue;
-    }
+    if (!vocabulary.IsSpecial(token)) continue;
     by_text_.push_back(token);
-    first_byte_[static_cast<unsigned char>(text[0])] = true;
+    first_byte_[static_cast<unsigned char>(vocabulary.texts[token][0])] = true;
   }
-  std::stable_sort(by_text_.begin(), by_text_.end(), [&](Token a, Token b) {
-    return vocabulary.texts[a] < vocabulary.texts[b];
-  });
+  std::stable_sort(by_text_.begin(), by_text_.end(),
+                   [&](Token a, Token b) { return vocabulary.texts[a] < vocabulary.texts[b]; });
 }
 
 void SpecialTokens::FindAt(std::string_view text, std::size_t at, bool parse_special,
@@ -154,7 +160,8 @@ std::vector<Fragment> SpecialTokens::Split(std::string_view text, bool parse_spe
     return a.token != b.token ? a.token < b.token : a.begin < b.begin;
   });
 
-  // What has been taken is at least as long as what comes now, so an overlap shows at one of the two ends.
+  // What has been taken is at least as long as what comes now, so an overlap shows at one of the
+  // two ends.
   std::vector<bool> taken(found.empty() ? 0 : text.size(), false);
   std::vector<Occurrence> kept;
   for (const Occurrence& occurrence : found) {

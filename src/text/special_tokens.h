@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// text/special_tokens.h: tokens that are found in the text as they stand, before any encoding, and tokens that end a generation.
+// text/special_tokens.h: tokens that are found in the text as they stand, before any encoding, and
+// tokens that end a generation.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +13,9 @@
 
 namespace foretoken::text {
 
-// Fills vocabulary.end_tokens: eos, eot and eom of the metadata, and tokens known by their texts. Some of these files call "<|im_end|>"
-// a normal token; all that are known by their texts become control tokens here.
+// Fills vocabulary.end_tokens: eos, eot and eom of the metadata, and tokens known by their texts.
+// Some of these files call "<|im_end|>" a normal token; all that are known by their texts become
+// control tokens here.
 void FindEndTokens(const formats::Metadata& metadata, Vocabulary& vocabulary);
 
 struct Fragment {
@@ -22,8 +24,9 @@ struct Fragment {
   std::size_t size = 0;
 };
 
-// Finds the special tokens of a text: user-defined ones always, control and unknown ones on request. Longer tokens go first, wherever
-// they stand; among equally long ones the lower id, then the leftmost occurrence. Immutable; keeps a reference to the vocabulary.
+// Finds the special tokens of a text: user-defined ones always, control and unknown ones on
+// request. Longer tokens go first, wherever they stand; among equally long ones the lower id, then
+// the leftmost occurrence. Immutable; keeps a reference to the vocabulary.
 class SpecialTokens {
  public:
   explicit SpecialTokens(const Vocabulary& vocabulary);
@@ -40,7 +43,8 @@ class SpecialTokens {
               std::vector<Occurrence>& found) const;
 
   const Vocabulary& vocabulary_;
-  std::vector<Token> by_text_;    // sorted by text: the range of a common prefix is the node of a trie
+  std::vector<Token>
+      by_text_;  // sorted by text: the range of a common prefix is the node of a trie
   std::vector<bool> first_byte_;  // [256], of any special token
 };
 

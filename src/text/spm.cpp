@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// SentencePiece BPE. Spaces become U+2581, every character a symbol; then the neighbours whose joined text is the token of the highest
-// score merge, the leftmost first among equals. Characters that are no token at the end become byte tokens.
+// SentencePiece BPE. Spaces become U+2581, every character a symbol; then the neighbours whose
+// joined text is the token of the highest score merge, the leftmost first among equals. Characters
+// that are no token at the end become byte tokens.
 //
-// A merge can only join two bytes that stand side by side in some token. So the text is cut wherever they do not (in most vocabularies
-// before every space), and each cut is encoded alone: the result is the same, and the heap stays small.
+// A merge can only join two bytes that stand side by side in some token. So the text is cut
+// wherever they do not (in most vocabularies before every space), and each cut is encoded alone:
+// the result is the same, and the heap stays small.
 #include <algorithm>
 #include <array>
 #include <bitset>
@@ -40,7 +42,8 @@ class SentencePieceCodec final : public Codec {
   void Encode(std::string_view text, bool space_before, std::vector<Token>& tokens) const override {
     PairMerger merger;
     std::string escaped(space_before ? kSpaceMark : std::string_view());
-    // A U+2581 that the user wrote is kept apart from spaces, where there are bytes to write it with.
+    // A U+2581 that the user wrote is kept apart from spaces, where there are bytes to write it
+    // with.
     for (std::size_t at = 0; at <= text.size();) {
       const std::size_t mark =
           std::min(CanSpell(kSpaceMark) ? text.find(kSpaceMark, at) : text.size(), text.size());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// text/string_table.h: short strings to numbers; the lookup that a tokenizer makes for every pair of symbols it considers.
+// text/string_table.h: short strings to numbers; the lookup that a tokenizer makes for every pair
+// of symbols it considers.
 #pragma once
 
 #include <bit>
@@ -10,7 +11,8 @@
 
 namespace foretoken::text {
 
-// Open addressing, linear probing, at most half full. Does not own its keys: they must outlive the table.
+// Open addressing, linear probing, at most half full. Does not own its keys: they must outlive the
+// table.
 class StringTable {
  public:
   static constexpr std::int32_t kAbsent = -1;

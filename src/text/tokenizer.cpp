@@ -7,7 +7,6 @@
 
 #include "text/codec.h"
 #include "text/special_tokens.h"
-#include "text/unicode.h"
 #include "text/vocabulary.h"
 
 namespace foretoken::text {
@@ -26,14 +25,16 @@ class GgufTokenizer final : public Tokenizer {
     }
     const auto* merges = metadata.Strings("tokenizer.ggml.merges");
     if (merges == nullptr) {
-      return Fail(ErrorCode::kInvalidFile,
-                  "tokenizer: tokenizer.ggml.merges is missing; byte-level BPE needs it, convert the "
-                  "model anew");
+      return Fail(
+          ErrorCode::kInvalidFile,
+          "tokenizer: tokenizer.ggml.merges is missing; byte-level BPE needs it, convert the "
+          "model anew");
     }
     if (merges->size() > kMaxMerges) {
-      return Fail(ErrorCode::kInvalidFile,
-                  fmt::format("tokenizer: {} merges are more than the limit of {}; the file is damaged",
-                              merges->size(), kMaxMerges));
+      return Fail(
+          ErrorCode::kInvalidFile,
+          fmt::format("tokenizer: {} merges are more than the limit of {}; the file is damaged",
+                      merges->size(), kMaxMerges));
     }
     const std::string* pre = metadata.String("tokenizer.ggml.pre");
     codec_ = MakeByteLevelCodec(vocabulary_, *merges, pre == nullptr ? std::string() : *pre);
@@ -73,7 +74,7 @@ class GgufTokenizer final : public Tokenizer {
     bool at_start = remove_leading_space && vocabulary_.add_space_prefix;
     for (const Token token : tokens) {
       const std::string piece = Piece(token, special);
-      const bool drop = at_start && StartsWithSpaceMark(token);
+      const bool drop = at_start && MayFollowSpacePrefix(token) && piece.starts_with(' ');
       if (vocabulary_.Has(token) && !IsControl(token)) at_start = false;
       text.append(piece, drop ? 1 : 0, std::string::npos);
     }
@@ -109,9 +110,10 @@ class GgufTokenizer final : public Tokenizer {
  private:
   static constexpr std::size_t kMaxMerges = std::size_t{1} << 24;
 
-  // Only such a token can begin with the space that the encoder put in front; a space spelled otherwise is the text's own.
-  bool StartsWithSpaceMark(Token token) const {
-    return TokenText(token).starts_with(kSpaceMark) && !IsControl(token);
+  // In front of a special token the encoder puts no space: one that such a token begins with is the
+  // text's own.
+  bool MayFollowSpacePrefix(Token token) const {
+    return vocabulary_.Has(token) && !vocabulary_.IsSpecial(token);
   }
 
   static std::optional<Token> Optional(Token token) {

@@ -29,7 +29,7 @@ class Tokenizer {
 
   // Errors: kInvalidFile (missing or inconsistent lists, a token list longer than 2^24), kUnsupported (an unknown
   // tokenizer.ggml.model, which the message names with the known ones). An unknown tokenizer.ggml.pre falls back to the default
-  // pattern; pre_tokenizer() then says so.
+  // pattern; description() then says so.
   [[nodiscard]] static Result<std::unique_ptr<Tokenizer>> Load(const formats::Metadata& metadata);
 
   // Any bytes are accepted, valid UTF-8 or not; Decode(Encode(x)) gives x back (SentencePiece: but for its own leading space).

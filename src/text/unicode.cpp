@@ -6,18 +6,24 @@
 namespace foretoken::text {
 namespace {
 
-// The range that the second byte must lie in: this is where overlong forms, surrogates and codes over U+10FFFF are cut off.
+// The range that the second byte must lie in: this is where overlong forms, surrogates and codes
+// over U+10FFFF are cut off.
 struct ByteRange {
   unsigned char low;
   unsigned char high;
 };
 constexpr ByteRange SecondByteRange(unsigned char lead) {
   switch (lead) {
-    case 0xE0: return {0xA0, 0xBF};
-    case 0xED: return {0x80, 0x9F};
-    case 0xF0: return {0x90, 0xBF};
-    case 0xF4: return {0x80, 0x8F};
-    default: return {0x80, 0xBF};
+    case 0xE0:
+      return {0xA0, 0xBF};
+    case 0xED:
+      return {0x80, 0x9F};
+    case 0xF0:
+      return {0x90, 0xBF};
+    case 0xF4:
+      return {0x80, 0x8F};
+    default:
+      return {0x80, 0xBF};
   }
 }
 
@@ -52,7 +58,8 @@ std::string EncodeUtf8(char32_t code) {
 }
 
 CharacterClass ClassOf(char32_t code) noexcept {
-  // Debian 12's utf8proc knows Unicode 15.0; these came with 15.1, which the other engines' tables have.
+  // Debian 12's utf8proc knows Unicode 15.0; these came with 15.1, which the other engines' tables
+  // have.
   if (code >= 0x2EBF0 && code <= 0x2EE5D) return CharacterClass::kLetter;
   if ((code >= 0x2FFC && code <= 0x2FFF) || code == 0x31EF) return CharacterClass::kSymbol;
   if (IsWhitespace(code)) return CharacterClass::kWhitespace;
@@ -61,25 +68,31 @@ CharacterClass ClassOf(char32_t code) noexcept {
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
     case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO: return CharacterClass::kLetter;
+    case UTF8PROC_CATEGORY_LO:
+      return CharacterClass::kLetter;
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO: return CharacterClass::kNumber;
+    case UTF8PROC_CATEGORY_NO:
+      return CharacterClass::kNumber;
     case UTF8PROC_CATEGORY_PC:
     case UTF8PROC_CATEGORY_PD:
     case UTF8PROC_CATEGORY_PS:
     case UTF8PROC_CATEGORY_PE:
     case UTF8PROC_CATEGORY_PI:
     case UTF8PROC_CATEGORY_PF:
-    case UTF8PROC_CATEGORY_PO: return CharacterClass::kPunctuation;
+    case UTF8PROC_CATEGORY_PO:
+      return CharacterClass::kPunctuation;
     case UTF8PROC_CATEGORY_SM:
     case UTF8PROC_CATEGORY_SC:
     case UTF8PROC_CATEGORY_SK:
-    case UTF8PROC_CATEGORY_SO: return CharacterClass::kSymbol;
+    case UTF8PROC_CATEGORY_SO:
+      return CharacterClass::kSymbol;
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME: return CharacterClass::kMark;
-    default: return CharacterClass::kOther;
+    case UTF8PROC_CATEGORY_ME:
+      return CharacterClass::kMark;
+    default:
+      return CharacterClass::kOther;
   }
 }
 

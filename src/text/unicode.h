@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// text/unicode.h: UTF-8 one character at a time, and the general categories that pre-tokenizer patterns ask for.
+// text/unicode.h: UTF-8 one character at a time, and the general categories that pre-tokenizer
+// patterns ask for.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,8 @@ struct Utf8Character {
   Utf8State state = Utf8State::kInvalid;
 };
 
-// Reads the first character of a non-empty text. Overlong forms, surrogates and codes over U+10FFFF are invalid.
+// Reads the first character of a non-empty text. Overlong forms, surrogates and codes over U+10FFFF
+// are invalid.
 Utf8Character ReadUtf8(std::string_view text) noexcept;
 
 std::string EncodeUtf8(char32_t code);

@@ -8,6 +8,7 @@
 
 #include "text/pretokenize.h"
 #include "text/special_tokens.h"
+#include "text/unicode.h"
 
 namespace foretoken::text {
 namespace {
@@ -42,9 +43,10 @@ constexpr std::size_t kMaxTokens = std::size_t{1} << 24;
                 "tokenizer: tokenizer.ggml.tokens is missing or empty; the file has no vocabulary");
   }
   if (texts->size() > kMaxTokens) {
-    return Fail(ErrorCode::kInvalidFile,
-                fmt::format("tokenizer: {} tokens are more than the limit of {}; the file is damaged",
-                            texts->size(), kMaxTokens));
+    return Fail(
+        ErrorCode::kInvalidFile,
+        fmt::format("tokenizer: {} tokens are more than the limit of {}; the file is damaged",
+                    texts->size(), kMaxTokens));
   }
   vocabulary.texts = *texts;
   return {};
@@ -94,6 +96,20 @@ Token ReadId(const formats::Metadata& metadata, std::string_view key, const Voca
 
 }  // namespace
 
+bool Vocabulary::IsSpecial(Token token) const {
+  const std::string& text = texts[token];
+  switch (types[token]) {
+    case TokenType::kControl:
+    case TokenType::kUnknown:
+      return !text.empty();
+    case TokenType::kUserDefined:
+      return !text.empty() &&
+             (family == Family::kByteLevel || text.find(kSpaceMark) == std::string::npos);
+    default:
+      return false;
+  }
+}
+
 int ByteOfTokenText(std::string_view text) {
   if (text.size() != 6 || text.substr(0, 3) != "<0x" || text[5] != '>') return -1;
   int value = 0;
@@ -127,11 +143,10 @@ Result<Vocabulary> ReadVocabulary(const formats::Metadata& metadata) {
   const std::string* pre = metadata.String("tokenizer.ggml.pre");
   const bool adds_bos_by_family =
       spm || FindPattern(pre == nullptr ? std::string_view() : *pre).add_bos;
-  vocabulary.add_bos =
-      metadata.Bool("tokenizer.ggml.add_bos_token").value_or(adds_bos_by_family) &&
-      vocabulary.bos != kNoToken;
-  vocabulary.add_eos = metadata.Bool("tokenizer.ggml.add_eos_token").value_or(false) &&
-                       vocabulary.eos != kNoToken;
+  vocabulary.add_bos = metadata.Bool("tokenizer.ggml.add_bos_token").value_or(adds_bos_by_family) &&
+                       vocabulary.bos != kNoToken;
+  vocabulary.add_eos =
+      metadata.Bool("tokenizer.ggml.add_eos_token").value_or(false) && vocabulary.eos != kNoToken;
   vocabulary.add_space_prefix =
       spm && metadata.Bool("tokenizer.ggml.add_space_prefix").value_or(true);
   FindEndTokens(metadata, vocabulary);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "formats/metadata.h"
 #include "foretoken/result.h"
+#include "formats/metadata.h"
 
 namespace foretoken::text {
 
@@ -41,12 +41,17 @@ struct Vocabulary {
   int size() const { return static_cast<int>(texts.size()); }
   bool Has(std::int64_t token) const { return token >= 0 && token < size(); }
 
-  // Tokens that plain text may turn into. Control, unknown and byte tokens only look like text: "<s>" typed by a user must not become
-  // BOS, and "<0x0A>" must come back as it was typed.
+  // Tokens that plain text may turn into. Control, unknown and byte tokens only look like text:
+  // "<s>" typed by a user must not become BOS, and "<0x0A>" must come back as it was typed.
   bool IsText(Token token) const {
     const TokenType type = types[token];
     return type != TokenType::kControl && type != TokenType::kUnknown && type != TokenType::kByte;
   }
+
+  // Tokens that are found in the text as they stand, before any encoding. A user-defined token that
+  // is spelled with SentencePiece's space mark is none: it stands for spaces, and is met where the
+  // spaces are, among the merges.
+  bool IsSpecial(Token token) const;
 };
 
 // The value of "<0x41>", or -1 if the text is not of that form.

@@ -71,7 +71,7 @@ void ExpectSame(const Completion& a, const Completion& b, const std::string& whe
   }
 }
 
-std::vector<Completion> Run(Engine& engine, std::vector<Request> requests, int k) {
+std::vector<Completion> GenerateAll(Engine& engine, std::vector<Request> requests, int k) {
   for (auto& r : requests) r.speculative.num_speculative_tokens = k;
   auto completions = engine.GenerateBatch(requests);
   EXPECT_TRUE(completions) << completions.error().message;
@@ -91,14 +91,14 @@ TEST(Lossless, GreedyTokensAndLogprobsAreBitwiseThoseOfPlainDecoding) {
       for (const int threads : {1, 2}) {
         const auto requests = Requests(0, 2);
         const auto plain_engine = Open(pair, "none", isa, threads, 1);
-        const auto plain = Run(*plain_engine, requests, 0);
+        const auto plain = GenerateAll(*plain_engine, requests, 0);
         if (first.empty()) first = plain;
         for (std::size_t i = 0; i < plain.size(); ++i) ExpectSame(plain[i], first[i], fmt::format("{} plain {} {} threads", pair.name, isa, threads));
         for (const char* method : {"standalone", "ngram"}) {
           const auto engine = Open(pair, method, isa, threads, 1);
           std::int64_t accepted = 0;
           for (int k = 1; k <= 8; ++k) {
-            const auto completions = Run(*engine, requests, k);
+            const auto completions = GenerateAll(*engine, requests, k);
             for (std::size_t i = 0; i < plain.size(); ++i) {
               ExpectSame(completions[i], plain[i], fmt::format("{} {} K {} {} {} threads", pair.name, method, k, isa, threads));
               accepted += completions[i].speculation.accepted;
@@ -117,8 +117,8 @@ TEST(Lossless, BatchesGiveEachRequestWhatItGetsAlone) {
         for (const int batch : {2, 7}) {
           const auto alone_engine = Open(pair, method, "", 2, 1);
           const auto batch_engine = Open(pair, method, "", 2, batch);
-          const auto alone = Run(*alone_engine, Requests(temperature, 7), 3);
-          const auto together = Run(*batch_engine, Requests(temperature, 7), 3);
+          const auto alone = GenerateAll(*alone_engine, Requests(temperature, 7), 3);
+          const auto together = GenerateAll(*batch_engine, Requests(temperature, 7), 3);
           for (std::size_t i = 0; i < alone.size(); ++i) ExpectSame(together[i], alone[i], fmt::format("{} {} batch {} request {}", pair.name, method, batch, i));
         }
 }
@@ -131,11 +131,11 @@ TEST(Lossless, SampleMatchGivesTheSameTextForTheSameSeedWhateverTheDrafter) {
       if (i % 3 == 1) requests[i].sampling.top_p = 0.9f, requests[i].sampling.repetition_penalty = 1.2f;
       if (i % 3 == 2) requests[i].sampling.top_k = 20, requests[i].sampling.presence_penalty = 0.5f, requests[i].min_new_tokens = 5;
     }
-    const auto plain = Run(*plain_engine, requests, 0);
+    const auto plain = GenerateAll(*plain_engine, requests, 0);
     for (const char* method : {"standalone", "ngram"}) {
       const auto engine = Open(pair, method, "", 2, 1, VerifyStrategy::kSampleMatch);
       for (const int k : {1, 3, 8}) {
-        const auto completions = Run(*engine, requests, k);
+        const auto completions = GenerateAll(*engine, requests, k);
         for (std::size_t i = 0; i < plain.size(); ++i) ExpectSame(completions[i], plain[i], fmt::format("{} {} K {} request {}", pair.name, method, k, i));
       }
     }
@@ -152,7 +152,7 @@ TEST(Lossless, PrefillInChunksOfAnySizeGivesTheSameBits) {
     auto requests = Requests(0, 1);
     requests[0].prompt_tokens.clear();
     for (int i = 0; i < 150; ++i) requests[0].prompt_tokens.push_back(3 + i * 31 % 300);
-    const auto completions = Run(**engine, requests, 0);
+    const auto completions = GenerateAll(**engine, requests, 0);
     if (first.empty()) first = completions;
     ExpectSame(completions[0], first[0], fmt::format("{} rows", rows));
   }
@@ -172,7 +172,7 @@ TEST(Lossless, EveryCacheTypeKeepsSpeculationExact) {
       draft_options.draft_model = pair.draft;
       auto plain = Engine::Open(plain_options), drafted = Engine::Open(draft_options);
       ASSERT_TRUE(plain && drafted);
-      const auto a = Run(**plain, Requests(0, 2), 0), b = Run(**drafted, Requests(0, 2), 4);
+      const auto a = GenerateAll(**plain, Requests(0, 2), 0), b = GenerateAll(**drafted, Requests(0, 2), 4);
       for (std::size_t i = 0; i < a.size(); ++i) ExpectSame(b[i], a[i], fmt::format("cache types {} {}", static_cast<int>(k), static_cast<int>(v)));
     }
 }

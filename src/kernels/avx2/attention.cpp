@@ -22,7 +22,7 @@ constexpr float kMinusInf = -__builtin_inff();
 // What a stored type looks like: Load 8 elements from index i on, as f32.
 struct F32 {
   static constexpr bool kScaled = false;
-  static constexpr std::ptrdiff_t Bytes(std::ptrdiff_t i) { return 4 * i; }
+  static constexpr int kBytes = 4;
   [[gnu::nothrow]] static __m256 Load(const std::byte* base, std::ptrdiff_t i) {
     return _mm256_loadu_ps(reinterpret_cast<const float*>(base) + i);
   }
@@ -30,7 +30,7 @@ struct F32 {
 
 struct F16 {
   static constexpr bool kScaled = false;
-  static constexpr std::ptrdiff_t Bytes(std::ptrdiff_t i) { return 2 * i; }
+  static constexpr int kBytes = 2;
   [[gnu::nothrow]] static __m256 Load(const std::byte* base, std::ptrdiff_t i) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(base + 2 * i)));
   }
@@ -38,7 +38,7 @@ struct F16 {
 
 struct BF16 {
   static constexpr bool kScaled = false;
-  static constexpr std::ptrdiff_t Bytes(std::ptrdiff_t i) { return 2 * i; }
+  static constexpr int kBytes = 2;
   [[gnu::nothrow]] static __m256 Load(const std::byte* base, std::ptrdiff_t i) {
     const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(base + 2 * i));
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
@@ -47,7 +47,7 @@ struct BF16 {
 
 struct Q8_0 {
   static constexpr bool kScaled = true;
-  static constexpr std::ptrdiff_t Bytes(std::ptrdiff_t i) { return i; }
+  static constexpr int kBytes = 1;
   [[gnu::nothrow]] static __m256 Load(const std::byte* base, std::ptrdiff_t i) {
     const __m128i q = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(base + i));
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(q));
@@ -62,16 +62,29 @@ struct Tile {
   const float* q[kQueries];
   float* out[kQueries];
   int length[kQueries];
-  int visible[kQueries];      // of the present block
-  float *acc, *p;             // [kQueries, head_dim], [kQueries, 32]
-  float *max, *sum, *factor;  // [kQueries]
+  int visible[kQueries];            // of the present block
+  float *acc, *p;                   // [kQueries, head_dim], [kQueries, 32]
+  float *max, *sum, *factor;        // [kQueries]
+  std::ptrdiff_t k_ahead, v_ahead;  // bytes from this block to the next one of the sequence
 };
+
+// The next block is on its way while this one is worked on: blocks are pages of their own, which
+// the processor's prefetcher stops at (measured from memory, one query of 64 dimensions in f16: 12
+// GB/s without).
+template <int kBytes>
+[[gnu::always_inline]] inline void Prefetch(const std::byte* address) {
+#pragma GCC unroll 8
+  for (int i = 0; i < kBytes; i += 64)
+    _mm_prefetch(reinterpret_cast<const char*>(address + i), _MM_HINT_T0);
+}
 
 // sum[i][t] += q[i][d] * k[d][8 t ...] for d in [begin, end), in order.
 template <class K, int kCount, int kVectors>
-[[gnu::always_inline]] inline void AddProducts(const float* const* q, const std::byte* k, int begin,
-                                               int end, __m256 (&sum)[kCount][kVectors]) {
+[[gnu::always_inline]] inline void AddProducts(const float* const* q, const std::byte* k,
+                                               std::ptrdiff_t ahead, int begin, int end,
+                                               __m256 (&sum)[kCount][kVectors]) {
   for (int d = begin; d < end; ++d) {
+    Prefetch<kVectors * kHalf * K::kBytes>(k + d * kSlots * K::kBytes + ahead);
     __m256 x[kVectors];
 #pragma GCC unroll 8
     for (int t = 0; t < kVectors; ++t) x[t] = K::Load(k, d * kSlots + t * kHalf);
@@ -100,13 +113,13 @@ void ScoresAt(const Tile& tile, int first, const std::byte* block, int j) {
   __m256 acc[kCount][kVectors];
   Clear(acc);
   if constexpr (!K::kScaled) {
-    AddProducts<K>(q, block + K::Bytes(j), 0, head_dim, acc);
+    AddProducts<K>(q, block + j * K::kBytes, tile.k_ahead, 0, head_dim, acc);
   } else {
     const std::byte* scales = block + kSlots * head_dim;
-    for (int d = 0; d < head_dim; d += kGroup, scales += F16::Bytes(kSlots)) {
+    for (int d = 0; d < head_dim; d += kGroup, scales += kSlots * F16::kBytes) {
       __m256 part[kCount][kVectors];
       Clear(part);
-      AddProducts<K>(q, block + K::Bytes(j), d, d + kGroup, part);
+      AddProducts<K>(q, block + j * K::kBytes, tile.k_ahead, d, d + kGroup, part);
 #pragma GCC unroll 8
       for (int i = 0; i < kCount; ++i)
 #pragma GCC unroll 8
@@ -194,6 +207,7 @@ void ValuesAt(const Tile& tile, int first, const std::byte* block, Range range, 
   }
   for (int j = range.begin; j < range.end; ++j) {
     const int at = j * head_dim + d;
+    Prefetch<kVectors * kHalf * V::kBytes>(block + at * V::kBytes + tile.v_ahead);
     __m256 x[kVectors];
 #pragma GCC unroll 8
     for (int t = 0; t < kVectors; ++t) {
@@ -272,10 +286,16 @@ void RunTile(Tile& tile) {
       const int left = tile.length[i] - begin;
       tile.visible[i] = left < kSlots ? left : kSlots;
     }
-    const auto block = static_cast<std::size_t>(args.blocks[begin / kSlots]);
-    scores(tile, first, args.k + block * args.k_stride);
+    const int next = begin + kSlots < tile.length[tile.n - 1] ? begin + kSlots : begin;
+    const std::ptrdiff_t block = args.blocks[begin / kSlots];
+    const std::ptrdiff_t distance = args.blocks[next / kSlots] - block;
+    const auto k_stride = static_cast<std::ptrdiff_t>(args.k_stride),
+               v_stride = static_cast<std::ptrdiff_t>(args.v_stride);
+    tile.k_ahead = distance * k_stride;
+    tile.v_ahead = distance * v_stride;
+    scores(tile, first, args.k + block * k_stride);
     Softmax(tile, first);
-    values(tile, first, args.v + block * args.v_stride);
+    values(tile, first, args.v + block * v_stride);
   }
   for (int i = 0; i < tile.n; ++i) {
     const __m256 factor = _mm256_set1_ps(1.0f / tile.sum[i]);

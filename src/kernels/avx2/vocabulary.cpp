@@ -75,12 +75,14 @@ double ExpSum(const float* x, int n, float max, float inv_temperature, float* p)
   const int whole = n - n % kLanes;
   DoubleLanes sum;
   for (int i = 0; i < whole; i += kLanes) {
-    const __m256 x0 = _mm256_sub_ps(_mm256_loadu_ps(x + i), top);
-    const __m256 x1 = _mm256_sub_ps(_mm256_loadu_ps(x + i + kHalf), top);
-    const __m256 e0 = Exp(_mm256_mul_ps(x0, factor)), e1 = Exp(_mm256_mul_ps(x1, factor));
-    _mm256_storeu_ps(p + i, e0);
-    _mm256_storeu_ps(p + i + kHalf, e1);
-    sum.Add(e0, e1);
+    __m256 e[2];
+#pragma GCC unroll 2
+    for (int t = 0; t < 2; ++t)
+      e[t] = _mm256_mul_ps(_mm256_sub_ps(_mm256_loadu_ps(x + i + t * kHalf), top), factor);
+    Exp(e);
+    _mm256_storeu_ps(p + i, e[0]);
+    _mm256_storeu_ps(p + i + kHalf, e[1]);
+    sum.Add(e[0], e[1]);
   }
   const __m256i low = FirstLanes(n - whole), high = FirstLanes(n - whole - kHalf);
   const __m256 x0 = _mm256_sub_ps(_mm256_maskload_ps(x + whole, low), top);

@@ -20,6 +20,7 @@ constexpr float kMinusInf = -__builtin_inff();
 // f32.
 struct F32 {
   static constexpr bool kScaled = false;
+  static constexpr int kBytes = 4;
   static const float* At(const std::byte* base, std::ptrdiff_t i) {
     return reinterpret_cast<const float*>(base) + i;
   }
@@ -33,6 +34,7 @@ struct F32 {
 
 struct Sixteen {
   static constexpr bool kScaled = false;
+  static constexpr int kBytes = 2;
   static __m256i Bits(const std::byte* base, std::ptrdiff_t i) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(base + 2 * i));
   }
@@ -64,6 +66,7 @@ struct BF16 : Sixteen {
 
 struct Q8_0 {
   static constexpr bool kScaled = true;
+  static constexpr int kBytes = 1;
   [[gnu::nothrow]] static __m512 Load(const std::byte* base, std::ptrdiff_t i) {
     const __m128i q = _mm_loadu_si128(reinterpret_cast<const __m128i*>(base + i));
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(q));
@@ -78,16 +81,29 @@ struct Tile {
   const float* q[kQueries];
   float* out[kQueries];
   int length[kQueries];
-  int visible[kQueries];      // of the present block
-  float *acc, *p;             // [kQueries, head_dim], [kQueries, 32]
-  float *max, *sum, *factor;  // [kQueries]
+  int visible[kQueries];            // of the present block
+  float *acc, *p;                   // [kQueries, head_dim], [kQueries, 32]
+  float *max, *sum, *factor;        // [kQueries]
+  std::ptrdiff_t k_ahead, v_ahead;  // bytes from this block to the next one of the sequence
 };
+
+// The next block is on its way while this one is worked on: blocks are pages of their own, which
+// the processor's prefetcher stops at (measured from memory, one query of 64 dimensions in f16: 12
+// GB/s without).
+template <int kBytes>
+[[gnu::always_inline]] inline void Prefetch(const std::byte* address) {
+#pragma GCC unroll 8
+  for (int i = 0; i < kBytes; i += 64)
+    _mm_prefetch(reinterpret_cast<const char*>(address + i), _MM_HINT_T0);
+}
 
 // sum[i] += q[i][d] * k[d] for d in [begin, end), in order.
 template <class K, int kCount>
-[[gnu::always_inline]] inline void AddProducts(const float* const* q, const std::byte* k, int begin,
-                                               int end, __m512 (&sum)[kCount][2]) {
+[[gnu::always_inline]] inline void AddProducts(const float* const* q, const std::byte* k,
+                                               std::ptrdiff_t ahead, int begin, int end,
+                                               __m512 (&sum)[kCount][2]) {
   for (int d = begin; d < end; ++d) {
+    Prefetch<kSlots * K::kBytes>(k + d * kSlots * K::kBytes + ahead);
     const __m512 k0 = K::Load(k, d * kSlots), k1 = K::Load(k, d * kSlots + kLanes);
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {
@@ -111,13 +127,13 @@ void Scores(const Tile& tile, int first, const std::byte* block) {
   __m512 acc[kCount][2];
   Clear(acc);
   if constexpr (!K::kScaled) {
-    AddProducts<K>(q, block, 0, head_dim, acc);
+    AddProducts<K>(q, block, tile.k_ahead, 0, head_dim, acc);
   } else {
     const std::byte* scales = block + kSlots * head_dim;
     for (int d = 0; d < head_dim; d += kGroup, scales += 2 * kSlots) {
       __m512 part[kCount][2];
       Clear(part);
-      AddProducts<K>(q, block, d, d + kGroup, part);
+      AddProducts<K>(q, block, tile.k_ahead, d, d + kGroup, part);
       const __m512 s0 = F16::Load(scales, 0), s1 = F16::Load(scales, kLanes);
 #pragma GCC unroll 8
       for (int i = 0; i < kCount; ++i) {
@@ -194,6 +210,7 @@ void ValuesAt(const Tile& tile, int first, const std::byte* block, Range range, 
   for (int j = range.begin; j < range.end; ++j) {
     __m512 x[kVectors];
     const std::ptrdiff_t at = j * head_dim + d;
+    Prefetch<kVectors * kLanes * V::kBytes>(block + at * V::kBytes + tile.v_ahead);
 #pragma GCC unroll 8
     for (int t = 0; t < kVectors; ++t) {
       if constexpr (kHalf) {
@@ -278,10 +295,16 @@ void RunTile(Tile& tile) {
       const int left = tile.length[i] - begin;
       tile.visible[i] = left < kSlots ? left : kSlots;
     }
-    const auto block = static_cast<std::size_t>(args.blocks[begin / kSlots]);
-    scores(tile, first, args.k + block * args.k_stride);
+    const int next = begin + kSlots < tile.length[tile.n - 1] ? begin + kSlots : begin;
+    const std::ptrdiff_t block = args.blocks[begin / kSlots];
+    const std::ptrdiff_t distance = args.blocks[next / kSlots] - block;
+    const auto k_stride = static_cast<std::ptrdiff_t>(args.k_stride),
+               v_stride = static_cast<std::ptrdiff_t>(args.v_stride);
+    tile.k_ahead = distance * k_stride;
+    tile.v_ahead = distance * v_stride;
+    scores(tile, first, args.k + block * k_stride);
     Softmax(tile, first);
-    values(tile, first, args.v + block * args.v_stride);
+    values(tile, first, args.v + block * v_stride);
   }
   for (int i = 0; i < tile.n; ++i) {
     const __m256 factor = _mm256_set1_ps(1.0f / tile.sum[i]);

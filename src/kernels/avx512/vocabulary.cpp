@@ -9,6 +9,7 @@ namespace {
 constexpr int kChunk = 256;  // elements that find_cumulative adds at once
 constexpr int kMaxBlock = 64;
 constexpr int kArgmaxBlock = 1024;
+constexpr int kStep = 4;  // vectors that exp_sum works on at a time
 constexpr float kMinusInf = -__builtin_inff();
 
 // max(x, lanes) gives its second operand where x is NaN.
@@ -61,7 +62,20 @@ double ExpSum(const float* x, int n, float max, float inv_temperature, float* p)
   const __m512 top = _mm512_set1_ps(max), factor = _mm512_set1_ps(inv_temperature);
   const int whole = n - n % kLanes;
   DoubleLanes sum;
-  for (int i = 0; i < whole; i += kLanes) {
+  int i = 0;
+  for (; i + kStep * kLanes <= n; i += kStep * kLanes) {
+    __m512 e[kStep];
+#pragma GCC unroll 4
+    for (int t = 0; t < kStep; ++t)
+      e[t] = _mm512_mul_ps(_mm512_sub_ps(_mm512_loadu_ps(x + i + t * kLanes), top), factor);
+    Exp(e);
+#pragma GCC unroll 4
+    for (int t = 0; t < kStep; ++t) {
+      _mm512_storeu_ps(p + i + t * kLanes, e[t]);
+      sum.Add(e[t]);
+    }
+  }
+  for (; i < whole; i += kLanes) {
     const __m512 e = Exp(_mm512_mul_ps(_mm512_sub_ps(_mm512_loadu_ps(x + i), top), factor));
     _mm512_storeu_ps(p + i, e);
     sum.Add(e);

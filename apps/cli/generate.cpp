@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "cli/comparison.h"
+#include "cli/generation.h"
+#include "cli/input.h"
+#include "cli/json_report.h"
+#include "cli/report.h"
+#include "cli/statistics.h"
+#include "cli/terminal.h"
+#include "cli/trace.h"
+#include "cli/verb.h"
+#include "foretoken/engine.h"
+#include "settings/generate_flags.h"
+
+namespace foretoken::cli {
+namespace {
+
+using settings::GenerateSettings;
+
+Status ReadPrompt(GenerateSettings& settings) {
+  Request& request = settings.request;
+  if (settings.prompt) request.prompt = *settings.prompt;
+  if (!settings.prompt_file) return {};
+  FORETOKEN_TRY(request.prompt, ReadText(*settings.prompt_file));
+  if (request.prompt.ends_with('\n')) request.prompt.pop_back();
+  return {};
+}
+
+Result<std::unique_ptr<Engine>> OpenEngine(const GenerateSettings& settings) {
+  ProgressLine line(!settings.quiet);
+  EngineOptions options = settings.engine;
+  options.on_load_progress = [&line](const LoadProgress& progress) {
+    line.Show(fmt::format("loading {} {:.0f} %", FileName(progress.what), 100 * progress.fraction));
+  };
+  return Engine::Open(std::move(options));
+}
+
+// What kAuto comes to for this request; options.h has the rule.
+std::string StrategyOf(const GenerateSettings& settings, const EngineSummary& engine) {
+  if (engine.strategy != "auto") return engine.strategy;
+  if (settings.request.sampling.greedy()) return "greedy";
+  const auto& drafts = settings.request.speculative.draft_sampling;
+  const bool drawn = engine.method == "standalone" && !(drafts && drafts->greedy());
+  return drawn ? "residual" : "sample-match";
+}
+
+// Runs the request and shows its text as it comes.
+Result<Completion> Stream(Engine& engine, const GenerateSettings& settings, Output& output) {
+  const bool shown = !settings.json;
+  std::optional<Trace> trace;
+  if (settings.trace) {
+    trace.emplace(ColourOnStandardOutput(), [&engine](std::span<const std::int32_t> tokens) {
+      return engine.Detokenize(tokens, true);
+    });
+    const auto& tokens = settings.request.prompt_tokens;
+    output.Write(
+        trace->Begin(tokens.empty() ? settings.request.prompt : engine.Detokenize(tokens)));
+  }
+  std::size_t n_shown = 0;
+  auto completion = engine.Generate(settings.request, [&](const RoundEvent& round) {
+    std::string text;
+    for (const TokenEvent& event : round.events) text += event.text;
+    n_shown += text.size();
+    if (shown) output.Write(trace ? trace->Round(round) : text);
+    return !InterruptGuard::interrupted() && !output.failed();
+  });
+  if (!completion || !shown) return completion;
+  const std::string rest = completion->text.substr(std::min(n_shown, completion->text.size()));
+  output.Write(trace ? trace->Rest(rest) : rest);
+  output.Write("\n");
+  return completion;
+}
+
+Result<std::optional<Comparison>> CompareIfAsked(Engine& engine, const GenerateSettings& settings) {
+  if (!settings.compare || InterruptGuard::interrupted()) return std::optional<Comparison>();
+  ProgressLine line(!settings.quiet);
+  return Compare(engine, settings.request, [&line](int run, int runs) {
+    line.Show(fmt::format("comparing with plain decoding: run {} of {}", run, runs));
+  });
+}
+
+Result<int> Generate(GenerateSettings& settings) {
+  FORETOKEN_CHECK_OK(ReadPrompt(settings));
+  FORETOKEN_TRY(const std::unique_ptr<Engine> engine, OpenEngine(settings));
+  const InterruptGuard guard;
+  Output output;
+  FORETOKEN_TRY(const Completion completion, Stream(*engine, settings, output));
+  if (output.closed_pipe()) return kDone;
+  FORETOKEN_CHECK_OK(output.status());
+  FORETOKEN_TRY(const auto comparison, CompareIfAsked(*engine, settings));
+  const Generation generation{.engine = &engine->summary(),
+                              .completion = &completion,
+                              .strategy = StrategyOf(settings, engine->summary()),
+                              .greedy = settings.request.sampling.greedy(),
+                              .comparison = comparison};
+  if (settings.json) {
+    output.Write(GenerationJson(generation));
+  } else if (!settings.quiet) {
+    std::fputs(Statistics(generation).c_str(), stderr);
+  }
+  if (!output.closed_pipe()) FORETOKEN_CHECK_OK(output.status());
+  return InterruptGuard::interrupted() ? kInterrupted : kDone;
+}
+
+}  // namespace
+
+int RunGenerate(const Arguments& arguments) {
+  GenerateSettings settings;
+  const settings::FlagSet flags = settings::GenerateFlags(settings);
+  const auto outcome = flags.Parse(arguments);
+  if (!outcome) return ReportError(outcome.error());
+  if (*outcome == settings::ParseOutcome::kHelp) {
+    Output().Write(flags.Help());
+    return kDone;
+  }
+  if (const Status status = settings::Finish(settings); !status) {
+    return ReportError(status.error());
+  }
+  const Result<int> code = Generate(settings);
+  return code ? *code : ReportError(code.error());
+}
+
+}  // namespace foretoken::cli

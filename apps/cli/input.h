@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// cli/input.h: texts that come from files.
+#pragma once
+
+#include <string>
+
+#include "foretoken/result.h"
+
+namespace foretoken::cli {
+
+// All bytes of a file, or of standard input for "-". At most 1 GiB.
+[[nodiscard]] Result<std::string> ReadText(const std::string& path);
+
+// "dir/target.gguf" -> "target.gguf"
+std::string FileName(const std::string& path);
+
+}  // namespace foretoken::cli

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only file of the program that knows nlohmann-json.
+#include "cli/json_report.h"
+
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+namespace foretoken::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string Dump(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+void PutIfAny(Json& object, const char* key, const std::optional<double>& value) {
+  if (value) object[key] = *value;
+}
+
+// JSON has no infinities; a token that cannot come has a log-probability of null.
+Json Number(float value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+
+Json LogprobsJson(const Completion& completion) {
+  Json tokens = Json::array();
+  for (std::size_t i = 0; i < completion.logprobs.size(); ++i) {
+    const TokenLogprobs& logprobs = completion.logprobs[i];
+    Json top = Json::array();
+    for (const auto& [id, logprob] : logprobs.top) {
+      top.push_back({{"id", id}, {"logprob", Number(logprob)}});
+    }
+    tokens.push_back({{"id", completion.token_ids[i]},
+                      {"logprob", Number(logprobs.logprob)},
+                      {"top", std::move(top)}});
+  }
+  return tokens;
+}
+
+Json SpeculationJson(const Generation& generation) {
+  const SpeculationStats& stats = generation.completion->speculation;
+  const EngineSummary& engine = *generation.engine;
+  Json json = {{"method", engine.method},
+               {"strategy", generation.strategy},
+               {"lossless", engine.lossless},
+               {"lookahead", engine.lookahead},
+               {"num_speculative_tokens", engine.num_speculative_tokens},
+               {"rounds", stats.rounds},
+               {"draft_rounds", stats.draft_rounds},
+               {"drafted", stats.drafted},
+               {"accepted", stats.accepted},
+               {"recovered", stats.recovered},
+               {"bonus", stats.bonus},
+               {"plain", stats.plain},
+               {"emitted", stats.emitted}};
+  PutIfAny(json, "acceptance_rate", stats.acceptance_rate());
+  PutIfAny(json, "mean_acceptance_length", stats.mean_acceptance_length());
+  json["drafted_per_position"] = stats.drafted_per_position;
+  json["judged_per_position"] = stats.judged_per_position;
+  json["accepted_per_position"] = stats.accepted_per_position;
+  json["draft_forwards"] = stats.draft_forwards;
+  json["target_forwards"] = stats.target_forwards;
+  json["rolled_back"] = stats.rolled_back;
+  json["k_histogram"] = stats.k_histogram;
+  return json;
+}
+
+Json TimingsJson(const Generation& generation) {
+  const Timings& timings = generation.completion->timings;
+  const SpeculationStats& stats = generation.completion->speculation;
+  Json json = {{"load_ms", generation.engine->load_ms}, {"prompt_ms", timings.prompt_ms}};
+  PutIfAny(json, "prompt_tokens_per_second", PerSecond(timings.prompt_tokens, timings.prompt_ms));
+  json["decode_ms"] = timings.decode_ms;
+  PutIfAny(json, "tokens_per_second", PerSecond(timings.decoded_tokens, timings.decode_ms));
+  json["draft_ms"] = stats.draft_ms;
+  json["verify_ms"] = stats.verify_ms;
+  json["overhead_ms"] = stats.overhead_ms;
+  return json;
+}
+
+Json ModelJson(const ModelSummary& model) {
+  return {{"path", model.path},
+          {"architecture", model.architecture},
+          {"parameters", model.parameters},
+          {"type", model.type}};
+}
+
+Json ComparisonJson(const Comparison& comparison) {
+  return {{"speedup", comparison.speedup()},
+          {"identical", comparison.identical},
+          {"repeats", comparison.repeats},
+          {"tokens_per_second", 1000 / comparison.speculative_ms_per_token},
+          {"plain_tokens_per_second", 1000 / comparison.plain_ms_per_token}};
+}
+
+Json TensorJson(const TensorSummary& tensor) {
+  return {{"name", tensor.name},
+          {"type", tensor.type},
+          {"shape", tensor.shape},
+          {"bytes", tensor.bytes}};
+}
+
+Json TextOrNull(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+
+Json IntegerOrNull(const std::string& text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole ? Json(value) : Json(nullptr);
+}
+
+}  // namespace
+
+std::string GenerationJson(const Generation& generation) {
+  const Completion& completion = *generation.completion;
+  const EngineSummary& engine = *generation.engine;
+  Json json = {{"text", completion.text},
+               {"token_ids", completion.token_ids},
+               {"prompt_token_ids", completion.prompt_token_ids},
+               {"finish_reason", Name(completion.finish_reason)},
+               {"seed", completion.seed}};
+  if (!completion.logprobs.empty()) json["logprobs"] = LogprobsJson(completion);
+  json["speculation"] = SpeculationJson(generation);
+  json["timings"] = TimingsJson(generation);
+  if (generation.comparison) json["comparison"] = ComparisonJson(*generation.comparison);
+  json["model"] = ModelJson(engine.target);
+  json["draft_model"] = engine.draft ? ModelJson(*engine.draft) : Json(nullptr);
+  json["isa"] = engine.isa;
+  json["threads"] = engine.threads;
+  return Dump(json, 2) + "\n";
+}
+
+std::string InspectionJson(const Inspection& inspection, bool with_tensors, bool with_metadata) {
+  Json types = Json::array();
+  for (const TypeTotal& total : inspection.types) {
+    types.push_back({{"type", total.type},
+                     {"tensors", total.count},
+                     {"bytes", total.bytes},
+                     {"supported", total.supported}});
+  }
+  Json json = {{"path", inspection.path},
+               {"format", inspection.format},
+               {"file_bytes", inspection.file_bytes},
+               {"name", TextOrNull(inspection.name)},
+               {"architecture", TextOrNull(inspection.architecture)},
+               {"parameters", inspection.parameters},
+               {"type", TextOrNull(inspection.type)},
+               {"context_length", IntegerOrNull(inspection.context_length)},
+               {"tokenizer", TextOrNull(inspection.tokenizer)},
+               {"runnable", inspection.obstacle.empty()},
+               {"obstacle", TextOrNull(inspection.obstacle)},
+               {"tensor_types", std::move(types)}};
+  if (with_tensors) {
+    json["tensors"] = Json::array();
+    for (const TensorSummary& tensor : inspection.tensors) {
+      json["tensors"].push_back(TensorJson(tensor));
+    }
+  }
+  if (with_metadata) {
+    json["metadata"] = Json::object();
+    for (const auto& [key, value] : inspection.metadata) json["metadata"][key] = value;
+  }
+  return Dump(json, 2) + "\n";
+}
+
+std::string TokensJson(std::span<const std::int32_t> ids, const std::vector<std::string>& pieces) {
+  const Json json = {{"token_ids", std::vector<std::int32_t>(ids.begin(), ids.end())},
+                     {"pieces", pieces}};
+  return Dump(json, -1) + "\n";
+}
+
+std::string TextJson(const std::string& text, std::span<const std::int32_t> ids) {
+  const Json json = {{"text", text},
+                     {"token_ids", std::vector<std::int32_t>(ids.begin(), ids.end())}};
+  return Dump(json, -1) + "\n";
+}
+
+std::string Quoted(const std::string& text) {
+  return Dump(Json(text), -1);
+}
+
+}  // namespace foretoken::cli

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/statistics.h"
+
+#include <fmt/format.h>
+
+#include "cli/input.h"
+
+namespace foretoken::cli {
+namespace {
+
+std::string Rate(double tokens, double ms) {
+  const auto rate = PerSecond(tokens, ms);
+  return rate ? fmt::format(", {:.{}f} tokens/s", *rate, *rate < 100 ? 1 : 0) : "";
+}
+
+std::string Share(double part, double whole) {
+  return whole > 0 ? fmt::format(" ({:.0f} %)", 100 * part / whole) : "";
+}
+
+std::string TextLine(const Completion& completion) {
+  const Timings& timings = completion.timings;
+  return fmt::format("  text      {} tokens in {:.1f} ms{}; ended: {}; seed {}\n",
+                     completion.token_ids.size(), timings.decode_ms,
+                     Rate(timings.decoded_tokens, timings.decode_ms),
+                     Name(completion.finish_reason), completion.seed);
+}
+
+std::string PromptLine(const Generation& generation) {
+  const Timings& timings = generation.completion->timings;
+  return fmt::format("  prompt    {} tokens in {:.1f} ms{}; loading {:.0f} ms\n",
+                     timings.prompt_tokens, timings.prompt_ms,
+                     Rate(timings.prompt_tokens, timings.prompt_ms), generation.engine->load_ms);
+}
+
+std::string EngineLine(const EngineSummary& engine) {
+  const ModelSummary& target = engine.target;
+  return fmt::format("  model     {} ({}, {}); {}, {} {}\n", FileName(target.path),
+                     target.architecture, target.type, engine.isa, engine.threads,
+                     engine.threads == 1 ? "thread" : "threads");
+}
+
+std::string DrafterLine(const Generation& generation) {
+  const EngineSummary& engine = *generation.engine;
+  if (engine.num_speculative_tokens == 0 || engine.method == "none") {
+    return "  drafter   none: plain decoding\n";
+  }
+  const std::string file = engine.draft ? fmt::format(" ({})", FileName(engine.draft->path)) : "";
+  const char* exactness = !engine.lossless    ? "lossy"
+                          : generation.greedy ? "lossless: the same text as plain decoding"
+                          : generation.strategy == "sample-match"
+                              ? "lossless: the same text as plain decoding with this seed"
+                              : "lossless: the same law as plain decoding";
+  return fmt::format("  drafter   {}{}, K {}; judged by {}, {}\n", engine.method, file,
+                     engine.num_speculative_tokens, generation.strategy, exactness);
+}
+
+std::string AcceptanceLine(const SpeculationStats& stats) {
+  const auto rate = stats.acceptance_rate();
+  if (!rate) return fmt::format("  drafts    none in {} rounds\n", stats.rounds);
+  return fmt::format(
+      "  drafts    {} of {} accepted ({:.1f} %) in {} of {} rounds; mean acceptance length "
+      "{:.2f}\n",
+      stats.accepted, stats.drafted, 100 * *rate, stats.draft_rounds, stats.rounds,
+      stats.mean_acceptance_length().value_or(1.0));
+}
+
+std::string TimeLine(const SpeculationStats& stats) {
+  const double sum = stats.draft_ms + stats.verify_ms + stats.overhead_ms;
+  return fmt::format("  time      draft {:.1f} ms{}, verify {:.1f} ms{}, overhead {:.1f} ms{}\n",
+                     stats.draft_ms, Share(stats.draft_ms, sum), stats.verify_ms,
+                     Share(stats.verify_ms, sum), stats.overhead_ms, Share(stats.overhead_ms, sum));
+}
+
+std::string ComparisonLine(const Generation& generation) {
+  const Comparison& comparison = *generation.comparison;
+  const bool other_draws_expected = !generation.greedy && generation.strategy == "residual";
+  const char* ids = comparison.identical   ? "the token ids are identical"
+                    : other_draws_expected ? "other draws of the same law, as residual gives"
+                                           : "THE TOKEN IDS DIFFER";
+  return fmt::format(
+      "  speed-up  {:.2f}x: {:.0f} tokens/s with speculation, {:.0f} plain (medians of {} runs "
+      "each); "
+      "{}\n",
+      comparison.speedup(), 1000 / comparison.speculative_ms_per_token,
+      1000 / comparison.plain_ms_per_token, comparison.repeats, ids);
+}
+
+}  // namespace
+
+std::string Statistics(const Generation& generation) {
+  const Completion& completion = *generation.completion;
+  std::string out = "\n" + EngineLine(*generation.engine) + PromptLine(generation) +
+                    TextLine(completion) + DrafterLine(generation);
+  if (generation.engine->num_speculative_tokens > 0) {
+    out += AcceptanceLine(completion.speculation);
+    out += TimeLine(completion.speculation);
+  }
+  if (generation.comparison) out += ComparisonLine(generation);
+  return out;
+}
+
+}  // namespace foretoken::cli

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "cli/generation.h"
+
+namespace foretoken::cli {
+
+// The block of a few lines that follows the text.
+std::string Statistics(const Generation& generation);
+
+}  // namespace foretoken::cli

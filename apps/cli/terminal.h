@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// cli/terminal.h: what surrounds the program: terminals, colours, standard output, Ctrl-C.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "foretoken/options.h"
+#include "foretoken/result.h"
+
+namespace foretoken::cli {
+
+bool StandardOutputIsTerminal();
+bool StandardErrorIsTerminal();
+// Standard output is a terminal that shows colours, and NO_COLOR is not set.
+bool ColourOnStandardOutput();
+
+// The text with line breaks as \n and other control bytes as ?, for texts out of files: they must
+// neither break a line nor steer the terminal.
+std::string OnOneLine(std::string_view text);
+
+// A closed pipe becomes a failed write instead of the program's death. Called once, at the start.
+void IgnoreBrokenPipes();
+
+// Writes at once to standard output. After a failure the rest is dropped and failed() says so.
+class Output {
+ public:
+  void Write(std::string_view text);
+  bool failed() const { return error_ != 0; }
+  // kIo with the reason. A reader that closed the pipe (as `head` does) is no failure worth a
+  // message: closed_pipe() tells.
+  Status status() const;
+  bool closed_pipe() const;
+
+ private:
+  int error_ = 0;
+};
+
+// While one lives, the first Ctrl-C sets interrupted(); the second ends the program.
+class InterruptGuard {
+ public:
+  InterruptGuard();
+  ~InterruptGuard();
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+  static bool interrupted();
+};
+
+// One line on standard error that is written over and over, and vanishes with the object. Does
+// nothing unless `shown` and standard error is a terminal.
+class ProgressLine {
+ public:
+  explicit ProgressLine(bool shown) : shown_(shown && StandardErrorIsTerminal()) {}
+  ~ProgressLine() { Clear(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  void Show(const std::string& text);
+  void Clear();
+
+ private:
+  bool shown_;
+  std::string last_;
+};
+
+}  // namespace foretoken::cli

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+
+#include "cli/input.h"
+#include "cli/json_report.h"
+#include "cli/report.h"
+#include "cli/terminal.h"
+#include "cli/verb.h"
+#include "foretoken/model_file.h"
+#include "settings/generate_flags.h"
+#include "settings/setters.h"
+
+namespace foretoken::cli {
+namespace {
+
+struct TokenizeSettings {
+  std::string model;
+  std::optional<std::string> text, file;
+  std::vector<std::int32_t> ids;
+  bool detokenize = false, no_bos = false, special = false, json = false;
+};
+
+settings::FlagSet Flags(TokenizeSettings& s) {
+  using settings::StoreText;
+  using settings::StoreTrue;
+  settings::FlagSet flags(
+      "tokenize -m MODEL (-p TEXT | -f FILE | - | --detokenize IDS) [flags]",
+      "Shows the tokens of a text, or the text of tokens. Only the tokenizer of the model file is "
+      "read, so files without weights do. A text is taken byte for byte.");
+  flags.Add(
+      {"Flags",
+       {{{"-m", "--model"}, "PATH", "a GGUF file with a tokenizer", StoreText(s.model)},
+        {{"-p", "--prompt"}, "TEXT", "the text", StoreText(s.text)},
+        {{"-f", "--file"},
+         "PATH",
+         "the text from a file; - alone or as PATH reads standard input",
+         StoreText(s.file)},
+        {{"--detokenize"},
+         "IDS",
+         "token ids, as in 1,2,3: prints their text",
+         [&s](const std::string& text) -> Status {
+           FORETOKEN_TRY(s.ids, settings::ParseTokenIds(text));
+           s.detokenize = true;
+           return {};
+         }},
+        {{"--no-bos"}, "", "no begin and end tokens around the text", StoreTrue(s.no_bos)},
+        {{"--special"},
+         "",
+         "control tokens such as <s> count as such in the text, and show when detokenizing",
+         StoreTrue(s.special)},
+        {{"--json"}, "", "one JSON object: token_ids and pieces, or text", StoreTrue(s.json)}}});
+  flags.SetPositional("-", [&s](const std::string& argument) -> Status {
+    if (argument != "-") {
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: an argument that no flag takes; give a text with -p and a file "
+                              "with -f",
+                              argument));
+    }
+    s.file = argument;
+    return {};
+  });
+  flags.SetExamples(
+      "Examples:\n"
+      "  foretoken tokenize -m model.gguf -p \"Hello, world\"\n"
+      "  foretoken tokenize -m model.gguf --detokenize 1,2,3\n");
+  return flags;
+}
+
+Status Check(const TokenizeSettings& s) {
+  FORETOKEN_CHECK_OK(settings::RequireModel(s.model));
+  const int sources = (s.text ? 1 : 0) + (s.file ? 1 : 0) + (s.detokenize ? 1 : 0);
+  if (sources == 1) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              sources == 0 ? "text: none is given; pass -p TEXT, -f FILE, - for standard input, or "
+                             "--detokenize IDS"
+                           : "text: more than one of -p, -f, - and --detokenize; keep one");
+}
+
+// One token per line: id and piece.
+std::string Table(const std::vector<std::int32_t>& ids, const std::vector<std::string>& pieces) {
+  std::string out;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    out += fmt::format("{:>7}  {}\n", ids[i], Quoted(pieces[i]));
+  }
+  return out;
+}
+
+Result<std::string> Tokens(ModelFile& file, const TokenizeSettings& s) {
+  std::string text;
+  if (s.text) {
+    text = *s.text;
+  } else {
+    FORETOKEN_TRY(text, ReadText(*s.file));
+  }
+  FORETOKEN_TRY(const auto ids, file.Tokenize(text, !s.no_bos, s.special));
+  FORETOKEN_TRY(const auto pieces, file.Pieces(ids));
+  return s.json ? TokensJson(ids, pieces) : Table(ids, pieces);
+}
+
+Result<std::string> Text(ModelFile& file, const TokenizeSettings& s) {
+  FORETOKEN_TRY(std::string text, file.Detokenize(s.ids, s.special));
+  if (s.json) return TextJson(text, s.ids);
+  if (StandardOutputIsTerminal()) text += '\n';  // elsewhere the bytes stay exact
+  return text;
+}
+
+}  // namespace
+
+int RunTokenize(const Arguments& arguments) {
+  TokenizeSettings settings;
+  const settings::FlagSet flags = Flags(settings);
+  const auto outcome = flags.Parse(arguments);
+  if (!outcome) return ReportError(outcome.error());
+  Output output;
+  if (*outcome == settings::ParseOutcome::kHelp) {
+    output.Write(flags.Help());
+    return kDone;
+  }
+  if (const Status status = Check(settings); !status) return ReportError(status.error());
+  const auto file = ModelFile::Open(settings.model);
+  if (!file) return ReportError(file.error());
+  const auto text = settings.detokenize ? Text(**file, settings) : Tokens(**file, settings);
+  if (!text) return ReportError(text.error());
+  output.Write(*text);
+  if (output.failed() && !output.closed_pipe()) return ReportError(output.status().error());
+  return kDone;
+}
+
+}  // namespace foretoken::cli

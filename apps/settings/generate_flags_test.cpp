@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "settings/generate_flags.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken::settings {
+namespace {
+
+// Message of the first error, or "".
+std::string Read(GenerateSettings& settings, std::vector<std::string> arguments) {
+  const FlagSet flags = GenerateFlags(settings);
+  const auto outcome = flags.Parse(arguments);
+  if (!outcome) return outcome.error().message;
+  const Status status = Finish(settings);
+  return status ? "" : status.error().message;
+}
+
+std::string MessageOf(std::vector<std::string> arguments) {
+  GenerateSettings settings;
+  return Read(settings, std::move(arguments));
+}
+
+TEST(GenerateFlags, DefaultsAreThoseOfTheHelp) {
+  GenerateSettings settings;
+  ASSERT_EQ(Read(settings, {"-m", "a", "-p", "x"}), "");
+  EXPECT_FLOAT_EQ(settings.request.sampling.temperature, 0.8f);
+  EXPECT_EQ(settings.request.max_new_tokens, 128);
+  EXPECT_EQ(settings.engine.speculative.method, "");
+  EXPECT_EQ(settings.engine.speculative.strategy, VerifyStrategy::kAuto);
+  EXPECT_FALSE(settings.request.speculative.draft_sampling);
+}
+
+TEST(GenerateFlags, TakesTheNamesOfLlamaCpp) {
+  for (const char* name : {"draft", "draft-simple", "standalone"}) {
+    GenerateSettings settings;
+    ASSERT_EQ(Read(settings, {"-m", "a", "-md", "b", "-p", "x", "--spec-type", name}), "");
+    EXPECT_EQ(settings.engine.speculative.method, "standalone");
+  }
+  GenerateSettings settings;
+  ASSERT_EQ(Read(settings, {"-m", "a", "-p", "x", "--spec-type", "ngram-mod", "--draft-max", "7",
+                            "--draft-p-min", "0.5", "-ctk", "q8_0", "-n", "5"}),
+            "");
+  EXPECT_EQ(settings.engine.speculative.method, "ngram");
+  EXPECT_EQ(settings.engine.speculative.num_speculative_tokens, 7);
+  EXPECT_FLOAT_EQ(settings.engine.speculative.draft_p_min, 0.5f);
+  EXPECT_EQ(settings.engine.cache_type_k, CacheType::kQ8_0);
+}
+
+TEST(GenerateFlags, ListsWhatExistsForMethodsItLacks) {
+  for (const char* name : {"eagle", "mtp", "suffix", "portfolio", "ngram,suffix", "nonsense"}) {
+    const std::string message = MessageOf({"-m", "a", "-p", "x", "--spec-type", name});
+    EXPECT_NE(message.find("none, standalone, ngram"), std::string::npos)
+        << name << ": " << message;
+  }
+  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--lookahead", "ewma"}).find("fixed"),
+            std::string::npos);
+  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--verify", "typical-acceptance"}).find("residual"),
+            std::string::npos);
+}
+
+TEST(GenerateFlags, RefusesCombinationsThatCannotBeMeant) {
+  EXPECT_EQ(MessageOf({"-p", "x"}).substr(0, 3), "-m:");
+  EXPECT_EQ(MessageOf({"-m", "a"}).substr(0, 7), "prompt:");
+  EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "-f", "y"}).substr(0, 7), "prompt:");
+  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--verify", "greedy"}), "");
+  EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "--verify", "greedy", "--temp", "0"}), "");
+  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--spec-type", "standalone"}), "");
+  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "-md", "b", "--spec-type", "ngram"}), "");
+  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--json", "--trace"}), "");
+  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--logprobs", "2"}), "");
+  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "-n", "2", "--min-tokens", "3"}), "");
+  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--logit-bias", "1=2", "--logit-bias", "1=3"}), "");
+}
+
+TEST(GenerateFlags, AnEmptyPromptIsAPrompt) {
+  GenerateSettings settings;
+  EXPECT_EQ(Read(settings, {"-m", "a", "-p", ""}), "");
+  EXPECT_EQ(settings.prompt, "");
+}
+
+TEST(GenerateFlags, TheDraftersTemperatureKeepsTheFilters) {
+  GenerateSettings settings;
+  ASSERT_EQ(
+      Read(settings, {"-m", "a", "-md", "b", "-p", "x", "--draft-temp", "0.1", "--top-k", "9"}),
+      "");
+  ASSERT_TRUE(settings.request.speculative.draft_sampling);
+  EXPECT_FLOAT_EQ(settings.request.speculative.draft_sampling->temperature, 0.1f);
+  EXPECT_EQ(settings.request.speculative.draft_sampling->top_k, 9);
+  EXPECT_FLOAT_EQ(settings.request.sampling.temperature, 0.8f);
+}
+
+TEST(GenerateFlags, SeedsAreRandomUnlessGiven) {
+  GenerateSettings first, second, third;
+  ASSERT_EQ(Read(first, {"-m", "a", "-p", "x", "-s", "42"}), "");
+  EXPECT_EQ(first.request.seed, 42u);
+  ASSERT_EQ(Read(second, {"-m", "a", "-p", "x"}), "");
+  ASSERT_EQ(Read(third, {"-m", "a", "-p", "x", "-s", "-1"}), "");
+  EXPECT_NE(second.request.seed, third.request.seed);
+}
+
+}  // namespace
+}  // namespace foretoken::settings

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/kernels_testing.h"
+
+namespace foretoken::kernels {
+namespace {
+
+std::vector<float> SiluMul(const Kernels& kernels, const std::vector<float>& g,
+                           const std::vector<float>& u) {
+  std::vector<float> y(g.size() + 1, kSentinel);
+  kernels.silu_mul(g.data(), u.data(), static_cast<int>(g.size()), y.data());
+  EXPECT_EQ(y.back(), kSentinel);
+  y.pop_back();
+  return y;
+}
+
+TEST(SiluMul, IsCloseToDoubles) {
+  auto g = Normal(2000, 1, 20.0f);
+  const auto u = Normal(2000, 2);
+  g[0] = 0.0f;
+  g[1] = 87.0f;
+  g[2] = -87.0f;
+  const auto y = SiluMul(Scalar(), g, u);
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    const double x = static_cast<double>(g[i]);
+    const double expected = x / (1 + std::exp(-x)) * static_cast<double>(u[i]);
+    EXPECT_NEAR(static_cast<double>(y[i]), expected, 1e-6 * std::abs(expected) + 1e-30) << g[i];
+  }
+}
+
+TEST(SiluMul, GoesToItsLimitsFarOut) {
+  const auto y = SiluMul(Scalar(), {200.0f, -200.0f, 1e30f, -87.5f}, {2.0f, 2.0f, 1.0f, 1.0f});
+  EXPECT_EQ(y[0], 400.0f);
+  EXPECT_LT(std::abs(y[1]), 1e-35f);
+  EXPECT_EQ(y[2], 1e30f);
+  EXPECT_LT(std::abs(y[3]), 1e-35f);
+}
+
+TEST(SiluMul, HasTheBitsOfTheScalarTable) {
+  const float specials[] = {0.0f,    -0.0f,  88.37626f, -88.4f, 87.33654f, 87.4f,
+                            -300.0f, 300.0f, kInf,      -kInf,  1e-40f};
+  for (const Kernels* kernels : VectorTables()) {
+    for (const int n : Sizes()) {
+      const auto seed = static_cast<std::uint32_t>(n), size = seed;
+      const auto u = Normal(size, seed + 5);
+      for (const auto& g : {Normal(size, seed, 30.0f), Spiced(size, seed, specials)})
+        EXPECT_TRUE(SameBits(SiluMul(*kernels, g, u), SiluMul(Scalar(), g, u)))
+            << kernels->isa << " " << n;
+    }
+  }
+}
+
+TEST(SiluMul, WritesOverEitherInput) {
+  for (const Isa isa : AvailableIsas()) {
+    auto g = Normal(53, 3), u = Normal(53, 4);
+    const auto y = SiluMul(KernelsFor(isa), g, u);
+    auto g_copy = g;
+    KernelsFor(isa).silu_mul(g_copy.data(), u.data(), 53, g_copy.data());
+    KernelsFor(isa).silu_mul(g.data(), u.data(), 53, u.data());
+    EXPECT_TRUE(SameBits(g_copy, y)) << Name(isa);
+    EXPECT_TRUE(SameBits(u, y)) << Name(isa);
+  }
+}
+
+}  // namespace
+}  // namespace foretoken::kernels

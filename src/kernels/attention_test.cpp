@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
+#include "base/aligned_buffer.h"
+#include "kernels/kernels_testing.h"
+#include "tensor/dtype.h"
+
+namespace foretoken::kernels {
+namespace {
+
+using tensor::kKvBlock;
+using tensor::KvType;
+
+constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8_0};
+
+struct Shape {
+  KvType k_type = KvType::kF16, v_type = KvType::kF16;
+  int head_dim = 64, n_group = 1;
+  std::vector<int> row_len = {1};
+  float k_deviation = 1.0f;
+
+  bool Fits() const {
+    return head_dim % 32 == 0 || (k_type != KvType::kQ8_0 && v_type != KvType::kQ8_0);
+  }
+  int n_positions() const { return row_len.back(); }
+  int row_width() const { return n_group * head_dim; }
+  std::string Text() const {
+    return "k " + std::to_string(static_cast<int>(k_type)) + " v " +
+           std::to_string(static_cast<int>(v_type)) + " dim " + std::to_string(head_dim) +
+           " group " + std::to_string(n_group) + " rows " + std::to_string(row_len.size()) +
+           " last " + std::to_string(row_len.back());
+  }
+};
+
+// One head's cache, its blocks in reverse order in memory, and the queries. Whatever was not stored
+// is 0xff: NaN in every type.
+class Problem {
+ public:
+  explicit Problem(const Shape& shape)
+      : shape_(shape),
+        k_stride_(tensor::KvBlockBytes(shape.k_type, shape.head_dim)),
+        v_stride_(tensor::KvBlockBytes(shape.v_type, shape.head_dim)) {
+    const int n_blocks = (shape.n_positions() + kKvBlock - 1) / kKvBlock;
+    const auto n_values = static_cast<std::size_t>(shape.n_positions() * shape.head_dim);
+    keys = Normal(n_values, 11, shape.k_deviation);
+    values = Normal(n_values, 12);
+    queries = Normal(shape.row_len.size() * static_cast<std::size_t>(shape.row_width()), 13);
+    k_ = AlignedBytes(k_stride_ * static_cast<std::size_t>(n_blocks));
+    v_ = AlignedBytes(v_stride_ * static_cast<std::size_t>(n_blocks));
+    std::memset(k_.data(), 0xff, k_.size_bytes());
+    std::memset(v_.data(), 0xff, v_.size_bytes());
+    for (int b = 0; b < n_blocks; ++b) blocks_.push_back(n_blocks - 1 - b);
+    for (int i = 0; i < shape.n_positions(); ++i)
+      Store(i, keys.data() + i * shape.head_dim, values.data() + i * shape.head_dim);
+  }
+
+  void Store(int position, const float* key, const float* value) {
+    const auto block =
+        static_cast<std::size_t>(blocks_[static_cast<std::size_t>(position / kKvBlock)]);
+    const int slot = position % kKvBlock;
+    Scalar().store_k[static_cast<int>(shape_.k_type)](key, shape_.head_dim, slot,
+                                                      k_.data() + block * k_stride_);
+    Scalar().store_v[static_cast<int>(shape_.v_type)](value, shape_.head_dim, slot,
+                                                      v_.data() + block * v_stride_);
+  }
+
+  // Rows [first, first + n) as one call; [n, n_group * head_dim].
+  std::vector<float> Run(const Kernels& kernels, int first, int n) const {
+    const int width = shape_.row_width(), stride = width + 8;
+    std::vector<float> out(static_cast<std::size_t>(n * stride), kSentinel), result;
+    AlignedBuffer<float> scratch(AttentionScratchFloats(shape_.head_dim));
+    AttentionArgs args{};
+    args.q = queries.data() + first * width;
+    args.q_stride = width;
+    args.out = out.data();
+    args.out_stride = stride;
+    args.n_rows = n;
+    args.n_group = shape_.n_group;
+    args.head_dim = shape_.head_dim;
+    args.scale = Scale();
+    args.row_len = shape_.row_len.data() + first;
+    args.blocks = blocks_.data();
+    args.k = k_.data();
+    args.k_stride = k_stride_;
+    args.v = v_.data();
+    args.v_stride = v_stride_;
+    args.k_type = shape_.k_type;
+    args.v_type = shape_.v_type;
+    args.scratch = scratch.data();
+    kernels.attention(args);
+    for (int row = 0; row < n; ++row) {
+      result.insert(result.end(), out.begin() + row * stride, out.begin() + row * stride + width);
+      for (int i = width; i < stride; ++i)
+        EXPECT_EQ(out[static_cast<std::size_t>(row * stride + i)], kSentinel);
+    }
+    return result;
+  }
+  std::vector<float> Run(const Kernels& kernels) const {
+    return Run(kernels, 0, static_cast<int>(shape_.row_len.size()));
+  }
+
+  // Plain softmax attention in double on the numbers before the cache rounded them.
+  std::vector<double> Expected(int row, int g) const {
+    const int head_dim = shape_.head_dim, n = shape_.row_len[static_cast<std::size_t>(row)];
+    const float* q = queries.data() + row * shape_.row_width() + g * head_dim;
+    std::vector<double> weight(static_cast<std::size_t>(n)),
+        out(static_cast<std::size_t>(head_dim));
+    double total = 0;
+    for (int i = 0; i < n; ++i) {
+      double dot = 0;
+      for (int d = 0; d < head_dim; ++d)
+        dot += double{q[d]} * double{keys[static_cast<std::size_t>(i * head_dim + d)]};
+      total += weight[static_cast<std::size_t>(i)] = std::exp(dot * double{Scale()});
+    }
+    for (int i = 0; i < n; ++i)
+      for (int d = 0; d < head_dim; ++d)
+        out[static_cast<std::size_t>(d)] +=
+            weight[static_cast<std::size_t>(i)] / total *
+            double{values[static_cast<std::size_t>(i * head_dim + d)]};
+    return out;
+  }
+
+  float Scale() const { return 1.0f / std::sqrt(static_cast<float>(shape_.head_dim)); }
+
+  std::vector<float> keys, values, queries;
+
+ private:
+  Shape shape_;
+  std::size_t k_stride_, v_stride_;
+  AlignedBytes k_, v_;
+  std::vector<std::int32_t> blocks_;
+};
+
+TEST(Attention, IsCloseToSoftmaxInDoubles) {
+  const double tolerance[] = {2e-6, 2e-3, 2e-2, 2e-2};
+  for (const KvType k_type : kTypes) {
+    for (const KvType v_type : kTypes) {
+      for (const int head_dim : {8, 64, 96}) {
+        const Shape shape{k_type, v_type, head_dim, 2, {1, 31, 33, 100}};
+        if (!shape.Fits()) continue;
+        const Problem problem(shape);
+        const auto out = problem.Run(Scalar());
+        const double allowed =
+            tolerance[static_cast<int>(k_type)] + tolerance[static_cast<int>(v_type)];
+        for (int row = 0; row < 4; ++row) {
+          for (int g = 0; g < 2; ++g) {
+            const auto expected = problem.Expected(row, g);
+            for (int d = 0; d < head_dim; ++d) {
+              const float actual =
+                  out[static_cast<std::size_t>(row * shape.row_width() + g * head_dim + d)];
+              ASSERT_NEAR(double{actual}, expected[static_cast<std::size_t>(d)], allowed)
+                  << shape.Text() << " row " << row;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Attention, HasTheBitsOfTheScalarTableForAllTypesAndHeads) {
+  for (const int head_dim : {8, 16, 48, 64, 80, 128, 256}) {
+    for (const KvType k_type : kTypes) {
+      for (const KvType v_type : kTypes) {
+        const Shape shape{k_type, v_type, head_dim, 3, {30, 33, 34, 65}};
+        if (!shape.Fits()) continue;
+        const Problem problem(shape);
+        const auto expected = problem.Run(Scalar());
+        for (const float x : expected) ASSERT_TRUE(std::isfinite(x)) << shape.Text();
+        for (const Kernels* kernels : VectorTables())
+          EXPECT_TRUE(SameBits(problem.Run(*kernels), expected))
+              << kernels->isa << " " << shape.Text();
+      }
+    }
+  }
+}
+
+TEST(Attention, HasTheBitsOfTheScalarTableForAllGroupsAndNumbersOfRows) {
+  for (int n_group = 1; n_group <= 8; ++n_group) {
+    for (int n_rows = 1; n_rows <= 9; ++n_rows) {
+      for (const KvType type : {KvType::kF16, KvType::kQ8_0}) {
+        Shape shape{type, type, 32, n_group, {}};
+        for (int row = 0; row < n_rows; ++row) shape.row_len.push_back(29 + row);
+        const Problem problem(shape);
+        const auto expected = problem.Run(Scalar());
+        for (const Kernels* kernels : VectorTables())
+          EXPECT_TRUE(SameBits(problem.Run(*kernels), expected))
+              << kernels->isa << " " << shape.Text();
+      }
+    }
+  }
+}
+
+TEST(Attention, GivesARowTheSameBitsAloneAndAmongOthers) {
+  const Shape shape{
+      KvType::kF16, KvType::kBF16, 48, 3, {1, 2, 31, 32, 33, 63, 64, 64, 65, 96, 97, 200}};
+  const Problem problem(shape);
+  for (const Isa isa : AvailableIsas()) {
+    const auto together = problem.Run(KernelsFor(isa));
+    const auto width = static_cast<std::size_t>(shape.row_width());
+    for (int row = 0; row < static_cast<int>(shape.row_len.size()); ++row) {
+      const auto alone = problem.Run(KernelsFor(isa), row, 1);
+      const auto among = std::span(together).subspan(width * static_cast<std::size_t>(row), width);
+      EXPECT_TRUE(SameBits(alone, among)) << Name(isa) << " row " << row;
+    }
+  }
+}
+
+TEST(Attention, NeverLooksAtPositionsARowDoesNotSee) {
+  for (const KvType type : kTypes) {
+    const Shape shape{type, type, 64, 2, {7, 8, 31, 32, 40}};
+    Problem problem(shape);
+    const std::vector<float> nan(64, kNan), huge(64, type == KvType::kQ8_0 ? 1e6f : kInf);
+    for (const Isa isa : AvailableIsas()) {
+      const auto before = problem.Run(KernelsFor(isa), 0, 3);
+      Problem spoilt(shape);
+      for (int i = 31; i < 40; ++i)
+        spoilt.Store(i, huge.data(), type == KvType::kQ8_0 ? huge.data() : nan.data());
+      EXPECT_TRUE(SameBits(spoilt.Run(KernelsFor(isa), 0, 3), before)) << Name(isa);
+      const auto width = static_cast<std::size_t>(shape.row_width());
+      const auto all = spoilt.Run(KernelsFor(isa));
+      EXPECT_TRUE(SameBits(std::span(all).first(3 * width), before)) << Name(isa);
+      EXPECT_FALSE(SameBits(all[4 * width], problem.Run(KernelsFor(isa), 4, 1)[0])) << Name(isa);
+    }
+  }
+}
+
+TEST(Attention, KeepsItsBitsWhenWeightsUnderflow) {
+  for (const float deviation : {20.0f, 300.0f}) {
+    const Shape shape{KvType::kF16, KvType::kF16, 64, 4, {160, 161}, deviation};
+    const Problem problem(shape);
+    const auto expected = problem.Run(Scalar());
+    for (const float x : expected) ASSERT_TRUE(std::isfinite(x));
+    for (const Kernels* kernels : VectorTables())
+      EXPECT_TRUE(SameBits(problem.Run(*kernels), expected)) << kernels->isa << " " << deviation;
+  }
+}
+
+TEST(Attention, OfOnePositionIsItsValue) {
+  for (const Isa isa : AvailableIsas()) {
+    const Problem problem({KvType::kF32, KvType::kF32, 16, 1, {1}});
+    const auto out = problem.Run(KernelsFor(isa));
+    EXPECT_TRUE(SameBits(out, problem.values)) << Name(isa);
+  }
+}
+
+}  // namespace
+}  // namespace foretoken::kernels

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
+#include "base/aligned_buffer.h"
+#include "kernels/kernels_testing.h"
+#include "tensor/dtype.h"
+
+namespace foretoken::kernels {
+namespace {
+
+using tensor::kKvBlock;
+using tensor::KvType;
+
+constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8_0};
+constexpr int kHeadDims[] = {8, 16, 24, 32, 48, 64, 80, 96, 128, 160, 256};
+
+bool Fits(KvType type, int head_dim) {
+  return type != KvType::kQ8_0 || head_dim % 32 == 0;
+}
+
+template <class T>
+T Element(const AlignedBytes& block, int i, std::size_t offset = 0) {
+  T value;
+  std::memcpy(&value, block.data() + offset + sizeof(T) * static_cast<std::size_t>(i), sizeof(T));
+  return value;
+}
+
+// Dimension d at a slot, read back by the layout of tensor/block_layout.h.
+float ReadBack(const AlignedBytes& block, KvType type, bool is_key, int head_dim, int slot, int d) {
+  const int i = is_key ? d * kKvBlock + slot : slot * head_dim + d;
+  const int groups = head_dim / 32;
+  const int scale = is_key ? d / 32 * kKvBlock + slot : slot * groups + d / 32;
+  switch (type) {
+    case KvType::kF32:
+      return Element<float>(block, i);
+    case KvType::kF16:
+      return tensor::F16ToF32(Element<std::uint16_t>(block, i));
+    case KvType::kBF16:
+      return tensor::BF16ToF32(Element<std::uint16_t>(block, i));
+    case KvType::kQ8_0:
+      break;
+  }
+  const auto offset = static_cast<std::size_t>(kKvBlock * head_dim);
+  return static_cast<float>(Element<std::int8_t>(block, i)) *
+         tensor::F16ToF32(Element<std::uint16_t>(block, scale, offset));
+}
+
+void Store(const Kernels& kernels, KvType type, bool is_key, const float* x, int head_dim, int slot,
+           AlignedBytes& block) {
+  const auto t = static_cast<std::size_t>(type);
+  (is_key ? kernels.store_k[t] : kernels.store_v[t])(x, head_dim, slot, block.data());
+}
+
+TEST(StoreKv, KeepsEachPositionWithinTheErrorOfItsType) {
+  for (const KvType type : kTypes) {
+    for (const int head_dim : {32, 64, 96}) {
+      for (const bool is_key : {true, false}) {
+        AlignedBytes block(tensor::KvBlockBytes(type, head_dim));
+        const auto x = Normal(static_cast<std::size_t>(head_dim * kKvBlock), 5);
+        for (int slot = 0; slot < kKvBlock; ++slot)
+          Store(Scalar(), type, is_key, x.data() + slot * head_dim, head_dim, slot, block);
+        // f16: half of 2^-10; bf16: half of 2^-7; q8_0: half of amax / 127, and the rounding of the
+        // scale.
+        const float relative[] = {0.0f, 0x1p-11f, 0x1p-8f, 0.0f};
+        const float absolute = type == KvType::kQ8_0 ? 4.5f / 127 * 0.56f : 1e-7f;
+        for (int slot = 0; slot < kKvBlock; ++slot)
+          for (int d = 0; d < head_dim; ++d) {
+            const float expected = x[static_cast<std::size_t>(slot * head_dim + d)];
+            const float tolerance =
+                relative[static_cast<int>(type)] * std::abs(expected) + absolute;
+            ASSERT_NEAR(ReadBack(block, type, is_key, head_dim, slot, d), expected, tolerance);
+          }
+      }
+    }
+  }
+}
+
+TEST(StoreKv, HalvesAndBfloatsRoundLikeTheTensorModule) {
+  const float specials[] = {0.0f,  -0.0f, 1e-8f, -3e-8f, 65519.0f,   65520.0f,
+                            -1e9f, kInf,  -kInf, 1e-40f, 1.0004883f, kNan};
+  const auto x = Spiced(64, 9, specials);
+  for (const KvType type : {KvType::kF16, KvType::kBF16}) {
+    for (const Isa isa : AvailableIsas()) {
+      AlignedBytes block(tensor::KvBlockBytes(type, 64));
+      Store(KernelsFor(isa), type, false, x.data(), 64, 3, block);
+      for (int d = 0; d < 64; ++d) {
+        const float v = x[static_cast<std::size_t>(d)];
+        const auto expected = type == KvType::kF16 ? tensor::F32ToF16(v) : tensor::F32ToBF16(v);
+        EXPECT_EQ(Element<std::uint16_t>(block, 3 * 64 + d), expected) << Name(isa) << " " << v;
+      }
+    }
+  }
+}
+
+TEST(StoreKv, Q8_0RoundsToEvenAndNeverLeaves127) {
+  // amax = 127 * 2^-3 makes the scale exact; then ties are visible.
+  std::vector<float> x(32, 0.0f);
+  const float values[] = {127, -127, 0.5f, 1.5f, -0.5f, -2.5f, 3.49f};
+  const int expected[] = {127, -127, 0, 2, 0, -2, 3};
+  for (std::size_t i = 0; i < 7; ++i) x[i] = values[i] * 0.125f;
+  for (const Isa isa : AvailableIsas()) {
+    AlignedBytes block(tensor::KvBlockBytes(KvType::kQ8_0, 32));
+    Store(KernelsFor(isa), KvType::kQ8_0, false, x.data(), 32, 0, block);
+    for (int i = 0; i < 7; ++i) EXPECT_EQ(Element<std::int8_t>(block, i), expected[i]) << Name(isa);
+    // A scale that f16 rounds down to its smallest number would give quotients above 127.
+    const std::vector<float> tiny(32, 127 * 0x1.7p-24f);
+    Store(KernelsFor(isa), KvType::kQ8_0, false, tiny.data(), 32, 1, block);
+    EXPECT_EQ(Element<std::int8_t>(block, 32), 127) << Name(isa);
+    // And one that f16 rounds to zero gives zeros.
+    const std::vector<float> tinier(32, -1e-9f);
+    Store(KernelsFor(isa), KvType::kQ8_0, false, tinier.data(), 32, 2, block);
+    EXPECT_EQ(Element<std::int8_t>(block, 64), 0) << Name(isa);
+    EXPECT_EQ(ReadBack(block, KvType::kQ8_0, false, 32, 2, 0), 0.0f) << Name(isa);
+  }
+}
+
+TEST(StoreKv, HasTheBytesOfTheScalarTableAndTouchesNoOtherSlot) {
+  const float specials[] = {0.0f, -0.0f, 1e-8f, 6e-5f, 60000.0f, -1e-40f, 3.1f};
+  for (const Kernels* kernels : VectorTables()) {
+    for (const KvType type : kTypes) {
+      for (const int head_dim : kHeadDims) {
+        if (!Fits(type, head_dim)) continue;
+        for (const bool is_key : {true, false}) {
+          AlignedBytes expected(tensor::KvBlockBytes(type, head_dim)),
+              actual(expected.size_bytes());
+          std::memset(expected.data(), 0xa5, expected.size_bytes());
+          std::memset(actual.data(), 0xa5, actual.size_bytes());
+          for (const int slot : {0, 1, 17, 31}) {
+            const auto x = Spiced(static_cast<std::size_t>(head_dim),
+                                  static_cast<std::uint32_t>(slot), specials);
+            Store(Scalar(), type, is_key, x.data(), head_dim, slot, expected);
+            Store(*kernels, type, is_key, x.data(), head_dim, slot, actual);
+          }
+          EXPECT_EQ(std::memcmp(expected.data(), actual.data(), expected.size_bytes()), 0)
+              << kernels->isa << " type " << static_cast<int>(type) << " " << head_dim << " "
+              << is_key;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace foretoken::kernels

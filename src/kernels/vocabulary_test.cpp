@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/kernels_testing.h"
+
+#include <algorithm>
+
+namespace foretoken::kernels {
+namespace {
+
+using Numbers = std::vector<float>;
+
+int Count(const Numbers& x) {
+  return static_cast<int>(x.size());
+}
+
+constexpr float kSpecials[] = {kNan, -kInf, 0.0f, -0.0f, 1e-40f, -1e-42f, 3.25f, 3.25f};
+
+// Logits as they come, with ties, masked entries and worse; and vectors of one special value.
+std::vector<Numbers> Inputs(int n) {
+  const auto size = static_cast<std::size_t>(n);
+  const auto seed = static_cast<std::uint32_t>(n);
+  std::vector<Numbers> inputs = {Normal(size, seed, 4.0f), Spiced(size, seed, kSpecials)};
+  for (const float value : {kNan, -kInf, -0.0f, 1.5f, kInf}) inputs.push_back(Numbers(size, value));
+  return inputs;
+}
+
+// Probabilities with many zeros.
+Numbers Probabilities(int n, std::uint32_t seed) {
+  Numbers p = Normal(static_cast<std::size_t>(n), seed, 3.0f);
+  for (float& v : p) v = v < 0 ? 0.0f : std::exp(v) / static_cast<float>(n);
+  return p;
+}
+
+TEST(Argmax, TakesTheLowestIndexAndNeverNan) {
+  for (const Isa isa : AvailableIsas()) {
+    const Kernels& kernels = KernelsFor(isa);
+    const auto argmax = [&](const Numbers& x) { return kernels.argmax(x.data(), Count(x)); };
+    EXPECT_EQ(argmax({}), 0) << Name(isa);
+    EXPECT_EQ(argmax({-kInf, kNan}), 0) << Name(isa);
+    EXPECT_EQ(argmax({kNan, kNan, -5.0f}), 2) << Name(isa);
+    EXPECT_EQ(argmax({1.0f, 2.0f, 2.0f}), 1) << Name(isa);
+    EXPECT_EQ(argmax({-1.0f, -0.0f, 0.0f}), 1) << Name(isa);
+    EXPECT_EQ(argmax({0.0f, kInf, kNan, kInf}), 1) << Name(isa);
+  }
+}
+
+TEST(Argmax, FindsTheLowestOfTwoTiesWhereverTheyLie) {
+  for (const Isa isa : AvailableIsas()) {
+    for (const int first : {0, 5, 16, 63, 1023, 1024, 2500}) {
+      for (const int second : {first + 1, first + 16, first + 1024, 3999}) {
+        Numbers x(4000, -1.0f);
+        x[static_cast<std::size_t>(first)] = x[static_cast<std::size_t>(second)] = 2.0f;
+        EXPECT_EQ(KernelsFor(isa).argmax(x.data(), Count(x)), first) << Name(isa) << " " << second;
+      }
+    }
+  }
+}
+
+TEST(VocabularyPasses, MaximaAgreeInAllTables) {
+  for (const Kernels* kernels : VectorTables()) {
+    for (const int n : Sizes()) {
+      for (const Numbers& x : Inputs(n)) {
+        EXPECT_EQ(kernels->argmax(x.data(), n), Scalar().argmax(x.data(), n))
+            << kernels->isa << " " << n;
+        EXPECT_TRUE(SameBits(kernels->max(x.data(), n), Scalar().max(x.data(), n)))
+            << kernels->isa << " " << n;
+        Numbers expected(x.size() / 64 + 2, kSentinel), actual = expected;
+        Scalar().block_max(x.data(), n, expected.data());
+        kernels->block_max(x.data(), n, actual.data());
+        EXPECT_TRUE(SameBits(actual, expected)) << kernels->isa << " " << n;
+      }
+    }
+  }
+}
+
+TEST(Max, IgnoresNanAndKnowsTheEmptySet) {
+  const Numbers x = {kNan, -3.0f, kNan, -2.0f};
+  EXPECT_EQ(Scalar().max(x.data(), 4), -2.0f);
+  EXPECT_EQ(Scalar().max(x.data(), 1), -kInf);
+  EXPECT_EQ(Scalar().max(x.data(), 0), -kInf);
+}
+
+TEST(BlockMax, GivesOneMaximumPer64) {
+  Numbers x(130, -1.0f);
+  x[63] = 5.0f;
+  x[64] = 7.0f;
+  x[129] = kNan;
+  Numbers maxima(4, kSentinel);
+  Scalar().block_max(x.data(), 130, maxima.data());
+  EXPECT_EQ(maxima, (Numbers{5.0f, 7.0f, -1.0f, kSentinel}));
+}
+
+TEST(ExpSum, StaysWithinTwoUlpOfTheExponential) {
+  Numbers x;
+  for (float v = -87.3f; v < 0; v += 0.0137f) x.push_back(v);
+  for (float v = 0; v < 88.3f; v += 0.0173f) x.push_back(v);
+  Numbers p(x.size());
+  const double sum = Scalar().exp_sum(x.data(), Count(x), 0.0f, 1.0f, p.data());
+  double total = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double expected = std::exp(static_cast<double>(x[i]));
+    const float rounded = static_cast<float>(expected);
+    const double ulp =
+        static_cast<double>(std::nextafter(rounded, kInf)) - static_cast<double>(rounded);
+    EXPECT_LE(std::abs(static_cast<double>(p[i]) - expected), 2 * ulp) << x[i];
+    total += static_cast<double>(p[i]);
+  }
+  EXPECT_NEAR(sum, total, 1e-12 * total);
+}
+
+TEST(ExpSum, GivesZeroToMaskedLogitsAndOneToTheLargest) {
+  const Numbers x = {2.0f, -kInf, 2.0f - 100.0f, 1.0f};
+  Numbers p(4);
+  const double sum = Scalar().exp_sum(x.data(), 4, 2.0f, 0.5f, p.data());
+  EXPECT_EQ(p[0], 1.0f);
+  EXPECT_EQ(p[1], 0.0f);
+  EXPECT_NEAR(p[2], std::exp(-50.0f), 1e-27f);
+  EXPECT_NEAR(p[3], std::exp(-0.5f), 1e-7f);
+  EXPECT_NEAR(sum, 1 + std::exp(-0.5), 1e-7);
+}
+
+TEST(ExpSum, HasTheBitsOfTheScalarTableAlsoInPlace) {
+  const float specials[] = {-kInf,  -87.33654f, -87.33655f, 88.37626f, 88.4f,
+                            500.0f, -103.0f,    1e-40f,     -0.0f};
+  for (const Kernels* kernels : VectorTables()) {
+    for (const int n : Sizes()) {
+      const auto seed = static_cast<std::uint32_t>(n);
+      for (const Numbers& x : {Normal(seed, seed, 25.0f), Spiced(seed, seed, specials)}) {
+        for (const float inv_temperature : {1.0f, 1.4285715f}) {
+          Numbers expected(x.size() + 1, kSentinel), actual = expected, in_place = x;
+          const double a = Scalar().exp_sum(x.data(), n, 0.25f, inv_temperature, expected.data());
+          const double b = kernels->exp_sum(x.data(), n, 0.25f, inv_temperature, actual.data());
+          const double c =
+              kernels->exp_sum(in_place.data(), n, 0.25f, inv_temperature, in_place.data());
+          EXPECT_EQ(a, b) << kernels->isa << " " << n;
+          EXPECT_EQ(a, c) << kernels->isa << " " << n;
+          EXPECT_TRUE(SameBits(actual, expected)) << kernels->isa << " " << n;
+          actual.pop_back();
+          EXPECT_TRUE(SameBits(in_place, actual)) << kernels->isa << " " << n;
+        }
+      }
+    }
+  }
+}
+
+TEST(VocabularyPasses, SumsScalesAndResidualsAgreeInAllTables) {
+  const float specials[] = {0.0f, -0.0f, 1e-40f, 1e20f, -1e20f, 1.0f};
+  for (const Kernels* kernels : VectorTables()) {
+    for (const int n : Sizes()) {
+      const auto seed = static_cast<std::uint32_t>(n);
+      const Numbers x = Spiced(seed, seed, specials), y = Spiced(seed, seed + 9, specials);
+      EXPECT_EQ(kernels->sum(x.data(), n), Scalar().sum(x.data(), n)) << kernels->isa << " " << n;
+
+      Numbers a = x, b = x;
+      a.push_back(kSentinel);
+      b.push_back(kSentinel);
+      Scalar().scale(a.data(), n, 0.3f);
+      kernels->scale(b.data(), n, 0.3f);
+      EXPECT_TRUE(SameBits(a, b)) << kernels->isa << " " << n;
+
+      Numbers r(x.size() + 1, kSentinel), s = r, in_place = y;
+      const double sum = Scalar().residual(x.data(), y.data(), n, r.data());
+      EXPECT_EQ(kernels->residual(x.data(), y.data(), n, s.data()), sum)
+          << kernels->isa << " " << n;
+      EXPECT_TRUE(SameBits(r, s)) << kernels->isa << " " << n;
+      EXPECT_EQ(kernels->residual(x.data(), in_place.data(), n, in_place.data()), sum);
+      s.pop_back();
+      EXPECT_TRUE(SameBits(in_place, s)) << kernels->isa << " " << n;
+    }
+  }
+}
+
+TEST(Residual, IsTheDifferenceWherePositive) {
+  const Numbers p = {0.5f, 0.25f, 0.25f, 0.0f}, q = {0.25f, 0.5f, 0.25f, 0.0f};
+  Numbers r(4);
+  EXPECT_EQ(Scalar().residual(p.data(), q.data(), 4, r.data()), 0.25);
+  EXPECT_EQ(r, (Numbers{0.25f, 0, 0, 0}));
+}
+
+TEST(Sum, AddsBySixteenLanesInDouble) {
+  Numbers x(40, 1e-9f);
+  x[3] = 1.0f;
+  double lanes[16] = {};
+  for (std::size_t i = 0; i < x.size(); ++i) lanes[i % 16] += static_cast<double>(x[i]);
+  for (int width = 8; width > 0; width /= 2)
+    for (int j = 0; j < width; ++j) lanes[j] += lanes[j + width];
+  EXPECT_EQ(Scalar().sum(x.data(), Count(x)), lanes[0]);
+}
+
+TEST(FindCumulative, TakesTheFirstWhoseRunningSumExceeds) {
+  const Numbers p = {0.0f, 0.25f, 0.0f, 0.5f, 0.25f, 0.0f};
+  const auto find = [&](double target) {
+    return Scalar().find_cumulative(p.data(), Count(p), target);
+  };
+  EXPECT_EQ(find(0.0), 1);
+  EXPECT_EQ(find(0.2499), 1);
+  EXPECT_EQ(find(0.25), 3);
+  EXPECT_EQ(find(0.75), 4);
+  EXPECT_EQ(find(1.0), 4);  // nothing exceeds: the last positive
+  EXPECT_EQ(find(7.0), 4);
+  const Numbers zeros(300, 0.0f);
+  EXPECT_EQ(Scalar().find_cumulative(zeros.data(), 300, 0.0), -1);
+  EXPECT_EQ(Scalar().find_cumulative(zeros.data(), 0, 0.0), -1);
+}
+
+TEST(FindCumulative, AgreesWithARunningSumInDouble) {
+  for (const int n : {1, 17, 255, 256, 257, 5000}) {
+    const Numbers p = Probabilities(n, static_cast<std::uint32_t>(n));
+    double total = 0;
+    for (const float v : p) total += static_cast<double>(v);
+    for (int step = 0; step < 50; ++step) {
+      const double target = total * (step + 0.5) / 50;
+      double running = 0;
+      std::int32_t expected = -1;
+      for (int i = 0; i < n && expected < 0; ++i) {
+        running += static_cast<double>(p[static_cast<std::size_t>(i)]);
+        if (running > target) expected = i;
+      }
+      EXPECT_EQ(Scalar().find_cumulative(p.data(), n, target), expected) << n << " " << step;
+    }
+  }
+}
+
+TEST(FindCumulative, NeverTakesAZeroAndAgreesInAllTables) {
+  for (const Kernels* kernels : VectorTables()) {
+    for (const int n : Sizes()) {
+      const Numbers p = Probabilities(n, static_cast<std::uint32_t>(n) + 3);
+      const double total = Scalar().sum(p.data(), n);
+      std::vector<double> targets = {0.0, total, std::nextafter(total, 0.0), total * 2};
+      // Targets at the running sums themselves, where one rounding decides.
+      double running = 0;
+      for (std::size_t i = 0; i < p.size(); ++i) {
+        running += static_cast<double>(p[i]);
+        if (i % 97 == 0 || i % 256 == 255 || i < 20) targets.push_back(running);
+      }
+      for (const double target : targets) {
+        const std::int32_t found = kernels->find_cumulative(p.data(), n, target);
+        EXPECT_EQ(found, Scalar().find_cumulative(p.data(), n, target)) << kernels->isa << " " << n;
+        if (found >= 0) {
+          EXPECT_GT(p[static_cast<std::size_t>(found)], 0.0f)
+              << kernels->isa << " " << n << " " << target;
+        } else {
+          EXPECT_EQ(total, 0.0) << kernels->isa << " " << n;
+        }
+      }
+    }
+  }
+}
+
+TEST(CollectAtLeast, KeepsOrderAndRoomAndCountsAll) {
+  for (const Isa isa : AvailableIsas()) {
+    const Numbers x = {1.0f, kNan, 3.0f, 2.0f, kInf, 2.0f, -kInf};
+    std::vector<std::int32_t> ids(4, -9);
+    EXPECT_EQ(KernelsFor(isa).collect_at_least(x.data(), 7, 2.0f, ids.data(), 3), 4) << Name(isa);
+    EXPECT_EQ(ids, (std::vector<std::int32_t>{2, 3, 4, -9})) << Name(isa);
+    EXPECT_EQ(KernelsFor(isa).collect_at_least(x.data(), 7, -kInf, nullptr, 0), 6) << Name(isa);
+  }
+}
+
+TEST(CollectAtLeast, AgreesInAllTables) {
+  for (const Kernels* kernels : VectorTables()) {
+    for (const int n : Sizes()) {
+      for (const Numbers& x : Inputs(n)) {
+        for (const float threshold : {-kInf, -1.0f, 0.0f, 3.25f, kInf, kNan}) {
+          for (const int room : {0, 1, 7, n / 2, n}) {
+            std::vector<std::int32_t> expected(static_cast<std::size_t>(room) + 1, -9),
+                actual = expected;
+            const int a = Scalar().collect_at_least(x.data(), n, threshold, expected.data(), room);
+            const int b = kernels->collect_at_least(x.data(), n, threshold, actual.data(), room);
+            ASSERT_EQ(a, b) << kernels->isa << " " << n << " " << threshold;
+            ASSERT_EQ(actual, expected) << kernels->isa << " " << n << " " << threshold;
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace foretoken::kernels
