@@ -113,7 +113,7 @@ struct Kernels {
   // -- vocabulary-wide passes (n of any size) -------------------------------------------------------------------------------
   // Index of the largest value, the lowest such index; NaN never wins; 0 if nothing is larger than -inf.
   std::int32_t (*argmax)(const float* x, int n);
-  // Largest value, NaN ignored; -inf for n = 0.
+  // Largest value, NaN ignored; -inf for n = 0; a zero is +0 (in block_max too).
   float (*max)(const float* x, int n);
   // p[i] = Exp((x[i] - max) * inv_temperature); returns the sum of p by lanes, in double. p may be x.
   double (*exp_sum)(const float* x, int n, float max, float inv_temperature, float* p);
@@ -124,7 +124,8 @@ struct Kernels {
   // r[i] = max(0, p[i] - q[i]); returns its sum by lanes, in double. r may be p or q.
   double (*residual)(const float* p, const float* q, int n, float* r);
   // The first i whose running sum exceeds target (>= 0). The running sum adds, in double, whole chunks of 256 elements (each a
-  // sum by lanes), then the elements of the chunk in order. If rounding leaves none, the last i with p[i] > 0; -1 if there is none.
+  // sum by lanes), then, in the first chunk whose sum exceeds, its elements in order. If rounding leaves none there, the last i up
+  // to the end of that chunk (without one: of all) with p[i] > 0; -1 if there is none. So p[result] > 0 always.
   std::int32_t (*find_cumulative)(const float* p, int n, double target);
   // maxima[j] = max of x over [64 j, 64 j + 64), NaN ignored. ceil(n / 64) values.
   void (*block_max)(const float* x, int n, float* maxima);

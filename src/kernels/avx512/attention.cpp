@@ -87,9 +87,9 @@ struct Tile {
   std::ptrdiff_t k_ahead, v_ahead;  // bytes from this block to the next one of the sequence
 };
 
-// The next block is on its way while this one is worked on: blocks are pages of their own, which
-// the processor's prefetcher stops at (measured from memory, one query of 64 dimensions in f16: 12
-// GB/s without).
+// Brings the next block closer while this one is worked on: a block is a page of its own, where the
+// processor's prefetcher stops (8 queries of 64 dimensions in f16, cache in memory: 164 us per 4096
+// positions without, 113 us with).
 template <int kBytes>
 [[gnu::always_inline]] inline void Prefetch(const std::byte* address) {
 #pragma GCC unroll 8

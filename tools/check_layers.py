@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the arrows between the modules: every #include of src/, include/ and apps/ against the DEPS of
+the foretoken_module() calls and the rules below. Prints file:line for each violation; exit code 1.
+
+usage: check_layers.py [ROOT]
+"""
+import pathlib
+import re
+import sys
+
+# What a module must never see, though its DEPS would let it, and why.
+DENIED = {
+    "verify": ({"model", "kv", "kernels", "draft", "formats", "text"}, "verify is pure functions on numbers"),
+    "draft": ({"verify", "engine", "text"}, "features arrive through Observe; vocabularies as plain lists"),
+    "model": ({"round", "draft", "verify", "sampling", "text", "engine"}, "a network is not told of speculation"),
+    "kv": ({"model", "text"}, "the cache knows shapes, not networks"),
+    "formats": ({"model", "text"}, "a file yields tensors and metadata"),
+    "sampling": ({"model", "kv", "draft", "verify", "text"}, "sampling never knows who calls it"),
+}
+# Public headers that any module may include; the others only the engine implements.
+OPEN_HEADERS = {"result.h", "request.h", "stats.h", "options.h", "stream.h", "version.h"}
+# Third-party headers, by prefix, and the files that may name them (regular expressions of paths).
+LIBRARIES = {
+    "tl/": r"include/foretoken/result\.h",
+    "fmt/": r".*\.cpp",
+    "pcre2.h": r"src/text/pretokenize\.cpp",
+    "utf8proc.h": r"src/text/unicode\.cpp",
+    "mpi.h": r"src/comm/mpi\.cpp",
+    "nlohmann/": r"apps/cli/json_report\.cpp|apps/server/openai_schema\.cpp|src/formats/safetensors\.cpp",
+    "CLI/": r"apps/settings/flag_set\.cpp",
+    "yaml-cpp/": r"apps/settings/[a-z_]+\.cpp",
+    "httplib.h": r"apps/server/http\.cpp",
+    "prometheus/": r"apps/server/metrics\.cpp",
+    "torch/": r"apps/train/.*",
+    "benchmark/": r"apps/bench/.*",
+    "gtest/": r".*_test\.cpp|.*(_testing|_suite|/test_\w+)\.h",
+    "gmock/": r".*_test\.cpp",
+    "immintrin.h": r"src/kernels/(avx2|avx512|amx)/.*|src/base/thread_pool\.cpp",  # there for _mm_pause
+    "cpuid.h": r"src/kernels/.*",
+}
+# System headers beside the standard C++ ones.
+SYSTEM = {"unistd.h", "fcntl.h", "malloc.h", "poll.h", "sched.h", "pthread.h", "termios.h", "signal.h",
+          "sys/mman.h", "sys/stat.h", "sys/types.h", "sys/resource.h", "sys/ioctl.h", "sys/syscall.h",
+          "sys/wait.h", "sys/socket.h", "asm/prctl.h", "linux/perf_event.h"}
+# Kernels for an instruction set: an inline function of another header, compiled with its flags, could be
+# the copy that the linker keeps for everyone.
+ISA_FOLDERS = ("avx2", "avx512", "amx")
+ISA_HEADERS = {"kernels/kernels.h", "kernels.h", "tensor/block_layout.h"}
+ISA_SYSTEM = {"immintrin.h", "cstddef", "cstdint"}
+# Applications that see the public headers and each other only. bench may measure kernels.
+OPEN_APPS = {"bench": {"kernels", "tensor", "base"}}
+VAGUE_FOLDERS = {"utils", "util", "common", "misc", "helpers"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def read_modules(root):
+    """Names in layer order, and {module: direct dependencies, test libraries included under '+tests'}."""
+    text = (root / "CMakeLists.txt").read_text()
+    order = re.search(r'set\(FORETOKEN_MODULES\s+"([^"]*)"', text).group(1).split(";")
+    deps, test_deps = {}, {}
+    keywords = {"SOURCES", "DEPS", "LIBS", "PUBLIC_LIBS", "TESTS", "TEST_LIBS"}
+    for path in sorted((root / "src").glob("*/CMakeLists.txt")):
+        cmake = re.sub(r"#.*", "", path.read_text())
+        for name, body in re.findall(r"foretoken_module\(\s*(\w+)([^)]*)\)", cmake):
+            deps.setdefault(name, set()), test_deps.setdefault(name, set())
+            keyword = None
+            for word in body.split():
+                if word in keywords:
+                    keyword = word
+                elif keyword == "DEPS":
+                    deps[name].add(word)
+                elif keyword == "TEST_LIBS" and word.startswith("foretoken_"):
+                    test_deps[name].add(word.removeprefix("foretoken_"))
+        for name in re.findall(r"add_library\(\s*foretoken_(\w+)\s+INTERFACE", cmake):
+            deps.setdefault(name, set()), test_deps.setdefault(name, set())
+            for libs in re.findall(rf"target_link_libraries\(\s*foretoken_{name}\s+INTERFACE([^)]*)\)", cmake):
+                deps[name] |= {w.removeprefix("foretoken_") for w in libs.split() if w.startswith("foretoken_")}
+    return order, deps, test_deps
+
+
+def reachable(deps, module, seen=None):
+    seen = set() if seen is None else seen
+    for dep in deps.get(module, ()):
+        if dep not in seen:
+            seen.add(dep)
+            reachable(deps, dep, seen)
+    return seen
+
+
+class Checker:
+    def __init__(self, root):
+        self.root = root
+        self.order, self.deps, self.test_deps = read_modules(root)
+        self.errors = []
+
+    def fail(self, where, why):
+        self.errors.append(f"{where}: {why}")
+
+    def check_modules(self):
+        for module, deps in self.deps.items():
+            where = f"src/{module}/CMakeLists.txt:1"
+            if module not in self.order:
+                self.fail(where, f"module {module} is not in FORETOKEN_MODULES")
+                continue
+            for dep in sorted(deps):
+                if dep not in self.order:
+                    self.fail(where, f"DEPS names {dep}, which is no module")
+                elif self.order.index(dep) >= self.order.index(module):
+                    self.fail(where, f"{module} depends on {dep}, which stands after it in FORETOKEN_MODULES")
+            if module in reachable(self.deps, module):
+                self.fail(where, f"{module} is part of a cycle of DEPS")
+
+    def check_file(self, path):
+        relative = path.relative_to(self.root).as_posix()
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            why = self.why_not(relative, match.group(2), match.group(1) == '"')
+            if why:
+                self.fail(f"{relative}:{number}", f'includes {match.group(2)}: {why}')
+
+    def why_not(self, file, include, quoted):
+        """Reason why `file` must not include `include`, or None."""
+        parts = file.split("/")
+        if len(parts) > 3 and parts[1] == "kernels" and parts[2] in ISA_FOLDERS and not file.endswith("_test.cpp"):
+            own = include.startswith(f"kernels/{parts[2]}/") or (quoted and "/" not in include)
+            if not own and include not in ISA_HEADERS | ISA_SYSTEM:
+                return f"a folder of one instruction set sees only {', '.join(sorted(ISA_HEADERS | ISA_SYSTEM))}"
+        for prefix, allowed in LIBRARIES.items():
+            if include.startswith(prefix) if prefix.endswith("/") else include == prefix:
+                return None if re.fullmatch(allowed, file) else f"only {allowed} may (a library stays in one place)"
+        if not quoted:
+            standard = "/" not in include and "." not in include
+            return None if standard or include in SYSTEM else "a library that tools/check_layers.py does not know"
+        return self.why_not_ours(parts, file, include)
+
+    def why_not_ours(self, parts, file, include):
+        top = include.split("/")[0]
+        if top == "foretoken":
+            if not (self.root / "include" / include).exists():
+                return "no such file"
+            inside = parts[0] == "src" and parts[1] != "engine"
+            if inside and include.split("/")[1] not in OPEN_HEADERS:
+                return "only the engine and the programs above it know this header"
+            return None
+        is_test = file.endswith("_test.cpp")
+        if is_test and top in ("fixtures", "oracle") and (self.root / "tests" / include).exists():
+            return None
+        if parts[0] == "include":
+            return "a public header sees only std and foretoken/"
+        if parts[0] == "apps":
+            if (self.root / "apps" / include).exists():
+                return None
+            if top in OPEN_APPS.get(parts[1], ()) and (self.root / "src" / include).exists():
+                return None
+            return "the programs see include/foretoken/ and apps/ only"
+        if not (self.root / "src" / include).exists():
+            return "no such file below src/ (paths begin with the module)"
+        return self.why_not_module(parts[1], top, is_test)
+
+    def why_not_module(self, module, other, is_test):
+        if other == module:
+            return None
+        denied, reason = DENIED.get(module, ((), ""))
+        allowed = reachable(self.deps, module)
+        if is_test:
+            direct = self.test_deps.get(module, set())
+            allowed = allowed | direct | set().union(*(reachable(self.deps, d) for d in direct))
+        elif other in denied:
+            return f"{module} never sees {other}: {reason}"
+        if other not in self.order:
+            return f"{other} is no module"
+        return None if other in allowed else f"{other} is not among the DEPS of {module}"
+
+    def run(self):
+        self.check_modules()
+        for top in ("src", "include", "apps"):
+            for path in sorted((self.root / top).rglob("*")):
+                if path.is_dir() and path.name in VAGUE_FOLDERS:
+                    self.fail(path.relative_to(self.root).as_posix(), "name the thing: no folder utils, common or misc")
+                if path.is_file() and path.suffix in (".h", ".cpp"):
+                    self.check_file(path)
+        return self.errors
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent)
+    errors = Checker(root.resolve()).run()
+    for error in errors:
+        print(error)
+    print(f"layers: {len(errors)} violations" if errors else "layers: every arrow points down")
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Shows that check_layers.py sees each kind of forbidden arrow, and nothing in a tree without any."""
+import pathlib
+import tempfile
+import unittest
+
+from check_layers import Checker
+
+CMAKE = {
+    "CMakeLists.txt": 'set(FORETOKEN_MODULES "base;tensor;kernels;formats;round;text;kv;sampling;model;verify;draft;engine"\n CACHE STRING "")',
+    "src/base/CMakeLists.txt": "foretoken_module(base SOURCES a.cpp)",
+    "src/tensor/CMakeLists.txt": "foretoken_module(tensor SOURCES a.cpp DEPS base)",
+    "src/kernels/CMakeLists.txt": "foretoken_module(kernels SOURCES a.cpp DEPS tensor)",
+    "src/formats/CMakeLists.txt": "foretoken_module(formats SOURCES a.cpp DEPS tensor TESTS a_test.cpp)",
+    "src/round/CMakeLists.txt": "add_library(foretoken_round INTERFACE)\ntarget_link_libraries(foretoken_round INTERFACE foretoken_base)",
+    "src/text/CMakeLists.txt": "foretoken_module(text SOURCES a.cpp DEPS formats)",
+    "src/kv/CMakeLists.txt": "foretoken_module(kv SOURCES a.cpp DEPS tensor)",
+    "src/sampling/CMakeLists.txt": "foretoken_module(sampling SOURCES a.cpp DEPS kernels)",
+    "src/model/CMakeLists.txt": "foretoken_module(model SOURCES a.cpp DEPS kv kernels formats)",
+    "src/verify/CMakeLists.txt": "foretoken_module(verify SOURCES a.cpp DEPS round sampling)",
+    "src/draft/CMakeLists.txt": "foretoken_module(draft SOURCES a.cpp DEPS round model sampling)",
+    "src/engine/CMakeLists.txt": "foretoken_module(engine SOURCES a.cpp DEPS draft verify text)",
+}
+MODULES = ("base", "tensor", "kernels", "formats", "round", "text", "kv", "sampling", "model", "verify", "draft", "engine")
+PUBLIC = ("result.h", "engine.h", "model_file.h", "request.h")
+
+
+class CheckLayersTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.root = pathlib.Path(self.folder.name)
+        for path, text in CMAKE.items():
+            self.write(path, text)
+        for module in MODULES:
+            self.write(f"src/{module}/a.h", "#include <vector>\n#include <sys/mman.h>\n")
+        for header in PUBLIC:
+            self.write(f"include/foretoken/{header}", "#include <string>\n")
+        self.write("src/kernels/kernels.h", "")
+        self.write("apps/settings/flag_set.h", '#include "foretoken/result.h"\n')
+        self.write("tests/fixtures/tiny_model.h", "")
+
+    def write(self, path, text):
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def errors(self):
+        return Checker(self.root).run()
+
+    def forbid(self, path, include):
+        """The include must be the only error of the tree, named by file and line."""
+        kept = (self.root / path).read_text() if (self.root / path).exists() else None
+        self.write(path, f"// first line\n#include {include}\n")
+        errors = self.errors()
+        self.assertEqual(len(errors), 1, f"{path} with {include}: {errors}")
+        self.assertTrue(errors[0].startswith(f"{path}:2: includes "), errors[0])
+        (self.root / path).unlink() if kept is None else self.write(path, kept)
+        self.assertEqual(self.errors(), [])
+
+    def test_a_tree_without_forbidden_arrows_passes(self):
+        self.write("src/model/b.cpp", '#include "kv/a.h"\n#include "tensor/a.h"\n#include <fmt/format.h>\n'
+                                      '#include "foretoken/request.h"\n')
+        self.write("src/engine/b.cpp", '#include "verify/a.h"\n#include "foretoken/engine.h"\n')
+        self.write("src/formats/a_test.cpp", '#include <gtest/gtest.h>\n#include "fixtures/tiny_model.h"\n')
+        self.write("src/kernels/avx2/b.cpp", '#include <immintrin.h>\n#include "kernels/kernels.h"\n')
+        self.write("apps/cli/b.cpp", '#include "settings/flag_set.h"\n#include "foretoken/engine.h"\n')
+        self.assertEqual(self.errors(), [])
+
+    def test_arrows_that_point_up_are_found(self):
+        self.forbid("src/base/b.cpp", '"tensor/a.h"')
+        self.forbid("src/kv/b.h", '"model/a.h"')
+        self.forbid("src/model/b.cpp", '"round/a.h"')
+        self.forbid("src/text/b.cpp", '"engine/a.h"')
+
+    def test_arrows_on_the_deny_list_are_found_though_deps_reach_them(self):
+        self.forbid("src/verify/b.cpp", '"kernels/a.h"')
+        self.write("src/verify/b.cpp", '#include "tensor/a.h"\n')
+        self.assertEqual(self.errors(), [])
+
+    def test_public_headers_of_the_engine_stay_above_it(self):
+        self.forbid("src/draft/b.cpp", '"foretoken/engine.h"')
+        self.forbid("src/formats/b.cpp", '"foretoken/model_file.h"')
+        self.forbid("include/foretoken/b.h", '"base/a.h"')
+
+    def test_programs_see_only_the_public_api(self):
+        self.forbid("apps/cli/b.cpp", '"base/a.h"')
+        self.forbid("apps/settings/b.cpp", '"engine/a.h"')
+
+    def test_libraries_stay_in_one_place(self):
+        self.forbid("apps/cli/b.cpp", "<nlohmann/json.hpp>")
+        self.forbid("apps/settings/b.h", "<CLI/CLI.hpp>")
+        self.forbid("src/text/b.cpp", "<pcre2.h>")
+        self.forbid("src/base/b.h", "<fmt/format.h>")
+        self.forbid("src/base/b.cpp", "<tl/expected.hpp>")
+        self.forbid("src/base/b.cpp", "<boost/any.hpp>")
+        self.forbid("src/model/b.cpp", "<immintrin.h>")
+        self.forbid("src/model/b.cpp", "<gtest/gtest.h>")
+
+    def test_folders_of_an_instruction_set_see_almost_nothing(self):
+        self.forbid("src/kernels/avx512/b.cpp", "<vector>")
+        self.forbid("src/kernels/avx2/b.cpp", '"kernels/scalar/exp.h"')
+        self.forbid("src/kernels/avx2/b.cpp", '"base/a.h"')
+
+    def test_tests_may_not_reach_up_either(self):
+        self.forbid("src/formats/b_test.cpp", '"model/a.h"')
+
+    def test_missing_files_are_found(self):
+        self.forbid("src/kv/b.cpp", '"tensor/no_such.h"')
+        self.forbid("src/kv/b.cpp", '"no_such.h"')
+
+    def test_dependencies_against_the_order_and_cycles_are_found(self):
+        self.write("src/base/CMakeLists.txt", "foretoken_module(base SOURCES a.cpp DEPS tensor)")
+        errors = "\n".join(self.errors())
+        self.assertIn("base depends on tensor, which stands after it", errors)
+        self.assertIn("cycle", errors)
+
+    def test_modules_outside_the_order_are_found(self):
+        self.write("src/extra/CMakeLists.txt", "foretoken_module(extra SOURCES a.cpp)")
+        self.assertIn("extra is not in FORETOKEN_MODULES", self.errors()[0])
+
+    def test_folders_must_name_their_thing(self):
+        self.write("src/base/utils/a.h", "")
+        self.assertIn("src/base/utils", self.errors()[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
