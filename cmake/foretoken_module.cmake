@@ -5,20 +5,22 @@
 add_library(foretoken_settings INTERFACE)
 target_include_directories(foretoken_settings INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
-target_compile_options(foretoken_settings INTERFACE
-  -Wall -Wextra -Wconversion -Wshadow -Wno-sign-conversion -Wno-unknown-pragmas -ffp-contract=off -fno-math-errno)
 target_link_libraries(foretoken_settings INTERFACE Threads::Threads fmt::fmt tl::expected)
+# How this project's own files are compiled; users of the library do not inherit it.
+add_library(foretoken_strict INTERFACE)
+target_compile_options(foretoken_strict INTERFACE
+  -Wall -Wextra -Wconversion -Wshadow -Wno-sign-conversion -Wno-missing-field-initializers -Wno-unknown-pragmas -ffp-contract=off -fno-math-errno)
 
 function(foretoken_module name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPS;LIBS;PUBLIC_LIBS;TESTS;TEST_LIBS" ${ARGN})
   add_library(foretoken_${name} STATIC ${arg_SOURCES})
-  target_link_libraries(foretoken_${name} PUBLIC foretoken_settings ${arg_PUBLIC_LIBS} PRIVATE ${arg_LIBS})
+  target_link_libraries(foretoken_${name} PUBLIC foretoken_settings ${arg_PUBLIC_LIBS} PRIVATE foretoken_strict ${arg_LIBS})
   foreach(dep IN LISTS arg_DEPS)
     target_link_libraries(foretoken_${name} PUBLIC foretoken_${dep})
   endforeach()
   if(FORETOKEN_TESTS AND arg_TESTS)
     add_executable(${name}_tests ${arg_TESTS})
-    target_link_libraries(${name}_tests PRIVATE foretoken_${name} ${arg_TEST_LIBS} ${arg_LIBS} GTest::gtest GTest::gtest_main)
+    target_link_libraries(${name}_tests PRIVATE foretoken_${name} foretoken_strict ${arg_TEST_LIBS} ${arg_LIBS} GTest::gtest GTest::gtest_main)
     gtest_discover_tests(${name}_tests PROPERTIES LABELS unit DISCOVERY_TIMEOUT 60)
   endif()
 endfunction()

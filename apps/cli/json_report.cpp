@@ -12,8 +12,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string Dump(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 void PutIfAny(Json& object, const char* key, const std::optional<double>& value) {
@@ -132,7 +132,7 @@ std::string GenerationJson(const Generation& generation) {
   json["draft_model"] = engine.draft ? ModelJson(*engine.draft) : Json(nullptr);
   json["isa"] = engine.isa;
   json["threads"] = engine.threads;
-  return Dump(json, 2) + "\n";
+  return Dump(json) + "\n";
 }
 
 std::string InspectionJson(const Inspection& inspection, bool with_tensors, bool with_metadata) {
@@ -165,23 +165,23 @@ std::string InspectionJson(const Inspection& inspection, bool with_tensors, bool
     json["metadata"] = Json::object();
     for (const auto& [key, value] : inspection.metadata) json["metadata"][key] = value;
   }
-  return Dump(json, 2) + "\n";
+  return Dump(json) + "\n";
 }
 
 std::string TokensJson(std::span<const std::int32_t> ids, const std::vector<std::string>& pieces) {
   const Json json = {{"token_ids", std::vector<std::int32_t>(ids.begin(), ids.end())},
                      {"pieces", pieces}};
-  return Dump(json, -1) + "\n";
+  return Dump(json) + "\n";
 }
 
 std::string TextJson(const std::string& text, std::span<const std::int32_t> ids) {
   const Json json = {{"text", text},
                      {"token_ids", std::vector<std::int32_t>(ids.begin(), ids.end())}};
-  return Dump(json, -1) + "\n";
+  return Dump(json) + "\n";
 }
 
 std::string Quoted(const std::string& text) {
-  return Dump(Json(text), -1);
+  return Dump(Json(text));
 }
 
 }  // namespace foretoken::cli

@@ -74,13 +74,11 @@ std::string TimeLine(const SpeculationStats& stats) {
 std::string ComparisonLine(const Generation& generation) {
   const Comparison& comparison = *generation.comparison;
   const bool other_draws_expected = !generation.greedy && generation.strategy == "residual";
-  const char* ids = comparison.identical   ? "the token ids are identical"
-                    : other_draws_expected ? "other draws of the same law, as residual gives"
-                                           : "THE TOKEN IDS DIFFER";
+  const char* const ids = comparison.identical   ? "the same token ids"
+                          : other_draws_expected ? "other draws of the same law"
+                                                 : "THE TOKEN IDS DIFFER: please report it";
   return fmt::format(
-      "  speed-up  {:.2f}x: {:.0f} tokens/s with speculation, {:.0f} plain (medians of {} runs "
-      "each); "
-      "{}\n",
+      "  speed-up  {:.2f}x: {:.0f} tokens/s against {:.0f} plain, medians of {} runs; {}\n",
       comparison.speedup(), 1000 / comparison.speculative_ms_per_token,
       1000 / comparison.plain_ms_per_token, comparison.repeats, ids);
 }

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -19,6 +20,22 @@ static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler writes i
 bool Set(const char* variable) {
   const char* value = std::getenv(variable);
   return value != nullptr && *value != '\0';
+}
+
+// Bytes of the UTF-8 character that the text begins with, 0 where it begins with none. Overlong
+// forms pass: they harm no terminal.
+std::size_t CharacterSize(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  const std::size_t size = lead < 0x80   ? 1
+                           : lead < 0xC2 ? 0
+                           : lead < 0xE0 ? 2
+                           : lead < 0xF0 ? 3
+                                         : 4;
+  if (lead > 0xF4 || size > text.size()) return 0;
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return 0;
+  }
+  return size;
 }
 
 }  // namespace
@@ -39,15 +56,19 @@ bool ColourOnStandardOutput() {
 
 std::string OnOneLine(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\n') {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const std::size_t size = CharacterSize(text.substr(i));
+    if (size == 0) {
+      out += "\uFFFD";
+    } else if (byte == '\n') {
       out += "\\n";
     } else if (byte < 0x20 || byte == 0x7f) {
       out += '?';
     } else {
-      out += c;
+      out += text.substr(i, size);
     }
+    i += std::max<std::size_t>(size, 1);
   }
   return out;
 }

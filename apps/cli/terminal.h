@@ -15,7 +15,8 @@ bool StandardErrorIsTerminal();
 // Standard output is a terminal that shows colours, and NO_COLOR is not set.
 bool ColourOnStandardOutput();
 
-// The text with line breaks as \n and other control bytes as ?, for texts out of files: they must
+// The text with line breaks as \n and other control bytes as ?, bytes that are no UTF-8 as
+// U+FFFD; for texts out of files: they must
 // neither break a line nor steer the terminal.
 std::string OnOneLine(std::string_view text);
 

@@ -7,7 +7,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <map>
 #include <utility>
 
 namespace foretoken::settings {
@@ -191,54 +190,60 @@ Status FlagSet::Apply(const Flag& flag, const std::vector<Given>& given) const {
   return {};
 }
 
-Result<ParseOutcome> FlagSet::Parse(const std::vector<std::string>& arguments) const {
-  FORETOKEN_TRY(std::vector<std::string> normalised, Normalise(arguments));
-  std::reverse(normalised.begin(), normalised.end());  // CLI11 takes them from the back
+// Lets CLI11 sort the arguments into `given` and into what is left over. False: the help was asked
+// for.
+Result<bool> FlagSet::Sort(const std::vector<std::string>& arguments, GivenFlags& given,
+                           std::vector<std::string>& left_over) const {
   CLI::App app;
   app.set_help_flag();
   app.allow_extras();
   bool help = false;
   app.add_flag("-h,--help", help);
-  std::map<const Flag*, std::vector<Given>> given;
+  const auto add = [&](const Flag& flag, const std::string& name) {
+    const std::string parser_name = ParserName(name);
+    std::vector<Given>& values = given[&flag];
+    if (flag.value.empty()) {
+      app.add_flag_function(parser_name, [&values, name](std::int64_t) {
+        values.push_back({name, ""});
+      });
+      return;
+    }
+    const auto keep = [&values, name](const CLI::results_t& results) {
+      for (const std::string& value : results) values.push_back({name, value});
+      return true;
+    };
+    app.add_option(parser_name, keep)
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  };
   for (const FlagGroup& group : groups_) {
     for (const Flag& flag : group.flags) {
-      for (const std::string& name : flag.names) {
-        const std::string parser_name = ParserName(name);
-        if (flag.value.empty()) {
-          app.add_flag_function(parser_name, [&given, &flag, name](std::int64_t) {
-            given[&flag].push_back({name, ""});
-          });
-          continue;
-        }
-        app.add_option(parser_name,
-                       [&given, &flag, name](const CLI::results_t& values) {
-                         for (const std::string& value : values) {
-                           given[&flag].push_back({name, value});
-                         }
-                         return true;
-                       })
-            ->expected(1)
-            ->allow_extra_args(false)
-            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-      }
+      for (const std::string& name : flag.names) add(flag, name);
     }
   }
   try {
-    app.parse(normalised);
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11's order
+  } catch (const CLI::ArgumentMismatch&) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: its value is missing; see --help", arguments.back()));
   } catch (const CLI::Error& error) {
-    if (std::find(arguments.begin(), arguments.end(), "--help") != arguments.end()) {
-      return ParseOutcome::kHelp;
-    }
-    const std::string what = error.what();
-    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch)) {
-      const std::string name = arguments.empty() ? what : arguments.back();
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: its value is missing; see --help", name));
-    }
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("flags: {}; see --help", what));
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("flags: {}; see --help", error.what()));
   }
-  if (help) return ParseOutcome::kHelp;
-  for (const std::string& argument : app.remaining()) {
+  left_over = app.remaining();
+  return !help;
+}
+
+Result<ParseOutcome> FlagSet::Parse(const std::vector<std::string>& arguments) const {
+  if (!arguments.empty() && (arguments.back() == "--help" || arguments.back() == "-h")) {
+    return ParseOutcome::kHelp;  // also after a flag that waits for its value
+  }
+  FORETOKEN_TRY(const std::vector<std::string> normalised, Normalise(arguments));
+  GivenFlags given;
+  std::vector<std::string> left_over;
+  FORETOKEN_TRY(const bool goes_on, Sort(normalised, given, left_over));
+  if (!goes_on) return ParseOutcome::kHelp;
+  for (const std::string& argument : left_over) {
     if (set_positional_ && !LooksLikeFlag(argument)) {
       FORETOKEN_CHECK_OK(set_positional_(argument));
     } else {
@@ -246,11 +251,7 @@ Result<ParseOutcome> FlagSet::Parse(const std::vector<std::string>& arguments) c
     }
   }
   for (const FlagGroup& group : groups_) {
-    for (const Flag& flag : group.flags) {
-      if (const auto it = given.find(&flag); it != given.end()) {
-        FORETOKEN_CHECK_OK(Apply(flag, it->second));
-      }
-    }
+    for (const Flag& flag : group.flags) FORETOKEN_CHECK_OK(Apply(flag, given[&flag]));
   }
   return ParseOutcome::kRun;
 }

@@ -8,7 +8,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "foretoken/result.h"
@@ -54,10 +56,14 @@ class FlagSet {
   struct Given {
     std::string name, value;
   };
+  using GivenFlags = std::map<const Flag*, std::vector<Given>>;
   const Flag* Find(const std::string& name) const;
-  Status CheckLeftOver(const std::string& argument) const;
-  Result<std::vector<std::string>> Normalise(const std::vector<std::string>& arguments) const;
-  Status Apply(const Flag& flag, const std::vector<Given>& given) const;
+  [[nodiscard]] Result<bool> Sort(const std::vector<std::string>& arguments, GivenFlags& given,
+                                  std::vector<std::string>& left_over) const;
+  [[nodiscard]] Status CheckLeftOver(const std::string& argument) const;
+  [[nodiscard]] Result<std::vector<std::string>> Normalise(
+      const std::vector<std::string>& arguments) const;
+  [[nodiscard]] Status Apply(const Flag& flag, const std::vector<Given>& given) const;
   std::string Nearest(const std::string& name) const;
 
   std::string synopsis_, description_, examples_;

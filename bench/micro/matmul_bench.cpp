@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench/micro/matmul_bench.cpp: what a pass over weights in memory costs by the number of rows: the curve that speculation lives on.
+// bench/micro/matmul_bench.cpp: what a pass over weights in memory costs by the number of rows: the
+// curve that speculation lives on.
 //
-// One line per type, instruction set and number of rows, for 1 GiB of weights (64 MiB for scalar) on all cores:
+// One line per type, instruction set and number of rows, for 1 GiB of weights (64 MiB for scalar)
+// on all cores:
 //   Time      the best of several passes
 //   GB/s      weights read per second
 //   read      plain reading of the same memory, in GB/s: the ceiling of GB/s
 //   of_read   GB/s / read
 //   x1        time / time of one row
-// One row and plain reading are measured again beside each line, pass by pass, so that a busy neighbour disturbs all three alike.
+// One row and plain reading are measured again beside each line, pass by pass, so that a busy
+// neighbour disturbs all three alike.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -48,8 +51,10 @@ struct Setup {
       const Piece piece = PieceOf(kWeightBytes, thread);
       for (std::size_t i = piece.begin; i < piece.end; i += 8) {
         random = random * 6364136223846793005u + 1442695040888963407u;
-        // Ordinary numbers in every type: no half, float or bfloat16 among them is subnormal or infinite.
-        const std::uint64_t word = ((random >> 13 ^ random) & 0x0fff0fff0fff0fffu) | 0x3000300030003000u;
+        // Ordinary numbers in every type: no half, float or bfloat16 among them is subnormal or
+        // infinite.
+        const std::uint64_t word =
+            ((random >> 13 ^ random) & 0x0fff0fff0fff0fffu) | 0x3000300030003000u;
         std::memcpy(weights.data() + i, &word, 8);
       }
     });
@@ -66,7 +71,8 @@ struct Setup {
   };
   // Thread's share of n_bytes, in whole groups of 256 bytes.
   Piece PieceOf(std::size_t n_bytes, int thread) const {
-    const std::size_t n = n_bytes / 256, of = static_cast<std::size_t>(pool.size()), t = static_cast<std::size_t>(thread);
+    const std::size_t n = n_bytes / 256, of = static_cast<std::size_t>(pool.size()),
+                      t = static_cast<std::size_t>(thread);
     return {n * t / of * 256, n * (t + 1) / of * 256};
   }
 
@@ -107,7 +113,8 @@ void PassReading(Setup& setup, std::size_t n_bytes) {
 }
 
 // As a step of the engine: matrix after matrix, a barrier after each.
-void PassMultiplying(Setup& setup, const Kernels& kernels, TileType type, int n_matrices, int n_rows) {
+void PassMultiplying(Setup& setup, const Kernels& kernels, TileType type, int n_matrices,
+                     int n_rows) {
   setup.pool.Run([&](int thread) {
     const ThreadPool::Share share = setup.pool.ShareOf(kTiles, thread);
     MatmulArgs args = {};
@@ -123,7 +130,8 @@ void PassMultiplying(Setup& setup, const Kernels& kernels, TileType type, int n_
     args.y = setup.y.data();
     args.y_stride = kOutputs;
     for (int i = 0; i < n_matrices; ++i) {
-      args.tiles = setup.weights.data() + static_cast<std::size_t>(i) * TiledBytes(type, kOutputs, kK);
+      args.tiles =
+          setup.weights.data() + static_cast<std::size_t>(i) * TiledBytes(type, kOutputs, kK);
       kernels.matmul[static_cast<int>(type)](args);
       setup.pool.Barrier();
     }
@@ -142,11 +150,13 @@ void Matmul(benchmark::State& state, Setup& setup, Isa isa, TileType type, int n
       // A pass over the whole set before each keeps the last-level cache from helping a small one.
       read = std::min(read, Seconds([&] { PassReading(setup, kWeightBytes); }));
       one = std::min(one, Seconds([&] { PassMultiplying(setup, kernels, type, n_matrices, 1); }));
-      best = std::min(best, Seconds([&] { PassMultiplying(setup, kernels, type, n_matrices, n_rows); }));
+      best = std::min(best,
+                      Seconds([&] { PassMultiplying(setup, kernels, type, n_matrices, n_rows); }));
     }
     state.SetIterationTime(best);
   }
-  const double speed = static_cast<double>(n_bytes) / best, read_speed = static_cast<double>(kWeightBytes) / read;
+  const double speed = static_cast<double>(n_bytes) / best,
+               read_speed = static_cast<double>(kWeightBytes) / read;
   state.counters["GB/s"] = speed / 1e9;
   state.counters["read"] = read_speed / 1e9;
   state.counters["of_read"] = speed / read_speed;
@@ -176,15 +186,23 @@ int main(int argc, char** argv) {
     const std::vector<ft::Isa> isas = ft::AvailableIsas();
     for (auto isa = isas.rbegin(); isa != isas.rend(); ++isa) {
       for (const int n_rows : {1, 2, 4, 8, 16}) {
-        const std::string name = std::string(kNames[type]) + "/" + std::string(ft::Name(*isa)) + "/" + std::to_string(n_rows);
-        benchmark::RegisterBenchmark(name.c_str(), [&setup, tile_type, n_rows, isa = *isa](benchmark::State& state) {
-          ft::Matmul(state, setup, isa, tile_type, n_rows);
-        })->Iterations(1)->UseManualTime()->Unit(benchmark::kMillisecond);
+        const std::string name = std::string(kNames[type]) + "/" + std::string(ft::Name(*isa)) +
+                                 "/" + std::to_string(n_rows);
+        benchmark::RegisterBenchmark(
+            name.c_str(),
+            [&setup, tile_type, n_rows, isa = *isa](benchmark::State& state) {
+              ft::Matmul(state, setup, isa, tile_type, n_rows);
+            })
+            ->Iterations(1)
+            ->UseManualTime()
+            ->Unit(benchmark::kMillisecond);
       }
     }
-    benchmark::RegisterBenchmark((std::string("Repack/") + kNames[type]).c_str(), [&setup, tile_type](benchmark::State& state) {
-      ft::RepackOneThread(state, setup, tile_type);
-    })->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark((std::string("Repack/") + kNames[type]).c_str(),
+                                 [&setup, tile_type](benchmark::State& state) {
+                                   ft::RepackOneThread(state, setup, tile_type);
+                                 })
+        ->Unit(benchmark::kMillisecond);
   }
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();

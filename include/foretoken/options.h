@@ -19,7 +19,7 @@ enum class VerifyStrategy { kAuto, kGreedy, kResidual, kSampleMatch };
 
 struct SpeculativeOptions {
   // "none", "standalone" (a draft model), "ngram"; empty: standalone where a draft model is given, else ngram.
-  std::string method;
+  std::string method = {};
   VerifyStrategy strategy = VerifyStrategy::kAuto;
   int num_speculative_tokens = 4;  // K, [0, 64]
   float draft_p_min = 0.0f;
@@ -33,8 +33,8 @@ struct LoadProgress {
 };
 
 struct EngineOptions {
-  std::string model;        // path of the target's GGUF
-  std::string draft_model;  // path of a draft model's GGUF; empty: none
+  std::string model = {};        // path of the target's GGUF
+  std::string draft_model = {};  // path of a draft model's GGUF; empty: none
   SpeculativeOptions speculative;
   int context_size = 0;     // tokens per sequence; 0: the model's
   int max_sequences = 1;    // requests that run together
@@ -42,8 +42,8 @@ struct EngineOptions {
   CacheType cache_type_k = CacheType::kF16;
   CacheType cache_type_v = CacheType::kF16;
   int prefill_rows = 256;   // rows of one pass at most
-  std::string isa;          // cap: "scalar", "avx2", "avx512"; empty: FORETOKEN_ISA, else the best
-  std::function<void(const LoadProgress&)> on_load_progress;
+  std::string isa = {};          // cap: "scalar", "avx2", "avx512"; empty: FORETOKEN_ISA, else the best
+  std::function<void(const LoadProgress&)> on_load_progress = {};
 };
 
 }  // namespace foretoken

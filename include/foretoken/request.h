@@ -24,7 +24,7 @@ struct SamplingParameters {
   int repetition_window = -1;       // how many last tokens (prompt included) count for it; -1 = all
   float frequency_penalty = 0.0f;   // finite: subtracted per occurrence in the generated text
   float presence_penalty = 0.0f;    // finite: subtracted once for a token in the generated text
-  std::map<std::int32_t, float> logit_bias;  // added to the logits of these ids; -inf bans a token
+  std::map<std::int32_t, float> logit_bias = {};  // added to the logits of these ids; -inf bans a token
 
   bool greedy() const { return temperature < 1e-5f; }
   // kInvalidArgument naming the field, its value and the range.
@@ -33,26 +33,26 @@ struct SamplingParameters {
 
 // How drafts are made and judged for one request. What is unset is the engine's setting.
 struct SpeculativeParameters {
-  std::optional<bool> enabled;
-  std::optional<int> num_speculative_tokens;      // K, [0, 64]; 0 = plain decoding
-  std::optional<float> draft_p_min;               // [0, 1]: stop drafting where the drafter's best probability is below it
-  std::optional<SamplingParameters> draft_sampling;  // default: the request's own temperature and filters
+  std::optional<bool> enabled = {};
+  std::optional<int> num_speculative_tokens = {};      // K, [0, 64]; 0 = plain decoding
+  std::optional<float> draft_p_min = {};               // [0, 1]: stop drafting where the drafter's best probability is below it
+  std::optional<SamplingParameters> draft_sampling = {};  // default: the request's own temperature and filters
 };
 
 struct Request {
-  std::string prompt;                               // used where prompt_tokens is empty
-  std::vector<std::int32_t> prompt_tokens;
+  std::string prompt = {};                               // used where prompt_tokens is empty
+  std::vector<std::int32_t> prompt_tokens = {};
   bool add_special = true;                          // BOS and EOS as the model file says (prompt only)
   bool parse_special = false;                       // control tokens written in the prompt's text count as such
 
   int max_new_tokens = 128;                         // >= 0; never overshot
   int min_new_tokens = 0;                           // end tokens are masked until then
   bool ignore_eos = false;
-  std::vector<std::string> stop;                    // the text ends before the first of them
-  std::vector<std::int32_t> stop_token_ids;
+  std::vector<std::string> stop = {};                    // the text ends before the first of them
+  std::vector<std::int32_t> stop_token_ids = {};
 
-  SamplingParameters sampling;
-  SpeculativeParameters speculative;
+  SamplingParameters sampling = {};
+  SpeculativeParameters speculative = {};
   std::uint64_t seed = 0;
   std::uint64_t id = 0;                             // separates the noise of requests and choices with one seed
   int logprobs = -1;                                // -1 = none; n = the chosen token's and those of the n best (raw law), n <= 64

@@ -20,7 +20,6 @@ enum class ErrorCode {
   kMismatch,         // two parts that do not belong together (draft and target vocabulary)
   kTooLarge,         // prompt longer than the context, memory bound exceeded
   kIo,               // the operating system refused
-  kCancelled,
 };
 
 // One line for a person: "<what>: <why>; <what to do>".

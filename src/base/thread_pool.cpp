@@ -57,9 +57,11 @@ void ThreadPool::WaitForChange(const std::atomic<std::uint32_t>& word,
 }
 
 void ThreadPool::Barrier() noexcept {
-  if (team_ == 1) return;
+  // Read before arriving: once the last thread has arrived, the owner may already be setting up the next Run.
+  const int team = team_;
+  if (team == 1) return;
   const std::uint32_t phase = phase_.load(std::memory_order_relaxed);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == team_) {
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == team) {
     arrived_.store(0, std::memory_order_relaxed);
     phase_.store(phase + 1, std::memory_order_release);
     phase_.notify_all();

@@ -106,6 +106,9 @@ TEST(StoreKv, Q8_0RoundsToEvenAndNeverLeaves127) {
     const std::vector<float> tiny(32, 127 * 0x1.7p-24f);
     Store(KernelsFor(isa), KvType::kQ8_0, false, tiny.data(), 32, 1, block);
     EXPECT_EQ(Element<std::int8_t>(block, 32), 127) << Name(isa);
+    const std::vector<float> negative(32, -127 * 0x1.7p-24f);
+    Store(KernelsFor(isa), KvType::kQ8_0, false, negative.data(), 32, 3, block);
+    EXPECT_EQ(Element<std::int8_t>(block, 96), -127) << Name(isa);
     // And one that f16 rounds to zero gives zeros.
     const std::vector<float> tinier(32, -1e-9f);
     Store(KernelsFor(isa), KvType::kQ8_0, false, tinier.data(), 32, 2, block);

@@ -40,7 +40,7 @@ Result<Isa> ParseIsa(std::string_view name) {
     if (name == Name(isa)) return isa;
   if (name == "amx") return Isa::kAvx512;
   return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("FORETOKEN_ISA: unknown instruction set '{}'; use scalar, avx2, avx512 or amx", name));
+              fmt::format("instruction set: '{}' is unknown; set FORETOKEN_ISA to scalar, avx2, avx512 or amx", name));
 }
 
 const Kernels& KernelsFor(Isa cap) {

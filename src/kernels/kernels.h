@@ -16,8 +16,8 @@
 //   y = 1.9875691500e-4;  y = fma(y, r, c) for c in 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1
 //   y = fma(y, r * r, r) + 1;  result = y * 2^n (2^n built from exponent bits)             (Cephes expf)
 //
-// All functions are noexcept by nature, allocate nothing, and take non-overlapping buffers unless they say so. Pointers to f32
-// buffers are 64-byte aligned at row 0; strides are in elements.
+// All functions are noexcept by nature, allocate nothing, and take non-overlapping buffers unless they say so. Pointers need the
+// alignment of their elements, no more; strides are in elements.
 #pragma once
 
 #include <cstddef>

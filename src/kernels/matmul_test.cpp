@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Repack against a naive reading of the file's rows, matmul against doubles, and the promises of kernels.h: every instruction
-// set equals scalar bit for bit, and a row does not know which rows share its pass.
+// Repack against a naive reading of the file's rows, matmul against doubles, and the promises of
+// kernels.h: every instruction set equals scalar bit for bit, and a row does not know which rows
+// share its pass.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,9 +22,12 @@ namespace {
 using tensor::DType;
 using tensor::TileType;
 
-constexpr TileType kTypes[] = {TileType::kF32, TileType::kF16, TileType::kBF16, TileType::kQ8_0, TileType::kQ4_0};
+constexpr TileType kTypes[] = {TileType::kF32, TileType::kF16, TileType::kBF16, TileType::kQ8_0,
+                               TileType::kQ4_0};
 
-bool IsQuantised(TileType type) { return type == TileType::kQ8_0 || type == TileType::kQ4_0; }
+bool IsQuantised(TileType type) {
+  return type == TileType::kQ8_0 || type == TileType::kQ4_0;
+}
 
 std::string TypeName(TileType type) {
   constexpr const char* kNames[] = {"F32", "F16", "BF16", "Q8_0", "Q4_0"};
@@ -31,11 +35,13 @@ std::string TypeName(TileType type) {
 }
 
 DType FileType(TileType type) {
-  constexpr DType kFileTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0};
+  constexpr DType kFileTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0,
+                                  DType::kQ4_0};
   return kFileTypes[static_cast<int>(type)];
 }
 
-// A matrix in file layout. `wild` draws scales over the whole range of finite halves, else all values are about 1.
+// A matrix in file layout. `wild` draws scales over the whole range of finite halves, else all
+// values are about 1.
 struct Matrix {
   Matrix(TileType tile_type, int outputs, int inner, unsigned seed, bool wild = false)
       : type(tile_type), n_out(outputs), k(inner) {
@@ -43,14 +49,17 @@ struct Matrix {
     std::uniform_real_distribution<float> uniform(-1, 1);
     const std::size_t n = static_cast<std::size_t>(n_out) * static_cast<std::size_t>(k);
     if (!IsQuantised(type)) {
-      const auto value = [&] { return uniform(random) * (wild ? std::exp2(uniform(random) * 14) : 1.0f); };
+      const auto value = [&] {
+        return uniform(random) * (wild ? std::exp2(uniform(random) * 14) : 1.0f);
+      };
       for (std::size_t i = 0; i < n; ++i) Append(value());
       return;
     }
     const std::size_t q_bytes = type == TileType::kQ8_0 ? 32 : 16;
     for (std::size_t b = 0; b < n / 32; ++b) {
-      const std::uint16_t d = wild ? static_cast<std::uint16_t>((random() & 0x83ffu) | (random() % 31 << 10))
-                                   : tensor::F32ToF16(uniform(random) / 64);
+      const std::uint16_t d =
+          wild ? static_cast<std::uint16_t>((random() & 0x83ffu) | (random() % 31 << 10))
+               : tensor::F32ToF16(uniform(random) / 64);
       AppendBytes(&d, 2);
       for (std::size_t i = 0; i < q_bytes; ++i) {
         const auto q = static_cast<std::uint8_t>(random());
@@ -64,12 +73,14 @@ struct Matrix {
     type == TileType::kF32 ? AppendBytes(&v, 4) : AppendBytes(&half, 2);
   }
   void AppendBytes(const void* p, std::size_t n) {
-    bytes.insert(bytes.end(), static_cast<const std::byte*>(p), static_cast<const std::byte*>(p) + n);
+    bytes.insert(bytes.end(), static_cast<const std::byte*>(p),
+                 static_cast<const std::byte*>(p) + n);
   }
 
   std::vector<float> Values() const {
     std::vector<float> values(static_cast<std::size_t>(n_out) * static_cast<std::size_t>(k));
-    tensor::Dequantize(FileType(type), bytes.data(), static_cast<std::int64_t>(values.size()), values.data());
+    tensor::Dequantize(FileType(type), bytes.data(), static_cast<std::int64_t>(values.size()),
+                       values.data());
     return values;
   }
 
@@ -84,19 +95,28 @@ struct Matrix {
   std::vector<std::byte> bytes;
 };
 
-// Rows of activations, as floats and as quantised blocks (a free choice of int8 and scales, not the image of the floats).
+// Rows of activations, as floats and as quantised blocks (a free choice of int8 and scales, not the
+// image of the floats).
 struct Rows {
   Rows(int rows, int inner, unsigned seed, float scale = 1.0f)
-      : n(rows), k(inner), x_stride(inner + 16), x(At(rows, inner + 16)), xq(At(rows, inner)), xd(At(rows, inner / 32)),
+      : n(rows),
+        k(inner),
+        x_stride(inner + 16),
+        x(At(rows, inner + 16)),
+        xq(At(rows, inner)),
+        xd(At(rows, inner / 32)),
         xs(At(rows, inner / 32)) {
     std::mt19937 random(seed);
     std::uniform_real_distribution<float> uniform(-1, 1);
     for (float& v : x.span()) v = scale * uniform(random);
     for (float& v : xd.span()) v = scale * std::fabs(uniform(random));
-    for (std::int8_t& v : xq.span()) v = static_cast<std::int8_t>(static_cast<int>(random() % 255) - 127);
+    for (std::int8_t& v : xq.span())
+      v = static_cast<std::int8_t>(static_cast<int>(random() % 255) - 127);
     Sum();
   }
-  static std::size_t At(int a, int b) { return static_cast<std::size_t>(a) * static_cast<std::size_t>(b); }
+  static std::size_t At(int a, int b) {
+    return static_cast<std::size_t>(a) * static_cast<std::size_t>(b);
+  }
   void Sum() {
     for (std::size_t i = 0; i < xs.size(); ++i) {
       xs[i] = 0;
@@ -119,8 +139,9 @@ struct Range {
 constexpr float kUntouched = -12345.5f;
 
 // y of rows [row, row + n_rows) over a buffer that held `before`.
-std::vector<float> Multiply(Isa isa, TileType type, const AlignedBytes& tiles, int n_tiles, const Rows& rows, int row,
-                            int n_rows, Range range, bool accumulate, float before = kUntouched) {
+std::vector<float> Multiply(Isa isa, TileType type, const AlignedBytes& tiles, int n_tiles,
+                            const Rows& rows, int row, int n_rows, Range range, bool accumulate,
+                            float before = kUntouched) {
   const std::int64_t y_stride = 16 * n_tiles + 16;
   AlignedBuffer<float> y(Rows::At(n_rows, 16 * n_tiles + 16));
   for (float& v : y.span()) v = before;
@@ -146,24 +167,29 @@ std::vector<float> Multiply(Isa isa, TileType type, const AlignedBytes& tiles, i
 }
 
 testing::AssertionResult SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  if (a.size() != b.size()) return testing::AssertionFailure() << "sizes " << a.size() << " and " << b.size();
+  if (a.size() != b.size())
+    return testing::AssertionFailure() << "sizes " << a.size() << " and " << b.size();
   for (std::size_t i = 0; i < a.size(); ++i)
     if (std::memcmp(&a[i], &b[i], sizeof(float)) != 0)
       return testing::AssertionFailure() << "at " << i << ": " << a[i] << " and " << b[i];
   return testing::AssertionSuccess();
 }
 
-// ---- Repack ---------------------------------------------------------------------------------------------------------------
+// ---- Repack -------------------------------------------------------------------------------------
 
 // The value of output o at k, read from tiles by the words of block_layout.h.
 float TileValue(TileType type, const AlignedBytes& tiles, int inner, int output, int k) {
-  const std::byte* strip = tiles.data() + static_cast<std::size_t>(output / 16) * StripBytes(type, inner);
+  const std::byte* strip =
+      tiles.data() + static_cast<std::size_t>(output / 16) * StripBytes(type, inner);
   const int o = output % 16, in = k % 32;
   const std::size_t at = Rows::At(k, 16) + static_cast<std::size_t>(o);
   switch (type) {
-    case TileType::kF32: return reinterpret_cast<const float*>(strip)[at];
-    case TileType::kF16: return tensor::F16ToF32(reinterpret_cast<const std::uint16_t*>(strip)[at]);
-    case TileType::kBF16: return tensor::BF16ToF32(reinterpret_cast<const std::uint16_t*>(strip)[at]);
+    case TileType::kF32:
+      return reinterpret_cast<const float*>(strip)[at];
+    case TileType::kF16:
+      return tensor::F16ToF32(reinterpret_cast<const std::uint16_t*>(strip)[at]);
+    case TileType::kBF16:
+      return tensor::BF16ToF32(reinterpret_cast<const std::uint16_t*>(strip)[at]);
     case TileType::kQ8_0: {
       const auto& tile = reinterpret_cast<const tensor::TileQ8_0*>(strip)[k / 32];
       return tensor::F16ToF32(tile.d[o]) * static_cast<float>(tile.q[in / 4][o][in % 4] - 128);
@@ -171,7 +197,8 @@ float TileValue(TileType type, const AlignedBytes& tiles, int inner, int output,
     case TileType::kQ4_0: {
       const auto& tile = reinterpret_cast<const tensor::TileQ4_0*>(strip)[k / 32];
       const int byte = tile.q[in / 8][o][in % 4];
-      return tensor::F16ToF32(tile.d[o]) * static_cast<float>((in % 8 < 4 ? byte & 15 : byte >> 4) - 8);
+      return tensor::F16ToF32(tile.d[o]) *
+             static_cast<float>((in % 8 < 4 ? byte & 15 : byte >> 4) - 8);
     }
   }
   return NAN;
@@ -185,7 +212,8 @@ TEST_P(PerType, RepackKeepsEveryValueAndFillsUpWithZeros) {
   const std::vector<float> values = matrix.Values();
   for (int o = 0; o < 48; ++o)
     for (int k = 0; k < matrix.k; ++k)
-      ASSERT_EQ(TileValue(GetParam(), tiles, matrix.k, o, k), o < 37 ? values[Rows::At(o, 96) + static_cast<std::size_t>(k)] : 0.0f)
+      ASSERT_EQ(TileValue(GetParam(), tiles, matrix.k, o, k),
+                o < 37 ? values[Rows::At(o, 96) + static_cast<std::size_t>(k)] : 0.0f)
           << o << " " << k;
 }
 
@@ -204,32 +232,36 @@ TEST_P(PerType, ScalarIsCloseToTheProductInDoubles) {
   const Matrix matrix(GetParam(), 21, 320, 3);
   const Rows rows(2, matrix.k, 4);
   const std::vector<float> w = matrix.Values();
-  const std::vector<float> y = Multiply(Isa::kScalar, GetParam(), matrix.Tiles(), 2, rows, 0, 2, {0, 2}, false);
+  const std::vector<float> y =
+      Multiply(Isa::kScalar, GetParam(), matrix.Tiles(), 2, rows, 0, 2, {0, 2}, false);
   for (int r = 0; r < 2; ++r) {
     for (int o = 0; o < 32; ++o) {
       double sum = 0, size = 0;
       for (int k = 0; k < matrix.k && o < 21; ++k) {
         const std::size_t at = Rows::At(r, matrix.k) + static_cast<std::size_t>(k);
-        const double x = IsQuantised(GetParam()) ? double{rows.xd[at / 32]} * rows.xq[at] : rows.x[r * rows.x_stride + k];
+        const double x = IsQuantised(GetParam()) ? double{rows.xd[at / 32]} * rows.xq[at]
+                                                 : rows.x[r * rows.x_stride + k];
         const double term = x * w[Rows::At(o, matrix.k) + static_cast<std::size_t>(k)];
         sum += term;
         size += std::fabs(term);
       }
-      EXPECT_NEAR(y[Rows::At(r, 48) + static_cast<std::size_t>(o)], sum, 1e-5 * size) << r << " " << o;
+      EXPECT_NEAR(y[Rows::At(r, 48) + static_cast<std::size_t>(o)], sum, 1e-5 * size)
+          << r << " " << o;
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, PerType, testing::ValuesIn(kTypes), [](const auto& of) { return TypeName(of.param); });
+INSTANTIATE_TEST_SUITE_P(Types, PerType, testing::ValuesIn(kTypes),
+                         [](const auto& of) { return TypeName(of.param); });
 
-// ---- Bits -----------------------------------------------------------------------------------------------------------------
+// ---- Bits ---------------------------------------------------------------------------------------
 
 class Matmul : public testing::TestWithParam<std::tuple<Isa, TileType>> {
  protected:
   Isa isa() const { return std::get<0>(GetParam()); }
   TileType type() const { return std::get<1>(GetParam()); }
-  std::vector<float> All(Isa isa, const AlignedBytes& tiles, int n_tiles, const Rows& rows, Range range, bool accumulate,
-                         float before = kUntouched) const {
+  std::vector<float> All(Isa isa, const AlignedBytes& tiles, int n_tiles, const Rows& rows,
+                         Range range, bool accumulate, float before = kUntouched) const {
     return Multiply(isa, type(), tiles, n_tiles, rows, 0, rows.n, range, accumulate, before);
   }
 };
@@ -240,11 +272,13 @@ TEST_P(Matmul, EqualsScalarForEveryNumberOfRowsAndAnyRangeOfTiles) {
   const AlignedBytes tiles = matrix.Tiles();
   for (int n_rows = 1; n_rows <= 17; ++n_rows) {
     const Rows rows(n_rows, matrix.k, static_cast<unsigned>(n_rows));
-    for (const Range range : {Range{0, kTiles}, Range{3, 4}, Range{2, 2}, Range{1, 18}, Range{16, 19}}) {
+    for (const Range range :
+         {Range{0, kTiles}, Range{3, 4}, Range{2, 2}, Range{1, 18}, Range{16, 19}}) {
       for (const bool accumulate : {false, true}) {
         EXPECT_TRUE(SameBits(All(isa(), tiles, kTiles, rows, range, accumulate),
                              All(Isa::kScalar, tiles, kTiles, rows, range, accumulate)))
-            << n_rows << " rows, tiles " << range.begin << " to " << range.end << ", accumulate " << accumulate;
+            << n_rows << " rows, tiles " << range.begin << " to " << range.end << ", accumulate "
+            << accumulate;
       }
     }
   }
@@ -256,11 +290,15 @@ TEST_P(Matmul, GivesARowTheSameBitsAloneAsInCompany) {
   const AlignedBytes tiles = matrix.Tiles();
   const Rows rows(kRows, matrix.k, 7);
   for (const int n_rows : {2, 3, 5, 8, 12, 13, 16, 17, 31, 40}) {
-    const std::vector<float> together = Multiply(isa(), type(), tiles, kTiles, rows, 0, n_rows, {0, kTiles}, false);
+    const std::vector<float> together =
+        Multiply(isa(), type(), tiles, kTiles, rows, 0, n_rows, {0, kTiles}, false);
     for (int row = 0; row < n_rows; ++row) {
-      const std::vector<float> alone = Multiply(isa(), type(), tiles, kTiles, rows, row, 1, {0, kTiles}, false);
-      const auto begin = together.begin() + std::int64_t{row} * static_cast<std::int64_t>(alone.size());
-      EXPECT_TRUE(SameBits({begin, begin + static_cast<std::int64_t>(alone.size())}, alone)) << row << " of " << n_rows;
+      const std::vector<float> alone =
+          Multiply(isa(), type(), tiles, kTiles, rows, row, 1, {0, kTiles}, false);
+      const auto begin =
+          together.begin() + std::int64_t{row} * static_cast<std::int64_t>(alone.size());
+      EXPECT_TRUE(SameBits({begin, begin + static_cast<std::int64_t>(alone.size())}, alone))
+          << row << " of " << n_rows;
     }
   }
 }
@@ -270,7 +308,8 @@ TEST_P(Matmul, EqualsScalarAtExtremeScales) {
   const AlignedBytes tiles = matrix.Tiles();
   for (const float scale : {0.0f, 1e-42f, 1e-38f, 1e-34f, 1e10f, 1e25f}) {
     const Rows rows(5, matrix.k, 9, scale);
-    EXPECT_TRUE(SameBits(All(isa(), tiles, 3, rows, {0, 3}, false), All(Isa::kScalar, tiles, 3, rows, {0, 3}, false)))
+    EXPECT_TRUE(SameBits(All(isa(), tiles, 3, rows, {0, 3}, false),
+                         All(Isa::kScalar, tiles, 3, rows, {0, 3}, false)))
         << scale;
   }
 }
@@ -289,7 +328,8 @@ TEST_P(Matmul, EqualsScalarForALongRow) {
   const Matrix matrix(type(), 32, 32 * 1027, 12);
   const AlignedBytes tiles = matrix.Tiles();
   const Rows rows(2, matrix.k, 13);
-  EXPECT_TRUE(SameBits(All(isa(), tiles, 2, rows, {0, 2}, true), All(Isa::kScalar, tiles, 2, rows, {0, 2}, true)));
+  EXPECT_TRUE(SameBits(All(isa(), tiles, 2, rows, {0, 2}, true),
+                       All(Isa::kScalar, tiles, 2, rows, {0, 2}, true)));
 }
 
 class FloatMatmul : public Matmul {};
@@ -300,7 +340,9 @@ TEST_P(FloatMatmul, EqualsScalarForAnyInnerSize) {
     const Matrix matrix(type(), 48, k, 14);
     const AlignedBytes tiles = matrix.Tiles();
     const Rows rows(7, k, 15);
-    EXPECT_TRUE(SameBits(All(isa(), tiles, 3, rows, {0, 3}, false), All(Isa::kScalar, tiles, 3, rows, {0, 3}, false))) << k;
+    EXPECT_TRUE(SameBits(All(isa(), tiles, 3, rows, {0, 3}, false),
+                         All(Isa::kScalar, tiles, 3, rows, {0, 3}, false)))
+        << k;
   }
 }
 
@@ -316,7 +358,8 @@ TEST_P(QuantisedMatmul, DoesNotSaturateOnTheLargestIntegers) {
       Rows rows(4, matrix.k, 17);
       for (std::int8_t& q : rows.xq.span()) q = static_cast<std::int8_t>(activation);
       rows.Sum();
-      EXPECT_TRUE(SameBits(All(isa(), tiles, 1, rows, {0, 1}, false), All(Isa::kScalar, tiles, 1, rows, {0, 1}, false)))
+      EXPECT_TRUE(SameBits(All(isa(), tiles, 1, rows, {0, 1}, false),
+                           All(Isa::kScalar, tiles, 1, rows, {0, 1}, false)))
           << weight << " " << activation;
     }
   }
@@ -325,14 +368,19 @@ TEST_P(QuantisedMatmul, DoesNotSaturateOnTheLargestIntegers) {
 std::string CaseName(const testing::TestParamInfo<std::tuple<Isa, TileType>>& of) {
   return std::string(Name(std::get<0>(of.param))) + "_" + TypeName(std::get<1>(of.param));
 }
-INSTANTIATE_TEST_SUITE_P(All, Matmul, testing::Combine(testing::ValuesIn(AvailableIsas()), testing::ValuesIn(kTypes)), CaseName);
-INSTANTIATE_TEST_SUITE_P(
-    All, FloatMatmul,
-    testing::Combine(testing::ValuesIn(AvailableIsas()), testing::Values(TileType::kF32, TileType::kF16, TileType::kBF16)),
-    CaseName);
-INSTANTIATE_TEST_SUITE_P(
-    All, QuantisedMatmul,
-    testing::Combine(testing::ValuesIn(AvailableIsas()), testing::Values(TileType::kQ8_0, TileType::kQ4_0)), CaseName);
+INSTANTIATE_TEST_SUITE_P(All, Matmul,
+                         testing::Combine(testing::ValuesIn(AvailableIsas()),
+                                          testing::ValuesIn(kTypes)),
+                         CaseName);
+INSTANTIATE_TEST_SUITE_P(All, FloatMatmul,
+                         testing::Combine(testing::ValuesIn(AvailableIsas()),
+                                          testing::Values(TileType::kF32, TileType::kF16,
+                                                          TileType::kBF16)),
+                         CaseName);
+INSTANTIATE_TEST_SUITE_P(All, QuantisedMatmul,
+                         testing::Combine(testing::ValuesIn(AvailableIsas()),
+                                          testing::Values(TileType::kQ8_0, TileType::kQ4_0)),
+                         CaseName);
 
 }  // namespace
 }  // namespace foretoken::kernels

@@ -21,8 +21,10 @@ struct Quantised {
 
 Quantised QuantiseRows(Isa isa, const std::vector<float>& x, int n_rows, int k, int stride) {
   const auto n = static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(k);
-  Quantised out{std::vector<std::int8_t>(n), std::vector<float>(n / 32), std::vector<std::int32_t>(n / 32)};
-  KernelsFor(isa).quantize(x.data(), stride, n_rows, k, out.q.data(), out.d.data(), out.sums.data());
+  Quantised out{std::vector<std::int8_t>(n), std::vector<float>(n / 32),
+                std::vector<std::int32_t>(n / 32)};
+  KernelsFor(isa).quantize(x.data(), stride, n_rows, k, out.q.data(), out.d.data(),
+                           out.sums.data());
   return out;
 }
 
@@ -38,9 +40,12 @@ class Quantize : public testing::TestWithParam<Isa> {};
 
 TEST_P(Quantize, EqualsScalarBitForBitAtEveryScale) {
   constexpr int kRows = 3, kK = 224, kStride = 240;
-  for (const float scale : {0.0f, 1e-44f, 1e-38f, 1e-31f, 7.9e-31f, 1e-30f, 1e-3f, 1.0f, 1e6f, 5e37f}) {
+  for (const float scale :
+       {0.0f, 1e-44f, 1e-38f, 1e-31f, 7.9e-31f, 1e-30f, 1e-3f, 1.0f, 1e6f, 5e37f}) {
     const std::vector<float> x = Noise(kRows * kStride, scale, 5);
-    EXPECT_EQ(QuantiseRows(GetParam(), x, kRows, kK, kStride), QuantiseRows(Isa::kScalar, x, kRows, kK, kStride)) << scale;
+    EXPECT_EQ(QuantiseRows(GetParam(), x, kRows, kK, kStride),
+              QuantiseRows(Isa::kScalar, x, kRows, kK, kStride))
+        << scale;
   }
 }
 
@@ -62,7 +67,8 @@ TEST_P(Quantize, RoundsHalvesToEven) {
 TEST_P(Quantize, StaysWithinHalfAStepAndNeverReachesMinus128) {
   constexpr int kK = 32 * 200;
   std::vector<float> x = Noise(kK, 1.0f, 11);
-  for (int i = 0; i < kK; i += 32) x[i] = -10 - static_cast<float>(i);  // the largest of its block, negative
+  for (int i = 0; i < kK; i += 32)
+    x[i] = -10 - static_cast<float>(i);  // the largest of its block, negative
   const Quantised out = QuantiseRows(GetParam(), x, 1, kK, kK);
   for (int i = 0; i < kK; ++i) {
     EXPECT_NEAR(out.d[i / 32] * static_cast<float>(out.q[i]), x[i], 0.501f * out.d[i / 32]);

@@ -25,13 +25,16 @@ std::uint32_t Word(const void* bytes, int i) {
 
 template <typename T>
 void RepackFloat(const T* rows, int n_outputs, int k, T* strip) {
-  constexpr int kStep = 64;  // k at a time: the strip's part stays in the first-level cache while 16 rows fill it
-  if (n_outputs < kTileOutputs) std::memset(strip, 0, sizeof(T) * kTileOutputs * static_cast<std::size_t>(k));
+  constexpr int kStep =
+      64;  // k at a time: the strip's part stays in the first-level cache while 16 rows fill it
+  if (n_outputs < kTileOutputs)
+    std::memset(strip, 0, sizeof(T) * kTileOutputs * static_cast<std::size_t>(k));
   for (int begin = 0; begin < k; begin += kStep) {
     const int end = begin + kStep < k ? begin + kStep : k;
     for (int o = 0; o < n_outputs; ++o) {
       const T* row = rows + static_cast<std::int64_t>(o) * k;
-      for (int i = begin; i < end; ++i) strip[static_cast<std::int64_t>(i) * kTileOutputs + o] = row[i];
+      for (int i = begin; i < end; ++i)
+        strip[static_cast<std::int64_t>(i) * kTileOutputs + o] = row[i];
     }
   }
 }
@@ -56,36 +59,46 @@ void PutBlock(const BlockQ4_0& block, int o, TileQ4_0& tile) {
 }
 
 constexpr BlockQ8_0 kNoQ8_0 = {};
-constexpr BlockQ4_0 kNoQ4_0 = {0, {0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88,  //
-                                   0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88}};
+constexpr BlockQ4_0 kNoQ4_0 = {0,
+                               {0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88,  //
+                                0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88}};
 
 template <typename Block, typename Tile>
 void RepackBlocks(const Block* rows, const Block& none, int n_outputs, int k, Tile* strip) {
   const int n_blocks = k / kBlock;
   for (int b = 0; b < n_blocks; ++b)
     for (int o = 0; o < kTileOutputs; ++o)
-      PutBlock(o < n_outputs ? rows[static_cast<std::int64_t>(o) * n_blocks + b] : none, o, strip[b]);
+      PutBlock(o < n_outputs ? rows[static_cast<std::int64_t>(o) * n_blocks + b] : none, o,
+               strip[b]);
 }
 
 // Bytes of one row in the file.
 std::size_t RowBytes(TileType type, int k) {
   const auto n = static_cast<std::size_t>(k);
   switch (type) {
-    case TileType::kF32: return n * 4;
+    case TileType::kF32:
+      return n * 4;
     case TileType::kF16:
-    case TileType::kBF16: return n * 2;
-    case TileType::kQ8_0: return n / kBlock * sizeof(BlockQ8_0);
-    case TileType::kQ4_0: return n / kBlock * sizeof(BlockQ4_0);
+    case TileType::kBF16:
+      return n * 2;
+    case TileType::kQ8_0:
+      return n / kBlock * sizeof(BlockQ8_0);
+    case TileType::kQ4_0:
+      return n / kBlock * sizeof(BlockQ4_0);
   }
   return 0;
 }
 
 }  // namespace
 
-// Tiles hold the same numbers as sixteen rows of the file, and the tile of a quantised type has no padding.
-std::size_t StripBytes(TileType type, int k) { return RowBytes(type, k) * kTileOutputs; }
+// Tiles hold the same numbers as sixteen rows of the file, and the tile of a quantised type has no
+// padding.
+std::size_t StripBytes(TileType type, int k) {
+  return RowBytes(type, k) * kTileOutputs;
+}
 
-void Repack(TileType type, const void* rows, int n_out, int k, int tile_begin, int tile_end, void* dst) {
+void Repack(TileType type, const void* rows, int n_out, int k, int tile_begin, int tile_end,
+            void* dst) {
   const bool quantised = type == TileType::kQ8_0 || type == TileType::kQ4_0;
   FORETOKEN_CHECK(!quantised || k % kBlock == 0);
   FORETOKEN_CHECK(0 <= tile_begin && tile_end <= TilesFor(n_out));
@@ -98,17 +111,21 @@ void Repack(TileType type, const void* rows, int n_out, int k, int tile_begin, i
     const int n_outputs = left < kTileOutputs ? left : kTileOutputs;
     switch (type) {
       case TileType::kF32:
-        RepackFloat(static_cast<const std::uint32_t*>(src), n_outputs, k, static_cast<std::uint32_t*>(strip));
+        RepackFloat(static_cast<const std::uint32_t*>(src), n_outputs, k,
+                    static_cast<std::uint32_t*>(strip));
         break;
       case TileType::kF16:
       case TileType::kBF16:
-        RepackFloat(static_cast<const std::uint16_t*>(src), n_outputs, k, static_cast<std::uint16_t*>(strip));
+        RepackFloat(static_cast<const std::uint16_t*>(src), n_outputs, k,
+                    static_cast<std::uint16_t*>(strip));
         break;
       case TileType::kQ8_0:
-        RepackBlocks(static_cast<const BlockQ8_0*>(src), kNoQ8_0, n_outputs, k, static_cast<TileQ8_0*>(strip));
+        RepackBlocks(static_cast<const BlockQ8_0*>(src), kNoQ8_0, n_outputs, k,
+                     static_cast<TileQ8_0*>(strip));
         break;
       case TileType::kQ4_0:
-        RepackBlocks(static_cast<const BlockQ4_0*>(src), kNoQ4_0, n_outputs, k, static_cast<TileQ4_0*>(strip));
+        RepackBlocks(static_cast<const BlockQ4_0*>(src), kNoQ4_0, n_outputs, k,
+                     static_cast<TileQ4_0*>(strip));
         break;
     }
   }

@@ -118,6 +118,24 @@ TEST(ExpSum, GivesZeroToMaskedLogitsAndOneToTheLargest) {
   EXPECT_NEAR(sum, 1 + std::exp(-0.5), 1e-7);
 }
 
+TEST(ExpSum, CutsOffAtTheSameNumberInAllTables) {
+  Numbers x;
+  for (const float edge : {-87.33654f, 88.37626f}) {
+    float v = edge;
+    for (int i = 0; i < 20; ++i) v = std::nextafter(v, -kInf);
+    for (int i = 0; i < 40; ++i, v = std::nextafter(v, kInf)) x.push_back(v);
+  }
+  for (const Isa isa : AvailableIsas()) {
+    Numbers p(x.size());
+    KernelsFor(isa).exp_sum(x.data(), Count(x), 0.0f, 1.0f, p.data());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      EXPECT_EQ(p[i] == 0.0f, x[i] < -87.33654f) << Name(isa) << " " << i;
+      EXPECT_TRUE(std::isfinite(p[i])) << Name(isa) << " " << i;
+    }
+    EXPECT_EQ(p.back(), p[60]) << Name(isa);  // 88.37626 and all above
+  }
+}
+
 TEST(ExpSum, HasTheBitsOfTheScalarTableAlsoInPlace) {
   const float specials[] = {-kInf,  -87.33654f, -87.33655f, 88.37626f, 88.4f,
                             500.0f, -103.0f,    1e-40f,     -0.0f};
@@ -218,6 +236,16 @@ TEST(FindCumulative, AgreesWithARunningSumInDouble) {
       EXPECT_EQ(Scalar().find_cumulative(p.data(), n, target), expected) << n << " " << step;
     }
   }
+}
+
+TEST(FindCumulative, StaysInTheChunkWhoseSumExceedsWhenTheOrderedSumFallsShort) {
+  // In order each 2^-54 is lost against the 1; by lanes they first add up among themselves.
+  Numbers p(600, 0.0f);
+  for (std::size_t i = 0; i < 200; ++i) p[i] = i == 0 ? 1.0f : 0x1p-54f;
+  p[300] = 0.5f;
+  ASSERT_GT(Scalar().sum(p.data(), 256), 1.0);
+  for (const Isa isa : AvailableIsas())
+    EXPECT_EQ(KernelsFor(isa).find_cumulative(p.data(), 600, 1.0), 199) << Name(isa);
 }
 
 TEST(FindCumulative, NeverTakesAZeroAndAgreesInAllTables) {

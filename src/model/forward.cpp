@@ -11,18 +11,13 @@ namespace {
 
 constexpr int kBlock = tensor::kBlock;
 
-// A pass of less work per layer than this (multiplications of weights) runs on one thread: the team would wait longer for each
-// other than it works. 2 threads break even near 0.3 million on a quiet machine, far later on a busy one.
-constexpr std::int64_t kWorkForATeam = 1'000'000;
-
 }  // namespace
 
-void ForwardPass::Run() noexcept {
+void ForwardPass::Run(bool alone) noexcept {
   for (const Segment& segment : batch_.segments)
     for (int i = 0; i < segment.n_rows; ++i)
       scratch_.row_len[static_cast<std::size_t>(segment.row_begin + i)] = segment.first_position + i + 1;
-  const std::int64_t layer = std::int64_t{config_.dim} * (std::int64_t{2} * config_.head_dim * (config_.n_heads + config_.n_kv_heads) + std::int64_t{3} * config_.ff);
-  pool_.Run([this](int thread) { Thread(thread); }, layer * batch_.n_rows() < kWorkForATeam);
+  pool_.Run([this](int thread) { Thread(thread); }, alone);
 }
 
 void ForwardPass::Thread(int thread) noexcept {

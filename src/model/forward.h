@@ -27,7 +27,8 @@ class ForwardPass {
               Scratch& scratch, const Batch& batch, kv::Cache& cache) noexcept
       : config_(config), weights_(weights), rope_(rope), kernels_(kernels), pool_(pool), scratch_(scratch), batch_(batch), cache_(cache) {}
 
-  void Run() noexcept;
+  // alone: on the calling thread only.
+  void Run(bool alone) noexcept;
 
  private:
   void Thread(int thread) noexcept;

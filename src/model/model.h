@@ -20,6 +20,7 @@
 #include "model/config.h"
 #include "model/rope_table.h"
 #include "model/scratch.h"
+#include "model/team_choice.h"
 #include "model/weights.h"
 
 namespace foretoken::model {
@@ -57,6 +58,8 @@ class Model {
   Weights weights_;
   RopeTable rope_;
   Scratch scratch_;
+  TeamChoice team_choice_;
+  std::uint64_t layer_work_;  // multiplications of one row in one layer
 };
 
 }  // namespace foretoken::model

@@ -15,6 +15,8 @@
 #include "base/rng.h"
 #include "foretoken/request.h"
 #include "kernels/kernels.h"
+#include "sampling/filters.h"
+#include "sampling/penalties.h"
 
 namespace foretoken::sampling {
 
@@ -42,8 +44,11 @@ class Sampler {
   bool greedy() const noexcept { return config_.parameters.greedy(); }
   const Noise& noise() const noexcept { return config_.noise; }
   int vocabulary() const noexcept { return vocabulary_; }
+  bool Knows(Token token) const noexcept { return token >= 0 && token < vocabulary_; }
 
-  // The processed law after the text: p[0, vocabulary) normalised, exactly 0 where a filter or a mask removed a token.
+  // The processed law after the text: p[0, vocabulary) normalised, exactly 0 where a filter or a mask removed a token. NaN counts as
+  // -inf. Where masks and bias leave nothing (every logit -inf), all of the law lies on the best token of the logits as they came; where
+  // a logit is +inf, on the first such token. Argmax falls back alike. p must not overlap logits.
   // REQUIRES: not greedy().
   void Law(const float* logits, float* p) noexcept;
 
@@ -53,12 +58,15 @@ class Sampler {
   // The token at which the running sum of p exceeds u (in [0, 1)) times the sum of p.
   Token Draw(const float* p, double u) const noexcept;
 
+  // Draws from max(0, p - q) with uniform u; q == nullptr stands for the one-hot law on `drafted`. Where rounding leaves nothing of
+  // it, draws from p. r is scratch of the vocabulary's size; not p.
+  Token DrawResidual(const float* p, const float* q, Token drafted, double u, float* r) const noexcept;
+
   // What plain decoding commits here: Argmax if greedy, else a draw from Law with this position's target noise. `law` is scratch of
   // the vocabulary's size and holds the law afterwards (not if greedy).
   Token Sample(const float* logits, float* law) noexcept;
 
  private:
-  // true if penalties, bias or masks change logits at this point of the text.
   bool EditsLogits() const noexcept;
   void EditLogits(float* logits) noexcept;
 
@@ -67,7 +75,10 @@ class Sampler {
   const kernels::Kernels* kernels_;
   std::vector<Token> text_;
   int n_prompt_ = 0;
-  // ... counts for the penalties, scratch for the filters
+  std::size_t room_ = 0;  // tokens of text at most
+  Penalties penalties_;
+  Filters filters_;
+  std::vector<float> edited_;  // [vocabulary] where logits may be edited, else empty
 };
 
 }  // namespace foretoken::sampling

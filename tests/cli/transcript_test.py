@@ -1,0 +1,438 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The program as its users meet it: help, errors, exit codes, texts and JSON.
+
+usage: transcript_test.py FORETOKEN WRITE_TINY_MODEL
+"""
+import json
+import os
+import pathlib
+import pty
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM, WRITER = (os.path.abspath(path) for path in sys.argv[1:3])
+SECONDS = 60
+FOLDER = tempfile.TemporaryDirectory()
+TARGET, DRAFT, OTHER = (str(pathlib.Path(FOLDER.name) / name) for name in ("target.gguf", "draft.gguf", "other.gguf"))
+# Bytes of every kind: letters, accents, CJK, emoji, control bytes, and some that are no UTF-8.
+ODD_BYTES = "Once upon\n\ta time, café 日本 🙂 ".encode() + bytes([0xFF, 0xC3, 0x28, 0x80, 0x01, 0x7F])
+
+
+def run(*arguments, stdin=b"", environment=None):
+    env = {key: value for key, value in os.environ.items() if not key.startswith("FORETOKEN_")}
+    return subprocess.run([PROGRAM, *arguments], input=stdin, capture_output=True, timeout=SECONDS, check=False,
+                          env={**env, **(environment or {})})
+
+
+def run_in_terminal(*arguments, no_colour=False):
+    """What a terminal shows, standard output and error together."""
+    env = {**os.environ, "TERM": "xterm-256color"}
+    env.pop("NO_COLOR", None)
+    if no_colour:
+        env["NO_COLOR"] = "1"
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execve(PROGRAM, [PROGRAM, *arguments], env)
+    shown = b""
+    while True:
+        try:
+            block = os.read(terminal, 1 << 16)
+        except OSError:  # the terminal's other end is closed
+            break
+        if not block:
+            break
+        shown += block
+    _, status = os.waitpid(child, 0)
+    return shown.decode(errors="replace"), os.waitstatus_to_exitcode(status)
+
+
+class Transcript(unittest.TestCase):
+    maxDiff = None
+
+    def done(self, *arguments, **keywords):
+        result = run(*arguments, **keywords)
+        self.assertEqual(result.returncode, 0, result.stderr.decode(errors="replace"))
+        return result
+
+    def fails(self, code, words, *arguments, **keywords):
+        """One line on standard error with these words, nothing on standard output, this exit code."""
+        result = run(*arguments, **keywords)
+        error = result.stderr.decode(errors="replace")
+        self.assertEqual(result.returncode, code, f"{arguments}: {error}")
+        self.assertEqual(result.stdout, b"", arguments)
+        self.assertRegex(error, r"\Aforetoken: [^\n]+: [^\n]+[;?][^\n]*\n\Z", f"{arguments}: one line, and a way out")
+        for word in words:
+            self.assertIn(word, error, arguments)
+
+    def json(self, *arguments, **keywords):
+        result = self.done(*arguments, **keywords)
+        self.assertEqual(result.stderr, b"")
+        return json.loads(result.stdout)
+
+
+class Help(Transcript):
+    def test_the_program_alone_prints_its_verbs_and_two_examples(self):
+        text = self.done().stdout.decode()
+        for verb in ("generate", "inspect", "tokenize"):
+            self.assertRegex(text, rf"(?m)^  {verb} +\w")
+        self.assertEqual(len(re.findall(r"(?m)^  foretoken ", text)), 2)
+        self.assertEqual(text, self.done("--help").stdout.decode())
+
+    def test_version(self):
+        self.assertRegex(self.done("--version").stdout.decode(), r"\Aforetoken \d+\.\d+\.\d+\n\Z")
+
+    def test_each_verb_explains_itself_within_100_columns(self):
+        for verb, flags in (("generate", ("--model-draft", "--gamma", "--trace", "--logit-bias", "--cache-type-k")),
+                            ("inspect", ("--tensors", "--metadata")), ("tokenize", ("--detokenize", "--no-bos"))):
+            text = self.done(verb, "--help").stdout.decode()
+            self.assertTrue(text.startswith(f"usage: foretoken {verb} "))
+            for flag in flags:
+                self.assertIn(flag, text)
+            self.assertLessEqual(max(map(len, text.splitlines())), 100)
+
+    def test_help_comes_though_other_flags_are_there(self):
+        self.assertEqual(self.done("generate", "-m", "x", "--help").stdout, self.done("generate", "--help").stdout)
+
+
+class BadUsage(Transcript):
+    def bad(self, words, *arguments):
+        self.fails(2, words, *arguments)
+
+    def generate(self, words, *flags):
+        self.bad(words, "generate", "-m", TARGET, "-p", "a", *flags)
+
+    def test_verbs_and_flags_that_do_not_exist(self):
+        self.bad(("generat", "generate, inspect, tokenize"), "generat")
+        self.generate(("--temprature", "--temperature"), "--temprature", "1")
+        self.generate(("--zzzzzzzzz", "--help"), "--zzzzzzzzz")
+        self.generate(("-ngl", "processor"), "-ngl", "99")
+        self.generate(("--chat", "not in this version"), "--chat")
+        self.generate(("stray",), "stray")
+
+    def test_what_is_missing(self):
+        self.bad(("-m", "no model"), "generate", "-p", "a")
+        self.bad(("prompt",), "generate", "-m", TARGET)
+        self.bad(("-n", "value"), "generate", "-m", TARGET, "-p", "a", "-n")
+        self.bad(("model",), "inspect")
+        self.bad(("text",), "tokenize", "-m", TARGET)
+        self.bad(("-md",), "generate", "-m", TARGET, "-p", "a", "--spec-type", "draft")
+
+    def test_values_out_of_range_or_of_no_kind(self):
+        for flag, value in (("--temp", "3"), ("--temp", "-1"), ("--temp", "nan"), ("--temp", "hot"), ("-n", "-1"),
+                            ("-n", "1.5"), ("-n", "99999999999999999999"), ("--gamma", "65"), ("--top-p", "1.1"),
+                            ("--min-p", "-0.1"), ("--typical-p", "2"), ("--repeat-penalty", "0"),
+                            ("--draft-p-min", "2"), ("--draft-temp", "9"), ("--logprobs", "65"), ("-c", "-5"),
+                            ("-t", "-1"), ("-s", "x"), ("-ctk", "q4_0"), ("--logit-bias", "x"), ("--stop", ""),
+                            ("--frequency-penalty", "inf"), ("--top-k", "-2")):
+            self.generate((flag,), flag, value)
+        self.bad(("--prompt-tokens", "'x'"), "generate", "-m", TARGET, "--prompt-tokens", "1,x")
+        self.bad(("--detokenize",), "tokenize", "-m", TARGET, "--detokenize", "1,,2")
+
+    def test_values_the_model_does_not_know(self):
+        self.bad(("999999",), "generate", "-m", TARGET, "--prompt-tokens", "999999")
+        self.bad(("999999",), "generate", "-m", TARGET, "-p", "a", "--logit-bias", "999999=1")
+        self.bad(("999999",), "tokenize", "-m", TARGET, "--detokenize", "999999")
+
+    def test_methods_of_later_versions_list_what_exists(self):
+        for method in ("eagle", "mtp", "suffix", "portfolio", "ngram,suffix", "medusa"):
+            self.generate(("--spec-type", "none, standalone, ngram"), "--spec-type", method)
+        self.generate(("--lookahead", "fixed"), "--lookahead", "cost-model")
+        self.generate(("--verify", "residual"), "--verify", "typical-acceptance")
+
+    def test_two_values_for_one_thing(self):
+        self.generate(("--gamma 3", "--draft-max 5"), "--gamma", "3", "--draft-max", "5")
+        self.generate(("--temp",), "--temp", "0", "--temp", "1")
+        self.bad(("more than one",), "generate", "-m", TARGET, "-p", "a", "--prompt-tokens", "1,2")
+        self.generate(("--verify greedy",), "--verify", "greedy")
+        self.bad(("draft",), "generate", "-m", TARGET, "-md", DRAFT, "-p", "a", "--spec-type", "ngram")
+        self.generate(("--trace",), "--trace", "--json")
+
+
+class Failures(Transcript):
+    def test_files_that_are_no_models(self):
+        text = str(pathlib.Path(FOLDER.name) / "story.txt")
+        pathlib.Path(text).write_text("Once upon a time\n" * 100)
+        half = str(pathlib.Path(FOLDER.name) / "half.gguf")
+        pathlib.Path(half).write_bytes(pathlib.Path(TARGET).read_bytes()[:200_000])
+        for path in ("/no/such.gguf", FOLDER.name, text, half):
+            self.fails(1, (path,), "generate", "-m", path, "-p", "a")
+            self.fails(1, (path,), "inspect", path)
+            self.fails(1, (path,), "tokenize", "-m", path, "-p", "a")
+
+    def test_texts_that_cannot_be_read(self):
+        self.fails(1, ("/no/such.txt",), "generate", "-m", TARGET, "-f", "/no/such.txt")
+        self.fails(1, (FOLDER.name,), "tokenize", "-m", TARGET, "-f", FOLDER.name)
+
+    def test_a_prompt_that_does_not_fit(self):
+        self.fails(1, ("--ctx-size",), "generate", "-m", TARGET, "-c", "16", "-p", "word " * 50)
+
+    def test_a_draft_of_another_vocabulary(self):
+        self.fails(1, ("vocabulary",), "generate", "-m", TARGET, "-md", OTHER, "-p", "a")
+
+    def test_a_full_disk_is_named(self):
+        with open("/dev/full", "wb") as full:
+            result = subprocess.run([PROGRAM, "generate", "-m", TARGET, "-p", "a", "-n", "9"], stdout=full,
+                                    stderr=subprocess.PIPE, timeout=SECONDS, check=False)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"standard output: No space left", result.stderr)
+
+    def test_a_reader_that_leaves_is_no_error(self):
+        read, write = os.pipe()
+        os.close(read)
+        with os.fdopen(write, "wb") as closed:
+            result = subprocess.run([PROGRAM, "generate", "-m", TARGET, "-p", "a", "-n", "200"], stdout=closed,
+                                    stderr=subprocess.PIPE, timeout=SECONDS, check=False)
+        self.assertEqual((result.returncode, result.stderr), (0, b""))
+
+
+class Generate(Transcript):
+    def test_the_text_is_alone_on_standard_output(self):
+        flags = ("generate", "-m", TARGET, "-p", "Once upon", "-n", "20", "-s", "7")
+        streamed = self.done(*flags)
+        answer = self.json(*flags, "--json")
+        self.assertEqual(streamed.stdout.decode(), answer["text"] + "\n")
+        self.assertIn(b"tokens/s", streamed.stderr)
+        self.assertIn(b"seed 7", streamed.stderr)
+        quiet = self.done(*flags, "-q")
+        self.assertEqual((quiet.stdout, quiet.stderr), (streamed.stdout, b""))
+
+    def test_equal_seeds_give_equal_texts_and_the_reported_seed_repeats_a_run(self):
+        first = self.json("generate", "-m", TARGET, "-p", "Once", "-n", "30", "--json")
+        again = self.json("generate", "-m", TARGET, "-p", "Once", "-n", "30", "--json", "-s", str(first["seed"]))
+        other = self.json("generate", "-m", TARGET, "-p", "Once", "-n", "30", "--json")
+        self.assertEqual(first["token_ids"], again["token_ids"])
+        self.assertNotEqual(first["seed"], other["seed"])
+
+    def test_prompts_come_from_flags_files_standard_input_and_ids(self):
+        flags = ("--json", "-n", "8", "--temp", "0")
+        path = pathlib.Path(FOLDER.name) / "prompt.txt"
+        path.write_text("Once upon\n")
+        by_flag = self.json("generate", "-m", TARGET, "-p", "Once upon", *flags)
+        by_file = self.json("generate", "-m", TARGET, "-f", str(path), *flags)
+        by_pipe = self.json("generate", "-m", TARGET, "-f", "-", *flags, stdin=b"Once upon")
+        ids = ",".join(map(str, by_flag["prompt_token_ids"]))
+        by_ids = self.json("generate", "-m", TARGET, "--prompt-tokens", ids, *flags)
+        for answer in (by_file, by_pipe, by_ids):
+            self.assertEqual(answer["prompt_token_ids"], by_flag["prompt_token_ids"])
+            self.assertEqual(answer["token_ids"], by_flag["token_ids"])
+
+    def test_limits_stops_and_bans_hold(self):
+        flags = ("generate", "-m", TARGET, "-p", "Once", "--temp", "0", "--json", "--ignore-eos")
+        free = self.json(*flags, "-n", "40")
+        self.assertEqual((len(free["token_ids"]), free["finish_reason"]), (40, "length"))
+        self.assertEqual(self.json(*flags, "-n", "0")["token_ids"], [])
+        stop = free["text"][10:13]
+        stopped = self.json(*flags, "-n", "40", "--stop", stop)
+        self.assertEqual(stopped["text"], free["text"][:free["text"].index(stop)])
+        self.assertEqual(stopped["finish_reason"], "stop")
+        banned = free["token_ids"][0]
+        self.assertNotIn(banned, self.json(*flags, "-n", "40", "--logit-bias", f"{banned}=-inf")["token_ids"])
+
+    def test_a_prompt_of_any_bytes_gives_json(self):
+        answer = self.json("generate", "-m", TARGET, "-f", "-", "-n", "30", "--temp", "2", "--json", "--ignore-eos",
+                           stdin=ODD_BYTES)
+        self.assertEqual(len(answer["token_ids"]), 30)
+
+
+class Speculation(Transcript):
+    def check_counts(self, answer, k):
+        counts = answer["speculation"]
+        self.assertEqual(counts["emitted"], len(answer["token_ids"]))
+        self.assertEqual(counts["drafted"], sum(counts["drafted_per_position"]))
+        self.assertEqual(counts["accepted"], sum(counts["accepted_per_position"]))
+        self.assertEqual(counts["rounds"], sum(counts["k_histogram"]))
+        self.assertEqual(counts["drafted"], sum(i * n for i, n in enumerate(counts["k_histogram"])))
+        self.assertEqual(counts["emitted"], counts["accepted"] + counts["recovered"] + counts["bonus"] + counts["plain"])
+        self.assertLessEqual(len(counts["drafted_per_position"]), k)
+        for drafted, judged, accepted in zip(counts["drafted_per_position"], counts["judged_per_position"],
+                                             counts["accepted_per_position"]):
+            self.assertTrue(drafted >= judged >= accepted >= 0)
+        if counts["drafted"]:
+            self.assertAlmostEqual(counts["acceptance_rate"], counts["accepted"] / counts["drafted"])
+            self.assertAlmostEqual(counts["mean_acceptance_length"], 1 + counts["accepted"] / counts["draft_rounds"])
+        else:
+            self.assertNotIn("acceptance_rate", counts)
+            self.assertNotIn("mean_acceptance_length", counts)
+
+    def test_the_object_has_the_keys_of_the_schema(self):
+        answer = self.json("generate", "-m", TARGET, "-md", DRAFT, "-p", "Once", "-n", "20", "--json", "--logprobs", "3")
+        self.assertLessEqual({"text", "token_ids", "prompt_token_ids", "finish_reason", "seed", "logprobs", "speculation",
+                              "timings", "model", "draft_model", "isa", "threads"}, answer.keys())
+        self.assertLessEqual({"method", "strategy", "lossless", "lookahead", "rounds", "drafted", "accepted", "recovered",
+                              "bonus", "emitted", "drafted_per_position", "accepted_per_position", "draft_forwards",
+                              "target_forwards", "rolled_back", "k_histogram"}, answer["speculation"].keys())
+        self.assertLessEqual({"load_ms", "prompt_ms", "decode_ms", "draft_ms", "verify_ms", "overhead_ms"},
+                             answer["timings"].keys())
+        for model, path in (("model", TARGET), ("draft_model", DRAFT)):
+            self.assertEqual(answer[model]["path"], path)
+            self.assertEqual(answer[model]["architecture"], "llama")
+        self.assertEqual([entry["id"] for entry in answer["logprobs"]], answer["token_ids"])
+        for entry in answer["logprobs"]:
+            self.assertLessEqual(entry["logprob"], 0)
+            best = [top["logprob"] for top in entry["top"]]
+            self.assertEqual((len(best), best), (3, sorted(best, reverse=True)))
+
+    def test_drafts_never_change_greedy_text(self):
+        flags = ("generate", "-m", TARGET, "-p", "Once upon", "-n", "60", "--temp", "0", "--json", "--ignore-eos")
+        plain = self.json(*flags, "--spec-type", "none")
+        self.assertEqual(plain["speculation"]["drafted"], 0)
+        self.check_counts(plain, 0)
+        self.assertIsNone(plain["draft_model"])
+        for k in ("1", "4", "8"):
+            for drafter in (("-md", DRAFT), ("--spec-type", "ngram")):
+                answer = self.json(*flags, *drafter, "--gamma", k)
+                self.assertEqual(answer["token_ids"], plain["token_ids"], (k, drafter))
+                self.assertEqual(answer["speculation"]["strategy"], "greedy")
+                self.check_counts(answer, int(k))
+
+    def test_a_drafter_model_is_accepted_sometimes(self):
+        for temperature, strategy in (("0", "greedy"), ("0.8", "residual")):
+            answer = self.json("generate", "-m", TARGET, "-md", DRAFT, "-p", "Once upon", "-n", "80", "-s", "1", "--json",
+                               "--temp", temperature, "--ignore-eos")
+            self.check_counts(answer, 4)
+            self.assertEqual((answer["speculation"]["method"], answer["speculation"]["strategy"]), ("standalone", strategy))
+            self.assertTrue(0 < answer["speculation"]["accepted"] < answer["speculation"]["drafted"])
+            self.assertGreater(answer["speculation"]["draft_forwards"], 0)
+
+    def test_sample_match_gives_the_text_of_plain_decoding(self):
+        flags = ("generate", "-m", TARGET, "-p", "Once", "-n", "60", "-s", "5", "--json", "--ignore-eos")
+        plain = self.json(*flags, "--spec-type", "none")
+        drafted = self.json(*flags, "-md", DRAFT, "--verify", "sample-match")
+        self.assertEqual(drafted["token_ids"], plain["token_ids"])
+        self.assertEqual(drafted["speculation"]["strategy"], "sample-match")
+
+    def test_compare_reports_speed_up_and_identity(self):
+        flags = ("generate", "-m", TARGET, "-md", DRAFT, "-p", "Once", "-n", "40", "--temp", "0", "--compare")
+        comparison = self.json(*flags, "--json")["comparison"]
+        self.assertTrue(comparison["identical"])
+        self.assertAlmostEqual(comparison["speedup"],
+                               comparison["tokens_per_second"] / comparison["plain_tokens_per_second"])
+        self.assertRegex(self.done(*flags).stderr.decode(), r"speed-up +\d+\.\d\dx: .*the same token ids")
+
+
+class Trace(Transcript):
+    FLAGS = ("generate", "-m", TARGET, "-md", DRAFT, "-p", "Once upon", "-n", "60", "--temp", "0", "--ignore-eos")
+
+    def test_brackets_hold_the_text_and_the_rejected_drafts(self):
+        text = self.done(*self.FLAGS).stdout.decode()
+        trace = self.done(*self.FLAGS, "--trace").stdout.decode()
+        legend, _, body = trace.partition("\n\n")
+        self.assertTrue(legend.startswith("trace: [+"))
+        self.assertNotIn("\033", trace)
+        self.assertTrue(body.startswith("Once upon[="))
+        for mark in "+-=":
+            self.assertIn(f"[{mark}", body)
+        # Brackets that the model itself wrote would need a parser; the tiny vocabulary has none.
+        kept = "".join(re.findall(r"\[[+=]([^\]]*)\]", body))
+        self.assertEqual(kept + "\n", text)
+
+    def test_a_terminal_gets_colours_unless_told_otherwise(self):
+        shown, code = run_in_terminal(*self.FLAGS, "--trace")
+        self.assertEqual(code, 0)
+        for colour in ("\033[32m", "\033[31;9m", "\033[1;34m"):
+            self.assertIn(colour, shown)
+        plain, _ = run_in_terminal(*self.FLAGS, "--trace", no_colour=True)
+        self.assertIn("[+", plain)
+        self.assertNotIn("\033[3", plain)
+
+
+class Interrupt(Transcript):
+    def test_one_ctrl_c_ends_the_text_and_still_reports(self):
+        process = subprocess.Popen([PROGRAM, "generate", "-m", TARGET, "-p", "Once", "-n", "100000", "-c", "200000",
+                                    "--ignore-eos"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertTrue(process.stdout.read(1))
+        time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=SECONDS)
+        self.assertEqual(process.returncode, 130, error)
+        self.assertIn(b"ended: cancelled", error)
+
+
+class Inspect(Transcript):
+    def test_the_summary_names_what_matters(self):
+        text = self.done("inspect", TARGET).stdout.decode()
+        for words in ("GGUF v3", "llama", "2 layers", "4 heads (2 for keys and values)", "256 tokens", "F32", "320 tokens"):
+            self.assertIn(words, text)
+        self.assertRegex(text, r"runs here +yes")
+        self.assertEqual(text, self.done("inspect", "-m", TARGET).stdout.decode())
+
+    def test_lists_come_on_demand(self):
+        self.assertIn("blk.0.attn_q.weight", self.done("inspect", TARGET, "--tensors").stdout.decode())
+        metadata = self.done("inspect", TARGET, "--metadata").stdout.decode()
+        self.assertIn("general.architecture = llama", metadata)
+        self.assertNotIn("blk.0.attn_q.weight", metadata)
+
+    def test_json_adds_up(self):
+        answer = self.json("inspect", TARGET, "--json", "--tensors", "--metadata")
+        self.assertEqual(answer["file_bytes"], os.path.getsize(TARGET))
+        self.assertEqual(answer["context_length"], 256)
+        self.assertTrue(answer["runnable"])
+        self.assertIsNone(answer["obstacle"])
+        self.assertEqual(sum(row["bytes"] for row in answer["tensor_types"]),
+                         sum(tensor["bytes"] for tensor in answer["tensors"]))
+        self.assertEqual(sum(row["tensors"] for row in answer["tensor_types"]), len(answer["tensors"]))
+        self.assertEqual(answer["metadata"]["general.architecture"], "llama")
+        self.assertEqual({"tensors", "metadata"} & self.json("inspect", TARGET, "--json").keys(), set())
+
+    def test_a_model_that_cannot_run_says_why(self):
+        path = pathlib.Path(FOLDER.name) / "strange.gguf"
+        path.write_bytes(pathlib.Path(TARGET).read_bytes().replace(b"llama", b"lmaal"))
+        text = self.done("inspect", str(path)).stdout.decode()
+        self.assertRegex(text, r"runs here +no: .*lmaal")
+        answer = self.json("inspect", str(path), "--json")
+        self.assertFalse(answer["runnable"])
+        self.assertIn("lmaal", answer["obstacle"])
+        self.fails(1, ("lmaal",), "generate", "-m", str(path), "-p", "a")
+
+
+class Tokenize(Transcript):
+    def ids(self, *flags, **keywords):
+        return self.json("tokenize", "-m", TARGET, "--json", *flags, **keywords)["token_ids"]
+
+    def test_any_bytes_survive_the_round_trip(self):
+        for text in (b"", b" ", b"Once upon a time", ODD_BYTES, bytes(range(256))):
+            ids = self.ids("--no-bos", "-", stdin=text)
+            if not ids:
+                self.assertEqual(text, b"")
+                continue
+            back = self.done("tokenize", "-m", TARGET, "--detokenize", ",".join(map(str, ids))).stdout
+            self.assertEqual(back, text)
+
+    def test_pieces_match_ids_and_bos_can_be_left_out(self):
+        answer = self.json("tokenize", "-m", TARGET, "-p", "Once upon", "--json")
+        self.assertEqual(len(answer["pieces"]), len(answer["token_ids"]))
+        self.assertEqual(answer["pieces"][0], "<s>")
+        self.assertEqual(self.ids("-p", "Once upon", "--no-bos"), answer["token_ids"][1:])
+
+    def test_control_tokens_count_only_on_demand(self):
+        as_text = self.ids("-p", "<s>", "--no-bos")
+        as_token = self.ids("-p", "<s>", "--no-bos", "--special")
+        self.assertEqual(as_token, [1])
+        self.assertNotEqual(as_text, as_token)
+        self.assertEqual(self.done("tokenize", "-m", TARGET, "--detokenize", "1").stdout, b"")
+        self.assertEqual(self.done("tokenize", "-m", TARGET, "--detokenize", "1", "--special").stdout, b"<s>")
+
+    def test_a_text_is_taken_byte_for_byte_from_anywhere(self):
+        path = pathlib.Path(FOLDER.name) / "text.txt"
+        path.write_bytes(b"Once\n")
+        expected = self.ids("-p", "Once\n")
+        self.assertEqual(self.ids("-f", str(path)), expected)
+        self.assertEqual(self.ids("-f", "-", stdin=b"Once\n"), expected)
+        self.assertEqual(self.ids("-", stdin=b"Once\n"), expected)
+
+    def test_lines_show_id_and_piece(self):
+        lines = self.done("tokenize", "-m", TARGET, "-p", "a\n").stdout.decode().splitlines()
+        self.assertEqual(len(lines), len(self.ids("-p", "a\n")))
+        for line in lines:
+            self.assertRegex(line, r'\A +\d+  ".*"\Z')
+
+
+if __name__ == "__main__":
+    subprocess.run([WRITER, FOLDER.name], check=True, timeout=SECONDS)
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine against the oracle: the same bits, for every architecture, weight type, instruction set and cache type.
-#include "oracle/oracle.h"
-
-#include <fmt/format.h>
+// The forward pass against the oracle: the same bits, for every architecture, weight type, instruction set, team and cache type.
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <cstring>
 
 #include "fixtures/tiny_model.h"
-#include "foretoken/engine.h"
 #include "kernels/dispatch.h"
 #include "model/arch/registry.h"
-#include "model/weights.h"
+#include "model/model.h"
+#include "oracle/oracle.h"
 
 namespace foretoken::oracle {
 namespace {
@@ -35,48 +32,50 @@ std::vector<Case> Cases() {
           {"odd_sizes_f32", {.seed = 10, .dim = 40, .ff = 52, .n_heads = 5, .n_kv_heads = 1, .vocab = 333}}};
 }
 
-// Logits as far as a caller sees them: the bits of the log-probabilities of the 64 best tokens and of the chosen one.
-class EngineAgainstOracle : public testing::TestWithParam<std::tuple<int, CacheType>> {};
+class ModelAgainstOracle : public testing::TestWithParam<std::tuple<int, tensor::KvType>> {};
 
-TEST_P(EngineAgainstOracle, GivesTheSameBits) {
-  const auto [index, cache] = GetParam();
+TEST_P(ModelAgainstOracle, GivesTheSameLogitsToTheBit) {
+  const auto [index, cache_type] = GetParam();
   const Case c = Cases()[static_cast<std::size_t>(index)];
   const std::string path = fixtures::WriteTinyModel(fixtures::TemporaryFolder(), c.options);
   auto checkpoint = formats::OpenCheckpoint(path);
   ASSERT_TRUE(checkpoint) << checkpoint.error().message;
   auto config = model::ConfigFromMetadata((*checkpoint)->metadata());
   ASSERT_TRUE(config) << config.error().message;
-  const Oracle oracle(**checkpoint, *config, cache == CacheType::kF16);
-  std::vector<Token> prompt = {1};
-  for (int i = 0; i < 36; ++i) prompt.push_back(3 + (i * 37 + i * i) % 300);  // past the edge of a cache block
-  constexpr int kTokens = 6;
-  const auto expected = oracle.Decode(prompt, kTokens);
-  std::vector<float> last = oracle.Logits(prompt);
-  double normaliser = 0;
-  for (const float x : last) normaliser += std::exp(static_cast<double>(x));
-  for (const kernels::Isa isa : kernels::AvailableIsas()) {
-    auto engine = Engine::Open({.model = path, .speculative = {.method = "none"}, .threads = 2, .cache_type_k = cache, .cache_type_v = cache, .isa = std::string(kernels::Name(isa))});
-    ASSERT_TRUE(engine) << engine.error().message;
-    Request request;
-    request.prompt_tokens = prompt;
-    request.max_new_tokens = kTokens;
-    request.sampling.temperature = 0;
-    request.ignore_eos = true;
-    request.logprobs = 64;
-    auto completion = (*engine)->Generate(request);
-    ASSERT_TRUE(completion) << completion.error().message;
-    EXPECT_EQ(completion->token_ids, expected) << c.name << " " << kernels::Name(isa);
-    // Differences of log-probabilities are differences of logits, rounded once.
-    const auto& top = completion->logprobs[0].top;
-    ASSERT_EQ(top.size(), 64u);
-    for (const auto& [id, logprob] : top)
-      ASSERT_NEAR(logprob, static_cast<double>(last[static_cast<std::size_t>(id)]) - std::log(normaliser), 1e-5) << c.name << " " << kernels::Name(isa);
-  }
+  config->vocabulary = *model::VocabularyRows(**checkpoint);
+  const Oracle oracle(**checkpoint, *config, cache_type == tensor::KvType::kF16);
+  std::vector<Token> text = {1};
+  for (int i = 0; i < 36; ++i) text.push_back(3 + (i * 37 + i * i) % 300);  // past the edge of a cache block
+  const std::vector<float> whole = oracle.Logits(text);
+  const std::vector<float> shorter = oracle.Logits({text.begin(), text.begin() + 20});
+  for (const kernels::Isa isa : kernels::AvailableIsas())
+    for (const int threads : {1, 2}) {
+      ThreadPool pool(threads);
+      auto model = model::Model::Load(**checkpoint, *config, {.max_rows = 64, .max_logit_rows = 2, .max_positions = 64}, kernels::KernelsFor(isa), pool, {});
+      ASSERT_TRUE(model) << model.error().message;
+      auto cache = kv::Cache::Create({.n_layers = config->n_layers, .n_kv_heads = config->n_kv_heads, .head_dim = config->head_dim,
+                                      .k_type = cache_type, .v_type = cache_type, .n_sequences = 1, .max_positions = 64});
+      ASSERT_TRUE(cache);
+      // In two passes, so that the second reads what the first left in the cache.
+      for (const auto [begin, end] : {std::pair{0, 17}, std::pair{17, 37}}) {
+        const int n = end - begin;
+        const model::Segment segment{0, 0, n, begin};
+        const std::vector<int> logit_rows = begin == 0 ? std::vector<int>{n - 1} : std::vector<int>{2, n - 1};
+        const kv::Transaction::Rows rows{0, n};
+        kv::Transaction transaction(*cache, {&rows, 1});
+        (*model)->Forward({.tokens = std::span(text).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(n)), .segments = {&segment, 1}, .logit_rows = logit_rows}, *cache);
+        transaction.Commit({&n, 1});
+      }
+      const auto bytes = sizeof(float) * whole.size();
+      const float* logits = (*model)->logits();
+      EXPECT_EQ(std::memcmp(logits, shorter.data(), bytes), 0) << c.name << " " << kernels::Name(isa) << " " << threads << " threads, row 20";
+      EXPECT_EQ(std::memcmp(logits + (*model)->logits_stride(), whole.data(), bytes), 0) << c.name << " " << kernels::Name(isa) << " " << threads << " threads, last row";
+    }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, EngineAgainstOracle, testing::Combine(testing::Range(0, 10), testing::Values(CacheType::kF32, CacheType::kF16)),
+INSTANTIATE_TEST_SUITE_P(Models, ModelAgainstOracle, testing::Combine(testing::Range(0, 10), testing::Values(tensor::KvType::kF32, tensor::KvType::kF16)),
                          [](const auto& info) {
-                           return std::string(Cases()[static_cast<std::size_t>(std::get<0>(info.param))].name) + (std::get<1>(info.param) == CacheType::kF32 ? "_f32_cache" : "_f16_cache");
+                           return std::string(Cases()[static_cast<std::size_t>(std::get<0>(info.param))].name) + (std::get<1>(info.param) == tensor::KvType::kF32 ? "_f32_cache" : "_f16_cache");
                          });
 
 }  // namespace

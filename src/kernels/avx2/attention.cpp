@@ -23,7 +23,7 @@ constexpr float kMinusInf = -__builtin_inff();
 struct F32 {
   static constexpr bool kScaled = false;
   static constexpr int kBytes = 4;
-  [[gnu::nothrow]] static __m256 Load(const std::byte* base, std::ptrdiff_t i) {
+  static __m256 Load(const std::byte* base, std::ptrdiff_t i) {
     return _mm256_loadu_ps(reinterpret_cast<const float*>(base) + i);
   }
 };
@@ -31,7 +31,7 @@ struct F32 {
 struct F16 {
   static constexpr bool kScaled = false;
   static constexpr int kBytes = 2;
-  [[gnu::nothrow]] static __m256 Load(const std::byte* base, std::ptrdiff_t i) {
+  static __m256 Load(const std::byte* base, std::ptrdiff_t i) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(base + 2 * i)));
   }
 };
@@ -39,7 +39,7 @@ struct F16 {
 struct BF16 {
   static constexpr bool kScaled = false;
   static constexpr int kBytes = 2;
-  [[gnu::nothrow]] static __m256 Load(const std::byte* base, std::ptrdiff_t i) {
+  static __m256 Load(const std::byte* base, std::ptrdiff_t i) {
     const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(base + 2 * i));
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
   }
@@ -48,7 +48,7 @@ struct BF16 {
 struct Q8_0 {
   static constexpr bool kScaled = true;
   static constexpr int kBytes = 1;
-  [[gnu::nothrow]] static __m256 Load(const std::byte* base, std::ptrdiff_t i) {
+  static __m256 Load(const std::byte* base, std::ptrdiff_t i) {
     const __m128i q = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(base + i));
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(q));
   }

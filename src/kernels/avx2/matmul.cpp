@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels/avx2/matmul.cpp: two ymm registers hold the 16 outputs of a tile; a row block of R rows meets each weight
-// register once.
+// kernels/avx2/matmul.cpp: two ymm registers hold the 16 outputs of a tile; a row block of R rows
+// meets each weight register once.
 //
 // Integer products without VNNI, all exact:
-//   Q8_0  vpmaddubsw(|w|, x with the sign of w): w = q - 128 lies in [-128, 127], |x| <= 127, so a pair is at most
+//   Q8_0  vpmaddubsw(|w|, x with the sign of w): w = q - 128 lies in [-128, 127], |x| <= 127, so a
+//   pair is at most
 //         2 * 128 * 127 = 32512 and never saturates; vpmaddwd with ones widens each pair sum.
-//   Q4_0  vpmaddubsw(nibble, x); the 8 groups of a block add up to at most 8 * 2 * 15 * 127 = 30480 in 16 bits, so one
+//   Q4_0  vpmaddubsw(nibble, x); the 8 groups of a block add up to at most 8 * 2 * 15 * 127 = 30480
+//   in 16 bits, so one
 //         vpmaddwd per block suffices; the sum starts from -8 * xs.
 #include <immintrin.h>
 
@@ -21,12 +23,16 @@ using tensor::TileQ8_0;
 
 #define FORETOKEN_INLINE inline __attribute__((always_inline))
 
-// Asks for the memory that a stream reads a page later: the hardware's own prefetcher stops at the end of each page.
-template <int kBytes>
+// Asks for memory that the stream of weights reads soon: the hardware's own prefetcher stops at the
+// end of each page. Few rows wait for memory, and want the line in the first-level cache; many are
+// busy, and there a line that comes early must not displace the rows.
+template <int R, int kBytes>
 FORETOKEN_INLINE void PrefetchAhead(const void* p) {
-  const char* ahead = static_cast<const char*>(p) + 4096;
+  constexpr bool kFewRows = R <= 2;
+  const char* ahead = static_cast<const char*>(p) + (kFewRows ? 4096 : 8192);
 #pragma GCC unroll 16
-  for (int i = 0; i < kBytes; i += 64) _mm_prefetch(ahead + i, _MM_HINT_T0);
+  for (int i = 0; i < kBytes; i += 64)
+    _mm_prefetch(ahead + i, kFewRows ? _MM_HINT_T0 : _MM_HINT_T1);
 }
 
 template <int R>
@@ -42,7 +48,7 @@ FORETOKEN_INLINE void StoreTile(const MatmulArgs& a, int row, int tile, const __
   }
 }
 
-// ---- Quantised tiles --------------------------------------------------------------------------------------------
+// ---- Quantised tiles ----------------------------------------------------------------------------
 
 constexpr int kQuantRows = 4;
 constexpr int kPackBlocks = 1024;  // k up to 32768 is packed once per row block, on the stack
@@ -82,7 +88,8 @@ FORETOKEN_INLINE void DotBlock(const TileQ8_0& w, const PackedBlock<R>& x, __m25
   for (int r = 0; r < R; ++r) c[r][0] = c[r][1] = _mm256_setzero_si256();
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) {
-    const __m256i w0 = _mm256_xor_si256(Load(w.q[i][0]), top), w1 = _mm256_xor_si256(Load(w.q[i][8]), top);
+    const __m256i w0 = _mm256_xor_si256(Load(w.q[i][0]), top),
+                  w1 = _mm256_xor_si256(Load(w.q[i][8]), top);
     const __m256i a0 = _mm256_abs_epi8(w0), a1 = _mm256_abs_epi8(w1);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
@@ -105,7 +112,8 @@ FORETOKEN_INLINE void DotBlock(const TileQ4_0& w, const PackedBlock<R>& x, __m25
 #pragma GCC unroll 2
     for (int h = 0; h < 2; ++h) {
       const __m256i q = Load(w.q[i][8 * h]);
-      const __m256i q0 = _mm256_and_si256(q, low), q1 = _mm256_and_si256(_mm256_srli_epi16(q, 4), low);
+      const __m256i q0 = _mm256_and_si256(q, low),
+                    q1 = _mm256_and_si256(_mm256_srli_epi16(q, 4), low);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const __m256i p0 = _mm256_maddubs_epi16(q0, _mm256_set1_epi32(x.rows[r].q[2 * i]));
@@ -124,13 +132,15 @@ FORETOKEN_INLINE void DotBlock(const TileQ4_0& w, const PackedBlock<R>& x, __m25
 }
 
 template <int R, typename Tile>
-FORETOKEN_INLINE void QuantStrip(const Tile* w, const PackedBlock<R>* x, int n, __m256 (&acc)[R][2]) {
+FORETOKEN_INLINE void QuantStrip(const Tile* w, const PackedBlock<R>* x, int n,
+                                 __m256 (&acc)[R][2]) {
   for (; n > 0; --n, ++w, ++x) {
-    PrefetchAhead<sizeof(Tile)>(w);
+    PrefetchAhead<R, sizeof(Tile)>(w);
     __m256i c[R][2];
     DotBlock<R>(*w, *x, c);
     const auto* d = reinterpret_cast<const __m128i*>(w->d);
-    const __m256 d0 = _mm256_cvtph_ps(_mm_loadu_si128(d)), d1 = _mm256_cvtph_ps(_mm_loadu_si128(d + 1));
+    const __m256 d0 = _mm256_cvtph_ps(_mm_loadu_si128(d)),
+                 d1 = _mm256_cvtph_ps(_mm_loadu_si128(d + 1));
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const __m256 xd = _mm256_set1_ps(x->rows[r].d);
@@ -142,7 +152,8 @@ FORETOKEN_INLINE void QuantStrip(const Tile* w, const PackedBlock<R>* x, int n, 
 
 template <int R, typename Tile>
 struct QuantRows {
-  static __attribute__((noinline)) void Run(const MatmulArgs& a, int row, int tile_begin, int tile_end) {
+  static __attribute__((noinline)) void Run(const MatmulArgs& a, int row, int tile_begin,
+                                            int tile_end) {
     alignas(64) PackedBlock<R> x[kPackBlocks];
     const int n_blocks = a.k / kBlock;
     const bool packs_once = n_blocks <= kPackBlocks;
@@ -162,7 +173,7 @@ struct QuantRows {
   }
 };
 
-// ---- Float tiles ------------------------------------------------------------------------------------------------
+// ---- Float tiles --------------------------------------------------------------------------------
 
 constexpr int kFloatRows = 6;  // 12 sums, two weights and a broadcast: 15 of 16 registers
 
@@ -215,7 +226,8 @@ FORETOKEN_INLINE void FloatStrips(const MatmulArgs& a, int row, int tile) {
   int k = 0;
   for (; k + kUnroll <= a.k; k += kUnroll, x += kUnroll, w += kUnroll * kTileOutputs) {
 #pragma GCC unroll 2
-    for (int t = 0; t < T; ++t) PrefetchAhead<kUnroll * kTileOutputs * sizeof(*w)>(w + t * strip);
+    for (int t = 0; t < T; ++t)
+      PrefetchAhead<R, kUnroll * kTileOutputs * sizeof(*w)>(w + t * strip);
 #pragma GCC unroll 4
     for (int i = 0; i < kUnroll; ++i)
       FloatStep<T, R, Type>(w + i * kTileOutputs, strip, x + i, a.x_stride, acc);
@@ -227,7 +239,8 @@ FORETOKEN_INLINE void FloatStrips(const MatmulArgs& a, int row, int tile) {
 
 template <int R, typename Type>
 struct FloatRows {
-  static __attribute__((noinline)) void Run(const MatmulArgs& a, int row, int tile_begin, int tile_end) {
+  static __attribute__((noinline)) void Run(const MatmulArgs& a, int row, int tile_begin,
+                                            int tile_end) {
     constexpr int T = R <= 2 ? 2 : 1;
     int tile = tile_begin;
     for (; tile + T <= tile_end; tile += T) FloatStrips<T, R, Type>(a, row, tile);
@@ -235,13 +248,14 @@ struct FloatRows {
   }
 };
 
-// ---- Rows and tiles ---------------------------------------------------------------------------------------------
+// ---- Rows and tiles -----------------------------------------------------------------------------
 
 using RowsFunction = void (*)(const MatmulArgs& a, int row, int tile_begin, int tile_end);
 
-// Cuts the rows into even blocks of at most max_rows. Where there are several, they take turns on a group of strips that
-// stays in the second-level cache, so that memory is read once.
-void ForRowBlocks(const MatmulArgs& a, std::int64_t strip_bytes, const RowsFunction* by_rows, int max_rows) {
+// Cuts the rows into even blocks of at most max_rows. Where there are several, they take turns on a
+// group of strips that stays in the second-level cache, so that memory is read once.
+void ForRowBlocks(const MatmulArgs& a, std::int64_t strip_bytes, const RowsFunction* by_rows,
+                  int max_rows) {
   const int n_row_blocks = (a.n_rows + max_rows - 1) / max_rows;
   int group = a.tile_end - a.tile_begin;
   if (n_row_blocks > 1) {
@@ -260,26 +274,39 @@ void ForRowBlocks(const MatmulArgs& a, std::int64_t strip_bytes, const RowsFunct
 
 template <typename Tile>
 void MatmulQuantised(const MatmulArgs& a) {
-  static constexpr RowsFunction kByRows[kQuantRows] = {QuantRows<1, Tile>::Run, QuantRows<2, Tile>::Run,
-                                                       QuantRows<3, Tile>::Run, QuantRows<4, Tile>::Run};
-  ForRowBlocks(a, std::int64_t{a.k / kBlock} * static_cast<std::int64_t>(sizeof(Tile)), kByRows, kQuantRows);
+  static constexpr RowsFunction kByRows[kQuantRows] = {
+      QuantRows<1, Tile>::Run, QuantRows<2, Tile>::Run, QuantRows<3, Tile>::Run,
+      QuantRows<4, Tile>::Run};
+  ForRowBlocks(a, std::int64_t{a.k / kBlock} * static_cast<std::int64_t>(sizeof(Tile)), kByRows,
+               kQuantRows);
 }
 
 template <typename Type>
 void MatmulFloat(const MatmulArgs& a) {
-  static constexpr RowsFunction kByRows[kFloatRows] = {FloatRows<1, Type>::Run, FloatRows<2, Type>::Run,
-                                                       FloatRows<3, Type>::Run, FloatRows<4, Type>::Run,
-                                                       FloatRows<5, Type>::Run, FloatRows<6, Type>::Run};
-  constexpr std::int64_t kStep = kTileOutputs * static_cast<std::int64_t>(sizeof(typename Type::Storage));
+  static constexpr RowsFunction kByRows[kFloatRows] = {
+      FloatRows<1, Type>::Run, FloatRows<2, Type>::Run, FloatRows<3, Type>::Run,
+      FloatRows<4, Type>::Run, FloatRows<5, Type>::Run, FloatRows<6, Type>::Run};
+  constexpr std::int64_t kStep =
+      kTileOutputs * static_cast<std::int64_t>(sizeof(typename Type::Storage));
   ForRowBlocks(a, a.k * kStep, kByRows, kFloatRows);
 }
 
 }  // namespace
 
-void MatmulF32(const MatmulArgs& a) { MatmulFloat<F32>(a); }
-void MatmulF16(const MatmulArgs& a) { MatmulFloat<F16>(a); }
-void MatmulBF16(const MatmulArgs& a) { MatmulFloat<BF16>(a); }
-void MatmulQ8_0(const MatmulArgs& a) { MatmulQuantised<TileQ8_0>(a); }
-void MatmulQ4_0(const MatmulArgs& a) { MatmulQuantised<TileQ4_0>(a); }
+void MatmulF32(const MatmulArgs& a) {
+  MatmulFloat<F32>(a);
+}
+void MatmulF16(const MatmulArgs& a) {
+  MatmulFloat<F16>(a);
+}
+void MatmulBF16(const MatmulArgs& a) {
+  MatmulFloat<BF16>(a);
+}
+void MatmulQ8_0(const MatmulArgs& a) {
+  MatmulQuantised<TileQ8_0>(a);
+}
+void MatmulQ4_0(const MatmulArgs& a) {
+  MatmulQuantised<TileQ4_0>(a);
+}
 
 }  // namespace foretoken::kernels::avx2

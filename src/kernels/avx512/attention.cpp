@@ -24,10 +24,10 @@ struct F32 {
   static const float* At(const std::byte* base, std::ptrdiff_t i) {
     return reinterpret_cast<const float*>(base) + i;
   }
-  [[gnu::nothrow]] static __m512 Load(const std::byte* base, std::ptrdiff_t i) {
+  static __m512 Load(const std::byte* base, std::ptrdiff_t i) {
     return _mm512_loadu_ps(At(base, i));
   }
-  [[gnu::nothrow]] static __m512 Load8(const std::byte* base, std::ptrdiff_t i) {
+  static __m512 Load8(const std::byte* base, std::ptrdiff_t i) {
     return _mm512_zextps256_ps512(_mm256_loadu_ps(At(base, i)));
   }
 };
@@ -44,10 +44,10 @@ struct Sixteen {
 };
 
 struct F16 : Sixteen {
-  [[gnu::nothrow]] static __m512 Load(const std::byte* base, std::ptrdiff_t i) {
+  static __m512 Load(const std::byte* base, std::ptrdiff_t i) {
     return _mm512_cvtph_ps(Bits(base, i));
   }
-  [[gnu::nothrow]] static __m512 Load8(const std::byte* base, std::ptrdiff_t i) {
+  static __m512 Load8(const std::byte* base, std::ptrdiff_t i) {
     return _mm512_cvtph_ps(Bits8(base, i));
   }
 };
@@ -56,18 +56,14 @@ struct BF16 : Sixteen {
   static __m512 Widen(__m256i bits) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
   }
-  [[gnu::nothrow]] static __m512 Load(const std::byte* base, std::ptrdiff_t i) {
-    return Widen(Bits(base, i));
-  }
-  [[gnu::nothrow]] static __m512 Load8(const std::byte* base, std::ptrdiff_t i) {
-    return Widen(Bits8(base, i));
-  }
+  static __m512 Load(const std::byte* base, std::ptrdiff_t i) { return Widen(Bits(base, i)); }
+  static __m512 Load8(const std::byte* base, std::ptrdiff_t i) { return Widen(Bits8(base, i)); }
 };
 
 struct Q8_0 {
   static constexpr bool kScaled = true;
   static constexpr int kBytes = 1;
-  [[gnu::nothrow]] static __m512 Load(const std::byte* base, std::ptrdiff_t i) {
+  static __m512 Load(const std::byte* base, std::ptrdiff_t i) {
     const __m128i q = _mm_loadu_si128(reinterpret_cast<const __m128i*>(base + i));
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(q));
   }

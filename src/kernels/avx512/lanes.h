@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels/avx512/lanes.h: the 16 lanes of kernels/kernels.h and their fold, for this folder only. Also the door to <immintrin.h>.
+// kernels/avx512/lanes.h: the 16 lanes of kernels/kernels.h and their fold, for this folder only.
+// Also the door to <immintrin.h>.
 #pragma once
 
 #pragma GCC diagnostic push  // false alarms of g++ 12 inside its own header

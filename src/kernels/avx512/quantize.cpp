@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // false alarms of g++ 12 inside its own header
+#pragma GCC diagnostic push  // false alarms of g++ 12 inside its own header
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <immintrin.h>
 #pragma GCC diagnostic pop
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels/scalar/matmul.cpp: the canonical sums of kernels.h, word for word: the oracle of every other folder.
+// kernels/scalar/matmul.cpp: the canonical sums of kernels.h, word for word: the oracle of every
+// other folder.
 #include <cmath>
 
 #include "kernels/scalar/functions.h"
@@ -93,10 +94,20 @@ void MatmulQuantised(const MatmulArgs& a) {
 
 }  // namespace
 
-void MatmulF32(const MatmulArgs& a) { MatmulFloat<F32>(a); }
-void MatmulF16(const MatmulArgs& a) { MatmulFloat<F16>(a); }
-void MatmulBF16(const MatmulArgs& a) { MatmulFloat<BF16>(a); }
-void MatmulQ8_0(const MatmulArgs& a) { MatmulQuantised<TileQ8_0>(a); }
-void MatmulQ4_0(const MatmulArgs& a) { MatmulQuantised<TileQ4_0>(a); }
+void MatmulF32(const MatmulArgs& a) {
+  MatmulFloat<F32>(a);
+}
+void MatmulF16(const MatmulArgs& a) {
+  MatmulFloat<F16>(a);
+}
+void MatmulBF16(const MatmulArgs& a) {
+  MatmulFloat<BF16>(a);
+}
+void MatmulQ8_0(const MatmulArgs& a) {
+  MatmulQuantised<TileQ8_0>(a);
+}
+void MatmulQ4_0(const MatmulArgs& a) {
+  MatmulQuantised<TileQ4_0>(a);
+}
 
 }  // namespace foretoken::kernels::scalar

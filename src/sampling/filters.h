@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// sampling/filters.h: temperature, then top-k, top-p, typical-p and min-p, in this order, each on the
+// renormalised law that the one before left.
+//
+// Passes over the vocabulary are the kernels'. What they leave is a small unordered set of tokens
+// with weights (probabilities but for a common factor), and the filters work on it by selection,
+// O(size) and without a full sort. "Better" is always: more weight, then the lower id. So a law is a
+// pure function of the logits, the same on every instruction set.
+#pragma once
+
+#include <cstdint>
+
+#include "base/aligned_buffer.h"
+#include "base/ids.h"
+#include "foretoken/request.h"
+#include "kernels/kernels.h"
+
+namespace foretoken::sampling {
+
+class Filters {
+ public:
+  // Takes the scratch that Apply needs; REQUIRES: parameters validated.
+  Filters(const SamplingParameters& parameters, int vocabulary, const kernels::Kernels& kernels);
+
+  // The law of logits x [vocabulary] to p [vocabulary], which may be x. NaN counts as -inf.
+  // REQUIRES: the largest logit is finite; the temperature is not that of greedy().
+  void Apply(const float* x, float* p) noexcept;
+
+ private:
+  // A token and its weight as one number, so that sorting in descending order puts the best first.
+  using Key = std::uint64_t;
+
+  void TakeTopK(const float* x) noexcept;
+  float TopKThreshold(const float* x) noexcept;
+  void TakeHead(const float* p, double sum) noexcept;
+  int Collect(const float* x, float threshold) noexcept;
+  void CutTopP() noexcept;
+  void CutTypical() noexcept;
+  void CutMinP() noexcept;
+
+  const kernels::Kernels* kernels_;
+  int vocabulary_, top_k_;
+  float inv_temperature_, top_p_, min_p_, typical_p_;
+
+  // The set: keys_[0, n_), of total weight mass_. Pages of these buffers are only taken once touched.
+  AlignedBuffer<Key> keys_;
+  int n_ = 0;
+  double mass_ = 0;
+  AlignedBuffer<std::int32_t> ids_;  // what collect_at_least found
+  AlignedBuffer<float> values_;      // maxima of blocks; logits and weights of the k best
+  AlignedBuffer<Key> distances_;     // typical-p only
+};
+
+}  // namespace foretoken::sampling
