@@ -12,13 +12,14 @@ namespace {
 int allocations = 0;
 }
 
-void* operator new(std::size_t size) {
+// Not inlined: gcc would take a new expression of the library with our free() for a mismatch.
+[[gnu::noinline]] void* operator new(std::size_t size) {
   ++allocations;
   if (void* p = std::malloc(size)) return p;
   std::abort();
 }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 namespace foretoken::sampling {
 namespace {

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <map>
 
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
@@ -85,6 +86,7 @@ std::vector<std::string> Isas() {
 }
 
 TEST(Lossless, GreedyTokensAndLogprobsAreBitwiseThoseOfPlainDecoding) {
+  std::map<std::string, std::int64_t> accepted;  // by method; 0 would mean that nothing was tested
   for (const Pair& pair : Pairs()) {
     std::vector<Completion> first;  // plain decoding by the first instruction set, one thread: all others are held to it
     for (const std::string& isa : Isas())
@@ -96,18 +98,18 @@ TEST(Lossless, GreedyTokensAndLogprobsAreBitwiseThoseOfPlainDecoding) {
         for (std::size_t i = 0; i < plain.size(); ++i) ExpectSame(plain[i], first[i], fmt::format("{} plain {} {} threads", pair.name, isa, threads));
         for (const char* method : {"standalone", "ngram"}) {
           const auto engine = Open(pair, method, isa, threads, 1);
-          std::int64_t accepted = 0;
           for (int k = 1; k <= 8; ++k) {
             const auto completions = GenerateAll(*engine, requests, k);
             for (std::size_t i = 0; i < plain.size(); ++i) {
               ExpectSame(completions[i], plain[i], fmt::format("{} {} K {} {} {} threads", pair.name, method, k, isa, threads));
-              accepted += completions[i].speculation.accepted;
+              accepted[method] += completions[i].speculation.accepted;
             }
           }
-          EXPECT_GT(accepted, 0) << pair.name << " " << method;  // or nothing was tested
         }
       }
   }
+  EXPECT_GT(accepted["standalone"], 500);
+  EXPECT_GT(accepted["ngram"], 20);
 }
 
 TEST(Lossless, BatchesGiveEachRequestWhatItGetsAlone) {
