@@ -31,7 +31,8 @@ void NgramIndex::Begin(int n, int max_tokens) {
 }
 
 // The slot that holds this n-gram, or the free one where it would go.
-std::size_t NgramIndex::Slot(std::span<const Token> ngram, std::span<const Token> text) const noexcept {
+std::size_t NgramIndex::Slot(std::span<const Token> ngram,
+                             std::span<const Token> text) const noexcept {
   const std::size_t mask = slots_.size() - 1;
   for (std::size_t i = HashOf(ngram) & mask;; i = (i + 1) & mask) {
     const int end = slots_[i] - 1;
@@ -47,28 +48,37 @@ void NgramIndex::Add(std::span<const Token> text) noexcept {
   slot = size;
 }
 
-int NgramIndex::Last(std::span<const Token> ngram, std::span<const Token> text) const noexcept { return slots_[Slot(ngram, text)] - 1; }
+int NgramIndex::Last(std::span<const Token> ngram, std::span<const Token> text) const noexcept {
+  return slots_[Slot(ngram, text)] - 1;
+}
 
 NgramDrafter::NgramDrafter(int max_sequences, int ngram_max, int ngram_min, int max_context)
-    : ngram_max_(ngram_max), ngram_min_(ngram_min), max_context_(max_context), sequences_(static_cast<std::size_t>(max_sequences)) {
+    : ngram_max_(ngram_max),
+      ngram_min_(ngram_min),
+      max_context_(max_context),
+      sequences_(static_cast<std::size_t>(max_sequences)) {
   FORETOKEN_CHECK(1 <= ngram_min && ngram_min <= ngram_max);
 }
 
-bool NgramDrafter::Sequence::IsEnd(Token token) const { return std::find(end_tokens.begin(), end_tokens.end(), token) != end_tokens.end(); }
+bool NgramDrafter::Sequence::IsEnd(Token token) const {
+  return std::find(end_tokens.begin(), end_tokens.end(), token) != end_tokens.end();
+}
 
 void NgramDrafter::Begin(const SequenceStart& start) {
   Sequence& s = sequences_[static_cast<std::size_t>(start.seq)];
   // In 64 bits: max_new_tokens may be anything.
   const auto prompt = static_cast<std::int64_t>(start.prompt.size());
   const auto context = std::max<std::int64_t>(prompt, max_context_);
-  const int most = static_cast<int>(std::min<std::int64_t>(prompt + start.max_new_tokens, context)) + 1;
+  const int most =
+      static_cast<int>(std::min<std::int64_t>(prompt + start.max_new_tokens, context)) + 1;
   s.room = most;
   s.drafts.clear();
   s.drafts.reserve(kMaxDrafts);
   s.text.clear();
   s.text.reserve(static_cast<std::size_t>(most + kMaxDrafts));
   s.indices.resize(static_cast<std::size_t>(ngram_max_ - ngram_min_ + 1));
-  for (int n = ngram_min_; n <= ngram_max_; ++n) s.indices[static_cast<std::size_t>(n - ngram_min_)].Begin(n, most);
+  for (int n = ngram_min_; n <= ngram_max_; ++n)
+    s.indices[static_cast<std::size_t>(n - ngram_min_)].Begin(n, most);
   s.end_tokens.assign(start.end_tokens.begin(), start.end_tokens.end());
   s.n_committed = 0;
   s.n_prompt = static_cast<int>(start.prompt.size());
@@ -88,9 +98,12 @@ void NgramDrafter::Observe(std::span<const Observation> observations) noexcept {
     for (const Token t : o.committed) Append(sequences_[static_cast<std::size_t>(o.seq)], t);
 }
 
-void NgramDrafter::End(SeqId seq) noexcept { sequences_[static_cast<std::size_t>(seq)].text.clear(); }
+void NgramDrafter::End(SeqId seq) noexcept {
+  sequences_[static_cast<std::size_t>(seq)].text.clear();
+}
 
-void NgramDrafter::Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept {
+void NgramDrafter::Propose(std::span<const Ask> asks,
+                           std::span<round::Proposal> proposals) noexcept {
   for (std::size_t i = 0; i < asks.size(); ++i) {
     Sequence& s = sequences_[static_cast<std::size_t>(asks[i].seq)];
     const int most = s.n_committed == s.room ? 0 : std::min(asks[i].max_tokens, kMaxDrafts);
@@ -113,14 +126,17 @@ Token NgramDrafter::Next(const Sequence& s) const noexcept {
   const std::span<const Token> text = s.text;
   for (int n = std::min(ngram_max_, static_cast<int>(text.size())); n >= ngram_min_; --n) {
     const NgramIndex& index = s.indices[static_cast<std::size_t>(n - ngram_min_)];
-    const Token next = MostFrequent(s, index, index.Last(text.last(static_cast<std::size_t>(n)), text));
+    const Token next =
+        MostFrequent(s, index, index.Last(text.last(static_cast<std::size_t>(n)), text));
     if (next != kNoToken) return next;
   }
   return kNoToken;
 }
 
-// Which token followed the n-gram most often at its recent occurrences, the latest winning a tie; kNoToken if none has a successor.
-Token NgramDrafter::MostFrequent(const Sequence& s, const NgramIndex& index, int last) const noexcept {
+// Which token followed the n-gram most often at its recent occurrences, the latest winning a tie;
+// kNoToken if none has a successor.
+Token NgramDrafter::MostFrequent(const Sequence& s, const NgramIndex& index,
+                                 int last) const noexcept {
   struct Vote {
     Token token;
     int count;
@@ -131,12 +147,17 @@ Token NgramDrafter::MostFrequent(const Sequence& s, const NgramIndex& index, int
     if (end + 1 >= s.n_committed) continue;  // the context itself: nothing follows it yet
     ++n_seen;
     const Token follower = s.text[static_cast<std::size_t>(end + 1)];
-    const auto found = std::find_if(votes.begin(), votes.begin() + n_votes, [&](const Vote& v) { return v.token == follower; });
-    if (found == votes.begin() + n_votes) votes[static_cast<std::size_t>(n_votes++)] = {follower, 1};
-    else ++found->count;
+    const auto found = std::find_if(votes.begin(), votes.begin() + n_votes,
+                                    [&](const Vote& v) { return v.token == follower; });
+    if (found == votes.begin() + n_votes)
+      votes[static_cast<std::size_t>(n_votes++)] = {follower, 1};
+    else
+      ++found->count;
   }
   // Votes stand in order of recency, and max_element gives the first of equals.
-  const auto best = std::max_element(votes.begin(), votes.begin() + n_votes, [](const Vote& a, const Vote& b) { return a.count < b.count; });
+  const auto best =
+      std::max_element(votes.begin(), votes.begin() + n_votes,
+                       [](const Vote& a, const Vote& b) { return a.count < b.count; });
   return n_votes == 0 ? kNoToken : best->token;
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft/ngram.h: prompt lookup: what followed the last words when they stood in the text before is likely to follow again
-// (Saxena 2023, "Prompt Lookup Decoding").
+// draft/ngram.h: prompt lookup: what followed the last words when they stood in the text before is
+// likely to follow again (Saxena 2023, "Prompt Lookup Decoding").
 //
-// The context is the last n tokens, n from ngram_max down to ngram_min; the longest that occurred before wins, then the token that
-// followed it most often, then the most recent. The next draft is looked up with the drafted tokens as context. Where nothing is
-// known the draft ends. Drafts are certain: proposals carry no law.
+// The context is the last n tokens, n from ngram_max down to ngram_min; the longest that occurred
+// before wins, then the token that followed it most often, then the most recent. The next draft is
+// looked up with the drafted tokens as context. Where nothing is known the draft ends. Drafts are
+// certain: proposals carry no law.
 //
-// Costs: a few hash look-ups for each draft, O(ngram_max) for each committed token. Memory is taken at Begin, for the whole request.
+// Costs: a few hash look-ups for each draft, O(ngram_max) for each committed token. Memory is taken
+// at Begin, for the whole request.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +18,14 @@
 
 namespace foretoken::draft {
 
-// Where each n-gram of a growing text occurred: for one n, chains of end positions from the latest back.
+// Where each n-gram of a growing text occurred: for one n, chains of end positions from the latest
+// back.
 class NgramIndex {
  public:
   // Forgets everything and makes room for a text of max_tokens.
   void Begin(int n, int max_tokens);
-  // The n-gram that ends at text.back() has now occurred there. text grows by one token between calls.
+  // The n-gram that ends at text.back() has now occurred there. text grows by one token between
+  // calls.
   void Add(std::span<const Token> text) noexcept;
   // The latest end position of this n-gram (of n tokens) in the text, -1 if it never occurred.
   int Last(std::span<const Token> ngram, std::span<const Token> text) const noexcept;
@@ -32,7 +36,8 @@ class NgramIndex {
   std::size_t Slot(std::span<const Token> ngram, std::span<const Token> text) const noexcept;
 
   int n_ = 0;
-  std::vector<std::int32_t> slots_;   // end position + 1 of the latest occurrence; 0 = free. A power of two, at most half full
+  std::vector<std::int32_t> slots_;  // end position + 1 of the latest occurrence; 0 = free. A power
+                                     // of two, at most half full
   std::vector<std::int32_t> before_;  // [max_tokens]
 };
 
@@ -49,7 +54,7 @@ class NgramDrafter final : public Drafter {
 
  private:
   struct Sequence {
-    std::vector<Token> text;   // committed tokens; drafts stand behind them during Propose
+    std::vector<Token> text;    // committed tokens; drafts stand behind them during Propose
     std::vector<Token> drafts;  // the last proposal
     int n_committed = 0, n_prompt = 0, min_new_tokens = 0, room = 0;
     std::vector<Token> end_tokens;

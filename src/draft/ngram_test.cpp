@@ -56,14 +56,22 @@ TEST(NgramDrafter, DraftsWhatANaiveScanOfTheTextDrafts) {
     NgramDrafter drafter(2, n_max, n_min, 1000);
     std::vector<Token> texts[2];
     for (SeqId seq = 0; seq < 2; ++seq) {
-      for (int i = 0; i < 1 + round; ++i) texts[seq].push_back(static_cast<Token>(random() % static_cast<unsigned>(alphabet)));
-      drafter.Begin({.seq = seq, .prompt = texts[seq], .max_new_tokens = 200, .sampling = {}, .end_tokens = {}, .noise = {}});
+      for (int i = 0; i < 1 + round; ++i)
+        texts[seq].push_back(static_cast<Token>(random() % static_cast<unsigned>(alphabet)));
+      drafter.Begin({.seq = seq,
+                     .prompt = texts[seq],
+                     .max_new_tokens = 200,
+                     .sampling = {},
+                     .end_tokens = {},
+                     .noise = {}});
     }
     for (int step = 0; step < 40; ++step)
       for (SeqId seq = 0; seq < 2; ++seq) {
-        ASSERT_EQ(Propose(drafter, seq, 6), NaiveDraft(texts[seq], n_max, n_min, 6)) << "round " << round << " step " << step;
+        ASSERT_EQ(Propose(drafter, seq, 6), NaiveDraft(texts[seq], n_max, n_min, 6))
+            << "round " << round << " step " << step;
         std::vector<Token> next;
-        for (unsigned i = 0; i <= random() % 3; ++i) next.push_back(static_cast<Token>(random() % static_cast<unsigned>(alphabet)));
+        for (unsigned i = 0; i <= random() % 3; ++i)
+          next.push_back(static_cast<Token>(random() % static_cast<unsigned>(alphabet)));
         Commit(drafter, seq, next);
         texts[seq].insert(texts[seq].end(), next.begin(), next.end());
       }
@@ -73,38 +81,49 @@ TEST(NgramDrafter, DraftsWhatANaiveScanOfTheTextDrafts) {
 TEST(NgramDrafter, ProposesNothingForWordsItNeverSaw) {
   NgramDrafter drafter(1, 3, 1, 100);
   const std::vector<Token> prompt = {1, 2, 3, 4};
-  drafter.Begin({.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
+  drafter.Begin(
+      {.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
   EXPECT_TRUE(Propose(drafter, 0, 4).empty());
 }
 
 TEST(NgramDrafter, TheLongestContextWinsOverTheMostFrequentFollower) {
   NgramDrafter drafter(1, 2, 1, 100);
-  const std::vector<Token> prompt = {5, 1, 7, 9, 1, 8, 9, 1, 8, 5, 1};  // after "1": 8 twice; after "5 1": 7
-  drafter.Begin({.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
+  const std::vector<Token> prompt = {5, 1, 7, 9, 1, 8,
+                                     9, 1, 8, 5, 1};  // after "1": 8 twice; after "5 1": 7
+  drafter.Begin(
+      {.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
   EXPECT_EQ(Propose(drafter, 0, 1), std::vector<Token>{7});
 }
 
 TEST(NgramDrafter, EndsADraftWithAnEndTokenAndKeepsIt) {
   NgramDrafter drafter(1, 3, 1, 100);
   const std::vector<Token> prompt = {4, 5, 2, 6, 4}, ends = {2};
-  drafter.Begin({.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .end_tokens = ends, .noise = {}});
+  drafter.Begin(
+      {.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .end_tokens = ends, .noise = {}});
   EXPECT_EQ(Propose(drafter, 0, 6), (std::vector<Token>{5, 2}));
 }
 
 TEST(NgramDrafter, DoesNotProposeAnEndTokenThatIsStillMasked) {
   NgramDrafter drafter(1, 3, 1, 100);
   const std::vector<Token> prompt = {4, 5, 2, 6, 4}, ends = {2};
-  drafter.Begin({.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .end_tokens = ends, .min_new_tokens = 3, .noise = {}});
+  drafter.Begin({.prompt = prompt,
+                 .max_new_tokens = 10,
+                 .sampling = {},
+                 .end_tokens = ends,
+                 .min_new_tokens = 3,
+                 .noise = {}});
   EXPECT_EQ(Propose(drafter, 0, 6), std::vector<Token>{5});
 }
 
 TEST(NgramDrafter, ForgetsATextWhenItsSequenceEnds) {
   NgramDrafter drafter(1, 3, 1, 100);
   const std::vector<Token> first = {1, 2, 3, 1, 2, 3}, second = {1, 2};
-  drafter.Begin({.prompt = first, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
+  drafter.Begin(
+      {.prompt = first, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
   EXPECT_EQ(Propose(drafter, 0, 2), (std::vector<Token>{1, 2}));
   drafter.End(0);
-  drafter.Begin({.prompt = second, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
+  drafter.Begin(
+      {.prompt = second, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
   EXPECT_TRUE(Propose(drafter, 0, 2).empty());
 }
 

@@ -183,10 +183,11 @@ class EngineOpener {
 
   Status CheckMemory() {
     const auto bytes = [](const Part& p, const formats::Checkpoint& c) {
-      return static_cast<std::int64_t>(kv::Cache::Bytes(p.cache) + c.file_bytes());
+      return static_cast<std::int64_t>(kv::Cache::Bytes(p.cache)) + model::ResidentBytes(c);
     };
     const std::int64_t needed = bytes(target_, *impl_->checkpoint_) + (draft_ ? bytes(*draft_, *impl_->draft_checkpoint_) : 0);
     if (needed <= PhysicalMemory()) return {};
+    // Scratch and logits are small beside these and only take pages once used.
     constexpr double kGiB = 1 << 30;
     return Fail(ErrorCode::kTooLarge,
                 fmt::format("memory: weights and a cache of {} positions for {} sequence(s) need {:.1f} GiB, this machine has {:.1f}; lower --ctx-size",

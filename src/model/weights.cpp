@@ -183,6 +183,16 @@ void Weights::Embed(std::int32_t token, float* out) const noexcept {
   tensor::Dequantize(type, embedding_->data.data() + static_cast<std::size_t>(token) * embedding_row_bytes_, embedding_->shape[0], out);
 }
 
+std::int64_t ResidentBytes(const formats::Checkpoint& checkpoint) {
+  std::int64_t bytes = 0;
+  for (const formats::TensorView& t : checkpoint.tensors()) {
+    const tensor::DTypeInfo* info = tensor::FindDType(t.ggml_type);
+    const bool expanded = info != nullptr && !info->tile;
+    bytes += expanded ? t.n_values() * 2 : static_cast<std::int64_t>(t.data.size());
+  }
+  return bytes;
+}
+
 Result<int> VocabularyRows(const formats::Checkpoint& checkpoint) {
   const formats::TensorView* t = checkpoint.Find("token_embd.weight");
   if (t == nullptr)

@@ -58,6 +58,9 @@ class Weights {
   std::size_t embedding_row_bytes_ = 0;
 };
 
+// Bytes that the repacked matrices of a file will take.
+std::int64_t ResidentBytes(const formats::Checkpoint& checkpoint);
+
 // The vocabulary size a file's embedding has; needed before the weights are loaded. Errors: no such tensor.
 [[nodiscard]] Result<int> VocabularyRows(const formats::Checkpoint& checkpoint);
 

@@ -22,11 +22,14 @@ float FromOrdered(std::uint32_t ordered) {
   return std::bit_cast<float>(ordered >> 31 != 0 ? ordered & 0x7fffffffu : ~ordered);
 }
 
-// Weight in the upper half, the complement of the id in the lower: of equals the lowest id is largest.
+// Weight in the upper half, the complement of the id in the lower: of equals the lowest id is
+// largest.
 std::uint64_t MakeKey(float x, Token id) {
   return std::uint64_t{Ordered(x + 0.0f)} << 32 | (0xffffffffu - static_cast<std::uint32_t>(id));
 }
-float ValueOf(std::uint64_t key) { return FromOrdered(static_cast<std::uint32_t>(key >> 32)); }
+float ValueOf(std::uint64_t key) {
+  return FromOrdered(static_cast<std::uint32_t>(key >> 32));
+}
 Token IdOf(std::uint64_t key) {
   return static_cast<Token>(0xffffffffu - static_cast<std::uint32_t>(key));
 }
@@ -49,21 +52,24 @@ Filters::Filters(const SamplingParameters& s, int vocabulary, const kernels::Ker
       typical_p_(s.typical_p) {
   if (s.greedy() || (top_k_ == 0 && top_p_ >= 1 && min_p_ <= 0 && typical_p_ >= 1)) return;
   const auto n = static_cast<std::size_t>(vocabulary);
-  keys_ = AlignedBuffer<Key>(n), ids_ = AlignedBuffer<std::int32_t>(n);
-  values_ = AlignedBuffer<float>(n);
-  if (typical_p_ < 1) distances_ = AlignedBuffer<Key>(n);
+  keys_ = std::make_unique_for_overwrite<Key[]>(n);
+  ids_ = std::make_unique_for_overwrite<std::int32_t[]>(n);
+  values_ = std::make_unique_for_overwrite<float[]>(n);
+  if (typical_p_ < 1) distances_ = std::make_unique_for_overwrite<Key[]>(n);
 }
 
 void Filters::Apply(const float* x, float* p) noexcept {
   if (top_k_ > 0) {
     TakeTopK(x);
   } else {
-    double sum = kernels_->exp_sum(x, vocabulary_, kernels_->max(x, vocabulary_), inv_temperature_, p);
+    double sum =
+        kernels_->exp_sum(x, vocabulary_, kernels_->max(x, vocabulary_), inv_temperature_, p);
     if (!(sum < std::numeric_limits<double>::infinity())) {  // a NaN among the logits
-      std::replace_if(p, p + vocabulary_, [](float w) { return std::isnan(w); }, 0.0f);
+      std::replace_if(
+          p, p + vocabulary_, [](float w) { return std::isnan(w); }, 0.0f);
       sum = kernels_->sum(p, vocabulary_);
     }
-    if (keys_.size() == 0) return kernels_->scale(p, vocabulary_, static_cast<float>(1.0 / sum));
+    if (keys_ == nullptr) return kernels_->scale(p, vocabulary_, static_cast<float>(1.0 / sum));
     TakeHead(p, sum);
   }
   if (top_p_ < 1) CutTopP();
@@ -75,26 +81,29 @@ void Filters::Apply(const float* x, float* p) noexcept {
 }
 
 int Filters::Collect(const float* x, float threshold) noexcept {
-  const int found = kernels_->collect_at_least(x, vocabulary_, threshold, ids_.data(), vocabulary_);
+  const int found = kernels_->collect_at_least(x, vocabulary_, threshold, ids_.get(), vocabulary_);
   for (int i = 0; i < found; ++i) keys_[i] = MakeKey(x[ids_[i]], ids_[i]);
   return found;
 }
 
-// A logit that at least k tokens reach, and not many more; all finite ones where there are fewer than k.
+// A logit that at least k tokens reach, and not many more; all finite ones where there are fewer
+// than k.
 float Filters::TopKThreshold(const float* x) noexcept {
   constexpr float kLowest = std::numeric_limits<float>::lowest();
   const int n_blocks = (vocabulary_ + kMaximaBlock - 1) / kMaximaBlock;
-  if (top_k_ <= n_blocks) {  // the k best blocks hold k values of at least the worst of their maxima
-    kernels_->block_max(x, vocabulary_, values_.data());
-    float* const kth = values_.data() + (top_k_ - 1);
-    std::nth_element(values_.data(), kth, values_.data() + n_blocks, std::greater<>());
+  if (top_k_ <=
+      n_blocks) {  // the k best blocks hold k values of at least the worst of their maxima
+    kernels_->block_max(x, vocabulary_, values_.get());
+    float* const kth = values_.get() + (top_k_ - 1);
+    std::nth_element(values_.get(), kth, values_.get() + n_blocks, std::greater<>());
     return std::max(*kth, kLowest);
   }
   // A large k: bisection over the floats, which are at most 2^32.
   std::uint32_t low = Ordered(kLowest), high = Ordered(kernels_->max(x, vocabulary_));
   while (low < high) {
     const std::uint32_t middle = low + (high - low) / 2 + 1;
-    const int found = kernels_->collect_at_least(x, vocabulary_, FromOrdered(middle), ids_.data(), 0);
+    const int found =
+        kernels_->collect_at_least(x, vocabulary_, FromOrdered(middle), ids_.get(), 0);
     if (found < top_k_) {
       high = middle - 1;
     } else {
@@ -109,38 +118,45 @@ float Filters::TopKThreshold(const float* x) noexcept {
 void Filters::TakeTopK(const float* x) noexcept {
   n_ = Collect(x, TopKThreshold(x));
   if (n_ > top_k_) {
-    std::nth_element(keys_.data(), keys_.data() + top_k_, keys_.data() + n_, std::greater<>());
+    std::nth_element(keys_.get(), keys_.get() + top_k_, keys_.get() + n_, std::greater<>());
     n_ = top_k_;
   }
   for (int i = 0; i < n_; ++i) values_[i] = ValueOf(keys_[i]);
-  const float best = kernels_->max(values_.data(), n_);
-  mass_ = kernels_->exp_sum(values_.data(), n_, best, inv_temperature_, values_.data());
+  const float best = kernels_->max(values_.get(), n_);
+  mass_ = kernels_->exp_sum(values_.get(), n_, best, inv_temperature_, values_.get());
   for (int i = 0; i < n_; ++i) keys_[i] = MakeKey(values_[i], IdOf(keys_[i]));
 }
 
 // Every token that the filters to come could keep, from weights p of the whole vocabulary.
 void Filters::TakeHead(const float* p, double sum) noexcept {
-  double threshold = 0;
+  mass_ = sum;
+  double lowest = 0;
   if (top_p_ < 1) {
     // Tokens of less weight than this hold less than 1 - top_p together, so what is better than any
     // of them exceeds top_p. The factor leaves room for rounding.
-    threshold = (1.0 - static_cast<double>(top_p_)) * sum / vocabulary_ * 0.999;
+    lowest = (1.0 - static_cast<double>(top_p_)) * sum / vocabulary_ * 0.999;
+    // Few of them matter in a peaked law: higher thresholds first, each a cheap pass. A set that
+    // exceeds top_p by more than rounding holds the cut.
+    const double enough = static_cast<double>(top_p_) * sum * (1 + 1e-9);
+    for (double threshold = sum / 1024; threshold > lowest; threshold /= 32) {
+      n_ = Collect(p, static_cast<float>(threshold));
+      if (MassOf(keys_.get(), keys_.get() + n_) > enough) return;
+    }
   } else if (typical_p_ < 1) {
-    // What is left out holds less than 1e-9, which no float below 1 can ask for, and is further from
-    // the entropy (at most ln V) than all the rest, as its surprise is beyond ln V + 20.
-    threshold = sum / vocabulary_ * 1e-9;
+    // What is left out holds less than 1e-9, which no float below 1 can ask for, and is further
+    // from the entropy (at most ln V) than all the rest, as its surprise is beyond ln V + 20.
+    lowest = sum / vocabulary_ * 1e-9;
   } else {
-    threshold = static_cast<double>(min_p_);  // the best has weight 1
+    lowest = static_cast<double>(min_p_);  // the best has weight 1
   }
-  n_ = Collect(p, std::max(static_cast<float>(threshold), std::numeric_limits<float>::min()));
-  mass_ = sum;
+  n_ = Collect(p, std::max(static_cast<float>(lowest), std::numeric_limits<float>::min()));
 }
 
 // Keeps a token while the mass of better ones is at most top_p. Halves the span that holds the cut:
 // keys before `low` are kept, those from `high` on are not.
 void Filters::CutTopP() noexcept {
   const double limit = static_cast<double>(top_p_) * mass_;
-  Key *const begin = keys_.data(), *low = begin, *high = begin + n_;
+  Key *const begin = keys_.get(), *low = begin, *high = begin + n_;
   double better = 0;  // the mass before low
   while (high - low > kFewKeys) {
     Key* const middle = low + (high - low) / 2;
@@ -162,8 +178,8 @@ void Filters::CutTopP() noexcept {
 // Meister et al. 2022: the tokens whose surprise -ln p is nearest to the entropy, as few as hold
 // typical_p of the mass.
 void Filters::CutTypical() noexcept {
-  std::sort(keys_.data(), keys_.data() + n_, std::greater<>());
-  const double mass = MassOf(keys_.data(), keys_.data() + n_);
+  std::sort(keys_.get(), keys_.get() + n_, std::greater<>());
+  const double mass = MassOf(keys_.get(), keys_.get() + n_);
   double entropy = 0;
   for (int i = 0; i < n_; ++i) {
     const double p = static_cast<double>(ValueOf(keys_[i])) / mass;
@@ -175,7 +191,7 @@ void Filters::CutTypical() noexcept {
     distances_[i] = MakeKey(-static_cast<float>(std::fabs(surprise - entropy)), i);
     ids_[i] = IdOf(keys_[i]);
   }
-  std::sort(distances_.data(), distances_.data() + n_, std::greater<>());
+  std::sort(distances_.get(), distances_.get() + n_, std::greater<>());
   double kept = 0;
   int n = 0;
   while (n < n_ && (n == 0 || kept < static_cast<double>(typical_p_) * mass)) {
@@ -187,12 +203,12 @@ void Filters::CutTypical() noexcept {
 }
 
 void Filters::CutMinP() noexcept {
-  const Key best = *std::max_element(keys_.data(), keys_.data() + n_);
+  const Key best = *std::max_element(keys_.get(), keys_.get() + n_);
   const float least = ValueOf(best) * min_p_;
-  Key* const end = std::partition(keys_.data(), keys_.data() + n_,
+  Key* const end = std::partition(keys_.get(), keys_.get() + n_,
                                   [least](Key key) { return ValueOf(key) >= least; });
-  n_ = static_cast<int>(end - keys_.data());
-  mass_ = MassOf(keys_.data(), end);
+  n_ = static_cast<int>(end - keys_.get());
+  mass_ = MassOf(keys_.get(), end);
 }
 
 }  // namespace foretoken::sampling

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// sampling/filters.h: temperature, then top-k, top-p, typical-p and min-p, in this order, each on the
-// renormalised law that the one before left.
+// sampling/filters.h: temperature, then top-k, top-p, typical-p and min-p, in this order, each on
+// the renormalised law that the one before left.
 //
 // Passes over the vocabulary are the kernels'. What they leave is a small unordered set of tokens
 // with weights (probabilities but for a common factor), and the filters work on it by selection,
-// O(size) and without a full sort. "Better" is always: more weight, then the lower id. So a law is a
-// pure function of the logits, the same on every instruction set.
+// O(size) and without a full sort. "Better" is always: more weight, then the lower id. So a law is
+// a pure function of the logits, the same on every instruction set.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
-#include "base/aligned_buffer.h"
 #include "base/ids.h"
 #include "foretoken/request.h"
 #include "kernels/kernels.h"
@@ -42,13 +42,14 @@ class Filters {
   int vocabulary_, top_k_;
   float inv_temperature_, top_p_, min_p_, typical_p_;
 
-  // The set: keys_[0, n_), of total weight mass_. Pages of these buffers are only taken once touched.
-  AlignedBuffer<Key> keys_;
+  // The set: keys_[0, n_), of total weight mass_. Buffers hold [vocabulary], or nothing where no
+  // filter is on; they start unwritten, so that memory is only taken as far as it is used.
+  std::unique_ptr<Key[]> keys_;
   int n_ = 0;
   double mass_ = 0;
-  AlignedBuffer<std::int32_t> ids_;  // what collect_at_least found
-  AlignedBuffer<float> values_;      // maxima of blocks; logits and weights of the k best
-  AlignedBuffer<Key> distances_;     // typical-p only
+  std::unique_ptr<std::int32_t[]> ids_;  // what collect_at_least found
+  std::unique_ptr<float[]> values_;      // maxima of blocks; logits and weights of the k best
+  std::unique_ptr<Key[]> distances_;     // typical-p only
 };
 
 }  // namespace foretoken::sampling

@@ -10,7 +10,8 @@
 namespace foretoken::sampling {
 namespace {
 
-std::vector<float> Law(const std::vector<float>& x, const SamplingParameters& s, const kernels::Kernels& kernels = BestKernels()) {
+std::vector<float> Law(const std::vector<float>& x, const SamplingParameters& s,
+                       const kernels::Kernels& kernels = BestKernels()) {
   Filters filters(s, static_cast<int>(x.size()), kernels);
   std::vector<float> p(x.size(), kNan);
   filters.Apply(x.data(), p.data());
@@ -33,7 +34,12 @@ std::vector<SamplingParameters> ManyParameters() {
       for (const float top_p : {0.0f, 0.5f, 0.95f, 1.0f})
         for (const float typical : {0.6f, 1.0f})
           for (const float min_p : {0.0f, 0.05f})
-            all.push_back({.temperature = t, .top_k = k, .top_p = top_p, .min_p = min_p, .typical_p = typical, .logit_bias = {}});
+            all.push_back({.temperature = t,
+                           .top_k = k,
+                           .top_p = top_p,
+                           .min_p = min_p,
+                           .typical_p = typical,
+                           .logit_bias = {}});
   return all;
 }
 
@@ -45,7 +51,9 @@ TEST(Filters, GiveTheLawThatTheDefinitionGives) {
       const auto expected = ReferenceLaw(x, s);
       for (std::size_t i = 0; i < x.size(); ++i) {
         const bool kept = expected[i] > 0;
-        ASSERT_EQ(p[i] > 0, kept) << "n " << n << " T " << s.temperature << " k " << s.top_k << " top_p " << s.top_p << " typical " << s.typical_p << " token " << i;
+        ASSERT_EQ(p[i] > 0, kept) << "n " << n << " T " << s.temperature << " k " << s.top_k
+                                  << " top_p " << s.top_p << " typical " << s.typical_p << " token "
+                                  << i;
         ASSERT_NEAR(static_cast<double>(p[i]), expected[i], 1e-6 + 1e-5 * expected[i]);
       }
     }
@@ -59,20 +67,23 @@ TEST(Filters, GiveTheSameBitsOnEveryInstructionSet) {
   for (const auto isa : kernels::AvailableIsas())
     for (const auto& s : ManyParameters()) {
       const auto p = Law(x, s, kernels::KernelsFor(isa)), expected = Law(x, s, scalar);
-      ASSERT_EQ(std::memcmp(p.data(), expected.data(), p.size() * sizeof(float)), 0) << kernels::Name(isa);
+      ASSERT_EQ(std::memcmp(p.data(), expected.data(), p.size() * sizeof(float)), 0)
+          << kernels::Name(isa);
     }
 }
 
 TEST(Filters, TopKKeepsExactlyKAndOfTiesTheLowestIds) {
   const std::vector<float> equal(300, 0.25f);
-  for (const int k : {1, 3, 5, 6, 40, 299}) {  // 300 tokens are 5 blocks: both ways to find a threshold
+  for (const int k :
+       {1, 3, 5, 6, 40, 299}) {  // 300 tokens are 5 blocks: both ways to find a threshold
     const auto p = Law(equal, {.top_k = k, .logit_bias = {}});
     Tokens expected(static_cast<std::size_t>(k));
     std::iota(expected.begin(), expected.end(), 0);
     EXPECT_EQ(Kept(p), expected);
     EXPECT_FLOAT_EQ(p[0], 1.0f / static_cast<float>(k));
   }
-  EXPECT_EQ(Kept(Law({1, -0.0f, 0, 1, 0}, {.top_k = 3, .logit_bias = {}})), (Tokens{0, 1, 3}));  // zeros are equal
+  EXPECT_EQ(Kept(Law({1, -0.0f, 0, 1, 0}, {.top_k = 3, .logit_bias = {}})),
+            (Tokens{0, 1, 3}));  // zeros are equal
 }
 
 TEST(Filters, TopKNeverKeepsATokenOfMinusInfinity) {
@@ -92,7 +103,8 @@ TEST(Filters, TopPKeepsATokenWhileTheBetterOnesHoldAtMostP) {
 TEST(Filters, TopPIsTakenOfTheLawThatTopKLeft) {
   const auto x = LogitsOf({.4, .3, .2, .1});
   EXPECT_EQ(Kept(Law(x, {.top_k = 0, .top_p = 0.5f, .logit_bias = {}})), (Tokens{0, 1}));
-  EXPECT_EQ(Kept(Law(x, {.top_k = 2, .top_p = 0.5f, .logit_bias = {}})), (Tokens{0}));  // .4 / .7 is beyond .5
+  EXPECT_EQ(Kept(Law(x, {.top_k = 2, .top_p = 0.5f, .logit_bias = {}})),
+            (Tokens{0}));  // .4 / .7 is beyond .5
 }
 
 TEST(Filters, MinPComparesWithTheBestOfTheLaw) {
@@ -109,7 +121,8 @@ TEST(Filters, TypicalPPrefersTokensNearTheEntropy) {
 }
 
 TEST(Filters, NanIsNeverKept) {
-  for (const auto& s : {SamplingParameters{}, SamplingParameters{.top_p = 0.9f, .logit_bias = {}}, SamplingParameters{.top_k = 2, .logit_bias = {}}}) {
+  for (const auto& s : {SamplingParameters{}, SamplingParameters{.top_p = 0.9f, .logit_bias = {}},
+                        SamplingParameters{.top_k = 2, .logit_bias = {}}}) {
     const auto p = Law({kNan, 1, kNan, 1, -kInf}, s);
     EXPECT_EQ(Kept(p), (Tokens{1, 3}));
     EXPECT_FLOAT_EQ(p[1], 0.5f);

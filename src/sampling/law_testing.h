@@ -21,7 +21,9 @@ namespace foretoken::sampling {
 inline constexpr float kInf = std::numeric_limits<float>::infinity();
 inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-inline const kernels::Kernels& BestKernels() { return kernels::KernelsFor(kernels::AvailableIsas().back()); }
+inline const kernels::Kernels& BestKernels() {
+  return kernels::KernelsFor(kernels::AvailableIsas().back());
+}
 
 inline std::vector<float> RandomLogits(int n, std::uint32_t seed, float deviation = 2.0f) {
   std::mt19937 engine(seed);
@@ -38,13 +40,16 @@ inline std::vector<float> LogitsOf(const std::vector<double>& p) {
 }
 
 // Penalties, bias and masks, for every token of the vocabulary in turn.
-inline std::vector<float> ReferenceEdits(std::vector<float> x, const SamplingParameters& s, std::span<const Token> text, int n_prompt,
+inline std::vector<float> ReferenceEdits(std::vector<float> x, const SamplingParameters& s,
+                                         std::span<const Token> text, int n_prompt,
                                          std::span<const Token> banned) {
   const auto size = static_cast<std::ptrdiff_t>(text.size());
-  const auto window = s.repetition_window < 0 ? size : std::min<std::ptrdiff_t>(size, s.repetition_window);
+  const auto window =
+      s.repetition_window < 0 ? size : std::min<std::ptrdiff_t>(size, s.repetition_window);
   for (Token t = 0; t < static_cast<Token>(x.size()); ++t) {
     float& v = x[static_cast<std::size_t>(t)];
-    if (std::count(text.end() - window, text.end(), t) > 0) v = v > 0 ? v / s.repetition_penalty : v * s.repetition_penalty;
+    if (std::count(text.end() - window, text.end(), t) > 0)
+      v = v > 0 ? v / s.repetition_penalty : v * s.repetition_penalty;
     const auto count = std::count(text.begin() + n_prompt, text.end(), t);
     if (count > 0) v -= s.frequency_penalty * static_cast<float>(count) + s.presence_penalty;
     if (const auto bias = s.logit_bias.find(t); bias != s.logit_bias.end()) v += bias->second;
@@ -78,13 +83,18 @@ inline std::vector<double> ReferenceLaw(const std::vector<float>& x, const Sampl
     kept.resize(n);
     renormalise();
   };
-  for (const auto i : kept) p[i] = s.greedy() ? 1.0 : std::exp((static_cast<double>(x[i]) - static_cast<double>(best)) / static_cast<double>(s.temperature));
+  for (const auto i : kept)
+    p[i] = s.greedy() ? 1.0
+                      : std::exp((static_cast<double>(x[i]) - static_cast<double>(best)) /
+                                 static_cast<double>(s.temperature));
   renormalise();
   if (s.top_p < 1) cut([&](double better) { return better <= static_cast<double>(s.top_p); });
   if (s.typical_p < 1) {
     double entropy = 0;
     for (const auto i : kept) entropy -= p[i] > 0 ? p[i] * std::log(p[i]) : 0.0;
-    std::stable_sort(kept.begin(), kept.end(), [&](auto a, auto b) { return std::fabs(-std::log(p[a]) - entropy) < std::fabs(-std::log(p[b]) - entropy); });
+    std::stable_sort(kept.begin(), kept.end(), [&](auto a, auto b) {
+      return std::fabs(-std::log(p[a]) - entropy) < std::fabs(-std::log(p[b]) - entropy);
+    });
     cut([&](double mass) { return mass < static_cast<double>(s.typical_p); });
   }
   double most = 0;
@@ -94,7 +104,8 @@ inline std::vector<double> ReferenceLaw(const std::vector<float>& x, const Sampl
   return p;
 }
 
-// Sum over the buckets of (seen - expected)^2 / expected; infinite where an impossible bucket was hit.
+// Sum over the buckets of (seen - expected)^2 / expected; infinite where an impossible bucket was
+// hit.
 inline double ChiSquare(const std::vector<std::int64_t>& seen, const std::vector<double>& p) {
   const double n = static_cast<double>(std::accumulate(seen.begin(), seen.end(), std::int64_t{0}));
   double chi = 0;

@@ -10,32 +10,48 @@ namespace {
 
 Status InRange(const char* name, float value, float least, float most) {
   if (value >= least && value <= most) return {};  // false for NaN
-  return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: {} is out of range; use {} to {}", name, value, least, most));
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("{}: {} is out of range; use {} to {}", name, value, least, most));
 }
 
 Status Finite(const char* name, float value) {
   if (std::isfinite(value)) return {};
-  return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: {} is not a finite number; use 0 to turn it off", name, value));
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("{}: {} is not a finite number; use 0 to turn it off", name, value));
 }
 
 }  // namespace
 
 Status SamplingParameters::Validate(int vocabulary_size) const {
   FORETOKEN_CHECK_OK(InRange("temperature", temperature, 0, 2));
-  if (top_k < -1) return Fail(ErrorCode::kInvalidArgument, fmt::format("top_k: {} is out of range; use 1 or more, or 0 to turn it off", top_k));
+  if (top_k < -1)
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("top_k: {} is out of range; use 1 or more, or 0 to turn it off", top_k));
   FORETOKEN_CHECK_OK(InRange("top_p", top_p, 0, 1));
   FORETOKEN_CHECK_OK(InRange("min_p", min_p, 0, 1));
   FORETOKEN_CHECK_OK(InRange("typical_p", typical_p, 0, 1));
   if (!(repetition_penalty > 0) || !std::isfinite(repetition_penalty))
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("repetition_penalty: {} is out of range; use more than 0, or 1 to turn it off", repetition_penalty));
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("repetition_penalty: {} is out of range; use more than 0, or 1 to turn it off",
+                    repetition_penalty));
   if (repetition_window < -1)
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("repetition_window: {} is out of range; use 0 or more, or -1 for the whole text", repetition_window));
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format(
+            "repetition_window: {} is out of range; use 0 or more, or -1 for the whole text",
+            repetition_window));
   FORETOKEN_CHECK_OK(Finite("frequency_penalty", frequency_penalty));
   FORETOKEN_CHECK_OK(Finite("presence_penalty", presence_penalty));
   for (const auto& [id, bias] : logit_bias) {
     if (id < 0 || id >= vocabulary_size)
-      return Fail(ErrorCode::kInvalidArgument, fmt::format("logit_bias: token {} is not in the vocabulary; use 0 to {}", id, vocabulary_size - 1));
-    if (std::isnan(bias)) return Fail(ErrorCode::kInvalidArgument, fmt::format("logit_bias: the value of token {} is not a number; give one", id));
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("logit_bias: token {} is not in the vocabulary; use 0 to {}", id,
+                              vocabulary_size - 1));
+    if (std::isnan(bias))
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("logit_bias: the value of token {} is not a number; give one", id));
   }
   return {};
 }

@@ -11,7 +11,8 @@ Penalties::Penalties(const SamplingParameters& p, int vocabulary)
       frequency_(p.frequency_penalty),
       presence_(p.presence_penalty),
       window_(p.repetition_window),
-      active_(p.repetition_penalty != 1.0f || p.frequency_penalty != 0.0f || p.presence_penalty != 0.0f) {
+      active_(p.repetition_penalty != 1.0f || p.frequency_penalty != 0.0f ||
+              p.presence_penalty != 0.0f) {
   if (!active_) return;
   const auto n = static_cast<std::size_t>(vocabulary);
   seen_.resize(n), generated_.resize(n), stamp_.resize(n);
@@ -23,7 +24,8 @@ void Penalties::Begin(std::span<const Token> prompt, int max_new_tokens) {
   std::fill(generated_.begin(), generated_.end(), 0);
   distinct_.clear(), distinct_generated_.clear();
   const std::size_t room = prompt.size() + static_cast<std::size_t>(max_new_tokens);
-  distinct_.reserve(std::min(room, seen_.size())), distinct_generated_.reserve(std::min(room, seen_.size()));
+  distinct_.reserve(std::min(room, seen_.size())),
+      distinct_generated_.reserve(std::min(room, seen_.size()));
   for (const Token t : prompt)
     if (Known(t) && seen_[static_cast<std::size_t>(t)]++ == 0) distinct_.push_back(t);
 }
@@ -38,7 +40,8 @@ void Penalties::Push(Token token) noexcept {
   if (generated_[static_cast<std::size_t>(token)]++ == 0) distinct_generated_.push_back(token);
 }
 
-// Tokens leave in the reverse order of their coming, so one whose count falls to zero is the last of its list.
+// Tokens leave in the reverse order of their coming, so one whose count falls to zero is the last
+// of its list.
 void Penalties::Pop(Token token) noexcept {
   if (!Known(token)) return;
   if (--seen_[static_cast<std::size_t>(token)] == 0) distinct_.pop_back();
@@ -56,12 +59,14 @@ void Penalties::Apply(std::span<const Token> text, float* logits) noexcept {
   } else if (repetition_ != 1.0f) {
     ++now_;
     for (const Token t : text.last(std::min(text.size(), static_cast<std::size_t>(window_)))) {
-      if (Known(t) && std::exchange(stamp_[static_cast<std::size_t>(t)], now_) != now_) Repeat(t, logits);
+      if (Known(t) && std::exchange(stamp_[static_cast<std::size_t>(t)], now_) != now_)
+        Repeat(t, logits);
     }
   }
   if (frequency_ == 0.0f && presence_ == 0.0f) return;
   for (const Token t : distinct_generated_)
-    logits[t] -= frequency_ * static_cast<float>(generated_[static_cast<std::size_t>(t)]) + presence_;
+    logits[t] -=
+        frequency_ * static_cast<float>(generated_[static_cast<std::size_t>(t)]) + presence_;
 }
 
 }  // namespace foretoken::sampling

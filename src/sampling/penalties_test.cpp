@@ -8,7 +8,8 @@
 namespace foretoken::sampling {
 namespace {
 
-std::vector<float> Edited(Penalties& penalties, const std::vector<Token>& text, std::vector<float> x) {
+std::vector<float> Edited(Penalties& penalties, const std::vector<Token>& text,
+                          std::vector<float> x) {
   penalties.Apply(text, x.data());
   return x;
 }
@@ -17,13 +18,18 @@ TEST(Penalties, EqualTheDefinitionAfterAnyPushesAndPops) {
   constexpr int kVocabulary = 12;
   std::mt19937 random(5);
   for (const int window : {-1, 0, 1, 4, 1000}) {
-    const SamplingParameters s{.repetition_penalty = 1.3f, .repetition_window = window, .frequency_penalty = 0.2f, .presence_penalty = -0.4f, .logit_bias = {}};
+    const SamplingParameters s{.repetition_penalty = 1.3f,
+                               .repetition_window = window,
+                               .frequency_penalty = 0.2f,
+                               .presence_penalty = -0.4f,
+                               .logit_bias = {}};
     Penalties penalties(s, kVocabulary);
     std::vector<Token> text = {3, 3, 11, 0};
     const int n_prompt = static_cast<int>(text.size());
     penalties.Begin(text, 60);
     for (int step = 0; step < 400; ++step) {
-      const bool push = text.size() < 64 && (random() % 3 != 0 || static_cast<int>(text.size()) == n_prompt);
+      const bool push =
+          text.size() < 64 && (random() % 3 != 0 || static_cast<int>(text.size()) == n_prompt);
       if (push) {
         text.push_back(static_cast<Token>(random() % kVocabulary));
         penalties.Push(text.back());
@@ -32,7 +38,8 @@ TEST(Penalties, EqualTheDefinitionAfterAnyPushesAndPops) {
         text.pop_back();
       }
       const auto x = RandomLogits(kVocabulary, random());
-      ASSERT_EQ(Edited(penalties, text, x), ReferenceEdits(x, s, text, n_prompt, {})) << "window " << window << " step " << step;
+      ASSERT_EQ(Edited(penalties, text, x), ReferenceEdits(x, s, text, n_prompt, {}))
+          << "window " << window << " step " << step;
     }
   }
 }

@@ -17,7 +17,8 @@ Sampler::Sampler(SamplerConfig config, int vocabulary, const kernels::Kernels& k
       penalties_(config_.parameters, vocabulary),
       filters_(config_.parameters, vocabulary, kernels) {
   const bool masks = config_.min_new_tokens > 0 && !config_.end_tokens.empty();
-  if (penalties_.active() || !config_.parameters.logit_bias.empty() || masks) edited_.resize(static_cast<std::size_t>(vocabulary));
+  if (penalties_.active() || !config_.parameters.logit_bias.empty() || masks)
+    edited_.resize(static_cast<std::size_t>(vocabulary));
 }
 
 void Sampler::Begin(std::span<const Token> prompt, int max_new_tokens) {
@@ -45,7 +46,8 @@ void Sampler::Pop(int n) noexcept {
 
 bool Sampler::EditsLogits() const noexcept {
   if (edited_.empty()) return false;
-  return penalties_.active() || !config_.parameters.logit_bias.empty() || n_generated() < config_.min_new_tokens;
+  return penalties_.active() || !config_.parameters.logit_bias.empty() ||
+         n_generated() < config_.min_new_tokens;
 }
 
 void Sampler::EditLogits(float* logits) noexcept {
@@ -53,7 +55,8 @@ void Sampler::EditLogits(float* logits) noexcept {
   if (penalties_.active()) penalties_.Apply(text_, logits);
   for (const auto& [id, bias] : config_.parameters.logit_bias) {
     logits[id] += bias;
-    if (std::isnan(logits[id])) logits[id] = bias;  // +inf on a token the model rules out, or the reverse: the user decides
+    if (std::isnan(logits[id]))
+      logits[id] = bias;  // +inf on a token the model rules out, or the reverse: the user decides
   }
   if (n_generated() < config_.min_new_tokens)
     for (const Token id : config_.end_tokens) logits[id] = kNever;
@@ -79,17 +82,18 @@ Token Sampler::Argmax(const float* logits) noexcept {
   std::copy(logits, logits + vocabulary_, edited_.begin());
   EditLogits(edited_.data());
   const Token token = kernels_->argmax(edited_.data(), vocabulary_);
-  const bool nothing_left = !(edited_[static_cast<std::size_t>(token)] > -std::numeric_limits<float>::infinity());
+  const bool nothing_left =
+      !(edited_[static_cast<std::size_t>(token)] > -std::numeric_limits<float>::infinity());
   return nothing_left ? kernels_->argmax(logits, vocabulary_) : token;
 }
 
 Token Sampler::Draw(const float* p, double u) const noexcept {
-  const Token token =
-      kernels_->find_cumulative(p, vocabulary_, u * kernels_->sum(p, vocabulary_));
+  const Token token = kernels_->find_cumulative(p, vocabulary_, u * kernels_->sum(p, vocabulary_));
   return std::max(token, Token{0});  // -1 for a p of zeros, which Law never gives
 }
 
-Token Sampler::DrawResidual(const float* p, const float* q, Token drafted, double u, float* r) const noexcept {
+Token Sampler::DrawResidual(const float* p, const float* q, Token drafted, double u,
+                            float* r) const noexcept {
   if (q != nullptr) {
     const double mass = kernels_->residual(p, q, vocabulary_, r);
     if (!(mass > 0)) return Draw(p, u);

@@ -18,16 +18,25 @@ int allocations = 0;
   if (void* p = std::malloc(size)) return p;
   std::abort();
 }
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p) noexcept {
+  std::free(p);
+}
+[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept {
+  std::free(p);
+}
 
 namespace foretoken::sampling {
 namespace {
 
 const std::vector<Token> kPrompt = {1, 2, 3};
 
-Sampler Make(const SamplingParameters& s, int vocabulary, std::vector<Token> ends = {}, int min_new = 0) {
-  Sampler sampler({.parameters = s, .end_tokens = std::move(ends), .min_new_tokens = min_new, .noise = Noise(1, 2)}, vocabulary, BestKernels());
+Sampler Make(const SamplingParameters& s, int vocabulary, std::vector<Token> ends = {},
+             int min_new = 0) {
+  Sampler sampler({.parameters = s,
+                   .end_tokens = std::move(ends),
+                   .min_new_tokens = min_new,
+                   .noise = Noise(1, 2)},
+                  vocabulary, BestKernels());
   sampler.Begin(kPrompt, 20);
   return sampler;
 }
@@ -39,8 +48,16 @@ std::vector<float> Law(Sampler& sampler, const std::vector<float>& x) {
 }
 
 SamplingParameters Everything() {
-  return {.temperature = 0.8f, .top_k = 40, .top_p = 0.9f, .min_p = 0.01f, .typical_p = 0.95f, .repetition_penalty = 1.2f, .repetition_window = 4,
-          .frequency_penalty = 0.1f, .presence_penalty = 0.2f, .logit_bias = {{3, 1.5f}, {9, -kInf}}};
+  return {.temperature = 0.8f,
+          .top_k = 40,
+          .top_p = 0.9f,
+          .min_p = 0.01f,
+          .typical_p = 0.95f,
+          .repetition_penalty = 1.2f,
+          .repetition_window = 4,
+          .frequency_penalty = 0.1f,
+          .presence_penalty = 0.2f,
+          .logit_bias = {{3, 1.5f}, {9, -kInf}}};
 }
 
 TEST(Sampler, AppliesEditsBeforeFilters) {
@@ -53,8 +70,10 @@ TEST(Sampler, AppliesEditsBeforeFilters) {
     const auto edited = ReferenceEdits(x, Everything(), sampler.text(), 3, banned);
     const auto expected = ReferenceLaw(edited, Everything());
     const auto p = Law(sampler, x);
-    for (std::size_t i = 0; i < p.size(); ++i) ASSERT_NEAR(static_cast<double>(p[i]), expected[i], 1e-5) << "after " << n << " token " << i;
-    EXPECT_EQ(sampler.Argmax(x.data()), std::max_element(edited.begin(), edited.end()) - edited.begin());
+    for (std::size_t i = 0; i < p.size(); ++i)
+      ASSERT_NEAR(static_cast<double>(p[i]), expected[i], 1e-5) << "after " << n << " token " << i;
+    EXPECT_EQ(sampler.Argmax(x.data()),
+              std::max_element(edited.begin(), edited.end()) - edited.begin());
   }
 }
 
@@ -82,7 +101,9 @@ TEST(Sampler, NeverLooksBeyondTheVocabulary) {
 
 TEST(Sampler, AllocatesNothingBetweenBeginAndEnd) {
   const auto x = RandomLogits(500, 8);
-  for (const auto& s : {Everything(), SamplingParameters{}, SamplingParameters{.temperature = 0, .repetition_penalty = 1.1f, .logit_bias = {}}}) {
+  for (const auto& s :
+       {Everything(), SamplingParameters{},
+        SamplingParameters{.temperature = 0, .repetition_penalty = 1.1f, .logit_bias = {}}}) {
     Sampler sampler = Make(s, 500, {4}, 3);
     std::vector<float> p(500), r(500);
     const int before = allocations;

@@ -8,8 +8,13 @@
 namespace foretoken::verify {
 namespace {
 
-sampling::Sampler Make(const SamplingParameters& s, std::vector<Token> ends = {}, int min_new_tokens = 0) {
-  sampling::Sampler sampler({.parameters = s, .end_tokens = std::move(ends), .min_new_tokens = min_new_tokens, .noise = {}}, 4, sampling::BestKernels());
+sampling::Sampler Make(const SamplingParameters& s, std::vector<Token> ends = {},
+                       int min_new_tokens = 0) {
+  sampling::Sampler sampler({.parameters = s,
+                             .end_tokens = std::move(ends),
+                             .min_new_tokens = min_new_tokens,
+                             .noise = {}},
+                            4, sampling::BestKernels());
   sampler.Begin(std::vector<Token>{0}, 8);
   return sampler;
 }

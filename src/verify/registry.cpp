@@ -20,7 +20,8 @@ template <typename T>
 std::unique_ptr<Verifier> Make() {
   return std::make_unique<T>();
 }
-constexpr std::array kRows = {Row{"greedy", Make<Greedy>}, Row{"residual", Make<Residual>}, Row{"sample-match", Make<SampleMatch>}};
+constexpr std::array kRows = {Row{"greedy", Make<Greedy>}, Row{"residual", Make<Residual>},
+                              Row{"sample-match", Make<SampleMatch>}};
 
 }  // namespace
 
@@ -33,7 +34,9 @@ std::vector<std::string_view> VerifierNames() {
 Result<std::unique_ptr<Verifier>> MakeVerifier(std::string_view name) {
   for (const Row& row : kRows)
     if (row.name == name) return row.make();
-  return Fail(ErrorCode::kInvalidArgument, fmt::format("verify: strategy '{}' does not exist; use {}", name, fmt::join(VerifierNames(), ", ")));
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("verify: strategy '{}' does not exist; use {}", name,
+                          fmt::join(VerifierNames(), ", ")));
 }
 
 }  // namespace foretoken::verify

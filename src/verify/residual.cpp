@@ -4,7 +4,8 @@
 #include "verify/greedy.h"
 
 namespace foretoken::verify {
-round::Verdict Residual::Judge(const round::Proposal& proposal, LogitsView logits, sampling::Sampler& sampler, float* scratch) const noexcept {
+round::Verdict Residual::Judge(const round::Proposal& proposal, LogitsView logits,
+                               sampling::Sampler& sampler, float* scratch) const noexcept {
   if (sampler.greedy()) return JudgeGreedy(proposal, logits, sampler);
   float *p = scratch, *residual = scratch + sampler.vocabulary();
   for (int i = 0; i < proposal.length(); ++i) {
@@ -20,7 +21,8 @@ round::Verdict Residual::Judge(const round::Proposal& proposal, LogitsView logit
     }
     sampler.Push(d);
   }
-  return EndWalk(proposal, proposal.length(), sampler.Sample(logits.Row(proposal.length()), p), sampler);
+  return EndWalk(proposal, proposal.length(), sampler.Sample(logits.Row(proposal.length()), p),
+                 sampler);
 }
 
 }  // namespace foretoken::verify

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // verify/residual.h: rejection sampling (Leviathan et al. 2022, Chen et al. 2023).
 //
-//   accept d_i iff u q_i(d_i) < p_i(d_i), u uniform in [0, 1);   else draw from r(x) = max(0, p_i(x) - q_i(x)), normalised
-// The committed token then has law p_i: q(x) min(1, p(x)/q(x)) + P(reject) r(x) = p(x). No epsilon and no division: p = 0 always
-// rejects, p = q always accepts. A certain draft has q one-hot: accept with probability p(d), recover from p without d. If rounding
-// leaves r nothing, p itself is drawn from.
+//   accept d_i iff u q_i(d_i) < p_i(d_i), u uniform in [0, 1);   else draw from r(x) = max(0,
+//   p_i(x) - q_i(x)), normalised
+// The committed token then has law p_i: q(x) min(1, p(x)/q(x)) + P(reject) r(x) = p(x). No epsilon
+// and no division: p = 0 always rejects, p = q always accepts. A certain draft has q one-hot:
+// accept with probability p(d), recover from p without d. If rounding leaves r nothing, p itself is
+// drawn from.
 #pragma once
 
 #include "verify/verifier.h"
@@ -17,7 +19,8 @@ class Residual final : public Verifier {
   bool Lossless() const override { return true; }
   bool NeedsLaws() const override { return true; }
   bool SharesNoise() const override { return false; }
-  round::Verdict Judge(const round::Proposal& proposal, LogitsView logits, sampling::Sampler& sampler, float* scratch) const noexcept override;
+  round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
+                       sampling::Sampler& sampler, float* scratch) const noexcept override;
 };
 
 }  // namespace foretoken::verify

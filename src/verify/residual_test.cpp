@@ -12,14 +12,17 @@ constexpr int kVocabulary = 1024;
 constexpr double kBound = 30;
 
 Experiment Plain(Drafts drafts, SamplingParameters s = {}) {
-  return {.parameters = std::move(s), .logits = sampling::LogitsOf(HeadAndTail(kVocabulary)), .drafts = std::move(drafts)};
+  return {.parameters = std::move(s),
+          .logits = sampling::LogitsOf(HeadAndTail(kVocabulary)),
+          .drafts = std::move(drafts)};
 }
 
 // The law of tokens that stand in for a rejected draft.
 std::vector<double> ResidualLaw(const std::vector<double>& p, const std::vector<float>& q) {
   std::vector<double> r(p.size());
   double sum = 0;
-  for (std::size_t i = 0; i < p.size(); ++i) sum += r[i] = std::max(0.0, p[i] - static_cast<double>(q[i]));
+  for (std::size_t i = 0; i < p.size(); ++i)
+    sum += r[i] = std::max(0.0, p[i] - static_cast<double>(q[i]));
   for (double& x : r) x /= sum;
   return r;
 }
@@ -28,7 +31,8 @@ TEST(ResidualVerifier, RecoversFromTheResidual) {
   for (const auto& drafts : {UniformOverHead(kVocabulary), FarFromTheTarget(kVocabulary)}) {
     const auto e = Plain(drafts);
     const auto tally = Play(e, JudgeOf(Residual()));
-    const double chi = sampling::ChiSquare(tally.recovered, Buckets(ResidualLaw(HeadAndTail(kVocabulary), drafts.q)));
+    const double chi = sampling::ChiSquare(
+        tally.recovered, Buckets(ResidualLaw(HeadAndTail(kVocabulary), drafts.q)));
     std::printf("  chi-square %6.2f  residual, recovered\n", chi);
     EXPECT_LT(chi, kBound);
   }
@@ -38,44 +42,57 @@ TEST(ResidualVerifier, AcceptsWithTheOverlapOfTheLaws) {
   const auto drafts = UniformOverHead(kVocabulary);
   const auto tally = Play(Plain(drafts), JudgeOf(Residual()));
   const double overlap = .2 + .2 + .13 + .10 + .07;  // sum of min(p, q)
-  EXPECT_NEAR(static_cast<double>(tally.accepted) / static_cast<double>(tally.drafted), overlap, 4 * std::sqrt(overlap * (1 - overlap) / 40000));
+  EXPECT_NEAR(static_cast<double>(tally.accepted) / static_cast<double>(tally.drafted), overlap,
+              4 * std::sqrt(overlap * (1 - overlap) / 40000));
 }
 
 TEST(ResidualVerifier, AlwaysAcceptsADraftFromTheTargetsOwnLaw) {
   auto e = Plain({Floats(HeadAndTail(kVocabulary))});
-  sampling::Sampler sampler({.parameters = {}, .end_tokens = {}, .noise = {}}, kVocabulary, sampling::BestKernels());
+  sampling::Sampler sampler({.parameters = {}, .end_tokens = {}, .noise = {}}, kVocabulary,
+                            sampling::BestKernels());
   sampler.Law(e.logits.data(), e.drafts.q.data());
   e.n_drafts = 4, e.rounds = 5000;
   EXPECT_EQ(Play(e, JudgeOf(Residual())).accepted, 20000);
 }
 
 TEST(ResidualVerifier, NeverAcceptsWhatTheTargetGivesNoProbability) {
-  // Token 3 is impossible and the drafter all but certain of it; an epsilon in the rule would let it through.
-  const Experiment e{.parameters = {}, .logits = sampling::LogitsOf({.5, .3, .2, 0, 0, 0}), .drafts = {{0, 0, 1e-20f, 1, 0, 0}}};
+  // Token 3 is impossible and the drafter all but certain of it; an epsilon in the rule would let
+  // it through.
+  const Experiment e{.parameters = SamplingParameters{},
+                     .logits = sampling::LogitsOf({.5, .3, .2, 0, 0, 0}),
+                     .drafts = {{0, 0, 1e-20f, 1, 0, 0}}};
   const auto tally = Play(e, JudgeOf(Residual()));
   EXPECT_EQ(tally.accepted, 0);
   EXPECT_LT(sampling::ChiSquare(tally.committed[0], {.5, .3, .2, 0, 0, 0}), kBound);
 }
 
-// p = (.5, .3, .2), certain draft 0: plain decoding's law again, not the (.75, .15, .10) of sampling twice.
+// p = (.5, .3, .2), certain draft 0: plain decoding's law again, not the (.75, .15, .10) of
+// sampling twice.
 TEST(ResidualVerifier, DoesNotSampleTwiceForACertainDraft) {
-  Experiment e{.parameters = {}, .logits = sampling::LogitsOf({.5, .3, .2, 0, 0, 0}), .drafts = {{1, 0, 0, 0, 0, 0}}};
+  Experiment e{.parameters = SamplingParameters{},
+               .logits = sampling::LogitsOf({.5, .3, .2, 0, 0, 0}),
+               .drafts = {{1, 0, 0, 0, 0, 0}}};
   const std::vector<double> p = {.5, .3, .2, 0, 0, 0};
   EXPECT_LT(sampling::ChiSquare(Play(e, JudgeOf(Residual())).committed[0], p), kBound);
-  const auto twice = [](const round::Proposal& proposal, LogitsView l, sampling::Sampler& s, float* scratch) {
+  const auto twice = [](const round::Proposal& proposal, LogitsView l, sampling::Sampler& s,
+                        float* scratch) {
     if (proposal.length() == 0) return round::Verdict{.next = s.Sample(l.Row(0), scratch)};
     s.Law(l.Row(0), scratch);
-    const bool match = s.Draw(scratch, s.noise().Uniform(Stream::kCoin, s.position())) == proposal.tokens[0];
+    const bool match =
+        s.Draw(scratch, s.noise().Uniform(Stream::kCoin, s.position())) == proposal.tokens[0];
     const Token again = s.Draw(scratch, s.noise().Uniform(Stream::kResidual, s.position()));
-    return match ? round::Verdict{1, again, round::NextKind::kBonus} : round::Verdict{0, again, round::NextKind::kRecovered};
+    return match ? round::Verdict{1, again, round::NextKind::kBonus}
+                 : round::Verdict{0, again, round::NextKind::kRecovered};
   };
   const auto wrong = Play(e, twice).committed[0];
   EXPECT_GT(sampling::ChiSquare(wrong, p), 100 * kBound);
   EXPECT_LT(sampling::ChiSquare(wrong, {.75, .15, .10, 0, 0, 0}), kBound);
 }
 
-// The same experiment sees a rule that is wrong: accept with p(d), recover from all of p. It commits p(x) (q(x) + 1 - E_q p).
-round::Verdict Biased(const round::Proposal& proposal, LogitsView l, sampling::Sampler& s, float* p) {
+// The same experiment sees a rule that is wrong: accept with p(d), recover from all of p. It
+// commits p(x) (q(x) + 1 - E_q p).
+round::Verdict Biased(const round::Proposal& proposal, LogitsView l, sampling::Sampler& s,
+                      float* p) {
   for (int i = 0; i < proposal.length(); ++i) {
     s.Law(l.Row(i), p);
     const Token d = proposal.tokens[static_cast<std::size_t>(i)];
@@ -93,19 +110,29 @@ round::Verdict Biased(const round::Proposal& proposal, LogitsView l, sampling::S
 }
 
 TEST(ResidualVerifier, TheTestOfItsLawSeesRecoveryFromTheFullLaw) {
-  const std::vector<SamplingParameters> laws = {{}, {.top_p = 0.8f, .logit_bias = {}}, {.top_k = 4, .logit_bias = {}}, {.temperature = 0.7f, .logit_bias = {}}};
-  for (const auto& s : laws)
-    for (const auto& drafts : {UniformOverHead(kVocabulary), FarFromTheTarget(kVocabulary)}) {
-      const auto e = Plain(drafts, s);
-      const double chi = sampling::ChiSquare(Play(e, Biased).committed[0], Buckets(sampling::ReferenceLaw(e.logits, s)));
-      std::printf("  chi-square %6.1f  biased rule, top_p %g, top_k %d, T %g\n", chi, static_cast<double>(s.top_p), s.top_k, static_cast<double>(s.temperature));
-      EXPECT_GT(chi, 2 * kBound);
-    }
+  const std::vector<SamplingParameters> laws = {{},
+                                                {.top_p = 0.8f, .logit_bias = {}},
+                                                {.top_k = 4, .logit_bias = {}},
+                                                {.temperature = 0.7f, .logit_bias = {}}};
+  const auto chi_square = [](const SamplingParameters& s, const Drafts& drafts) {
+    const auto e = Plain(drafts, s);
+    const double chi = sampling::ChiSquare(Play(e, Biased).committed[0],
+                                           Buckets(sampling::ReferenceLaw(e.logits, s)));
+    std::printf("  chi-square %6.1f  biased rule, top_p %g, top_k %d, T %g\n", chi,
+                static_cast<double>(s.top_p), s.top_k, static_cast<double>(s.temperature));
+    return chi;
+  };
+  EXPECT_GT(chi_square({}, UniformOverHead(kVocabulary)), 5 * kBound);
+  EXPECT_GT(chi_square({}, FarFromTheTarget(kVocabulary)), 5 * kBound);
+  for (const auto& s : laws) EXPECT_GT(chi_square(s, PeakedAtTwo(kVocabulary)), 5 * kBound);
 }
 
 TEST(ResidualVerifier, TheTestOfItsJointLawSeesIt) {
   constexpr int kSmall = 64;
-  const Experiment e{.parameters = {}, .logits = sampling::LogitsOf(HeadAndTail(kSmall)), .drafts = FarFromTheTarget(kSmall), .n_drafts = 2};
+  const Experiment e{.parameters = SamplingParameters{},
+                     .logits = sampling::LogitsOf(HeadAndTail(kSmall)),
+                     .drafts = PeakedAtTwo(kSmall),
+                     .n_drafts = 2};
   const auto p = Buckets(HeadAndTail(kSmall));
   std::vector<double> joint;
   for (const double a : p)

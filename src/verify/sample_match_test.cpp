@@ -18,15 +18,18 @@ std::vector<float> RowOf(std::span<const Token> text) {
 
 // n tokens, in rounds of up to k drafts that a bad drafter guesses.
 std::vector<Token> Generate(const Verifier& verifier, int n, int k, const SamplingParameters& s) {
-  sampling::Sampler sampler({.parameters = s, .end_tokens = {}, .noise = Noise(7, 1)}, kVocabulary, sampling::BestKernels());
+  sampling::Sampler sampler({.parameters = s, .end_tokens = {}, .noise = Noise(7, 1)}, kVocabulary,
+                            sampling::BestKernels());
   sampler.Begin(std::vector<Token>{1, 2}, n + 2 * k + 2);
   std::mt19937 random(static_cast<std::uint32_t>(k));
   while (sampler.n_generated() < n) {
     std::vector<Token> text(sampler.text().begin(), sampler.text().end()), drafts;
     std::vector<std::vector<float>> rows = {RowOf(text)};
     for (int i = 0; i < k; ++i) {
-      const auto best = std::max_element(rows.back().begin(), rows.back().end()) - rows.back().begin();
-      drafts.push_back(random() % 4 == 0 ? static_cast<Token>(random() % kVocabulary) : static_cast<Token>(best));
+      const auto best =
+          std::max_element(rows.back().begin(), rows.back().end()) - rows.back().begin();
+      drafts.push_back(random() % 4 == 0 ? static_cast<Token>(random() % kVocabulary)
+                                         : static_cast<Token>(best));
       text.push_back(drafts.back());
       rows.push_back(RowOf(text));
     }
@@ -39,7 +42,11 @@ std::vector<Token> Generate(const Verifier& verifier, int n, int k, const Sampli
 }
 
 TEST(SampleMatchVerifier, GivesTheTextOfPlainDecodingWhateverIsDrafted) {
-  const SamplingParameters penalties{.temperature = 0.9f, .top_p = 0.9f, .repetition_penalty = 1.2f, .presence_penalty = 0.3f, .logit_bias = {}};
+  const SamplingParameters penalties{.temperature = 0.9f,
+                                     .top_p = 0.9f,
+                                     .repetition_penalty = 1.2f,
+                                     .presence_penalty = 0.3f,
+                                     .logit_bias = {}};
   for (const auto& s : {SamplingParameters{}, penalties}) {
     const auto plain = Generate(SampleMatch(), 200, 0, s);
     for (const int k : {1, 2, 5, 8}) EXPECT_EQ(Generate(SampleMatch(), 200, k, s), plain) << k;
@@ -50,17 +57,20 @@ TEST(SampleMatchVerifier, AtTemperatureZeroSoDoAllStrategies) {
   const SamplingParameters s{.temperature = 0, .repetition_penalty = 1.2f, .logit_bias = {}};
   const auto plain = Generate(SampleMatch(), 200, 0, s);
   for (const auto name : VerifierNames())
-    for (const int k : {0, 1, 5}) EXPECT_EQ(Generate(*MakeVerifier(name).value(), 200, k, s), plain) << name << " " << k;
+    for (const int k : {0, 1, 5})
+      EXPECT_EQ(Generate(*MakeVerifier(name).value(), 200, k, s), plain) << name << " " << k;
 }
 
 // Given a mismatch, the sample is any but the draft: its law is p(x) (1 - q(x)), normalised.
 TEST(SampleMatchVerifier, RecoversTheSampleThatFailedToMatch) {
   const auto p = HeadAndTail(1024);
   for (const auto& drafts : {UniformOverHead(1024), FarFromTheTarget(1024)}) {
-    const Experiment e{.parameters = {}, .logits = sampling::LogitsOf(p), .drafts = drafts};
+    const Experiment e{
+        .parameters = SamplingParameters{}, .logits = sampling::LogitsOf(p), .drafts = drafts};
     std::vector<double> law(p.size());
     double sum = 0;
-    for (std::size_t i = 0; i < p.size(); ++i) sum += law[i] = p[i] * (1 - static_cast<double>(drafts.q[i]));
+    for (std::size_t i = 0; i < p.size(); ++i)
+      sum += law[i] = p[i] * (1 - static_cast<double>(drafts.q[i]));
     for (double& x : law) x /= sum;
     const double chi = sampling::ChiSquare(Play(e, JudgeOf(SampleMatch())).recovered, Buckets(law));
     std::printf("  chi-square %6.2f  sample-match, recovered\n", chi);
@@ -71,7 +81,8 @@ TEST(SampleMatchVerifier, RecoversTheSampleThatFailedToMatch) {
 // Where drafter and target have one law and share the noise, they say the same.
 TEST(SampleMatchVerifier, AgreesWithADrafterOfTheSameLawAndNoise) {
   const auto row = sampling::RandomLogits(kVocabulary, 3);
-  sampling::Sampler sampler({.parameters = {}, .end_tokens = {}, .noise = Noise(3, 3)}, kVocabulary, sampling::BestKernels());
+  sampling::Sampler sampler({.parameters = {}, .end_tokens = {}, .noise = Noise(3, 3)}, kVocabulary,
+                            sampling::BestKernels());
   sampler.Begin(std::vector<Token>{0}, 8);
   std::vector<float> law(kVocabulary);
   std::vector<Token> drafts;

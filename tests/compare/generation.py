@@ -6,7 +6,7 @@
 
 PREFIX runs a program of llama.cpp (it gets `llama-server ...` appended); FOLDER is where that program sees the models' folder.
 Greedy: 5 prompts, 64 tokens, token by token; a difference passes only if llama.cpp's own top-2 margin there is below the rounding of
-the type. Log-probabilities: each next token of a fixed text, the largest difference. Exit code 1 where a bound is broken.
+the type. Log-probabilities: each next token of a fixed text. Exit code 1 where a bound is broken.
 """
 import argparse
 import json
@@ -21,8 +21,11 @@ PROMPTS = ["Once upon a time", "The little dog wanted to", "One day, Lily and To
            "Mom said, \"Do not", "There was a big red ball in the"]
 TEXT = ("Once upon a time there was a little girl named Lily. She loved to play outside in the park with her friend Tom. One day they saw "
         "a big dog. The dog was sad because he lost his ball. Lily said, \"We can help you find your ball.\" They looked and looked.")
-# (largest log-probability difference, top-2 margin under which greedy texts may part) by the type of the weights
-BOUNDS = {"F32": (0.02, 0.01), "F16": (0.02, 0.02), "BF16": (0.02, 0.05), "Q8_0": (0.1, 0.1), "Q4_0": (0.2, 0.2)}
+# By the type of the weights: the bound on log-probability differences, and the top-2 margin under which greedy texts may part. Where both
+# engines round activations to 8 bits, single tokens differ by chance as much as either differs from the unquantised model, so there the
+# bound holds for the mean; the largest difference is printed beside it.
+BOUNDS = {"F32": (0.02, 0.01), "F16": (0.02, 0.02), "BF16": (0.02, 0.05), "Q8_0": (0.1, 0.1), "Q4_0": (0.1, 0.2)}
+EXACT_ACTIVATIONS = ("F32", "F16", "BF16")
 
 
 class Server:
@@ -78,15 +81,18 @@ def compare_greedy(server, binary, model, margin_bound):
     return True, worst
 
 
-def compare_logprobs(server, score, model, bound):
+def compare_logprobs(server, score, model, kind, bound):
     tokens = server.post("/tokenize", {"content": TEXT, "add_special": True})["tokens"][:120]
     ours = [float(x) for x in run(score, model, ",".join(map(str, tokens))).split()]
-    largest = 0.0
+    differences = []
     for i in range(1, len(tokens)):
         top = server.complete(tokens[:i], 1, 4096)[0]["top_logprobs"]
         theirs = next(t["logprob"] for t in top if t["id"] == tokens[i])
-        largest = max(largest, abs(ours[i - 1] - theirs))
-    return largest <= bound, "largest of %d differences %.5f (bound %.2f)" % (len(tokens) - 1, largest, bound)
+        differences.append(abs(ours[i - 1] - theirs))
+    mean, largest = sum(differences) / len(differences), max(differences)
+    held = largest if kind in EXACT_ACTIVATIONS else mean
+    return held <= bound, "%d tokens, mean difference %.4f, largest %.4f (bound %.2f on the %s)" % (
+        len(differences), mean, largest, bound, "largest" if kind in EXACT_ACTIVATIONS else "mean")
 
 
 def main():
@@ -105,7 +111,7 @@ def main():
         server = Server(args.llama, os.path.join(args.seen_as, os.path.basename(model)), args.port)
         try:
             greedy_good, greedy = compare_greedy(server, args.foretoken, model, margin)
-            logprobs_good, logprobs = compare_logprobs(server, args.score, model, bound)
+            logprobs_good, logprobs = compare_logprobs(server, args.score, model, kind, bound)
         finally:
             server.stop()
         good = good and greedy_good and logprobs_good
