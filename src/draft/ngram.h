@@ -3,9 +3,9 @@
 // likely to follow again (Saxena 2023, "Prompt Lookup Decoding").
 //
 // The context is the last n tokens, n from ngram_max down to ngram_min; the longest that occurred
-// before wins, then the token that followed it most often, then the most recent. The next draft is
-// looked up with the drafted tokens as context. Where nothing is known the draft ends. Drafts are
-// certain: proposals carry no law.
+// before wins, then the token that followed it most often at its 32 latest occurrences, then the
+// most recent. The next draft is looked up with the drafted tokens as context; only committed text
+// votes. Where nothing is known the draft ends. Drafts are certain: proposals carry no law.
 //
 // Costs: a few hash look-ups for each draft, O(ngram_max) for each committed token. Memory is taken
 // at Begin, for the whole request.

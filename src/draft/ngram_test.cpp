@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <random>
 
@@ -93,6 +94,58 @@ TEST(NgramDrafter, TheLongestContextWinsOverTheMostFrequentFollower) {
   drafter.Begin(
       {.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
   EXPECT_EQ(Propose(drafter, 0, 1), std::vector<Token>{7});
+}
+
+TEST(NgramDrafter, TheMostFrequentFollowerWinsAndOfEqualsTheLatest) {
+  NgramDrafter drafter(2, 1, 1, 100);
+  const std::vector<Token> frequent = {1, 8, 1, 8, 1, 7, 1}, recent = {1, 8, 1, 7, 1};
+  drafter.Begin({.seq = 0,
+                 .prompt = frequent,
+                 .max_new_tokens = 10,
+                 .sampling = {},
+                 .end_tokens = {},
+                 .noise = {}});
+  drafter.Begin({.seq = 1,
+                 .prompt = recent,
+                 .max_new_tokens = 10,
+                 .sampling = {},
+                 .end_tokens = {},
+                 .noise = {}});
+  EXPECT_EQ(Propose(drafter, 0, 1), std::vector<Token>{8});
+  EXPECT_EQ(Propose(drafter, 1, 1), std::vector<Token>{7});
+}
+
+TEST(NgramDrafter, DraftsAreNoEvidenceForDrafts) {
+  NgramDrafter drafter(1, 2, 1, 100);
+  const std::vector<Token> prompt = {1, 2, 1, 3, 1, 2, 1, 2};
+  drafter.Begin(
+      {.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
+  const auto first = Propose(drafter, 0, 8);
+  EXPECT_EQ(first, NaiveDraft(prompt, 2, 1, 8));
+  EXPECT_EQ(Propose(drafter, 0, 8), first);  // nor does proposing leave a trace
+}
+
+TEST(NgramDrafter, StopsWhereTheTextOutgrowsWhatWasAnnounced) {
+  NgramDrafter drafter(1, 3, 1, 6);
+  const std::vector<Token> prompt = {1, 2, 1, 2};
+  drafter.Begin({.prompt = prompt,
+                 .max_new_tokens = std::numeric_limits<int>::max(),
+                 .sampling = {},
+                 .end_tokens = {},
+                 .noise = {}});
+  EXPECT_EQ(Propose(drafter, 0, 2), (std::vector<Token>{1, 2}));
+  Commit(drafter, 0, std::vector<Token>(50, 1));
+  EXPECT_TRUE(Propose(drafter, 0, 2).empty());
+}
+
+TEST(NgramDrafter, ProposesNoMoreThanItIsAskedFor) {
+  NgramDrafter drafter(1, 3, 1, 1000);
+  const std::vector<Token> prompt(20, 1);
+  drafter.Begin(
+      {.prompt = prompt, .max_new_tokens = 500, .sampling = {}, .end_tokens = {}, .noise = {}});
+  EXPECT_TRUE(Propose(drafter, 0, 0).empty());
+  EXPECT_EQ(Propose(drafter, 0, 5).size(), 5u);
+  EXPECT_EQ(Propose(drafter, 0, 1000).size(), 64u);
 }
 
 TEST(NgramDrafter, EndsADraftWithAnEndTokenAndKeepsIt) {

@@ -37,7 +37,7 @@ TEST(Penalties, EqualTheDefinitionAfterAnyPushesAndPops) {
         penalties.Pop(text.back());
         text.pop_back();
       }
-      const auto x = RandomLogits(kVocabulary, random());
+      const auto x = RandomLogits(kVocabulary, static_cast<std::uint32_t>(random()));
       ASSERT_EQ(Edited(penalties, text, x), ReferenceEdits(x, s, text, n_prompt, {}))
           << "window " << window << " step " << step;
     }

@@ -33,7 +33,8 @@ struct SamplerConfig {
 class Sampler {
  public:
   // vocabulary: the tokens that may be drawn, ids [0, vocabulary); logits rows may be longer, the
-  // rest is never looked at. REQUIRES: parameters validated.
+  // rest is never looked at.
+  // REQUIRES: parameters validated.
   Sampler(SamplerConfig config, int vocabulary, const kernels::Kernels& kernels);
 
   // Starts a text: its prompt, and room for max_new_tokens more (pushes beyond the room abort).
@@ -41,9 +42,8 @@ class Sampler {
   void Push(Token token) noexcept;
   void Pop(int n) noexcept;  // takes back the last n pushed tokens
 
-  Pos position() const noexcept {
-    return static_cast<Pos>(text_.size());
-  }  // of the token to be drawn next
+  // Of the token to be drawn next.
+  Pos position() const noexcept { return static_cast<Pos>(text_.size()); }
   int n_generated() const noexcept { return static_cast<int>(text_.size()) - n_prompt_; }
   std::span<const Token> text() const noexcept { return text_; }
   bool greedy() const noexcept { return config_.parameters.greedy(); }
@@ -54,8 +54,8 @@ class Sampler {
   // The processed law after the text: p[0, vocabulary) normalised, exactly 0 where a filter or a
   // mask removed a token. NaN counts as -inf. Where masks and bias leave nothing (every logit
   // -inf), all of the law lies on the best token of the logits as they came; where a logit is +inf,
-  // on the first such token. Argmax falls back alike. p must not overlap logits. REQUIRES: not
-  // greedy().
+  // on the first such token. Argmax falls back alike. p must not overlap logits.
+  // REQUIRES: not greedy().
   void Law(const float* logits, float* p) noexcept;
 
   // The most probable token after penalties, bias and masks; ties to the lowest id.

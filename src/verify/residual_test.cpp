@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdio>
+
 #include "verify/judge_testing.h"
 
 namespace foretoken::verify {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 #include "verify/judge_testing.h"
 
 namespace foretoken::verify {
