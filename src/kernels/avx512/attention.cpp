@@ -276,6 +276,65 @@ constexpr Pass kScores[tensor::kKvTypes] = {AllScores<F32>, AllScores<F16>, AllS
 constexpr Pass kValues[tensor::kKvTypes] = {AllValues<F32>, AllValues<F16>, AllValues<BF16>,
                                             AllValues<Q8_0>};
 
+// The block after `begin`, as distances for the prefetches.
+void LookAhead(Tile& tile, int begin) {
+  const AttentionArgs& args = *tile.args;
+  const int next = begin + kSlots < tile.length[tile.n - 1] ? begin + kSlots : begin;
+  const std::ptrdiff_t distance = args.blocks[next / kSlots] - args.blocks[begin / kSlots];
+  tile.k_ahead = distance * static_cast<std::ptrdiff_t>(args.k_stride);
+  tile.v_ahead = distance * static_cast<std::ptrdiff_t>(args.v_stride);
+}
+
+// Few queries leave the running softmax bound by latency: one block's maximum, exponentials and sum
+// each wait for the one before. So as many blocks as the scores have room for go through each stage
+// together; only the maxima, one comparison a block, and the values follow the order of the blocks.
+// REQUIRES: all queries see all of the blocks [block, block + count); count * tile.n <= kQueries.
+void RunWholeBlocks(Tile& tile, int block, int count) {
+  const AttentionArgs& args = *tile.args;
+  const Pass scores = kScores[static_cast<int>(args.k_type)],
+             values = kValues[static_cast<int>(args.v_type)];
+  float *const p = tile.p, *const factor = tile.factor;
+  const int n = tile.n, rows = count * n;
+  for (int i = 0; i < n; ++i) tile.visible[i] = kSlots;
+  for (int b = 0; b < count; ++b) {
+    tile.p = p + b * n * kSlots;
+    LookAhead(tile, (block + b) * kSlots);
+    scores(tile, 0, args.k + args.blocks[block + b] * static_cast<std::ptrdiff_t>(args.k_stride));
+  }
+  float before[kQueries] = {}, after[kQueries] = {}, sums[kQueries];
+  for (int r = 0; r < rows; ++r) {
+    const float* s = p + r * kSlots;
+    const float m = FoldMax(_mm512_max_ps(_mm512_loadu_ps(s), _mm512_loadu_ps(s + kLanes)));
+    before[r] = r < n ? tile.max[r] : after[r - n];
+    after[r] = m > before[r] ? m : before[r];
+  }
+  const __m512 c = Exp(_mm512_sub_ps(_mm512_loadu_ps(before), _mm512_loadu_ps(after)));
+  _mm512_storeu_ps(factor, c);
+  for (int r = 0; r < rows; ++r) {
+    float* s = p + r * kSlots;
+    const __m512 max = _mm512_set1_ps(after[r]);
+    const __m512 p0 = Exp(_mm512_sub_ps(_mm512_loadu_ps(s), max));
+    const __m512 p1 = Exp(_mm512_sub_ps(_mm512_loadu_ps(s + kLanes), max));
+    _mm512_storeu_ps(s, p0);
+    _mm512_storeu_ps(s + kLanes, p1);
+    sums[r] = FoldSum(_mm512_add_ps(p0, p1));
+  }
+  for (int r = 0; r < rows; ++r) {
+    float& sum = tile.sum[r % n];
+    sum = _mm_cvtss_f32(
+        _mm_fmadd_ss(_mm_set_ss(sum), _mm_set_ss(factor[r]), _mm_set_ss(sums[r])));
+  }
+  for (int i = 0; i < n; ++i) tile.max[i] = after[rows - n + i];
+  for (int b = 0; b < count; ++b) {
+    tile.p = p + b * n * kSlots;
+    tile.factor = factor + b * n;
+    LookAhead(tile, (block + b) * kSlots);
+    values(tile, 0, args.v + args.blocks[block + b] * static_cast<std::ptrdiff_t>(args.v_stride));
+  }
+  tile.p = p;
+  tile.factor = factor;
+}
+
 void RunTile(Tile& tile) {
   const AttentionArgs& args = *tile.args;
   const Pass scores = kScores[static_cast<int>(args.k_type)],
@@ -284,23 +343,25 @@ void RunTile(Tile& tile) {
     _mm512_storeu_ps(tile.acc + i, _mm512_setzero_ps());
   _mm512_storeu_ps(tile.max, _mm512_set1_ps(kMinusInf));
   _mm512_storeu_ps(tile.sum, _mm512_setzero_ps());
+  int begin = 0;
+  if (tile.n <= kQueries / 2) {
+    const int whole = tile.length[0] / kSlots, together = kQueries / tile.n;
+    for (int b = 0; b < whole; b += together)
+      RunWholeBlocks(tile, b, whole - b < together ? whole - b : together);
+    begin = whole * kSlots;
+  }
   int first = 0;  // the first query that sees the block
-  for (int begin = 0; begin < tile.length[tile.n - 1]; begin += kSlots) {
+  for (; begin < tile.length[tile.n - 1]; begin += kSlots) {
     while (tile.length[first] <= begin) ++first;
     for (int i = first; i < tile.n; ++i) {
       const int left = tile.length[i] - begin;
       tile.visible[i] = left < kSlots ? left : kSlots;
     }
-    const int next = begin + kSlots < tile.length[tile.n - 1] ? begin + kSlots : begin;
+    LookAhead(tile, begin);
     const std::ptrdiff_t block = args.blocks[begin / kSlots];
-    const std::ptrdiff_t distance = args.blocks[next / kSlots] - block;
-    const auto k_stride = static_cast<std::ptrdiff_t>(args.k_stride),
-               v_stride = static_cast<std::ptrdiff_t>(args.v_stride);
-    tile.k_ahead = distance * k_stride;
-    tile.v_ahead = distance * v_stride;
-    scores(tile, first, args.k + block * k_stride);
+    scores(tile, first, args.k + block * static_cast<std::ptrdiff_t>(args.k_stride));
     Softmax(tile, first);
-    values(tile, first, args.v + block * v_stride);
+    values(tile, first, args.v + block * static_cast<std::ptrdiff_t>(args.v_stride));
   }
   for (int i = 0; i < tile.n; ++i) {
     const __m256 factor = _mm256_set1_ps(1.0f / tile.sum[i]);
