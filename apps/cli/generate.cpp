@@ -40,15 +40,6 @@ Result<std::unique_ptr<Engine>> OpenEngine(const GenerateSettings& settings) {
   return Engine::Open(std::move(options));
 }
 
-// What kAuto comes to for this request; options.h has the rule.
-std::string StrategyOf(const GenerateSettings& settings, const EngineSummary& engine) {
-  if (engine.strategy != "auto") return engine.strategy;
-  if (settings.request.sampling.greedy()) return "greedy";
-  const auto& drafts = settings.request.speculative.draft_sampling;
-  const bool drawn = engine.method == "standalone" && !(drafts && drafts->greedy());
-  return drawn ? "residual" : "sample-match";
-}
-
 // Runs the request and shows its text as it comes.
 Result<Completion> Stream(Engine& engine, const GenerateSettings& settings, Output& output) {
   const bool shown = !settings.json;
@@ -95,7 +86,7 @@ Result<int> Generate(GenerateSettings& settings) {
   FORETOKEN_TRY(const auto comparison, CompareIfAsked(*engine, settings));
   const Generation generation{.engine = &engine->summary(),
                               .completion = &completion,
-                              .strategy = StrategyOf(settings, engine->summary()),
+                              .strategy = completion.strategy,
                               .greedy = settings.request.sampling.greedy(),
                               .comparison = comparison};
   if (settings.json) {

@@ -15,8 +15,8 @@ bool StandardErrorIsTerminal();
 // Standard output is a terminal that shows colours, and NO_COLOR is not set.
 bool ColourOnStandardOutput();
 
-// The text with line breaks as \n, other control bytes as ?, and bytes that are no UTF-8 as U+FFFD. For
-// texts out of files: they must neither break a line nor steer the terminal.
+// The text with line breaks as \n, other control bytes as ?, and bytes that are no UTF-8 as U+FFFD.
+// For texts out of files: they must neither break a line nor steer the terminal.
 std::string OnOneLine(std::string_view text);
 
 // A closed pipe becomes a failed write instead of the program's death. Called once, at the start.

@@ -7,7 +7,7 @@ namespace foretoken::settings {
 namespace {
 
 // Message of the first error, or "".
-std::string Read(GenerateSettings& settings, std::vector<std::string> arguments) {
+std::string Read(GenerateSettings& settings, const std::vector<std::string>& arguments) {
   const FlagSet flags = GenerateFlags(settings);
   const auto outcome = flags.Parse(arguments);
   if (!outcome) return outcome.error().message;
@@ -15,9 +15,9 @@ std::string Read(GenerateSettings& settings, std::vector<std::string> arguments)
   return status ? "" : status.error().message;
 }
 
-std::string MessageOf(std::vector<std::string> arguments) {
+std::string MessageOf(const std::vector<std::string>& arguments) {
   GenerateSettings settings;
-  return Read(settings, std::move(arguments));
+  return Read(settings, arguments);
 }
 
 TEST(GenerateFlags, DefaultsAreThoseOfTheHelp) {

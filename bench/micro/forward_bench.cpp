@@ -118,6 +118,7 @@ int main(int argc, char** argv) {
   auto cache = kv::Cache::Create({.n_layers = config->n_layers, .n_kv_heads = config->n_kv_heads, .head_dim = config->head_dim, .n_sequences = 1, .max_positions = most});
   if (!cache) return Fail(cache.error().message);
 
+  const double weights_gb = static_cast<double>((*model)->weight_bytes()) / 1e9;
   Bandwidth bandwidth(pool, **kernels);
   std::vector<double> readings;
   std::vector<std::vector<double>> times(a.rows.size());
@@ -133,12 +134,13 @@ int main(int argc, char** argv) {
       const model::Segment segment{0, 0, rows, 0};
       const kv::Transaction::Rows reserve{0, rows};
       kv::Transaction transaction(*cache, {&reserve, 1});
-      const double ms = Milliseconds([&] { (*model)->Forward({.tokens = tokens, .segments = {&segment, 1}, .logit_rows = logit_rows}, *cache); });
+      const auto pass = [&] { (*model)->Forward({.tokens = tokens, .segments = {&segment, 1}, .logit_rows = logit_rows}, *cache); };
+      if (weights_gb < 0.1) pass();  // a model that lives in the caches is timed there: the bandwidth reading emptied them
+      const double ms = Milliseconds(pass);
       if (repeat >= 0) times[i].push_back(ms);
     }
   }
   const Spread memory = SpreadOf(readings);
-  const double weights_gb = static_cast<double>((*model)->weight_bytes()) / 1e9;
   const double one = SpreadOf(times[0]).median;
   if (a.json) {
     std::string passes;

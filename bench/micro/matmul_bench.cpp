@@ -44,7 +44,7 @@ struct Setup {
         x(std::size_t{kMaxRows} * kK),
         xq(std::size_t{kMaxRows} * kK),
         xd(std::size_t{kMaxRows} * kK / 32),
-        xs(std::size_t{kMaxRows} * kK / 32),
+        xs(std::size_t{kMaxRows} * kK / 32 * 2),
         y(std::size_t{kMaxRows} * kOutputs) {
     pool.Run([&](int thread) {
       std::uint64_t random = static_cast<std::uint64_t>(thread) + 1;
@@ -61,7 +61,8 @@ struct Setup {
     for (std::size_t i = 0; i < x.size(); ++i) {
       x[i] = 0.01f * static_cast<float>(i % 201) - 1;
       xq[i] = static_cast<std::int8_t>(static_cast<int>(i * 37 % 255) - 127);
-      xs[i / 32] += xq[i];
+      if (i % 32 < 16) xs[i / 32 * 2] += xq[i];
+      xs[i / 32 * 2 + 1] += xq[i];
       xd[i / 32] = 0.01f;
     }
   }
@@ -180,8 +181,8 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   ft::Setup setup;
-  constexpr const char* kNames[] = {"F32", "F16", "BF16", "Q8_0", "Q4_0"};
-  for (const int type : {3, 4, 1, 2, 0}) {
+  constexpr const char* kNames[] = {"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q6_K"};
+  for (const int type : {3, 4, 5, 1, 2, 0}) {
     const auto tile_type = static_cast<foretoken::tensor::TileType>(type);
     const std::vector<ft::Isa> isas = ft::AvailableIsas();
     for (auto isa = isas.rbegin(); isa != isas.rend(); ++isa) {

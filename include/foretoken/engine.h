@@ -38,6 +38,7 @@ struct Completion {
   std::vector<TokenLogprobs> logprobs;         // per token, where asked for
   FinishReason finish_reason = FinishReason::kStop;
   std::uint64_t seed = 0;
+  std::string strategy;                        // the rule that judged this request: "residual", never "auto"
   SpeculationStats speculation;
   Timings timings;
 };

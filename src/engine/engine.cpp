@@ -116,6 +116,7 @@ void Engine::Impl::Admit(const Request& request, std::size_t index, std::vector<
                                   .verifier = &verifier, .k_ceiling = drafts ? k : 0, .completion = {}});
   Completion& completion = slot->completion;
   completion.seed = request.seed;
+  completion.strategy = verifier.name();
   completion.token_ids.reserve(static_cast<std::size_t>(max_new));
   if (request.logprobs >= 0) completion.logprobs.reserve(static_cast<std::size_t>(max_new));
   auto& stats = completion.speculation;

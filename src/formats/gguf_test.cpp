@@ -469,13 +469,17 @@ TEST(TinyModel, OpensForEveryArchitectureAndType) {
 
 TEST(TinyModel, QuantisedWeightsStayNearTheOriginal) {
   TinyModelOptions exact;
+  exact.dim = exact.ff = 256;  // whole blocks of every type
   const std::string folder = TemporaryFolder();
   const auto original = OpenCheckpoint(WriteTinyModel(folder, exact)).value();
   const TensorView& expected = *original->Find("blk.0.attn_q.weight");
-  const std::vector<std::pair<DType, float>> bounds = {
-      {DType::kF16, 0.001f}, {DType::kBF16, 0.01f}, {DType::kQ8_0, 0.01f}, {DType::kQ4_0, 0.12f}};
+  const std::vector<std::pair<DType, float>> bounds = {{DType::kF16, 0.001f},
+                                                       {DType::kBF16, 0.01f},
+                                                       {DType::kQ8_0, 0.01f},
+                                                       {DType::kQ4_0, 0.12f},
+                                                       {DType::kQ6_K, 0.04f}};
   for (const auto& [type, bound] : bounds) {
-    TinyModelOptions options;
+    TinyModelOptions options = exact;
     options.weight_type = type;
     const auto checkpoint = OpenCheckpoint(WriteTinyModel(folder, options)).value();
     const TensorView& tensor = *checkpoint->Find("blk.0.attn_q.weight");

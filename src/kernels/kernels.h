@@ -30,20 +30,22 @@ namespace foretoken::kernels {
 // y[row, 16 t + o] for tiles t in [tile_begin, tile_end). All 16 lanes of a tile are written, so y_stride >= 16 * n_tiles.
 //
 // Float tiles (F32, F16, BF16), reading x:    acc = 0; for k ascending: acc = fma(w[k][o], x[row][k], acc)
-// Quantised tiles (Q8_0, Q4_0), reading xq:   acc = 0; for blocks b of 32 k ascending:
-//      isum = sum of (integer weight) * xq over the block, exact in int32
+// Quantised tiles, reading xq:                acc = 0; for blocks b of 32 k ascending:
+//      isum, exact in int32:  Q8_0, Q4_0   sum of (integer weight) * xq over the block
+//                             Q6_K         scale[0][o] * (sum of (q - 32) * xq over its first 16 k) + scale[1][o] * (over its last 16);
+//                                          below 2^24, so that float(isum) is exact
 //      acc  = fma(float(isum), f32(d[o]) * xd[row][b], acc)
 // then y = acc, or y = y + acc where accumulate is set.
 struct MatmulArgs {
   const void* tiles;       // strips of all n_tiles, contiguous
-  int k;                   // inner size; a multiple of 32 for quantised tiles
+  int k;                   // inner size; a multiple of 32 for quantised tiles, of 256 for Q6_K
   int tile_begin, tile_end;
   int n_rows;              // >= 1
   const float* x;          // [n_rows, x_stride]              float tiles only
   std::int64_t x_stride;
   const std::int8_t* xq;   // [n_rows, k]                     quantised tiles only
   const float* xd;         // [n_rows, k / 32] scales
-  const std::int32_t* xs;  // [n_rows, k / 32] sums of xq over each block
+  const std::int32_t* xs;  // [n_rows, k / 32, 2] sums of xq over the first 16 of each block, and over all 32
   float* y;                // [n_rows, y_stride]
   std::int64_t y_stride;
   bool accumulate;
@@ -89,7 +91,8 @@ struct Kernels {
 
   // Blocks of 32: amax = max |x|, taken as 0 below 2^-100 (so that 127 / amax is finite); d = amax / 127;
   // id = amax > 0 ? 127 / amax : 0; q = x * id rounded to nearest even;
-  // xs = sum of q. x: [n_rows, x_stride] -> xq [n_rows, k], xd and xs [n_rows, k / 32]. k a multiple of 32; x finite.
+  // xs = {sum of the first 16 q, sum of all 32}. x: [n_rows, x_stride] -> xq [n_rows, k], xd [n_rows, k / 32], xs [n_rows, k / 32, 2].
+  // k a multiple of 32; x finite.
   void (*quantize)(const float* x, std::int64_t x_stride, int n_rows, int k, std::int8_t* xq, float* xd, std::int32_t* xs);
 
   // -- between the matrices -----------------------------------------------------------------------------------------------

@@ -20,31 +20,34 @@ namespace foretoken::kernels {
 namespace {
 
 using tensor::DType;
+using tensor::IsQuantised;
 using tensor::TileType;
 
-constexpr TileType kTypes[] = {TileType::kF32, TileType::kF16, TileType::kBF16, TileType::kQ8_0,
-                               TileType::kQ4_0};
-
-bool IsQuantised(TileType type) {
-  return type == TileType::kQ8_0 || type == TileType::kQ4_0;
-}
+constexpr TileType kTypes[] = {TileType::kF32,  TileType::kF16,  TileType::kBF16,
+                               TileType::kQ8_0, TileType::kQ4_0, TileType::kQ6_K};
 
 std::string TypeName(TileType type) {
-  constexpr const char* kNames[] = {"F32", "F16", "BF16", "Q8_0", "Q4_0"};
+  constexpr const char* kNames[] = {"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q6_K"};
   return kNames[static_cast<int>(type)];
 }
 
 DType FileType(TileType type) {
-  constexpr DType kFileTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0,
-                                  DType::kQ4_0};
+  constexpr DType kFileTypes[] = {DType::kF32,  DType::kF16,  DType::kBF16,
+                                  DType::kQ8_0, DType::kQ4_0, DType::kQ6_K};
   return kFileTypes[static_cast<int>(type)];
+}
+
+// The least inner size from k on that the type allows.
+int InnerSize(TileType type, int k) {
+  const int block = type == TileType::kQ6_K ? 256 : 1;
+  return (k + block - 1) / block * block;
 }
 
 // A matrix in file layout. `wild` draws scales over the whole range of finite halves, else all
 // values are about 1.
 struct Matrix {
   Matrix(TileType tile_type, int outputs, int inner, unsigned seed, bool wild = false)
-      : type(tile_type), n_out(outputs), k(inner) {
+      : type(tile_type), n_out(outputs), k(InnerSize(tile_type, inner)) {
     std::mt19937 random(seed);
     std::uniform_real_distribution<float> uniform(-1, 1);
     const std::size_t n = static_cast<std::size_t>(n_out) * static_cast<std::size_t>(k);
@@ -55,16 +58,15 @@ struct Matrix {
       for (std::size_t i = 0; i < n; ++i) Append(value());
       return;
     }
-    const std::size_t q_bytes = type == TileType::kQ8_0 ? 32 : 16;
-    for (std::size_t b = 0; b < n / 32; ++b) {
+    const auto& info = tensor::InfoOf(FileType(type));
+    const float largest_d = type == TileType::kQ6_K ? 1.0f / 4096 : 1.0f / 64;
+    bytes.resize(n / static_cast<std::size_t>(info.block_values) * BlockBytes());
+    for (std::byte& q : bytes) q = static_cast<std::byte>(random());
+    for (std::size_t at = 0; at < bytes.size(); at += BlockBytes()) {
       const std::uint16_t d =
           wild ? static_cast<std::uint16_t>((random() & 0x83ffu) | (random() % 31 << 10))
-               : tensor::F32ToF16(uniform(random) / 64);
-      AppendBytes(&d, 2);
-      for (std::size_t i = 0; i < q_bytes; ++i) {
-        const auto q = static_cast<std::uint8_t>(random());
-        AppendBytes(&q, 1);
-      }
+               : tensor::F32ToF16(uniform(random) * largest_d);
+      std::memcpy(&bytes[at + ScaleAt()], &d, 2);
     }
   }
 
@@ -75,6 +77,14 @@ struct Matrix {
   void AppendBytes(const void* p, std::size_t n) {
     bytes.insert(bytes.end(), static_cast<const std::byte*>(p),
                  static_cast<const std::byte*>(p) + n);
+  }
+
+  // Of quantised types: a block's size, and where its d lies.
+  std::size_t BlockBytes() const {
+    return static_cast<std::size_t>(tensor::InfoOf(FileType(type)).block_bytes);
+  }
+  std::size_t ScaleAt() const {
+    return type == TileType::kQ6_K ? offsetof(tensor::BlockQ6_K, d) : 0;
   }
 
   std::vector<float> Values() const {
@@ -105,7 +115,7 @@ struct Rows {
         x(At(rows, inner + 16)),
         xq(At(rows, inner)),
         xd(At(rows, inner / 32)),
-        xs(At(rows, inner / 32)) {
+        xs(At(rows, inner / 32 * 2)) {
     std::mt19937 random(seed);
     std::uniform_real_distribution<float> uniform(-1, 1);
     for (float& v : x.span()) v = scale * uniform(random);
@@ -120,7 +130,7 @@ struct Rows {
   void Sum() {
     for (std::size_t i = 0; i < xs.size(); ++i) {
       xs[i] = 0;
-      for (std::size_t j = 0; j < 32; ++j) xs[i] += xq[32 * i + j];
+      for (std::size_t j = 0; j < (i % 2 == 0 ? 16 : 32); ++j) xs[i] += xq[i / 2 * 32 + j];
     }
   }
 
@@ -154,7 +164,7 @@ std::vector<float> Multiply(Isa isa, TileType type, const AlignedBytes& tiles, i
   if (IsQuantised(type)) {
     args.xq = rows.xq.data() + std::int64_t{row} * rows.k;
     args.xd = rows.xd.data() + std::int64_t{row} * (rows.k / 32);
-    args.xs = rows.xs.data() + std::int64_t{row} * (rows.k / 32);
+    args.xs = rows.xs.data() + std::int64_t{row} * (rows.k / 32 * 2);
   } else {
     args.x = rows.x.data() + row * rows.x_stride;
     args.x_stride = rows.x_stride;
@@ -200,6 +210,13 @@ float TileValue(TileType type, const AlignedBytes& tiles, int inner, int output,
       return tensor::F16ToF32(tile.d[o]) *
              static_cast<float>((in % 8 < 4 ? byte & 15 : byte >> 4) - 8);
     }
+    case TileType::kQ6_K: {
+      const auto& tile = reinterpret_cast<const tensor::TileQ6_K*>(strip)[k / 32];
+      const int byte = tile.ql[in / 8][o][in % 4], low = in % 8 < 4 ? byte & 15 : byte >> 4;
+      const int half = in / 16, high = tile.qh[half][o][in % 4] >> (in % 16 / 4 * 2) & 3;
+      return tensor::F16ToF32(tile.d[o]) * tile.scale[half][o] *
+             static_cast<float>((low | high << 4) - 32);
+    }
   }
   return NAN;
 }
@@ -213,7 +230,7 @@ TEST_P(PerType, RepackKeepsEveryValueAndFillsUpWithZeros) {
   for (int o = 0; o < 48; ++o)
     for (int k = 0; k < matrix.k; ++k)
       ASSERT_EQ(TileValue(GetParam(), tiles, matrix.k, o, k),
-                o < 37 ? values[Rows::At(o, 96) + static_cast<std::size_t>(k)] : 0.0f)
+                o < 37 ? values[Rows::At(o, matrix.k) + static_cast<std::size_t>(k)] : 0.0f)
           << o << " " << k;
 }
 
@@ -351,9 +368,10 @@ TEST_P(QuantisedMatmul, DoesNotSaturateOnTheLargestIntegers) {
   for (const int weight : {0x00, 0x7f, 0x80, 0xff, 0x88}) {
     for (const int activation : {-127, 127}) {
       Matrix matrix(type(), 16, 64, 16);
-      const std::size_t block_bytes = matrix.bytes.size() / 32;
-      for (std::size_t i = 0; i < matrix.bytes.size(); ++i)
-        if (i % block_bytes >= 2) matrix.bytes[i] = static_cast<std::byte>(weight);
+      for (std::size_t i = 0; i < matrix.bytes.size(); ++i) {
+        const std::size_t at = i % matrix.BlockBytes() - matrix.ScaleAt();
+        if (at != 0 && at != 1) matrix.bytes[i] = static_cast<std::byte>(weight);
+      }
       const AlignedBytes tiles = matrix.Tiles();
       Rows rows(4, matrix.k, 17);
       for (std::int8_t& q : rows.xq.span()) q = static_cast<std::int8_t>(activation);
@@ -361,6 +379,35 @@ TEST_P(QuantisedMatmul, DoesNotSaturateOnTheLargestIntegers) {
       EXPECT_TRUE(SameBits(All(isa(), tiles, 1, rows, {0, 1}, false),
                            All(Isa::kScalar, tiles, 1, rows, {0, 1}, false)))
           << weight << " " << activation;
+    }
+  }
+}
+
+// Of Q6_K: a scale of -128 and weights of -32 make the largest sum there is, 127 * 2^17.
+TEST(MatmulQ6_K, IsExactOnTheLargestSums) {
+  for (const Isa isa : AvailableIsas()) {
+    for (const int scale : {-128, 127}) {
+      for (const int low : {0x00, 0xff}) {
+        for (const int activation : {-127, 127}) {
+          Matrix matrix(TileType::kQ6_K, 16, 256, 18);
+          tensor::BlockQ6_K block = {};
+          std::memset(block.ql, low, sizeof block.ql);
+          std::memset(block.qh, low, sizeof block.qh);
+          std::memset(block.scales, scale, sizeof block.scales);
+          block.d = 0x3c00;  // 1
+          for (std::size_t b = 0; b < 16; ++b)
+            std::memcpy(&matrix.bytes[b * sizeof block], &block, sizeof block);
+          Rows rows(1, matrix.k, 19);
+          for (std::int8_t& q : rows.xq.span()) q = static_cast<std::int8_t>(activation);
+          for (float& d : rows.xd.span()) d = 1;
+          rows.Sum();
+          const std::vector<float> y =
+              Multiply(isa, TileType::kQ6_K, matrix.Tiles(), 1, rows, 0, 1, {0, 1}, false);
+          for (std::size_t o = 0; o < 16; ++o)
+            EXPECT_EQ(y[o], static_cast<float>((low == 0 ? -32 : 31) * 256 * scale * activation))
+                << Name(isa) << " " << scale << " " << low << " " << activation;
+        }
+      }
     }
   }
 }
@@ -379,7 +426,8 @@ INSTANTIATE_TEST_SUITE_P(All, FloatMatmul,
                          CaseName);
 INSTANTIATE_TEST_SUITE_P(All, QuantisedMatmul,
                          testing::Combine(testing::ValuesIn(AvailableIsas()),
-                                          testing::Values(TileType::kQ8_0, TileType::kQ4_0)),
+                                          testing::Values(TileType::kQ8_0, TileType::kQ4_0,
+                                                          TileType::kQ6_K)),
                          CaseName);
 
 }  // namespace

@@ -62,7 +62,7 @@ void ForwardPass::QuantiseColumns(Activation& a, int row_begin, int n_rows, int 
   const std::int64_t blocks = a.width / kBlock;
   for (int row = row_begin; row < row_begin + n_rows; ++row)
     kernels_.quantize(a.Row(row) + begin, a.stride, 1, end - begin, a.q.data() + static_cast<std::int64_t>(row) * a.width + begin,
-                      a.d.data() + row * blocks + begin / kBlock, a.s.data() + row * blocks + begin / kBlock);
+                      a.d.data() + row * blocks + begin / kBlock, a.s.data() + 2 * (row * blocks + begin / kBlock));
 }
 
 void ForwardPass::Multiply(const Linear& w, const Activation& x, int n_rows, float* y, std::int64_t y_stride, bool accumulate,

@@ -17,7 +17,7 @@ Activation::Activation(int max_rows, int row_width) : stride(RoundUp(row_width, 
   if (width % tensor::kBlock != 0) return;
   q = AlignedBuffer<std::int8_t>(rows * static_cast<std::size_t>(width));
   d = AlignedBuffer<float>(rows * static_cast<std::size_t>(width / tensor::kBlock));
-  s = AlignedBuffer<std::int32_t>(rows * static_cast<std::size_t>(width / tensor::kBlock));
+  s = AlignedBuffer<std::int32_t>(rows * static_cast<std::size_t>(width / tensor::kBlock) * 2);
 }
 
 Scratch::Scratch(const ModelConfig& c, int max_rows, int max_logit_rows, int n_threads)

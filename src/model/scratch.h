@@ -9,14 +9,14 @@
 
 namespace foretoken::model {
 
-// An activation in f32 and, for quantised weights, in int8 with a scale and a sum for each 32 values.
+// An activation in f32 and, for quantised weights, in int8 with a scale and two sums for each 32 values.
 struct Activation {
   AlignedBuffer<float> x;           // [max_rows, stride]
   std::int64_t stride = 0;          // width rounded up to 16: matmul writes whole tiles
   int width = 0;
   AlignedBuffer<std::int8_t> q;     // [max_rows, width]
   AlignedBuffer<float> d;           // [max_rows, width / 32]
-  AlignedBuffer<std::int32_t> s;    // [max_rows, width / 32]
+  AlignedBuffer<std::int32_t> s;    // [max_rows, width / 32, 2]
 
   Activation() = default;
   Activation(int max_rows, int width);

@@ -187,8 +187,13 @@ std::int64_t ResidentBytes(const formats::Checkpoint& checkpoint) {
   std::int64_t bytes = 0;
   for (const formats::TensorView& t : checkpoint.tensors()) {
     const tensor::DTypeInfo* info = tensor::FindDType(t.ggml_type);
-    const bool expanded = info != nullptr && !info->tile;
-    bytes += expanded ? t.n_values() * 2 : static_cast<std::int64_t>(t.data.size());
+    if (info == nullptr) {
+      bytes += static_cast<std::int64_t>(t.data.size());
+      continue;
+    }
+    constexpr int kValues = tensor::kSuperBlock;  // whole blocks of every type
+    const auto strip_bytes = static_cast<std::int64_t>(kernels::StripBytes(TileTypeFor(*info), kValues));
+    bytes += t.n_values() * (strip_bytes / tensor::kTileOutputs) / kValues;
   }
   return bytes;
 }

@@ -11,7 +11,7 @@
 #include "formats/checkpoint.h"
 #include "foretoken/result.h"
 #include "model/config.h"
-#include "tensor/block_layout.h"
+#include "tensor/dtype.h"
 
 namespace foretoken::model {
 
@@ -21,7 +21,7 @@ struct Linear {
   int n_out = 0, k = 0, n_tiles = 0;
   const std::byte* tiles = nullptr;
 
-  bool quantised() const { return type == tensor::TileType::kQ8_0 || type == tensor::TileType::kQ4_0; }
+  bool quantised() const { return tensor::IsQuantised(type); }
 };
 
 struct LayerWeights {

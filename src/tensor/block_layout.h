@@ -29,15 +29,18 @@ static_assert(sizeof(BlockQ8_0) == 34 && sizeof(BlockQ4_K) == 144 && sizeof(Bloc
 // a vector, so that no kernel ever sums across lanes and the order of a sum is the order of k. Missing outputs are zero.
 inline constexpr int kTileOutputs = 16;
 
-enum class TileType : std::uint8_t { kF32, kF16, kBF16, kQ8_0, kQ4_0 };
-inline constexpr int kTileTypes = 5;
+enum class TileType : std::uint8_t { kF32, kF16, kBF16, kQ8_0, kQ4_0, kQ6_K };
+inline constexpr int kTileTypes = 6;
 
 // F32, F16, BF16: for each k, 16 values: strip = [k][16].
 // Q8_0, 32 k: q[i][o][j] = value of output o at k = 4 i + j, plus 128 (so unsigned).      544 bytes
 struct TileQ8_0 { std::uint8_t q[8][16][4]; std::uint16_t d[16]; };
 // Q4_0, 32 k: q[i][o][j] = value at k = 8 i + j in the low nibble, k = 8 i + 4 + j in the high one, plus 8.   288 bytes
 struct TileQ4_0 { std::uint8_t q[4][16][4]; std::uint16_t d[16]; };
-static_assert(sizeof(TileQ8_0) == 544 && sizeof(TileQ4_0) == 288);
+// Q6_K, 32 k: x = d * scale * (q - 32), q of 6 bits. ql: the low four, as in Q4_0. qh: the high two of k = 16 h + 4 f + j in bits 2 f and
+// 2 f + 1 of qh[h][o][j]. scale[h][o] belongs to k = 16 h .. 16 h + 15. A super-block of the file gives 8 tiles with the same d.  448 bytes
+struct TileQ6_K { std::uint8_t ql[4][16][4]; std::uint8_t qh[2][16][4]; std::int8_t scale[2][16]; std::uint16_t d[16]; };
+static_assert(sizeof(TileQ8_0) == 544 && sizeof(TileQ4_0) == 288 && sizeof(TileQ6_K) == 448);
 
 // ---- Cache blocks: keys and values of 32 consecutive positions of one head ------------------------------------------------
 // Block b of a sequence holds positions [32 b, 32 b + 32). Keys lie transposed, positions in the lanes:

@@ -20,7 +20,7 @@ constexpr std::array<DTypeInfo, 11> kTypes = {{
     {DType::kQ8_0, "Q8_0", kBlock, sizeof(BlockQ8_0), TileType::kQ8_0},
     {DType::kQ4_K, "Q4_K", kSuperBlock, sizeof(BlockQ4_K), std::nullopt},
     {DType::kQ5_K, "Q5_K", kSuperBlock, sizeof(BlockQ5_K), std::nullopt},
-    {DType::kQ6_K, "Q6_K", kSuperBlock, sizeof(BlockQ6_K), std::nullopt},
+    {DType::kQ6_K, "Q6_K", kSuperBlock, sizeof(BlockQ6_K), TileType::kQ6_K},
     {DType::kBF16, "BF16", 1, 2, TileType::kBF16},
 }};
 

@@ -25,6 +25,11 @@ struct DTypeInfo {
   std::optional<TileType> tile;  // the tile type with the same numbers, if kernels have one
 };
 
+// Tiles of integers with scales, which kernels multiply by quantised activations.
+constexpr bool IsQuantised(TileType type) {
+  return type == TileType::kQ8_0 || type == TileType::kQ4_0 || type == TileType::kQ6_K;
+}
+
 // The row of `type` in the table of known types; null for a type foretoken does not read.
 const DTypeInfo* FindDType(std::uint32_t ggml_type);
 const DTypeInfo& InfoOf(DType type);

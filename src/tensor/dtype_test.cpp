@@ -50,6 +50,7 @@ TEST(DType, EachTileTypeBelongsToOneType) {
   }
   EXPECT_EQ(tiles.size(), std::size_t{kTileTypes});
   EXPECT_EQ(InfoOf(DType::kQ8_0).tile, TileType::kQ8_0);
+  EXPECT_EQ(InfoOf(DType::kQ6_K).tile, TileType::kQ6_K);
   EXPECT_EQ(InfoOf(DType::kQ4_K).tile, std::nullopt);
 }
 

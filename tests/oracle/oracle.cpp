@@ -67,6 +67,24 @@ float BlockDot(const std::byte* row, const Quantised& x) {
   return acc;
 }
 
+// A super-block: each 32 of its values are a block to the activations, with a sum for each scale.
+float SuperBlockDot(const std::byte* row, const Quantised& x) {
+  float acc = 0;
+  for (std::size_t b = 0; b < x.d.size(); ++b) {
+    tensor::BlockQ6_K block;
+    std::memcpy(&block, row + b / 8 * sizeof(block), sizeof(block));
+    const std::size_t half = b % 8 / 4, run = b % 4;
+    int sum = 0;
+    for (std::size_t i = 0; i < 32; ++i) {
+      const int low = block.ql[64 * half + 32 * (run % 2) + i] >> (run / 2 * 4) & 15;
+      const int high = block.qh[32 * half + i] >> (2 * run) & 3;
+      sum += block.scales[b % 8 * 2 + i / 16] * ((low + 16 * high - 32) * x.q[32 * b + i]);
+    }
+    acc = std::fma(static_cast<float>(sum), tensor::F16ToF32(block.d) * x.d[b], acc);
+  }
+  return acc;
+}
+
 }  // namespace
 
 Oracle::Oracle(const formats::Checkpoint& checkpoint, const model::ModelConfig& config, bool half_cache)
@@ -78,12 +96,15 @@ Oracle::Row Oracle::Multiply(const std::string& name, const Row& x) const {
   const auto n_out = static_cast<std::size_t>(t.shape[1]);
   const std::size_t row_bytes = t.data.size() / n_out;
   Row y(n_out), w(x.size());
+  const Quantised quantised(info.tile && tensor::IsQuantised(*info.tile) ? x : Row{});
   for (std::size_t o = 0; o < n_out; ++o) {
     const std::byte* row = t.data.data() + o * row_bytes;
     if (info.type == tensor::DType::kQ8_0) {
-      y[o] = BlockDot<tensor::BlockQ8_0>(row, Quantised(x));
+      y[o] = BlockDot<tensor::BlockQ8_0>(row, quantised);
     } else if (info.type == tensor::DType::kQ4_0) {
-      y[o] = BlockDot<tensor::BlockQ4_0>(row, Quantised(x));
+      y[o] = BlockDot<tensor::BlockQ4_0>(row, quantised);
+    } else if (info.type == tensor::DType::kQ6_K) {
+      y[o] = SuperBlockDot(row, quantised);
     } else {
       tensor::Dequantize(info.type, row, static_cast<std::int64_t>(x.size()), w.data());
       float acc = 0;

@@ -26,6 +26,8 @@ std::vector<Case> Cases() {
           {"llama_q8_0", {.seed = 4, .weight_type = DType::kQ8_0}},
           {"llama_q4_0", {.seed = 5, .ff = 160, .weight_type = DType::kQ4_0}},
           {"llama_mixed", {.seed = 6, .weight_type = DType::kQ4_0, .weight_types = {{"attn_v", DType::kQ8_0}, {"output", DType::kF16}, {"ffn_down", DType::kF32}}}},
+          {"llama_q6_k", {.seed = 11, .dim = 256, .ff = 256, .weight_type = DType::kQ6_K}},
+          {"llama_q4_0_q6_k_head", {.seed = 12, .dim = 256, .ff = 96, .weight_type = DType::kQ4_0, .weight_types = {{"output", DType::kQ6_K}}}},
           {"llama_small_heads", {.seed = 7, .dim = 32, .ff = 64, .n_heads = 4, .n_kv_heads = 4, .weight_type = DType::kQ8_0}},
           {"qwen2_q8_0", {.arch = "qwen2", .seed = 8, .weight_type = DType::kQ8_0}},
           {"qwen3_f32", {.arch = "qwen3", .seed = 9, .head_dim = 32}},
@@ -57,7 +59,7 @@ TEST_P(ModelAgainstOracle, GivesTheSameLogitsToTheBit) {
                                       .k_type = cache_type, .v_type = cache_type, .n_sequences = 1, .max_positions = 64});
       ASSERT_TRUE(cache);
       // In two passes, so that the second reads what the first left in the cache.
-      for (const auto [begin, end] : {std::pair{0, 17}, std::pair{17, 37}}) {
+      for (const auto& [begin, end] : {std::pair{0, 17}, std::pair{17, 37}}) {
         const int n = end - begin;
         const model::Segment segment{0, 0, n, begin};
         const std::vector<int> logit_rows = begin == 0 ? std::vector<int>{n - 1} : std::vector<int>{2, n - 1};
@@ -73,9 +75,9 @@ TEST_P(ModelAgainstOracle, GivesTheSameLogitsToTheBit) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ModelAgainstOracle, testing::Combine(testing::Range(0, 10), testing::Values(tensor::KvType::kF32, tensor::KvType::kF16)),
-                         [](const auto& info) {
-                           return std::string(Cases()[static_cast<std::size_t>(std::get<0>(info.param))].name) + (std::get<1>(info.param) == tensor::KvType::kF32 ? "_f32_cache" : "_f16_cache");
+INSTANTIATE_TEST_SUITE_P(Models, ModelAgainstOracle, testing::Combine(testing::Range(0, static_cast<int>(Cases().size())), testing::Values(tensor::KvType::kF32, tensor::KvType::kF16)),
+                         [](const auto& of) {
+                           return std::string(Cases()[static_cast<std::size_t>(std::get<0>(of.param))].name) + (std::get<1>(of.param) == tensor::KvType::kF32 ? "_f32_cache" : "_f16_cache");
                          });
 
 }  // namespace

@@ -11,6 +11,7 @@ void MatmulF16(const MatmulArgs&);
 void MatmulBF16(const MatmulArgs&);
 void MatmulQ8_0(const MatmulArgs&);
 void MatmulQ4_0(const MatmulArgs&);
+void MatmulQ6_K(const MatmulArgs&);
 void Quantize(const float* x, std::int64_t x_stride, int n_rows, int k, std::int8_t* xq, float* xd, std::int32_t* xs);
 void RmsNorm(const float* x, const float* weight, int n, float eps, float* y);
 void Rope(float* x, int n_heads, int head_dim, int n_rot, bool interleaved, const float* c, const float* s);

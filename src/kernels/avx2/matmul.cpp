@@ -9,6 +9,10 @@
 //   Q4_0  vpmaddubsw(nibble, x); the 8 groups of a block add up to at most 8 * 2 * 15 * 127 = 30480
 //   in 16 bits, so one
 //         vpmaddwd per block suffices; the sum starts from -8 * xs.
+//   Q6_K  vpmaddubsw(q, x); two of 4 k add up to at most 2 * 2 * 63 * 127 = 32004 in 16 bits, and
+//   one
+//         vpmaddwd by the scale widens, scales and sums; then minus 32 * (scale0 * xs0 + scale1 *
+//         xs1), the bracket being one vpmaddwd of 16-bit pairs.
 #include <immintrin.h>
 
 #include "kernels/avx2/functions.h"
@@ -19,6 +23,7 @@ namespace {
 using tensor::kBlock;
 using tensor::kTileOutputs;
 using tensor::TileQ4_0;
+using tensor::TileQ6_K;
 using tensor::TileQ8_0;
 
 #define FORETOKEN_INLINE inline __attribute__((always_inline))
@@ -58,11 +63,20 @@ struct PackedBlock {
   struct Row {
     std::int32_t q[8];  // 32 int8
     float d;
-    std::int32_t s;
+    std::int32_t s;  // sum of q; for Q6_K those of both halves, 16 bits each, the first one low
   } rows[R];
 };
 
-template <int R>
+template <typename Tile>
+FORETOKEN_INLINE std::int32_t PackedSum(const std::int32_t* xs) {
+  return xs[1];
+}
+template <>
+FORETOKEN_INLINE std::int32_t PackedSum<TileQ6_K>(const std::int32_t* xs) {
+  return (xs[0] & 0xffff) | (xs[1] - xs[0]) * 65536;
+}
+
+template <int R, typename Tile>
 void Pack(const MatmulArgs& a, int row, int block, int n, PackedBlock<R>* out) {
   const std::int64_t n_blocks = a.k / kBlock;
   for (int r = 0; r < R; ++r) {
@@ -72,7 +86,7 @@ void Pack(const MatmulArgs& a, int row, int block, int n, PackedBlock<R>* out) {
       const auto* q = reinterpret_cast<const __m256i*>(a.xq + (first + b) * kBlock);
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(to.q), _mm256_loadu_si256(q));
       to.d = a.xd[first + b];
-      to.s = a.xs[first + b];
+      to.s = PackedSum<Tile>(a.xs + 2 * (first + b));
     }
   }
 }
@@ -131,6 +145,57 @@ FORETOKEN_INLINE void DotBlock(const TileQ4_0& w, const PackedBlock<R>& x, __m25
   }
 }
 
+// Bits 2 f and 2 f + 1 of each byte, moved to bits 4 and 5.
+template <int f>
+FORETOKEN_INLINE __m256i HighBits(__m256i q) {
+  if constexpr (f < 2) q = _mm256_slli_epi16(q, 4 - 2 * f);
+  if constexpr (f == 3) q = _mm256_srli_epi16(q, 2);
+  return _mm256_and_si256(q, _mm256_set1_epi8(0x30));
+}
+
+// Adds scale * (q of 8 k . x): words i and i + 1 of the activations, fields f and f + 1 of the high
+// bits.
+template <int R, int i>
+FORETOKEN_INLINE void DotQ6_K(__m256i low, __m256i high, __m256i scale, const PackedBlock<R>& x,
+                              __m256i (&c)[R][2], int h) {
+  const __m256i nibble = _mm256_set1_epi8(15);
+  const __m256i q0 = _mm256_or_si256(_mm256_and_si256(low, nibble), HighBits<i % 4>(high));
+  const __m256i q1 = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(low, 4), nibble),
+                                     HighBits<i % 4 + 1>(high));
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    const __m256i p0 = _mm256_maddubs_epi16(q0, _mm256_set1_epi32(x.rows[r].q[i]));
+    const __m256i p1 = _mm256_maddubs_epi16(q1, _mm256_set1_epi32(x.rows[r].q[i + 1]));
+    c[r][h] = _mm256_add_epi32(c[r][h], _mm256_madd_epi16(_mm256_add_epi16(p0, p1), scale));
+  }
+}
+
+template <int R>
+FORETOKEN_INLINE void DotBlock(const TileQ6_K& w, const PackedBlock<R>& x, __m256i (&c)[R][2]) {
+#pragma GCC unroll 2
+  for (int h = 0; h < 2; ++h) {
+    const auto scales = [&](int half) {
+      return _mm256_cvtepi8_epi32(
+          _mm_loadl_epi64(reinterpret_cast<const __m128i*>(w.scale[half] + 8 * h)));
+    };
+    const __m256i s0 = scales(0), s1 = scales(1);
+    const __m256i top0 = _mm256_slli_epi32(s0, 16), top1 = _mm256_slli_epi32(s1, 16);
+    const __m256i both = _mm256_blend_epi16(s0, top1, 0xaa);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const __m256i sum = _mm256_madd_epi16(both, _mm256_set1_epi32(x.rows[r].s));
+      c[r][h] = _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_slli_epi32(sum, 5));
+    }
+    const __m256i pair0 = _mm256_blend_epi16(s0, top0, 0xaa),
+                  pair1 = _mm256_blend_epi16(s1, top1, 0xaa);
+    const __m256i high0 = Load(w.qh[0][8 * h]), high1 = Load(w.qh[1][8 * h]);
+    DotQ6_K<R, 0>(Load(w.ql[0][8 * h]), high0, pair0, x, c, h);
+    DotQ6_K<R, 2>(Load(w.ql[1][8 * h]), high0, pair0, x, c, h);
+    DotQ6_K<R, 4>(Load(w.ql[2][8 * h]), high1, pair1, x, c, h);
+    DotQ6_K<R, 6>(Load(w.ql[3][8 * h]), high1, pair1, x, c, h);
+  }
+}
+
 template <int R, typename Tile>
 FORETOKEN_INLINE void QuantStrip(const Tile* w, const PackedBlock<R>* x, int n,
                                  __m256 (&acc)[R][2]) {
@@ -157,7 +222,7 @@ struct QuantRows {
     alignas(64) PackedBlock<R> x[kPackBlocks];
     const int n_blocks = a.k / kBlock;
     const bool packs_once = n_blocks <= kPackBlocks;
-    if (packs_once) Pack<R>(a, row, 0, n_blocks, x);
+    if (packs_once) Pack<R, Tile>(a, row, 0, n_blocks, x);
     for (int tile = tile_begin; tile < tile_end; ++tile) {
       const Tile* w = static_cast<const Tile*>(a.tiles) + std::int64_t{tile} * n_blocks;
       __m256 acc[R][2];
@@ -165,7 +230,7 @@ struct QuantRows {
       for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = _mm256_setzero_ps();
       for (int b = 0; b < n_blocks; b += kPackBlocks) {
         const int n = n_blocks - b < kPackBlocks ? n_blocks - b : kPackBlocks;
-        if (!packs_once) Pack<R>(a, row, b, n, x);
+        if (!packs_once) Pack<R, Tile>(a, row, b, n, x);
         QuantStrip<R>(w + b, x, n, acc);
       }
       StoreTile<R>(a, row, tile, acc);
@@ -307,6 +372,9 @@ void MatmulQ8_0(const MatmulArgs& a) {
 }
 void MatmulQ4_0(const MatmulArgs& a) {
   MatmulQuantised<TileQ4_0>(a);
+}
+void MatmulQ6_K(const MatmulArgs& a) {
+  MatmulQuantised<TileQ6_K>(a);
 }
 
 }  // namespace foretoken::kernels::avx2

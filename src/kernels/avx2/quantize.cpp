@@ -14,13 +14,16 @@ float Max8(__m256 v) {
   return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
 }
 
-std::int32_t Sum8(__m256i v) {
-  __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-  s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
-  return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
+// {sum of a, sum of a and b}.
+void StoreSums(__m256i a, __m256i b, std::int32_t* sums) {
+  const __m256i pairs = _mm256_hadd_epi32(a, _mm256_add_epi32(a, b));
+  const __m256i fours = _mm256_hadd_epi32(pairs, pairs);
+  _mm_storel_epi64(
+      reinterpret_cast<__m128i*>(sums),
+      _mm_add_epi32(_mm256_castsi256_si128(fours), _mm256_extracti128_si256(fours, 1)));
 }
 
-void QuantizeBlock(const float* x, std::int8_t* q, float* d, std::int32_t* sum) {
+void QuantizeBlock(const float* x, std::int8_t* q, float* d, std::int32_t* sums) {
   const __m256 sign = _mm256_set1_ps(-0.0f);
   __m256 amax8 = _mm256_setzero_ps();
   for (int i = 0; i < 4; ++i)
@@ -32,7 +35,7 @@ void QuantizeBlock(const float* x, std::int8_t* q, float* d, std::int32_t* sum) 
   __m256i v[4];
   for (int i = 0; i < 4; ++i)
     v[i] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), id));
-  *sum = Sum8(_mm256_add_epi32(_mm256_add_epi32(v[0], v[1]), _mm256_add_epi32(v[2], v[3])));
+  StoreSums(_mm256_add_epi32(v[0], v[1]), _mm256_add_epi32(v[2], v[3]), sums);
   // Packing works within halves of 128 bits: words come out as 0 2 4 6 1 3 5 7.
   const __m256i packed =
       _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
@@ -46,8 +49,9 @@ void Quantize(const float* x, std::int64_t x_stride, int n_rows, int k, std::int
               std::int32_t* xs) {
   for (int row = 0; row < n_rows; ++row) {
     for (int i = 0; i < k; i += kBlock) {
-      QuantizeBlock(x + row * x_stride + i, xq, xd++, xs++);
+      QuantizeBlock(x + row * x_stride + i, xq, xd++, xs);
       xq += kBlock;
+      xs += 2;
     }
   }
 }

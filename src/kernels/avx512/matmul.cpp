@@ -7,7 +7,8 @@
 // constant offsets:
 //   PackedBlock = rows [R] of { q [8 words of 4 int8] | d | c },  c = -(weight offset) * xs
 // A row takes 40 bytes, so that neighbouring rows lie in different banks of the first-level cache.
-// Per block and row: 8 vpdpbusd that start from c, one conversion, d * xd, one fma.
+// Per block and row: 8 vpdpbusd that start from c, one conversion, d * xd, one fma. Q6_K has two c,
+// one for each 16 k (44 bytes), and per row two vpmulld by the scales and one addition more.
 #pragma GCC diagnostic push  // false alarms of g++ 12 inside its own header
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <immintrin.h>
@@ -20,6 +21,7 @@ namespace {
 
 using tensor::kTileOutputs;
 using tensor::TileQ4_0;
+using tensor::TileQ6_K;
 using tensor::TileQ8_0;
 
 #define FORETOKEN_INLINE inline __attribute__((always_inline))
@@ -28,9 +30,8 @@ using tensor::TileQ8_0;
 // end of each page. Few rows wait for memory, and want the line in the first-level cache; many are
 // busy, and there a line that comes early must not displace the rows. (Measured on Zen 4, Q8_0: 8
 // rows 88 cycles a tile instead of 100; 1 row 73 instead of 88.)
-template <int R, int kBytes>
+template <bool kFewRows, int kBytes>
 FORETOKEN_INLINE void PrefetchAhead(const void* p) {
-  constexpr bool kFewRows = R <= 4;
   const char* ahead = static_cast<const char*>(p) + (kFewRows ? 4096 : 8192);
 #pragma GCC unroll 16
   for (int i = 0; i < kBytes; i += 64)
@@ -51,26 +52,46 @@ constexpr int kBlock = tensor::kBlock;
 constexpr int kQuantRows = 12;     // 12 integer and 12 float sums, weight, scale: 26 registers
 constexpr int kPackBlocks = 1024;  // k up to 32768 is packed once per row block, on the stack
 
-template <int R>
+// What a tile type adds to its weights to make them unsigned, how many sums a block has, and how
+// many rows are few to PrefetchAhead (measured: Q6_K, 4 rows, 27 ms with 4 and 21 with 2).
+template <typename Tile>
+struct Traits;
+template <>
+struct Traits<TileQ8_0> {
+  static constexpr std::int32_t kOffset = 128, kSums = 1, kFewRows = 4;
+};
+template <>
+struct Traits<TileQ4_0> {
+  static constexpr std::int32_t kOffset = 8, kSums = 1, kFewRows = 4;
+};
+template <>
+struct Traits<TileQ6_K> {
+  static constexpr std::int32_t kOffset = 32, kSums = 2, kFewRows = 2;
+};
+
+template <int R, typename Tile>
 struct PackedBlock {
   struct Row {
     std::int32_t q[8];
     float d;
-    std::int32_t c;
+    std::int32_t c[Traits<Tile>::kSums];
   } rows[R];
 };
 
-template <int R>
-void Pack(const MatmulArgs& a, int row, int block, int n, std::int32_t offset,
-          PackedBlock<R>* out) {
+template <int R, typename Tile>
+void Pack(const MatmulArgs& a, int row, int block, int n, PackedBlock<R, Tile>* out) {
+  constexpr std::int32_t kOffset = Traits<Tile>::kOffset, kSums = Traits<Tile>::kSums;
   const std::int64_t n_blocks = a.k / kBlock;
   for (int r = 0; r < R; ++r) {
     const std::int64_t first = (row + r) * n_blocks + block;
     for (int b = 0; b < n; ++b) {
+      auto& to = out[b].rows[r];
       const auto* q = reinterpret_cast<const __m256i*>(a.xq + (first + b) * kBlock);
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out[b].rows[r].q), _mm256_loadu_si256(q));
-      out[b].rows[r].d = a.xd[first + b];
-      out[b].rows[r].c = -offset * a.xs[first + b];
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to.q), _mm256_loadu_si256(q));
+      to.d = a.xd[first + b];
+      const std::int32_t* xs = a.xs + 2 * (first + b);
+      to.c[0] = -kOffset * (kSums == 1 ? xs[1] : xs[0]);
+      if constexpr (kSums == 2) to.c[1] = -kOffset * (xs[1] - xs[0]);
     }
   }
 }
@@ -92,8 +113,15 @@ FORETOKEN_INLINE __m512i LoadWeights(const void* p) {
                             _mm256_loadu_si256(half + 1), 1);
 }
 
+template <int R, typename Tile>
+FORETOKEN_INLINE void StartSums(const PackedBlock<R, Tile>& x, __m512i* c) {
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) c[r] = _mm512_set1_epi32(x.rows[r].c[0]);
+}
+
 template <int R>
-FORETOKEN_INLINE void DotBlock(const TileQ8_0& w, const PackedBlock<R>& x, __m512i* c) {
+FORETOKEN_INLINE void DotBlock(const TileQ8_0& w, const PackedBlock<R, TileQ8_0>& x, __m512i* c) {
+  StartSums(x, c);
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) {
     const __m512i q = LoadWeights<R>(w.q[i]);
@@ -103,7 +131,8 @@ FORETOKEN_INLINE void DotBlock(const TileQ8_0& w, const PackedBlock<R>& x, __m51
 }
 
 template <int R>
-FORETOKEN_INLINE void DotBlock(const TileQ4_0& w, const PackedBlock<R>& x, __m512i* c) {
+FORETOKEN_INLINE void DotBlock(const TileQ4_0& w, const PackedBlock<R, TileQ4_0>& x, __m512i* c) {
+  StartSums(x, c);
   const __m512i low = _mm512_set1_epi8(15);
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
@@ -117,13 +146,54 @@ FORETOKEN_INLINE void DotBlock(const TileQ4_0& w, const PackedBlock<R>& x, __m51
   }
 }
 
-template <int R, typename Tile>
-FORETOKEN_INLINE void QuantStrip(const Tile* w, const PackedBlock<R>* x, int n, __m512* acc) {
-  for (; n > 0; --n, ++w, ++x) {
-    PrefetchAhead<R, sizeof(Tile)>(w);
-    __m512i c[R];
+// 64 bytes in a register: the compiler would load them anew for each use.
+FORETOKEN_INLINE __m512i LoadOnce(const void* p) {
+  __m512i v = _mm512_loadu_si512(p);
+  asm("" : "+v"(v));
+  return v;
+}
+
+// Four bits of each byte of `low`, and above them two of `high`.
+FORETOKEN_INLINE __m512i SixBits(__m512i low, __m512i high) {
+  constexpr int kSelect = 0xd8;  // third ? second : first
+  const __m512i nibble = _mm512_set1_epi8(15), six = _mm512_set1_epi8(63);
+  return _mm512_and_si512(_mm512_ternarylogic_epi64(high, low, nibble, kSelect), six);
+}
+
+// All weights of the tile in eight registers, then row by row: so the two sums of a row live only
+// briefly.
+template <int R>
+FORETOKEN_INLINE void DotBlock(const TileQ6_K& w, const PackedBlock<R, TileQ6_K>& x, __m512i* c) {
+  __m512i q[8], scale[2];
+#pragma GCC unroll 2
+  for (int h = 0; h < 2; ++h) {
+    const __m512i high = LoadOnce(w.qh[h]);
+    const __m512i low0 = LoadOnce(w.ql[2 * h]), low1 = LoadOnce(w.ql[2 * h + 1]);
+    q[4 * h] = SixBits(low0, _mm512_slli_epi16(high, 4));
+    q[4 * h + 1] = SixBits(_mm512_srli_epi16(low0, 4), _mm512_slli_epi16(high, 2));
+    q[4 * h + 2] = SixBits(low1, high);
+    q[4 * h + 3] = SixBits(_mm512_srli_epi16(low1, 4), _mm512_srli_epi16(high, 2));
+    scale[h] = _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(w.scale[h])));
+  }
 #pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) c[r] = _mm512_set1_epi32(x->rows[r].c);
+  for (int r = 0; r < R; ++r) {
+    __m512i sum[2];
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; ++h) {
+      sum[h] = _mm512_set1_epi32(x.rows[r].c[h]);
+#pragma GCC unroll 4
+      for (int i = 4 * h; i < 4 * h + 4; ++i) Dot(sum[h], q[i], x.rows[r].q[i]);
+      sum[h] = _mm512_mullo_epi32(sum[h], scale[h]);
+    }
+    c[r] = _mm512_add_epi32(sum[0], sum[1]);
+  }
+}
+
+template <int R, typename Tile>
+FORETOKEN_INLINE void QuantStrip(const Tile* w, const PackedBlock<R, Tile>* x, int n, __m512* acc) {
+  for (; n > 0; --n, ++w, ++x) {
+    PrefetchAhead<R <= Traits<Tile>::kFewRows, sizeof(Tile)>(w);
+    __m512i c[R];
     DotBlock<R>(*w, *x, c);
     const __m512 d = _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(w->d)));
 #pragma GCC unroll 16
@@ -134,21 +204,14 @@ FORETOKEN_INLINE void QuantStrip(const Tile* w, const PackedBlock<R>* x, int n, 
   }
 }
 
-template <typename Tile>
-constexpr std::int32_t kOffset = 0;
-template <>
-constexpr std::int32_t kOffset<TileQ8_0> = 128;
-template <>
-constexpr std::int32_t kOffset<TileQ4_0> = 8;
-
 template <int R, typename Tile>
 struct QuantRows {
   static __attribute__((noinline)) void Run(const MatmulArgs& a, int row, int tile_begin,
                                             int tile_end) {
-    alignas(64) PackedBlock<R> x[kPackBlocks];
+    alignas(64) PackedBlock<R, Tile> x[kPackBlocks];
     const int n_blocks = a.k / kBlock;
     const bool packs_once = n_blocks <= kPackBlocks;
-    if (packs_once) Pack<R>(a, row, 0, n_blocks, kOffset<Tile>, x);
+    if (packs_once) Pack(a, row, 0, n_blocks, x);
     for (int tile = tile_begin; tile < tile_end; ++tile) {
       const Tile* w = static_cast<const Tile*>(a.tiles) + std::int64_t{tile} * n_blocks;
       __m512 acc[R];
@@ -156,7 +219,7 @@ struct QuantRows {
       for (int r = 0; r < R; ++r) acc[r] = _mm512_setzero_ps();
       for (int b = 0; b < n_blocks; b += kPackBlocks) {
         const int n = n_blocks - b < kPackBlocks ? n_blocks - b : kPackBlocks;
-        if (!packs_once) Pack<R>(a, row, b, n, kOffset<Tile>, x);
+        if (!packs_once) Pack(a, row, b, n, x);
         QuantStrip<R>(w + b, x, n, acc);
       }
       StoreTile<R>(a, row, tile, acc);
@@ -166,7 +229,7 @@ struct QuantRows {
 
 // ---- Float tiles --------------------------------------------------------------------------------
 
-constexpr int kFloatRows = 8;
+constexpr int kFloatRows = 8, kFewFloatRows = 4;
 
 struct F32 {
   using Storage = float;
@@ -217,7 +280,7 @@ FORETOKEN_INLINE void FloatStrips(const MatmulArgs& a, int row, int tile) {
   for (; k + kUnroll <= a.k; k += kUnroll, x += kUnroll, w += kUnroll * kTileOutputs) {
 #pragma GCC unroll 4
     for (int t = 0; t < T; ++t)
-      PrefetchAhead<R, kUnroll * kTileOutputs * sizeof(*w)>(w + t * strip);
+      PrefetchAhead<R <= kFewFloatRows, kUnroll * kTileOutputs * sizeof(*w)>(w + t * strip);
 #pragma GCC unroll 4
     for (int i = 0; i < kUnroll; ++i)
       FloatStep<T, R, Type>(w + i * kTileOutputs, strip, x + i, a.x_stride, acc);
@@ -300,6 +363,9 @@ void MatmulQ8_0(const MatmulArgs& a) {
 }
 void MatmulQ4_0(const MatmulArgs& a) {
   MatmulQuantised<TileQ4_0>(a);
+}
+void MatmulQ6_K(const MatmulArgs& a) {
+  MatmulQuantised<TileQ6_K>(a);
 }
 
 }  // namespace foretoken::kernels::avx512

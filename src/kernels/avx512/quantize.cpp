@@ -11,7 +11,7 @@ namespace {
 
 using tensor::kBlock;
 
-void QuantizeBlock(const float* x, std::int8_t* q, float* d, std::int32_t* sum) {
+void QuantizeBlock(const float* x, std::int8_t* q, float* d, std::int32_t* sums) {
   const __m512 x0 = _mm512_loadu_ps(x), x1 = _mm512_loadu_ps(x + 16);
   float amax = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(x0), _mm512_abs_ps(x1)));
   if (amax < 0x1p-100f) amax = 0;
@@ -19,9 +19,14 @@ void QuantizeBlock(const float* x, std::int8_t* q, float* d, std::int32_t* sum) 
   const __m512 id = _mm512_set1_ps(amax > 0 ? 127.0f / amax : 0.0f);
   const __m512i q0 = _mm512_cvtps_epi32(_mm512_mul_ps(x0, id));
   const __m512i q1 = _mm512_cvtps_epi32(_mm512_mul_ps(x1, id));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(q), _mm512_cvtepi32_epi8(q0));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(q + 16), _mm512_cvtepi32_epi8(q1));
-  *sum = _mm512_reduce_add_epi32(_mm512_add_epi32(q0, q1));
+  const __m128i b0 = _mm512_cvtepi32_epi8(q0), b1 = _mm512_cvtepi32_epi8(q1);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(q), b0);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(q + 16), b1);
+  // {sum of b0, sum of both}: products with one, then two steps of pairs.
+  const __m128i ones = _mm_set1_epi8(1);
+  const __m128i s0 = _mm_dpbusd_epi32(_mm_setzero_si128(), ones, b0);
+  const __m128i pairs = _mm_hadd_epi32(s0, _mm_dpbusd_epi32(s0, ones, b1));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(sums), _mm_hadd_epi32(pairs, pairs));
 }
 
 }  // namespace
@@ -30,8 +35,9 @@ void Quantize(const float* x, std::int64_t x_stride, int n_rows, int k, std::int
               std::int32_t* xs) {
   for (int row = 0; row < n_rows; ++row) {
     for (int i = 0; i < k; i += kBlock) {
-      QuantizeBlock(x + row * x_stride + i, xq, xd++, xs++);
+      QuantizeBlock(x + row * x_stride + i, xq, xd++, xs);
       xq += kBlock;
+      xs += 2;
     }
   }
 }

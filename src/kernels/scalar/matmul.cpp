@@ -10,6 +10,7 @@ namespace {
 
 using tensor::kTileOutputs;
 using tensor::TileQ4_0;
+using tensor::TileQ6_K;
 using tensor::TileQ8_0;
 
 struct F32 {
@@ -70,6 +71,25 @@ std::int32_t Weight(const TileQ4_0& tile, int k, int o) {
   return (k % 8 < 4 ? byte & 15 : byte >> 4) - 8;
 }
 
+std::int32_t Weight(const TileQ6_K& tile, int k, int o) {
+  const std::uint8_t low = tile.ql[k / 8][o][k % 4], high = tile.qh[k / 16][o][k % 4];
+  return ((k % 8 < 4 ? low & 15 : low >> 4) | (high >> (k / 4 % 4 * 2) & 3) << 4) - 32;
+}
+
+template <typename Tile>
+std::int32_t IntegerSum(const Tile& tile, int o, const std::int8_t* xq) {
+  std::int32_t isum = 0;
+  for (int k = 0; k < tensor::kBlock; ++k) isum += Weight(tile, k, o) * xq[k];
+  return isum;
+}
+
+std::int32_t IntegerSum(const TileQ6_K& tile, int o, const std::int8_t* xq) {
+  constexpr int kHalf = tensor::kBlock / 2;
+  std::int32_t dot[2] = {};
+  for (int k = 0; k < tensor::kBlock; ++k) dot[k / kHalf] += Weight(tile, k, o) * xq[k];
+  return tile.scale[0][o] * dot[0] + tile.scale[1][o] * dot[1];
+}
+
 template <typename Tile>
 void MatmulQuantised(const MatmulArgs& a) {
   const int n_blocks = a.k / tensor::kBlock;
@@ -82,9 +102,8 @@ void MatmulQuantised(const MatmulArgs& a) {
       float acc[kTileOutputs] = {};
       for (int b = 0; b < n_blocks; ++b, xq += tensor::kBlock) {
         for (int o = 0; o < kTileOutputs; ++o) {
-          std::int32_t isum = 0;
-          for (int k = 0; k < tensor::kBlock; ++k) isum += Weight(w[b], k, o) * xq[k];
-          acc[o] = std::fma(static_cast<float>(isum), F16::ToFloat(w[b].d[o]) * xd[b], acc[o]);
+          const auto isum = static_cast<float>(IntegerSum(w[b], o, xq));
+          acc[o] = std::fma(isum, F16::ToFloat(w[b].d[o]) * xd[b], acc[o]);
         }
       }
       Store(acc, a.accumulate, OutputOf(a, row, tile));
@@ -108,6 +127,9 @@ void MatmulQ8_0(const MatmulArgs& a) {
 }
 void MatmulQ4_0(const MatmulArgs& a) {
   MatmulQuantised<TileQ4_0>(a);
+}
+void MatmulQ6_K(const MatmulArgs& a) {
+  MatmulQuantised<TileQ6_K>(a);
 }
 
 }  // namespace foretoken::kernels::scalar

@@ -8,16 +8,17 @@ namespace {
 
 using tensor::kBlock;
 
-void QuantizeBlock(const float* x, std::int8_t* q, float* d, std::int32_t* sum) {
+void QuantizeBlock(const float* x, std::int8_t* q, float* d, std::int32_t* sums) {
   float amax = 0;
   for (int i = 0; i < kBlock; ++i) amax = std::fmax(amax, std::fabs(x[i]));
   if (amax < 0x1p-100f) amax = 0;
   *d = amax / 127.0f;
   const float id = amax > 0 ? 127.0f / amax : 0.0f;
-  *sum = 0;
+  sums[0] = sums[1] = 0;
   for (int i = 0; i < kBlock; ++i) {
     q[i] = static_cast<std::int8_t>(std::lrint(x[i] * id));
-    *sum += q[i];
+    if (i < kBlock / 2) sums[0] += q[i];
+    sums[1] += q[i];
   }
 }
 
@@ -27,8 +28,9 @@ void Quantize(const float* x, std::int64_t x_stride, int n_rows, int k, std::int
               std::int32_t* xs) {
   for (int row = 0; row < n_rows; ++row) {
     for (int i = 0; i < k; i += kBlock) {
-      QuantizeBlock(x + row * x_stride + i, xq, xd++, xs++);
+      QuantizeBlock(x + row * x_stride + i, xq, xd++, xs);
       xq += kBlock;
+      xs += 2;
     }
   }
 }
