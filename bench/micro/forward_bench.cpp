@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pass of a real model costs by its number of rows, beside the machine's memory bandwidth, in one process.
+// What a pass of a real model costs by its number of rows, beside the machine's memory bandwidth,
+// in one process.
 //
 //   forward_bench MODEL.gguf [--threads N] [--repeats N] [--rows 1,2,4,8,16,512] [--json]
 //
-// Every row of a pass up to 64 asks for its logits, as verification does; longer passes (prefill) ask for the last row's only.
-// Repeats go round all row counts in turn, with a bandwidth reading in each turn, so that a slow moment of the machine hits all alike.
+// Every row of a pass up to 64 asks for its logits, as verification does; longer passes (prefill)
+// ask for the last row's only. Repeats go round all row counts in turn, with a bandwidth reading in
+// each turn, so that a slow moment of the machine hits all alike.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +32,8 @@ using namespace foretoken;
 double Milliseconds(const std::function<void()>& work) {
   const auto begin = std::chrono::steady_clock::now();
   work();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+      .count();
 }
 
 struct Spread {
@@ -44,7 +47,8 @@ Spread SpreadOf(std::vector<double> x) {
 // Reads a buffer of 512 MiB once with all threads, by the vectorised maximum of the kernels.
 class Bandwidth {
  public:
-  Bandwidth(ThreadPool& pool, const kernels::Kernels& kernels) : pool_(pool), kernels_(kernels), data_(std::size_t{128} << 20) {
+  Bandwidth(ThreadPool& pool, const kernels::Kernels& kernels)
+      : pool_(pool), kernels_(kernels), data_(std::size_t{128} << 20) {
     pool_.Run([&](int thread) {
       const auto part = pool_.ShareOf(static_cast<int>(data_.size()), thread);
       std::fill(data_.data() + part.begin, data_.data() + part.end, 1.0f);
@@ -54,8 +58,7 @@ class Bandwidth {
     const double ms = Milliseconds([&] {
       pool_.Run([&](int thread) {
         const auto part = pool_.ShareOf(static_cast<int>(data_.size()), thread, 64);
-        const float most =
-            kernels_.max(data_.data() + part.begin, part.end - part.begin);
+        const float most = kernels_.max(data_.data() + part.begin, part.end - part.begin);
         if (thread == 0) sink_ = most;
       });
     });
@@ -80,14 +83,20 @@ bool Parse(int argc, char** argv, Arguments& a) {
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
     const bool has_value = i + 1 < argc;
-    if (flag == "--json") a.json = true;
-    else if (flag == "--threads" && has_value) a.threads = std::max(1, std::atoi(argv[++i]));
-    else if (flag == "--repeats" && has_value) a.repeats = std::max(1, std::atoi(argv[++i]));
+    if (flag == "--json")
+      a.json = true;
+    else if (flag == "--threads" && has_value)
+      a.threads = std::max(1, std::atoi(argv[++i]));
+    else if (flag == "--repeats" && has_value)
+      a.repeats = std::max(1, std::atoi(argv[++i]));
     else if (flag == "--rows" && has_value) {
       a.rows.clear();
-      for (char* p = argv[++i]; *p != '\0'; p += *p == ',') a.rows.push_back(std::clamp(static_cast<int>(std::strtol(p, &p, 10)), 1, 1024));
-    } else if (a.model.empty() && flag[0] != '-') a.model = flag;
-    else return false;
+      for (char* p = argv[++i]; *p != '\0'; p += *p == ',')
+        a.rows.push_back(std::clamp(static_cast<int>(std::strtol(p, &p, 10)), 1, 1024));
+    } else if (a.model.empty() && flag[0] != '-')
+      a.model = flag;
+    else
+      return false;
   }
   return !a.model.empty();
 }
@@ -101,7 +110,11 @@ int Fail(const std::string& message) {
 
 int main(int argc, char** argv) {
   Arguments a;
-  if (!Parse(argc, argv, a)) return Fail("usage: forward_bench MODEL.gguf [--threads N] [--repeats N] [--rows 1,2,4,8,16,512] [--json]"), 2;
+  if (!Parse(argc, argv, a))
+    return Fail(
+               "usage: forward_bench MODEL.gguf [--threads N] [--repeats N] [--rows "
+               "1,2,4,8,16,512] [--json]"),
+           2;
   auto checkpoint = formats::OpenCheckpoint(a.model);
   if (!checkpoint) return Fail(checkpoint.error().message);
   auto config = model::ConfigFromMetadata((*checkpoint)->metadata());
@@ -113,9 +126,15 @@ int main(int argc, char** argv) {
   if (!kernels) return Fail(kernels.error().message);
   ThreadPool pool(a.threads);
   const int most = *std::max_element(a.rows.begin(), a.rows.end());
-  auto model = model::Model::Load(**checkpoint, *config, {.max_rows = most, .max_logit_rows = 64, .max_positions = most}, **kernels, pool, {});
+  auto model = model::Model::Load(**checkpoint, *config,
+                                  {.max_rows = most, .max_logit_rows = 64, .max_positions = most},
+                                  **kernels, pool, {});
   if (!model) return Fail(model.error().message);
-  auto cache = kv::Cache::Create({.n_layers = config->n_layers, .n_kv_heads = config->n_kv_heads, .head_dim = config->head_dim, .n_sequences = 1, .max_positions = most});
+  auto cache = kv::Cache::Create({.n_layers = config->n_layers,
+                                  .n_kv_heads = config->n_kv_heads,
+                                  .head_dim = config->head_dim,
+                                  .n_sequences = 1,
+                                  .max_positions = most});
   if (!cache) return Fail(cache.error().message);
 
   const double weights_gb = static_cast<double>((*model)->weight_bytes()) / 1e9;
@@ -134,8 +153,13 @@ int main(int argc, char** argv) {
       const model::Segment segment{0, 0, rows, 0};
       const kv::Transaction::Rows reserve{0, rows};
       kv::Transaction transaction(*cache, {&reserve, 1});
-      const auto pass = [&] { (*model)->Forward({.tokens = tokens, .segments = {&segment, 1}, .logit_rows = logit_rows}, *cache); };
-      if (weights_gb < 0.1) pass();  // a model that lives in the caches is timed there: the bandwidth reading emptied them
+      const auto pass = [&] {
+        (*model)->Forward({.tokens = tokens, .segments = {&segment, 1}, .logit_rows = logit_rows},
+                          *cache);
+      };
+      if (weights_gb < 0.1)
+        pass();  // a model that lives in the caches is timed there: the bandwidth reading emptied
+                 // them
       const double ms = Milliseconds(pass);
       if (repeat >= 0) times[i].push_back(ms);
     }
@@ -146,19 +170,25 @@ int main(int argc, char** argv) {
     std::string passes;
     for (std::size_t i = 0; i < a.rows.size(); ++i) {
       const Spread t = SpreadOf(times[i]);
-      passes += fmt::format("{}\"{}\": {{\"ms\": {:.4f}, \"min\": {:.4f}, \"max\": {:.4f}}}", i ? ", " : "", a.rows[i], t.median, t.least, t.most);
+      passes += fmt::format("{}\"{}\": {{\"ms\": {:.4f}, \"min\": {:.4f}, \"max\": {:.4f}}}",
+                            i ? ", " : "", a.rows[i], t.median, t.least, t.most);
     }
-    fmt::print("{{\"isa\": \"{}\", \"threads\": {}, \"weights_gb\": {:.4f}, \"memory_gb_per_s\": {:.2f}, \"passes\": {{{}}}}}\n", (*kernels)->isa, a.threads,
-               weights_gb, memory.median, passes);
+    fmt::print(
+        "{{\"isa\": \"{}\", \"threads\": {}, \"weights_gb\": {:.4f}, \"memory_gb_per_s\": {:.2f}, "
+        "\"passes\": {{{}}}}}\n",
+        (*kernels)->isa, a.threads, weights_gb, memory.median, passes);
     return 0;
   }
-  fmt::print("{}: {:.3f} GB of weights, {}, {} threads, memory {:.1f} GB/s ({:.1f} to {:.1f})\n", a.model, weights_gb, (*kernels)->isa, a.threads, memory.median,
-             memory.least, memory.most);
-  fmt::print("{:>6} {:>10} {:>10} {:>10} {:>9} {:>8} {:>10}\n", "rows", "ms", "min", "max", "x 1st", "GB/s", "of memory");
+  fmt::print("{}: {:.3f} GB of weights, {}, {} threads, memory {:.1f} GB/s ({:.1f} to {:.1f})\n",
+             a.model, weights_gb, (*kernels)->isa, a.threads, memory.median, memory.least,
+             memory.most);
+  fmt::print("{:>6} {:>10} {:>10} {:>10} {:>9} {:>8} {:>10}\n", "rows", "ms", "min", "max", "x 1st",
+             "GB/s", "of memory");
   for (std::size_t i = 0; i < a.rows.size(); ++i) {
     const Spread t = SpreadOf(times[i]);
-    fmt::print("{:>6} {:>10.3f} {:>10.3f} {:>10.3f} {:>9.2f} {:>8.1f} {:>9.0f}%\n", a.rows[i], t.median, t.least, t.most, t.median / one,
-               weights_gb / t.median * 1e3, weights_gb / t.median * 1e5 / memory.median);
+    fmt::print("{:>6} {:>10.3f} {:>10.3f} {:>10.3f} {:>9.2f} {:>8.1f} {:>9.0f}%\n", a.rows[i],
+               t.median, t.least, t.most, t.median / one, weights_gb / t.median * 1e3,
+               weights_gb / t.median * 1e5 / memory.median);
   }
   return 0;
 }

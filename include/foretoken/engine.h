@@ -10,8 +10,9 @@
 //     return true;
 //   });
 //
-// An Engine owns a target model, its drafter, their caches and its threads. One engine runs one Generate or GenerateBatch at a time;
-// calls from several threads must be serialised by the caller. Engines share nothing.
+// An Engine owns a target model, its drafter, their caches and its threads. One engine runs one
+// Generate or GenerateBatch at a time; calls from several threads must be serialised by the caller.
+// Engines share nothing.
 #pragma once
 
 #include <cstdint>
@@ -32,13 +33,13 @@ enum class FinishReason { kStop, kLength, kCancelled };
 const char* Name(FinishReason reason);
 
 struct Completion {
-  std::string text;                            // valid UTF-8, without the stop string
-  std::vector<std::int32_t> token_ids;         // committed tokens; an end token is the last of them
+  std::string text;                     // valid UTF-8, without the stop string
+  std::vector<std::int32_t> token_ids;  // committed tokens; an end token is the last of them
   std::vector<std::int32_t> prompt_token_ids;
-  std::vector<TokenLogprobs> logprobs;         // per token, where asked for
+  std::vector<TokenLogprobs> logprobs;  // per token, where asked for
   FinishReason finish_reason = FinishReason::kStop;
   std::uint64_t seed = 0;
-  std::string strategy;                        // the rule that judged this request: "residual", never "auto"
+  std::string strategy;  // the rule that judged this request: "residual", never "auto"
   SpeculationStats speculation;
   Timings timings;
 };
@@ -47,17 +48,17 @@ struct ModelSummary {
   std::string path, name, architecture, type;  // type: of most weights, "Q8_0"
   std::int64_t parameters = 0;
   std::int64_t file_bytes = 0;
-  std::int64_t weight_bytes = 0;               // resident, after repacking
-  std::int64_t cache_bytes = 0;                // reserved for all sequences
+  std::int64_t weight_bytes = 0;  // resident, after repacking
+  std::int64_t cache_bytes = 0;   // reserved for all sequences
   int vocabulary_size = 0, context_length = 0, context_size = 0;
 };
 
 struct EngineSummary {
   ModelSummary target;
-  std::unique_ptr<ModelSummary> draft;         // null without a draft model
-  std::string isa;                             // "avx512"
+  std::unique_ptr<ModelSummary> draft;  // null without a draft model
+  std::string isa;                      // "avx512"
   int threads = 0;
-  std::string method, strategy, lookahead;     // "ngram", "sample-match", "fixed"
+  std::string method, strategy, lookahead;  // "ngram", "sample-match", "fixed"
   bool lossless = true;
   int num_speculative_tokens = 0;
   double load_ms = 0;
@@ -65,25 +66,31 @@ struct EngineSummary {
 
 class Engine {
  public:
-  // Loads and repacks the models; everything that can be wrong with files and options is found here. Memory is reserved in full.
-  // Errors: those of the files (named), kMismatch (draft of another vocabulary: how many ids differ, the first ones), kTooLarge.
+  // Loads and repacks the models; everything that can be wrong with files and options is found
+  // here. Memory is reserved in full. Errors: those of the files (named), kMismatch (draft of
+  // another vocabulary: how many ids differ, the first ones), kTooLarge.
   [[nodiscard]] static Result<std::unique_ptr<Engine>> Open(EngineOptions options);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   // Runs one request to its end. on_round may be empty.
-  // Errors: kInvalidArgument (a parameter out of range), kTooLarge (the prompt does not fit the context).
+  // Errors: kInvalidArgument (a parameter out of range), kTooLarge (the prompt does not fit the
+  // context).
   [[nodiscard]] Result<Completion> Generate(const Request& request, const OnRound& on_round = {});
 
-  // Runs requests together, at most max_sequences at a time; each gives what it gives alone. All are checked before any runs.
-  [[nodiscard]] Result<std::vector<Completion>> GenerateBatch(std::span<const Request> requests, const OnRound& on_round = {});
+  // Runs requests together, at most max_sequences at a time; each gives what it gives alone. All
+  // are checked before any runs.
+  [[nodiscard]] Result<std::vector<Completion>> GenerateBatch(std::span<const Request> requests,
+                                                              const OnRound& on_round = {});
 
-  // Log-probabilities (natural, T = 1) of tokens[i + 1] after tokens[0..i]: tokens.size() - 1 values. One forward pass, no sampling.
+  // Log-probabilities (natural, T = 1) of tokens[i + 1] after tokens[0..i]: tokens.size() - 1
+  // values. One forward pass, no sampling.
   [[nodiscard]] Result<std::vector<float>> Score(std::span<const std::int32_t> tokens);
 
   // Text to tokens and back, by the target's vocabulary.
-  std::vector<std::int32_t> Tokenize(const std::string& text, bool add_special, bool parse_special) const;
+  std::vector<std::int32_t> Tokenize(const std::string& text, bool add_special,
+                                     bool parse_special) const;
   std::string Detokenize(std::span<const std::int32_t> tokens, bool special = false) const;
 
   const EngineSummary& summary() const;

@@ -14,10 +14,10 @@
 namespace foretoken {
 
 struct TensorSummary {
-  std::string name, type;              // "Q4_0"
-  std::vector<std::int64_t> shape;     // ggml's order: row length first
+  std::string name, type;           // "Q4_0"
+  std::vector<std::int64_t> shape;  // ggml's order: row length first
   std::int64_t bytes = 0;
-  bool supported = true;               // foretoken computes with this type
+  bool supported = true;  // foretoken computes with this type
 };
 
 class ModelFile {
@@ -28,21 +28,25 @@ class ModelFile {
   ModelFile(const ModelFile&) = delete;
   ModelFile& operator=(const ModelFile&) = delete;
 
-  std::string format() const;          // "GGUF v3"
+  std::string format() const;  // "GGUF v3"
   std::int64_t file_bytes() const;
   std::int64_t parameters() const;
-  std::string type() const;            // of most weights
-  // Key and value as text, sorted by key; long arrays are shortened: "[32000 strings: <unk>, <s>, ...]".
+  std::string type() const;  // of most weights
+  // Key and value as text, sorted by key; long arrays are shortened: "[32000 strings: <unk>, <s>,
+  // ...]".
   std::vector<std::pair<std::string, std::string>> metadata() const;
   std::vector<TensorSummary> tensors() const;
   // "" if this build can run the model, else why not.
   std::string obstacle() const;
 
-  // The tokenizer of the file; also of vocabulary-only files. Errors: none in the file, or one that is not supported.
+  // The tokenizer of the file; also of vocabulary-only files. Errors: none in the file, or one that
+  // is not supported.
   [[nodiscard]] Result<std::string> DescribeTokenizer();
-  [[nodiscard]] Result<std::vector<std::int32_t>> Tokenize(const std::string& text, bool add_special, bool parse_special);
+  [[nodiscard]] Result<std::vector<std::int32_t>> Tokenize(const std::string& text,
+                                                           bool add_special, bool parse_special);
   [[nodiscard]] Result<std::string> Detokenize(std::span<const std::int32_t> tokens, bool special);
-  [[nodiscard]] Result<std::vector<std::string>> Pieces(std::span<const std::int32_t> tokens);  // each token's text, as the file spells it
+  [[nodiscard]] Result<std::vector<std::string>> Pieces(
+      std::span<const std::int32_t> tokens);  // each token's text, as the file spells it
 
  private:
   class Impl;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // foretoken/result.h: how every fallible function of foretoken reports failure.
 //
-// Result<T> holds a value or an Error; Status is Result<void>. Nothing in foretoken throws. The members are those of
-// std::expected (has_value, operator*, error, ...). *r is unchecked: test first, or use FORETOKEN_TRY.
+// Result<T> holds a value or an Error; Status is Result<void>. Nothing in foretoken throws. The
+// members are those of std::expected (has_value, operator*, error, ...). *r is unchecked: test
+// first, or use FORETOKEN_TRY.
 #pragma once
 
 #include <string>
@@ -27,7 +28,8 @@ struct Error {
   ErrorCode code = ErrorCode::kInvalidArgument;
   std::string message;
 
-  // Prefixes the message on its way up: Error{"tensor a: ..."}.In("open x.gguf") reads "open x.gguf: tensor a: ...".
+  // Prefixes the message on its way up: Error{"tensor a: ..."}.In("open x.gguf") reads "open
+  // x.gguf: tensor a: ...".
   Error In(std::string_view context) && {
     message.insert(0, ": ");
     message.insert(0, context);
@@ -51,14 +53,14 @@ using Status = Result<void>;
 #define FORETOKEN_CONCAT_(a, b) a##b
 #define FORETOKEN_CONCAT(a, b) FORETOKEN_CONCAT_(a, b)
 // FORETOKEN_TRY(auto x, F()): x is *F(), or the enclosing function returns F()'s Error.
-#define FORETOKEN_TRY(declaration, expression)                                        \
-  auto FORETOKEN_CONCAT(try_, __LINE__) = (expression);                               \
-  if (!FORETOKEN_CONCAT(try_, __LINE__))                                              \
-    return ::foretoken::Fail(std::move(FORETOKEN_CONCAT(try_, __LINE__)).error());    \
+#define FORETOKEN_TRY(declaration, expression)                                     \
+  auto FORETOKEN_CONCAT(try_, __LINE__) = (expression);                            \
+  if (!FORETOKEN_CONCAT(try_, __LINE__))                                           \
+    return ::foretoken::Fail(std::move(FORETOKEN_CONCAT(try_, __LINE__)).error()); \
   declaration = std::move(*FORETOKEN_CONCAT(try_, __LINE__))
 // For a Status, or where the value is of no interest.
-#define FORETOKEN_CHECK_OK(expression)                                                \
-  do {                                                                                \
-    auto try_status = (expression);                                                   \
-    if (!try_status) return ::foretoken::Fail(std::move(try_status).error());         \
+#define FORETOKEN_CHECK_OK(expression)                                        \
+  do {                                                                        \
+    auto try_status = (expression);                                           \
+    if (!try_status) return ::foretoken::Fail(std::move(try_status).error()); \
   } while (false)

@@ -14,19 +14,21 @@ namespace foretoken {
 enum class TokenOrigin : std::uint8_t { kPlain, kAccepted, kRecovered, kBonus };
 
 struct TokenLogprobs {
-  float logprob = 0;                                      // of the chosen token, natural logarithm, the target's raw law (T = 1)
-  std::vector<std::pair<std::int32_t, float>> top;        // best first, ties by id
+  float logprob = 0;  // of the chosen token, natural logarithm, the target's raw law (T = 1)
+  std::vector<std::pair<std::int32_t, float>> top;  // best first, ties by id
 };
 
-// One committed token. `text` is whole UTF-8 characters and may be empty while a character or a possible stop string is held back.
+// One committed token. `text` is whole UTF-8 characters and may be empty while a character or a
+// possible stop string is held back.
 struct TokenEvent {
   std::int32_t id = 0;
   TokenOrigin origin = TokenOrigin::kPlain;
   std::string text;
-  const TokenLogprobs* logprobs = nullptr;                // where asked for
+  const TokenLogprobs* logprobs = nullptr;  // where asked for
 };
 
-// All that one round of one request did: `events` in order; `rejected` are the drafted tokens the target refused or never judged.
+// All that one round of one request did: `events` in order; `rejected` are the drafted tokens the
+// target refused or never judged.
 struct RoundEvent {
   std::uint64_t request_id = 0;
   std::span<const TokenEvent> events;
@@ -34,7 +36,8 @@ struct RoundEvent {
   int drafted = 0;
 };
 
-// Called on the engine's thread after each pass a request took part in (no events while its prompt is still read); return false to cancel the request (finish reason "cancelled").
+// Called on the engine's thread after each pass a request took part in (no events while its prompt
+// is still read); return false to cancel the request (finish reason "cancelled").
 using OnRound = std::function<bool(const RoundEvent&)>;
 
 }  // namespace foretoken

@@ -13,7 +13,9 @@ namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-std::size_t RoundUp(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
+std::size_t RoundUp(std::size_t n, std::size_t unit) {
+  return (n + unit - 1) / unit * unit;
+}
 
 }  // namespace
 
@@ -23,7 +25,8 @@ AlignedBytes::AlignedBytes(std::size_t size_bytes) : size_bytes_(size_bytes) {
   const bool huge = size_bytes >= kHugePage;
   mapped_bytes_ = RoundUp(size_bytes, huge ? kHugePage : 4096);
   const std::size_t request = mapped_bytes_ + (huge ? kHugePage : 0);
-  void* p = mmap(nullptr, request, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* p = mmap(nullptr, request, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   FORETOKEN_CHECK(p != MAP_FAILED);
   auto address = reinterpret_cast<std::uintptr_t>(p);
   if (huge) {
@@ -32,7 +35,8 @@ AlignedBytes::AlignedBytes(std::size_t size_bytes) : size_bytes_(size_bytes) {
     const std::uintptr_t end = start + mapped_bytes_;
     if (address + request > end) munmap(reinterpret_cast<void*>(end), address + request - end);
     address = start;
-    madvise(reinterpret_cast<void*>(address), mapped_bytes_, MADV_HUGEPAGE);  // advice: failure is harmless
+    madvise(reinterpret_cast<void*>(address), mapped_bytes_,
+            MADV_HUGEPAGE);  // advice: failure is harmless
   }
   data_ = reinterpret_cast<std::byte*>(address);
 }

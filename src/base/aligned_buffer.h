@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// base/aligned_buffer.h: owning, 64-byte aligned, zero-filled memory; on huge pages where it is large and the system offers
-// them. Movable, not copyable. Untouched pages of a large buffer cost no resident memory.
+// base/aligned_buffer.h: owning, 64-byte aligned, zero-filled memory; on huge pages where it is
+// large and the system offers them. Movable, not copyable. Untouched pages of a large buffer cost
+// no resident memory.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,8 @@ namespace foretoken {
 class AlignedBytes {
  public:
   AlignedBytes() = default;
-  // Aborts when the system has no memory left; callers bound sizes before (see Engine::Open's memory plan).
+  // Aborts when the system has no memory left; callers bound sizes before (see Engine::Open's
+  // memory plan).
   explicit AlignedBytes(std::size_t size_bytes);
   ~AlignedBytes();
   AlignedBytes(AlignedBytes&& other) noexcept;

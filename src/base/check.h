@@ -8,8 +8,9 @@ namespace foretoken {
 
 }  // namespace foretoken
 
-#define FORETOKEN_CHECK(condition) \
-  (static_cast<bool>(condition) ? void(0) : ::foretoken::CheckFailed(__FILE__, __LINE__, #condition))
+#define FORETOKEN_CHECK(condition)        \
+  (static_cast<bool>(condition) ? void(0) \
+                                : ::foretoken::CheckFailed(__FILE__, __LINE__, #condition))
 #ifdef NDEBUG
 #define FORETOKEN_DCHECK(condition) void(0)
 #else

@@ -19,17 +19,20 @@ Result<MappedFile> MappedFile::Open(const std::string& path) {
   if (fd < 0) {
     if (errno == ENOENT)
       return Fail(ErrorCode::kNotFound, fmt::format("{}: no such file; check the path", path));
-    return Fail(ErrorCode::kIo, fmt::format("{}: {}; check the permissions", path, std::strerror(errno)));
+    return Fail(ErrorCode::kIo,
+                fmt::format("{}: {}; check the permissions", path, std::strerror(errno)));
   }
   struct stat info {};
   const bool known = fstat(fd, &info) == 0;
   if (!known || !S_ISREG(info.st_mode)) {
     close(fd);
-    return Fail(ErrorCode::kInvalidFile, fmt::format("{}: not a regular file; name a model file", path));
+    return Fail(ErrorCode::kInvalidFile,
+                fmt::format("{}: not a regular file; name a model file", path));
   }
   if (info.st_size == 0) {
     close(fd);
-    return Fail(ErrorCode::kInvalidFile, fmt::format("{}: the file is empty; fetch it again", path));
+    return Fail(ErrorCode::kInvalidFile,
+                fmt::format("{}: the file is empty; fetch it again", path));
   }
   const auto size = static_cast<std::size_t>(info.st_size);
   void* p = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);

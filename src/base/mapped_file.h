@@ -22,7 +22,8 @@ class MappedFile {
   std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
   const std::string& path() const noexcept { return path_; }
 
-  // Tells the system that [offset, offset + size) will not be read again soon: its pages leave resident memory.
+  // Tells the system that [offset, offset + size) will not be read again soon: its pages leave
+  // resident memory.
   void Release(std::size_t offset, std::size_t size) const noexcept;
 
  private:

@@ -19,7 +19,8 @@ std::array<std::uint32_t, 4> Philox(std::array<std::uint32_t, 4> c,
 double Noise::Uniform(Stream stream, Pos position, std::uint32_t index) const noexcept {
   const auto lo = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
   const auto hi = [](std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); };
-  // The request and the stream share two counter words; request ids stay below 2^56 (they are counted up).
+  // The request and the stream share two counter words; request ids stay below 2^56 (they are
+  // counted up).
   const auto block = Philox({static_cast<std::uint32_t>(position), lo(request_),
                              (hi(request_) << 8) | static_cast<std::uint32_t>(stream), index},
                             {lo(seed_), hi(seed_)});

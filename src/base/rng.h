@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// base/rng.h: counter-based randomness. A draw is a pure function of (seed, request, position, stream): no state, so no
-// batch mate, round boundary or thread can change it.
+// base/rng.h: counter-based randomness. A draw is a pure function of (seed, request, position,
+// stream): no state, so no batch mate, round boundary or thread can change it.
 //
 // Philox4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011).
 #pragma once
@@ -31,7 +31,8 @@ class Noise {
   Noise() = default;
   Noise(std::uint64_t seed, std::uint64_t request) noexcept : seed_(seed), request_(request) {}
 
-  // Uniform in [0, 1) with 53 random bits. `index` separates draws of one stream at one position (0 unless stated).
+  // Uniform in [0, 1) with 53 random bits. `index` separates draws of one stream at one position (0
+  // unless stated).
   double Uniform(Stream stream, Pos position, std::uint32_t index = 0) const noexcept;
 
   std::uint64_t seed() const noexcept { return seed_; }

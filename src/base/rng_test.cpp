@@ -40,7 +40,8 @@ TEST(Noise, IsUniformOverPositions) {
     ++bins[static_cast<std::size_t>(u * kBins)];
   }
   double chi_square = 0;
-  for (const int n : bins) chi_square += std::pow(n - double{kDraws} / kBins, 2) / (double{kDraws} / kBins);
+  for (const int n : bins)
+    chi_square += std::pow(n - double{kDraws} / kBins, 2) / (double{kDraws} / kBins);
   EXPECT_LT(chi_square, 120);  // 63 degrees of freedom: p = 1e-5
 }
 

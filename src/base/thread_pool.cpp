@@ -20,8 +20,9 @@ void CpuPause() noexcept {
 #endif
 }
 
-// Long enough to bridge the host's work between two steps, short enough not to burn a core while a person types. A team larger
-// than the machine must not spin: the thread that everybody waits for may be the one without a core.
+// Long enough to bridge the host's work between two steps, short enough not to burn a core while a
+// person types. A team larger than the machine must not spin: the thread that everybody waits for
+// may be the one without a core.
 int SpinBudgetUs(int n_threads) {
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   return n_threads <= cores ? 200 : 0;
@@ -57,7 +58,8 @@ void ThreadPool::WaitForChange(const std::atomic<std::uint32_t>& word,
 }
 
 void ThreadPool::Barrier() noexcept {
-  // Read before arriving: once the last thread has arrived, the owner may already be setting up the next Run.
+  // Read before arriving: once the last thread has arrived, the owner may already be setting up the
+  // next Run.
   const int team = team_;
   if (team == 1) return;
   const std::uint32_t phase = phase_.load(std::memory_order_relaxed);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// base/thread_pool.h: a fixed team of threads that run one function together, with barriers inside it.
+// base/thread_pool.h: a fixed team of threads that run one function together, with barriers inside
+// it.
 //
-// A step of the engine is one Run: every thread walks through the same phases and meets the others at Barrier() between them.
-// Waiting spins first (a step's phases are microseconds apart) and sleeps after a budget, so that an idle engine costs nothing
-// and a team larger than the machine still makes progress. Which thread does which part never changes a result.
+// A step of the engine is one Run: every thread walks through the same phases and meets the others
+// at Barrier() between them. Waiting spins first (a step's phases are microseconds apart) and
+// sleeps after a budget, so that an idle engine costs nothing and a team larger than the machine
+// still makes progress. Which thread does which part never changes a result.
 #pragma once
 
 #include <atomic>
@@ -25,9 +27,10 @@ class ThreadPool {
 
   int size() const noexcept { return n_threads_; }
 
-  // Calls fn(thread) once on each thread of the team, thread in [0, team()), the caller being 0; returns when all are done. The team is
-  // everybody, or the caller alone where `alone` is set: for work so small that waking and meeting others costs more than it saves.
-  // fn must not throw. One Run at a time, always from the same owner. Allocates nothing.
+  // Calls fn(thread) once on each thread of the team, thread in [0, team()), the caller being 0;
+  // returns when all are done. The team is everybody, or the caller alone where `alone` is set: for
+  // work so small that waking and meeting others costs more than it saves. fn must not throw. One
+  // Run at a time, always from the same owner. Allocates nothing.
   template <typename F>
   void Run(F&& fn, bool alone = false) noexcept {
     using Function = std::remove_reference_t<F>;
@@ -38,7 +41,8 @@ class ThreadPool {
   }
   int team() const noexcept { return team_; }
 
-  // Inside Run: returns once every thread of the team has called it. All that was written before is visible after.
+  // Inside Run: returns once every thread of the team has called it. All that was written before is
+  // visible after.
   void Barrier() noexcept;
 
   // [begin, end) of a thread's even share within the team of n items, in units of `unit`.
@@ -64,7 +68,8 @@ class ThreadPool {
   std::vector<std::thread> workers_;
   Job job_ = nullptr;
   void* argument_ = nullptr;
-  alignas(64) std::atomic<std::uint32_t> generation_{0};  // counts jobs; workers wait for it to move
+  alignas(64) std::atomic<std::uint32_t> generation_{
+      0};  // counts jobs; workers wait for it to move
   alignas(64) std::atomic<int> arrived_{0};
   alignas(64) std::atomic<std::uint32_t> phase_{0};  // counts barriers passed
   std::atomic<bool> stopping_{false};

@@ -9,7 +9,8 @@
 namespace foretoken {
 namespace {
 
-// Each phase reads what all threads wrote in the phase before: a barrier that lets anyone through early gives a wrong sum.
+// Each phase reads what all threads wrote in the phase before: a barrier that lets anyone through
+// early gives a wrong sum.
 void RunPhases(int n_threads, int n_runs, int n_phases) {
   ThreadPool pool(n_threads);
   for (int run = 0; run < n_runs; ++run) {
@@ -28,8 +29,12 @@ void RunPhases(int n_threads, int n_runs, int n_phases) {
   }
 }
 
-TEST(ThreadPool, BarrierKeepsPhasesApartWithOneThread) { RunPhases(1, 10, 100); }
-TEST(ThreadPool, BarrierKeepsPhasesApartWithTwoThreads) { RunPhases(2, 10, 301); }
+TEST(ThreadPool, BarrierKeepsPhasesApartWithOneThread) {
+  RunPhases(1, 10, 100);
+}
+TEST(ThreadPool, BarrierKeepsPhasesApartWithTwoThreads) {
+  RunPhases(2, 10, 301);
+}
 TEST(ThreadPool, BarrierKeepsPhasesApartWithMoreThreadsThanCores) {
   RunPhases(static_cast<int>(std::thread::hardware_concurrency()) * 3 + 1, 10, 51);
 }

@@ -8,12 +8,18 @@
 
 namespace foretoken::draft {
 
-DraftModel::DraftModel(std::unique_ptr<model::Model> model, kv::Cache cache, int vocabulary, int max_draft, const kernels::Kernels& kernels)
-    : model_(std::move(model)), cache_(std::move(cache)), kernels_(kernels), vocabulary_(vocabulary), max_draft_(max_draft) {
+DraftModel::DraftModel(std::unique_ptr<model::Model> model, kv::Cache cache, int vocabulary,
+                       int max_draft, const kernels::Kernels& kernels)
+    : model_(std::move(model)),
+      cache_(std::move(cache)),
+      kernels_(kernels),
+      vocabulary_(vocabulary),
+      max_draft_(max_draft) {
   const auto n = static_cast<std::size_t>(cache_.shape().n_sequences);
   sequences_.resize(n);
   for (auto& s : sequences_) s.drafts.reserve(static_cast<std::size_t>(max_draft));
-  q_ = AlignedBuffer<float>(n * static_cast<std::size_t>(max_draft) * static_cast<std::size_t>(vocabulary));
+  q_ = AlignedBuffer<float>(n * static_cast<std::size_t>(max_draft) *
+                            static_cast<std::size_t>(vocabulary));
   law_ = AlignedBuffer<float>(static_cast<std::size_t>(vocabulary));
   tokens_.reserve(static_cast<std::size_t>(model_->options().max_rows));
   segments_.reserve(n);
@@ -28,7 +34,10 @@ void DraftModel::Begin(const SequenceStart& start) {
   cache_.Truncate(start.seq, 0);
   s.end_tokens.assign(start.end_tokens.begin(), start.end_tokens.end());
   s.sampler = std::make_unique<sampling::Sampler>(
-      sampling::SamplerConfig{.parameters = start.sampling, .end_tokens = s.end_tokens, .min_new_tokens = start.min_new_tokens, .noise = start.noise},
+      sampling::SamplerConfig{.parameters = start.sampling,
+                              .end_tokens = s.end_tokens,
+                              .min_new_tokens = start.min_new_tokens,
+                              .noise = start.noise},
       vocabulary_, kernels_);
   s.sampler->Begin(start.prompt, start.max_new_tokens + max_draft_);
   s.stream = start.stream;
@@ -41,7 +50,9 @@ void DraftModel::End(SeqId seq) noexcept {
   sequences_[static_cast<std::size_t>(seq)].sampler.reset();
 }
 
-Drafter::Work DraftModel::TakeWork() noexcept { return std::exchange(work_, {}); }
+Drafter::Work DraftModel::TakeWork() noexcept {
+  return std::exchange(work_, {});
+}
 
 void DraftModel::Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept {
   for (const Ask& ask : asks) {
@@ -60,11 +71,14 @@ void DraftModel::Propose(std::span<const Ask> asks, std::span<round::Proposal> p
     Sequence& s = sequences_[static_cast<std::size_t>(asks[i].seq)];
     const bool laws = !s.sampler->greedy();
     s.sampler->Pop(static_cast<int>(s.drafts.size()));
-    proposals[i] = {.tokens = s.drafts, .q = laws && !s.drafts.empty() ? Law(asks[i].seq, 0) : nullptr, .q_stride = vocabulary_};
+    proposals[i] = {.tokens = s.drafts,
+                    .q = laws && !s.drafts.empty() ? Law(asks[i].seq, 0) : nullptr,
+                    .q_stride = vocabulary_};
   }
 }
 
-// Feeds committed tokens that the cache lacks, all but each sequence's last, in passes of at most max_rows.
+// Feeds committed tokens that the cache lacks, all but each sequence's last, in passes of at most
+// max_rows.
 void DraftModel::CatchUp() noexcept {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
@@ -75,7 +89,8 @@ void DraftModel::CatchUp() noexcept {
       Sequence& s = sequences_[static_cast<std::size_t>(seq)];
       if (!s.drafting) continue;
       prompts |= !s.prompt_read;
-      const int cached = cache_.length(seq), room = model_->options().max_rows - static_cast<int>(tokens_.size());
+      const int cached = cache_.length(seq),
+                room = model_->options().max_rows - static_cast<int>(tokens_.size());
       // One missing token before the last is cheaper as a second row of the first drafting pass.
       const int missing = s.sampler->position() - 1 - cached;
       const int n = s.prompt_read && missing <= 1 ? 0 : std::min(missing, room);
@@ -91,7 +106,8 @@ void DraftModel::CatchUp() noexcept {
   }
   for (auto& s : sequences_)
     if (s.drafting) s.prompt_read = true;
-  if (prompts) work_.prompt_ms += std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  if (prompts)
+    work_.prompt_ms += std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
 
 void DraftModel::Forward() noexcept {
@@ -103,7 +119,8 @@ void DraftModel::Forward() noexcept {
 
 // One more draft for every sequence that still wants one; false when none does.
 bool DraftModel::Advance() noexcept {
-  tokens_.clear(), segments_.clear(), logit_rows_.clear(), logit_seqs_.clear(), rows_.clear(), kept_.clear();
+  tokens_.clear(), segments_.clear(), logit_rows_.clear(), logit_seqs_.clear(), rows_.clear(),
+      kept_.clear();
   for (SeqId seq = 0; seq < cache_.shape().n_sequences; ++seq) {
     Sequence& s = sequences_[static_cast<std::size_t>(seq)];
     if (!s.drafting) continue;
@@ -120,20 +137,24 @@ bool DraftModel::Advance() noexcept {
   Forward();
   for (std::size_t i = 0; i < logit_seqs_.size(); ++i) {
     Sequence& s = sequences_[static_cast<std::size_t>(logit_seqs_[i])];
-    s.drafting = DraftOne(logit_seqs_[i], model_->logits() + static_cast<std::int64_t>(i) * model_->logits_stride()) && --s.wanted > 0;
+    s.drafting = DraftOne(logit_seqs_[i], model_->logits() + static_cast<std::int64_t>(i) *
+                                                                 model_->logits_stride()) &&
+                 --s.wanted > 0;
   }
   return true;
 }
 
-// Draws the next draft; false where drafting ends, with or without a token. Whether to stop is decided before the draw, so that no
-// drawn token is ever dropped for its own value.
+// Draws the next draft; false where drafting ends, with or without a token. Whether to stop is
+// decided before the draw, so that no drawn token is ever dropped for its own value.
 bool DraftModel::DraftOne(SeqId seq, const float* logits) noexcept {
   Sequence& s = sequences_[static_cast<std::size_t>(seq)];
   Token token = kNoToken;
   if (s.sampler->greedy()) {
     if (s.draft_p_min > 0) {
       const float max = kernels_.max(logits, vocabulary_);
-      if (1.0 / kernels_.exp_sum(logits, vocabulary_, max, 1.0f, law_.data()) < static_cast<double>(s.draft_p_min)) return false;
+      if (1.0 / kernels_.exp_sum(logits, vocabulary_, max, 1.0f, law_.data()) <
+          static_cast<double>(s.draft_p_min))
+        return false;
     }
     token = s.sampler->Argmax(logits);
   } else {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft/draft_model.h: the standalone drafter: a smaller model of the same vocabulary with its own cache.
+// draft/draft_model.h: the standalone drafter: a smaller model of the same vocabulary with its own
+// cache.
 //
-// Between rounds its cache holds c <= C - 1 of the C committed tokens. A proposal first feeds the C - c missing ones (1, or 2 after a
-// draft that was accepted whole; the prompt at the first proposal), then its own drafts but the last; Observe takes rejected ones back.
-// All sequences that draft together share each pass.
+// Between rounds its cache holds c <= C - 1 of the C committed tokens. A proposal first feeds the C
+// - c missing ones (1, or 2 after a draft that was accepted whole; the prompt at the first
+// proposal), then its own drafts but the last; Observe takes rejected ones back. All sequences that
+// draft together share each pass.
 #pragma once
 
 #include <memory>
@@ -20,9 +22,11 @@ namespace foretoken::draft {
 
 class DraftModel final : public Drafter {
  public:
-  // vocabulary: tokens that may be drafted, ids [0, vocabulary). max_draft: tokens of one proposal at most.
-  // The model's max_logit_rows and the cache's n_sequences are at least the number of sequences.
-  DraftModel(std::unique_ptr<model::Model> model, kv::Cache cache, int vocabulary, int max_draft, const kernels::Kernels& kernels);
+  // vocabulary: tokens that may be drafted, ids [0, vocabulary). max_draft: tokens of one proposal
+  // at most. The model's max_logit_rows and the cache's n_sequences are at least the number of
+  // sequences.
+  DraftModel(std::unique_ptr<model::Model> model, kv::Cache cache, int vocabulary, int max_draft,
+             const kernels::Kernels& kernels);
 
   std::string_view name() const override { return "standalone"; }
   bool ReportsLaws() const override { return true; }
@@ -37,7 +41,8 @@ class DraftModel final : public Drafter {
 
  private:
   struct Sequence {
-    std::unique_ptr<sampling::Sampler> sampler;  // its text: all committed tokens; drafts are pushed while drafting
+    std::unique_ptr<sampling::Sampler>
+        sampler;  // its text: all committed tokens; drafts are pushed while drafting
     std::vector<Token> end_tokens, drafts;
     Stream stream = Stream::kDraft;
     float draft_p_min = 0;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // draft/drafter.h: anything that proposes tokens: a draft model, n-gram lookup, nothing.
 //
-// The engine tells a drafter the text of each sequence (Begin: the prompt; Observe: what each round committed) and asks for
-// proposals; a drafter keeps whatever it needs of it, its own cache included. A drafter may always propose fewer tokens than asked
-// for, or none; it never fails a request. It never sees the target's cache.
+// The engine tells a drafter the text of each sequence (Begin: the prompt; Observe: what each round
+// committed) and asks for proposals; a drafter keeps whatever it needs of it, its own cache
+// included. A drafter may always propose fewer tokens than asked for, or none; it never fails a
+// request. It never sees the target's cache.
 //
 // All calls come from the engine's thread. Propose and Observe allocate nothing.
 #pragma once
@@ -23,26 +24,29 @@ namespace foretoken::draft {
 
 struct SequenceStart {
   SeqId seq = 0;
-  std::span<const Token> prompt;         // at least one token
+  std::span<const Token> prompt;  // at least one token
   int max_new_tokens = 0;
-  SamplingParameters sampling;           // the drafter's own: greedy drafts are certain, others are drawn from the processed law
-  std::span<const Token> end_tokens;     // a draft ends with one of these
-  int min_new_tokens = 0;                // end tokens are masked until then
+  SamplingParameters sampling;  // the drafter's own: greedy drafts are certain, others are drawn
+                                // from the processed law
+  std::span<const Token> end_tokens;  // a draft ends with one of these
+  int min_new_tokens = 0;             // end tokens are masked until then
   Noise noise;
-  Stream stream = Stream::kDraft;        // the noise that drafts are drawn with
-  float draft_p_min = 0;                 // stop before a token whose law has no probability of at least this
+  Stream stream = Stream::kDraft;  // the noise that drafts are drawn with
+  float draft_p_min = 0;  // stop before a token whose law has no probability of at least this
 };
 
 struct Ask {
   SeqId seq = 0;
-  int max_tokens = 0;  // >= 0; the room in the target's context and in the request is already counted
+  int max_tokens =
+      0;  // >= 0; the room in the target's context and in the request is already counted
 };
 
 // What a round committed for one sequence.
 struct Observation {
   SeqId seq = 0;
-  std::span<const Token> committed;  // the accepted drafts and the target's token, cut by the request's end
-  int drafted = 0;                   // of the last proposal
+  std::span<const Token>
+      committed;    // the accepted drafts and the target's token, cut by the request's end
+  int drafted = 0;  // of the last proposal
   int accepted = 0;
 };
 
@@ -50,12 +54,14 @@ class Drafter {
  public:
   virtual ~Drafter() = default;
   virtual std::string_view name() const = 0;  // "ngram"
-  // True if proposals carry the laws they were drawn from (where the request's draft sampling is not greedy).
+  // True if proposals carry the laws they were drawn from (where the request's draft sampling is
+  // not greedy).
   virtual bool ReportsLaws() const = 0;
 
   virtual void Begin(const SequenceStart& start) = 0;
   // proposals[i] answers asks[i]; the views stay valid until the next Propose.
-  virtual void Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept = 0;
+  virtual void Propose(std::span<const Ask> asks,
+                       std::span<round::Proposal> proposals) noexcept = 0;
   virtual void Observe(std::span<const Observation> observations) noexcept = 0;
   virtual void End(SeqId seq) noexcept = 0;
 

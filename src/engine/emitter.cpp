@@ -5,7 +5,8 @@
 
 namespace foretoken::engine {
 
-Emitter::Emitter(const text::Tokenizer& tokenizer, const Request& request, std::span<const Token> end_tokens, int room)
+Emitter::Emitter(const text::Tokenizer& tokenizer, const Request& request,
+                 std::span<const Token> end_tokens, int room)
     : tokenizer_(tokenizer),
       stops_(request.stop),
       end_tokens_(end_tokens.begin(), end_tokens.end()),
@@ -14,7 +15,9 @@ Emitter::Emitter(const text::Tokenizer& tokenizer, const Request& request, std::
   text_.reserve(static_cast<std::size_t>(std::max(0, limit_)) * 6);
 }
 
-bool Emitter::IsEnd(Token token) const { return std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end(); }
+bool Emitter::IsEnd(Token token) const {
+  return std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end();
+}
 
 std::optional<FinishReason> Emitter::Push(Token token, std::string& shown) {
   ++n_tokens_;
@@ -22,7 +25,8 @@ std::optional<FinishReason> Emitter::Push(Token token, std::string& shown) {
     Flush(shown);
     return FinishReason::kStop;
   }
-  // A stop string may have begun in text that was held back earlier, but never in text already released.
+  // A stop string may have begun in text that was held back earlier, but never in text already
+  // released.
   const std::size_t searched = text_.size() - std::min(text_.size(), longest_stop_);
   text_ += stream_.Push(tokenizer_.Piece(token));
   if (const std::size_t at = FindStop(std::max(searched, released_)); at != std::string::npos) {
@@ -60,7 +64,8 @@ std::size_t Emitter::FindStop(std::size_t searched) const {
 std::size_t Emitter::HeldBack() const {
   std::size_t held = 0;
   for (const auto& stop : stops_)
-    for (std::size_t n = std::min(stop.empty() ? 0 : stop.size() - 1, text_.size() - released_); n > held; --n)
+    for (std::size_t n = std::min(stop.empty() ? 0 : stop.size() - 1, text_.size() - released_);
+         n > held; --n)
       if (text_.compare(text_.size() - n, n, stop, 0, n) == 0) held = n;
   return held;
 }

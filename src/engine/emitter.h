@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // engine/emitter.h: what leaves a request: committed tokens as text, and where the request ends.
 //
-// Ends are looked for at every committed token in order, so the earliest wins wherever it falls in a round. Text that may be the
-// beginning of a stop string or of a character is held back until it is decided.
+// Ends are looked for at every committed token in order, so the earliest wins wherever it falls in
+// a round. Text that may be the beginning of a stop string or of a character is held back until it
+// is decided.
 #pragma once
 
 #include <optional>
@@ -19,10 +20,13 @@ namespace foretoken::engine {
 
 class Emitter {
  public:
-  // end_tokens: all that end this request. room: how many tokens the context still takes. The tokenizer must outlive the emitter.
-  Emitter(const text::Tokenizer& tokenizer, const Request& request, std::span<const Token> end_tokens, int room);
+  // end_tokens: all that end this request. room: how many tokens the context still takes. The
+  // tokenizer must outlive the emitter.
+  Emitter(const text::Tokenizer& tokenizer, const Request& request,
+          std::span<const Token> end_tokens, int room);
 
-  // Takes the next committed token. Appends to `shown` the text that may be shown now. A value: the request ends with this token.
+  // Takes the next committed token. Appends to `shown` the text that may be shown now. A value: the
+  // request ends with this token.
   std::optional<FinishReason> Push(Token token, std::string& shown);
   // The request ends for a reason from outside: gives out what was held back.
   void Flush(std::string& shown);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine/impl.h: the engine's parts and their life. Built whole by Open (open.cpp), moved by Step (step.cpp).
+// engine/impl.h: the engine's parts and their life. Built whole by Open (open.cpp), moved by Step
+// (step.cpp).
 #pragma once
 
 #include <chrono>
@@ -11,8 +12,8 @@
 #include "draft/drafter.h"
 #include "engine/logprobs.h"
 #include "engine/sequence.h"
-#include "formats/checkpoint.h"
 #include "foretoken/engine.h"
+#include "formats/checkpoint.h"
 #include "kv/cache.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
@@ -26,7 +27,8 @@ class Engine::Impl {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Impl>> Open(EngineOptions options);
 
-  [[nodiscard]] Result<std::vector<Completion>> Generate(std::span<const Request> requests, const OnRound& on_round);
+  [[nodiscard]] Result<std::vector<Completion>> Generate(std::span<const Request> requests,
+                                                         const OnRound& on_round);
   [[nodiscard]] Result<std::vector<float>> Score(std::span<const Token> tokens);
 
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
@@ -39,9 +41,9 @@ class Engine::Impl {
   // What one sequence does in this step.
   struct Work {
     SeqId seq = 0;
-    int n_feed = 0;                // committed tokens the cache lacks and that this pass reads
-    bool decodes = false;          // the pass reaches the newest token: a verdict follows
-    bool prefill = false;          // it reads the prompt
+    int n_feed = 0;        // committed tokens the cache lacks and that this pass reads
+    bool decodes = false;  // the pass reaches the newest token: a verdict follows
+    bool prefill = false;  // it reads the prompt
     int max_draft = 0;
     round::Proposal proposal;
     int first_row = 0, first_logit = 0;
@@ -70,7 +72,9 @@ class Engine::Impl {
   void Count(const Work& work, const round::Verdict& verdict);
   void Finish(SeqId seq, FinishReason reason);
   // Logits of the work's i-th judged row: row 0 follows the newest committed token.
-  const float* LogitsOf(const Work& work, int i) const { return target_->logits() + (work.first_logit + i) * target_->logits_stride(); }
+  const float* LogitsOf(const Work& work, int i) const {
+    return target_->logits() + (work.first_logit + i) * target_->logits_stride();
+  }
 
   EngineOptions options_;
   EngineSummary summary_;

@@ -16,7 +16,8 @@ LogprobReader::LogprobReader(int vocabulary, const kernels::Kernels& kernels)
 
 double LogprobReader::LogSumExp(const float* logits) noexcept {
   const float max = kernels_.max(logits, vocabulary_);
-  return static_cast<double>(max) + std::log(kernels_.exp_sum(logits, vocabulary_, max, 1.0f, exponentials_.data()));
+  return static_cast<double>(max) +
+         std::log(kernels_.exp_sum(logits, vocabulary_, max, 1.0f, exponentials_.data()));
 }
 
 float LogprobReader::Of(const float* logits, Token token) noexcept {
@@ -25,7 +26,9 @@ float LogprobReader::Of(const float* logits, Token token) noexcept {
 
 void LogprobReader::Read(const float* logits, Token token, int n_top, TokenLogprobs& out) {
   const double normaliser = LogSumExp(logits);
-  const auto logprob = [&](Token id) { return static_cast<float>(static_cast<double>(logits[id]) - normaliser); };
+  const auto logprob = [&](Token id) {
+    return static_cast<float>(static_cast<double>(logits[id]) - normaliser);
+  };
   out.logprob = logprob(token);
   out.top.clear();
   const int n = std::min(n_top, vocabulary_);
@@ -36,11 +39,15 @@ void LogprobReader::Read(const float* logits, Token token, int n_top, TokenLogpr
   float threshold = -INFINITY;
   if (n <= n_blocks) {
     sorted_maxima_.assign(maxima_.data(), maxima_.data() + n_blocks);
-    std::nth_element(sorted_maxima_.begin(), sorted_maxima_.begin() + (n - 1), sorted_maxima_.end(), std::greater<>());
+    std::nth_element(sorted_maxima_.begin(), sorted_maxima_.begin() + (n - 1), sorted_maxima_.end(),
+                     std::greater<>());
     threshold = sorted_maxima_[static_cast<std::size_t>(n - 1)];
   }
-  const int found = kernels_.collect_at_least(logits, vocabulary_, threshold, ids_.data(), vocabulary_);
-  const auto better = [&](Token a, Token b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; };
+  const int found =
+      kernels_.collect_at_least(logits, vocabulary_, threshold, ids_.data(), vocabulary_);
+  const auto better = [&](Token a, Token b) {
+    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+  };
   const auto end = ids_.begin() + std::min(found, n);
   std::partial_sort(ids_.begin(), end, ids_.begin() + found, better);
   for (auto it = ids_.begin(); it != end; ++it) out.top.emplace_back(*it, logprob(*it));

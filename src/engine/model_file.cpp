@@ -19,7 +19,8 @@ namespace {
 std::string Shortened(const std::string& s, std::size_t most) {
   if (s.size() <= most) return s;
   std::size_t n = most;
-  while (n > 0 && (static_cast<unsigned char>(s[n]) & 0xC0) == 0x80) --n;  // not in the middle of a character
+  while (n > 0 && (static_cast<unsigned char>(s[n]) & 0xC0) == 0x80)
+    --n;  // not in the middle of a character
   return s.substr(0, n) + "...";
 }
 
@@ -28,10 +29,13 @@ std::string ShowList(const std::vector<T>& list, const char* kind) {
   constexpr std::size_t kShown = 8;
   std::vector<std::string> first;
   for (std::size_t i = 0; i < std::min(kShown, list.size()); ++i) {
-    if constexpr (std::is_same_v<T, std::string>) first.push_back(Shortened(list[i], 40));
-    else first.push_back(fmt::format("{}", list[i]));
+    if constexpr (std::is_same_v<T, std::string>)
+      first.push_back(Shortened(list[i], 40));
+    else
+      first.push_back(fmt::format("{}", list[i]));
   }
-  return fmt::format("[{} {}: {}{}]", list.size(), kind, fmt::join(first, ", "), list.size() > kShown ? ", ..." : "");
+  return fmt::format("[{} {}: {}{}]", list.size(), kind, fmt::join(first, ", "),
+                     list.size() > kShown ? ", ..." : "");
 }
 
 struct Shower {
@@ -39,7 +43,9 @@ struct Shower {
   std::string operator()(std::int64_t v) const { return fmt::format("{}", v); }
   std::string operator()(double v) const { return fmt::format("{:.9g}", v); }
   std::string operator()(const std::string& v) const { return Shortened(v, 2000); }
-  std::string operator()(const std::vector<std::int64_t>& v) const { return ShowList(v, "integers"); }
+  std::string operator()(const std::vector<std::int64_t>& v) const {
+    return ShowList(v, "integers");
+  }
   std::string operator()(const std::vector<double>& v) const { return ShowList(v, "numbers"); }
   std::string operator()(const std::vector<std::string>& v) const { return ShowList(v, "strings"); }
 };
@@ -73,31 +79,47 @@ Result<std::unique_ptr<ModelFile>> ModelFile::Open(const std::string& path) {
   return std::unique_ptr<ModelFile>(new ModelFile(std::make_unique<Impl>(std::move(checkpoint))));
 }
 
-std::string ModelFile::format() const { return impl_->checkpoint->format(); }
-std::int64_t ModelFile::file_bytes() const { return static_cast<std::int64_t>(impl_->checkpoint->file_bytes()); }
-std::int64_t ModelFile::parameters() const { return engine::ParameterCount(*impl_->checkpoint); }
-std::string ModelFile::type() const { return engine::WeightType(*impl_->checkpoint); }
+std::string ModelFile::format() const {
+  return impl_->checkpoint->format();
+}
+std::int64_t ModelFile::file_bytes() const {
+  return static_cast<std::int64_t>(impl_->checkpoint->file_bytes());
+}
+std::int64_t ModelFile::parameters() const {
+  return engine::ParameterCount(*impl_->checkpoint);
+}
+std::string ModelFile::type() const {
+  return engine::WeightType(*impl_->checkpoint);
+}
 
 std::vector<std::pair<std::string, std::string>> ModelFile::metadata() const {
   std::vector<std::pair<std::string, std::string>> shown;
-  for (const auto& [key, value] : impl_->checkpoint->metadata().all()) shown.emplace_back(key, std::visit(Shower{}, value));
+  for (const auto& [key, value] : impl_->checkpoint->metadata().all())
+    shown.emplace_back(key, std::visit(Shower{}, value));
   return shown;
 }
 
 std::vector<TensorSummary> ModelFile::tensors() const {
   std::vector<TensorSummary> summaries;
   for (const auto& t : impl_->checkpoint->tensors())
-    summaries.push_back({t.name, std::string(tensor::GgmlTypeName(t.ggml_type)), {t.shape.begin(), t.shape.begin() + t.n_dims},
-                         static_cast<std::int64_t>(t.data.size()), tensor::FindDType(t.ggml_type) != nullptr});
+    summaries.push_back({t.name,
+                         std::string(tensor::GgmlTypeName(t.ggml_type)),
+                         {t.shape.begin(), t.shape.begin() + t.n_dims},
+                         static_cast<std::int64_t>(t.data.size()),
+                         tensor::FindDType(t.ggml_type) != nullptr});
   return summaries;
 }
 
 std::string ModelFile::obstacle() const {
-  if (const auto config = model::ConfigFromMetadata(impl_->checkpoint->metadata()); !config) return config.error().message;
-  if (const auto rows = model::VocabularyRows(*impl_->checkpoint); !rows) return rows.error().message;
+  if (const auto config = model::ConfigFromMetadata(impl_->checkpoint->metadata()); !config)
+    return config.error().message;
+  if (const auto rows = model::VocabularyRows(*impl_->checkpoint); !rows)
+    return rows.error().message;
   if (const auto tokenizer = impl_->Tokenizer(); !tokenizer) return tokenizer.error().message;
   for (const auto& t : impl_->checkpoint->tensors())
-    if (tensor::FindDType(t.ggml_type) == nullptr) return fmt::format("tensor {}: type {} is not supported", t.name, tensor::GgmlTypeName(t.ggml_type));
+    if (tensor::FindDType(t.ggml_type) == nullptr)
+      return fmt::format("tensor {}: type {} is not supported", t.name,
+                         tensor::GgmlTypeName(t.ggml_type));
   return "";
 }
 
@@ -106,7 +128,8 @@ Result<std::string> ModelFile::DescribeTokenizer() {
   return tokenizer->description();
 }
 
-Result<std::vector<std::int32_t>> ModelFile::Tokenize(const std::string& text, bool add_special, bool parse_special) {
+Result<std::vector<std::int32_t>> ModelFile::Tokenize(const std::string& text, bool add_special,
+                                                      bool parse_special) {
   FORETOKEN_TRY(const text::Tokenizer* tokenizer, impl_->Tokenizer());
   return tokenizer->Encode(text, {.add_special = add_special, .parse_special = parse_special});
 }
@@ -115,7 +138,9 @@ Result<std::string> ModelFile::Detokenize(std::span<const std::int32_t> tokens, 
   FORETOKEN_TRY(const text::Tokenizer* tokenizer, impl_->Tokenizer());
   for (const auto id : tokens)
     if (id < 0 || id >= tokenizer->vocabulary_size())
-      return Fail(ErrorCode::kInvalidArgument, fmt::format("token {}: not in the vocabulary; use 0 to {}", id, tokenizer->vocabulary_size() - 1));
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("token {}: not in the vocabulary; use 0 to {}", id,
+                              tokenizer->vocabulary_size() - 1));
   return tokenizer->Decode(tokens, special);
 }
 

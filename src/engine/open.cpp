@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds an engine: everything that can be wrong with files, options and their combination is found here.
+// Builds an engine: everything that can be wrong with files, options and their combination is found
+// here.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -23,7 +24,8 @@ namespace {
 
 Status CheckRange(const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
   if (value >= least && value <= most) return {};
-  return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: {} is out of range; use {} to {}", name, value, least, most));
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("{}: {} is out of range; use {} to {}", name, value, least, most));
 }
 
 Result<int> ThreadCount(int asked) {
@@ -34,14 +36,17 @@ Result<int> ThreadCount(int asked) {
     const std::string_view view(text);
     const auto parsed = std::from_chars(view.data(), view.data() + view.size(), asked);
     if (parsed.ec != std::errc() || parsed.ptr != view.data() + view.size() || asked == 0)
-      return Fail(ErrorCode::kInvalidArgument, fmt::format("FORETOKEN_THREADS: '{}' is no number of threads; use 1 to 512", view));
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("FORETOKEN_THREADS: '{}' is no number of threads; use 1 to 512", view));
   }
   FORETOKEN_CHECK_OK(CheckRange("threads", asked, 1, 512));
   return asked;
 }
 
 tensor::KvType KvTypeOf(CacheType type) {
-  constexpr std::array kTypes = {tensor::KvType::kF32, tensor::KvType::kF16, tensor::KvType::kBF16, tensor::KvType::kQ8_0};
+  constexpr std::array kTypes = {tensor::KvType::kF32, tensor::KvType::kF16, tensor::KvType::kBF16,
+                                 tensor::KvType::kQ8_0};
   return kTypes[static_cast<std::size_t>(type)];
 }
 
@@ -52,14 +57,17 @@ Status CheckSameVocabulary(const text::Tokenizer& target, const text::Tokenizer&
   std::vector<std::string> first;
   for (int i = 0; i < std::min(n, m); ++i) {
     if (target.TokenText(i) == draft.TokenText(i)) continue;
-    if (++differing <= 3) first.push_back(fmt::format("{}: '{}' / '{}'", i, target.TokenText(i), draft.TokenText(i)));
+    if (++differing <= 3)
+      first.push_back(fmt::format("{}: '{}' / '{}'", i, target.TokenText(i), draft.TokenText(i)));
   }
   if (n == m && differing == 0) return {};
-  const std::string sizes = n == m ? fmt::format("{} of {} tokens differ", differing, n)
-                                   : fmt::format("{} and {} tokens, {} of the common ids differ", n, m, differing);
+  const std::string sizes =
+      n == m ? fmt::format("{} of {} tokens differ", differing, n)
+             : fmt::format("{} and {} tokens, {} of the common ids differ", n, m, differing);
   return Fail(ErrorCode::kMismatch,
-              fmt::format("draft model: its vocabulary is not the target's: {}{}{}; use a draft of the same model family", sizes,
-                          first.empty() ? "" : ", first ", fmt::join(first, ", ")));
+              fmt::format("draft model: its vocabulary is not the target's: {}{}{}; use a draft of "
+                          "the same model family",
+                          sizes, first.empty() ? "" : ", first ", fmt::join(first, ", ")));
 }
 
 std::int64_t PhysicalMemory() {
@@ -71,7 +79,9 @@ std::int64_t PhysicalMemory() {
 
 class EngineOpener {
  public:
-  EngineOpener(EngineOptions options) : impl_(new Engine::Impl) { impl_->options_ = std::move(options); }
+  EngineOpener(EngineOptions options) : impl_(new Engine::Impl) {
+    impl_->options_ = std::move(options);
+  }
 
   Result<std::unique_ptr<Engine::Impl>> Open() {
     const auto begin = std::chrono::steady_clock::now();
@@ -84,7 +94,8 @@ class EngineOpener {
     MakeVerifiers();
     MakeRoom();
     Summarise();
-    summary().load_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    summary().load_ms =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     return std::move(impl_);
   }
 
@@ -102,22 +113,37 @@ class EngineOpener {
   Status CheckOptions() {
     auto& o = options();
     auto& speculative = o.speculative;
-    if (o.model.empty()) return Fail(ErrorCode::kInvalidArgument, "model: none is named; give the path of a GGUF file with --model");
-    if (speculative.method.empty()) speculative.method = o.draft_model.empty() ? "ngram" : "standalone";
+    if (o.model.empty())
+      return Fail(ErrorCode::kInvalidArgument,
+                  "model: none is named; give the path of a GGUF file with --model");
+    if (speculative.method.empty())
+      speculative.method = o.draft_model.empty() ? "ngram" : "standalone";
     constexpr std::array<std::string_view, 3> kMethods = {"none", "standalone", "ngram"};
     if (std::find(kMethods.begin(), kMethods.end(), speculative.method) == kMethods.end())
-      return Fail(ErrorCode::kInvalidArgument, fmt::format("speculative method: '{}' does not exist here; use {}", speculative.method, fmt::join(kMethods, ", ")));
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("speculative method: '{}' does not exist here; use {}",
+                              speculative.method, fmt::join(kMethods, ", ")));
     if (speculative.method == "standalone" && o.draft_model.empty())
-      return Fail(ErrorCode::kInvalidArgument, "speculative method: 'standalone' needs a draft model; give one with --model-draft, or use ngram");
+      return Fail(ErrorCode::kInvalidArgument,
+                  "speculative method: 'standalone' needs a draft model; give one with "
+                  "--model-draft, or use ngram");
     if (speculative.method == "ngram" && !o.draft_model.empty())
-      return Fail(ErrorCode::kInvalidArgument, "speculative method: 'ngram' does not use the draft model that is given; drop one of them");
+      return Fail(ErrorCode::kInvalidArgument,
+                  "speculative method: 'ngram' does not use the draft model that is given; drop "
+                  "one of them");
     if (speculative.method == "ngram" && speculative.strategy == VerifyStrategy::kResidual)
-      return Fail(ErrorCode::kInvalidArgument, "verify: 'residual' needs a drafter that reports its law, and ngram reports none; use sample-match");
-    FORETOKEN_CHECK_OK(CheckRange("speculative tokens", speculative.num_speculative_tokens, 0, kMaxDraft));
+      return Fail(ErrorCode::kInvalidArgument,
+                  "verify: 'residual' needs a drafter that reports its law, and ngram reports "
+                  "none; use sample-match");
+    FORETOKEN_CHECK_OK(
+        CheckRange("speculative tokens", speculative.num_speculative_tokens, 0, kMaxDraft));
     if (!(speculative.draft_p_min >= 0 && speculative.draft_p_min <= 1))
-      return Fail(ErrorCode::kInvalidArgument, fmt::format("draft p-min: {} is out of range; use 0 to 1", speculative.draft_p_min));
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("draft p-min: {} is out of range; use 0 to 1", speculative.draft_p_min));
     FORETOKEN_CHECK_OK(CheckRange("n-gram size", speculative.ngram_max, 1, 16));
-    FORETOKEN_CHECK_OK(CheckRange("smallest n-gram size", speculative.ngram_min, 1, speculative.ngram_max));
+    FORETOKEN_CHECK_OK(
+        CheckRange("smallest n-gram size", speculative.ngram_min, 1, speculative.ngram_max));
     FORETOKEN_CHECK_OK(CheckRange("context size", o.context_size, 0, 1 << 24));
     FORETOKEN_CHECK_OK(CheckRange("sequences", o.max_sequences, 1, 1024));
     FORETOKEN_CHECK_OK(CheckRange("prefill rows", o.prefill_rows, 1, 4096));
@@ -155,50 +181,69 @@ class EngineOpener {
     const auto in_file = [&](Error error) { return Fail(std::move(error).In(path)); };
     auto tokenizer = text::Tokenizer::Load(impl_->draft_checkpoint_->metadata());
     if (!tokenizer) return in_file(std::move(tokenizer).error());
-    if (auto status = CheckSameVocabulary(*impl_->tokenizer_, **tokenizer); !status) return in_file(std::move(status).error());
+    if (auto status = CheckSameVocabulary(*impl_->tokenizer_, **tokenizer); !status)
+      return in_file(std::move(status).error());
     auto part = Describe(*impl_->draft_checkpoint_, **tokenizer);
     if (!part) return in_file(std::move(part).error());
     draft_ = std::move(*part);
     // A draft of a shorter context stops drafting there; beyond its own it would only guess.
-    Size(*draft_, std::min(options().context_size, draft_->config.context_length), options().max_sequences);
+    Size(*draft_, std::min(options().context_size, draft_->config.context_length),
+         options().max_sequences);
     return {};
   }
 
-  static Result<Part> Describe(const formats::Checkpoint& checkpoint, const text::Tokenizer& tokenizer) {
+  static Result<Part> Describe(const formats::Checkpoint& checkpoint,
+                               const text::Tokenizer& tokenizer) {
     Part part;
     FORETOKEN_TRY(part.config, model::ConfigFromMetadata(checkpoint.metadata()));
     FORETOKEN_TRY(part.config.vocabulary, model::VocabularyRows(checkpoint));
     if (tokenizer.vocabulary_size() > part.config.vocabulary)
-      return Fail(ErrorCode::kInvalidFile, fmt::format("tokenizer: it has {} tokens, the embedding only {} rows; the file is inconsistent",
-                                                       tokenizer.vocabulary_size(), part.config.vocabulary));
+      return Fail(
+          ErrorCode::kInvalidFile,
+          fmt::format(
+              "tokenizer: it has {} tokens, the embedding only {} rows; the file is inconsistent",
+              tokenizer.vocabulary_size(), part.config.vocabulary));
     return part;
   }
 
   void Size(Part& part, int positions, int logit_rows) {
     const auto& o = options();
-    part.options = {.max_rows = std::max(o.prefill_rows, o.max_sequences * (1 + kMaxDraft)), .max_logit_rows = logit_rows, .max_positions = positions};
-    part.cache = {.n_layers = part.config.n_layers, .n_kv_heads = part.config.n_kv_heads, .head_dim = part.config.head_dim,
-                  .k_type = KvTypeOf(o.cache_type_k), .v_type = KvTypeOf(o.cache_type_v), .n_sequences = o.max_sequences, .max_positions = positions};
+    part.options = {.max_rows = std::max(o.prefill_rows, o.max_sequences * (1 + kMaxDraft)),
+                    .max_logit_rows = logit_rows,
+                    .max_positions = positions};
+    part.cache = {.n_layers = part.config.n_layers,
+                  .n_kv_heads = part.config.n_kv_heads,
+                  .head_dim = part.config.head_dim,
+                  .k_type = KvTypeOf(o.cache_type_k),
+                  .v_type = KvTypeOf(o.cache_type_v),
+                  .n_sequences = o.max_sequences,
+                  .max_positions = positions};
   }
 
   Status CheckMemory() {
     const auto bytes = [](const Part& p, const formats::Checkpoint& c) {
       return static_cast<std::int64_t>(kv::Cache::Bytes(p.cache)) + model::ResidentBytes(c);
     };
-    const std::int64_t needed = bytes(target_, *impl_->checkpoint_) + (draft_ ? bytes(*draft_, *impl_->draft_checkpoint_) : 0);
+    const std::int64_t needed = bytes(target_, *impl_->checkpoint_) +
+                                (draft_ ? bytes(*draft_, *impl_->draft_checkpoint_) : 0);
     if (needed <= PhysicalMemory()) return {};
     // Scratch and logits are small beside these and only take pages once used.
     constexpr double kGiB = 1 << 30;
     return Fail(ErrorCode::kTooLarge,
-                fmt::format("memory: weights and a cache of {} positions for {} sequence(s) need {:.1f} GiB, this machine has {:.1f}; lower --ctx-size",
-                            options().context_size, options().max_sequences, static_cast<double>(needed) / kGiB, static_cast<double>(PhysicalMemory()) / kGiB));
+                fmt::format("memory: weights and a cache of {} positions for {} sequence(s) need "
+                            "{:.1f} GiB, this machine has {:.1f}; lower --ctx-size",
+                            options().context_size, options().max_sequences,
+                            static_cast<double>(needed) / kGiB,
+                            static_cast<double>(PhysicalMemory()) / kGiB));
   }
 
-  Result<std::unique_ptr<model::Model>> Load(const Part& part, const formats::Checkpoint& checkpoint) {
+  Result<std::unique_ptr<model::Model>> Load(const Part& part,
+                                             const formats::Checkpoint& checkpoint) {
     const auto progress = [&](double fraction) {
       if (options().on_load_progress) options().on_load_progress({checkpoint.path(), fraction});
     };
-    auto loaded = model::Model::Load(checkpoint, part.config, part.options, *impl_->kernels_, *impl_->pool_, progress);
+    auto loaded = model::Model::Load(checkpoint, part.config, part.options, *impl_->kernels_,
+                                     *impl_->pool_, progress);
     if (!loaded) return Fail(std::move(loaded).error().In(checkpoint.path()));
     return loaded;
   }
@@ -221,12 +266,14 @@ class EngineOpener {
     if (o.speculative.method == "none") {
       impl_->drafter_ = std::make_unique<draft::NoneDrafter>();
     } else if (o.speculative.method == "ngram") {
-      impl_->drafter_ = std::make_unique<draft::NgramDrafter>(o.max_sequences, o.speculative.ngram_max, o.speculative.ngram_min, o.context_size);
+      impl_->drafter_ = std::make_unique<draft::NgramDrafter>(
+          o.max_sequences, o.speculative.ngram_max, o.speculative.ngram_min, o.context_size);
     } else {
       FORETOKEN_TRY(auto cache, MakeCache(*draft_, *impl_->draft_checkpoint_));
       FORETOKEN_TRY(auto model, Load(*draft_, *impl_->draft_checkpoint_));
       draft_weight_bytes_ = model->weight_bytes();
-      impl_->drafter_ = std::make_unique<draft::DraftModel>(std::move(model), std::move(cache), impl_->vocabulary_, kMaxDraft, *impl_->kernels_);
+      impl_->drafter_ = std::make_unique<draft::DraftModel>(
+          std::move(model), std::move(cache), impl_->vocabulary_, kMaxDraft, *impl_->kernels_);
     }
     return {};
   }
@@ -241,17 +288,21 @@ class EngineOpener {
   // Everything a step writes gets its memory now.
   void MakeRoom() {
     Engine::Impl& i = *impl_;
-    const auto n = static_cast<std::size_t>(options().max_sequences), rows = static_cast<std::size_t>(target_.options.max_rows);
+    const auto n = static_cast<std::size_t>(options().max_sequences),
+               rows = static_cast<std::size_t>(target_.options.max_rows);
     i.sequences_.resize(n);
-    i.work_.reserve(n), i.asks_.reserve(n), i.proposals_.reserve(n), i.segments_.reserve(n), i.rows_.reserve(n), i.kept_.reserve(n);
+    i.work_.reserve(n), i.asks_.reserve(n), i.proposals_.reserve(n), i.segments_.reserve(n),
+        i.rows_.reserve(n), i.kept_.reserve(n);
     i.verdicts_.reserve(n), i.observations_.reserve(n);
     i.tokens_.reserve(rows), i.logit_rows_.reserve(rows);
     i.events_.resize(kMaxDraft + 1);
-    i.judge_scratch_ = AlignedBuffer<float>(2 * static_cast<std::size_t>((i.vocabulary_ + 15) / 16 * 16));
+    i.judge_scratch_ =
+        AlignedBuffer<float>(2 * static_cast<std::size_t>((i.vocabulary_ + 15) / 16 * 16));
     i.logprobs_.emplace(i.vocabulary_, *i.kernels_);
   }
 
-  static void SummarisePart(const Part& part, const formats::Checkpoint& checkpoint, std::int64_t weight_bytes, int vocabulary, ModelSummary& out) {
+  static void SummarisePart(const Part& part, const formats::Checkpoint& checkpoint,
+                            std::int64_t weight_bytes, int vocabulary, ModelSummary& out) {
     out.path = checkpoint.path();
     if (const auto* name = checkpoint.metadata().String("general.name")) out.name = *name;
     out.architecture = part.config.architecture;
@@ -267,18 +318,22 @@ class EngineOpener {
 
   void Summarise() {
     EngineSummary& s = summary();
-    SummarisePart(target_, *impl_->checkpoint_, impl_->target_->weight_bytes(), impl_->vocabulary_, s.target);
+    SummarisePart(target_, *impl_->checkpoint_, impl_->target_->weight_bytes(), impl_->vocabulary_,
+                  s.target);
     if (draft_) {
       s.draft = std::make_unique<ModelSummary>();
-      SummarisePart(*draft_, *impl_->draft_checkpoint_, draft_weight_bytes_, impl_->vocabulary_, *s.draft);
+      SummarisePart(*draft_, *impl_->draft_checkpoint_, draft_weight_bytes_, impl_->vocabulary_,
+                    *s.draft);
     }
     s.isa = impl_->kernels_->isa;
     s.threads = options().threads;
     s.method = options().speculative.method;
-    constexpr std::array<const char*, 4> kStrategies = {"auto", "greedy", "residual", "sample-match"};
+    constexpr std::array<const char*, 4> kStrategies = {"auto", "greedy", "residual",
+                                                        "sample-match"};
     s.strategy = kStrategies[static_cast<std::size_t>(options().speculative.strategy)];
     s.lookahead = "fixed";
-    s.num_speculative_tokens = s.method == "none" ? 0 : options().speculative.num_speculative_tokens;
+    s.num_speculative_tokens =
+        s.method == "none" ? 0 : options().speculative.num_speculative_tokens;
   }
 
   std::unique_ptr<Engine::Impl> impl_;
@@ -287,6 +342,8 @@ class EngineOpener {
   std::int64_t draft_weight_bytes_ = 0;
 };
 
-Result<std::unique_ptr<Engine::Impl>> Engine::Impl::Open(EngineOptions options) { return EngineOpener(std::move(options)).Open(); }
+Result<std::unique_ptr<Engine::Impl>> Engine::Impl::Open(EngineOptions options) {
+  return EngineOpener(std::move(options)).Open();
+}
 
 }  // namespace foretoken

@@ -14,11 +14,11 @@ namespace foretoken::engine {
 
 struct Sequence {
   const Request* request = nullptr;
-  std::size_t index = 0;        // among the requests of the call
-  sampling::Sampler sampler;    // its text is the sequence's: prompt and committed tokens
+  std::size_t index = 0;      // among the requests of the call
+  sampling::Sampler sampler;  // its text is the sequence's: prompt and committed tokens
   Emitter emitter;
   const verify::Verifier* verifier = nullptr;
-  int k_ceiling = 0;            // 0: this request decodes plainly
+  int k_ceiling = 0;  // 0: this request decodes plainly
   Completion completion;
 
   bool uses_drafter() const { return k_ceiling > 0; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of the engine: prefill, plain decoding and speculation of all running requests in one target pass.
+// One step of the engine: prefill, plain decoding and speculation of all running requests in one
+// target pass.
 #include <algorithm>
 
 #include "base/check.h"
@@ -8,7 +9,8 @@
 namespace foretoken {
 namespace {
 
-double Milliseconds(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
+double Milliseconds(std::chrono::steady_clock::time_point from,
+                    std::chrono::steady_clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
@@ -26,14 +28,17 @@ bool Engine::Impl::Step(const OnRound& on_round) {
   const auto verified = Clock::now();
   JudgeAll();  // kept prefix and one token of the target's each
   pending.Commit(kept_);
-  CommitAll(on_round, {.draft_ms = Milliseconds(begin, proposed), .verify_ms = Milliseconds(proposed, verified), .judged_at = verified});
+  CommitAll(on_round, {.draft_ms = Milliseconds(begin, proposed),
+                       .verify_ms = Milliseconds(proposed, verified),
+                       .judged_at = verified});
   return true;
 }
 
 void Engine::Impl::PlanWork() noexcept {
   work_.clear();
   int rows = target_->options().max_rows;
-  // Decoding sequences first, each with room for a whole draft (max_rows holds that for all), then prompts with what is left.
+  // Decoding sequences first, each with room for a whole draft (max_rows holds that for all), then
+  // prompts with what is left.
   for (const bool prompts : {false, true})
     for (SeqId seq = 0; seq < static_cast<SeqId>(sequences_.size()); ++seq) {
       const engine::Sequence* s = sequences_[static_cast<std::size_t>(seq)].get();
@@ -46,8 +51,10 @@ void Engine::Impl::PlanWork() noexcept {
       work.n_feed = std::min(missing, rows);
       work.prefill = prefill;
       work.decodes = work.n_feed == missing;
-      // The target adds a token of its own, so a draft of room - 1 is the longest that can be committed.
-      if (!prefill) work.max_draft = std::min({s->k_ceiling, s->emitter.tokens_left() - 1, rows - work.n_feed});
+      // The target adds a token of its own, so a draft of room - 1 is the longest that can be
+      // committed.
+      if (!prefill)
+        work.max_draft = std::min({s->k_ceiling, s->emitter.tokens_left() - 1, rows - work.n_feed});
       rows -= work.n_feed + work.max_draft;
     }
 }
@@ -92,7 +99,8 @@ void Engine::Impl::JudgeAll() noexcept {
     round::Verdict verdict;
     if (work.decodes) {
       engine::Sequence& s = *sequences_[static_cast<std::size_t>(work.seq)];
-      verdict = s.verifier->Judge(work.proposal, {LogitsOf(work, 0), target_->logits_stride()}, s.sampler, judge_scratch_.data());
+      verdict = s.verifier->Judge(work.proposal, {LogitsOf(work, 0), target_->logits_stride()},
+                                  s.sampler, judge_scratch_.data());
     }
     verdicts_.push_back(verdict);
     kept_.push_back(work.n_feed + verdict.accepted);
@@ -117,16 +125,20 @@ void Engine::Impl::CommitAll(const OnRound& on_round, const StepTimes& times) {
       s.completion.speculation.verify_ms += times.verify_ms;
       s.completion.speculation.overhead_ms += judge_ms + (work.max_draft > 0 ? 0 : times.draft_ms);
     }
-    if (on_round && !on_round({.request_id = s.request->id,
-                               .events = std::span(events_).first(static_cast<std::size_t>(work.n_committed)),
-                               .rejected = work.proposal.tokens.subspan(static_cast<std::size_t>(work.n_accepted)),
-                               .drafted = work.proposal.length()}) &&
+    if (on_round &&
+        !on_round(
+            {.request_id = s.request->id,
+             .events = std::span(events_).first(static_cast<std::size_t>(work.n_committed)),
+             .rejected = work.proposal.tokens.subspan(static_cast<std::size_t>(work.n_accepted)),
+             .drafted = work.proposal.length()}) &&
         !work.ended)
       work.ended = FinishReason::kCancelled;
     if (work.ended)
       Finish(work.seq, *work.ended);
     else if (work.decodes && s.uses_drafter())
-      observations_.push_back({work.seq, s.sampler.text().last(static_cast<std::size_t>(work.n_committed)), work.proposal.length(), work.n_accepted});
+      observations_.push_back({work.seq,
+                               s.sampler.text().last(static_cast<std::size_t>(work.n_committed)),
+                               work.proposal.length(), work.n_accepted});
   }
   if (!observations_.empty()) drafter_->Observe(observations_);
 }
@@ -138,10 +150,10 @@ void Engine::Impl::Commit(Work& work, const round::Verdict& verdict) {
     const Token token = is_draft ? work.proposal.tokens[static_cast<std::size_t>(i)] : verdict.next;
     TokenEvent& event = events_[static_cast<std::size_t>(i)];
     event.id = token;
-    event.origin = is_draft                                            ? TokenOrigin::kAccepted
-                   : verdict.kind == round::NextKind::kRecovered       ? TokenOrigin::kRecovered
-                   : verdict.kind == round::NextKind::kBonus           ? TokenOrigin::kBonus
-                                                                       : TokenOrigin::kPlain;
+    event.origin = is_draft                                      ? TokenOrigin::kAccepted
+                   : verdict.kind == round::NextKind::kRecovered ? TokenOrigin::kRecovered
+                   : verdict.kind == round::NextKind::kBonus     ? TokenOrigin::kBonus
+                                                                 : TokenOrigin::kPlain;
     event.text.clear();
     event.logprobs = nullptr;
     s.sampler.Push(token);
@@ -175,7 +187,8 @@ void Engine::Impl::Count(const Work& work, const round::Verdict& verdict) {
   stats.rolled_back += drafted - verdict.accepted;
   ++stats.k_histogram[static_cast<std::size_t>(drafted)];
   // A draft behind an end has no verdict that counts; the first rejected one has.
-  const int judged = work.n_accepted + (target_token_kept && verdict.kind == round::NextKind::kRecovered);
+  const int judged =
+      work.n_accepted + (target_token_kept && verdict.kind == round::NextKind::kRecovered);
   for (int i = 0; i < drafted; ++i) {
     const auto at = static_cast<std::size_t>(i);
     ++stats.drafted_per_position[at];

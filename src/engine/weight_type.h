@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine/weight_type.h: a model file in two numbers: what most of its weights are, and how many there are.
+// engine/weight_type.h: a model file in two numbers: what most of its weights are, and how many
+// there are.
 #pragma once
 
 #include <cstdint>

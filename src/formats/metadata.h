@@ -12,13 +12,18 @@
 
 namespace foretoken::formats {
 
-// Integers of any width and sign are int64 (larger unsigned values are rejected by the reader), floats are double.
-using MetadataValue = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>,
-                                   std::vector<std::string>>;  // arrays of bool are vectors of int64
+// Integers of any width and sign are int64 (larger unsigned values are rejected by the reader),
+// floats are double.
+using MetadataValue =
+    std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
+                 std::vector<double>,
+                 std::vector<std::string>>;  // arrays of bool are vectors of int64
 
 class Metadata {
  public:
-  void Set(std::string key, MetadataValue value) { values_.insert_or_assign(std::move(key), std::move(value)); }
+  void Set(std::string key, MetadataValue value) {
+    values_.insert_or_assign(std::move(key), std::move(value));
+  }
   const std::map<std::string, MetadataValue, std::less<>>& all() const { return values_; }
   const MetadataValue* Find(std::string_view key) const;
 

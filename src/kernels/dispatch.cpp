@@ -21,9 +21,9 @@ std::vector<Isa> AvailableIsas() {
   // __builtin_cpu_supports also asks the operating system (XCR0) whether the registers are saved.
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                     __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c");
-  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-                      __builtin_cpu_supports("avx512vnni");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
+                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
   if (avx2) available.push_back(Isa::kAvx2);
   if (avx512) available.push_back(Isa::kAvx512);
 #endif
@@ -39,8 +39,11 @@ Result<Isa> ParseIsa(std::string_view name) {
   for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512})
     if (name == Name(isa)) return isa;
   if (name == "amx") return Isa::kAvx512;
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("instruction set: '{}' is unknown; set FORETOKEN_ISA to scalar, avx2, avx512 or amx", name));
+  return Fail(
+      ErrorCode::kInvalidArgument,
+      fmt::format(
+          "instruction set: '{}' is unknown; set FORETOKEN_ISA to scalar, avx2, avx512 or amx",
+          name));
 }
 
 const Kernels& KernelsFor(Isa cap) {

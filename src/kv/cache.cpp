@@ -9,11 +9,15 @@
 namespace foretoken::kv {
 namespace {
 
-int BlocksFor(int positions) { return (positions + tensor::kKvBlock - 1) / tensor::kKvBlock; }
+int BlocksFor(int positions) {
+  return (positions + tensor::kKvBlock - 1) / tensor::kKvBlock;
+}
 
 std::size_t PoolBytes(const CacheShape& s, std::size_t block_bytes) {
-  return block_bytes * static_cast<std::size_t>(s.n_kv_heads) * static_cast<std::size_t>(s.n_layers) *
-         static_cast<std::size_t>(BlocksFor(s.max_positions)) * static_cast<std::size_t>(s.n_sequences);
+  return block_bytes * static_cast<std::size_t>(s.n_kv_heads) *
+         static_cast<std::size_t>(s.n_layers) *
+         static_cast<std::size_t>(BlocksFor(s.max_positions)) *
+         static_cast<std::size_t>(s.n_sequences);
 }
 
 }  // namespace
@@ -24,12 +28,15 @@ std::size_t Cache::Bytes(const CacheShape& s) {
 }
 
 Result<Cache> Cache::Create(const CacheShape& shape) {
-  FORETOKEN_CHECK(shape.n_layers > 0 && shape.n_kv_heads > 0 && shape.n_sequences > 0 && shape.max_positions > 0);
+  FORETOKEN_CHECK(shape.n_layers > 0 && shape.n_kv_heads > 0 && shape.n_sequences > 0 &&
+                  shape.max_positions > 0);
   const bool q8 = shape.k_type == tensor::KvType::kQ8_0 || shape.v_type == tensor::KvType::kQ8_0;
   if (shape.head_dim % (q8 ? 32 : 8) != 0)
-    return Fail(ErrorCode::kUnsupported,
-                fmt::format("cache: head size {} is not a multiple of {}; {}", shape.head_dim, q8 ? 32 : 8,
-                            q8 ? "use --cache-type-k f16 --cache-type-v f16" : "this model cannot run here"));
+    return Fail(
+        ErrorCode::kUnsupported,
+        fmt::format(
+            "cache: head size {} is not a multiple of {}; {}", shape.head_dim, q8 ? 32 : 8,
+            q8 ? "use --cache-type-k f16 --cache-type-v f16" : "this model cannot run here"));
   Cache cache;
   cache.shape_ = shape;
   const int per_sequence = BlocksFor(shape.max_positions);
@@ -39,7 +46,8 @@ Result<Cache> Cache::Create(const CacheShape& shape) {
   cache.k_ = AlignedBytes(PoolBytes(shape, cache.k_block_bytes_));
   cache.v_ = AlignedBytes(PoolBytes(shape, cache.v_block_bytes_));
   cache.sequences_.resize(static_cast<std::size_t>(shape.n_sequences));
-  for (auto& sequence : cache.sequences_) sequence.blocks.reserve(static_cast<std::size_t>(per_sequence));
+  for (auto& sequence : cache.sequences_)
+    sequence.blocks.reserve(static_cast<std::size_t>(per_sequence));
   for (int id = cache.n_blocks_ - 1; id >= 0; --id) cache.free_.push_back(id);
   return cache;
 }
@@ -48,7 +56,8 @@ void Cache::Reserve(SeqId seq, int n_rows) noexcept {
   Sequence& s = sequences_[seq];
   FORETOKEN_CHECK(n_rows >= 0 && s.length + n_rows <= shape_.max_positions);
   const auto needed = static_cast<std::size_t>(BlocksFor(s.length + n_rows));
-  while (s.blocks.size() < needed) {  // the pool holds max_positions for every sequence: it cannot run out
+  while (s.blocks.size() <
+         needed) {  // the pool holds max_positions for every sequence: it cannot run out
     s.blocks.push_back(free_.back());
     free_.pop_back();
   }
@@ -74,7 +83,8 @@ Cache::HeadView Cache::Head(int layer, int head) noexcept {
           v_block_bytes_ * static_cast<std::size_t>(shape_.n_kv_heads)};
 }
 
-Transaction::Transaction(Cache& cache, std::span<const Rows> rows) noexcept : cache_(cache), rows_(rows) {
+Transaction::Transaction(Cache& cache, std::span<const Rows> rows) noexcept
+    : cache_(cache), rows_(rows) {
   for (const Rows& r : rows_) cache_.Reserve(r.seq, r.n);
 }
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // kv/cache.h: keys and values of the positions a model has processed, for several sequences.
 //
-// Memory is taken in blocks of 32 positions from one pool that is reserved at construction, so its bound is known before the first
-// token; a sequence holds a table of block ids. Rows of a pass are *pending* until Commit: nobody but that pass reads them, and a
-// Transaction that ends without Commit gives everything back. After any pattern of commits and rollbacks the committed part of the
-// cache is bit for bit what decoding the kept tokens one by one would have written (rows are written by position, never moved).
+// Memory is taken in blocks of 32 positions from one pool that is reserved at construction, so its
+// bound is known before the first token; a sequence holds a table of block ids. Rows of a pass are
+// *pending* until Commit: nobody but that pass reads them, and a Transaction that ends without
+// Commit gives everything back. After any pattern of commits and rollbacks the committed part of
+// the cache is bit for bit what decoding the kept tokens one by one would have written (rows are
+// written by position, never moved).
 //
-// Owned and called by one thread; kernels write and read rows of a running pass from the pool's threads.
+// Owned and called by one thread; kernels write and read rows of a running pass from the pool's
+// threads.
 #pragma once
 
 #include <cstddef>
@@ -41,10 +44,12 @@ class Cache {
   int length(SeqId seq) const { return sequences_[seq].length; }  // committed positions
   int room(SeqId seq) const { return shape_.max_positions - length(seq); }
 
-  // Forgets positions from `length` on (<= length(seq)); blocks that no position needs go back to the pool.
+  // Forgets positions from `length` on (<= length(seq)); blocks that no position needs go back to
+  // the pool.
   void Truncate(SeqId seq, int length) noexcept;
 
-  // For the forward pass. Where a layer's head keeps its blocks, and which blocks a sequence has, pending ones included.
+  // For the forward pass. Where a layer's head keeps its blocks, and which blocks a sequence has,
+  // pending ones included.
   struct HeadView {
     std::byte* k;
     std::byte* v;
@@ -59,7 +64,8 @@ class Cache {
   friend class Transaction;
   struct Sequence {
     int length = 0;
-    std::vector<std::int32_t> blocks;  // ids, in order of position; capacity reserved for max_positions
+    std::vector<std::int32_t>
+        blocks;  // ids, in order of position; capacity reserved for max_positions
   };
 
   void Reserve(SeqId seq, int n_rows) noexcept;
@@ -72,7 +78,8 @@ class Cache {
   std::vector<std::int32_t> free_;  // a stack, lowest id on top
 };
 
-// Rows of one pass. Begin with the rows each sequence is about to write; then Commit how many of them stay.
+// Rows of one pass. Begin with the rows each sequence is about to write; then Commit how many of
+// them stay.
 class Transaction {
  public:
   struct Rows {

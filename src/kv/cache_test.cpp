@@ -11,8 +11,13 @@ namespace foretoken::kv {
 namespace {
 
 CacheShape SmallShape() {
-  return {.n_layers = 2, .n_kv_heads = 3, .head_dim = 8, .k_type = tensor::KvType::kF32,
-          .v_type = tensor::KvType::kF32, .n_sequences = 3, .max_positions = 100};
+  return {.n_layers = 2,
+          .n_kv_heads = 3,
+          .head_dim = 8,
+          .k_type = tensor::KvType::kF32,
+          .v_type = tensor::KvType::kF32,
+          .n_sequences = 3,
+          .max_positions = 100};
 }
 
 // A row is stood for by one number, written where the kernels would write a key's first dimension.
@@ -20,19 +25,30 @@ void WriteRow(Cache& cache, SeqId seq, int position, float value) {
   for (int layer = 0; layer < 2; ++layer)
     for (int head = 0; head < 3; ++head) {
       const auto view = cache.Head(layer, head);
-      const auto block = static_cast<std::size_t>(cache.Blocks(seq)[static_cast<std::size_t>(position / 32)]);
+      const auto block =
+          static_cast<std::size_t>(cache.Blocks(seq)[static_cast<std::size_t>(position / 32)]);
       const float marked = value + static_cast<float>(layer * 10 + head) * 0.001f;
-      std::memcpy(view.k + block * view.k_stride + sizeof(float) * static_cast<std::size_t>(position % 32), &marked, 4);
-      std::memcpy(view.v + block * view.v_stride + sizeof(float) * 8 * static_cast<std::size_t>(position % 32), &marked, 4);
+      std::memcpy(
+          view.k + block * view.k_stride + sizeof(float) * static_cast<std::size_t>(position % 32),
+          &marked, 4);
+      std::memcpy(view.v + block * view.v_stride +
+                      sizeof(float) * 8 * static_cast<std::size_t>(position % 32),
+                  &marked, 4);
     }
 }
 
 float ReadRow(Cache& cache, SeqId seq, int position, int layer, int head) {
   const auto view = cache.Head(layer, head);
-  const auto block = static_cast<std::size_t>(cache.Blocks(seq)[static_cast<std::size_t>(position / 32)]);
+  const auto block =
+      static_cast<std::size_t>(cache.Blocks(seq)[static_cast<std::size_t>(position / 32)]);
   float k, v;
-  std::memcpy(&k, view.k + block * view.k_stride + sizeof(float) * static_cast<std::size_t>(position % 32), 4);
-  std::memcpy(&v, view.v + block * view.v_stride + sizeof(float) * 8 * static_cast<std::size_t>(position % 32), 4);
+  std::memcpy(
+      &k, view.k + block * view.k_stride + sizeof(float) * static_cast<std::size_t>(position % 32),
+      4);
+  std::memcpy(
+      &v,
+      view.v + block * view.v_stride + sizeof(float) * 8 * static_cast<std::size_t>(position % 32),
+      4);
   EXPECT_EQ(k, v);
   return k - static_cast<float>(layer * 10 + head) * 0.001f;
 }
@@ -73,7 +89,8 @@ TEST(Cache, HoldsWhatAMapHoldsAfterRandomPrograms) {
     for (SeqId seq = 0; seq < 3; ++seq) {
       ASSERT_EQ(cache.length(seq), static_cast<int>(model[seq].size()));
       for (int p = 0; p < cache.length(seq); ++p)
-        ASSERT_NEAR(ReadRow(cache, seq, p, p % 2, p % 3), model[seq][static_cast<std::size_t>(p)], 1e-3);
+        ASSERT_NEAR(ReadRow(cache, seq, p, p % 2, p % 3), model[seq][static_cast<std::size_t>(p)],
+                    1e-3);
     }
   }
   for (SeqId seq = 0; seq < 3; ++seq) cache.Truncate(seq, 0);

@@ -16,9 +16,9 @@ struct Segment {
 };
 
 struct Batch {
-  std::span<const Token> tokens;       // [n_rows]
-  std::span<const Segment> segments;   // cover all rows in order; a sequence appears once
-  std::span<const int> logit_rows;     // ascending rows whose logits are wanted
+  std::span<const Token> tokens;      // [n_rows]
+  std::span<const Segment> segments;  // cover all rows in order; a sequence appears once
+  std::span<const int> logit_rows;    // ascending rows whose logits are wanted
   int n_rows() const { return static_cast<int>(tokens.size()); }
 };
 

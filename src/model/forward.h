@@ -6,8 +6,8 @@
 //                     h = norm(x);  x += Wdown (silu(Wgate h) * Wup h)
 //   logits = Woutput norm(x)          for the rows that asked
 //
-// Each phase splits its work by rows, tiles or heads over the threads; Sync() stands where a phase reads what others wrote. No
-// split changes a bit of any result.
+// Each phase splits its work by rows, tiles or heads over the threads; Sync() stands where a phase
+// reads what others wrote. No split changes a bit of any result.
 #pragma once
 
 #include "base/thread_pool.h"
@@ -23,9 +23,17 @@ namespace foretoken::model {
 
 class ForwardPass {
  public:
-  ForwardPass(const ModelConfig& config, const Weights& weights, const RopeTable& rope, const kernels::Kernels& kernels, ThreadPool& pool,
-              Scratch& scratch, const Batch& batch, kv::Cache& cache) noexcept
-      : config_(config), weights_(weights), rope_(rope), kernels_(kernels), pool_(pool), scratch_(scratch), batch_(batch), cache_(cache) {}
+  ForwardPass(const ModelConfig& config, const Weights& weights, const RopeTable& rope,
+              const kernels::Kernels& kernels, ThreadPool& pool, Scratch& scratch,
+              const Batch& batch, kv::Cache& cache) noexcept
+      : config_(config),
+        weights_(weights),
+        rope_(rope),
+        kernels_(kernels),
+        pool_(pool),
+        scratch_(scratch),
+        batch_(batch),
+        cache_(cache) {}
 
   // alone: on the calling thread only.
   void Run(bool alone) noexcept;
@@ -36,15 +44,17 @@ class ForwardPass {
   void Norm(const float* weight, Activation& out, bool quantise, int thread) noexcept;
   void ProjectQkv(const LayerWeights& layer, int thread) noexcept;
   void Attend(int layer, const LayerWeights& weights, int thread) noexcept;
-  void AttendHead(int layer, const LayerWeights& weights, const Segment& segment, int head, int thread) noexcept;
+  void AttendHead(int layer, const LayerWeights& weights, const Segment& segment, int head,
+                  int thread) noexcept;
   void PrepareRow(const LayerWeights& weights, int row, Pos position, int head) noexcept;
   void GateUp(const LayerWeights& layer, int thread) noexcept;
   void Output(int thread) noexcept;
 
   // y = W x (or y += W x) for the thread's share of the tiles.
-  void Multiply(const Linear& w, const Activation& x, int n_rows, float* y, std::int64_t y_stride, bool accumulate, int tile_begin,
-                int tile_end) noexcept;
-  void MultiplyShare(const Linear& w, const Activation& x, Activation& y, bool accumulate, int thread) noexcept;
+  void Multiply(const Linear& w, const Activation& x, int n_rows, float* y, std::int64_t y_stride,
+                bool accumulate, int tile_begin, int tile_end) noexcept;
+  void MultiplyShare(const Linear& w, const Activation& x, Activation& y, bool accumulate,
+                     int thread) noexcept;
   void QuantiseColumns(Activation& a, int row_begin, int n_rows, int begin, int end) noexcept;
   void Sync() noexcept { pool_.Barrier(); }
 

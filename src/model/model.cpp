@@ -10,12 +10,14 @@
 namespace foretoken::model {
 namespace {
 
-// Multiplications in a layer (for all rows) from which a pass takes so long that waiting for a thread cannot outweigh its help.
+// Multiplications in a layer (for all rows) from which a pass takes so long that waiting for a
+// thread cannot outweigh its help.
 constexpr std::uint64_t kAlwaysForTheTeam = 16'000'000;
 
 }  // namespace
 
-Model::Model(const ModelConfig& config, const ModelOptions& options, const kernels::Kernels& kernels, ThreadPool& pool, Weights weights)
+Model::Model(const ModelConfig& config, const ModelOptions& options,
+             const kernels::Kernels& kernels, ThreadPool& pool, Weights weights)
     : config_(config),
       options_(options),
       kernels_(kernels),
@@ -24,9 +26,12 @@ Model::Model(const ModelConfig& config, const ModelOptions& options, const kerne
       rope_(config.rope, options.max_positions, weights_.rope_factors),
       scratch_(config, options.max_rows, options.max_logit_rows, pool.size()),
       layer_work_(static_cast<std::uint64_t>(config.dim) *
-                  static_cast<std::uint64_t>(2 * config.head_dim * (config.n_heads + config.n_kv_heads) + 3 * config.ff)) {}
+                  static_cast<std::uint64_t>(
+                      2 * config.head_dim * (config.n_heads + config.n_kv_heads) + 3 * config.ff)) {
+}
 
-Result<std::unique_ptr<Model>> Model::Load(const formats::Checkpoint& checkpoint, const ModelConfig& config, const ModelOptions& options,
+Result<std::unique_ptr<Model>> Model::Load(const formats::Checkpoint& checkpoint,
+                                           const ModelConfig& config, const ModelOptions& options,
                                            const kernels::Kernels& kernels, ThreadPool& pool,
                                            const std::function<void(double)>& on_progress) {
   FORETOKEN_TRY(Weights weights, Weights::Load(checkpoint, config, pool, on_progress));
@@ -47,7 +52,8 @@ void Model::Forward(const Batch& batch, kv::Cache& cache) noexcept {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   pass.Run(team_choice_.Alone(work));
-  team_choice_.Observe(work, std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
+  team_choice_.Observe(work,
+                       std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
 }
 
 }  // namespace foretoken::model

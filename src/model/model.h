@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // model/model.h: a loaded network and its forward pass.
 //
-// A Model knows nothing of requests, sampling or speculation: it turns a Batch and a cache into logits. A row's logits depend only
-// on the rows its sequence holds at earlier positions, never on the batch, its chunks or the number of threads (see kernels.h).
+// A Model knows nothing of requests, sampling or speculation: it turns a Batch and a cache into
+// logits. A row's logits depend only on the rows its sequence holds at earlier positions, never on
+// the batch, its chunks or the number of threads (see kernels.h).
 //
-// The model is immutable after Load but for the rope table and the scratch that a pass uses: one Forward at a time.
+// The model is immutable after Load but for the rope table and the scratch that a pass uses: one
+// Forward at a time.
 #pragma once
 
 #include <functional>
@@ -12,8 +14,8 @@
 #include <string>
 
 #include "base/thread_pool.h"
-#include "formats/checkpoint.h"
 #include "foretoken/result.h"
+#include "formats/checkpoint.h"
 #include "kernels/kernels.h"
 #include "kv/cache.h"
 #include "model/batch.h"
@@ -34,22 +36,25 @@ struct ModelOptions {
 class Model {
  public:
   // `checkpoint`, `kernels` and `pool` must outlive the model.
-  [[nodiscard]] static Result<std::unique_ptr<Model>> Load(const formats::Checkpoint& checkpoint, const ModelConfig& config,
-                                                           const ModelOptions& options, const kernels::Kernels& kernels, ThreadPool& pool,
-                                                           const std::function<void(double)>& on_progress);
+  [[nodiscard]] static Result<std::unique_ptr<Model>> Load(
+      const formats::Checkpoint& checkpoint, const ModelConfig& config, const ModelOptions& options,
+      const kernels::Kernels& kernels, ThreadPool& pool,
+      const std::function<void(double)>& on_progress);
 
   const ModelConfig& config() const { return config_; }
   const ModelOptions& options() const { return options_; }
   std::int64_t weight_bytes() const { return weights_.resident_bytes(); }
 
-  // Runs the batch; its rows must be reserved in the cache (a Transaction is open). Logits of batch.logit_rows[i] are row i of logits().
+  // Runs the batch; its rows must be reserved in the cache (a Transaction is open). Logits of
+  // batch.logit_rows[i] are row i of logits().
   void Forward(const Batch& batch, kv::Cache& cache) noexcept;
 
   const float* logits() const { return scratch_.logits.data(); }  // [max_logit_rows, logits_stride]
   std::int64_t logits_stride() const { return scratch_.logits_stride; }
 
  private:
-  Model(const ModelConfig& config, const ModelOptions& options, const kernels::Kernels& kernels, ThreadPool& pool, Weights weights);
+  Model(const ModelConfig& config, const ModelOptions& options, const kernels::Kernels& kernels,
+        ThreadPool& pool, Weights weights);
 
   ModelConfig config_;
   ModelOptions options_;

@@ -65,7 +65,8 @@ TEST(Registry, RefusesValuesThatCannotBe) {
   EXPECT_EQ(CodeAfter("llama.attention.layer_norm_rms_epsilon", -1.0), ErrorCode::kInvalidFile);
   EXPECT_EQ(CodeAfter("llama.rope.dimension_count", std::int64_t{7}), ErrorCode::kInvalidFile);
   EXPECT_EQ(CodeAfter("llama.rope.scaling.type", std::string("su")), ErrorCode::kUnsupported);
-  EXPECT_EQ(CodeAfter("llama.attention.head_count_kv", std::vector<std::int64_t>{8, 4}), ErrorCode::kUnsupported);
+  EXPECT_EQ(CodeAfter("llama.attention.head_count_kv", std::vector<std::int64_t>{8, 4}),
+            ErrorCode::kUnsupported);
   EXPECT_EQ(CodeAfter("llama.expert_count", std::int64_t{8}), ErrorCode::kUnsupported);
 }
 

@@ -12,7 +12,8 @@ namespace {
 
 // The dimension that turns `rotations` times over the original context.
 double YarnDimension(const RopeConfig& c, double rotations) {
-  return c.n_rot * std::log(c.original_context / (rotations * 2 * std::numbers::pi)) / (2 * std::log(c.freq_base));
+  return c.n_rot * std::log(c.original_context / (rotations * 2 * std::numbers::pi)) /
+         (2 * std::log(c.freq_base));
 }
 
 double YarnRamp(double low, double high, int i) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/rope_table.h: cosines and sines of the rotary position embedding (Su et al. 2021), by position.
+// model/rope_table.h: cosines and sines of the rotary position embedding (Su et al. 2021), by
+// position.
 //
 //   angle(pos, i) = pos * base^(-2i / n_rot) / factor_i, then scaled:
 //   linear:  angle * freq_scale
-//   yarn:    fast dimensions keep their angle, slow ones are interpolated, a ramp between (Peng et al. 2023); both cos and sin
+//   yarn:    fast dimensions keep their angle, slow ones are interpolated, a ramp between (Peng et
+//   al. 2023); both cos and sin
 //            are multiplied by attention_factor * (1 + 0.1 ln(1 / freq_scale))
 // factor_i comes from the file's rope_freqs tensor (Llama 3.1 and later), else 1.
 #pragma once
@@ -19,12 +21,16 @@ namespace foretoken::model {
 class RopeTable {
  public:
   RopeTable() = default;
-  // freq_factors: empty, or n_rot / 2 positive numbers. Rows are computed when Extend first reaches them.
+  // freq_factors: empty, or n_rot / 2 positive numbers. Rows are computed when Extend first reaches
+  // them.
   RopeTable(const RopeConfig& config, int max_positions, std::span<const float> freq_factors);
 
-  // Makes rows [0, n_positions) available. Not concurrent with readers; a few microseconds for each new row.
+  // Makes rows [0, n_positions) available. Not concurrent with readers; a few microseconds for each
+  // new row.
   void Extend(int n_positions) noexcept;
-  const float* Cos(int position) const noexcept { return cos_.data() + Row(position); }  // [n_rot / 2]
+  const float* Cos(int position) const noexcept {
+    return cos_.data() + Row(position);
+  }  // [n_rot / 2]
   const float* Sin(int position) const noexcept { return sin_.data() + Row(position); }
 
  private:
@@ -32,7 +38,8 @@ class RopeTable {
 
   std::size_t half_ = 0;
   int max_positions_ = 0, filled_ = 0;
-  std::vector<double> frequency_;  // [n_rot / 2], all scalings applied: the angle is linear in the position
+  std::vector<double>
+      frequency_;  // [n_rot / 2], all scalings applied: the angle is linear in the position
   double magnitude_ = 1;
   AlignedBuffer<float> cos_, sin_;  // [max_positions, n_rot / 2]
 };

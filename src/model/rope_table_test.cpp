@@ -8,9 +8,13 @@
 namespace foretoken::model {
 namespace {
 
-RopeConfig Plain() { return {.interleaved = true, .n_rot = 8, .freq_base = 10000}; }
+RopeConfig Plain() {
+  return {.interleaved = true, .n_rot = 8, .freq_base = 10000};
+}
 
-double AngleAt(const RopeTable& table, int position, int i) { return std::atan2(table.Sin(position)[i], table.Cos(position)[i]); }
+double AngleAt(const RopeTable& table, int position, int i) {
+  return std::atan2(table.Sin(position)[i], table.Cos(position)[i]);
+}
 
 TEST(RopeTable, TurnsEachPairByItsOwnFrequency) {
   RopeTable table(Plain(), 10, {});
@@ -35,12 +39,20 @@ TEST(RopeTable, FrequencyFactorsDivideEachFrequency) {
   RopeTable scaled(Plain(), 20, factors), plain(Plain(), 20, {});
   scaled.Extend(20), plain.Extend(20);
   for (int i = 0; i < 4; ++i)
-    EXPECT_NEAR(AngleAt(scaled, 1, i), AngleAt(plain, 1, i) / static_cast<double>(factors[static_cast<std::size_t>(i)]), 1e-6);
+    EXPECT_NEAR(AngleAt(scaled, 1, i),
+                AngleAt(plain, 1, i) / static_cast<double>(factors[static_cast<std::size_t>(i)]),
+                1e-6);
 }
 
-// Peng et al. 2023: the fastest dimensions keep their frequency, the slowest are interpolated by the factor, and magnitudes grow.
+// Peng et al. 2023: the fastest dimensions keep their frequency, the slowest are interpolated by
+// the factor, and magnitudes grow.
 TEST(RopeTable, YarnKeepsFastDimensionsAndInterpolatesSlowOnes) {
-  RopeConfig config{.interleaved = false, .n_rot = 64, .freq_base = 10000, .freq_scale = 0.25, .yarn = true, .original_context = 2048};
+  RopeConfig config{.interleaved = false,
+                    .n_rot = 64,
+                    .freq_base = 10000,
+                    .freq_scale = 0.25,
+                    .yarn = true,
+                    .original_context = 2048};
   RopeTable yarn(config, 4, {});
   RopeConfig plain_config = config;
   plain_config.yarn = false;

@@ -7,11 +7,14 @@
 namespace foretoken::model {
 namespace {
 
-std::int64_t RoundUp(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
+std::int64_t RoundUp(std::int64_t n, std::int64_t unit) {
+  return (n + unit - 1) / unit * unit;
+}
 
 }  // namespace
 
-Activation::Activation(int max_rows, int row_width) : stride(RoundUp(row_width, 16)), width(row_width) {
+Activation::Activation(int max_rows, int row_width)
+    : stride(RoundUp(row_width, 16)), width(row_width) {
   const auto rows = static_cast<std::size_t>(max_rows);
   x = AlignedBuffer<float>(rows * static_cast<std::size_t>(stride));
   if (width % tensor::kBlock != 0) return;
@@ -31,10 +34,13 @@ Scratch::Scratch(const ModelConfig& c, int max_rows, int max_logit_rows, int n_t
       up(max_rows, c.ff),
       last(max_logit_rows, c.dim),
       logits_stride(RoundUp(c.vocabulary, 16)),
-      attention_scratch_stride(RoundUp(static_cast<std::int64_t>(kernels::AttentionScratchFloats(c.head_dim)), 32)),
+      attention_scratch_stride(
+          RoundUp(static_cast<std::int64_t>(kernels::AttentionScratchFloats(c.head_dim)), 32)),
       row_len(static_cast<std::size_t>(max_rows)) {
-  logits = AlignedBuffer<float>(static_cast<std::size_t>(max_logit_rows) * static_cast<std::size_t>(logits_stride));
-  attention_scratch = AlignedBuffer<float>(static_cast<std::size_t>(n_threads) * static_cast<std::size_t>(attention_scratch_stride));
+  logits = AlignedBuffer<float>(static_cast<std::size_t>(max_logit_rows) *
+                                static_cast<std::size_t>(logits_stride));
+  attention_scratch = AlignedBuffer<float>(static_cast<std::size_t>(n_threads) *
+                                           static_cast<std::size_t>(attention_scratch_stride));
 }
 
 }  // namespace foretoken::model

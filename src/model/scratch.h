@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/scratch.h: the buffers a forward pass writes, taken once. Untouched rows cost no resident memory.
+// model/scratch.h: the buffers a forward pass writes, taken once. Untouched rows cost no resident
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +10,15 @@
 
 namespace foretoken::model {
 
-// An activation in f32 and, for quantised weights, in int8 with a scale and two sums for each 32 values.
+// An activation in f32 and, for quantised weights, in int8 with a scale and two sums for each 32
+// values.
 struct Activation {
-  AlignedBuffer<float> x;           // [max_rows, stride]
-  std::int64_t stride = 0;          // width rounded up to 16: matmul writes whole tiles
+  AlignedBuffer<float> x;   // [max_rows, stride]
+  std::int64_t stride = 0;  // width rounded up to 16: matmul writes whole tiles
   int width = 0;
-  AlignedBuffer<std::int8_t> q;     // [max_rows, width]
-  AlignedBuffer<float> d;           // [max_rows, width / 32]
-  AlignedBuffer<std::int32_t> s;    // [max_rows, width / 32, 2]
+  AlignedBuffer<std::int8_t> q;   // [max_rows, width]
+  AlignedBuffer<float> d;         // [max_rows, width / 32]
+  AlignedBuffer<std::int32_t> s;  // [max_rows, width / 32, 2]
 
   Activation() = default;
   Activation(int max_rows, int width);
@@ -33,9 +35,9 @@ struct Scratch {
   Activation last;       // [logit rows, dim]
   AlignedBuffer<float> logits;
   std::int64_t logits_stride = 0;
-  AlignedBuffer<float> attention_scratch;       // [threads, attention_scratch_stride]
+  AlignedBuffer<float> attention_scratch;  // [threads, attention_scratch_stride]
   std::int64_t attention_scratch_stride = 0;
-  AlignedBuffer<std::int32_t> row_len;          // [max_rows]: positions a row sees
+  AlignedBuffer<std::int32_t> row_len;  // [max_rows]: positions a row sees
 
   Scratch(const ModelConfig& config, int max_rows, int max_logit_rows, int n_threads);
 };

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/team_choice.h: whether a small pass runs on the whole team of threads or on the caller alone, decided by measurement.
+// model/team_choice.h: whether a small pass runs on the whole team of threads or on the caller
+// alone, decided by measurement.
 //
-// On a quiet machine a team pays off early; on a busy one a thread that lost its core keeps the others waiting for milliseconds at a
-// barrier, far longer than a small pass takes. So both ways are timed, the faster one is used, and the other is tried again so rarely
-// that trying costs a few percent at most. The choice never changes a result.
+// On a quiet machine a team pays off early; on a busy one a thread that lost its core keeps the
+// others waiting for milliseconds at a barrier, far longer than a small pass takes. So both ways
+// are timed, the faster one is used, and the other is tried again so rarely that trying costs a few
+// percent at most. The choice never changes a result.
 #pragma once
 
 #include <array>
@@ -14,7 +16,8 @@ namespace foretoken::model {
 
 class TeamChoice {
  public:
-  // `work` is any measure of a pass's size that grows with it; passes of one size class (a power of two) are compared.
+  // `work` is any measure of a pass's size that grows with it; passes of one size class (a power of
+  // two) are compared.
   bool Alone(std::uint64_t work) noexcept {
     Class& c = classes_[Index(work)];
     if (c.us[kAlone] == 0) return c.trying = kAlone, true;
@@ -45,7 +48,9 @@ class TeamChoice {
     std::array<double, 2> us{};  // 0: never tried
     int until_retry = 0, trying = kAlone;
   };
-  static std::size_t Index(std::uint64_t work) noexcept { return static_cast<std::size_t>(std::bit_width(work)); }
+  static std::size_t Index(std::uint64_t work) noexcept {
+    return static_cast<std::size_t>(std::bit_width(work));
+  }
 
   std::array<Class, 65> classes_{};
 };

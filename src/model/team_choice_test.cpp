@@ -11,7 +11,8 @@ struct Machine {
 };
 
 // Total time of n passes, and how many ran alone.
-std::pair<double, int> PassesOn(TeamChoice& choice, Machine machine, int n, std::uint64_t work = 1000) {
+std::pair<double, int> PassesOn(TeamChoice& choice, Machine machine, int n,
+                                std::uint64_t work = 1000) {
   double total = 0;
   int alone = 0;
   for (int i = 0; i < n; ++i) {
@@ -25,11 +26,13 @@ std::pair<double, int> PassesOn(TeamChoice& choice, Machine machine, int n, std:
 }
 
 TEST(TeamChoice, TakesTheFasterWayAndPaysLittleForTryingTheOther) {
-  for (const Machine machine : {Machine{50, 40}, Machine{40, 50}, Machine{50, 12000}, Machine{4000, 2000}}) {
+  for (const Machine machine :
+       {Machine{50, 40}, Machine{40, 50}, Machine{50, 12000}, Machine{4000, 2000}}) {
     TeamChoice choice;
     PassesOn(choice, machine, 2);  // the first look at both
     const double best = std::min(machine.alone_us, machine.team_us);
-    EXPECT_LT(PassesOn(choice, machine, 20000).first, 1.04 * 20000 * best) << machine.alone_us << " " << machine.team_us;
+    EXPECT_LT(PassesOn(choice, machine, 20000).first, 1.04 * 20000 * best)
+        << machine.alone_us << " " << machine.team_us;
   }
 }
 

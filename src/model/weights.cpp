@@ -17,24 +17,30 @@ namespace {
 using tensor::TileType;
 
 // Types without tiles of their own are expanded to half precision.
-TileType TileTypeFor(const tensor::DTypeInfo& info) { return info.tile.value_or(TileType::kF16); }
+TileType TileTypeFor(const tensor::DTypeInfo& info) {
+  return info.tile.value_or(TileType::kF16);
+}
 
 std::size_t RowBytes(const tensor::DTypeInfo& info, int k) {
-  return static_cast<std::size_t>(k / info.block_values) * static_cast<std::size_t>(info.block_bytes);
+  return static_cast<std::size_t>(k / info.block_values) *
+         static_cast<std::size_t>(info.block_bytes);
 }
 
 // One strip of a matrix whose type has no tiles: 16 rows to f32, to half, to a strip.
-void ExpandStrip(const formats::TensorView& tensor, const tensor::DTypeInfo& info, int n_out, int k, int tile, std::byte* dst,
-                 std::vector<float>& row, std::vector<std::uint16_t>& half) {
+void ExpandStrip(const formats::TensorView& tensor, const tensor::DTypeInfo& info, int n_out, int k,
+                 int tile, std::byte* dst, std::vector<float>& row,
+                 std::vector<std::uint16_t>& half) {
   row.resize(static_cast<std::size_t>(k));
   half.assign(static_cast<std::size_t>(k) * tensor::kTileOutputs, 0);
   const int first = tile * tensor::kTileOutputs;
   const int n = std::min(tensor::kTileOutputs, n_out - first);
   for (int r = 0; r < n; ++r) {
-    tensor::Dequantize(info.type, tensor.data.data() + static_cast<std::size_t>(first + r) * RowBytes(info, k), k, row.data());
+    tensor::Dequantize(info.type,
+                       tensor.data.data() + static_cast<std::size_t>(first + r) * RowBytes(info, k),
+                       k, row.data());
     for (int i = 0; i < k; ++i)
-      half[static_cast<std::size_t>(r) * static_cast<std::size_t>(k) + static_cast<std::size_t>(i)] =
-          tensor::F32ToF16(row[static_cast<std::size_t>(i)]);
+      half[static_cast<std::size_t>(r) * static_cast<std::size_t>(k) +
+           static_cast<std::size_t>(i)] = tensor::F32ToF16(row[static_cast<std::size_t>(i)]);
   }
   kernels::Repack(TileType::kF16, half.data(), n, k, 0, 1,
                   dst + static_cast<std::size_t>(tile) * kernels::StripBytes(TileType::kF16, k));
@@ -45,15 +51,19 @@ void ExpandStrip(const formats::TensorView& tensor, const tensor::DTypeInfo& inf
 // Two passes: plan (find, check, place) and repack.
 class WeightsLoader {
  public:
-  WeightsLoader(const formats::Checkpoint& checkpoint, const ModelConfig& config) : checkpoint_(checkpoint), config_(config) {}
+  WeightsLoader(const formats::Checkpoint& checkpoint, const ModelConfig& config)
+      : checkpoint_(checkpoint), config_(config) {}
 
   Status Plan() {
-    const int dim = config_.dim, q_dim = config_.n_heads * config_.head_dim, kv_dim = config_.n_kv_heads * config_.head_dim;
+    const int dim = config_.dim, q_dim = config_.n_heads * config_.head_dim,
+              kv_dim = config_.n_kv_heads * config_.head_dim;
     FORETOKEN_TRY(weights_.embedding_, Find("token_embd.weight", dim, config_.vocabulary));
-    weights_.embedding_row_bytes_ = RowBytes(*tensor::FindDType(weights_.embedding_->ggml_type), dim);
+    weights_.embedding_row_bytes_ =
+        RowBytes(*tensor::FindDType(weights_.embedding_->ggml_type), dim);
     FORETOKEN_CHECK_OK(Vector("output_norm.weight", dim, weights_.output_norm));
     const bool tied = checkpoint_.Find("output.weight") == nullptr;
-    FORETOKEN_CHECK_OK(Matrix(tied ? "token_embd.weight" : "output.weight", config_.vocabulary, dim, weights_.output));
+    FORETOKEN_CHECK_OK(Matrix(tied ? "token_embd.weight" : "output.weight", config_.vocabulary, dim,
+                              weights_.output));
     FORETOKEN_CHECK_OK(RopeFactors());
     weights_.layers.resize(static_cast<std::size_t>(config_.n_layers));
     for (int i = 0; i < config_.n_layers; ++i) {
@@ -87,7 +97,8 @@ class WeightsLoader {
       Run(job, pool);
       checkpoint_.Release(*job.tensor);
       done_bytes += kernels::TiledBytes(job.linear->type, job.linear->n_out, job.linear->k);
-      if (on_progress) on_progress(static_cast<double>(done_bytes) / static_cast<double>(total_bytes_));
+      if (on_progress)
+        on_progress(static_cast<double>(done_bytes) / static_cast<double>(total_bytes_));
     }
     return std::move(weights_);
   }
@@ -95,19 +106,25 @@ class WeightsLoader {
  private:
   struct Job {
     const formats::TensorView* tensor;
-    Linear* linear;  // stays where it is: layers are sized before planning, and moving a vector keeps its elements
+    Linear* linear;  // stays where it is: layers are sized before planning, and moving a vector
+                     // keeps its elements
     std::size_t offset;
   };
 
   Result<const formats::TensorView*> Find(const std::string& name, int k, int n_out) const {
     const formats::TensorView* t = checkpoint_.Find(name);
-    if (t == nullptr) return Fail(ErrorCode::kInvalidFile, fmt::format("tensor {}: missing; this is no complete model file", name));
+    if (t == nullptr)
+      return Fail(ErrorCode::kInvalidFile,
+                  fmt::format("tensor {}: missing; this is no complete model file", name));
     if (t->shape != std::array<std::int64_t, 4>{k, n_out, 1, 1})
-      return Fail(ErrorCode::kInvalidFile, fmt::format("tensor {}: its shape is [{}], the metadata ask for [{}, {}]", name,
-                                                       fmt::join(t->shape.begin(), t->shape.begin() + t->n_dims, ", "), k, n_out));
+      return Fail(
+          ErrorCode::kInvalidFile,
+          fmt::format("tensor {}: its shape is [{}], the metadata ask for [{}, {}]", name,
+                      fmt::join(t->shape.begin(), t->shape.begin() + t->n_dims, ", "), k, n_out));
     if (tensor::FindDType(t->ggml_type) == nullptr)
       return Fail(ErrorCode::kUnsupported,
-                  fmt::format("tensor {}: type {} is not supported; convert the file to Q8_0, Q4_0, F16, BF16 or a Q4_K to Q6_K type",
+                  fmt::format("tensor {}: type {} is not supported; convert the file to Q8_0, "
+                              "Q4_0, F16, BF16 or a Q4_K to Q6_K type",
                               name, tensor::GgmlTypeName(t->ggml_type)));
     return t;
   }
@@ -132,7 +149,9 @@ class WeightsLoader {
     FORETOKEN_CHECK_OK(Vector("rope_freqs.weight", n, factors));
     weights_.rope_factors.assign(factors, factors + n);
     for (const float f : weights_.rope_factors)
-      if (!(f > 0)) return Fail(ErrorCode::kInvalidFile, fmt::format("tensor rope_freqs.weight: {} is not positive", f));
+      if (!(f > 0))
+        return Fail(ErrorCode::kInvalidFile,
+                    fmt::format("tensor rope_freqs.weight: {} is not positive", f));
     return {};
   }
 
@@ -154,7 +173,8 @@ class WeightsLoader {
     pool.Run([&](int thread) {
       const auto share = pool.ShareOf(linear.n_tiles, thread);
       if (info.tile) {
-        kernels::Repack(linear.type, job.tensor->data.data(), linear.n_out, linear.k, share.begin, share.end, dst);
+        kernels::Repack(linear.type, job.tensor->data.data(), linear.n_out, linear.k, share.begin,
+                        share.end, dst);
         return;
       }
       std::vector<float> row;
@@ -171,8 +191,8 @@ class WeightsLoader {
   std::size_t total_bytes_ = 0;
 };
 
-Result<Weights> Weights::Load(const formats::Checkpoint& checkpoint, const ModelConfig& config, ThreadPool& pool,
-                              const std::function<void(double)>& on_progress) {
+Result<Weights> Weights::Load(const formats::Checkpoint& checkpoint, const ModelConfig& config,
+                              ThreadPool& pool, const std::function<void(double)>& on_progress) {
   WeightsLoader loader(checkpoint, config);
   FORETOKEN_CHECK_OK(loader.Plan());
   return loader.Repack(pool, on_progress);
@@ -180,7 +200,9 @@ Result<Weights> Weights::Load(const formats::Checkpoint& checkpoint, const Model
 
 void Weights::Embed(std::int32_t token, float* out) const noexcept {
   const auto type = static_cast<tensor::DType>(embedding_->ggml_type);
-  tensor::Dequantize(type, embedding_->data.data() + static_cast<std::size_t>(token) * embedding_row_bytes_, embedding_->shape[0], out);
+  tensor::Dequantize(
+      type, embedding_->data.data() + static_cast<std::size_t>(token) * embedding_row_bytes_,
+      embedding_->shape[0], out);
 }
 
 std::int64_t ResidentBytes(const formats::Checkpoint& checkpoint) {
@@ -192,7 +214,8 @@ std::int64_t ResidentBytes(const formats::Checkpoint& checkpoint) {
       continue;
     }
     constexpr int kValues = tensor::kSuperBlock;  // whole blocks of every type
-    const auto strip_bytes = static_cast<std::int64_t>(kernels::StripBytes(TileTypeFor(*info), kValues));
+    const auto strip_bytes =
+        static_cast<std::int64_t>(kernels::StripBytes(TileTypeFor(*info), kValues));
     bytes += t.n_values() * (strip_bytes / tensor::kTileOutputs) / kValues;
   }
   return bytes;
@@ -201,9 +224,12 @@ std::int64_t ResidentBytes(const formats::Checkpoint& checkpoint) {
 Result<int> VocabularyRows(const formats::Checkpoint& checkpoint) {
   const formats::TensorView* t = checkpoint.Find("token_embd.weight");
   if (t == nullptr)
-    return Fail(ErrorCode::kInvalidFile, "tensor token_embd.weight: missing; a vocabulary-only file cannot generate, only `tokenize` and `inspect` read it");
+    return Fail(ErrorCode::kInvalidFile,
+                "tensor token_embd.weight: missing; a vocabulary-only file cannot generate, only "
+                "`tokenize` and `inspect` read it");
   if (t->shape[1] < 1 || t->shape[1] > (1 << 24))
-    return Fail(ErrorCode::kInvalidFile, fmt::format("tensor token_embd.weight: {} rows are out of range", t->shape[1]));
+    return Fail(ErrorCode::kInvalidFile,
+                fmt::format("tensor token_embd.weight: {} rows are out of range", t->shape[1]));
   return static_cast<int>(t->shape[1]);
 }
 

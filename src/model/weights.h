@@ -8,8 +8,8 @@
 
 #include "base/aligned_buffer.h"
 #include "base/thread_pool.h"
-#include "formats/checkpoint.h"
 #include "foretoken/result.h"
+#include "formats/checkpoint.h"
 #include "model/config.h"
 #include "tensor/dtype.h"
 
@@ -26,19 +26,21 @@ struct Linear {
 
 struct LayerWeights {
   const float *attention_norm = nullptr, *ffn_norm = nullptr;  // [dim]
-  Linear q, k, v, o;                                           // [heads * head_dim, dim] ...; o: [dim, heads * head_dim]
+  Linear q, k, v, o;  // [heads * head_dim, dim] ...; o: [dim, heads * head_dim]
   const float *q_bias = nullptr, *k_bias = nullptr, *v_bias = nullptr;
-  const float *q_norm = nullptr, *k_norm = nullptr;            // [head_dim]
-  Linear gate, up, down;                                       // [ff, dim], [ff, dim], [dim, ff]
+  const float *q_norm = nullptr, *k_norm = nullptr;  // [head_dim]
+  Linear gate, up, down;                             // [ff, dim], [ff, dim], [dim, ff]
 };
 
 class Weights {
  public:
-  // Checks every tensor the configuration asks for (presence, shape, type), then repacks on all threads of the pool. The file's pages
-  // are released as they are read, so resident memory stays near the file's size. The checkpoint must outlive the weights: embedding
-  // rows are read from it. on_progress(fraction) is called on this thread.
-  // Errors: kInvalidFile (a missing or misshapen tensor, named), kUnsupported (a type without kernels, named).
-  [[nodiscard]] static Result<Weights> Load(const formats::Checkpoint& checkpoint, const ModelConfig& config, ThreadPool& pool,
+  // Checks every tensor the configuration asks for (presence, shape, type), then repacks on all
+  // threads of the pool. The file's pages are released as they are read, so resident memory stays
+  // near the file's size. The checkpoint must outlive the weights: embedding rows are read from it.
+  // on_progress(fraction) is called on this thread. Errors: kInvalidFile (a missing or misshapen
+  // tensor, named), kUnsupported (a type without kernels, named).
+  [[nodiscard]] static Result<Weights> Load(const formats::Checkpoint& checkpoint,
+                                            const ModelConfig& config, ThreadPool& pool,
                                             const std::function<void(double)>& on_progress);
 
   // The embedding of a token, as f32. out: [dim].
@@ -46,13 +48,13 @@ class Weights {
 
   std::vector<LayerWeights> layers;
   const float* output_norm = nullptr;
-  Linear output;                        // [vocabulary, dim]; the embedding where the file ties them
-  std::vector<float> rope_factors;      // [n_rot / 2] or empty
+  Linear output;                    // [vocabulary, dim]; the embedding where the file ties them
+  std::vector<float> rope_factors;  // [n_rot / 2] or empty
   std::int64_t resident_bytes() const { return static_cast<std::int64_t>(tiles_.size_bytes()); }
 
  private:
   friend class WeightsLoader;
-  AlignedBytes tiles_;                  // all matrices, one after another
+  AlignedBytes tiles_;  // all matrices, one after another
   std::vector<std::vector<float>> vectors_;
   const formats::TensorView* embedding_ = nullptr;
   std::size_t embedding_row_bytes_ = 0;
@@ -61,7 +63,8 @@ class Weights {
 // Bytes that the repacked matrices of a file will take.
 std::int64_t ResidentBytes(const formats::Checkpoint& checkpoint);
 
-// The vocabulary size a file's embedding has; needed before the weights are loaded. Errors: no such tensor.
+// The vocabulary size a file's embedding has; needed before the weights are loaded. Errors: no such
+// tensor.
 [[nodiscard]] Result<int> VocabularyRows(const formats::Checkpoint& checkpoint);
 
 }  // namespace foretoken::model

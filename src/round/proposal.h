@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// round/proposal.h: what a drafter proposes for one sequence in one round: a chain of tokens and the laws they were drawn from.
+// round/proposal.h: what a drafter proposes for one sequence in one round: a chain of tokens and
+// the laws they were drawn from.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@ namespace foretoken::round {
 // A view; the drafter owns the memory until its next Propose. Empty: the round decodes plainly.
 struct Proposal {
   std::span<const Token> tokens;  // d_1 .. d_m
-  const float* q = nullptr;       // [m, q_stride]: row i is the law d_{i+1} was drawn from, normalised over the vocabulary
+  const float* q = nullptr;  // [m, q_stride]: row i is the law d_{i+1} was drawn from, normalised
+                             // over the vocabulary
   std::int64_t q_stride = 0;
 
   int length() const { return static_cast<int>(tokens.size()); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tensor/dtype.h: the number types of GGUF tensors: names, sizes, and which of them have tiles of their own.
+// tensor/dtype.h: the number types of GGUF tensors: names, sizes, and which of them have tiles of
+// their own.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +14,23 @@ namespace foretoken::tensor {
 
 // ggml's type numbers, as GGUF files carry them.
 enum class DType : std::uint32_t {
-  kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ5_0 = 6, kQ5_1 = 7, kQ8_0 = 8,
-  kQ4_K = 12, kQ5_K = 13, kQ6_K = 14, kBF16 = 30,
+  kF32 = 0,
+  kF16 = 1,
+  kQ4_0 = 2,
+  kQ4_1 = 3,
+  kQ5_0 = 6,
+  kQ5_1 = 7,
+  kQ8_0 = 8,
+  kQ4_K = 12,
+  kQ5_K = 13,
+  kQ6_K = 14,
+  kBF16 = 30,
 };
 
 struct DTypeInfo {
   DType type;
-  std::string_view name;         // "Q4_K"
-  int block_values;              // values in a block: 1, 32 or 256
+  std::string_view name;  // "Q4_K"
+  int block_values;       // values in a block: 1, 32 or 256
   int block_bytes;
   std::optional<TileType> tile;  // the tile type with the same numbers, if kernels have one
 };
@@ -34,7 +44,8 @@ constexpr bool IsQuantised(TileType type) {
 const DTypeInfo* FindDType(std::uint32_t ggml_type);
 const DTypeInfo& InfoOf(DType type);
 std::span<const DTypeInfo> AllDTypes();
-// ggml's name of a type number, also of those that foretoken does not read ("IQ2_XS"); "type 77" for a number nobody knows.
+// ggml's name of a type number, also of those that foretoken does not read ("IQ2_XS"); "type 77"
+// for a number nobody knows.
 std::string_view GgmlTypeName(std::uint32_t ggml_type);
 
 // n values (a multiple of block_values) of a row in file layout to f32.

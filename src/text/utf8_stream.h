@@ -7,8 +7,9 @@
 
 namespace foretoken::text {
 
-// Bytes go in as tokens produce them; whole UTF-8 characters come out. An incomplete character is held back until its bytes are
-// there; bytes that can never become valid come out as U+FFFD (one per maximal invalid part, as Unicode recommends).
+// Bytes go in as tokens produce them; whole UTF-8 characters come out. An incomplete character is
+// held back until its bytes are there; bytes that can never become valid come out as U+FFFD (one
+// per maximal invalid part, as Unicode recommends).
 class Utf8Stream {
  public:
   // Appends the bytes of one token; returns what may be shown now.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // verify/verifier.h: decides how much of a proposal the target model agrees with.
 //
-// A round hands the verifier one proposal per sequence (drafts with the laws q they were drawn from) and one row of target logits
-// per draft plus one. The verdict keeps a prefix and adds exactly one token drawn from the target: every round makes progress, also
-// when the proposal is empty. At temperature 0 every strategy is `greedy`, decided per request, so batches may mix.
+// A round hands the verifier one proposal per sequence (drafts with the laws q they were drawn
+// from) and one row of target logits per draft plus one. The verdict keeps a prefix and adds
+// exactly one token drawn from the target: every round makes progress, also when the proposal is
+// empty. At temperature 0 every strategy is `greedy`, decided per request, so batches may mix.
 //
 // Thread-safe but for the sampler and scratch handed in. Cost: one Law per judged row.
 #pragma once
@@ -33,28 +34,31 @@ class Verifier {
 
   virtual std::string_view name() const = 0;  // "residual"
 
-  // True if the kept tokens are distributed exactly as plain decoding would produce them. The test suite then holds this verifier
-  // to the chi-square tests; see docs/speculation.md.
+  // True if the kept tokens are distributed exactly as plain decoding would produce them. The test
+  // suite then holds this verifier to the chi-square tests; see docs/speculation.md.
   virtual bool Lossless() const = 0;
 
-  // True if it needs the laws that drafts were drawn from, so a drafter that reports none is refused.
+  // True if it needs the laws that drafts were drawn from, so a drafter that reports none is
+  // refused.
   virtual bool NeedsLaws() const = 0;
 
-  // True if the target's own sample at a position does not depend on drafts: same seed, same text, with and without speculation.
-  // Drafters then draw with the target's noise (Stream::kTarget), which raises agreement.
+  // True if the target's own sample at a position does not depend on drafts: same seed, same text,
+  // with and without speculation. Drafters then draw with the target's noise (Stream::kTarget),
+  // which raises agreement.
   virtual bool SharesNoise() const = 0;
 
   // Returns the kept prefix and the next token for one sequence.
   //   proposal  may be empty: a plain decoding step
-  //   logits    [proposal.length() + 1 rows]; row i judges draft i + 1, the last row gives the bonus token
-  //   sampler   the request's; pushed along the drafts while judging, and as found on return: the caller commits
-  //   scratch   [2 * vocabulary] floats
+  //   logits    [proposal.length() + 1 rows]; row i judges draft i + 1, the last row gives the
+  //   bonus token sampler   the request's; pushed along the drafts while judging, and as found on
+  //   return: the caller commits scratch   [2 * vocabulary] floats
   // REQUIRES: each draft was drawn from the q it carries.
-  virtual round::Verdict Judge(const round::Proposal& proposal, LogitsView logits, sampling::Sampler& sampler,
-                               float* scratch) const noexcept = 0;
+  virtual round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
+                               sampling::Sampler& sampler, float* scratch) const noexcept = 0;
 };
 
-// By config name: "greedy", "residual", "sample-match". Errors: kInvalidArgument with the names there are.
+// By config name: "greedy", "residual", "sample-match". Errors: kInvalidArgument with the names
+// there are.
 [[nodiscard]] Result<std::unique_ptr<Verifier>> MakeVerifier(std::string_view name);
 std::vector<std::string_view> VerifierNames();
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints the log-probability of each token of a fixed text after the first, one per line: score_tokens MODEL 1,2,3
+// Prints the log-probability of each token of a fixed text after the first, one per line:
+// score_tokens MODEL 1,2,3
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -16,7 +17,8 @@ int main(int argc, char** argv) {
     tokens.push_back(static_cast<std::int32_t>(std::strtol(p, &p, 10)));
     if (*p == ',') ++p;
   }
-  const auto engine = foretoken::Engine::Open({.model = argv[1], .speculative = {.method = "none"}});
+  const auto engine =
+      foretoken::Engine::Open({.model = argv[1], .speculative = {.method = "none"}});
   if (!engine) return std::fprintf(stderr, "%s\n", engine.error().message.c_str()), 1;
   const auto scores = (*engine)->Score(tokens);
   if (!scores) return std::fprintf(stderr, "%s\n", scores.error().message.c_str()), 1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The promise: speculation changes when tokens come, never which, nor any bit of the target's log-probabilities.
+// The promise: speculation changes when tokens come, never which, nor any bit of the target's
+// log-probabilities.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -33,14 +34,21 @@ const std::vector<Pair>& Pairs() {
     add("llama_q8_0", {.seed = 22, .weight_type = DType::kQ8_0}, 0.15);
     add("qwen3_q4_0", {.arch = "qwen3", .seed = 23, .weight_type = DType::kQ4_0}, 0.15);
     const std::string models = std::string(FORETOKEN_SOURCE_DIR) + "/../shared/models/";
-    if (std::filesystem::exists(models + "tiny1m-Q4_0.gguf")) made.push_back({"tiny1m_q4_0", models + "tiny1m-Q4_0.gguf", models + "stories260K.gguf"});
+    if (std::filesystem::exists(models + "tiny1m-Q4_0.gguf"))
+      made.push_back({"tiny1m_q4_0", models + "tiny1m-Q4_0.gguf", models + "stories260K.gguf"});
     return made;
   }();
   return pairs;
 }
 
-std::unique_ptr<Engine> Open(const Pair& pair, const std::string& method, const std::string& isa, int threads, int sequences, VerifyStrategy strategy = VerifyStrategy::kAuto) {
-  EngineOptions options{.model = pair.target, .speculative = {.method = method, .strategy = strategy}, .max_sequences = sequences, .threads = threads, .isa = isa};
+std::unique_ptr<Engine> Open(const Pair& pair, const std::string& method, const std::string& isa,
+                             int threads, int sequences,
+                             VerifyStrategy strategy = VerifyStrategy::kAuto) {
+  EngineOptions options{.model = pair.target,
+                        .speculative = {.method = method, .strategy = strategy},
+                        .max_sequences = sequences,
+                        .threads = threads,
+                        .isa = isa};
   if (method == "standalone") options.draft_model = pair.draft;
   auto engine = Engine::Open(options);
   EXPECT_TRUE(engine) << engine.error().message;
@@ -51,7 +59,8 @@ std::vector<Request> Requests(float temperature, int n) {
   std::vector<Request> requests(static_cast<std::size_t>(n));
   for (std::size_t i = 0; i < requests.size(); ++i) {
     Request& r = requests[i];
-    r.prompt = i % 2 ? "one day the little dog and the little cat and the" : "once upon a time there was";
+    r.prompt =
+        i % 2 ? "one day the little dog and the little cat and the" : "once upon a time there was";
     r.max_new_tokens = 24 + static_cast<int>(i) * 5;
     r.sampling.temperature = temperature;
     r.seed = 40 + i;
@@ -67,7 +76,8 @@ void ExpectSame(const Completion& a, const Completion& b, const std::string& whe
   ASSERT_EQ(a.text, b.text) << where;
   ASSERT_EQ(a.logprobs.size(), b.logprobs.size()) << where;
   for (std::size_t i = 0; i < a.logprobs.size(); ++i) {
-    ASSERT_EQ(std::memcmp(&a.logprobs[i].logprob, &b.logprobs[i].logprob, sizeof(float)), 0) << where << " token " << i;
+    ASSERT_EQ(std::memcmp(&a.logprobs[i].logprob, &b.logprobs[i].logprob, sizeof(float)), 0)
+        << where << " token " << i;
     ASSERT_EQ(a.logprobs[i].top, b.logprobs[i].top) << where << " token " << i;
   }
 }
@@ -88,20 +98,25 @@ std::vector<std::string> Isas() {
 TEST(Lossless, GreedyTokensAndLogprobsAreBitwiseThoseOfPlainDecoding) {
   std::map<std::string, std::int64_t> accepted;  // by method; 0 would mean that nothing was tested
   for (const Pair& pair : Pairs()) {
-    std::vector<Completion> first;  // plain decoding by the first instruction set, one thread: all others are held to it
+    std::vector<Completion> first;  // plain decoding by the first instruction set, one thread: all
+                                    // others are held to it
     for (const std::string& isa : Isas())
       for (const int threads : {1, 2}) {
         const auto requests = Requests(0, 2);
         const auto plain_engine = Open(pair, "none", isa, threads, 1);
         const auto plain = GenerateAll(*plain_engine, requests, 0);
         if (first.empty()) first = plain;
-        for (std::size_t i = 0; i < plain.size(); ++i) ExpectSame(plain[i], first[i], fmt::format("{} plain {} {} threads", pair.name, isa, threads));
+        for (std::size_t i = 0; i < plain.size(); ++i)
+          ExpectSame(plain[i], first[i],
+                     fmt::format("{} plain {} {} threads", pair.name, isa, threads));
         for (const char* method : {"standalone", "ngram"}) {
           const auto engine = Open(pair, method, isa, threads, 1);
           for (int k = 1; k <= 8; ++k) {
             const auto completions = GenerateAll(*engine, requests, k);
             for (std::size_t i = 0; i < plain.size(); ++i) {
-              ExpectSame(completions[i], plain[i], fmt::format("{} {} K {} {} {} threads", pair.name, method, k, isa, threads));
+              ExpectSame(
+                  completions[i], plain[i],
+                  fmt::format("{} {} K {} {} {} threads", pair.name, method, k, isa, threads));
               accepted[method] += completions[i].speculation.accepted;
             }
           }
@@ -121,7 +136,9 @@ TEST(Lossless, BatchesGiveEachRequestWhatItGetsAlone) {
           const auto batch_engine = Open(pair, method, "", 2, batch);
           const auto alone = GenerateAll(*alone_engine, Requests(temperature, 7), 3);
           const auto together = GenerateAll(*batch_engine, Requests(temperature, 7), 3);
-          for (std::size_t i = 0; i < alone.size(); ++i) ExpectSame(together[i], alone[i], fmt::format("{} {} batch {} request {}", pair.name, method, batch, i));
+          for (std::size_t i = 0; i < alone.size(); ++i)
+            ExpectSame(together[i], alone[i],
+                       fmt::format("{} {} batch {} request {}", pair.name, method, batch, i));
         }
 }
 
@@ -130,15 +147,20 @@ TEST(Lossless, SampleMatchGivesTheSameTextForTheSameSeedWhateverTheDrafter) {
     const auto plain_engine = Open(pair, "none", "", 2, 1);
     auto requests = Requests(0.8f, 12);
     for (std::size_t i = 0; i < requests.size(); ++i) {
-      if (i % 3 == 1) requests[i].sampling.top_p = 0.9f, requests[i].sampling.repetition_penalty = 1.2f;
-      if (i % 3 == 2) requests[i].sampling.top_k = 20, requests[i].sampling.presence_penalty = 0.5f, requests[i].min_new_tokens = 5;
+      if (i % 3 == 1)
+        requests[i].sampling.top_p = 0.9f, requests[i].sampling.repetition_penalty = 1.2f;
+      if (i % 3 == 2)
+        requests[i].sampling.top_k = 20, requests[i].sampling.presence_penalty = 0.5f,
+        requests[i].min_new_tokens = 5;
     }
     const auto plain = GenerateAll(*plain_engine, requests, 0);
     for (const char* method : {"standalone", "ngram"}) {
       const auto engine = Open(pair, method, "", 2, 1, VerifyStrategy::kSampleMatch);
       for (const int k : {1, 3, 8}) {
         const auto completions = GenerateAll(*engine, requests, k);
-        for (std::size_t i = 0; i < plain.size(); ++i) ExpectSame(completions[i], plain[i], fmt::format("{} {} K {} request {}", pair.name, method, k, i));
+        for (std::size_t i = 0; i < plain.size(); ++i)
+          ExpectSame(completions[i], plain[i],
+                     fmt::format("{} {} K {} request {}", pair.name, method, k, i));
       }
     }
   }
@@ -149,7 +171,10 @@ TEST(Lossless, PrefillInChunksOfAnySizeGivesTheSameBits) {
   const Pair& pair = Pairs()[1];
   std::vector<Completion> first;
   for (const int rows : {1, 3, 17, 64, 256}) {
-    auto engine = Engine::Open({.model = pair.target, .speculative = {.method = "none"}, .threads = 2, .prefill_rows = rows});
+    auto engine = Engine::Open({.model = pair.target,
+                                .speculative = {.method = "none"},
+                                .threads = 2,
+                                .prefill_rows = rows});
     ASSERT_TRUE(engine);
     auto requests = Requests(0, 1);
     requests[0].prompt_tokens.clear();
@@ -168,14 +193,20 @@ TEST(Lossless, EveryCacheTypeKeepsSpeculationExact) {
   pair.draft = fixtures::WriteTinyModel(folder, options);
   for (const CacheType k : {CacheType::kF32, CacheType::kF16, CacheType::kBF16, CacheType::kQ8_0})
     for (const CacheType v : {CacheType::kF16, CacheType::kQ8_0}) {
-      EngineOptions plain_options{.model = pair.target, .speculative = {.method = "none"}, .cache_type_k = k, .cache_type_v = v};
+      EngineOptions plain_options{.model = pair.target,
+                                  .speculative = {.method = "none"},
+                                  .cache_type_k = k,
+                                  .cache_type_v = v};
       EngineOptions draft_options = plain_options;
       draft_options.speculative.method = "standalone";
       draft_options.draft_model = pair.draft;
       auto plain = Engine::Open(plain_options), drafted = Engine::Open(draft_options);
       ASSERT_TRUE(plain && drafted);
-      const auto a = GenerateAll(**plain, Requests(0, 2), 0), b = GenerateAll(**drafted, Requests(0, 2), 4);
-      for (std::size_t i = 0; i < a.size(); ++i) ExpectSame(b[i], a[i], fmt::format("cache types {} {}", static_cast<int>(k), static_cast<int>(v)));
+      const auto a = GenerateAll(**plain, Requests(0, 2), 0),
+                 b = GenerateAll(**drafted, Requests(0, 2), 4);
+      for (std::size_t i = 0; i < a.size(); ++i)
+        ExpectSame(b[i], a[i],
+                   fmt::format("cache types {} {}", static_cast<int>(k), static_cast<int>(v)));
     }
 }
 

@@ -53,7 +53,8 @@ Completion Generate(Engine& engine, const Request& request) {
   return *completion;
 }
 
-// Ends at every offset of a round: the first occurrence of each token of the plain text is made an end token, for every K.
+// Ends at every offset of a round: the first occurrence of each token of the plain text is made an
+// end token, for every K.
 TEST(Ends, AnEndTokenStopsAtItsFirstPlaceWhereverItFallsInARound) {
   const auto plain = Generate(*Open("none"), Greedy(40)).token_ids;
   for (const char* method : {"standalone", "ngram"}) {
@@ -65,7 +66,8 @@ TEST(Ends, AnEndTokenStopsAtItsFirstPlaceWhereverItFallsInARound) {
         r.stop_token_ids = {plain[at]};
         const auto first = std::find(plain.begin(), plain.end(), plain[at]) - plain.begin();
         const auto c = Generate(*engine, r);
-        ASSERT_EQ(c.token_ids, std::vector<std::int32_t>(plain.begin(), plain.begin() + first + 1)) << method << " K " << k << " at " << at;
+        ASSERT_EQ(c.token_ids, std::vector<std::int32_t>(plain.begin(), plain.begin() + first + 1))
+            << method << " K " << k << " at " << at;
         ASSERT_EQ(c.finish_reason, FinishReason::kStop);
         ASSERT_EQ(c.speculation.emitted, static_cast<std::int64_t>(c.token_ids.size()));
       }
@@ -77,7 +79,8 @@ TEST(Ends, OfSeveralEndTokensTheEarliestInTheTextWinsNotTheFirstInTheList) {
   Request r = Greedy(30);
   r.stop_token_ids = {plain[9], plain[4]};
   const auto c = Generate(*Open("standalone"), r);
-  const auto first = std::min(std::find(plain.begin(), plain.end(), plain[4]), std::find(plain.begin(), plain.end(), plain[9]));
+  const auto first = std::min(std::find(plain.begin(), plain.end(), plain[4]),
+                              std::find(plain.begin(), plain.end(), plain[9]));
   EXPECT_EQ(c.token_ids.size(), static_cast<std::size_t>(first - plain.begin()) + 1);
 }
 
@@ -122,7 +125,8 @@ TEST(Ends, AnEndTokenOutranksTheLengthLimit) {
   const auto plain = Generate(*Open("none"), Greedy(6)).token_ids;
   Request r = Greedy(6);
   r.stop_token_ids = {plain[5]};
-  if (std::find(plain.begin(), plain.end() - 1, plain[5]) != plain.end() - 1) GTEST_SKIP() << "the token also comes earlier";
+  if (std::find(plain.begin(), plain.end() - 1, plain[5]) != plain.end() - 1)
+    GTEST_SKIP() << "the token also comes earlier";
   EXPECT_EQ(Generate(*Open("standalone"), r).finish_reason, FinishReason::kStop);
 }
 
@@ -134,7 +138,8 @@ TEST(Ends, MinTokensHoldsEndTokensBack) {
     r.min_new_tokens = 7;
     const auto c = Generate(*Open(method), r);
     EXPECT_GE(c.token_ids.size(), 8u) << method;
-    for (std::size_t i = 0; i < 7; ++i) EXPECT_TRUE(c.token_ids[i] != plain[0] && c.token_ids[i] != plain[3]) << method;
+    for (std::size_t i = 0; i < 7; ++i)
+      EXPECT_TRUE(c.token_ids[i] != plain[0] && c.token_ids[i] != plain[3]) << method;
     EXPECT_EQ(c.token_ids, Generate(*Open("none"), r).token_ids);
   }
 }
@@ -142,7 +147,8 @@ TEST(Ends, MinTokensHoldsEndTokensBack) {
 TEST(Ends, CancellingKeepsWhatWasCommittedAndTheEngineGoesOn) {
   const auto engine = Open("standalone");
   int rounds = 0;
-  auto cancelled = engine->Generate(Greedy(60), [&](const RoundEvent& round) { return round.events.empty() || ++rounds < 4; });
+  auto cancelled = engine->Generate(
+      Greedy(60), [&](const RoundEvent& round) { return round.events.empty() || ++rounds < 4; });
   ASSERT_TRUE(cancelled);
   EXPECT_EQ(cancelled->finish_reason, FinishReason::kCancelled);
   const auto plain = Generate(*Open("none"), Greedy(60)).token_ids;
@@ -161,7 +167,9 @@ TEST(Numbers, AddUp) {
       r.speculative.num_speculative_tokens = 5;
       const auto c = Generate(*engine, r);
       const auto& s = c.speculation;
-      const auto sum = [](const std::vector<std::int64_t>& v) { return std::accumulate(v.begin(), v.end(), std::int64_t{0}); };
+      const auto sum = [](const std::vector<std::int64_t>& v) {
+        return std::accumulate(v.begin(), v.end(), std::int64_t{0});
+      };
       EXPECT_EQ(s.emitted, static_cast<std::int64_t>(c.token_ids.size()));
       EXPECT_EQ(s.emitted, s.accepted + s.recovered + s.bonus + s.plain);
       EXPECT_EQ(sum(s.drafted_per_position), s.drafted);
@@ -169,7 +177,8 @@ TEST(Numbers, AddUp) {
       EXPECT_EQ(sum(s.k_histogram), s.rounds);
       EXPECT_EQ(s.rolled_back, s.drafted - s.accepted);
       EXPECT_EQ(s.target_forwards, s.rounds + 1);  // and the prompt's
-      for (std::size_t i = 0; i < s.drafted_per_position.size(); ++i) EXPECT_LE(s.accepted_per_position[i], s.judged_per_position[i]);
+      for (std::size_t i = 0; i < s.drafted_per_position.size(); ++i)
+        EXPECT_LE(s.accepted_per_position[i], s.judged_per_position[i]);
       if (std::string(method) == "none") {
         EXPECT_FALSE(s.acceptance_rate());
         EXPECT_FALSE(s.mean_acceptance_length());
@@ -191,7 +200,8 @@ TEST(Score, GivesTheLogprobsThatGenerationReports) {
   const auto scores = engine->Score(tokens);
   ASSERT_TRUE(scores);
   ASSERT_EQ(scores->size(), tokens.size() - 1);
-  for (std::size_t i = 0; i < c.token_ids.size(); ++i) EXPECT_EQ((*scores)[c.prompt_token_ids.size() - 1 + i], c.logprobs[i].logprob);
+  for (std::size_t i = 0; i < c.token_ids.size(); ++i)
+    EXPECT_EQ((*scores)[c.prompt_token_ids.size() - 1 + i], c.logprobs[i].logprob);
 }
 
 struct BadRequest {
@@ -212,15 +222,27 @@ TEST_P(Refusals, NameTheFieldAndTheWayOut) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Requests, Refusals,
-    testing::Values(BadRequest{"temperature", [](Request& r) { r.sampling.temperature = 3; }, ErrorCode::kInvalidArgument, "temperature"},
-                    BadRequest{"top_p", [](Request& r) { r.sampling.top_p = 2; }, ErrorCode::kInvalidArgument, "top_p"},
-                    BadRequest{"max_tokens", [](Request& r) { r.max_new_tokens = -1; }, ErrorCode::kInvalidArgument, "max tokens"},
-                    BadRequest{"min_tokens", [](Request& r) { r.min_new_tokens = 9; }, ErrorCode::kInvalidArgument, "min tokens"},
-                    BadRequest{"logprobs", [](Request& r) { r.logprobs = 65; }, ErrorCode::kInvalidArgument, "logprobs"},
-                    BadRequest{"k", [](Request& r) { r.speculative.num_speculative_tokens = 65; }, ErrorCode::kInvalidArgument, "speculative tokens"},
-                    BadRequest{"empty_stop", [](Request& r) { r.stop = {""}; }, ErrorCode::kInvalidArgument, "stop"},
-                    BadRequest{"prompt_id", [](Request& r) { r.prompt_tokens = {1, 99999}; }, ErrorCode::kInvalidArgument, "99999"},
-                    BadRequest{"long_prompt", [](Request& r) { r.prompt_tokens.assign(96, 5); }, ErrorCode::kTooLarge, "context of 96"}),
+    testing::Values(BadRequest{"temperature", [](Request& r) { r.sampling.temperature = 3; },
+                               ErrorCode::kInvalidArgument, "temperature"},
+                    BadRequest{"top_p", [](Request& r) { r.sampling.top_p = 2; },
+                               ErrorCode::kInvalidArgument, "top_p"},
+                    BadRequest{"max_tokens", [](Request& r) { r.max_new_tokens = -1; },
+                               ErrorCode::kInvalidArgument, "max tokens"},
+                    BadRequest{"min_tokens", [](Request& r) { r.min_new_tokens = 9; },
+                               ErrorCode::kInvalidArgument, "min tokens"},
+                    BadRequest{"logprobs", [](Request& r) { r.logprobs = 65; },
+                               ErrorCode::kInvalidArgument, "logprobs"},
+                    BadRequest{"k", [](Request& r) { r.speculative.num_speculative_tokens = 65; },
+                               ErrorCode::kInvalidArgument, "speculative tokens"},
+                    BadRequest{"empty_stop", [](Request& r) { r.stop = {""}; },
+                               ErrorCode::kInvalidArgument, "stop"},
+                    BadRequest{"prompt_id",
+                               [](Request& r) {
+                                 r.prompt_tokens = {1, 99999};
+                               },
+                               ErrorCode::kInvalidArgument, "99999"},
+                    BadRequest{"long_prompt", [](Request& r) { r.prompt_tokens.assign(96, 5); },
+                               ErrorCode::kTooLarge, "context of 96"}),
     [](const auto& info) { return info.param.name; });
 
 ErrorCode OpenCode(EngineOptions options, const char* says) {
@@ -232,20 +254,29 @@ ErrorCode OpenCode(EngineOptions options, const char* says) {
 }
 
 TEST(Open, RefusesWhatDoesNotBelongTogether) {
-  EXPECT_EQ(OpenCode({.draft_model = Files().other_vocabulary}, "320 and 330 tokens"), ErrorCode::kMismatch);
-  EXPECT_EQ(OpenCode({.speculative = {.method = "standalone"}}, "--model-draft"), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(OpenCode({.speculative = {.method = "ngram", .strategy = VerifyStrategy::kResidual}}, "sample-match"), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(OpenCode({.draft_model = Files().draft, .speculative = {.method = "ngram"}}, "drop one"), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(OpenCode({.draft_model = Files().other_vocabulary}, "320 and 330 tokens"),
+            ErrorCode::kMismatch);
+  EXPECT_EQ(OpenCode({.speculative = {.method = "standalone"}}, "--model-draft"),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(OpenCode({.speculative = {.method = "ngram", .strategy = VerifyStrategy::kResidual}},
+                     "sample-match"),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(
+      OpenCode({.draft_model = Files().draft, .speculative = {.method = "ngram"}}, "drop one"),
+      ErrorCode::kInvalidArgument);
   EXPECT_EQ(OpenCode({.speculative = {.method = "medusa"}}, "medusa"), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(OpenCode({.speculative = {.num_speculative_tokens = 65}}, "0 to 64"), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(OpenCode({.speculative = {.num_speculative_tokens = 65}}, "0 to 64"),
+            ErrorCode::kInvalidArgument);
   EXPECT_EQ(OpenCode({.threads = -1}, "threads"), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(OpenCode({.cache_type_k = CacheType::kQ8_0}, "--cache-type-k"), ErrorCode::kUnsupported);
+  EXPECT_EQ(OpenCode({.cache_type_k = CacheType::kQ8_0}, "--cache-type-k"),
+            ErrorCode::kUnsupported);
   EXPECT_EQ(OpenCode({.isa = "sse9"}, "sse9"), ErrorCode::kInvalidArgument);
   EXPECT_EQ(OpenCode({.model = "/no/such/file.gguf"}, "/no/such/file.gguf"), ErrorCode::kNotFound);
 }
 
 TEST(Open, RefusesGreedyVerificationOfSampledText) {
-  auto engine = Engine::Open({.model = Files().target, .speculative = {.strategy = VerifyStrategy::kGreedy}});
+  auto engine =
+      Engine::Open({.model = Files().target, .speculative = {.strategy = VerifyStrategy::kGreedy}});
   ASSERT_TRUE(engine);
   Request r = Greedy(4);
   EXPECT_TRUE((*engine)->Generate(r));

@@ -21,7 +21,9 @@ float Exp(float x) {
   float r = std::fma(n, -0.693359375f, x);
   r = std::fma(n, 2.12194440e-4f, r);
   float y = 1.9875691500e-4f;
-  for (const float c : {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f}) y = std::fma(y, r, c);
+  for (const float c :
+       {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f})
+    y = std::fma(y, r, c);
   y = std::fma(y, r * r, r) + 1.0f;
   return y * std::bit_cast<float>((static_cast<std::int32_t>(n) + 127) << 23);
 }
@@ -45,14 +47,19 @@ struct Quantised {
       for (std::size_t i = 0; i < 32; ++i) amax = std::max(amax, std::fabs(x[b + i]));
       const float id = amax > 0 ? 127.0f / amax : 0;
       d.push_back(amax / 127.0f);
-      for (std::size_t i = 0; i < 32; ++i) q.push_back(static_cast<int>(std::nearbyint(x[b + i] * id)));
+      for (std::size_t i = 0; i < 32; ++i)
+        q.push_back(static_cast<int>(std::nearbyint(x[b + i] * id)));
     }
   }
 };
 
 // The integer weight of value i of a block, and the block's scale.
-int BlockValue(const tensor::BlockQ8_0& block, std::size_t i) { return block.qs[i]; }
-int BlockValue(const tensor::BlockQ4_0& block, std::size_t i) { return (i < 16 ? block.qs[i] & 15 : block.qs[i - 16] >> 4) - 8; }
+int BlockValue(const tensor::BlockQ8_0& block, std::size_t i) {
+  return block.qs[i];
+}
+int BlockValue(const tensor::BlockQ4_0& block, std::size_t i) {
+  return (i < 16 ? block.qs[i] & 15 : block.qs[i - 16] >> 4) - 8;
+}
 
 template <typename Block>
 float BlockDot(const std::byte* row, const Quantised& x) {
@@ -87,7 +94,8 @@ float SuperBlockDot(const std::byte* row, const Quantised& x) {
 
 }  // namespace
 
-Oracle::Oracle(const formats::Checkpoint& checkpoint, const model::ModelConfig& config, bool half_cache)
+Oracle::Oracle(const formats::Checkpoint& checkpoint, const model::ModelConfig& config,
+               bool half_cache)
     : checkpoint_(checkpoint), config_(config), half_cache_(half_cache) {}
 
 Oracle::Row Oracle::Multiply(const std::string& name, const Row& x) const {
@@ -108,7 +116,8 @@ Oracle::Row Oracle::Multiply(const std::string& name, const Row& x) const {
     } else {
       tensor::Dequantize(info.type, row, static_cast<std::int64_t>(x.size()), w.data());
       float acc = 0;
-      for (std::size_t k = 0; k < x.size(); ++k) acc = std::fma(info.tile ? w[k] : tensor::F16ToF32(tensor::F32ToF16(w[k])), x[k], acc);
+      for (std::size_t k = 0; k < x.size(); ++k)
+        acc = std::fma(info.tile ? w[k] : tensor::F16ToF32(tensor::F32ToF16(w[k])), x[k], acc);
       y[o] = acc;
     }
   }
@@ -119,7 +128,8 @@ Oracle::Row Oracle::Vector(const std::string& name) const {
   const formats::TensorView* t = checkpoint_.Find(name);
   if (t == nullptr) return {};
   Row row(static_cast<std::size_t>(t->shape[0]));
-  tensor::Dequantize(tensor::FindDType(t->ggml_type)->type, t->data.data(), t->shape[0], row.data());
+  tensor::Dequantize(tensor::FindDType(t->ggml_type)->type, t->data.data(), t->shape[0],
+                     row.data());
   return row;
 }
 
@@ -127,7 +137,8 @@ Oracle::Row Oracle::Norm(const Row& x, const std::string& weight) const {
   const Row w = Vector(weight);
   std::array<float, 16> lanes{};
   for (std::size_t i = 0; i < x.size(); ++i) lanes[i % 16] = std::fma(x[i], x[i], lanes[i % 16]);
-  const float scale = 1.0f / std::sqrt(Fold(lanes) / static_cast<float>(x.size()) + config_.norm_eps);
+  const float scale =
+      1.0f / std::sqrt(Fold(lanes) / static_cast<float>(x.size()) + config_.norm_eps);
   Row y(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) y[i] = (x[i] * scale) * w[i];
   return y;
@@ -143,7 +154,8 @@ void Oracle::RotateAndNorm(Row& heads, int position, const std::string& norm) co
       std::copy(normed.begin(), normed.end(), begin);
     }
     for (std::size_t i = 0; i < half; ++i) {
-      const double angle = position * std::pow(config_.rope.freq_base, -2.0 * static_cast<double>(i) / config_.rope.n_rot);
+      const double angle = position * std::pow(config_.rope.freq_base,
+                                               -2.0 * static_cast<double>(i) / config_.rope.n_rot);
       const float c = static_cast<float>(std::cos(angle)), s = static_cast<float>(std::sin(angle));
       float& a = heads[h + (config_.rope.interleaved ? 2 * i : i)];
       float& b = heads[h + (config_.rope.interleaved ? 2 * i + 1 : i + half)];
@@ -154,7 +166,8 @@ void Oracle::RotateAndNorm(Row& heads, int position, const std::string& norm) co
   }
 }
 
-Oracle::Row Oracle::Attend(const Row& queries, const std::vector<Row>& keys, const std::vector<Row>& values) const {
+Oracle::Row Oracle::Attend(const Row& queries, const std::vector<Row>& keys,
+                           const std::vector<Row>& values) const {
   const auto dim = static_cast<std::size_t>(config_.head_dim);
   const std::size_t group = static_cast<std::size_t>(config_.n_heads / config_.n_kv_heads);
   const float scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config_.head_dim)));
@@ -169,7 +182,8 @@ Oracle::Row Oracle::Attend(const Row& queries, const std::vector<Row>& keys, con
       float best = m;
       for (std::size_t j = 0; j < n; ++j) {
         float dot = 0;
-        for (std::size_t d = 0; d < dim; ++d) dot = std::fma(queries[q_at + d], keys[block + j][k_at + d], dot);
+        for (std::size_t d = 0; d < dim; ++d)
+          dot = std::fma(queries[q_at + d], keys[block + j][k_at + d], dot);
         s[j] = scale * dot;
         best = std::max(best, s[j]);
       }
@@ -183,7 +197,8 @@ Oracle::Row Oracle::Attend(const Row& queries, const std::vector<Row>& keys, con
       m = best;
       for (std::size_t d = 0; d < dim; ++d) {
         acc[d] = acc[d] * c;
-        for (std::size_t j = 0; j < n; ++j) acc[d] = std::fma(p[j], values[block + j][k_at + d], acc[d]);
+        for (std::size_t j = 0; j < n; ++j)
+          acc[d] = std::fma(p[j], values[block + j][k_at + d], acc[d]);
       }
     }
     for (std::size_t d = 0; d < dim; ++d) out[q_at + d] = acc[d] * (1.0f / l);
@@ -197,10 +212,13 @@ std::vector<float> Oracle::Logits(const std::vector<Token>& tokens) const {
   };
   std::vector<Row> stream;
   const formats::TensorView& embedding = *checkpoint_.Find("token_embd.weight");
-  const std::size_t row_bytes = embedding.data.size() / static_cast<std::size_t>(embedding.shape[1]);
+  const std::size_t row_bytes =
+      embedding.data.size() / static_cast<std::size_t>(embedding.shape[1]);
   for (const Token token : tokens) {
     Row& x = stream.emplace_back(static_cast<std::size_t>(config_.dim));
-    tensor::Dequantize(tensor::FindDType(embedding.ggml_type)->type, embedding.data.data() + static_cast<std::size_t>(token) * row_bytes, config_.dim, x.data());
+    tensor::Dequantize(tensor::FindDType(embedding.ggml_type)->type,
+                       embedding.data.data() + static_cast<std::size_t>(token) * row_bytes,
+                       config_.dim, x.data());
   }
   for (int layer = 0; layer < config_.n_layers; ++layer) {
     const auto name = [&](const char* part) { return fmt::format("blk.{}.{}", layer, part); };
@@ -208,8 +226,10 @@ std::vector<float> Oracle::Logits(const std::vector<Token>& tokens) const {
     for (std::size_t i = 0; i < stream.size(); ++i) {
       Row& x = stream[i];
       const Row h = Norm(x, name("attn_norm.weight"));
-      Row q = Multiply(name("attn_q.weight"), h), k = Multiply(name("attn_k.weight"), h), v = Multiply(name("attn_v.weight"), h);
-      add(q, Vector(name("attn_q.bias"))), add(k, Vector(name("attn_k.bias"))), add(v, Vector(name("attn_v.bias")));
+      Row q = Multiply(name("attn_q.weight"), h), k = Multiply(name("attn_k.weight"), h),
+          v = Multiply(name("attn_v.weight"), h);
+      add(q, Vector(name("attn_q.bias"))), add(k, Vector(name("attn_k.bias"))),
+          add(v, Vector(name("attn_v.bias")));
       RotateAndNorm(q, static_cast<int>(i), name("attn_q_norm.weight"));
       RotateAndNorm(k, static_cast<int>(i), name("attn_k_norm.weight"));
       if (half_cache_)
@@ -220,19 +240,22 @@ std::vector<float> Oracle::Logits(const std::vector<Token>& tokens) const {
       const Row h2 = Norm(x, name("ffn_norm.weight"));
       Row gate = Multiply(name("ffn_gate.weight"), h2);
       const Row up = Multiply(name("ffn_up.weight"), h2);
-      for (std::size_t j = 0; j < gate.size(); ++j) gate[j] = (gate[j] / (1.0f + Exp(-gate[j]))) * up[j];
+      for (std::size_t j = 0; j < gate.size(); ++j)
+        gate[j] = (gate[j] / (1.0f + Exp(-gate[j]))) * up[j];
       add(x, Multiply(name("ffn_down.weight"), gate));
     }
   }
   const bool tied = checkpoint_.Find("output.weight") == nullptr;
-  return Multiply(tied ? "token_embd.weight" : "output.weight", Norm(stream.back(), "output_norm.weight"));
+  return Multiply(tied ? "token_embd.weight" : "output.weight",
+                  Norm(stream.back(), "output_norm.weight"));
 }
 
 std::vector<Token> Oracle::Decode(std::vector<Token> tokens, int n) const {
   std::vector<Token> out;
   for (int i = 0; i < n; ++i) {
     const auto logits = Logits(tokens);
-    const auto best = static_cast<Token>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+    const auto best =
+        static_cast<Token>(std::max_element(logits.begin(), logits.end()) - logits.begin());
     out.push_back(best);
     tokens.push_back(best);
   }

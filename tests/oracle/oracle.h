@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/oracle/oracle.h: the slow, obvious decoder that the engine is held to, bit for bit.
 //
-// Recomputes the whole prefix for every token: no cache, no batch, no tiles, no threads, plain loops over the file's own layout. It
-// shares with the engine only the file reader and the canonical arithmetic as kernels/kernels.h states it in words. Keys and values
-// are rounded as the cache would round them (F32 or F16).
+// Recomputes the whole prefix for every token: no cache, no batch, no tiles, no threads, plain
+// loops over the file's own layout. It shares with the engine only the file reader and the
+// canonical arithmetic as kernels/kernels.h states it in words. Keys and values are rounded as the
+// cache would round them (F32 or F16).
 #pragma once
 
 #include <vector>
@@ -31,7 +32,8 @@ class Oracle {
   Row Vector(const std::string& tensor) const;
   Row Norm(const Row& x, const std::string& weight) const;
   void RotateAndNorm(Row& heads, int position, const std::string& norm) const;
-  Row Attend(const Row& queries, const std::vector<Row>& keys, const std::vector<Row>& values) const;
+  Row Attend(const Row& queries, const std::vector<Row>& keys,
+             const std::vector<Row>& values) const;
 
   const formats::Checkpoint& checkpoint_;
   model::ModelConfig config_;

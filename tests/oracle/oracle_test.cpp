@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forward pass against the oracle: the same bits, for every architecture, weight type, instruction set, team and cache type.
+// The forward pass against the oracle: the same bits, for every architecture, weight type,
+// instruction set, team and cache type.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -25,13 +26,30 @@ std::vector<Case> Cases() {
           {"llama_bf16", {.seed = 3, .weight_type = DType::kBF16}},
           {"llama_q8_0", {.seed = 4, .weight_type = DType::kQ8_0}},
           {"llama_q4_0", {.seed = 5, .ff = 160, .weight_type = DType::kQ4_0}},
-          {"llama_mixed", {.seed = 6, .weight_type = DType::kQ4_0, .weight_types = {{"attn_v", DType::kQ8_0}, {"output", DType::kF16}, {"ffn_down", DType::kF32}}}},
+          {"llama_mixed",
+           {.seed = 6,
+            .weight_type = DType::kQ4_0,
+            .weight_types = {{"attn_v", DType::kQ8_0},
+                             {"output", DType::kF16},
+                             {"ffn_down", DType::kF32}}}},
           {"llama_q6_k", {.seed = 11, .dim = 256, .ff = 256, .weight_type = DType::kQ6_K}},
-          {"llama_q4_0_q6_k_head", {.seed = 12, .dim = 256, .ff = 96, .weight_type = DType::kQ4_0, .weight_types = {{"output", DType::kQ6_K}}}},
-          {"llama_small_heads", {.seed = 7, .dim = 32, .ff = 64, .n_heads = 4, .n_kv_heads = 4, .weight_type = DType::kQ8_0}},
+          {"llama_q4_0_q6_k_head",
+           {.seed = 12,
+            .dim = 256,
+            .ff = 96,
+            .weight_type = DType::kQ4_0,
+            .weight_types = {{"output", DType::kQ6_K}}}},
+          {"llama_small_heads",
+           {.seed = 7,
+            .dim = 32,
+            .ff = 64,
+            .n_heads = 4,
+            .n_kv_heads = 4,
+            .weight_type = DType::kQ8_0}},
           {"qwen2_q8_0", {.arch = "qwen2", .seed = 8, .weight_type = DType::kQ8_0}},
           {"qwen3_f32", {.arch = "qwen3", .seed = 9, .head_dim = 32}},
-          {"odd_sizes_f32", {.seed = 10, .dim = 40, .ff = 52, .n_heads = 5, .n_kv_heads = 1, .vocab = 333}}};
+          {"odd_sizes_f32",
+           {.seed = 10, .dim = 40, .ff = 52, .n_heads = 5, .n_kv_heads = 1, .vocab = 333}}};
 }
 
 class ModelAgainstOracle : public testing::TestWithParam<std::tuple<int, tensor::KvType>> {};
@@ -47,38 +65,57 @@ TEST_P(ModelAgainstOracle, GivesTheSameLogitsToTheBit) {
   config->vocabulary = *model::VocabularyRows(**checkpoint);
   const Oracle oracle(**checkpoint, *config, cache_type == tensor::KvType::kF16);
   std::vector<Token> text = {1};
-  for (int i = 0; i < 36; ++i) text.push_back(3 + (i * 37 + i * i) % 300);  // past the edge of a cache block
+  for (int i = 0; i < 36; ++i)
+    text.push_back(3 + (i * 37 + i * i) % 300);  // past the edge of a cache block
   const std::vector<float> whole = oracle.Logits(text);
   const std::vector<float> shorter = oracle.Logits({text.begin(), text.begin() + 20});
   for (const kernels::Isa isa : kernels::AvailableIsas())
     for (const int threads : {1, 2}) {
       ThreadPool pool(threads);
-      auto model = model::Model::Load(**checkpoint, *config, {.max_rows = 64, .max_logit_rows = 2, .max_positions = 64}, kernels::KernelsFor(isa), pool, {});
+      auto model = model::Model::Load(**checkpoint, *config,
+                                      {.max_rows = 64, .max_logit_rows = 2, .max_positions = 64},
+                                      kernels::KernelsFor(isa), pool, {});
       ASSERT_TRUE(model) << model.error().message;
-      auto cache = kv::Cache::Create({.n_layers = config->n_layers, .n_kv_heads = config->n_kv_heads, .head_dim = config->head_dim,
-                                      .k_type = cache_type, .v_type = cache_type, .n_sequences = 1, .max_positions = 64});
+      auto cache = kv::Cache::Create({.n_layers = config->n_layers,
+                                      .n_kv_heads = config->n_kv_heads,
+                                      .head_dim = config->head_dim,
+                                      .k_type = cache_type,
+                                      .v_type = cache_type,
+                                      .n_sequences = 1,
+                                      .max_positions = 64});
       ASSERT_TRUE(cache);
       // In two passes, so that the second reads what the first left in the cache.
       for (const auto& [begin, end] : {std::pair{0, 17}, std::pair{17, 37}}) {
         const int n = end - begin;
         const model::Segment segment{0, 0, n, begin};
-        const std::vector<int> logit_rows = begin == 0 ? std::vector<int>{n - 1} : std::vector<int>{2, n - 1};
+        const std::vector<int> logit_rows =
+            begin == 0 ? std::vector<int>{n - 1} : std::vector<int>{2, n - 1};
         const kv::Transaction::Rows rows{0, n};
         kv::Transaction transaction(*cache, {&rows, 1});
-        (*model)->Forward({.tokens = std::span(text).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(n)), .segments = {&segment, 1}, .logit_rows = logit_rows}, *cache);
+        (*model)->Forward({.tokens = std::span(text).subspan(static_cast<std::size_t>(begin),
+                                                             static_cast<std::size_t>(n)),
+                           .segments = {&segment, 1},
+                           .logit_rows = logit_rows},
+                          *cache);
         transaction.Commit({&n, 1});
       }
       const auto bytes = sizeof(float) * whole.size();
       const float* logits = (*model)->logits();
-      EXPECT_EQ(std::memcmp(logits, shorter.data(), bytes), 0) << c.name << " " << kernels::Name(isa) << " " << threads << " threads, row 20";
-      EXPECT_EQ(std::memcmp(logits + (*model)->logits_stride(), whole.data(), bytes), 0) << c.name << " " << kernels::Name(isa) << " " << threads << " threads, last row";
+      EXPECT_EQ(std::memcmp(logits, shorter.data(), bytes), 0)
+          << c.name << " " << kernels::Name(isa) << " " << threads << " threads, row 20";
+      EXPECT_EQ(std::memcmp(logits + (*model)->logits_stride(), whole.data(), bytes), 0)
+          << c.name << " " << kernels::Name(isa) << " " << threads << " threads, last row";
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ModelAgainstOracle, testing::Combine(testing::Range(0, static_cast<int>(Cases().size())), testing::Values(tensor::KvType::kF32, tensor::KvType::kF16)),
-                         [](const auto& of) {
-                           return std::string(Cases()[static_cast<std::size_t>(std::get<0>(of.param))].name) + (std::get<1>(of.param) == tensor::KvType::kF32 ? "_f32_cache" : "_f16_cache");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models, ModelAgainstOracle,
+    testing::Combine(testing::Range(0, static_cast<int>(Cases().size())),
+                     testing::Values(tensor::KvType::kF32, tensor::KvType::kF16)),
+    [](const auto& of) {
+      return std::string(Cases()[static_cast<std::size_t>(std::get<0>(of.param))].name) +
+             (std::get<1>(of.param) == tensor::KvType::kF32 ? "_f32_cache" : "_f16_cache");
+    });
 
 }  // namespace
 }  // namespace foretoken::oracle

@@ -321,8 +321,7 @@ void RunWholeBlocks(Tile& tile, int block, int count) {
   }
   for (int r = 0; r < rows; ++r) {
     float& sum = tile.sum[r % n];
-    sum = _mm_cvtss_f32(
-        _mm_fmadd_ss(_mm_set_ss(sum), _mm_set_ss(factor[r]), _mm_set_ss(sums[r])));
+    sum = _mm_cvtss_f32(_mm_fmadd_ss(_mm_set_ss(sum), _mm_set_ss(factor[r]), _mm_set_ss(sums[r])));
   }
   for (int i = 0; i < n; ++i) tile.max[i] = after[rows - n + i];
   for (int b = 0; b < count; ++b) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels/avx512/functions.h: the functions of this folder, for its table. Contracts: kernels/kernels.h.
+// kernels/avx512/functions.h: the functions of this folder, for its table. Contracts:
+// kernels/kernels.h.
 #pragma once
 
 #include "kernels/kernels.h"
@@ -12,9 +13,11 @@ void MatmulBF16(const MatmulArgs&);
 void MatmulQ8_0(const MatmulArgs&);
 void MatmulQ4_0(const MatmulArgs&);
 void MatmulQ6_K(const MatmulArgs&);
-void Quantize(const float* x, std::int64_t x_stride, int n_rows, int k, std::int8_t* xq, float* xd, std::int32_t* xs);
+void Quantize(const float* x, std::int64_t x_stride, int n_rows, int k, std::int8_t* xq, float* xd,
+              std::int32_t* xs);
 void RmsNorm(const float* x, const float* weight, int n, float eps, float* y);
-void Rope(float* x, int n_heads, int head_dim, int n_rot, bool interleaved, const float* c, const float* s);
+void Rope(float* x, int n_heads, int head_dim, int n_rot, bool interleaved, const float* c,
+          const float* s);
 void SiluMul(const float* g, const float* u, int n, float* y);
 void StoreKF32(const float* x, int head_dim, int slot, void* block);
 void StoreKF16(const float* x, int head_dim, int slot, void* block);

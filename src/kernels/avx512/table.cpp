@@ -6,8 +6,8 @@ namespace foretoken::kernels {
 extern const Kernels kAvx512;
 const Kernels kAvx512 = {
     .isa = "avx512",
-    .matmul = {avx512::MatmulF32, avx512::MatmulF16, avx512::MatmulBF16, avx512::MatmulQ8_0, avx512::MatmulQ4_0,
-               avx512::MatmulQ6_K},
+    .matmul = {avx512::MatmulF32, avx512::MatmulF16, avx512::MatmulBF16, avx512::MatmulQ8_0,
+               avx512::MatmulQ4_0, avx512::MatmulQ6_K},
     .quantize = avx512::Quantize,
     .rms_norm = avx512::RmsNorm,
     .rope = avx512::Rope,

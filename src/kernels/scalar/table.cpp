@@ -6,8 +6,8 @@ namespace foretoken::kernels {
 extern const Kernels kScalar;
 const Kernels kScalar = {
     .isa = "scalar",
-    .matmul = {scalar::MatmulF32, scalar::MatmulF16, scalar::MatmulBF16, scalar::MatmulQ8_0, scalar::MatmulQ4_0,
-               scalar::MatmulQ6_K},
+    .matmul = {scalar::MatmulF32, scalar::MatmulF16, scalar::MatmulBF16, scalar::MatmulQ8_0,
+               scalar::MatmulQ4_0, scalar::MatmulQ6_K},
     .quantize = scalar::Quantize,
     .rms_norm = scalar::RmsNorm,
     .rope = scalar::Rope,

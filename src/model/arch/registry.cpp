@@ -13,7 +13,8 @@ struct Row {
   std::string_view name;
   arch::Adjust adjust;
 };
-constexpr std::array kRows = {  // sorted
+constexpr std::array kRows = {
+    // sorted
     Row{"llama", arch::Llama},
     Row{"qwen2", arch::Qwen2},
     Row{"qwen3", arch::Qwen3},
@@ -33,23 +34,29 @@ class Reader {
   Result<int> Size(std::string_view key, std::int64_t most, std::int64_t fallback = -1) const {
     const auto* per_layer = metadata_.Ints(Key(key));
     if (per_layer != nullptr) {
-      if (per_layer->empty()) return Fail(ErrorCode::kInvalidFile, fmt::format("{}: an empty list", Key(key)));
+      if (per_layer->empty())
+        return Fail(ErrorCode::kInvalidFile, fmt::format("{}: an empty list", Key(key)));
       for (const auto v : *per_layer)
         if (v != per_layer->front())
-          return Fail(ErrorCode::kUnsupported, fmt::format("{}: differs between layers, which is not supported yet", Key(key)));
+          return Fail(
+              ErrorCode::kUnsupported,
+              fmt::format("{}: differs between layers, which is not supported yet", Key(key)));
     }
     const auto value = per_layer != nullptr ? std::optional(per_layer->front()) : Int(key);
     if (!value && fallback < 0)
-      return Fail(ErrorCode::kInvalidFile, fmt::format("{}: missing; this is no complete model file", Key(key)));
+      return Fail(ErrorCode::kInvalidFile,
+                  fmt::format("{}: missing; this is no complete model file", Key(key)));
     const std::int64_t v = value.value_or(fallback);
     if (v < 1 || v > most)
-      return Fail(ErrorCode::kInvalidFile, fmt::format("{}: {} is out of range (1 to {})", Key(key), v, most));
+      return Fail(ErrorCode::kInvalidFile,
+                  fmt::format("{}: {} is out of range (1 to {})", Key(key), v, most));
     return static_cast<int>(v);
   }
 
   Result<double> Positive(std::string_view key, double fallback) const {
     const double v = Float(key).value_or(fallback);
-    if (!(v > 0 && v < 1e12)) return Fail(ErrorCode::kInvalidFile, fmt::format("{}: {} is out of range", Key(key), v));
+    if (!(v > 0 && v < 1e12))
+      return Fail(ErrorCode::kInvalidFile, fmt::format("{}: {} is out of range", Key(key), v));
     return v;
   }
 
@@ -61,16 +68,20 @@ class Reader {
 Status ReadRope(const Reader& read, const ModelConfig& config, RopeConfig& rope) {
   FORETOKEN_TRY(rope.n_rot, read.Size("rope.dimension_count", config.head_dim, config.head_dim));
   if (rope.n_rot % 2 != 0)
-    return Fail(ErrorCode::kInvalidFile, fmt::format("{}: {} is odd", read.Key("rope.dimension_count"), rope.n_rot));
+    return Fail(ErrorCode::kInvalidFile,
+                fmt::format("{}: {} is odd", read.Key("rope.dimension_count"), rope.n_rot));
   FORETOKEN_TRY(rope.freq_base, read.Positive("rope.freq_base", 10000));
   FORETOKEN_TRY(const double old_linear, read.Positive("rope.scale_linear", 1));
   FORETOKEN_TRY(const double factor, read.Positive("rope.scaling.factor", old_linear));
   const std::string* kind = read.String("rope.scaling.type");
   const std::string type = kind != nullptr ? *kind : (factor != 1 ? "linear" : "none");
   if (type != "none" && type != "linear" && type != "yarn" && type != "longrope")
-    return Fail(ErrorCode::kUnsupported, fmt::format("{}: '{}' is not supported; known are none, linear, yarn", read.Key("rope.scaling.type"), type));
+    return Fail(ErrorCode::kUnsupported,
+                fmt::format("{}: '{}' is not supported; known are none, linear, yarn",
+                            read.Key("rope.scaling.type"), type));
   if (type == "longrope")
-    return Fail(ErrorCode::kUnsupported, fmt::format("{}: 'longrope' is not supported yet", read.Key("rope.scaling.type")));
+    return Fail(ErrorCode::kUnsupported,
+                fmt::format("{}: 'longrope' is not supported yet", read.Key("rope.scaling.type")));
   if (type != "none") rope.freq_scale = 1 / factor;
   rope.yarn = type == "yarn";
   FORETOKEN_TRY(rope.original_context,
@@ -93,17 +104,22 @@ Result<ModelConfig> ReadCommon(const Reader& read, std::string architecture) {
   FORETOKEN_TRY(c.context_length, read.Size("context_length", 1 << 27));
   if (c.n_heads % c.n_kv_heads != 0)
     return Fail(ErrorCode::kInvalidFile,
-                fmt::format("{}: {} heads cannot share {} key-value heads", read.Key("attention.head_count"), c.n_heads, c.n_kv_heads));
+                fmt::format("{}: {} heads cannot share {} key-value heads",
+                            read.Key("attention.head_count"), c.n_heads, c.n_kv_heads));
   if (!read.Int("attention.key_length") && c.dim % c.n_heads != 0)
     return Fail(ErrorCode::kInvalidFile,
-                fmt::format("{}: {} is no multiple of {} heads", read.Key("embedding_length"), c.dim, c.n_heads));
+                fmt::format("{}: {} is no multiple of {} heads", read.Key("embedding_length"),
+                            c.dim, c.n_heads));
   FORETOKEN_TRY(c.head_dim, read.Size("attention.key_length", 1024, c.dim / c.n_heads));
   FORETOKEN_TRY(const int value_length, read.Size("attention.value_length", 1024, c.head_dim));
   if (value_length != c.head_dim)
     return Fail(ErrorCode::kUnsupported,
-                fmt::format("{}: {} differs from the key length {}, which is not supported", read.Key("attention.value_length"), value_length, c.head_dim));
+                fmt::format("{}: {} differs from the key length {}, which is not supported",
+                            read.Key("attention.value_length"), value_length, c.head_dim));
   if (c.head_dim % 8 != 0)
-    return Fail(ErrorCode::kUnsupported, fmt::format("head size {}: not a multiple of 8, which is not supported", c.head_dim));
+    return Fail(
+        ErrorCode::kUnsupported,
+        fmt::format("head size {}: not a multiple of 8, which is not supported", c.head_dim));
   FORETOKEN_TRY(const double eps, read.Positive("attention.layer_norm_rms_epsilon", 1e-5));
   c.norm_eps = static_cast<float>(eps);
   FORETOKEN_CHECK_OK(ReadRope(read, c, c.rope));
@@ -128,8 +144,9 @@ Result<ModelConfig> ConfigFromMetadata(const formats::Metadata& metadata) {
     FORETOKEN_CHECK_OK(row.adjust(metadata, config));
     return config;
   }
-  return Fail(ErrorCode::kUnsupported, fmt::format("architecture '{}': not supported; this build runs {}", *name,
-                                                   fmt::join(ArchitectureNames(), ", ")));
+  return Fail(ErrorCode::kUnsupported,
+              fmt::format("architecture '{}': not supported; this build runs {}", *name,
+                          fmt::join(ArchitectureNames(), ", ")));
 }
 
 }  // namespace foretoken::model

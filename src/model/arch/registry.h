@@ -6,14 +6,14 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/metadata.h"
 #include "foretoken/result.h"
+#include "formats/metadata.h"
 #include "model/config.h"
 
 namespace foretoken::model {
 
-// Errors: kUnsupported (an architecture nobody here knows; the message lists those there are), kInvalidFile (a key that is missing
-// or out of range).
+// Errors: kUnsupported (an architecture nobody here knows; the message lists those there are),
+// kInvalidFile (a key that is missing or out of range).
 [[nodiscard]] Result<ModelConfig> ConfigFromMetadata(const formats::Metadata& metadata);
 std::vector<std::string_view> ArchitectureNames();
 
