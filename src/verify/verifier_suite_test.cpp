@@ -23,6 +23,7 @@ std::vector<Case> Laws() {
           {"top_p .8", {.top_p = 0.8f, .logit_bias = {}}},
           {"top_k 4", {.top_k = 4, .logit_bias = {}}},
           {"T .7", {.temperature = 0.7f, .logit_bias = {}}},
+          {"T .8", {.temperature = 0.8f, .logit_bias = {}}},
           {"T 1.5, min_p .1", {.temperature = 1.5f, .min_p = 0.1f, .logit_bias = {}}},
           {"penalties",
            {.repetition_penalty = 1.5f,

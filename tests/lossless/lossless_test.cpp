@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -164,6 +166,68 @@ TEST(Lossless, SampleMatchGivesTheSameTextForTheSameSeedWhateverTheDrafter) {
       }
     }
   }
+}
+
+// How often each of the commonest pairs (second token, third token) came out of n requests with
+// noise of their own.
+std::map<std::vector<std::int32_t>, double> CountPairs(Engine& engine, float temperature,
+                                                       std::uint64_t first_id, int n) {
+  Request r;
+  r.prompt = "once upon a time there was";
+  r.max_new_tokens =
+      4;  // the first comes from the prompt's pass; the others are drafted and judged
+  r.ignore_eos = true;
+  r.sampling.temperature = temperature;
+  r.speculative.num_speculative_tokens = 3;
+  std::vector<Request> requests(static_cast<std::size_t>(n), r);
+  for (auto& request : requests) request.id = first_id++;
+  auto completions = engine.GenerateBatch(requests);
+  EXPECT_TRUE(completions);
+  std::map<std::vector<std::int32_t>, double> counts;
+  for (const Completion& c : *completions) ++counts[{c.token_ids[1], c.token_ids[2]}];
+  return counts;
+}
+
+// Two-sample chi-square over the pairs that are common in both samples together, the rest as one.
+std::pair<double, int> ChiSquare(const std::map<std::vector<std::int32_t>, double>& a,
+                                 const std::map<std::vector<std::int32_t>, double>& b) {
+  std::map<std::vector<std::int32_t>, std::pair<double, double>> both;
+  for (const auto& [pair, n] : a) both[pair].first = n;
+  for (const auto& [pair, n] : b) both[pair].second = n;
+  double chi_square = 0, rest_a = 0, rest_b = 0;
+  int bins = 0;
+  const auto add = [&](double x, double y) {
+    if (x + y > 0) chi_square += (x - y) * (x - y) / (x + y), ++bins;
+  };
+  for (const auto& [pair, n] : both) {
+    if (n.first + n.second >= 100)
+      add(n.first, n.second);
+    else
+      rest_a += n.first, rest_b += n.second;
+  }
+  add(rest_a, rest_b);
+  return {chi_square, bins - 1};
+}
+
+// The whole path, engine and draft model included: drafted text at T = 0.8 has the law of plain
+// text; text at T = 0.7 has not.
+TEST(Lossless, DraftedTextHasTheLawOfPlainTextAtTemperature08) {
+  constexpr int kRequests = 6000;
+  const Pair& pair = Pairs()[0];
+  const auto plain_engine = Open(pair, "none", "", 1, 8);
+  const auto drafted_engine = Open(pair, "standalone", "", 1, 8, VerifyStrategy::kResidual);
+  const auto plain = CountPairs(*plain_engine, 0.8f, 0, kRequests);
+  const auto drafted = CountPairs(*drafted_engine, 0.8f, 1'000'000, kRequests);
+  const auto [chi_square, freedom] = ChiSquare(plain, drafted);
+  ASSERT_GE(freedom, 5);
+  // Mean `freedom`, variance 2 * freedom: five standard deviations above.
+  const double bound = freedom + 5 * std::sqrt(2.0 * freedom);
+  EXPECT_LT(chi_square, bound) << freedom << " degrees of freedom";
+  RecordProperty("chi_square", std::to_string(chi_square));
+  const auto colder = CountPairs(*plain_engine, 0.7f, 2'000'000, kRequests);
+  EXPECT_GT(ChiSquare(colder, drafted).first, bound) << "the control must fail";
+  std::printf("chi-square %.1f, %d degrees of freedom, bound %.1f; control %.1f\n", chi_square,
+              freedom, bound, ChiSquare(colder, drafted).first);
 }
 
 // Chunks of the prompt, and verification in place of single steps, write the very same cache.
