@@ -2,6 +2,9 @@
 #include "kernels/dispatch.h"
 
 #include <fmt/format.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <array>
 #include <cstdlib>
@@ -15,12 +18,24 @@ extern const Kernels kAvx2;
 extern const Kernels kAvx512;
 #endif
 
+#if defined(__x86_64__)
+namespace {
+
+// Not every compiler knows "f16c" by name: CPUID leaf 1, ECX bit 29.
+bool HasF16c() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx >> 29 & 1) != 0;
+}
+
+}  // namespace
+#endif
+
 std::vector<Isa> AvailableIsas() {
   std::vector<Isa> available = {Isa::kScalar};
 #if defined(__x86_64__)
   // __builtin_cpu_supports also asks the operating system (XCR0) whether the registers are saved.
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                    __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c");
+                    __builtin_cpu_supports("bmi2") && HasF16c();
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
