@@ -89,9 +89,10 @@ class EngineOpener {
     FORETOKEN_CHECK_OK(OpenTarget());
     if (options().speculative.method == "standalone") FORETOKEN_CHECK_OK(OpenDraft());
     FORETOKEN_CHECK_OK(CheckMemory());
-    FORETOKEN_CHECK_OK(LoadTarget());
-    FORETOKEN_CHECK_OK(MakeDrafter());
     MakeVerifiers();
+    FORETOKEN_CHECK_OK(MakeDrafter());
+    FORETOKEN_CHECK_OK(CheckStrategy());
+    FORETOKEN_CHECK_OK(LoadTarget());
     MakeRoom();
     Summarise();
     summary().load_ms =
@@ -131,10 +132,6 @@ class EngineOpener {
       return Fail(ErrorCode::kInvalidArgument,
                   "speculative method: 'ngram' does not use the draft model that is given; drop "
                   "one of them");
-    if (speculative.method == "ngram" && speculative.strategy == VerifyStrategy::kResidual)
-      return Fail(ErrorCode::kInvalidArgument,
-                  "verify: 'residual' needs a drafter that reports its law, and ngram reports "
-                  "none; use sample-match");
     FORETOKEN_CHECK_OK(
         CheckRange("speculative tokens", speculative.num_speculative_tokens, 0, kMaxDraft));
     if (!(speculative.draft_p_min >= 0 && speculative.draft_p_min <= 1))
@@ -283,6 +280,19 @@ class EngineOpener {
     impl_->greedy_ = make("greedy");
     impl_->residual_ = make("residual");
     impl_->sample_match_ = make("sample-match");
+  }
+
+  // A strategy asked for by name that judges by the drafter's law needs a drafter that reports one.
+  Status CheckStrategy() const {
+    const draft::Drafter& drafter = *impl_->drafter_;
+    const verify::Verifier& residual = *impl_->residual_;
+    const bool asked = impl_->options_.speculative.strategy == VerifyStrategy::kResidual;
+    if (!asked || !residual.NeedsLaws() || drafter.ReportsLaws() || drafter.name() == "none")
+      return {};
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("verify: '{}' needs a drafter that reports its law, and {} reports "
+                            "none; use sample-match",
+                            residual.name(), drafter.name()));
   }
 
   // Everything a step writes gets its memory now.
