@@ -18,8 +18,9 @@ enum class CacheType { kF32, kF16, kBF16, kQ8_0 };
 enum class VerifyStrategy { kAuto, kGreedy, kResidual, kSampleMatch };
 
 struct SpeculativeOptions {
-  // "none", "standalone" (a draft model), "ngram"; empty: standalone where a draft model is given,
-  // else ngram.
+  // "none", "standalone" (a draft model), "eagle" and "mtp" (a head of the target's; an MTP head
+  // may lie in the target's own file), "ngram"; empty: what draft_model's file is, ngram without
+  // one.
   std::string method = {};
   VerifyStrategy strategy = VerifyStrategy::kAuto;
   int num_speculative_tokens = 4;  // K, [0, 64]
@@ -35,7 +36,7 @@ struct LoadProgress {
 
 struct EngineOptions {
   std::string model = {};        // path of the target's GGUF
-  std::string draft_model = {};  // path of a draft model's GGUF; empty: none
+  std::string draft_model = {};  // path of a draft model's or head's GGUF; empty: none
   SpeculativeOptions speculative;
   int context_size = 0;   // tokens per sequence; 0: the model's
   int max_sequences = 1;  // requests that run together

@@ -11,12 +11,11 @@
 #include <memory>
 #include <vector>
 
-#include "base/aligned_buffer.h"
+#include "draft/chain.h"
 #include "draft/drafter.h"
 #include "kernels/kernels.h"
 #include "kv/cache.h"
 #include "model/model.h"
-#include "sampling/sampler.h"
 
 namespace foretoken::draft {
 
@@ -41,30 +40,17 @@ class DraftModel final : public Drafter {
 
  private:
   struct Sequence {
-    std::unique_ptr<sampling::Sampler>
-        sampler;  // its text: all committed tokens; drafts are pushed while drafting
-    std::vector<Token> end_tokens, drafts;
-    Stream stream = Stream::kDraft;
-    float draft_p_min = 0;
-    bool drafting = false, prompt_read = false;
-    int wanted = 0;  // drafts still to make in this proposal
+    Chain chain;
+    bool prompt_read = false;
   };
 
   void CatchUp() noexcept;
   bool Advance() noexcept;
   void Forward() noexcept;
-  bool DraftOne(SeqId seq, const float* logits) noexcept;
-  float* Law(SeqId seq, int i) noexcept {
-    return q_.data() + (static_cast<std::int64_t>(seq) * max_draft_ + i) * vocabulary_;
-  }
 
   std::unique_ptr<model::Model> model_;
   kv::Cache cache_;
-  const kernels::Kernels& kernels_;
-  const int vocabulary_, max_draft_;
   std::vector<Sequence> sequences_;
-  AlignedBuffer<float> q_;  // [sequences, max_draft, vocabulary]; the rows that sampled drafts used
-  AlignedBuffer<float> law_;  // [vocabulary]: for draft_p_min where drafts are greedy
   // The pass being put together; capacities are taken in the constructor.
   std::vector<Token> tokens_;
   std::vector<model::Segment> segments_;

@@ -17,6 +17,7 @@
 #include "base/rng.h"
 #include "foretoken/request.h"
 #include "foretoken/stats.h"
+#include "model/batch.h"
 #include "round/proposal.h"
 #include "round/verdict.h"
 
@@ -48,6 +49,12 @@ struct Observation {
       committed;    // the accepted drafts and the target's token, cut by the request's end
   int drafted = 0;  // of the last proposal
   int accepted = 0;
+  // For drafters that need features: the target's of the kept positions that its pass processed,
+  // [n_features, Needs().parts() * the target's width], from first_position on. While a prompt is
+  // read in parts, observations come with features and nothing committed.
+  const float* features = nullptr;
+  int n_features = 0;
+  Pos first_position = 0;
 };
 
 class Drafter {
@@ -57,6 +64,8 @@ class Drafter {
   // True if proposals carry the laws they were drawn from (where the request's draft sampling is
   // not greedy).
   virtual bool ReportsLaws() const = 0;
+  // The target's hidden states that observations carry.
+  virtual model::FeatureRequest Needs() const { return {}; }
 
   virtual void Begin(const SequenceStart& start) = 0;
   // proposals[i] answers asks[i]; the views stay valid until the next Propose.

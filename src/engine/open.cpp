@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "draft/draft_model.h"
+#include "draft/head_drafter.h"
 #include "draft/ngram.h"
 #include "draft/none.h"
 #include "engine/impl.h"
@@ -87,12 +88,12 @@ class EngineOpener {
     const auto begin = std::chrono::steady_clock::now();
     FORETOKEN_CHECK_OK(CheckOptions());
     FORETOKEN_CHECK_OK(OpenTarget());
-    if (options().speculative.method == "standalone") FORETOKEN_CHECK_OK(OpenDraft());
+    FORETOKEN_CHECK_OK(OpenDraft());
     FORETOKEN_CHECK_OK(CheckMemory());
     MakeVerifiers();
+    FORETOKEN_CHECK_OK(LoadTarget());
     FORETOKEN_CHECK_OK(MakeDrafter());
     FORETOKEN_CHECK_OK(CheckStrategy());
-    FORETOKEN_CHECK_OK(LoadTarget());
     MakeRoom();
     Summarise();
     summary().load_ms =
@@ -117,17 +118,20 @@ class EngineOpener {
     if (o.model.empty())
       return Fail(ErrorCode::kInvalidArgument,
                   "model: none is named; give the path of a GGUF file with --model");
-    if (speculative.method.empty())
-      speculative.method = o.draft_model.empty() ? "ngram" : "standalone";
-    constexpr std::array<std::string_view, 3> kMethods = {"none", "standalone", "ngram"};
-    if (std::find(kMethods.begin(), kMethods.end(), speculative.method) == kMethods.end())
+    constexpr std::array<std::string_view, 5> kMethods = {"none", "standalone", "eagle", "mtp",
+                                                          "ngram"};
+    if (!speculative.method.empty() &&
+        std::find(kMethods.begin(), kMethods.end(), speculative.method) == kMethods.end())
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("speculative method: '{}' does not exist here; use {}",
                               speculative.method, fmt::join(kMethods, ", ")));
-    if (speculative.method == "standalone" && o.draft_model.empty())
-      return Fail(ErrorCode::kInvalidArgument,
-                  "speculative method: 'standalone' needs a draft model; give one with "
-                  "--model-draft, or use ngram");
+    if ((speculative.method == "standalone" || speculative.method == "eagle") &&
+        o.draft_model.empty())
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("speculative method: '{}' needs a {}; give one with --model-draft, or "
+                      "use ngram",
+                      speculative.method, speculative.method == "eagle" ? "head" : "draft model"));
     if (speculative.method == "ngram" && !o.draft_model.empty())
       return Fail(ErrorCode::kInvalidArgument,
                   "speculative method: 'ngram' does not use the draft model that is given; drop "
@@ -172,17 +176,52 @@ class EngineOpener {
     return {};
   }
 
+  // Opens what drafts: a model, a head, or the head in the target's own file.
   Status OpenDraft() {
-    const std::string& path = options().draft_model;
-    FORETOKEN_TRY(impl_->draft_checkpoint_, formats::OpenCheckpoint(path));
-    const auto in_file = [&](Error error) { return Fail(std::move(error).In(path)); };
-    auto tokenizer = text::Tokenizer::Load(impl_->draft_checkpoint_->metadata());
-    if (!tokenizer) return in_file(std::move(tokenizer).error());
-    if (auto status = CheckSameVocabulary(*impl_->tokenizer_, **tokenizer); !status)
-      return in_file(std::move(status).error());
-    auto part = Describe(*impl_->draft_checkpoint_, **tokenizer);
-    if (!part) return in_file(std::move(part).error());
-    draft_ = std::move(*part);
+    std::string& method = options().speculative.method;
+    if (!options().draft_model.empty() && method != "none") {
+      FORETOKEN_TRY(impl_->draft_checkpoint_, formats::OpenCheckpoint(options().draft_model));
+    }
+    const formats::Checkpoint& file =
+        impl_->draft_checkpoint_ ? *impl_->draft_checkpoint_ : *impl_->checkpoint_;
+    const model::DraftFile kind = model::KindOfDraft(file);
+    if (method.empty()) method = MethodFor(kind);
+    if (method == "none" || method == "ngram") return {};
+    auto opened = OpenDraftPart(file, kind);
+    if (!opened) return Fail(std::move(opened).error().In(file.path()));
+    return {};
+  }
+
+  // The method where none is named: what the draft's file is, else n-gram lookup.
+  std::string MethodFor(model::DraftFile kind) const {
+    if (!impl_->draft_checkpoint_) return "ngram";
+    if (kind == model::DraftFile::kEagleHead) return "eagle";
+    return kind == model::DraftFile::kMtpHead ? "mtp" : "standalone";
+  }
+
+  Status OpenDraftPart(const formats::Checkpoint& file, model::DraftFile kind) {
+    using model::DraftFile;
+    const std::string& method = options().speculative.method;
+    const bool fits = method == "eagle" ? kind == DraftFile::kEagleHead
+                      : method == "mtp"
+                          ? kind == DraftFile::kMtpHead || kind == DraftFile::kModelWithMtpHead
+                          : kind == DraftFile::kModel || kind == DraftFile::kModelWithMtpHead;
+    constexpr std::array kKinds = {"a whole model", "an EAGLE-3 head", "an MTP head",
+                                   "a model with an MTP head"};
+    if (!fits)
+      return Fail(ErrorCode::kMismatch,
+                  fmt::format("this is {}, and '{}' was asked for; give another file, or leave "
+                              "--spec-type out",
+                              kKinds[static_cast<std::size_t>(kind)], method));
+    FORETOKEN_TRY(const auto tokenizer, text::Tokenizer::Load(file.metadata()));
+    FORETOKEN_CHECK_OK(CheckSameVocabulary(*impl_->tokenizer_, *tokenizer));
+    if (method == "standalone") {
+      FORETOKEN_TRY(draft_, Describe(file, *tokenizer));
+    } else {
+      draft_.emplace();
+      FORETOKEN_TRY(draft_->config, model::HeadConfigFromFile(file));
+      if (draft_->config.vocabulary == 0) draft_->config.vocabulary = target_.config.vocabulary;
+    }
     // A draft of a shorter context stops drafting there; beyond its own it would only guess.
     Size(*draft_, std::min(options().context_size, draft_->config.context_length),
          options().max_sequences);
@@ -221,8 +260,8 @@ class EngineOpener {
     const auto bytes = [](const Part& p, const formats::Checkpoint& c) {
       return static_cast<std::int64_t>(kv::Cache::Bytes(p.cache)) + model::ResidentBytes(c);
     };
-    const std::int64_t needed = bytes(target_, *impl_->checkpoint_) +
-                                (draft_ ? bytes(*draft_, *impl_->draft_checkpoint_) : 0);
+    const std::int64_t needed =
+        bytes(target_, *impl_->checkpoint_) + (draft_ ? bytes(*draft_, DraftFile()) : 0);
     if (needed <= PhysicalMemory()) return {};
     // Scratch and logits are small beside these and only take pages once used.
     constexpr double kGiB = 1 << 30;
@@ -258,21 +297,42 @@ class EngineOpener {
     return {};
   }
 
+  const formats::Checkpoint& DraftFile() const {
+    return impl_->draft_checkpoint_ ? *impl_->draft_checkpoint_ : *impl_->checkpoint_;
+  }
+
   Status MakeDrafter() {
     const auto& o = options();
     if (o.speculative.method == "none") {
       impl_->drafter_ = std::make_unique<draft::NoneDrafter>();
-    } else if (o.speculative.method == "ngram") {
+      return {};
+    }
+    if (o.speculative.method == "ngram") {
       impl_->drafter_ = std::make_unique<draft::NgramDrafter>(
           o.max_sequences, o.speculative.ngram_max, o.speculative.ngram_min, o.context_size);
-    } else {
-      FORETOKEN_TRY(auto cache, MakeCache(*draft_, *impl_->draft_checkpoint_));
-      FORETOKEN_TRY(auto model, Load(*draft_, *impl_->draft_checkpoint_));
-      draft_weight_bytes_ = model->weight_bytes();
+      return {};
+    }
+    FORETOKEN_TRY(auto cache, MakeCache(*draft_, DraftFile()));
+    FORETOKEN_TRY(auto model, LoadDraft());
+    draft_weight_bytes_ = model->weight_bytes();
+    const bool head = draft_->config.head.has_value();
+    if (head)
+      impl_->drafter_ = std::make_unique<draft::HeadDrafter>(
+          std::move(model), std::move(cache), impl_->vocabulary_, kMaxDraft, *impl_->kernels_);
+    else
       impl_->drafter_ = std::make_unique<draft::DraftModel>(
           std::move(model), std::move(cache), impl_->vocabulary_, kMaxDraft, *impl_->kernels_);
-    }
+    if (const auto needs = impl_->drafter_->Needs(); needs.parts() > 0)
+      impl_->target_->KeepFeatures(needs);
     return {};
+  }
+
+  Result<std::unique_ptr<model::Model>> LoadDraft() {
+    if (!draft_->config.head) return Load(*draft_, DraftFile());
+    auto loaded = model::Model::LoadHead(DraftFile(), draft_->config, draft_->options,
+                                         *impl_->kernels_, *impl_->pool_, *impl_->target_);
+    if (!loaded) return Fail(std::move(loaded).error().In(DraftFile().path()));
+    return loaded;
   }
 
   void MakeVerifiers() {
@@ -332,8 +392,7 @@ class EngineOpener {
                   s.target);
     if (draft_) {
       s.draft = std::make_unique<ModelSummary>();
-      SummarisePart(*draft_, *impl_->draft_checkpoint_, draft_weight_bytes_, impl_->vocabulary_,
-                    *s.draft);
+      SummarisePart(*draft_, DraftFile(), draft_weight_bytes_, impl_->vocabulary_, *s.draft);
     }
     s.isa = impl_->kernels_->isa;
     s.threads = options().threads;

@@ -135,10 +135,15 @@ void Engine::Impl::CommitAll(const OnRound& on_round, const StepTimes& times) {
       work.ended = FinishReason::kCancelled;
     if (work.ended)
       Finish(work.seq, *work.ended);
-    else if (work.decodes && s.uses_drafter())
-      observations_.push_back({work.seq,
-                               s.sampler.text().last(static_cast<std::size_t>(work.n_committed)),
-                               work.proposal.length(), work.n_accepted});
+    else if (s.uses_drafter() && (work.decodes || target_->features(0) != nullptr))
+      observations_.push_back(
+          {.seq = work.seq,
+           .committed = s.sampler.text().last(static_cast<std::size_t>(work.n_committed)),
+           .drafted = work.proposal.length(),
+           .accepted = work.n_accepted,
+           .features = target_->features(work.first_row),
+           .n_features = kept_[i],
+           .first_position = segments_[i].first_position});
   }
   if (!observations_.empty()) drafter_->Observe(observations_);
 }

@@ -22,13 +22,20 @@ void ForwardPass::Run(bool alone) noexcept {
 }
 
 void ForwardPass::Thread(int thread) noexcept {
-  Embed(thread);
+  const bool eagle = config_.head && config_.head->kind == HeadKind::kEagle;
+  if (eagle)
+    EnterEagle(thread);
+  else if (config_.head)
+    EnterMtp(thread);
+  else
+    Embed(thread);
   for (int i = 0; i < config_.n_layers; ++i) {
     const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(i)];
     const bool quantise = layer.q.quantised() || layer.k.quantised() || layer.v.quantised();
-    Norm(layer.attention_norm, scratch_.normed, quantise, thread);
+    Keep(i, thread);
+    if (!eagle) Norm(layer.attention_norm, scratch_.normed, quantise, thread);
     Sync();
-    ProjectQkv(layer, thread);
+    ProjectQkv(layer, eagle ? scratch_.pair : scratch_.normed, thread);
     Sync();
     Attend(i, layer, thread);
     Sync();
@@ -41,7 +48,88 @@ void ForwardPass::Thread(int thread) noexcept {
     MultiplyShare(layer.down, scratch_.gate, scratch_.residual, true, thread);
     Sync();
   }
+  Keep(config_.n_layers, thread);
+  KeepNormed(thread);
   Output(thread);
+}
+
+// Rows are split as Norm splits them: a thread copies what it wrote itself, or what a Sync gave it.
+void ForwardPass::Keep(int layer, int thread) noexcept {
+  const auto share = pool_.ShareOf(batch_.n_rows(), thread);
+  for (std::size_t part = 0; part < feature_request_.layers.size(); ++part) {
+    if (feature_request_.layers[part] != layer) continue;
+    for (int row = share.begin; row < share.end; ++row)
+      std::copy_n(scratch_.residual.Row(row), config_.dim,
+                  features_ + (std::int64_t{row} * feature_request_.parts() +
+                               static_cast<std::int64_t>(part)) *
+                                  config_.dim);
+  }
+}
+
+void ForwardPass::KeepNormed(int thread) noexcept {
+  if (!feature_request_.normed) return;
+  const auto share = pool_.ShareOf(batch_.n_rows(), thread);
+  for (int row = share.begin; row < share.end; ++row)
+    kernels_.rms_norm(
+        scratch_.residual.Row(row), weights_.output_norm, config_.dim, config_.norm_eps,
+        features_ + (std::int64_t{row + 1} * feature_request_.parts() - 1) * config_.dim);
+}
+
+// pair = [norm(embedding), norm(feature)]
+void ForwardPass::PairRow(int row, const float* feature) noexcept {
+  float* pair = scratch_.pair.Row(row);
+  // The embedding passes through `normed`, which the block writes later.
+  float* embedding = scratch_.normed.Row(row);
+  weights_.Embed(batch_.tokens[static_cast<std::size_t>(row)], embedding);
+  kernels_.rms_norm(embedding, weights_.head->token_norm, config_.dim, config_.norm_eps, pair);
+  kernels_.rms_norm(feature, weights_.head->feature_norm, config_.dim, config_.norm_eps,
+                    pair + config_.dim);
+}
+
+void ForwardPass::EnterEagle(int thread) noexcept {
+  const HeadWeights& head = *weights_.head;
+  const auto share = pool_.ShareOf(batch_.n_rows(), thread);
+  Activation& residual = scratch_.residual;
+  if (batch_.own_features) {
+    for (int row = share.begin; row < share.end; ++row)
+      std::copy_n(batch_.features + std::int64_t{row} * config_.dim, config_.dim,
+                  residual.Row(row));
+  } else {
+    Activation& mixed = scratch_.mixed;
+    for (int row = share.begin; row < share.end; ++row) {
+      const float* features = batch_.features + std::int64_t{row} * mixed.width;
+      if (head.features_norm != nullptr)
+        kernels_.rms_norm(features, head.features_norm, mixed.width, config_.norm_eps,
+                          mixed.Row(row));
+      else
+        std::copy_n(features, mixed.width, mixed.Row(row));
+    }
+    if (head.mix.quantised())
+      QuantiseColumns(mixed, share.begin, share.end - share.begin, 0, mixed.width);
+    Sync();
+    MultiplyShare(head.mix, mixed, residual, false, thread);
+    Sync();
+  }
+  for (int row = share.begin; row < share.end; ++row) {
+    PairRow(row, residual.Row(row));
+    if (config_.head->norm_before_residual)
+      std::copy_n(scratch_.pair.Row(row) + config_.dim, config_.dim, residual.Row(row));
+  }
+  const LayerWeights& layer = weights_.layers[0];
+  if (layer.q.quantised() || layer.k.quantised() || layer.v.quantised())
+    QuantiseColumns(scratch_.pair, share.begin, share.end - share.begin, 0, scratch_.pair.width);
+}
+
+void ForwardPass::EnterMtp(int thread) noexcept {
+  const Linear& mix = weights_.head->mix;
+  const auto share = pool_.ShareOf(batch_.n_rows(), thread);
+  for (int row = share.begin; row < share.end; ++row)
+    PairRow(row, batch_.features + std::int64_t{row} * config_.dim);
+  if (mix.quantised())
+    QuantiseColumns(scratch_.pair, share.begin, share.end - share.begin, 0, scratch_.pair.width);
+  Sync();
+  MultiplyShare(mix, scratch_.pair, scratch_.residual, false, thread);
+  Sync();
 }
 
 void ForwardPass::Embed(int thread) noexcept {
@@ -96,14 +184,15 @@ void ForwardPass::MultiplyShare(const Linear& w, const Activation& x, Activation
   Multiply(w, x, batch_.n_rows(), y.x.data(), y.stride, accumulate, share.begin, share.end);
 }
 
-void ForwardPass::ProjectQkv(const LayerWeights& layer, int thread) noexcept {
+void ForwardPass::ProjectQkv(const LayerWeights& layer, const Activation& input,
+                             int thread) noexcept {
   // The three matrices as one range of tiles, so that each thread gets an even part of the whole.
   const auto share = pool_.ShareOf(layer.q.n_tiles + layer.k.n_tiles + layer.v.n_tiles, thread);
   int first = 0;
   const auto part = [&](const Linear& w, Activation& y) {
     const int begin = std::clamp(share.begin - first, 0, w.n_tiles),
               end = std::clamp(share.end - first, 0, w.n_tiles);
-    Multiply(w, scratch_.normed, batch_.n_rows(), y.x.data(), y.stride, false, begin, end);
+    Multiply(w, input, batch_.n_rows(), y.x.data(), y.stride, false, begin, end);
     first += w.n_tiles;
   };
   part(layer.q, scratch_.q);

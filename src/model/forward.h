@@ -6,6 +6,10 @@
 //                     h = norm(x);  x += Wdown (silu(Wgate h) * Wup h)
 //   logits = Woutput norm(x)          for the rows that asked
 //
+// A head's pass begins otherwise: an EAGLE-3 head with x = feature and h = [norm(embedding),
+// norm(feature)] for its block's q, k and v; an MTP head with x = Wmix [norm(embedding),
+// norm(feature)].
+//
 // Each phase splits its work by rows, tiles or heads over the threads; Sync() stands where a phase
 // reads what others wrote. No split changes a bit of any result.
 #pragma once
@@ -21,17 +25,29 @@
 
 namespace foretoken::model {
 
+// What all passes of a model share.
+struct PassParts {
+  const ModelConfig& config;
+  const Weights& weights;
+  const RopeTable& rope;
+  const kernels::Kernels& kernels;
+  ThreadPool& pool;
+  Scratch& scratch;
+  const FeatureRequest& feature_request;
+  float* features;  // [max_rows, parts * dim], where the request has parts
+};
+
 class ForwardPass {
  public:
-  ForwardPass(const ModelConfig& config, const Weights& weights, const RopeTable& rope,
-              const kernels::Kernels& kernels, ThreadPool& pool, Scratch& scratch,
-              const Batch& batch, kv::Cache& cache) noexcept
-      : config_(config),
-        weights_(weights),
-        rope_(rope),
-        kernels_(kernels),
-        pool_(pool),
-        scratch_(scratch),
+  ForwardPass(const PassParts& parts, const Batch& batch, kv::Cache& cache) noexcept
+      : config_(parts.config),
+        weights_(parts.weights),
+        rope_(parts.rope),
+        kernels_(parts.kernels),
+        pool_(parts.pool),
+        scratch_(parts.scratch),
+        feature_request_(parts.feature_request),
+        features_(parts.features),
         batch_(batch),
         cache_(cache) {}
 
@@ -41,8 +57,13 @@ class ForwardPass {
  private:
   void Thread(int thread) noexcept;
   void Embed(int thread) noexcept;
+  void EnterEagle(int thread) noexcept;
+  void EnterMtp(int thread) noexcept;
+  void PairRow(int row, const float* feature) noexcept;
+  void Keep(int layer, int thread) noexcept;
+  void KeepNormed(int thread) noexcept;
   void Norm(const float* weight, Activation& out, bool quantise, int thread) noexcept;
-  void ProjectQkv(const LayerWeights& layer, int thread) noexcept;
+  void ProjectQkv(const LayerWeights& layer, const Activation& input, int thread) noexcept;
   void Attend(int layer, const LayerWeights& weights, int thread) noexcept;
   void AttendHead(int layer, const LayerWeights& weights, const Segment& segment, int head,
                   int thread) noexcept;
@@ -64,6 +85,8 @@ class ForwardPass {
   const kernels::Kernels& kernels_;
   ThreadPool& pool_;
   Scratch& scratch_;
+  const FeatureRequest& feature_request_;
+  float* features_;
   const Batch& batch_;
   kv::Cache& cache_;
 };

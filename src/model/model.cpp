@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -38,6 +40,64 @@ Result<std::unique_ptr<Model>> Model::Load(const formats::Checkpoint& checkpoint
   return std::unique_ptr<Model>(new Model(config, options, kernels, pool, std::move(weights)));
 }
 
+Result<std::unique_ptr<Model>> Model::LoadHead(const formats::Checkpoint& checkpoint,
+                                               const ModelConfig& config,
+                                               const ModelOptions& options,
+                                               const kernels::Kernels& kernels, ThreadPool& pool,
+                                               const Model& target) {
+  const HeadConfig& head = *config.head;
+  const ModelConfig& base = target.config();
+  const auto mismatch = [](std::string why) {
+    return Fail(ErrorCode::kMismatch,
+                fmt::format("head: {}; use a head that was trained for this target", why));
+  };
+  if (head.target_dim != base.dim)
+    return mismatch(fmt::format("it reads hidden states of {} values, the target has {}",
+                                head.target_dim, base.dim));
+  if (head.target_layers != 0 && head.target_layers != base.n_layers)
+    return mismatch(fmt::format("it belongs behind {} blocks, the target has {}",
+                                head.target_layers, base.n_layers));
+  for (const int layer : head.feature_layers)
+    if (layer > base.n_layers)
+      return mismatch(fmt::format("it reads layer {}, the target has {}", layer, base.n_layers));
+  const bool own_embedding = checkpoint.Find("token_embd.weight") != nullptr,
+             own_output = checkpoint.Find("output.weight") != nullptr;
+  if (config.dim != base.dim && !(own_embedding && own_output))
+    return mismatch(
+        fmt::format("it is {} wide, the target {}, and it has no embedding and output "
+                    "head of its own",
+                    config.dim, base.dim));
+  ModelConfig own = config;
+  if (own.vocabulary == 0 || head.kind == HeadKind::kMtp || !own_output)
+    own.vocabulary = base.vocabulary;
+  if (own.vocabulary != base.vocabulary && checkpoint.Find("d2t") == nullptr)
+    return mismatch(
+        fmt::format("its vocabulary has {} tokens, the target's {}, and no tensor d2t "
+                    "maps them",
+                    own.vocabulary, base.vocabulary));
+  FORETOKEN_TRY(Weights weights, Weights::LoadHead(checkpoint, own, target.weights_, base, pool));
+  auto loaded = std::unique_ptr<Model>(new Model(own, options, kernels, pool, std::move(weights)));
+  loaded->logit_rows_.reserve(static_cast<std::size_t>(options.max_logit_rows));
+  return loaded;
+}
+
+void Model::KeepFeatures(const FeatureRequest& request) {
+  feature_request_ = request;
+  features_ = AlignedBuffer<float>(static_cast<std::size_t>(options_.max_rows) *
+                                   static_cast<std::size_t>(features_width()));
+}
+
+const float* Model::own_feature(int i) const {
+  return config_.head->kind == HeadKind::kMtp
+             ? scratch_.last.Row(i)
+             : scratch_.residual.Row(logit_rows_[static_cast<std::size_t>(i)]);
+}
+
+std::span<const std::int32_t> Model::target_ids() const {
+  return weights_.head ? std::span<const std::int32_t>(weights_.head->target_ids)
+                       : std::span<const std::int32_t>();
+}
+
 void Model::Forward(const Batch& batch, kv::Cache& cache) noexcept {
   FORETOKEN_CHECK(batch.n_rows() >= 1 && batch.n_rows() <= options_.max_rows);
   FORETOKEN_CHECK(static_cast<int>(batch.logit_rows.size()) <= options_.max_logit_rows);
@@ -46,7 +106,17 @@ void Model::Forward(const Batch& batch, kv::Cache& cache) noexcept {
     const int end = (s.first_position + s.n_rows + 31) / 32 * 32;
     rope_.Extend(std::min(end, options_.max_positions));
   }
-  ForwardPass pass(config_, weights_, rope_, kernels_, pool_, scratch_, batch, cache);
+  FORETOKEN_CHECK(!config_.head || batch.features != nullptr);
+  if (config_.head) logit_rows_.assign(batch.logit_rows.begin(), batch.logit_rows.end());
+  ForwardPass pass({.config = config_,
+                    .weights = weights_,
+                    .rope = rope_,
+                    .kernels = kernels_,
+                    .pool = pool_,
+                    .scratch = scratch_,
+                    .feature_request = feature_request_,
+                    .features = features_.data()},
+                   batch, cache);
   const std::uint64_t work = layer_work_ * static_cast<std::uint64_t>(batch.n_rows());
   if (pool_.size() == 1 || work > kAlwaysForTheTeam) return pass.Run(false);
   using Clock = std::chrono::steady_clock;

@@ -41,6 +41,23 @@ class Model {
       const kernels::Kernels& kernels, ThreadPool& pool,
       const std::function<void(double)>& on_progress);
 
+  // A head that is fed by `target`'s features. Embedding and output head that its file leaves out
+  // are the target's: target and its checkpoint must outlive it. Errors: also kMismatch (a head of
+  // another target).
+  [[nodiscard]] static Result<std::unique_ptr<Model>> LoadHead(
+      const formats::Checkpoint& checkpoint, const ModelConfig& config, const ModelOptions& options,
+      const kernels::Kernels& kernels, ThreadPool& pool, const Model& target);
+
+  // From now on each pass keeps these hidden states of all its rows.
+  void KeepFeatures(const FeatureRequest& request);
+  // Of the last pass's rows: [n_rows, features_width]. Null where none are kept.
+  const float* features(int row) const {
+    return feature_request_.parts() == 0 ? nullptr : features_.data() + row * features_width();
+  }
+  std::int64_t features_width() const {
+    return std::int64_t{feature_request_.parts()} * config_.dim;
+  }
+
   const ModelConfig& config() const { return config_; }
   const ModelOptions& options() const { return options_; }
   std::int64_t weight_bytes() const { return weights_.resident_bytes(); }
@@ -51,6 +68,10 @@ class Model {
 
   const float* logits() const { return scratch_.logits.data(); }  // [max_logit_rows, logits_stride]
   std::int64_t logits_stride() const { return scratch_.logits_stride; }
+  // Heads: the own feature of the i-th row with logits, input of a next row. [dim]
+  const float* own_feature(int i) const;
+  // Heads: the target's ids of the columns of the logits; empty: they are the same.
+  std::span<const std::int32_t> target_ids() const;
 
  private:
   Model(const ModelConfig& config, const ModelOptions& options, const kernels::Kernels& kernels,
@@ -64,7 +85,10 @@ class Model {
   RopeTable rope_;
   Scratch scratch_;
   TeamChoice team_choice_;
-  std::uint64_t layer_work_;  // multiplications of one row in one layer
+  FeatureRequest feature_request_;
+  AlignedBuffer<float> features_;  // [max_rows, features_width]
+  std::vector<int> logit_rows_;    // heads: of the last pass
+  std::uint64_t layer_work_;       // multiplications of one row in one layer
 };
 
 }  // namespace foretoken::model

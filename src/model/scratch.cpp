@@ -37,6 +37,12 @@ Scratch::Scratch(const ModelConfig& c, int max_rows, int max_logit_rows, int n_t
       attention_scratch_stride(
           RoundUp(static_cast<std::int64_t>(kernels::AttentionScratchFloats(c.head_dim)), 32)),
       row_len(static_cast<std::size_t>(max_rows)) {
+  if (c.head) {
+    pair = Activation(max_rows, 2 * c.dim);
+    if (c.head->kind == HeadKind::kEagle)
+      mixed = Activation(max_rows,
+                         static_cast<int>(c.head->feature_layers.size()) * c.head->target_dim);
+  }
   logits = AlignedBuffer<float>(static_cast<std::size_t>(max_logit_rows) *
                                 static_cast<std::size_t>(logits_stride));
   attention_scratch = AlignedBuffer<float>(static_cast<std::size_t>(n_threads) *

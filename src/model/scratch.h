@@ -23,6 +23,7 @@ struct Activation {
   Activation() = default;
   Activation(int max_rows, int width);
   float* Row(int row) { return x.data() + row * stride; }
+  const float* Row(int row) const { return x.data() + row * stride; }
 };
 
 struct Scratch {
@@ -33,6 +34,8 @@ struct Scratch {
   Activation gate;       // [rows, ff]; silu(gate) * up lands here
   Activation up;         // [rows, ff]
   Activation last;       // [logit rows, dim]
+  Activation mixed;      // heads: [rows, features], the target's features before fc
+  Activation pair;       // heads: [rows, 2 dim], embedding and feature, each normed
   AlignedBuffer<float> logits;
   std::int64_t logits_stride = 0;
   AlignedBuffer<float> attention_scratch;  // [threads, attention_scratch_stride]

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "base/check.h"
 #include "kernels/repack.h"
@@ -55,38 +56,71 @@ class WeightsLoader {
       : checkpoint_(checkpoint), config_(config) {}
 
   Status Plan() {
-    const int dim = config_.dim, q_dim = config_.n_heads * config_.head_dim,
-              kv_dim = config_.n_kv_heads * config_.head_dim;
-    FORETOKEN_TRY(weights_.embedding_, Find("token_embd.weight", dim, config_.vocabulary));
-    weights_.embedding_row_bytes_ =
-        RowBytes(*tensor::FindDType(weights_.embedding_->ggml_type), dim);
-    FORETOKEN_CHECK_OK(Vector("output_norm.weight", dim, weights_.output_norm));
+    FORETOKEN_CHECK_OK(Embedding("token_embd.weight", config_.vocabulary));
+    FORETOKEN_CHECK_OK(Vector("output_norm.weight", config_.dim, weights_.output_norm));
     const bool tied = checkpoint_.Find("output.weight") == nullptr;
-    FORETOKEN_CHECK_OK(Matrix(tied ? "token_embd.weight" : "output.weight", config_.vocabulary, dim,
-                              weights_.output));
+    FORETOKEN_CHECK_OK(Matrix(tied ? "token_embd.weight" : "output.weight", config_.vocabulary,
+                              config_.dim, weights_.output));
     FORETOKEN_CHECK_OK(RopeFactors());
     weights_.layers.resize(static_cast<std::size_t>(config_.n_layers));
     for (int i = 0; i < config_.n_layers; ++i) {
       LayerWeights& layer = weights_.layers[static_cast<std::size_t>(i)];
-      const auto name = [i](const char* part) { return fmt::format("blk.{}.{}", i, part); };
-      FORETOKEN_CHECK_OK(Vector(name("attn_norm.weight"), dim, layer.attention_norm));
-      FORETOKEN_CHECK_OK(Matrix(name("attn_q.weight"), q_dim, dim, layer.q));
-      FORETOKEN_CHECK_OK(Matrix(name("attn_k.weight"), kv_dim, dim, layer.k));
-      FORETOKEN_CHECK_OK(Matrix(name("attn_v.weight"), kv_dim, dim, layer.v));
-      FORETOKEN_CHECK_OK(Matrix(name("attn_output.weight"), dim, q_dim, layer.o));
-      FORETOKEN_CHECK_OK(Bias(name("attn_q.bias"), q_dim, layer.q_bias));
-      FORETOKEN_CHECK_OK(Bias(name("attn_k.bias"), kv_dim, layer.k_bias));
-      FORETOKEN_CHECK_OK(Bias(name("attn_v.bias"), kv_dim, layer.v_bias));
-      if (config_.qk_norm) {
-        FORETOKEN_CHECK_OK(Vector(name("attn_q_norm.weight"), config_.head_dim, layer.q_norm));
-        FORETOKEN_CHECK_OK(Vector(name("attn_k_norm.weight"), config_.head_dim, layer.k_norm));
-      }
-      FORETOKEN_CHECK_OK(Vector(name("ffn_norm.weight"), dim, layer.ffn_norm));
-      FORETOKEN_CHECK_OK(Matrix(name("ffn_gate.weight"), config_.ff, dim, layer.gate));
-      FORETOKEN_CHECK_OK(Matrix(name("ffn_up.weight"), config_.ff, dim, layer.up));
-      FORETOKEN_CHECK_OK(Matrix(name("ffn_down.weight"), dim, config_.ff, layer.down));
+      FORETOKEN_CHECK_OK(
+          Vector(fmt::format("blk.{}.attn_norm.weight", i), config_.dim, layer.attention_norm));
+      FORETOKEN_CHECK_OK(Block(i, config_.dim, layer));
     }
     return {};
+  }
+
+  Status PlanHead(const Weights& target, const ModelConfig& target_config) {
+    const HeadConfig& head = *config_.head;
+    const int dim = config_.dim;
+    HeadWeights& own = weights_.head.emplace();
+    weights_.layers.resize(1);
+    LayerWeights& layer = weights_.layers[0];
+    const auto name = [&](const char* part) { return fmt::format("blk.{}.{}", head.block, part); };
+    const auto optional = [&](const std::string& tensor) {
+      return checkpoint_.Find(tensor) == nullptr ? std::string() : tensor;
+    };
+    std::string embedding, output, norm;
+    if (head.kind == HeadKind::kEagle) {
+      const int features = static_cast<int>(head.feature_layers.size()) * head.target_dim;
+      FORETOKEN_CHECK_OK(Matrix("fc.weight", dim, features, own.mix));
+      if (head.norm_before_fc)
+        FORETOKEN_CHECK_OK(Vector("enc.output_norm.weight", features, own.features_norm));
+      FORETOKEN_CHECK_OK(Vector(name("attn_norm.weight"), dim, own.token_norm));
+      FORETOKEN_CHECK_OK(Vector(name("attn_norm_2.weight"), dim, own.feature_norm));
+      FORETOKEN_CHECK_OK(Block(0, 2 * dim, layer));
+      embedding = optional("token_embd.weight"), output = optional("output.weight");
+      norm = "output_norm.weight";
+      FORETOKEN_CHECK_OK(RopeFactors());
+      FORETOKEN_CHECK_OK(TargetIds(target_config.vocabulary, own.target_ids));
+    } else {
+      FORETOKEN_CHECK_OK(Matrix(name("nextn.eh_proj.weight"), dim, 2 * dim, own.mix));
+      FORETOKEN_CHECK_OK(Vector(name("nextn.enorm.weight"), dim, own.token_norm));
+      FORETOKEN_CHECK_OK(Vector(name("nextn.hnorm.weight"), dim, own.feature_norm));
+      FORETOKEN_CHECK_OK(Vector(name("attn_norm.weight"), dim, layer.attention_norm));
+      FORETOKEN_CHECK_OK(Block(head.block, dim, layer));
+      embedding = optional(name("nextn.embed_tokens.weight"));
+      output = optional(name("nextn.shared_head_head.weight"));
+      norm = optional(name("nextn.shared_head_norm.weight"));
+      weights_.rope_factors = target.rope_factors;
+    }
+    if (norm.empty())
+      weights_.output_norm = target.output_norm;
+    else
+      FORETOKEN_CHECK_OK(Vector(norm, dim, weights_.output_norm));
+    if (embedding.empty()) {
+      weights_.embedding_ = target.embedding_;
+      weights_.embedding_row_bytes_ = target.embedding_row_bytes_;
+    } else {
+      FORETOKEN_CHECK_OK(Embedding(embedding, target_config.vocabulary));
+    }
+    if (output.empty()) {
+      weights_.output = target.output;
+      return {};
+    }
+    return Matrix(output, config_.vocabulary, dim, weights_.output);
   }
 
   Weights Repack(ThreadPool& pool, const std::function<void(double)>& on_progress) {
@@ -110,6 +144,61 @@ class WeightsLoader {
                      // keeps its elements
     std::size_t offset;
   };
+
+  Status Embedding(const std::string& name, int vocabulary) {
+    FORETOKEN_TRY(weights_.embedding_, Find(name, config_.dim, vocabulary));
+    weights_.embedding_row_bytes_ =
+        RowBytes(*tensor::FindDType(weights_.embedding_->ggml_type), config_.dim);
+    return {};
+  }
+
+  // Everything of block i but the norm before its attention, whose input has `width` values.
+  Status Block(int i, int width, LayerWeights& layer) {
+    const int dim = config_.dim, q_dim = config_.n_heads * config_.head_dim,
+              kv_dim = config_.n_kv_heads * config_.head_dim;
+    const auto name = [i](const char* part) { return fmt::format("blk.{}.{}", i, part); };
+    FORETOKEN_CHECK_OK(Matrix(name("attn_q.weight"), q_dim, width, layer.q));
+    FORETOKEN_CHECK_OK(Matrix(name("attn_k.weight"), kv_dim, width, layer.k));
+    FORETOKEN_CHECK_OK(Matrix(name("attn_v.weight"), kv_dim, width, layer.v));
+    FORETOKEN_CHECK_OK(Matrix(name("attn_output.weight"), dim, q_dim, layer.o));
+    FORETOKEN_CHECK_OK(Bias(name("attn_q.bias"), q_dim, layer.q_bias));
+    FORETOKEN_CHECK_OK(Bias(name("attn_k.bias"), kv_dim, layer.k_bias));
+    FORETOKEN_CHECK_OK(Bias(name("attn_v.bias"), kv_dim, layer.v_bias));
+    if (config_.qk_norm) {
+      FORETOKEN_CHECK_OK(Vector(name("attn_q_norm.weight"), config_.head_dim, layer.q_norm));
+      FORETOKEN_CHECK_OK(Vector(name("attn_k_norm.weight"), config_.head_dim, layer.k_norm));
+    }
+    FORETOKEN_CHECK_OK(Vector(name("ffn_norm.weight"), dim, layer.ffn_norm));
+    FORETOKEN_CHECK_OK(Matrix(name("ffn_gate.weight"), config_.ff, dim, layer.gate));
+    FORETOKEN_CHECK_OK(Matrix(name("ffn_up.weight"), config_.ff, dim, layer.up));
+    return Matrix(name("ffn_down.weight"), dim, config_.ff, layer.down);
+  }
+
+  // d2t: int64, the target's id of each of the head's tokens.
+  Status TargetIds(int target_vocabulary, std::vector<std::int32_t>& ids) const {
+    constexpr std::uint32_t kInt64 = 27;  // ggml's type number
+    const auto refuse = [](std::string why) {
+      return Fail(ErrorCode::kInvalidFile, fmt::format("tensor d2t: {}; the head is damaged", why));
+    };
+    const formats::TensorView* t = checkpoint_.Find("d2t");
+    if (t == nullptr) return {};
+    if (t->ggml_type != kInt64 || t->n_dims != 1 || t->shape[0] != config_.vocabulary ||
+        checkpoint_.Find("output.weight") == nullptr)
+      return refuse(fmt::format("it must hold one int64 for each of the {} rows of output.weight",
+                                config_.vocabulary));
+    std::vector<bool> seen(static_cast<std::size_t>(target_vocabulary));
+    for (int i = 0; i < config_.vocabulary; ++i) {
+      std::int64_t id = 0;
+      std::memcpy(&id, t->data.data() + 8 * static_cast<std::size_t>(i), 8);
+      if (id < 0 || id >= target_vocabulary)
+        return refuse(fmt::format("{} is no token of the target's {}", id, target_vocabulary));
+      if (seen[static_cast<std::size_t>(id)])
+        return refuse(fmt::format("token {} comes twice", id));
+      seen[static_cast<std::size_t>(id)] = true;
+      ids.push_back(static_cast<std::int32_t>(id));
+    }
+    return {};
+  }
 
   Result<const formats::TensorView*> Find(const std::string& name, int k, int n_out) const {
     const formats::TensorView* t = checkpoint_.Find(name);
@@ -196,6 +285,14 @@ Result<Weights> Weights::Load(const formats::Checkpoint& checkpoint, const Model
   WeightsLoader loader(checkpoint, config);
   FORETOKEN_CHECK_OK(loader.Plan());
   return loader.Repack(pool, on_progress);
+}
+
+Result<Weights> Weights::LoadHead(const formats::Checkpoint& checkpoint, const ModelConfig& config,
+                                  const Weights& target, const ModelConfig& target_config,
+                                  ThreadPool& pool) {
+  WeightsLoader loader(checkpoint, config);
+  FORETOKEN_CHECK_OK(loader.PlanHead(target, target_config));
+  return loader.Repack(pool, {});
 }
 
 void Weights::Embed(std::int32_t token, float* out) const noexcept {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/aligned_buffer.h"
@@ -32,6 +33,15 @@ struct LayerWeights {
   Linear gate, up, down;                             // [ff, dim], [ff, dim], [dim, ff]
 };
 
+// What a head has before its block.
+struct HeadWeights {
+  Linear mix;  // fc [dim, features * target_dim]; eh_proj [dim, 2 dim]
+  const float *token_norm = nullptr,
+              *feature_norm = nullptr;   // [dim] of the embedding, the feature
+  const float* features_norm = nullptr;  // [features * target_dim] before fc, where there is one
+  std::vector<std::int32_t> target_ids;  // of the head's tokens; empty: they are the target's
+};
+
 class Weights {
  public:
   // Checks every tensor the configuration asks for (presence, shape, type), then repacks on all
@@ -43,6 +53,13 @@ class Weights {
                                             const ModelConfig& config, ThreadPool& pool,
                                             const std::function<void(double)>& on_progress);
 
+  // The same for a head (config.head is set). What its file leaves out, embedding and output head,
+  // is the target's, whose weights and checkpoint must outlive it. Errors: also kMismatch (a head
+  // of another target: width, blocks, vocabulary).
+  [[nodiscard]] static Result<Weights> LoadHead(const formats::Checkpoint& checkpoint,
+                                                const ModelConfig& config, const Weights& target,
+                                                const ModelConfig& target_config, ThreadPool& pool);
+
   // The embedding of a token, as f32. out: [dim].
   void Embed(std::int32_t token, float* out) const noexcept;
 
@@ -50,6 +67,7 @@ class Weights {
   const float* output_norm = nullptr;
   Linear output;                    // [vocabulary, dim]; the embedding where the file ties them
   std::vector<float> rope_factors;  // [n_rot / 2] or empty
+  std::optional<HeadWeights> head;
   std::int64_t resident_bytes() const { return static_cast<std::int64_t>(tiles_.size_bytes()); }
 
  private:

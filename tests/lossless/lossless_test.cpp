@@ -18,26 +18,55 @@ namespace foretoken {
 namespace {
 
 struct Pair {
-  std::string name, target, draft;
+  std::string name, target;
+  std::map<std::string, std::string> drafts;  // by method
+
+  std::vector<std::string> methods() const {
+    std::vector<std::string> names = {"ngram"};
+    for (const auto& [method, path] : drafts) names.push_back(method);
+    return names;
+  }
 };
 
-// Synthetic pairs (a draft is its target with noise), and the real small pair where it is at hand.
+// Synthetic pairs (a draft is its target with noise), the bundled models, and another real small
+// pair where it is at hand.
 const std::vector<Pair>& Pairs() {
   static const std::vector<Pair> pairs = [] {
     using tensor::DType;
     const std::string folder = fixtures::TemporaryFolder();
     std::vector<Pair> made;
-    const auto add = [&](std::string name, fixtures::TinyModelOptions options, double noise) {
-      const std::string target = fixtures::WriteTinyModel(folder, options);
-      options.noise = noise;
-      made.push_back({std::move(name), target, fixtures::WriteTinyModel(folder, options)});
+    const auto add = [&](std::string name, fixtures::TinyModelOptions options,
+                         fixtures::TinyHeadOptions eagle) {
+      Pair& pair = made.emplace_back();
+      pair.name = std::move(name);
+      pair.target = fixtures::WriteTinyModel(folder, options);
+      eagle.target = options;
+      eagle.weight_type = options.weight_type;
+      fixtures::TinyHeadOptions mtp = eagle;
+      eagle.eagle = true;
+      pair.drafts["eagle"] = fixtures::WriteTinyHead(folder, eagle);
+      pair.drafts["mtp"] = fixtures::WriteTinyHead(folder, mtp);
+      options.noise = 0.15;
+      pair.drafts["standalone"] = fixtures::WriteTinyModel(folder, options);
     };
-    add("llama_f32", {.seed = 21}, 0.15);
-    add("llama_q8_0", {.seed = 22, .weight_type = DType::kQ8_0}, 0.15);
-    add("qwen3_q4_0", {.arch = "qwen3", .seed = 23, .weight_type = DType::kQ4_0}, 0.15);
-    const std::string models = std::string(FORETOKEN_SOURCE_DIR) + "/../shared/models/";
+    add("llama_f32", {.seed = 21}, {.layers = {0, 1, 2}});
+    add("llama_q8_0", {.seed = 22, .n_layers = 1, .weight_type = DType::kQ8_0},
+        {.layers = {0, 0, 1}, .draft_vocabulary = 96, .norm_before_residual = true});
+    add("qwen3_q4_0", {.arch = "qwen3", .seed = 23, .n_layers = 1, .weight_type = DType::kQ4_0},
+        {.layers = {1, 0, 1}, .own_embedding = true, .norm_before_fc = true});
+    const std::string root = FORETOKEN_SOURCE_DIR;
+    const std::string bundled = root + "/models/tales-";
+    if (std::filesystem::exists(bundled + "9m-q8_0.gguf"))
+      made.push_back({"bundled",
+                      bundled + "9m-q8_0.gguf",
+                      {{"standalone", bundled + "1m-draft-q8_0.gguf"},
+                       {"eagle", bundled + "9m-eagle-q8_0.gguf"},
+                       {"mtp", bundled + "9m-mtp-q8_0.gguf"}}});
+    const std::string models = root + "/../shared/models/";
     if (std::filesystem::exists(models + "tiny1m-Q4_0.gguf"))
-      made.push_back({"tiny1m_q4_0", models + "tiny1m-Q4_0.gguf", models + "stories260K.gguf"});
+      made.push_back({"tiny1m_q4_0",
+                      models + "tiny1m-Q4_0.gguf",
+                      {{"standalone", models + "stories260K.gguf"}}});
     return made;
   }();
   return pairs;
@@ -51,7 +80,7 @@ std::unique_ptr<Engine> Open(const Pair& pair, const std::string& method, const 
                         .max_sequences = sequences,
                         .threads = threads,
                         .isa = isa};
-  if (method == "standalone") options.draft_model = pair.draft;
+  if (pair.drafts.contains(method)) options.draft_model = pair.drafts.at(method);
   auto engine = Engine::Open(options);
   EXPECT_TRUE(engine) << engine.error().message;
   return std::move(*engine);
@@ -111,7 +140,7 @@ TEST(Lossless, GreedyTokensAndLogprobsAreBitwiseThoseOfPlainDecoding) {
         for (std::size_t i = 0; i < plain.size(); ++i)
           ExpectSame(plain[i], first[i],
                      fmt::format("{} plain {} {} threads", pair.name, isa, threads));
-        for (const char* method : {"standalone", "ngram"}) {
+        for (const std::string& method : pair.methods()) {
           const auto engine = Open(pair, method, isa, threads, 1);
           for (int k = 1; k <= 8; ++k) {
             const auto completions = GenerateAll(*engine, requests, k);
@@ -127,12 +156,14 @@ TEST(Lossless, GreedyTokensAndLogprobsAreBitwiseThoseOfPlainDecoding) {
   }
   EXPECT_GT(accepted["standalone"], 500);
   EXPECT_GT(accepted["ngram"], 20);
+  EXPECT_GT(accepted["mtp"], 500);
+  EXPECT_GT(accepted["eagle"], 20);
 }
 
 TEST(Lossless, BatchesGiveEachRequestWhatItGetsAlone) {
   for (const Pair& pair : Pairs())
     for (const float temperature : {0.0f, 0.8f})
-      for (const char* method : {"none", "ngram", "standalone"})
+      for (const std::string& method : pair.methods())
         for (const int batch : {2, 7}) {
           const auto alone_engine = Open(pair, method, "", 2, 1);
           const auto batch_engine = Open(pair, method, "", 2, batch);
@@ -156,7 +187,7 @@ TEST(Lossless, SampleMatchGivesTheSameTextForTheSameSeedWhateverTheDrafter) {
         requests[i].min_new_tokens = 5;
     }
     const auto plain = GenerateAll(*plain_engine, requests, 0);
-    for (const char* method : {"standalone", "ngram"}) {
+    for (const std::string& method : pair.methods()) {
       const auto engine = Open(pair, method, "", 2, 1, VerifyStrategy::kSampleMatch);
       for (const int k : {1, 3, 8}) {
         const auto completions = GenerateAll(*engine, requests, k);
@@ -213,64 +244,78 @@ std::pair<double, int> ChiSquare(const std::map<std::vector<std::int32_t>, doubl
 // text; text at T = 0.7 has not.
 TEST(Lossless, DraftedTextHasTheLawOfPlainTextAtTemperature08) {
   constexpr int kRequests = 6000;
-  const Pair& pair = Pairs()[0];
-  const auto plain_engine = Open(pair, "none", "", 1, 8);
-  const auto drafted_engine = Open(pair, "standalone", "", 1, 8, VerifyStrategy::kResidual);
-  const auto plain = CountPairs(*plain_engine, 0.8f, 0, kRequests);
-  const auto drafted = CountPairs(*drafted_engine, 0.8f, 1'000'000, kRequests);
-  const auto [chi_square, freedom] = ChiSquare(plain, drafted);
-  ASSERT_GE(freedom, 5);
-  // Mean `freedom`, variance 2 * freedom: five standard deviations above.
-  const double bound = freedom + 5 * std::sqrt(2.0 * freedom);
-  EXPECT_LT(chi_square, bound) << freedom << " degrees of freedom";
-  RecordProperty("chi_square", std::to_string(chi_square));
-  const auto colder = CountPairs(*plain_engine, 0.7f, 2'000'000, kRequests);
-  EXPECT_GT(ChiSquare(colder, drafted).first, bound) << "the control must fail";
-  std::printf("chi-square %.1f, %d degrees of freedom, bound %.1f; control %.1f\n", chi_square,
-              freedom, bound, ChiSquare(colder, drafted).first);
+  for (const auto& [at, method] :
+       {std::pair(0, "standalone"), std::pair(1, "mtp"), std::pair(1, "eagle")}) {
+    SCOPED_TRACE(method);
+    const Pair& pair = Pairs()[static_cast<std::size_t>(at)];
+    const auto plain_engine = Open(pair, "none", "", 1, 8);
+    const auto drafted_engine = Open(pair, method, "", 1, 8, VerifyStrategy::kResidual);
+    const auto plain = CountPairs(*plain_engine, 0.8f, 0, kRequests);
+    const auto drafted = CountPairs(*drafted_engine, 0.8f, 1'000'000, kRequests);
+    const auto [chi_square, freedom] = ChiSquare(plain, drafted);
+    ASSERT_GE(freedom, 5);
+    // Mean `freedom`, variance 2 * freedom: five standard deviations above.
+    const double bound = freedom + 5 * std::sqrt(2.0 * freedom);
+    EXPECT_LT(chi_square, bound) << freedom << " degrees of freedom";
+    const auto colder = CountPairs(*plain_engine, 0.7f, 2'000'000, kRequests);
+    const double control = ChiSquare(colder, drafted).first;
+    EXPECT_GT(control, bound) << "the control must fail";
+    std::printf("%s: chi-square %.1f, %d degrees of freedom, bound %.1f; control %.1f\n", method,
+                chi_square, freedom, bound, control);
+  }
 }
 
 // Chunks of the prompt, and verification in place of single steps, write the very same cache.
 TEST(Lossless, PrefillInChunksOfAnySizeGivesTheSameBits) {
   const Pair& pair = Pairs()[1];
   std::vector<Completion> first;
-  for (const int rows : {1, 3, 17, 64, 256}) {
-    auto engine = Engine::Open({.model = pair.target,
-                                .speculative = {.method = "none"},
-                                .threads = 2,
-                                .prefill_rows = rows});
-    ASSERT_TRUE(engine);
-    auto requests = Requests(0, 1);
-    requests[0].prompt_tokens.clear();
-    for (int i = 0; i < 150; ++i) requests[0].prompt_tokens.push_back(3 + i * 31 % 300);
-    const auto completions = GenerateAll(**engine, requests, 0);
-    if (first.empty()) first = completions;
-    ExpectSame(completions[0], first[0], fmt::format("{} rows", rows));
-  }
+  for (const int rows : {1, 3, 17, 64, 256})
+    for (const std::string method : {"none", "mtp", "eagle"}) {
+      EngineOptions options{.model = pair.target,
+                            .speculative = {.method = method},
+                            .threads = 2,
+                            .prefill_rows = rows};
+      if (method != "none") options.draft_model = pair.drafts.at(method);
+      auto engine = Engine::Open(options);
+      ASSERT_TRUE(engine) << engine.error().message;
+      auto requests = Requests(0, 1);
+      requests[0].prompt_tokens.clear();
+      for (int i = 0; i < 150; ++i) requests[0].prompt_tokens.push_back(3 + i * 31 % 300);
+      const auto completions = GenerateAll(**engine, requests, method == "none" ? 0 : 3);
+      if (first.empty()) first = completions;
+      ExpectSame(completions[0], first[0], fmt::format("{} rows, {}", rows, method));
+    }
 }
 
 TEST(Lossless, EveryCacheTypeKeepsSpeculationExact) {
   const std::string folder = fixtures::TemporaryFolder();
   fixtures::TinyModelOptions options{.seed = 31, .head_dim = 32};
-  Pair pair{"heads_of_32", fixtures::WriteTinyModel(folder, options), ""};
+  Pair pair{"heads_of_32", fixtures::WriteTinyModel(folder, options), {}};
+  pair.drafts["mtp"] = fixtures::WriteTinyHead(folder, {.target = options});
+  pair.drafts["eagle"] = fixtures::WriteTinyHead(folder, {.target = options, .eagle = true});
   options.noise = 0.15;
-  pair.draft = fixtures::WriteTinyModel(folder, options);
+  pair.drafts["standalone"] = fixtures::WriteTinyModel(folder, options);
   for (const CacheType k : {CacheType::kF32, CacheType::kF16, CacheType::kBF16, CacheType::kQ8_0})
     for (const CacheType v : {CacheType::kF16, CacheType::kQ8_0}) {
       EngineOptions plain_options{.model = pair.target,
                                   .speculative = {.method = "none"},
                                   .cache_type_k = k,
                                   .cache_type_v = v};
-      EngineOptions draft_options = plain_options;
-      draft_options.speculative.method = "standalone";
-      draft_options.draft_model = pair.draft;
-      auto plain = Engine::Open(plain_options), drafted = Engine::Open(draft_options);
-      ASSERT_TRUE(plain && drafted);
-      const auto a = GenerateAll(**plain, Requests(0, 2), 0),
-                 b = GenerateAll(**drafted, Requests(0, 2), 4);
-      for (std::size_t i = 0; i < a.size(); ++i)
-        ExpectSame(b[i], a[i],
-                   fmt::format("cache types {} {}", static_cast<int>(k), static_cast<int>(v)));
+      auto plain = Engine::Open(plain_options);
+      ASSERT_TRUE(plain);
+      const auto a = GenerateAll(**plain, Requests(0, 2), 0);
+      for (const auto& [method, path] : pair.drafts) {
+        EngineOptions draft_options = plain_options;
+        draft_options.speculative.method = method;
+        draft_options.draft_model = path;
+        auto drafted = Engine::Open(draft_options);
+        ASSERT_TRUE(drafted) << drafted.error().message;
+        const auto b = GenerateAll(**drafted, Requests(0, 2), 4);
+        for (std::size_t i = 0; i < a.size(); ++i)
+          ExpectSame(b[i], a[i],
+                     fmt::format("{}, cache types {} {}", method, static_cast<int>(k),
+                                 static_cast<int>(v)));
+      }
     }
 }
 

@@ -96,7 +96,13 @@ Status ReadRope(const Reader& read, const ModelConfig& config, RopeConfig& rope)
 Result<ModelConfig> ReadCommon(const Reader& read, std::string architecture) {
   ModelConfig c;
   c.architecture = std::move(architecture);
-  FORETOKEN_TRY(c.n_layers, read.Size("block_count", 1024));
+  FORETOKEN_TRY(const int blocks, read.Size("block_count", 1024));
+  const std::int64_t next = read.Int("nextn_predict_layers").value_or(0);
+  if (next < 0 || next >= blocks)
+    return Fail(ErrorCode::kInvalidFile,
+                fmt::format("{}: {} is out of range (0 to {})", read.Key("nextn_predict_layers"),
+                            next, blocks - 1));
+  c.n_next_layers = static_cast<int>(next), c.n_layers = blocks - c.n_next_layers;
   FORETOKEN_TRY(c.dim, read.Size("embedding_length", 1 << 17));
   FORETOKEN_TRY(c.ff, read.Size("feed_forward_length", 1 << 19));
   FORETOKEN_TRY(c.n_heads, read.Size("attention.head_count", 1 << 12));
@@ -126,7 +132,74 @@ Result<ModelConfig> ReadCommon(const Reader& read, std::string architecture) {
   return c;
 }
 
+constexpr std::string_view kEagle = "eagle3";
+
+Result<ModelConfig> EagleConfig(const formats::Checkpoint& checkpoint) {
+  const Reader read(checkpoint.metadata(), std::string(kEagle));
+  FORETOKEN_TRY(ModelConfig c, ReadCommon(read, std::string(kEagle)));
+  if (c.n_layers != 1)
+    return Fail(ErrorCode::kUnsupported, fmt::format("{}: {} blocks; an EAGLE-3 head has one",
+                                                     read.Key("block_count"), c.n_layers));
+  HeadConfig head{.kind = HeadKind::kEagle};
+  FORETOKEN_TRY(head.target_dim, read.Size("target_hidden_size", 1 << 17));
+  const auto* layers = checkpoint.metadata().Ints(read.Key("target_layers"));
+  if (layers == nullptr || layers->size() != 3)
+    return Fail(
+        ErrorCode::kInvalidFile,
+        fmt::format("{}: three layers of the target are needed; this is no complete EAGLE-3 head",
+                    read.Key("target_layers")));
+  for (const std::int64_t layer : *layers) {
+    if (layer < 0 || layer > 1024)
+      return Fail(ErrorCode::kInvalidFile, fmt::format("{}: {} is out of range (0 to 1024)",
+                                                       read.Key("target_layers"), layer));
+    head.feature_layers.push_back(static_cast<int>(layer));
+  }
+  head.norm_before_residual =
+      checkpoint.metadata().Bool(read.Key("norm_before_residual")).value_or(false);
+  head.norm_before_fc = checkpoint.metadata().Bool(read.Key("norm_before_fc")).value_or(false);
+  if (const auto* output = checkpoint.Find("output.weight")) {
+    if (output->shape[1] > 1 << 24)
+      return Fail(ErrorCode::kInvalidFile, "tensor output.weight: too many rows");
+    c.vocabulary = static_cast<int>(output->shape[1]);
+  }
+  c.head = std::move(head);
+  return c;
+}
+
+// The block behind the trunk's, of the trunk's shape.
+Result<ModelConfig> MtpConfig(const formats::Checkpoint& checkpoint) {
+  FORETOKEN_TRY(ModelConfig c, ConfigFromMetadata(checkpoint.metadata()));
+  if (c.n_next_layers != 1)
+    return Fail(
+        ErrorCode::kUnsupported,
+        fmt::format(
+            "{}.nextn_predict_layers: {} next-n blocks; heads of one block are supported, which "
+            "drafts any number of tokens",
+            c.architecture, c.n_next_layers));
+  c.head = HeadConfig{.kind = HeadKind::kMtp,
+                      .block = c.n_layers,
+                      .target_dim = c.dim,
+                      .target_layers = c.n_layers};
+  c.n_layers = 1, c.n_next_layers = 0;
+  return c;
+}
+
 }  // namespace
+
+DraftFile KindOfDraft(const formats::Checkpoint& checkpoint) {
+  const std::string* name = checkpoint.metadata().String("general.architecture");
+  if (name == nullptr) return DraftFile::kModel;
+  if (*name == kEagle) return DraftFile::kEagleHead;
+  if (checkpoint.metadata().Int(*name + ".nextn_predict_layers").value_or(0) <= 0)
+    return DraftFile::kModel;
+  return checkpoint.Find("blk.0.attn_q.weight") == nullptr ? DraftFile::kMtpHead
+                                                           : DraftFile::kModelWithMtpHead;
+}
+
+Result<ModelConfig> HeadConfigFromFile(const formats::Checkpoint& checkpoint) {
+  return KindOfDraft(checkpoint) == DraftFile::kEagleHead ? EagleConfig(checkpoint)
+                                                          : MtpConfig(checkpoint);
+}
 
 std::vector<std::string_view> ArchitectureNames() {
   std::vector<std::string_view> names;
@@ -144,6 +217,11 @@ Result<ModelConfig> ConfigFromMetadata(const formats::Metadata& metadata) {
     FORETOKEN_CHECK_OK(row.adjust(metadata, config));
     return config;
   }
+  if (*name == kEagle)
+    return Fail(
+        ErrorCode::kUnsupported,
+        "architecture 'eagle3': this is an EAGLE-3 head, no whole model; give it as the draft "
+        "(--model-draft) of the model it was trained for");
   return Fail(ErrorCode::kUnsupported,
               fmt::format("architecture '{}': not supported; this build runs {}", *name,
                           fmt::join(ArchitectureNames(), ", ")));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "foretoken/result.h"
+#include "formats/checkpoint.h"
 #include "formats/metadata.h"
 #include "model/config.h"
 
@@ -16,6 +17,14 @@ namespace foretoken::model {
 // kInvalidFile (a key that is missing or out of range).
 [[nodiscard]] Result<ModelConfig> ConfigFromMetadata(const formats::Metadata& metadata);
 std::vector<std::string_view> ArchitectureNames();
+
+// What a file can serve as in speculation.
+enum class DraftFile { kModel, kEagleHead, kMtpHead, kModelWithMtpHead };
+DraftFile KindOfDraft(const formats::Checkpoint& checkpoint);
+
+// The head in a file of kind kEagleHead, kMtpHead or kModelWithMtpHead. `vocabulary` of an MTP head
+// is 0: it is the target's. Errors: as above; kUnsupported (several next-n blocks).
+[[nodiscard]] Result<ModelConfig> HeadConfigFromFile(const formats::Checkpoint& checkpoint);
 
 namespace arch {
 

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft/chain.h"
+
+#include <algorithm>
+
+namespace foretoken::draft {
+
+Chain::Chain(int vocabulary, int max_draft, const kernels::Kernels& kernels)
+    : vocabulary_(vocabulary), max_draft_(max_draft), kernels_(&kernels) {
+  drafts_.reserve(static_cast<std::size_t>(max_draft));
+  // Pages that no law is written to take no memory.
+  laws_ = AlignedBuffer<float>(static_cast<std::size_t>(max_draft) *
+                               static_cast<std::size_t>(vocabulary));
+}
+
+void Chain::Start(const SequenceStart& start) {
+  end_tokens_.assign(start.end_tokens.begin(), start.end_tokens.end());
+  sampler_ = std::make_unique<sampling::Sampler>(
+      sampling::SamplerConfig{.parameters = start.sampling,
+                              .end_tokens = end_tokens_,
+                              .min_new_tokens = start.min_new_tokens,
+                              .noise = start.noise},
+      vocabulary_, *kernels_);
+  sampler_->Begin(start.prompt, start.max_new_tokens + max_draft_);
+  stream_ = start.stream;
+  draft_p_min_ = start.draft_p_min;
+  left_ = 0;
+  drafts_.clear();
+}
+
+void Chain::BeginProposal(int n) noexcept {
+  drafts_.clear();
+  left_ = std::max(0, std::min(n, max_draft_));
+}
+
+void Chain::Draw(const float* logits) noexcept {
+  Token token = kNoToken;
+  float* law = Law(drafts_.size());
+  --left_;
+  if (sampler_->greedy()) {
+    if (draft_p_min_ > 0) {
+      const float max = kernels_->max(logits, vocabulary_);
+      if (1.0 / kernels_->exp_sum(logits, vocabulary_, max, 1.0f, law) <
+          static_cast<double>(draft_p_min_)) {
+        left_ = 0;
+        return;
+      }
+    }
+    token = sampler_->Argmax(logits);
+  } else {
+    sampler_->Law(logits, law);
+    if (draft_p_min_ > 0 && kernels_->max(law, vocabulary_) < draft_p_min_) {
+      left_ = 0;
+      return;
+    }
+    token = sampler_->Draw(law, sampler_->noise().Uniform(stream_, sampler_->position()));
+  }
+  drafts_.push_back(token);
+  sampler_->Push(token);
+  if (std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end()) left_ = 0;
+}
+
+round::Proposal Chain::Finish() noexcept {
+  left_ = 0;
+  const bool laws = !sampler_->greedy() && !drafts_.empty();
+  sampler_->Pop(static_cast<int>(drafts_.size()));
+  return {.tokens = drafts_, .q = laws ? laws_.data() : nullptr, .q_stride = vocabulary_};
+}
+
+void Chain::Commit(std::span<const Token> tokens) noexcept {
+  for (const Token token : tokens) sampler_->Push(token);
+}
+
+}  // namespace foretoken::draft

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft/head_drafter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+
+namespace foretoken::draft {
+namespace {
+
+int FeatureWidth(const model::ModelConfig& config) {
+  const model::HeadConfig& head = *config.head;
+  const int parts =
+      head.kind == model::HeadKind::kEagle ? static_cast<int>(head.feature_layers.size()) : 1;
+  return parts * head.target_dim;
+}
+
+}  // namespace
+
+HeadDrafter::HeadDrafter(std::unique_ptr<model::Model> head, kv::Cache cache, int vocabulary,
+                         int max_draft, const kernels::Kernels& kernels)
+    : head_(std::move(head)),
+      cache_(std::move(cache)),
+      eagle_(head_->config().head->kind == model::HeadKind::kEagle),
+      width_(FeatureWidth(head_->config())) {
+  const auto n = static_cast<std::size_t>(cache_.shape().n_sequences),
+             rows = static_cast<std::size_t>(head_->options().max_rows),
+             dim = static_cast<std::size_t>(head_->config().dim);
+  sequences_.reserve(n);
+  for (std::size_t i = 0; i < n; ++i)
+    sequences_.push_back({.chain = Chain(vocabulary, max_draft, kernels),
+                          .waiting = AlignedBuffer<float>(rows * static_cast<std::size_t>(width_)),
+                          .own = AlignedBuffer<float>(dim)});
+  features_ = AlignedBuffer<float>(std::max(rows * static_cast<std::size_t>(width_), n * dim));
+  if (!head_->target_ids().empty()) {
+    wide_ = AlignedBuffer<float>(static_cast<std::size_t>(vocabulary));
+    std::fill_n(wide_.data(), vocabulary, -std::numeric_limits<float>::infinity());
+  }
+  tokens_.reserve(rows);
+  segments_.reserve(n), logit_rows_.reserve(n), logit_seqs_.reserve(n), rows_.reserve(n),
+      kept_.reserve(n);
+  committed_.resize(n);
+}
+
+model::FeatureRequest HeadDrafter::Needs() const {
+  if (eagle_) return {.layers = head_->config().head->feature_layers};
+  return {.normed = true};
+}
+
+void HeadDrafter::Begin(const SequenceStart& start) {
+  Sequence& s = sequences_[static_cast<std::size_t>(start.seq)];
+  cache_.Truncate(start.seq, 0);
+  s.chain.Start(start);
+  s.n_waiting = 0;
+  s.full = false;
+  if (eagle_) return;
+  std::fill_n(s.waiting.data(), width_, 0.0F);  // nothing comes before the first token
+  s.n_waiting = 1;
+}
+
+void HeadDrafter::End(SeqId seq) noexcept {
+  cache_.Truncate(seq, 0);
+  sequences_[static_cast<std::size_t>(seq)].chain.Stop();
+}
+
+void HeadDrafter::Observe(std::span<const Observation> observations) noexcept {
+  for (const Observation& o : observations) {
+    Sequence& s = sequences_[static_cast<std::size_t>(o.seq)];
+    s.chain.Commit(o.committed);
+    if (s.full) continue;
+    // The row of feature f_p is p (EAGLE) or p + 1: none may be missing.
+    FORETOKEN_CHECK(o.first_position + (eagle_ ? 0 : 1) == cache_.length(o.seq) + s.n_waiting);
+    const int capacity = head_->options().max_rows;
+    for (int done = 0; done < o.n_features;) {
+      if (s.n_waiting == capacity) ReadWaiting(o.seq);
+      if (s.full) break;
+      const int n = std::min(o.n_features - done, capacity - s.n_waiting);
+      std::copy_n(o.features + std::int64_t{done} * width_, std::int64_t{n} * width_,
+                  s.waiting.data() + std::int64_t{s.n_waiting} * width_);
+      s.n_waiting += n, done += n;
+    }
+  }
+}
+
+void HeadDrafter::StartPass() noexcept {
+  tokens_.clear(), segments_.clear(), logit_rows_.clear(), logit_seqs_.clear(), rows_.clear(),
+      kept_.clear();
+}
+
+// Puts as many waiting rows of a sequence into the pass as there is room for; true if all.
+bool HeadDrafter::AddWaiting(SeqId seq, bool with_logits) noexcept {
+  Sequence& s = sequences_[static_cast<std::size_t>(seq)];
+  const int first = static_cast<int>(tokens_.size()), cached = cache_.length(seq);
+  const int room = std::min(head_->options().max_rows - first, cache_.room(seq));
+  const int n = std::min(s.n_waiting, room);
+  if (n <= 0) return s.n_waiting == 0;
+  const auto text = s.chain.text();
+  const int token = cached + (eagle_ ? 1 : 0);
+  FORETOKEN_CHECK(token + n <= static_cast<int>(text.size()));
+  tokens_.insert(tokens_.end(), text.begin() + token, text.begin() + token + n);
+  std::copy_n(s.waiting.data(), std::int64_t{n} * width_,
+              features_.data() + std::int64_t{first} * width_);
+  s.n_waiting -= n;
+  std::copy_n(s.waiting.data() + std::int64_t{n} * width_, std::int64_t{s.n_waiting} * width_,
+              s.waiting.data());
+  segments_.push_back({seq, first, n, cached});
+  rows_.push_back({seq, n});
+  kept_.push_back(n);
+  const bool whole = s.n_waiting == 0;
+  if (whole && with_logits) {
+    logit_rows_.push_back(first + n - 1);
+    logit_seqs_.push_back(seq);
+  }
+  return whole;
+}
+
+void HeadDrafter::Forward(bool own_features) noexcept {
+  kv::Transaction transaction(cache_, rows_);
+  head_->Forward({.tokens = tokens_,
+                  .segments = segments_,
+                  .logit_rows = logit_rows_,
+                  .features = features_.data(),
+                  .own_features = own_features},
+                 cache_);
+  transaction.Commit(kept_);
+  ++work_.forwards;
+}
+
+void HeadDrafter::ReadWaiting(SeqId seq) noexcept {
+  StartPass();
+  AddWaiting(seq, false);
+  if (!tokens_.empty()) return Forward(false);
+  Sequence& s = sequences_[static_cast<std::size_t>(seq)];
+  s.full = true, s.n_waiting = 0;
+}
+
+// Reads what waits for the sequences that draft; each one's last row gives its first draft.
+bool HeadDrafter::DraftFirst() noexcept {
+  StartPass();
+  bool left = false;
+  for (SeqId seq = 0; seq < cache_.shape().n_sequences; ++seq) {
+    const Sequence& s = sequences_[static_cast<std::size_t>(seq)];
+    if (s.chain.drafting() && s.n_waiting > 0) left |= !AddWaiting(seq, true);
+  }
+  if (tokens_.empty()) return false;
+  Forward(false);
+  for (const SeqId seq : logit_seqs_)
+    committed_[static_cast<std::size_t>(seq)] = cache_.length(seq);
+  DrawAll();
+  return left;
+}
+
+// One more draft for every sequence that still wants one; false when none does.
+bool HeadDrafter::DraftNext() noexcept {
+  StartPass();
+  const int dim = head_->config().dim;
+  for (SeqId seq = 0; seq < cache_.shape().n_sequences; ++seq) {
+    const Sequence& s = sequences_[static_cast<std::size_t>(seq)];
+    if (!s.chain.drafting()) continue;
+    const int row = static_cast<int>(tokens_.size());
+    std::copy_n(s.own.data(), dim, features_.data() + std::int64_t{row} * dim);
+    tokens_.push_back(s.chain.text().back());
+    segments_.push_back({seq, row, 1, cache_.length(seq)});
+    rows_.push_back({seq, 1});
+    kept_.push_back(1);
+    logit_rows_.push_back(row);
+    logit_seqs_.push_back(seq);
+  }
+  if (tokens_.empty()) return false;
+  Forward(true);
+  DrawAll();
+  return true;
+}
+
+void HeadDrafter::DrawAll() noexcept {
+  const auto ids = head_->target_ids();
+  for (std::size_t i = 0; i < logit_seqs_.size(); ++i) {
+    Sequence& s = sequences_[static_cast<std::size_t>(logit_seqs_[i])];
+    const float* logits = head_->logits() + static_cast<std::int64_t>(i) * head_->logits_stride();
+    if (!ids.empty()) {
+      for (std::size_t k = 0; k < ids.size(); ++k)
+        wide_[static_cast<std::size_t>(ids[k])] = logits[k];
+      logits = wide_.data();
+    }
+    std::copy_n(head_->own_feature(static_cast<int>(i)), head_->config().dim, s.own.data());
+    s.chain.Draw(logits);
+  }
+}
+
+void HeadDrafter::Propose(std::span<const Ask> asks,
+                          std::span<round::Proposal> proposals) noexcept {
+  for (const Ask& ask : asks) {
+    Sequence& s = sequences_[static_cast<std::size_t>(ask.seq)];
+    // What waits and all drafts but the last must fit the cache.
+    const int room = cache_.room(ask.seq) - s.n_waiting + 1;
+    s.chain.BeginProposal(s.n_waiting > 0 ? std::min(ask.max_tokens, room) : 0);
+  }
+  while (DraftFirst()) {
+  }
+  while (DraftNext()) {
+  }
+  for (std::size_t i = 0; i < asks.size(); ++i) {
+    const auto seq = static_cast<std::size_t>(asks[i].seq);
+    proposals[i] = sequences_[seq].chain.Finish();
+    if (proposals[i].length() > 0) cache_.Truncate(asks[i].seq, committed_[seq]);
+  }
+}
+
+}  // namespace foretoken::draft

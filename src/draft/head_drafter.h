@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// draft/head_drafter.h: drafters of one block that read the target's hidden states: EAGLE-3 and MTP
+// heads.
+//
+// A row of the head joins a token with the feature of the position before it:
+//
+//   position      0       1       2     ...   C-1
+//   token        x_0     x_1     x_2         x_C-1     (committed)
+//   feature       f_0     f_1    ...    f_C-2          (the target has processed all but the
+//   newest) rows              (x_1,f_0) (x_2,f_1) ... (x_C-1,f_C-2) -> the law of x_C
+//
+// An MTP head has a row (x_0, 0) before these, so its row i holds x_i; row i of an EAGLE-3 head
+// holds x_i+1. Features arrive through Observe and wait there until the next proposal reads them
+// all in one pass, whose last row gives the first draft; each next row joins the draft with the
+// head's own feature. Rows of drafts are approximate: they leave the cache with the proposal, and
+// accepted positions are read again with the target's features.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "draft/chain.h"
+#include "draft/drafter.h"
+#include "kernels/kernels.h"
+#include "kv/cache.h"
+#include "model/model.h"
+
+namespace foretoken::draft {
+
+class HeadDrafter final : public Drafter {
+ public:
+  // `head` is a Model::LoadHead. vocabulary: the target's. The model's max_rows is at least the
+  // target's, its max_logit_rows and the cache's n_sequences at least the number of sequences.
+  HeadDrafter(std::unique_ptr<model::Model> head, kv::Cache cache, int vocabulary, int max_draft,
+              const kernels::Kernels& kernels);
+
+  std::string_view name() const override { return eagle_ ? "eagle" : "mtp"; }
+  bool ReportsLaws() const override { return true; }
+  model::FeatureRequest Needs() const override;
+  void Begin(const SequenceStart& start) override;
+  void Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept override;
+  void Observe(std::span<const Observation> observations) noexcept override;
+  void End(SeqId seq) noexcept override;
+  Work TakeWork() noexcept override { return std::exchange(work_, {}); }
+
+  int cached(SeqId seq) const { return cache_.length(seq); }
+
+ private:
+  struct Sequence {
+    Chain chain;
+    AlignedBuffer<float> waiting;  // [max_rows, width]: features that no pass has read
+    int n_waiting = 0;
+    bool full = false;  // the text is longer than the head's context: no more drafts
+    AlignedBuffer<float> own;  // [dim]: the head's feature of its newest row
+  };
+
+  void StartPass() noexcept;
+  bool AddWaiting(SeqId seq, bool with_logits) noexcept;
+  void ReadWaiting(SeqId seq) noexcept;
+  bool DraftFirst() noexcept;
+  bool DraftNext() noexcept;
+  void Forward(bool own_features) noexcept;
+  void DrawAll() noexcept;
+
+  std::unique_ptr<model::Model> head_;
+  kv::Cache cache_;
+  const bool eagle_;
+  const int width_;  // of a target's feature row
+  std::vector<Sequence> sequences_;
+  AlignedBuffer<float>
+      wide_;  // [vocabulary]: logits by the target's ids, where the head has its own
+  // The pass being put together; capacities are taken in the constructor.
+  AlignedBuffer<float> features_;  // [max_rows, width] or [sequences, dim]
+  std::vector<Token> tokens_;
+  std::vector<model::Segment> segments_;
+  std::vector<int> logit_rows_, kept_, committed_;
+  std::vector<SeqId> logit_seqs_;
+  std::vector<kv::Transaction::Rows> rows_;
+  Work work_;
+};
+
+}  // namespace foretoken::draft
