@@ -104,7 +104,11 @@ std::string Summary(const Inspection& inspection) {
   Row(out, "tokenizer",
       inspection.tokenizer.empty() ? "none: " + inspection.tokenizer_obstacle
                                    : inspection.tokenizer);
-  Row(out, "runs here", inspection.obstacle.empty() ? "yes" : "no: " + inspection.obstacle);
+  const std::string runs =
+      inspection.whole_model
+          ? "yes"
+          : fmt::format("yes, as the drafter of its target (--spec-type {})", inspection.drafts_as);
+  Row(out, "runs here", inspection.obstacle.empty() ? runs : "no: " + inspection.obstacle);
   out += fmt::format("\n  {} tensors\n", inspection.tensors.size());
   for (const TypeTotal& total : inspection.types) {
     out += fmt::format("    {:<8} {:>6}  {:>10}{}\n", total.type, total.count, Size(total.bytes),

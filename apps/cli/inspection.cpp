@@ -19,6 +19,8 @@ Inspection Inspect(ModelFile& file, const std::string& path) {
   inspection.parameters = file.parameters();
   inspection.type = file.type();
   inspection.obstacle = file.obstacle();
+  inspection.drafts_as = file.drafts_as();
+  inspection.whole_model = file.is_whole_model();
   inspection.tensors = file.tensors();
   inspection.metadata = file.metadata();
   inspection.name = inspection.Metadata("general.name");

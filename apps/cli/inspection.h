@@ -24,6 +24,8 @@ struct Inspection {
   std::string tokenizer;       // "" where there is none to use
   std::string tokenizer_obstacle;
   std::string obstacle;          // "" if foretoken can run the model
+  std::string drafts_as;         // the --spec-type that the file serves
+  bool whole_model = true;       // else a head
   std::vector<TypeTotal> types;  // most bytes first
   std::vector<TensorSummary> tensors;
   std::vector<std::pair<std::string, std::string>> metadata;

@@ -153,6 +153,8 @@ std::string InspectionJson(const Inspection& inspection, bool with_tensors, bool
                {"context_length", IntegerOrNull(inspection.context_length)},
                {"tokenizer", TextOrNull(inspection.tokenizer)},
                {"runnable", inspection.obstacle.empty()},
+               {"whole_model", inspection.whole_model},
+               {"drafts_as", inspection.drafts_as},
                {"obstacle", TextOrNull(inspection.obstacle)},
                {"tensor_types", std::move(types)}};
   if (with_tensors) {

@@ -38,6 +38,11 @@ class ModelFile {
   std::vector<TensorSummary> tensors() const;
   // "" if this build can run the model, else why not.
   std::string obstacle() const;
+  // False for a head, which only drafts for the target that it was trained for.
+  bool is_whole_model() const;
+  // The speculative method that the file serves: "eagle", "mtp" (a head, or a model that carries
+  // one), else "standalone".
+  std::string drafts_as() const;
 
   // The tokenizer of the file; also of vocabulary-only files. Errors: none in the file, or one that
   // is not supported.

@@ -111,16 +111,38 @@ std::vector<TensorSummary> ModelFile::tensors() const {
 }
 
 std::string ModelFile::obstacle() const {
-  if (const auto config = model::ConfigFromMetadata(impl_->checkpoint->metadata()); !config)
-    return config.error().message;
-  if (const auto rows = model::VocabularyRows(*impl_->checkpoint); !rows)
-    return rows.error().message;
+  const formats::Checkpoint& file = *impl_->checkpoint;
+  const model::DraftFile kind = model::KindOfDraft(file);
+  const bool head = kind == model::DraftFile::kEagleHead || kind == model::DraftFile::kMtpHead;
+  const auto config =
+      head ? model::HeadConfigFromFile(file) : model::ConfigFromMetadata(file.metadata());
+  if (!config) return config.error().message;
+  if (!head)
+    if (const auto rows = model::VocabularyRows(file); !rows) return rows.error().message;
   if (const auto tokenizer = impl_->Tokenizer(); !tokenizer) return tokenizer.error().message;
-  for (const auto& t : impl_->checkpoint->tensors())
-    if (tensor::FindDType(t.ggml_type) == nullptr)
+  for (const auto& t : file.tensors())
+    if (tensor::FindDType(t.ggml_type) == nullptr && t.name != "d2t")
       return fmt::format("tensor {}: type {} is not supported", t.name,
                          tensor::GgmlTypeName(t.ggml_type));
   return "";
+}
+
+std::string ModelFile::drafts_as() const {
+  switch (model::KindOfDraft(*impl_->checkpoint)) {
+    case model::DraftFile::kEagleHead:
+      return "eagle";
+    case model::DraftFile::kMtpHead:
+    case model::DraftFile::kModelWithMtpHead:
+      return "mtp";
+    case model::DraftFile::kModel:
+      break;
+  }
+  return "standalone";
+}
+
+bool ModelFile::is_whole_model() const {
+  const model::DraftFile kind = model::KindOfDraft(*impl_->checkpoint);
+  return kind == model::DraftFile::kModel || kind == model::DraftFile::kModelWithMtpHead;
 }
 
 Result<std::string> ModelFile::DescribeTokenizer() {

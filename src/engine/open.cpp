@@ -208,6 +208,9 @@ class EngineOpener {
                           : kind == DraftFile::kModel || kind == DraftFile::kModelWithMtpHead;
     constexpr std::array kKinds = {"a whole model", "an EAGLE-3 head", "an MTP head",
                                    "a model with an MTP head"};
+    if (!fits && &file == impl_->checkpoint_.get())
+      return Fail(ErrorCode::kMismatch,
+                  "the model has no MTP head; give one with --model-draft, or use ngram");
     if (!fits)
       return Fail(ErrorCode::kMismatch,
                   fmt::format("this is {}, and '{}' was asked for; give another file, or leave "

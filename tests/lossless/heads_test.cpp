@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Heads that do not fit, and files that lie.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "fixtures/tiny_model.h"
+#include "foretoken/engine.h"
+#include "foretoken/model_file.h"
+#include "formats/checkpoint.h"
+#include "formats/gguf_writer.h"
+
+namespace foretoken {
+namespace {
+
+const std::string& Folder() {
+  static const std::string folder = fixtures::TemporaryFolder();
+  return folder;
+}
+
+const fixtures::TinyModelOptions kTarget{.seed = 61};
+
+const std::string& Target() {
+  static const std::string path = fixtures::WriteTinyModel(Folder(), kTarget);
+  return path;
+}
+
+std::string Head(bool eagle, fixtures::TinyModelOptions target = kTarget) {
+  return fixtures::WriteTinyHead(Folder(), {.target = target, .eagle = eagle});
+}
+
+std::string OpenError(const std::string& draft, const std::string& method = "",
+                      const std::string& target = Target()) {
+  auto engine = Engine::Open(
+      {.model = target, .draft_model = draft, .speculative = {.method = method}, .threads = 1});
+  return engine ? "" : engine.error().message;
+}
+
+// A copy of a file with one thing changed.
+struct Edit {
+  std::string drop_tensor, add_tensor;
+  std::uint32_t type = 0;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> ids;
+  std::string key;
+  formats::MetadataValue value;
+};
+std::string Edited(const std::string& path, const Edit& edit) {
+  static int count = 0;
+  const auto file = *formats::OpenCheckpoint(path);
+  formats::GgufWriter writer;
+  for (const auto& [key, value] : file->metadata().all()) writer.Set(key, value);
+  if (!edit.key.empty()) writer.Set(edit.key, edit.value);
+  for (const auto& t : file->tensors())
+    if (t.name != edit.drop_tensor)
+      writer.AddTensor(t.name, t.ggml_type,
+                       std::span(t.shape).first(static_cast<std::size_t>(t.n_dims)), t.data);
+  std::vector<std::byte> bytes(edit.ids.size() * 8);
+  if (!edit.ids.empty()) std::memcpy(bytes.data(), edit.ids.data(), bytes.size());
+  if (!edit.add_tensor.empty()) writer.AddTensor(edit.add_tensor, edit.type, edit.shape, bytes);
+  const std::string out = Folder() + "/edited" + std::to_string(count++) + ".gguf";
+  EXPECT_TRUE(writer.Write(out));
+  return out;
+}
+
+TEST(Heads, TheMethodIsWhatTheDraftsFileIs) {
+  for (const bool eagle : {true, false}) {
+    auto engine = Engine::Open({.model = Target(), .draft_model = Head(eagle), .threads = 1});
+    ASSERT_TRUE(engine) << engine.error().message;
+    EXPECT_EQ((*engine)->summary().method, eagle ? "eagle" : "mtp");
+  }
+}
+
+TEST(Heads, AFileOfAnotherKindThanTheMethodIsRefused) {
+  EXPECT_NE(OpenError(Head(true), "mtp").find("this is an EAGLE-3 head, and 'mtp' was asked for"),
+            std::string::npos);
+  EXPECT_NE(OpenError(Head(false), "eagle").find("this is an MTP head"), std::string::npos);
+  EXPECT_NE(OpenError(Target(), "eagle").find("this is a whole model"), std::string::npos);
+  EXPECT_NE(OpenError(Head(true), "standalone").find("this is an EAGLE-3 head"), std::string::npos);
+  EXPECT_NE(OpenError("", "mtp").find("the model has no MTP head"), std::string::npos);
+  EXPECT_NE(OpenError("", "eagle").find("needs a head"), std::string::npos);
+}
+
+TEST(Heads, AHeadIsNoTarget) {
+  EXPECT_NE(OpenError("", "none", Head(true)).find("this is an EAGLE-3 head, no whole model"),
+            std::string::npos);
+  EXPECT_NE(OpenError("", "none", Head(false)).find("missing"), std::string::npos);
+}
+
+TEST(Heads, AHeadOfAnotherTargetIsRefused) {
+  fixtures::TinyModelOptions wide = kTarget, deep = kTarget, other = kTarget;
+  wide.dim = 96, wide.n_heads = 6, deep.n_layers = 4, other.vocab = 330;
+  EXPECT_NE(OpenError(Head(true, wide)).find("hidden states of 96 values, the target has 64"),
+            std::string::npos);
+  EXPECT_NE(OpenError(Head(false, wide)).find("hidden states of 96 values"), std::string::npos);
+  EXPECT_NE(OpenError(Head(false, deep)).find("behind 4 blocks, the target has 2"),
+            std::string::npos);
+  for (const bool eagle : {true, false})
+    EXPECT_NE(OpenError(Head(eagle, other)).find("vocabulary is not the target's"),
+              std::string::npos);
+  const std::string deep_features =
+      fixtures::WriteTinyHead(Folder(), {.target = kTarget, .eagle = true, .layers = {0, 1, 3}});
+  EXPECT_NE(OpenError(deep_features).find("it reads layer 3, the target has 2"), std::string::npos);
+}
+
+TEST(Heads, DamagedFilesAreRefusedByTheNameOfWhatIsWrong) {
+  using Ints = std::vector<std::int64_t>;
+  const std::string eagle = Head(true), mtp = Head(false);
+  for (const std::string& path : {eagle, mtp}) {
+    const auto file = *formats::OpenCheckpoint(path);
+    for (const auto& t : file->tensors())
+      EXPECT_NE(OpenError(Edited(path, {.drop_tensor = t.name})).find(t.name), std::string::npos)
+          << t.name;
+  }
+  const auto key = [&](const std::string& file, const std::string& name,
+                       formats::MetadataValue value) {
+    return OpenError(Edited(file, {.key = name, .value = std::move(value)}));
+  };
+  EXPECT_NE(key(eagle, "eagle3.target_layers", Ints{1, 2}).find("three layers"), std::string::npos);
+  EXPECT_NE(key(eagle, "eagle3.target_layers", Ints{0, 1, -1}).find("-1"), std::string::npos);
+  EXPECT_NE(key(eagle, "eagle3.target_hidden_size", std::int64_t{0}).find("target_hidden_size"),
+            std::string::npos);
+  EXPECT_NE(key(eagle, "eagle3.block_count", std::int64_t{2}).find("EAGLE-3 head has one"),
+            std::string::npos);
+  EXPECT_NE(key(mtp, "llama.nextn_predict_layers", std::int64_t{3}).find("nextn_predict_layers"),
+            std::string::npos);
+  EXPECT_NE(key(mtp, "llama.nextn_predict_layers", std::int64_t{2}).find("2 next-n blocks"),
+            std::string::npos);
+}
+
+TEST(Heads, AWrongMapOfTokensIsRefused) {
+  const std::string eagle =
+      fixtures::WriteTinyHead(Folder(), {.target = kTarget, .eagle = true, .draft_vocabulary = 8});
+  const auto with = [&](std::vector<std::int64_t> ids, std::uint32_t type = 27) {
+    const auto n = static_cast<std::int64_t>(ids.size());
+    return OpenError(Edited(eagle, {.drop_tensor = "d2t",
+                                    .add_tensor = "d2t",
+                                    .type = type,
+                                    .shape = {n},
+                                    .ids = std::move(ids)}));
+  };
+  EXPECT_EQ(with({1, 2, 3, 4, 5, 6, 7, 8}), "");
+  EXPECT_NE(with({1, 2, 3, 4, 5, 6, 7, 320}).find("320 is no token"), std::string::npos);
+  EXPECT_NE(with({1, 2, 3, 4, 5, 6, 7, -1}).find("-1 is no token"), std::string::npos);
+  EXPECT_NE(with({1, 2, 3, 4, 5, 6, 7, 7}).find("token 7 comes twice"), std::string::npos);
+  EXPECT_NE(with({1, 2, 3}).find("d2t"), std::string::npos);
+  EXPECT_NE(OpenError(Edited(eagle, {.drop_tensor = "d2t"})).find("no tensor d2t"),
+            std::string::npos);
+}
+
+TEST(Heads, AnMtpHeadInTheTargetsOwnFileDraftsAsOneOfItsOwnDoes) {
+  const auto target = *formats::OpenCheckpoint(Target()),
+             head = *formats::OpenCheckpoint(Head(false));
+  formats::GgufWriter writer;
+  for (const auto& [key, value] : target->metadata().all()) writer.Set(key, value);
+  writer.Set("llama.block_count", std::int64_t{3});
+  writer.Set("llama.nextn_predict_layers", std::int64_t{1});
+  for (const auto* file : {target.get(), head.get()})
+    for (const auto& t : file->tensors())
+      writer.AddTensor(t.name, t.ggml_type,
+                       std::span(t.shape).first(static_cast<std::size_t>(t.n_dims)), t.data);
+  const std::string both = Folder() + "/both.gguf";
+  ASSERT_TRUE(writer.Write(both));
+  Request request;
+  request.prompt = "once upon a time";
+  request.max_new_tokens = 60;
+  request.sampling.temperature = 0.8F;
+  request.seed = 4;
+  const auto run = [&](EngineOptions options) {
+    auto engine = Engine::Open(std::move(options));
+    EXPECT_TRUE(engine) << engine.error().message;
+    return *(*engine)->Generate(request);
+  };
+  const auto apart = run({.model = Target(), .draft_model = head->path()});
+  const auto together = run({.model = both, .speculative = {.method = "mtp"}});
+  EXPECT_EQ(apart.token_ids, together.token_ids);
+  EXPECT_EQ(apart.speculation.accepted, together.speculation.accepted);
+  EXPECT_GT(apart.speculation.drafted, 0);
+  // As a model it is what it was without the head.
+  const auto plain = run({.model = Target(), .speculative = {.method = "none"}}),
+             plain_both = run({.model = both, .speculative = {.method = "none"}});
+  EXPECT_EQ(plain.token_ids, plain_both.token_ids);
+}
+
+TEST(Heads, AModelFileSaysWhatItDraftsAs) {
+  const auto file = [](const std::string& path) { return *ModelFile::Open(path); };
+  EXPECT_EQ(file(Target())->drafts_as(), "standalone");
+  EXPECT_TRUE(file(Target())->is_whole_model());
+  EXPECT_EQ(file(Head(true))->drafts_as(), "eagle");
+  EXPECT_FALSE(file(Head(true))->is_whole_model());
+  EXPECT_EQ(file(Head(true))->obstacle(), "");
+  EXPECT_EQ(file(Head(false))->drafts_as(), "mtp");
+  EXPECT_EQ(file(Head(false))->obstacle(), "");
+}
+
+}  // namespace
+}  // namespace foretoken
