@@ -6,6 +6,7 @@ add_library(foretoken_settings INTERFACE)
 target_include_directories(foretoken_settings INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
 target_link_libraries(foretoken_settings INTERFACE Threads::Threads fmt::fmt tl::expected)
+target_compile_features(foretoken_settings INTERFACE cxx_std_20)
 # How this project's own files are compiled; users of the library do not inherit it.
 add_library(foretoken_strict INTERFACE)
 target_compile_options(foretoken_strict INTERFACE
@@ -17,7 +18,7 @@ endif()
 function(foretoken_module name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPS;LIBS;PUBLIC_LIBS;TESTS;TEST_LIBS" ${ARGN})
   add_library(foretoken_${name} STATIC ${arg_SOURCES})
-  target_link_libraries(foretoken_${name} PUBLIC foretoken_settings ${arg_PUBLIC_LIBS} PRIVATE foretoken_strict ${arg_LIBS})
+  target_link_libraries(foretoken_${name} PUBLIC foretoken_settings ${arg_PUBLIC_LIBS} PRIVATE $<BUILD_INTERFACE:foretoken_strict> ${arg_LIBS})
   foreach(dep IN LISTS arg_DEPS)
     target_link_libraries(foretoken_${name} PUBLIC foretoken_${dep})
   endforeach()

@@ -35,9 +35,9 @@ std::string Overview() {
       "usage: foretoken VERB [flags]\n\n";
   for (const Verb& verb : kVerbs) out += fmt::format("  {:<10} {}\n", verb.name, verb.summary);
   out +=
-      "\nTry, with a model file of yours:\n"
-      "  foretoken inspect model.gguf\n"
-      "  foretoken generate -m model.gguf -p \"Once upon a time\" --trace\n\n"
+      "\nTry:\n"
+      "  foretoken generate -p \"Once upon a time\" --trace\n"
+      "  foretoken inspect model.gguf\n\n"
       "foretoken VERB --help explains a verb; foretoken --version prints the version.\n";
   return out;
 }

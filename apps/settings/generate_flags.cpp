@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "settings/bundled_models.h"
 #include "settings/setters.h"
 
 namespace foretoken::settings {
@@ -140,12 +141,32 @@ Status CheckStrategy(const GenerateSettings& settings) {
   return {};
 }
 
+// An mtp head may lie in the file of -m.
+Status CheckDrafter(const EngineOptions& options) {
+  const std::string& method = options.speculative.method;
+  const bool needs_file = method == "standalone" || method == "eagle";
+  if (needs_file && !options.model.empty() && options.draft_model.empty()) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--spec-type {}: -m names the model, and nothing its {}; name one with "
+                            "-md PATH, or choose ngram",
+                            method, method == "eagle" ? "head" : "draft model"));
+  }
+  if (method == "ngram" && !options.draft_model.empty()) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "--spec-type ngram: it needs no draft model, and -md gives one; drop one of them");
+  }
+  return {};
+}
+
 }  // namespace
 
 FlagGroup ModelFlags(EngineOptions& options) {
   return {"Model",
           {
-              {{"-m", "--model"}, "PATH", "the model: a GGUF file", StoreText(options.model)},
+              {{"-m", "--model"},
+               "PATH",
+               "the model: a GGUF file; default: the bundled model, with a drafter of its own",
+               StorePath(options.model)},
               {{"-c", "--ctx-size"},
                "N",
                "context: tokens of prompt and text together; default 0: the model's",
@@ -246,7 +267,7 @@ void AddAbsentFlags(FlagSet& flags) {
 }
 
 FlagSet GenerateFlags(GenerateSettings& settings) {
-  FlagSet flags("generate -m MODEL [-md DRAFT] -p TEXT [flags]",
+  FlagSet flags("generate [-m MODEL] [-md DRAFT] -p TEXT [flags]",
                 "Goes on from a prompt. The text is that of the model alone; speculation makes it "
                 "come sooner. Statistics go to standard error.");
   flags.Add(ModelFlags(settings.engine));
@@ -258,35 +279,25 @@ FlagSet GenerateFlags(GenerateSettings& settings) {
   AddAbsentFlags(flags);
   flags.SetExamples(
       "Examples:\n"
+      "  foretoken generate -p \"Once upon a time\" --trace\n"
       "  foretoken generate -m target.gguf -p \"Once upon a time\"\n"
       "  foretoken generate -m target.gguf -md draft.gguf -p \"Once upon a time\" --temp 0 --trace "
       "--compare\n"
       "Environment: FORETOKEN_ISA=scalar|avx2|avx512 caps the kernels, FORETOKEN_THREADS, "
-      "NO_COLOR.\n");
+      "NO_COLOR,\n"
+      "FORETOKEN_MODELS (folder of the bundled models).\n");
   return flags;
 }
 
 Status RequireModel(const std::string& model) {
   if (!model.empty()) return {};
-  return Fail(ErrorCode::kInvalidArgument,
-              "-m: no model is given, and this version brings none along; name a GGUF file with "
-              "-m PATH");
+  return Fail(ErrorCode::kInvalidArgument, "-m: no model is given; name a GGUF file with -m PATH");
 }
 
 Status Finish(GenerateSettings& settings) {
-  FORETOKEN_CHECK_OK(RequireModel(settings.engine.model));
   FORETOKEN_CHECK_OK(CheckPrompt(settings));
   FORETOKEN_CHECK_OK(CheckStrategy(settings));
-  if (settings.engine.speculative.method == "standalone" && settings.engine.draft_model.empty()) {
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        "--spec-type standalone: no draft model is given; name one with -md PATH, or choose "
-        "ngram");
-  }
-  if (settings.engine.speculative.method == "ngram" && !settings.engine.draft_model.empty()) {
-    return Fail(ErrorCode::kInvalidArgument,
-                "--spec-type ngram: it needs no draft model, and -md gives one; drop one of them");
-  }
+  FORETOKEN_CHECK_OK(CheckDrafter(settings.engine));
   Request& request = settings.request;
   if (request.min_new_tokens > request.max_new_tokens) {
     return Fail(
@@ -307,7 +318,7 @@ Status Finish(GenerateSettings& settings) {
     request.speculative.draft_sampling = request.sampling;
     request.speculative.draft_sampling->temperature = *settings.draft_temperature;
   }
-  return {};
+  return FillInModels(settings.engine, ModelPlaces::OfThisProgram());
 }
 
 }  // namespace foretoken::settings

@@ -28,8 +28,9 @@ struct GenerateSettings {
 // The flags write into `settings`, which must live as long as the FlagSet.
 FlagSet GenerateFlags(GenerateSettings& settings);
 
-// After Parse: what concerns several flags at once. Fills in the seed and the drafter's
-// temperature. Errors: no model, no prompt or two, a strategy that does not fit the temperature.
+// After Parse: what concerns several flags at once. Fills in the seed, the drafter's temperature
+// and, where no model is named, the bundled ones. Errors: no prompt or two, a strategy that does
+// not fit the temperature, a method without its file, bundled models that are not found.
 [[nodiscard]] Status Finish(GenerateSettings& settings);
 
 // The groups that generate's relatives share.
@@ -39,7 +40,7 @@ FlagGroup SamplingFlags(GenerateSettings& settings);
 // Names of this family that other versions or other programs have.
 void AddAbsentFlags(FlagSet& flags);
 
-// Error of `-m` where it was not given.
+// Error of `-m` where it was not given, for verbs without a default.
 [[nodiscard]] Status RequireModel(const std::string& model);
 
 }  // namespace foretoken::settings

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 namespace foretoken::settings {
 namespace {
 
@@ -46,10 +48,25 @@ TEST(GenerateFlags, TakesTheNamesOfLlamaCpp) {
   EXPECT_EQ(settings.engine.cache_type_k, CacheType::kQ8_0);
 }
 
+TEST(GenerateFlags, HeadsHaveTheNamesOfOtherPrograms) {
+  for (const auto& [name, method] : {std::pair{"eagle", "eagle"},
+                                     {"eagle3", "eagle"},
+                                     {"draft-eagle3", "eagle"},
+                                     {"mtp", "mtp"},
+                                     {"draft-mtp", "mtp"},
+                                     {"nextn", "mtp"}}) {
+    GenerateSettings settings;
+    ASSERT_EQ(Read(settings, {"-m", "a", "-md", "b", "-p", "x", "--spec-type", name}), "");
+    EXPECT_EQ(settings.engine.speculative.method, method) << name;
+    EXPECT_EQ(settings.engine.draft_model, "b");
+  }
+  EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "--spec-type", "mtp"}), "");  // in the model's file
+}
+
 TEST(GenerateFlags, ListsWhatExistsForMethodsItLacks) {
-  for (const char* name : {"eagle", "mtp", "suffix", "portfolio", "ngram,suffix", "nonsense"}) {
+  for (const char* name : {"suffix", "portfolio", "ngram,suffix", "nonsense"}) {
     const std::string message = MessageOf({"-m", "a", "-p", "x", "--spec-type", name});
-    EXPECT_NE(message.find("none, standalone, ngram"), std::string::npos)
+    EXPECT_NE(message.find("none, standalone, eagle, mtp, ngram"), std::string::npos)
         << name << ": " << message;
   }
   EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--lookahead", "ewma"}).find("fixed"),
@@ -59,17 +76,26 @@ TEST(GenerateFlags, ListsWhatExistsForMethodsItLacks) {
 }
 
 TEST(GenerateFlags, RefusesCombinationsThatCannotBeMeant) {
-  EXPECT_EQ(MessageOf({"-p", "x"}).substr(0, 3), "-m:");
+  EXPECT_EQ(MessageOf({"-m", "", "-p", "x"}).substr(0, 3), "-m:");
+  EXPECT_EQ(MessageOf({"-m", "a", "-md", "", "-p", "x"}).substr(0, 4), "-md:");
   EXPECT_EQ(MessageOf({"-m", "a"}).substr(0, 7), "prompt:");
   EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "-f", "y"}).substr(0, 7), "prompt:");
   EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--verify", "greedy"}), "");
   EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "--verify", "greedy", "--temp", "0"}), "");
   EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--spec-type", "standalone"}), "");
+  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--spec-type", "eagle"}), "");
   EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "-md", "b", "--spec-type", "ngram"}), "");
   EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--json", "--trace"}), "");
   EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--logprobs", "2"}), "");
   EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "-n", "2", "--min-tokens", "3"}), "");
   EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--logit-bias", "1=2", "--logit-bias", "1=3"}), "");
+}
+
+TEST(GenerateFlags, TheBundledModelsAreLookedForWhereNoneIsNamed) {
+  ASSERT_EQ(setenv("FORETOKEN_MODELS", "/no/such/folder", 1), 0);
+  EXPECT_EQ(MessageOf({"-p", "x"}).find("FORETOKEN_MODELS: /no/such/folder"), 0u);
+  EXPECT_EQ(MessageOf({"-m", "a", "-p", "x"}), "");
+  unsetenv("FORETOKEN_MODELS");
 }
 
 TEST(GenerateFlags, AnEmptyPromptIsAPrompt) {

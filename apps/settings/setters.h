@@ -22,6 +22,18 @@ Setter StoreText(T& target) {
   };
 }
 
+// A path; an empty one, such as of an unset variable in a script, is refused.
+inline Setter StorePath(std::string& target) {
+  return [&target](const std::string& text) -> Status {
+    if (text.empty()) {
+      return Fail(ErrorCode::kInvalidArgument,
+                  "the path is empty; name a file or leave the flag out");
+    }
+    target = text;
+    return {};
+  };
+}
+
 // Into an int or an optional<int>.
 template <typename T>
 Setter StoreInteger(T& target, std::int64_t low, std::int64_t high) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "settings/bundled_models.h"
 #include "settings/generate_flags.h"
 #include "settings/setters.h"
 
@@ -16,7 +17,7 @@ namespace {
 struct MethodName {
   std::string_view name, method;
 };
-constexpr std::array<MethodName, 18> kMethods = {{
+constexpr std::array<MethodName, 20> kMethods = {{
     {"none", "none"},
     {"standalone", "standalone"},
     {"draft", "standalone"},
@@ -29,16 +30,18 @@ constexpr std::array<MethodName, 18> kMethods = {{
     {"ngram-map-k4v", "ngram"},
     {"ngram-mod", "ngram"},
     {"ngram-cache", "ngram"},
-    {"eagle", ""},
-    {"eagle3", ""},
-    {"draft-eagle3", ""},
-    {"mtp", ""},
+    {"eagle", "eagle"},
+    {"eagle3", "eagle"},
+    {"draft-eagle3", "eagle"},
+    {"mtp", "mtp"},
+    {"draft-mtp", "mtp"},
+    {"nextn", "mtp"},
     {"suffix", ""},
     {"portfolio", ""},
 }};
 
 Status SetMethod(EngineOptions& options, const std::string& text) {
-  constexpr std::string_view kExisting = "none, standalone, ngram";
+  constexpr std::string_view kExisting = "none, standalone, eagle, mtp, ngram";
   if (text.find(',') != std::string::npos) {
     return Fail(
         ErrorCode::kInvalidArgument,
@@ -98,12 +101,16 @@ FlagGroup SpeculationFlags(EngineOptions& options, std::optional<float>& draft_t
       {
           {{"-md", "--model-draft", "--spec-draft-model"},
            "PATH",
-           "a small model with the same vocabulary that drafts; alone it turns on standalone",
-           StoreText(options.draft_model)},
+           "what drafts: a small model with the same vocabulary, or a head that was trained for "
+           "the model",
+           StorePath(options.draft_model)},
           {{"--spec-type"},
            "NAME",
-           "who drafts: none, standalone (-md), ngram (looks up the text so far); default: "
-           "standalone with -md, else ngram",
+           fmt::format(
+               "who drafts: none, standalone (a small model), eagle or mtp (heads of the model), "
+               "ngram (looks up the text so far); default: what the file of -md is; without -md, "
+               "{} for the bundled model, else ngram",
+               kBestMethod),
            [&options](const std::string& text) { return SetMethod(options, text); }},
           {{"--num-speculative-tokens", "--spec-draft-n-max", "--draft-max", "--draft", "--gamma"},
            "K",

@@ -37,7 +37,7 @@ struct LoadProgress {
 struct EngineOptions {
   std::string model = {};        // path of the target's GGUF
   std::string draft_model = {};  // path of a draft model's or head's GGUF; empty: none
-  SpeculativeOptions speculative;
+  SpeculativeOptions speculative = {};
   int context_size = 0;   // tokens per sequence; 0: the model's
   int max_sequences = 1;  // requests that run together
   int threads = 0;        // 0: FORETOKEN_THREADS, else the cores

@@ -9,6 +9,7 @@ import os
 import pathlib
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,8 @@ PROGRAM, WRITER = (os.path.abspath(path) for path in sys.argv[1:3])
 SECONDS = 60
 FOLDER = tempfile.TemporaryDirectory()
 TARGET, DRAFT, OTHER = (str(pathlib.Path(FOLDER.name) / name) for name in ("target.gguf", "draft.gguf", "other.gguf"))
+# Tiny models under the names of the bundled ones.
+BUNDLED = pathlib.Path(FOLDER.name) / "models"
 # Bytes of every kind: letters, accents, CJK, emoji, control bytes, and some that are no UTF-8.
 ODD_BYTES = "Once upon\n\ta time, café 日本 🙂 ".encode() + bytes([0xFF, 0xC3, 0x28, 0x80, 0x01, 0x7F])
 
@@ -119,12 +122,14 @@ class BadUsage(Transcript):
         self.generate(("stray",), "stray")
 
     def test_what_is_missing(self):
-        self.bad(("-m", "no model"), "generate", "-p", "a")
+        self.bad(("-m", "no model"), "tokenize", "-p", "a")
+        self.bad(("-m", "empty"), "generate", "-m", "", "-p", "a")
         self.bad(("prompt",), "generate", "-m", TARGET)
         self.bad(("-n", "value"), "generate", "-m", TARGET, "-p", "a", "-n")
         self.bad(("model",), "inspect")
         self.bad(("text",), "tokenize", "-m", TARGET)
         self.bad(("-md",), "generate", "-m", TARGET, "-p", "a", "--spec-type", "draft")
+        self.bad(("-md", "head"), "generate", "-m", TARGET, "-p", "a", "--spec-type", "eagle")
 
     def test_values_out_of_range_or_of_no_kind(self):
         for flag, value in (("--temp", "3"), ("--temp", "-1"), ("--temp", "nan"), ("--temp", "hot"), ("-n", "-1"),
@@ -143,8 +148,8 @@ class BadUsage(Transcript):
         self.bad(("999999",), "tokenize", "-m", TARGET, "--detokenize", "999999")
 
     def test_methods_of_later_versions_list_what_exists(self):
-        for method in ("eagle", "mtp", "suffix", "portfolio", "ngram,suffix", "medusa"):
-            self.generate(("--spec-type", "none, standalone, ngram"), "--spec-type", method)
+        for method in ("suffix", "portfolio", "ngram,suffix", "medusa"):
+            self.generate(("--spec-type", "none, standalone, eagle, mtp, ngram"), "--spec-type", method)
         self.generate(("--lookahead", "fixed"), "--lookahead", "cost-model")
         self.generate(("--verify", "residual"), "--verify", "typical-acceptance")
 
@@ -241,6 +246,66 @@ class Generate(Transcript):
         answer = self.json("generate", "-m", TARGET, "-f", "-", "-n", "30", "--temp", "2", "--json", "--ignore-eos",
                            stdin=ODD_BYTES)
         self.assertEqual(len(answer["token_ids"]), 30)
+
+
+class BundledModels(Transcript):
+    FLAGS = ("generate", "-p", "Once upon", "-n", "30", "--temp", "0", "--ignore-eos", "--json")
+    NAMES = {"standalone": "tales-1m-draft-q8_0.gguf", "eagle": "tales-9m-eagle-q8_0.gguf", "mtp": "tales-9m-mtp-q8_0.gguf"}
+
+    def bundled(self, *flags):
+        answer = self.json(*self.FLAGS, *flags, environment={"FORETOKEN_MODELS": str(BUNDLED)})
+        self.assertEqual(answer["model"]["path"], str(BUNDLED / "tales-9m-q8_0.gguf"))
+        return answer
+
+    def test_they_stand_where_none_is_named(self):
+        answer = self.bundled()
+        method = answer["speculation"]["method"]
+        self.assertEqual(answer["draft_model"]["path"], str(BUNDLED / self.NAMES[method]))
+        self.assertIn(f"without -md, {method} for", " ".join(self.done("generate", "--help").stdout.decode().split()))
+
+    def test_a_method_brings_its_file_and_never_another_text(self):
+        plain = self.bundled("--spec-type", "none")
+        self.assertIsNone(plain["draft_model"])
+        for names in (("standalone", "draft"), ("eagle", "eagle3", "draft-eagle3"), ("mtp", "draft-mtp", "nextn")):
+            for name in names:
+                answer = self.bundled("--spec-type", name)
+                self.assertEqual(answer["speculation"]["method"], names[0])
+                self.assertEqual(answer["draft_model"]["path"], str(BUNDLED / self.NAMES[names[0]]))
+                self.assertEqual(answer["token_ids"], plain["token_ids"])
+        ngram = self.bundled("--spec-type", "ngram")
+        self.assertEqual((ngram["draft_model"], ngram["token_ids"]), (None, plain["token_ids"]))
+
+    def test_the_build_finds_those_of_the_sources_and_each_drafter_fits(self):
+        models = pathlib.Path(__file__).resolve().parents[2] / "models"
+        if not all((models / name).exists() for name in ("tales-9m-q8_0.gguf", *self.NAMES.values())):
+            self.skipTest("models/ is not complete")
+        plain = self.json(*self.FLAGS, "--spec-type", "none")
+        self.assertEqual(plain["model"]["path"], str(models / "tales-9m-q8_0.gguf"))
+        for method, name in self.NAMES.items():
+            answer = self.json(*self.FLAGS, "--spec-type", method)
+            self.assertEqual(answer["draft_model"]["path"], str(models / name))
+            self.assertEqual(answer["token_ids"], plain["token_ids"])
+            self.assertGreater(answer["speculation"]["accepted"], 0, method)
+
+    def test_a_named_draft_drafts_for_the_bundled_target(self):
+        answer = self.bundled("-md", DRAFT)
+        self.assertEqual((answer["speculation"]["method"], answer["draft_model"]["path"]), ("standalone", DRAFT))
+        head = self.bundled("-md", str(BUNDLED / self.NAMES["mtp"]))
+        self.assertEqual(head["speculation"]["method"], "mtp")
+        self.fails(1, ("vocabulary",), *self.FLAGS, "-md", OTHER, environment={"FORETOKEN_MODELS": str(BUNDLED)})
+
+    def test_a_named_model_has_no_bundled_drafter(self):
+        answer = self.json(*self.FLAGS, "-m", TARGET, environment={"FORETOKEN_MODELS": str(BUNDLED)})
+        self.assertEqual((answer["speculation"]["method"], answer["draft_model"]), ("ngram", None))
+
+    def test_a_folder_without_them_is_named_with_the_way_out(self):
+        with tempfile.TemporaryDirectory() as empty:
+            where = {"FORETOKEN_MODELS": empty}
+            self.fails(1, ("FORETOKEN_MODELS", empty, "tales-9m-q8_0.gguf", "-m"), "generate", "-p", "a", environment=where)
+            shutil.copy(BUNDLED / "tales-9m-q8_0.gguf", empty)
+            self.fails(1, (empty, "tales-9m-eagle-q8_0.gguf", "-md"), "generate", "-p", "a", "--spec-type", "eagle",
+                       environment=where)
+            self.done("generate", "-p", "a", "-n", "3", "--spec-type", "ngram", environment=where)
 
 
 class Speculation(Transcript):

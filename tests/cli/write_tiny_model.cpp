@@ -1,23 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-// write_tiny_model FOLDER: writes target.gguf, draft.gguf (the target and noise) and other.gguf
-// (another vocabulary) for tests that run programs.
+// write_tiny_model FOLDER: writes, for tests that run programs, target.gguf, draft.gguf (the target
+// and noise), other.gguf (another vocabulary), and models/: tiny ones under the names of the
+// bundled models.
 #include <cstdio>
+#include <filesystem>
+#include <string>
 
 #include "fixtures/tiny_model.h"
+
+namespace {
+
+using namespace foretoken::fixtures;
+
+void WritePair(const std::string& folder, const char* target, const char* draft) {
+  TinyModelOptions options;
+  options.file_name = target;
+  WriteTinyModel(folder, options);
+  options.file_name = draft;
+  options.noise = 0.2;
+  WriteTinyModel(folder, options);
+}
+
+void WriteBundledModels(const std::string& folder) {
+  std::filesystem::create_directories(folder);
+  WritePair(folder, "tales-9m-q8_0.gguf", "tales-1m-draft-q8_0.gguf");
+  TinyHeadOptions head;
+  head.file_name = "tales-9m-mtp-q8_0.gguf";
+  WriteTinyHead(folder, head);
+  head.eagle = true;
+  head.file_name = "tales-9m-eagle-q8_0.gguf";
+  WriteTinyHead(folder, head);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 2) {
     std::fputs("usage: write_tiny_model FOLDER\n", stderr);
     return 2;
   }
-  foretoken::fixtures::TinyModelOptions options;
-  options.file_name = "target.gguf";
-  foretoken::fixtures::WriteTinyModel(argv[1], options);
-  options.file_name = "draft.gguf";
-  options.noise = 0.2;
-  foretoken::fixtures::WriteTinyModel(argv[1], options);
-  options.file_name = "other.gguf";
-  options.vocab = 300;
-  foretoken::fixtures::WriteTinyModel(argv[1], options);
+  const std::string folder = argv[1];
+  WritePair(folder, "target.gguf", "draft.gguf");
+  TinyModelOptions other;
+  other.file_name = "other.gguf";
+  other.vocab = 300;
+  WriteTinyModel(folder, other);
+  WriteBundledModels(folder + "/models");
   return 0;
 }

@@ -1,0 +1,43 @@
+# What `cmake --install` puts where: the programs, the bundled models, and the library: headers, static archives, a CMake package
+# (find_package(foretoken), target foretoken::foretoken) and foretoken.pc. Everything may be moved to another prefix afterwards.
+# foretoken-train is a program only: libtorch never reaches what the library's users link.
+include(CMakePackageConfigHelpers)
+
+if(TARGET foretoken_cli)
+  install(TARGETS foretoken_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(DIRECTORY models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/foretoken/models OPTIONAL FILES_MATCHING PATTERN "*.gguf" PATTERN "*.md")
+endif()
+if(TARGET foretoken_train)  # not built by `tools/dev build`, hence optional
+  set_target_properties(foretoken_train foretoken_train_tokenizer PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  install(TARGETS foretoken_train foretoken_train_tokenizer RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)
+endif()
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# The library.
+list(TRANSFORM FORETOKEN_MODULES PREPEND foretoken_ OUTPUT_VARIABLE libraries)
+foreach(module IN LISTS FORETOKEN_MODULES ITEMS settings)
+  set_target_properties(foretoken_${module} PROPERTIES EXPORT_NAME ${module})
+endforeach()
+install(DIRECTORY include/foretoken DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(TARGETS foretoken foretoken_settings ${libraries} EXPORT foretoken
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+# The CMake package.
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/foretoken)
+install(EXPORT foretoken NAMESPACE foretoken:: FILE foretokenTargets.cmake DESTINATION ${package_folder})
+configure_package_config_file(cmake/foretokenConfig.cmake.in ${PROJECT_BINARY_DIR}/package/foretokenConfig.cmake
+                              INSTALL_DESTINATION ${package_folder} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/foretokenConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/package/foretokenConfig.cmake ${PROJECT_BINARY_DIR}/package/foretokenConfigVersion.cmake
+        DESTINATION ${package_folder})
+
+# The pkg-config file. An archive names what it needs before what others need of it: the last layer comes first.
+list(REVERSE libraries)
+list(TRANSFORM libraries PREPEND -l)
+list(JOIN libraries " " pc_libraries)
+file(RELATIVE_PATH pc_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" pc_prefix ${pc_prefix})
+file(RELATIVE_PATH pc_libdir ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_LIBDIR})
+file(RELATIVE_PATH pc_includedir ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+configure_file(cmake/foretoken.pc.in ${PROJECT_BINARY_DIR}/package/foretoken.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/package/foretoken.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What `cmake --install` leaves behind, used as others use it, in another folder than it was installed to.
+
+Run by ctest (tests/install/CMakeLists.txt has the arguments); the build must be complete.
+"""
+import argparse
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+parser = argparse.ArgumentParser()
+for name in ("sources", "build", "writer", "cmake", "generator", "pkg-config", "compiler", "flags"):
+    parser.add_argument("--" + name, required=True)
+ARGUMENTS, REST = parser.parse_known_args()
+
+SECONDS = 120
+CONSUMER = pathlib.Path(__file__).resolve().parent / "consumer"
+FOLDER = tempfile.TemporaryDirectory()
+STAGE, PREFIX, FIXTURES = (pathlib.Path(FOLDER.name) / name for name in ("stage", "moved/prefix", "fixtures"))
+MODELS = PREFIX / "share/foretoken/models"
+ENVIRONMENT = {key: value for key, value in os.environ.items()
+               if not key.startswith(("FORETOKEN_", "PKG_CONFIG", "CMAKE_")) and key != "DESTDIR"}
+ENVIRONMENT["FORETOKEN_THREADS"] = "1"  # other tests run meanwhile
+FLAGS = ["-std=c++20", "-Wall", "-Wextra", "-Werror", *shlex.split(ARGUMENTS.flags)]
+
+
+def call(*command, environment=None, text=None):
+    return subprocess.run([str(part) for part in command], input=text, env={**ENVIRONMENT, **(environment or {})},
+                          capture_output=True, text=True, timeout=SECONDS, check=False)
+
+
+def done(*command, **keywords):
+    """Standard output of a command that must succeed."""
+    result = call(*command, **keywords)
+    if result.returncode != 0:
+        raise AssertionError(f"{shlex.join(map(str, command))}: exit code {result.returncode}\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def pkg_config(*arguments):
+    folder = next(PREFIX.rglob("foretoken.pc")).parent
+    return done(ARGUMENTS.pkg_config, *arguments, "foretoken", environment={"PKG_CONFIG_PATH": str(folder)}).strip()
+
+
+def program(*arguments):
+    return call(PREFIX / "bin/foretoken", *arguments)
+
+
+def setUpModule():
+    done(ARGUMENTS.cmake, "--install", ARGUMENTS.build, "--prefix", STAGE)
+    PREFIX.parent.mkdir()
+    STAGE.rename(PREFIX)
+    FIXTURES.mkdir()
+    done(ARGUMENTS.writer, FIXTURES)
+
+
+class Library(unittest.TestCase):
+    def check_tokens(self, consumer):
+        models = (FIXTURES / "target.gguf", FIXTURES / "draft.gguf")
+        printed = [int(token) for token in done(consumer, *models).split()]
+        answer = program("generate", "-m", models[0], "-md", models[1], "-p", "Once upon a time", "--temp", "1", "-s", "0",
+                         "--json")
+        self.assertEqual(printed, json.loads(answer.stdout)["token_ids"])
+        self.assertTrue(printed)
+
+    def test_a_program_finds_it_by_find_package(self):
+        build = pathlib.Path(FOLDER.name) / "consumer"
+        done(ARGUMENTS.cmake, "-S", CONSUMER, "-B", build, "-G", ARGUMENTS.generator, f"-DCMAKE_PREFIX_PATH={PREFIX}",
+             f"-DCMAKE_CXX_COMPILER={ARGUMENTS.compiler}", f"-DCMAKE_CXX_FLAGS={ARGUMENTS.flags} -Wall -Wextra -Werror")
+        done(ARGUMENTS.cmake, "--build", build)
+        self.check_tokens(build / "consumer")
+
+    def test_a_program_finds_it_by_pkg_config(self):
+        source, made = CONSUMER / "main.cpp", pathlib.Path(FOLDER.name) / "main.o"
+        done(ARGUMENTS.compiler, *FLAGS, *shlex.split(pkg_config("--cflags")), "-c", source, "-o", made)
+        for how in (("--libs",), ("--static", "--libs")):
+            consumer = made.with_name("consumer" + how[0])
+            done(ARGUMENTS.compiler, *FLAGS, made, "-o", consumer, *shlex.split(pkg_config(*how)))
+            self.check_tokens(consumer)
+
+    def test_the_public_headers_are_all_there_is_and_each_compiles_alone(self):
+        headers = sorted(path.name for path in (pathlib.Path(ARGUMENTS.sources) / "include/foretoken").iterdir())
+        installed = sorted(path.relative_to(PREFIX / "include").as_posix() for path in PREFIX.rglob("*.h"))
+        self.assertEqual(installed, ["foretoken/" + name for name in headers])
+        for header in installed:
+            done(ARGUMENTS.compiler, *FLAGS, "-I", PREFIX / "include", "-fsyntax-only", "-x", "c++", "-",
+                 text=f'#include "{header}"\n')
+
+    def test_no_text_names_the_folders_it_came_from(self):
+        texts = [path for path in PREFIX.rglob("*") if path.suffix in (".pc", ".cmake", ".h")]
+        self.assertGreaterEqual(len(texts), 4)
+        for path in texts:
+            for folder in (ARGUMENTS.sources, ARGUMENTS.build, str(STAGE)):
+                self.assertNotIn(folder, path.read_text(), path)
+
+    def test_no_part_of_it_needs_libtorch(self):
+        for path in PREFIX.rglob("foretokenTargets*.cmake"):
+            self.assertNotRegex(path.read_text().lower(), "torch|sentencepiece|c10")
+        self.assertNotIn("torch", pkg_config("--static", "--libs"))
+
+    def test_the_versions_agree(self):
+        version = pkg_config("--modversion")
+        self.assertEqual(program("--version").stdout, f"foretoken {version}\n")
+        self.assertIn(f'"{version}"', next(PREFIX.rglob("foretokenConfigVersion.cmake")).read_text())
+
+
+class Program(unittest.TestCase):
+    FLAGS = ("generate", "-p", "Once upon", "-n", "8", "--json")
+
+    def test_it_finds_the_models_that_were_installed_with_it(self):
+        shutil.rmtree(MODELS, ignore_errors=True)
+        shutil.copytree(FIXTURES / "models", MODELS)
+        self.addCleanup(shutil.rmtree, MODELS)
+        answer = json.loads(program(*self.FLAGS).stdout)
+        self.assertEqual(pathlib.Path(answer["model"]["path"]).parent, MODELS)
+        self.assertEqual(pathlib.Path(answer["draft_model"]["path"]).parent, MODELS)
+        self.assertTrue(answer["token_ids"])
+
+    def test_without_them_it_never_takes_those_of_the_sources(self):
+        shutil.rmtree(MODELS, ignore_errors=True)
+        result = program(*self.FLAGS)
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn(str(MODELS), result.stderr)
+        self.assertNotIn(ARGUMENTS.sources, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + REST)
