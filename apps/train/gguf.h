@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// train/gguf.h: weights from GGUF files and into them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "foretoken/result.h"
+#include "formats/checkpoint.h"
+#include "formats/gguf_writer.h"
+#include "model/config.h"
+#include "text/tokenizer.h"
+#include "train/network.h"
+
+namespace foretoken::train {
+
+// A target as the trainer reads it.
+struct Target {
+  std::unique_ptr<formats::Checkpoint> file;
+  std::unique_ptr<text::Tokenizer> tokenizer;
+  model::ModelConfig config;
+  Parameters parameters;  // F32, on the best device
+};
+
+// Opens a llama, qwen2 or qwen3 GGUF file and expands its weights. Errors: those of the reader;
+// kUnsupported (another architecture, scaled rope, a tensor type nobody can compute with).
+[[nodiscard]] Result<Target> OpenTarget(const std::string& path);
+// A vocabulary, of any GGUF file that has one.
+[[nodiscard]] Result<std::unique_ptr<text::Tokenizer>> OpenVocabulary(
+    const std::string& path, std::unique_ptr<formats::Checkpoint>& file);
+
+enum class FileType { kF32, kF16, kQ8_0 };
+[[nodiscard]] Result<FileType> ParseFileType(const std::string& name);
+
+// Turns weights into tensors of a file; keeps their bytes until it is written.
+class TensorStore {
+ public:
+  explicit TensorStore(FileType type) : type_(type) {}
+  // Matrices and tables in the file's type (F32 where a row is no multiple of 32 values), gains in
+  // F32.
+  void Add(formats::GgufWriter& writer, const Parameter& parameter);
+  void AddInt64(formats::GgufWriter& writer, const std::string& name,
+                const std::vector<std::int64_t>& values);
+  void Copy(formats::GgufWriter& writer, const formats::TensorView& tensor);
+  std::int64_t file_type() const;  // general.file_type
+
+ private:
+  FileType type_;
+  std::vector<std::vector<std::byte>> bytes_;
+};
+
+// Copies every tokenizer.* key.
+void CopyVocabulary(const formats::Metadata& from, formats::GgufWriter& to);
+
+// general.*, and PREFIX.* of the config's sizes.
+void DescribeModel(const model::ModelConfig& config, const std::string& name,
+                   const std::string& license, formats::GgufWriter& writer);
+
+}  // namespace foretoken::train

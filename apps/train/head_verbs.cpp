@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <sstream>
+
+#include "train/head_task.h"
+#include "train/run_flags.h"
+#include "train/verbs.h"
+
+namespace foretoken::train {
+namespace {
+
+using settings::Flag;
+using settings::FlagGroup;
+using settings::FlagSet;
+using settings::StoreInteger;
+using settings::StoreText;
+
+// "1,3,5"
+settings::Setter StoreLayers(std::vector<int>& layers) {
+  return [&layers](const std::string& text) -> Status {
+    layers.clear();
+    std::istringstream parts(text);
+    for (std::string part; std::getline(parts, part, ',');) {
+      FORETOKEN_TRY(const std::int64_t layer, settings::ParseInteger(part, 0, 1 << 20));
+      layers.push_back(static_cast<int>(layer));
+    }
+    return {};
+  };
+}
+
+FlagGroup TextFlags(HeadOptions& o) {
+  return {"Target and text",
+          {{{"--target"}, "FILE", "the GGUF model that the head drafts for", StoreText(o.target)},
+           {{"--text"},
+            "FILE[:SHARE]",
+            "UTF-8 text, and its share of the rows; text that the target wrote is best",
+            Append(o.text),
+            true},
+           {{"--held-out"}, "FILE", "text that is only measured on", Append(o.held_out), true}}};
+}
+
+std::vector<Flag> HeadFlags(HeadOptions& o) {
+  return {{{"--unroll"},
+           "N",
+           fmt::format("steps in which the head reads its own drafts in training ({})", o.unroll),
+           StoreInteger(o.unroll, 1, 16)},
+          {{"--decay"},
+           "D",
+           fmt::format("weight of a step against the one before ({})", o.decay),
+           StoreDouble(o.decay, 0.01, 10)},
+          {{"--name"}, "TEXT", "general.name", StoreText(o.name)},
+          {{"--license"}, "TEXT", "general.license", StoreText(o.license)},
+          TypeFlag(o.type)};
+}
+
+int Run(FlagSet& flags, const Arguments& arguments, HeadOptions& options) {
+  TrainingOptions training;
+  flags.Add(RunFlags(training));
+  return RunTask(flags, arguments, training, [&] { return MakeHeadTask(options, training); });
+}
+
+}  // namespace
+
+int EagleVerb(const Arguments& arguments) {
+  HeadOptions o;
+  o.kind = HeadKind::kEagle;
+  FlagSet flags("-train eagle --target FILE --text FILE --out FILE --steps N [flags]",
+                "Trains an EAGLE-3 head: one block that drafts from what the target computed.");
+  flags.Add(TextFlags(o));
+  std::vector<Flag> head = {
+      {{"--layers-read"},
+       "L0,L1,L2",
+       "the three blocks whose inputs the head reads (low, middle, high)",
+       StoreLayers(o.layers)},
+      {{"--draft-vocabulary"},
+       "N",
+       "draft the N most frequent tokens of the text alone, with an output head of its own (0: "
+       "all)",
+       StoreInteger(o.draft_vocabulary, 0, 1 << 24)},
+      {{"--heads"}, "N", "query heads (as the target)", StoreInteger(o.heads, 1, 1024)},
+      {{"--kv-heads"},
+       "N",
+       "key and value heads (as the target)",
+       StoreInteger(o.kv_heads, 1, 1024)},
+      {{"--ff"},
+       "N",
+       "width of the feed-forward layer (as the target)",
+       StoreInteger(o.ff, 8, 1 << 20)}};
+  for (Flag& flag : HeadFlags(o)) head.push_back(std::move(flag));
+  flags.Add({"Head", std::move(head)});
+  return Run(flags, arguments, o);
+}
+
+int MtpVerb(const Arguments& arguments) {
+  HeadOptions o;
+  o.kind = HeadKind::kMtp;
+  FlagSet flags(
+      "-train mtp --target FILE --text FILE --out FILE --steps N [flags]",
+      "Trains an MTP head: one more block of the target that drafts from its last state.");
+  flags.Add(TextFlags(o));
+  std::vector<Flag> head = {{{"--into"},
+                             "FILE",
+                             "also write a copy of the target that holds the head",
+                             StoreText(o.into)}};
+  for (Flag& flag : HeadFlags(o)) head.push_back(std::move(flag));
+  flags.Add({"Head", std::move(head)});
+  return Run(flags, arguments, o);
+}
+
+}  // namespace foretoken::train

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// train/network.h: the networks of foretoken in libtorch: llama-like models, and the blocks that
+// heads are made of.
+//
+// Weights carry the names of the GGUF file that they end in and have its shapes, [outputs, inputs].
+// Master weights are F32 (F64 in the gradient tests). A pass computes with copies of them, the
+// leaves: matrices of blocks in the compute type (BF16, F32 or F64), the others in the master type
+// (the gradients of a token's embedding are many and small: BF16 would lose them). The residual
+// stream has the master type.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "model/config.h"
+
+namespace foretoken::train {
+
+enum class ParameterKind {
+  kMatrix,  // of a block
+  kTable,   // embedding or output head
+  kGain,    // of a norm; biases
+};
+
+struct Parameter {
+  std::string name;
+  ParameterKind kind = ParameterKind::kMatrix;
+  torch::Tensor value;  // master
+};
+
+// Named weights in the order of the file.
+class Parameters {
+ public:
+  void Add(std::string name, ParameterKind kind, torch::Tensor value);
+  bool Has(const std::string& name) const { return index_.contains(name); }
+  const torch::Tensor& operator[](const std::string& name) const;
+  std::vector<Parameter>& all() { return all_; }
+  const std::vector<Parameter>& all() const { return all_; }
+  std::int64_t n_values() const;
+
+ private:
+  std::vector<Parameter> all_;
+  std::map<std::string, std::size_t> index_;
+};
+
+// The copies that one pass computes with.
+class Leaves {
+ public:
+  // gradients: the leaves collect them.
+  Leaves(const Parameters& parameters, torch::Dtype compute, bool gradients);
+  const torch::Tensor& operator[](const std::string& name) const;
+  bool Has(const std::string& name) const { return leaves_.contains(name); }
+  // In the order of parameters.all(), in the master type.
+  std::vector<torch::Tensor> Gradients(const Parameters& parameters) const;
+  torch::Dtype compute() const { return compute_; }
+
+ private:
+  std::map<std::string, torch::Tensor> leaves_;
+  torch::Dtype compute_;
+};
+
+// Fresh weights of a llama model (token_embd to output_norm; output where it is not tied).
+Parameters InitLlama(const model::ModelConfig& config, bool tied, std::uint64_t seed);
+// Fresh weights of one block under `prefix` ("blk.0."); q, k and v read `input` values.
+void InitBlock(const model::ModelConfig& config, const std::string& prefix, std::int64_t input,
+               std::uint64_t seed, Parameters& parameters);
+// A normal matrix drawn from (seed, name) alone.
+torch::Tensor Normal(std::uint64_t seed, const std::string& name, std::int64_t rows,
+                     std::int64_t columns, double spread);
+
+// y = x W^T in the compute type; x: [..., inputs].
+torch::Tensor Linear(const torch::Tensor& x, const torch::Tensor& weight);
+// x / rms(x) * gain, in the compute type. x: [..., dim].
+torch::Tensor RmsNorm(const torch::Tensor& x, const torch::Tensor& gain, double eps,
+                      torch::Dtype compute);
+
+// Causal attention of grouped heads over the rows of one window, positions 0, 1, ...
+//   h: [batch, length, inputs], normalised; gives [batch, length, dim].
+torch::Tensor Attention(const model::ModelConfig& config, const Leaves& leaves,
+                        const std::string& prefix, const torch::Tensor& h);
+torch::Tensor FeedForward(const Leaves& leaves, const std::string& prefix, const torch::Tensor& h);
+
+// x + attention(norm x), then + feed-forward(norm): one block. x: [batch, length, dim].
+torch::Tensor Block(const model::ModelConfig& config, const Leaves& leaves,
+                    const std::string& prefix, const torch::Tensor& x);
+
+struct LlamaPass {
+  std::vector<torch::Tensor> inputs;  // of each block, [batch, length, dim], where asked for; the
+                                      // last entry is the last block's output
+  torch::Tensor hidden;               // the last block's output before the norm
+  torch::Tensor normed;               // after output_norm, compute type
+};
+// tokens: int64 [batch, length].
+LlamaPass RunLlama(const model::ModelConfig& config, const Leaves& leaves,
+                   const torch::Tensor& tokens, bool keep_inputs);
+// The output head: logits [..., vocabulary] in the compute type.
+torch::Tensor Logits(const Leaves& leaves, const torch::Tensor& normed);
+
+// Mean over rows of -log softmax(logits)[target] where weight is 1 (rows with target -1 are left
+// out).
+//   logits: [rows, vocabulary]; targets: int64 [rows].
+torch::Tensor CrossEntropy(const torch::Tensor& logits, const torch::Tensor& targets);
+// Mean over rows of KL(p || softmax(logits)), for laws p: [rows, vocabulary]. Rows of zeros count
+// for nothing.
+torch::Tensor Divergence(const torch::Tensor& logits, const torch::Tensor& law);
+
+}  // namespace foretoken::train

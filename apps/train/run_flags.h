@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// train/run_flags.h: what all verbs that train share: flags of the run, and the run itself.
+#pragma once
+
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "settings/flag_set.h"
+#include "settings/setters.h"
+#include "train/gguf.h"
+#include "train/trainer.h"
+
+namespace foretoken::train {
+
+using Arguments = std::vector<std::string>;  // without program and verb
+
+settings::Setter StoreDouble(double& target, double low, double high);
+settings::Setter Append(std::vector<std::string>& list);
+settings::FlagGroup RunFlags(TrainingOptions& options);
+settings::Flag TypeFlag(FileType& type);
+
+// One line on stderr; the exit code (2 for bad usage).
+int Report(const Error& error);
+
+// Parses, makes the task, trains it. The exit code.
+int RunTask(const settings::FlagSet& flags, const Arguments& arguments, TrainingOptions& training,
+            const std::function<Result<std::unique_ptr<Task>>()>& make);
+
+}  // namespace foretoken::train

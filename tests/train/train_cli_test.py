@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""foretoken-train as its users meet it: errors, exit codes, and runs that are killed.
+
+usage: train_cli_test.py FORETOKEN_TRAIN WRITE_TINY_MODEL
+"""
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM, WRITER = (os.path.abspath(path) for path in sys.argv[1:3])
+SECONDS = 120
+SEED = 20240517
+WORDS = "the one fox met hen and ran but saw how old big red sun sea".split()
+
+
+def arguments_of(words):
+    """One string as the arguments that a shell would make of it."""
+    return words.split() if isinstance(words, str) else [str(word) for word in words]
+
+
+class TrainTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.temporary.name)
+        subprocess.run([WRITER, str(cls.folder)], check=True, timeout=SECONDS)
+        noise = random.Random(SEED)
+        text = "\n<|endoftext|>\n".join(" ".join(noise.choices(WORDS, k=60)) for _ in range(60))
+        (cls.folder / "text.txt").write_text(text)
+        (cls.folder / "empty.txt").write_text(" \n")
+        (cls.folder / "binary.txt").write_bytes(bytes(range(256)))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.temporary.cleanup()
+
+    def start(self, words):
+        return subprocess.Popen([PROGRAM, *arguments_of(words)], cwd=self.folder, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def run_it(self, words):
+        return subprocess.run([PROGRAM, *arguments_of(words)], cwd=self.folder, capture_output=True, check=False,
+                              timeout=SECONDS)
+
+    def done(self, words):
+        result = self.run_it(words)
+        self.assertEqual(result.returncode, 0, result.stderr.decode(errors="replace"))
+        return result.stderr.decode()
+
+    def fails(self, code, says, words):
+        """An error on standard error that says this, nothing on standard output, this exit code."""
+        result = self.run_it(words)
+        error = result.stderr.decode(errors="replace")
+        self.assertEqual(result.returncode, code, f"{words}: {error}")
+        self.assertIn(says, error)
+        self.assertRegex(error, r"(?m)^foretoken-train: ")
+        self.assertEqual(result.stdout, b"")
+        return error
+
+    def bytes_of(self, name):
+        return (self.folder / name).read_bytes()
+
+
+class Killed(TrainTest):
+    KILLS = 10
+    MODEL = ("model --vocabulary target.gguf --text text.txt --layers 1 --width 16 --heads 2 --kv-heads 1 --ff 24 "
+             "--context 64 --window 32 --batch 2 --steps 200 --seed 3 -t 1 --checkpoint-seconds 0 --out ")
+
+    def kill_at_random(self, process, watched, noise):
+        """After a few changes of the watched file and a moment more, or on its way to the first of them."""
+        def state():
+            try:
+                status = os.stat(watched)
+                return status.st_ino, status.st_size
+            except FileNotFoundError:
+                return None
+        changes, seen = noise.randrange(7), state()
+        deadline = time.monotonic() + SECONDS
+        while changes and process.poll() is None and time.monotonic() < deadline:
+            now = state()
+            if now != seen:
+                seen, changes = now, changes - 1
+        time.sleep(noise.random() * 0.02)
+        ended = process.poll()
+        process.send_signal(signal.SIGKILL)
+        _, error = process.communicate(timeout=SECONDS)
+        self.assertIsNone(ended, "the run ended before it was killed: " + error.decode(errors="replace"))
+        return error.decode()
+
+    def test_a_model_ends_as_the_unbroken_run_does(self):
+        noise = random.Random(SEED)
+        self.done(self.MODEL + "unbroken.gguf")
+        resumed = set()
+        for _ in range(self.KILLS):
+            process = self.start(self.MODEL + "killed.gguf")
+            error = self.kill_at_random(process, self.folder / "killed.gguf.checkpoint", noise)
+            resumed.update(line for line in error.splitlines() if line.startswith("resumed at step"))
+            self.assertFalse((self.folder / "killed.gguf").exists(), "no file before the end")
+        self.assertGreaterEqual(len(resumed), 3, f"the kills fell at too few places: {resumed}")
+        self.assertIn("resumed at step", self.done(self.MODEL + "killed.gguf"))
+        self.assertEqual(self.bytes_of("killed.gguf"), self.bytes_of("unbroken.gguf"))
+
+    def test_samples_end_as_those_of_the_unbroken_run(self):
+        noise = random.Random(SEED + 1)
+        words = "sample --model target.gguf --text text.txt --tokens 30000 --new-tokens 200 -t 1 --out "
+        self.done(words + "unbroken.txt")
+        part, resumed = self.folder / "killed.txt.part", 0
+        for _ in range(3):
+            resumed += part.exists() and part.stat().st_size > 1000
+            process = self.start(words + "killed.txt")
+            while not (part.exists() and part.stat().st_size > 1000) and process.poll() is None:
+                time.sleep(0.001)
+            time.sleep(noise.random() * 0.1)
+            self.assertIsNone(process.poll(), "the run ended before it was killed")
+            process.kill()
+            process.communicate(timeout=SECONDS)
+            self.assertFalse((self.folder / "killed.txt").exists(), "no file before the end")
+        self.assertGreater(resumed, 0)
+        self.done(words + "killed.txt")
+        self.assertEqual(self.bytes_of("killed.txt"), self.bytes_of("unbroken.txt"))
+        self.assertFalse(part.exists())
+
+
+class Checkpoints(TrainTest):
+    MODEL = Killed.MODEL.replace("--steps 200", "--steps 4") + "model.gguf"
+
+    def test_of_other_settings_and_damaged_ones_are_refused_and_restart_begins_anew(self):
+        self.done(self.MODEL)
+        wanted, checkpoint = self.bytes_of("model.gguf"), self.folder / "model.gguf.checkpoint"
+        self.fails(1, "model.gguf.checkpoint: a checkpoint of other settings", self.MODEL + " --rate 0.01")
+        self.fails(1, "model.gguf.checkpoint: a checkpoint of other settings", self.MODEL + " --text text.txt")
+        checkpoint.write_bytes(checkpoint.read_bytes()[:-1000])
+        self.fails(1, "model.gguf.checkpoint: the checkpoint is damaged", self.MODEL)
+        self.assertEqual(self.bytes_of("model.gguf"), wanted)
+        self.assertNotIn("resumed", self.done(self.MODEL + " --restart"))
+        self.assertEqual(self.bytes_of("model.gguf"), wanted)
+        (self.folder / "model.gguf").unlink()
+        self.assertIn("resumed at step 4", self.done(self.MODEL + " --export-only"))
+        self.assertEqual(self.bytes_of("model.gguf"), wanted)
+
+
+class Distilled(TrainTest):
+    def test_a_draft_from_text_and_samples_is_the_same_each_time(self):
+        words = ("distill --target target.gguf --text text.txt --held-out text.txt --samples 2000 --layers 1 --width 32 "
+                 "--heads 2 --ff 48 --window 32 --batch 2 --steps 6 --seed 5 --out ")
+        said = self.done(words + "a.gguf")
+        self.assertIn("held-out KL", said)
+        self.assertNotIn("\r", said, "no progress line in a pipe")
+        self.done(words + "b.gguf")
+        self.assertEqual(self.bytes_of("a.gguf.samples.txt"), self.bytes_of("b.gguf.samples.txt"))
+        self.assertEqual(self.bytes_of("a.gguf"), self.bytes_of("b.gguf"))
+
+
+class Refusals(TrainTest):
+    RUN = " --out out.gguf --steps 1"
+
+    def test_of_verbs_and_flags(self):
+        self.fails(2, "'teach' is no verb", "teach")
+        self.fails(2, "--colour", "distill --colour red")
+        self.fails(2, "--mix", "distill --mix 1.5")
+        self.fails(2, "--temp", "sample --temp hot")
+        self.fails(2, "out: no file", "distill --target target.gguf --steps 1")
+        self.fails(2, "either --steps or --minutes", "distill --target target.gguf --out out.gguf")
+        self.fails(2, "either --steps or --minutes", "distill --out out.gguf --steps 1 --minutes 1")
+        self.fails(2, "vocabulary: none", "model --text text.txt" + self.RUN)
+        self.fails(2, "target: none", "distill --text text.txt" + self.RUN)
+        self.fails(2, "model: none", "sample --text text.txt --out out.txt --tokens 5")
+
+    def test_of_text(self):
+        model = "model --vocabulary target.gguf --width 16 --heads 2" + self.RUN
+        self.fails(2, "text: none", model)
+        self.fails(1, "empty.txt: holds no text", model + " --text empty.txt")
+        self.fails(1, "binary.txt: byte 0x00 at 0 is no text", model + " --text binary.txt")
+        self.fails(1, "none.txt: cannot be read", model + " --text none.txt")
+        self.fails(2, "share", model + " --text text.txt:0")
+        self.fails(2, "less than one window", model + " --text text.txt --window 60000")
+
+    def test_of_targets_and_shapes(self):
+        distill = "distill --text text.txt" + self.RUN
+        self.fails(1, "none.gguf", distill + " --target none.gguf")
+        self.fails(1, "text.txt", distill + " --target text.txt")
+        mamba = self.bytes_of("target.gguf").replace(b"general.architecture\x08\0\0\0\x05\0\0\0\0\0\0\0llama",
+                                                     b"general.architecture\x08\0\0\0\x05\0\0\0\0\0\0\0mamba")
+        (self.folder / "mamba.gguf").write_bytes(mamba)
+        self.assertNotEqual(mamba, self.bytes_of("target.gguf"))
+        self.fails(1, "mamba", distill + " --target mamba.gguf")
+        self.fails(2, "context of", distill + " --target target.gguf --window 4096")
+        self.fails(2, "shape: ", distill + " --target target.gguf --window 32 --heads 3")
+        self.assertFalse(list(self.folder.glob("out.*")), "nothing is written before the work begins")
+
+    def test_of_places(self):
+        self.fails(1, "no/place.gguf", "distill --text text.txt --target target.gguf --steps 1 --window 32 "
+                   "--samples 100 --out no/place.gguf")
+        self.fails(1, "no/place.txt", "sample --text text.txt --model target.gguf --tokens 9 --out no/place.txt")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
