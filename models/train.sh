@@ -40,16 +40,16 @@ mix=(--text "$own:0.6" --text "$books:0.2" --text "$tales:0.2")
 
 draft=$work/tales-1m-draft-q8_0.gguf
 [[ -f $draft ]] ||
-  "$train" distill --target "$target" "${mix[@]}" "${held_out[@]}" --layers 2 --width 128 --heads 2 --kv-heads 1 --ff 384 \
+  "$train" distill --target "$target" "${mix[@]}" "${held_out[@]}" --layers 2 --width 128 --heads 2 --kv-heads 1 --ff 384 --batch 4 \
     --minutes "${MINUTES_DRAFT:-12}" --name "foretoken tales draft 1M" --license "$license" --log "$work/draft.csv" --out "$draft"
 
 eagle=$work/tales-9m-eagle-q8_0.gguf
 [[ -f $eagle ]] ||
-  "$train" eagle --target "$target" "${mix[@]}" "${held_out[@]}" --draft-vocabulary 1024 --ff 512 \
+  "$train" eagle --target "$target" "${mix[@]}" "${held_out[@]}" --draft-vocabulary 1024 --ff 512 --batch 3 --unroll 3 \
     --minutes "${MINUTES_EAGLE:-12}" --name "foretoken tales EAGLE-3 head" --license "$license" --log "$work/eagle.csv" --out "$eagle"
 
 mtp=$work/tales-9m-mtp-q8_0.gguf
 [[ -f $mtp ]] ||
-  "$train" mtp --target "$target" "${mix[@]}" "${held_out[@]}" \
+  "$train" mtp --target "$target" "${mix[@]}" "${held_out[@]}" --batch 3 --unroll 3 \
     --minutes "${MINUTES_MTP:-8}" --name "foretoken tales MTP head" --license "$license" --log "$work/mtp.csv" --out "$mtp"
 ls -l "$work"/*.gguf

@@ -117,6 +117,8 @@ Status FillInModels(EngineOptions& options, const ModelPlaces& places) {
   if (!options.draft_model.empty() || method == "none" || method == "ngram") return {};
   if (method.empty()) method = kBestMethod;
   FORETOKEN_TRY(options.draft_model, bundled.Drafter(method));
+  auto& tokens = options.speculative.num_speculative_tokens;
+  if (!tokens) tokens = kBestTokens;
   return {};
 }
 

@@ -14,6 +14,9 @@ namespace foretoken::settings {
 
 // The bundled target's drafter where neither a draft nor a method is named: the fastest measured.
 inline constexpr std::string_view kBestMethod = "standalone";
+// And how many tokens its drafters draft in a round: a pass of the small target costs little more
+// for up to four rows, and much more for eight.
+inline constexpr int kBestTokens = 3;
 
 // The folders where the bundled models may lie.
 struct ModelPlaces {
@@ -41,8 +44,8 @@ class BundledModels {
 };
 
 // Where `options` name no model: the bundled target, and, unless a draft is named or the method
-// needs none, its drafter of the named method or else of kBestMethod. Options that name a model
-// stay as they are. Errors: kNotFound.
+// needs none, its drafter of the named method or else of kBestMethod, with kBestTokens where no
+// number is given. Options that name a model stay as they are. Errors: kNotFound.
 [[nodiscard]] Status FillInModels(EngineOptions& options, const ModelPlaces& places);
 
 }  // namespace foretoken::settings

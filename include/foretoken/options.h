@@ -23,7 +23,7 @@ struct SpeculativeOptions {
   // one.
   std::string method = {};
   VerifyStrategy strategy = VerifyStrategy::kAuto;
-  int num_speculative_tokens = 4;  // K, [0, 64]
+  std::optional<int> num_speculative_tokens = {};  // K, [0, 64]; not given: 4
   float draft_p_min = 0.0f;
   int ngram_max = 3;  // n-gram: contexts of ngram_max tokens down to ngram_min
   int ngram_min = 1;

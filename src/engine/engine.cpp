@@ -137,10 +137,10 @@ const verify::Verifier& Engine::Impl::VerifierFor(const Request& request) const 
 void Engine::Impl::Admit(const Request& request, std::size_t index, std::vector<Token> prompt,
                          SeqId seq) {
   const auto& speculative = request.speculative;
-  const int k =
-      speculative.enabled.value_or(true)
-          ? speculative.num_speculative_tokens.value_or(options_.speculative.num_speculative_tokens)
-          : 0;
+  const int k = speculative.enabled.value_or(true)
+                    ? speculative.num_speculative_tokens.value_or(
+                          *options_.speculative.num_speculative_tokens)
+                    : 0;
   const bool drafts = k > 0 && drafter_->name() != "none";
   const verify::Verifier& verifier = VerifierFor(request);
   const Noise noise(request.seed, request.id);

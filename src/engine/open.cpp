@@ -118,6 +118,7 @@ class EngineOpener {
     if (o.model.empty())
       return Fail(ErrorCode::kInvalidArgument,
                   "model: none is named; give the path of a GGUF file with --model");
+    if (!speculative.num_speculative_tokens) speculative.num_speculative_tokens = 4;
     constexpr std::array<std::string_view, 5> kMethods = {"none", "standalone", "eagle", "mtp",
                                                           "ngram"};
     if (!speculative.method.empty() &&
@@ -137,7 +138,7 @@ class EngineOpener {
                   "speculative method: 'ngram' does not use the draft model that is given; drop "
                   "one of them");
     FORETOKEN_CHECK_OK(
-        CheckRange("speculative tokens", speculative.num_speculative_tokens, 0, kMaxDraft));
+        CheckRange("speculative tokens", *speculative.num_speculative_tokens, 0, kMaxDraft));
     if (!(speculative.draft_p_min >= 0 && speculative.draft_p_min <= 1))
       return Fail(
           ErrorCode::kInvalidArgument,
@@ -405,7 +406,7 @@ class EngineOpener {
     s.strategy = kStrategies[static_cast<std::size_t>(options().speculative.strategy)];
     s.lookahead = "fixed";
     s.num_speculative_tokens =
-        s.method == "none" ? 0 : options().speculative.num_speculative_tokens;
+        s.method == "none" ? 0 : *options().speculative.num_speculative_tokens;
   }
 
   std::unique_ptr<Engine::Impl> impl_;
