@@ -36,11 +36,6 @@ class DistillTask : public Task {
     ModelShape shape = options_.shape;
     if (shape.context == 0) shape.context = target_.config.context_length;
     FORETOKEN_TRY(config_, ConfigOf(shape, target_.config.vocabulary));
-    if (config_.head_dim % 8 != 0)
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("shape: {} heads of {} values, which the engine does not run; use a "
-                              "multiple of 8",
-                              config_.n_heads, config_.head_dim));
     if (training.window > target_.config.context_length)
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("window: {} tokens are more than the target's context of {}; use a "

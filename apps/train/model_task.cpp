@@ -75,9 +75,11 @@ Result<model::ModelConfig> ConfigOf(const ModelShape& s, int vocabulary) {
     return refuse(
         "shape: layers, width, heads and feed-forward width must be positive (widths and context "
         "at least 8)");
-  if (s.dim % s.heads != 0 || s.dim / s.heads % 2 != 0)
-    return refuse(fmt::format(
-        "shape: a width of {} does not give {} heads of an even size; change one", s.dim, s.heads));
+  if (s.dim % s.heads != 0 || s.dim / s.heads % 8 != 0)
+    return refuse(
+        fmt::format("shape: a width of {} does not give {} heads of a multiple of 8; "
+                    "change one",
+                    s.dim, s.heads));
   if (s.heads % s.kv_heads != 0)
     return refuse(fmt::format("shape: {} heads cannot share {} key heads; use a divisor", s.heads,
                               s.kv_heads));

@@ -250,8 +250,11 @@ TEST(OpenTarget, RefusesScaledPositions) {
 TEST(Orthogonal, GivesSingularValuesNearOne) {
   for (const auto& [rows, columns] : {std::pair{48, 64}, {24, 96}, {128, 40}})
     for (const torch::Dtype type : {torch::kFloat, torch::kBFloat16}) {
-      const Tensor matrix = Noise({rows, columns}, 11, 1e-3).to(torch::kFloat);
-      const Tensor made = Orthogonal(matrix, type);
+      // Directions from a random matrix, sizes that differ by 50.
+      const auto [u, s, v] = at::linalg_svd(Noise({rows, columns}, 11), false);
+      const Tensor spread = torch::linspace(0.02, 1, s.size(0), torch::kDouble),
+                   matrix = torch::mm(u * spread, v).to(torch::kFloat);
+      const Tensor made = Orthogonal(1e-3 * matrix, type);
       ASSERT_EQ(made.sizes(), matrix.sizes());
       const Tensor sizes = std::get<1>(at::linalg_svd(made, false));
       EXPECT_GT(sizes.min().item<float>(), 0.6) << rows << "x" << columns;

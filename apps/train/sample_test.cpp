@@ -8,6 +8,7 @@
 #include <fstream>
 #include <functional>
 #include <random>
+#include <set>
 #include <sstream>
 
 #include "fixtures/tiny_model.h"
@@ -108,6 +109,15 @@ TEST(Samples, OfASeedAreTheSameWhateverRunsThem) {
   EXPECT_FALSE(wanted.starts_with(Bytes(o.out)));
 }
 
+TEST(Samples, OfOnePromptDiffer) {
+  SampleOptions o = Options("one_prompt");
+  o.text = {Write("one", "fox met hen")};
+  ASSERT_TRUE(WriteSamples(o));
+  const auto documents = ReadDocuments(o.out);
+  ASSERT_TRUE(documents) << documents.error().message;
+  EXPECT_EQ(std::set<std::string>(documents->begin(), documents->end()).size(), documents->size());
+}
+
 TEST(Samples, GoOnWhereAKilledRunWas) {
   const SampleOptions whole = Options("whole");
   ASSERT_TRUE(WriteSamples(whole));
@@ -123,6 +133,14 @@ TEST(Samples, GoOnWhereAKilledRunWas) {
   EXPECT_EQ((*documents)[0], "one");
   EXPECT_EQ((*documents)[1], "two\n\nlines");
   EXPECT_EQ((*documents)[2], (*ReadDocuments(whole.out))[2]);
+  // Stopped twice: while a sample was being written, and before the file had its name.
+  const SampleOptions twice = Options("twice");
+  Write("twice.part", line + "thr");
+  std::filesystem::create_directory(twice.out);
+  EXPECT_FALSE(WriteSamples(twice));
+  std::filesystem::remove(twice.out);
+  ASSERT_TRUE(WriteSamples(twice));
+  EXPECT_EQ(Bytes(twice.out), Bytes(whole.out));
   // Of other settings.
   const SampleOptions other = Options("other");
   Write("other.part", "samples of something else\none\n<|endoftext|> 300\n");

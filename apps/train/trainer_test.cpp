@@ -32,6 +32,7 @@ class LineTask : public Task {
   Parameters& parameters() override { return parameters_; }
   Tensor Loss(const Leaves& leaves, std::int64_t first_row, int n_rows) override {
     if (calls_++ == stop_at_) throw Stopped();
+    rows_.push_back(first_row);
     if (calls_ > broken_from_) return torch::sqrt(leaves["table"].sum() - 1e9F);
     Tensor loss = torch::zeros({});
     for (std::int64_t row = first_row; row < first_row + n_rows; ++row)
@@ -51,6 +52,7 @@ class LineTask : public Task {
   }
 
   std::int64_t calls_ = 0;
+  std::vector<std::int64_t> rows_;  // that steps began with
   std::int64_t stop_at_ = -1;
   std::int64_t broken_from_ = std::numeric_limits<std::int64_t>::max();
   std::string fingerprint_ = "line";
@@ -110,6 +112,8 @@ TEST(Train, LowersTheLoss) {
   ASSERT_TRUE(Train(task, options));
   EXPECT_LT(loss(), 0.2 * before);
   EXPECT_EQ(task.calls_, 40);
+  for (std::size_t step = 0; step < task.rows_.size(); ++step)
+    EXPECT_EQ(task.rows_[step], static_cast<std::int64_t>(2 * step)) << "each row is read once";
 }
 
 TEST(Train, EndsWithTheSameFileWhereverItWasStopped) {

