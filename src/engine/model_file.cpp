@@ -106,7 +106,7 @@ std::vector<TensorSummary> ModelFile::tensors() const {
                          std::string(tensor::GgmlTypeName(t.ggml_type)),
                          {t.shape.begin(), t.shape.begin() + t.n_dims},
                          static_cast<std::int64_t>(t.data.size()),
-                         tensor::FindDType(t.ggml_type) != nullptr});
+                         tensor::FindDType(t.ggml_type) != nullptr || t.name == "d2t"});
   return summaries;
 }
 
