@@ -14,9 +14,9 @@ namespace foretoken::settings {
 
 // The bundled target's drafter where neither a draft nor a method is named: the fastest measured.
 inline constexpr std::string_view kBestMethod = "standalone";
-// And how many tokens its drafters draft in a round: a pass of the small target costs little more
-// for up to four rows, and much more for eight.
-inline constexpr int kBestTokens = 3;
+// And how many tokens its drafters draft in a round: the target lies in the processor's caches, so
+// rows beyond the third cost nearly as much as the first (models/README.md).
+inline constexpr int kBestTokens = 2;
 
 // The folders where the bundled models may lie.
 struct ModelPlaces {

@@ -520,7 +520,8 @@ TEST_P(HeadTest, TrainingLowersTheLossAndRepeatsItself) {
   const HeadOptions o = Options(GetParam());
   const auto loss_of = [](Task& task) {
     torch::NoGradGuard none;
-    return task.Loss(Leaves(task.parameters(), torch::kFloat, false), 1000, 8).item<double>();
+    const Leaves leaves(task.parameters(), FastType(task.parameters().all()[0].value), false);
+    return task.Loss(leaves, 1000, 8).item<double>();
   };
   std::string files[2];
   for (std::string& file : files) {
