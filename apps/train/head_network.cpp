@@ -190,7 +190,7 @@ class UnrolledLossFunction : public torch::autograd::Function<UnrolledLossFuncti
     Tensor loss = torch::zeros({}, hidden.options().dtype(torch::kDouble));
     const std::int64_t rows_at_once = std::max<std::int64_t>(16, kChunkValues / tokens);
     for (std::int64_t b = 0; b < batch; ++b) {
-      const Tensor target_logits = torch::mm(normed[b], target.t());
+      const Tensor target_logits = torch::mm(normed[b].to(hidden.scalar_type()), target.t());
       Tensor laws = torch::empty({length, tokens}, hidden.options().dtype(Wide(hidden)));
       Tensor negative_entropy = torch::empty({length}, laws.options());
       for (std::int64_t begin = 0; begin < length; begin += rows_at_once) {
