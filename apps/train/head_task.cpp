@@ -329,8 +329,9 @@ class HeadTask : public Task {
 
 std::vector<int> DefaultLayers(int n_layers) {
   if (n_layers >= 7) return {2, n_layers / 2, n_layers - 3};
-  const int low = n_layers > 2 ? 1 : 0;
-  return {low, (low + n_layers) / 2, n_layers};
+  // Not the output of the last block where there are others: programs differ in where they take it.
+  if (n_layers >= 4) return {1, n_layers / 2, n_layers - 1};
+  return n_layers == 3 ? std::vector{0, 1, 2} : std::vector{0, n_layers / 2, n_layers};
 }
 
 Result<std::unique_ptr<Task>> MakeHeadTask(const HeadOptions& options,

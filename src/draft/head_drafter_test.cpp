@@ -96,7 +96,8 @@ struct Drafts {
   std::vector<float> laws;
   bool operator==(const Drafts& other) const {
     return tokens == other.tokens && laws.size() == other.laws.size() &&
-           std::memcmp(laws.data(), other.laws.data(), laws.size() * sizeof(float)) == 0;
+           (laws.empty() ||
+            std::memcmp(laws.data(), other.laws.data(), laws.size() * sizeof(float)) == 0);
   }
 };
 
