@@ -45,7 +45,7 @@ draft=$work/tales-1m-draft-q8_0.gguf
 
 eagle=$work/tales-9m-eagle-q8_0.gguf
 [[ -f $eagle ]] ||
-  "$train" eagle --target "$target" "${mix[@]}" "${held_out[@]}" --draft-vocabulary 2048 --ff 512 --batch 3 --unroll 3 \
+  "$train" eagle --target "$target" "${mix[@]}" "${held_out[@]}" --layers-read 1,3,5 --draft-vocabulary 1024 --ff 512 --batch 3 --unroll 3 \
     --minutes "${MINUTES_EAGLE:-12}" --name "foretoken tales EAGLE-3 head" --license "$license" --log "$work/eagle.csv" --out "$eagle"
 
 mtp=$work/tales-9m-mtp-q8_0.gguf
