@@ -12,8 +12,13 @@ compiler=${CXX:-c++}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+# A cross compiler, where there is one, brings in the folder of the other kind of processor.
+cross=aarch64-linux-gnu-
 case "$(uname -m)" in
-  x86_64 | amd64) ;;
+  x86_64 | amd64)
+    isas="avx2 avxvnni avx512 amx"
+    if command -v "${cross}g++" >/dev/null; then isas="$isas neon"; fi ;;
+  aarch64 | arm64) isas=neon cross= ;;
   *) echo "check_isa_symbols: nothing to check on $(uname -m)"; exit 0 ;;
 esac
 
@@ -23,16 +28,18 @@ flags_of() {
 }
 
 failed=0 checked=0
-for isa in avx2 avx512; do
+for isa in $isas; do
+  build=$compiler names=nm
+  if [ "$isa" = neon ] && [ -n "$cross" ]; then build=${cross}g++ names=${cross}nm; fi
   flags=$(flags_of "$isa")
   [ -n "$flags" ] || { echo "check_isa_symbols: no flags for $isa in cmake/isa_flags.cmake"; exit 1; }
   for source in "$source_dir/src/kernels/$isa"/*.cpp; do
     object=$work/$isa-$(basename "$source" .cpp).o
     # shellcheck disable=SC2086
-    "$compiler" -std=c++20 -O0 -g -fPIC -w -ffp-contract=off -fno-math-errno $flags \
+    "$build" -std=c++20 -O0 -g -fPIC -w -ffp-contract=off -fno-math-errno $flags \
       -I"$source_dir/src" -I"$source_dir/include" -c "$source" -o "$object"
     # The pointer to the unwinder's personality routine is data, and the same in every object of the program.
-    weak=$(nm -C "$object" | grep -E ' [WwVvu] ' | grep -v 'DW.ref.__gxx_personality_v0$' || true)
+    weak=$("$names" -C "$object" | grep -E ' [WwVvu] ' | grep -v 'DW.ref.__gxx_personality_v0$' || true)
     if [ -n "$weak" ]; then
       echo "src/kernels/$isa/$(basename "$source"): weak symbols (use an anonymous namespace; include no shared inline code):"
       echo "$weak" | sed 's/^/  /'

@@ -25,9 +25,10 @@ LIBRARIES = {
     "tl/": r"include/foretoken/result\.h",
     "fmt/": r".*\.cpp",
     "pcre2.h": r"src/text/pretokenize\.cpp",
+    "xxhash.h": r"src/base/hash\.cpp",
     "utf8proc.h": r"src/text/unicode\.cpp",
     "mpi.h": r"src/comm/mpi\.cpp",
-    "nlohmann/": r"apps/cli/json_report\.cpp|apps/server/openai_schema\.cpp|src/formats/safetensors\.cpp",
+    "nlohmann/": r"apps/cli/(json_report|bench_json)\.cpp|apps/server/openai_schema\.cpp|src/formats/safetensors\.cpp",
     "CLI/": r"apps/settings/flag_set\.cpp",
     "yaml-cpp/": r"apps/settings/[a-z_]+\.cpp",
     "httplib.h": r"apps/server/http\.cpp",
@@ -38,8 +39,10 @@ LIBRARIES = {
     "benchmark/": r"apps/bench/.*",
     "gtest/": r".*_test\.cpp|.*(_testing|_suite|/test_\w+)\.h",
     "gmock/": r".*_test\.cpp",
-    "immintrin.h": r"src/kernels/(avx2|avx512|amx)/.*|src/base/thread_pool\.cpp",  # there for _mm_pause
+    "immintrin.h": r"src/kernels/(avx2|avxvnni|avx512|amx)/.*|src/base/thread_pool\.cpp",  # there for _mm_pause
+    "arm_neon.h": r"src/kernels/neon/.*",
     "cpuid.h": r"src/kernels/.*",
+    "sys/auxv.h": r"src/kernels/dispatch\.cpp",
 }
 # System headers beside the standard C++ ones.
 SYSTEM = {"unistd.h", "fcntl.h", "malloc.h", "poll.h", "sched.h", "pthread.h", "termios.h", "signal.h",
@@ -47,9 +50,10 @@ SYSTEM = {"unistd.h", "fcntl.h", "malloc.h", "poll.h", "sched.h", "pthread.h", "
           "sys/wait.h", "sys/socket.h", "asm/prctl.h", "linux/perf_event.h"}
 # Kernels for an instruction set: an inline function of another header, compiled with its flags, could be
 # the copy that the linker keeps for everyone.
-ISA_FOLDERS = ("avx2", "avx512", "amx")
+ISA_FOLDERS = ("avx2", "avxvnni", "avx512", "amx", "neon")
+ISA_EXTENDS = {"avxvnni": "avx2", "amx": "avx512"}  # a processor with the one has the other
 ISA_HEADERS = {"kernels/kernels.h", "kernels.h", "tensor/block_layout.h"}
-ISA_SYSTEM = {"immintrin.h", "cstddef", "cstdint"}
+ISA_SYSTEM = {"immintrin.h", "arm_neon.h", "cstddef", "cstdint"}
 # Applications that see the public headers and each other only. bench may measure kernels; the trainer reads
 # and writes model files.
 OPEN_APPS = {"bench": {"kernels", "tensor", "base"}, "train": {"base", "tensor", "formats", "text", "model"}}
@@ -129,7 +133,8 @@ class Checker:
         """Reason why `file` must not include `include`, or None."""
         parts = file.split("/")
         if len(parts) > 3 and parts[1] == "kernels" and parts[2] in ISA_FOLDERS and not file.endswith("_test.cpp"):
-            own = include.startswith(f"kernels/{parts[2]}/") or (quoted and "/" not in include)
+            base = ISA_EXTENDS.get(parts[2], parts[2])
+            own = include.startswith((f"kernels/{parts[2]}/", f"kernels/{base}/")) or (quoted and "/" not in include)
             if not own and include not in ISA_HEADERS | ISA_SYSTEM:
                 return f"a folder of one instruction set sees only {', '.join(sorted(ISA_HEADERS | ISA_SYSTEM))}"
         for prefix, allowed in LIBRARIES.items():

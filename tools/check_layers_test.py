@@ -100,6 +100,8 @@ class CheckLayersTest(unittest.TestCase):
 
     def test_folders_of_an_instruction_set_see_almost_nothing(self):
         self.forbid("src/kernels/avx512/b.cpp", "<vector>")
+        self.forbid("src/kernels/neon/b.cpp", "<vector>")
+        self.forbid("src/kernels/avx2/b.cpp", "<arm_neon.h>")
         self.forbid("src/kernels/avx2/b.cpp", '"kernels/scalar/exp.h"')
         self.forbid("src/kernels/avx2/b.cpp", '"base/a.h"')
 

@@ -26,6 +26,7 @@
 #include "base/thread_pool.h"
 #include "kernels/dispatch.h"
 #include "kernels/repack.h"
+#include "tensor/dtype.h"
 
 namespace foretoken::kernels {
 namespace {
@@ -181,14 +182,14 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   ft::Setup setup;
-  constexpr const char* kNames[] = {"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q6_K"};
-  for (const int type : {3, 4, 5, 1, 2, 0}) {
-    const auto tile_type = static_cast<foretoken::tensor::TileType>(type);
+  for (const foretoken::tensor::DTypeInfo& info : foretoken::tensor::AllDTypes()) {
+    const foretoken::tensor::TileType tile_type = info.tile;
+    const std::string type(info.name);
     const std::vector<ft::Isa> isas = ft::AvailableIsas();
     for (auto isa = isas.rbegin(); isa != isas.rend(); ++isa) {
       for (const int n_rows : {1, 2, 4, 8, 16}) {
-        const std::string name = std::string(kNames[type]) + "/" + std::string(ft::Name(*isa)) +
-                                 "/" + std::to_string(n_rows);
+        const std::string name =
+            type + "/" + std::string(ft::Name(*isa)) + "/" + std::to_string(n_rows);
         benchmark::RegisterBenchmark(
             name.c_str(),
             [&setup, tile_type, n_rows, isa = *isa](benchmark::State& state) {
@@ -199,11 +200,10 @@ int main(int argc, char** argv) {
             ->Unit(benchmark::kMillisecond);
       }
     }
-    benchmark::RegisterBenchmark((std::string("Repack/") + kNames[type]).c_str(),
-                                 [&setup, tile_type](benchmark::State& state) {
-                                   ft::RepackOneThread(state, setup, tile_type);
-                                 })
-        ->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark(("Repack/" + type).c_str(), [&setup,
+                                                              tile_type](benchmark::State& state) {
+      ft::RepackOneThread(state, setup, tile_type);
+    })->Unit(benchmark::kMillisecond);
   }
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();

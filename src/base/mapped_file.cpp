@@ -43,6 +43,8 @@ Result<MappedFile> MappedFile::Open(const std::string& path) {
   MappedFile file;
   file.data_ = static_cast<const std::byte*>(p);
   file.size_ = size;
+  file.modified_ns_ =
+      std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + std::int64_t{info.st_mtim.tv_nsec};
   file.path_ = path;
   return file;
 }
@@ -54,11 +56,13 @@ MappedFile::~MappedFile() {
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
+      modified_ns_(other.modified_ns_),
       path_(std::move(other.path_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(modified_ns_, other.modified_ns_);
   std::swap(path_, other.path_);
   return *this;
 }

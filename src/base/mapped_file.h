@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -21,6 +22,8 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
   const std::string& path() const noexcept { return path_; }
+  // When the file was last changed, in nanoseconds since 1970.
+  std::int64_t modified_ns() const noexcept { return modified_ns_; }
 
   // Tells the system that [offset, offset + size) will not be read again soon: its pages leave
   // resident memory.
@@ -29,6 +32,7 @@ class MappedFile {
  private:
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  std::int64_t modified_ns_ = 0;
   std::string path_;
 };
 

@@ -45,6 +45,11 @@ class ThreadPool {
   // visible after.
   void Barrier() noexcept;
 
+  // Barriers that were passed in all, those at the ends of Runs included.
+  std::uint32_t barriers_passed() const noexcept {
+    return phase_.load(std::memory_order_relaxed);
+  }
+
   // [begin, end) of a thread's even share within the team of n items, in units of `unit`.
   struct Share {
     int begin, end;

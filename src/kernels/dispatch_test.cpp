@@ -32,31 +32,26 @@ TEST(Dispatch, ListsScalarFirstAndTheOthersInOrderOfStrength) {
 }
 
 TEST(Dispatch, ReadsBackTheNamesItWrites) {
-  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : {Isa::kScalar, Isa::kNeon, Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512,
+                        Isa::kAmx}) {
     const Result<Isa> parsed = ParseIsa(Name(isa));
     ASSERT_TRUE(parsed.has_value());
     EXPECT_EQ(*parsed, isa);
   }
 }
 
-TEST(Dispatch, TakesAmxAsACapThatCapsNothing) {
-  const Result<Isa> parsed = ParseIsa("amx");
-  ASSERT_TRUE(parsed.has_value());
-  EXPECT_EQ(*parsed, Isa::kAvx512);
-}
-
 TEST(Dispatch, RefusesAnUnknownNameAndSaysWhatItTakes) {
   const Result<Isa> parsed = ParseIsa("sse9");
   ASSERT_FALSE(parsed.has_value());
   EXPECT_EQ(parsed.error().code, ErrorCode::kInvalidArgument);
-  for (const char* word : {"sse9", "scalar", "avx2", "avx512", "amx"})
+  for (const char* word : {"sse9", "scalar", "neon", "avx2", "avxvnni", "avx512", "amx"})
     EXPECT_NE(parsed.error().message.find(word), std::string::npos) << word;
 }
 
 TEST(Dispatch, HonoursTheCap) {
   EXPECT_STREQ(KernelsFor(Isa::kScalar).isa, "scalar");
   for (const Isa isa : AvailableIsas()) EXPECT_EQ(KernelsFor(isa).isa, Name(isa));
-  EXPECT_EQ(KernelsFor(Isa::kAvx512).isa, Name(AvailableIsas().back()));
+  EXPECT_EQ(KernelsFor(kBestIsa).isa, Name(AvailableIsas().back()));
 }
 
 TEST(Dispatch, HonoursTheEnvironment) {
@@ -82,6 +77,21 @@ TEST(Dispatch, RefusesAnUnknownNameInTheEnvironment) {
   const Result<const Kernels*> kernels = KernelsFromEnvironment();
   ASSERT_FALSE(kernels.has_value());
   EXPECT_EQ(kernels.error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(Dispatch, OverlaysTheFunctionsThatTheBetterTableHas) {
+  const Kernels& base = KernelsFor(Isa::kScalar);
+  Kernels better = {};
+  better.isa = "better";
+  better.matmul[2] = base.matmul[0];
+  better.collect_at_least = [](const float*, int, float, std::int32_t*, int) { return 7; };
+  const Kernels table = Overlay(base, better);
+  EXPECT_STREQ(table.isa, "better");
+  EXPECT_EQ(table.matmul[2], base.matmul[0]);
+  EXPECT_EQ(table.collect_at_least, better.collect_at_least);
+  EXPECT_EQ(table.matmul[1], base.matmul[1]);
+  EXPECT_EQ(table.matmul[3], base.matmul[3]);
+  EXPECT_EQ(table.block_max, base.block_max);
 }
 
 TEST(Dispatch, LeavesNoGapInATable) {

@@ -7,7 +7,7 @@
 // every instruction set gives exactly those bits. So
 //   - a row's result never depends on how many rows, tiles or threads share the pass (the promise
 //   that speculation rests on);
-//   - scalar, AVX2 and AVX-512 agree bit for bit, and scalar is the oracle of the others.
+//   - all instruction sets agree bit for bit, and scalar is the oracle of the others.
 // Where a sum says "lanes", sum[i mod 16] accumulates element i in increasing order of i, and the
 // 16 sums are then folded 16 -> 8 -> 4 -> 2 -> 1 by adding the upper half to the lower half (lane j
 // += lane j + width/2). Missing elements of the last group leave their lane untouched.
@@ -36,17 +36,20 @@ namespace foretoken::kernels {
 // y_stride >= 16 * n_tiles.
 //
 // Float tiles (F32, F16, BF16), reading x:    acc = 0; for k ascending: acc = fma(w[k][o],
-// x[row][k], acc) Quantised tiles, reading xq:                acc = 0; for blocks b of 32 k
-// ascending:
-//      isum, exact in int32:  Q8_0, Q4_0   sum of (integer weight) * xq over the block
-//                             Q6_K         scale[0][o] * (sum of (q - 32) * xq over its first 16 k)
-//                             + scale[1][o] * (over its last 16);
-//                                          below 2^24, so that float(isum) is exact
-//      acc  = fma(float(isum), f32(d[o]) * xd[row][b], acc)
+// x[row][k], acc)
+// Quantised tiles, reading xq:                acc = 0; for runs b of 32 k ascending:
+//      isum  exact in int32: the sum of q * xq over the run, q the integer weights (less their
+//            offset, where the tile has one);
+//            Q6_K: scale[0][o] * (its first 16 k) + scale[1][o] * (its last 16): below 2^24
+//      s     f32(d[o]); Q4_K, Q5_K: f32(d[o]) * scale[o], which is exact
+//      acc = fma(float(isum), s * xd[row][b], acc)
+//   and, where the type has minima (Q4_1, Q5_1; Q4_K, Q5_K), right after it
+//      acc = fma(m, xd[row][b] * float(xs[row][b][1]), acc), m = f32(m[o]) or, exact,
+//            -(f32(dmin[o]) * minimum[o])
 // then y = acc, or y = y + acc where accumulate is set.
 struct MatmulArgs {
   const void* tiles;  // strips of all n_tiles, contiguous
-  int k;              // inner size; a multiple of 32 for quantised tiles, of 256 for Q6_K
+  int k;              // inner size, a multiple of tensor::TileValues
   int tile_begin, tile_end;
   int n_rows;      // >= 1
   const float* x;  // [n_rows, x_stride]              float tiles only
@@ -97,7 +100,7 @@ constexpr std::size_t AttentionScratchFloats(int head_dim) {
 }
 
 struct Kernels {
-  const char* isa;  // "scalar", "avx2", "avx512"
+  const char* isa;  // "scalar", "avx2", "amx", ...: see dispatch.h
 
   // -- weights
   // ------------------------------------------------------------------------------------------------------------

@@ -2,196 +2,75 @@
 // Repack against a naive reading of the file's rows, matmul against doubles, and the promises of
 // kernels.h: every instruction set equals scalar bit for bit, and a row does not know which rows
 // share its pass.
+#include "kernels/matmul_testing.h"
+
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <cstring>
-#include <random>
 #include <string>
 #include <vector>
-
-#include "base/aligned_buffer.h"
-#include "kernels/dispatch.h"
-#include "kernels/repack.h"
-#include "tensor/dtype.h"
 
 namespace foretoken::kernels {
 namespace {
 
-using tensor::DType;
-using tensor::IsQuantised;
-using tensor::TileType;
-
-constexpr TileType kTypes[] = {TileType::kF32,  TileType::kF16,  TileType::kBF16,
-                               TileType::kQ8_0, TileType::kQ4_0, TileType::kQ6_K};
-
-std::string TypeName(TileType type) {
-  constexpr const char* kNames[] = {"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q6_K"};
-  return kNames[static_cast<int>(type)];
-}
-
-DType FileType(TileType type) {
-  constexpr DType kFileTypes[] = {DType::kF32,  DType::kF16,  DType::kBF16,
-                                  DType::kQ8_0, DType::kQ4_0, DType::kQ6_K};
-  return kFileTypes[static_cast<int>(type)];
-}
-
-// The least inner size from k on that the type allows.
-int InnerSize(TileType type, int k) {
-  const int block = type == TileType::kQ6_K ? 256 : 1;
-  return (k + block - 1) / block * block;
-}
-
-// A matrix in file layout. `wild` draws scales over the whole range of finite halves, else all
-// values are about 1.
-struct Matrix {
-  Matrix(TileType tile_type, int outputs, int inner, unsigned seed, bool wild = false)
-      : type(tile_type), n_out(outputs), k(InnerSize(tile_type, inner)) {
-    std::mt19937 random(seed);
-    std::uniform_real_distribution<float> uniform(-1, 1);
-    const std::size_t n = static_cast<std::size_t>(n_out) * static_cast<std::size_t>(k);
-    if (!IsQuantised(type)) {
-      const auto value = [&] {
-        return uniform(random) * (wild ? std::exp2(uniform(random) * 14) : 1.0f);
-      };
-      for (std::size_t i = 0; i < n; ++i) Append(value());
-      return;
-    }
-    const auto& info = tensor::InfoOf(FileType(type));
-    const float largest_d = type == TileType::kQ6_K ? 1.0f / 4096 : 1.0f / 64;
-    bytes.resize(n / static_cast<std::size_t>(info.block_values) * BlockBytes());
-    for (std::byte& q : bytes) q = static_cast<std::byte>(random());
-    for (std::size_t at = 0; at < bytes.size(); at += BlockBytes()) {
-      const std::uint16_t d =
-          wild ? static_cast<std::uint16_t>((random() & 0x83ffu) | (random() % 31 << 10))
-               : tensor::F32ToF16(uniform(random) * largest_d);
-      std::memcpy(&bytes[at + ScaleAt()], &d, 2);
-    }
-  }
-
-  void Append(float v) {
-    const std::uint16_t half = type == TileType::kF16 ? tensor::F32ToF16(v) : tensor::F32ToBF16(v);
-    type == TileType::kF32 ? AppendBytes(&v, 4) : AppendBytes(&half, 2);
-  }
-  void AppendBytes(const void* p, std::size_t n) {
-    bytes.insert(bytes.end(), static_cast<const std::byte*>(p),
-                 static_cast<const std::byte*>(p) + n);
-  }
-
-  // Of quantised types: a block's size, and where its d lies.
-  std::size_t BlockBytes() const {
-    return static_cast<std::size_t>(tensor::InfoOf(FileType(type)).block_bytes);
-  }
-  std::size_t ScaleAt() const {
-    return type == TileType::kQ6_K ? offsetof(tensor::BlockQ6_K, d) : 0;
-  }
-
-  std::vector<float> Values() const {
-    std::vector<float> values(static_cast<std::size_t>(n_out) * static_cast<std::size_t>(k));
-    tensor::Dequantize(FileType(type), bytes.data(), static_cast<std::int64_t>(values.size()),
-                       values.data());
-    return values;
-  }
-
-  AlignedBytes Tiles() const {
-    AlignedBytes tiles(TiledBytes(type, n_out, k));
-    Repack(type, bytes.data(), n_out, k, 0, TilesFor(n_out), tiles.data());
-    return tiles;
-  }
-
-  TileType type;
-  int n_out, k;
-  std::vector<std::byte> bytes;
-};
-
-// Rows of activations, as floats and as quantised blocks (a free choice of int8 and scales, not the
-// image of the floats).
-struct Rows {
-  Rows(int rows, int inner, unsigned seed, float scale = 1.0f)
-      : n(rows),
-        k(inner),
-        x_stride(inner + 16),
-        x(At(rows, inner + 16)),
-        xq(At(rows, inner)),
-        xd(At(rows, inner / 32)),
-        xs(At(rows, inner / 32 * 2)) {
-    std::mt19937 random(seed);
-    std::uniform_real_distribution<float> uniform(-1, 1);
-    for (float& v : x.span()) v = scale * uniform(random);
-    for (float& v : xd.span()) v = scale * std::fabs(uniform(random));
-    for (std::int8_t& v : xq.span())
-      v = static_cast<std::int8_t>(static_cast<int>(random() % 255) - 127);
-    Sum();
-  }
-  static std::size_t At(int a, int b) {
-    return static_cast<std::size_t>(a) * static_cast<std::size_t>(b);
-  }
-  void Sum() {
-    for (std::size_t i = 0; i < xs.size(); ++i) {
-      xs[i] = 0;
-      for (std::size_t j = 0; j < (i % 2 == 0 ? 16 : 32); ++j) xs[i] += xq[i / 2 * 32 + j];
-    }
-  }
-
-  int n, k;
-  std::int64_t x_stride;
-  AlignedBuffer<float> x;
-  AlignedBuffer<std::int8_t> xq;
-  AlignedBuffer<float> xd;
-  AlignedBuffer<std::int32_t> xs;
-};
-
-struct Range {
-  int begin, end;
-};
-
-constexpr float kUntouched = -12345.5f;
-
-// y of rows [row, row + n_rows) over a buffer that held `before`.
-std::vector<float> Multiply(Isa isa, TileType type, const AlignedBytes& tiles, int n_tiles,
-                            const Rows& rows, int row, int n_rows, Range range, bool accumulate,
-                            float before = kUntouched) {
-  const std::int64_t y_stride = 16 * n_tiles + 16;
-  AlignedBuffer<float> y(Rows::At(n_rows, 16 * n_tiles + 16));
-  for (float& v : y.span()) v = before;
-  MatmulArgs args = {};
-  args.tiles = tiles.data();
-  args.k = rows.k;
-  args.tile_begin = range.begin;
-  args.tile_end = range.end;
-  args.n_rows = n_rows;
-  if (IsQuantised(type)) {
-    args.xq = rows.xq.data() + std::int64_t{row} * rows.k;
-    args.xd = rows.xd.data() + std::int64_t{row} * (rows.k / 32);
-    args.xs = rows.xs.data() + std::int64_t{row} * (rows.k / 32 * 2);
-  } else {
-    args.x = rows.x.data() + row * rows.x_stride;
-    args.x_stride = rows.x_stride;
-  }
-  args.y = y.data();
-  args.y_stride = y_stride;
-  args.accumulate = accumulate;
-  KernelsFor(isa).matmul[static_cast<int>(type)](args);
-  return {y.data(), y.data() + y.size()};
-}
-
-testing::AssertionResult SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  if (a.size() != b.size())
-    return testing::AssertionFailure() << "sizes " << a.size() << " and " << b.size();
-  for (std::size_t i = 0; i < a.size(); ++i)
-    if (std::memcmp(&a[i], &b[i], sizeof(float)) != 0)
-      return testing::AssertionFailure() << "at " << i << ": " << a[i] << " and " << b[i];
-  return testing::AssertionSuccess();
-}
-
 // ---- Repack -------------------------------------------------------------------------------------
 
-// The value of output o at k, read from tiles by the words of block_layout.h.
+// Words of block_layout.h: four bits of output o at k of a run, the fifth one, the high two of
+// Q6_K.
+int Nibble(const std::uint8_t (&q)[4][16][4], int o, int k) {
+  const int byte = q[k / 8][o][k % 4];
+  return k % 8 < 4 ? byte & 15 : byte >> 4;
+}
+int Fifth(const std::uint8_t (&qh)[16][4], int o, int k) {
+  return (qh[o][k % 4] >> (k / 4) & 1) * 16;
+}
+
+float Half(std::uint16_t bits) {
+  return tensor::F16ToF32(bits);
+}
+
+// x of the type's formula. Scale and minimum are those of the run.
+float TileValue(const tensor::TileQ8_0& t, int o, int, int k) {
+  return Half(t.d[o]) * static_cast<float>(t.q[k / 4][o][k % 4] - 128);
+}
+float TileValue(const tensor::TileQ4_0& t, int o, int, int k) {
+  return Half(t.d[o]) * static_cast<float>(Nibble(t.q, o, k) - 8);
+}
+float TileValue(const tensor::TileQ4_1& t, int o, int, int k) {
+  return Half(t.d[o]) * static_cast<float>(Nibble(t.q, o, k)) + Half(t.m[o]);
+}
+float TileValue(const tensor::TileQ5_0& t, int o, int, int k) {
+  return Half(t.d[o]) * static_cast<float>(Nibble(t.q, o, k) + Fifth(t.qh, o, k) - 16);
+}
+float TileValue(const tensor::TileQ5_1& t, int o, int, int k) {
+  return Half(t.d[o]) * static_cast<float>(Nibble(t.q, o, k) + Fifth(t.qh, o, k)) + Half(t.m[o]);
+}
+float TileValue(const tensor::TileQ4_K& t, int o, int run, int k) {
+  const float s = Half(t.d[o]) * t.scale[run][o], m = Half(t.dmin[o]) * t.minimum[run][o];
+  return s * static_cast<float>(Nibble(t.q[run], o, k)) - m;
+}
+float TileValue(const tensor::TileQ5_K& t, int o, int run, int k) {
+  const float s = Half(t.d[o]) * t.scale[run][o], m = Half(t.dmin[o]) * t.minimum[run][o];
+  return s * static_cast<float>(Nibble(t.q[run], o, k) + Fifth(t.qh[run], o, k)) - m;
+}
+float TileValue(const tensor::TileQ6_K& t, int o, int run, int k) {
+  const int high = t.qh[run][k / 16][o][k % 4] >> (k % 16 / 4 * 2) & 3;
+  return Half(t.d[o]) * t.scale[run][k / 16][o] *
+         static_cast<float>((Nibble(t.q[run], o, k) | high << 4) - 32);
+}
+
+// The value of output o at k.
+template <typename Tile>
+float InStrip(const std::byte* strip, TileType type, int o, int k) {
+  const int values = tensor::TileValues(type);
+  return TileValue(reinterpret_cast<const Tile*>(strip)[k / values], o, k % values / 32, k % 32);
+}
 float TileValue(TileType type, const AlignedBytes& tiles, int inner, int output, int k) {
   const std::byte* strip =
       tiles.data() + static_cast<std::size_t>(output / 16) * StripBytes(type, inner);
-  const int o = output % 16, in = k % 32;
+  const int o = output % 16;
   const std::size_t at = Rows::At(k, 16) + static_cast<std::size_t>(o);
   switch (type) {
     case TileType::kF32:
@@ -200,23 +79,22 @@ float TileValue(TileType type, const AlignedBytes& tiles, int inner, int output,
       return tensor::F16ToF32(reinterpret_cast<const std::uint16_t*>(strip)[at]);
     case TileType::kBF16:
       return tensor::BF16ToF32(reinterpret_cast<const std::uint16_t*>(strip)[at]);
-    case TileType::kQ8_0: {
-      const auto& tile = reinterpret_cast<const tensor::TileQ8_0*>(strip)[k / 32];
-      return tensor::F16ToF32(tile.d[o]) * static_cast<float>(tile.q[in / 4][o][in % 4] - 128);
-    }
-    case TileType::kQ4_0: {
-      const auto& tile = reinterpret_cast<const tensor::TileQ4_0*>(strip)[k / 32];
-      const int byte = tile.q[in / 8][o][in % 4];
-      return tensor::F16ToF32(tile.d[o]) *
-             static_cast<float>((in % 8 < 4 ? byte & 15 : byte >> 4) - 8);
-    }
-    case TileType::kQ6_K: {
-      const auto& tile = reinterpret_cast<const tensor::TileQ6_K*>(strip)[k / 32];
-      const int byte = tile.ql[in / 8][o][in % 4], low = in % 8 < 4 ? byte & 15 : byte >> 4;
-      const int half = in / 16, high = tile.qh[half][o][in % 4] >> (in % 16 / 4 * 2) & 3;
-      return tensor::F16ToF32(tile.d[o]) * tile.scale[half][o] *
-             static_cast<float>((low | high << 4) - 32);
-    }
+    case TileType::kQ8_0:
+      return InStrip<tensor::TileQ8_0>(strip, type, o, k);
+    case TileType::kQ4_0:
+      return InStrip<tensor::TileQ4_0>(strip, type, o, k);
+    case TileType::kQ4_1:
+      return InStrip<tensor::TileQ4_1>(strip, type, o, k);
+    case TileType::kQ5_0:
+      return InStrip<tensor::TileQ5_0>(strip, type, o, k);
+    case TileType::kQ5_1:
+      return InStrip<tensor::TileQ5_1>(strip, type, o, k);
+    case TileType::kQ4_K:
+      return InStrip<tensor::TileQ4_K>(strip, type, o, k);
+    case TileType::kQ5_K:
+      return InStrip<tensor::TileQ5_K>(strip, type, o, k);
+    case TileType::kQ6_K:
+      return InStrip<tensor::TileQ6_K>(strip, type, o, k);
   }
   return NAN;
 }
@@ -268,7 +146,7 @@ TEST_P(PerType, ScalarIsCloseToTheProductInDoubles) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, PerType, testing::ValuesIn(kTypes),
+INSTANTIATE_TEST_SUITE_P(Types, PerType, testing::ValuesIn(AllTypes()),
                          [](const auto& of) { return TypeName(of.param); });
 
 // ---- Bits ---------------------------------------------------------------------------------------
@@ -306,7 +184,7 @@ TEST_P(Matmul, GivesARowTheSameBitsAloneAsInCompany) {
   const Matrix matrix(type(), 16 * kTiles, 160, 6);
   const AlignedBytes tiles = matrix.Tiles();
   const Rows rows(kRows, matrix.k, 7);
-  for (const int n_rows : {2, 3, 5, 8, 12, 13, 16, 17, 31, 40}) {
+  for (const int n_rows : {2, 3, 5, 8, 12, 13, 15, 16, 17, 31, 40}) {
     const std::vector<float> together =
         Multiply(isa(), type(), tiles, kTiles, rows, 0, n_rows, {0, kTiles}, false);
     for (int row = 0; row < n_rows; ++row) {
@@ -368,9 +246,12 @@ TEST_P(QuantisedMatmul, DoesNotSaturateOnTheLargestIntegers) {
   for (const int weight : {0x00, 0x7f, 0x80, 0xff, 0x88}) {
     for (const int activation : {-127, 127}) {
       Matrix matrix(type(), 16, 64, 16);
+      const std::vector<std::size_t> halves = matrix.Halves();
       for (std::size_t i = 0; i < matrix.bytes.size(); ++i) {
-        const std::size_t at = i % matrix.BlockBytes() - matrix.ScaleAt();
-        if (at != 0 && at != 1) matrix.bytes[i] = static_cast<std::byte>(weight);
+        const std::size_t at = i % matrix.BlockBytes();
+        const bool in_half = std::any_of(halves.begin(), halves.end(),
+                                         [&](std::size_t h) { return at == h || at == h + 1; });
+        if (!in_half) matrix.bytes[i] = static_cast<std::byte>(weight);
       }
       const AlignedBytes tiles = matrix.Tiles();
       Rows rows(4, matrix.k, 17);
@@ -417,17 +298,15 @@ std::string CaseName(const testing::TestParamInfo<std::tuple<Isa, TileType>>& of
 }
 INSTANTIATE_TEST_SUITE_P(All, Matmul,
                          testing::Combine(testing::ValuesIn(AvailableIsas()),
-                                          testing::ValuesIn(kTypes)),
+                                          testing::ValuesIn(AllTypes())),
                          CaseName);
 INSTANTIATE_TEST_SUITE_P(All, FloatMatmul,
                          testing::Combine(testing::ValuesIn(AvailableIsas()),
-                                          testing::Values(TileType::kF32, TileType::kF16,
-                                                          TileType::kBF16)),
+                                          testing::ValuesIn(kFloatTypes)),
                          CaseName);
 INSTANTIATE_TEST_SUITE_P(All, QuantisedMatmul,
                          testing::Combine(testing::ValuesIn(AvailableIsas()),
-                                          testing::Values(TileType::kQ8_0, TileType::kQ4_0,
-                                                          TileType::kQ6_K)),
+                                          testing::ValuesIn(kQuantisedTypes)),
                          CaseName);
 
 }  // namespace

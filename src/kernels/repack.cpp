@@ -10,15 +10,9 @@
 namespace foretoken::kernels {
 namespace {
 
-using tensor::BlockQ4_0;
-using tensor::BlockQ6_K;
-using tensor::BlockQ8_0;
 using tensor::kBlock;
 using tensor::kSuperBlock;
 using tensor::kTileOutputs;
-using tensor::TileQ4_0;
-using tensor::TileQ6_K;
-using tensor::TileQ8_0;
 using tensor::TileType;
 
 std::uint32_t Word(const void* bytes, int i) {
@@ -28,151 +22,203 @@ std::uint32_t Word(const void* bytes, int i) {
 }
 
 template <typename T>
-void RepackFloat(const T* rows, int n_outputs, int k, T* strip) {
+void RepackFloat(const void* rows, int n_outputs, int k, void* strip) {
   constexpr int kStep =
       64;  // k at a time: the strip's part stays in the first-level cache while 16 rows fill it
+  const auto* from = static_cast<const T*>(rows);
+  auto* to = static_cast<T*>(strip);
   if (n_outputs < kTileOutputs)
-    std::memset(strip, 0, sizeof(T) * kTileOutputs * static_cast<std::size_t>(k));
+    std::memset(to, 0, sizeof(T) * kTileOutputs * static_cast<std::size_t>(k));
   for (int begin = 0; begin < k; begin += kStep) {
     const int end = begin + kStep < k ? begin + kStep : k;
     for (int o = 0; o < n_outputs; ++o) {
-      const T* row = rows + static_cast<std::int64_t>(o) * k;
+      const T* row = from + static_cast<std::int64_t>(o) * k;
       for (int i = begin; i < end; ++i)
-        strip[static_cast<std::int64_t>(i) * kTileOutputs + o] = row[i];
+        to[static_cast<std::int64_t>(i) * kTileOutputs + o] = row[i];
     }
   }
 }
 
-void PutBlock(const BlockQ8_0& block, int o, TileQ8_0& tile) {
-  for (int i = 0; i < 8; ++i) {
-    const std::uint32_t q = Word(block.qs, i) ^ 0x80808080u;  // + 128
-    std::memcpy(tile.q[i][o], &q, 4);
+// What a tile is made of, and how block b of a row becomes output o of it.
+struct Q8_0 {
+  static constexpr int kValues = kBlock;
+  using Block = tensor::BlockQ8_0;
+  using Tile = tensor::TileQ8_0;
+  static void Put(const Block& block, int o, Tile& tile) {
+    for (int i = 0; i < 8; ++i) {
+      const std::uint32_t q = Word(block.qs, i) ^ 0x80808080u;  // + 128
+      std::memcpy(tile.q[i][o], &q, 4);
+    }
+    tile.d[o] = block.d;
   }
-  tile.d[o] = block.d;
+};
+
+constexpr std::uint32_t kLow = 0x0f0f0f0fu, kHigh = 0xf0f0f0f0u, kOnes = 0x01010101u;
+
+// The file pairs values j and j + 16 in a byte; the tile pairs j and j + 4.
+void PutNibbles(const std::uint8_t* qs, int o, std::uint8_t (&q)[4][16][4]) {
+  const std::uint32_t w0 = Word(qs, 0), w1 = Word(qs, 1), w2 = Word(qs, 2), w3 = Word(qs, 3);
+  const std::uint32_t words[4] = {
+      (w0 & kLow) | ((w1 & kLow) << 4), (w2 & kLow) | ((w3 & kLow) << 4),
+      ((w0 >> 4) & kLow) | (w1 & kHigh), ((w2 >> 4) & kLow) | (w3 & kHigh)};
+  for (int i = 0; i < 4; ++i) std::memcpy(q[i][o], &words[i], 4);
 }
 
-// The file pairs values j and j + 16 in a byte; the tile pairs j and j + 4 (see block_layout.h).
-void PutBlock(const BlockQ4_0& block, int o, TileQ4_0& tile) {
-  constexpr std::uint32_t kLow = 0x0f0f0f0fu, kHigh = 0xf0f0f0f0u;
-  const std::uint32_t w0 = Word(block.qs, 0), w1 = Word(block.qs, 1);
-  const std::uint32_t w2 = Word(block.qs, 2), w3 = Word(block.qs, 3);
-  const std::uint32_t q[4] = {(w0 & kLow) | ((w1 & kLow) << 4), (w2 & kLow) | ((w3 & kLow) << 4),
-                              ((w0 >> 4) & kLow) | (w1 & kHigh), ((w2 >> 4) & kLow) | (w3 & kHigh)};
-  for (int i = 0; i < 4; ++i) std::memcpy(tile.q[i][o], &q[i], 4);
-  tile.d[o] = block.d;
-}
-
-// One run of 32 values of a super-block (see dequantize.cpp). In words of 4 values the tile has the
-// file's order, but its bits elsewhere.
-void PutRun(const BlockQ6_K& block, int run, int o, TileQ6_K& tile) {
-  const int half = run / 4, part = run % 4;
-  const std::uint8_t* ql = block.ql + half * 64 + part % 2 * kBlock;
-  const std::uint8_t* qh = block.qh + half * kBlock;
-  for (int i = 0; i < 4; ++i) {
-    const auto low = [&](int word) { return (Word(ql, word) >> (part / 2 * 4)) & 0x0f0f0f0fu; };
-    const std::uint32_t q = low(2 * i) | low(2 * i + 1) << 4;
-    std::memcpy(tile.ql[i][o], &q, 4);
+// Bit k of the file's 32 is the fifth bit of value k; the tile gathers those of k = 4 f + j in byte
+// j.
+void PutFifthBits(const std::uint8_t* qh, int o, std::uint8_t (&to)[16][4]) {
+  const std::uint32_t bits = Word(qh, 0);
+  for (int j = 0; j < 4; ++j) {
+    std::uint32_t byte = 0;
+    for (int f = 0; f < 8; ++f) byte |= (bits >> (4 * f + j) & 1u) << f;
+    to[o][j] = static_cast<std::uint8_t>(byte);
   }
-  for (int h = 0; h < 2; ++h) {
-    std::uint32_t high = 0;
-    for (int f = 0; f < 4; ++f)
-      high |= ((Word(qh, 4 * h + f) >> (part * 2)) & 0x03030303u) << (2 * f);
-    std::memcpy(tile.qh[h][o], &high, 4);
-    tile.scale[h][o] = block.scales[2 * run + h];
+}
+
+template <typename FileBlock, typename FileTile, bool kFifth, bool kMinimum>
+struct SimpleNibbles {
+  static constexpr int kValues = kBlock;
+  using Block = FileBlock;
+  using Tile = FileTile;
+  static void Put(const Block& block, int o, Tile& tile) {
+    PutNibbles(block.qs, o, tile.q);
+    if constexpr (kFifth) PutFifthBits(block.qh, o, tile.qh);
+    if constexpr (kMinimum) tile.m[o] = block.m;
+    tile.d[o] = block.d;
   }
-  tile.d[o] = block.d;
+};
+using Q4_0 = SimpleNibbles<tensor::BlockQ4_0, tensor::TileQ4_0, false, false>;
+using Q4_1 = SimpleNibbles<tensor::BlockQ4_1, tensor::TileQ4_1, false, true>;
+using Q5_0 = SimpleNibbles<tensor::BlockQ5_0, tensor::TileQ5_0, true, false>;
+using Q5_1 = SimpleNibbles<tensor::BlockQ5_1, tensor::TileQ5_1, true, true>;
+
+// Scale and minimum of a run: six bits each, in twelve bytes (see dequantize.cpp).
+std::uint8_t ScaleOf(const std::uint8_t* s, int run) {
+  return static_cast<std::uint8_t>(run < 4 ? s[run] & 63
+                                           : (s[run + 4] & 15) | (s[run - 4] >> 6) << 4);
+}
+std::uint8_t MinimumOf(const std::uint8_t* s, int run) {
+  return static_cast<std::uint8_t>(run < 4 ? s[run + 4] & 63
+                                           : (s[run + 4] >> 4) | (s[run] >> 6) << 4);
 }
 
-constexpr BlockQ6_K kNoQ6_K = {};  // scales of zero
-constexpr BlockQ8_0 kNoQ8_0 = {};
-constexpr BlockQ4_0 kNoQ4_0 = {0,
-                               {0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88,  //
-                                0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88}};
+// In words of 4 values the tile has the file's order, but its bits elsewhere.
+template <typename FileBlock, typename FileTile, bool kFifth>
+struct KNibbles {
+  static constexpr int kValues = kSuperBlock;
+  using Block = FileBlock;
+  using Tile = FileTile;
+  static void Put(const Block& block, int o, Tile& tile) {
+    for (int run = 0; run < kSuperBlock / kBlock; ++run) {
+      const std::uint8_t* qs = block.qs + run / 2 * kBlock;
+      const auto low = [&](int word) { return (Word(qs, word) >> (run % 2 * 4)) & kLow; };
+      for (int i = 0; i < 4; ++i) {
+        const std::uint32_t q = low(2 * i) | low(2 * i + 1) << 4;
+        std::memcpy(tile.q[run][i][o], &q, 4);
+      }
+      if constexpr (kFifth) {
+        std::uint32_t bits = 0;
+        for (int f = 0; f < 8; ++f) bits |= ((Word(block.qh, f) >> run) & kOnes) << f;
+        std::memcpy(tile.qh[run][o], &bits, 4);
+      }
+      tile.scale[run][o] = ScaleOf(block.scales, run);
+      tile.minimum[run][o] = MinimumOf(block.scales, run);
+    }
+    tile.d[o] = block.d;
+    tile.dmin[o] = block.dmin;
+  }
+};
+using Q4_K = KNibbles<tensor::BlockQ4_K, tensor::TileQ4_K, false>;
+using Q5_K = KNibbles<tensor::BlockQ5_K, tensor::TileQ5_K, true>;
 
-template <typename Block, typename Tile>
-void RepackBlocks(const Block* rows, const Block& none, int n_outputs, int k, Tile* strip) {
-  const int n_blocks = k / kBlock;
-  for (int b = 0; b < n_blocks; ++b)
-    for (int o = 0; o < kTileOutputs; ++o)
-      PutBlock(o < n_outputs ? rows[static_cast<std::int64_t>(o) * n_blocks + b] : none, o,
-               strip[b]);
-}
+struct Q6_K {
+  static constexpr int kValues = kSuperBlock;
+  using Block = tensor::BlockQ6_K;
+  using Tile = tensor::TileQ6_K;
+  static void Put(const Block& block, int o, Tile& tile) {
+    for (int run = 0; run < kSuperBlock / kBlock; ++run) PutRun(block, run, o, tile);
+    tile.d[o] = block.d;
+    tile.unused[2 * o] = tile.unused[2 * o + 1] = 0;
+  }
+  static void PutRun(const Block& block, int run, int o, Tile& tile) {
+    const int half = run / 4, part = run % 4;
+    const std::uint8_t* ql = block.ql + half * 64 + part % 2 * kBlock;
+    const std::uint8_t* qh = block.qh + half * kBlock;
+    for (int i = 0; i < 4; ++i) {
+      const auto low = [&](int word) { return (Word(ql, word) >> (part / 2 * 4)) & kLow; };
+      const std::uint32_t q = low(2 * i) | low(2 * i + 1) << 4;
+      std::memcpy(tile.q[run][i][o], &q, 4);
+    }
+    for (int h = 0; h < 2; ++h) {
+      std::uint32_t high = 0;
+      for (int f = 0; f < 4; ++f)
+        high |= ((Word(qh, 4 * h + f) >> (part * 2)) & 0x03030303u) << (2 * f);
+      std::memcpy(tile.qh[run][h][o], &high, 4);
+      tile.scale[run][h][o] = block.scales[2 * run + h];
+    }
+  }
+};
 
-void RepackSuperBlocks(const BlockQ6_K* rows, int n_outputs, int k, TileQ6_K* strip) {
-  constexpr int kRuns = kSuperBlock / kBlock;
-  const int n_blocks = k / kSuperBlock;
-  for (int b = 0; b < n_blocks; ++b, strip += kRuns) {
+template <typename Type>
+void RepackBlocks(const void* rows, int n_outputs, int k, void* strip) {
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(typename Type::Block));
+  const auto* bytes = static_cast<const std::byte*>(rows);
+  auto* tiles = static_cast<typename Type::Tile*>(strip);
+  const int n_blocks = k / Type::kValues;
+  for (int b = 0; b < n_blocks; ++b) {
     for (int o = 0; o < kTileOutputs; ++o) {
-      const BlockQ6_K& block =
-          o < n_outputs ? rows[static_cast<std::int64_t>(o) * n_blocks + b] : kNoQ6_K;
-      for (int run = 0; run < kRuns; ++run) PutRun(block, run, o, strip[run]);
+      typename Type::Block block = {};  // rows of a mapped file have no alignment of their own
+      if (o < n_outputs)
+        std::memcpy(&block, bytes + (std::int64_t{o} * n_blocks + b) * kBytes, sizeof block);
+      Type::Put(block, o, tiles[b]);
     }
   }
 }
 
-// Bytes of one row in the file.
-std::size_t RowBytes(TileType type, int k) {
-  const auto n = static_cast<std::size_t>(k);
-  switch (type) {
-    case TileType::kF32:
-      return n * 4;
-    case TileType::kF16:
-    case TileType::kBF16:
-      return n * 2;
-    case TileType::kQ8_0:
-      return n / kBlock * sizeof(BlockQ8_0);
-    case TileType::kQ4_0:
-      return n / kBlock * sizeof(BlockQ4_0);
-    case TileType::kQ6_K:
-      return n / kSuperBlock * sizeof(BlockQ6_K);
-  }
-  return 0;
+// How strips of a type are made: bytes of 16 rows of one block in the file and of a tile.
+struct Recipe {
+  std::size_t block_bytes, tile_bytes;
+  void (*repack)(const void* rows, int n_outputs, int k, void* strip);
+};
+template <typename Type>
+constexpr Recipe Quantised() {
+  return {sizeof(typename Type::Block), sizeof(typename Type::Tile), RepackBlocks<Type>};
+}
+template <typename T>
+constexpr Recipe Float() {
+  return {sizeof(T), sizeof(T) * kTileOutputs, RepackFloat<T>};
+}
+
+// By tile type.
+constexpr Recipe kRecipes[tensor::kTileTypes] = {
+    Float<std::uint32_t>(), Float<std::uint16_t>(), Float<std::uint16_t>(), Quantised<Q8_0>(),
+    Quantised<Q4_0>(),      Quantised<Q4_1>(),      Quantised<Q5_0>(),      Quantised<Q5_1>(),
+    Quantised<Q4_K>(),      Quantised<Q5_K>(),      Quantised<Q6_K>()};
+
+const Recipe& RecipeOf(TileType type) {
+  return kRecipes[static_cast<std::size_t>(type)];
 }
 
 }  // namespace
 
-// Tiles hold the same numbers as sixteen rows of the file, and no padding; but those of Q6_K repeat
-// the d of a super-block.
 std::size_t StripBytes(TileType type, int k) {
-  if (type == TileType::kQ6_K) return static_cast<std::size_t>(k / kBlock) * sizeof(TileQ6_K);
-  return RowBytes(type, k) * kTileOutputs;
+  return static_cast<std::size_t>(k / tensor::TileValues(type)) * RecipeOf(type).tile_bytes;
 }
 
 void Repack(TileType type, const void* rows, int n_out, int k, int tile_begin, int tile_end,
             void* dst) {
-  FORETOKEN_CHECK(!tensor::IsQuantised(type) || k % kBlock == 0);
-  FORETOKEN_CHECK(type != TileType::kQ6_K || k % kSuperBlock == 0);
+  FORETOKEN_CHECK(k % tensor::TileValues(type) == 0);
   FORETOKEN_CHECK(0 <= tile_begin && tile_end <= TilesFor(n_out));
-  const std::size_t strip_bytes = StripBytes(type, k), row_bytes = RowBytes(type, k);
+  const Recipe& recipe = RecipeOf(type);
+  const std::size_t strip_bytes = StripBytes(type, k);
+  const std::size_t row_bytes =
+      static_cast<std::size_t>(k / tensor::TileValues(type)) * recipe.block_bytes;
   for (int tile = tile_begin; tile < tile_end; ++tile) {
     const auto first = static_cast<std::size_t>(tile) * kTileOutputs;
-    const void* src = static_cast<const std::byte*>(rows) + first * row_bytes;
-    void* strip = static_cast<std::byte*>(dst) + static_cast<std::size_t>(tile) * strip_bytes;
     const int left = n_out - tile * kTileOutputs;
-    const int n_outputs = left < kTileOutputs ? left : kTileOutputs;
-    switch (type) {
-      case TileType::kF32:
-        RepackFloat(static_cast<const std::uint32_t*>(src), n_outputs, k,
-                    static_cast<std::uint32_t*>(strip));
-        break;
-      case TileType::kF16:
-      case TileType::kBF16:
-        RepackFloat(static_cast<const std::uint16_t*>(src), n_outputs, k,
-                    static_cast<std::uint16_t*>(strip));
-        break;
-      case TileType::kQ8_0:
-        RepackBlocks(static_cast<const BlockQ8_0*>(src), kNoQ8_0, n_outputs, k,
-                     static_cast<TileQ8_0*>(strip));
-        break;
-      case TileType::kQ4_0:
-        RepackBlocks(static_cast<const BlockQ4_0*>(src), kNoQ4_0, n_outputs, k,
-                     static_cast<TileQ4_0*>(strip));
-        break;
-      case TileType::kQ6_K:
-        RepackSuperBlocks(static_cast<const BlockQ6_K*>(src), n_outputs, k,
-                          static_cast<TileQ6_K*>(strip));
-        break;
-    }
+    recipe.repack(static_cast<const std::byte*>(rows) + first * row_bytes,
+                  left < kTileOutputs ? left : kTileOutputs, k,
+                  static_cast<std::byte*>(dst) + static_cast<std::size_t>(tile) * strip_bytes);
   }
 }
 

@@ -17,9 +17,9 @@ inline std::size_t TiledBytes(tensor::TileType type, int n_out, int k) {
   return StripBytes(type, k) * static_cast<std::size_t>(TilesFor(n_out));
 }
 
-// Repacks strips [tile_begin, tile_end) of a row-major matrix [n_out, k] of the file type that
-// matches `type` (F32, F16, BF16 values; Q8_0, Q4_0, Q6_K blocks; rows without padding) into dst,
-// which holds all strips. Disjoint ranges may run on different threads.
+// Repacks strips [tile_begin, tile_end) of a row-major matrix [n_out, k] of the file type with the
+// name of `type` (rows without padding) into dst, which holds all strips. Disjoint ranges may run
+// on different threads.
 void Repack(tensor::TileType type, const void* rows, int n_out, int k, int tile_begin, int tile_end,
             void* dst);
 

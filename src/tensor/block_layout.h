@@ -59,37 +59,78 @@ static_assert(sizeof(BlockQ8_0) == 34 && sizeof(BlockQ4_K) == 144 && sizeof(Bloc
               sizeof(BlockQ6_K) == 210);
 
 // ---- Tiles: weights repacked at load
-// -------------------------------------------------------------------------------------- A matrix
-// [n_out, k] becomes ceil(n_out / 16) strips of 16 outputs; a strip runs along k without gaps.
-// Outputs lie in the lanes of a vector, so that no kernel ever sums across lanes and the order of a
-// sum is the order of k. Missing outputs are zero.
+// A matrix [n_out, k] becomes ceil(n_out / 16) strips of 16 outputs; a strip runs along k without
+// gaps. Outputs lie in the lanes of a vector, so that no kernel ever sums across lanes and the
+// order of a sum is the order of k. Missing outputs are zero.
 inline constexpr int kTileOutputs = 16;
 
-enum class TileType : std::uint8_t { kF32, kF16, kBF16, kQ8_0, kQ4_0, kQ6_K };
-inline constexpr int kTileTypes = 6;
+// One for each number type, in no other order than this.
+enum class TileType : std::uint8_t {
+  kF32,
+  kF16,
+  kBF16,
+  kQ8_0,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K
+};
+inline constexpr int kTileTypes = 11;
 
-// F32, F16, BF16: for each k, 16 values: strip = [k][16].
-// Q8_0, 32 k: q[i][o][j] = value of output o at k = 4 i + j, plus 128 (so unsigned).      544 bytes
-struct TileQ8_0 {
+// F32, F16, BF16: for each k, 16 values: strip = [k][16]. Quantised types: one struct after the
+// other, each of 32 k, or of 256 k (8 runs of 32) for K-quants. Weights are unsigned, by an offset
+// where the file's are signed. d, m and dmin are halves, scales of the 16 outputs o. Within a run:
+//   q   four bits: of k = 8 i + j in the low half of q[i][o][j], of k = 8 i + 4 + j in the high one
+//   qh  the fifth bit of k = 4 f + j is bit f of qh[o][j]
+struct TileQ8_0 {  // x = d * (q - 128); q[i][o][j] belongs to k = 4 i + j
   std::uint8_t q[8][16][4];
   std::uint16_t d[16];
 };
-// Q4_0, 32 k: q[i][o][j] = value at k = 8 i + j in the low nibble, k = 8 i + 4 + j in the high one,
-// plus 8.   288 bytes
-struct TileQ4_0 {
+struct TileQ4_0 {  // x = d * (q - 8)
   std::uint8_t q[4][16][4];
   std::uint16_t d[16];
 };
-// Q6_K, 32 k: x = d * scale * (q - 32), q of 6 bits. ql: the low four, as in Q4_0. qh: the high two
-// of k = 16 h + 4 f + j in bits 2 f and 2 f + 1 of qh[h][o][j]. scale[h][o] belongs to k = 16 h ..
-// 16 h + 15. A super-block of the file gives 8 tiles with the same d.  448 bytes
-struct TileQ6_K {
-  std::uint8_t ql[4][16][4];
-  std::uint8_t qh[2][16][4];
-  std::int8_t scale[2][16];
+struct TileQ4_1 {  // x = d * q + m
+  std::uint8_t q[4][16][4];
+  std::uint16_t d[16], m[16];
+};
+struct TileQ5_0 {  // x = d * (q - 16)
+  std::uint8_t q[4][16][4];
+  std::uint8_t qh[16][4];
   std::uint16_t d[16];
 };
-static_assert(sizeof(TileQ8_0) == 544 && sizeof(TileQ4_0) == 288 && sizeof(TileQ6_K) == 448);
+struct TileQ5_1 {  // x = d * q + m
+  std::uint8_t q[4][16][4];
+  std::uint8_t qh[16][4];
+  std::uint16_t d[16], m[16];
+};
+struct TileQ4_K {  // x = d * scale[run] * q - dmin * minimum[run]; scale and minimum of 6 bits
+  std::uint8_t q[8][4][16][4];
+  std::uint8_t scale[8][16], minimum[8][16];
+  std::uint16_t d[16], dmin[16];
+};
+struct TileQ5_K {  // as Q4_K
+  std::uint8_t q[8][4][16][4];
+  std::uint8_t qh[8][16][4];
+  std::uint8_t scale[8][16], minimum[8][16];
+  std::uint16_t d[16], dmin[16];
+};
+// x = d * scale[run][h] * (q - 32), h = 0 for the first 16 k of a run, 1 for the last. qh: the high
+// two bits of k = 16 h + 4 f + j are bits 2 f and 2 f + 1 of qh[run][h][o][j]. Filled up to whole
+// cache lines.
+struct TileQ6_K {
+  std::uint8_t q[8][4][16][4];
+  std::uint8_t qh[8][2][16][4];
+  std::int8_t scale[8][2][16];
+  std::uint16_t d[16];
+  std::uint8_t unused[32];
+};
+static_assert(sizeof(TileQ8_0) == 544 && sizeof(TileQ4_0) == 288 && sizeof(TileQ4_1) == 320 &&
+              sizeof(TileQ5_0) == 352 && sizeof(TileQ5_1) == 384);
+static_assert(sizeof(TileQ4_K) == 2368 && sizeof(TileQ5_K) == 2880 && sizeof(TileQ6_K) == 3392);
 
 // ---- Cache blocks: keys and values of 32 consecutive positions of one head
 // ------------------------------------------------ Block b of a sequence holds positions [32 b, 32

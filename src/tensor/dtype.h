@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// tensor/dtype.h: the number types of GGUF tensors: names, sizes, and which of them have tiles of
-// their own.
+// tensor/dtype.h: the number types of GGUF tensors: names, sizes and
+// tiles.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string_view>
 
@@ -32,12 +31,16 @@ struct DTypeInfo {
   std::string_view name;  // "Q4_K"
   int block_values;       // values in a block: 1, 32 or 256
   int block_bytes;
-  std::optional<TileType> tile;  // the tile type with the same numbers, if kernels have one
+  TileType tile;  // of the same numbers
 };
 
 // Tiles of integers with scales, which kernels multiply by quantised activations.
 constexpr bool IsQuantised(TileType type) {
-  return type == TileType::kQ8_0 || type == TileType::kQ4_0 || type == TileType::kQ6_K;
+  return type >= TileType::kQ8_0;
+}
+// Values of an output in one tile: k is a multiple of it.
+constexpr int TileValues(TileType type) {
+  return type >= TileType::kQ4_K ? kSuperBlock : IsQuantised(type) ? kBlock : 1;
 }
 
 // The row of `type` in the table of known types; null for a type foretoken does not read.

@@ -55,6 +55,21 @@ const std::vector<Pair>& Pairs() {
         {.layers = {0, 0, 1}, .draft_vocabulary = 96, .norm_before_residual = true});
     add("qwen3_q4_0", {.arch = "qwen3", .seed = 23, .n_layers = 1, .weight_type = DType::kQ4_0},
         {.layers = {1, 0, 1}, .own_embedding = true, .norm_before_fc = true});
+    // All the other types in one model.
+    add("llama_other_types",
+        {.seed = 24,
+         .n_layers = 1,
+         .dim = 256,
+         .ff = 256,
+         .weight_type = DType::kQ4_K,
+         .weight_types = {{"attn_k", DType::kQ5_K},
+                          {"attn_v", DType::kQ6_K},
+                          {"attn_output", DType::kQ4_1},
+                          {"ffn_gate", DType::kQ5_0},
+                          {"ffn_up", DType::kQ5_1},
+                          {"ffn_down", DType::kF16},
+                          {"output", DType::kBF16}}},
+        {.layers = {1, 0, 1}});
     const std::string root = FORETOKEN_SOURCE_DIR;
     const std::string bundled = root + "/models/tales-";
     if (std::filesystem::exists(bundled + "9m-q8_0.gguf"))

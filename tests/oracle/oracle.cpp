@@ -8,6 +8,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "tensor/dtype.h"
 
@@ -53,41 +54,114 @@ struct Quantised {
   }
 };
 
-// The integer weight of value i of a block, and the block's scale.
-int BlockValue(const tensor::BlockQ8_0& block, std::size_t i) {
-  return block.qs[i];
-}
-int BlockValue(const tensor::BlockQ4_0& block, std::size_t i) {
-  return (i < 16 ? block.qs[i] & 15 : block.qs[i - 16] >> 4) - 8;
-}
+// 32 values of a row as their type's formula has them: x = scale[i / 16] * (q - offset), or scale *
+// q + minimum. What multiplies an integer sum is `scale` where all 32 share one; Q6_K has integer
+// scales of its own before it.
+struct Values {
+  std::array<int, 32> q{};
+  std::array<int, 2> factor{1, 1};
+  float scale = 0;
+  std::optional<float> minimum;
+};
 
 template <typename Block>
-float BlockDot(const std::byte* row, const Quantised& x) {
-  float acc = 0;
-  for (std::size_t b = 0; b < x.d.size(); ++b) {
-    Block block;
-    std::memcpy(&block, row + b * sizeof(Block), sizeof(Block));
-    int sum = 0;
-    for (std::size_t i = 0; i < 32; ++i) sum += BlockValue(block, i) * x.q[32 * b + i];
-    acc = std::fma(static_cast<float>(sum), tensor::F16ToF32(block.d) * x.d[b], acc);
-  }
-  return acc;
+Block Read(const std::byte* row, std::size_t index) {
+  Block block;
+  std::memcpy(&block, row + index * sizeof block, sizeof block);
+  return block;
 }
 
-// A super-block: each 32 of its values are a block to the activations, with a sum for each scale.
-float SuperBlockDot(const std::byte* row, const Quantised& x) {
+// Of the 32-value types; the high four bits of a byte belong to the second half.
+template <typename Block>
+Values Simple(const std::byte* row, std::size_t b, int offset) {
+  const auto block = Read<Block>(row, b);
+  Values v;
+  v.scale = tensor::F16ToF32(block.d);
+  if constexpr (requires { block.m; }) v.minimum = tensor::F16ToF32(block.m);
+  std::uint32_t high = 0;
+  if constexpr (requires { block.qh; }) std::memcpy(&high, block.qh, 4);
+  for (std::size_t i = 0; i < 32; ++i) {
+    const int low = i < 16 ? block.qs[i] & 15 : block.qs[i - 16] >> 4;
+    v.q[i] = low + static_cast<int>(high >> i & 1) * 16 - offset;
+  }
+  return v;
+}
+
+Values OfQ8_0(const std::byte* row, std::size_t b) {
+  const auto block = Read<tensor::BlockQ8_0>(row, b);
+  Values v;
+  v.scale = tensor::F16ToF32(block.d);
+  std::copy_n(block.qs, 32, v.q.begin());
+  return v;
+}
+
+// Six bits each of scale and minimum in twelve bytes: the first four runs' in the low bits of bytes
+// 0-3 and 4-7, the others' in nibbles of bytes 8-11 and the top two bits of bytes 0-7.
+template <typename Block>
+Values KQuant(const std::byte* row, std::size_t b) {
+  const auto block = Read<Block>(row, b / 8);
+  const std::size_t run = b % 8;
+  const auto& s = block.scales;
+  const int scale = run < 4 ? s[run] % 64 : s[run + 4] % 16 + s[run - 4] / 64 * 16;
+  const int minimum = run < 4 ? s[run + 4] % 64 : s[run + 4] / 16 + s[run] / 64 * 16;
+  Values v;
+  v.scale = tensor::F16ToF32(block.d) * static_cast<float>(scale);
+  v.minimum = -(tensor::F16ToF32(block.dmin) * static_cast<float>(minimum));
+  for (std::size_t i = 0; i < 32; ++i) {
+    const int byte = block.qs[run / 2 * 32 + i];
+    v.q[i] = run % 2 == 0 ? byte % 16 : byte / 16;
+    if constexpr (requires { block.qh; }) v.q[i] += (block.qh[i] >> run & 1) * 16;
+  }
+  return v;
+}
+
+Values OfQ6_K(const std::byte* row, std::size_t b) {
+  const auto block = Read<tensor::BlockQ6_K>(row, b / 8);
+  const std::size_t half = b % 8 / 4, run = b % 4;
+  Values v;
+  v.scale = tensor::F16ToF32(block.d);
+  v.factor = {block.scales[b % 8 * 2], block.scales[b % 8 * 2 + 1]};
+  for (std::size_t i = 0; i < 32; ++i) {
+    const int low = block.ql[64 * half + 32 * (run % 2) + i] >> (run / 2 * 4) & 15;
+    const int high = block.qh[32 * half + i] >> (2 * run) & 3;
+    v.q[i] = low + 16 * high - 32;
+  }
+  return v;
+}
+
+Values Run(tensor::DType type, const std::byte* row, std::size_t b) {
+  using tensor::DType;
+  switch (type) {
+    case DType::kQ4_0:
+      return Simple<tensor::BlockQ4_0>(row, b, 8);
+    case DType::kQ4_1:
+      return Simple<tensor::BlockQ4_1>(row, b, 0);
+    case DType::kQ5_0:
+      return Simple<tensor::BlockQ5_0>(row, b, 16);
+    case DType::kQ5_1:
+      return Simple<tensor::BlockQ5_1>(row, b, 0);
+    case DType::kQ4_K:
+      return KQuant<tensor::BlockQ4_K>(row, b);
+    case DType::kQ5_K:
+      return KQuant<tensor::BlockQ5_K>(row, b);
+    case DType::kQ6_K:
+      return OfQ6_K(row, b);
+    default:
+      return OfQ8_0(row, b);
+  }
+}
+
+float QuantisedDot(tensor::DType type, const std::byte* row, const Quantised& x) {
   float acc = 0;
   for (std::size_t b = 0; b < x.d.size(); ++b) {
-    tensor::BlockQ6_K block;
-    std::memcpy(&block, row + b / 8 * sizeof(block), sizeof(block));
-    const std::size_t half = b % 8 / 4, run = b % 4;
-    int sum = 0;
+    const Values v = Run(type, row, b);
+    int sum = 0, xs = 0;
     for (std::size_t i = 0; i < 32; ++i) {
-      const int low = block.ql[64 * half + 32 * (run % 2) + i] >> (run / 2 * 4) & 15;
-      const int high = block.qh[32 * half + i] >> (2 * run) & 3;
-      sum += block.scales[b % 8 * 2 + i / 16] * ((low + 16 * high - 32) * x.q[32 * b + i]);
+      sum += v.factor[i / 16] * v.q[i] * x.q[32 * b + i];
+      xs += x.q[32 * b + i];
     }
-    acc = std::fma(static_cast<float>(sum), tensor::F16ToF32(block.d) * x.d[b], acc);
+    acc = std::fma(static_cast<float>(sum), v.scale * x.d[b], acc);
+    if (v.minimum) acc = std::fma(*v.minimum, x.d[b] * static_cast<float>(xs), acc);
   }
   return acc;
 }
@@ -104,22 +178,18 @@ Oracle::Row Oracle::Multiply(const std::string& name, const Row& x) const {
   const auto n_out = static_cast<std::size_t>(t.shape[1]);
   const std::size_t row_bytes = t.data.size() / n_out;
   Row y(n_out), w(x.size());
-  const Quantised quantised(info.tile && tensor::IsQuantised(*info.tile) ? x : Row{});
+  const bool integers = tensor::IsQuantised(info.tile);
+  const Quantised quantised(integers ? x : Row{});
   for (std::size_t o = 0; o < n_out; ++o) {
     const std::byte* row = t.data.data() + o * row_bytes;
-    if (info.type == tensor::DType::kQ8_0) {
-      y[o] = BlockDot<tensor::BlockQ8_0>(row, quantised);
-    } else if (info.type == tensor::DType::kQ4_0) {
-      y[o] = BlockDot<tensor::BlockQ4_0>(row, quantised);
-    } else if (info.type == tensor::DType::kQ6_K) {
-      y[o] = SuperBlockDot(row, quantised);
-    } else {
-      tensor::Dequantize(info.type, row, static_cast<std::int64_t>(x.size()), w.data());
-      float acc = 0;
-      for (std::size_t k = 0; k < x.size(); ++k)
-        acc = std::fma(info.tile ? w[k] : tensor::F16ToF32(tensor::F32ToF16(w[k])), x[k], acc);
-      y[o] = acc;
+    if (integers) {
+      y[o] = QuantisedDot(info.type, row, quantised);
+      continue;
     }
+    tensor::Dequantize(info.type, row, static_cast<std::int64_t>(x.size()), w.data());
+    float acc = 0;
+    for (std::size_t k = 0; k < x.size(); ++k) acc = std::fma(w[k], x[k], acc);
+    y[o] = acc;
   }
   return y;
 }

@@ -7,7 +7,8 @@ extern const Kernels kAvx2;
 const Kernels kAvx2 = {
     .isa = "avx2",
     .matmul = {avx2::MatmulF32, avx2::MatmulF16, avx2::MatmulBF16, avx2::MatmulQ8_0,
-               avx2::MatmulQ4_0, avx2::MatmulQ6_K},
+               avx2::MatmulQ4_0, avx2::MatmulQ4_1, avx2::MatmulQ5_0, avx2::MatmulQ5_1,
+               avx2::MatmulQ4_K, avx2::MatmulQ5_K, avx2::MatmulQ6_K},
     .quantize = avx2::Quantize,
     .rms_norm = avx2::RmsNorm,
     .rope = avx2::Rope,

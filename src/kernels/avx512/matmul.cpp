@@ -3,28 +3,27 @@
 // meets each weight register once. Activations enter as broadcasts from memory, which cost half a
 // load and no vector slot.
 //
-// Quantised: rows are first packed, block by block, so that the inner loop has one pointer and
-// constant offsets:
-//   PackedBlock = rows [R] of { q [8 words of 4 int8] | d | c },  c = -(weight offset) * xs
+// Quantised: a run of 32 k becomes 8 registers of unsigned bytes, whatever the type; then the rows
+// pass by, two at a time, so that two chains of products hide each other's latency. The rows are
+// packed before, run by run, so that the inner loop has one pointer and constant offsets:
+//   PackedRun = rows [R] of { q [8 words of 4 int8] | d | c }
+//   c = -(weight offset) * xs, from which the integer sum starts, or d * xs, which the minimum
+//   meets
 // A row takes 40 bytes, so that neighbouring rows lie in different banks of the first-level cache.
-// Per block and row: 8 vpdpbusd that start from c, one conversion, d * xd, one fma. Q6_K has two c,
-// one for each 16 k (44 bytes), and per row two vpmulld by the scales and one addition more.
-#pragma GCC diagnostic push  // false alarms of g++ 12 inside its own header
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#include <immintrin.h>
-#pragma GCC diagnostic pop
-
+// Per run and row: 8 vpdpbusd, one conversion, s * xd, one fma, and one fma more for a minimum.
+// Q6_K has two c, one for each 16 k (44 bytes), and per row two vpmulld by the scales and one
+// addition. (Zen 4, weights streaming from memory: 175-183 multiply-adds per ns and core for 8 to
+// 16 rows; its vpdpbusd alone peak at 234, and two fma-class instructions to eight of them leave
+// 187.)
 #include "kernels/avx512/functions.h"
+#include "kernels/avx512/lanes.h"
+#include "kernels/avx512/row_blocks.h"
+#include "kernels/avx512/weights.h"
 
 namespace foretoken::kernels::avx512 {
 namespace {
 
 using tensor::kTileOutputs;
-using tensor::TileQ4_0;
-using tensor::TileQ6_K;
-using tensor::TileQ8_0;
-
-#define FORETOKEN_INLINE inline __attribute__((always_inline))
 
 // Asks for memory that the stream of weights reads soon: the hardware's own prefetcher stops at the
 // end of each page. Few rows wait for memory, and want the line in the first-level cache; many are
@@ -48,50 +47,41 @@ FORETOKEN_INLINE void StoreTile(const MatmulArgs& a, int row, int tile, const __
 
 // ---- Quantised tiles ----------------------------------------------------------------------------
 
-constexpr int kBlock = tensor::kBlock;
-constexpr int kQuantRows = 12;     // 12 integer and 12 float sums, weight, scale: 26 registers
-constexpr int kPackBlocks = 1024;  // k up to 32768 is packed once per row block, on the stack
+constexpr int kQuantRows =
+    16;  // 16 sums, 8 weights, scale, minimum and a pair of rows: 31 registers
+constexpr int kPackRuns = 1024;  // k up to 32768 is packed once per row block, on the stack
 
-// What a tile type adds to its weights to make them unsigned, how many sums a block has, and how
-// many rows are few to PrefetchAhead (measured: Q6_K, 4 rows, 27 ms with 4 and 21 with 2).
-template <typename Tile>
-struct Traits;
-template <>
-struct Traits<TileQ8_0> {
-  static constexpr std::int32_t kOffset = 128, kSums = 1, kFewRows = 4;
-};
-template <>
-struct Traits<TileQ4_0> {
-  static constexpr std::int32_t kOffset = 8, kSums = 1, kFewRows = 4;
-};
-template <>
-struct Traits<TileQ6_K> {
-  static constexpr std::int32_t kOffset = 32, kSums = 2, kFewRows = 2;
-};
-
-template <int R, typename Tile>
-struct PackedBlock {
+template <int R, typename Type>
+struct PackedRun {
   struct Row {
     std::int32_t q[8];
     float d;
-    std::int32_t c[Traits<Tile>::kSums];
+    union {
+      std::int32_t c[Type::kSums];
+      float xs;
+    };
   } rows[R];
 };
 
-template <int R, typename Tile>
-void Pack(const MatmulArgs& a, int row, int block, int n, PackedBlock<R, Tile>* out) {
-  constexpr std::int32_t kOffset = Traits<Tile>::kOffset, kSums = Traits<Tile>::kSums;
-  const std::int64_t n_blocks = a.k / kBlock;
+template <int R, typename Type>
+void Pack(const MatmulArgs& a, int row, int run, int n, PackedRun<R, Type>* out) {
+  const std::int64_t n_runs = a.k / kBlock;
   for (int r = 0; r < R; ++r) {
-    const std::int64_t first = (row + r) * n_blocks + block;
+    const std::int64_t first = (row + r) * n_runs + run;
     for (int b = 0; b < n; ++b) {
       auto& to = out[b].rows[r];
       const auto* q = reinterpret_cast<const __m256i*>(a.xq + (first + b) * kBlock);
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(to.q), _mm256_loadu_si256(q));
       to.d = a.xd[first + b];
       const std::int32_t* xs = a.xs + 2 * (first + b);
-      to.c[0] = -kOffset * (kSums == 1 ? xs[1] : xs[0]);
-      if constexpr (kSums == 2) to.c[1] = -kOffset * (xs[1] - xs[0]);
+      if constexpr (Type::kMinimum) {
+        to.xs = to.d * static_cast<float>(xs[1]);
+      } else if constexpr (Type::kSums == 1) {
+        to.c[0] = -Type::kOffset * xs[1];
+      } else {
+        to.c[0] = -Type::kOffset * xs[0];
+        to.c[1] = -Type::kOffset * (xs[1] - xs[0]);
+      }
     }
   }
 }
@@ -103,124 +93,96 @@ FORETOKEN_INLINE void Dot(__m512i& c, __m512i w, const std::int32_t& x) {
   asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(c) : "v"(w), "m"(x));
 }
 
-// 64 bytes of weights. Tiles lie on 32 bytes, so every other one crosses the border of a cache line
-// with each full load; one row, which only waits for memory, reads halves and gains a tenth.
-template <int R>
-FORETOKEN_INLINE __m512i LoadWeights(const void* p) {
-  if constexpr (R > 1) return _mm512_loadu_si512(p);
-  const auto* half = static_cast<const __m256i*>(p);
-  return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256(half)),
-                            _mm256_loadu_si256(half + 1), 1);
-}
-
-template <int R, typename Tile>
-FORETOKEN_INLINE void StartSums(const PackedBlock<R, Tile>& x, __m512i* c) {
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r) c[r] = _mm512_set1_epi32(x.rows[r].c[0]);
-}
-
-template <int R>
-FORETOKEN_INLINE void DotBlock(const TileQ8_0& w, const PackedBlock<R, TileQ8_0>& x, __m512i* c) {
-  StartSums(x, c);
+// isum of kRows rows side by side.
+template <typename Type, int kRows, typename Row>
+FORETOKEN_INLINE void IntegerSums(const __m512i* q, const Row* row, const __m512i* scale,
+                                  __m512i* sum) {
+  __m512i part[kRows][Type::kSums];
+#pragma GCC unroll 2
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 2
+    for (int h = 0; h < Type::kSums; ++h)
+      part[r][h] = Type::kOffset == 0 ? _mm512_setzero_si512() : _mm512_set1_epi32(row[r].c[h]);
 #pragma GCC unroll 8
-  for (int i = 0; i < 8; ++i) {
-    const __m512i q = LoadWeights<R>(w.q[i]);
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) Dot(c[r], q, x.rows[r].q[i]);
-  }
-}
-
-template <int R>
-FORETOKEN_INLINE void DotBlock(const TileQ4_0& w, const PackedBlock<R, TileQ4_0>& x, __m512i* c) {
-  StartSums(x, c);
-  const __m512i low = _mm512_set1_epi8(15);
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    const __m512i q = LoadWeights<R>(w.q[i]);
-    const __m512i q0 = _mm512_and_si512(q, low);
-    const __m512i q1 = _mm512_and_si512(_mm512_srli_epi16(q, 4), low);
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) Dot(c[r], q0, x.rows[r].q[2 * i]);
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) Dot(c[r], q1, x.rows[r].q[2 * i + 1]);
-  }
-}
-
-// 64 bytes in a register: the compiler would load them anew for each use.
-FORETOKEN_INLINE __m512i LoadOnce(const void* p) {
-  __m512i v = _mm512_loadu_si512(p);
-  asm("" : "+v"(v));
-  return v;
-}
-
-// Four bits of each byte of `low`, and above them two of `high`.
-FORETOKEN_INLINE __m512i SixBits(__m512i low, __m512i high) {
-  constexpr int kSelect = 0xd8;  // third ? second : first
-  const __m512i nibble = _mm512_set1_epi8(15), six = _mm512_set1_epi8(63);
-  return _mm512_and_si512(_mm512_ternarylogic_epi64(high, low, nibble, kSelect), six);
-}
-
-// All weights of the tile in eight registers, then row by row: so the two sums of a row live only
-// briefly.
-template <int R>
-FORETOKEN_INLINE void DotBlock(const TileQ6_K& w, const PackedBlock<R, TileQ6_K>& x, __m512i* c) {
-  __m512i q[8], scale[2];
+  for (int i = 0; i < 8; ++i)
 #pragma GCC unroll 2
-  for (int h = 0; h < 2; ++h) {
-    const __m512i high = LoadOnce(w.qh[h]);
-    const __m512i low0 = LoadOnce(w.ql[2 * h]), low1 = LoadOnce(w.ql[2 * h + 1]);
-    q[4 * h] = SixBits(low0, _mm512_slli_epi16(high, 4));
-    q[4 * h + 1] = SixBits(_mm512_srli_epi16(low0, 4), _mm512_slli_epi16(high, 2));
-    q[4 * h + 2] = SixBits(low1, high);
-    q[4 * h + 3] = SixBits(_mm512_srli_epi16(low1, 4), _mm512_srli_epi16(high, 2));
-    scale[h] = _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(w.scale[h])));
-  }
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r) {
-    __m512i sum[2];
+    for (int r = 0; r < kRows; ++r) Dot(part[r][i * Type::kSums / 8], q[i], row[r].q[i]);
 #pragma GCC unroll 2
-    for (int h = 0; h < 2; ++h) {
-      sum[h] = _mm512_set1_epi32(x.rows[r].c[h]);
-#pragma GCC unroll 4
-      for (int i = 4 * h; i < 4 * h + 4; ++i) Dot(sum[h], q[i], x.rows[r].q[i]);
-      sum[h] = _mm512_mullo_epi32(sum[h], scale[h]);
-    }
-    c[r] = _mm512_add_epi32(sum[0], sum[1]);
+  for (int r = 0; r < kRows; ++r) {
+    if constexpr (Type::kSums == 1)
+      sum[r] = part[r][0];
+    else
+      sum[r] = _mm512_add_epi32(_mm512_mullo_epi32(part[r][0], scale[0]),
+                                _mm512_mullo_epi32(part[r][1], scale[1]));
   }
 }
 
-template <int R, typename Tile>
-FORETOKEN_INLINE void QuantStrip(const Tile* w, const PackedBlock<R, Tile>* x, int n, __m512* acc) {
-  for (; n > 0; --n, ++w, ++x) {
-    PrefetchAhead<R <= Traits<Tile>::kFewRows, sizeof(Tile)>(w);
-    __m512i c[R];
-    DotBlock<R>(*w, *x, c);
-    const __m512 d = _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(w->d)));
+template <typename Type, int kRows, typename Row>
+FORETOKEN_INLINE void AddRows(const __m512i* q, const __m512i* scale, __m512 s, __m512 m,
+                              const Row* row, __m512* acc) {
+  __m512i sum[kRows];
+  IntegerSums<Type, kRows>(q, row, scale, sum);
+#pragma GCC unroll 2
+  for (int r = 0; r < kRows; ++r) {
+    acc[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[r]), _mm512_mul_ps(s, _mm512_set1_ps(row[r].d)),
+                             acc[r]);
+    if constexpr (Type::kMinimum && Type::kRuns == 1)
+      acc[r] = _mm512_fmadd_ps(m, _mm512_set1_ps(row[r].xs), acc[r]);
+    if constexpr (Type::kMinimum && Type::kRuns > 1)
+      acc[r] = _mm512_fnmadd_ps(m, _mm512_set1_ps(row[r].xs), acc[r]);
+  }
+}
+
+template <int R, typename Type>
+FORETOKEN_INLINE void AddRun(const typename Type::Tile& w, const Scales<Type>& scales, int run,
+                             const PackedRun<R, Type>& x, __m512* acc) {
+  __m512i q[8], scale[2] = {};
+  Type::Weights(w, run, q);
+  if constexpr (Type::kSums == 2)
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; ++h)
+      scale[h] =
+          _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(w.scale[run][h])));
+  const __m512 s = scales.S(w, run);
+  __m512 m = s;
+  if constexpr (Type::kMinimum) m = scales.M(w, run);
 #pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      const __m512 scale = _mm512_mul_ps(d, _mm512_set1_ps(x->rows[r].d));
-      acc[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(c[r]), scale, acc[r]);
+  for (int r = 0; r + 2 <= R; r += 2) AddRows<Type, 2>(q, scale, s, m, x.rows + r, acc + r);
+  if constexpr (R % 2 == 1) AddRows<Type, 1>(q, scale, s, m, x.rows + R - 1, acc + R - 1);
+}
+
+template <int R, typename Type>
+FORETOKEN_INLINE void QuantStrip(const typename Type::Tile* w, const PackedRun<R, Type>* x,
+                                 int n_runs, __m512* acc) {
+  constexpr int kBytes = sizeof(typename Type::Tile) / Type::kRuns;
+  for (; n_runs > 0; n_runs -= Type::kRuns, ++w) {
+    const Scales<Type> scales(*w);
+    for (int run = 0; run < Type::kRuns; ++run, ++x) {
+      PrefetchAhead<R <= Type::kFewRows, kBytes>(reinterpret_cast<const char*>(w) + run * kBytes);
+      AddRun<R, Type>(*w, scales, run, *x, acc);
     }
   }
 }
 
-template <int R, typename Tile>
+template <int R, typename Type>
 struct QuantRows {
   static __attribute__((noinline)) void Run(const MatmulArgs& a, int row, int tile_begin,
                                             int tile_end) {
-    alignas(64) PackedBlock<R, Tile> x[kPackBlocks];
-    const int n_blocks = a.k / kBlock;
-    const bool packs_once = n_blocks <= kPackBlocks;
-    if (packs_once) Pack(a, row, 0, n_blocks, x);
+    using Tile = typename Type::Tile;
+    alignas(64) PackedRun<R, Type> x[kPackRuns];
+    const int n_runs = a.k / kBlock;
+    const bool packs_once = n_runs <= kPackRuns;
+    if (packs_once) Pack(a, row, 0, n_runs, x);
     for (int tile = tile_begin; tile < tile_end; ++tile) {
-      const Tile* w = static_cast<const Tile*>(a.tiles) + std::int64_t{tile} * n_blocks;
+      const Tile* w =
+          static_cast<const Tile*>(a.tiles) + std::int64_t{tile} * (n_runs / Type::kRuns);
       __m512 acc[R];
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) acc[r] = _mm512_setzero_ps();
-      for (int b = 0; b < n_blocks; b += kPackBlocks) {
-        const int n = n_blocks - b < kPackBlocks ? n_blocks - b : kPackBlocks;
+      for (int b = 0; b < n_runs; b += kPackRuns) {
+        const int n = n_runs - b < kPackRuns ? n_runs - b : kPackRuns;
         if (!packs_once) Pack(a, row, b, n, x);
-        QuantStrip<R>(w + b, x, n, acc);
+        QuantStrip<R, Type>(w + b / Type::kRuns, x, n, acc);
       }
       StoreTile<R>(a, row, tile, acc);
     }
@@ -301,39 +263,19 @@ struct FloatRows {
   }
 };
 
-// ---- Rows and tiles -----------------------------------------------------------------------------
+// ---- All rows -----------------------------------------------------------------------------------
 
-using RowsFunction = void (*)(const MatmulArgs& a, int row, int tile_begin, int tile_end);
-
-// Cuts the rows into even blocks of at most max_rows. Where there are several, they take turns on a
-// group of strips that stays in the second-level cache, so that memory is read once.
-void ForRowBlocks(const MatmulArgs& a, std::int64_t strip_bytes, const RowsFunction* by_rows,
-                  int max_rows) {
-  const int n_row_blocks = (a.n_rows + max_rows - 1) / max_rows;
-  int group = a.tile_end - a.tile_begin;
-  if (n_row_blocks > 1) {
-    const std::int64_t fit = (std::int64_t{512} << 10) / (strip_bytes + 1);
-    group = fit < 8 ? 8 : static_cast<int>(fit);
-  }
-  for (int tile = a.tile_begin; tile < a.tile_end; tile += group) {
-    const int tile_end = a.tile_end - tile < group ? a.tile_end : tile + group;
-    for (int block = 0; block < n_row_blocks; ++block) {
-      const int row = static_cast<int>(std::int64_t{a.n_rows} * block / n_row_blocks);
-      const int row_end = static_cast<int>(std::int64_t{a.n_rows} * (block + 1) / n_row_blocks);
-      by_rows[row_end - row - 1](a, row, tile, tile_end);
-    }
-  }
-}
-
-template <typename Tile>
+template <typename Type>
 void MatmulQuantised(const MatmulArgs& a) {
   static constexpr RowsFunction kByRows[kQuantRows] = {
-      QuantRows<1, Tile>::Run,  QuantRows<2, Tile>::Run,  QuantRows<3, Tile>::Run,
-      QuantRows<4, Tile>::Run,  QuantRows<5, Tile>::Run,  QuantRows<6, Tile>::Run,
-      QuantRows<7, Tile>::Run,  QuantRows<8, Tile>::Run,  QuantRows<9, Tile>::Run,
-      QuantRows<10, Tile>::Run, QuantRows<11, Tile>::Run, QuantRows<12, Tile>::Run};
-  ForRowBlocks(a, std::int64_t{a.k / kBlock} * static_cast<std::int64_t>(sizeof(Tile)), kByRows,
-               kQuantRows);
+      QuantRows<1, Type>::Run,  QuantRows<2, Type>::Run,  QuantRows<3, Type>::Run,
+      QuantRows<4, Type>::Run,  QuantRows<5, Type>::Run,  QuantRows<6, Type>::Run,
+      QuantRows<7, Type>::Run,  QuantRows<8, Type>::Run,  QuantRows<9, Type>::Run,
+      QuantRows<10, Type>::Run, QuantRows<11, Type>::Run, QuantRows<12, Type>::Run,
+      QuantRows<13, Type>::Run, QuantRows<14, Type>::Run, QuantRows<15, Type>::Run,
+      QuantRows<16, Type>::Run};
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(typename Type::Tile));
+  ForRowBlocks(a, a.k / kBlock / Type::kRuns * kBytes, kByRows, kQuantRows);
 }
 
 template <typename Type>
@@ -359,13 +301,28 @@ void MatmulBF16(const MatmulArgs& a) {
   MatmulFloat<BF16>(a);
 }
 void MatmulQ8_0(const MatmulArgs& a) {
-  MatmulQuantised<TileQ8_0>(a);
+  MatmulQuantised<Q8_0>(a);
 }
 void MatmulQ4_0(const MatmulArgs& a) {
-  MatmulQuantised<TileQ4_0>(a);
+  MatmulQuantised<Q4_0>(a);
+}
+void MatmulQ4_1(const MatmulArgs& a) {
+  MatmulQuantised<Q4_1>(a);
+}
+void MatmulQ5_0(const MatmulArgs& a) {
+  MatmulQuantised<Q5_0>(a);
+}
+void MatmulQ5_1(const MatmulArgs& a) {
+  MatmulQuantised<Q5_1>(a);
+}
+void MatmulQ4_K(const MatmulArgs& a) {
+  MatmulQuantised<Q4_K>(a);
+}
+void MatmulQ5_K(const MatmulArgs& a) {
+  MatmulQuantised<Q5_K>(a);
 }
 void MatmulQ6_K(const MatmulArgs& a) {
-  MatmulQuantised<TileQ6_K>(a);
+  MatmulQuantised<Q6_K>(a);
 }
 
 }  // namespace foretoken::kernels::avx512

@@ -7,7 +7,8 @@ extern const Kernels kAvx512;
 const Kernels kAvx512 = {
     .isa = "avx512",
     .matmul = {avx512::MatmulF32, avx512::MatmulF16, avx512::MatmulBF16, avx512::MatmulQ8_0,
-               avx512::MatmulQ4_0, avx512::MatmulQ6_K},
+               avx512::MatmulQ4_0, avx512::MatmulQ4_1, avx512::MatmulQ5_0, avx512::MatmulQ5_1,
+               avx512::MatmulQ4_K, avx512::MatmulQ5_K, avx512::MatmulQ6_K},
     .quantize = avx512::Quantize,
     .rms_norm = avx512::RmsNorm,
     .rope = avx512::Rope,

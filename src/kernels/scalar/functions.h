@@ -12,6 +12,11 @@ void MatmulF16(const MatmulArgs&);
 void MatmulBF16(const MatmulArgs&);
 void MatmulQ8_0(const MatmulArgs&);
 void MatmulQ4_0(const MatmulArgs&);
+void MatmulQ4_1(const MatmulArgs&);
+void MatmulQ5_0(const MatmulArgs&);
+void MatmulQ5_1(const MatmulArgs&);
+void MatmulQ4_K(const MatmulArgs&);
+void MatmulQ5_K(const MatmulArgs&);
 void MatmulQ6_K(const MatmulArgs&);
 void Quantize(const float* x, std::int64_t x_stride, int n_rows, int k, std::int8_t* xq, float* xd,
               std::int32_t* xs);

@@ -9,9 +9,6 @@ namespace foretoken::kernels::scalar {
 namespace {
 
 using tensor::kTileOutputs;
-using tensor::TileQ4_0;
-using tensor::TileQ6_K;
-using tensor::TileQ8_0;
 
 struct F32 {
   using Storage = float;
@@ -62,48 +59,126 @@ void MatmulFloat(const MatmulArgs& a) {
   }
 }
 
-std::int32_t Weight(const TileQ8_0& tile, int k, int o) {
-  return tile.q[k / 4][o][k % 4] - 128;
+int Nibble(const std::uint8_t (&q)[4][kTileOutputs][4], int k, int o) {
+  const std::uint8_t byte = q[k / 8][o][k % 4];
+  return k % 8 < 4 ? byte & 15 : byte >> 4;
 }
 
-std::int32_t Weight(const TileQ4_0& tile, int k, int o) {
-  const std::uint8_t byte = tile.q[k / 8][o][k % 4];
-  return (k % 8 < 4 ? byte & 15 : byte >> 4) - 8;
+int FifthBit(const std::uint8_t (&qh)[kTileOutputs][4], int k, int o) {
+  return (qh[o][k % 4] >> (k / 4) & 1) << 4;
 }
 
-std::int32_t Weight(const TileQ6_K& tile, int k, int o) {
-  const std::uint8_t low = tile.ql[k / 8][o][k % 4], high = tile.qh[k / 16][o][k % 4];
-  return ((k % 8 < 4 ? low & 15 : low >> 4) | (high >> (k / 4 % 4 * 2) & 3) << 4) - 32;
-}
+// Per tile type: q of output o at k of a run, without its offset; the scale s; the minimum m, where
+// there is one.
+struct Q8_0 {
+  static constexpr int kRuns = 1;
+  static constexpr bool kMinimum = false;
+  using Tile = tensor::TileQ8_0;
+  static int Weight(const Tile& t, int, int k, int o) { return t.q[k / 4][o][k % 4] - 128; }
+};
+struct Q4_0 {
+  static constexpr int kRuns = 1;
+  static constexpr bool kMinimum = false;
+  using Tile = tensor::TileQ4_0;
+  static int Weight(const Tile& t, int, int k, int o) { return Nibble(t.q, k, o) - 8; }
+};
+struct Q4_1 {
+  static constexpr int kRuns = 1;
+  static constexpr bool kMinimum = true;
+  using Tile = tensor::TileQ4_1;
+  static int Weight(const Tile& t, int, int k, int o) { return Nibble(t.q, k, o); }
+};
+struct Q5_0 {
+  static constexpr int kRuns = 1;
+  static constexpr bool kMinimum = false;
+  using Tile = tensor::TileQ5_0;
+  static int Weight(const Tile& t, int, int k, int o) {
+    return (Nibble(t.q, k, o) | FifthBit(t.qh, k, o)) - 16;
+  }
+};
+struct Q5_1 {
+  static constexpr int kRuns = 1;
+  static constexpr bool kMinimum = true;
+  using Tile = tensor::TileQ5_1;
+  static int Weight(const Tile& t, int, int k, int o) {
+    return Nibble(t.q, k, o) | FifthBit(t.qh, k, o);
+  }
+};
+struct Q4_K {
+  static constexpr int kRuns = 8;
+  static constexpr bool kMinimum = true;
+  using Tile = tensor::TileQ4_K;
+  static int Weight(const Tile& t, int run, int k, int o) { return Nibble(t.q[run], k, o); }
+};
+struct Q5_K {
+  static constexpr int kRuns = 8;
+  static constexpr bool kMinimum = true;
+  using Tile = tensor::TileQ5_K;
+  static int Weight(const Tile& t, int run, int k, int o) {
+    return Nibble(t.q[run], k, o) | FifthBit(t.qh[run], k, o);
+  }
+};
+struct Q6_K {
+  static constexpr int kRuns = 8;
+  static constexpr bool kMinimum = false;
+  using Tile = tensor::TileQ6_K;
+  static int Weight(const Tile& t, int run, int k, int o) {
+    const int high = t.qh[run][k / 16][o][k % 4] >> (k / 4 % 4 * 2) & 3;
+    return (Nibble(t.q[run], k, o) | high << 4) - 32;
+  }
+};
 
-template <typename Tile>
-std::int32_t IntegerSum(const Tile& tile, int o, const std::int8_t* xq) {
-  std::int32_t isum = 0;
-  for (int k = 0; k < tensor::kBlock; ++k) isum += Weight(tile, k, o) * xq[k];
-  return isum;
+template <typename Type>
+int IntegerSum(const typename Type::Tile& tile, int run, int o, const std::int8_t* xq) {
+  int sum = 0;
+  for (int k = 0; k < tensor::kBlock; ++k) sum += Type::Weight(tile, run, k, o) * xq[k];
+  return sum;
 }
-
-std::int32_t IntegerSum(const TileQ6_K& tile, int o, const std::int8_t* xq) {
+template <>
+int IntegerSum<Q6_K>(const tensor::TileQ6_K& tile, int run, int o, const std::int8_t* xq) {
   constexpr int kHalf = tensor::kBlock / 2;
-  std::int32_t dot[2] = {};
-  for (int k = 0; k < tensor::kBlock; ++k) dot[k / kHalf] += Weight(tile, k, o) * xq[k];
-  return tile.scale[0][o] * dot[0] + tile.scale[1][o] * dot[1];
+  int sum[2] = {};
+  for (int k = 0; k < tensor::kBlock; ++k) sum[k / kHalf] += Q6_K::Weight(tile, run, k, o) * xq[k];
+  return tile.scale[run][0][o] * sum[0] + tile.scale[run][1][o] * sum[1];
 }
 
-template <typename Tile>
+template <typename Type>
+float Scale(const typename Type::Tile& tile, int run, int o) {
+  const float d = F16::ToFloat(tile.d[o]);
+  if constexpr (Type::kMinimum && Type::kRuns > 1)
+    return d * static_cast<float>(tile.scale[run][o]);
+  else
+    return d;
+}
+
+template <typename Type>
+float Minimum(const typename Type::Tile& tile, int run, int o) {
+  if constexpr (Type::kRuns == 1)
+    return F16::ToFloat(tile.m[o]);
+  else
+    return -(F16::ToFloat(tile.dmin[o]) * static_cast<float>(tile.minimum[run][o]));
+}
+
+template <typename Type>
 void MatmulQuantised(const MatmulArgs& a) {
+  using Tile = typename Type::Tile;
+  constexpr int kRuns = Type::kRuns;
   const int n_blocks = a.k / tensor::kBlock;
-  const auto* tiles = static_cast<const Tile*>(a.tiles);
   for (int tile = a.tile_begin; tile < a.tile_end; ++tile) {
     for (int row = 0; row < a.n_rows; ++row) {
-      const Tile* w = tiles + std::int64_t{tile} * n_blocks;
+      const Tile* w = static_cast<const Tile*>(a.tiles) + std::int64_t{tile} * (n_blocks / kRuns);
       const std::int8_t* xq = a.xq + std::int64_t{row} * a.k;
       const float* xd = a.xd + std::int64_t{row} * n_blocks;
+      const std::int32_t* xs = a.xs + std::int64_t{row} * n_blocks * 2;
       float acc[kTileOutputs] = {};
       for (int b = 0; b < n_blocks; ++b, xq += tensor::kBlock) {
+        const Tile& t = w[b / kRuns];
         for (int o = 0; o < kTileOutputs; ++o) {
-          const auto isum = static_cast<float>(IntegerSum(w[b], o, xq));
-          acc[o] = std::fma(isum, F16::ToFloat(w[b].d[o]) * xd[b], acc[o]);
+          const auto isum = static_cast<float>(IntegerSum<Type>(t, b % kRuns, o, xq));
+          acc[o] = std::fma(isum, Scale<Type>(t, b % kRuns, o) * xd[b], acc[o]);
+          if constexpr (Type::kMinimum)
+            acc[o] = std::fma(Minimum<Type>(t, b % kRuns, o),
+                              xd[b] * static_cast<float>(xs[2 * b + 1]), acc[o]);
         }
       }
       Store(acc, a.accumulate, OutputOf(a, row, tile));
@@ -123,13 +198,28 @@ void MatmulBF16(const MatmulArgs& a) {
   MatmulFloat<BF16>(a);
 }
 void MatmulQ8_0(const MatmulArgs& a) {
-  MatmulQuantised<TileQ8_0>(a);
+  MatmulQuantised<Q8_0>(a);
 }
 void MatmulQ4_0(const MatmulArgs& a) {
-  MatmulQuantised<TileQ4_0>(a);
+  MatmulQuantised<Q4_0>(a);
+}
+void MatmulQ4_1(const MatmulArgs& a) {
+  MatmulQuantised<Q4_1>(a);
+}
+void MatmulQ5_0(const MatmulArgs& a) {
+  MatmulQuantised<Q5_0>(a);
+}
+void MatmulQ5_1(const MatmulArgs& a) {
+  MatmulQuantised<Q5_1>(a);
+}
+void MatmulQ4_K(const MatmulArgs& a) {
+  MatmulQuantised<Q4_K>(a);
+}
+void MatmulQ5_K(const MatmulArgs& a) {
+  MatmulQuantised<Q5_K>(a);
 }
 void MatmulQ6_K(const MatmulArgs& a) {
-  MatmulQuantised<TileQ6_K>(a);
+  MatmulQuantised<Q6_K>(a);
 }
 
 }  // namespace foretoken::kernels::scalar

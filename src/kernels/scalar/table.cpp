@@ -7,7 +7,8 @@ extern const Kernels kScalar;
 const Kernels kScalar = {
     .isa = "scalar",
     .matmul = {scalar::MatmulF32, scalar::MatmulF16, scalar::MatmulBF16, scalar::MatmulQ8_0,
-               scalar::MatmulQ4_0, scalar::MatmulQ6_K},
+               scalar::MatmulQ4_0, scalar::MatmulQ4_1, scalar::MatmulQ5_0, scalar::MatmulQ5_1,
+               scalar::MatmulQ4_K, scalar::MatmulQ5_K, scalar::MatmulQ6_K},
     .quantize = scalar::Quantize,
     .rms_norm = scalar::RmsNorm,
     .rope = scalar::Rope,

@@ -1,0 +1,11 @@
+# gtest from Debian's sources (package googletest, which libgtest-dev brings along).
+set(gtest_dir /usr/src/googletest/googletest)
+if(NOT EXISTS ${gtest_dir}/src/gtest-all.cc)
+  message(FATAL_ERROR "gtest: no sources in ${gtest_dir}; install the package googletest")
+endif()
+add_library(gtest STATIC EXCLUDE_FROM_ALL ${gtest_dir}/src/gtest-all.cc)
+target_include_directories(gtest SYSTEM PUBLIC ${gtest_dir}/include PRIVATE ${gtest_dir})
+add_library(gtest_main STATIC EXCLUDE_FROM_ALL ${gtest_dir}/src/gtest_main.cc)
+target_link_libraries(gtest_main PUBLIC gtest)
+add_library(GTest::gtest ALIAS gtest)
+add_library(GTest::gtest_main ALIAS gtest_main)

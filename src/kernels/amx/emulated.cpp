@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// An emulated tile unit: what Intel's manual says of TILELOADD, TDPBSUD and TILESTORED, in loops.
+// It shares the code around it with the real one, and only the instructions go untested where there
+// is no AMX.
+#include "kernels/amx/rows.h"
+#include "kernels/amx/tables.h"
+
+namespace foretoken::kernels::amx {
+namespace {
+
+struct Emulated {
+  static constexpr int kMaxRows = 16, kMaxBytes = 64;
+  struct Register {
+    int rows, bytes;
+    std::uint8_t data[kMaxRows][kMaxBytes];
+  };
+  static inline thread_local Register registers[8];
+
+  static void Configure(int rows, int part_k) {
+    for (int i = 0; i < 8; ++i) {
+      registers[i].bytes = i == 4 || i == 5 ? part_k : 64;
+      registers[i].rows = i < 6 ? rows : part_k / 4;
+    }
+  }
+  static void Release() {
+    for (Register& r : registers) r = {};
+  }
+
+  template <int i>
+  static void Zero() {
+    __builtin_memset(registers[i].data, 0, sizeof registers[i].data);
+  }
+  template <int i>
+  static void Load(const void* p, std::ptrdiff_t stride) {
+    Zero<i>();
+    for (int row = 0; row < registers[i].rows; ++row)
+      __builtin_memcpy(registers[i].data[row], static_cast<const char*>(p) + row * stride,
+                       static_cast<std::size_t>(registers[i].bytes));
+  }
+  template <int c, int a, int b>
+  static void Dot() {
+    Register &sum = registers[c], &x = registers[a], &w = registers[b];
+    for (int row = 0; row < sum.rows; ++row) {
+      for (int k = 0; k < x.bytes / 4; ++k) {
+        for (int o = 0; o < sum.bytes / 4; ++o) {
+          std::int32_t element;
+          __builtin_memcpy(&element, &sum.data[row][4 * o], 4);
+          for (int j = 0; j < 4; ++j)
+            element += static_cast<std::int8_t>(x.data[row][4 * k + j]) * w.data[k][4 * o + j];
+          __builtin_memcpy(&sum.data[row][4 * o], &element, 4);
+        }
+      }
+    }
+  }
+  template <int i>
+  static void Store(std::int32_t (*p)[16]) {
+    for (int row = 0; row < registers[i].rows; ++row)
+      __builtin_memcpy(p[row], registers[i].data[row],
+                       static_cast<std::size_t>(registers[i].bytes));
+  }
+};
+
+}  // namespace
+
+}  // namespace foretoken::kernels::amx
+
+namespace foretoken::kernels {
+
+const Kernels kEmulatedAmx = {
+    .isa = "emulated amx",
+    .matmul = {nullptr, nullptr, nullptr, amx::Matmul<amx::Emulated, avx512::Q8_0>,
+               amx::Matmul<amx::Emulated, avx512::Q4_0>, amx::Matmul<amx::Emulated, avx512::Q4_1>,
+               amx::Matmul<amx::Emulated, avx512::Q5_0>, amx::Matmul<amx::Emulated, avx512::Q5_1>,
+               amx::Matmul<amx::Emulated, avx512::Q4_K>, amx::Matmul<amx::Emulated, avx512::Q5_K>,
+               amx::Matmul<amx::Emulated, avx512::Q6_K>}};
+
+}  // namespace foretoken::kernels

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/amx/rows.h"
+#include "kernels/amx/tables.h"
+
+namespace foretoken::kernels::amx {
+namespace {
+
+// Shapes of the tile registers, as LDTILECFG reads them.
+struct alignas(64) Configuration {
+  std::uint8_t palette, start_row, reserved[14];
+  std::uint16_t row_bytes[16];
+  std::uint8_t rows[16];
+};
+static_assert(sizeof(Configuration) == 64);
+
+// The processor's. Register numbers are part of the instructions, hence the literals.
+struct Processor {
+  static void Configure(int rows, int part_k) {
+    Configuration c = {};
+    c.palette = 1;
+    for (int i = 0; i < 8; ++i) {
+      c.row_bytes[i] = static_cast<std::uint16_t>(i == 4 || i == 5 ? part_k : 64);
+      c.rows[i] = static_cast<std::uint8_t>(i < 6 ? rows : part_k / 4);
+    }
+    _tile_loadconfig(&c);
+  }
+  static void Release() { _tile_release(); }
+
+  template <int i>
+  static FORETOKEN_INLINE void Zero() {
+    if constexpr (i == 0) _tile_zero(0);
+    if constexpr (i == 1) _tile_zero(1);
+    if constexpr (i == 2) _tile_zero(2);
+    if constexpr (i == 3) _tile_zero(3);
+  }
+  template <int i>
+  static FORETOKEN_INLINE void Load(const void* p, std::ptrdiff_t stride) {
+    // The compiler's header does not say that the instruction reads memory.
+    asm volatile("" : : "r"(p) : "memory");
+    if constexpr (i == 4) _tile_loadd(4, p, stride);
+    if constexpr (i == 5) _tile_loadd(5, p, stride);
+    if constexpr (i == 6) _tile_loadd(6, p, stride);
+    if constexpr (i == 7) _tile_loadd(7, p, stride);
+  }
+  template <int c, int a, int b>
+  static FORETOKEN_INLINE void Dot() {
+    static_assert(a == 4 + c % 2 && b == 6 + c % 2);
+    if constexpr (c == 0) _tile_dpbsud(0, 4, 6);
+    if constexpr (c == 1) _tile_dpbsud(1, 5, 7);
+    if constexpr (c == 2) _tile_dpbsud(2, 4, 6);
+    if constexpr (c == 3) _tile_dpbsud(3, 5, 7);
+  }
+  template <int i>
+  static FORETOKEN_INLINE void Store(std::int32_t (*p)[16]) {
+    if constexpr (i == 0) _tile_stored(0, p, 64);
+    if constexpr (i == 1) _tile_stored(1, p, 64);
+    if constexpr (i == 2) _tile_stored(2, p, 64);
+    if constexpr (i == 3) _tile_stored(3, p, 64);
+  }
+};
+
+// Fewer rows than kFrom cost less without the unit; which one serves changes no bit. (A 2-core
+// Xeon: 8 rows of Q8_0 are faster with it, 8 rows of Q4_0 without.)
+template <tensor::TileType type, typename Type, int kFrom>
+void MatmulFrom(const MatmulArgs& a) {
+  if (a.n_rows < kFrom) return kAvx512.matmul[static_cast<int>(type)](a);
+  Matmul<Processor, Type>(a);
+}
+
+}  // namespace
+}  // namespace foretoken::kernels::amx
+
+namespace foretoken::kernels {
+
+const Kernels kAmx = {
+    .isa = "amx",
+    .matmul = {nullptr, nullptr, nullptr, amx::MatmulFrom<tensor::TileType::kQ8_0, avx512::Q8_0, 5>,
+               amx::MatmulFrom<tensor::TileType::kQ4_0, avx512::Q4_0, 9>,
+               amx::MatmulFrom<tensor::TileType::kQ4_1, avx512::Q4_1, 9>,
+               amx::MatmulFrom<tensor::TileType::kQ5_0, avx512::Q5_0, 9>,
+               amx::MatmulFrom<tensor::TileType::kQ5_1, avx512::Q5_1, 9>,
+               amx::MatmulFrom<tensor::TileType::kQ4_K, avx512::Q4_K, 9>,
+               amx::MatmulFrom<tensor::TileType::kQ5_K, avx512::Q5_K, 9>,
+               amx::MatmulFrom<tensor::TileType::kQ6_K, avx512::Q6_K, 9>}};
+
+}  // namespace foretoken::kernels

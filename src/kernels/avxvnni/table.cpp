@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <immintrin.h>
+
+#include "kernels/avxvnni/vpdpbusd.h"
+
+namespace foretoken::kernels {
+namespace {
+
+struct DotAvxVnni {
+  static FORETOKEN_INLINE __m256i Add(__m256i sum, __m256i w, __m256i x) {
+    return _mm256_dpbusd_avx_epi32(sum, w, x);
+  }
+};
+
+}  // namespace
+
+extern const Kernels kAvxVnni;
+constinit const Kernels kAvxVnni = avxvnni::TableWith<DotAvxVnni>("avxvnni");
+
+}  // namespace foretoken::kernels

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// kernels/neon/functions.h: the functions of this folder, for its table. Contracts:
+// kernels/kernels.h.
+#pragma once
+
+#include "kernels/kernels.h"
+
+namespace foretoken::kernels::neon {
+
+void MatmulF32(const MatmulArgs&);
+void MatmulF16(const MatmulArgs&);
+void MatmulBF16(const MatmulArgs&);
+void MatmulQ8_0(const MatmulArgs&);
+void MatmulQ4_0(const MatmulArgs&);
+void MatmulQ4_1(const MatmulArgs&);
+void MatmulQ5_0(const MatmulArgs&);
+void MatmulQ5_1(const MatmulArgs&);
+void MatmulQ4_K(const MatmulArgs&);
+void MatmulQ5_K(const MatmulArgs&);
+void MatmulQ6_K(const MatmulArgs&);
+void Quantize(const float* x, std::int64_t x_stride, int n_rows, int k, std::int8_t* xq, float* xd,
+              std::int32_t* xs);
+void RmsNorm(const float* x, const float* weight, int n, float eps, float* y);
+void Rope(float* x, int n_heads, int head_dim, int n_rot, bool interleaved, const float* c,
+          const float* s);
+void SiluMul(const float* g, const float* u, int n, float* y);
+void StoreKF32(const float* x, int head_dim, int slot, void* block);
+void StoreKF16(const float* x, int head_dim, int slot, void* block);
+void StoreKBF16(const float* x, int head_dim, int slot, void* block);
+void StoreKQ8_0(const float* x, int head_dim, int slot, void* block);
+void StoreVF32(const float* x, int head_dim, int slot, void* block);
+void StoreVF16(const float* x, int head_dim, int slot, void* block);
+void StoreVBF16(const float* x, int head_dim, int slot, void* block);
+void StoreVQ8_0(const float* x, int head_dim, int slot, void* block);
+void Attention(const AttentionArgs&);
+std::int32_t Argmax(const float* x, int n);
+float Max(const float* x, int n);
+double ExpSum(const float* x, int n, float max, float inv_temperature, float* p);
+void Scale(float* x, int n, float factor);
+double Sum(const float* x, int n);
+double Residual(const float* p, const float* q, int n, float* r);
+std::int32_t FindCumulative(const float* p, int n, double target);
+void BlockMax(const float* x, int n, float* maxima);
+int CollectAtLeast(const float* x, int n, float threshold, std::int32_t* ids, int room);
+
+}  // namespace foretoken::kernels::neon
