@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file of the program that knows nlohmann-json.
+// With bench_json.cpp, the only file of the program that knows nlohmann-json.
 #include "cli/json_report.h"
 
 #include <charconv>

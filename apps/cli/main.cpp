@@ -22,10 +22,12 @@ struct Verb {
   int (*run)(const Arguments& arguments);
 };
 
-constexpr std::array<Verb, 3> kVerbs = {{
+constexpr std::array<Verb, 5> kVerbs = {{
     {"generate", "go on from a prompt, faster by speculation, with the same text", RunGenerate},
     {"inspect", "what is in a model file: architecture, sizes, types, tokenizer", RunInspect},
     {"tokenize", "text to token ids and back", RunTokenize},
+    {"bench", "what passes cost here, and plain beside speculative decoding", RunBench},
+    {"quantize", "a model file in another number type: smaller, nearly as good", RunQuantize},
 }};
 
 std::string Overview() {

@@ -11,8 +11,10 @@ namespace foretoken::cli {
 // Runs with the arguments after the verb and returns the exit code.
 using Arguments = std::vector<std::string>;
 
+int RunBench(const Arguments& arguments);
 int RunGenerate(const Arguments& arguments);
 int RunInspect(const Arguments& arguments);
+int RunQuantize(const Arguments& arguments);
 int RunTokenize(const Arguments& arguments);
 
 }  // namespace foretoken::cli

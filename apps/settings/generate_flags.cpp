@@ -183,6 +183,11 @@ FlagGroup ModelFlags(EngineOptions& options) {
                "TYPE",
                "values of the cache, likewise",
                StoreCacheType(options.cache_type_v)},
+              {{"--repack-cache"},
+               "FOLDER",
+               "where weights are kept as the kernels read them, so that the next start is at "
+               "once; off: nowhere; default auto: the user's cache folder",
+               StoreText(options.repack_cache)},
           }};
 }
 
@@ -283,9 +288,8 @@ FlagSet GenerateFlags(GenerateSettings& settings) {
       "  foretoken generate -m target.gguf -p \"Once upon a time\"\n"
       "  foretoken generate -m target.gguf -md draft.gguf -p \"Once upon a time\" --temp 0 --trace "
       "--compare\n"
-      "Environment: FORETOKEN_ISA=scalar|avx2|avx512 caps the kernels, FORETOKEN_THREADS, "
-      "NO_COLOR,\n"
-      "FORETOKEN_MODELS (folder of the bundled models).\n");
+      "Environment: FORETOKEN_ISA=scalar|avx2|avxvnni|avx512|amx|neon caps the kernels;\n"
+      "FORETOKEN_THREADS, NO_COLOR, FORETOKEN_MODELS (folder of the bundled models).\n");
   return flags;
 }
 

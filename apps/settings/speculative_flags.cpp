@@ -127,6 +127,20 @@ FlagGroup SpeculationFlags(EngineOptions& options, std::optional<float>& draft_t
            "how drafts are judged: auto, greedy, residual, sample-match; all are lossless; default "
            "auto: by drafter and temperature",
            [&options](const std::string& text) { return SetStrategy(options, text); }},
+          {{"--draft-vocabulary"},
+           "N",
+           "tokens that a draft model's output head keeps, the most frequent ones: less work per "
+           "draft where vocabularies are large; default 0: all",
+           StoreInteger(speculative.draft_vocabulary, 0, 1 << 24)},
+          {{"--draft-vocabulary-sample"},
+           "PATH",
+           "a text that shows which tokens are frequent; default: the vocabulary's own order",
+           StorePath(speculative.draft_vocabulary_sample)},
+          {{"--synthetic-acceptance-rate"},
+           "R",
+           "benchmarks only: accept this share of the drafts by lot, 0 to 1; the text is then not "
+           "the model's",
+           StoreNumber(speculative.synthetic_acceptance_rate, 0, 1)},
           {{"--draft-temp"},
            "T",
            "the drafter's temperature, 0 to 2; default: that of --temp",

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "foretoken/measure.h"
 #include "foretoken/options.h"
 #include "foretoken/request.h"
 #include "foretoken/result.h"
@@ -62,6 +63,8 @@ struct EngineSummary {
   bool lossless = true;
   int num_speculative_tokens = 0;
   double load_ms = 0;
+  // What went wrong while opening and did no harm: a cache folder without room, for example.
+  std::vector<std::string> notices;
 };
 
 class Engine {
@@ -87,6 +90,11 @@ class Engine {
   // Log-probabilities (natural, T = 1) of tokens[i + 1] after tokens[0..i]: tokens.size() - 1
   // values. One forward pass, no sampling.
   [[nodiscard]] Result<std::vector<float>> Score(std::span<const std::int32_t> tokens);
+
+  // What passes of the target and the drafter cost by their rows and the context before them, and
+  // what surrounds them. Takes (repeats + 2) passes for each point. Errors: kInvalidArgument (rows
+  // that no pass of this engine can have, ...), kTooLarge (the context does not hold them).
+  [[nodiscard]] Result<Measurements> Measure(const MeasureOptions& options = {});
 
   // Text to tokens and back, by the target's vocabulary.
   std::vector<std::int32_t> Tokenize(const std::string& text, bool add_special,

@@ -25,6 +25,15 @@ struct SpeculativeOptions {
   VerifyStrategy strategy = VerifyStrategy::kAuto;
   std::optional<int> num_speculative_tokens = {};  // K, [0, 64]; not given: 4
   float draft_p_min = 0.0f;
+  // Tokens that a standalone draft model's output head keeps, the most frequent ones: a head of
+  // 128,000 rows may be most of a small model's work. 0: all. Exact all the same: the target
+  // decides. `draft_vocabulary_sample` is the path of a text that shows which are frequent; without
+  // it single ASCII characters come first, then the vocabulary's own order.
+  int draft_vocabulary = 0;
+  std::string draft_vocabulary_sample = {};
+  // Benchmarks only: this share of the drafted tokens is accepted by lot, whatever they are, in
+  // [0, 1]. It overrides the strategy; the text is not the model's.
+  std::optional<double> synthetic_acceptance_rate = {};
   int ngram_max = 3;  // n-gram: contexts of ngram_max tokens down to ngram_min
   int ngram_min = 1;
 };
@@ -44,7 +53,13 @@ struct EngineOptions {
   CacheType cache_type_k = CacheType::kF16;
   CacheType cache_type_v = CacheType::kF16;
   int prefill_rows = 256;  // rows of one pass at most
-  std::string isa = {};    // cap: "scalar", "avx2", "avx512"; empty: FORETOKEN_ISA, else the best
+  std::string isa = {};    // cap: "scalar", "neon", "avx2", "avxvnni", "avx512", "amx"; empty:
+                           // FORETOKEN_ISA, else the best
+  // Where repacked weights are kept, so that the next start maps them: a folder, "off", or "auto":
+  // foretoken/ in the user's cache folder ($XDG_CACHE_HOME, else ~/.cache), for models so large
+  // that repacking takes time (64 MB and more). A file there is used only if it is whole and made
+  // of this very model file, and replaced otherwise.
+  std::string repack_cache = "auto";
   std::function<void(const LoadProgress&)> on_load_progress = {};
 };
 

@@ -10,7 +10,9 @@ namespace foretoken::draft {
 
 DraftModel::DraftModel(std::unique_ptr<model::Model> model, kv::Cache cache, int vocabulary,
                        int max_draft, const kernels::Kernels& kernels)
-    : model_(std::move(model)), cache_(std::move(cache)) {
+    : model_(std::move(model)),
+      cache_(std::move(cache)),
+      wide_(vocabulary, model_->output_tokens()) {
   const auto n = static_cast<std::size_t>(cache_.shape().n_sequences);
   sequences_.reserve(n);
   for (std::size_t i = 0; i < n; ++i) sequences_.push_back({Chain(vocabulary, max_draft, kernels)});
@@ -112,7 +114,7 @@ bool DraftModel::Advance() noexcept {
   Forward();
   for (std::size_t i = 0; i < logit_seqs_.size(); ++i)
     sequences_[static_cast<std::size_t>(logit_seqs_[i])].chain.Draw(
-        model_->logits() + static_cast<std::int64_t>(i) * model_->logits_stride());
+        wide_.Of(model_->logits() + static_cast<std::int64_t>(i) * model_->logits_stride()));
   return true;
 }
 

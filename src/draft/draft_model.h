@@ -13,6 +13,7 @@
 
 #include "draft/chain.h"
 #include "draft/drafter.h"
+#include "draft/wide_logits.h"
 #include "kernels/kernels.h"
 #include "kv/cache.h"
 #include "model/model.h"
@@ -50,6 +51,7 @@ class DraftModel final : public Drafter {
 
   std::unique_ptr<model::Model> model_;
   kv::Cache cache_;
+  WideLogits wide_;
   std::vector<Sequence> sequences_;
   // The pass being put together; capacities are taken in the constructor.
   std::vector<Token> tokens_;

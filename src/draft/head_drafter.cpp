@@ -24,7 +24,8 @@ HeadDrafter::HeadDrafter(std::unique_ptr<model::Model> head, kv::Cache cache, in
     : head_(std::move(head)),
       cache_(std::move(cache)),
       eagle_(head_->config().head->kind == model::HeadKind::kEagle),
-      width_(FeatureWidth(head_->config())) {
+      width_(FeatureWidth(head_->config())),
+      wide_(vocabulary, head_->output_tokens()) {
   const auto n = static_cast<std::size_t>(cache_.shape().n_sequences),
              rows = static_cast<std::size_t>(head_->options().max_rows),
              dim = static_cast<std::size_t>(head_->config().dim);
@@ -34,10 +35,6 @@ HeadDrafter::HeadDrafter(std::unique_ptr<model::Model> head, kv::Cache cache, in
                           .waiting = AlignedBuffer<float>(rows * static_cast<std::size_t>(width_)),
                           .own = AlignedBuffer<float>(dim)});
   features_ = AlignedBuffer<float>(std::max(rows * static_cast<std::size_t>(width_), n * dim));
-  if (!head_->target_ids().empty()) {
-    wide_ = AlignedBuffer<float>(static_cast<std::size_t>(vocabulary));
-    std::fill_n(wide_.data(), vocabulary, -std::numeric_limits<float>::infinity());
-  }
   tokens_.reserve(rows);
   segments_.reserve(n), logit_rows_.reserve(n), logit_seqs_.reserve(n), rows_.reserve(n),
       kept_.reserve(n);
@@ -175,17 +172,11 @@ bool HeadDrafter::DraftNext() noexcept {
 }
 
 void HeadDrafter::DrawAll() noexcept {
-  const auto ids = head_->target_ids();
   for (std::size_t i = 0; i < logit_seqs_.size(); ++i) {
     Sequence& s = sequences_[static_cast<std::size_t>(logit_seqs_[i])];
     const float* logits = head_->logits() + static_cast<std::int64_t>(i) * head_->logits_stride();
-    if (!ids.empty()) {
-      for (std::size_t k = 0; k < ids.size(); ++k)
-        wide_[static_cast<std::size_t>(ids[k])] = logits[k];
-      logits = wide_.data();
-    }
     std::copy_n(head_->own_feature(static_cast<int>(i)), head_->config().dim, s.own.data());
-    s.chain.Draw(logits);
+    s.chain.Draw(wide_.Of(logits));
   }
 }
 

@@ -22,6 +22,7 @@
 #include "base/aligned_buffer.h"
 #include "draft/chain.h"
 #include "draft/drafter.h"
+#include "draft/wide_logits.h"
 #include "kernels/kernels.h"
 #include "kv/cache.h"
 #include "model/model.h"
@@ -51,7 +52,7 @@ class HeadDrafter final : public Drafter {
     Chain chain;
     AlignedBuffer<float> waiting;  // [max_rows, width]: features that no pass has read
     int n_waiting = 0;
-    bool full = false;  // the text is longer than the head's context: no more drafts
+    bool full = false;         // the text is longer than the head's context: no more drafts
     AlignedBuffer<float> own;  // [dim]: the head's feature of its newest row
   };
 
@@ -68,8 +69,7 @@ class HeadDrafter final : public Drafter {
   const bool eagle_;
   const int width_;  // of a target's feature row
   std::vector<Sequence> sequences_;
-  AlignedBuffer<float>
-      wide_;  // [vocabulary]: logits by the target's ids, where the head has its own
+  WideLogits wide_;
   // The pass being put together; capacities are taken in the constructor.
   AlignedBuffer<float> features_;  // [max_rows, width] or [sequences, dim]
   std::vector<Token> tokens_;

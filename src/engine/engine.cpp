@@ -44,6 +44,10 @@ Result<std::vector<float>> Engine::Score(std::span<const std::int32_t> tokens) {
   return impl_->Score(tokens);
 }
 
+Result<Measurements> Engine::Measure(const MeasureOptions& options) {
+  return impl_->Measure(options);
+}
+
 std::vector<std::int32_t> Engine::Tokenize(const std::string& text, bool add_special,
                                            bool parse_special) const {
   return impl_->tokenizer().Encode(text,
@@ -117,6 +121,7 @@ Status Engine::Impl::Check(const Request& request, std::span<const Token> prompt
 
 // The rule for a request: asked for by name, else by what its drafts will be.
 const verify::Verifier& Engine::Impl::VerifierFor(const Request& request) const {
+  if (synthetic_) return *synthetic_;
   switch (options_.speculative.strategy) {
     case VerifyStrategy::kGreedy:
       return *greedy_;

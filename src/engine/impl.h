@@ -30,12 +30,14 @@ class Engine::Impl {
   [[nodiscard]] Result<std::vector<Completion>> Generate(std::span<const Request> requests,
                                                          const OnRound& on_round);
   [[nodiscard]] Result<std::vector<float>> Score(std::span<const Token> tokens);
+  [[nodiscard]] Result<Measurements> Measure(const MeasureOptions& options);
 
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
   const EngineSummary& summary() const { return summary_; }
 
  private:
   friend class EngineOpener;
+  class Measurer;  // measure.cpp
   using Clock = std::chrono::steady_clock;
 
   // What one sequence does in this step.
@@ -57,6 +59,7 @@ class Engine::Impl {
 
   Impl() = default;
   [[nodiscard]] Status Check(const Request& request, std::span<const Token> prompt) const;
+  [[nodiscard]] Status Check(const MeasureOptions& options) const;
   std::vector<Token> PromptTokens(const Request& request) const;
   void Admit(const Request& request, std::size_t index, std::vector<Token> prompt, SeqId seq);
   const verify::Verifier& VerifierFor(const Request& request) const;
@@ -86,6 +89,7 @@ class Engine::Impl {
   std::optional<kv::Cache> cache_;
   std::unique_ptr<draft::Drafter> drafter_;
   std::unique_ptr<verify::Verifier> greedy_, residual_, sample_match_;
+  std::unique_ptr<verify::Verifier> synthetic_;  // null but for benchmarks: then it judges all
   int vocabulary_ = 0, context_size_ = 0;
   std::vector<Token> end_tokens_;
 

@@ -7,18 +7,19 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cstdlib>
-#include <thread>
 
+#include "base/mapped_file.h"
 #include "draft/draft_model.h"
 #include "draft/head_drafter.h"
 #include "draft/ngram.h"
 #include "draft/none.h"
 #include "engine/impl.h"
+#include "engine/thread_count.h"
 #include "engine/weight_type.h"
 #include "kernels/dispatch.h"
 #include "model/arch/registry.h"
+#include "text/frequent_tokens.h"
+#include "verify/synthetic.h"
 
 namespace foretoken {
 namespace {
@@ -27,22 +28,6 @@ Status CheckRange(const char* name, std::int64_t value, std::int64_t least, std:
   if (value >= least && value <= most) return {};
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("{}: {} is out of range; use {} to {}", name, value, least, most));
-}
-
-Result<int> ThreadCount(int asked) {
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  if (asked == 0) {
-    const char* text = std::getenv("FORETOKEN_THREADS");
-    if (text == nullptr || *text == '\0') return cores;
-    const std::string_view view(text);
-    const auto parsed = std::from_chars(view.data(), view.data() + view.size(), asked);
-    if (parsed.ec != std::errc() || parsed.ptr != view.data() + view.size() || asked == 0)
-      return Fail(
-          ErrorCode::kInvalidArgument,
-          fmt::format("FORETOKEN_THREADS: '{}' is no number of threads; use 1 to 512", view));
-  }
-  FORETOKEN_CHECK_OK(CheckRange("threads", asked, 1, 512));
-  return asked;
 }
 
 tensor::KvType KvTypeOf(CacheType type) {
@@ -143,13 +128,24 @@ class EngineOpener {
       return Fail(
           ErrorCode::kInvalidArgument,
           fmt::format("draft p-min: {} is out of range; use 0 to 1", speculative.draft_p_min));
+    FORETOKEN_CHECK_OK(CheckRange("draft vocabulary", speculative.draft_vocabulary, 0, 1 << 24));
+    if (speculative.draft_vocabulary > 0 && !speculative.method.empty() &&
+        speculative.method != "standalone")
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("draft vocabulary: '{}' drafts without a draft model's output head; "
+                              "leave it out, or use standalone",
+                              speculative.method));
+    if (const auto rate = speculative.synthetic_acceptance_rate;
+        rate && !(*rate >= 0 && *rate <= 1))
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("synthetic acceptance rate: {} is out of range; use 0 to 1", *rate));
     FORETOKEN_CHECK_OK(CheckRange("n-gram size", speculative.ngram_max, 1, 16));
     FORETOKEN_CHECK_OK(
         CheckRange("smallest n-gram size", speculative.ngram_min, 1, speculative.ngram_max));
     FORETOKEN_CHECK_OK(CheckRange("context size", o.context_size, 0, 1 << 24));
     FORETOKEN_CHECK_OK(CheckRange("sequences", o.max_sequences, 1, 1024));
     FORETOKEN_CHECK_OK(CheckRange("prefill rows", o.prefill_rows, 1, 4096));
-    FORETOKEN_TRY(o.threads, ThreadCount(o.threads));
+    FORETOKEN_TRY(o.threads, engine::ThreadCount(o.threads));
     if (o.isa.empty()) {
       FORETOKEN_TRY(impl_->kernels_, kernels::KernelsFromEnvironment());
     } else {
@@ -221,6 +217,7 @@ class EngineOpener {
     FORETOKEN_CHECK_OK(CheckSameVocabulary(*impl_->tokenizer_, *tokenizer));
     if (method == "standalone") {
       FORETOKEN_TRY(draft_, Describe(file, *tokenizer));
+      FORETOKEN_TRY(draft_tokens_, DraftTokens());
     } else {
       draft_.emplace();
       FORETOKEN_TRY(draft_->config, model::HeadConfigFromFile(file));
@@ -229,7 +226,21 @@ class EngineOpener {
     // A draft of a shorter context stops drafting there; beyond its own it would only guess.
     Size(*draft_, std::min(options().context_size, draft_->config.context_length),
          options().max_sequences);
+    draft_->options.output_tokens = std::move(draft_tokens_);
     return {};
+  }
+
+  // The tokens of the draft's reduced output head; none where it keeps all.
+  Result<std::vector<Token>> DraftTokens() const {
+    const auto& o = impl_->options_.speculative;
+    if (o.draft_vocabulary == 0 || o.draft_vocabulary >= impl_->vocabulary_)
+      return std::vector<Token>();
+    if (o.draft_vocabulary_sample.empty())
+      return text::FrequentTokens(*impl_->tokenizer_, o.draft_vocabulary, "");
+    FORETOKEN_TRY(const MappedFile sample, MappedFile::Open(o.draft_vocabulary_sample));
+    const auto bytes = sample.bytes();
+    return text::FrequentTokens(*impl_->tokenizer_, o.draft_vocabulary,
+                                {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
 
   static Result<Part> Describe(const formats::Checkpoint& checkpoint,
@@ -282,10 +293,23 @@ class EngineOpener {
     const auto progress = [&](double fraction) {
       if (options().on_load_progress) options().on_load_progress({checkpoint.path(), fraction});
     };
-    auto loaded = model::Model::Load(checkpoint, part.config, part.options, *impl_->kernels_,
-                                     *impl_->pool_, progress);
+    const model::TileCache cache = CacheFor(checkpoint);
+    auto loaded = model::Model::Load(
+        checkpoint, part.config, part.options, *impl_->kernels_, *impl_->pool_,
+        {.cache = &cache, .on_progress = progress, .on_notice = [&](std::string what) {
+           summary().notices.push_back(std::move(what));
+         }});
     if (!loaded) return Fail(std::move(loaded).error().In(checkpoint.path()));
     return loaded;
+  }
+
+  model::TileCache CacheFor(const formats::Checkpoint& checkpoint) {
+    const std::string& where = options().repack_cache;
+    if (where == "off") return {};
+    if (where != "auto") return model::TileCache(where);
+    constexpr std::int64_t kWorthKeeping = 64'000'000;
+    if (model::ResidentBytes(checkpoint) < kWorthKeeping) return {};
+    return model::TileCache(model::TileCache::UserFolder());
   }
 
   Result<kv::Cache> MakeCache(const Part& part, const formats::Checkpoint& checkpoint) {
@@ -344,6 +368,10 @@ class EngineOpener {
     impl_->greedy_ = make("greedy");
     impl_->residual_ = make("residual");
     impl_->sample_match_ = make("sample-match");
+    const auto& o = options().speculative;
+    if (o.synthetic_acceptance_rate)
+      impl_->synthetic_ = std::make_unique<verify::Synthetic>(
+          *o.synthetic_acceptance_rate, std::max(1, *o.num_speculative_tokens));
   }
 
   // A strategy asked for by name that judges by the drafter's law needs a drafter that reports one.
@@ -404,6 +432,10 @@ class EngineOpener {
     constexpr std::array<const char*, 4> kStrategies = {"auto", "greedy", "residual",
                                                         "sample-match"};
     s.strategy = kStrategies[static_cast<std::size_t>(options().speculative.strategy)];
+    if (impl_->synthetic_) {
+      s.strategy = impl_->synthetic_->name();
+      s.lossless = false;
+    }
     s.lookahead = "fixed";
     s.num_speculative_tokens =
         s.method == "none" ? 0 : *options().speculative.num_speculative_tokens;
@@ -412,6 +444,7 @@ class EngineOpener {
   std::unique_ptr<Engine::Impl> impl_;
   Part target_;
   std::optional<Part> draft_;
+  std::vector<Token> draft_tokens_;  // of its reduced output head
   std::int64_t draft_weight_bytes_ = 0;
 };
 

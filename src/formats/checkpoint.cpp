@@ -8,6 +8,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/hash.h"
 #include "base/mapped_file.h"
 #include "formats/gguf.h"
 
@@ -76,6 +77,21 @@ class GgufCheckpoint final : public Checkpoint {
     std::size_t sum = 0;
     for (const MappedFile& file : files_) sum += file.bytes().size();
     return sum;
+  }
+
+  std::uint64_t Fingerprint() const override {
+    std::vector<std::uint64_t> parts;
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      const auto bytes = files_[i].bytes();
+      std::size_t header_bytes = bytes.size();
+      for (const TensorView& tensor : tensors_)
+        if (tensor.file == static_cast<int>(i))
+          header_bytes =
+              std::min(header_bytes, static_cast<std::size_t>(tensor.data.data() - bytes.data()));
+      parts.insert(parts.end(), {bytes.size(), static_cast<std::uint64_t>(files_[i].modified_ns()),
+                                 Hash(bytes.first(header_bytes))});
+    }
+    return HashOf(parts);
   }
 
   std::string format() const override {

@@ -45,6 +45,9 @@ class Checkpoint {
   virtual const std::string& path() const = 0;
   virtual std::size_t file_bytes() const = 0;  // of all parts
   virtual std::string format() const = 0;      // "GGUF v3", "GGUF v3, 2 files"
+  // A hash of each part's size, time of change and header (all before the tensors' data): what is
+  // derived from the file may be kept under it.
+  virtual std::uint64_t Fingerprint() const = 0;
 };
 
 // Opens a model file by its magic bytes; a split GGUF ("...-00001-of-00003.gguf") by its first

@@ -15,6 +15,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/check.h"
+
 namespace foretoken::formats {
 
 namespace {
@@ -154,7 +156,13 @@ Error IoError(const std::string& path, std::string_view what) {
                       std::strerror(errno))};
 }
 
-// A file that vanishes unless Commit succeeds.
+std::string FolderOf(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+// A file that vanishes unless Commit succeeds: it has no name before, where the file system knows
+// such files, and else one of its own beside `path`.
 class TemporaryFile {
  public:
   static Result<TemporaryFile> Create(const std::string& path) {
@@ -162,19 +170,28 @@ class TemporaryFile {
     TemporaryFile file;
     file.path_ = path;
     file.temporary_ = fmt::format("{}.{}-{}.part", path, getpid(), counter.fetch_add(1));
+    if (file.OpenNameless()) return file;
     file.fd_ = open(file.temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file.fd_ < 0) return Fail(IoError(path, "cannot create"));
+    file.named_ = true;
     return file;
   }
   TemporaryFile(TemporaryFile&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)),
+        named_(std::exchange(other.named_, false)),
         path_(std::move(other.path_)),
         temporary_(std::move(other.temporary_)) {}
   TemporaryFile& operator=(TemporaryFile&&) = delete;
   ~TemporaryFile() {
-    if (fd_ < 0) return;
-    close(fd_);
-    unlink(temporary_.c_str());
+    if (fd_ >= 0) close(fd_);
+    if (named_) unlink(temporary_.c_str());
+  }
+
+  // Takes the space of the whole file, where the file system can; it goes with the file.
+  Status Reserve(std::uint64_t bytes) {
+    if (fallocate(fd_, 0, 0, static_cast<off_t>(bytes)) == 0) return {};
+    if (errno != ENOSPC && errno != EFBIG && errno != EDQUOT) return {};
+    return Fail(IoError(path_, fmt::format("no room for {} bytes", bytes)));
   }
 
   Status Append(std::span<const std::byte> bytes) {
@@ -189,19 +206,116 @@ class TemporaryFile {
 
   Status Commit() {
     if (fsync(fd_) != 0) return Fail(IoError(path_, "cannot write"));
+    if (!named_ && linkat(AT_FDCWD, NameOfDescriptor().c_str(), AT_FDCWD, temporary_.c_str(),
+                          AT_SYMLINK_FOLLOW) != 0)
+      return Fail(IoError(path_, "cannot create"));
+    named_ = true;
     if (std::rename(temporary_.c_str(), path_.c_str()) != 0)
       return Fail(IoError(path_, "cannot replace"));
-    close(std::exchange(fd_, -1));
+    named_ = false;
     return {};
   }
 
  private:
   TemporaryFile() = default;
 
+  // Without /proc such a file could never be given its name.
+  bool OpenNameless() {
+    fd_ = open(FolderOf(path_).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+    if (fd_ >= 0 && access(NameOfDescriptor().c_str(), F_OK) != 0) close(std::exchange(fd_, -1));
+    return fd_ >= 0;
+  }
+  std::string NameOfDescriptor() const { return fmt::format("/proc/self/fd/{}", fd_); }
+
   int fd_ = -1;
+  bool named_ = false;  // temporary_ exists
   std::string path_;
   std::string temporary_;
 };
+
+// Walks over the keys of a header, from its first byte on.
+class KeyWalker {
+ public:
+  explicit KeyWalker(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  // What comes before the first key. False: this is no GGUF header.
+  bool ReadCounts(std::uint64_t* n_keys) {
+    std::uint32_t version = 0;
+    std::uint64_t n_tensors = 0;
+    const auto* text = reinterpret_cast<const char*>(bytes_.data());
+    if (!std::string_view(text, bytes_.size()).starts_with(kGgufMagic)) return false;
+    at_ = kGgufMagic.size();
+    return Read(&version) && Read(&n_tensors) && Read(n_keys);
+  }
+
+  // The next key and the bytes of its value, type included.
+  bool ReadKey(std::string* key, std::span<const std::byte>* value) {
+    std::uint64_t size = 0;
+    if (!Read(&size) || size > bytes_.size() - at_) return false;
+    key->assign(reinterpret_cast<const char*>(bytes_.data() + at_), size);
+    at_ += size;
+    const std::size_t begin = at_;
+    std::uint32_t type = 0;
+    if (!Read(&type) || !SkipValue(static_cast<GgufType>(type))) return false;
+    *value = bytes_.subspan(begin, at_ - begin);
+    return true;
+  }
+
+ private:
+  template <typename T>
+  bool Read(T* out) {
+    if (bytes_.size() - at_ < sizeof(T)) return false;
+    std::memcpy(out, bytes_.data() + at_, sizeof(T));
+    at_ += sizeof(T);
+    return true;
+  }
+  bool Skip(std::uint64_t count, std::uint64_t width) {
+    if (count > (bytes_.size() - at_) / width) return false;
+    at_ += count * width;
+    return true;
+  }
+  bool SkipStrings(std::uint64_t count) {
+    std::uint64_t size = 0;
+    for (std::uint64_t i = 0; i < count; ++i)
+      if (!Read(&size) || !Skip(size, 1)) return false;
+    return true;
+  }
+  bool SkipElements(GgufType type, std::uint64_t count) {
+    switch (type) {
+      case GgufType::kUint8:
+      case GgufType::kInt8:
+      case GgufType::kBool:
+        return Skip(count, 1);
+      case GgufType::kUint16:
+      case GgufType::kInt16:
+        return Skip(count, 2);
+      case GgufType::kUint32:
+      case GgufType::kInt32:
+      case GgufType::kFloat32:
+        return Skip(count, 4);
+      case GgufType::kUint64:
+      case GgufType::kInt64:
+      case GgufType::kFloat64:
+        return Skip(count, 8);
+      case GgufType::kString:
+        return SkipStrings(count);
+      case GgufType::kArray:
+        break;
+    }
+    return false;
+  }
+  bool SkipValue(GgufType type) {
+    if (type != GgufType::kArray) return SkipElements(type, 1);
+    std::uint32_t element = 0;
+    std::uint64_t count = 0;
+    return Read(&element) && Read(&count) && SkipElements(static_cast<GgufType>(element), count);
+  }
+
+  std::span<const std::byte> bytes_;
+  std::size_t at_ = 0;
+};
+
+constexpr std::string_view kAlignmentKey = "general.alignment";
 
 }  // namespace
 
@@ -217,7 +331,7 @@ void GgufWriter::Set(const std::string& key, MetadataValue value) {
 void GgufWriter::SetAs(const std::string& key, GgufType type, MetadataValue value) {
   if (const auto why = WhyBadName(key); !why.empty())
     return Reject(fmt::format("a key's name {}; choose another", why));
-  if (key == "general.alignment" &&
+  if (key == kAlignmentKey &&
       (!std::holds_alternative<std::int64_t>(value) ||
        std::get<std::int64_t>(value) != std::int64_t{kGgufDefaultAlignment}))
     return Reject(fmt::format("key {}: only {} can be written; leave the key out", key,
@@ -226,33 +340,75 @@ void GgufWriter::SetAs(const std::string& key, GgufType type, MetadataValue valu
     return Reject(fmt::format("key {}: the value does not fit its type {}; choose another type",
                               key, static_cast<std::uint32_t>(type)));
   }
+  Appender out;
+  std::visit([&](const auto& v) { out.AddValue(type, v); }, value);
+  Put(key, std::move(out.bytes));
+}
+
+void GgufWriter::Put(const std::string& key, std::vector<std::byte> value) {
   const auto at =
       std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.key == key; });
   if (at == entries_.end()) {
-    entries_.push_back({key, type, std::move(value)});
+    entries_.push_back({key, std::move(value)});
   } else {
-    at->type = type;
     at->value = std::move(value);
   }
 }
 
-void GgufWriter::AddTensor(std::string name, std::uint32_t ggml_type,
-                           std::span<const std::int64_t> shape, std::span<const std::byte> bytes) {
+void GgufWriter::CopyKeys(std::span<const std::byte> file) {
+  KeyWalker walker(file);
+  std::uint64_t n_keys = 0;
+  bool good = walker.ReadCounts(&n_keys);
+  for (std::uint64_t i = 0; good && i < n_keys; ++i) {
+    std::string key;
+    std::span<const std::byte> value;
+    good = walker.ReadKey(&key, &value) && WhyBadName(key).empty();
+    if (good && key != kAlignmentKey) Put(key, {value.begin(), value.end()});
+  }
+  if (!good) Reject("keys to copy: not a GGUF header; give a whole file");
+}
+
+void GgufWriter::Remove(const std::string& key) {
+  std::erase_if(entries_, [&](const Entry& entry) { return entry.key == key; });
+}
+
+std::optional<std::uint64_t> GgufWriter::SizeOf(const std::string& name, std::uint32_t ggml_type,
+                                                std::span<const std::int64_t> shape) {
+  const auto reject = [this](std::string message) {
+    Reject(std::move(message));
+    return std::nullopt;
+  };
   if (const auto why = WhyBadName(name); !why.empty())
-    return Reject(fmt::format("a tensor's name {}; choose another", why));
+    return reject(fmt::format("a tensor's name {}; choose another", why));
   if (std::any_of(tensors_.begin(), tensors_.end(),
                   [&](const Tensor& t) { return t.name == name; }))
-    return Reject(fmt::format("tensor {}: added twice; choose another name", name));
+    return reject(fmt::format("tensor {}: added twice; choose another name", name));
   if (shape.empty() || shape.size() > 4)
-    return Reject(fmt::format("tensor {}: {} dimensions; give 1 to 4", name, shape.size()));
+    return reject(fmt::format("tensor {}: {} dimensions; give 1 to 4", name, shape.size()));
   const auto size = GgmlTensorBytes(ggml_type, shape);
   if (!size)
-    return Reject(
+    return reject(
         fmt::format("tensor {}: {}; choose another type or shape", name, size.error().message));
-  if (static_cast<std::uint64_t>(*size) != bytes.size())
+  return static_cast<std::uint64_t>(*size);
+}
+
+void GgufWriter::AddTensor(std::string name, std::uint32_t ggml_type,
+                           std::span<const std::int64_t> shape, std::span<const std::byte> bytes) {
+  const std::optional<std::uint64_t> size = SizeOf(name, ggml_type, shape);
+  if (!size) return;
+  if (*size != bytes.size())
     return Reject(fmt::format("tensor {}: {} bytes given, {} needed; give exactly those", name,
                               bytes.size(), *size));
-  tensors_.push_back({std::move(name), ggml_type, {shape.begin(), shape.end()}, bytes});
+  AddTensor(std::move(name), ggml_type, shape,
+            [bytes](const ByteSink& sink) { return sink(bytes); });
+}
+
+void GgufWriter::AddTensor(std::string name, std::uint32_t ggml_type,
+                           std::span<const std::int64_t> shape, Producer produce) {
+  const std::optional<std::uint64_t> size = SizeOf(name, ggml_type, shape);
+  if (!size) return;
+  tensors_.push_back(
+      {std::move(name), ggml_type, {shape.begin(), shape.end()}, *size, std::move(produce)});
 }
 
 std::vector<std::byte> GgufWriter::Header() const {
@@ -263,7 +419,7 @@ std::vector<std::byte> GgufWriter::Header() const {
   out.Add(static_cast<std::uint64_t>(entries_.size()));
   for (const Entry& entry : entries_) {
     out.Add(entry.key);
-    std::visit([&](const auto& value) { out.AddValue(entry.type, value); }, entry.value);
+    out.bytes.insert(out.bytes.end(), entry.value.begin(), entry.value.end());
   }
   std::uint64_t offset = 0;
   for (const Tensor& tensor : tensors_) {
@@ -272,20 +428,24 @@ std::vector<std::byte> GgufWriter::Header() const {
     for (const std::int64_t size : tensor.shape) out.Add(size);
     out.Add(tensor.ggml_type);
     out.Add(offset);
-    offset += AlignUp(tensor.bytes.size());
+    offset += AlignUp(tensor.size);
   }
   out.bytes.resize(AlignUp(out.bytes.size()));
   return std::move(out.bytes);
 }
 
-Status GgufWriter::Emit(const Sink& sink) const {
+Status GgufWriter::Emit(const ByteSink& sink) const {
   if (error_) return Fail(*error_);
   FORETOKEN_CHECK_OK(sink(Header()));
   constexpr std::array<std::byte, kGgufDefaultAlignment> kPadding{};
   for (const Tensor& tensor : tensors_) {
-    FORETOKEN_CHECK_OK(sink(tensor.bytes));
-    FORETOKEN_CHECK_OK(
-        sink(std::span(kPadding).first(AlignUp(tensor.bytes.size()) - tensor.bytes.size())));
+    std::uint64_t given = 0;
+    FORETOKEN_CHECK_OK(tensor.produce([&](std::span<const std::byte> bytes) {
+      given += bytes.size();
+      return sink(bytes);
+    }));
+    FORETOKEN_CHECK(given == tensor.size);
+    FORETOKEN_CHECK_OK(sink(std::span(kPadding).first(AlignUp(given) - given)));
   }
   return {};
 }
@@ -293,6 +453,9 @@ Status GgufWriter::Emit(const Sink& sink) const {
 Status GgufWriter::Write(const std::string& path) const {
   if (error_) return Fail(*error_);
   FORETOKEN_TRY(TemporaryFile file, TemporaryFile::Create(path));
+  std::uint64_t size = Header().size();
+  for (const Tensor& tensor : tensors_) size += AlignUp(tensor.size);
+  FORETOKEN_CHECK_OK(file.Reserve(size));
   FORETOKEN_CHECK_OK(Emit([&](std::span<const std::byte> bytes) { return file.Append(bytes); }));
   return file.Commit();
 }

@@ -7,8 +7,8 @@
 //   FORETOKEN_CHECK_OK(writer.Write("model.gguf"));
 //
 // Keys and tensors are written in the order in which they were first given. What ParseGguf would
-// refuse, the writer refuses: Set and AddTensor keep the first error and Write returns it. Not
-// thread-safe.
+// refuse, the writer refuses: Set, CopyKeys and AddTensor keep the first error and Write returns
+// it. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -26,6 +26,10 @@
 
 namespace foretoken::formats {
 
+// Where the bytes of a file go, in order.
+using ByteSink = std::function<Status(std::span<const std::byte>)>;
+using Producer = std::function<Status(const ByteSink&)>;
+
 class GgufWriter {
  public:
   // Sets a key, replacing an earlier value. Value types as real files use them: an integer is a u32
@@ -36,14 +40,29 @@ class GgufWriter {
   // not fit the type.
   void SetAs(const std::string& key, GgufType type, MetadataValue value);
 
+  // Takes over every key of a GGUF file with its value and its type, but not general.alignment.
+  // Error: bytes that do not begin as ParseGguf accepts them.
+  void CopyKeys(std::span<const std::byte> file);
+  // Takes a key back, if it was given.
+  void Remove(const std::string& key);
+
   // Adds a tensor. Its bytes are not copied: the caller keeps them until the last Write or Bytes.
   // shape[0] is the row length; 1 to 4 dimensions. Error: a bad or repeated name, an unknown type,
   // bytes that are not exactly the tensor's.
   void AddTensor(std::string name, std::uint32_t ggml_type, std::span<const std::int64_t> shape,
                  std::span<const std::byte> bytes);
+  // Adds a tensor whose bytes come into being as the file is written, so that they are never all in
+  // memory: each Write (or Bytes) calls `produce` once, when the tensor's turn has come, and
+  // `produce` gives the bytes to the sink in pieces of any size. Its errors, and the sink's, end
+  // the Write. REQUIRES: exactly the tensor's bytes.
+  void AddTensor(std::string name, std::uint32_t ggml_type, std::span<const std::int64_t> shape,
+                 Producer produce);
 
-  // Writes all of it, or nothing: into a temporary file beside `path`, which replaces `path` when
-  // it is complete and on disk. Errors: kInvalidArgument (from Set, AddTensor), kIo.
+  // Writes all of it, or nothing: into a nameless temporary file in the folder of `path`, which
+  // replaces `path` when it is complete and on disk. What ends the program in between leaves
+  // nothing (where the file system knows no nameless files: a file PATH.PID-N.part). The space is
+  // reserved first, so a full disk shows at once. Errors: kInvalidArgument (from Set, CopyKeys,
+  // AddTensor), kIo.
   [[nodiscard]] Status Write(const std::string& path) const;
   // The same file in memory.
   [[nodiscard]] Result<std::vector<std::byte>> Bytes() const;
@@ -51,20 +70,23 @@ class GgufWriter {
  private:
   struct Entry {
     std::string key;
-    GgufType type;  // of the value, or of the elements if the value is an array
-    MetadataValue value;
+    std::vector<std::byte> value;  // as in the file: type and value
   };
   struct Tensor {
     std::string name;
     std::uint32_t ggml_type;
     std::vector<std::int64_t> shape;
-    std::span<const std::byte> bytes;
+    std::uint64_t size;
+    Producer produce;
   };
-  using Sink = std::function<Status(std::span<const std::byte>)>;
 
   void Reject(std::string message);
+  // Bytes of a tensor that may be added; nullopt after Reject.
+  std::optional<std::uint64_t> SizeOf(const std::string& name, std::uint32_t ggml_type,
+                                      std::span<const std::int64_t> shape);
+  void Put(const std::string& key, std::vector<std::byte> value);
   std::vector<std::byte> Header() const;
-  Status Emit(const Sink& sink) const;
+  Status Emit(const ByteSink& sink) const;
 
   std::vector<Entry> entries_;
   std::vector<Tensor> tensors_;

@@ -35,8 +35,9 @@ Model::Model(const ModelConfig& config, const ModelOptions& options,
 Result<std::unique_ptr<Model>> Model::Load(const formats::Checkpoint& checkpoint,
                                            const ModelConfig& config, const ModelOptions& options,
                                            const kernels::Kernels& kernels, ThreadPool& pool,
-                                           const std::function<void(double)>& on_progress) {
-  FORETOKEN_TRY(Weights weights, Weights::Load(checkpoint, config, pool, on_progress));
+                                           const LoadOptions& load) {
+  FORETOKEN_TRY(Weights weights,
+                Weights::Load(checkpoint, config, options.output_tokens, pool, load));
   return std::unique_ptr<Model>(new Model(config, options, kernels, pool, std::move(weights)));
 }
 
@@ -91,11 +92,6 @@ const float* Model::own_feature(int i) const {
   return config_.head->kind == HeadKind::kMtp
              ? scratch_.last.Row(i)
              : scratch_.residual.Row(logit_rows_[static_cast<std::size_t>(i)]);
-}
-
-std::span<const std::int32_t> Model::target_ids() const {
-  return weights_.head ? std::span<const std::int32_t>(weights_.head->target_ids)
-                       : std::span<const std::int32_t>();
 }
 
 void Model::Forward(const Batch& batch, kv::Cache& cache) noexcept {

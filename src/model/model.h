@@ -31,6 +31,8 @@ struct ModelOptions {
   int max_rows = 256;       // of one pass
   int max_logit_rows = 16;  // rows with logits in one pass
   int max_positions = 0;    // of a sequence
+  // Rows of the output head to keep, ascending; empty: all. Not for heads.
+  std::vector<std::int32_t> output_tokens = {};
 };
 
 class Model {
@@ -38,8 +40,7 @@ class Model {
   // `checkpoint`, `kernels` and `pool` must outlive the model.
   [[nodiscard]] static Result<std::unique_ptr<Model>> Load(
       const formats::Checkpoint& checkpoint, const ModelConfig& config, const ModelOptions& options,
-      const kernels::Kernels& kernels, ThreadPool& pool,
-      const std::function<void(double)>& on_progress);
+      const kernels::Kernels& kernels, ThreadPool& pool, const LoadOptions& load);
 
   // A head that is fed by `target`'s features. Embedding and output head that its file leaves out
   // are the target's: target and its checkpoint must outlive it. Errors: also kMismatch (a head of
@@ -70,8 +71,9 @@ class Model {
   std::int64_t logits_stride() const { return scratch_.logits_stride; }
   // Heads: the own feature of the i-th row with logits, input of a next row. [dim]
   const float* own_feature(int i) const;
-  // Heads: the target's ids of the columns of the logits; empty: they are the same.
-  std::span<const std::int32_t> target_ids() const;
+  // The token of each column of the logits, where the output head has only some of the vocabulary;
+  // else empty: column i is token i.
+  std::span<const std::int32_t> output_tokens() const { return weights_.output_tokens; }
 
  private:
   Model(const ModelConfig& config, const ModelOptions& options, const kernels::Kernels& kernels,

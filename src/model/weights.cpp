@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "kernels/repack.h"
 #include "tensor/dtype.h"
 
@@ -17,50 +18,26 @@ namespace {
 
 using tensor::TileType;
 
-// Types without tiles of their own are expanded to half precision.
-TileType TileTypeFor(const tensor::DTypeInfo& info) {
-  return info.tile.value_or(TileType::kF16);
-}
-
 std::size_t RowBytes(const tensor::DTypeInfo& info, int k) {
   return static_cast<std::size_t>(k / info.block_values) *
          static_cast<std::size_t>(info.block_bytes);
 }
 
-// One strip of a matrix whose type has no tiles: 16 rows to f32, to half, to a strip.
-void ExpandStrip(const formats::TensorView& tensor, const tensor::DTypeInfo& info, int n_out, int k,
-                 int tile, std::byte* dst, std::vector<float>& row,
-                 std::vector<std::uint16_t>& half) {
-  row.resize(static_cast<std::size_t>(k));
-  half.assign(static_cast<std::size_t>(k) * tensor::kTileOutputs, 0);
-  const int first = tile * tensor::kTileOutputs;
-  const int n = std::min(tensor::kTileOutputs, n_out - first);
-  for (int r = 0; r < n; ++r) {
-    tensor::Dequantize(info.type,
-                       tensor.data.data() + static_cast<std::size_t>(first + r) * RowBytes(info, k),
-                       k, row.data());
-    for (int i = 0; i < k; ++i)
-      half[static_cast<std::size_t>(r) * static_cast<std::size_t>(k) +
-           static_cast<std::size_t>(i)] = tensor::F32ToF16(row[static_cast<std::size_t>(i)]);
-  }
-  kernels::Repack(TileType::kF16, half.data(), n, k, 0, 1,
-                  dst + static_cast<std::size_t>(tile) * kernels::StripBytes(TileType::kF16, k));
-}
-
 }  // namespace
 
-// Two passes: plan (find, check, place) and repack.
+// Two passes: plan (find, check, place) and fill.
 class WeightsLoader {
  public:
   WeightsLoader(const formats::Checkpoint& checkpoint, const ModelConfig& config)
       : checkpoint_(checkpoint), config_(config) {}
 
-  Status Plan() {
+  Status Plan(std::span<const std::int32_t> output_tokens) {
     FORETOKEN_CHECK_OK(Embedding("token_embd.weight", config_.vocabulary));
     FORETOKEN_CHECK_OK(Vector("output_norm.weight", config_.dim, weights_.output_norm));
     const bool tied = checkpoint_.Find("output.weight") == nullptr;
     FORETOKEN_CHECK_OK(Matrix(tied ? "token_embd.weight" : "output.weight", config_.vocabulary,
                               config_.dim, weights_.output));
+    KeepOutputRows(output_tokens);
     FORETOKEN_CHECK_OK(RopeFactors());
     weights_.layers.resize(static_cast<std::size_t>(config_.n_layers));
     for (int i = 0; i < config_.n_layers; ++i) {
@@ -94,7 +71,7 @@ class WeightsLoader {
       embedding = optional("token_embd.weight"), output = optional("output.weight");
       norm = "output_norm.weight";
       FORETOKEN_CHECK_OK(RopeFactors());
-      FORETOKEN_CHECK_OK(TargetIds(target_config.vocabulary, own.target_ids));
+      FORETOKEN_CHECK_OK(TargetIds(target_config.vocabulary, weights_.output_tokens));
     } else {
       FORETOKEN_CHECK_OK(Matrix(name("nextn.eh_proj.weight"), dim, 2 * dim, own.mix));
       FORETOKEN_CHECK_OK(Vector(name("nextn.enorm.weight"), dim, own.token_norm));
@@ -123,17 +100,27 @@ class WeightsLoader {
     return Matrix(output, config_.vocabulary, dim, weights_.output);
   }
 
-  Weights Repack(ThreadPool& pool, const std::function<void(double)>& on_progress) {
-    weights_.tiles_ = AlignedBytes(total_bytes_);
-    std::size_t done_bytes = 0;
-    for (const Job& job : jobs_) {
-      job.linear->tiles = weights_.tiles_.data() + job.offset;
-      Run(job, pool);
-      checkpoint_.Release(*job.tensor);
-      done_bytes += kernels::TiledBytes(job.linear->type, job.linear->n_out, job.linear->k);
-      if (on_progress)
-        on_progress(static_cast<double>(done_bytes) / static_cast<double>(total_bytes_));
+  // Tiles from the cache, or repacked and then given to it.
+  Weights Fill(ThreadPool& pool, const LoadOptions& options) {
+    const TileCache nothing;
+    const TileCache& cache = options.cache != nullptr ? *options.cache : nothing;
+    const auto notice = [&](const std::string& what) {
+      if (options.on_notice && !what.empty())
+        options.on_notice(fmt::format("{}; the next start repacks the weights again", what));
+    };
+    const std::uint64_t key = Key();
+    if (auto kept = cache.Find(checkpoint_.path(), key, total_bytes_, pool)) {
+      weights_.tiles_ = std::move(*kept);
+      for (const Job& job : jobs_) job.linear->tiles = weights_.tiles_.data() + job.offset;
+      if (options.on_progress) options.on_progress(1);
+      return std::move(weights_);
     }
+    std::string why_not;
+    weights_.tiles_ = cache.Make(total_bytes_, &why_not);
+    notice(why_not);
+    Repack(pool, options.on_progress);
+    if (const Status kept = cache.Keep(weights_.tiles_, checkpoint_.path(), key, pool); !kept)
+      notice(kept.error().message);
     return std::move(weights_);
   }
 
@@ -143,7 +130,76 @@ class WeightsLoader {
     Linear* linear;  // stays where it is: layers are sized before planning, and moving a vector
                      // keeps its elements
     std::size_t offset;
+    std::span<const std::int32_t> rows = {};  // to keep, of all; empty: all
   };
+
+  // The job made last was the output head's: it keeps these rows alone.
+  void KeepOutputRows(std::span<const std::int32_t> tokens) {
+    if (tokens.empty()) return;
+    weights_.output_tokens.assign(tokens.begin(), tokens.end());
+    Job& job = jobs_.back();
+    total_bytes_ = job.offset;
+    job.rows = tokens;
+    Place(job, static_cast<int>(tokens.size()));
+  }
+
+  // Gives the job its size, and its place behind all others.
+  void Place(Job& job, int n_out) {
+    Linear& linear = *job.linear;
+    linear.n_out = n_out;
+    linear.n_tiles = kernels::TilesFor(n_out);
+    job.offset = total_bytes_;
+    total_bytes_ += (kernels::TiledBytes(linear.type, n_out, linear.k) + 63) / 64 * 64;
+  }
+
+  // Tiles [begin, end) of a job that keeps some rows: gathered 16 at a time.
+  static void RepackRows(const Job& job, int begin, int end, std::byte* tiles) {
+    const Linear& linear = *job.linear;
+    const std::size_t row_bytes = RowBytes(*tensor::FindDType(job.tensor->ggml_type), linear.k);
+    const std::size_t strip_bytes = kernels::StripBytes(linear.type, linear.k);
+    std::vector<std::byte> gathered(row_bytes * tensor::kTileOutputs);
+    for (int tile = begin; tile < end; ++tile) {
+      const int first = tile * tensor::kTileOutputs;
+      const int n = std::min(tensor::kTileOutputs, linear.n_out - first);
+      for (int i = 0; i < n; ++i)
+        std::memcpy(
+            gathered.data() + static_cast<std::size_t>(i) * row_bytes,
+            job.tensor->data.data() +
+                static_cast<std::size_t>(job.rows[static_cast<std::size_t>(first + i)]) * row_bytes,
+            row_bytes);
+      kernels::Repack(linear.type, gathered.data(), n, linear.k, 0, 1,
+                      tiles + static_cast<std::size_t>(tile) * strip_bytes);
+    }
+  }
+
+  void Repack(ThreadPool& pool, const std::function<void(double)>& on_progress) {
+    std::size_t done_bytes = 0;
+    for (const Job& job : jobs_) {
+      std::byte* tiles = weights_.tiles_.data() + job.offset;
+      const Linear& linear = *job.linear;
+      pool.Run([&](int thread) {
+        const auto share = pool.ShareOf(linear.n_tiles, thread);
+        if (!job.rows.empty()) return RepackRows(job, share.begin, share.end, tiles);
+        kernels::Repack(linear.type, job.tensor->data.data(), linear.n_out, linear.k, share.begin,
+                        share.end, tiles);
+      });
+      job.linear->tiles = tiles;
+      checkpoint_.Release(*job.tensor);
+      done_bytes += kernels::TiledBytes(linear.type, linear.n_out, linear.k);
+      if (on_progress)
+        on_progress(static_cast<double>(done_bytes) / static_cast<double>(total_bytes_));
+    }
+  }
+
+  // Of all that decides what the tiles are: the file, and which tensor lies where.
+  std::uint64_t Key() const {
+    std::vector<std::uint64_t> parts = {checkpoint_.Fingerprint()};
+    for (const Job& job : jobs_)
+      parts.insert(parts.end(),
+                   {HashOf(job.tensor->name), static_cast<std::uint64_t>(job.linear->type),
+                    job.offset, HashOf(job.rows)});
+    return HashOf(parts);
+  }
 
   Status Embedding(const std::string& name, int vocabulary) {
     FORETOKEN_TRY(weights_.embedding_, Find(name, config_.dim, vocabulary));
@@ -212,8 +268,8 @@ class WeightsLoader {
                       fmt::join(t->shape.begin(), t->shape.begin() + t->n_dims, ", "), k, n_out));
     if (tensor::FindDType(t->ggml_type) == nullptr)
       return Fail(ErrorCode::kUnsupported,
-                  fmt::format("tensor {}: type {} is not supported; convert the file to Q8_0, "
-                              "Q4_0, F16, BF16 or a Q4_K to Q6_K type",
+                  fmt::format("tensor {}: type {} is not supported; convert the file to F16, BF16, "
+                              "Q8_0, Q4_0 to Q5_1 or Q4_K to Q6_K",
                               name, tensor::GgmlTypeName(t->ggml_type)));
     return t;
   }
@@ -246,31 +302,11 @@ class WeightsLoader {
 
   Status Matrix(const std::string& name, int n_out, int k, Linear& out) {
     FORETOKEN_TRY(const formats::TensorView* t, Find(name, k, n_out));
-    out.type = TileTypeFor(*tensor::FindDType(t->ggml_type));
-    out.n_out = n_out;
+    out.type = tensor::FindDType(t->ggml_type)->tile;
     out.k = k;
-    out.n_tiles = kernels::TilesFor(n_out);
-    jobs_.push_back({t, &out, total_bytes_});
-    total_bytes_ += (kernels::TiledBytes(out.type, n_out, k) + 63) / 64 * 64;
+    jobs_.push_back({t, &out, 0});
+    Place(jobs_.back(), n_out);
     return {};
-  }
-
-  void Run(const Job& job, ThreadPool& pool) const {
-    const Linear& linear = *job.linear;
-    const auto& info = *tensor::FindDType(job.tensor->ggml_type);
-    auto* dst = const_cast<std::byte*>(linear.tiles);
-    pool.Run([&](int thread) {
-      const auto share = pool.ShareOf(linear.n_tiles, thread);
-      if (info.tile) {
-        kernels::Repack(linear.type, job.tensor->data.data(), linear.n_out, linear.k, share.begin,
-                        share.end, dst);
-        return;
-      }
-      std::vector<float> row;
-      std::vector<std::uint16_t> half;
-      for (int tile = share.begin; tile < share.end; ++tile)
-        ExpandStrip(*job.tensor, info, linear.n_out, linear.k, tile, dst, row, half);
-    });
   }
 
   const formats::Checkpoint& checkpoint_;
@@ -281,10 +317,11 @@ class WeightsLoader {
 };
 
 Result<Weights> Weights::Load(const formats::Checkpoint& checkpoint, const ModelConfig& config,
-                              ThreadPool& pool, const std::function<void(double)>& on_progress) {
+                              std::span<const std::int32_t> output_tokens, ThreadPool& pool,
+                              const LoadOptions& options) {
   WeightsLoader loader(checkpoint, config);
-  FORETOKEN_CHECK_OK(loader.Plan());
-  return loader.Repack(pool, on_progress);
+  FORETOKEN_CHECK_OK(loader.Plan(output_tokens));
+  return loader.Fill(pool, options);
 }
 
 Result<Weights> Weights::LoadHead(const formats::Checkpoint& checkpoint, const ModelConfig& config,
@@ -292,7 +329,7 @@ Result<Weights> Weights::LoadHead(const formats::Checkpoint& checkpoint, const M
                                   ThreadPool& pool) {
   WeightsLoader loader(checkpoint, config);
   FORETOKEN_CHECK_OK(loader.PlanHead(target, target_config));
-  return loader.Repack(pool, {});
+  return loader.Fill(pool, {});
 }
 
 void Weights::Embed(std::int32_t token, float* out) const noexcept {
@@ -311,8 +348,7 @@ std::int64_t ResidentBytes(const formats::Checkpoint& checkpoint) {
       continue;
     }
     constexpr int kValues = tensor::kSuperBlock;  // whole blocks of every type
-    const auto strip_bytes =
-        static_cast<std::int64_t>(kernels::StripBytes(TileTypeFor(*info), kValues));
+    const auto strip_bytes = static_cast<std::int64_t>(kernels::StripBytes(info->tile, kValues));
     bytes += t.n_values() * (strip_bytes / tensor::kTileOutputs) / kValues;
   }
   return bytes;

@@ -5,13 +5,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
-#include "base/aligned_buffer.h"
 #include "base/thread_pool.h"
 #include "foretoken/result.h"
 #include "formats/checkpoint.h"
 #include "model/config.h"
+#include "model/tile_cache.h"
 #include "tensor/dtype.h"
 
 namespace foretoken::model {
@@ -39,19 +40,27 @@ struct HeadWeights {
   const float *token_norm = nullptr,
               *feature_norm = nullptr;   // [dim] of the embedding, the feature
   const float* features_norm = nullptr;  // [features * target_dim] before fc, where there is one
-  std::vector<std::int32_t> target_ids;  // of the head's tokens; empty: they are the target's
+};
+
+// How weights are loaded, and what there is to say about it.
+struct LoadOptions {
+  const TileCache* cache = nullptr;                 // null: nothing is kept
+  std::function<void(double)> on_progress = {};     // fraction; on the calling thread
+  std::function<void(std::string)> on_notice = {};  // what went wrong and did no harm
 };
 
 class Weights {
  public:
   // Checks every tensor the configuration asks for (presence, shape, type), then repacks on all
   // threads of the pool. The file's pages are released as they are read, so resident memory stays
-  // near the file's size. The checkpoint must outlive the weights: embedding rows are read from it.
-  // on_progress(fraction) is called on this thread. Errors: kInvalidFile (a missing or misshapen
+  // near the file's size. Tiles that the cache kept are mapped instead. The checkpoint must outlive
+  // the weights: embedding rows are read from it. Errors: kInvalidFile (a missing or misshapen
   // tensor, named), kUnsupported (a type without kernels, named).
+  // output_tokens: rows of the output head to keep, ascending; empty: all.
   [[nodiscard]] static Result<Weights> Load(const formats::Checkpoint& checkpoint,
-                                            const ModelConfig& config, ThreadPool& pool,
-                                            const std::function<void(double)>& on_progress);
+                                            const ModelConfig& config,
+                                            std::span<const std::int32_t> output_tokens,
+                                            ThreadPool& pool, const LoadOptions& options);
 
   // The same for a head (config.head is set). What its file leaves out, embedding and output head,
   // is the target's, whose weights and checkpoint must outlive it. Errors: also kMismatch (a head
@@ -65,14 +74,15 @@ class Weights {
 
   std::vector<LayerWeights> layers;
   const float* output_norm = nullptr;
-  Linear output;                    // [vocabulary, dim]; the embedding where the file ties them
-  std::vector<float> rope_factors;  // [n_rot / 2] or empty
+  Linear output;  // [vocabulary, dim]; the embedding where the file ties them
+  std::vector<std::int32_t> output_tokens;  // of its rows, where they are not all; else empty
+  std::vector<float> rope_factors;          // [n_rot / 2] or empty
   std::optional<HeadWeights> head;
   std::int64_t resident_bytes() const { return static_cast<std::int64_t>(tiles_.size_bytes()); }
 
  private:
   friend class WeightsLoader;
-  AlignedBytes tiles_;  // all matrices, one after another
+  TileMemory tiles_;  // all matrices, one after another
   std::vector<std::vector<float>> vectors_;
   const formats::TensorView* embedding_ = nullptr;
   std::size_t embedding_row_bytes_ = 0;

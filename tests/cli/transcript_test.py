@@ -85,7 +85,7 @@ class Transcript(unittest.TestCase):
 class Help(Transcript):
     def test_the_program_alone_prints_its_verbs_and_two_examples(self):
         text = self.done().stdout.decode()
-        for verb in ("generate", "inspect", "tokenize"):
+        for verb in ("generate", "bench", "inspect", "quantize", "tokenize"):
             self.assertRegex(text, rf"(?m)^  {verb} +\w")
         self.assertEqual(len(re.findall(r"(?m)^  foretoken ", text)), 2)
         self.assertEqual(text, self.done("--help").stdout.decode())

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// cli/bench_json.h: the JSON that `bench` reads and writes.
+#pragma once
+
+#include <string>
+
+#include "cli/bench_prompts.h"
+#include "cli/bench_report.h"
+#include "foretoken/result.h"
+
+namespace foretoken::cli {
+
+// One line of a prompts file, without its origin. Errors: kInvalidFile.
+[[nodiscard]] Result<BenchPrompt> PromptOfLine(const std::string& line);
+
+// With a newline at the end. What was not measured is absent or null.
+std::string BenchJson(const Bench& bench);
+
+}  // namespace foretoken::cli

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// cli/bench_report.h: what `bench` found, for people; bench_json.h writes it for programs.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/bench_runs.h"
+#include "cli/machine.h"
+#include "foretoken/engine.h"
+
+namespace foretoken::cli {
+
+struct Bench {
+  const EngineSummary* engine = nullptr;
+  Machine machine;
+  int passes = 0;  // repeats of each pass
+  Measurements measured;
+  int n_prompts = 0, repeats = 0;
+  const Request* request = nullptr;
+  BenchRuns runs;
+
+  // Of passes behind the smallest context, one row being always among them.
+  int context() const { return measured.target.front().context; }
+  double one_row_us() const { return measured.target.front().us.median; }
+  const PassCost* one_draft() const { return measured.DraftCost(1, context()); }
+  // Gigabytes of weights that a pass reads each second.
+  double weights_gb_per_s(const PassCost& pass) const {
+    return static_cast<double>(engine->target.weight_bytes) / pass.us.median / 1e3;
+  }
+  // Of a step of plain decoding, and of one more draft: what is not the passes' arithmetic.
+  double target_overhead() const {
+    return measured.overhead.target_us() / (one_row_us() + measured.overhead.judge_us);
+  }
+  std::optional<double> draft_overhead() const {
+    if (one_draft() == nullptr || engine->draft == nullptr) return std::nullopt;
+    return measured.overhead.draft_us() / one_draft()->us.median;
+  }
+};
+
+// Tables of at most 100 columns.
+std::string BenchTables(const Bench& bench);
+
+}  // namespace foretoken::cli

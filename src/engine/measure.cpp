@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures the engine's own models. Each repeat goes round all passes in turn, so that a slow
+// moment of the machine hits all alike.
+#include "foretoken/measure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "engine/draft_meter.h"
+#include "engine/host_meter.h"
+#include "engine/impl.h"
+#include "engine/memory_meter.h"
+#include "engine/pass_meter.h"
+#include "model/arch/registry.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kWarmUps = 2;        // rounds that do not count
+constexpr int kPromptRepeats = 3;  // of the longest pass, at most
+
+std::vector<int> Ascending(std::vector<int> values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+const PassCost* Find(const std::vector<PassCost>& costs, int rows, int context) {
+  const auto found = std::find_if(costs.begin(), costs.end(), [&](const PassCost& cost) {
+    return cost.rows == rows && cost.context == context;
+  });
+  return found == costs.end() ? nullptr : &*found;
+}
+
+// Readings of a grid of passes, as they come in.
+class Readings {
+ public:
+  Readings(const std::vector<int>& rows, const std::vector<int>& contexts) {
+    for (const int context : contexts)
+      for (const int r : rows) cells_.push_back({r, context, {}});
+  }
+  struct Cell {
+    int rows, context;
+    std::vector<double> us;
+  };
+  std::vector<Cell>& cells() { return cells_; }
+  // Points without readings are left out.
+  std::vector<PassCost> Costs() const {
+    std::vector<PassCost> costs;
+    for (const Cell& cell : cells_)
+      if (!cell.us.empty()) costs.push_back({cell.rows, cell.context, SpreadOf(cell.us)});
+    return costs;
+  }
+
+ private:
+  std::vector<Cell> cells_;
+};
+
+// Tells the caller how far the measuring is, in passes.
+class Progress {
+ public:
+  Progress(const MeasureOptions& options, std::size_t n_passes)
+      : options_(options), n_passes_(static_cast<double>(n_passes)) {}
+  void Passed() {
+    if (options_.on_progress) options_.on_progress(std::min(1.0, ++n_passed_ / n_passes_));
+  }
+
+ private:
+  const MeasureOptions& options_;
+  const double n_passes_;
+  double n_passed_ = 0;
+};
+
+}  // namespace
+
+Spread SpreadOf(std::vector<double> values) {
+  if (values.empty()) return {};
+  std::sort(values.begin(), values.end());
+  const std::size_t n = values.size();
+  return {(values[(n - 1) / 2] + values[n / 2]) / 2, values.front(), values.back()};
+}
+
+const PassCost* Measurements::TargetCost(int rows, int context) const {
+  return Find(target, rows, context);
+}
+
+const PassCost* Measurements::DraftCost(int rows, int context) const {
+  return Find(draft, rows, context);
+}
+
+class Engine::Impl::Measurer {
+ public:
+  Measurer(Impl& impl, const MeasureOptions& options)
+      : impl_(impl),
+        options_(options),
+        rows_(Ascending(options.rows)),
+        contexts_(Ascending(options.contexts)),
+        progress_(options, NumberOfPasses()) {}
+
+  Measurements Measure() {
+    Measurements m;
+    MeasureTarget(m);
+    MeasureDrafts(m);
+    MeasureHost(m);
+    return m;
+  }
+
+ private:
+  std::size_t Rounds() const { return static_cast<std::size_t>(options_.repeats + kWarmUps); }
+  bool Drafts() const { return impl_.drafter_->name() != "none"; }
+  int NumberOfDrafts() const {
+    return std::max(1, *impl_.options_.speculative.num_speculative_tokens);
+  }
+  int PromptRepeats() const { return std::min(options_.repeats, kPromptRepeats); }
+  int PromptRows() const { return std::min(impl_.options_.prefill_rows, impl_.context_size_); }
+  std::vector<int> DraftRows() const {
+    std::vector<int> rows = {1};
+    for (const int r : rows_)
+      if (r > 1 && r <= static_cast<int>(impl_.sequences_.size())) rows.push_back(r);
+    return rows;
+  }
+  std::size_t NumberOfPasses() const {
+    const auto reached = std::count_if(contexts_.begin(), contexts_.end(),
+                                       [this](int context) { return DraftReaches(context); });
+    const std::size_t drafts =
+        Drafts() ? static_cast<std::size_t>(reached) * DraftRows().size() : 0;
+    const auto prompts = static_cast<std::size_t>(PromptRepeats());
+    return Rounds() * (contexts_.size() * rows_.size() + drafts) + prompts;
+  }
+
+  void MeasureTarget(Measurements& m) {
+    engine::MemoryMeter memory(*impl_.pool_, *impl_.kernels_);
+    engine::PassMeter passes(*impl_.target_, *impl_.cache_, contexts_.back());
+    Readings readings(rows_, contexts_);
+    std::vector<double> bandwidths;
+    for (int round = -kWarmUps; round < options_.repeats; ++round) {
+      const double bandwidth = memory.GigabytesPerSecond();
+      if (round >= 0) bandwidths.push_back(bandwidth);
+      for (Readings::Cell& cell : readings.cells()) {
+        const double us = passes.Microseconds(cell.rows, cell.context, true);
+        if (round >= 0) cell.us.push_back(us);
+        progress_.Passed();
+      }
+    }
+    m.memory_gb_per_s = SpreadOf(bandwidths);
+    m.target = readings.Costs();
+    m.prompt_rows = PromptRows();
+    std::vector<double> rates;
+    for (int i = 0; i < PromptRepeats(); ++i) {
+      rates.push_back(1e6 * m.prompt_rows / passes.Microseconds(m.prompt_rows, 0, false));
+      progress_.Passed();
+    }
+    m.prompt_tokens_per_second = SpreadOf(rates);
+  }
+
+  void MeasureDrafts(Measurements& m) {
+    if (!Drafts()) return;
+    const bool needs_features = impl_.drafter_->Needs().parts() > 0;
+    const engine::DraftSetting setting = {
+        .n_sequences = static_cast<int>(impl_.sequences_.size()),
+        .context_size = impl_.context_size_,
+        .drafts = NumberOfDrafts(),
+        .features_width = needs_features ? impl_.target_->features_width() : 0,
+        .sampling = options_.sampling};
+    const std::vector<int> rows = DraftRows();
+    for (const int context : contexts_) {
+      Readings readings(rows, {context});
+      if (DraftReaches(context)) MeasureDraftsAt(context, setting, readings);
+      const auto costs = readings.Costs();
+      m.draft.insert(m.draft.end(), costs.begin(), costs.end());
+    }
+  }
+
+  // Reading a context that the drafter must give up on would be waste.
+  bool DraftReaches(int context) const {
+    const auto& draft = impl_.summary_.draft;
+    return !draft || context + NumberOfDrafts() < draft->context_size;
+  }
+
+  void MeasureDraftsAt(int context, const engine::DraftSetting& setting, Readings& readings) {
+    const auto rounds = static_cast<int>(Rounds() * readings.cells().size());
+    engine::DraftMeter drafts(*impl_.drafter_, setting, context, rounds);
+    drafts.Microseconds(setting.n_sequences);  // reads the context
+    for (int round = -kWarmUps; round < options_.repeats; ++round)
+      for (Readings::Cell& cell : readings.cells()) {
+        const std::uint32_t before = impl_.pool_->barriers_passed();
+        const double us = drafts.Microseconds(cell.rows);
+        draft_barriers_ =
+            static_cast<int>(impl_.pool_->barriers_passed() - before) / setting.drafts;
+        if (round >= 0 && us >= 0) cell.us.push_back(us);
+        progress_.Passed();
+      }
+  }
+
+  void MeasureHost(Measurements& m) {
+    StepOverhead& overhead = m.overhead;
+    const auto median = [this](auto&& reading) {
+      std::vector<double> us;
+      for (std::size_t i = 0; i < Rounds(); ++i) us.push_back(reading());
+      return SpreadOf(std::move(us)).median;
+    };
+    ThreadPool& pool = *impl_.pool_;
+    overhead.dispatch_us = median([&] { return engine::DispatchMicroseconds(pool); });
+    overhead.barrier_us = median([&] { return engine::BarrierMicroseconds(pool); });
+    const std::uint32_t before = pool.barriers_passed();
+    engine::PassMeter(*impl_.target_, *impl_.cache_, 0).Microseconds(1, 0, true);
+    overhead.target_barriers = static_cast<int>(pool.barriers_passed() - before);
+    overhead.draft_barriers = draft_barriers_;
+    const int k = std::min({NumberOfDrafts(), MaxRows(impl_) - 1, impl_.context_size_ - 1});
+    engine::PassMeter(*impl_.target_, *impl_.cache_, 0).Microseconds(k + 1, 0, true);
+    Request request;
+    request.sampling = options_.sampling;
+    engine::JudgeMeter judge(impl_.VerifierFor(request), MakeSampler(k),
+                             {impl_.target_->logits(), impl_.target_->logits_stride()}, k);
+    overhead.judged_rows = k + 1;
+    overhead.judge_us = median([&] { return judge.JudgeMicroseconds(); });
+    overhead.draw_us = median([&] { return judge.DrawMicroseconds(); });
+  }
+
+  sampling::Sampler MakeSampler(int k) const {
+    sampling::Sampler sampler(
+        {.parameters = options_.sampling, .end_tokens = {}, .min_new_tokens = 0, .noise = {}},
+        impl_.vocabulary_, *impl_.kernels_);
+    const Token first = 0;
+    sampler.Begin({&first, 1}, k + 1);
+    return sampler;
+  }
+
+ public:
+  static int MaxRows(const Impl& impl) {
+    const model::ModelOptions& options = impl.target_->options();
+    return std::min(options.max_rows, options.max_logit_rows);
+  }
+
+ private:
+  Impl& impl_;
+  const MeasureOptions& options_;
+  int draft_barriers_ = 0;  // that one more draft of all sequences passes
+  std::vector<int> rows_, contexts_;
+  Progress progress_;
+};
+
+Status Engine::Impl::Check(const MeasureOptions& options) const {
+  const auto bad = [](std::string message) {
+    return Fail(ErrorCode::kInvalidArgument, std::move(message));
+  };
+  FORETOKEN_CHECK_OK(options.sampling.Validate(vocabulary_));
+  if (options_.speculative.strategy == VerifyStrategy::kGreedy && !options.sampling.greedy())
+    return bad("measure: 'greedy' judges at temperature 0 alone; set the temperature to 0");
+  if (options.repeats < 1 || options.repeats > 10'000)
+    return bad(fmt::format("repeats: {} is out of range; use 1 to 10000", options.repeats));
+  if (options.rows.empty()) return bad("rows: there are none; give at least one, such as 1");
+  if (options.contexts.empty())
+    return bad("contexts: there are none; give at least one, such as 0");
+  const int max_rows = Measurer::MaxRows(*this);
+  for (const int rows : options.rows)
+    if (rows < 1 || rows > max_rows)
+      return bad(fmt::format("rows: {} is out of range; use 1 to {}", rows, max_rows));
+  const int most_rows = *std::max_element(options.rows.begin(), options.rows.end());
+  for (const int context : options.contexts) {
+    if (context < 0) return bad(fmt::format("contexts: {} is negative; use 0 or more", context));
+    if (context > context_size_ - most_rows)
+      return Fail(ErrorCode::kTooLarge,
+                  fmt::format("contexts: {} positions and {} rows do not fit a context of {}; "
+                              "measure less, or raise --ctx-size",
+                              context, most_rows, context_size_));
+  }
+  return {};
+}
+
+Result<Measurements> Engine::Impl::Measure(const MeasureOptions& options) {
+  FORETOKEN_CHECK_OK(Check(options));
+  return Measurer(*this, options).Measure();
+}
+
+}  // namespace foretoken

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// engine/pass_meter.h: times passes of a model behind a context that was never computed: what a
+// pass costs does not depend on the values in the cache, so positions are only reserved and
+// committed.
+//
+// Works on sequence 0 of a cache without running sequences, and leaves the cache empty.
+#pragma once
+
+#include <vector>
+
+#include "kv/cache.h"
+#include "model/model.h"
+
+namespace foretoken::engine {
+
+class PassMeter {
+ public:
+  // widest_context: the largest that will be asked for. Its memory is written once, since pages
+  // that nobody wrote are faster to read than memory is.
+  PassMeter(model::Model& model, kv::Cache& cache, int widest_context);
+  ~PassMeter();
+  PassMeter(const PassMeter&) = delete;
+  PassMeter& operator=(const PassMeter&) = delete;
+
+  // Microseconds of a pass of `rows` rows that follow `context` positions, all rows with logits or
+  // only the last. REQUIRES: they fit the model and the cache.
+  double Microseconds(int rows, int context, bool all_logits) noexcept;
+
+ private:
+  void Hold(int positions) noexcept;
+
+  model::Model& model_;
+  kv::Cache& cache_;
+  std::vector<Token> tokens_;
+  std::vector<int> logit_rows_;
+  // A model that lives in the processor's caches is timed there, by a second pass: what ran before
+  // may have taken its place.
+  const bool warms_up_;
+};
+
+}  // namespace foretoken::engine

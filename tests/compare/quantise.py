@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares the files that `foretoken quantize` writes with those of llama.cpp's llama-quantize, tensor by tensor.
+
+  quantise.py FORETOKEN "LLAMA_PREFIX" MODEL.gguf [--types Q4_K_M,Q8_0] [--pure] [--folder FOLDER] [--peer-folder FROM=TO]
+              [--threads 2] [--tolerance 0.01]
+
+FORETOKEN is the foretoken program. LLAMA_PREFIX is put before the names of llama.cpp's programs ("" where they are in PATH; for
+example "chroot /srv/peer"). MODEL is an F32, F16 or BF16 file. Files are written below FOLDER (default: the model's folder) and
+removed again; --peer-folder tells how llama.cpp sees it, where that differs.
+
+For each type both programs quantise MODEL. Compared are the number type of every tensor, and the root of the mean squared error
+against MODEL over all tensors of a number type: ours may differ from llama.cpp's by the tolerance. The numbers in the blocks are
+those that llama.cpp reads: it expands both files to F32. Exit code 1 on a difference.
+"""
+import argparse
+import array
+import math
+import mmap
+import os
+import shlex
+import struct
+import subprocess
+import sys
+import tempfile
+
+TYPES = "F32 F16 BF16 Q8_0 Q6_K Q5_K_M Q5_K_S Q5_1 Q5_0 Q4_K_M Q4_K_S Q4_1 Q4_0".split()
+NAMES = {0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 8: "Q8_0", 12: "Q4_K", 13: "Q5_K", 14: "Q6_K", 30: "BF16"}
+VALUE_WIDTHS = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+STRING, ARRAY = 8, 9
+PIECE = 1 << 20  # values compared at once
+
+
+class Gguf:
+    """The tensors of a file: {name: (type, number of values, offset in the file)}."""
+
+    def __init__(self, path):
+        with open(path, "rb") as file:
+            self.bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self.at, self.alignment = 4, 32
+        _, n_tensors, n_keys = self.take("<IQQ")
+        for _ in range(n_keys):
+            key = self.string()
+            kind, = self.take("<I")
+            if key == "general.alignment":
+                self.alignment, = self.take("<I")
+            else:
+                self.skip_value(kind)
+        entries = []
+        for _ in range(n_tensors):
+            name = self.string()
+            n_dims, = self.take("<I")
+            count = math.prod(self.take(f"<{n_dims}Q"))
+            kind, offset = self.take("<IQ")
+            entries.append((name, NAMES.get(kind, str(kind)), count, offset))
+        begin = -(-self.at // self.alignment) * self.alignment
+        self.tensors = {name: (kind, count, begin + offset) for name, kind, count, offset in entries}
+
+    def take(self, form):
+        values = struct.unpack_from(form, self.bytes, self.at)
+        self.at += struct.calcsize(form)
+        return values
+
+    def string(self):
+        size, = self.take("<Q")
+        self.at += size
+        return self.bytes[self.at - size:self.at].decode(errors="replace")
+
+    def skip_value(self, kind):
+        if kind == STRING:
+            self.string()
+        elif kind == ARRAY:
+            element, count = self.take("<IQ")
+            if element == STRING:
+                for _ in range(count):
+                    self.string()
+            else:
+                self.at += count * VALUE_WIDTHS[element]
+        else:
+            self.at += VALUE_WIDTHS[kind]
+
+    def floats(self, name, first, count):
+        """Values of an F32 tensor."""
+        kind, _, offset = self.tensors[name]
+        assert kind == "F32", (name, kind)
+        values = array.array("f")
+        values.frombytes(self.bytes[offset + 4 * first:offset + 4 * (first + count)])
+        return values
+
+
+def squared_error(a, b, name):
+    count = a.tensors[name][1]
+    assert count == b.tensors[name][1], f"{name}: sizes differ"
+    return math.fsum(math.dist(a.floats(name, first, min(PIECE, count - first)), b.floats(name, first, min(PIECE, count - first))) ** 2
+                     for first in range(0, count, PIECE))
+
+
+class Comparison:
+    def __init__(self, options, folder):
+        self.options, self.folder = options, folder
+        self.failures = 0
+        flags = ["--pure"] if options.pure else []
+        self.ours_command = [options.foretoken, "quantize", *flags, "-q", "-t", str(options.threads)]
+        self.peer_command = [*shlex.split(options.llama_prefix), "llama-quantize", *flags]
+        self.source = self.expand(options.model, "source.gguf")
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def seen_by_peer(self, path):
+        if self.options.peer_folder:
+            own, theirs = self.options.peer_folder.split("=")
+            path = os.path.abspath(path)
+            assert path.startswith(own), f"{path}: not below {own}"
+            path = theirs + path[len(own):]
+        return path
+
+    def peer(self, source, target, kind, *flags):
+        command = [*self.peer_command, *flags, self.seen_by_peer(source), self.seen_by_peer(target), kind, str(self.options.threads)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"{shlex.join(command)}: {done.stderr[-2000:]}")
+
+    def expand(self, path, name):
+        """The file as F32 numbers, as llama.cpp reads it."""
+        target = self.path(name)
+        self.peer(path, target, "F32", "--allow-requantize")
+        return Gguf(target)
+
+    def compare(self, kind):
+        ours_path, theirs_path = self.path("ours.gguf"), self.path("theirs.gguf")
+        subprocess.run([*self.ours_command, self.options.model, ours_path, kind], check=True)
+        self.peer(self.options.model, theirs_path, kind)
+        ours, theirs = Gguf(ours_path), Gguf(theirs_path)
+        if {n: t[:2] for n, t in ours.tensors.items()} != {n: t[:2] for n, t in theirs.tensors.items()}:
+            self.failures += 1
+            for name in sorted(set(ours.tensors) | set(theirs.tensors)):
+                a, b = ours.tensors.get(name), theirs.tensors.get(name)
+                if a is None or b is None or a[:2] != b[:2]:
+                    print(f"{kind:8} {name}: ours {a}, llama.cpp's {b}")
+            return
+        self.compare_errors(kind, ours, self.expand(ours_path, "ours-f32.gguf"), self.expand(theirs_path, "theirs-f32.gguf"))
+
+    def compare_errors(self, kind, types, ours, theirs):
+        sums = {}  # by number type: tensors, values, squared errors of ours, of theirs, tensors with equal numbers
+        for name, (number_type, count, _) in types.tensors.items():
+            row = sums.setdefault(number_type, [0, 0, 0.0, 0.0])
+            row[0] += 1
+            row[1] += count
+            row[2] += squared_error(self.source, ours, name)
+            row[3] += squared_error(self.source, theirs, name)
+        for number_type, (tensors, values, our_sum, their_sum) in sorted(sums.items()):
+            mine, peers = math.sqrt(our_sum / values), math.sqrt(their_sum / values)
+            ratio = mine / peers if peers > 0 else (1.0 if mine == 0 else math.inf)
+            good = abs(ratio - 1) <= self.options.tolerance
+            self.failures += not good
+            print(f"{kind:8} {number_type:6} {tensors:4} tensors  RMSE {mine:.6e}  llama.cpp {peers:.6e}  ratio {ratio:.5f}"
+                  f"{'' if good else '  DIFFERS'}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("foretoken")
+    parser.add_argument("llama_prefix")
+    parser.add_argument("model")
+    parser.add_argument("--types", type=lambda text: text.split(","), default=TYPES)
+    parser.add_argument("--pure", action="store_true")
+    parser.add_argument("--folder")
+    parser.add_argument("--peer-folder")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--tolerance", type=float, default=0.01)
+    options = parser.parse_args()
+    where = options.folder or os.path.dirname(os.path.abspath(options.model))
+    with tempfile.TemporaryDirectory(dir=where, prefix="quantise-") as folder:
+        comparison = Comparison(options, folder)
+        for kind in options.types:
+            comparison.compare(kind)
+    print("no difference" if comparison.failures == 0 else f"{comparison.failures} differences")
+    return 1 if comparison.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
