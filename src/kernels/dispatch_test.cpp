@@ -32,8 +32,8 @@ TEST(Dispatch, ListsScalarFirstAndTheOthersInOrderOfStrength) {
 }
 
 TEST(Dispatch, ReadsBackTheNamesItWrites) {
-  for (const Isa isa : {Isa::kScalar, Isa::kNeon, Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512,
-                        Isa::kAmx}) {
+  for (const Isa isa :
+       {Isa::kScalar, Isa::kNeon, Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAmx}) {
     const Result<Isa> parsed = ParseIsa(Name(isa));
     ASSERT_TRUE(parsed.has_value());
     EXPECT_EQ(*parsed, isa);

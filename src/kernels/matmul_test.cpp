@@ -49,16 +49,16 @@ float TileValue(const tensor::TileQ5_1& t, int o, int, int k) {
 }
 float TileValue(const tensor::TileQ4_K& t, int o, int run, int k) {
   const float s = Half(t.d[o]) * t.scale[run][o], m = Half(t.dmin[o]) * t.minimum[run][o];
-  return s * static_cast<float>(Nibble(t.q[run], o, k)) - m;
+  return s * static_cast<float>(Nibble(t.runs[run].q, o, k)) - m;
 }
 float TileValue(const tensor::TileQ5_K& t, int o, int run, int k) {
   const float s = Half(t.d[o]) * t.scale[run][o], m = Half(t.dmin[o]) * t.minimum[run][o];
-  return s * static_cast<float>(Nibble(t.q[run], o, k) + Fifth(t.qh[run], o, k)) - m;
+  return s * static_cast<float>(Nibble(t.runs[run].q, o, k) + Fifth(t.runs[run].qh, o, k)) - m;
 }
 float TileValue(const tensor::TileQ6_K& t, int o, int run, int k) {
-  const int high = t.qh[run][k / 16][o][k % 4] >> (k % 16 / 4 * 2) & 3;
+  const int high = t.runs[run].qh[k / 16][o][k % 4] >> (k % 16 / 4 * 2) & 3;
   return Half(t.d[o]) * t.scale[run][k / 16][o] *
-         static_cast<float>((Nibble(t.q[run], o, k) | high << 4) - 32);
+         static_cast<float>((Nibble(t.runs[run].q, o, k) | high << 4) - 32);
 }
 
 // The value of output o at k.
@@ -246,17 +246,10 @@ TEST_P(QuantisedMatmul, DoesNotSaturateOnTheLargestIntegers) {
   for (const int weight : {0x00, 0x7f, 0x80, 0xff, 0x88}) {
     for (const int activation : {-127, 127}) {
       Matrix matrix(type(), 16, 64, 16);
-      const std::vector<std::size_t> halves = matrix.Halves();
-      for (std::size_t i = 0; i < matrix.bytes.size(); ++i) {
-        const std::size_t at = i % matrix.BlockBytes();
-        const bool in_half = std::any_of(halves.begin(), halves.end(),
-                                         [&](std::size_t h) { return at == h || at == h + 1; });
-        if (!in_half) matrix.bytes[i] = static_cast<std::byte>(weight);
-      }
+      matrix.FillWith(static_cast<std::byte>(weight));
       const AlignedBytes tiles = matrix.Tiles();
       Rows rows(4, matrix.k, 17);
-      for (std::int8_t& q : rows.xq.span()) q = static_cast<std::int8_t>(activation);
-      rows.Sum();
+      rows.FillWith(static_cast<std::int8_t>(activation));
       EXPECT_TRUE(SameBits(All(isa(), tiles, 1, rows, {0, 1}, false),
                            All(Isa::kScalar, tiles, 1, rows, {0, 1}, false)))
           << weight << " " << activation;
@@ -279,9 +272,8 @@ TEST(MatmulQ6_K, IsExactOnTheLargestSums) {
           for (std::size_t b = 0; b < 16; ++b)
             std::memcpy(&matrix.bytes[b * sizeof block], &block, sizeof block);
           Rows rows(1, matrix.k, 19);
-          for (std::int8_t& q : rows.xq.span()) q = static_cast<std::int8_t>(activation);
+          rows.FillWith(static_cast<std::int8_t>(activation));
           for (float& d : rows.xd.span()) d = 1;
-          rows.Sum();
           const std::vector<float> y =
               Multiply(isa, TileType::kQ6_K, matrix.Tiles(), 1, rows, 0, 1, {0, 1}, false);
           for (std::size_t o = 0; o < 16; ++o)

@@ -100,6 +100,17 @@ struct Matrix {
     return {0, 2};
   }
 
+  // Every byte of a quantised type but those of the halves.
+  void FillWith(std::byte value) {
+    const std::vector<std::size_t> halves = Halves();
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      const std::size_t at = i % BlockBytes();
+      const bool in_half = std::any_of(halves.begin(), halves.end(),
+                                       [&](std::size_t h) { return at == h || at == h + 1; });
+      if (!in_half) bytes[i] = value;
+    }
+  }
+
   std::vector<float> Values() const {
     std::vector<float> values(static_cast<std::size_t>(n_out) * static_cast<std::size_t>(k));
     tensor::Dequantize(FileType(type).type, bytes.data(), static_cast<std::int64_t>(values.size()),
@@ -139,6 +150,10 @@ struct Rows {
   }
   static std::size_t At(int a, int b) {
     return static_cast<std::size_t>(a) * static_cast<std::size_t>(b);
+  }
+  void FillWith(std::int8_t value) {
+    for (std::int8_t& q : xq.span()) q = value;
+    Sum();
   }
   void Sum() {
     for (std::size_t i = 0; i < xs.size(); ++i) {

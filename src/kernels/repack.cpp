@@ -114,12 +114,12 @@ struct KNibbles {
       const auto low = [&](int word) { return (Word(qs, word) >> (run % 2 * 4)) & kLow; };
       for (int i = 0; i < 4; ++i) {
         const std::uint32_t q = low(2 * i) | low(2 * i + 1) << 4;
-        std::memcpy(tile.q[run][i][o], &q, 4);
+        std::memcpy(tile.runs[run].q[i][o], &q, 4);
       }
       if constexpr (kFifth) {
         std::uint32_t bits = 0;
         for (int f = 0; f < 8; ++f) bits |= ((Word(block.qh, f) >> run) & kOnes) << f;
-        std::memcpy(tile.qh[run][o], &bits, 4);
+        std::memcpy(tile.runs[run].qh[o], &bits, 4);
       }
       tile.scale[run][o] = ScaleOf(block.scales, run);
       tile.minimum[run][o] = MinimumOf(block.scales, run);
@@ -147,13 +147,13 @@ struct Q6_K {
     for (int i = 0; i < 4; ++i) {
       const auto low = [&](int word) { return (Word(ql, word) >> (part / 2 * 4)) & kLow; };
       const std::uint32_t q = low(2 * i) | low(2 * i + 1) << 4;
-      std::memcpy(tile.q[run][i][o], &q, 4);
+      std::memcpy(tile.runs[run].q[i][o], &q, 4);
     }
     for (int h = 0; h < 2; ++h) {
       std::uint32_t high = 0;
       for (int f = 0; f < 4; ++f)
         high |= ((Word(qh, 4 * h + f) >> (part * 2)) & 0x03030303u) << (2 * f);
-      std::memcpy(tile.qh[run][h][o], &high, 4);
+      std::memcpy(tile.runs[run].qh[h][o], &high, 4);
       tile.scale[run][h][o] = block.scales[2 * run + h];
     }
   }

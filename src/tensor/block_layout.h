@@ -107,26 +107,33 @@ struct TileQ5_1 {  // x = d * q + m
   std::uint8_t qh[16][4];
   std::uint16_t d[16], m[16];
 };
+// K-quants: first what the runs share and their scales, then the runs, so that a kernel reads a
+// strip from front to back, as the hardware's prefetcher likes it; all in whole cache lines.
 struct TileQ4_K {  // x = d * scale[run] * q - dmin * minimum[run]; scale and minimum of 6 bits
-  std::uint8_t q[8][4][16][4];
-  std::uint8_t scale[8][16], minimum[8][16];
   std::uint16_t d[16], dmin[16];
+  std::uint8_t scale[8][16], minimum[8][16];
+  struct Run {
+    std::uint8_t q[4][16][4];
+  } runs[8];
 };
 struct TileQ5_K {  // as Q4_K
-  std::uint8_t q[8][4][16][4];
-  std::uint8_t qh[8][16][4];
-  std::uint8_t scale[8][16], minimum[8][16];
   std::uint16_t d[16], dmin[16];
+  std::uint8_t scale[8][16], minimum[8][16];
+  struct Run {
+    std::uint8_t q[4][16][4];
+    std::uint8_t qh[16][4];
+  } runs[8];
 };
 // x = d * scale[run][h] * (q - 32), h = 0 for the first 16 k of a run, 1 for the last. qh: the high
-// two bits of k = 16 h + 4 f + j are bits 2 f and 2 f + 1 of qh[run][h][o][j]. Filled up to whole
-// cache lines.
+// two bits of k = 16 h + 4 f + j are bits 2 f and 2 f + 1 of qh[h][o][j].
 struct TileQ6_K {
-  std::uint8_t q[8][4][16][4];
-  std::uint8_t qh[8][2][16][4];
-  std::int8_t scale[8][2][16];
   std::uint16_t d[16];
+  std::int8_t scale[8][2][16];
   std::uint8_t unused[32];
+  struct Run {
+    std::uint8_t q[4][16][4];
+    std::uint8_t qh[2][16][4];
+  } runs[8];
 };
 static_assert(sizeof(TileQ8_0) == 544 && sizeof(TileQ4_0) == 288 && sizeof(TileQ4_1) == 320 &&
               sizeof(TileQ5_0) == 352 && sizeof(TileQ5_1) == 384);

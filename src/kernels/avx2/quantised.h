@@ -110,20 +110,20 @@ struct Q5_1 : Traits<5, 1, 0, true> {
 struct Q4_K : Traits<4, 8, 0, true> {
   using Tile = tensor::TileQ4_K;
   static FORETOKEN_INLINE Words Pair(const Tile& t, int run, int h, int i) {
-    return Nibbles(t.q[run][i] + 8 * h);
+    return Nibbles(t.runs[run].q[i] + 8 * h);
   }
 };
 struct Q5_K : Traits<5, 8, 0, true> {
   using Tile = tensor::TileQ5_K;
   static FORETOKEN_INLINE Words Pair(const Tile& t, int run, int h, int i) {
-    return FiveBits(t.q[run][i] + 8 * h, t.qh[run] + 8 * h, i);
+    return FiveBits(t.runs[run].q[i] + 8 * h, t.runs[run].qh + 8 * h, i);
   }
 };
 struct Q6_K : Traits<6, 8, 32, false> {
   using Tile = tensor::TileQ6_K;
   static FORETOKEN_INLINE Words Pair(const Tile& t, int run, int h, int i) {
-    const Words low = Nibbles(t.q[run][i] + 8 * h);
-    const __m256i high = Load(t.qh[run][i / 2] + 8 * h);
+    const Words low = Nibbles(t.runs[run].q[i] + 8 * h);
+    const __m256i high = Load(t.runs[run].qh[i / 2] + 8 * h);
     const int first = i % 2 * 4;
     return {WithHigh<0x30>(low.even, high, 4 - first), WithHigh<0x30>(low.odd, high, 2 - first)};
   }

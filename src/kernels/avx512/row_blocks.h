@@ -17,8 +17,8 @@ void ForRowBlocks(const MatmulArgs& a, std::int64_t strip_bytes, const RowsFunct
   const int n_row_blocks = (a.n_rows + max_rows - 1) / max_rows;
   int group = a.tile_end - a.tile_begin;
   if (n_row_blocks > 1) {
-    const std::int64_t fit = (std::int64_t{512} << 10) / (strip_bytes + 1);
-    group = fit < 8 ? 8 : static_cast<int>(fit);
+    const std::int64_t fit = (std::int64_t{4096} << 10) / (strip_bytes + 1);
+    group = fit < 32 ? 32 : static_cast<int>(fit);
   }
   for (int tile = a.tile_begin; tile < a.tile_end; tile += group) {
     const int tile_end = a.tile_end - tile < group ? a.tile_end : tile + group;

@@ -62,57 +62,59 @@ FORETOKEN_INLINE void FiveBits(const std::uint8_t (*from)[16][4], const std::uin
   }
 }
 
-// Per tile type: runs of 32 k in a tile; what was added to its weights; sums per run; whether it
-// has minima; up to how many rows wait for memory rather than for the processor (for
-// PrefetchAhead).
-template <int kRunsOf, int kOffsetOf, bool kMinimumOf, int kFewRowsOf, int kSumsOf = 1>
+// Per tile type: runs of 32 k in a tile; what was added to its weights; whether it has minima; sums
+// per run.
+template <int kRunsOf, int kOffsetOf, bool kMinimumOf, int kSumsOf = 1>
 struct Traits {
-  static constexpr int kRuns = kRunsOf, kOffset = kOffsetOf, kSums = kSumsOf, kFewRows = kFewRowsOf;
+  static constexpr int kRuns = kRunsOf, kOffset = kOffsetOf, kSums = kSumsOf;
   static constexpr bool kMinimum = kMinimumOf;
 };
 
 // And of each: the run's weights in 8 registers; its scales, which hold what a tile's runs share.
 // m is the negative of the contract's where the file subtracts its minima.
-struct Q8_0 : Traits<1, 128, false, 4> {
+struct Q8_0 : Traits<1, 128, false> {
   using Tile = tensor::TileQ8_0;
   static FORETOKEN_INLINE void Weights(const Tile& t, int, __m512i* q) {
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i) q[i] = LoadOnce(t.q[i]);
   }
 };
-struct Q4_0 : Traits<1, 8, false, 4> {
+struct Q4_0 : Traits<1, 8, false> {
   using Tile = tensor::TileQ4_0;
   static FORETOKEN_INLINE void Weights(const Tile& t, int, __m512i* q) { Nibbles(t.q, q); }
 };
-struct Q4_1 : Traits<1, 0, true, 4> {
+struct Q4_1 : Traits<1, 0, true> {
   using Tile = tensor::TileQ4_1;
   static FORETOKEN_INLINE void Weights(const Tile& t, int, __m512i* q) { Nibbles(t.q, q); }
 };
-struct Q5_0 : Traits<1, 16, false, 4> {
+struct Q5_0 : Traits<1, 16, false> {
   using Tile = tensor::TileQ5_0;
   static FORETOKEN_INLINE void Weights(const Tile& t, int, __m512i* q) { FiveBits(t.q, t.qh, q); }
 };
-struct Q5_1 : Traits<1, 0, true, 4> {
+struct Q5_1 : Traits<1, 0, true> {
   using Tile = tensor::TileQ5_1;
   static FORETOKEN_INLINE void Weights(const Tile& t, int, __m512i* q) { FiveBits(t.q, t.qh, q); }
 };
-struct Q4_K : Traits<8, 0, true, 4> {
+struct Q4_K : Traits<8, 0, true> {
   using Tile = tensor::TileQ4_K;
-  static FORETOKEN_INLINE void Weights(const Tile& t, int run, __m512i* q) { Nibbles(t.q[run], q); }
-};
-struct Q5_K : Traits<8, 0, true, 4> {
-  using Tile = tensor::TileQ5_K;
   static FORETOKEN_INLINE void Weights(const Tile& t, int run, __m512i* q) {
-    FiveBits(t.q[run], t.qh[run], q);
+    Nibbles(t.runs[run].q, q);
   }
 };
-struct Q6_K : Traits<8, 32, false, 2, 2> {
+struct Q5_K : Traits<8, 0, true> {
+  using Tile = tensor::TileQ5_K;
+  static FORETOKEN_INLINE void Weights(const Tile& t, int run, __m512i* q) {
+    FiveBits(t.runs[run].q, t.runs[run].qh, q);
+  }
+};
+struct Q6_K : Traits<8, 32, false, 2> {
   using Tile = tensor::TileQ6_K;
   static FORETOKEN_INLINE void Weights(const Tile& t, int run, __m512i* q) {
 #pragma GCC unroll 2
     for (int h = 0; h < 2; ++h) {
-      const __m512i high = LoadOnce(t.qh[run][h]);
-      const __m512i low0 = LoadOnce(t.q[run][2 * h]), low1 = LoadOnce(t.q[run][2 * h + 1]);
+      const __m512i high = LoadOnce(t.runs[run].qh[h]);
+      const __m512i low0 = LoadOnce(t.runs[run].q[2 * h]),
+                    low1 = LoadOnce(t.runs[run].q[2 * h + 1]);
       q[4 * h] = WithHigh<63>(low0, _mm512_slli_epi16(high, 4));
       q[4 * h + 1] = WithHigh<63>(_mm512_srli_epi16(low0, 4), _mm512_slli_epi16(high, 2));
       q[4 * h + 2] = WithHigh<63>(low1, high);

@@ -165,22 +165,22 @@ struct Q5_1 : Traits<1, 0, true> {
 struct Q4_K : Traits<8, 0, true> {
   using Tile = tensor::TileQ4_K;
   static FORETOKEN_INLINE void Weights(const Tile& t, int run, int o, uint8x16_t* q) {
-    AllNibbles(t.q[run], o, q);
+    AllNibbles(t.runs[run].q, o, q);
   }
 };
 struct Q5_K : Traits<8, 0, true> {
   using Tile = tensor::TileQ5_K;
   static FORETOKEN_INLINE void Weights(const Tile& t, int run, int o, uint8x16_t* q) {
-    FiveBits(t.q[run], t.qh[run], o, q);
+    FiveBits(t.runs[run].q, t.runs[run].qh, o, q);
   }
 };
 struct Q6_K : Traits<8, 32, false, 2> {
   using Tile = tensor::TileQ6_K;
   static FORETOKEN_INLINE void Weights(const Tile& t, int run, int o, uint8x16_t* q) {
-    AllNibbles(t.q[run], o, q);
+    AllNibbles(t.runs[run].q, o, q);
 #pragma GCC unroll 2
     for (int h = 0; h < 2; ++h) {
-      const uint8x16_t high = vld1q_u8(t.qh[run][h][o]);
+      const uint8x16_t high = vld1q_u8(t.runs[run].qh[h][o]);
       AddHigh<0x30, 4>(q[4 * h], high);
       AddHigh<0x30, 2>(q[4 * h + 1], high);
       AddHigh<0x30, 0>(q[4 * h + 2], high);

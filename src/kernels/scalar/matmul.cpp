@@ -108,14 +108,14 @@ struct Q4_K {
   static constexpr int kRuns = 8;
   static constexpr bool kMinimum = true;
   using Tile = tensor::TileQ4_K;
-  static int Weight(const Tile& t, int run, int k, int o) { return Nibble(t.q[run], k, o); }
+  static int Weight(const Tile& t, int run, int k, int o) { return Nibble(t.runs[run].q, k, o); }
 };
 struct Q5_K {
   static constexpr int kRuns = 8;
   static constexpr bool kMinimum = true;
   using Tile = tensor::TileQ5_K;
   static int Weight(const Tile& t, int run, int k, int o) {
-    return Nibble(t.q[run], k, o) | FifthBit(t.qh[run], k, o);
+    return Nibble(t.runs[run].q, k, o) | FifthBit(t.runs[run].qh, k, o);
   }
 };
 struct Q6_K {
@@ -123,8 +123,8 @@ struct Q6_K {
   static constexpr bool kMinimum = false;
   using Tile = tensor::TileQ6_K;
   static int Weight(const Tile& t, int run, int k, int o) {
-    const int high = t.qh[run][k / 16][o][k % 4] >> (k / 4 % 4 * 2) & 3;
-    return (Nibble(t.q[run], k, o) | high << 4) - 32;
+    const int high = t.runs[run].qh[k / 16][o][k % 4] >> (k / 4 % 4 * 2) & 3;
+    return (Nibble(t.runs[run].q, k, o) | high << 4) - 32;
   }
 };
 
