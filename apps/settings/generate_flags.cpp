@@ -173,8 +173,14 @@ FlagGroup ModelFlags(EngineOptions& options) {
                StoreInteger(options.context_size, 0, kMaxTokens)},
               {{"-t", "--threads"},
                "N",
-               "threads; default 0: $FORETOKEN_THREADS, else one per core",
+               "threads; default 0: $FORETOKEN_THREADS, else one per core, not per hyperthread, "
+               "that this process may use",
                StoreInteger(options.threads, 0, 1024)},
+              {{"--pin-threads"},
+               "",
+               "keep each thread but the main one on a core of its own; for a machine that does "
+               "nothing else",
+               StoreTrue(options.pin_threads)},
               {{"-ctk", "--cache-type-k"},
                "TYPE",
                "keys of the cache: f32, f16, bf16 or q8_0; default f16",

@@ -49,7 +49,11 @@ struct EngineOptions {
   SpeculativeOptions speculative = {};
   int context_size = 0;   // tokens per sequence; 0: the model's
   int max_sequences = 1;  // requests that run together
-  int threads = 0;        // 0: FORETOKEN_THREADS, else the cores
+  int threads = 0;        // 0: FORETOKEN_THREADS, else the cores, not hyperthreads, that
+                          // the process may use: by its affinity and its cgroup's quota
+  // Each of the engine's own threads stays on one core; the caller's thread is left alone. For a
+  // machine that this engine has to itself: beside others a thread could not evade a busy core.
+  bool pin_threads = false;
   CacheType cache_type_k = CacheType::kF16;
   CacheType cache_type_v = CacheType::kF16;
   int prefill_rows = 256;  // rows of one pass at most

@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "base/check.h"
+#include "base/cpus.h"
 
 namespace foretoken {
 namespace {
@@ -22,19 +23,25 @@ void CpuPause() noexcept {
 
 // Long enough to bridge the host's work between two steps, short enough not to burn a core while a
 // person types. A team larger than the machine must not spin: the thread that everybody waits for
-// may be the one without a core.
+// may be the one without a core, or waiting may use up the time that a quota leaves for work.
 int SpinBudgetUs(int n_threads) {
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  return n_threads <= cores ? 200 : 0;
+  return n_threads <= UsableCores() ? 200 : 0;
 }
 
 }  // namespace
 
-ThreadPool::ThreadPool(int n_threads)
+ThreadPool::ThreadPool(int n_threads, const std::vector<int>& cpus)
     : n_threads_(n_threads), team_(n_threads), spin_budget_us_(SpinBudgetUs(n_threads)) {
   FORETOKEN_CHECK(n_threads >= 1);
   workers_.reserve(static_cast<std::size_t>(n_threads - 1));
-  for (int t = 1; t < n_threads; ++t) workers_.emplace_back([this, t] { WorkerLoop(t); });
+  for (int t = 1; t < n_threads; ++t) {
+    const std::size_t at = static_cast<std::size_t>(t);
+    const int cpu = at < cpus.size() ? cpus[at] : -1;
+    workers_.emplace_back([this, t, cpu] {
+      if (cpu >= 0) PinThisThread(cpu);  // a wish: without it the work is done all the same
+      WorkerLoop(t);
+    });
+  }
 }
 
 ThreadPool::~ThreadPool() {

@@ -19,8 +19,10 @@ namespace foretoken {
 
 class ThreadPool {
  public:
-  // n_threads >= 1 counts the caller: n_threads - 1 workers are started.
-  explicit ThreadPool(int n_threads);
+  // n_threads >= 1 counts the caller: n_threads - 1 workers are started. Worker t stays on cpus[t]
+  // where the list goes that far, so that the system moves it to no core that another one uses;
+  // the caller itself goes where the system wants, which is away from the workers.
+  explicit ThreadPool(int n_threads, const std::vector<int>& cpus = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -46,9 +48,7 @@ class ThreadPool {
   void Barrier() noexcept;
 
   // Barriers that were passed in all, those at the ends of Runs included.
-  std::uint32_t barriers_passed() const noexcept {
-    return phase_.load(std::memory_order_relaxed);
-  }
+  std::uint32_t barriers_passed() const noexcept { return phase_.load(std::memory_order_relaxed); }
 
   // [begin, end) of a thread's even share within the team of n items, in units of `unit`.
   struct Share {

@@ -3,16 +3,19 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
+
+#include "base/cpus.h"
 
 namespace foretoken {
 namespace {
 
 // Each phase reads what all threads wrote in the phase before: a barrier that lets anyone through
 // early gives a wrong sum.
-void RunPhases(int n_threads, int n_runs, int n_phases) {
-  ThreadPool pool(n_threads);
+void RunPhases(int n_threads, int n_runs, int n_phases, const std::vector<int>& cpus = {}) {
+  ThreadPool pool(n_threads, cpus);
   for (int run = 0; run < n_runs; ++run) {
     std::vector<int> values(static_cast<std::size_t>(n_threads), 1), next = values;
     pool.Run([&](int thread) {
@@ -37,6 +40,40 @@ TEST(ThreadPool, BarrierKeepsPhasesApartWithTwoThreads) {
 }
 TEST(ThreadPool, BarrierKeepsPhasesApartWithMoreThreadsThanCores) {
   RunPhases(static_cast<int>(std::thread::hardware_concurrency()) * 3 + 1, 10, 51);
+}
+
+TEST(ThreadPool, BarrierKeepsPhasesApartWithPinnedWorkers) {
+  const std::vector<int> cpus = UsableCpus();
+  for (const int n_threads : {1, 2, 5, 3 * static_cast<int>(cpus.size()) + 1})
+    RunPhases(n_threads, 10, 51, cpus);
+}
+TEST(ThreadPool, BarrierKeepsPhasesApartWithFiveThreadsOnTwoCpus) {
+  const std::vector<int> all = UsableCpus();
+  const std::vector<int> two(all.begin(),
+                             all.begin() + std::min<std::ptrdiff_t>(std::ssize(all), 2));
+  std::thread([&] {
+    ASSERT_TRUE(PinThisThread(two.back()));  // its workers inherit that
+    RunPhases(5, 10, 51);
+  }).join();
+  RunPhases(5, 10, 51);
+  RunPhases(5, 10, 51, two);
+}
+
+TEST(ThreadPool, WorkersStayOnTheirCpusAndOthersWhereTheyWere) {
+  const std::vector<int> all = UsableCpus();
+  std::vector<int> reversed(all.rbegin(), all.rend());
+  for (const std::vector<int>& cpus : {all, reversed, std::vector<int>{}}) {
+    constexpr int kThreads = 5;
+    std::vector<std::vector<int>> seen(kThreads);
+    ThreadPool pool(kThreads, cpus);
+    pool.Run([&](int thread) { seen[static_cast<std::size_t>(thread)] = UsableCpus(); });
+    for (std::size_t t = 0; t < kThreads; ++t)
+      EXPECT_EQ(seen[t], t > 0 && t < cpus.size() ? std::vector<int>{cpus[t]} : all) << t;
+  }
+}
+
+TEST(ThreadPool, ACpuThatIsNotThereIsNoObstacle) {
+  RunPhases(3, 3, 11, {0, 1 << 20, -7});
 }
 
 TEST(ThreadPool, WorkersSleepAndWakeBetweenDistantRuns) {

@@ -204,9 +204,11 @@ class Engine::Impl::Measurer {
     ThreadPool& pool = *impl_.pool_;
     overhead.dispatch_us = median([&] { return engine::DispatchMicroseconds(pool); });
     overhead.barrier_us = median([&] { return engine::BarrierMicroseconds(pool); });
+    engine::PassMeter pass(*impl_.target_, *impl_.cache_, 0);
     const std::uint32_t before = pool.barriers_passed();
-    engine::PassMeter(*impl_.target_, *impl_.cache_, 0).Microseconds(1, 0, true);
-    overhead.target_barriers = static_cast<int>(pool.barriers_passed() - before);
+    pass.Microseconds(1, 0, true);
+    overhead.target_barriers =
+        static_cast<int>(pool.barriers_passed() - before) / pass.passes_per_reading();
     overhead.draft_barriers = draft_barriers_;
     const int k = std::min({NumberOfDrafts(), MaxRows(impl_) - 1, impl_.context_size_ - 1});
     engine::PassMeter(*impl_.target_, *impl_.cache_, 0).Microseconds(k + 1, 0, true);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/cpus.h"
 #include "base/mapped_file.h"
 #include "draft/draft_model.h"
 #include "draft/head_drafter.h"
@@ -152,7 +153,8 @@ class EngineOpener {
       FORETOKEN_TRY(const kernels::Isa cap, kernels::ParseIsa(o.isa));
       impl_->kernels_ = &kernels::KernelsFor(cap);
     }
-    impl_->pool_ = std::make_unique<ThreadPool>(o.threads);
+    impl_->pool_ =
+        std::make_unique<ThreadPool>(o.threads, o.pin_threads ? UsableCpus() : std::vector<int>());
     return {};
   }
 

@@ -20,15 +20,15 @@ PassMeter::PassMeter(model::Model& model, kv::Cache& cache, int widest_context)
                  std::min(5, model.config().vocabulary - 1));
   logit_rows_.resize(tokens_.size());
   Hold(widest_context);
-  for (int layer = 0; layer < cache.shape().n_layers; ++layer) {
-    const auto view = cache.Head(layer, 0);  // a stride holds all heads of a block
-    const auto blocks = cache.Blocks(0);
-    for (const std::int32_t block : blocks) {
-      const auto index = static_cast<std::size_t>(block);
-      std::memset(view.k + index * view.k_stride, 0, view.k_stride);
-      std::memset(view.v + index * view.v_stride, 0, view.v_stride);
+  for (int layer = 0; layer < cache.shape().n_layers; ++layer)
+    for (int head = 0; head < cache.shape().n_kv_heads; ++head) {
+      const auto view = cache.Head(layer, head);
+      for (const std::int32_t block : cache.Blocks(0)) {
+        const auto index = static_cast<std::size_t>(block);
+        std::memset(view.k + index * view.k_stride, 0, view.k_stride);
+        std::memset(view.v + index * view.v_stride, 0, view.v_stride);
+      }
     }
-  }
 }
 
 PassMeter::~PassMeter() {

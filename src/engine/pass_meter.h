@@ -25,6 +25,8 @@ class PassMeter {
   // Microseconds of a pass of `rows` rows that follow `context` positions, all rows with logits or
   // only the last. REQUIRES: they fit the model and the cache.
   double Microseconds(int rows, int context, bool all_logits) noexcept;
+  // Passes that a call of Microseconds runs: small models get one before, to fill the caches.
+  int passes_per_reading() const { return warms_up_ ? 2 : 1; }
 
  private:
   void Hold(int positions) noexcept;

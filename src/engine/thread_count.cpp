@@ -7,7 +7,8 @@
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
-#include <thread>
+
+#include "base/cpus.h"
 
 namespace foretoken::engine {
 
@@ -15,8 +16,7 @@ Result<int> ThreadCount(int asked) {
   constexpr int kMost = 512;
   if (asked == 0) {
     const char* text = std::getenv("FORETOKEN_THREADS");
-    if (text == nullptr || *text == '\0')
-      return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    if (text == nullptr || *text == '\0') return std::min(UsableCores(), kMost);
     const std::string_view view(text);
     const auto parsed = std::from_chars(view.data(), view.data() + view.size(), asked);
     if (parsed.ec != std::errc() || parsed.ptr != view.data() + view.size() || asked == 0)

@@ -6,7 +6,10 @@
 
 namespace foretoken::engine {
 
-// `asked` if it is not 0, else FORETOKEN_THREADS, else the cores. Error: not in 1 to 512.
+// `asked` if it is not 0, else FORETOKEN_THREADS, else the cores that the process may use
+// (UsableCores() of base/cpus.h). Cores and not hyperthreads: two of a core share one path to
+// memory and one multiplier, so that more threads than cores only make each barrier slower. Error:
+// not in 1 to 512.
 [[nodiscard]] Result<int> ThreadCount(int asked);
 
 }  // namespace foretoken::engine

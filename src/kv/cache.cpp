@@ -75,12 +75,10 @@ void Cache::Truncate(SeqId seq, int length) noexcept {
 }
 
 Cache::HeadView Cache::Head(int layer, int head) noexcept {
-  const auto index = static_cast<std::size_t>(layer) * static_cast<std::size_t>(n_blocks_) *
-                         static_cast<std::size_t>(shape_.n_kv_heads) +
-                     static_cast<std::size_t>(head);
-  return {k_.data() + index * k_block_bytes_, v_.data() + index * v_block_bytes_,
-          k_block_bytes_ * static_cast<std::size_t>(shape_.n_kv_heads),
-          v_block_bytes_ * static_cast<std::size_t>(shape_.n_kv_heads)};
+  const auto index = static_cast<std::size_t>(layer * shape_.n_kv_heads + head) *
+                     static_cast<std::size_t>(n_blocks_);
+  return {k_.data() + index * k_block_bytes_, v_.data() + index * v_block_bytes_, k_block_bytes_,
+          v_block_bytes_};
 }
 
 Transaction::Transaction(Cache& cache, std::span<const Rows> rows) noexcept

@@ -73,7 +73,9 @@ class Cache {
   CacheShape shape_;
   int n_blocks_ = 0;
   std::size_t k_block_bytes_ = 0, v_block_bytes_ = 0;
-  AlignedBytes k_, v_;  // [n_layers, n_blocks, n_kv_heads, block bytes]
+  // [n_layers, n_kv_heads, n_blocks, block bytes]: the blocks that one head reads in a pass lie
+  // together, as the hardware's prefetcher likes it.
+  AlignedBytes k_, v_;
   std::vector<Sequence> sequences_;
   std::vector<std::int32_t> free_;  // a stack, lowest id on top
 };

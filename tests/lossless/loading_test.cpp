@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// What loading may vary without a word of the text changing: tiles kept from an earlier start, and
+// a draft model's reduced output head.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "fixtures/tiny_model.h"
+#include "foretoken/engine.h"
+
+namespace foretoken {
+namespace {
+
+namespace fs = std::filesystem;
+
+Request Prompt(float temperature) {
+  Request r;
+  r.prompt = "one day the little dog and the cat";
+  r.max_new_tokens = 40;
+  r.sampling.temperature = temperature;
+  r.seed = 5;
+  r.ignore_eos = true;
+  r.logprobs = 2;
+  return r;
+}
+
+std::unique_ptr<Engine> Open(const EngineOptions& options) {
+  auto engine = Engine::Open(options);
+  EXPECT_TRUE(engine) << engine.error().message;
+  return std::move(*engine);
+}
+
+Completion Generate(const EngineOptions& options, float temperature = 0) {
+  auto completion = Open(options)->Generate(Prompt(temperature));
+  EXPECT_TRUE(completion) << completion.error().message;
+  return *completion;
+}
+
+class KeptTiles : public testing::Test {
+ protected:
+  KeptTiles()
+      : folder_(fixtures::TemporaryFolder()),
+        model_(fixtures::WriteTinyModel(
+            folder_, {.seed = 61, .weight_type = tensor::DType::kQ4_0, .file_name = "m.gguf"})) {}
+
+  EngineOptions Options(const std::string& cache) const {
+    return {
+        .model = model_, .speculative = {.method = "none"}, .threads = 2, .repack_cache = cache};
+  }
+  std::string cache() const { return folder_ + "/cache"; }
+  std::vector<fs::path> Kept() const {
+    std::vector<fs::path> files;
+    if (fs::exists(cache()))
+      for (const auto& entry : fs::directory_iterator(cache())) files.push_back(entry.path());
+    return files;
+  }
+  // Another for every file that ever was there at the same time as its successor.
+  ino_t FileNumber() const {
+    struct stat info {};
+    EXPECT_EQ(stat(Kept().at(0).c_str(), &info), 0);
+    return info.st_ino;
+  }
+  // The text, by an engine whose weights must come out right whatever lies in the folder.
+  void ExpectTheText() {
+    const Completion kept = Generate(Options(cache()));
+    EXPECT_EQ(kept.token_ids, expected_.token_ids);
+    ASSERT_EQ(kept.logprobs.size(), expected_.logprobs.size());
+    for (std::size_t i = 0; i < kept.logprobs.size(); ++i)
+      EXPECT_EQ(kept.logprobs[i].logprob, expected_.logprobs[i].logprob);
+    EXPECT_EQ(Kept().size(), 1u);
+  }
+
+  std::string folder_, model_;
+  Completion expected_ = Generate(Options("off"));
+};
+
+TEST_F(KeptTiles, GiveTheSameText) {
+  ExpectTheText();
+  const ino_t first = FileNumber();
+  ExpectTheText();
+  EXPECT_EQ(FileNumber(), first) << "made anew";
+}
+
+TEST_F(KeptTiles, AreMadeAnewWhenTheModelChanges) {
+  ExpectTheText();
+  const auto old = fs::file_size(Kept().at(0));
+  fixtures::WriteTinyModel(
+      folder_, {.seed = 62, .weight_type = tensor::DType::kQ4_0, .file_name = "m.gguf"});
+  expected_ = Generate(Options("off"));
+  ExpectTheText();
+  EXPECT_EQ(fs::file_size(Kept().at(0)), old) << "one model's tiles are as large as the other's";
+}
+
+TEST_F(KeptTiles, AreMadeAnewWhenTheModelsTimeChanges) {
+  ExpectTheText();
+  const ino_t first = FileNumber();
+  fs::last_write_time(model_, fs::last_write_time(model_) + std::chrono::seconds(2));
+  ExpectTheText();
+  EXPECT_NE(FileNumber(), first);
+}
+
+TEST_F(KeptTiles, AreMadeAnewWhenTheyAreDamaged) {
+  ExpectTheText();
+  const fs::path file = Kept().at(0);
+  for (const std::uintmax_t at :
+       {std::uintmax_t{9}, std::uintmax_t{5000}, fs::file_size(file) - 1}) {
+    std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekp(static_cast<std::streamoff>(at));
+    stream.put('\x55');
+    stream.close();
+    ExpectTheText();
+  }
+  fs::resize_file(file, 5000);
+  ExpectTheText();
+}
+
+TEST_F(KeptTiles, AreDoneWithoutWhereTheFolderCannotBeMade) {
+  std::ofstream(folder_ + "/file") << "in the way";
+  const auto engine = Open(Options(folder_ + "/file/cache"));
+  ASSERT_EQ(engine->summary().notices.size(), 1u);
+  EXPECT_NE(engine->summary().notices[0].find("the next start repacks the weights again"),
+            std::string::npos)
+      << engine->summary().notices[0];
+  const auto completion = engine->Generate(Prompt(0));
+  ASSERT_TRUE(completion);
+  EXPECT_EQ(completion->token_ids, expected_.token_ids);
+}
+
+class ReducedHead : public testing::Test {
+ protected:
+  ReducedHead() {
+    const std::string folder = fixtures::TemporaryFolder();
+    fixtures::TinyModelOptions options{.seed = 63, .weight_type = tensor::DType::kQ8_0};
+    options_.model = fixtures::WriteTinyModel(folder, options);
+    options.noise = 0.1;
+    options_.draft_model = fixtures::WriteTinyModel(folder, options);
+    options_.threads = 1;
+    options_.speculative.method = "standalone";
+    sample_ = folder + "/sample.txt";
+  }
+  Completion Reduced(int n, float temperature, const std::string& sample = "") {
+    EngineOptions options = options_;
+    options.speculative.draft_vocabulary = n;
+    options.speculative.draft_vocabulary_sample = sample;
+    return Generate(options, temperature);
+  }
+  Completion Plain() {
+    EngineOptions options = options_;
+    options.speculative.method = "none";
+    options.draft_model.clear();
+    return Generate(options);
+  }
+
+  EngineOptions options_;
+  std::string sample_;
+};
+
+TEST_F(ReducedHead, KeepsTheTextOfPlainDecoding) {
+  const Completion plain = Plain();
+  for (const int n : {1, 17, 100, 300, 5000}) {
+    const Completion reduced = Reduced(n, 0);
+    EXPECT_EQ(reduced.token_ids, plain.token_ids) << n;
+    EXPECT_GT(reduced.speculation.drafted, 0) << n;
+  }
+}
+
+TEST_F(ReducedHead, DraftsAsTheWholeHeadWhereItHoldsAll) {
+  for (const float temperature : {0.0f, 0.8f}) {
+    const Completion whole = Reduced(0, temperature), same = Reduced(320, temperature);
+    EXPECT_EQ(same.token_ids, whole.token_ids);
+    EXPECT_EQ(same.speculation.accepted, whole.speculation.accepted);
+  }
+}
+
+TEST_F(ReducedHead, DraftsOnlyTokensThatItHas) {
+  // The sample is the text itself, so nearly all that the whole head got right can still be drafted
+  // (the same characters may make other tokens).
+  const Completion whole = Reduced(0, 0);
+  std::ofstream(sample_) << whole.text;
+  const std::set<std::int32_t> distinct(whole.token_ids.begin(), whole.token_ids.end());
+  const Completion reduced = Reduced(static_cast<int>(distinct.size()) + 40, 0, sample_);
+  EXPECT_EQ(reduced.token_ids, whole.token_ids);
+  EXPECT_GE(reduced.speculation.accepted, whole.speculation.accepted * 2 / 3);
+  // With one token, an end, next to nothing is accepted.
+  EXPECT_LT(Reduced(1, 0).speculation.accepted, whole.speculation.accepted / 4);
+}
+
+TEST_F(ReducedHead, IsRefusedWhereThereIsNoDraftModel) {
+  EngineOptions options = options_;
+  options.speculative = {.method = "ngram", .draft_vocabulary = 10};
+  options.draft_model.clear();
+  const auto engine = Engine::Open(options);
+  ASSERT_FALSE(engine);
+  EXPECT_EQ(engine.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(engine.error().message.find("draft vocabulary"), std::string::npos);
+}
+
+TEST_F(ReducedHead, NamesASampleThatIsNotThere) {
+  EngineOptions options = options_;
+  options.speculative.draft_vocabulary = 10;
+  options.speculative.draft_vocabulary_sample = "/nowhere/sample.txt";
+  const auto engine = Engine::Open(options);
+  ASSERT_FALSE(engine);
+  EXPECT_NE(engine.error().message.find("/nowhere/sample.txt"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace foretoken
