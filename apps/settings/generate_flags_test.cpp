@@ -30,6 +30,7 @@ TEST(GenerateFlags, DefaultsAreThoseOfTheHelp) {
   EXPECT_EQ(settings.engine.speculative.method, "");
   EXPECT_EQ(settings.engine.speculative.strategy, VerifyStrategy::kAuto);
   EXPECT_FALSE(settings.request.speculative.draft_sampling);
+  EXPECT_FALSE(settings.engine.pin_threads);
 }
 
 TEST(GenerateFlags, TakesTheNamesOfLlamaCpp) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "base/cpus.h"
 #include "base/thread_pool.h"
 #include "kernels/dispatch.h"
 #include "tensor/dtype.h"
@@ -142,7 +143,7 @@ int main(int argc, char** argv) {
   using foretoken::tensor::KvType;
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  foretoken::ThreadPool pool(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+  foretoken::ThreadPool pool(foretoken::UsableCores());
   const std::vector<ft::Isa> isas = ft::AvailableIsas();
   for (const auto& [type, name] :
        {std::pair(KvType::kF16, "F16"), std::pair(KvType::kQ8_0, "Q8_0")})

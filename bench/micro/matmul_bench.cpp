@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "base/cpus.h"
 #include "base/thread_pool.h"
 #include "kernels/dispatch.h"
 #include "kernels/repack.h"
@@ -40,7 +41,7 @@ constexpr std::size_t kWeightBytes = std::size_t{1} << 30;
 
 struct Setup {
   Setup()
-      : pool(std::max(1, static_cast<int>(std::thread::hardware_concurrency()))),
+      : pool(foretoken::UsableCores()),
         weights(kWeightBytes),
         x(std::size_t{kMaxRows} * kK),
         xq(std::size_t{kMaxRows} * kK),

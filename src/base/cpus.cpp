@@ -37,10 +37,7 @@ std::optional<T> ReadFirst(const std::string& path) {
   return std::nullopt;
 }
 
-struct Core {
-  int package, id;
-  auto operator<=>(const Core&) const = default;
-};
+using Core = std::pair<int, int>;  // package, number in it
 
 Core CoreOf(int cpu, const std::string& root) {
   const std::string folder =

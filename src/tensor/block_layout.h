@@ -64,7 +64,7 @@ static_assert(sizeof(BlockQ8_0) == 34 && sizeof(BlockQ4_K) == 144 && sizeof(Bloc
 // order of a sum is the order of k. Missing outputs are zero.
 inline constexpr int kTileOutputs = 16;
 
-// One for each number type, in no other order than this.
+// One for each number type. A change of a layout raises the version in model/tile_cache.cpp.
 enum class TileType : std::uint8_t {
   kF32,
   kF16,

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decode loop allocates nothing: a longer text costs no more allocations, but for the doubling
+// of what is handed back. A program of its own, as it counts every allocation.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "fixtures/tiny_model.h"
+#include "foretoken/engine.h"
+
+namespace {
+std::size_t n_allocations = 0;
+}  // namespace
+
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  ++n_allocations;
+  if (void* p = std::malloc(size == 0 ? 1 : size)) return p;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* p) noexcept {
+  std::free(p);
+}
+[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept {
+  std::free(p);
+}
+
+namespace foretoken {
+namespace {
+
+class Allocations : public testing::TestWithParam<const char*> {
+ protected:
+  static std::unique_ptr<Engine> Open(const std::string& method) {
+    const std::string folder = fixtures::TemporaryFolder();
+    fixtures::TinyModelOptions model{.seed = 71, .context_length = 1024};
+    EngineOptions options{.speculative = {.method = method}, .threads = 1};
+    options.model = fixtures::WriteTinyModel(folder, model);
+    model.noise = 0.1;
+    if (method == "standalone") options.draft_model = fixtures::WriteTinyModel(folder, model);
+    if (method == "mtp" || method == "eagle") {
+      fixtures::TinyHeadOptions head{.eagle = method == "eagle"};
+      head.target = model;
+      head.target.noise = 0;
+      options.draft_model = fixtures::WriteTinyHead(folder, head);
+    }
+    auto engine = Engine::Open(options);
+    EXPECT_TRUE(engine) << engine.error().message;
+    return std::move(*engine);
+  }
+  // Allocations of a request of n tokens.
+  static std::size_t Count(Engine& engine, int n, float temperature) {
+    Request request;
+    request.prompt = "once upon a time";
+    request.max_new_tokens = n;
+    request.ignore_eos = true;
+    request.sampling.temperature = temperature;
+    request.sampling.repetition_penalty = 1.1f;
+    const std::size_t before = n_allocations;
+    const auto completion = engine.Generate(request);
+    EXPECT_TRUE(completion);
+    EXPECT_EQ(completion->token_ids.size(), static_cast<std::size_t>(n));
+    return n_allocations - before;
+  }
+};
+
+TEST_P(Allocations, DoNotGrowWithTheText) {
+  const auto engine = Open(GetParam());
+  for (const float temperature : {0.0f, 0.8f}) {
+    Count(*engine, 900, temperature);  // the first request of a kind
+    const std::size_t fewer = Count(*engine, 100, temperature),
+                      more = Count(*engine, 900, temperature);
+    // Token ids and text double three or four times more often.
+    EXPECT_LE(more, fewer + 12) << "temperature " << temperature;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, Allocations,
+                         testing::Values("none", "ngram", "standalone", "eagle", "mtp"),
+                         [](const auto& of) { return std::string(of.param); });
+
+}  // namespace
+}  // namespace foretoken
