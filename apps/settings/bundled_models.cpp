@@ -118,7 +118,7 @@ Status FillInModels(EngineOptions& options, const ModelPlaces& places) {
   if (method.empty()) method = kBestMethod;
   FORETOKEN_TRY(options.draft_model, bundled.Drafter(method));
   auto& tokens = options.speculative.num_speculative_tokens;
-  if (!tokens) tokens = kBestTokens;
+  if (!tokens && options.speculative.lookahead == "fixed") tokens = kBestTokens;
   return {};
 }
 

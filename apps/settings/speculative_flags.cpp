@@ -84,12 +84,13 @@ Status SetStrategy(EngineOptions& options, const std::string& text) {
                   text));
 }
 
-Status SetLookahead(const std::string& text) {
-  if (text == "fixed") return {};
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("this version has no controller '{}'; choose fixed, and K with "
-                          "--num-speculative-tokens",
-                          text));
+Status SetLookahead(EngineOptions& options, const std::string& text) {
+  if (text != "fixed" && text != "ewma" && text != "heuristic")
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("this version has no controller '{}'; choose fixed, ewma or heuristic", text));
+  options.speculative.lookahead = text;
+  return {};
 }
 
 }  // namespace
@@ -121,7 +122,11 @@ FlagGroup SpeculationFlags(EngineOptions& options, std::optional<float>& draft_t
            "P",
            "stop drafting where the drafter's best token is less probable; default 0",
            StoreNumber(speculative.draft_p_min, 0, 1)},
-          {{"--lookahead"}, "NAME", "how K is chosen: fixed", SetLookahead},
+          {{"--lookahead"},
+           "NAME",
+           "how K is chosen: fixed; ewma (follows the mean of accepted drafts, K at most 12); "
+           "heuristic (two more after a draft accepted whole, else one less, at most 8)",
+           [&options](const std::string& text) { return SetLookahead(options, text); }},
           {{"--verify", "--rejection-sampling-strategy"},
            "NAME",
            "how drafts are judged: auto, greedy, residual, sample-match; all are lossless; default "

@@ -18,14 +18,14 @@ ROWS = [1, 4, 8, 16, 512]
 
 
 def ours(args, model):
-    out = subprocess.run([args.bench, model, "--threads", str(args.threads), "--repeats", "3", "--json", "--rows", ",".join(map(str, ROWS))],
+    out = subprocess.run([args.bench, model, "--threads", str(args.threads), "--repeats", str(args.inner), "--json", "--rows", ",".join(map(str, ROWS))],
                          capture_output=True, text=True, check=True).stdout
     reply = json.loads(out)
     return {r: reply["passes"][str(r)]["ms"] for r in ROWS}, reply
 
 
 def theirs(args, model):
-    command = shlex.split(args.llama) + ["llama-bench", "-m", os.path.join(args.seen_as, os.path.basename(model)), "-t", str(args.threads), "-r", "3", "-o", "json",
+    command = shlex.split(args.llama) + ["llama-bench", "-m", os.path.join(args.seen_as, os.path.basename(model)), "-t", str(args.threads), "-r", str(args.inner), "-o", "json",
                                          "-n", "16", "-p", ",".join(str(r) for r in ROWS if r > 1)]
     rows = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     times = {}
@@ -47,6 +47,7 @@ def main():
     parser.add_argument("--llama", required=True)
     parser.add_argument("--seen-as", required=True)
     parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--inner", type=int, default=1, help="repeats of each program within one run of it")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("models", nargs="+")
     args = parser.parse_args()

@@ -23,7 +23,12 @@ struct SpeculativeOptions {
   // one.
   std::string method = {};
   VerifyStrategy strategy = VerifyStrategy::kAuto;
-  std::optional<int> num_speculative_tokens = {};  // K, [0, 64]; not given: 4
+  // K, [0, 64]: what a round drafts, or, where a controller chooses, the most it may. Not given: 4;
+  // ewma 12, heuristic 8.
+  std::optional<int> num_speculative_tokens = {};
+  // How each request's draft length is chosen: "fixed"; "ewma" (AdaptiveLookahead); "heuristic" (two
+  // more after a draft accepted whole, else one less).
+  std::string lookahead = "fixed";
   float draft_p_min = 0.0f;
   // Tokens that a standalone draft model's output head keeps, the most frequent ones: a head of
   // 128,000 rows may be most of a small model's work. 0: all. Exact all the same: the target

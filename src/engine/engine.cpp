@@ -161,14 +161,15 @@ void Engine::Impl::Admit(const Request& request, std::size_t index, std::vector<
   const int max_new = std::min(request.max_new_tokens, room);
   sampler.Begin(prompt, max_new + kMaxDraft + 1);
   auto& slot = sequences_[static_cast<std::size_t>(seq)];
-  slot.reset(
-      new engine::Sequence{.request = &request,
-                           .index = index,
-                           .sampler = std::move(sampler),
-                           .emitter = engine::Emitter(*tokenizer_, request, end_tokens, room),
-                           .verifier = &verifier,
-                           .k_ceiling = drafts ? k : 0,
-                           .completion = {}});
+  slot.reset(new engine::Sequence{
+      .request = &request,
+      .index = index,
+      .sampler = std::move(sampler),
+      .emitter = engine::Emitter(*tokenizer_, request, end_tokens, room),
+      .verifier = &verifier,
+      .k_ceiling = drafts ? k : 0,
+      .lookahead = engine::MakeLookahead({options_.speculative.lookahead, drafts ? k : 0}),
+      .completion = {}});
   Completion& completion = slot->completion;
   completion.seed = request.seed;
   completion.strategy = verifier.name();

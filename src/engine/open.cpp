@@ -104,7 +104,13 @@ class EngineOpener {
     if (o.model.empty())
       return Fail(ErrorCode::kInvalidArgument,
                   "model: none is named; give the path of a GGUF file with --model");
-    if (!speculative.num_speculative_tokens) speculative.num_speculative_tokens = 4;
+    const auto lookaheads = engine::LookaheadNames();
+    if (std::find(lookaheads.begin(), lookaheads.end(), speculative.lookahead) == lookaheads.end())
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("lookahead: '{}' does not exist here; use {}", speculative.lookahead,
+                              fmt::join(lookaheads, ", ")));
+    if (!speculative.num_speculative_tokens)
+      speculative.num_speculative_tokens = engine::DefaultCeiling(speculative.lookahead);
     constexpr std::array<std::string_view, 5> kMethods = {"none", "standalone", "eagle", "mtp",
                                                           "ngram"};
     if (!speculative.method.empty() &&
@@ -438,7 +444,7 @@ class EngineOpener {
       s.strategy = impl_->synthetic_->name();
       s.lossless = false;
     }
-    s.lookahead = "fixed";
+    s.lookahead = options().speculative.lookahead;
     s.num_speculative_tokens =
         s.method == "none" ? 0 : *options().speculative.num_speculative_tokens;
   }

@@ -53,8 +53,9 @@ void Engine::Impl::PlanWork() noexcept {
       work.decodes = work.n_feed == missing;
       // The target adds a token of its own, so a draft of room - 1 is the longest that can be
       // committed.
-      if (!prefill)
-        work.max_draft = std::min({s->k_ceiling, s->emitter.tokens_left() - 1, rows - work.n_feed});
+      if (!prefill && s->lookahead)
+        work.max_draft =
+            std::min({s->lookahead->Next(), s->emitter.tokens_left() - 1, rows - work.n_feed});
       rows -= work.n_feed + work.max_draft;
     }
 }
@@ -173,6 +174,7 @@ void Engine::Impl::Commit(Work& work, const round::Verdict& verdict) {
     ++work.n_committed;
     work.n_accepted += is_draft;
   }
+  if (work.proposal.length() > 0) s.lookahead->Observe(work.proposal.length(), verdict.accepted);
   Count(work, verdict);
 }
 

@@ -284,5 +284,57 @@ TEST(Open, RefusesGreedyVerificationOfSampledText) {
   EXPECT_FALSE((*engine)->Generate(r));
 }
 
+// ---- Draft length -------------------------------------------------------------------------------
+
+class Controllers : public testing::TestWithParam<const char*> {
+ protected:
+  static std::unique_ptr<Engine> OpenWith(const std::string& method, const std::string& lookahead) {
+    EngineOptions options{.model = Files().target, .speculative = {.method = method}, .threads = 1};
+    options.speculative.lookahead = lookahead;
+    if (method == "standalone") options.draft_model = Files().draft;
+    auto engine = Engine::Open(options);
+    EXPECT_TRUE(engine) << engine.error().message;
+    return std::move(*engine);
+  }
+};
+
+TEST_P(Controllers, ChangeTheDraftLengthAndNeverTheText) {
+  const auto plain = Generate(*Open("none"), Greedy(60)).token_ids;
+  for (const char* method : {"standalone", "ngram"}) {
+    const auto engine = OpenWith(method, GetParam());
+    EXPECT_EQ(engine->summary().lookahead, GetParam());
+    const Completion c = Generate(*engine, Greedy(60));
+    EXPECT_EQ(c.token_ids, plain) << method;
+    EXPECT_GT(c.speculation.drafted, 0) << method;
+    const auto& rounds = c.speculation.k_histogram;
+    EXPECT_GE(std::count_if(rounds.begin(), rounds.end(), [](auto n) { return n > 0; }), 2)
+        << "always the same length, " << method;
+  }
+}
+
+TEST_P(Controllers, KeepToTheCeilingOfARequest) {
+  const auto engine = OpenWith("standalone", GetParam());
+  for (const int ceiling : {1, 3}) {
+    Request r = Greedy(50);
+    r.speculative.num_speculative_tokens = ceiling;
+    const auto& rounds = Generate(*engine, r).speculation.k_histogram;
+    EXPECT_EQ(rounds.size(), static_cast<std::size_t>(ceiling) + 1);
+    EXPECT_GT(rounds.back() + rounds[rounds.size() - 2], 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Names, Controllers, testing::Values("ewma", "heuristic"),
+                         [](const auto& of) { return std::string(of.param); });
+
+TEST(ControllerNames, AreRefusedWithThoseThereAre) {
+  EngineOptions options{.model = Files().target};
+  options.speculative.lookahead = "guess";
+  const auto engine = Engine::Open(options);
+  ASSERT_FALSE(engine);
+  EXPECT_EQ(engine.error().code, ErrorCode::kInvalidArgument);
+  for (const char* word : {"guess", "fixed", "ewma", "heuristic"})
+    EXPECT_NE(engine.error().message.find(word), std::string::npos) << word;
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// foretoken/adaptive_lookahead.h: a draft length that follows the mean number of accepted drafts.
+//
+//   auto lookahead = foretoken::AdaptiveLookahead::Create({});
+//   lookahead->Observe(proposed, accepted);      // after each round
+//   const int k = lookahead->lookahead();        // for the next one
+//
+// The mean is exponentially weighted: ewma = alpha * accepted + (1 - alpha) * ewma, the first
+// observation as it is. Once in cooldown_steps + 1 observations the draft length becomes ewma + 1,
+// rounded (halves away from zero), within [min, max]. One thread at a time; observing costs
+// nothing.
+#pragma once
+
+#include <cstdint>
+
+#include "foretoken/result.h"
+
+namespace foretoken {
+
+struct AdaptiveLookaheadConfig {
+  int initial = 5;         // in [min, max]
+  int min = 2;             // >= 1
+  int max = 12;            // >= min
+  double alpha = 0.20;     // in [0, 1]
+  int cooldown_steps = 4;  // >= 0: observations between two changes
+};
+
+class AdaptiveLookahead {
+ public:
+  // Errors: kInvalidArgument, naming the value that is out of range.
+  [[nodiscard]] static Result<AdaptiveLookahead> Create(const AdaptiveLookaheadConfig& config);
+
+  // A round drafted `proposed` tokens, of which `accepted` were. More accepted than proposed count
+  // as all, negative numbers as none.
+  void Observe(int proposed, int accepted) noexcept;
+  void Reset() noexcept;
+
+  int lookahead() const { return lookahead_; }
+  double mean_accepted() const { return ewma_; }  // 0 before the first observation
+  std::int64_t observations() const { return observations_; }
+  std::int64_t updates() const { return updates_; }  // changes of the draft length
+  const AdaptiveLookaheadConfig& config() const { return config_; }
+
+ private:
+  explicit AdaptiveLookahead(const AdaptiveLookaheadConfig& config) : config_(config) { Reset(); }
+
+  AdaptiveLookaheadConfig config_;
+  int lookahead_ = 0, cooldown_left_ = 0;
+  double ewma_ = 0;
+  std::int64_t observations_ = 0, updates_ = 0;
+};
+
+}  // namespace foretoken
