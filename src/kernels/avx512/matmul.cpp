@@ -25,35 +25,20 @@ namespace {
 
 using tensor::kTileOutputs;
 
-// Asks for memory that the stream of weights reads soon. One or two rows run at the memory's speed,
-// and the hardware's own prefetcher serves them best, as long as tiles are read from front to back;
-// more rows leave it pauses in which it forgets, and it stops at the end of each page. Some rows
-// want the line in the first-level cache; many are busy, and there a line that comes early must not
-// displace the rows.
-// (Zen 4, share of plain reading's speed, nothing / 4 kB ahead, first level / 8 kB, second level:
-// Q4_K 1 row 1.00 / 0.99 / 0.93, 4 rows 0.94 / 0.95 / 0.94, 6 rows 0.69 / 0.81 / 0.85.)
-enum class Ahead { kNothing, kFirstLevel, kSecondLevel };
-constexpr Ahead AheadFor(int rows) {
-  return rows <= 2 ? Ahead::kNothing : rows <= 4 ? Ahead::kFirstLevel : Ahead::kSecondLevel;
-}
-template <Ahead kAhead, int kBytes>
+// Asks for memory that the stream of weights reads soon: kFar bytes ahead to the second-level
+// cache, kNear bytes ahead to the first; 0: not. One to three rows run at the memory's speed, and
+// the hardware's own prefetcher serves them best, as long as tiles are read from front to back;
+// more rows leave it pauses in which it forgets, and it stops at the end of each page. Few lines
+// can be on their way to the first level at a time, so what is far goes to the second. (Zen 4,
+// share of plain reading's speed, nothing / 8 kB and 1 kB ahead: Q4_K 1 row 1.00 / 0.92, 4 rows
+// 0.94 / 0.97, 6 rows 0.67 / 0.87; Q8_0 1 row 0.97 / 0.94, and 1.01 with 4 kB and 512 bytes.)
+template <int kFar, int kNear, int kBytes>
 FORETOKEN_INLINE void Prefetch(const void* p) {
-  constexpr int kDistance = kAhead == Ahead::kFirstLevel ? 4096 : 8192;
-  if constexpr (kAhead == Ahead::kNothing) return;
-#pragma GCC unroll 16
-  for (int i = 0; i < kBytes; i += 64)
-    _mm_prefetch(static_cast<const char*>(p) + kDistance + i,
-                 kAhead == Ahead::kFirstLevel ? _MM_HINT_T0 : _MM_HINT_T1);
-}
-
-// Q8_0 streams twice the bytes: for one or two rows it gains 3 to 5 % by two steps, 4 kB ahead to
-// the second level and 512 bytes ahead to the first.
-template <int kBytes>
-FORETOKEN_INLINE void PrefetchInSteps(const void* p) {
+  const char* at = static_cast<const char*>(p);
 #pragma GCC unroll 16
   for (int i = 0; i < kBytes; i += 64) {
-    _mm_prefetch(static_cast<const char*>(p) + 4096 + i, _MM_HINT_T1);
-    _mm_prefetch(static_cast<const char*>(p) + 512 + i, _MM_HINT_T0);
+    if constexpr (kFar > 0) _mm_prefetch(at + kFar + i, _MM_HINT_T1);
+    if constexpr (kNear > 0) _mm_prefetch(at + kNear + i, _MM_HINT_T0);
   }
 }
 
@@ -179,10 +164,10 @@ FORETOKEN_INLINE void QuantStrip(const typename Type::Tile* w, const PackedRun<R
     const Scales<Type> scales(*w);
     for (int run = 0; run < Type::kRuns; ++run, ++x) {
       const char* at = reinterpret_cast<const char*>(w) + run * kBytes;
-      if constexpr (R <= 2 && kBytes == sizeof(tensor::TileQ8_0))
-        PrefetchInSteps<kBytes>(at);
-      else
-        Prefetch<AheadFor(R), kBytes>(at);
+      if constexpr (R > 3)
+        Prefetch<8192, 1024, kBytes>(at);
+      else if constexpr (R <= 2 && kBytes == sizeof(tensor::TileQ8_0))
+        Prefetch<4096, 512, kBytes>(at);
       AddRun<R, Type>(*w, scales, run, *x, acc);
     }
   }
@@ -266,8 +251,8 @@ FORETOKEN_INLINE void FloatStrips(const MatmulArgs& a, int row, int tile) {
   for (; k + kUnroll <= a.k; k += kUnroll, x += kUnroll, w += kUnroll * kTileOutputs) {
 #pragma GCC unroll 4
     for (int t = 0; t < T; ++t)
-      Prefetch<R <= kFewFloatRows ? Ahead::kFirstLevel : Ahead::kSecondLevel,
-               kUnroll * kTileOutputs * sizeof(*w)>(w + t * strip);
+      Prefetch<R <= kFewFloatRows ? 0 : 8192, R <= kFewFloatRows ? 4096 : 0,
+               kUnroll * kTileOutputs* static_cast<int>(sizeof(*w))>(w + t * strip);
 #pragma GCC unroll 4
     for (int i = 0; i < kUnroll; ++i)
       FloatStep<T, R, Type>(w + i * kTileOutputs, strip, x + i, a.x_stride, acc);
