@@ -23,7 +23,9 @@ extern const Kernels kScalar;
 extern const Kernels kAvx2;
 extern const Kernels kAvxVnni;  // products of quantised weights only
 extern const Kernels kAvx512;
-extern const Kernels kAmx;  // likewise
+namespace amx {
+extern const Kernels kTable;  // likewise
+}
 #elif defined(__aarch64__)
 extern const Kernels kNeon;
 #endif
@@ -58,7 +60,7 @@ const Kernels& AvxVnniTable() {
   return table;
 }
 const Kernels& AmxTable() {
-  static const Kernels table = Overlay(kAvx512, kAmx);
+  static const Kernels table = Overlay(kAvx512, amx::kTable);
   return table;
 }
 

@@ -76,10 +76,11 @@ TEST_P(StandIn, DoesNotSaturateOnTheLargestIntegers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StandIn,
-                         testing::Combine(testing::Values(&kAvxVnniEvex, &kEmulatedAmx),
+                         testing::Combine(testing::Values(&kAvxVnniEvex, &amx::kEmulatedTable),
                                           testing::ValuesIn(kQuantisedTypes)),
                          [](const auto& of) {
-                           return (std::get<0>(of.param) == &kEmulatedAmx ? "amx_" : "avxvnni_") +
+                           return (std::get<0>(of.param) == &amx::kEmulatedTable ? "amx_"
+                                                                                 : "avxvnni_") +
                                   TypeName(std::get<1>(of.param));
                          });
 

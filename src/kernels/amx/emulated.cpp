@@ -62,16 +62,12 @@ struct Emulated {
 
 }  // namespace
 
-}  // namespace foretoken::kernels::amx
-
-namespace foretoken::kernels {
-
-const Kernels kEmulatedAmx = {
+const Kernels kEmulatedTable = {
     .isa = "emulated amx",
-    .matmul = {nullptr, nullptr, nullptr, amx::Matmul<amx::Emulated, avx512::Q8_0>,
-               amx::Matmul<amx::Emulated, avx512::Q4_0>, amx::Matmul<amx::Emulated, avx512::Q4_1>,
-               amx::Matmul<amx::Emulated, avx512::Q5_0>, amx::Matmul<amx::Emulated, avx512::Q5_1>,
-               amx::Matmul<amx::Emulated, avx512::Q4_K>, amx::Matmul<amx::Emulated, avx512::Q5_K>,
-               amx::Matmul<amx::Emulated, avx512::Q6_K>}};
+    .matmul = {nullptr, nullptr, nullptr, Matmul<Emulated, avx512::Q8_0>,
+               Matmul<Emulated, avx512::Q4_0>, Matmul<Emulated, avx512::Q4_1>,
+               Matmul<Emulated, avx512::Q5_0>, Matmul<Emulated, avx512::Q5_1>,
+               Matmul<Emulated, avx512::Q4_K>, Matmul<Emulated, avx512::Q5_K>,
+               Matmul<Emulated, avx512::Q6_K>}};
 
-}  // namespace foretoken::kernels
+}  // namespace foretoken::kernels::amx

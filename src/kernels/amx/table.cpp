@@ -68,19 +68,16 @@ void MatmulFrom(const MatmulArgs& a) {
 }
 
 }  // namespace
-}  // namespace foretoken::kernels::amx
 
-namespace foretoken::kernels {
-
-const Kernels kAmx = {
+const Kernels kTable = {
     .isa = "amx",
-    .matmul = {nullptr, nullptr, nullptr, amx::MatmulFrom<tensor::TileType::kQ8_0, avx512::Q8_0, 5>,
-               amx::MatmulFrom<tensor::TileType::kQ4_0, avx512::Q4_0, 9>,
-               amx::MatmulFrom<tensor::TileType::kQ4_1, avx512::Q4_1, 9>,
-               amx::MatmulFrom<tensor::TileType::kQ5_0, avx512::Q5_0, 9>,
-               amx::MatmulFrom<tensor::TileType::kQ5_1, avx512::Q5_1, 9>,
-               amx::MatmulFrom<tensor::TileType::kQ4_K, avx512::Q4_K, 9>,
-               amx::MatmulFrom<tensor::TileType::kQ5_K, avx512::Q5_K, 9>,
-               amx::MatmulFrom<tensor::TileType::kQ6_K, avx512::Q6_K, 9>}};
+    .matmul = {nullptr, nullptr, nullptr, MatmulFrom<tensor::TileType::kQ8_0, avx512::Q8_0, 5>,
+               MatmulFrom<tensor::TileType::kQ4_0, avx512::Q4_0, 9>,
+               MatmulFrom<tensor::TileType::kQ4_1, avx512::Q4_1, 9>,
+               MatmulFrom<tensor::TileType::kQ5_0, avx512::Q5_0, 9>,
+               MatmulFrom<tensor::TileType::kQ5_1, avx512::Q5_1, 9>,
+               MatmulFrom<tensor::TileType::kQ4_K, avx512::Q4_K, 9>,
+               MatmulFrom<tensor::TileType::kQ5_K, avx512::Q5_K, 9>,
+               MatmulFrom<tensor::TileType::kQ6_K, avx512::Q6_K, 9>}};
 
-}  // namespace foretoken::kernels
+}  // namespace foretoken::kernels::amx

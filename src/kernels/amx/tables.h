@@ -5,11 +5,14 @@
 #include "kernels/kernels.h"
 
 namespace foretoken::kernels {
-
 extern const Kernels kAvx512;
-// Products of quantised weights only.
-extern const Kernels kAmx;
-// The same code on an emulated unit, for all numbers of rows: for tests on machines without AMX.
-extern const Kernels kEmulatedAmx;
+}
 
-}  // namespace foretoken::kernels
+namespace foretoken::kernels::amx {
+
+// Products of quantised weights only.
+extern const Kernels kTable;
+// The same code on an emulated unit, for all numbers of rows: for tests on machines without AMX.
+extern const Kernels kEmulatedTable;
+
+}  // namespace foretoken::kernels::amx
