@@ -2,6 +2,10 @@
 #include "kernels/amx/rows.h"
 #include "kernels/amx/tables.h"
 
+namespace foretoken::kernels {
+extern const Kernels kAvx512;
+}
+
 namespace foretoken::kernels::amx {
 namespace {
 

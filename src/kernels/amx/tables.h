@@ -4,10 +4,6 @@
 
 #include "kernels/kernels.h"
 
-namespace foretoken::kernels {
-extern const Kernels kAvx512;
-}
-
 namespace foretoken::kernels::amx {
 
 // Products of quantised weights only.
