@@ -70,7 +70,7 @@ TEST(GenerateFlags, ListsWhatExistsForMethodsItLacks) {
     EXPECT_NE(message.find("none, standalone, eagle, mtp, ngram"), std::string::npos)
         << name << ": " << message;
   }
-  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--lookahead", "cost-model"}).find("ewma"),
+  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--lookahead", "guess"}).find("ewma"),
             std::string::npos);
   EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--verify", "typical-acceptance"}).find("residual"),
             std::string::npos);

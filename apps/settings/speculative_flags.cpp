@@ -85,10 +85,12 @@ Status SetStrategy(EngineOptions& options, const std::string& text) {
 }
 
 Status SetLookahead(EngineOptions& options, const std::string& text) {
-  if (text != "fixed" && text != "ewma" && text != "heuristic")
+  if (text != "fixed" && text != "ewma" && text != "heuristic" && text != "cost-model")
     return Fail(
         ErrorCode::kInvalidArgument,
-        fmt::format("this version has no controller '{}'; choose fixed, ewma or heuristic", text));
+        fmt::format(
+            "this version has no controller '{}'; choose fixed, ewma, heuristic or cost-model",
+            text));
   options.speculative.lookahead = text;
   return {};
 }
@@ -125,7 +127,9 @@ FlagGroup SpeculationFlags(EngineOptions& options, std::optional<float>& draft_t
           {{"--lookahead"},
            "NAME",
            "how K is chosen: fixed; ewma (follows the mean of accepted drafts, K at most 12); "
-           "heuristic (two more after a draft accepted whole, else one less, at most 8)",
+           "heuristic (two more after a draft accepted whole, else one less, at most 8); "
+           "cost-model "
+           "(what promises the most tokens per second, none included, at most 8); default fixed",
            [&options](const std::string& text) { return SetLookahead(options, text); }},
           {{"--verify", "--rejection-sampling-strategy"},
            "NAME",

@@ -26,8 +26,9 @@ struct SpeculativeOptions {
   // K, [0, 64]: what a round drafts, or, where a controller chooses, the most it may. Not given: 4;
   // ewma 12, heuristic 8.
   std::optional<int> num_speculative_tokens = {};
-  // How each request's draft length is chosen: "fixed"; "ewma" (AdaptiveLookahead); "heuristic" (two
-  // more after a draft accepted whole, else one less).
+  // How each request's draft length is chosen: "fixed"; "ewma" (AdaptiveLookahead); "heuristic"
+  // (two more after a draft accepted whole, else one less); "cost-model" (what promises the most
+  // tokens per second, none included).
   std::string lookahead = "fixed";
   float draft_p_min = 0.0f;
   // Tokens that a standalone draft model's output head keeps, the most frequent ones: a head of

@@ -168,7 +168,8 @@ void Engine::Impl::Admit(const Request& request, std::size_t index, std::vector<
       .emitter = engine::Emitter(*tokenizer_, request, end_tokens, room),
       .verifier = &verifier,
       .k_ceiling = drafts ? k : 0,
-      .lookahead = engine::MakeLookahead({options_.speculative.lookahead, drafts ? k : 0}),
+      .lookahead = engine::MakeLookahead(
+          {options_.speculative.lookahead, drafts ? k : 0, &*costs_, &survival_}),
       .completion = {}});
   Completion& completion = slot->completion;
   completion.seed = request.seed;

@@ -11,6 +11,7 @@
 #include "base/thread_pool.h"
 #include "draft/drafter.h"
 #include "engine/logprobs.h"
+#include "engine/round_costs.h"
 #include "engine/sequence.h"
 #include "foretoken/engine.h"
 #include "formats/checkpoint.h"
@@ -73,6 +74,7 @@ class Engine::Impl {
   void CommitAll(const OnRound& on_round, const StepTimes& times);
   void Commit(Work& work, const round::Verdict& verdict);
   void Count(const Work& work, const round::Verdict& verdict);
+  void LearnCosts(const StepTimes& times) noexcept;
   void Finish(SeqId seq, FinishReason reason);
   // Logits of the work's i-th judged row: row 0 follows the newest committed token.
   const float* LogitsOf(const Work& work, int i) const {
@@ -92,6 +94,11 @@ class Engine::Impl {
   std::unique_ptr<verify::Verifier> synthetic_;  // null but for benchmarks: then it judges all
   int vocabulary_ = 0, context_size_ = 0;
   std::vector<Token> end_tokens_;
+
+  // What draft lengths are chosen by.
+  std::optional<engine::RoundCosts> costs_;
+  engine::Survival survival_;   // over all requests
+  double draft_prompt_ms_ = 0;  // of the last proposals' time
 
   // Running requests by sequence id; null where free.
   std::vector<std::unique_ptr<engine::Sequence>> sequences_;

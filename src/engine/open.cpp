@@ -409,6 +409,9 @@ class EngineOpener {
     i.judge_scratch_ =
         AlignedBuffer<float>(2 * static_cast<std::size_t>((i.vocabulary_ + 15) / 16 * 16));
     i.logprobs_.emplace(i.vocabulary_, *i.kernels_);
+    const double draft_share =
+        static_cast<double>(draft_weight_bytes_) / static_cast<double>(i.target_->weight_bytes());
+    i.costs_.emplace(target_.options.max_rows, draft_share);
   }
 
   static void SummarisePart(const Part& part, const formats::Checkpoint& checkpoint,

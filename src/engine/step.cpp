@@ -36,12 +36,13 @@ bool Engine::Impl::Step(const OnRound& on_round) {
 
 void Engine::Impl::PlanWork() noexcept {
   work_.clear();
-  int rows = target_->options().max_rows;
+  int rows = target_->options().max_rows, decoding = 0;
+  for (const auto& s : sequences_) decoding += s && s->sampler.n_generated() > 0;
   // Decoding sequences first, each with room for a whole draft (max_rows holds that for all), then
   // prompts with what is left.
   for (const bool prompts : {false, true})
     for (SeqId seq = 0; seq < static_cast<SeqId>(sequences_.size()); ++seq) {
-      const engine::Sequence* s = sequences_[static_cast<std::size_t>(seq)].get();
+      engine::Sequence* s = sequences_[static_cast<std::size_t>(seq)].get();
       if (s == nullptr) continue;
       const int missing = s->sampler.position() - cache_->length(seq);
       const bool prefill = s->sampler.n_generated() == 0;
@@ -54,8 +55,8 @@ void Engine::Impl::PlanWork() noexcept {
       // The target adds a token of its own, so a draft of room - 1 is the longest that can be
       // committed.
       if (!prefill && s->lookahead)
-        work.max_draft =
-            std::min({s->lookahead->Next(), s->emitter.tokens_left() - 1, rows - work.n_feed});
+        work.max_draft = std::min(
+            {s->lookahead->Next(decoding - 1), s->emitter.tokens_left() - 1, rows - work.n_feed});
       rows -= work.n_feed + work.max_draft;
     }
 }
@@ -71,6 +72,7 @@ void Engine::Impl::Propose() noexcept {
   for (Work& work : work_)
     if (work.max_draft > 0) work.proposal = proposals_[i++];
   const auto drafter_work = drafter_->TakeWork();
+  draft_prompt_ms_ = drafter_work.prompt_ms;
   for (const draft::Ask& ask : asks_) {
     auto& stats = sequences_[static_cast<std::size_t>(ask.seq)]->completion.speculation;
     stats.draft_forwards += drafter_work.forwards;
@@ -125,6 +127,10 @@ void Engine::Impl::CommitAll(const OnRound& on_round, const StepTimes& times) {
       s.completion.speculation.draft_ms += work.max_draft > 0 ? times.draft_ms : 0;
       s.completion.speculation.verify_ms += times.verify_ms;
       s.completion.speculation.overhead_ms += judge_ms + (work.max_draft > 0 ? 0 : times.draft_ms);
+      if (s.lookahead)
+        s.lookahead->Observe({.drafted = work.proposal.length(),
+                              .accepted = verdicts_[i].accepted,
+                              .us = 1000 * (times.draft_ms + times.verify_ms + judge_ms)});
     }
     if (on_round &&
         !on_round(
@@ -146,7 +152,20 @@ void Engine::Impl::CommitAll(const OnRound& on_round, const StepTimes& times) {
            .n_features = kept_[i],
            .first_position = segments_[i].first_position});
   }
+  LearnCosts(times);
   if (!observations_.empty()) drafter_->Observe(observations_);
+}
+
+// From a step in which nobody read a prompt.
+void Engine::Impl::LearnCosts(const StepTimes& times) noexcept {
+  int drafts = 0;
+  for (const Work& work : work_) {
+    if (work.prefill) return;
+    drafts = std::max(drafts, work.proposal.length());
+  }
+  costs_->SeePass(static_cast<int>(tokens_.size()), 1000 * times.verify_ms);
+  if (drafts > 0) costs_->SeeDrafts(drafts, 1000 * (times.draft_ms - draft_prompt_ms_));
+  costs_->SeeRest(1000 * Milliseconds(times.judged_at, Clock::now()));
 }
 
 void Engine::Impl::Commit(Work& work, const round::Verdict& verdict) {
@@ -174,7 +193,6 @@ void Engine::Impl::Commit(Work& work, const round::Verdict& verdict) {
     ++work.n_committed;
     work.n_accepted += is_draft;
   }
-  if (work.proposal.length() > 0) s.lookahead->Observe(work.proposal.length(), verdict.accepted);
   Count(work, verdict);
 }
 

@@ -150,7 +150,7 @@ class BadUsage(Transcript):
     def test_methods_of_later_versions_list_what_exists(self):
         for method in ("suffix", "portfolio", "ngram,suffix", "medusa"):
             self.generate(("--spec-type", "none, standalone, eagle, mtp, ngram"), "--spec-type", method)
-        self.generate(("--lookahead", "fixed, ewma"), "--lookahead", "cost-model")
+        self.generate(("--lookahead", "fixed, ewma"), "--lookahead", "guess")
         self.generate(("--verify", "residual"), "--verify", "typical-acceptance")
 
     def test_two_values_for_one_thing(self):
