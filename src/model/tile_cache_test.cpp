@@ -160,8 +160,9 @@ TEST_F(TileCacheTest, GivesAnonymousMemoryAndAReasonWhereAFileCannotBe) {
 
 TEST_F(TileCacheTest, SaysSoWhereTheDiskIsTooSmall) {
   std::string why_not;
-  // More than any disk has; the anonymous memory it gives instead is never touched.
-  const TileMemory tiles = cache().Make(std::size_t{1} << 45, &why_not);
+  // The anonymous memory it gives instead is never touched.
+  const std::size_t too_much = fs::space(folder_).free + (std::size_t{1} << 30);
+  const TileMemory tiles = cache().Make(too_much, &why_not);
   EXPECT_NE(why_not.find("cannot make a file of"), std::string::npos) << why_not;
   EXPECT_TRUE(Files().empty());
 }
