@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of avxvnni/ with AVX-512's coding of the same instruction, so that its code is tested
-// on processors that know only that one too. For stand_in_test.cpp alone; compiled with flags of its
-// own.
+// on processors that know only that one too. For stand_in_test.cpp alone; compiled with flags of
+// its own.
 #include "kernels/avxvnni/vpdpbusd.h"
 
 namespace foretoken::kernels {
