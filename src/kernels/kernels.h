@@ -21,6 +21,14 @@
 //   fma(y, r * r, r) + 1;  result = y * 2^n (2^n built from exponent bits)             (Cephes
 //   expf)
 //
+// LOG. Log(x) on f32, within 2 ulp for normal x > 0; the same sequence everywhere:
+//   e = (bits(x) - bits(0.70710677)) >> 23 (arithmetic);  m = x * 2^-e, in [0.707, 1.414);  r = m -
+//   1;  z = r * r;  y = 7.0376836292e-2;  y = fma(y, r, c) for c in -1.1514610310e-1,
+//   1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1,
+//   -2.4999993993e-1, 3.3333331174e-1
+//   y = (y * r) * z;  y = fma(e, -2.12194440e-4, y);  y = fma(z, -0.5, y);
+//   result = fma(e, 0.693359375, r + y)                                            (Cephes logf)
+//
 // All functions are noexcept by nature, allocate nothing, and take non-overlapping buffers unless
 // they say so. Pointers need the alignment of their elements, no more; strides are in elements.
 #pragma once
@@ -152,6 +160,9 @@ struct Kernels {
   double (*sum)(const float* x, int n);
   // r[i] = max(0, p[i] - q[i]); returns its sum by lanes, in double. r may be p or q.
   double (*residual)(const float* p, const float* q, int n, float* r);
+  // Entropy of the law p in nats: minus the sum by lanes, in double, of p[i] * Log(p[i]), where a
+  // p[i] that is not at least 2^-126 (also NaN) adds 0.
+  double (*entropy)(const float* p, int n);
   // The first i whose running sum exceeds target (>= 0). The running sum adds, in double, whole
   // chunks of 256 elements (each a sum by lanes), then, in the first chunk whose sum exceeds, its
   // elements in order. If rounding leaves none there, the last i up to the end of that chunk

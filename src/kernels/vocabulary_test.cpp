@@ -204,6 +204,38 @@ TEST(Sum, AddsBySixteenLanesInDouble) {
   EXPECT_EQ(Scalar().sum(x.data(), Count(x)), lanes[0]);
 }
 
+TEST(Entropy, OfOneNumberIsMinusItTimesItsLogarithm) {
+  for (float p = 0x1p-126f; p < 1.0f; p *= 1.0037f) {
+    const double log = std::log(static_cast<double>(p)), expected = -static_cast<double>(p) * log;
+    // Two ulp of the logarithm (2^-23 of it at most) and half of the product's.
+    EXPECT_NEAR(Scalar().entropy(&p, 1), expected, 2.5 * 0x1p-23 * expected) << p;
+  }
+  for (const float p : {1.0f, 0.0f, -0.0f, 1e-40f, -1.0f, kNan}) {
+    EXPECT_EQ(Scalar().entropy(&p, 1), 0.0) << p;
+    EXPECT_FALSE(std::signbit(Scalar().entropy(&p, 1))) << p;
+  }
+}
+
+TEST(Entropy, IsThatOfTheDefinition) {
+  const Numbers equal(1000, 0.001f);
+  EXPECT_NEAR(Scalar().entropy(equal.data(), 1000), std::log(1000.0), 1e-5);
+  const Numbers p = {0.5f, 0.25f, 0.0f, 0.25f};
+  EXPECT_NEAR(Scalar().entropy(p.data(), 4), 1.5 * std::log(2.0), 1e-6);
+}
+
+TEST(Entropy, AgreesInAllTables) {
+  const float specials[] = {0.0f, -0.0f,       1e-40f, 0x1p-126f, 0x1.fffffcp-127f,
+                            1.0f, 0.70710677f, -1.0f,  kNan,      0.7071067f};
+  for (const Kernels* kernels : VectorTables()) {
+    for (const int n : Sizes()) {
+      const auto seed = static_cast<std::uint32_t>(n);
+      for (const Numbers& p : {Probabilities(n, seed), Spiced(seed, seed, specials)})
+        EXPECT_EQ(kernels->entropy(p.data(), n), Scalar().entropy(p.data(), n))
+            << kernels->isa << " " << n;
+    }
+  }
+}
+
 TEST(FindCumulative, TakesTheFirstWhoseRunningSumExceeds) {
   const Numbers p = {0.0f, 0.25f, 0.0f, 0.5f, 0.25f, 0.0f};
   const auto find = [&](double target) {

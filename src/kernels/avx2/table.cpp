@@ -22,6 +22,7 @@ const Kernels kAvx2 = {
     .scale = avx2::Scale,
     .sum = avx2::Sum,
     .residual = avx2::Residual,
+    .entropy = avx2::Entropy,
     .find_cumulative = avx2::FindCumulative,
     .block_max = avx2::BlockMax,
     .collect_at_least = avx2::CollectAtLeast,

@@ -4,6 +4,7 @@
 #include "kernels/avx2/exp.h"
 #include "kernels/avx2/functions.h"
 #include "kernels/avx2/lanes.h"
+#include "kernels/avx2/log.h"
 
 namespace foretoken::kernels::avx2 {
 namespace {
@@ -134,6 +135,14 @@ double Residual(const float* p, const float* q, int n, float* r) {
   _mm256_maskstore_ps(r + kHalf, high, r1);
   sum.Add(r0, r1);
   return sum.Fold();
+}
+
+double Entropy(const float* p, int n) {
+  DoubleLanes sum;
+  for (int i = 0; i < n; i += kLanes)
+    sum.Add(TimesLog(_mm256_maskload_ps(p + i, FirstLanes(n - i))),
+            TimesLog(_mm256_maskload_ps(p + i + kHalf, FirstLanes(n - i - kHalf))));
+  return 0.0 - sum.Fold();
 }
 
 std::int32_t FindCumulative(const float* p, int n, double target) {

@@ -39,6 +39,7 @@ double ExpSum(const float* x, int n, float max, float inv_temperature, float* p)
 void Scale(float* x, int n, float factor);
 double Sum(const float* x, int n);
 double Residual(const float* p, const float* q, int n, float* r);
+double Entropy(const float* p, int n);
 std::int32_t FindCumulative(const float* p, int n, double target);
 void BlockMax(const float* x, int n, float* maxima);
 int CollectAtLeast(const float* x, int n, float threshold, std::int32_t* ids, int room);

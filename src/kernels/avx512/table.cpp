@@ -22,6 +22,7 @@ const Kernels kAvx512 = {
     .scale = avx512::Scale,
     .sum = avx512::Sum,
     .residual = avx512::Residual,
+    .entropy = avx512::Entropy,
     .find_cumulative = avx512::FindCumulative,
     .block_max = avx512::BlockMax,
     .collect_at_least = avx512::CollectAtLeast,

@@ -2,6 +2,7 @@
 #include "kernels/avx512/exp.h"
 #include "kernels/avx512/functions.h"
 #include "kernels/avx512/lanes.h"
+#include "kernels/avx512/log.h"
 
 namespace foretoken::kernels::avx512 {
 namespace {
@@ -116,6 +117,13 @@ double Residual(const float* p, const float* q, int n, float* r) {
     sum.Add(positive);
   }
   return sum.Fold();
+}
+
+double Entropy(const float* p, int n) {
+  DoubleLanes sum;
+  for (int i = 0; i < n; i += kLanes)
+    sum.Add(TimesLog(_mm512_maskz_loadu_ps(FirstLanes(n - i < kLanes ? n - i : kLanes), p + i)));
+  return 0.0 - sum.Fold();
 }
 
 std::int32_t FindCumulative(const float* p, int n, double target) {

@@ -22,6 +22,7 @@ const Kernels kNeon = {
     .scale = neon::Scale,
     .sum = neon::Sum,
     .residual = neon::Residual,
+    .entropy = neon::Entropy,
     .find_cumulative = neon::FindCumulative,
     .block_max = neon::BlockMax,
     .collect_at_least = neon::CollectAtLeast,

@@ -2,6 +2,7 @@
 #include "kernels/neon/exp.h"
 #include "kernels/neon/functions.h"
 #include "kernels/neon/lanes.h"
+#include "kernels/neon/log.h"
 
 namespace foretoken::kernels::neon {
 namespace {
@@ -54,6 +55,12 @@ Sixteen PositiveDifference(const Sixteen& p, const Sixteen& q) {
     r.v[t] = Masked(difference, vcgtzq_f32(difference));
   }
   return r;
+}
+
+Sixteen TimesLogs(const Sixteen& x) {
+  Sixteen product;
+  for (int t = 0; t < kVectors; ++t) product.v[t] = TimesLog(x.v[t]);
+  return product;
 }
 
 }  // namespace
@@ -118,6 +125,14 @@ double Residual(const float* p, const float* q, int n, float* r) {
   StoreFirst(last, rest, r + whole);
   sum.Add(last);
   return sum.Fold();
+}
+
+double Entropy(const float* p, int n) {
+  const int whole = n - n % kLanes;
+  DoubleLanes sum;
+  for (int i = 0; i < whole; i += kLanes) sum.Add(TimesLogs(Load(p + i)));
+  sum.Add(TimesLogs(LoadFirst(p + whole, n - whole)));
+  return 0.0 - sum.Fold();
 }
 
 std::int32_t FindCumulative(const float* p, int n, double target) {

@@ -22,6 +22,7 @@ const Kernels kScalar = {
     .scale = scalar::Scale,
     .sum = scalar::Sum,
     .residual = scalar::Residual,
+    .entropy = scalar::Entropy,
     .find_cumulative = scalar::FindCumulative,
     .block_max = scalar::BlockMax,
     .collect_at_least = scalar::CollectAtLeast,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/scalar/exp.h"
 #include "kernels/scalar/functions.h"
+#include "kernels/scalar/log.h"
 
 namespace foretoken::kernels::scalar {
 namespace {
@@ -8,6 +9,7 @@ namespace {
 constexpr int kChunk = 256;  // elements that find_cumulative adds at once
 constexpr int kMaxBlock = 64;
 constexpr float kMinusInf = -__builtin_inff();
+constexpr float kLeastNormal = 0x1p-126f;
 
 }  // namespace
 
@@ -56,6 +58,13 @@ double Residual(const float* p, const float* q, int n, float* r) {
     lanes[i % kLanes] += static_cast<double>(r[i]);
   }
   return FoldLanes(lanes);
+}
+
+double Entropy(const float* p, int n) {
+  double lanes[kLanes] = {};
+  for (int i = 0; i < n; ++i)
+    if (p[i] >= kLeastNormal) lanes[i % kLanes] += static_cast<double>(p[i] * Log(p[i]));
+  return 0.0 - FoldLanes(lanes);
 }
 
 std::int32_t FindCumulative(const float* p, int n, double target) {
