@@ -40,6 +40,16 @@ double MassOf(const std::uint64_t* begin, const std::uint64_t* end) {
   return mass;
 }
 
+// Of the law that the weights, of total `mass`, stand for; in nats.
+double EntropyOf(const std::uint64_t* begin, const std::uint64_t* end, double mass) {
+  double entropy = 0;
+  for (; begin != end; ++begin) {
+    const double p = static_cast<double>(ValueOf(*begin)) / mass;
+    if (p > 0) entropy -= p * std::log(p);
+  }
+  return entropy;
+}
+
 }  // namespace
 
 Filters::Filters(const SamplingParameters& s, int vocabulary, const kernels::Kernels& kernels)
@@ -49,8 +59,11 @@ Filters::Filters(const SamplingParameters& s, int vocabulary, const kernels::Ker
       inv_temperature_(s.greedy() ? 1.0f : 1.0f / s.temperature),
       top_p_(s.top_p),
       min_p_(s.min_p),
-      typical_p_(s.typical_p) {
-  if (s.greedy() || (top_k_ == 0 && top_p_ >= 1 && min_p_ <= 0 && typical_p_ >= 1)) return;
+      typical_p_(s.typical_p),
+      eta_(s.eta),
+      only_eta_(s.eta > 0 && top_k_ == 0 && top_p_ >= 1 && min_p_ <= 0 && typical_p_ >= 1) {
+  const bool none = top_k_ == 0 && top_p_ >= 1 && min_p_ <= 0 && typical_p_ >= 1 && eta_ <= 0;
+  if (s.greedy() || none) return;
   const auto n = static_cast<std::size_t>(vocabulary);
   keys_ = std::make_unique_for_overwrite<Key[]>(n);
   ids_ = std::make_unique_for_overwrite<std::int32_t[]>(n);
@@ -70,11 +83,12 @@ void Filters::Apply(const float* x, float* p) noexcept {
       sum = kernels_->sum(p, vocabulary_);
     }
     if (keys_ == nullptr) return kernels_->scale(p, vocabulary_, static_cast<float>(1.0 / sum));
-    TakeHead(p, sum);
+    only_eta_ ? TakeEta(p, sum) : TakeHead(p, sum);
   }
   if (top_p_ < 1) CutTopP();
   if (typical_p_ < 1) CutTypical();
   if (min_p_ > 0) CutMinP();
+  if (eta_ > 0 && !only_eta_) CutEta();
   std::fill(p, p + vocabulary_, 0.0f);
   for (int i = 0; i < n_; ++i)
     p[IdOf(keys_[i])] = static_cast<float>(static_cast<double>(ValueOf(keys_[i])) / mass_);
@@ -180,11 +194,7 @@ void Filters::CutTopP() noexcept {
 void Filters::CutTypical() noexcept {
   std::sort(keys_.get(), keys_.get() + n_, std::greater<>());
   const double mass = MassOf(keys_.get(), keys_.get() + n_);
-  double entropy = 0;
-  for (int i = 0; i < n_; ++i) {
-    const double p = static_cast<double>(ValueOf(keys_[i])) / mass;
-    if (p > 0) entropy -= p * std::log(p);
-  }
+  const double entropy = EntropyOf(keys_.get(), keys_.get() + n_, mass);
   for (int i = 0; i < n_; ++i) {
     const double surprise = -std::log(static_cast<double>(ValueOf(keys_[i])) / mass);
     values_[i] = ValueOf(keys_[i]);
@@ -207,6 +217,32 @@ void Filters::CutMinP() noexcept {
   const float least = ValueOf(best) * min_p_;
   Key* const end = std::partition(keys_.get(), keys_.get() + n_,
                                   [least](Key key) { return ValueOf(key) >= least; });
+  n_ = static_cast<int>(end - keys_.get());
+  mass_ = MassOf(keys_.get(), end);
+}
+
+// Hewitt et al. 2022: the least probability that stays.
+double Filters::EtaThreshold(double entropy) const noexcept {
+  const double eta = static_cast<double>(eta_);
+  return std::min(eta, std::sqrt(eta) * std::exp(-entropy));
+}
+
+// Eta as the only filter: the entropy is that of the whole vocabulary, a pass of its own.
+void Filters::TakeEta(const float* p, double sum) noexcept {
+  const double entropy = kernels_->entropy(p, vocabulary_) / sum + std::log(sum);
+  const double least = std::min(EtaThreshold(entropy) * sum, 1.0);  // the best has weight 1
+  n_ = Collect(p, std::max(static_cast<float>(least), std::numeric_limits<float>::min()));
+  mass_ = MassOf(keys_.get(), keys_.get() + n_);
+}
+
+void Filters::CutEta() noexcept {
+  const double mass = MassOf(keys_.get(), keys_.get() + n_);
+  const double threshold = EtaThreshold(EntropyOf(keys_.get(), keys_.get() + n_, mass)) * mass;
+  const Key best = *std::max_element(keys_.get(), keys_.get() + n_);
+  const double least = std::min(threshold, static_cast<double>(ValueOf(best)));
+  Key* const end = std::partition(keys_.get(), keys_.get() + n_, [least](Key key) {
+    return static_cast<double>(ValueOf(key)) >= least;
+  });
   n_ = static_cast<int>(end - keys_.get());
   mass_ = MassOf(keys_.get(), end);
 }

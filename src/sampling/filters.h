@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sampling/filters.h: temperature, then top-k, top-p, typical-p and min-p, in this order, each on
-// the renormalised law that the one before left.
+// sampling/filters.h: temperature, then top-k, top-p, typical-p, min-p and eta, in this order,
+// each on the renormalised law that the one before left.
 //
 // Passes over the vocabulary are the kernels'. What they leave is a small unordered set of tokens
 // with weights (probabilities but for a common factor), and the filters work on it by selection,
@@ -37,10 +37,14 @@ class Filters {
   void CutTopP() noexcept;
   void CutTypical() noexcept;
   void CutMinP() noexcept;
+  void CutEta() noexcept;
+  void TakeEta(const float* p, double sum) noexcept;
+  double EtaThreshold(double entropy) const noexcept;
 
   const kernels::Kernels* kernels_;
   int vocabulary_, top_k_;
-  float inv_temperature_, top_p_, min_p_, typical_p_;
+  float inv_temperature_, top_p_, min_p_, typical_p_, eta_;
+  bool only_eta_;
 
   // The set: keys_[0, n_), of total weight mass_. Buffers hold [vocabulary], or nothing where no
   // filter is on; they start unwritten, so that memory is only taken as far as it is used.

@@ -34,12 +34,14 @@ std::vector<SamplingParameters> ManyParameters() {
       for (const float top_p : {0.0f, 0.5f, 0.95f, 1.0f})
         for (const float typical : {0.6f, 1.0f})
           for (const float min_p : {0.0f, 0.05f})
-            all.push_back({.temperature = t,
-                           .top_k = k,
-                           .top_p = top_p,
-                           .min_p = min_p,
-                           .typical_p = typical,
-                           .logit_bias = {}});
+            for (const float eta : {0.0f, 0.002f})
+              all.push_back({.temperature = t,
+                             .top_k = k,
+                             .top_p = top_p,
+                             .min_p = min_p,
+                             .typical_p = typical,
+                             .eta = eta,
+                             .logit_bias = {}});
   return all;
 }
 
@@ -120,8 +122,36 @@ TEST(Filters, TypicalPPrefersTokensNearTheEntropy) {
   EXPECT_EQ(Kept(Law(x, {.typical_p = 0.5f, .logit_bias = {}})), (Tokens{0, 3}));
 }
 
+TEST(Filters, EtaKeepsWhatTheSmallerOfItsTwoThresholdsKeeps) {
+  // Entropy 0.94 nats: sqrt(.2) exp(-.94) = .175 is below .2; sqrt(.01) exp(-.94) = .039 above .01.
+  const auto x = LogitsOf({.6, .18, .18, .04});
+  EXPECT_EQ(Kept(Law(x, {.eta = 0.2f, .logit_bias = {}})), (Tokens{0, 1, 2}));
+  EXPECT_EQ(Kept(Law(x, {.eta = 0.01f, .logit_bias = {}})), (Tokens{0, 1, 2, 3}));
+  // In a flat law the second threshold falls below every probability, in a peaked one it does not.
+  EXPECT_EQ(Kept(Law(std::vector<float>(100, 0.0f), {.eta = 0.1f, .logit_bias = {}})).size(), 100u);
+  EXPECT_EQ(Kept(Law(LogitsOf({.97, .02, .01}), {.eta = 0.1f, .logit_bias = {}})), (Tokens{0}));
+}
+
+TEST(Filters, EtaAlwaysKeepsTheBest) {
+  const std::vector<float> equal(3, 0.0f);
+  EXPECT_EQ(Kept(Law(equal, {.eta = 0.99f, .logit_bias = {}})), (Tokens{0, 1, 2}));
+  const auto x = LogitsOf({.3, .4, .3});
+  EXPECT_EQ(Kept(Law(x, {.eta = 0.9999f, .logit_bias = {}})), (Tokens{1}));
+  EXPECT_EQ(Kept(Law(x, {.top_k = 2, .eta = 0.9999f, .logit_bias = {}})), (Tokens{1}));
+}
+
+TEST(Filters, EtaIsTakenOfTheLawThatMinPLeft) {
+  // Of (.4, .4, .2 of small ones) min-p leaves (.5, .5): entropy ln 2, threshold .275 of eta .35.
+  std::vector<double> p(22, 0.01);
+  p[0] = p[1] = 0.4;
+  const auto x = LogitsOf(p);
+  EXPECT_EQ(Kept(Law(x, {.min_p = 0.5f, .eta = 0.35f, .logit_bias = {}})), (Tokens{0, 1}));
+  EXPECT_EQ(Kept(Law(x, {.eta = 1e-4f, .logit_bias = {}})).size(), 22u);
+}
+
 TEST(Filters, NanIsNeverKept) {
   for (const auto& s : {SamplingParameters{}, SamplingParameters{.top_p = 0.9f, .logit_bias = {}},
+                        SamplingParameters{.eta = 0.1f, .logit_bias = {}},
                         SamplingParameters{.top_k = 2, .logit_bias = {}}}) {
     const auto p = Law({kNan, 1, kNan, 1, -kInf}, s);
     EXPECT_EQ(Kept(p), (Tokens{1, 3}));

@@ -22,7 +22,8 @@ inline constexpr float kInf = std::numeric_limits<float>::infinity();
 inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 inline const kernels::Kernels& BestKernels() {
-  return kernels::KernelsFor(kernels::AvailableIsas().back());
+  static const kernels::Kernels& best = kernels::KernelsFor(kernels::AvailableIsas().back());
+  return best;  // asking the processor takes longer than most tests of one row
 }
 
 inline std::vector<float> RandomLogits(int n, std::uint32_t seed, float deviation = 2.0f) {
@@ -39,6 +40,26 @@ inline std::vector<float> LogitsOf(const std::vector<double>& p) {
   return x;
 }
 
+// The longest repetition that t would prolong, by comparing every earlier t's past with the text's.
+inline int ReferenceRepetition(std::span<const Token> text, const DryPenalty& dry, Token t) {
+  const auto breaks = [&](Token token) {
+    return std::count(dry.breakers.begin(), dry.breakers.end(), token) > 0;
+  };
+  if (breaks(t)) return 0;
+  if (dry.window >= 0)
+    text = text.last(std::min(text.size(), static_cast<std::size_t>(dry.window)));
+  std::size_t longest = 0;
+  for (std::size_t at = 1; at < text.size(); ++at) {
+    if (text[at] != t) continue;
+    std::size_t length = 0;
+    while (length < at && text[at - 1 - length] == text[text.size() - 1 - length] &&
+           !breaks(text[at - 1 - length]))
+      ++length;
+    longest = std::max(longest, length);
+  }
+  return static_cast<int>(longest);
+}
+
 // Penalties, bias and masks, for every token of the vocabulary in turn.
 inline std::vector<float> ReferenceEdits(std::vector<float> x, const SamplingParameters& s,
                                          std::span<const Token> text, int n_prompt,
@@ -52,6 +73,13 @@ inline std::vector<float> ReferenceEdits(std::vector<float> x, const SamplingPar
       v = v > 0 ? v / s.repetition_penalty : v * s.repetition_penalty;
     const auto count = std::count(text.begin() + n_prompt, text.end(), t);
     if (count > 0) v -= s.frequency_penalty * static_cast<float>(count) + s.presence_penalty;
+    if (s.dry.multiplier > 0) {
+      const int repeated = ReferenceRepetition(text, s.dry, t) - s.dry.allowed_length;
+      if (repeated >= 0)
+        v -= static_cast<float>(std::min(static_cast<double>(s.dry.multiplier) *
+                                             std::pow(static_cast<double>(s.dry.base), repeated),
+                                         static_cast<double>(std::numeric_limits<float>::max())));
+    }
     if (const auto bias = s.logit_bias.find(t); bias != s.logit_bias.end()) v += bias->second;
     if (std::count(banned.begin(), banned.end(), t) > 0) v = -kInf;
   }
@@ -101,6 +129,16 @@ inline std::vector<double> ReferenceLaw(const std::vector<float>& x, const Sampl
   for (const auto i : kept) most = std::max(most, p[i]);
   std::erase_if(kept, [&](auto i) { return p[i] < static_cast<double>(s.min_p) * most; });
   renormalise();
+  if (s.eta > 0) {
+    double entropy = 0;
+    for (const auto i : kept) entropy -= p[i] > 0 ? p[i] * std::log(p[i]) : 0.0;
+    const auto eta = static_cast<double>(s.eta);
+    double least = std::min(eta, std::sqrt(eta) * std::exp(-entropy));
+    for (const auto i : kept) most = std::max(most, p[i]);
+    least = std::min(least, most);
+    std::erase_if(kept, [&](auto i) { return p[i] < least; });
+    renormalise();
+  }
   return p;
 }
 

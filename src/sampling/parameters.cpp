@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <string>
+#include <utility>
 
 #include "foretoken/request.h"
+#include "sampling/grammar_program.h"
 
 namespace foretoken {
 namespace {
@@ -20,6 +23,30 @@ Status Finite(const char* name, float value) {
               fmt::format("{}: {} is not a finite number; use 0 to turn it off", name, value));
 }
 
+Status CheckDry(const DryPenalty& dry, int vocabulary_size) {
+  const auto bad = [](std::string message) {
+    return Fail(ErrorCode::kInvalidArgument, std::move(message));
+  };
+  if (!(dry.multiplier >= 0) || !std::isfinite(dry.multiplier))
+    return bad(
+        fmt::format("dry.multiplier: {} is out of range; use more than 0, or 0 to turn it "
+                    "off",
+                    dry.multiplier));
+  if (!(dry.base >= 1) || !std::isfinite(dry.base))
+    return bad(fmt::format("dry.base: {} is out of range; use 1 or more", dry.base));
+  if (dry.allowed_length < 1)
+    return bad(
+        fmt::format("dry.allowed_length: {} is out of range; use 1 or more", dry.allowed_length));
+  if (dry.window < -1)
+    return bad(fmt::format(
+        "dry.window: {} is out of range; use 0 or more, or -1 for the whole text", dry.window));
+  for (const std::int32_t id : dry.breakers)
+    if (id < 0 || id >= vocabulary_size)
+      return bad(fmt::format("dry.breakers: token {} is not in the vocabulary; use 0 to {}", id,
+                             vocabulary_size - 1));
+  return {};
+}
+
 }  // namespace
 
 Status SamplingParameters::Validate(int vocabulary_size) const {
@@ -31,6 +58,9 @@ Status SamplingParameters::Validate(int vocabulary_size) const {
   FORETOKEN_CHECK_OK(InRange("top_p", top_p, 0, 1));
   FORETOKEN_CHECK_OK(InRange("min_p", min_p, 0, 1));
   FORETOKEN_CHECK_OK(InRange("typical_p", typical_p, 0, 1));
+  if (!(eta >= 0 && eta < 1))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("eta: {} is out of range; use 0 to below 1, or 0 to turn it off", eta));
   if (!(repetition_penalty > 0) || !std::isfinite(repetition_penalty))
     return Fail(
         ErrorCode::kInvalidArgument,
@@ -44,6 +74,16 @@ Status SamplingParameters::Validate(int vocabulary_size) const {
             repetition_window));
   FORETOKEN_CHECK_OK(Finite("frequency_penalty", frequency_penalty));
   FORETOKEN_CHECK_OK(Finite("presence_penalty", presence_penalty));
+  FORETOKEN_CHECK_OK(CheckDry(dry, vocabulary_size));
+  for (std::size_t i = 0; i < processors.size(); ++i)
+    if (!processors[i])
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("processors: number {} is an empty function; give one that can be "
+                              "called, or drop it",
+                              i + 1));
+  if (!grammar.empty()) {
+    if (const auto program = sampling::CompileGbnf(grammar); !program) return Fail(program.error());
+  }
   for (const auto& [id, bias] : logit_bias) {
     if (id < 0 || id >= vocabulary_size)
       return Fail(ErrorCode::kInvalidArgument,

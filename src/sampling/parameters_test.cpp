@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "foretoken/request.h"
+#include "foretoken/sampling_presets.h"
 #include "sampling/law_testing.h"
 
 namespace foretoken {
@@ -19,15 +20,18 @@ std::string Complaint(const SamplingParameters& s) {
 
 TEST(SamplingParameters, AcceptTheEndsOfEveryRange) {
   EXPECT_EQ(Complaint({}), "");
-  EXPECT_EQ(Complaint({.temperature = 2,
+  SamplingParameters s{.temperature = 2,
                        .top_k = -1,
                        .top_p = 0,
                        .min_p = 1,
                        .typical_p = 0,
+                       .eta = 0,
                        .repetition_penalty = 1e-3f,
                        .repetition_window = -1,
-                       .logit_bias = {{0, -kInf}, {99, 5.0f}}}),
-            "");
+                       .logit_bias = {}};
+  s.dry = {.multiplier = 0.8f, .base = 1, .allowed_length = 1, .window = 0, .breakers = {0, 99}};
+  s.logit_bias = {{0, -kInf}, {99, 5.0f}};
+  EXPECT_EQ(Complaint(s), "");
 }
 
 TEST(SamplingParameters, NameTheFieldTheValueAndTheRange) {
@@ -54,10 +58,68 @@ TEST(SamplingParameters, NameTheFieldTheValueAndTheRange) {
             "frequency_penalty: nan is not a finite number; use 0 to turn it off");
   EXPECT_EQ(Complaint({.presence_penalty = -kInf, .logit_bias = {}}),
             "presence_penalty: -inf is not a finite number; use 0 to turn it off");
-  EXPECT_EQ(Complaint({.logit_bias = {{100, 1.0f}}}),
-            "logit_bias: token 100 is not in the vocabulary; use 0 to 99");
-  EXPECT_EQ(Complaint({.logit_bias = {{5, kNan}}}),
-            "logit_bias: the value of token 5 is not a number; give one");
+  EXPECT_EQ(Complaint({.eta = 1.0f, .logit_bias = {}}),
+            "eta: 1 is out of range; use 0 to below 1, or 0 to turn it off");
+  EXPECT_EQ(Complaint({.eta = kNan, .logit_bias = {}}),
+            "eta: nan is out of range; use 0 to below 1, or 0 to turn it off");
+  const auto biased = [](Token token, float bias) {
+    SamplingParameters s;
+    s.logit_bias[token] = bias;
+    return Complaint(s);
+  };
+  EXPECT_EQ(biased(100, 1.0f), "logit_bias: token 100 is not in the vocabulary; use 0 to 99");
+  EXPECT_EQ(biased(5, kNan), "logit_bias: the value of token 5 is not a number; give one");
+}
+
+TEST(SamplingParameters, NameTheFieldOfDry) {
+  const auto complaint = [](const DryPenalty& dry) {
+    return Complaint({.dry = dry, .logit_bias = {}});
+  };
+  EXPECT_EQ(complaint({.multiplier = -1}),
+            "dry.multiplier: -1 is out of range; use more than 0, or 0 to turn it off");
+  EXPECT_EQ(complaint({.multiplier = kInf}),
+            "dry.multiplier: inf is out of range; use more than 0, or 0 to turn it off");
+  EXPECT_EQ(complaint({.base = 0.5f}), "dry.base: 0.5 is out of range; use 1 or more");
+  EXPECT_EQ(complaint({.base = kNan}), "dry.base: nan is out of range; use 1 or more");
+  EXPECT_EQ(complaint({.allowed_length = 0}),
+            "dry.allowed_length: 0 is out of range; use 1 or more");
+  EXPECT_EQ(complaint({.window = -2}),
+            "dry.window: -2 is out of range; use 0 or more, or -1 for the whole text");
+  EXPECT_EQ(complaint({.breakers = {1, 100}}),
+            "dry.breakers: token 100 is not in the vocabulary; use 0 to 99");
+}
+
+TEST(SamplingParameters, RefuseAnEmptyProcessor) {
+  const LogitsProcessor nothing = [](std::span<const std::int32_t>, std::span<float>) {};
+  SamplingParameters s;
+  s.processors = {nothing};
+  EXPECT_EQ(Complaint(s), "");
+  s.processors = {nothing, LogitsProcessor()};
+  EXPECT_EQ(Complaint(s),
+            "processors: number 2 is an empty function; give one that can be called, or drop it");
+}
+
+TEST(SamplingParameters, ReadTheGrammar) {
+  SamplingParameters s;
+  s.grammar = "root ::= \"x\"";
+  EXPECT_EQ(Complaint(s), "");
+  s.grammar = "root ::= y";
+  EXPECT_EQ(Complaint(s),
+            "grammar: line 1: rule 'y' is not defined; define it or correct its name");
+}
+
+TEST(SamplingPresets, SetWhatTheyNameAndNothingElse) {
+  EXPECT_TRUE(Greedy().greedy());
+  const auto values = [](const SamplingParameters& s) {
+    EXPECT_EQ(Complaint(s), "");
+    EXPECT_TRUE(s.min_p == 0 && s.typical_p == 1 && s.eta == 0 && s.repetition_penalty == 1);
+    return std::tuple(s.temperature, s.top_k, s.top_p);
+  };
+  EXPECT_EQ(values(Greedy()), std::tuple(0.0f, 0, 1.0f));
+  EXPECT_EQ(values(Multinomial(0.7f)), std::tuple(0.7f, 0, 1.0f));
+  EXPECT_EQ(values(TopK(0.7f, 40)), std::tuple(0.7f, 40, 1.0f));
+  EXPECT_EQ(values(Nucleus(0.7f, 0.9f)), std::tuple(0.7f, 0, 0.9f));
+  EXPECT_EQ(values(TopKNucleus(0.7f, 40, 0.9f)), std::tuple(0.7f, 40, 0.9f));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -15,10 +16,18 @@ Sampler::Sampler(SamplerConfig config, int vocabulary, const kernels::Kernels& k
       vocabulary_(vocabulary),
       kernels_(&kernels),
       penalties_(config_.parameters, vocabulary),
+      dry_(config_.parameters.dry, vocabulary),
       filters_(config_.parameters, vocabulary, kernels) {
   const bool masks = config_.min_new_tokens > 0 && !config_.end_tokens.empty();
-  if (penalties_.active() || !config_.parameters.logit_bias.empty() || masks)
-    edited_.resize(static_cast<std::size_t>(vocabulary));
+  always_edits_ = penalties_.active() || dry_.active() || !config_.parameters.logit_bias.empty() ||
+                  !config_.parameters.processors.empty() || config_.grammar != nullptr;
+  if (always_edits_ || masks) edited_.resize(static_cast<std::size_t>(vocabulary));
+  if (config_.grammar == nullptr) return;
+  for (const auto ends :
+       {config_.grammar->end_tokens(), std::span<const Token>(config_.end_tokens)})
+    std::copy_if(ends.begin(), ends.end(), std::back_inserter(grammar_ends_),
+                 [this](Token token) { return Knows(token); });
+  end_logits_.resize(grammar_ends_.size());
 }
 
 void Sampler::Begin(std::span<const Token> prompt, int max_new_tokens) {
@@ -28,12 +37,19 @@ void Sampler::Begin(std::span<const Token> prompt, int max_new_tokens) {
   text_.assign(prompt.begin(), prompt.end());
   n_prompt_ = static_cast<int>(prompt.size());
   penalties_.Begin(prompt, max_new_tokens);
+  dry_.Begin(room_);
+  if (config_.grammar == nullptr) return;
+  grammar_states_.clear();
+  grammar_states_.reserve(static_cast<std::size_t>(max_new_tokens) + 1);
+  grammar_states_.push_back(config_.grammar->start());
 }
 
 void Sampler::Push(Token token) noexcept {
   FORETOKEN_CHECK(text_.size() < room_);
   text_.push_back(token);
   penalties_.Push(token);
+  if (config_.grammar != nullptr)
+    grammar_states_.push_back(config_.grammar->After(grammar_states_.back(), token));
 }
 
 void Sampler::Pop(int n) noexcept {
@@ -41,18 +57,18 @@ void Sampler::Pop(int n) noexcept {
   for (; n > 0; --n) {
     penalties_.Pop(text_.back());
     text_.pop_back();
+    if (config_.grammar != nullptr) grammar_states_.pop_back();
   }
 }
 
 bool Sampler::EditsLogits() const noexcept {
-  if (edited_.empty()) return false;
-  return penalties_.active() || !config_.parameters.logit_bias.empty() ||
-         n_generated() < config_.min_new_tokens;
+  return always_edits_ || (!edited_.empty() && n_generated() < config_.min_new_tokens);
 }
 
 void Sampler::EditLogits(float* logits) noexcept {
   constexpr float kNever = -std::numeric_limits<float>::infinity();
   if (penalties_.active()) penalties_.Apply(text_, logits);
+  if (dry_.active()) dry_.Apply(text_, logits);
   for (const auto& [id, bias] : config_.parameters.logit_bias) {
     logits[id] += bias;
     if (std::isnan(logits[id]))
@@ -60,6 +76,37 @@ void Sampler::EditLogits(float* logits) noexcept {
   }
   if (n_generated() < config_.min_new_tokens)
     for (const Token id : config_.end_tokens) logits[id] = kNever;
+  if (config_.grammar != nullptr) ApplyGrammar(logits);
+  for (const LogitsProcessor& process : config_.parameters.processors)
+    process(text_, {logits, static_cast<std::size_t>(vocabulary_)});
+}
+
+void Sampler::ApplyGrammar(float* logits) noexcept {
+  const Grammar::State state = grammar_states_.back();
+  const bool can_end = config_.grammar->CanEnd(state);
+  for (std::size_t i = 0; can_end && i < grammar_ends_.size(); ++i)
+    end_logits_[i] = logits[grammar_ends_[i]];
+  config_.grammar->Mask(state, {logits, static_cast<std::size_t>(vocabulary_)});
+  for (std::size_t i = 0; can_end && i < grammar_ends_.size(); ++i)
+    logits[grammar_ends_[i]] = end_logits_[i];
+}
+
+// Where nothing is left: the best of the logits as they came; with a grammar the best of those that
+// it allows, or the first one where the model gives all of them -inf.
+Token Sampler::Fallback(const float* logits) noexcept {
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  if (config_.grammar == nullptr) return kernels_->argmax(logits, vocabulary_);
+  const auto best = [this](Token& token) {
+    ApplyGrammar(edited_.data());
+    token = kernels_->argmax(edited_.data(), vocabulary_);
+    return edited_[static_cast<std::size_t>(token)] > kNever;
+  };
+  Token token = 0;
+  std::copy(logits, logits + vocabulary_, edited_.begin());
+  if (best(token)) return token;
+  std::fill(edited_.begin(), edited_.end(), 0.0f);
+  if (best(token)) return token;
+  return kernels_->argmax(logits, vocabulary_);  // the vocabulary cannot spell what must follow
 }
 
 void Sampler::Law(const float* logits, float* p) noexcept {
@@ -72,7 +119,7 @@ void Sampler::Law(const float* logits, float* p) noexcept {
   const float best = kernels_->max(x, vocabulary_);
   if (std::isfinite(best)) return filters_.Apply(x, p);
   // Nothing is left, or something outweighs everything: the law is certain.
-  const Token token = kernels_->argmax(best > 0 ? x : logits, vocabulary_);
+  const Token token = best > 0 ? kernels_->argmax(x, vocabulary_) : Fallback(logits);
   std::fill(p, p + vocabulary_, 0.0f);
   p[token] = 1.0f;
 }
@@ -84,7 +131,7 @@ Token Sampler::Argmax(const float* logits) noexcept {
   const Token token = kernels_->argmax(edited_.data(), vocabulary_);
   const bool nothing_left =
       !(edited_[static_cast<std::size_t>(token)] > -std::numeric_limits<float>::infinity());
-  return nothing_left ? kernels_->argmax(logits, vocabulary_) : token;
+  return nothing_left ? Fallback(logits) : token;
 }
 
 Token Sampler::Draw(const float* p, double u) const noexcept {
@@ -92,17 +139,32 @@ Token Sampler::Draw(const float* p, double u) const noexcept {
   return std::max(token, Token{0});  // -1 for a p of zeros, which Law never gives
 }
 
+double Sampler::Entropy(const float* p) const noexcept {
+  return kernels_->entropy(p, vocabulary_);
+}
+
+int Sampler::BetterThan(const float* p, Token token) const noexcept {
+  const float equal = p[token];
+  const float more = std::nextafter(equal, std::numeric_limits<float>::infinity());
+  return kernels_->collect_at_least(p, token, equal, nullptr, 0) +
+         kernels_->collect_at_least(p + token, vocabulary_ - token, more, nullptr, 0);
+}
+
+double Sampler::Residual(const float* p, float factor, const float* q, Token drafted,
+                         float* r) const noexcept {
+  if (factor == 1.0f && q != nullptr) return kernels_->residual(p, q, vocabulary_, r);
+  std::copy(p, p + vocabulary_, r);
+  if (factor != 1.0f) kernels_->scale(r, vocabulary_, factor);
+  if (q != nullptr) return kernels_->residual(r, q, vocabulary_, r);
+  if (Knows(drafted)) r[drafted] = 0;
+  return kernels_->sum(r, vocabulary_);
+}
+
 Token Sampler::DrawResidual(const float* p, const float* q, Token drafted, double u,
                             float* r) const noexcept {
-  if (q != nullptr) {
-    const double mass = kernels_->residual(p, q, vocabulary_, r);
-    if (!(mass > 0)) return Draw(p, u);
-    return kernels_->find_cumulative(r, vocabulary_, u * mass);
-  }
-  std::copy(p, p + vocabulary_, r);
-  if (Knows(drafted)) r[drafted] = 0;
-  if (!(kernels_->sum(r, vocabulary_) > 0)) return Draw(p, u);
-  return Draw(r, u);
+  const double mass = Residual(p, 1.0f, q, drafted, r);
+  if (!(mass > 0)) return Draw(p, u);
+  return kernels_->find_cumulative(r, vocabulary_, u * mass);
 }
 
 Token Sampler::Sample(const float* logits, float* law) noexcept {

@@ -8,9 +8,11 @@
 // samplers of their own with their own parameters.
 //
 // One thread at a time. All memory is taken in the constructor and Begin; cost of Law: a few
-// vectorised passes over the vocabulary.
+// vectorised passes over the vocabulary. The request's own processors run inside Law and Argmax;
+// what they leave is taken as logits are, NaN and infinities included.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -18,7 +20,9 @@
 #include "base/rng.h"
 #include "foretoken/request.h"
 #include "kernels/kernels.h"
+#include "sampling/dry.h"
 #include "sampling/filters.h"
+#include "sampling/grammar.h"
 #include "sampling/penalties.h"
 
 namespace foretoken::sampling {
@@ -28,6 +32,10 @@ struct SamplerConfig {
   std::vector<Token> end_tokens;  // masked while fewer than min_new_tokens tokens are generated
   int min_new_tokens = 0;
   Noise noise;
+  // Of parameters.grammar, over the texts of this vocabulary; null: none is obeyed. End tokens, its
+  // vocabulary's and those above, are drawn only where the text may end, and where nothing else may
+  // follow nothing but them is drawn. This outranks min_new_tokens where both cannot be had.
+  std::shared_ptr<const Grammar> grammar = {};
 };
 
 class Sampler {
@@ -53,16 +61,29 @@ class Sampler {
 
   // The processed law after the text: p[0, vocabulary) normalised, exactly 0 where a filter or a
   // mask removed a token. NaN counts as -inf. Where masks and bias leave nothing (every logit
-  // -inf), all of the law lies on the best token of the logits as they came; where a logit is +inf,
+  // -inf), all of the law lies on the best token of the logits as they came (of those that the
+  // grammar allows, where there is one); where a logit is +inf,
   // on the first such token. Argmax falls back alike. p must not overlap logits.
   // REQUIRES: not greedy().
   void Law(const float* logits, float* p) noexcept;
 
-  // The most probable token after penalties, bias and masks; ties to the lowest id.
+  // The most probable token after penalties, bias, masks and the request's
+  // processors; ties to the lowest id.
   Token Argmax(const float* logits) noexcept;
 
   // The token at which the running sum of p exceeds u (in [0, 1)) times the sum of p.
   Token Draw(const float* p, double u) const noexcept;
+
+  // -(sum of p ln p), in nats.
+  double Entropy(const float* p) const noexcept;
+
+  // How many tokens are better than `token`: of more probability or, with as much, of a lower id.
+  int BetterThan(const float* p, Token token) const noexcept;
+
+  // r = max(0, factor p - q), [vocabulary], factor in [0, 1]; returns its sum. q == nullptr stands
+  // for the one-hot law on `drafted`. r: not p, not q.
+  double Residual(const float* p, float factor, const float* q, Token drafted,
+                  float* r) const noexcept;
 
   // Draws from max(0, p - q) with uniform u; q == nullptr stands for the one-hot law on `drafted`.
   // Where rounding leaves nothing of it, draws from p. r is scratch of the vocabulary's size; not
@@ -78,6 +99,8 @@ class Sampler {
  private:
   bool EditsLogits() const noexcept;
   void EditLogits(float* logits) noexcept;
+  void ApplyGrammar(float* logits) noexcept;
+  Token Fallback(const float* logits) noexcept;
 
   SamplerConfig config_;
   int vocabulary_;
@@ -86,7 +109,12 @@ class Sampler {
   int n_prompt_ = 0;
   std::size_t room_ = 0;  // tokens of text at most
   Penalties penalties_;
+  Dry dry_;
+  std::vector<Grammar::State> grammar_states_;  // after the prompt and after each generated token
+  std::vector<Token> grammar_ends_;             // end tokens of the vocabulary and of the request
+  std::vector<float> end_logits_;               // theirs, while the mask is applied
   Filters filters_;
+  bool always_edits_ = false;  // not only while end tokens are masked
   std::vector<float> edited_;  // [vocabulary] where logits may be edited, else empty
 };
 

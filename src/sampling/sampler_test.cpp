@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "sampling/law_testing.h"
@@ -57,11 +58,14 @@ SamplingParameters Everything() {
           .top_p = 0.9f,
           .min_p = 0.01f,
           .typical_p = 0.95f,
+          .eta = 0.001f,
           .repetition_penalty = 1.2f,
           .repetition_window = 4,
           .frequency_penalty = 0.1f,
           .presence_penalty = 0.2f,
-          .logit_bias = {{3, 1.5f}, {9, -kInf}}};
+          .dry = {.multiplier = 0.7f, .base = 1.5f, .allowed_length = 1},
+          .logit_bias = {{3, 1.5f}, {9, -kInf}},
+          .processors = {}};
 }
 
 TEST(Sampler, AppliesEditsBeforeFilters) {
@@ -124,6 +128,232 @@ TEST(SamplerDeathTest, AbortsWhenPushedBeyondTheRoom) {
   Sampler sampler = Make({}, 10);
   for (int i = 0; i < 20; ++i) sampler.Push(1);
   EXPECT_DEATH(sampler.Push(1), "room_");
+}
+
+// Adds to each logit what only this text and this token decide, so that any call out of turn shows.
+LogitsProcessor Whim() {
+  return [](std::span<const Token> text, std::span<float> logits) {
+    std::uint32_t state = 17;
+    for (const Token t : text) state = state * 31 + static_cast<std::uint32_t>(t);
+    for (float& x : logits) {
+      state = state * 1664525u + 1013904223u;
+      x += static_cast<float>(state >> 28);
+    }
+  };
+}
+
+TEST(Sampler, CallsProcessorsInOrderAfterMasksAndBeforeTheFilters) {
+  const auto x = RandomLogits(500, 12);
+  SamplingParameters s = Everything();
+  std::vector<float> seen;
+  std::vector<Token> text;
+  s.processors = {[&](std::span<const Token> t, std::span<float> logits) {
+                    seen.assign(logits.begin(), logits.end());
+                    text.assign(t.begin(), t.end());
+                    for (float& v : logits) v *= 2;
+                  },
+                  [](std::span<const Token>, std::span<float> logits) { logits[7] += 5; }};
+  Sampler sampler = Make(s, 500, {4}, 3);
+  sampler.Push(8);
+  const auto p = Law(sampler, x);
+  auto edited = ReferenceEdits(x, s, sampler.text(), 3, std::vector<Token>{4});
+  EXPECT_EQ(seen, edited);
+  EXPECT_EQ(text, (std::vector<Token>{1, 2, 3, 8}));
+  for (float& v : edited) v *= 2;
+  edited[7] += 5;
+  const auto expected = ReferenceLaw(edited, s);
+  for (std::size_t i = 0; i < p.size(); ++i)
+    ASSERT_NEAR(static_cast<double>(p[i]), expected[i], 1e-5) << i;
+  EXPECT_EQ(sampler.Argmax(x.data()),
+            std::max_element(edited.begin(), edited.end()) - edited.begin());
+}
+
+TEST(Sampler, StaysALawWhateverAProcessorLeaves) {
+  const auto x = RandomLogits(100, 13);
+  for (const float value : {kNan, kInf, -kInf, std::numeric_limits<float>::max(),
+                            std::numeric_limits<float>::lowest()}) {
+    for (const int step : {1, 3}) {
+      for (auto s : {SamplingParameters{}, Everything()}) {
+        s.processors = {[=](std::span<const Token>, std::span<float> logits) {
+          for (std::size_t i = 0; i < logits.size(); i += static_cast<std::size_t>(step))
+            logits[i] = value;
+        }};
+        Sampler sampler = Make(s, 100);
+        const auto p = Law(sampler, x);
+        double sum = 0;
+        for (const float v : p) {
+          ASSERT_GE(v, 0.0f);
+          sum += static_cast<double>(v);
+        }
+        EXPECT_NEAR(sum, 1, 1e-5) << value;
+        const Token token = sampler.Draw(p.data(), 0.7);
+        EXPECT_GT(p[static_cast<std::size_t>(token)], 0.0f);
+        EXPECT_TRUE(sampler.Knows(sampler.Argmax(x.data())));
+      }
+    }
+  }
+}
+
+TEST(Sampler, AProcessorSeesDraftsAndNothingOfRejectedOnes) {
+  const auto x = RandomLogits(500, 14);
+  SamplingParameters s = Everything();
+  s.processors = {Whim()};
+  Sampler sampler = Make(s, 500);
+  sampler.Push(7);
+  const auto before = Law(sampler, x);
+  sampler.Push(8);
+  EXPECT_NE(Law(sampler, x), before);
+  sampler.Pop(1);
+  EXPECT_EQ(Law(sampler, x), before);
+}
+
+TEST(Sampler, LawsHaveTheSameBitsOnEveryInstructionSet) {
+  std::vector<SamplingParameters> all(4);
+  all[0].eta = 0.01f;
+  all[1] = Everything();
+  all[1].processors = {Whim()};
+  all[2].dry = {.multiplier = 2.0f, .base = 1.3f, .allowed_length = 1};
+  all[3].min_p = 0.001f, all[3].eta = 0.3f;
+  const std::vector<Token> prompt = {1, 2, 3, 1, 2, 3, 1, 2};
+  for (const int n : {9, 500, 5003}) {
+    const auto x = RandomLogits(n, 15);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      std::vector<float> expected;
+      for (const kernels::Isa isa : kernels::AvailableIsas()) {
+        SamplingParameters s = all[i];
+        if (n == 9) s.logit_bias.clear();
+        Sampler sampler({.parameters = s, .end_tokens = {}, .noise = {}}, n,
+                        kernels::KernelsFor(isa));
+        sampler.Begin(prompt, 3);
+        const auto p = Law(sampler, x);
+        if (expected.empty()) expected = p;
+        ASSERT_EQ(std::memcmp(p.data(), expected.data(), p.size() * sizeof(float)), 0)
+            << kernels::Name(isa) << " case " << i << " n " << n;
+      }
+    }
+  }
+}
+
+// Tokens "a", "b", "c", "ab", an end token and a control token.
+Sampler WithGrammar(const std::string& gbnf, const SamplingParameters& s = {},
+                    std::vector<Token> ends = {4}, int min_new = 0,
+                    const kernels::Kernels& kernels = BestKernels()) {
+  const std::vector<std::string> texts = {"a", "b", "c", "ab", "</s>", ""};
+  auto grammar =
+      Grammar::Compile(gbnf, std::make_shared<const TokenTrie>(texts, std::vector<Token>{4}));
+  Sampler sampler({.parameters = s,
+                   .end_tokens = std::move(ends),
+                   .min_new_tokens = min_new,
+                   .noise = Noise(1, 2),
+                   .grammar = grammar.value()},
+                  6, kernels);
+  sampler.Begin(kPrompt, 20);
+  return sampler;
+}
+
+std::vector<Token> Possible(Sampler& sampler, const std::vector<float>& x) {
+  std::vector<Token> kept;
+  const auto p = Law(sampler, x);
+  for (std::size_t i = 0; i < p.size(); ++i)
+    if (p[i] > 0) kept.push_back(static_cast<Token>(i));
+  return kept;
+}
+
+using Tokens = std::vector<Token>;
+const std::vector<float> kLevel(6, 1.0f);
+
+TEST(Sampler, DrawsOnlyWhatTheGrammarAllows) {
+  Sampler sampler = WithGrammar("root ::= \"ab\" \"c\"? | \"b\"");
+  EXPECT_EQ(Possible(sampler, kLevel), (Tokens{0, 1, 3}));  // not the end: it needs some text
+  sampler.Push(0);
+  EXPECT_EQ(Possible(sampler, kLevel), (Tokens{1}));
+  sampler.Push(1);
+  EXPECT_EQ(Possible(sampler, kLevel), (Tokens{2, 4}));
+  sampler.Push(2);
+  EXPECT_EQ(Possible(sampler, kLevel), (Tokens{4}));
+  EXPECT_EQ(sampler.Argmax(std::vector<float>{9, 9, 9, 9, -9, 9}.data()), 4);
+  sampler.Push(4);
+  EXPECT_EQ(Possible(sampler, kLevel), (Tokens{4}));
+}
+
+TEST(Sampler, PopsBringTheGrammarBack) {
+  Sampler sampler = WithGrammar("root ::= (\"a\" \"b\"{2} | \"c\")*");
+  std::mt19937 random(7);
+  std::vector<Tokens> possible = {Possible(sampler, kLevel)};
+  for (int step = 0; step < 300; ++step) {
+    if (sampler.n_generated() < 20 && (random() % 3 != 0 || sampler.n_generated() == 0)) {
+      sampler.Push(static_cast<Token>(random() % 6));  // also what is not allowed: a draft
+      possible.push_back(Possible(sampler, kLevel));
+    } else {
+      const int n = 1 + static_cast<int>(random() % static_cast<unsigned>(sampler.n_generated()));
+      sampler.Pop(n);
+      possible.resize(possible.size() - static_cast<std::size_t>(n));
+    }
+    ASSERT_EQ(Possible(sampler, kLevel), possible.back());
+    Sampler fresh = WithGrammar("root ::= (\"a\" \"b\"{2} | \"c\")*");
+    for (const Token t : sampler.text().subspan(3)) fresh.Push(t);
+    ASSERT_EQ(Possible(fresh, kLevel), possible.back());
+  }
+}
+
+TEST(Sampler, AfterATextOutsideTheGrammarOnlyTheEndIsLeft) {
+  Sampler sampler = WithGrammar("root ::= \"ab\"");
+  sampler.Push(2);
+  EXPECT_EQ(Possible(sampler, kLevel), (Tokens{4}));
+}
+
+TEST(Sampler, TheGrammarOutranksMinTokensAndIgnoredEnds) {
+  Sampler more = WithGrammar("root ::= \"a\" \"b\"?", {}, {4}, 5);
+  more.Push(0);
+  EXPECT_EQ(Possible(more, kLevel), (Tokens{1}));  // the end is masked while there is another way
+  more.Push(1);
+  EXPECT_EQ(Possible(more, kLevel), (Tokens{4}));
+  Sampler ignored = WithGrammar("root ::= \"a\"", {}, {});
+  ignored.Push(0);
+  EXPECT_EQ(Possible(ignored, kLevel), (Tokens{4}));
+}
+
+TEST(Sampler, AStopTokenIsTextToTheGrammar) {
+  Sampler sampler = WithGrammar("root ::= \"a\" \"b\"", {}, {4, 1});
+  EXPECT_EQ(Possible(sampler, kLevel), (Tokens{0, 3}));
+  sampler.Push(0);
+  EXPECT_EQ(Possible(sampler, kLevel), (Tokens{1}));
+}
+
+TEST(Sampler, FallsBackInsideTheGrammar) {
+  SamplingParameters banned;
+  banned.logit_bias = {{0, -kInf}, {1, -kInf}, {3, -kInf}};
+  Sampler sampler = WithGrammar("root ::= \"ab\" | \"b\"", banned);
+  EXPECT_EQ(Possible(sampler, {1, 2, 9, 1, 9, 9}), (Tokens{1}));
+  EXPECT_EQ(sampler.Argmax(std::vector<float>{1, 2, 9, 1, 9, 9}.data()), 1);
+  Sampler plain = WithGrammar("root ::= \"ab\" | \"b\"");
+  EXPECT_EQ(Possible(plain, {-kInf, -kInf, 9, -kInf, 9, 9}), (Tokens{0}));
+  EXPECT_EQ(Possible(plain, {kNan, kNan, 9, kNan, 9, 9}), (Tokens{0}));
+  Sampler impossible = WithGrammar("root ::= \"x\"");
+  EXPECT_EQ(Possible(impossible, {1, 2, 9, 1, 8, 8}), (Tokens{2}));
+}
+
+TEST(Sampler, ATextMadeUnderAGrammarIsOfIt) {
+  const std::string gbnf = "root ::= (\"a\" [ab]{1,3} \"c\")+";
+  for (std::uint32_t seed = 0; seed < 50; ++seed) {
+    Sampler sampler =
+        WithGrammar(gbnf, {.temperature = seed % 2 == 0 ? 1.5f : 0, .logit_bias = {}});
+    std::vector<float> p(6);
+    std::string text;
+    Token token = 0;
+    for (int n = 0; n < 20 && token != 4; ++n) {
+      token = sampler.Sample(RandomLogits(6, seed * 100 + static_cast<std::uint32_t>(n)).data(),
+                             p.data());
+      sampler.Push(token);
+      if (token != 4)
+        text += std::vector<std::string>{"a", "b", "c", "ab"}.at(static_cast<std::size_t>(token));
+    }
+    const auto grammar = Grammar::Compile(
+        gbnf, std::make_shared<const TokenTrie>(std::vector<std::string>(), Tokens()));
+    const auto state = (*grammar)->After((*grammar)->start(), text);
+    ASSERT_NE(state, Grammar::kOver) << text;
+    ASSERT_TRUE(token != 4 || (*grammar)->CanEnd(state)) << text;
+  }
 }
 
 TEST(Sampler, FallsBackToTheRawArgmaxWhereEverythingIsMasked) {

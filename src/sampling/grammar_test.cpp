@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampling/grammar.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sampling/law_testing.h"
+
+namespace foretoken::sampling {
+namespace {
+
+std::shared_ptr<const TokenTrie> TrieOf(const std::vector<std::string>& texts,
+                                        const std::vector<Token>& ends = {}) {
+  return std::make_shared<const TokenTrie>(texts, ends);
+}
+
+std::shared_ptr<const Grammar> Compiled(std::string_view gbnf,
+                                        std::shared_ptr<const TokenTrie> trie = TrieOf({})) {
+  auto grammar = Grammar::Compile(gbnf, std::move(trie));
+  EXPECT_TRUE(grammar.has_value()) << grammar.error().message;
+  return grammar.value();
+}
+
+// "no": it cannot go on so; "yes": a whole text; "open": the beginning of one; "both".
+std::string Verdict(const Grammar& grammar, std::string_view text) {
+  const Grammar::State state = grammar.After(grammar.start(), text);
+  if (state == Grammar::kOver) return "no";
+  bool open = false;
+  for (int byte = 0; byte < 256; ++byte) {
+    const char c = static_cast<char>(byte);
+    open |= grammar.After(state, {&c, 1}) != Grammar::kOver;
+  }
+  return grammar.CanEnd(state) ? (open ? "both" : "yes") : "open";
+}
+
+// A grammar as a tree, and what it matches by trying everything.
+struct Expression {
+  enum { kText, kSequence, kAny, kRepeat, kRule } kind = kText;
+  std::string text = {};
+  std::vector<Expression> children = {};
+  int rule = 0, least = 0, most = 0;  // most -1: no end
+};
+
+class RandomGrammar {
+ public:
+  explicit RandomGrammar(std::uint32_t seed) : random_(seed) {
+    for (int r = 0; r < kRules; ++r) rules_.push_back(Make(3, r + 1));
+  }
+
+  std::string Gbnf() const {
+    std::string text;
+    for (int r = 0; r < kRules; ++r)
+      text += Name(r) + " ::= " + Print(rules_[static_cast<std::size_t>(r)]) + "\n";
+    return text;
+  }
+
+  // As Verdict. Every expression can be completed, so a text that ends where a character was
+  // wanted is the beginning of a whole one.
+  std::string Verdict(const std::string& text) {
+    wants_more_ = false;
+    const bool whole = Ends(rules_[0], text, 0).contains(text.size());
+    return whole ? (wants_more_ ? "both" : "yes") : (wants_more_ ? "open" : "no");
+  }
+
+ private:
+  static constexpr int kRules = 3;
+  using Positions = std::set<std::size_t>;
+
+  static std::string Name(int rule) { return rule == 0 ? "root" : "r" + std::to_string(rule); }
+
+  // Calls only rules from first_rule on, so that none begins with itself.
+  Expression Make(int depth, int first_rule) {
+    const auto pick = random_() % 8;
+    if (depth == 0 || pick < 2)
+      return {.kind = Expression::kText,
+              .text = std::vector<std::string>{"a", "b", "ab", "é", ""}[random_() % 5]};
+    if (pick == 2 && first_rule < kRules)
+      return {.kind = Expression::kRule,
+              .rule = first_rule +
+                      static_cast<int>(random_() % static_cast<unsigned>(kRules - first_rule))};
+    if (pick < 5) {
+      Expression sequence{.kind = Expression::kSequence};
+      for (auto n = random_() % 3 + 1; n > 0; --n) {
+        sequence.children.push_back(Make(depth - 1, first_rule));
+        const Expression& last = sequence.children.back();
+        if (last.kind == Expression::kText && !last.text.empty()) first_rule = 0;
+      }
+      return sequence;
+    }
+    if (pick < 7) {
+      Expression any{.kind = Expression::kAny};
+      for (auto n = random_() % 3 + 1; n > 0; --n)
+        any.children.push_back(Make(depth - 1, first_rule));
+      return any;
+    }
+    Expression repeat{.kind = Expression::kRepeat, .children = {Make(depth - 1, first_rule)}};
+    repeat.least = static_cast<int>(random_() % 3);
+    repeat.most = random_() % 2 == 0 ? -1 : repeat.least + static_cast<int>(random_() % 3);
+    return repeat;
+  }
+
+  std::string Print(const Expression& e) const {
+    std::string text;
+    switch (e.kind) {
+      case Expression::kText:
+        return "\"" + e.text + "\"";
+      case Expression::kRule:
+        return Name(e.rule);
+      case Expression::kSequence:
+      case Expression::kAny:
+        for (const Expression& child : e.children)
+          text += (text.empty() ? "(" : e.kind == Expression::kAny ? " | " : " ") + Print(child);
+        return text + ")";
+      case Expression::kRepeat:
+        text = "(" + Print(e.children[0]) + "){" + std::to_string(e.least);
+        if (e.most != e.least) text += "," + (e.most < 0 ? "" : std::to_string(e.most));
+        return text + "}";
+    }
+    return text;
+  }
+
+  Positions EndsOfAll(const Expression& e, const std::string& text, const Positions& begins) {
+    Positions ends;
+    for (const std::size_t begin : begins) ends.merge(Ends(e, text, begin));
+    return ends;
+  }
+
+  Positions Ends(const Expression& e, const std::string& text, std::size_t begin) {
+    Positions ends;
+    switch (e.kind) {
+      case Expression::kText:
+        for (std::size_t i = 0; i < e.text.size(); ++i) {
+          if (begin + i == text.size()) wants_more_ = true;
+          if (begin + i >= text.size() || text[begin + i] != e.text[i]) return {};
+        }
+        return {begin + e.text.size()};
+      case Expression::kRule:
+        return Ends(rules_[static_cast<std::size_t>(e.rule)], text, begin);
+      case Expression::kAny:
+        for (const Expression& child : e.children) ends.merge(Ends(child, text, begin));
+        return ends;
+      case Expression::kSequence:
+        ends = {begin};
+        for (const Expression& child : e.children) ends = EndsOfAll(child, text, ends);
+        return ends;
+      case Expression::kRepeat:
+        break;
+    }
+    Positions now = {begin};
+    for (int n = 0; !now.empty(); ++n) {
+      if (n >= e.least) {
+        const std::size_t before = ends.size();
+        ends.insert(now.begin(), now.end());
+        if (ends.size() == before && e.most < 0) break;
+      }
+      if (n == e.most) break;
+      now = EndsOfAll(e.children[0], text, now);
+    }
+    return ends;
+  }
+
+  std::mt19937 random_;
+  std::vector<Expression> rules_;
+  bool wants_more_ = false;
+};
+
+std::vector<std::string> TextsUpTo(int length) {
+  std::vector<std::string> texts = {""};
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (static_cast<int>(texts[i].size()) >= length) break;
+    for (const char* next : {"a", "b", "\xC3", "\xA9"}) texts.push_back(texts[i] + next);
+  }
+  return texts;
+}
+
+TEST(Grammar, AgreesWithTryingEverything) {
+  const auto texts = TextsUpTo(5);
+  int n_compiled = 0;
+  std::map<std::string, int> seen;
+  for (std::uint32_t seed = 0; seed < 400; ++seed) {
+    RandomGrammar random(seed);
+    const auto compiled = Grammar::Compile(random.Gbnf(), TrieOf({}));
+    if (!compiled) {
+      ASSERT_NE(compiled.error().message.find("never ends"), std::string::npos)
+          << compiled.error().message << "\n"
+          << random.Gbnf();
+      continue;
+    }
+    ++n_compiled;
+    for (const std::string& text : texts) {
+      const std::string verdict = Verdict(**compiled, text);
+      ++seen[verdict];
+      ASSERT_EQ(verdict, random.Verdict(text)) << "'" << text << "'\n" << random.Gbnf();
+    }
+  }
+  EXPECT_GT(n_compiled, 300);
+  for (const char* verdict : {"yes", "open", "both"}) EXPECT_GT(seen[verdict], 300) << verdict;
+}
+
+TEST(Grammar, MasksTheTokensWhoseTextCannotFollow) {
+  std::vector<std::string> texts = {"", "aé"};
+  for (const std::string& text : TextsUpTo(3)) texts.push_back(text);
+  texts.push_back("a");  // of one text more than one token
+  const auto trie = TrieOf(texts);
+  std::mt19937 random(4);
+  int n_allowed = 0, n_banned = 0;
+  for (std::uint32_t seed = 0; seed < 150; ++seed) {
+    const auto compiled = Grammar::Compile(RandomGrammar(seed).Gbnf(), trie);
+    if (!compiled) continue;
+    const Grammar& grammar = **compiled;
+    Grammar::State state = grammar.start();
+    for (int step = 0; step < 4 && state != Grammar::kOver; ++step) {
+      std::vector<float> logits = RandomLogits(static_cast<int>(texts.size()) + 70, seed);
+      const std::vector<float> before = logits;
+      grammar.Mask(state, logits);
+      std::vector<Token> allowed;
+      for (std::size_t t = 0; t < logits.size(); ++t) {
+        const bool follows = t < texts.size() && !texts[t].empty() &&
+                             grammar.After(state, texts[t]) != Grammar::kOver;
+        ASSERT_EQ(logits[t], follows ? before[t] : -kInf) << t;
+        if (follows) allowed.push_back(static_cast<Token>(t));
+        ++(follows ? n_allowed : n_banned);
+      }
+      state = allowed.empty() ? Grammar::kOver
+                              : grammar.After(state, allowed[random() % allowed.size()]);
+    }
+  }
+  EXPECT_GT(n_allowed, 300);
+  EXPECT_GT(n_banned, 10000);
+}
+
+constexpr std::string_view kJson = R"(root   ::= object
+value  ::= object | array | string | number | ("true" | "false" | "null") ws
+
+object ::=
+  "{" ws (
+            string ":" ws value
+    ("," ws string ":" ws value)*
+  )? "}" ws
+
+array  ::=
+  "[" ws (
+            value
+    ("," ws value)*
+  )? "]" ws
+
+string ::=
+  "\"" (
+    [^"\\\x7F\x00-\x1F] |
+    "\\" (["\\bfnrt] | "u" [0-9a-fA-F]{4}) # escapes
+  )* "\"" ws
+
+number ::= ("-"? ([0-9] | [1-9] [0-9]{0,15})) ("." [0-9]+)? ([eE] [-+]? [0-9] [1-9]{0,15})? ws
+
+# Optional space: by convention, applied in this grammar after literal chars when allowed
+ws ::= | " " | "\n" [ \t]{0,20}
+)";
+
+TEST(Grammar, ReadsJson) {
+  const auto json = Compiled(kJson);
+  const std::string whole = "{\"k\": [1, -2.5e+3, \"é😀\\n\\u00e9\", {}, null], \"z\": true}";
+  EXPECT_EQ(Verdict(*json, whole), "both");  // a space may follow
+  EXPECT_EQ(Verdict(*json, whole + " "), "yes");
+  for (std::size_t n = 0; n < whole.size(); ++n)
+    EXPECT_EQ(Verdict(*json, whole.substr(0, n)), "open") << n;
+  for (const char* text : {"[", "{\"a\"  :", "{\"a\":01", "{,", "{\"\\x", "{\"a\":tru}", "{\"\x80",
+                           "{\"\xED\xA0", "{\"\xC0", "{\"\xF5"})
+    EXPECT_EQ(Verdict(*json, text), "no") << text;
+}
+
+TEST(Grammar, StatesOfEqualSituationsAreEqual) {
+  const auto json = Compiled(kJson);
+  const auto after = [&](std::string_view text) { return json->After(json->start(), text); };
+  EXPECT_EQ(after("{\"a\":1,"), after("{\"bc\":[true],"));
+  EXPECT_EQ(after("{\"a"), after("{\"a quick brown fox"));
+  EXPECT_NE(after("{\"a\":[1,"), after("{\"a\":1,"));
+  EXPECT_EQ(json->After(after("{\"a\":"), "[1,"), after("{\"a\":[1,"));
+  const auto spaces = Compiled("root ::= \"x\" ws\nws ::= \" \" ws | \"\"");
+  EXPECT_EQ(spaces->After(spaces->start(), "x "), spaces->After(spaces->start(), "x    "));
+}
+
+TEST(Grammar, FollowsDeepNesting) {
+  const auto nested = Compiled("root ::= \"[\" root \"]\" | \"x\"");
+  const std::string open(20000, '['), close(20000, ']');
+  EXPECT_EQ(Verdict(*nested, open), "open");
+  EXPECT_EQ(Verdict(*nested, open + "x" + close), "yes");
+  EXPECT_EQ(Verdict(*nested, open + "x" + close + "]"), "no");
+}
+
+TEST(Grammar, KeepsToTheGrammarWhereItIsAmbiguousBeyondMeasure) {
+  const auto ambiguous =
+      Compiled("root ::= \"x\" root \"y\" | \"x\" root \"z\" | \"x\" root \"yz\"{0,3} | \"\"");
+  EXPECT_NE(Verdict(*ambiguous, std::string(30, 'x')), "no");
+  EXPECT_EQ(Verdict(*ambiguous, std::string(30, 'x') + "w"), "no");
+}
+
+TEST(Grammar, TokensMayEndInsideACharacter) {
+  const auto grammar = Compiled("root ::= [à-ü]+", TrieOf({"\xC3", "\xA9", "é", "e", "\xA9\xC3"}));
+  const Grammar::State inside = grammar->After(grammar->start(), Token{0});
+  EXPECT_FALSE(grammar->CanEnd(inside));
+  std::vector<float> logits(5, 1.0f);
+  grammar->Mask(inside, logits);
+  EXPECT_EQ(logits, (std::vector<float>{-kInf, 1, -kInf, -kInf, 1}));
+  EXPECT_TRUE(grammar->CanEnd(grammar->After(inside, Token{1})));
+}
+
+TEST(Grammar, NothingFollowsWhereItIsOver) {
+  const auto grammar = Compiled("root ::= \"a\"", TrieOf({"a", "aa", "</s>"}, {2}));
+  const Grammar::State whole = grammar->After(grammar->start(), Token{0});
+  for (const Grammar::State state :
+       {whole, grammar->After(whole, Token{2}), grammar->After(whole, Token{0}), Grammar::kOver}) {
+    EXPECT_TRUE(grammar->CanEnd(state));
+    std::vector<float> logits(3, 1.0f);
+    grammar->Mask(state, logits);
+    EXPECT_EQ(logits, std::vector<float>(3, -kInf));
+  }
+}
+
+}  // namespace
+}  // namespace foretoken::sampling
