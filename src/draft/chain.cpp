@@ -8,6 +8,7 @@ namespace foretoken::draft {
 Chain::Chain(int vocabulary, int max_draft, const kernels::Kernels& kernels)
     : vocabulary_(vocabulary), max_draft_(max_draft), kernels_(&kernels) {
   drafts_.reserve(static_cast<std::size_t>(max_draft));
+  raw_logits_.reserve(static_cast<std::size_t>(max_draft));
   // Pages that no law is written to take no memory.
   laws_ = AlignedBuffer<float>(static_cast<std::size_t>(max_draft) *
                                static_cast<std::size_t>(vocabulary));
@@ -19,7 +20,8 @@ void Chain::Start(const SequenceStart& start) {
       sampling::SamplerConfig{.parameters = start.sampling,
                               .end_tokens = end_tokens_,
                               .min_new_tokens = start.min_new_tokens,
-                              .noise = start.noise},
+                              .noise = start.noise,
+                              .grammar = start.grammar},
       vocabulary_, *kernels_);
   sampler_->Begin(start.prompt, start.max_new_tokens + max_draft_);
   stream_ = start.stream;
@@ -30,6 +32,8 @@ void Chain::Start(const SequenceStart& start) {
 
 void Chain::BeginProposal(int n) noexcept {
   drafts_.clear();
+  raw_logits_.clear();
+  begin_ = sampler_->position();
   left_ = std::max(0, std::min(n, max_draft_));
 }
 
@@ -53,9 +57,11 @@ void Chain::Draw(const float* logits) noexcept {
       left_ = 0;
       return;
     }
-    token = sampler_->Draw(law, sampler_->noise().Uniform(stream_, sampler_->position()));
+    const auto index = stream_ == Stream::kTarget ? 0 : static_cast<std::uint32_t>(begin_);
+    token = sampler_->Draw(law, sampler_->noise().Uniform(stream_, sampler_->position(), index));
   }
   drafts_.push_back(token);
+  raw_logits_.push_back(logits[token]);
   sampler_->Push(token);
   if (std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end()) left_ = 0;
 }
@@ -64,7 +70,10 @@ round::Proposal Chain::Finish() noexcept {
   left_ = 0;
   const bool laws = !sampler_->greedy() && !drafts_.empty();
   sampler_->Pop(static_cast<int>(drafts_.size()));
-  return {.tokens = drafts_, .q = laws ? laws_.data() : nullptr, .q_stride = vocabulary_};
+  return {.tokens = drafts_,
+          .q = laws ? laws_.data() : nullptr,
+          .q_stride = vocabulary_,
+          .raw_logits = raw_logits_.data()};
 }
 
 void Chain::Commit(std::span<const Token> tokens) noexcept {

@@ -4,6 +4,10 @@
 //
 // The sampler's text holds the committed tokens; drafts are pushed onto it while a proposal is
 // made and popped when it is finished. Start allocates; nothing else does.
+//
+// NOISE. A draft is drawn with the noise of its position and, but for the target's own stream, of
+// its proposal (index = the position the proposal began at): a verifier may let drafts behind the
+// kept ones decide, so their noise must not serve again when their positions are drafted anew.
 #pragma once
 
 #include <memory>
@@ -53,10 +57,12 @@ class Chain {
   const kernels::Kernels* kernels_;
   std::unique_ptr<sampling::Sampler> sampler_;
   std::vector<Token> end_tokens_, drafts_;
-  AlignedBuffer<float> laws_;  // [max_draft, vocabulary]: that sampled drafts were drawn from
+  std::vector<float> raw_logits_;  // of the drafts, as the model gave them
+  AlignedBuffer<float> laws_;      // [max_draft, vocabulary]: that sampled drafts were drawn from
   Stream stream_ = Stream::kDraft;
   float draft_p_min_ = 0;
-  int left_ = 0;  // drafts still to make in this proposal
+  Pos begin_ = 0;  // position of the proposal's first draft
+  int left_ = 0;   // drafts still to make in this proposal
 };
 
 }  // namespace foretoken::draft

@@ -36,6 +36,12 @@ void DraftModel::End(SeqId seq) noexcept {
   sequences_[static_cast<std::size_t>(seq)].chain.Stop();
 }
 
+int DraftModel::Missing(SeqId seq) const noexcept {
+  const int missing =
+      sequences_[static_cast<std::size_t>(seq)].chain.position() - 1 - cache_.length(seq);
+  return std::max(0, missing - 1);  // the last one is a second row of the first draft's pass
+}
+
 Drafter::Work DraftModel::TakeWork() noexcept {
   return std::exchange(work_, {});
 }
@@ -79,12 +85,15 @@ void DraftModel::CatchUp() noexcept {
       kept_.push_back(n);
     }
     if (tokens_.empty()) break;
+    work_.catch_up_rows += static_cast<int>(tokens_.size());
     Forward();
   }
   for (auto& s : sequences_)
     if (s.chain.drafting()) s.prompt_read = true;
-  if (prompts)
-    work_.prompt_ms += std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  if (work_.catch_up_rows == 0) return;
+  const double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  work_.catch_up_ms += ms;
+  if (prompts) work_.prompt_ms += ms;
 }
 
 void DraftModel::Forward() noexcept {

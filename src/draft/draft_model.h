@@ -30,10 +30,12 @@ class DraftModel final : public Drafter {
 
   std::string_view name() const override { return "standalone"; }
   bool ReportsLaws() const override { return true; }
+  bool ReportsLogits() const override { return true; }
   void Begin(const SequenceStart& start) override;
   void Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept override;
   void Observe(std::span<const Observation> observations) noexcept override;
   void End(SeqId seq) noexcept override;
+  int Missing(SeqId seq) const noexcept override;
   Work TakeWork() noexcept override;
 
   const model::Model& model() const { return *model_; }

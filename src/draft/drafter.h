@@ -20,6 +20,7 @@
 #include "model/batch.h"
 #include "round/proposal.h"
 #include "round/verdict.h"
+#include "sampling/grammar.h"
 
 namespace foretoken::draft {
 
@@ -34,6 +35,8 @@ struct SequenceStart {
   Noise noise;
   Stream stream = Stream::kDraft;  // the noise that drafts are drawn with
   float draft_p_min = 0;  // stop before a token whose law has no probability of at least this
+  std::span<const Token> prediction;  // tokens that the output probably resembles
+  std::shared_ptr<const sampling::Grammar> grammar = {};  // that the output follows; null: none
 };
 
 struct Ask {
@@ -55,6 +58,10 @@ struct Observation {
   const float* features = nullptr;
   int n_features = 0;
   Pos first_position = 0;
+  // The target's n_likely most probable tokens (raw logits, best first) at each committed position:
+  // [committed.size(), n_likely]. n_likely is LikelyTokens() of the drafter.
+  const Token* likely = nullptr;
+  int n_likely = 0;
 };
 
 class Drafter {
@@ -64,6 +71,10 @@ class Drafter {
   // True if proposals carry the laws they were drawn from (where the request's draft sampling is
   // not greedy).
   virtual bool ReportsLaws() const = 0;
+  // True if proposals carry the raw logits of the drafted tokens.
+  virtual bool ReportsLogits() const { return false; }
+  // How many likely tokens observations carry for each position; 0: none.
+  virtual int LikelyTokens() const { return 0; }
   // The target's hidden states that observations carry.
   virtual model::FeatureRequest Needs() const { return {}; }
 
@@ -74,10 +85,16 @@ class Drafter {
   virtual void Observe(std::span<const Observation> observations) noexcept = 0;
   virtual void End(SeqId seq) noexcept = 0;
 
+  // Committed tokens that the drafter's model would have to read before its first draft.
+  virtual int Missing(SeqId) const noexcept { return 0; }
+
   // Counters since the last call, then zeroed.
   struct Work {
     std::int64_t forwards = 0;
-    double prompt_ms = 0;  // reading prompts, part of the time spent in Propose
+    // Parts of the time spent in Propose: reading prompts; reading rows that its model lacked,
+    // prompts included, in passes of their own.
+    double prompt_ms = 0, catch_up_ms = 0;
+    int catch_up_rows = 0;
   };
   virtual Work TakeWork() noexcept { return {}; }
 };

@@ -38,11 +38,15 @@ class HeadDrafter final : public Drafter {
 
   std::string_view name() const override { return eagle_ ? "eagle" : "mtp"; }
   bool ReportsLaws() const override { return true; }
+  bool ReportsLogits() const override { return true; }
   model::FeatureRequest Needs() const override;
   void Begin(const SequenceStart& start) override;
   void Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept override;
   void Observe(std::span<const Observation> observations) noexcept override;
   void End(SeqId seq) noexcept override;
+  int Missing(SeqId seq) const noexcept override {
+    return std::max(0, sequences_[static_cast<std::size_t>(seq)].n_waiting - 1);
+  }
   Work TakeWork() noexcept override { return std::exchange(work_, {}); }
 
   int cached(SeqId seq) const { return cache_.length(seq); }

@@ -2,163 +2,122 @@
 #include "draft/ngram.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
+#include <utility>
 
 #include "base/check.h"
+#include "draft/text_room.h"
 
 namespace foretoken::draft {
 namespace {
 
-constexpr int kMaxDrafts = 64;       // of one proposal
-constexpr int kMaxOccurrences = 32;  // the most recent ones vote
+NgramText::Shape ShapeOf(const NgramSettings& s) {
+  const bool single = s.storage == NgramStorage::kSingleLevel;
+  return {.ngram_max = s.ngram_max,
+          .ngram_min = single ? s.ngram_max : s.ngram_min,
+          .n_likely = s.filler_top_k > 1 ? s.filler_top_k : 0};
+}
 
-std::uint64_t HashOf(std::span<const Token> ngram) {
-  std::uint64_t h = 0x9E3779B97F4A7C15u;
-  for (const Token t : ngram) {
-    h = (h ^ static_cast<std::uint32_t>(t)) * 0xD6E8FEB86659FD93u;
-    h ^= h >> 32;
-  }
-  return h;
+int EvidenceOf(int n, const NgramVotes& votes) {
+  const int agreed = votes.Best().count;
+  if (agreed < votes.n_occurrences()) return 0;
+  return std::min(3, n - 1 + (agreed > 1));
 }
 
 }  // namespace
 
-void NgramIndex::Begin(int n, int max_tokens) {
-  n_ = n;
-  slots_.assign(std::bit_ceil(static_cast<std::size_t>(max_tokens) * 2 + 2), 0);
-  before_.assign(static_cast<std::size_t>(max_tokens), -1);
-}
-
-// The slot that holds this n-gram, or the free one where it would go.
-std::size_t NgramIndex::Slot(std::span<const Token> ngram,
-                             std::span<const Token> text) const noexcept {
-  const std::size_t mask = slots_.size() - 1;
-  for (std::size_t i = HashOf(ngram) & mask;; i = (i + 1) & mask) {
-    const int end = slots_[i] - 1;
-    if (end < 0 || std::equal(ngram.begin(), ngram.end(), text.begin() + (end + 1 - n_))) return i;
-  }
-}
-
-void NgramIndex::Add(std::span<const Token> text) noexcept {
-  const int size = static_cast<int>(text.size());
-  if (size < n_) return;
-  auto& slot = slots_[Slot(text.last(static_cast<std::size_t>(n_)), text)];
-  before_[static_cast<std::size_t>(size - 1)] = slot - 1;
-  slot = size;
-}
-
-int NgramIndex::Last(std::span<const Token> ngram, std::span<const Token> text) const noexcept {
-  return slots_[Slot(ngram, text)] - 1;
-}
-
-NgramDrafter::NgramDrafter(int max_sequences, int ngram_max, int ngram_min, int max_context)
-    : ngram_max_(ngram_max),
-      ngram_min_(ngram_min),
-      max_context_(max_context),
-      sequences_(static_cast<std::size_t>(max_sequences)) {
-  FORETOKEN_CHECK(1 <= ngram_min && ngram_min <= ngram_max);
-}
-
-bool NgramDrafter::Sequence::IsEnd(Token token) const {
-  return std::find(end_tokens.begin(), end_tokens.end(), token) != end_tokens.end();
+NgramDrafter::NgramDrafter(const NgramSettings& settings)
+    : shape_(ShapeOf(settings)),
+      max_context_(settings.max_context),
+      max_kept_tokens_(settings.keep ? settings.max_kept_tokens / 2 : 0),
+      sequences_(static_cast<std::size_t>(settings.max_sequences)) {
+  FORETOKEN_CHECK(1 <= settings.ngram_min && settings.ngram_min <= settings.ngram_max);
+  FORETOKEN_CHECK(settings.filler_top_k <= NgramVotes::kMaxLikely);
+  if (settings.corpus.empty()) return;
+  NgramText::Shape shape = shape_;
+  shape.n_likely = 0;
+  corpus_.Begin(shape, static_cast<int>(settings.corpus.size()));
+  for (const Token t : settings.corpus) corpus_.Add(t, {});
 }
 
 void NgramDrafter::Begin(const SequenceStart& start) {
   Sequence& s = sequences_[static_cast<std::size_t>(start.seq)];
-  // In 64 bits: max_new_tokens may be anything.
-  const auto prompt = static_cast<std::int64_t>(start.prompt.size());
-  const auto context = std::max<std::int64_t>(prompt, max_context_);
-  const int most =
-      static_cast<int>(std::min<std::int64_t>(prompt + start.max_new_tokens, context)) + 1;
-  s.room = most;
-  s.drafts.clear();
-  s.drafts.reserve(kMaxDrafts);
-  s.text.clear();
-  s.text.reserve(static_cast<std::size_t>(most + kMaxDrafts));
-  s.indices.resize(static_cast<std::size_t>(ngram_max_ - ngram_min_ + 1));
-  for (int n = ngram_min_; n <= ngram_max_; ++n)
-    s.indices[static_cast<std::size_t>(n - ngram_min_)].Begin(n, most);
-  s.end_tokens.assign(start.end_tokens.begin(), start.end_tokens.end());
-  s.n_committed = 0;
+  s.ended = true;  // whatever stood there
+  KeepEnded();
+  s.ended = false;
   s.n_prompt = static_cast<int>(start.prompt.size());
-  s.min_new_tokens = start.min_new_tokens;
-  for (const Token t : start.prompt) Append(s, t);
+  s.draft.Begin(start);
+  s.context.reserve(static_cast<std::size_t>(shape_.ngram_max + CertainDraft::kMaxTokens));
+  s.text.Begin(shape_, TextRoom(start, max_context_));
+  for (const Token t : start.prompt) s.text.Add(t, {});
 }
 
-void NgramDrafter::Append(Sequence& s, Token token) noexcept {
-  if (s.n_committed == s.room) return;  // more than was announced at Begin: it stays unknown
-  s.text.push_back(token);
-  ++s.n_committed;
-  for (NgramIndex& index : s.indices) index.Add(s.text);
+// At Begin, not at End: End is part of a round that others wait for.
+void NgramDrafter::KeepEnded() {
+  for (Sequence& s : sequences_) {
+    if (!s.ended) continue;
+    if (max_kept_tokens_ > 0) Keep(s.text);
+    s.text.Clear();
+  }
+}
+
+void NgramDrafter::Keep(const NgramText& text) {
+  if (text.size() == 0) return;
+  const int first = std::max(0, text.size() - max_kept_tokens_);
+  if (kept_[0].room() < text.size() - first) {
+    std::swap(kept_[0], kept_[1]);
+    kept_[0].Begin(shape_, max_kept_tokens_);
+  }
+  kept_[0].StartText();
+  for (int i = first; i < text.size(); ++i)
+    kept_[0].Add(text.tokens()[static_cast<std::size_t>(i)], text.likely(i));
 }
 
 void NgramDrafter::Observe(std::span<const Observation> observations) noexcept {
-  for (const Observation& o : observations)
-    for (const Token t : o.committed) Append(sequences_[static_cast<std::size_t>(o.seq)], t);
+  for (const Observation& o : observations) {
+    NgramText& text = sequences_[static_cast<std::size_t>(o.seq)].text;
+    const auto n = static_cast<std::size_t>(o.likely == nullptr ? 0 : o.n_likely);
+    for (std::size_t i = 0; i < o.committed.size(); ++i)
+      text.Add(o.committed[i], {n == 0 ? nullptr : o.likely + i * n, n});
+  }
 }
 
 void NgramDrafter::End(SeqId seq) noexcept {
-  sequences_[static_cast<std::size_t>(seq)].text.clear();
+  sequences_[static_cast<std::size_t>(seq)].ended = true;
 }
 
 void NgramDrafter::Propose(std::span<const Ask> asks,
                            std::span<round::Proposal> proposals) noexcept {
   for (std::size_t i = 0; i < asks.size(); ++i) {
     Sequence& s = sequences_[static_cast<std::size_t>(asks[i].seq)];
-    const int most = s.n_committed == s.room ? 0 : std::min(asks[i].max_tokens, kMaxDrafts);
-    for (int n = 0; n < most; ++n) {
-      const Token next = Next(s);
-      if (next == kNoToken) break;
-      const bool end = s.IsEnd(next);
-      // An end token is masked until enough tokens are there: the target cannot agree with it.
-      if (end && static_cast<int>(s.text.size()) - s.n_prompt < s.min_new_tokens) break;
-      s.text.push_back(next);
-      if (end) break;
+    const auto text = s.text.tokens();
+    s.draft.Start(s.text.full() ? 0 : asks[i].max_tokens, s.text.size() - s.n_prompt);
+    const auto known = text.last(std::min(text.size(), static_cast<std::size_t>(shape_.ngram_max)));
+    s.context.assign(known.begin(), known.end());
+    int evidence = 0;
+    while (s.draft.open()) {
+      const Next next = Find(s);
+      if (next.token == kNoToken) break;
+      if (s.context.size() == known.size()) evidence = next.evidence;
+      s.draft.Push(next.token);
+      s.context.push_back(next.token);
     }
-    s.drafts.assign(s.text.begin() + s.n_committed, s.text.end());
-    proposals[i] = {.tokens = s.drafts, .q = nullptr, .q_stride = 0};
-    s.text.resize(static_cast<std::size_t>(s.n_committed));
+    proposals[i] = s.draft.proposal(evidence);
   }
 }
 
-Token NgramDrafter::Next(const Sequence& s) const noexcept {
-  const std::span<const Token> text = s.text;
-  for (int n = std::min(ngram_max_, static_cast<int>(text.size())); n >= ngram_min_; --n) {
-    const NgramIndex& index = s.indices[static_cast<std::size_t>(n - ngram_min_)];
-    const Token next =
-        MostFrequent(s, index, index.Last(text.last(static_cast<std::size_t>(n)), text));
-    if (next != kNoToken) return next;
+NgramDrafter::Next NgramDrafter::Find(const Sequence& s) const noexcept {
+  const std::span<const Token> context = s.context;
+  for (int n = std::min(shape_.ngram_max, static_cast<int>(context.size())); n >= shape_.ngram_min;
+       --n) {
+    const auto ngram = context.last(static_cast<std::size_t>(n));
+    NgramVotes own, others;
+    s.text.Count(ngram, own);
+    if (own.n_occurrences() > 0) return {own.Best().token, EvidenceOf(n, own)};
+    for (const NgramText& kept : kept_) kept.Count(ngram, others);
+    corpus_.Count(ngram, others);
+    if (others.n_occurrences() > 0) return {others.Best().token, EvidenceOf(n, others)};
   }
-  return kNoToken;
-}
-
-// Which token followed the n-gram most often at its recent occurrences, the latest winning a tie;
-// kNoToken if none has a successor.
-Token NgramDrafter::MostFrequent(const Sequence& s, const NgramIndex& index,
-                                 int last) const noexcept {
-  struct Vote {
-    Token token;
-    int count;
-  };
-  std::array<Vote, kMaxOccurrences> votes;
-  int n_votes = 0, n_seen = 0;
-  for (int end = last; end >= 0 && n_seen < kMaxOccurrences; end = index.Before(end)) {
-    if (end + 1 >= s.n_committed) continue;  // the context itself: nothing follows it yet
-    ++n_seen;
-    const Token follower = s.text[static_cast<std::size_t>(end + 1)];
-    const auto found = std::find_if(votes.begin(), votes.begin() + n_votes,
-                                    [&](const Vote& v) { return v.token == follower; });
-    if (found == votes.begin() + n_votes)
-      votes[static_cast<std::size_t>(n_votes++)] = {follower, 1};
-    else
-      ++found->count;
-  }
-  // Votes stand in order of recency, and max_element gives the first of equals.
-  const auto best =
-      std::max_element(votes.begin(), votes.begin() + n_votes,
-                       [](const Vote& a, const Vote& b) { return a.count < b.count; });
-  return n_votes == 0 ? kNoToken : best->token;
+  return {};
 }
 
 }  // namespace foretoken::draft

@@ -7,46 +7,49 @@
 // most recent. The next draft is looked up with the drafted tokens as context; only committed text
 // votes. Where nothing is known the draft ends. Drafts are certain: proposals carry no law.
 //
+// "Before" is the sequence's own text, and only where that does not know a context of this length,
+// together and from the latest back: with `keep`, the texts of sequences that have ended; the
+// corpus. (Of an edited text, what other texts say of a context is a worse guide than its own one
+// occurrence.) With filler_top_k > 1 the tokens that the target held to be the most likely ones at
+// a position followed its context too, each once, whichever was committed.
+//
+// Evidence grows by one with each token of the first context and with a second occurrence, and is
+// 0 where its followers differ. Of words of tales, code and arithmetic a first draft of class 0 was
+// right in 11 to 37 % of the cases, of class 1 in 42 to 49, of class 2 in 77 to 80, of class 3 in
+// 93.
+//
 // Costs: a few hash look-ups for each draft, O(ngram_max) for each committed token. Memory is taken
-// at Begin, for the whole request.
+// at Begin, for the whole request; that of kept texts is bounded, and the oldest are forgotten.
 #pragma once
 
-#include <cstdint>
+#include <array>
 #include <vector>
 
+#include "draft/certain_draft.h"
 #include "draft/drafter.h"
+#include "draft/ngram_text.h"
+#include "foretoken/options.h"
 
 namespace foretoken::draft {
 
-// Where each n-gram of a growing text occurred: for one n, chains of end positions from the latest
-// back.
-class NgramIndex {
- public:
-  // Forgets everything and makes room for a text of max_tokens.
-  void Begin(int n, int max_tokens);
-  // The n-gram that ends at text.back() has now occurred there. text grows by one token between
-  // calls.
-  void Add(std::span<const Token> text) noexcept;
-  // The latest end position of this n-gram (of n tokens) in the text, -1 if it never occurred.
-  int Last(std::span<const Token> ngram, std::span<const Token> text) const noexcept;
-  // The occurrence before the one that ends at `position`, -1 if that was the first.
-  int Before(int position) const noexcept { return before_[static_cast<std::size_t>(position)]; }
-
- private:
-  std::size_t Slot(std::span<const Token> ngram, std::span<const Token> text) const noexcept;
-
-  int n_ = 0;
-  std::vector<std::int32_t> slots_;  // end position + 1 of the latest occurrence; 0 = free. A power
-                                     // of two, at most half full
-  std::vector<std::int32_t> before_;  // [max_tokens]
+struct NgramSettings {
+  int max_sequences = 1;
+  int max_context = 0;  // tokens of a sequence's text
+  int ngram_max = 3, ngram_min = 1;
+  NgramStorage storage = NgramStorage::kMultiLevel;  // kSingleLevel: contexts of ngram_max only
+  int filler_top_k = 1;                              // [1, NgramVotes::kMaxLikely]; 1: off
+  bool keep = false;
+  int max_kept_tokens = 1 << 18;  // with keep: about 60 bytes each for three lengths of context
+  std::span<const Token> corpus = {};  // copied
 };
 
 class NgramDrafter final : public Drafter {
  public:
-  NgramDrafter(int max_sequences, int ngram_max, int ngram_min, int max_context);
+  explicit NgramDrafter(const NgramSettings& settings);
 
   std::string_view name() const override { return "ngram"; }
   bool ReportsLaws() const override { return false; }
+  int LikelyTokens() const override { return shape_.n_likely; }
   void Begin(const SequenceStart& start) override;
   void Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept override;
   void Observe(std::span<const Observation> observations) noexcept override;
@@ -54,20 +57,28 @@ class NgramDrafter final : public Drafter {
 
  private:
   struct Sequence {
-    std::vector<Token> text;    // committed tokens; drafts stand behind them during Propose
-    std::vector<Token> drafts;  // the last proposal
-    int n_committed = 0, n_prompt = 0, min_new_tokens = 0, room = 0;
-    std::vector<Token> end_tokens;
-    std::vector<NgramIndex> indices;  // [i]: n = ngram_min + i
-    bool IsEnd(Token token) const;
+    NgramText text;
+    int n_prompt = 0;
+    bool ended = true;
+    CertainDraft draft;
+    std::vector<Token> context;  // the text's last tokens and the drafts behind them
   };
 
-  void Append(Sequence& s, Token token) noexcept;
-  Token Next(const Sequence& s) const noexcept;
-  Token MostFrequent(const Sequence& s, const NgramIndex& index, int last) const noexcept;
+  void KeepEnded();
+  void Keep(const NgramText& text);
+  struct Next {
+    Token token = kNoToken;
+    int evidence = 0;
+  };
+  Next Find(const Sequence& s) const noexcept;
 
-  const int ngram_max_, ngram_min_, max_context_;
+  const NgramText::Shape shape_;
+  const int max_context_;
+  const int max_kept_tokens_;  // of one generation; 0: nothing is kept
   std::vector<Sequence> sequences_;
+  // Generations of kept texts, the younger first: where it is full the older one is forgotten.
+  std::array<NgramText, 2> kept_;
+  NgramText corpus_;
 };
 
 }  // namespace foretoken::draft

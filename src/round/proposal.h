@@ -16,6 +16,10 @@ struct Proposal {
   const float* q = nullptr;  // [m, q_stride]: row i is the law d_{i+1} was drawn from, normalised
                              // over the vocabulary
   std::int64_t q_stride = 0;
+  const float* raw_logits = nullptr;  // [m]: the drafter's logit of each draft, before processing
+  // How much the drafter saw that speaks for its drafts, 0 to 3; what is learned of the drafts of one
+  // class says nothing about those of another. Known before the first draft was chosen.
+  int evidence = 0;
 
   int length() const { return static_cast<int>(tokens.size()); }
   // Without q each draft was certain: its law is one-hot.

@@ -44,10 +44,6 @@ inline std::vector<float> Floats(const std::vector<double>& p) {
 // the r-th token of the head, whatever the noise.
 struct Drafts {
   std::vector<float> q;
-  Token Draw(const sampling::Sampler& sampler, const Noise& noise, int round, Pos position) const {
-    if (q.empty()) return static_cast<Token>(round % kHead);
-    return sampler.Draw(q.data(), noise.Uniform(Stream::kDraft, position));
-  }
 };
 
 inline Drafts UniformOverHead(int vocabulary) {
@@ -71,11 +67,22 @@ inline Drafts PeakedAtTwo(int vocabulary) {
   return drafts;
 }
 
+inline constexpr std::size_t kBuckets = kHead + 1;
+inline constexpr std::size_t kTold = 3;  // committed tokens of a round that are counted
+
+// A chi-square that chance exceeds with probability 1e-5 (Wilson and Hilferty 1931).
+inline double Bound(std::size_t freedom) {
+  const double n = static_cast<double>(freedom), variance = 2 / (9 * n);
+  return n * std::pow(1 - variance + 4.265 * std::sqrt(variance), 3);
+}
+
 struct Tally {
-  std::array<std::vector<std::int64_t>, 2> committed{std::vector<std::int64_t>(kHead + 1),
-                                                     std::vector<std::int64_t>(kHead + 1)};
-  std::vector<std::int64_t> pairs =
-      std::vector<std::int64_t>((kHead + 1) * (kHead + 1));  // of the first two committed tokens
+  // Of the first, the second, the third committed token; of the first two; of the first three.
+  std::array<std::vector<std::int64_t>, kTold> committed{std::vector<std::int64_t>(kBuckets),
+                                                         std::vector<std::int64_t>(kBuckets),
+                                                         std::vector<std::int64_t>(kBuckets)};
+  std::vector<std::int64_t> pairs = std::vector<std::int64_t>(kBuckets * kBuckets);
+  std::vector<std::int64_t> triples = std::vector<std::int64_t>(kBuckets * kBuckets * kBuckets);
   std::vector<std::int64_t> recovered = std::vector<std::int64_t>(kHead + 1), bonus = recovered;
   std::int64_t drafted = 0, accepted = 0;
 };
@@ -89,68 +96,169 @@ struct Experiment {
   int rounds = 40000;
   std::vector<Token> prompt = {1, 0, 0};
   bool rows_depend_on_text = false;  // the head's logits rotate by the last token
+  Token last_draft = kNoToken;       // a draft ends with this token, if not before
 
   std::vector<float> RowAfter(Token token) const {
     std::vector<float> row = logits;
+    const auto head = std::min<std::ptrdiff_t>(kHead, std::ssize(row));
     if (rows_depend_on_text)
-      std::rotate(row.begin(), row.begin() + std::min(token, Token{kHead}) % kHead,
-                  row.begin() + kHead);
+      std::rotate(row.begin(), row.begin() + std::min(token, Token{kHead}) % head,
+                  row.begin() + head);
     return row;
   }
 };
 
-// Plays rounds of one proposal each, with independent noise, and then, where the round gave but one
-// token, plain rounds for a second one. Judge is any callable with the signature of
+// The proposals of an experiment, and what they need to be judged.
+class Table {
+ public:
+  explicit Table(const Experiment& e)
+      : e_(&e),
+        vocabulary_(static_cast<int>(e.logits.size())),
+        logits_(static_cast<std::size_t>(vocabulary_ * (e.n_drafts + 1)), 0.0f),
+        scratch_(static_cast<std::size_t>(2 * vocabulary_)) {
+    for (Token t = 0; t <= kHead; ++t) rows_.push_back(e.RowAfter(t));
+    for (int i = 0; i < e.n_drafts; ++i) q_.insert(q_.end(), e.drafts.q.begin(), e.drafts.q.end());
+  }
+
+  sampling::Sampler Sampler(const Noise& noise, int max_new_tokens) const {
+    sampling::Sampler sampler({.parameters = e_->parameters, .end_tokens = {}, .noise = noise},
+                              vocabulary_, sampling::BestKernels());
+    sampler.Begin(e_->prompt, max_new_tokens);
+    return sampler;
+  }
+
+  // Drafts up to n tokens behind the text, draws them with the noise of `index`, and has them
+  // judged.
+  template <typename Judge>
+  round::Verdict Play(sampling::Sampler& sampler, int n, int round, std::uint32_t index,
+                      Judge&& judge) {
+    drafts_.clear(), raw_logits_.clear();
+    PutRow(0, sampler.text().back());
+    for (int i = 0; i < n && (i == 0 || drafts_.back() != e_->last_draft); ++i) {
+      const Pos position = sampler.position() + i;
+      drafts_.push_back(e_->drafts.q.empty() ? static_cast<Token>((round + i) % kHead)
+                                             : sampler.Draw(e_->drafts.q.data(),
+                                                            sampler.noise().Uniform(
+                                                                Stream::kDraft, position, index)));
+      raw_logits_.push_back(e_->drafts.q.empty()
+                                ? 0.0f
+                                : std::log(e_->drafts.q[static_cast<std::size_t>(drafts_.back())]));
+      PutRow(i + 1, drafts_.back());
+    }
+    return judge(round::Proposal{.tokens = drafts_,
+                                 .q = q_.empty() ? nullptr : q_.data(),
+                                 .q_stride = vocabulary_,
+                                 .raw_logits = raw_logits_.data()},
+                 LogitsView{logits_.data(), vocabulary_}, sampler, scratch_.data());
+  }
+
+  std::span<const Token> drafts() const { return drafts_; }
+
+ private:
+  void PutRow(int i, Token before) {
+    const auto& row = rows_[BucketOf(before)];
+    std::copy(row.begin(), row.end(), logits_.begin() + i * vocabulary_);
+  }
+
+  const Experiment* e_;
+  int vocabulary_;
+  std::vector<std::vector<float>> rows_;
+  std::vector<float> logits_, scratch_, q_, raw_logits_;
+  std::vector<Token> drafts_;
+};
+
+inline void Commit(const round::Verdict& verdict, std::span<const Token> drafts,
+                   sampling::Sampler& sampler) {
+  for (const Token t : drafts.first(static_cast<std::size_t>(verdict.accepted))) sampler.Push(t);
+  sampler.Push(verdict.next);
+}
+
+// Plays rounds of one proposal each, with independent noise, and then, where the round gave fewer
+// than kTold tokens, plain rounds for the others. Judge is any callable with the signature of
 // Verifier::Judge.
 template <typename Judge>
 Tally Play(const Experiment& e, Judge&& judge) {
-  const int vocabulary = static_cast<int>(e.logits.size());
-  std::vector<std::vector<float>> rows;
-  for (Token t = 0; t <= kHead; ++t) rows.push_back(e.RowAfter(t));
-  std::vector<float> logits(static_cast<std::size_t>(vocabulary * (e.n_drafts + 1)), 0.0f),
-      scratch(static_cast<std::size_t>(2 * vocabulary));
-  std::vector<float> q;
-  for (int i = 0; i < e.n_drafts; ++i) q.insert(q.end(), e.drafts.q.begin(), e.drafts.q.end());
-
+  Table table(e);
   Tally tally;
   for (int round = 0; round < e.rounds; ++round) {
-    const Noise noise(99, static_cast<std::uint64_t>(round));
-    sampling::Sampler sampler({.parameters = e.parameters, .end_tokens = {}, .noise = noise},
-                              vocabulary, sampling::BestKernels());
-    sampler.Begin(e.prompt, e.n_drafts + 2);
-    std::vector<Token> drafts, committed;
-    const auto put_row = [&](int i, Token before) {
-      std::copy(rows[BucketOf(before)].begin(), rows[BucketOf(before)].end(),
-                logits.begin() + i * vocabulary);
-    };
-    const auto commit = [&](const round::Verdict& v, std::span<const Token> proposed) {
-      committed.insert(committed.end(), proposed.begin(), proposed.begin() + v.accepted);
-      committed.push_back(v.next);
-    };
-    put_row(0, e.prompt.back());
-    for (int i = 0; i < e.n_drafts; ++i) {
-      drafts.push_back(e.drafts.Draw(sampler, noise, round + i, sampler.position() + i));
-      put_row(i + 1, drafts.back());
-    }
-    const round::Verdict verdict = judge(
-        round::Proposal{
-            .tokens = drafts, .q = q.empty() ? nullptr : q.data(), .q_stride = vocabulary},
-        LogitsView{logits.data(), vocabulary}, sampler, scratch.data());
-    commit(verdict, drafts);
-    tally.drafted += e.n_drafts, tally.accepted += verdict.accepted;
+    auto sampler = table.Sampler(Noise(99, static_cast<std::uint64_t>(round)),
+                                 e.n_drafts + static_cast<int>(kTold) + 1);
+    const round::Verdict verdict = table.Play(sampler, e.n_drafts, round, 0, judge);
+    tally.drafted += static_cast<std::int64_t>(table.drafts().size());
+    tally.accepted += verdict.accepted;
     ++(verdict.kind == round::NextKind::kBonus ? tally.bonus
                                                : tally.recovered)[BucketOf(verdict.next)];
-    if (committed.size() < 2) {
-      sampler.Push(committed[0]);
-      put_row(0, committed[0]);
-      commit(
-          judge(round::Proposal{}, LogitsView{logits.data(), vocabulary}, sampler, scratch.data()),
-          {});
+    Commit(verdict, table.drafts(), sampler);
+    while (sampler.n_generated() < static_cast<int>(kTold))
+      Commit(table.Play(sampler, 0, round, 0, judge), {}, sampler);
+    const auto told = sampler.text().subspan(e.prompt.size());
+    std::size_t cell = 0;
+    for (std::size_t i = 0; i < kTold; ++i) {
+      cell = cell * kBuckets + BucketOf(told[i]);
+      ++tally.committed[i][BucketOf(told[i])];
+      if (i == 1) ++tally.pairs[cell];
     }
-    for (std::size_t i = 0; i < 2; ++i) ++tally.committed[i][BucketOf(committed[i])];
-    ++tally.pairs[BucketOf(committed[0]) * (kHead + 1) + BucketOf(committed[1])];
+    ++tally.triples[cell];
   }
   return tally;
+}
+
+// Plays e.rounds texts of `length` tokens, round after round of e.n_drafts drafts with one noise
+// for all of a text, and counts the texts: cell sum of t_i vocabulary^(length - 1 - i). fresh:
+// drafts are drawn with noise of their proposal, as drafters do; else with that of their position
+// alone.
+template <typename Judge>
+std::vector<std::int64_t> PlayTexts(const Experiment& e, int length, bool fresh, Judge&& judge) {
+  Table table(e);
+  std::size_t n_cells = 1;
+  for (int i = 0; i < length; ++i) n_cells *= e.logits.size();
+  std::vector<std::int64_t> cells(n_cells);
+  for (int text = 0; text < e.rounds; ++text) {
+    auto sampler =
+        table.Sampler(Noise(5, static_cast<std::uint64_t>(text)), length + e.n_drafts + 1);
+    while (sampler.n_generated() < length) {
+      const auto index = fresh ? static_cast<std::uint32_t>(sampler.position()) : 0;
+      const auto verdict = table.Play(sampler, e.n_drafts, text, index, judge);
+      Commit(verdict, table.drafts(), sampler);
+    }
+    std::size_t cell = 0;
+    for (int i = 0; i < length; ++i)
+      cell =
+          cell * e.logits.size() +
+          static_cast<std::size_t>(sampler.text()[e.prompt.size() + static_cast<std::size_t>(i)]);
+    ++cells[cell];
+  }
+  return cells;
+}
+
+// Three tokens, and drafts that like the first one far too much: there a noise that serves twice
+// shows.
+inline Experiment Texts(int n_drafts, bool rows_depend_on_text) {
+  return {.parameters = SamplingParameters{},
+          .logits = sampling::LogitsOf({.5, .3, .2}),
+          .drafts = {{.8f, .1f, .1f}},
+          .n_drafts = n_drafts,
+          .rounds = 100000,
+          .prompt = {0},
+          .rows_depend_on_text = rows_depend_on_text};
+}
+
+// Of what PlayTexts counted, with the law of such texts.
+inline double ChiSquareOfTexts(const Experiment& e, const std::vector<std::int64_t>& cells) {
+  const std::size_t vocabulary = e.logits.size();
+  std::vector<double> law(cells.size());
+  for (std::size_t cell = 0; cell < cells.size(); ++cell) {
+    double p = 1;
+    Token before = e.prompt.back();
+    for (std::size_t part = cells.size() / vocabulary, rest = cell; part > 0;
+         rest %= part, part /= vocabulary) {
+      const std::size_t token = rest / part;
+      p *= sampling::ReferenceLaw(e.RowAfter(before), e.parameters)[token];
+      before = static_cast<Token>(token);
+    }
+    law[cell] = p;
+  }
+  return sampling::ChiSquare(cells, law);
 }
 
 inline auto JudgeOf(const Verifier& verifier) {
@@ -159,18 +267,22 @@ inline auto JudgeOf(const Verifier& verifier) {
   };
 }
 
-// One proposal, judged. rows: logits, one row for each draft and one more.
+// One proposal, judged. rows: logits, one row for each draft and one more. raw_logits: of the
+// drafts, or none.
 inline round::Verdict JudgeOnce(const Verifier& verifier, const std::vector<Token>& drafts,
                                 const std::vector<std::vector<float>>& rows,
                                 const std::vector<std::vector<float>>& q,
-                                sampling::Sampler& sampler) {
+                                sampling::Sampler& sampler,
+                                const std::vector<float>& raw_logits = {}) {
   std::vector<float> logits, laws, scratch(2 * rows[0].size(), sampling::kNan);
   for (const auto& row : rows) logits.insert(logits.end(), row.begin(), row.end());
   for (const auto& law : q) laws.insert(laws.end(), law.begin(), law.end());
   const auto stride = static_cast<std::int64_t>(rows[0].size());
-  return verifier.Judge(
-      {.tokens = drafts, .q = q.empty() ? nullptr : laws.data(), .q_stride = stride},
-      {logits.data(), stride}, sampler, scratch.data());
+  return verifier.Judge({.tokens = drafts,
+                         .q = q.empty() ? nullptr : laws.data(),
+                         .q_stride = stride,
+                         .raw_logits = raw_logits.empty() ? nullptr : raw_logits.data()},
+                        {logits.data(), stride}, sampler, scratch.data());
 }
 
 }  // namespace foretoken::verify

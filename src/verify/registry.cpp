@@ -3,10 +3,16 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <type_traits>
 
+#include "verify/block.h"
 #include "verify/greedy.h"
+#include "verify/logit_comparison.h"
+#include "verify/relaxed.h"
 #include "verify/residual.h"
 #include "verify/sample_match.h"
+#include "verify/target_probability.h"
+#include "verify/typical_acceptance.h"
 #include "verify/verifier.h"
 
 namespace foretoken::verify {
@@ -14,14 +20,23 @@ namespace {
 
 struct Row {
   std::string_view name;
-  std::unique_ptr<Verifier> (*make)();
+  std::unique_ptr<Verifier> (*make)(const VerifierSettings&);
 };
 template <typename T>
-std::unique_ptr<Verifier> Make() {
-  return std::make_unique<T>();
+std::unique_ptr<Verifier> Make([[maybe_unused]] const VerifierSettings& settings) {
+  if constexpr (std::is_constructible_v<T, const VerifierSettings&>)
+    return std::make_unique<T>(settings);
+  else
+    return std::make_unique<T>();
 }
-constexpr std::array kRows = {Row{"greedy", Make<Greedy>}, Row{"residual", Make<Residual>},
-                              Row{"sample-match", Make<SampleMatch>}};
+constexpr std::array kRows = {Row{"greedy", Make<Greedy>},
+                              Row{"residual", Make<Residual>},
+                              Row{"sample-match", Make<SampleMatch>},
+                              Row{"block", Make<Block>},
+                              Row{"target-probability", Make<TargetProbability>},
+                              Row{"typical-acceptance", Make<TypicalAcceptance>},
+                              Row{"logit-comparison", Make<LogitComparison>},
+                              Row{"relaxed", Make<Relaxed>}};
 
 }  // namespace
 
@@ -31,9 +46,10 @@ std::vector<std::string_view> VerifierNames() {
   return names;
 }
 
-Result<std::unique_ptr<Verifier>> MakeVerifier(std::string_view name) {
+Result<std::unique_ptr<Verifier>> MakeVerifier(std::string_view name,
+                                               const VerifierSettings& settings) {
   for (const Row& row : kRows)
-    if (row.name == name) return row.make();
+    if (row.name == name) return row.make(settings);
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("verify: strategy '{}' does not exist; use {}", name,
                           fmt::join(VerifierNames(), ", ")));

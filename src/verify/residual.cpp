@@ -15,9 +15,10 @@ round::Verdict Residual::Judge(const round::Proposal& proposal, LogitsView logit
     const double pd = sampler.Knows(d) ? static_cast<double>(p[d]) : 0.0;
     const double qd = q != nullptr && sampler.Knows(d) ? static_cast<double>(q[d]) : 1.0;
     const double u = sampler.noise().Uniform(Stream::kCoin, sampler.position());
-    if (!(u * qd < pd)) {
+    if (!(u + threshold_ < 1 && (u + threshold_) * qd < pd)) {
       const double v = sampler.noise().Uniform(Stream::kResidual, sampler.position());
-      return EndWalk(proposal, i, sampler.DrawResidual(p, q, d, v, residual), sampler);
+      const Token next = adjusts_ ? sampler.DrawResidual(p, q, d, v, residual) : sampler.Draw(p, v);
+      return EndWalk(proposal, i, next, sampler);
     }
     sampler.Push(d);
   }

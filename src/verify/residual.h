@@ -7,6 +7,9 @@
 // and no division: p = 0 always rejects, p = q always accepts. A certain draft has q one-hot:
 // accept with probability p(d), recover from p without d. If rounding leaves r nothing, p itself is
 // drawn from.
+//
+// Two settings give the law up: a threshold t > 0 accepts with probability max(0, min(1, p / q) -
+// t), and without adjustment rejected drafts are replaced from p itself.
 #pragma once
 
 #include "verify/verifier.h"
@@ -15,12 +18,19 @@ namespace foretoken::verify {
 
 class Residual final : public Verifier {
  public:
+  explicit Residual(const VerifierSettings& settings = {})
+      : threshold_(static_cast<double>(settings.acceptance_threshold)),
+        adjusts_(!settings.skip_sample_adjustment) {}
   std::string_view name() const override { return "residual"; }
-  bool Lossless() const override { return true; }
+  bool Lossless() const override { return threshold_ == 0 && adjusts_; }
   bool NeedsLaws() const override { return true; }
   bool SharesNoise() const override { return false; }
   round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
                        sampling::Sampler& sampler, float* scratch) const noexcept override;
+
+ private:
+  double threshold_;
+  bool adjusts_;
 };
 
 }  // namespace foretoken::verify

@@ -144,5 +144,62 @@ TEST(ResidualVerifier, TheTestOfItsJointLawSeesIt) {
   EXPECT_LT(sampling::ChiSquare(Play(e, JudgeOf(Residual())).pairs, joint), 80);
 }
 
+// A law in place of the one that drafts were drawn from, such as one number for all tokens.
+TEST(ResidualVerifier, TheTestOfItsLawSeesAConstantQ) {
+  const auto e = Plain(PeakedAtTwo(kVocabulary));
+  const std::vector<float> constant(kVocabulary, 0.3f);
+  const auto judge = [&](round::Proposal p, LogitsView l, sampling::Sampler& s, float* scratch) {
+    if (p.length() > 0) p.q = constant.data();
+    return Residual().Judge(p, l, s, scratch);
+  };
+  const auto law = Buckets(HeadAndTail(kVocabulary));
+  EXPECT_GT(sampling::ChiSquare(Play(e, judge).committed[0], law), 5 * kBound);
+  EXPECT_LT(sampling::ChiSquare(Play(e, JudgeOf(Residual())).committed[0], law), kBound);
+}
+
+// p = (.5, .5), q = (.9, .1): without every draft of token 1, .9 (.5 / .9) + .1 (.5) = .55 is token
+// 0.
+TEST(ResidualVerifier, TheTestOfItsLawSeesDraftsThatAreDroppedForTheirValue) {
+  const Experiment e{.parameters = SamplingParameters{},
+                     .logits = sampling::LogitsOf({.5, .5, 0, 0, 0, 0}),
+                     .drafts = {{.9f, .1f, 0, 0, 0, 0}}};
+  const auto dropping = [](round::Proposal p, LogitsView l, sampling::Sampler& s, float* scratch) {
+    if (p.length() > 0 && p.tokens[0] == 1) p = {};
+    return Residual().Judge(p, l, s, scratch);
+  };
+  const auto wrong = Play(e, dropping).committed[0];
+  EXPECT_GT(sampling::ChiSquare(wrong, {.5, .5, 0, 0, 0, 0}), 5 * kBound);
+  EXPECT_LT(sampling::ChiSquare(wrong, {.55, .45, 0, 0, 0, 0}), kBound);
+  EXPECT_LT(sampling::ChiSquare(Play(e, JudgeOf(Residual())).committed[0], {.5, .5, 0, 0, 0, 0}),
+            kBound);
+}
+
+// -- settings that give the law up
+TEST(ResidualVerifier, AcceptsByTheThresholdLess) {
+  const auto e = Plain(UniformOverHead(kVocabulary));
+  for (const float t : {0.0f, 0.1f, 0.4f, 0.6f, 1.0f}) {
+    const Residual verifier({.acceptance_threshold = t});
+    double expected = 0;
+    for (const double p : {.28, .20, .13, .10, .07})
+      expected += .2 * std::max(0.0, std::min(1.0, p / .2) - static_cast<double>(t));
+    const auto accepted = static_cast<double>(Play(e, JudgeOf(verifier)).accepted);
+    EXPECT_NEAR(accepted / e.rounds, expected,
+                4 * std::sqrt(expected * (1 - expected) / e.rounds) + 1e-9)
+        << t;
+    EXPECT_EQ(verifier.Lossless(), t == 0);
+  }
+}
+
+TEST(ResidualVerifier, RecoversFromTheLawItselfWithoutAdjustment) {
+  const Residual verifier({.skip_sample_adjustment = true});
+  EXPECT_FALSE(verifier.Lossless());
+  const auto e = Plain(PeakedAtTwo(kVocabulary));
+  const auto tally = Play(e, JudgeOf(verifier)), exact = Play(e, JudgeOf(Residual()));
+  const auto law = Buckets(HeadAndTail(kVocabulary));
+  EXPECT_EQ(tally.accepted, exact.accepted);
+  EXPECT_LT(sampling::ChiSquare(tally.recovered, law), kBound);
+  EXPECT_GT(sampling::ChiSquare(tally.committed[0], law), 5 * kBound);
+}
+
 }  // namespace
 }  // namespace foretoken::verify

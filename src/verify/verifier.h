@@ -42,6 +42,9 @@ class Verifier {
   // refused.
   virtual bool NeedsLaws() const = 0;
 
+  // True if it compares raw logits of the drafter's.
+  virtual bool NeedsLogits() const { return false; }
+
   // True if the target's own sample at a position does not depend on drafts: same seed, same text,
   // with and without speculation. Drafters then draw with the target's noise (Stream::kTarget),
   // which raises agreement.
@@ -57,9 +60,20 @@ class Verifier {
                                sampling::Sampler& sampler, float* scratch) const noexcept = 0;
 };
 
-// By config name: "greedy", "residual", "sample-match". Errors: kInvalidArgument with the names
-// there are.
-[[nodiscard]] Result<std::unique_ptr<Verifier>> MakeVerifier(std::string_view name);
+// What strategies can be set to; each reads its own. SpeculativeOptions has the meaning and the
+// ranges.
+struct VerifierSettings {
+  float acceptance_threshold = 0;
+  bool skip_sample_adjustment = false;
+  float typical_epsilon = 0.09f, typical_delta = 0.3f;
+  int relaxed_top_n = 10;
+  float relaxed_delta = 0.6f;
+};
+
+// By config name: "greedy", "residual", "sample-match", "block", ... Errors: kInvalidArgument with
+// the names there are. REQUIRES: settings within the ranges of SpeculativeOptions.
+[[nodiscard]] Result<std::unique_ptr<Verifier>> MakeVerifier(std::string_view name,
+                                                             const VerifierSettings& settings = {});
 std::vector<std::string_view> VerifierNames();
 
 }  // namespace foretoken::verify

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// foretoken/drafter.h: drafts of a program's own.
+//
+//   class Echo final : public foretoken::Drafter {  // says the last token again
+//     std::string_view name() const override { return "echo"; }
+//     void Propose(int, foretoken::DraftProposal& proposal) override {
+//       while (proposal.left() > 0) proposal.Push(proposal.text().back());
+//     }
+//   };
+//   auto engine = foretoken::Engine::Open({.model = "target.gguf",
+//                                          .drafter = std::make_shared<Echo>()});
+//
+// Its name is a method as "ngram" is: the default one where SpeculativeOptions.method is empty, one
+// of several ("echo,ngram"), or a single request's.
+//
+// What it proposes changes the speed, never the text: the engine checks every token, draws from the
+// laws itself and keeps copies of them. A draft ends before a token or a law that is not one; an
+// exception counts as no more drafts. The first such fault of each kind becomes a notice in
+// EngineSummary.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "foretoken/request.h"
+
+namespace foretoken {
+
+// A chain of drafts in the making. The engine owns it; use it only inside Propose.
+class DraftProposal {
+ public:
+  // Prompt, committed tokens and the drafts so far; at least one token.
+  virtual std::span<const std::int32_t> text() const = 0;
+  // Drafts that may be added; 0 once the draft has ended, by an end token for example.
+  virtual int left() const = 0;
+  // The next draft is `token`, certainly. False, and nothing happens, where it cannot be added.
+  virtual bool Push(std::int32_t token) = 0;
+  // The next draft is drawn from `law`, [vocabulary], probabilities that sum to 1; -1, and nothing
+  // happens, where it cannot be. At temperature 0 the most probable token is taken. Where the
+  // request wants drafts of some probability only (draft_p_min) and the law has none, the draft
+  // ends here. REQUIRES: Drafter::ReportsLaws().
+  virtual std::int32_t Draw(std::span<const float> law) = 0;
+
+ protected:
+  ~DraftProposal() = default;
+};
+
+struct DraftedRequest {
+  int sequence = 0;  // [0, max_sequences); another request may have it after this one's end
+  std::span<const std::int32_t> prompt;  // at least one token
+  int max_new_tokens = 0;
+  int vocabulary_size = 0;
+  SamplingParameters sampling;  // for drafts: the request's, or those it names for its drafter
+};
+
+// What a round committed.
+struct DraftedRound {
+  int sequence = 0;
+  // The accepted drafts and a token of the target's; cut where the request ends.
+  std::span<const std::int32_t> committed;
+  int drafted = 0, accepted = 0;  // of this drafter's last proposal; 0 where another's was judged
+};
+
+// All calls come from the thread that calls the engine. An object may serve one engine only; the
+// program may keep a pointer to it. Where the cost model chooses draft lengths, Engine::Open asks
+// for a few drafts of a made-up text to learn what they cost.
+class Drafter {
+ public:
+  virtual ~Drafter() = default;
+  // Letters, digits, '-' and '_'; no other method's.
+  virtual std::string_view name() const = 0;
+  // True if it uses DraftProposal::Draw. Its drafts are then judged by `residual` where the
+  // strategy is left open, else by `sample-match`.
+  virtual bool ReportsLaws() const { return false; }
+
+  virtual void Begin(const DraftedRequest&) {}
+  // As many drafts as are worth it, none included.
+  virtual void Propose(int sequence, DraftProposal& proposal) = 0;
+  virtual void Observe(const DraftedRound&) {}
+  virtual void End(int /*sequence*/) {}
+};
+
+}  // namespace foretoken

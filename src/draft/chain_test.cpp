@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft/chain.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "draft/wide_logits.h"
+#include "kernels/dispatch.h"
+
+namespace foretoken::draft {
+namespace {
+
+constexpr int kVocabulary = 8, kDrafts = 4;
+
+Chain Make(Stream stream, std::uint64_t id, const SamplingParameters& sampling = {}) {
+  Chain chain(kVocabulary, kDrafts, kernels::KernelsFor(kernels::AvailableIsas().back()));
+  const std::vector<Token> prompt = {1, 2};
+  chain.Start({.prompt = prompt,
+               .max_new_tokens = 20,
+               .sampling = sampling,
+               .noise = Noise(7, id),
+               .stream = stream});
+  return chain;
+}
+
+std::vector<Token> Propose(Chain& chain, const std::vector<float>& logits) {
+  chain.BeginProposal(kDrafts);
+  while (chain.drafting()) chain.Draw(logits.data());
+  const auto proposal = chain.Finish();
+  return {proposal.tokens.begin(), proposal.tokens.end()};
+}
+
+// Drafts at the same two positions, in a proposal and in the next one after two committed tokens.
+// How often do they agree, of `texts`?
+int Agreements(Stream stream, int texts) {
+  const std::vector<float> flat(kVocabulary, 0.0f);
+  int n = 0;
+  for (int text = 0; text < texts; ++text) {
+    auto chain = Make(stream, static_cast<std::uint64_t>(text));
+    const auto first = Propose(chain, flat);
+    chain.Commit(std::vector<Token>{3, 4});
+    const auto second = Propose(chain, flat);
+    n += (first[2] == second[0]) + (first[3] == second[1]);
+  }
+  return n;
+}
+
+TEST(Chain, DraftsAPositionAnewWithNewNoise) {
+  // By chance 2 * 2000 / 8; four standard deviations are 84.
+  EXPECT_NEAR(Agreements(Stream::kDraft, 2000), 500, 84);
+}
+
+TEST(Chain, DraftsWithTheTargetsNoiseOfThePositionAlone) {
+  EXPECT_EQ(Agreements(Stream::kTarget, 200), 400);
+}
+
+TEST(Chain, DraftsTheSameForTheSameTextAndNoise) {
+  const std::vector<float> logits = {0, 1, 2, 0, 1, 2, 0, 1};
+  auto one = Make(Stream::kDraft, 5), other = Make(Stream::kDraft, 5);
+  EXPECT_EQ(Propose(one, logits), Propose(other, logits));
+  EXPECT_EQ(Propose(one, logits), Propose(other, logits));
+}
+
+TEST(Chain, ReportsTheLogitsThatTheModelGave) {
+  const std::vector<float> logits = {-3, 1, 2.5f, 0, -1, 2, 0.25f, 1};
+  const SamplingParameters processed{
+      .temperature = 0.7f, .presence_penalty = 0.9f, .logit_bias = {{3, 4.0f}}};
+  for (const auto& sampling : {processed, SamplingParameters{.temperature = 0, .logit_bias = {}}}) {
+    auto chain = Make(Stream::kDraft, 1, sampling);
+    chain.BeginProposal(kDrafts);
+    while (chain.drafting()) chain.Draw(logits.data());
+    const auto proposal = chain.Finish();
+    ASSERT_EQ(proposal.length(), kDrafts);
+    for (int i = 0; i < kDrafts; ++i)
+      EXPECT_EQ(proposal.raw_logits[i],
+                logits[static_cast<std::size_t>(proposal.tokens[static_cast<std::size_t>(i)])]);
+  }
+}
+
+// A head of three columns, for the tokens 6, 1 and 4.
+TEST(Chain, ReportsTheLogitsOfAReducedHead) {
+  const std::vector<Token> ids = {6, 1, 4};
+  const std::vector<float> head = {0.5f, -1.5f, 0.75f};
+  WideLogits wide(kVocabulary, ids);
+  auto chain = Make(Stream::kDraft, 2);
+  chain.BeginProposal(kDrafts);
+  while (chain.drafting()) chain.Draw(wide.Of(head.data()));
+  const auto proposal = chain.Finish();
+  for (int i = 0; i < kDrafts; ++i) {
+    const auto column =
+        std::find(ids.begin(), ids.end(), proposal.tokens[static_cast<std::size_t>(i)]);
+    ASSERT_NE(column, ids.end());
+    EXPECT_EQ(proposal.raw_logits[i], head[static_cast<std::size_t>(column - ids.begin())]);
+  }
+}
+
+}  // namespace
+}  // namespace foretoken::draft

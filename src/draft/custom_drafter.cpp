@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft/custom_drafter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+
+#include "base/aligned_buffer.h"
+
+namespace foretoken::draft {
+namespace {
+
+constexpr double kSumTolerance = 1e-3;
+
+// Of probabilities; nothing where they are none.
+double SumOf(std::span<const float> law) {
+  double sum = 0;
+  for (const float p : law) {
+    if (!(p >= 0) || !std::isfinite(p)) return NAN;
+    sum += static_cast<double>(p);
+  }
+  return sum;
+}
+
+}  // namespace
+
+// A sequence's text and its proposal in the making.
+class CustomDrafter::Sequence final : public DraftProposal {
+ public:
+  explicit Sequence(CustomDrafter& owner)
+      : owner_(owner), max_draft_(static_cast<std::size_t>(owner.settings_.max_draft)) {
+    drafts_.reserve(max_draft_);
+    drawn_.reserve(max_draft_);
+    // Pages that no law is written to take no memory.
+    if (owner.reports_laws_)
+      laws_ =
+          AlignedBuffer<float>(max_draft_ * static_cast<std::size_t>(owner.settings_.vocabulary));
+  }
+
+  void Start(const SequenceStart& start) {
+    greedy_ = start.sampling.greedy();
+    end_tokens_.assign(start.end_tokens.begin(), start.end_tokens.end());
+    noise_ = start.noise;
+    stream_ = start.stream;
+    draft_p_min_ = start.draft_p_min;
+    text_.reserve(start.prompt.size() + static_cast<std::size_t>(start.max_new_tokens) +
+                  max_draft_ + 1);
+    text_.assign(start.prompt.begin(), start.prompt.end());
+    drafts_.clear(), drawn_.clear();
+    left_ = 0;
+  }
+  void Commit(std::span<const Token> tokens) {
+    text_.insert(text_.end(), tokens.begin(), tokens.end());
+  }
+
+  void BeginProposal(int n) noexcept {
+    drafts_.clear(), drawn_.clear();
+    begin_ = text_.size();
+    left_ = std::clamp(n, 0, static_cast<int>(max_draft_));
+  }
+  round::Proposal Finish() noexcept {
+    left_ = 0;
+    text_.resize(begin_);
+    const bool laws = std::find(drawn_.begin(), drawn_.end(), true) != drawn_.end();
+    for (std::size_t i = 0; laws && i < drafts_.size(); ++i)
+      if (!drawn_[i]) {
+        std::fill_n(Law(i), vocabulary(), 0.0f);
+        Law(i)[drafts_[i]] = 1;
+      }
+    return {.tokens = drafts_,
+            .q = laws ? laws_.data() : nullptr,
+            .q_stride = owner_.settings_.vocabulary};
+  }
+
+  std::span<const std::int32_t> text() const override { return text_; }
+  int left() const override { return left_; }
+
+  bool Push(std::int32_t token) override {
+    if (left_ == 0) return false;
+    if (token < 0 || token >= owner_.settings_.vocabulary) {
+      left_ = 0;
+      owner_.Report(Fault::kToken,
+                    fmt::format("token {} is not in the vocabulary, so its drafts end before it; "
+                                "use 0 to {}",
+                                token, owner_.settings_.vocabulary - 1));
+      return false;
+    }
+    Add(token, false);
+    return true;
+  }
+
+  std::int32_t Draw(std::span<const float> law) override {
+    if (left_ == 0 || !Check(law)) return kNoToken;
+    if (greedy_ || draft_p_min_ > 0) {
+      const auto best = std::max_element(law.begin(), law.end());
+      if (*best < draft_p_min_) {
+        left_ = 0;
+        return kNoToken;
+      }
+      if (greedy_) return Add(static_cast<Token>(best - law.begin()), false);
+    }
+    float* const q = Law(drafts_.size());
+    const double sum = SumOf(law);
+    for (std::size_t i = 0; i < law.size(); ++i)
+      q[i] = static_cast<float>(static_cast<double>(law[i]) / sum);
+    const auto index = stream_ == Stream::kTarget ? 0 : static_cast<std::uint32_t>(begin_);
+    return Add(DrawFrom(q, noise_.Uniform(stream_, static_cast<Pos>(text_.size()), index)), true);
+  }
+
+ private:
+  std::size_t vocabulary() const { return static_cast<std::size_t>(owner_.settings_.vocabulary); }
+  float* Law(std::size_t i) noexcept { return laws_.data() + i * vocabulary(); }
+
+  Token Add(Token token, bool drawn) {
+    drafts_.push_back(token);
+    drawn_.push_back(drawn);
+    text_.push_back(token);
+    const bool end = std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end();
+    left_ = end ? 0 : left_ - 1;
+    return token;
+  }
+
+  // The draft ends before a draw from what is no law: nothing that was drawn is dropped.
+  bool Check(std::span<const float> law) {
+    const double sum = law.size() == vocabulary() ? SumOf(law) : 0;
+    if (!owner_.reports_laws_) {
+      owner_.Report(Fault::kNoLaws,
+                    "it draws and does not report laws, so its drafts end before the first draw; "
+                    "let ReportsLaws return true");
+    } else if (law.size() != vocabulary()) {
+      owner_.Report(Fault::kLaw, fmt::format("a law has {} probabilities, so its drafts end before "
+                                             "it; give one for each of the {} tokens",
+                                             law.size(), vocabulary()));
+    } else if (!(std::abs(sum - 1) <= kSumTolerance)) {
+      owner_.Report(Fault::kLaw,
+                    fmt::format("a law sums to {:.6g} or has values that are no probabilities, so "
+                                "its drafts end before it; normalise it",
+                                sum));
+    } else {
+      return true;
+    }
+    left_ = 0;
+    return false;
+  }
+
+  Token DrawFrom(const float* q, double u) const noexcept {
+    double total = 0, running = 0;
+    for (std::size_t i = 0; i < vocabulary(); ++i) total += static_cast<double>(q[i]);
+    Token last = 0;
+    for (std::size_t i = 0; i < vocabulary(); ++i) {
+      if (q[i] <= 0) continue;
+      last = static_cast<Token>(i);
+      running += static_cast<double>(q[i]);
+      if (running > u * total) break;
+    }
+    return last;
+  }
+
+  CustomDrafter& owner_;
+  const std::size_t max_draft_;
+  bool greedy_ = false;
+  std::vector<Token> end_tokens_, text_, drafts_;
+  std::vector<bool> drawn_;    // [drafts]: from a law
+  AlignedBuffer<float> laws_;  // [max_draft, vocabulary]
+  Noise noise_;
+  Stream stream_ = Stream::kDraft;
+  float draft_p_min_ = 0;
+  std::size_t begin_ = 0;  // the text's length without drafts
+  int left_ = 0;
+};
+
+CustomDrafter::CustomDrafter(std::shared_ptr<foretoken::Drafter> drafter,
+                             const CustomSettings& settings)
+    : drafter_(std::move(drafter)),
+      name_(drafter_->name()),
+      reports_laws_(drafter_->ReportsLaws()),
+      settings_(settings),
+      sequences_(static_cast<std::size_t>(settings.max_sequences)) {
+  for (auto& sequence : sequences_) sequence = std::make_unique<Sequence>(*this);
+}
+
+CustomDrafter::~CustomDrafter() = default;
+
+void CustomDrafter::Report(Fault fault, const std::string& what) {
+  ++faults_;
+  if (std::exchange(reported_[static_cast<std::size_t>(fault)], true)) return;
+  if (settings_.on_fault) settings_.on_fault(fmt::format("drafter '{}': {}", name_, what));
+}
+
+template <typename Call>
+bool CustomDrafter::Guarded(const char* where, Call&& call) noexcept {
+  const char* what = "an exception that is no std::exception";
+  std::string message;
+  try {
+    call();
+    return true;
+  } catch (const std::exception& e) {
+    message = e.what();
+    what = message.c_str();
+  } catch (...) {
+  }
+  Report(Fault::kException, fmt::format("{} threw: {}; catch it there", where, what));
+  return false;
+}
+
+void CustomDrafter::Begin(const SequenceStart& start) {
+  sequences_[static_cast<std::size_t>(start.seq)]->Start(start);
+  Guarded("Begin", [&] {
+    drafter_->Begin({.sequence = start.seq,
+                     .prompt = start.prompt,
+                     .max_new_tokens = start.max_new_tokens,
+                     .vocabulary_size = settings_.vocabulary,
+                     .sampling = start.sampling});
+  });
+}
+
+// Drafts that were added before an exception stay: they are as good as without it.
+void CustomDrafter::Propose(std::span<const Ask> asks,
+                            std::span<round::Proposal> proposals) noexcept {
+  for (std::size_t i = 0; i < asks.size(); ++i) {
+    Sequence& sequence = *sequences_[static_cast<std::size_t>(asks[i].seq)];
+    sequence.BeginProposal(asks[i].max_tokens);
+    Guarded("Propose", [&] { drafter_->Propose(asks[i].seq, sequence); });
+    proposals[i] = sequence.Finish();
+  }
+}
+
+void CustomDrafter::Observe(std::span<const Observation> observations) noexcept {
+  for (const Observation& o : observations) {
+    sequences_[static_cast<std::size_t>(o.seq)]->Commit(o.committed);
+    Guarded("Observe", [&] {
+      drafter_->Observe({.sequence = o.seq,
+                         .committed = o.committed,
+                         .drafted = o.drafted,
+                         .accepted = o.accepted});
+    });
+  }
+}
+
+void CustomDrafter::End(SeqId seq) noexcept {
+  Guarded("End", [&] { drafter_->End(seq); });
+}
+
+}  // namespace foretoken::draft

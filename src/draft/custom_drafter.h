@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// draft/custom_drafter.h: a drafter that a program brings (foretoken/drafter.h), made safe: what it
+// proposes is checked, its laws are copied and drawn from here, and what it throws ends here.
+//
+// Noise is used as in draft/chain.h. Memory is taken in the constructor and Begin; the program's
+// own code may take more.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "draft/drafter.h"
+#include "foretoken/drafter.h"
+
+namespace foretoken::draft {
+
+struct CustomSettings {
+  int max_sequences = 1;
+  int vocabulary = 0;  // tokens that may be drafted, ids [0, vocabulary)
+  int max_draft = 64;  // of one proposal
+  // The first fault of each kind; on the thread that calls the drafter.
+  std::function<void(std::string)> on_fault = {};
+};
+
+class CustomDrafter final : public Drafter {
+ public:
+  // REQUIRES: drafter is not null.
+  CustomDrafter(std::shared_ptr<foretoken::Drafter> drafter, const CustomSettings& settings);
+  ~CustomDrafter() override;
+
+  std::string_view name() const override { return name_; }
+  bool ReportsLaws() const override { return reports_laws_; }
+  void Begin(const SequenceStart& start) override;
+  void Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept override;
+  void Observe(std::span<const Observation> observations) noexcept override;
+  void End(SeqId seq) noexcept override;
+
+  std::int64_t faults() const { return faults_; }
+
+ private:
+  enum class Fault { kToken, kLaw, kNoLaws, kException };
+  class Sequence;
+
+  void Report(Fault fault, const std::string& what);
+  // Calls the program's code; false where it threw.
+  template <typename Call>
+  bool Guarded(const char* where, Call&& call) noexcept;
+
+  const std::shared_ptr<foretoken::Drafter> drafter_;
+  const std::string name_;
+  const bool reports_laws_;
+  const CustomSettings settings_;
+  std::vector<std::unique_ptr<Sequence>> sequences_;
+  std::int64_t faults_ = 0;
+  std::array<bool, 4> reported_ = {};
+};
+
+}  // namespace foretoken::draft

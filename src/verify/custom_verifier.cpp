@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/custom_verifier.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <vector>
+
+#include "verify/greedy.h"
+
+namespace foretoken::verify {
+namespace {
+
+// The sampler's text is moved along the drafts to the position that is asked about.
+class Draft final : public JudgedDraft {
+ public:
+  Draft(const round::Proposal& proposal, LogitsView logits, sampling::Sampler& sampler, float* laws,
+        float* scratch)
+      : proposal_(proposal),
+        logits_(logits),
+        sampler_(sampler),
+        laws_(laws),
+        scratch_(scratch),
+        begin_(sampler.position()) {}
+
+  std::span<const std::int32_t> tokens() const override { return proposal_.tokens; }
+  std::span<const std::int32_t> text() const override {
+    return sampler_.text().first(static_cast<std::size_t>(begin_));
+  }
+  std::span<const float> TargetLaw(int i) override {
+    if (!Has(i)) return {};
+    float* const law = laws_ + i * vocabulary();
+    if (!known_[static_cast<std::size_t>(i)]) Compute(i, law);
+    known_[static_cast<std::size_t>(i)] = true;
+    return {law, static_cast<std::size_t>(vocabulary())};
+  }
+  std::span<const float> TargetLogits(int i) const override {
+    if (!Has(i)) return {};
+    return {logits_.Row(i), static_cast<std::size_t>(vocabulary())};
+  }
+  std::span<const float> DraftLaw(int i) const override {
+    if (i < 0 || i >= length() || proposal_.q == nullptr) return {};
+    return {proposal_.Law(i), static_cast<std::size_t>(vocabulary())};
+  }
+  double Uniform(NoisePurpose purpose, int i) const override {
+    const Stream stream = purpose == NoisePurpose::kTarget ? Stream::kTarget
+                          : purpose == NoisePurpose::kCoin ? Stream::kCoin
+                                                           : Stream::kResidual;
+    return sampler_.noise().Uniform(stream, begin_ + i);
+  }
+  std::int32_t Draw(std::span<const float> weights, double u) const override {
+    if (std::ssize(weights) != vocabulary() || !(u >= 0 && u < 1)) return kNoToken;
+    double sum = 0;
+    for (const float w : weights) {
+      if (!(w >= 0) || !std::isfinite(w)) return kNoToken;
+      sum += static_cast<double>(w);
+    }
+    return sum > 0 ? sampler_.Draw(weights.data(), u) : kNoToken;
+  }
+  std::int32_t Sample(int i) override {
+    if (!Has(i)) return kNoToken;
+    MoveTo(i);
+    return sampler_.Sample(logits_.Row(i), scratch_);
+  }
+
+  // REQUIRES: i in [0, length].
+  void MoveTo(int i) noexcept {
+    const int at = sampler_.position() - begin_;
+    if (at > i) sampler_.Pop(at - i);
+    for (int j = at; j < i; ++j) sampler_.Push(proposal_.tokens[static_cast<std::size_t>(j)]);
+  }
+  std::int64_t vocabulary() const { return sampler_.vocabulary(); }
+
+ private:
+  bool Has(int i) const { return i >= 0 && i <= length(); }
+  void Compute(int i, float* law) {
+    MoveTo(i);
+    if (!sampler_.greedy()) return sampler_.Law(logits_.Row(i), law);
+    std::fill_n(law, vocabulary(), 0.0f);
+    law[sampler_.Argmax(logits_.Row(i))] = 1;
+  }
+
+  const round::Proposal& proposal_;
+  const LogitsView logits_;
+  sampling::Sampler& sampler_;
+  float* const laws_;
+  float* const scratch_;
+  const Pos begin_;
+  std::array<bool, CustomVerifier::kMaxDraft + 1> known_ = {};  // laws that were computed
+};
+
+}  // namespace
+
+CustomVerifier::CustomVerifier(std::shared_ptr<foretoken::Verifier> verifier,
+                               const CustomSettings& settings)
+    : verifier_(std::move(verifier)),
+      name_(verifier_->name()),
+      lossless_(verifier_->lossless()),
+      needs_laws_(verifier_->NeedsLaws()),
+      settings_(settings),
+      laws_(static_cast<std::size_t>(kMaxDraft + 1) *
+            static_cast<std::size_t>(settings.vocabulary)) {}
+
+void CustomVerifier::Report(Fault fault, const std::string& what) const {
+  if (std::exchange(reported_[static_cast<std::size_t>(fault)], true)) return;
+  if (settings_.on_fault) settings_.on_fault(fmt::format("verifier '{}': {}", name_, what));
+}
+
+round::Verdict CustomVerifier::Judge(const round::Proposal& proposal, LogitsView logits,
+                                     sampling::Sampler& sampler, float* scratch) const noexcept {
+  if (sampler.greedy() && lossless_) return JudgeGreedy(proposal, logits, sampler);
+  Draft draft(proposal, logits, sampler, laws_.data(), scratch);
+  Judgement judgement;
+  try {
+    judgement = verifier_->Judge(draft);
+    if (judgement.accepted < 0 || judgement.accepted > proposal.length() ||
+        !sampler.Knows(judgement.next)) {
+      Report(Fault::kJudgement,
+             fmt::format("of {} drafts {} and token {} were kept, which cannot be, so the target's "
+                         "own token was; keep 0 to {}, and a token of the vocabulary",
+                         proposal.length(), judgement.accepted, judgement.next, proposal.length()));
+      judgement = {0, draft.Sample(0)};
+    }
+  } catch (const std::exception& e) {
+    Report(Fault::kException, fmt::format("Judge threw: {}; catch it there", e.what()));
+    judgement = {0, draft.Sample(0)};
+  } catch (...) {
+    Report(Fault::kException, "Judge threw an exception that is no std::exception; catch it there");
+    judgement = {0, draft.Sample(0)};
+  }
+  draft.MoveTo(judgement.accepted);
+  return EndWalk(proposal, judgement.accepted, judgement.next, sampler);
+}
+
+}  // namespace foretoken::verify

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// verify/custom_verifier.h: a verifier that a program brings (foretoken/verifier.h), made safe: a
+// judgement that is none keeps no draft and takes the target's own token, and what it throws ends
+// here.
+//
+// One thread at a time: laws are kept in the object while a draft is judged.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/aligned_buffer.h"
+#include "foretoken/verifier.h"
+#include "verify/verifier.h"
+
+namespace foretoken::verify {
+
+struct CustomSettings {
+  int vocabulary = 0;
+  // The first fault of each kind; on the thread that calls Judge.
+  std::function<void(std::string)> on_fault = {};
+};
+
+class CustomVerifier final : public Verifier {
+ public:
+  static constexpr int kMaxDraft = 64;  // of one proposal
+
+  // REQUIRES: verifier is not null.
+  CustomVerifier(std::shared_ptr<foretoken::Verifier> verifier, const CustomSettings& settings);
+
+  std::string_view name() const override { return name_; }
+  bool Lossless() const override { return lossless_; }
+  bool NeedsLaws() const override { return needs_laws_; }
+  bool SharesNoise() const override { return false; }
+  round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
+                       sampling::Sampler& sampler, float* scratch) const noexcept override;
+
+ private:
+  enum class Fault { kJudgement, kException };
+  void Report(Fault fault, const std::string& what) const;
+
+  const std::shared_ptr<foretoken::Verifier> verifier_;
+  const std::string name_;
+  const bool lossless_, needs_laws_;
+  const CustomSettings settings_;
+  // Of the draft being judged: [kMaxDraft + 1, vocabulary]. Pages that are not used take no memory.
+  mutable AlignedBuffer<float> laws_;
+  mutable std::array<bool, 2> reported_ = {};
+};
+
+}  // namespace foretoken::verify

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/logit_comparison.h"
+
+#include <limits>
+
+#include "verify/greedy.h"
+
+namespace foretoken::verify {
+namespace {
+
+constexpr double kTolerance = 1e-5;
+
+bool Accepts(float draft_logit, float target_logit) {
+  return target_logit > -std::numeric_limits<float>::infinity() &&
+         static_cast<double>(draft_logit) <= static_cast<double>(target_logit) + kTolerance;
+}
+
+}  // namespace
+
+round::Verdict LogitComparison::Judge(const round::Proposal& proposal, LogitsView logits,
+                                      sampling::Sampler& sampler, float* scratch) const noexcept {
+  if (sampler.greedy()) return JudgeGreedy(proposal, logits, sampler);
+  for (int i = 0; i < proposal.length(); ++i) {
+    const Token d = proposal.tokens[static_cast<std::size_t>(i)];
+    const bool comparable = proposal.raw_logits != nullptr && sampler.Knows(d);
+    if (!comparable || !Accepts(proposal.raw_logits[i], logits.Row(i)[d]))
+      return EndWalk(proposal, i, sampler.Argmax(logits.Row(i)), sampler);
+    sampler.Push(d);
+  }
+  return EndWalk(proposal, proposal.length(),
+                 sampler.Sample(logits.Row(proposal.length()), scratch), sampler);
+}
+
+}  // namespace foretoken::verify

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// verify/logit_comparison.h: accept what the target's logit supports at least as much as the
+// drafter's.
+//
+//   accept d_i iff draft_logit_i(d_i) <= target_logit_i(d_i) + 1e-5, both as the models gave them
+//   else the target's most probable token
+// Logits of two models share no scale, and processing (temperature, penalties, bias, masks) has no
+// part in the comparison: a drafter must draw under the request's own masks. A draft without a
+// logit, or with a target logit of -inf, is rejected. Not lossless.
+#pragma once
+
+#include "verify/verifier.h"
+
+namespace foretoken::verify {
+
+class LogitComparison final : public Verifier {
+ public:
+  std::string_view name() const override { return "logit-comparison"; }
+  bool Lossless() const override { return false; }
+  bool NeedsLaws() const override { return false; }
+  bool NeedsLogits() const override { return true; }
+  bool SharesNoise() const override { return false; }
+  round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
+                       sampling::Sampler& sampler, float* scratch) const noexcept override;
+};
+
+}  // namespace foretoken::verify
