@@ -108,4 +108,13 @@ std::string ReplaceAll(std::string_view text, std::string_view from, std::string
   }
 }
 
+bool IsText(std::string_view bytes) noexcept {
+  while (!bytes.empty()) {
+    const Utf8Character character = ReadUtf8(bytes);
+    if (character.state != Utf8State::kValid || character.code == 0) return false;
+    bytes.remove_prefix(character.size);
+  }
+  return true;
+}
+
 }  // namespace foretoken::text

@@ -31,6 +31,9 @@ Utf8Character ReadUtf8(std::string_view text) noexcept;
 
 std::string EncodeUtf8(char32_t code);
 
+// True if all of it is UTF-8 and no byte is 0.
+bool IsText(std::string_view bytes) noexcept;
+
 enum class CharacterClass : std::uint8_t {
   kLetter,
   kNumber,
