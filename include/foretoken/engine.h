@@ -10,17 +10,21 @@
 //     return true;
 //   });
 //
-// An Engine owns a target model, its drafter, their caches and its threads. One engine runs one
-// Generate or GenerateBatch at a time; calls from several threads must be serialised by the caller.
-// Engines share nothing.
+// An Engine owns a target model, its drafters, their caches and its threads. Calls from several
+// threads must be serialised by the caller. Engines share nothing.
+//
+// Generate and GenerateBatch run requests to their ends. A program that has other work to do, or
+// requests that come and go, calls Begin for each, Step again and again, and Take for what ended.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "foretoken/chat.h"
 #include "foretoken/measure.h"
 #include "foretoken/options.h"
 #include "foretoken/request.h"
@@ -67,6 +71,8 @@ struct EngineSummary {
   std::vector<std::string> notices;
 };
 
+using Ticket = std::uint64_t;  // of a request that was begun; never 0
+
 class Engine {
  public:
   // Loads and repacks the models; everything that can be wrong with files and options is found
@@ -87,8 +93,18 @@ class Engine {
   [[nodiscard]] Result<std::vector<Completion>> GenerateBatch(std::span<const Request> requests,
                                                               const OnRound& on_round = {});
 
+  // Takes a request in; it joins the running ones as soon as one of max_sequences is free.
+  [[nodiscard]] Result<Ticket> Begin(Request request, OnRound on_round = {});
+  // One pass of the target for all running requests: prompts are read, drafts verified, tokens
+  // committed. False when nothing is left to do.
+  bool Step();
+  // The request ends at its next step (finish reason "cancelled"). Unknown tickets are ignored.
+  void Cancel(Ticket ticket);
+  // What a request gave, once it has ended; then the ticket is forgotten. Nothing before that.
+  std::optional<Completion> Take(Ticket ticket);
+
   // Log-probabilities (natural, T = 1) of tokens[i + 1] after tokens[0..i]: tokens.size() - 1
-  // values. One forward pass, no sampling.
+  // values. No sampling. Errors: kInvalidArgument (an unknown token, or while requests run).
   [[nodiscard]] Result<std::vector<float>> Score(std::span<const std::int32_t> tokens);
 
   // What passes of the target and the drafter cost by their rows and the context before them, and
@@ -101,11 +117,22 @@ class Engine {
                                      bool parse_special) const;
   std::string Detokenize(std::span<const std::int32_t> tokens, bool special = false) const;
 
+  // A conversation as the prompt that the model was trained on, for Request.prompt_tokens. Errors:
+  // kNotFound (the file has no chat template), kUnsupported (one that foretoken does not know),
+  // kInvalidArgument (options, roles, or turns that the template refuses).
+  [[nodiscard]] Result<std::vector<std::int32_t>> FormatChat(std::span<const ChatMessage> messages,
+                                                             const ChatOptions& options) const;
+
   const EngineSummary& summary() const;
+
+  // Whether all requests that ended are in the trace of EngineOptions.record: kIo with the reason
+  // where they are not; then the file holds what came before.
+  [[nodiscard]] Status RecordStatus() const;
 
  private:
   class Impl;
   friend class EngineOpener;  // builds an Impl
+  friend class EngineParts;   // the decoder and the pipeline, which move it by halves
   explicit Engine(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -3,33 +3,70 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "foretoken/adaptive_lookahead.h"
 #include "foretoken/request.h"
 
 namespace foretoken {
 
+class Drafter;   // drafter.h
+class Verifier;  // verifier.h
+
 enum class CacheType { kF32, kF16, kBF16, kQ8_0 };
 
-// How drafts are judged; docs/speculation.md has the rules. kAuto: greedy at temperature 0, else
-// residual for drafters that report their law and sample-match for deterministic ones.
-enum class VerifyStrategy { kAuto, kGreedy, kResidual, kSampleMatch };
+// How drafts are judged; docs/speculation.md has the rules. kAuto: greedy at temperature 0; else
+// sample-match, whose text depends on no draft, for deterministic drafters and wherever the draft
+// length follows measured time or the load (cost-model, batch-size); else residual. Lossless are
+// kGreedy, kResidual, kSampleMatch, kTargetProbability and kBlock; the others change the text's law
+// and say so in every result.
+enum class VerifyStrategy {
+  kAuto,
+  kGreedy,
+  kResidual,
+  kSampleMatch,
+  kTypicalAcceptance,
+  kTargetProbability,
+  kLogitComparison,
+  kBlock,
+  kRelaxed,
+};
+const char* Name(VerifyStrategy strategy);  // "auto", "typical-acceptance"
 
+// Which n-gram contexts are stored: of every length from ngram_max - 1 down, or of the longest
+// only.
+enum class NgramStorage { kMultiLevel, kSingleLevel };
+
+// K for a batch of `least` to `most` sequences that decode together.
+struct BatchDraftLength {
+  int least = 1, most = 1, num_speculative_tokens = 0;
+};
+
+// How an engine speculates: plain values, as flags, files and programs give them. SpeculativeConfig
+// (speculative_config.h) checks them, reads them from a file and answers questions about them.
 struct SpeculativeOptions {
   // "none", "standalone" (a draft model), "eagle" and "mtp" (a head of the target's; an MTP head
-  // may lie in the target's own file), "ngram"; empty: what draft_model's file is, ngram without
-  // one.
+  // may lie in the target's own file), "ngram", "suffix", "prediction" (text that comes with the
+  // request), "portfolio" (all that there are) or several of them with commas between: each round
+  // drafts with what promises the most tokens per second. Empty: what draft_model's file is, ngram
+  // without one.
   std::string method = {};
   VerifyStrategy strategy = VerifyStrategy::kAuto;
-  // K, [0, 64]: what a round drafts, or, where a controller chooses, the most it may. Not given: 4;
-  // ewma 12, heuristic 8.
+  // K, [0, 64]: what a round drafts, or, where a controller chooses, the most it may. Not given: 8;
+  // fixed 4, ewma 12.
   std::optional<int> num_speculative_tokens = {};
-  // How each request's draft length is chosen: "fixed"; "ewma" (AdaptiveLookahead); "heuristic"
-  // (two more after a draft accepted whole, else one less); "cost-model" (what promises the most
-  // tokens per second, none included).
-  std::string lookahead = "fixed";
+  // A draft of fewer tokens is not worth a wider pass and is not sent. Not with laws under residual
+  // or block, where dropping drawn tokens would bias the text. [0, K]
+  int min_speculative_tokens = 0;
+  // How each request's draft length is chosen: "cost-model" (what promises the most tokens per
+  // second, none included); "fixed"; "ewma" (AdaptiveLookahead); "heuristic" (two more after a
+  // draft accepted whole, else one less); "batch-size" (by num_speculative_tokens_per_batch_size).
+  std::string lookahead = "cost-model";
+  AdaptiveLookaheadConfig ewma = {};
+  std::vector<BatchDraftLength> num_speculative_tokens_per_batch_size = {};
   float draft_p_min = 0.0f;
   // Tokens that a standalone draft model's output head keeps, the most frequent ones: a head of
   // 128,000 rows may be most of a small model's work. 0: all. Exact all the same: the target
@@ -40,8 +77,26 @@ struct SpeculativeOptions {
   // Benchmarks only: this share of the drafted tokens is accepted by lot, whatever they are, in
   // [0, 1]. It overrides the strategy; the text is not the model's.
   std::optional<double> synthetic_acceptance_rate = {};
+  // residual: accept with probability max(0, min(1, p/q) - acceptance_threshold), in [0, 1]; not
+  // lossless unless 0.
+  float acceptance_threshold = 0.0f;
+  // residual: draw the token after a rejection from p itself, not the residual; not lossless.
+  bool skip_sample_adjustment = false;
+  float typical_epsilon = 0.09f, typical_delta = 0.3f;  // typical-acceptance; each in [0, 1]
+  int relaxed_top_n = 10;                               // relaxed; >= 1
+  float relaxed_delta = 0.6f;                           // relaxed; [0, 1]
   int ngram_max = 3;  // n-gram: contexts of ngram_max tokens down to ngram_min
   int ngram_min = 1;
+  NgramStorage ngram_storage = NgramStorage::kMultiLevel;
+  // n-gram: the target's k most probable tokens count as continuations at each verified position.
+  // 1: off.
+  int ngram_filler_top_k = 1;
+  bool ngram_keep = false;          // n-gram: what a request taught serves the next ones too
+  std::string ngram_corpus = {};    // n-gram: path of a text that is known from the start
+  int suffix_max_tokens = 1 << 20;  // suffix: of earlier outputs that are remembered, at most
+  // Path of a profile that `foretoken tune` wrote; measured costs of this machine and these models.
+  // One of another machine or model is ignored with a notice.
+  std::string profile = {};
 };
 
 struct LoadProgress {
@@ -70,6 +125,15 @@ struct EngineOptions {
   // that repacking takes time (64 MB and more). A file there is used only if it is whole and made
   // of this very model file, and replaced otherwise.
   std::string repack_cache = "auto";
+  // Path of a trace that is written while requests run (replay.h reads it); empty: none. It is
+  // replaced when the first requests have ended, and grows with the next ones. Engine::RecordStatus
+  // tells whether that went well.
+  std::string record = {};
+  // Of the program's own, beside or in place of foretoken's. A drafter's name is a method, the
+  // default one where speculative.method is empty. A verifier judges every request;
+  // speculative.strategy is then kAuto. Null: none.
+  std::shared_ptr<Drafter> drafter = {};
+  std::shared_ptr<Verifier> verifier = {};
   std::function<void(const LoadProgress&)> on_load_progress = {};
 };
 

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,9 +15,27 @@
 
 namespace foretoken {
 
-// How tokens are drawn from the model's logits. Order of processing: penalties, bias, masks,
-// temperature, top-k, top-p, min-p (typical-p after top-p). Defaults leave the model's law as it
-// is.
+// Edits the logits of the next token, [vocabulary], in place; text: prompt and generated tokens,
+// drafts that are being judged included. A pure function of its arguments: it is called for drafts
+// that are rejected later, in any order, and must give the same for the same. -inf bans a token.
+// It runs on the engine's thread, for the target and for drafters, and must not throw.
+using LogitsProcessor =
+    std::function<void(std::span<const std::int32_t> text, std::span<float> logits)>;
+
+// DRY: a token that would prolong a repetition of at least allowed_length tokens is punished by
+// multiplier * base^(length - allowed_length) (p-e-w 2024, "DRY: a modern repetition penalty").
+struct DryPenalty {
+  float multiplier = 0.0f;  // >= 0; 0 = off
+  float base = 1.75f;       // >= 1
+  int allowed_length = 2;   // >= 1
+  int window = -1;          // last tokens that are searched; -1 = all
+  // Tokens that no repetition reaches across (newlines, quotes, ...).
+  std::vector<std::int32_t> breakers = {};
+};
+
+// How tokens are drawn from the model's logits. Order of processing: penalties, bias, masks, the
+// request's own processors, temperature, top-k, top-p, typical-p, min-p, eta. Defaults leave the
+// model's law as it is.
 struct SamplingParameters {
   float temperature =
       1.0f;       // [0, 2]; below 1e-5 is greedy: the most probable token, ties to the lowest id
@@ -24,13 +44,21 @@ struct SamplingParameters {
                        // the best always stays
   float min_p = 0.0f;  // [0, 1]: keep tokens with p >= min_p * max p
   float typical_p = 1.0f;  // [0, 1]: locally typical sampling (Meister et al. 2022); 1 = off
+  // [0, 1): keep tokens with p >= min(eta, sqrt(eta) * exp(-H)), H the entropy in nats; the best
+  // always stays (Hewitt et al. 2022, "Truncation sampling as language model desmoothing"); 0 = off
+  float eta = 0.0f;
   float repetition_penalty =
       1.0f;  // > 0: logits of seen tokens divided (if > 0) or multiplied (CTRL, Keskar et al. 2019)
   int repetition_window = -1;      // how many last tokens (prompt included) count for it; -1 = all
   float frequency_penalty = 0.0f;  // finite: subtracted per occurrence in the generated text
   float presence_penalty = 0.0f;   // finite: subtracted once for a token in the generated text
+  DryPenalty dry = {};
   std::map<std::int32_t, float> logit_bias =
       {};  // added to the logits of these ids; -inf bans a token
+  std::vector<LogitsProcessor> processors = {};  // in order; never empty functions
+  // The generated text is one that this grammar gives: GBNF, llama.cpp's notation, root ::= ...; it
+  // is a mask, before the processors. End tokens come only where the text may end. Empty: none.
+  std::string grammar = {};
 
   bool greedy() const { return temperature < 1e-5f; }
   // kInvalidArgument naming the field, its value and the range.
@@ -40,6 +68,9 @@ struct SamplingParameters {
 // How drafts are made and judged for one request. What is unset is the engine's setting.
 struct SpeculativeParameters {
   std::optional<bool> enabled = {};
+  // One of the methods that the engine was opened with, or "none", "ngram", "suffix", "prediction",
+  // "portfolio", which every engine has.
+  std::optional<std::string> method = {};
   std::optional<int> num_speculative_tokens = {};  // K, [0, 64]; 0 = plain decoding
   std::optional<float> draft_p_min =
       {};  // [0, 1]: stop drafting where the drafter's best probability is below it
@@ -61,6 +92,8 @@ struct Request {
 
   SamplingParameters sampling = {};
   SpeculativeParameters speculative = {};
+  // Text that the answer probably resembles: drafts for the methods prediction and portfolio.
+  std::string prediction = {};
   std::uint64_t seed = 0;
   std::uint64_t id = 0;  // separates the noise of requests and choices with one seed
   int logprobs =

@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace foretoken {
@@ -34,6 +35,7 @@ struct RoundEvent {
   std::span<const TokenEvent> events;
   std::span<const std::int32_t> rejected;
   int drafted = 0;
+  std::string_view drafter;  // who drafted: "ngram"; empty where nobody did
 };
 
 // Called on the engine's thread after each pass a request took part in (no events while its prompt

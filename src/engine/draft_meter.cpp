@@ -69,7 +69,8 @@ double DraftMeter::Microseconds(int rows) noexcept {
   }
   const auto proposals = std::span(proposals_).first(asks_.size());
   const double us = engine::Microseconds([&] { drafter_.Propose(asks_, proposals); });
-  (void)drafter_.TakeWork();
+  const draft::Drafter::Work work = drafter_.TakeWork();
+  read_rows_ += work.catch_up_rows, read_ms_ += work.catch_up_ms;
   bool whole = true;
   for (std::size_t i = 0; i < asks_.size(); ++i) {
     last_drafted_[i] = proposals[i].length();

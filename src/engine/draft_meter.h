@@ -35,6 +35,10 @@ class DraftMeter {
   // nothing.
   double Microseconds(int rows) noexcept;
 
+  // Of a row that the drafter's model read before it drafted, the mean so far; 0: none was
+  // reported.
+  double RowMicroseconds() const { return read_rows_ == 0 ? 0 : 1000 * read_ms_ / read_rows_; }
+
  private:
   void Start(SeqId seq, int context, int rounds);
   void Observe(SeqId seq, int n_features, bool commits) noexcept;
@@ -46,6 +50,8 @@ class DraftMeter {
   std::vector<draft::Ask> asks_;
   std::vector<round::Proposal> proposals_;
   std::vector<int> last_drafted_;
+  int read_rows_ = 0;
+  double read_ms_ = 0;
 };
 
 }  // namespace foretoken::engine

@@ -2,13 +2,28 @@
 #include "foretoken/engine.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/check.h"
 #include "engine/impl.h"
+#include "text/chat_template.h"
 
 namespace foretoken {
+
+namespace {
+
+// For rounds of up to n drafts.
+void MakeRoomForCounts(SpeculationStats& stats, std::size_t n) {
+  for (auto* counts :
+       {&stats.drafted_per_position, &stats.judged_per_position, &stats.accepted_per_position})
+    counts->resize(std::max(counts->size(), n));
+  stats.k_histogram.resize(std::max(stats.k_histogram.size(), n + 1));
+}
+
+}  // namespace
 
 const char* Name(FinishReason reason) {
   switch (reason) {
@@ -20,6 +35,19 @@ const char* Name(FinishReason reason) {
       return "cancelled";
   }
   return "";
+}
+
+const char* Name(VerifyStrategy strategy) {
+  constexpr std::array<const char*, 9> kNames = {"auto",
+                                                 "greedy",
+                                                 "residual",
+                                                 "sample-match",
+                                                 "typical-acceptance",
+                                                 "target-probability",
+                                                 "logit-comparison",
+                                                 "block",
+                                                 "relaxed"};
+  return kNames[static_cast<std::size_t>(strategy)];
 }
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -40,6 +68,22 @@ Result<std::vector<Completion>> Engine::GenerateBatch(std::span<const Request> r
   return impl_->Generate(requests, on_round);
 }
 
+Result<Ticket> Engine::Begin(Request request, OnRound on_round) {
+  return impl_->Begin(std::move(request), std::move(on_round));
+}
+
+bool Engine::Step() {
+  return impl_->Step();
+}
+
+void Engine::Cancel(Ticket ticket) {
+  impl_->Cancel(ticket);
+}
+
+std::optional<Completion> Engine::Take(Ticket ticket) {
+  return impl_->Take(ticket);
+}
+
 Result<std::vector<float>> Engine::Score(std::span<const std::int32_t> tokens) {
   return impl_->Score(tokens);
 }
@@ -56,6 +100,22 @@ std::vector<std::int32_t> Engine::Tokenize(const std::string& text, bool add_spe
 
 std::string Engine::Detokenize(std::span<const std::int32_t> tokens, bool special) const {
   return impl_->tokenizer().Decode(tokens, special);
+}
+
+Result<std::vector<std::int32_t>> Engine::FormatChat(std::span<const ChatMessage> messages,
+                                                     const ChatOptions& options) const {
+  return impl_->FormatChat(messages, options);
+}
+
+Result<std::vector<Token>> Engine::Impl::FormatChat(std::span<const ChatMessage> messages,
+                                                    const ChatOptions& options) const {
+  FORETOKEN_TRY(const auto chat_template,
+                text::ChatTemplate::Choose(checkpoint_->metadata(), options.chat_template));
+  return text::EncodeChat(chat_template, *tokenizer_, messages, options);
+}
+
+Status Engine::RecordStatus() const {
+  return impl_->record_status();
 }
 
 const EngineSummary& Engine::summary() const {
@@ -89,12 +149,6 @@ Status Engine::Impl::Check(const Request& request, std::span<const Token> prompt
   if (request.logprobs < -1 || request.logprobs > engine::kMaxTopLogprobs)
     return bad(fmt::format("logprobs: {} is out of range; use 0 to {}", request.logprobs,
                            engine::kMaxTopLogprobs));
-  const int k = request.speculative.num_speculative_tokens.value_or(0);
-  if (k < 0 || k > kMaxDraft)
-    return bad(fmt::format("speculative tokens: {} is out of range; use 0 to {}", k, kMaxDraft));
-  const float p_min = request.speculative.draft_p_min.value_or(0);
-  if (!(p_min >= 0 && p_min <= 1))
-    return bad(fmt::format("draft p-min: {} is out of range; use 0 to 1", p_min));
   for (const auto& stop : request.stop)
     if (stop.empty()) return bad("stop: an empty stop string; drop it");
   for (const Token id : request.stop_token_ids)
@@ -105,11 +159,7 @@ Status Engine::Impl::Check(const Request& request, std::span<const Token> prompt
     if (id < 0 || id >= vocabulary_)
       return bad(fmt::format("prompt tokens: {} is not in the vocabulary; use 0 to {}", id,
                              vocabulary_ - 1));
-  if (options_.speculative.strategy == VerifyStrategy::kGreedy && !request.sampling.greedy())
-    return bad(
-        fmt::format("verify: 'greedy' with temperature {} would give greedy text; use temperature "
-                    "0, or residual or sample-match",
-                    request.sampling.temperature));
+  FORETOKEN_CHECK_OK(CheckSpeculation(request));
   if (prompt.empty()) return bad("prompt: it has no tokens; give some text");
   if (static_cast<int>(prompt.size()) >= context_size_)
     return Fail(
@@ -119,105 +169,289 @@ Status Engine::Impl::Check(const Request& request, std::span<const Token> prompt
   return {};
 }
 
+Result<std::vector<int>> Engine::Impl::DraftersOf(std::string_view methods) const {
+  std::vector<int> found;
+  for (std::size_t at = 0; at <= methods.size();) {
+    const std::size_t comma = std::min(methods.find(',', at), methods.size());
+    const std::string_view method = methods.substr(at, comma - at);
+    at = comma + 1;
+    if (method == "none" || method.empty()) continue;
+    const std::size_t before = found.size();
+    for (std::size_t d = 0; d < drafters_.size(); ++d)
+      if (method == "portfolio" || method == drafters_[d].method)
+        found.push_back(static_cast<int>(d));
+    if (found.size() == before && method != "portfolio") {
+      std::vector<std::string_view> names = {"none"};
+      for (const DrafterEntry& entry : drafters_) names.push_back(entry.method);
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("speculative method: '{}' is not one of this engine's; use {}",
+                              method, fmt::join(names, ", ")));
+    }
+  }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+// REQUIRES: checked.
+std::vector<int> Engine::Impl::DraftersFor(const Request& request) const {
+  const SpeculativeParameters& s = request.speculative;
+  const int k = s.num_speculative_tokens.value_or(*options_.speculative.num_speculative_tokens);
+  if (!s.enabled.value_or(true) || k == 0) return {};
+  auto drafters = s.method ? *DraftersOf(*s.method) : default_drafters_;
+  if (request.prediction.empty())
+    std::erase_if(drafters, [this](int d) {
+      return drafters_[static_cast<std::size_t>(d)].method == "prediction";
+    });
+  return drafters;
+}
+
 // The rule for a request: asked for by name, else by what its drafts will be.
 const verify::Verifier& Engine::Impl::VerifierFor(const Request& request) const {
   if (synthetic_) return *synthetic_;
-  switch (options_.speculative.strategy) {
-    case VerifyStrategy::kGreedy:
-      return *greedy_;
-    case VerifyStrategy::kResidual:
-      return *residual_;
-    case VerifyStrategy::kSampleMatch:
-      return *sample_match_;
-    case VerifyStrategy::kAuto:
-      break;
-  }
-  if (request.sampling.greedy()) return *greedy_;
-  const bool drafts_are_drawn =
-      drafter_->ReportsLaws() &&
-      !request.speculative.draft_sampling.value_or(request.sampling).greedy();
-  return drafts_are_drawn ? *residual_ : *sample_match_;
+  if (own_verifier_) return *own_verifier_;
+  const VerifyStrategy strategy = options_.speculative.strategy;
+  if (strategy != VerifyStrategy::kAuto) return VerifierOf(strategy);
+  if (request.sampling.greedy()) return VerifierOf(VerifyStrategy::kGreedy);
+  // Where draft lengths follow measured time or the load, no text may depend on them (ADR 0009).
+  const SpeculativeOptions& set = options_.speculative;
+  const bool by_time = set.lookahead == "cost-model" || set.lookahead == "batch-size";
+  const bool bent = set.acceptance_threshold != 0 || set.skip_sample_adjustment;
+  if (by_time && !bent) return VerifierOf(VerifyStrategy::kSampleMatch);
+  const bool certain = request.speculative.draft_sampling.value_or(request.sampling).greedy();
+  for (const int d : DraftersFor(request))
+    if (drafters_[static_cast<std::size_t>(d)].drafter->ReportsLaws() && !certain)
+      return VerifierOf(VerifyStrategy::kResidual);
+  return VerifierOf(VerifyStrategy::kSampleMatch);
 }
 
-void Engine::Impl::Admit(const Request& request, std::size_t index, std::vector<Token> prompt,
-                         SeqId seq) {
-  const auto& speculative = request.speculative;
-  const int k = speculative.enabled.value_or(true)
-                    ? speculative.num_speculative_tokens.value_or(
-                          *options_.speculative.num_speculative_tokens)
-                    : 0;
-  const bool drafts = k > 0 && drafter_->name() != "none";
+// What a strategy asks of the drafters.
+Status Engine::Impl::CheckSpeculation(const Request& request) const {
+  const auto bad = [](std::string message) {
+    return Fail(ErrorCode::kInvalidArgument, std::move(message));
+  };
+  const SpeculativeParameters& s = request.speculative;
+  if (s.method) {
+    if (auto drafters = DraftersOf(*s.method); !drafters) return Fail(std::move(drafters).error());
+  }
+  const int k = s.num_speculative_tokens.value_or(0);
+  if (k < 0 || k > kMaxDraft)
+    return bad(fmt::format("speculative tokens: {} is out of range; use 0 to {}", k, kMaxDraft));
+  const float p_min = s.draft_p_min.value_or(0);
+  if (!(p_min >= 0 && p_min <= 1))
+    return bad(fmt::format("draft p-min: {} is out of range; use 0 to 1", p_min));
+  const VerifyStrategy strategy = options_.speculative.strategy;
+  if (strategy == VerifyStrategy::kGreedy && !request.sampling.greedy())
+    return bad(
+        fmt::format("verify: 'greedy' with temperature {} would give greedy text; use temperature "
+                    "0, or residual or sample-match",
+                    request.sampling.temperature));
   const verify::Verifier& verifier = VerifierFor(request);
-  const Noise noise(request.seed, request.id);
-  const int room = context_size_ - static_cast<int>(prompt.size());
+  if (synthetic_ || (strategy == VerifyStrategy::kAuto && !own_verifier_)) return {};
+  for (const int d : DraftersFor(request)) {
+    const DrafterEntry& entry = drafters_[static_cast<std::size_t>(d)];
+    if (verifier.NeedsLaws() && !entry.drafter->ReportsLaws())
+      return bad(
+          fmt::format("verify: '{}' needs a drafter that reports its law, and {} reports none; use "
+                      "sample-match",
+                      verifier.name(), entry.method));
+    if (verifier.NeedsLogits() && !entry.drafter->ReportsLogits())
+      return bad(
+          fmt::format("verify: '{}' needs a drafter that reports its logits, and {} reports none; "
+                      "use sample-match",
+                      verifier.name(), entry.method));
+  }
+  return {};
+}
+
+Result<std::shared_ptr<const sampling::Grammar>> Engine::Impl::GrammarOf(
+    const SamplingParameters& sampling) {
+  if (sampling.grammar.empty()) return std::shared_ptr<const sampling::Grammar>();
+  if (!token_trie_) {
+    std::vector<std::string> texts;
+    for (Token t = 0; t < vocabulary_; ++t) texts.push_back(tokenizer_->Piece(t));
+    token_trie_ = std::make_shared<const sampling::TokenTrie>(texts, tokenizer_->end_tokens());
+  }
+  return sampling::Grammar::Compile(sampling.grammar, token_trie_);
+}
+
+Result<std::unique_ptr<engine::Job>> Engine::Impl::MakeJob(Request request, OnRound on_round) {
+  auto job = std::make_unique<engine::Job>();
+  job->prompt = PromptTokens(request);
+  FORETOKEN_CHECK_OK(Check(request, job->prompt));
+  FORETOKEN_TRY(job->grammar, GrammarOf(request.sampling));
+  job->request = std::move(request);
+  job->on_round = std::move(on_round);
+  return job;
+}
+
+Ticket Engine::Impl::Enqueue(std::unique_ptr<engine::Job> job) {
+  job->ticket = ++last_ticket_;
+  waiting_.push_back(job.get());
+  return jobs_.emplace(last_ticket_, std::move(job)).first->first;
+}
+
+Result<Ticket> Engine::Impl::Begin(Request request, OnRound on_round) {
+  FORETOKEN_TRY(auto job, MakeJob(std::move(request), std::move(on_round)));
+  return Enqueue(std::move(job));
+}
+
+void Engine::Impl::Cancel(Ticket ticket) noexcept {
+  if (const auto found = jobs_.find(ticket); found != jobs_.end()) found->second->cancelled = true;
+}
+
+std::optional<Completion> Engine::Impl::Take(Ticket ticket) {
+  const auto found = jobs_.find(ticket);
+  if (found == jobs_.end() || !found->second->completion) return std::nullopt;
+  auto completion = std::move(found->second->completion);
+  jobs_.erase(found);
+  return completion;
+}
+
+const engine::Job* Engine::Impl::JobOf(Ticket ticket) const noexcept {
+  const auto found = jobs_.find(ticket);
+  return found == jobs_.end() ? nullptr : found->second.get();
+}
+
+const engine::Sequence* Engine::Impl::SequenceOf(Ticket ticket) const noexcept {
+  const engine::Job* const job = JobOf(ticket);
+  if (job == nullptr || job->seq < 0) return nullptr;
+  return sequences_[static_cast<std::size_t>(job->seq)].get();
+}
+
+void Engine::Impl::Pause(Ticket ticket, bool paused) noexcept {
+  if (const auto found = jobs_.find(ticket); found != jobs_.end()) found->second->paused = paused;
+}
+
+Status Engine::Impl::Replace(Ticket ticket, std::span<const Token> drafts) {
+  const auto bad = [](std::string message) {
+    return Fail(ErrorCode::kInvalidArgument, std::move(message));
+  };
+  const engine::Sequence* const s = SequenceOf(ticket);
+  const auto work = std::find_if(work_.begin(), work_.end(), [&](const Work& w) {
+    return s != nullptr && w.seq == s->job->seq && w.decodes && !w.prefill;
+  });
+  if (!drafted_ || work == work_.end())
+    return bad("drafts: the request does not decode in this step; call Draft first");
+  const int most = std::min(kMaxDraft, s->emitter.tokens_left() - 1);
+  if (static_cast<int>(drafts.size()) > most)
+    return bad(fmt::format("drafts: {} are given, and this request takes {} at most; give fewer",
+                           drafts.size(), most));
+  for (const Token id : drafts)
+    if (id < 0 || id >= vocabulary_)
+      return bad(
+          fmt::format("drafts: {} is not in the vocabulary; use 0 to {}", id, vocabulary_ - 1));
+  if (s->verifier->NeedsLogits())
+    return bad(
+        fmt::format("drafts: '{}' compares a drafter's logits, and given drafts have none; "
+                    "use another strategy",
+                    s->verifier->name()));
+  work->proposal = {.tokens = drafts};
+  work->given = true;
+  MakeRoomForCounts(sequences_[static_cast<std::size_t>(work->seq)]->completion.speculation,
+                    drafts.size());
+  return {};
+}
+
+void Engine::Impl::AdmitWaiting() {
+  for (SeqId seq = 0; seq < static_cast<SeqId>(sequences_.size()); ++seq)
+    while (!waiting_.empty() && sequences_[static_cast<std::size_t>(seq)] == nullptr) {
+      engine::Job& job = *waiting_.front();
+      waiting_.pop_front();
+      Admit(job, seq);
+      if (job.cancelled)
+        Finish(seq, FinishReason::kCancelled);
+      else if (sequences_[static_cast<std::size_t>(seq)]->emitter.tokens_left() <= 0)
+        Finish(seq, FinishReason::kLength);
+    }
+}
+
+void Engine::Impl::Admit(engine::Job& job, SeqId seq) {
+  const Request& request = job.request;
+  job.seq = seq;
+  const verify::Verifier& verifier = VerifierFor(request);
+  const int room = context_size_ - static_cast<int>(job.prompt.size());
+  const int max_new = std::min(request.max_new_tokens, room);
   std::vector<Token> end_tokens = request.stop_token_ids;  // all that end this request
   if (!request.ignore_eos)
     end_tokens.insert(end_tokens.end(), end_tokens_.begin(), end_tokens_.end());
   sampling::Sampler sampler({.parameters = request.sampling,
                              .end_tokens = end_tokens,
                              .min_new_tokens = request.min_new_tokens,
-                             .noise = noise},
+                             .noise = Noise(request.seed, request.id),
+                             .grammar = job.grammar},
                             vocabulary_, *kernels_);
-  const int max_new = std::min(request.max_new_tokens, room);
-  sampler.Begin(prompt, max_new + kMaxDraft + 1);
+  sampler.Begin(job.prompt, max_new + kMaxDraft + 1);
   auto& slot = sequences_[static_cast<std::size_t>(seq)];
-  slot.reset(new engine::Sequence{
-      .request = &request,
-      .index = index,
-      .sampler = std::move(sampler),
-      .emitter = engine::Emitter(*tokenizer_, request, end_tokens, room),
-      .verifier = &verifier,
-      .k_ceiling = drafts ? k : 0,
-      .lookahead = engine::MakeLookahead(
-          {options_.speculative.lookahead, drafts ? k : 0, &*costs_, &survival_}),
-      .completion = {}});
+  slot.reset(
+      new engine::Sequence{.job = &job,
+                           .sampler = std::move(sampler),
+                           .emitter = engine::Emitter(*tokenizer_, request, end_tokens, room),
+                           .verifier = &verifier,
+                           .drafters = DraftersFor(request),
+                           .completion = {}});
   Completion& completion = slot->completion;
   completion.seed = request.seed;
   completion.strategy = verifier.name();
   completion.token_ids.reserve(static_cast<std::size_t>(max_new));
   if (request.logprobs >= 0) completion.logprobs.reserve(static_cast<std::size_t>(max_new));
-  auto& stats = completion.speculation;
-  for (auto* counts :
-       {&stats.drafted_per_position, &stats.judged_per_position, &stats.accepted_per_position})
-    counts->resize(static_cast<std::size_t>(slot->k_ceiling));
-  stats.k_histogram.resize(static_cast<std::size_t>(slot->k_ceiling) + 1);
-  if (drafts)
-    drafter_->Begin(
-        {.seq = seq,
-         .prompt = prompt,
-         .max_new_tokens = max_new,
-         .sampling = speculative.draft_sampling.value_or(request.sampling),
-         .end_tokens = end_tokens,
-         .min_new_tokens = request.min_new_tokens,
-         .noise = noise,
-         .stream = verifier.SharesNoise() ? Stream::kTarget : Stream::kDraft,
-         .draft_p_min = speculative.draft_p_min.value_or(options_.speculative.draft_p_min)});
-  completion.prompt_token_ids = std::move(prompt);
+  BeginDrafters(*slot, seq, max_new);
+  RecordRequest(seq);
+  completion.prompt_token_ids = job.prompt;
+}
+
+void Engine::Impl::BeginDrafters(engine::Sequence& s, SeqId seq, int max_new) {
+  const Request& request = s.request();
+  const SpeculativeParameters& speculative = request.speculative;
+  const SpeculativeOptions& options = options_.speculative;
+  if (s.drafts())
+    s.most_drafts = speculative.num_speculative_tokens.value_or(*options.num_speculative_tokens);
+  MakeRoomForCounts(s.completion.speculation, static_cast<std::size_t>(s.most_drafts));
+  if (!s.drafts()) return;
+  const SamplingParameters sampling = speculative.draft_sampling.value_or(request.sampling);
+  std::vector<Token> end_tokens = request.stop_token_ids;
+  if (!request.ignore_eos)
+    end_tokens.insert(end_tokens.end(), end_tokens_.begin(), end_tokens_.end());
+  const auto prediction =
+      tokenizer_->Encode(request.prediction, {.add_special = false, .parse_special = false});
+  bool lawful = false;
+  for (const int d : s.drafters) {
+    draft::Drafter& drafter = *drafters_[static_cast<std::size_t>(d)].drafter;
+    lawful |= drafter.ReportsLaws() && !sampling.greedy();
+    s.n_likely = std::max(s.n_likely, drafter.LikelyTokens());
+    drafter.Begin({.seq = seq,
+                   .prompt = s.sampler.text(),
+                   .max_new_tokens = max_new,
+                   .sampling = sampling,
+                   .end_tokens = end_tokens,
+                   .min_new_tokens = request.min_new_tokens,
+                   .noise = s.sampler.noise(),
+                   .stream = s.verifier->SharesNoise() ? Stream::kTarget : Stream::kDraft,
+                   .draft_p_min = speculative.draft_p_min.value_or(options.draft_p_min),
+                   .prediction = prediction,
+                   .grammar = s.job->grammar});
+  }
+  // A draft that was drawn may only be dropped where no law of it is judged.
+  const bool droppable = !lawful || s.verifier->SharesNoise() || request.sampling.greedy();
+  s.min_draft = droppable ? options.min_speculative_tokens : 0;
+  lookahead_->Begin(seq, s.most_drafts);
 }
 
 Result<std::vector<Completion>> Engine::Impl::Generate(std::span<const Request> requests,
                                                        const OnRound& on_round) {
-  std::vector<std::vector<Token>> prompts;
+  std::vector<std::unique_ptr<engine::Job>> jobs;
   for (const Request& request : requests) {
-    prompts.push_back(PromptTokens(request));
-    FORETOKEN_CHECK_OK(Check(request, prompts.back()));
+    FORETOKEN_TRY(auto job, MakeJob(request, on_round));
+    jobs.push_back(std::move(job));
   }
-  std::vector<Completion> completions(requests.size());
-  completions_ = &completions;
-  std::size_t next = 0;
-  const auto admit = [&] {
-    for (SeqId seq = 0; seq < static_cast<SeqId>(sequences_.size()) && next < requests.size();
-         ++seq) {
-      if (sequences_[static_cast<std::size_t>(seq)] != nullptr) continue;
-      Admit(requests[next], next, std::move(prompts[next]), seq);
-      ++next;
-      if (sequences_[static_cast<std::size_t>(seq)]->emitter.tokens_left() <= 0)
-        Finish(seq, FinishReason::kLength), --seq;
-    }
-  };
-  do admit();
-  while (Step(on_round));
-  completions_ = nullptr;
+  std::vector<Ticket> tickets;
+  for (auto& job : jobs) tickets.push_back(Enqueue(std::move(job)));
+  std::vector<Completion> completions;
+  for (const Ticket ticket : tickets) {
+    auto completion = Take(ticket);
+    for (; !completion; completion = Take(ticket)) Step();
+    completions.push_back(*std::move(completion));
+  }
   return completions;
 }
 
@@ -229,6 +463,9 @@ Result<std::vector<float>> Engine::Impl::Score(std::span<const Token> tokens) {
     if (id < 0 || id >= vocabulary_)
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("score: token {} is not in the vocabulary of {}", id, vocabulary_));
+  if (std::any_of(sequences_.begin(), sequences_.end(), [](const auto& s) { return s != nullptr; }))
+    return Fail(ErrorCode::kInvalidArgument,
+                "score: requests are running; take their results first");
   std::vector<float> logprobs;
   const int chunk = std::min(target_->options().max_rows, target_->options().max_logit_rows);
   for (int at = 0; at + 1 < static_cast<int>(tokens.size()); at += chunk) {

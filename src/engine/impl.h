@@ -3,15 +3,21 @@
 // (step.cpp).
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "base/thread_pool.h"
 #include "draft/drafter.h"
+#include "engine/job.h"
 #include "engine/logprobs.h"
+#include "engine/lookahead.h"
 #include "engine/round_costs.h"
+#include "engine/run_recorder.h"
 #include "engine/sequence.h"
 #include "foretoken/engine.h"
 #include "formats/checkpoint.h"
@@ -30,16 +36,59 @@ class Engine::Impl {
 
   [[nodiscard]] Result<std::vector<Completion>> Generate(std::span<const Request> requests,
                                                          const OnRound& on_round);
+  [[nodiscard]] Result<Ticket> Begin(Request request, OnRound on_round);
+  // One target pass for all running requests; false when there are none. Its halves: Draft makes
+  // the drafts of the pass, and nothing where they are made; Verify REQUIRES them.
+  bool Step();
+  bool Draft();
+  void Verify();
+  // In their place drafts of the caller's, which are certain; `drafts` must live until Verify.
+  // Errors: kInvalidArgument (unknown tokens, more than may be committed, a strategy that judges by
+  // laws).
+  [[nodiscard]] Status Replace(Ticket ticket, std::span<const Token> drafts);
+  const engine::Job* JobOf(Ticket ticket) const noexcept;
+  const engine::Sequence* SequenceOf(Ticket ticket) const noexcept;
+  void Pause(Ticket ticket, bool paused) noexcept;
+  void Cancel(Ticket ticket) noexcept;
+  std::optional<Completion> Take(Ticket ticket);
+  // parts.cpp: what the decoder and the pipeline see of a pass. Plan chooses who takes part in the
+  // next one, and nothing where its drafts are made.
+  void Plan() noexcept;
+  bool drafted() const { return drafted_; }
+  // The committed tokens that the pass reads, and those that a draft model has yet to read.
+  std::span<const Token> FeedOf(Ticket ticket) const noexcept;
+  std::span<const Token> DraftFeedOf(Ticket ticket) const noexcept;
+  // The drafts that were made; empty: plain decoding, or no part in the pass.
+  round::Proposal ProposalOf(Ticket ticket) const noexcept;
+  // The request ends here, whatever it is about to do, and can be taken: "cancelled".
+  void End(Ticket ticket);
+  const AdaptiveLookahead* Adaptive(SeqId seq) const noexcept { return lookahead_->Adaptive(seq); }
   [[nodiscard]] Result<std::vector<float>> Score(std::span<const Token> tokens);
   [[nodiscard]] Result<Measurements> Measure(const MeasureOptions& options);
+  // Tells the cost model what passes and drafts cost: by the options' profile, else measured in less
+  // than half a second. Errors: a profile that cannot be read.
+  [[nodiscard]] Status LearnCostsAtStart();
 
+  [[nodiscard]] Result<std::vector<Token>> FormatChat(std::span<const ChatMessage> messages,
+                                                      const ChatOptions& options) const;
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
   const EngineSummary& summary() const { return summary_; }
+  Status record_status() const { return recorder_ ? recorder_->status() : Status(); }
 
  private:
   friend class EngineOpener;
-  class Measurer;  // measure.cpp
+  class Measurer;       // measure.cpp
+  class StartMeasurer;  // measure_at_start.cpp
   using Clock = std::chrono::steady_clock;
+
+  // One that drafts, by the name of its method.
+  struct DrafterEntry {
+    std::string_view method;
+    std::unique_ptr<draft::Drafter> drafter;
+    bool instant = false;  // its drafts cost next to nothing and are certain: they are looked at
+                           // before it is decided how many to verify
+    bool reads_features = false;  // of the target's
+  };
 
   // What one sequence does in this step.
   struct Work {
@@ -48,10 +97,14 @@ class Engine::Impl {
     bool decodes = false;  // the pass reaches the newest token: a verdict follows
     bool prefill = false;  // it reads the prompt
     int max_draft = 0;
+    int wanted = 0;      // drafts, by whoever chose; for the record
+    int drafter = -1;    // whose proposal it is
+    bool given = false;  // it is the caller's
     round::Proposal proposal;
     int first_row = 0, first_logit = 0;
     int n_committed = 0, n_accepted = 0;  // after the verdict, cut by the request's end
     std::optional<FinishReason> ended;
+    double judge_ms = 0;  // from the end of the pass until all of this was done
   };
   struct StepTimes {
     double draft_ms = 0, verify_ms = 0;
@@ -60,21 +113,50 @@ class Engine::Impl {
 
   Impl() = default;
   [[nodiscard]] Status Check(const Request& request, std::span<const Token> prompt) const;
+  [[nodiscard]] Status CheckSpeculation(const Request& request) const;
   [[nodiscard]] Status Check(const MeasureOptions& options) const;
   std::vector<Token> PromptTokens(const Request& request) const;
-  void Admit(const Request& request, std::size_t index, std::vector<Token> prompt, SeqId seq);
+  Result<std::unique_ptr<engine::Job>> MakeJob(Request request, OnRound on_round);
+  // Null where there is none. Errors: as Grammar::Compile.
+  [[nodiscard]] Result<std::shared_ptr<const sampling::Grammar>> GrammarOf(
+      const SamplingParameters& sampling);
+  Ticket Enqueue(std::unique_ptr<engine::Job> job);
+  void AdmitWaiting();
+  void Admit(engine::Job& job, SeqId seq);
+  void BeginDrafters(engine::Sequence& s, SeqId seq, int max_new);
+  // Indices of the drafters of a method: one, several with commas between, "portfolio" or "none".
+  [[nodiscard]] Result<std::vector<int>> DraftersOf(std::string_view methods) const;
+  std::vector<int> DraftersFor(const Request& request) const;
   const verify::Verifier& VerifierFor(const Request& request) const;
+  const verify::Verifier& VerifierOf(VerifyStrategy strategy) const {
+    return *verifiers_[static_cast<std::size_t>(strategy)];
+  }
 
-  // One target pass for all running requests; false when there are none.
-  bool Step(const OnRound& on_round);
   void PlanWork() noexcept;
+  const Work* WorkOf(Ticket ticket) const noexcept;
   void Propose() noexcept;
+  void MakeOffers() noexcept;
+  void AskInstantDrafter(int drafter) noexcept;
+  void AskDrafter(int drafter) noexcept;
+  void DropShortDrafts() noexcept;
+  bool Uses(const Work& work, int drafter) const noexcept;
   void Flatten() noexcept;
   void JudgeAll() noexcept;
-  void CommitAll(const OnRound& on_round, const StepTimes& times);
+  void CommitAll(const StepTimes& times);
+  void Time(Work& work, const round::Verdict& verdict, const StepTimes& times) noexcept;
+  std::string_view DrafterName(const Work& work) const noexcept;
+  bool Report(const Work& work) const;
+  void NoteObservations(std::size_t i);
   void Commit(Work& work, const round::Verdict& verdict);
   void Count(const Work& work, const round::Verdict& verdict);
   void LearnCosts(const StepTimes& times) noexcept;
+  // record.cpp; they do nothing where nothing is recorded.
+  [[nodiscard]] Status OpenRecord();
+  void RecordRequest(SeqId seq);
+  int Wanted(const engine::Plan& plan, int room) const noexcept;
+  void RecordLaws() noexcept;
+  void RecordPass(const StepTimes& times);
+  void PublishRecord();
   void Finish(SeqId seq, FinishReason reason);
   // Logits of the work's i-th judged row: row 0 follows the newest committed token.
   const float* LogitsOf(const Work& work, int i) const {
@@ -89,23 +171,35 @@ class Engine::Impl {
   const kernels::Kernels* kernels_ = nullptr;
   std::unique_ptr<model::Model> target_;
   std::optional<kv::Cache> cache_;
-  std::unique_ptr<draft::Drafter> drafter_;
-  std::unique_ptr<verify::Verifier> greedy_, residual_, sample_match_;
+  std::vector<DrafterEntry> drafters_;
+  std::vector<int> default_drafters_;                           // of requests that name no method
+  std::array<std::unique_ptr<verify::Verifier>, 9> verifiers_;  // by VerifyStrategy; kAuto: null
   std::unique_ptr<verify::Verifier> synthetic_;  // null but for benchmarks: then it judges all
+  std::unique_ptr<verify::Verifier> own_verifier_;  // the program's, in their place; or null
   int vocabulary_ = 0, context_size_ = 0;
   std::vector<Token> end_tokens_;
 
+  std::shared_ptr<const sampling::TokenTrie> token_trie_;  // made for the first grammar
+
   // What draft lengths are chosen by.
   std::optional<engine::RoundCosts> costs_;
-  engine::Survival survival_;   // over all requests
-  double draft_prompt_ms_ = 0;  // of the last proposals' time
+  std::unique_ptr<engine::Lookahead> lookahead_;
 
+  // Requests from Begin to Take, and those of them that wait for a sequence.
+  std::map<Ticket, std::unique_ptr<engine::Job>> jobs_;
+  std::deque<engine::Job*> waiting_;
+  Ticket last_ticket_ = 0;
   // Running requests by sequence id; null where free.
   std::vector<std::unique_ptr<engine::Sequence>> sequences_;
-  std::vector<Completion>* completions_ = nullptr;
 
   // The step being put together; capacities are taken at Open.
+  bool drafted_ = false;  // between Draft and Verify
+  StepTimes times_;
   std::vector<Work> work_;
+  std::vector<engine::Plan> plans_;
+  std::vector<engine::Offer> offers_;     // of all plans, one after the other
+  std::vector<round::Proposal> offered_;  // [offers_]: of instant drafters
+  std::vector<int> asked_;                // work or offers that the asks are for
   std::vector<draft::Ask> asks_;
   std::vector<round::Proposal> proposals_;
   std::vector<Token> tokens_;
@@ -113,10 +207,13 @@ class Engine::Impl {
   std::vector<int> logit_rows_, kept_;
   std::vector<kv::Transaction::Rows> rows_;
   std::vector<round::Verdict> verdicts_;
-  std::vector<draft::Observation> observations_;
+  std::vector<std::vector<draft::Observation>> observations_;  // by drafter
+  std::vector<Token> likely_;  // [decoding rows, n_likely_]: the target's best tokens
+  int n_likely_ = 0;           // the most that a drafter wants
   std::vector<TokenEvent> events_;
   AlignedBuffer<float> judge_scratch_;  // [2, vocabulary]
   std::optional<engine::LogprobReader> logprobs_;
+  std::unique_ptr<engine::RunRecorder> recorder_;  // null: nothing is recorded
 };
 
 }  // namespace foretoken

@@ -12,7 +12,9 @@ LogprobReader::LogprobReader(int vocabulary, const kernels::Kernels& kernels)
       kernels_(kernels),
       exponentials_(static_cast<std::size_t>(vocabulary)),
       maxima_(static_cast<std::size_t>(vocabulary / 64 + 1)),
-      ids_(static_cast<std::size_t>(vocabulary)) {}
+      ids_(static_cast<std::size_t>(vocabulary)) {
+  sorted_maxima_.reserve(maxima_.size());
+}
 
 double LogprobReader::LogSumExp(const float* logits) noexcept {
   const float max = kernels_.max(logits, vocabulary_);
@@ -31,8 +33,18 @@ void LogprobReader::Read(const float* logits, Token token, int n_top, TokenLogpr
   };
   out.logprob = logprob(token);
   out.top.clear();
-  const int n = std::min(n_top, vocabulary_);
-  if (n == 0) return;
+  for (const Token id : Find(logits, std::min(n_top, vocabulary_)))
+    out.top.emplace_back(id, logprob(id));
+}
+
+void LogprobReader::Best(const float* logits, int n, Token* best) noexcept {
+  const auto found = Find(logits, n);
+  std::copy(found.begin(), found.end(), best);
+}
+
+// The ids of the n best. A view of ids_.
+std::span<const std::int32_t> LogprobReader::Find(const float* logits, int n) noexcept {
+  if (n == 0) return {};
   // The n-th largest of the block maxima bounds the n-th largest logit from below.
   const int n_blocks = (vocabulary_ + 63) / 64;
   kernels_.block_max(logits, vocabulary_, maxima_.data());
@@ -50,7 +62,7 @@ void LogprobReader::Read(const float* logits, Token token, int n_top, TokenLogpr
   };
   const auto end = ids_.begin() + std::min(found, n);
   std::partial_sort(ids_.begin(), end, ids_.begin() + found, better);
-  for (auto it = ids_.begin(); it != end; ++it) out.top.emplace_back(*it, logprob(*it));
+  return std::span(ids_).first(static_cast<std::size_t>(end - ids_.begin()));
 }
 
 }  // namespace foretoken::engine

@@ -2,6 +2,7 @@
 // engine/logprobs.h: log-probabilities of the target's raw law (temperature 1, no filters).
 #pragma once
 
+#include <span>
 #include "base/aligned_buffer.h"
 #include "base/ids.h"
 #include "foretoken/stream.h"
@@ -19,8 +20,11 @@ class LogprobReader {
   float Of(const float* logits, Token token) noexcept;
   // The same, with the n best tokens (best first, ties by id).
   void Read(const float* logits, Token token, int n_top, TokenLogprobs& out);
+  // The n best tokens, best first, ties by id; n <= kMaxTopLogprobs and the vocabulary.
+  void Best(const float* logits, int n, Token* best) noexcept;
 
  private:
+  std::span<const std::int32_t> Find(const float* logits, int n) noexcept;
   double LogSumExp(const float* logits) noexcept;
 
   int vocabulary_;

@@ -5,130 +5,99 @@
 #include <array>
 
 #include "base/check.h"
+#include "engine/cost_model.h"
 #include "foretoken/adaptive_lookahead.h"
 
 namespace foretoken::engine {
 namespace {
 
-class Fixed final : public Lookahead {
+// A controller that looks at each sequence by itself.
+template <typename State>
+class Separate final : public Lookahead {
  public:
-  explicit Fixed(int k) : k_(k) {}
-  int Next(int) noexcept override { return k_; }
-  void Observe(const RoundOutcome&) noexcept override {}
+  Separate(const State& initial, int max_sequences)
+      : initial_(initial), states_(static_cast<std::size_t>(max_sequences), initial) {}
 
- private:
-  int k_;
-};
-
-class Ewma final : public Lookahead {
- public:
-  explicit Ewma(int ceiling) : adaptive_(*AdaptiveLookahead::Create(Within(ceiling))) {}
-  int Next(int) noexcept override { return adaptive_.lookahead(); }
-  void Observe(const RoundOutcome& round) noexcept override {
-    if (round.drafted > 0) adaptive_.Observe(round.drafted, round.accepted);
+  void Begin(SeqId seq, int ceiling) noexcept override {
+    At(seq) = initial_;
+    At(seq).Begin(ceiling);
   }
-
- private:
-  static AdaptiveLookaheadConfig Within(int ceiling) {
-    AdaptiveLookaheadConfig config;
-    config.max = std::min(config.max, ceiling);
-    config.min = std::min(config.min, config.max);
-    config.initial = std::min(config.initial, config.max);
-    return config;
+  int Most(SeqId seq, int n_decoding) const noexcept override {
+    return states_[static_cast<std::size_t>(seq)].Next(n_decoding);
   }
-  AdaptiveLookahead adaptive_;
-};
-
-class Heuristic final : public Lookahead {
- public:
-  explicit Heuristic(int ceiling) : ceiling_(ceiling), k_((ceiling + 1) / 2) {}
-  int Next(int) noexcept override { return k_; }
-  void Observe(const RoundOutcome& round) noexcept override {
-    if (round.drafted > 0)
-      k_ = std::clamp(round.accepted >= round.drafted ? k_ + 2 : k_ - 1, 1, ceiling_);
-  }
-
- private:
-  int ceiling_, k_;
-};
-
-// Chooses K that maximises
-//   (others + 1 + s_1 + ... + s_K) / (K draft + pass(others + 1 + K) + rest)
-// K = 0 wins unless the gain exceeds a margin. While it decodes plainly it probes with one draft,
-// the more seldom the more probes failed, and never for more than a hundredth of the time; not at
-// all where even drafts that were always right would not pay.
-class CostModel final : public Lookahead {
- public:
-  CostModel(int ceiling, const RoundCosts& costs, Survival& shared)
-      : ceiling_(std::min(ceiling, Survival::kPositions)), costs_(costs), shared_(shared) {}
-
-  int Next(int others) noexcept override {
-    if (rounds_ < kPlainRounds || !costs_.known()) return 0;  // a pass of one row is seen first
-    const int most = std::min(ceiling_, costs_.TrustedRows() - others - 1);
-    std::array<double, Survival::kPositions> s;
-    own_.Read(shared_.First(kPrior), most, s.data());
-    const int best = Best(others, most, s.data());
-    probing_ = false;
-    if (best > 0) return best;
-    if (!ProbeIsDue()) return 0;
-    s.fill(1);
-    if (Best(others, most, s.data()) == 0) return 0;
-    probing_ = true;
-    return 1;
-  }
-
-  void Observe(const RoundOutcome& round) noexcept override {
-    ++rounds_;
-    total_us_ += round.us;
-    if (round.drafted == 0) {
-      ++idle_rounds_;
-      return;
+  void Choose(std::span<Plan> plans) noexcept override {
+    for (Plan& plan : plans) {
+      plan.k = 0;
+      for (std::size_t i = 0; i < plan.offers.size() && plan.k == 0; ++i) {
+        plan.chosen = static_cast<int>(i);
+        plan.k = std::min(Most(plan.seq, static_cast<int>(plans.size())), plan.offers[i].most);
+      }
     }
-    own_.Observe(round.drafted, round.accepted);
-    shared_.Observe(round.drafted, round.accepted);
-    idle_rounds_ = 0;
-    if (!probing_) {
-      interval_ = kFirstInterval;
-      return;
-    }
-    probe_us_ += std::max(0.0, round.us - costs_.PassUs(1));
-    interval_ = round.accepted > 0 ? std::max(2, interval_ / 2) : std::min(4096, 2 * interval_);
+  }
+  void Observe(SeqId seq, const RoundOutcome& round) noexcept override {
+    if (round.drafted > 0) At(seq).Observe(round);
+  }
+  const AdaptiveLookahead* Adaptive([[maybe_unused]] SeqId seq) const noexcept override {
+    if constexpr (requires(const State& s) { s.adaptive; })
+      return &states_[static_cast<std::size_t>(seq)].adaptive;
+    return nullptr;
   }
 
  private:
-  static constexpr int kPlainRounds = 2, kFirstInterval = 16;
-  static constexpr double kPrior = 0.7, kMargin = 1.03, kProbeShare = 0.01;
-
-  // Of 0 to `most`; s: survival.
-  int Best(int others, int most, const double* s) const noexcept {
-    const double rest = costs_.RestUs(), draft = costs_.DraftUs();
-    const double plain = (others + 1) / (costs_.PassUs(others + 1) + rest);
-    double tokens = others + 1, best_rate = plain * kMargin;
-    int best = 0;
-    for (int k = 1; k <= most; ++k) {
-      tokens += s[k - 1];
-      const double rate = tokens / (k * draft + costs_.PassUs(others + 1 + k) + rest);
-      if (rate <= best_rate) continue;
-      best_rate = rate;
-      best = k;
-    }
-    return best;
-  }
-
-  bool ProbeIsDue() const noexcept {
-    return idle_rounds_ >= interval_ && probe_us_ <= kProbeShare * total_us_;
-  }
-
-  int ceiling_;
-  const RoundCosts& costs_;
-  Survival& shared_;
-  Survival own_;
-  int rounds_ = 0, idle_rounds_ = 0, interval_ = kFirstInterval;
-  bool probing_ = false;
-  double total_us_ = 0, probe_us_ = 0;
+  State& At(SeqId seq) { return states_[static_cast<std::size_t>(seq)]; }
+  State initial_;
+  std::vector<State> states_;
 };
 
-constexpr std::array<std::string_view, 4> kNames = {"fixed", "ewma", "heuristic", "cost-model"};
+struct Fixed {
+  int k = 0;
+  void Begin(int ceiling) noexcept { k = ceiling; }
+  int Next(int) const noexcept { return k; }
+  void Observe(const RoundOutcome&) noexcept {}
+};
+
+struct Ewma {
+  AdaptiveLookaheadConfig config;
+  AdaptiveLookahead adaptive;
+  void Begin(int ceiling) noexcept {
+    AdaptiveLookaheadConfig within = config;
+    within.max = std::min(within.max, ceiling);
+    within.min = std::min(within.min, within.max);
+    within.initial = std::clamp(within.initial, within.min, within.max);
+    adaptive = *AdaptiveLookahead::Create(within);
+  }
+  int Next(int) const noexcept { return adaptive.lookahead(); }
+  void Observe(const RoundOutcome& round) noexcept {
+    adaptive.Observe(round.drafted, round.accepted);
+  }
+};
+
+struct Heuristic {
+  int ceiling = 0, k = 0;
+  void Begin(int most) noexcept {
+    ceiling = most;
+    k = (most + 1) / 2;
+  }
+  int Next(int) const noexcept { return k; }
+  void Observe(const RoundOutcome& round) noexcept {
+    k = std::clamp(round.accepted >= round.drafted ? k + 2 : k - 1, 1, ceiling);
+  }
+};
+
+struct BatchSize {
+  std::span<const BatchDraftLength> table;
+  int ceiling = 0;
+  void Begin(int most) noexcept { ceiling = most; }
+  int Next(int n) const noexcept {
+    for (const BatchDraftLength& row : table)
+      if (n >= row.least && n <= row.most) return std::min(ceiling, row.num_speculative_tokens);
+    return ceiling;
+  }
+  void Observe(const RoundOutcome&) noexcept {}
+};
+
+constexpr std::array<std::string_view, 5> kNames = {"cost-model", "fixed", "ewma", "heuristic",
+                                                    "batch-size"};
 
 }  // namespace
 
@@ -136,19 +105,26 @@ std::span<const std::string_view> LookaheadNames() {
   return kNames;
 }
 
-int DefaultCeiling(std::string_view name) {
-  if (name == "ewma") return AdaptiveLookaheadConfig().max;
-  return name == "fixed" ? 4 : 8;
+int DefaultCeiling(const SpeculativeOptions& options) {
+  if (options.lookahead == "ewma") return options.ewma.max;
+  if (options.lookahead != "batch-size") return options.lookahead == "fixed" ? 4 : 8;
+  int most = 0;
+  for (const BatchDraftLength& row : options.num_speculative_tokens_per_batch_size)
+    most = std::max(most, row.num_speculative_tokens);
+  return most;
 }
 
 std::unique_ptr<Lookahead> MakeLookahead(const LookaheadSettings& settings) {
-  if (settings.ceiling == 0) return nullptr;
-  if (settings.name == "ewma") return std::make_unique<Ewma>(settings.ceiling);
-  if (settings.name == "heuristic") return std::make_unique<Heuristic>(settings.ceiling);
-  if (settings.name == "cost-model")
-    return std::make_unique<CostModel>(settings.ceiling, *settings.costs, *settings.shared);
+  const int n = settings.max_sequences;
+  if (settings.name == "cost-model") return std::make_unique<CostModel>(settings);
+  if (settings.name == "ewma")
+    return std::make_unique<Separate<Ewma>>(
+        Ewma{settings.ewma, *AdaptiveLookahead::Create(settings.ewma)}, n);
+  if (settings.name == "heuristic") return std::make_unique<Separate<Heuristic>>(Heuristic(), n);
+  if (settings.name == "batch-size")
+    return std::make_unique<Separate<BatchSize>>(BatchSize{settings.batch_sizes}, n);
   FORETOKEN_CHECK(settings.name == "fixed");
-  return std::make_unique<Fixed>(settings.ceiling);
+  return std::make_unique<Separate<Fixed>>(Fixed(), n);
 }
 
 }  // namespace foretoken::engine

@@ -1,51 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine/lookahead.h: how many tokens a sequence drafts in its next round. One controller for each
-// running request; it changes the speed, never the text.
+// engine/lookahead.h: who drafts for each sequence in the next pass, and how many tokens. It
+// changes the speed, never the text.
+//
+// One for an engine; sequences are known by their ids. Choose sees all that decode in a pass, so
+// that they can share its rows.
 #pragma once
 
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
+#include "base/ids.h"
 #include "engine/round_costs.h"
-#include "engine/survival.h"
+#include "foretoken/options.h"
 
 namespace foretoken::engine {
 
+inline constexpr int kEvidenceClasses = 4;  // see round::Proposal
+
+// What one drafter could do for a sequence.
+struct Offer {
+  int drafter = 0;
+  int most = 0;       // drafts: those it has made, or that it may be asked for
+  bool made = false;  // they cost nothing any more
+  int evidence = 0;   // of made ones
+  int missing = 0;    // committed tokens that its model would have to read first
+};
+
+// A sequence that decodes in the next pass.
+struct Plan {
+  SeqId seq = 0;
+  int context = 0;                // positions before its row
+  std::span<const Offer> offers;  // empty: it decodes plainly
+  // The answer: k drafts of offers[chosen]; k = 0: none.
+  int chosen = 0, k = 0;
+};
+
 struct RoundOutcome {
+  int drafter = 0, evidence = 0;
   int drafted = 0, accepted = 0;
-  double us = 0;  // of the whole round
+  int n_decoding = 1, context = 0;  // of the pass
+  double us = 0;                    // of the whole round
 };
 
 class Lookahead {
  public:
   virtual ~Lookahead() = default;
 
-  // Drafts to ask for, at least 0. The engine takes fewer where the context or the request ends.
-  // others: sequences that decode in the same pass.
-  virtual int Next(int others) noexcept = 0;
-
-  // A decoding round of the sequence has ended.
-  virtual void Observe(const RoundOutcome& round) noexcept = 0;
+  // A request begins that may draft `ceiling` tokens in a round, at least 1.
+  virtual void Begin(SeqId seq, int ceiling) noexcept = 0;
+  // Drafts that are worth making before Choose where they cost nothing; n_decoding sequences
+  // share the pass.
+  virtual int Most(SeqId seq, int n_decoding) const noexcept = 0;
+  virtual void Choose(std::span<Plan> plans) noexcept = 0;
+  // A decoding round of a sequence that was begun has ended.
+  virtual void Observe(SeqId seq, const RoundOutcome& round) noexcept = 0;
+  // What a sequence's draft lengths come from, where that is an AdaptiveLookahead; else null.
+  virtual const AdaptiveLookahead* Adaptive(SeqId) const noexcept { return nullptr; }
 };
 
 struct LookaheadSettings {
   std::string_view name;  // one of LookaheadNames()
-  int ceiling = 0;        // no more drafts than this, ever
-  // For cost-model: what the engine knows of rounds and of earlier requests. They outlive it.
-  const RoundCosts* costs = nullptr;
-  Survival* shared = nullptr;
+  int max_sequences = 1, n_drafters = 1;
+  AdaptiveLookaheadConfig ewma = {};
+  std::span<const BatchDraftLength> batch_sizes = {};
+  const RoundCosts* costs = nullptr;  // for cost-model; must outlive it
 };
 
+// cost-model the drafts, none included, that promise the most tokens per second (cost_model.h)
 // fixed      always the ceiling
-// ewma       AdaptiveLookahead's defaults, within the ceiling
+// ewma       AdaptiveLookahead, within the ceiling
 // heuristic  two more after a draft that was accepted whole, else one less; at least 1; it starts
 //            with the ceiling's half
-// cost-model the number of drafts, 0 included, that promises the most tokens per second
-// Null where the ceiling is 0. REQUIRES: one of LookaheadNames().
+// batch-size K by the number of sequences that decode together; the ceiling where none is given
+// All but the first draft with a sequence's first offer that has drafts.
+// REQUIRES: one of LookaheadNames(), checked settings.
 std::unique_ptr<Lookahead> MakeLookahead(const LookaheadSettings& settings);
 std::span<const std::string_view> LookaheadNames();
 // The ceiling where the user names none.
-int DefaultCeiling(std::string_view name);
+int DefaultCeiling(const SpeculativeOptions& options);
 
 }  // namespace foretoken::engine

@@ -109,7 +109,11 @@ class Engine::Impl::Measurer {
 
  private:
   std::size_t Rounds() const { return static_cast<std::size_t>(options_.repeats + kWarmUps); }
-  bool Drafts() const { return impl_.drafter_->name() != "none"; }
+  bool Drafts() const { return !impl_.default_drafters_.empty(); }
+  // That drafts where a request names no method: the first of several.
+  draft::Drafter& Drafter() const {
+    return *impl_.drafters_[static_cast<std::size_t>(impl_.default_drafters_.front())].drafter;
+  }
   int NumberOfDrafts() const {
     return std::max(1, *impl_.options_.speculative.num_speculative_tokens);
   }
@@ -157,7 +161,7 @@ class Engine::Impl::Measurer {
 
   void MeasureDrafts(Measurements& m) {
     if (!Drafts()) return;
-    const bool needs_features = impl_.drafter_->Needs().parts() > 0;
+    const bool needs_features = Drafter().Needs().parts() > 0;
     const engine::DraftSetting setting = {
         .n_sequences = static_cast<int>(impl_.sequences_.size()),
         .context_size = impl_.context_size_,
@@ -181,7 +185,7 @@ class Engine::Impl::Measurer {
 
   void MeasureDraftsAt(int context, const engine::DraftSetting& setting, Readings& readings) {
     const auto rounds = static_cast<int>(Rounds() * readings.cells().size());
-    engine::DraftMeter drafts(*impl_.drafter_, setting, context, rounds);
+    engine::DraftMeter drafts(Drafter(), setting, context, rounds);
     drafts.Microseconds(setting.n_sequences);  // reads the context
     for (int round = -kWarmUps; round < options_.repeats; ++round)
       for (Readings::Cell& cell : readings.cells()) {

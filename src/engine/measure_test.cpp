@@ -34,10 +34,11 @@ const Files& TinyFiles() {
 
 std::unique_ptr<Engine> Open(const std::string& method, int sequences = 1) {
   const Files& files = TinyFiles();
-  EngineOptions options{.model = files.target,
-                        .speculative = {.method = method, .num_speculative_tokens = 3},
-                        .max_sequences = sequences,
-                        .threads = 2};
+  EngineOptions options{
+      .model = files.target,
+      .speculative = {.method = method, .num_speculative_tokens = 3, .lookahead = "fixed"},
+      .max_sequences = sequences,
+      .threads = 2};
   if (method == "standalone") options.draft_model = files.draft;
   if (method == "mtp") options.draft_model = files.mtp;
   if (method == "eagle") options.draft_model = files.eagle;

@@ -10,16 +10,23 @@
 
 #include "base/cpus.h"
 #include "base/mapped_file.h"
+#include "draft/custom_drafter.h"
 #include "draft/draft_model.h"
 #include "draft/head_drafter.h"
 #include "draft/ngram.h"
-#include "draft/none.h"
+#include "draft/prediction.h"
+#include "draft/suffix.h"
 #include "engine/impl.h"
 #include "engine/thread_count.h"
 #include "engine/weight_type.h"
+#include "foretoken/drafter.h"
+#include "foretoken/speculative_config.h"
+#include "foretoken/verifier.h"
 #include "kernels/dispatch.h"
 #include "model/arch/registry.h"
 #include "text/frequent_tokens.h"
+#include "text/unicode.h"
+#include "verify/custom_verifier.h"
 #include "verify/synthetic.h"
 
 namespace foretoken {
@@ -78,10 +85,12 @@ class EngineOpener {
     FORETOKEN_CHECK_OK(CheckMemory());
     MakeVerifiers();
     FORETOKEN_CHECK_OK(LoadTarget());
-    FORETOKEN_CHECK_OK(MakeDrafter());
+    FORETOKEN_CHECK_OK(MakeDrafters());
     FORETOKEN_CHECK_OK(CheckStrategy());
     MakeRoom();
     Summarise();
+    FORETOKEN_CHECK_OK(impl_->OpenRecord());
+    FORETOKEN_CHECK_OK(impl_->LearnCostsAtStart());
     summary().load_ms =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     return std::move(impl_);
@@ -104,51 +113,30 @@ class EngineOpener {
     if (o.model.empty())
       return Fail(ErrorCode::kInvalidArgument,
                   "model: none is named; give the path of a GGUF file with --model");
-    const auto lookaheads = engine::LookaheadNames();
-    if (std::find(lookaheads.begin(), lookaheads.end(), speculative.lookahead) == lookaheads.end())
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("lookahead: '{}' does not exist here; use {}", speculative.lookahead,
-                              fmt::join(lookaheads, ", ")));
+    FORETOKEN_TRY(const bool own, TakeOwnMethod());
+    FORETOKEN_TRY(const auto config, SpeculativeConfig::Create(speculative));
+    speculative = config.options();
+    if (own) {
+      if (!speculative.method.empty()) speculative.method += ',';
+      speculative.method += o.drafter->name();
+    }
+    FORETOKEN_CHECK_OK(CheckOwnVerifier());
     if (!speculative.num_speculative_tokens)
-      speculative.num_speculative_tokens = engine::DefaultCeiling(speculative.lookahead);
-    constexpr std::array<std::string_view, 5> kMethods = {"none", "standalone", "eagle", "mtp",
-                                                          "ngram"};
-    if (!speculative.method.empty() &&
-        std::find(kMethods.begin(), kMethods.end(), speculative.method) == kMethods.end())
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("speculative method: '{}' does not exist here; use {}",
-                              speculative.method, fmt::join(kMethods, ", ")));
-    if ((speculative.method == "standalone" || speculative.method == "eagle") &&
-        o.draft_model.empty())
+      speculative.num_speculative_tokens = engine::DefaultCeiling(speculative);
+    SplitMethods();
+    if ((Wants("standalone") || Wants("eagle")) && o.draft_model.empty())
       return Fail(
           ErrorCode::kInvalidArgument,
           fmt::format("speculative method: '{}' needs a {}; give one with --model-draft, or "
                       "use ngram",
-                      speculative.method, speculative.method == "eagle" ? "head" : "draft model"));
-    if (speculative.method == "ngram" && !o.draft_model.empty())
+                      speculative.method, Wants("eagle") ? "head" : "draft model"));
+    const bool reads_file = speculative.method.empty() || Wants("none") || Wants("portfolio") ||
+                            Wants("standalone") || Wants("eagle") || Wants("mtp");
+    if (!reads_file && !o.draft_model.empty())
       return Fail(ErrorCode::kInvalidArgument,
-                  "speculative method: 'ngram' does not use the draft model that is given; drop "
-                  "one of them");
-    FORETOKEN_CHECK_OK(
-        CheckRange("speculative tokens", *speculative.num_speculative_tokens, 0, kMaxDraft));
-    if (!(speculative.draft_p_min >= 0 && speculative.draft_p_min <= 1))
-      return Fail(
-          ErrorCode::kInvalidArgument,
-          fmt::format("draft p-min: {} is out of range; use 0 to 1", speculative.draft_p_min));
-    FORETOKEN_CHECK_OK(CheckRange("draft vocabulary", speculative.draft_vocabulary, 0, 1 << 24));
-    if (speculative.draft_vocabulary > 0 && !speculative.method.empty() &&
-        speculative.method != "standalone")
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("draft vocabulary: '{}' drafts without a draft model's output head; "
-                              "leave it out, or use standalone",
+                  fmt::format("speculative method: '{}' does not use the draft model that is "
+                              "given; drop one of them",
                               speculative.method));
-    if (const auto rate = speculative.synthetic_acceptance_rate;
-        rate && !(*rate >= 0 && *rate <= 1))
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("synthetic acceptance rate: {} is out of range; use 0 to 1", *rate));
-    FORETOKEN_CHECK_OK(CheckRange("n-gram size", speculative.ngram_max, 1, 16));
-    FORETOKEN_CHECK_OK(
-        CheckRange("smallest n-gram size", speculative.ngram_min, 1, speculative.ngram_max));
     FORETOKEN_CHECK_OK(CheckRange("context size", o.context_size, 0, 1 << 24));
     FORETOKEN_CHECK_OK(CheckRange("sequences", o.max_sequences, 1, 1024));
     FORETOKEN_CHECK_OK(CheckRange("prefill rows", o.prefill_rows, 1, 4096));
@@ -181,17 +169,82 @@ class EngineOpener {
     return {};
   }
 
+  // Whether the program's own drafter is among the methods; it is then taken out of them, for
+  // SpeculativeConfig knows foretoken's alone.
+  Result<bool> TakeOwnMethod() {
+    if (!options().drafter) return false;
+    const std::string name(options().drafter->name());
+    FORETOKEN_CHECK_OK(CheckOwnName("drafter", name));
+    constexpr std::array<std::string_view, 12> kTaken = {
+        "auto",  "caller", "draft",  "draft-simple", "eagle",      "mtp",
+        "ngram", "none",   "suffix", "portfolio",    "prediction", "standalone"};
+    if (std::find(kTaken.begin(), kTaken.end(), name) != kTaken.end())
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("drafter: '{}' is the name of a method of foretoken's; use another", name));
+    std::string& methods = options().speculative.method;
+    bool found = methods.empty();
+    std::string others;
+    for (std::size_t at = 0; at < methods.size();) {
+      const std::size_t comma = std::min(methods.find(',', at), methods.size());
+      const std::string method = methods.substr(at, comma - at);
+      at = comma + 1;
+      found |= method == name;
+      if (method != name) others += (others.empty() ? "" : ",") + method;
+    }
+    methods = others;
+    return found;
+  }
+
+  Status CheckOwnVerifier() {
+    if (!options().verifier) return {};
+    FORETOKEN_CHECK_OK(CheckOwnName("verifier", std::string(options().verifier->name())));
+    if (options().speculative.strategy == VerifyStrategy::kAuto) return {};
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("verifier: '{}' is given, and the strategy '{}' too; drop one of them",
+                            options().verifier->name(), Name(options().speculative.strategy)));
+  }
+
+  static Status CheckOwnName(const char* what, const std::string& name) {
+    const bool good = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             c == '-' || c == '_';
+    });
+    if (good) return {};
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: '{}' is no name; use letters, digits, '-' and '_'", what, name));
+  }
+
+  void SplitMethods() {
+    const std::string& all = options().speculative.method;
+    for (std::size_t at = 0; at < all.size();) {
+      const std::size_t comma = std::min(all.find(',', at), all.size());
+      methods_.push_back(all.substr(at, comma - at));
+      at = comma + 1;
+    }
+  }
+  bool Wants(std::string_view method) const {
+    return std::find(methods_.begin(), methods_.end(), method) != methods_.end();
+  }
+
   // Opens what drafts: a model, a head, or the head in the target's own file.
   Status OpenDraft() {
-    std::string& method = options().speculative.method;
-    if (!options().draft_model.empty() && method != "none") {
+    if (!options().draft_model.empty() && !Wants("none")) {
       FORETOKEN_TRY(impl_->draft_checkpoint_, formats::OpenCheckpoint(options().draft_model));
     }
     const formats::Checkpoint& file =
         impl_->draft_checkpoint_ ? *impl_->draft_checkpoint_ : *impl_->checkpoint_;
     const model::DraftFile kind = model::KindOfDraft(file);
-    if (method.empty()) method = MethodFor(kind);
-    if (method == "none" || method == "ngram") return {};
+    std::string& method = options().speculative.method;
+    if (method.empty()) {
+      method = MethodFor(kind);
+      SplitMethods();
+    }
+    for (const char* name : {"standalone", "eagle", "mtp"})
+      if (Wants(name)) draft_method_ = name;
+    if (Wants("portfolio") && draft_method_.empty() && impl_->draft_checkpoint_)
+      draft_method_ = MethodFor(kind);
+    if (draft_method_.empty()) return {};
     auto opened = OpenDraftPart(file, kind);
     if (!opened) return Fail(std::move(opened).error().In(file.path()));
     return {};
@@ -206,7 +259,7 @@ class EngineOpener {
 
   Status OpenDraftPart(const formats::Checkpoint& file, model::DraftFile kind) {
     using model::DraftFile;
-    const std::string& method = options().speculative.method;
+    const std::string& method = draft_method_;
     const bool fits = method == "eagle" ? kind == DraftFile::kEagleHead
                       : method == "mtp"
                           ? kind == DraftFile::kMtpHead || kind == DraftFile::kModelWithMtpHead
@@ -337,29 +390,81 @@ class EngineOpener {
     return impl_->draft_checkpoint_ ? *impl_->draft_checkpoint_ : *impl_->checkpoint_;
   }
 
-  Status MakeDrafter() {
+  // A draft model or head where there is one, and all drafters that need no model: a request may
+  // choose any of them.
+  Status MakeDrafters() {
     const auto& o = options();
-    if (o.speculative.method == "none") {
-      impl_->drafter_ = std::make_unique<draft::NoneDrafter>();
-      return {};
-    }
-    if (o.speculative.method == "ngram") {
-      impl_->drafter_ = std::make_unique<draft::NgramDrafter>(
-          o.max_sequences, o.speculative.ngram_max, o.speculative.ngram_min, o.context_size);
-      return {};
-    }
+    if (draft_) FORETOKEN_CHECK_OK(MakeModelDrafter());
+    FORETOKEN_TRY(const std::vector<Token> corpus, CorpusTokens());
+    AddInstant(std::make_unique<draft::NgramDrafter>(
+        draft::NgramSettings{.max_sequences = o.max_sequences,
+                             .max_context = o.context_size,
+                             .ngram_max = o.speculative.ngram_max,
+                             .ngram_min = o.speculative.ngram_min,
+                             .storage = o.speculative.ngram_storage,
+                             .filler_top_k = o.speculative.ngram_filler_top_k,
+                             .keep = o.speculative.ngram_keep,
+                             .corpus = corpus}));
+    AddInstant(std::make_unique<draft::SuffixDrafter>(
+        draft::SuffixSettings{.max_sequences = o.max_sequences,
+                              .max_context = o.context_size,
+                              .max_tokens = o.speculative.suffix_max_tokens}));
+    AddInstant(std::make_unique<draft::PredictionDrafter>(o.max_sequences, o.context_size));
+    if (o.drafter) AddOwnDrafter();
+    for (auto& entry : impl_->drafters_) entry.reads_features = entry.drafter->Needs().parts() > 0;
+    FORETOKEN_TRY(impl_->default_drafters_, impl_->DraftersOf(o.speculative.method));
+    return {};
+  }
+
+  void AddOwnDrafter() {
+    auto drafter = std::make_unique<draft::CustomDrafter>(
+        options().drafter, draft::CustomSettings{.max_sequences = options().max_sequences,
+                                                 .vocabulary = impl_->vocabulary_,
+                                                 .max_draft = kMaxDraft,
+                                                 .on_fault = Notice()});
+    const std::string_view method = drafter->name();
+    impl_->drafters_.push_back({method, std::move(drafter), false});
+  }
+
+  // Faults of the program's own parts, while the engine lives.
+  std::function<void(std::string)> Notice() {
+    return [impl = impl_.get()](std::string what) {
+      impl->summary_.notices.push_back(std::move(what));
+    };
+  }
+
+  void AddInstant(std::unique_ptr<draft::Drafter> drafter) {
+    const std::string_view method = drafter->name();
+    impl_->drafters_.push_back({method, std::move(drafter), true});
+  }
+
+  // The n-gram drafter's text.
+  Result<std::vector<Token>> CorpusTokens() const {
+    const std::string& path = impl_->options_.speculative.ngram_corpus;
+    if (path.empty()) return std::vector<Token>();
+    FORETOKEN_TRY(const MappedFile file, MappedFile::Open(path));
+    const auto bytes = file.bytes();
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (!text::IsText(text))
+      return Fail(ErrorCode::kInvalidFile,
+                  fmt::format("n-gram corpus: {} is not UTF-8 text; give a text file", path));
+    return impl_->tokenizer_->Encode(text, {.add_special = false, .parse_special = false});
+  }
+
+  Status MakeModelDrafter() {
     FORETOKEN_TRY(auto cache, MakeCache(*draft_, DraftFile()));
     FORETOKEN_TRY(auto model, LoadDraft());
     draft_weight_bytes_ = model->weight_bytes();
-    const bool head = draft_->config.head.has_value();
-    if (head)
-      impl_->drafter_ = std::make_unique<draft::HeadDrafter>(
+    std::unique_ptr<draft::Drafter> drafter;
+    if (draft_->config.head)
+      drafter = std::make_unique<draft::HeadDrafter>(
           std::move(model), std::move(cache), impl_->vocabulary_, kMaxDraft, *impl_->kernels_);
     else
-      impl_->drafter_ = std::make_unique<draft::DraftModel>(
+      drafter = std::make_unique<draft::DraftModel>(
           std::move(model), std::move(cache), impl_->vocabulary_, kMaxDraft, *impl_->kernels_);
-    if (const auto needs = impl_->drafter_->Needs(); needs.parts() > 0)
-      impl_->target_->KeepFeatures(needs);
+    if (const auto needs = drafter->Needs(); needs.parts() > 0) impl_->target_->KeepFeatures(needs);
+    const std::string_view method = drafter->name();
+    impl_->drafters_.push_back({method, std::move(drafter), false});
     return {};
   }
 
@@ -372,27 +477,31 @@ class EngineOpener {
   }
 
   void MakeVerifiers() {
-    const auto make = [](const char* name) { return std::move(*verify::MakeVerifier(name)); };
-    impl_->greedy_ = make("greedy");
-    impl_->residual_ = make("residual");
-    impl_->sample_match_ = make("sample-match");
     const auto& o = options().speculative;
+    const verify::VerifierSettings settings = {.acceptance_threshold = o.acceptance_threshold,
+                                               .skip_sample_adjustment = o.skip_sample_adjustment,
+                                               .typical_epsilon = o.typical_epsilon,
+                                               .typical_delta = o.typical_delta,
+                                               .relaxed_top_n = o.relaxed_top_n,
+                                               .relaxed_delta = o.relaxed_delta};
+    for (std::size_t i = 1; i < impl_->verifiers_.size(); ++i)
+      impl_->verifiers_[i] =
+          std::move(*verify::MakeVerifier(Name(static_cast<VerifyStrategy>(i)), settings));
+    if (options().verifier)
+      impl_->own_verifier_ = std::make_unique<verify::CustomVerifier>(
+          options().verifier,
+          verify::CustomSettings{.vocabulary = impl_->vocabulary_, .on_fault = Notice()});
     if (o.synthetic_acceptance_rate)
       impl_->synthetic_ = std::make_unique<verify::Synthetic>(
           *o.synthetic_acceptance_rate, std::max(1, *o.num_speculative_tokens));
   }
 
-  // A strategy asked for by name that judges by the drafter's law needs a drafter that reports one.
+  // A strategy asked for by name must fit the drafters of a request that names none itself.
   Status CheckStrategy() const {
-    const draft::Drafter& drafter = *impl_->drafter_;
-    const verify::Verifier& residual = *impl_->residual_;
-    const bool asked = impl_->options_.speculative.strategy == VerifyStrategy::kResidual;
-    if (!asked || !residual.NeedsLaws() || drafter.ReportsLaws() || drafter.name() == "none")
-      return {};
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("verify: '{}' needs a drafter that reports its law, and {} reports "
-                            "none; use sample-match",
-                            residual.name(), drafter.name()));
+    Request request;
+    if (impl_->options_.speculative.strategy == VerifyStrategy::kGreedy)
+      request.sampling.temperature = 0;
+    return impl_->CheckSpeculation(request);
   }
 
   // Everything a step writes gets its memory now.
@@ -403,15 +512,26 @@ class EngineOpener {
     i.sequences_.resize(n);
     i.work_.reserve(n), i.asks_.reserve(n), i.proposals_.reserve(n), i.segments_.reserve(n),
         i.rows_.reserve(n), i.kept_.reserve(n);
-    i.verdicts_.reserve(n), i.observations_.reserve(n);
+    i.verdicts_.reserve(n), i.plans_.reserve(n), i.asked_.reserve(n);
+    i.offers_.reserve(n * i.drafters_.size()), i.offered_.reserve(n * i.drafters_.size());
+    i.observations_.resize(i.drafters_.size());
+    for (auto& observations : i.observations_) observations.reserve(n);
     i.tokens_.reserve(rows), i.logit_rows_.reserve(rows);
     i.events_.resize(kMaxDraft + 1);
     i.judge_scratch_ =
         AlignedBuffer<float>(2 * static_cast<std::size_t>((i.vocabulary_ + 15) / 16 * 16));
     i.logprobs_.emplace(i.vocabulary_, *i.kernels_);
-    const double draft_share =
-        static_cast<double>(draft_weight_bytes_) / static_cast<double>(i.target_->weight_bytes());
-    i.costs_.emplace(target_.options.max_rows, draft_share);
+    for (const auto& entry : i.drafters_)
+      i.n_likely_ = std::max(i.n_likely_, entry.drafter->LikelyTokens());
+    i.likely_.resize(rows * static_cast<std::size_t>(i.n_likely_));
+    i.costs_.emplace(target_.options.max_rows, static_cast<int>(i.drafters_.size()));
+    i.lookahead_ = engine::MakeLookahead(
+        {.name = options().speculative.lookahead,
+         .max_sequences = options().max_sequences,
+         .n_drafters = static_cast<int>(i.drafters_.size()),
+         .ewma = options().speculative.ewma,
+         .batch_sizes = options().speculative.num_speculative_tokens_per_batch_size,
+         .costs = &*i.costs_});
   }
 
   static void SummarisePart(const Part& part, const formats::Checkpoint& checkpoint,
@@ -440,19 +560,26 @@ class EngineOpener {
     s.isa = impl_->kernels_->isa;
     s.threads = options().threads;
     s.method = options().speculative.method;
-    constexpr std::array<const char*, 4> kStrategies = {"auto", "greedy", "residual",
-                                                        "sample-match"};
-    s.strategy = kStrategies[static_cast<std::size_t>(options().speculative.strategy)];
-    if (impl_->synthetic_) {
-      s.strategy = impl_->synthetic_->name();
-      s.lossless = false;
+    s.strategy = Name(options().speculative.strategy);
+    const auto& strategy =
+        impl_->verifiers_[static_cast<std::size_t>(options().speculative.strategy)];
+    if (impl_->synthetic_) s.strategy = impl_->synthetic_->name();
+    s.lossless = !impl_->synthetic_ && (strategy ? strategy->Lossless() : AllLossless());
+    if (impl_->own_verifier_ && !impl_->synthetic_) {
+      s.strategy = impl_->own_verifier_->name();
+      s.lossless = impl_->own_verifier_->Lossless();
     }
     s.lookahead = options().speculative.lookahead;
     s.num_speculative_tokens =
         s.method == "none" ? 0 : *options().speculative.num_speculative_tokens;
   }
 
+  // What kAuto may choose.
+  bool AllLossless() const { return impl_->VerifierOf(VerifyStrategy::kResidual).Lossless(); }
+
   std::unique_ptr<Engine::Impl> impl_;
+  std::vector<std::string> methods_;  // of the options
+  std::string draft_method_;          // of them, the one that reads a model's or head's file
   Part target_;
   std::optional<Part> draft_;
   std::vector<Token> draft_tokens_;  // of its reduced output head

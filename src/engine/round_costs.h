@@ -1,40 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine/round_costs.h: what a round costs on this machine with these models, kept fresh while it
-// runs: the target's passes by rows, a draft, and what the host adds.
+// engine/round_costs.h: what a round costs on this machine with these models: the target's passes
+// by rows and context, drafts by drafter, and what the host adds. Begun with what was measured
+// before, kept fresh while the engine runs.
 //
-// One for an engine. A pass that was never seen is estimated from those that were, so that more
-// rows never cost less; nothing is believed beyond twice the rows that were seen.
+// One for an engine. Readings are kept by rows and band of context, relative to the machine's level
+// of the moment: it moves fast and concerns all rows alike, so that what was last read in a slow
+// minute is not taken for dear in a quick one. What was never read is estimated from its neighbours
+// along the curve that was measured at the start, so that more rows never cost less; nothing is
+// believed beyond the measured rows or twice those that were seen.
 #pragma once
 
+#include <span>
 #include <vector>
+
+#include "foretoken/measure.h"
 
 namespace foretoken::engine {
 
 class RoundCosts {
  public:
-  // max_rows: of a pass. draft_share: a draft's price in passes of one row, a guess until the first
-  // one is seen.
-  RoundCosts(int max_rows, double draft_share);
+  // max_rows: of a pass.
+  RoundCosts(int max_rows, int n_drafters);
 
-  // A pass of the target that only decoded; a proposal of `drafts` tokens; the rest of the round.
-  void SeePass(int rows, double us) noexcept;
-  void SeeDrafts(int drafts, double us) noexcept;
+  // Measured costs, medians, before the first reading. The smallest context is the curve's; others
+  // say what a row and position of context add.
+  void Start(std::span<const PassCost> passes) noexcept;
+  void StartDrafter(int drafter, double draft_us, double row_us) noexcept;
+
+  // A pass of the target that only decoded, `context` positions before a row in the mean; a
+  // proposal of `drafts` tokens; rows that a drafter had to read before it; the rest of the round.
+  void SeePass(int rows, int context, double us) noexcept;
+  void SeeDrafts(int drafter, int drafts, double us) noexcept;
+  void SeeCatchUp(int drafter, int rows, double us) noexcept;
   void SeeRest(double us) noexcept;
 
-  bool known() const noexcept { return seen_rows_ > 0; }  // a pass was seen
-  double PassUs(int rows) const noexcept;                 // > 0 once known
-  double DraftUs() const noexcept;                        // one draft
+  bool known() const noexcept { return seen_rows_ > 0 || !start_.empty(); }
+  double PassUs(int rows, int context) const noexcept;  // > 0 once known
+  double DraftUs(int drafter) const noexcept { return At(drafter).draft_us; }
+  double CatchUpUs(int drafter, int rows) const noexcept { return rows * At(drafter).row_us; }
   double RestUs() const noexcept { return rest_us_; }
   // Most rows that may be planned for.
-  int TrustedRows() const noexcept { return 2 * seen_rows_; }
+  int TrustedRows() const noexcept;
 
  private:
+  static constexpr int kBands = 12;  // below 512 positions, 1024, 2048, ...
+  struct Point {
+    int rows;
+    double us;
+  };
+  struct DrafterCosts {
+    double draft_us = 0, row_us = 0;
+  };
   static double Moved(double known, double seen) noexcept;
-  double SlopeBeyond(int most) const noexcept;
+  static int BandOf(int context) noexcept;
+  const DrafterCosts& At(int drafter) const { return drafters_[static_cast<std::size_t>(drafter)]; }
+  double Curve(int rows, int context) const noexcept;
+  struct Reading {
+    double us = 0;  // over the level; 0: none yet
+    int n = 0;
+  };
+  using Band = std::vector<Reading>;  // [max_rows + 1], by rows
+  double Estimate(const Band& band, int rows, int context) const noexcept;
 
-  std::vector<double> pass_us_;  // [max_rows + 1], by rows; 0: never seen
-  int seen_rows_ = 0;            // the most that were
-  double draft_share_, draft_us_ = 0, rest_us_ = 0;
+  std::vector<Point> start_;  // ascending rows, without context
+  double position_us_ = 0;    // what a row pays for a position of context
+  std::vector<Band> bands_;   // [kBands]
+  double level_ = 1;          // of the moment
+  int seen_rows_ = 0;         // the most that were read
+  std::vector<DrafterCosts> drafters_;
+  double rest_us_ = 0;
 };
 
 }  // namespace foretoken::engine

@@ -6,65 +6,124 @@
 namespace foretoken::engine {
 namespace {
 
+PassCost Cost(int rows, int context, double us) {
+  return {rows, context, {us, us, us}};
+}
+
 TEST(RoundCosts, KnowsNothingAtFirst) {
-  const RoundCosts costs(16, 0.2);
+  const RoundCosts costs(16, 1);
   EXPECT_FALSE(costs.known());
-  EXPECT_EQ(costs.PassUs(3), 0);
+  EXPECT_EQ(costs.PassUs(3, 0), 0);
   EXPECT_EQ(costs.TrustedRows(), 0);
 }
 
-TEST(RoundCosts, TakesTheFirstReadingWholeAndLaterOnesSlowly) {
-  RoundCosts costs(16, 0.2);
-  costs.SeePass(1, 100);
-  EXPECT_DOUBLE_EQ(costs.PassUs(1), 100);
-  costs.SeePass(1, 110);
-  EXPECT_DOUBLE_EQ(costs.PassUs(1), 101);
-  costs.SeePass(1, 1e9);  // a pass that lost its core counts as twice as slow
-  EXPECT_DOUBLE_EQ(costs.PassUs(1), 0.9 * 101 + 0.1 * 202);
+TEST(RoundCosts, TakesTheFirstReadingWholeAndOthersInPart) {
+  RoundCosts costs(16, 1);
+  costs.SeePass(1, 0, 100);
+  EXPECT_DOUBLE_EQ(costs.PassUs(1, 0), 100);
+  costs.SeePass(1, 0, 110);
+  EXPECT_GT(costs.PassUs(1, 0), 101);
+  EXPECT_LT(costs.PassUs(1, 0), 110);
+  for (int i = 0; i < 100; ++i) costs.SeePass(1, 0, 110);
+  EXPECT_NEAR(costs.PassUs(1, 0), 110, 0.1);
+  costs.SeePass(1, 0, 1e9);  // a pass that lost its core counts as twice as slow
+  EXPECT_LT(costs.PassUs(1, 0), 130);
 }
 
-TEST(RoundCosts, ReadsBetweenWhatItSaw) {
-  RoundCosts costs(16, 0.2);
-  costs.SeePass(1, 100);
-  costs.SeePass(5, 180);
-  EXPECT_DOUBLE_EQ(costs.PassUs(3), 140);
-  EXPECT_DOUBLE_EQ(costs.PassUs(5), 180);
+TEST(RoundCosts, SlowMinutesDoNotMakeOldReadingsDear) {
+  RoundCosts costs(16, 1);
+  costs.Start(std::vector{Cost(1, 0, 100), Cost(3, 0, 120)});
+  for (int i = 0; i < 100; ++i) costs.SeePass(1, 0, 100), costs.SeePass(3, 0, 120);
+  for (int i = 0; i < 100; ++i) costs.SeePass(3, 0, 240);  // slow, and only three rows are read
+  for (int i = 0; i < 100; ++i) costs.SeePass(1, 0, 100);  // quick again, and only one row is
+  EXPECT_NEAR(costs.PassUs(1, 0), 100, 2);
+  EXPECT_LT(costs.PassUs(3, 0), 175);
+}
+
+TEST(RoundCosts, ReadsItsStartingCurve) {
+  RoundCosts costs(16, 1);
+  costs.Start(std::vector{Cost(9, 0, 180), Cost(1, 0, 100), Cost(5, 0, 140)});
+  EXPECT_TRUE(costs.known());
+  EXPECT_EQ(costs.TrustedRows(), 9);
+  EXPECT_DOUBLE_EQ(costs.PassUs(1, 0), 100);
+  EXPECT_DOUBLE_EQ(costs.PassUs(3, 0), 120);
+  EXPECT_DOUBLE_EQ(costs.PassUs(9, 0), 180);
+  EXPECT_GT(costs.PassUs(11, 0), 180 + 2 * 10);  // beyond: dearer than the last rows were
+}
+
+TEST(RoundCosts, FollowsReadingsAlongTheCurve) {
+  RoundCosts costs(16, 1);
+  costs.Start(std::vector{Cost(1, 0, 100), Cost(5, 0, 140)});
+  for (int i = 0; i < 200; ++i) costs.SeePass(1, 0, 200);  // the machine has become half as fast
+  EXPECT_NEAR(costs.PassUs(1, 0), 200, 1);
+  EXPECT_NEAR(costs.PassUs(5, 0), 280, 2);
+  for (int i = 0; i < 200; ++i) costs.SeePass(5, 0, 400);
+  EXPECT_NEAR(costs.PassUs(5, 0), 400, 2);
+  EXPECT_NEAR(costs.PassUs(3, 0), 300, 12);
+}
+
+TEST(RoundCosts, OneSlowPassOfRowsThatWereNeverReadChangesLittle) {
+  RoundCosts costs(16, 1);
+  costs.Start(std::vector{Cost(1, 0, 100), Cost(5, 0, 140)});
+  costs.SeePass(4, 0, 10'000);
+  EXPECT_LT(costs.PassUs(4, 0), 250);
+}
+
+TEST(RoundCosts, AddsWhatContextCosts) {
+  RoundCosts costs(16, 1);
+  costs.Start(std::vector{Cost(1, 0, 100), Cost(5, 0, 140), Cost(5, 1000, 140 + 5 * 20)});
+  EXPECT_NEAR(costs.PassUs(1, 2000), 100 + 40, 1e-9);
+  EXPECT_NEAR(costs.PassUs(5, 2000), 140 + 200, 1e-9);
+  for (int i = 0; i < 100; ++i) costs.SeePass(1, 5000, 300);
+  EXPECT_NEAR(costs.PassUs(1, 5000), 300, 1);
+  EXPECT_NEAR(costs.PassUs(1, 0), 100, 60);  // another band: only the common drift
 }
 
 TEST(RoundCosts, NeverFallsWithRows) {
-  RoundCosts costs(16, 0.2);
-  costs.SeePass(1, 100);
-  costs.SeePass(2, 80);  // noise
-  costs.SeePass(6, 90);
-  for (int rows = 2; rows <= 20; ++rows)
-    EXPECT_GE(costs.PassUs(rows), costs.PassUs(rows - 1)) << rows;
+  for (const bool start : {false, true}) {
+    RoundCosts costs(16, 1);
+    if (start) costs.Start(std::vector{Cost(1, 0, 90), Cost(2, 0, 70), Cost(8, 0, 100)});
+    costs.SeePass(1, 0, 100);
+    costs.SeePass(2, 0, 80);  // noise
+    costs.SeePass(6, 0, 90);
+    for (int rows = 2; rows <= 20; ++rows)
+      EXPECT_GE(costs.PassUs(rows, 0), costs.PassUs(rows - 1, 0)) << rows << start;
+  }
 }
 
 TEST(RoundCosts, TakesRowsItNeverSawForDearAndTrustsOnlyTwiceWhatItSaw) {
-  RoundCosts costs(16, 0.2);
-  costs.SeePass(1, 100);
+  RoundCosts costs(16, 1);
+  costs.SeePass(1, 0, 100);
   EXPECT_EQ(costs.TrustedRows(), 2);
-  EXPECT_DOUBLE_EQ(costs.PassUs(2), 125);
-  costs.SeePass(4, 130);
+  EXPECT_DOUBLE_EQ(costs.PassUs(2, 0), 125);
+  costs.SeePass(4, 0, 130);
   EXPECT_EQ(costs.TrustedRows(), 8);
-  EXPECT_DOUBLE_EQ(costs.PassUs(6), 130 + 2 * (1.2 * 10 + 2));
+  EXPECT_GT(costs.PassUs(6, 0), 150);
 }
 
-TEST(RoundCosts, GuessesADraftUntilItSeesOne) {
-  RoundCosts costs(16, 0.2);
-  costs.SeePass(1, 100);
-  EXPECT_DOUBLE_EQ(costs.DraftUs(), 20);
-  costs.SeeDrafts(4, 60);
-  EXPECT_DOUBLE_EQ(costs.DraftUs(), 15);
+TEST(RoundCosts, KeepsDraftersApart) {
+  RoundCosts costs(16, 2);
+  costs.StartDrafter(0, 20, 3);
+  EXPECT_DOUBLE_EQ(costs.DraftUs(0), 20);
+  EXPECT_DOUBLE_EQ(costs.CatchUpUs(0, 10), 30);
+  EXPECT_DOUBLE_EQ(costs.DraftUs(1), 0);
+  costs.SeeDrafts(1, 4, 60);
+  costs.SeeCatchUp(1, 10, 50);
+  EXPECT_DOUBLE_EQ(costs.DraftUs(1), 15);
+  EXPECT_DOUBLE_EQ(costs.CatchUpUs(1, 2), 10);
+  EXPECT_DOUBLE_EQ(costs.DraftUs(0), 20);
 }
 
 TEST(RoundCosts, IgnoresWhatCannotBe) {
-  RoundCosts costs(4, 0.2);
-  costs.SeePass(0, 10);
-  costs.SeePass(5, 10);
-  costs.SeePass(2, -1);
-  costs.SeeDrafts(0, 10);
+  RoundCosts costs(4, 1);
+  costs.SeePass(0, 0, 10);
+  costs.SeePass(5, 0, 10);
+  costs.SeePass(2, 0, -1);
+  costs.SeeDrafts(0, 0, 10);
+  costs.SeeCatchUp(0, 0, 10);
+  costs.Start({});
   EXPECT_FALSE(costs.known());
+  EXPECT_EQ(costs.DraftUs(0), 0);
 }
 
 }  // namespace

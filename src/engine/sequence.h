@@ -2,12 +2,10 @@
 // engine/sequence.h: one running request.
 #pragma once
 
-#include <memory>
-#include <optional>
 #include <vector>
 
 #include "engine/emitter.h"
-#include "engine/lookahead.h"
+#include "engine/job.h"
 #include "foretoken/engine.h"
 #include "sampling/sampler.h"
 #include "verify/verifier.h"
@@ -15,16 +13,19 @@
 namespace foretoken::engine {
 
 struct Sequence {
-  const Request* request = nullptr;
-  std::size_t index = 0;      // among the requests of the call
+  Job* job = nullptr;
   sampling::Sampler sampler;  // its text is the sequence's: prompt and committed tokens
   Emitter emitter;
   const verify::Verifier* verifier = nullptr;
-  int k_ceiling = 0;                     // 0: this request decodes plainly
-  std::unique_ptr<Lookahead> lookahead;  // null where it does
+  std::vector<int> drafters;  // that may draft for it; empty: it decodes plainly
+  int most_drafts = 0;        // of a round, whatever the controller says
+  int min_draft = 0;          // shorter drafts are not sent
+  int n_likely = 0;           // of the target's best tokens, that its drafters want to see
+  int first_likely = 0;       // row of this step's in the engine's table
   Completion completion;
 
-  bool uses_drafter() const { return k_ceiling > 0; }
+  const Request& request() const { return job->request; }
+  bool drafts() const { return !drafters.empty(); }
 };
 
 }  // namespace foretoken::engine

@@ -16,34 +16,48 @@ double Milliseconds(std::chrono::steady_clock::time_point from,
 
 }  // namespace
 
-bool Engine::Impl::Step(const OnRound& on_round) {
+bool Engine::Impl::Step() {
+  if (!Draft()) return false;
+  Verify();
+  return true;
+}
+
+bool Engine::Impl::Draft() {
+  if (drafted_) return true;
+  AdmitWaiting();
   PlanWork();  // who runs, and how many rows each may use
   if (work_.empty()) return false;
   const auto begin = Clock::now();
   Propose();  // one chain of drafts per sequence; empty = plain decoding or prefill
-  const auto proposed = Clock::now();
+  times_.draft_ms = Milliseconds(begin, Clock::now());
+  drafted_ = true;
+  return true;
+}
+
+void Engine::Impl::Verify() {
+  drafted_ = false;
+  const auto begin = Clock::now();
   Flatten();  // sequences -> rows
   kv::Transaction pending(*cache_, rows_);
   target_->Forward({.tokens = tokens_, .segments = segments_, .logit_rows = logit_rows_}, *cache_);
-  const auto verified = Clock::now();
+  times_.verify_ms = Milliseconds(begin, Clock::now());
+  RecordLaws();  // before the judging is timed
+  times_.judged_at = Clock::now();
   JudgeAll();  // kept prefix and one token of the target's each
   pending.Commit(kept_);
-  CommitAll(on_round, {.draft_ms = Milliseconds(begin, proposed),
-                       .verify_ms = Milliseconds(proposed, verified),
-                       .judged_at = verified});
-  return true;
+  CommitAll(times_);
+  PublishRecord();
 }
 
 void Engine::Impl::PlanWork() noexcept {
   work_.clear();
-  int rows = target_->options().max_rows, decoding = 0;
-  for (const auto& s : sequences_) decoding += s && s->sampler.n_generated() > 0;
+  int rows = target_->options().max_rows;
   // Decoding sequences first, each with room for a whole draft (max_rows holds that for all), then
   // prompts with what is left.
   for (const bool prompts : {false, true})
     for (SeqId seq = 0; seq < static_cast<SeqId>(sequences_.size()); ++seq) {
       engine::Sequence* s = sequences_[static_cast<std::size_t>(seq)].get();
-      if (s == nullptr) continue;
+      if (s == nullptr || s->job->paused) continue;
       const int missing = s->sampler.position() - cache_->length(seq);
       const bool prefill = s->sampler.n_generated() == 0;
       if (prefill != prompts || rows == 0) continue;
@@ -54,30 +68,11 @@ void Engine::Impl::PlanWork() noexcept {
       work.decodes = work.n_feed == missing;
       // The target adds a token of its own, so a draft of room - 1 is the longest that can be
       // committed.
-      if (!prefill && s->lookahead)
-        work.max_draft = std::min(
-            {s->lookahead->Next(decoding - 1), s->emitter.tokens_left() - 1, rows - work.n_feed});
+      if (!prefill && s->drafts())
+        work.max_draft = std::max(
+            0, std::min({s->most_drafts, s->emitter.tokens_left() - 1, rows - work.n_feed}));
       rows -= work.n_feed + work.max_draft;
     }
-}
-
-void Engine::Impl::Propose() noexcept {
-  asks_.clear();
-  for (const Work& work : work_)
-    if (work.max_draft > 0) asks_.push_back({work.seq, work.max_draft});
-  if (asks_.empty()) return;
-  proposals_.resize(asks_.size());
-  drafter_->Propose(asks_, proposals_);
-  std::size_t i = 0;
-  for (Work& work : work_)
-    if (work.max_draft > 0) work.proposal = proposals_[i++];
-  const auto drafter_work = drafter_->TakeWork();
-  draft_prompt_ms_ = drafter_work.prompt_ms;
-  for (const draft::Ask& ask : asks_) {
-    auto& stats = sequences_[static_cast<std::size_t>(ask.seq)]->completion.speculation;
-    stats.draft_forwards += drafter_work.forwards;
-    stats.draft_prompt_ms += drafter_work.prompt_ms;
-  }
 }
 
 void Engine::Impl::Flatten() noexcept {
@@ -110,61 +105,112 @@ void Engine::Impl::JudgeAll() noexcept {
   }
 }
 
-void Engine::Impl::CommitAll(const OnRound& on_round, const StepTimes& times) {
-  observations_.clear();
+void Engine::Impl::CommitAll(const StepTimes& times) {
+  for (auto& observations : observations_) observations.clear();
+  int likely_rows = 0;
   for (std::size_t i = 0; i < work_.size(); ++i) {
     Work& work = work_[i];
     engine::Sequence& s = *sequences_[static_cast<std::size_t>(work.seq)];
+    s.first_likely = likely_rows;
     if (work.decodes) Commit(work, verdicts_[i]);
-    const double judge_ms = Milliseconds(times.judged_at, Clock::now());
+    if (s.n_likely > 0) likely_rows += work.n_committed;
     ++s.completion.speculation.target_forwards;
-    if (work.prefill) {
-      s.completion.timings.prompt_ms += times.draft_ms + times.verify_ms + judge_ms;
-      s.completion.timings.prompt_tokens += work.n_feed;
-    } else {
-      s.completion.timings.decode_ms += times.draft_ms + times.verify_ms + judge_ms;
-      s.completion.timings.decoded_tokens += work.n_committed;
-      s.completion.speculation.draft_ms += work.max_draft > 0 ? times.draft_ms : 0;
-      s.completion.speculation.verify_ms += times.verify_ms;
-      s.completion.speculation.overhead_ms += judge_ms + (work.max_draft > 0 ? 0 : times.draft_ms);
-      if (s.lookahead)
-        s.lookahead->Observe({.drafted = work.proposal.length(),
-                              .accepted = verdicts_[i].accepted,
-                              .us = 1000 * (times.draft_ms + times.verify_ms + judge_ms)});
-    }
-    if (on_round &&
-        !on_round(
-            {.request_id = s.request->id,
-             .events = std::span(events_).first(static_cast<std::size_t>(work.n_committed)),
-             .rejected = work.proposal.tokens.subspan(static_cast<std::size_t>(work.n_accepted)),
-             .drafted = work.proposal.length()}) &&
-        !work.ended)
-      work.ended = FinishReason::kCancelled;
-    if (work.ended)
-      Finish(work.seq, *work.ended);
-    else if (s.uses_drafter() && (work.decodes || target_->features(0) != nullptr))
-      observations_.push_back(
-          {.seq = work.seq,
-           .committed = s.sampler.text().last(static_cast<std::size_t>(work.n_committed)),
-           .drafted = work.proposal.length(),
-           .accepted = work.n_accepted,
-           .features = target_->features(work.first_row),
-           .n_features = kept_[i],
-           .first_position = segments_[i].first_position});
+    Time(work, verdicts_[i], times);
+    if (!Report(work) && !work.ended) work.ended = FinishReason::kCancelled;
+    NoteObservations(i);
   }
   LearnCosts(times);
-  if (!observations_.empty()) drafter_->Observe(observations_);
+  RecordPass(times);
+  for (std::size_t d = 0; d < drafters_.size(); ++d)
+    if (!observations_[d].empty()) drafters_[d].drafter->Observe(observations_[d]);
+  for (const Work& work : work_)
+    if (work.ended) Finish(work.seq, *work.ended);
+}
+
+void Engine::Impl::Time(Work& work, const round::Verdict& verdict,
+                        const StepTimes& times) noexcept {
+  engine::Sequence& s = *sequences_[static_cast<std::size_t>(work.seq)];
+  SpeculationStats& stats = s.completion.speculation;
+  Timings& timings = s.completion.timings;
+  const double judge_ms = Milliseconds(times.judged_at, Clock::now());
+  const double ms = times.draft_ms + times.verify_ms + judge_ms;
+  work.judge_ms = judge_ms;
+  if (work.prefill) {
+    timings.prompt_ms += ms;
+    timings.prompt_tokens += work.n_feed;
+    return;
+  }
+  timings.decode_ms += ms;
+  timings.decoded_tokens += work.n_committed;
+  stats.draft_ms += s.drafts() ? times.draft_ms : 0;
+  stats.verify_ms += times.verify_ms;
+  stats.overhead_ms += judge_ms + (s.drafts() ? 0 : times.draft_ms);
+  if (!s.drafts() || work.given) return;
+  lookahead_->Observe(work.seq, {.drafter = std::max(0, work.drafter),
+                                 .evidence = work.proposal.evidence,
+                                 .drafted = work.proposal.length(),
+                                 .accepted = verdict.accepted,
+                                 .n_decoding = static_cast<int>(plans_.size()),
+                                 .context = segments_[0].first_position,
+                                 .us = 1000 * ms});
+}
+
+std::string_view Engine::Impl::DrafterName(const Work& work) const noexcept {
+  if (work.proposal.length() == 0) return {};
+  return work.given ? "caller" : drafters_[static_cast<std::size_t>(work.drafter)].method;
+}
+
+// Tells the request's owner; false: no more of it.
+bool Engine::Impl::Report(const Work& work) const {
+  const engine::Job& job = *sequences_[static_cast<std::size_t>(work.seq)]->job;
+  if (job.cancelled) return false;
+  if (!job.on_round) return true;
+  return job.on_round(
+      {.request_id = job.request.id,
+       .events = std::span(events_).first(static_cast<std::size_t>(work.n_committed)),
+       .rejected = work.proposal.tokens.subspan(static_cast<std::size_t>(work.n_accepted)),
+       .drafted = work.proposal.length(),
+       .drafter = DrafterName(work)});
+}
+
+// What the i-th work's drafters are told of it.
+void Engine::Impl::NoteObservations(std::size_t i) {
+  const Work& work = work_[i];
+  const engine::Sequence& s = *sequences_[static_cast<std::size_t>(work.seq)];
+  if (!work.decodes && target_->features(0) == nullptr) return;
+  draft::Observation o = {
+      .seq = work.seq,
+      .committed = s.sampler.text().last(static_cast<std::size_t>(work.n_committed)),
+      .features = target_->features(work.first_row),
+      .n_features = kept_[i],
+      .first_position = segments_[i].first_position};
+  for (const int d : s.drafters) {
+    const DrafterEntry& entry = drafters_[static_cast<std::size_t>(d)];
+    const draft::Drafter& drafter = *entry.drafter;
+    const bool its_own = d == work.drafter && !work.given;
+    o.drafted = its_own ? work.proposal.length() : 0;
+    o.accepted = its_own ? work.n_accepted : 0;
+    o.n_likely = drafter.LikelyTokens();
+    o.likely = o.n_likely == 0
+                   ? nullptr
+                   : likely_.data() + static_cast<std::ptrdiff_t>(s.first_likely) * n_likely_;
+    // Drafters that keep texts want their ends too; the rows that follow an end have features that
+    // are nobody's.
+    const bool wants = entry.reads_features ? !work.ended : work.decodes;
+    if (wants) observations_[static_cast<std::size_t>(d)].push_back(o);
+  }
 }
 
 // From a step in which nobody read a prompt.
 void Engine::Impl::LearnCosts(const StepTimes& times) noexcept {
-  int drafts = 0;
+  std::int64_t context = 0;
   for (const Work& work : work_) {
     if (work.prefill) return;
-    drafts = std::max(drafts, work.proposal.length());
+    context += cache_->length(work.seq);
   }
-  costs_->SeePass(static_cast<int>(tokens_.size()), 1000 * times.verify_ms);
-  if (drafts > 0) costs_->SeeDrafts(drafts, 1000 * (times.draft_ms - draft_prompt_ms_));
+  costs_->SeePass(static_cast<int>(tokens_.size()),
+                  static_cast<int>(context / static_cast<std::int64_t>(work_.size())),
+                  1000 * times.verify_ms);
   costs_->SeeRest(1000 * Milliseconds(times.judged_at, Clock::now()));
 }
 
@@ -183,12 +229,15 @@ void Engine::Impl::Commit(Work& work, const round::Verdict& verdict) {
     event.logprobs = nullptr;
     s.sampler.Push(token);
     s.completion.token_ids.push_back(token);
-    if (s.request->logprobs >= 0) {
+    if (s.request().logprobs >= 0) {
       // Reserved for the whole request, so the address holds.
       auto& read = s.completion.logprobs.emplace_back();
-      logprobs_->Read(LogitsOf(work, i), token, s.request->logprobs, read);
+      logprobs_->Read(LogitsOf(work, i), token, s.request().logprobs, read);
       event.logprobs = &read;
     }
+    if (s.n_likely > 0)
+      logprobs_->Best(LogitsOf(work, i), n_likely_,
+                      likely_.data() + static_cast<std::ptrdiff_t>(s.first_likely + i) * n_likely_);
     work.ended = s.emitter.Push(token, event.text);
     ++work.n_committed;
     work.n_accepted += is_draft;
@@ -229,9 +278,10 @@ void Engine::Impl::Finish(SeqId seq, FinishReason reason) {
   s.emitter.Flush(rest);  // empty unless the request was cancelled
   s.completion.finish_reason = reason;
   s.completion.text = s.emitter.text();
-  if (s.uses_drafter()) drafter_->End(seq);
+  for (const int d : s.drafters) drafters_[static_cast<std::size_t>(d)].drafter->End(seq);
   cache_->Truncate(seq, 0);
-  (*completions_)[s.index] = std::move(s.completion);
+  s.job->seq = -1;
+  s.job->completion = std::move(s.completion);
   slot.reset();
 }
 

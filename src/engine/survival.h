@@ -12,38 +12,42 @@ class Survival {
  public:
   static constexpr int kPositions = 64;
 
-  // Positions without verdicts are taken for like the one before them, the first for `prior`.
+  // fading: what a verdict still weighs when the next one comes.
+  explicit Survival(double fading = 0.95) : fading_(fading) {}
+
   void Observe(int drafted, int accepted) noexcept {
     // A rejection is the verdict of the position it happened at; those behind it have none.
     const int judged = std::min({drafted, accepted + 1, kPositions});
     for (int i = 0; i < judged; ++i) {
       Position& p = positions_[static_cast<std::size_t>(i)];
-      p.judged = kFading * p.judged + 1;
-      p.accepted = kFading * p.accepted + (i < accepted ? 1 : 0);
+      p.judged = fading_ * p.judged + 1;
+      p.accepted = fading_ * p.accepted + (i < accepted ? 1 : 0);
     }
   }
 
-  // s[i], i in [0, n): probability that drafts 0..i are all accepted. n <= kPositions.
-  void Read(double prior, int n, double* s) const noexcept {
-    double conditional = prior, product = 1;
+  // s[i], i in [0, n): probability that drafts 0..i are all accepted. Where verdicts are few,
+  // `others` counts as two of them; where it has few too, each position is taken for like the one
+  // before it and the first for `prior`. n <= kPositions.
+  void Read(const Survival& others, double prior, int n, double* s) const noexcept {
+    double own = prior, common = prior, product = 1;
     for (int i = 0; i < n; ++i) {
-      const Position& p = positions_[static_cast<std::size_t>(i)];
-      conditional = (p.accepted + kPriorWeight * conditional) / (p.judged + kPriorWeight);
-      s[i] = product *= conditional;
+      common = others.Moved(i, common);
+      own = Moved(i, i == 0 ? common : std::min(common, (common + own) / 2));
+      s[i] = product *= own;
     }
-  }
-  // Of the first position.
-  double First(double prior) const noexcept {
-    double first = 0;
-    Read(prior, 1, &first);
-    return first;
   }
 
  private:
-  static constexpr double kFading = 0.95, kPriorWeight = 2;
+  static constexpr double kPriorWeight = 2;
+  double Moved(int i, double prior) const noexcept {
+    const Position& p = positions_[static_cast<std::size_t>(i)];
+    return (p.accepted + kPriorWeight * prior) / (p.judged + kPriorWeight);
+  }
+
   struct Position {
     double accepted = 0, judged = 0;
   };
+  double fading_;
   std::array<Position, kPositions> positions_{};
 };
 

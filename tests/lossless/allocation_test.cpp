@@ -7,7 +7,9 @@
 #include <new>
 
 #include "fixtures/tiny_model.h"
+#include "foretoken/drafter.h"
 #include "foretoken/engine.h"
+#include "foretoken/verifier.h"
 
 namespace {
 std::size_t n_allocations = 0;
@@ -28,15 +30,47 @@ std::size_t n_allocations = 0;
 namespace foretoken {
 namespace {
 
+// Of a program's own, which allocate nothing themselves.
+class EvenDrafter final : public Drafter {
+ public:
+  std::string_view name() const override { return "own"; }
+  bool ReportsLaws() const override { return true; }
+  void Begin(const DraftedRequest& request) override {
+    const auto n = static_cast<std::size_t>(request.vocabulary_size);
+    law_.assign(n, 1.0f / static_cast<float>(n));
+  }
+  void Propose(int, DraftProposal& proposal) override {
+    while (proposal.left() > 0) proposal.Draw(law_);
+  }
+
+ private:
+  std::vector<float> law_;
+};
+class FirstDraftVerifier final : public Verifier {
+ public:
+  std::string_view name() const override { return "first"; }
+  bool lossless() const override { return false; }
+  Judgement Judge(JudgedDraft& draft) override {
+    const int kept = draft.length() > 0 && draft.TargetLaw(0)[0] < 0.5f ? 1 : 0;
+    return {kept, draft.Sample(kept)};
+  }
+};
+
 class Allocations : public testing::TestWithParam<const char*> {
  protected:
   static std::unique_ptr<Engine> Open(const std::string& method) {
     const std::string folder = fixtures::TemporaryFolder();
     fixtures::TinyModelOptions model{.seed = 71, .context_length = 1024};
     EngineOptions options{.speculative = {.method = method}, .threads = 1};
+    if (method != "portfolio") options.speculative.lookahead = "fixed";  // drafts in every round
     options.model = fixtures::WriteTinyModel(folder, model);
     model.noise = 0.1;
-    if (method == "standalone") options.draft_model = fixtures::WriteTinyModel(folder, model);
+    if (method == "standalone" || method == "portfolio")
+      options.draft_model = fixtures::WriteTinyModel(folder, model);
+    if (method == "own") {
+      options.drafter = std::make_shared<EvenDrafter>();
+      options.verifier = std::make_shared<FirstDraftVerifier>();
+    }
     if (method == "mtp" || method == "eagle") {
       fixtures::TinyHeadOptions head{.eagle = method == "eagle"};
       head.target = model;
@@ -55,6 +89,7 @@ class Allocations : public testing::TestWithParam<const char*> {
     request.ignore_eos = true;
     request.sampling.temperature = temperature;
     request.sampling.repetition_penalty = 1.1f;
+    request.prediction = "once upon a time there was a girl";
     const std::size_t before = n_allocations;
     const auto completion = engine.Generate(request);
     EXPECT_TRUE(completion);
@@ -75,7 +110,8 @@ TEST_P(Allocations, DoNotGrowWithTheText) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, Allocations,
-                         testing::Values("none", "ngram", "standalone", "eagle", "mtp"),
+                         testing::Values("none", "ngram", "suffix", "prediction", "standalone",
+                                         "eagle", "mtp", "portfolio", "own"),
                          [](const auto& of) { return std::string(of.param); });
 
 }  // namespace

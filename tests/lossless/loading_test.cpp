@@ -140,6 +140,7 @@ class ReducedHead : public testing::Test {
     options_.draft_model = fixtures::WriteTinyModel(folder, options);
     options_.threads = 1;
     options_.speculative.method = "standalone";
+    options_.speculative.lookahead = "fixed";
     sample_ = folder + "/sample.txt";
   }
   Completion Reduced(int n, float temperature, const std::string& sample = "") {
@@ -196,7 +197,7 @@ TEST_F(ReducedHead, IsRefusedWhereThereIsNoDraftModel) {
   const auto engine = Engine::Open(options);
   ASSERT_FALSE(engine);
   EXPECT_EQ(engine.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_NE(engine.error().message.find("draft vocabulary"), std::string::npos);
+  EXPECT_NE(engine.error().message.find("draft_vocabulary"), std::string::npos);
 }
 
 TEST_F(ReducedHead, NamesASampleThatIsNotThere) {

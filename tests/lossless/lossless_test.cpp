@@ -92,11 +92,12 @@ const std::vector<Pair>& Pairs() {
 std::unique_ptr<Engine> Open(const Pair& pair, const std::string& method, const std::string& isa,
                              int threads, int sequences,
                              VerifyStrategy strategy = VerifyStrategy::kAuto) {
-  EngineOptions options{.model = pair.target,
-                        .speculative = {.method = method, .strategy = strategy},
-                        .max_sequences = sequences,
-                        .threads = threads,
-                        .isa = isa};
+  EngineOptions options{
+      .model = pair.target,
+      .speculative = {.method = method, .strategy = strategy, .lookahead = "fixed"},
+      .max_sequences = sequences,
+      .threads = threads,
+      .isa = isa};
   if (pair.drafts.contains(method)) options.draft_model = pair.drafts.at(method);
   auto engine = Engine::Open(options);
   EXPECT_TRUE(engine) << engine.error().message;
@@ -296,7 +297,7 @@ TEST(Lossless, PrefillInChunksOfAnySizeGivesTheSameBits) {
   for (const int rows : {1, 3, 17, 64, 256})
     for (const std::string method : {"none", "mtp", "eagle"}) {
       EngineOptions options{.model = pair.target,
-                            .speculative = {.method = method},
+                            .speculative = {.method = method, .lookahead = "fixed"},
                             .threads = 2,
                             .prefill_rows = rows};
       if (method != "none") options.draft_model = pair.drafts.at(method);
@@ -322,7 +323,7 @@ TEST(Lossless, EveryCacheTypeKeepsSpeculationExact) {
   for (const CacheType k : {CacheType::kF32, CacheType::kF16, CacheType::kBF16, CacheType::kQ8_0})
     for (const CacheType v : {CacheType::kF16, CacheType::kQ8_0}) {
       EngineOptions plain_options{.model = pair.target,
-                                  .speculative = {.method = "none"},
+                                  .speculative = {.method = "none", .lookahead = "fixed"},
                                   .cache_type_k = k,
                                   .cache_type_v = v};
       auto plain = Engine::Open(plain_options);

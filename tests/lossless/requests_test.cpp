@@ -31,7 +31,9 @@ const Models& Files() {
 }
 
 std::unique_ptr<Engine> Open(const std::string& method) {
-  EngineOptions options{.model = Files().target, .speculative = {.method = method}, .threads = 1};
+  EngineOptions options{.model = Files().target,
+                        .speculative = {.method = method, .lookahead = "fixed"},
+                        .threads = 1};
   if (method == "standalone") options.draft_model = Files().draft;
   auto engine = Engine::Open(options);
   EXPECT_TRUE(engine) << engine.error().message;
@@ -265,7 +267,7 @@ TEST(Open, RefusesWhatDoesNotBelongTogether) {
       OpenCode({.draft_model = Files().draft, .speculative = {.method = "ngram"}}, "drop one"),
       ErrorCode::kInvalidArgument);
   EXPECT_EQ(OpenCode({.speculative = {.method = "medusa"}}, "medusa"), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(OpenCode({.speculative = {.num_speculative_tokens = 65}}, "0 to 64"),
+  EXPECT_EQ(OpenCode({.speculative = {.num_speculative_tokens = 65}}, "[0, 64]"),
             ErrorCode::kInvalidArgument);
   EXPECT_EQ(OpenCode({.threads = -1}, "threads"), ErrorCode::kInvalidArgument);
   EXPECT_EQ(OpenCode({.cache_type_k = CacheType::kQ8_0}, "--cache-type-k"),
@@ -289,7 +291,9 @@ TEST(Open, RefusesGreedyVerificationOfSampledText) {
 class Controllers : public testing::TestWithParam<const char*> {
  protected:
   static std::unique_ptr<Engine> OpenWith(const std::string& method, const std::string& lookahead) {
-    EngineOptions options{.model = Files().target, .speculative = {.method = method}, .threads = 1};
+    EngineOptions options{.model = Files().target,
+                          .speculative = {.method = method, .lookahead = "fixed"},
+                          .threads = 1};
     options.speculative.lookahead = lookahead;
     if (method == "standalone") options.draft_model = Files().draft;
     auto engine = Engine::Open(options);

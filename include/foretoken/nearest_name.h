@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// foretoken/nearest_name.h: "did you mean ...?" for names of flags, keys and methods.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace foretoken {
+
+// The known name with the fewest edits (insertions, deletions, replacements) from `name`, the first
+// of equals; empty where all are further than a typing error: more than two edits, or a third of
+// the name's length where that is more.
+std::string_view NearestName(std::string_view name, std::span<const std::string_view> known);
+
+}  // namespace foretoken

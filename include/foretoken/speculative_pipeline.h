@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// foretoken/speculative_pipeline.h: many requests, a step at a time, for a caller that schedules
+// them itself: a server with batches of its own, for example.
+//
+//   auto pipeline = foretoken::StandaloneSpeculativeDecodingPipeline::Create(
+//       {.model = "target.gguf", .draft_model = "draft.gguf", .max_sequences = 8});
+//   std::vector<foretoken::TextGenerationBatch> replicas = {{{"a", one}, {"b", two}}, {{"c",
+//   three}}}; auto outputs = (*pipeline)->Execute(replicas);   // a step for a, b and c for (auto&
+//   [id, output] : *outputs) std::cout << id << ": " << output.text << '\n'; auto completion =
+//   (*pipeline)->Release("a");
+//
+// Each step is one pass of the target over the requests of all replicas, flattened, with drafts of
+// their own lengths. A request's text is the one that Engine::Generate gives it alone, whatever
+// steps it takes part in and beside whom.
+//
+// A face of Engine. One thread at a time.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "foretoken/engine.h"
+
+namespace foretoken {
+
+// Of one replica, by request id. What is asked for is read when an id is new, and not again.
+using TextGenerationBatch = std::map<std::string, Request>;
+
+// Rows of differing lengths: tokens[row_offsets[i], row_offsets[i + 1]) are request_ids[i]'s.
+struct RaggedBatch {
+  std::vector<std::string> request_ids;  // [n], in the order of the replicas' batches
+  std::vector<std::int32_t> tokens;
+  std::vector<int> row_offsets;  // [n + 1]
+};
+
+// What the next pass of each model reads.
+struct PreparedBatch {
+  // Committed tokens that its cache lacks, then the drafts, once they are made. A long prompt is
+  // read in several passes.
+  RaggedBatch target;
+  // Committed tokens that its cache lacks; its own drafts follow them one by one. None for a prompt
+  // that the target has not read, and once the drafts are made.
+  RaggedBatch draft;
+};
+
+struct RequestDrafts {
+  std::vector<std::int32_t> tokens;  // empty: the step decodes plainly or reads a prompt
+  // [tokens]: what the draft model's law gave each; empty where they were certain.
+  std::vector<float> probabilities;
+};
+
+struct TextGenerationOutput {
+  std::vector<std::int32_t> tokens;  // committed in this step; none while a prompt is read
+  std::string text;                  // that this step shows: whole characters
+  bool done = false;
+  std::optional<FinishReason> finish_reason;  // once done
+};
+
+// Since the start or the last reset, over all requests. Rates without a denominator are absent.
+struct SpeculativeDecodingMetrics {
+  std::int64_t rounds = 0, draft_rounds = 0;  // decoding rounds; those with at least one draft
+  std::int64_t draft_tokens = 0, accepted_tokens = 0;
+  std::int64_t emitted_tokens = 0;
+  std::vector<std::int64_t> draft_tokens_per_position, accepted_tokens_per_position;
+  std::optional<double> acceptance_rate;  // accepted / drafted
+  // [position]: accepted there / drafted there, and / judged there: all earlier ones were accepted.
+  std::vector<std::optional<double>> acceptance_rate_per_position;
+  std::vector<std::optional<double>> conditional_acceptance_rate_per_position;
+  // Tokens of a round that drafted: accepted drafts and the target's own token.
+  std::optional<double> mean_acceptance_length;
+};
+
+class StandaloneSpeculativeDecodingPipeline {
+ public:
+  // max_sequences: requests of all replicas that have begun and are not done, those that take no
+  // part in a step included. Errors: as Engine::Open; kInvalidArgument without a draft model, or
+  // where another method is named.
+  [[nodiscard]] static Result<std::unique_ptr<StandaloneSpeculativeDecodingPipeline>> Create(
+      EngineOptions options);
+  ~StandaloneSpeculativeDecodingPipeline();
+
+  // One step for exactly these requests: new ids begin, known ones go on, all others rest. Requests
+  // that are done give an output without tokens. Errors, with nothing begun: kInvalidArgument (an
+  // id in two batches, a parameter out of range, drafts of other requests that wait for Verify...),
+  // kTooLarge (more requests than max_sequences, a prompt beyond the context).
+  [[nodiscard]] Result<std::map<std::string, TextGenerationOutput>> Execute(
+      std::span<const TextGenerationBatch> replicas);
+
+  // The parts of Execute: who takes part and what is read; the drafts; the target's pass.
+  [[nodiscard]] Result<PreparedBatch> PrepareBatch(std::span<const TextGenerationBatch> replicas);
+  // Errors: kInvalidArgument (nothing is prepared).
+  [[nodiscard]] Result<std::map<std::string, RequestDrafts>> GenerateDraftTokens();
+  // Errors: kInvalidArgument (no drafts were generated).
+  [[nodiscard]] Result<std::map<std::string, TextGenerationOutput>>
+  VerifyDraftTokensWithTargetModel();
+
+  SpeculativeDecodingMetrics SpecDecodeMetrics() const;
+  void ResetMetrics();
+
+  // Forgets an id, which may then be used anew. Returns what the request gave; one that is not done
+  // ends as "cancelled". Errors: kNotFound (an unknown id).
+  [[nodiscard]] Result<Completion> Release(const std::string& request_id);
+
+  const Engine& engine() const;  // for Tokenize, Detokenize, FormatChat, summary
+
+ private:
+  class Impl;
+  explicit StandaloneSpeculativeDecodingPipeline(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cost_model.h"
+
+#include <algorithm>
+
+namespace foretoken::engine {
+namespace {
+
+constexpr int kFirstInterval = 16, kLongestInterval = 4096;
+constexpr int kFirstPatience = 24, kLongestPatience = 512;
+constexpr double kPlanningUs = 1.5;  // of a round in which nothing comes of it
+constexpr double kPrior = 0.7, kMargin = 1.02, kProbeShare = 0.01;
+constexpr int kCatchUpRounds = 16;  // over which what a drafter must read first is spread
+constexpr double kSharedFading = 0.98;
+
+}  // namespace
+
+CostModel::CostModel(const LookaheadSettings& settings)
+    : costs_(*settings.costs),
+      n_drafters_(settings.n_drafters),
+      states_(static_cast<std::size_t>(settings.max_sequences)),
+      shared_(static_cast<std::size_t>(n_drafters_ * kEvidenceClasses), Survival(kSharedFading)),
+      drafting_us_(static_cast<std::size_t>(n_drafters_)),
+      drafting_k_(static_cast<std::size_t>(n_drafters_)) {
+  for (State& state : states_) state.survival.resize(shared_.size());
+  picks_.reserve(states_.size() * Survival::kPositions);
+}
+
+void CostModel::Begin(SeqId seq, int ceiling) noexcept {
+  State& state = At(seq);
+  state.ceiling = std::min(ceiling, Survival::kPositions);
+  state.idle_rounds = state.asleep = 0, state.interval = kFirstInterval;
+  state.rounds_on_one = 0, state.patience = kFirstPatience;
+  state.probing = false;
+  state.total_us = state.probe_us = 0;
+  std::fill(state.survival.begin(), state.survival.end(), Survival());
+}
+
+int CostModel::Most(SeqId seq, int) const noexcept {
+  const State& state = states_[static_cast<std::size_t>(seq)];
+  return state.asleep > 0 ? 0 : state.ceiling;
+}
+
+// Of one sequence alone.
+double CostModel::DraftUs(const Offer& offer, int k) const noexcept {
+  if (offer.made) return 0;
+  return k * costs_.DraftUs(offer.drafter) +
+         costs_.CatchUpUs(offer.drafter, offer.missing) / kCatchUpRounds;
+}
+
+double CostModel::Rate(const Pass& pass, double tokens, int drafts,
+                       double draft_us) const noexcept {
+  const int rows = pass.n_decoding + drafts;
+  return tokens / (costs_.PassUs(rows, pass.context) + draft_us + costs_.RestUs());
+}
+
+double CostModel::BestAlone(const Pass& pass, const Offer& offer, const double* s,
+                            int most) const noexcept {
+  double tokens = pass.n_decoding, best = 0;
+  for (int k = 1; k <= most; ++k) {
+    tokens += s[k - 1];
+    best = std::max(best, Rate(pass, tokens, k, DraftUs(offer, k)));
+  }
+  return best;
+}
+
+// The offer that would be best if this sequence alone drafted. Its survival is left in the state.
+void CostModel::ChooseOffer(const Pass& pass, Plan& plan) noexcept {
+  State& state = At(plan.seq);
+  double best = -1;
+  for (std::size_t i = 0; i < plan.offers.size(); ++i) {
+    const Offer& offer = plan.offers[i];
+    const int most = std::min({offer.most, state.ceiling, pass.trusted_rows - pass.n_decoding});
+    if (most <= 0) continue;
+    double s[Survival::kPositions];
+    const std::size_t slot = Slot(offer.drafter, offer.evidence);
+    state.survival[slot].Read(shared_[slot], kPrior, most, s);
+    const double rate = BestAlone(pass, offer, s, most);
+    if (rate <= best) continue;
+    best = rate;
+    plan.chosen = static_cast<int>(i);
+    std::copy_n(s, most, state.s);
+    std::fill(state.s + most, state.s + Survival::kPositions, 0.0);
+  }
+  state.best_rate = best;
+  if (best < 0) state.s[0] = 0;
+}
+
+// Adds the draft that is most likely to be kept, again and again, and goes back to where the rate
+// was best.
+void CostModel::Share(const Pass& pass, std::span<Plan> plans) noexcept {
+  std::fill(drafting_us_.begin(), drafting_us_.end(), 0.0);
+  std::fill(drafting_k_.begin(), drafting_k_.end(), 0);
+  picks_.clear();
+  double tokens = pass.n_decoding, draft_us = 0, best = pass.plain_rate * kMargin;
+  std::size_t n_best = 0;
+  while (picks_.size() < picks_.capacity() &&
+         pass.n_decoding + static_cast<int>(picks_.size()) < pass.trusted_rows) {
+    int next = -1;
+    double likeliest = 0;
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      if (plans[i].offers.empty() || plans[i].k >= Survival::kPositions) continue;
+      const double s = At(plans[i].seq).s[plans[i].k];
+      if (s > likeliest) likeliest = s, next = static_cast<int>(i);
+    }
+    if (next < 0) break;
+    Plan& plan = plans[static_cast<std::size_t>(next)];
+    const Offer& offer = plan.offers[static_cast<std::size_t>(plan.chosen)];
+    const auto drafter = static_cast<std::size_t>(offer.drafter);
+    ++plan.k;
+    picks_.push_back(next);
+    tokens += likeliest;
+    if (!offer.made && plan.k == 1)
+      draft_us += costs_.CatchUpUs(offer.drafter, offer.missing) / kCatchUpRounds;
+    // Sequences that draft together share a drafter's passes.
+    if (!offer.made && plan.k > drafting_k_[drafter]) {
+      drafting_k_[drafter] = plan.k;
+      draft_us += costs_.DraftUs(offer.drafter);
+    }
+    const double rate = Rate(pass, tokens, static_cast<int>(picks_.size()), draft_us);
+    if (rate <= best) continue;
+    best = rate;
+    n_best = picks_.size();
+  }
+  for (std::size_t i = n_best; i < picks_.size(); ++i)
+    --plans[static_cast<std::size_t>(picks_[i])].k;
+}
+
+void CostModel::Probe(const Pass& pass, Plan& plan) noexcept {
+  State& state = At(plan.seq);
+  if (state.idle_rounds < state.interval || state.s[0] == 0) return;
+  const Offer& offer = plan.offers[static_cast<std::size_t>(plan.chosen)];
+  const double catch_up = offer.made ? 0 : costs_.CatchUpUs(offer.drafter, offer.missing);
+  if (state.probe_us + catch_up > kProbeShare * state.total_us) return;
+  double always[Survival::kPositions];
+  std::fill_n(always, Survival::kPositions, 1.0);
+  const int most = std::min({offer.most, state.ceiling, pass.trusted_rows - pass.n_decoding});
+  if (BestAlone(pass, offer, always, most) <= pass.plain_rate * kMargin) return;
+  state.probing = true;
+  plan.k = 1;
+}
+
+// Another drafter of a portfolio gets a round now and then, the more seldom the less came of it, as
+// far as it could be better and the hundredth of the time allows.
+void CostModel::LookElsewhere(const Pass& pass, Plan& plan) noexcept {
+  State& state = At(plan.seq);
+  if (plan.offers.size() < 2 || ++state.rounds_on_one < state.patience) return;
+  if (state.probe_us > kProbeShare * state.total_us) return;
+  state.rounds_on_one = 0;
+  state.patience = std::min(kLongestPatience, 2 * state.patience);
+  double always[Survival::kPositions];
+  std::fill_n(always, Survival::kPositions, 1.0);
+  for (std::size_t i = 1; i < plan.offers.size(); ++i) {
+    const int other = (plan.chosen + static_cast<int>(i)) % static_cast<int>(plan.offers.size());
+    const Offer& offer = plan.offers[static_cast<std::size_t>(other)];
+    const int most = std::min({offer.most, state.ceiling, pass.trusted_rows - pass.n_decoding});
+    if (most <= 0 || costs_.CatchUpUs(offer.drafter, offer.missing) > kProbeShare * state.total_us)
+      continue;
+    if (BestAlone(pass, offer, always, most) <= state.best_rate) continue;
+    plan.chosen = other;
+    plan.k = std::min(2, most);
+    state.probing = true;
+    return;
+  }
+}
+
+// How many rounds may pass before there is something to plan again: none where a plan costs next to
+// nothing beside a pass.
+int CostModel::Sleep(const Pass& pass, const Plan& plan) const noexcept {
+  constexpr double kShare = 0.002;
+  const double pass_us = costs_.PassUs(pass.n_decoding, pass.context);
+  const int rounds = static_cast<int>(kPlanningUs / (kShare * pass_us));
+  const State& state = states_[static_cast<std::size_t>(plan.seq)];
+  return std::min({rounds, 16, std::max(0, state.interval - state.idle_rounds)});
+}
+
+void CostModel::Choose(std::span<Plan> plans) noexcept {
+  Pass pass;
+  std::int64_t context = 0;
+  for (Plan& plan : plans) {
+    plan.k = plan.chosen = 0;
+    context += plan.context;
+  }
+  if (plans.empty() || !costs_.known()) return;
+  pass.n_decoding = static_cast<int>(plans.size());
+  pass.context = static_cast<int>(context / pass.n_decoding);
+  pass.trusted_rows = costs_.TrustedRows();
+  pass.plain_rate = Rate(pass, pass.n_decoding, 0, 0);
+  for (Plan& plan : plans)
+    if (!plan.offers.empty()) ChooseOffer(pass, plan);
+  Share(pass, plans);
+  bool probed = false;
+  for (Plan& plan : plans) {
+    if (plan.offers.empty()) continue;
+    State& state = At(plan.seq);
+    state.probing = false;
+    if (plan.k > 0) {
+      LookElsewhere(pass, plan);
+      continue;
+    }
+    if (!probed) Probe(pass, plan);
+    probed |= plan.k > 0;  // one in a pass
+    if (plan.k == 0) state.asleep = Sleep(pass, plan);
+  }
+}
+
+void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
+  State& state = At(seq);
+  state.total_us += round.us;
+  if (round.drafted == 0) {
+    ++state.idle_rounds;
+    if (state.asleep > 0) --state.asleep;
+    return;
+  }
+  const std::size_t slot = Slot(round.drafter, round.evidence);
+  state.survival[slot].Observe(round.drafted, round.accepted);
+  shared_[slot].Observe(round.drafted, round.accepted);
+  state.idle_rounds = 0;
+  if (!state.probing) {
+    state.interval = kFirstInterval;
+    return;
+  }
+  state.probe_us +=
+      std::max(0.0, round.us - costs_.PassUs(round.n_decoding, round.context) - costs_.RestUs());
+  state.interval = round.accepted > 0 ? std::max(2, state.interval / 2)
+                                      : std::min(kLongestInterval, 2 * state.interval);
+  if (round.accepted == round.drafted) state.patience = kFirstPatience;
+}
+
+}  // namespace foretoken::engine

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// engine/cost_model.h: the draft lengths that promise the most tokens per second.
+//
+//   tokens(k) = sum over sequences of 1 + s_1 + ... + s_k        s_i: drafts 1..i all accepted
+//   time(k)   = pass(rows, context) + drafting + rest            rows: sequences + all drafts
+//
+// Sequences share a pass: the draft that is most likely to be kept is added first, and the best
+// number of drafts, 0 included, is taken. 0 wins unless the gain exceeds a margin. What is learned
+// of a drafter in other requests is the start for each request; drafts with different evidence are
+// learned apart.
+//
+// While a sequence decodes plainly it probes with one draft, the more seldom the more probes
+// failed, for no more than a hundredth of the time, and not at all where even drafts that were
+// always right would not pay; in most such rounds nothing is even planned. A portfolio looks at a
+// drafter that it does not use in the same way.
+#pragma once
+
+#include <vector>
+
+#include "engine/lookahead.h"
+#include "engine/survival.h"
+
+namespace foretoken::engine {
+
+class CostModel final : public Lookahead {
+ public:
+  explicit CostModel(const LookaheadSettings& settings);
+
+  void Begin(SeqId seq, int ceiling) noexcept override;
+  int Most(SeqId seq, int n_decoding) const noexcept override;
+  void Choose(std::span<Plan> plans) noexcept override;
+  void Observe(SeqId seq, const RoundOutcome& round) noexcept override;
+
+ private:
+  struct State {
+    int ceiling = 0;
+    int idle_rounds = 0, interval = 0;  // rounds without drafts; before the next probe
+    int asleep = 0;                     // rounds in which nothing is planned
+    bool probing = false;
+    int rounds_on_one = 0, patience = 0;  // rounds with one drafter of several; before another's
+    double best_rate = 0;                 // of the offer in hand
+    double total_us = 0, probe_us = 0;
+    std::vector<Survival> survival;  // [drafters, evidence]
+    double s[Survival::kPositions];  // of the offer in hand
+  };
+  struct Pass {
+    int n_decoding = 0, context = 0, trusted_rows = 0;
+    double plain_rate = 0;  // tokens per microsecond
+  };
+  State& At(SeqId seq) { return states_[static_cast<std::size_t>(seq)]; }
+  std::size_t Slot(int drafter, int evidence) const {
+    return static_cast<std::size_t>(drafter * kEvidenceClasses + evidence);
+  }
+  double DraftUs(const Offer& offer, int k) const noexcept;
+  double Rate(const Pass& pass, double tokens, int drafts, double draft_us) const noexcept;
+  double BestAlone(const Pass& pass, const Offer& offer, const double* s, int most) const noexcept;
+  void ChooseOffer(const Pass& pass, Plan& plan) noexcept;
+  void Share(const Pass& pass, std::span<Plan> plans) noexcept;
+  void Probe(const Pass& pass, Plan& plan) noexcept;
+  void LookElsewhere(const Pass& pass, Plan& plan) noexcept;
+  int Sleep(const Pass& pass, const Plan& plan) const noexcept;
+
+  const RoundCosts& costs_;
+  const int n_drafters_;
+  std::vector<State> states_;
+  std::vector<Survival> shared_;     // [drafters, evidence], over all requests
+  std::vector<double> drafting_us_;  // [drafters]: of the drafts shared out so far
+  std::vector<int> drafting_k_;      // [drafters]: the longest of them
+  std::vector<int> picks_;           // plans, in the order in which they got drafts
+};
+
+}  // namespace foretoken::engine

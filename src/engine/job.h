@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// engine/job.h: a request from its arrival to its result.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/ids.h"
+#include "foretoken/engine.h"
+#include "sampling/grammar.h"
+
+namespace foretoken::engine {
+
+struct Job {
+  Ticket ticket = 0;
+  Request request;
+  std::vector<Token> prompt;
+  OnRound on_round;
+  std::shared_ptr<const sampling::Grammar> grammar;
+  bool cancelled = false;
+  bool paused = false;                   // takes no part in steps
+  SeqId seq = -1;                        // while it runs
+  std::optional<Completion> completion;  // once it has ended
+};
+
+}  // namespace foretoken::engine

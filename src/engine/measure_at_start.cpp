@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// What passes and drafts cost, for the cost model: read from a profile, or measured quickly while
+// an engine is opened.
+#include <algorithm>
+
+#include "engine/draft_meter.h"
+#include "engine/impl.h"
+#include "engine/pass_meter.h"
+#include "foretoken/profile.h"
+
+namespace foretoken {
+namespace {
+
+constexpr double kBudgetUs = 350'000;  // of all passes
+constexpr int kRepeats = 4, kDrafts = 3, kPrompt = 24;
+constexpr int kFarContext = 2048;
+constexpr int kRecordedDrafts = 8;
+
+}  // namespace
+
+class Engine::Impl::StartMeasurer {
+ public:
+  explicit StartMeasurer(Impl& impl) : impl_(impl) {}
+
+  void Measure() {
+    MeasurePasses();
+    MeasureDrafters();
+  }
+
+  // False where the profile does not hold here. Errors: the file's.
+  Result<bool> Read(const std::string& path) {
+    FORETOKEN_TRY(const Profile profile, Profile::Load(path));
+    const EngineOptions& options = impl_.options_;
+    FORETOKEN_TRY(const ProfileModel target, ProfileModel::Of(options.model));
+    const std::string why =
+        profile.WhyNot(ProfileMachine::This(impl_.kernels_->isa, options.threads), target);
+    if (!why.empty()) {
+      impl_.summary_.notices.push_back("profile " + path + " is not used: " + why);
+      return false;
+    }
+    std::vector<PassCost> costs;
+    for (const ProfilePass& pass : profile.passes)
+      costs.push_back({pass.rows, pass.context, {pass.us, pass.us, pass.us}});
+    impl_.costs_->Start(costs);
+    impl_.costs_->SeeRest(profile.rest_us);
+    FORETOKEN_TRY(
+        const ProfileModel draft,
+        ProfileModel::Of(options.draft_model.empty() ? options.model : options.draft_model));
+    for (int d = 0; d < static_cast<int>(impl_.drafters_.size()); ++d) {
+      const DrafterEntry& entry = impl_.drafters_[static_cast<std::size_t>(d)];
+      if (entry.instant) continue;
+      if (const ProfileDraft* known = profile.DraftOf(std::string(entry.method), &draft))
+        impl_.costs_->StartDrafter(d, known->us, 0);
+      else
+        MeasureDrafter(d);
+    }
+    return true;
+  }
+
+ private:
+  void MeasureDrafters() {
+    for (int d = 0; d < static_cast<int>(impl_.drafters_.size()); ++d)
+      if (!impl_.drafters_[static_cast<std::size_t>(d)].instant) MeasureDrafter(d);
+  }
+
+  using Clock = std::chrono::steady_clock;
+  bool Affordable(double us) const {
+    const double spent = std::chrono::duration<double, std::micro>(Clock::now() - begin_).count();
+    return spent + us < kBudgetUs;
+  }
+
+  // In turn, so that a slow moment hits all alike; of each the quickest counts. One row and the
+  // widest draft come first, in case there is no time for more.
+  void MeasurePasses() {
+    // A record is for comparing other numbers of drafts too.
+    const int drafts = std::max(*impl_.options_.speculative.num_speculative_tokens,
+                                impl_.recorder_ ? kRecordedDrafts : 0);
+    const int widest =
+        std::min({1 + drafts, impl_.target_->options().max_logit_rows, impl_.context_size_});
+    std::vector<PassCost> costs;
+    for (const int rows : {1, widest, 3, 5, 2, 9, 17, 33})
+      if (rows <= widest &&
+          std::none_of(costs.begin(), costs.end(), [&](auto& c) { return c.rows == rows; }))
+        costs.push_back({rows, 0, {}});
+    const int far = std::min(kFarContext, impl_.context_size_ - widest);
+    if (far >= 512) costs.push_back({widest, far, {}});
+    engine::PassMeter passes(*impl_.target_, *impl_.cache_, std::max(0, far));
+    double row_us = passes.Microseconds(1, 0, true);  // fills the caches
+    for (int repeat = 0; repeat < kRepeats; ++repeat)
+      for (PassCost& cost : costs) {
+        // A pass of several rows may take as many times as long.
+        const double expected =
+            cost.us.median > 0 ? cost.us.median : row_us * (1 + 0.25 * (cost.rows - 1));
+        if (!Affordable(expected)) continue;
+        const double us = passes.Microseconds(cost.rows, cost.context, true);
+        cost.us.median = cost.us.median > 0 ? std::min(us, cost.us.median) : us;
+        if (cost.rows == 1) row_us = cost.us.median;
+      }
+    std::erase_if(costs, [](const PassCost& cost) { return cost.us.median <= 0; });
+    if (costs.empty()) costs.push_back({1, 0, {row_us, row_us, row_us}});
+    impl_.costs_->Start(costs);
+    if (impl_.recorder_) impl_.recorder_->AddCosts(costs);
+  }
+
+  void MeasureDrafter(int index) {
+    draft::Drafter& drafter = *impl_.drafters_[static_cast<std::size_t>(index)].drafter;
+    const bool features = drafter.Needs().parts() > 0;
+    const int drafts = std::min(kDrafts, *impl_.options_.speculative.num_speculative_tokens);
+    if (drafts < 1 || impl_.context_size_ < kPrompt + kRepeats + kDrafts + 3) return;
+    const engine::DraftSetting setting = {
+        .n_sequences = 1,
+        .context_size = impl_.context_size_,
+        .drafts = drafts,
+        .features_width = features ? impl_.target_->features_width() : 0,
+        .sampling = {}};
+    engine::DraftMeter meter(drafter, setting, kPrompt, kRepeats + 1);
+    meter.Microseconds(1);  // reads the context
+    double draft_us = 0;
+    for (int repeat = 0; repeat < kRepeats; ++repeat) {
+      const double us = meter.Microseconds(1);
+      if (us > 0) draft_us = draft_us > 0 ? std::min(draft_us, us) : us;
+      if (!Affordable(us * drafts)) break;
+    }
+    impl_.costs_->StartDrafter(index, draft_us, meter.RowMicroseconds());
+  }
+
+  Impl& impl_;
+  const Clock::time_point begin_ = Clock::now();
+};
+
+Status Engine::Impl::LearnCostsAtStart() {
+  const SpeculativeOptions& o = options_.speculative;
+  StartMeasurer measurer(*this);
+  if (!o.profile.empty()) {
+    FORETOKEN_TRY(const bool used, measurer.Read(o.profile));
+    if (used && !recorder_) return {};
+  }
+  const bool plans = o.lookahead == "cost-model" && !default_drafters_.empty();
+  if (plans || recorder_) measurer.Measure();
+  return {};
+}
+
+}  // namespace foretoken

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// engine/parts.h: the door to an engine's inside for the faces that move it by halves of a pass.
+#pragma once
+
+#include "engine/impl.h"
+
+namespace foretoken {
+
+class EngineParts {
+ public:
+  using Impl = Engine::Impl;
+  static Impl& Of(const std::unique_ptr<Engine>& engine) noexcept { return *engine->impl_; }
+};
+
+}  // namespace foretoken

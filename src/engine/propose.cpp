@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The drafting half of a step: what could be drafted, what is worth it, and the drafts.
+#include <algorithm>
+
+#include "engine/impl.h"
+#include "engine/stopwatch.h"
+
+namespace foretoken {
+
+bool Engine::Impl::Uses(const Work& work, int drafter) const noexcept {
+  const auto& drafters = sequences_[static_cast<std::size_t>(work.seq)]->drafters;
+  return std::find(drafters.begin(), drafters.end(), drafter) != drafters.end();
+}
+
+void Engine::Impl::Propose() noexcept {
+  MakeOffers();
+  if (offers_.empty()) return;
+  lookahead_->Choose(plans_);
+  std::size_t plan = 0;
+  for (Work& work : work_) {
+    if (work.prefill) continue;
+    const engine::Plan& p = plans_[plan++];
+    work.wanted = Wanted(p, work.max_draft);
+    work.max_draft = p.k;
+    if (p.k == 0) continue;
+    const auto chosen = static_cast<std::size_t>(p.offers.data() - offers_.data() + p.chosen);
+    work.drafter = offers_[chosen].drafter;
+    if (!offers_[chosen].made) continue;
+    work.proposal = offered_[chosen];
+    work.proposal.tokens = work.proposal.tokens.first(static_cast<std::size_t>(p.k));
+  }
+  for (int d = 0; d < static_cast<int>(drafters_.size()); ++d)
+    if (!drafters_[static_cast<std::size_t>(d)].instant) AskDrafter(d);
+  DropShortDrafts();
+}
+
+// A plan for each decoding sequence, with an offer of each drafter that it may use.
+void Engine::Impl::MakeOffers() noexcept {
+  plans_.clear(), offers_.clear(), offered_.clear();
+  const auto n_decoding = static_cast<int>(
+      std::count_if(work_.begin(), work_.end(), [](auto& w) { return !w.prefill; }));
+  for (const Work& work : work_) {
+    if (work.prefill) continue;
+    engine::Sequence& s = *sequences_[static_cast<std::size_t>(work.seq)];
+    const std::size_t first = offers_.size();
+    const bool drafts =
+        s.drafts() && work.max_draft > 0 && lookahead_->Most(work.seq, n_decoding) > 0;
+    for (const int d : s.drafters)
+      if (drafts)
+        offers_.push_back(
+            {.drafter = d,
+             .most = work.max_draft,
+             .missing = drafters_[static_cast<std::size_t>(d)].drafter->Missing(work.seq)});
+    plans_.push_back({.seq = work.seq,
+                      .context = s.sampler.position() - 1,
+                      .offers = std::span(offers_).subspan(first)});
+  }
+  offered_.resize(offers_.size());
+  for (int d = 0; d < static_cast<int>(drafters_.size()); ++d)
+    if (drafters_[static_cast<std::size_t>(d)].instant) AskInstantDrafter(d);
+}
+
+// Puts its drafts into its offers.
+void Engine::Impl::AskInstantDrafter(int drafter) noexcept {
+  asks_.clear(), asked_.clear();
+  const int n_decoding = static_cast<int>(plans_.size());
+  for (const engine::Plan& plan : plans_)
+    for (const engine::Offer& offer : plan.offers) {
+      if (offer.drafter != drafter) continue;
+      asks_.push_back({plan.seq, std::min(offer.most, lookahead_->Most(plan.seq, n_decoding))});
+      asked_.push_back(static_cast<int>(&offer - offers_.data()));
+    }
+  if (asks_.empty()) return;
+  proposals_.resize(asks_.size());
+  drafters_[static_cast<std::size_t>(drafter)].drafter->Propose(asks_, proposals_);
+  for (std::size_t i = 0; i < asks_.size(); ++i) {
+    const auto at = static_cast<std::size_t>(asked_[i]);
+    offered_[at] = proposals_[i];
+    offers_[at].most = proposals_[i].length();
+    offers_[at].made = true;
+    offers_[at].evidence = std::clamp(proposals_[i].evidence, 0, engine::kEvidenceClasses - 1);
+  }
+}
+
+void Engine::Impl::AskDrafter(int drafter) noexcept {
+  asks_.clear(), asked_.clear();
+  int longest = 0;
+  for (std::size_t i = 0; i < work_.size(); ++i) {
+    if (work_[i].drafter != drafter || work_[i].max_draft == 0) continue;
+    asks_.push_back({work_[i].seq, work_[i].max_draft});
+    asked_.push_back(static_cast<int>(i));
+  }
+  if (asks_.empty()) return;
+  draft::Drafter& d = *drafters_[static_cast<std::size_t>(drafter)].drafter;
+  proposals_.resize(asks_.size());
+  const double us = engine::Microseconds([&] { d.Propose(asks_, proposals_); });
+  for (std::size_t i = 0; i < asks_.size(); ++i) {
+    work_[static_cast<std::size_t>(asked_[i])].proposal = proposals_[i];
+    longest = std::max(longest, proposals_[i].length());
+  }
+  const draft::Drafter::Work done = d.TakeWork();
+  costs_->SeeDrafts(drafter, longest, us - 1000 * done.catch_up_ms);
+  costs_->SeeCatchUp(drafter, done.catch_up_rows, 1000 * done.catch_up_ms);
+  for (const draft::Ask& ask : asks_) {
+    auto& stats = sequences_[static_cast<std::size_t>(ask.seq)]->completion.speculation;
+    stats.draft_forwards += done.forwards;
+    stats.draft_prompt_ms += done.prompt_ms;
+  }
+}
+
+// Only drafts that are certain, or judged without a look at them, may be dropped once they are
+// made; Admit sets min_draft to 0 elsewhere.
+void Engine::Impl::DropShortDrafts() noexcept {
+  for (Work& work : work_) {
+    const engine::Sequence& s = *sequences_[static_cast<std::size_t>(work.seq)];
+    if (work.proposal.length() < s.min_draft) work.proposal = {};
+  }
+}
+
+}  // namespace foretoken

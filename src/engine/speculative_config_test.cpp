@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "foretoken/speculative_config.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <map>
+
+#include "fixtures/tiny_model.h"
+#include "foretoken/nearest_name.h"
+
+namespace foretoken {
+namespace {
+
+using Change = std::function<void(SpeculativeOptions&)>;
+
+std::string CreateError(const Change& change) {
+  SpeculativeOptions options;
+  change(options);
+  const auto config = SpeculativeConfig::Create(options);
+  return config ? "" : config.error().message;
+}
+
+SpeculativeConfig Config(const Change& change) {
+  SpeculativeOptions options;
+  change(options);
+  auto config = SpeculativeConfig::Create(options);
+  EXPECT_TRUE(config) << config.error().message;
+  return *config;
+}
+
+std::string File(const std::string& text) {
+  static int n = 0;
+  std::string path = fixtures::TemporaryFolder() + "/config" + std::to_string(n++) + ".yaml";
+  EXPECT_TRUE(std::ofstream(path) << text);
+  return path;
+}
+
+// A value that differs from the default, for each key.
+const std::map<std::string_view, std::string>& Values() {
+  static const std::map<std::string_view, std::string> values = {
+      {"speculative_method", "ngram,suffix"},
+      {"rejection_sampling_strategy", "block"},
+      {"num_speculative_tokens", "5"},
+      {"min_speculative_tokens", "2"},
+      {"lookahead", "ewma"},
+      {"lookahead_initial", "4"},
+      {"lookahead_min", "3"},
+      {"lookahead_max", "9"},
+      {"lookahead_alpha", "0.5"},
+      {"lookahead_cooldown_steps", "7"},
+      {"num_speculative_tokens_per_batch_size", "[[1,4,5],[5,16,2]]"},
+      {"draft_p_min", "0.25"},
+      {"draft_vocabulary", "512"},
+      {"draft_vocabulary_sample", "a b.txt"},
+      {"synthetic_acceptance_rate", "0.6"},
+      {"acceptance_threshold", "0.1"},
+      {"skip_sample_adjustment", "true"},
+      {"typical_epsilon", "0.2"},
+      {"typical_delta", "0.7"},
+      {"relaxed_top_n", "3"},
+      {"relaxed_delta", "0.4"},
+      {"ngram_max", "5"},
+      {"ngram_min", "2"},
+      {"ngram_storage", "single-level"},
+      {"ngram_filler_top_k", "3"},
+      {"ngram_keep", "true"},
+      {"ngram_corpus", "corpus.txt"},
+      {"suffix_max_tokens", "4096"},
+      {"profile", "machine.json"},
+  };
+  return values;
+}
+
+TEST(SpeculativeKeys, EveryKeyChangesItsOwnSettingAndPrintsIt) {
+  const auto defaults = Describe({});
+  ASSERT_EQ(defaults.size(), Values().size());
+  for (const SpeculativeKey& key : SpeculativeKeys()) {
+    SpeculativeOptions options;
+    const std::string& value = Values().at(key.name);
+    const Status status = SetSpeculativeOption(options, key.name, value);
+    ASSERT_TRUE(status) << status.error().message;
+    const auto described = Describe(options);
+    for (std::size_t i = 0; i < described.size(); ++i) {
+      EXPECT_EQ(described[i].first, defaults[i].first);
+      if (described[i].first == key.name) {
+        EXPECT_EQ(described[i].second, value);
+        EXPECT_NE(described[i].second, defaults[i].second) << key.name;
+      } else {
+        EXPECT_EQ(described[i].second, defaults[i].second) << key.name;
+      }
+    }
+  }
+}
+
+TEST(SpeculativeKeys, WhatIsPrintedIsRead) {
+  SpeculativeOptions options;
+  for (const auto& [key, value] : Values())
+    ASSERT_TRUE(SetSpeculativeOption(options, key, value)) << key;
+  for (const SpeculativeOptions& source : {options, SpeculativeOptions()}) {
+    SpeculativeOptions copy = options;
+    for (const auto& [key, text] : Describe(source))
+      ASSERT_TRUE(SetSpeculativeOption(copy, key, text)) << key << ": " << text;
+    EXPECT_EQ(Describe(copy), Describe(source));
+  }
+}
+
+TEST(SpeculativeKeys, AliasesAndHyphensMeanTheSame) {
+  std::map<std::string, const SpeculativeKey*> seen;
+  for (const SpeculativeKey& key : SpeculativeKeys()) {
+    EXPECT_TRUE(seen.emplace(key.name, &key).second) << key.name;
+    for (const std::string_view alias : key.aliases) {
+      EXPECT_TRUE(seen.emplace(alias, &key).second) << alias << " stands for two keys";
+      EXPECT_EQ(FindSpeculativeKey(alias), &key) << alias;
+    }
+  }
+  EXPECT_EQ(FindSpeculativeKey("num-speculative-tokens"),
+            FindSpeculativeKey("num_speculative_tokens"));
+  EXPECT_EQ(FindSpeculativeKey("gamma")->name, "num_speculative_tokens");
+  EXPECT_EQ(FindSpeculativeKey("nonsense"), nullptr);
+}
+
+TEST(SpeculativeKeys, CoerceWhereNothingIsLost) {
+  SpeculativeOptions options;
+  for (const char* four : {"4", "4.0", "+4", " 4 ", "4e0"}) {
+    options = {};
+    ASSERT_TRUE(SetSpeculativeOption(options, "gamma", four)) << four;
+    EXPECT_EQ(options.num_speculative_tokens, 4) << four;
+  }
+  for (const char* unset : {"auto", "null", "default"}) {
+    ASSERT_TRUE(SetSpeculativeOption(options, "gamma", unset));
+    EXPECT_FALSE(options.num_speculative_tokens);
+  }
+  for (const char* on : {"on", "yes", "true", "1", "True", "ON"}) {
+    options = {};
+    ASSERT_TRUE(SetSpeculativeOption(options, "ngram_keep", on));
+    EXPECT_TRUE(options.ngram_keep) << on;
+    ASSERT_TRUE(SetSpeculativeOption(options, "ngram_keep", "off"));
+    EXPECT_FALSE(options.ngram_keep);
+  }
+  ASSERT_TRUE(SetSpeculativeOption(options, "strategy", "Sample_Match"));
+  EXPECT_EQ(options.strategy, VerifyStrategy::kSampleMatch);
+  ASSERT_TRUE(SetSpeculativeOption(options, "schedule", "1-4:8, 5-16:2"));
+  ASSERT_EQ(options.num_speculative_tokens_per_batch_size.size(), 2u);
+  EXPECT_EQ(options.num_speculative_tokens_per_batch_size[1].least, 5);
+  EXPECT_EQ(options.num_speculative_tokens_per_batch_size[1].num_speculative_tokens, 2);
+  ASSERT_TRUE(SetSpeculativeOption(options, "schedule", "[[1, 1, 3]]"));
+  EXPECT_EQ(Describe(options)[10].second, "[[1,1,3]]");
+  ASSERT_TRUE(SetSpeculativeOption(options, "schedule", "1:3"));
+  EXPECT_EQ(Describe(options)[10].second, "[[1,1,3]]");
+}
+
+TEST(SpeculativeKeys, MethodsHaveTheNamesOfOtherPrograms) {
+  for (const auto& [written, meant] : {std::pair{"draft", "standalone"},
+                                       {"draft_model", "standalone"},
+                                       {"EAGLE3", "eagle"},
+                                       {"NEXTN", "mtp"},
+                                       {"ngram-mod", "ngram"},
+                                       {"auto", ""},
+                                       {"suffix, draft", "suffix,standalone"},
+                                       {"[ngram,ngram-mod]", "ngram"},
+                                       {"portfolio", "portfolio"}}) {
+    SpeculativeOptions options;
+    ASSERT_TRUE(SetSpeculativeOption(options, "method", written)) << written;
+    EXPECT_EQ(options.method, meant);
+  }
+}
+
+TEST(SpeculativeKeys, EachErrorSaysWhatWouldDo) {
+  const auto error = [](std::string_view key, const std::string& text) {
+    SpeculativeOptions options;
+    const Status status = SetSpeculativeOption(options, key, text);
+    return status ? "" : status.error().message;
+  };
+  EXPECT_EQ(error("gamma", "4.5"), "gamma: '4.5' is not a whole number; give one in [0, 64]");
+  EXPECT_EQ(error("gamma", "65"), "gamma: 65 is not in [0, 64]; give a value in that range");
+  EXPECT_EQ(error("gamma", ""), "gamma: '' is not a whole number; give one in [0, 64]");
+  EXPECT_EQ(error("gamma", "1e999"), "gamma: '1e999' is not a whole number; give one in [0, 64]");
+  EXPECT_EQ(error("draft_p_min", "1.5"),
+            "draft_p_min: 1.5 is not in [0, 1]; give a value in that range");
+  EXPECT_EQ(error("draft_p_min", "nan"), "draft_p_min: 'nan' is not a number; give one in [0, 1]");
+  EXPECT_EQ(error("ngram_keep", "maybe"), "ngram_keep: 'maybe' is no switch; use on or off");
+  EXPECT_EQ(error("method", "nggram"),
+            "method: 'nggram' is no drafter; did you mean ngram? choose one of auto, none, "
+            "standalone, eagle, mtp, ngram, suffix, prediction, portfolio");
+  EXPECT_EQ(error("method", "none,ngram"),
+            "method: 'none' stands alone, and here in a list; leave it or the others out");
+  EXPECT_EQ(error("method", "ngram,").substr(0, 25), "method: '' is no drafter;");
+  EXPECT_EQ(error("strategy", "guess"),
+            "strategy: 'guess' is no strategy; choose one of auto, greedy, residual, "
+            "sample-match, target-probability, block, typical-acceptance, logit-comparison, "
+            "relaxed");
+  EXPECT_EQ(error("lookahead", "guess"),
+            "lookahead: 'guess' is no controller; choose one of cost-model, fixed, ewma, "
+            "heuristic, batch-size");
+  EXPECT_EQ(error("ngram_storage", "trie"),
+            "ngram_storage: 'trie' is no storage; choose one of multi-level, single-level");
+  for (const char* table : {"8", "1-4", "[[1,4]]", "[[1,4,8],5,6,7]", "[[1,4,8]"})
+    EXPECT_NE(error("schedule", table).find("write LEAST-MOST:K"), std::string::npos) << table;
+  EXPECT_EQ(error("schedule", "4-1:8"),
+            "schedule: the row 4 to 1 is empty; write the smaller size first");
+  EXPECT_EQ(error("schedule", "1-4:8,4-8:2"),
+            "schedule: the rows 1 to 4 and 4 to 8 are not one after the other; let the sizes rise");
+  EXPECT_EQ(error("gama", "4"), "gama: no such setting; did you mean gamma?");
+  EXPECT_EQ(error("completely_different", "4"),
+            "completely_different: no such setting; docs/configuration.md lists them");
+  EXPECT_EQ(error("draft_model", "x").substr(0, 43), "draft_model: not a setting here; give it wi");
+  EXPECT_EQ(error("a\nb", "x").find('\n'), std::string::npos);
+  EXPECT_EQ(error("gamma", "a\nb").find('\n'), std::string::npos);
+}
+
+TEST(SpeculativeConfig, DefaultsPassAndEachRangeIsChecked) {
+  EXPECT_EQ(CreateError([](auto&) {}), "");
+  const std::vector<std::pair<std::string, Change>> faults = {
+      {"speculative_method: ", [](auto& o) { o.method = "guess"; }},
+      {"num_speculative_tokens: 65", [](auto& o) { o.num_speculative_tokens = 65; }},
+      {"num_speculative_tokens: -1", [](auto& o) { o.num_speculative_tokens = -1; }},
+      {"min_speculative_tokens: ", [](auto& o) { o.min_speculative_tokens = -1; }},
+      {"lookahead: ", [](auto& o) { o.lookahead = "guess"; }},
+      {"lookahead_initial: ", [](auto& o) { o.ewma.initial = 0; }},
+      {"lookahead_min: ", [](auto& o) { o.ewma.min = 0; }},
+      {"lookahead_max: ", [](auto& o) { o.ewma.max = 65; }},
+      {"lookahead_alpha: 'nan'", [](auto& o) { o.ewma.alpha = std::nan(""); }},
+      {"lookahead_cooldown_steps: ", [](auto& o) { o.ewma.cooldown_steps = -1; }},
+      {"lookahead initial: 5", [](auto& o) { o.ewma.max = 4; }},
+      {"lookahead max: 1", [](auto& o) { o.ewma.max = 1; }},
+      {"num_speculative_tokens_per_batch_size: 0 is not in [1, 1024]",
+       [](auto& o) {
+         o.num_speculative_tokens_per_batch_size = {{0, 1, 1}};
+       }},
+      {"draft_p_min: ", [](auto& o) { o.draft_p_min = 1.5f; }},
+      {"draft_p_min: 'nan'", [](auto& o) { o.draft_p_min = std::nanf(""); }},
+      {"draft_vocabulary: ", [](auto& o) { o.draft_vocabulary = -1; }},
+      {"synthetic_acceptance_rate: ", [](auto& o) { o.synthetic_acceptance_rate = -0.1; }},
+      {"acceptance_threshold: ", [](auto& o) { o.acceptance_threshold = 1.1f; }},
+      {"typical_epsilon: ", [](auto& o) { o.typical_epsilon = -1; }},
+      {"typical_delta: ",
+       [](auto& o) { o.typical_delta = std::numeric_limits<float>::infinity(); }},
+      {"relaxed_top_n: ", [](auto& o) { o.relaxed_top_n = 0; }},
+      {"relaxed_delta: ", [](auto& o) { o.relaxed_delta = 2; }},
+      {"ngram_max: ", [](auto& o) { o.ngram_max = 17; }},
+      {"ngram_min: 0", [](auto& o) { o.ngram_min = 0; }},
+      {"ngram_filler_top_k: ", [](auto& o) { o.ngram_filler_top_k = 0; }},
+      {"suffix_max_tokens: ", [](auto& o) { o.suffix_max_tokens = -1; }},
+  };
+  for (const auto& [begin, change] : faults)
+    EXPECT_EQ(CreateError(change).find(begin), 0u) << begin << " / " << CreateError(change);
+}
+
+TEST(SpeculativeConfig, WhatDoesNotGoTogetherIsRefused) {
+  const std::vector<std::pair<std::string, Change>> faults = {
+      {"speculative_method: standalone and eagle need a draft file each",
+       [](auto& o) { o.method = "standalone,eagle"; }},
+      {"draft_vocabulary: 'ngram' drafts without",
+       [](auto& o) { o.method = "ngram", o.draft_vocabulary = 9; }},
+      {"draft_vocabulary_sample: draft_vocabulary is 0",
+       [](auto& o) { o.draft_vocabulary_sample = "x"; }},
+      {"min_speculative_tokens: 3 is more than the 2",
+       [](auto& o) { o.min_speculative_tokens = 3, o.num_speculative_tokens = 2; }},
+      {"min_speculative_tokens: under residual a drawn draft must be judged",
+       [](auto& o) { o.min_speculative_tokens = 1, o.strategy = VerifyStrategy::kResidual; }},
+      {"min_speculative_tokens: under block",
+       [](auto& o) { o.min_speculative_tokens = 1, o.strategy = VerifyStrategy::kBlock; }},
+      {"lookahead: batch-size has no table", [](auto& o) { o.lookahead = "batch-size"; }},
+      {"num_speculative_tokens_per_batch_size: lookahead is fixed",
+       [](auto& o) {
+         o.lookahead = "fixed", o.num_speculative_tokens_per_batch_size = {{1, 2, 3}};
+       }},
+      {"num_speculative_tokens_per_batch_size: 3 is more than the 2",
+       [](auto& o) {
+         o.lookahead = "batch-size", o.num_speculative_tokens = 2;
+         o.num_speculative_tokens_per_batch_size = {{1, 2, 3}};
+       }},
+      {"ngram_min: 4 is more than the 3", [](auto& o) { o.ngram_min = 4; }},
+      {"acceptance_threshold: block does not read it",
+       [](auto& o) { o.acceptance_threshold = 0.1f, o.strategy = VerifyStrategy::kBlock; }},
+      {"skip_sample_adjustment: greedy does not read it",
+       [](auto& o) { o.skip_sample_adjustment = true, o.strategy = VerifyStrategy::kGreedy; }},
+      {"acceptance_threshold: 'ngram' reports no law",
+       [](auto& o) { o.acceptance_threshold = 0.1f, o.method = "ngram"; }},
+      {"rejection_sampling_strategy: 'residual' needs a drafter that reports its law, and "
+       "'ngram,suffix'",
+       [](auto& o) { o.method = "ngram,suffix", o.strategy = VerifyStrategy::kResidual; }},
+      {"rejection_sampling_strategy: 'logit-comparison' needs a drafter that reports its logits",
+       [](auto& o) { o.method = "prediction", o.strategy = VerifyStrategy::kLogitComparison; }},
+  };
+  for (const auto& [begin, change] : faults) {
+    const std::string message = CreateError(change);
+    EXPECT_EQ(message.find(begin), 0u) << begin << " / " << message;
+    EXPECT_NE(message.find("; "), std::string::npos) << message;
+  }
+  EXPECT_EQ(CreateError([](auto& o) {
+              o.method = "ngram,standalone", o.strategy = VerifyStrategy::kResidual;
+            }),
+            "");
+}
+
+TEST(SpeculativeConfig, AnswersWhatItIs) {
+  const SpeculativeConfig plain = Config([](auto& o) { o.method = "draft"; });
+  EXPECT_TRUE(plain.is_standalone());
+  EXPECT_EQ(plain.options().method, "standalone");
+  EXPECT_FALSE(plain.is_eagle() || plain.is_mtp() || plain.uses_greedy_rejection());
+  EXPECT_TRUE(plain.lossless());
+  EXPECT_TRUE(Config([](auto& o) { o.method = "eagle"; }).is_eagle());
+  EXPECT_TRUE(Config([](auto& o) { o.method = "mtp"; }).is_mtp());
+  EXPECT_FALSE(Config([](auto&) {}).is_standalone());
+  using S = VerifyStrategy;
+  for (const auto& [strategy, lossless] : {std::pair{S::kAuto, true},
+                                           {S::kGreedy, true},
+                                           {S::kResidual, true},
+                                           {S::kSampleMatch, true},
+                                           {S::kTargetProbability, true},
+                                           {S::kBlock, true},
+                                           {S::kTypicalAcceptance, false},
+                                           {S::kLogitComparison, false},
+                                           {S::kRelaxed, false}}) {
+    const SpeculativeConfig config = Config([s = strategy](auto& o) { o.strategy = s; });
+    EXPECT_EQ(config.lossless(), lossless) << Name(strategy);
+    EXPECT_EQ(config.uses_greedy_rejection(), strategy == S::kGreedy);
+    EXPECT_EQ(config.uses_typical_acceptance(), strategy == S::kTypicalAcceptance);
+    EXPECT_EQ(config.uses_logit_comparison(), strategy == S::kLogitComparison);
+  }
+  EXPECT_FALSE(Config([](auto& o) { o.acceptance_threshold = 0.1f; }).lossless());
+  EXPECT_FALSE(Config([](auto& o) { o.skip_sample_adjustment = true; }).lossless());
+  EXPECT_FALSE(Config([](auto& o) { o.synthetic_acceptance_rate = 0.5; }).lossless());
+}
+
+TEST(SpeculativeConfig, EveryKeyComesFromAFile) {
+  for (const SpeculativeKey& key : SpeculativeKeys()) {
+    const std::string& value = Values().at(key.name);
+    for (const std::string& text : {std::string(key.name) + ": " + value,
+                                    "\"" + std::string(key.name) + "\": \"" + value + "\""}) {
+      SpeculativeOptions from_file, set;
+      const std::string path = File("speculative_config:\n  " + text + "\n");
+      const Status status = ReadSpeculativeFile(path, kSpeculativeSection, from_file);
+      ASSERT_TRUE(status) << status.error().message;
+      ASSERT_TRUE(SetSpeculativeOption(set, key.name, value));
+      EXPECT_EQ(Describe(from_file), Describe(set)) << text;
+    }
+  }
+}
+
+TEST(SpeculativeConfig, NestedAndFlatControllerSettingsMeanTheSame) {
+  const auto nested = SpeculativeConfig::Load(
+      File("speculative_config:\n  gamma: 6\n  ewma: {initial: 4, min: 3, max: 9, alpha: .5, "
+           "cooldown_steps: 7}\n"));
+  ASSERT_TRUE(nested) << nested.error().message;
+  const auto flat = SpeculativeConfig::Load(
+      File("x:\n  num_speculative_tokens: 6\n  lookahead_initial: 4\n  lookahead_min: 3\n"
+           "  lookahead_max: 9\n  lookahead_alpha: 0.5\n  lookahead_cooldown_steps: 7\n"),
+      "x");
+  ASSERT_TRUE(flat) << flat.error().message;
+  EXPECT_EQ(Describe(nested->options()), Describe(flat->options()));
+  EXPECT_EQ(nested->options().ewma.max, 9);
+}
+
+TEST(SpeculativeConfig, AFileChangesTheBaseWhereItSpeaks) {
+  SpeculativeOptions base;
+  base.num_speculative_tokens = 3;
+  base.ngram_max = 5;
+  const auto config =
+      SpeculativeConfig::Load(File("s: {gamma: 7, method: [ngram, suffix]}"), "s", base);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->options().num_speculative_tokens, 7);
+  EXPECT_EQ(config->options().ngram_max, 5);
+  EXPECT_EQ(config->options().method, "ngram,suffix");
+}
+
+TEST(SpeculativeConfig, AJsonTextStandsForAFile) {
+  SpeculativeOptions options;
+  ASSERT_TRUE(ReadSpeculativeFile(R"({"method": "ngram", "num_speculative_tokens": 5,
+                                      "prompt_lookup_max": 4})",
+                                  "ignored", options));
+  EXPECT_EQ(options.method, "ngram");
+  EXPECT_EQ(options.num_speculative_tokens, 5);
+  EXPECT_EQ(options.ngram_max, 4);
+}
+
+TEST(SpeculativeConfig, FaultyFilesAreNamedWithTheirLine) {
+  const auto error = [](const std::string& text, std::string_view section = "s") {
+    const std::string path = File(text);
+    const auto config = SpeculativeConfig::Load(path, section);
+    if (config) return std::string();
+    const std::string& message = config.error().message;
+    EXPECT_EQ(message.find(path + ": "), 0u) << message;
+    return message.substr(path.size() + 2);
+  };
+  EXPECT_EQ(error("s:\n  gama: 4\n"), "line 2: gama: no such setting; did you mean gamma?");
+  EXPECT_EQ(error("s:\n  gamma: 4.5\n"),
+            "line 2: gamma: '4.5' is not a whole number; give one in [0, 64]");
+  EXPECT_EQ(error("s:\n  gamma: 4\n  num_speculative_tokens: 5\n"),
+            "line 3: num_speculative_tokens and, in line 2, gamma: two names of one setting with "
+            "different values; keep one");
+  EXPECT_EQ(error("s:\n  gamma: 4\n  num_speculative_tokens: 4\n"), "");
+  EXPECT_EQ(error("s:\n  ewma: {min: 1, mix: 2}\n"),
+            "line 2: ewma.mix: no such setting; did you mean ewma.min?");
+  EXPECT_EQ(error("s:\n  gamma: 2\n  n_min: 3\n"),
+            "min_speculative_tokens: 3 is more than the 2 that a round drafts at most; lower it or "
+            "raise num_speculative_tokens");
+  EXPECT_EQ(error("t: {}"), "it has no section 's'; choose one of t");
+}
+
+TEST(NearestName, IsATypingErrorAway) {
+  constexpr std::array<std::string_view, 3> kKnown = {"--model", "--model-draft", "-n"};
+  EXPECT_EQ(NearestName("--modle", kKnown), "--model");
+  EXPECT_EQ(NearestName("--model-darft", kKnown), "--model-draft");
+  EXPECT_EQ(NearestName("--completely-different", kKnown), "");
+  EXPECT_EQ(NearestName(std::string(100000, 'x'), kKnown), "");
+  EXPECT_EQ(NearestName("x", {}), "");
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,509 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of settings: names, aliases (those of llama.cpp, vLLM, SGLang and transformers where
+// they mean the same), and how values are read and printed. Ranges stand here and nowhere else.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "foretoken/nearest_name.h"
+#include "foretoken/speculative_config.h"
+
+namespace foretoken {
+namespace {
+
+using Type = SpeculativeKey::Type;
+using Names = std::span<const std::string_view>;
+
+tl::unexpected<Error> Bad(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+// A value on one line of a message.
+std::string Shown(std::string_view text) {
+  constexpr std::size_t kMost = 60;
+  std::string out(text.substr(0, kMost));
+  for (char& c : out)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+  return text.size() > kMost ? out + "..." : out;
+}
+
+std::string_view Trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+std::string Lower(std::string_view text, char from = 0, char to = 0) {
+  std::string out(Trimmed(text));
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (c == from) c = to;
+  }
+  return out;
+}
+
+bool IsUnset(const std::string& text) {
+  const std::string word = Lower(text);
+  return word == "auto" || word == "null" || word == "default";
+}
+
+// All of `text` is one finite number; "4.0" is 4.
+bool ParseWhole(std::string_view text, double& value) {
+  text = Trimmed(text);
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
+}
+
+Result<int> ReadInteger(std::string_view text, int low, int high) {
+  double value = 0;
+  if (!ParseWhole(text, value) || value != std::floor(value))
+    return Bad(
+        fmt::format("'{}' is not a whole number; give one in [{}, {}]", Shown(text), low, high));
+  if (value < low || value > high)
+    return Bad(
+        fmt::format("{} is not in [{}, {}]; give a value in that range", Shown(text), low, high));
+  return static_cast<int>(value);
+}
+
+// A share of one.
+Result<double> ReadShare(std::string_view text) {
+  double value = 0;
+  if (!ParseWhole(text, value))
+    return Bad(fmt::format("'{}' is not a number; give one in [0, 1]", Shown(text)));
+  if (value < 0 || value > 1)
+    return Bad(fmt::format("{} is not in [0, 1]; give a value in that range", Shown(text)));
+  return value;
+}
+
+Result<bool> ReadSwitch(const std::string& text) {
+  const std::string word = Lower(text);
+  for (const char* yes : {"true", "yes", "on", "1"})
+    if (word == yes) return true;
+  for (const char* no : {"false", "no", "off", "0"})
+    if (word == no) return false;
+  return Bad(fmt::format("'{}' is no switch; use on or off", Shown(text)));
+}
+
+// A member of the options, or of their controller's.
+template <typename T>
+T& Field(SpeculativeOptions& options, T SpeculativeOptions::*member) {
+  return options.*member;
+}
+template <typename T>
+T& Field(SpeculativeOptions& options, T AdaptiveLookaheadConfig::*member) {
+  return options.ewma.*member;
+}
+template <auto Member>
+const auto& Read(const SpeculativeOptions& options) {
+  return Field(const_cast<SpeculativeOptions&>(options), Member);
+}
+
+template <auto Member, int kLow, int kHigh>
+constexpr SpeculativeKey Integer(std::string_view name, Names aliases = {}) {
+  return {
+      name, aliases, Type::kInteger,
+      [](SpeculativeOptions& options, const std::string& text) -> Status {
+        FORETOKEN_TRY(Field(options, Member), ReadInteger(text, kLow, kHigh));
+        return {};
+      },
+      [](const SpeculativeOptions& options) { return fmt::format("{}", Read<Member>(options)); }};
+}
+
+template <auto Member>
+constexpr SpeculativeKey Share(std::string_view name, Names aliases = {}) {
+  return {
+      name, aliases, Type::kNumber,
+      [](SpeculativeOptions& options, const std::string& text) -> Status {
+        FORETOKEN_TRY(const double value, ReadShare(text));
+        auto& field = Field(options, Member);
+        field = static_cast<std::remove_reference_t<decltype(field)>>(value);
+        return {};
+      },
+      [](const SpeculativeOptions& options) { return fmt::format("{}", Read<Member>(options)); }};
+}
+
+template <auto Member>
+constexpr SpeculativeKey Switch(std::string_view name, Names aliases = {}) {
+  return {name, aliases, Type::kSwitch,
+          [](SpeculativeOptions& options, const std::string& text) -> Status {
+            FORETOKEN_TRY(Field(options, Member), ReadSwitch(text));
+            return {};
+          },
+          [](const SpeculativeOptions& options) {
+            return std::string(Read<Member>(options) ? "true" : "false");
+          }};
+}
+
+template <auto Member>
+constexpr SpeculativeKey Path(std::string_view name, Names aliases = {}) {
+  return {name, aliases, Type::kPath,
+          [](SpeculativeOptions& options, const std::string& text) -> Status {
+            Field(options, Member) = text;
+            return {};
+          },
+          [](const SpeculativeOptions& options) { return Read<Member>(options); }};
+}
+
+struct Word {
+  std::string_view written, meant;
+};
+
+// The word's meaning, or an error with the canonical ones.
+Result<std::string_view> Choose(std::string_view text, std::span<const Word> words,
+                                std::string_view kind) {
+  const std::string word = Lower(text, '_', '-');
+  std::vector<std::string_view> known, meanings;
+  for (const auto& [written, meant] : words) {
+    if (written == word) return meant;
+    known.push_back(written);
+    if (written == meant) meanings.push_back(meant);
+  }
+  const std::string_view nearest = NearestName(word, known);
+  return Bad(fmt::format("'{}' is no {}; {}choose one of {}", Shown(text), kind,
+                         nearest.empty() ? "" : fmt::format("did you mean {}? ", nearest),
+                         fmt::join(meanings, ", ")));
+}
+
+constexpr std::array kMethods = {
+    Word{"auto", "auto"},
+    Word{"none", "none"},
+    Word{"standalone", "standalone"},
+    Word{"eagle", "eagle"},
+    Word{"mtp", "mtp"},
+    Word{"ngram", "ngram"},
+    Word{"suffix", "suffix"},
+    Word{"prediction", "prediction"},
+    Word{"portfolio", "portfolio"},
+    Word{"null", "auto"},
+    Word{"draft", "standalone"},
+    Word{"draft-simple", "standalone"},
+    Word{"draft-model", "standalone"},
+    Word{"eagle3", "eagle"},
+    Word{"draft-eagle3", "eagle"},
+    Word{"draft-mtp", "mtp"},
+    Word{"nextn", "mtp"},
+    Word{"ngram-simple", "ngram"},
+    Word{"ngram-map-k", "ngram"},
+    Word{"ngram-map-k4v", "ngram"},
+    Word{"ngram-mod", "ngram"},
+    Word{"ngram-cache", "ngram"},
+};
+constexpr std::array kStrategies = {
+    Word{"auto", "auto"},
+    Word{"greedy", "greedy"},
+    Word{"residual", "residual"},
+    Word{"sample-match", "sample-match"},
+    Word{"target-probability", "target-probability"},
+    Word{"block", "block"},
+    Word{"typical-acceptance", "typical-acceptance"},
+    Word{"logit-comparison", "logit-comparison"},
+    Word{"relaxed", "relaxed"},
+    Word{"null", "auto"},
+    Word{"standard", "residual"},
+    Word{"rejection-sampling", "residual"},
+};
+constexpr std::array kLookaheads = {
+    Word{"cost-model", "cost-model"}, Word{"fixed", "fixed"},           Word{"ewma", "ewma"},
+    Word{"heuristic", "heuristic"},   Word{"batch-size", "batch-size"}, Word{"constant", "fixed"},
+    Word{"schedule", "batch-size"},
+};
+constexpr std::array kStorages = {
+    Word{"multi-level", "multi-level"},
+    Word{"single-level", "single-level"},
+    Word{"basic", "multi-level"},
+    Word{"onelevel", "single-level"},
+};
+
+// "a,b" or "[a,b]": what stands between the commas.
+std::vector<std::string_view> Items(std::string_view text) {
+  text = Trimmed(text);
+  if (text.size() > 1 && text.front() == '[' && text.back() == ']') {
+    text.remove_prefix(1);
+    text.remove_suffix(1);
+  }
+  std::vector<std::string_view> items;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    items.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return items;
+}
+
+Status SetMethod(SpeculativeOptions& options, const std::string& text) {
+  std::vector<std::string_view> methods;
+  for (const std::string_view item : Items(text)) {
+    FORETOKEN_TRY(const std::string_view method, Choose(item, kMethods, "drafter"));
+    if (std::find(methods.begin(), methods.end(), method) == methods.end())
+      methods.push_back(method);
+  }
+  for (const std::string_view alone : {"auto", "none", "portfolio"})
+    if (methods.size() > 1 && std::find(methods.begin(), methods.end(), alone) != methods.end())
+      return Bad(
+          fmt::format("'{}' stands alone, and here in a list; leave it or the others out", alone));
+  options.method = methods[0] == "auto" ? "" : fmt::format("{}", fmt::join(methods, ","));
+  return {};
+}
+
+Status SetStrategy(SpeculativeOptions& options, const std::string& text) {
+  FORETOKEN_TRY(const std::string_view name, Choose(text, kStrategies, "strategy"));
+  for (int i = 0; i <= static_cast<int>(VerifyStrategy::kRelaxed); ++i)
+    if (Name(static_cast<VerifyStrategy>(i)) == name)
+      options.strategy = static_cast<VerifyStrategy>(i);
+  return {};
+}
+
+Status SetLookahead(SpeculativeOptions& options, const std::string& text) {
+  FORETOKEN_TRY(options.lookahead, Choose(text, kLookaheads, "controller"));
+  return {};
+}
+
+Status SetStorage(SpeculativeOptions& options, const std::string& text) {
+  FORETOKEN_TRY(const std::string_view name, Choose(text, kStorages, "storage"));
+  options.ngram_storage =
+      name == "multi-level" ? NgramStorage::kMultiLevel : NgramStorage::kSingleLevel;
+  return {};
+}
+
+Status SetTokens(SpeculativeOptions& options, const std::string& text) {
+  options.num_speculative_tokens.reset();
+  if (IsUnset(text)) return {};
+  FORETOKEN_TRY(options.num_speculative_tokens, ReadInteger(text, 0, 64));
+  return {};
+}
+
+Status SetSynthetic(SpeculativeOptions& options, const std::string& text) {
+  options.synthetic_acceptance_rate.reset();
+  if (IsUnset(text) || Lower(text) == "off") return {};
+  FORETOKEN_TRY(options.synthetic_acceptance_rate, ReadShare(text));
+  return {};
+}
+
+// "1-4:8,5-16:2", "1:8", or "[[1,4,8],[5,16,2]]".
+Result<std::vector<std::array<std::string_view, 3>>> Rows(std::string_view text) {
+  std::vector<std::array<std::string_view, 3>> rows;
+  const auto malformed = [text] {
+    return Bad(
+        fmt::format("'{}' is no table of draft lengths; write LEAST-MOST:K with commas, as "
+                    "in 1-4:8,5-16:2",
+                    Shown(text)));
+  };
+  if (!text.starts_with("[[")) {
+    for (const std::string_view item : Items(text)) {
+      const std::size_t colon = item.find(':'), dash = item.substr(0, colon).find('-');
+      if (colon == std::string_view::npos) return malformed();
+      const std::string_view most = dash == std::string_view::npos
+                                        ? item.substr(0, colon)
+                                        : item.substr(dash + 1, colon - dash - 1);
+      rows.push_back({item.substr(0, std::min(dash, colon)), most, item.substr(colon + 1)});
+    }
+    return rows;
+  }
+  const std::vector<std::string_view> items = Items(text);
+  if (items.size() % 3 != 0) return malformed();
+  for (std::size_t i = 0; i < items.size(); i += 3) {
+    std::array<std::string_view, 3> row = {Trimmed(items[i]), Trimmed(items[i + 1]),
+                                           Trimmed(items[i + 2])};
+    if (!row[0].starts_with('[') || !row[2].ends_with(']')) return malformed();
+    row[0].remove_prefix(1);
+    row[2].remove_suffix(1);
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+Status SetTable(SpeculativeOptions& options, const std::string& text) {
+  constexpr int kMostSequences = 1024;
+  options.num_speculative_tokens_per_batch_size.clear();
+  if (IsUnset(text) || text == "[]" || text.empty()) return {};
+  FORETOKEN_TRY(const auto rows, Rows(Trimmed(text)));
+  std::vector<BatchDraftLength> table;
+  for (const auto& [least, most, k] : rows) {
+    BatchDraftLength row;
+    FORETOKEN_TRY(row.least, ReadInteger(least, 1, kMostSequences));
+    FORETOKEN_TRY(row.most, ReadInteger(most, 1, kMostSequences));
+    FORETOKEN_TRY(row.num_speculative_tokens, ReadInteger(k, 0, 64));
+    if (row.most < row.least)
+      return Bad(fmt::format("the row {} to {} is empty; write the smaller size first", row.least,
+                             row.most));
+    if (!table.empty() && row.least <= table.back().most)
+      return Bad(
+          fmt::format("the rows {} to {} and {} to {} are not one after the other; let the "
+                      "sizes rise",
+                      table.back().least, table.back().most, row.least, row.most));
+    table.push_back(row);
+  }
+  options.num_speculative_tokens_per_batch_size = std::move(table);
+  return {};
+}
+
+std::string PrintTable(const SpeculativeOptions& options) {
+  std::string out;
+  for (const BatchDraftLength& row : options.num_speculative_tokens_per_batch_size)
+    out += fmt::format("{}[{},{},{}]", out.empty() ? "" : ",", row.least, row.most,
+                       row.num_speculative_tokens);
+  return "[" + out + "]";
+}
+
+constexpr std::array<std::string_view, 3> kMethodNames = {"method", "type", "spec_type"};
+constexpr std::array<std::string_view, 3> kStrategyNames = {"verify", "strategy",
+                                                            "rejection_sample_method"};
+constexpr std::array<std::string_view, 9> kTokensNames = {
+    "gamma",        "n_max",       "spec_draft_n_max",     "draft_n_max",
+    "draft_max",    "spec_tokens", "num_assistant_tokens", "num_draft_tokens",
+    "max_draft_len"};
+constexpr std::array<std::string_view, 4> kMinNames = {"n_min", "spec_draft_n_min", "draft_n_min",
+                                                       "draft_min"};
+constexpr std::array<std::string_view, 1> kLookaheadNames = {"num_assistant_tokens_schedule"};
+constexpr std::array<std::string_view, 2> kInitialNames = {"ewma.initial", "ewma_initial"};
+constexpr std::array<std::string_view, 2> kEwmaMinNames = {"ewma.min", "ewma_min"};
+constexpr std::array<std::string_view, 2> kEwmaMaxNames = {"ewma.max", "ewma_max"};
+constexpr std::array<std::string_view, 2> kAlphaNames = {"ewma.alpha", "ewma_alpha"};
+constexpr std::array<std::string_view, 4> kCooldownNames = {
+    "ewma.cooldown_steps", "ewma_cooldown_steps", "lookahead_cooldown", "ewma.cooldown"};
+constexpr std::array<std::string_view, 1> kTableNames = {"schedule"};
+constexpr std::array<std::string_view, 4> kPMinNames = {
+    "p_min", "spec_draft_p_min", "assistant_confidence_threshold", "draft_confidence_threshold"};
+constexpr std::array<std::string_view, 3> kNgramMaxNames = {
+    "prompt_lookup_max", "max_matching_ngram_size", "spec_ngram_size_n"};
+constexpr std::array<std::string_view, 1> kNgramMinNames = {"prompt_lookup_min"};
+constexpr std::array<std::string_view, 2> kFillerNames = {"filler_top_k", "top_k_filler"};
+
+using O = SpeculativeOptions;
+using E = AdaptiveLookaheadConfig;
+
+constexpr int kMany = 1 << 24;
+
+constexpr std::array kKeys = {
+    SpeculativeKey{"speculative_method", kMethodNames, Type::kName, SetMethod,
+                   [](const O& o) { return o.method.empty() ? std::string("auto") : o.method; }},
+    SpeculativeKey{"rejection_sampling_strategy", kStrategyNames, Type::kName, SetStrategy,
+                   [](const O& o) { return std::string(Name(o.strategy)); }},
+    SpeculativeKey{"num_speculative_tokens", kTokensNames, Type::kInteger, SetTokens,
+                   [](const O& o) {
+                     return o.num_speculative_tokens ? fmt::format("{}", *o.num_speculative_tokens)
+                                                     : std::string("auto");
+                   }},
+    Integer<&O::min_speculative_tokens, 0, 64>("min_speculative_tokens", kMinNames),
+    SpeculativeKey{"lookahead", kLookaheadNames, Type::kName, SetLookahead,
+                   [](const O& o) { return o.lookahead; }},
+    Integer<&E::initial, 1, 64>("lookahead_initial", kInitialNames),
+    Integer<&E::min, 1, 64>("lookahead_min", kEwmaMinNames),
+    Integer<&E::max, 1, 64>("lookahead_max", kEwmaMaxNames),
+    Share<&E::alpha>("lookahead_alpha", kAlphaNames),
+    Integer<&E::cooldown_steps, 0, kMany>("lookahead_cooldown_steps", kCooldownNames),
+    SpeculativeKey{"num_speculative_tokens_per_batch_size", kTableNames, Type::kTable, SetTable,
+                   PrintTable},
+    Share<&O::draft_p_min>("draft_p_min", kPMinNames),
+    Integer<&O::draft_vocabulary, 0, kMany>("draft_vocabulary"),
+    Path<&O::draft_vocabulary_sample>("draft_vocabulary_sample"),
+    SpeculativeKey{"synthetic_acceptance_rate",
+                   {},
+                   Type::kNumber,
+                   SetSynthetic,
+                   [](const O& o) {
+                     return o.synthetic_acceptance_rate
+                                ? fmt::format("{}", *o.synthetic_acceptance_rate)
+                                : std::string("off");
+                   }},
+    Share<&O::acceptance_threshold>("acceptance_threshold"),
+    Switch<&O::skip_sample_adjustment>("skip_sample_adjustment"),
+    Share<&O::typical_epsilon>("typical_epsilon"),
+    Share<&O::typical_delta>("typical_delta"),
+    Integer<&O::relaxed_top_n, 1, kMany>("relaxed_top_n"),
+    Share<&O::relaxed_delta>("relaxed_delta"),
+    Integer<&O::ngram_max, 1, 16>("ngram_max", kNgramMaxNames),
+    Integer<&O::ngram_min, 1, 16>("ngram_min", kNgramMinNames),
+    SpeculativeKey{"ngram_storage",
+                   {},
+                   Type::kName,
+                   SetStorage,
+                   [](const O& o) {
+                     return std::string(o.ngram_storage == NgramStorage::kMultiLevel
+                                            ? "multi-level"
+                                            : "single-level");
+                   }},
+    Integer<&O::ngram_filler_top_k, 1, 64>("ngram_filler_top_k", kFillerNames),
+    Switch<&O::ngram_keep>("ngram_keep"),
+    Path<&O::ngram_corpus>("ngram_corpus"),
+    Integer<&O::suffix_max_tokens, 0, 1 << 30>("suffix_max_tokens"),
+    Path<&O::profile>("profile"),
+};
+
+// Keys of other programs' files that mean something here, elsewhere.
+struct Elsewhere {
+  std::string_view key, advice;
+};
+constexpr std::array kElsewhere = {
+    Elsewhere{"model", "give the draft model with --model-draft, or as EngineOptions::draft_model"},
+    Elsewhere{"draft_model", "give it with --model-draft, or as EngineOptions::draft_model"},
+    Elsewhere{"synthetic_acceptance_length",
+              "give synthetic_acceptance_rate: (length - 1) / num_speculative_tokens"},
+    Elsewhere{"draft_tensor_parallel_size", "leave it out: a draft runs where the model runs"},
+    Elsewhere{"enable_adaptive_verification", "write lookahead: cost-model"},
+    Elsewhere{"prompt_lookup_num_tokens",
+              "write speculative_method: ngram and num_speculative_tokens"},
+    Elsewhere{"speculative_num_draft_tokens",
+              "write num_speculative_tokens, one less: it counts the drafts, not the rows"},
+};
+
+std::string Underscored(std::string_view key) {
+  std::string out(key);
+  std::replace(out.begin(), out.end(), '-', '_');
+  return out;
+}
+
+Status UnknownKey(std::string_view key) {
+  const std::string name = Underscored(key);
+  for (const auto& [known, advice] : kElsewhere)
+    if (known == name) return Bad(fmt::format("{}: not a setting here; {}", Shown(key), advice));
+  std::vector<std::string_view> names;
+  for (const SpeculativeKey& row : kKeys) {
+    names.push_back(row.name);
+    names.insert(names.end(), row.aliases.begin(), row.aliases.end());
+  }
+  const std::string_view nearest = NearestName(name, names);
+  return Bad(nearest.empty()
+                 ? fmt::format("{}: no such setting; docs/configuration.md lists them", Shown(key))
+                 : fmt::format("{}: no such setting; did you mean {}?", Shown(key), nearest));
+}
+
+}  // namespace
+
+std::span<const SpeculativeKey> SpeculativeKeys() {
+  return kKeys;
+}
+
+const SpeculativeKey* FindSpeculativeKey(std::string_view name) {
+  const std::string wanted = Underscored(name);
+  for (const SpeculativeKey& key : kKeys) {
+    if (key.name == wanted ||
+        std::find(key.aliases.begin(), key.aliases.end(), wanted) != key.aliases.end())
+      return &key;
+  }
+  return nullptr;
+}
+
+Status SetSpeculativeOption(SpeculativeOptions& options, std::string_view key,
+                            const std::string& text) {
+  const SpeculativeKey* const row = FindSpeculativeKey(key);
+  if (row == nullptr) return UnknownKey(key);
+  if (Status status = row->set(options, text); !status)
+    return Fail(std::move(status.error()).In(key));
+  return {};
+}
+
+std::vector<std::pair<std::string, std::string>> Describe(const SpeculativeOptions& options) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const SpeculativeKey& key : kKeys) out.emplace_back(key.name, key.print(options));
+  return out;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drafters and verifiers of a program's own in an engine: they change the speed, and a lossless
+// verifier the noise, never what the text is drawn from.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <stdexcept>
+
+#include "foretoken/drafter.h"
+#include "foretoken/verifier.h"
+#include "lossless/parts_testing.h"
+
+namespace foretoken {
+namespace {
+
+using Rule = std::function<void(DraftProposal&)>;
+
+class OwnDrafter final : public Drafter {
+ public:
+  OwnDrafter(Rule rule, bool laws = false, std::string name = "own")
+      : rule_(std::move(rule)), laws_(laws), name_(std::move(name)) {}
+  std::string_view name() const override { return name_; }
+  bool ReportsLaws() const override { return laws_; }
+  void Propose(int, DraftProposal& proposal) override { rule_(proposal); }
+
+ private:
+  Rule rule_;
+  bool laws_;
+  std::string name_;
+};
+
+EngineOptions Target() {
+  EngineOptions options = PairOptions();
+  options.draft_model.clear();
+  options.speculative.num_speculative_tokens = 4;
+  return options;
+}
+
+// Drafts the request's known text with a fault now and then.
+Rule Knowing(std::vector<std::int32_t> all) {
+  return [all = std::move(all)](DraftProposal& p) {
+    while (p.left() > 0) {
+      const std::size_t at = p.text().size();
+      const std::int32_t token = at < all.size() ? all[at] : 1;
+      p.Push(at % 5 == 2 ? (token + 1) % 300 : token);
+    }
+  };
+}
+
+TEST(OwnDrafter, LeavesTheTextAsItIs) {
+  const auto plain = OpenEngine(Target());
+  for (const float temperature : {0.0f, 0.8f}) {
+    const auto want = Generated(*plain, Ask(40, temperature, 7, 0));
+    std::vector<std::int32_t> all = want.prompt_token_ids;
+    all.insert(all.end(), want.token_ids.begin(), want.token_ids.end());
+    EngineOptions options = Target();
+    options.drafter = std::make_shared<OwnDrafter>(Knowing(all));
+    const auto engine = OpenEngine(options);
+    EXPECT_EQ(engine->summary().method, "own");
+    const auto got = Generated(*engine, Ask(40, temperature, 7));
+    EXPECT_EQ(got.token_ids, want.token_ids);
+    EXPECT_EQ(got.strategy, temperature > 0 ? "sample-match" : "greedy");
+    EXPECT_GT(got.speculation.accepted, 20);
+    EXPECT_LT(got.speculation.accepted, got.speculation.drafted);
+    EXPECT_TRUE(engine->summary().notices.empty());
+    // One of several methods, and a request's.
+    Request request = Ask(40, temperature, 7);
+    request.speculative.method = "none";
+    EXPECT_EQ(Generated(*engine, request).speculation.drafted, 0);
+    request.speculative.method = "own,ngram";
+    EXPECT_EQ(Generated(*engine, request).token_ids, want.token_ids);
+    request.speculative.method = "portfolio";
+    EXPECT_EQ(Generated(*engine, request).token_ids, want.token_ids);
+  }
+}
+
+// Keeps each sequence's text by what it is told, and holds it against what it is shown.
+class Bookkeeper final : public Drafter {
+ public:
+  std::string_view name() const override { return "bookkeeper"; }
+  void Begin(const DraftedRequest& request) override {
+    EXPECT_EQ(texts.count(request.sequence), 0u);
+    texts[request.sequence].assign(request.prompt.begin(), request.prompt.end());
+    most = std::max(most, texts.size());
+  }
+  void Propose(int sequence, DraftProposal& proposal) override {
+    const auto shown = proposal.text();
+    EXPECT_EQ(std::vector<std::int32_t>(shown.begin(), shown.end()), texts.at(sequence));
+    for (int i = 0; proposal.left() > 0; ++i) proposal.Push(shown[static_cast<std::size_t>(i)]);
+    ++proposals;
+  }
+  void Observe(const DraftedRound& round) override {
+    auto& text = texts.at(round.sequence);
+    text.insert(text.end(), round.committed.begin(), round.committed.end());
+    EXPECT_LE(round.accepted, round.drafted);
+    drafted += round.drafted;
+  }
+  void End(int sequence) override { EXPECT_EQ(texts.erase(sequence), 1u); }
+
+  std::map<int, std::vector<std::int32_t>> texts;
+  std::size_t most = 0;
+  int proposals = 0, drafted = 0;
+};
+
+TEST(OwnDrafter, IsToldOfEachSequenceApartAndServesABatch) {
+  std::vector<Request> requests;
+  for (int i = 0; i < 6; ++i)
+    requests.push_back(Ask(12 + 5 * i, 0.8f, static_cast<unsigned>(i), i));
+  EngineOptions options = Target();
+  const auto alone = OpenEngine(options);
+  const auto books = std::make_shared<Bookkeeper>();
+  options.drafter = books;
+  options.max_sequences = 3;
+  const auto engine = OpenEngine(options);
+  const auto completions = engine->GenerateBatch(requests);
+  ASSERT_TRUE(completions) << completions.error().message;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    requests[i].speculative.method = "none";
+    EXPECT_EQ((*completions)[i].token_ids, Generated(*alone, requests[i]).token_ids) << i;
+  }
+  EXPECT_TRUE(books->texts.empty());
+  EXPECT_EQ(books->most, 3u);
+  EXPECT_GT(books->proposals, 50);
+  EXPECT_GT(books->drafted, 100);
+  EXPECT_TRUE(engine->summary().notices.empty());
+}
+
+TEST(OwnDrafter, ServesTheCostModelToo) {
+  EngineOptions options = Target();
+  const auto want = Generated(*OpenEngine(options), Ask(40, 0, 0, 0)).token_ids;
+  options.speculative.lookahead = "cost-model";
+  options.drafter = std::make_shared<OwnDrafter>([](DraftProposal& p) {
+    while (p.left() > 0) p.Push(p.text().back());
+  });
+  EXPECT_EQ(Generated(*OpenEngine(options), Ask(40)).token_ids, want);
+}
+
+TEST(OwnDrafter, WhatIsNoDraftIsDroppedAndTold) {
+  const auto want = Generated(*OpenEngine(Target()), Ask(30, 0, 0, 0)).token_ids;
+  const std::vector<Rule> rules = {[](DraftProposal& p) { p.Push(-7); },
+                                   [](DraftProposal& p) { p.Push(1 << 20); },
+                                   [](DraftProposal& p) { p.Draw(std::vector<float>(3, 1.0f)); },
+                                   [](DraftProposal& p) { p.Draw(std::vector<float>(320, NAN)); },
+                                   [](DraftProposal&) { throw std::runtime_error("no"); }};
+  for (const Rule& rule : rules) {
+    EngineOptions options = Target();
+    options.drafter = std::make_shared<OwnDrafter>(rule, true);
+    const auto engine = OpenEngine(options);
+    const auto got = Generated(*engine, Ask(30));
+    EXPECT_EQ(got.token_ids, want);
+    EXPECT_EQ(got.speculation.drafted, 0);
+    ASSERT_EQ(engine->summary().notices.size(), 1u);
+    EXPECT_TRUE(engine->summary().notices[0].starts_with("drafter 'own': "));
+  }
+}
+
+TEST(OwnDrafter, ItsNameIsAMethodAndMustBeFree) {
+  for (const char* name : {"", "ngram", "none", "a,b", "two words"}) {
+    EngineOptions options = Target();
+    options.drafter = std::make_shared<OwnDrafter>([](DraftProposal&) {}, false, name);
+    const auto engine = Engine::Open(options);
+    ASSERT_FALSE(engine) << name;
+    EXPECT_EQ(engine.error().code, ErrorCode::kInvalidArgument);
+  }
+  EngineOptions options = Target();
+  options.drafter = std::make_shared<OwnDrafter>([](DraftProposal&) {}, false, "mine");
+  options.speculative.method = "ngram,mine";
+  EXPECT_EQ(OpenEngine(options)->summary().method, "ngram,mine");
+  options.speculative.method = "none";
+  const auto engine = OpenEngine(options);
+  EXPECT_EQ(engine->summary().method, "none");
+  Request request = Ask(5);
+  request.speculative.method = "mine";
+  EXPECT_TRUE(engine->Generate(request));
+  request.speculative.method = "yours";
+  EXPECT_FALSE(engine->Generate(request));
+  options.speculative.method = "mine";
+  options.speculative.strategy = VerifyStrategy::kResidual;  // it reports no laws
+  EXPECT_FALSE(Engine::Open(options));
+}
+
+// The second token of a text, over seeds: the first one is the same for all and is not drafted.
+std::vector<std::int64_t> SecondTokens(Engine& engine, int first_seed, int n) {
+  std::vector<std::int64_t> counts(320);
+  Request r = Ask(3, 1, 0, 1);
+  r.prompt.clear();
+  r.prompt_tokens = {1, 60, 61};
+  r.sampling.top_k = 8;
+  r.sampling.logit_bias = {{70, 1000.0f}};
+  r.sampling.presence_penalty = 2000;  // it does not come again
+  for (int i = 0; i < n; ++i) {
+    r.seed = static_cast<std::uint64_t>(first_seed + i);
+    ++counts[static_cast<std::size_t>(Generated(engine, r).token_ids[1])];
+  }
+  return counts;
+}
+
+// Chi-square of two samples of one size, over tokens that came at least 20 times together.
+double Difference(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b,
+                  int& freedom) {
+  double sum = 0;
+  freedom = -1;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] + b[i] < 20) continue;
+    sum += std::pow(static_cast<double>(a[i] - b[i]), 2) / static_cast<double>(a[i] + b[i]);
+    ++freedom;
+  }
+  return sum;
+}
+
+class OwnVerifier final : public Verifier {
+ public:
+  enum class Kind { kResidual, kBiased, kAll };
+  explicit OwnVerifier(Kind kind) : kind_(kind) {}
+  std::string_view name() const override { return "mine"; }
+  bool lossless() const override { return kind_ == Kind::kResidual; }
+  bool NeedsLaws() const override { return kind_ == Kind::kResidual; }
+  Judgement Judge(JudgedDraft& draft) override {
+    for (int i = 0; i < draft.length() && kind_ != Kind::kAll; ++i) {
+      const auto p = draft.TargetLaw(i), q = draft.DraftLaw(i);
+      const auto d = static_cast<std::size_t>(draft.tokens()[static_cast<std::size_t>(i)]);
+      const double qd = q.empty() || kind_ == Kind::kBiased ? 1.0 : static_cast<double>(q[d]);
+      if (draft.Uniform(NoisePurpose::kCoin, i) * qd < static_cast<double>(p[d])) continue;
+      std::vector<float> rest(p.begin(), p.end());
+      for (std::size_t x = 0; x < rest.size() && kind_ == Kind::kResidual; ++x)
+        rest[x] = std::max(0.0f, rest[x] - (q.empty() ? (x == d ? 1.0f : 0.0f) : q[x]));
+      return {i, draft.Draw(rest, draft.Uniform(NoisePurpose::kResidual, i))};
+    }
+    return {draft.length(), draft.Sample(draft.length())};
+  }
+
+ private:
+  Kind kind_;
+};
+
+TEST(OwnParts, KeepTheTargetsLawAndABiasedVerifierDoesNot) {
+  constexpr int kSeeds = 3000;
+  const auto want = SecondTokens(*OpenEngine(Target()), 0, kSeeds);
+  // Draws from a law that is far too fond of one token that the target knows.
+  std::size_t fond = 0;
+  for (std::size_t i = 0; i < want.size(); ++i)
+    if (want[i] > kSeeds / 20 && want[i] < kSeeds / 3) fond = i;
+  ASSERT_GT(fond, 0u);
+  const auto drafter = std::make_shared<OwnDrafter>(
+      [fond](DraftProposal& p) {
+        std::vector<float> law(320, 0.2f / 319);
+        law[fond] = 0.8f;
+        while (p.left() > 0 && p.Draw(law) >= 0) {
+        }
+      },
+      true);
+  const auto chi = [&](std::shared_ptr<Verifier> verifier, const char* strategy, int& freedom) {
+    EngineOptions options = Target();
+    options.drafter = drafter;
+    options.verifier = std::move(verifier);
+    const auto engine = OpenEngine(options);
+    EXPECT_EQ(Generated(*engine, Ask(5, 1)).strategy, strategy);
+    // Other seeds than the plain run's: two samples of one law.
+    const double x = Difference(want, SecondTokens(*engine, kSeeds, kSeeds), freedom);
+    std::printf("  chi-square %6.2f, %d degrees of freedom  %s\n", x, freedom, strategy);
+    return x;
+  };
+  int freedom = 0;
+  EXPECT_LT(chi(nullptr, "residual", freedom), 35);
+  EXPECT_LE(freedom, 8);
+  EXPECT_GE(freedom, 3);
+  EXPECT_LT(chi(std::make_shared<OwnVerifier>(OwnVerifier::Kind::kResidual), "mine", freedom), 35);
+  EXPECT_GT(chi(std::make_shared<OwnVerifier>(OwnVerifier::Kind::kBiased), "mine", freedom), 70);
+}
+
+TEST(OwnVerifier, JudgesInPlaceOfAStrategyAndSaysWhatItIs) {
+  EngineOptions options = PairOptions();
+  options.verifier = std::make_shared<OwnVerifier>(OwnVerifier::Kind::kResidual);
+  const auto engine = OpenEngine(options);
+  EXPECT_EQ(engine->summary().strategy, "mine");
+  EXPECT_TRUE(engine->summary().lossless);
+  const auto plain = Generated(*engine, Ask(30, 0, 0, 0));
+  const auto got = Generated(*engine, Ask(30));
+  EXPECT_EQ(got.token_ids, plain.token_ids);
+  EXPECT_EQ(got.strategy, "mine");
+  EXPECT_GT(got.speculation.accepted, 0);
+
+  options.verifier = std::make_shared<OwnVerifier>(OwnVerifier::Kind::kAll);
+  const auto all = OpenEngine(options);
+  EXPECT_FALSE(all->summary().lossless);
+  const auto lossy = Generated(*all, Ask(30, 0.8f));
+  EXPECT_EQ(lossy.speculation.accepted, lossy.speculation.drafted);
+  EXPECT_GT(lossy.speculation.drafted, 15);
+
+  options.speculative.strategy = VerifyStrategy::kBlock;
+  EXPECT_FALSE(Engine::Open(options));
+  options = Target();
+  options.speculative.method = "ngram";  // reports no laws
+  options.verifier = std::make_shared<OwnVerifier>(OwnVerifier::Kind::kResidual);
+  EXPECT_FALSE(Engine::Open(options));
+}
+
+}  // namespace
+}  // namespace foretoken
