@@ -8,7 +8,9 @@
 #include "cli/bench_report.h"
 #include "cli/bench_settings.h"
 #include "cli/input.h"
+#include "cli/open_engine.h"
 #include "cli/report.h"
+#include "cli/sampling_texts.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 
@@ -28,15 +30,6 @@ Result<std::vector<BenchPrompt>> Prompts(const BenchSettings& settings) {
   const auto most = static_cast<std::size_t>(settings.max_prompts);
   if (most > 0 && prompts.size() > most) prompts.resize(most);
   return prompts;
-}
-
-Result<std::unique_ptr<Engine>> OpenEngine(const BenchSettings& settings) {
-  ProgressLine line(!settings.generation.quiet);
-  EngineOptions options = settings.generation.engine;
-  options.on_load_progress = [&line](const LoadProgress& progress) {
-    line.Show(fmt::format("loading {} {:.0f} %", FileName(progress.what), 100 * progress.fraction));
-  };
-  return Engine::Open(std::move(options));
 }
 
 // 0 and kDefaultContext, or half of what there is where that does not fit.
@@ -72,9 +65,11 @@ Result<BenchRuns> RunTexts(Engine& engine, const BenchSettings& settings,
                             }});
 }
 
-Result<int> RunAll(const BenchSettings& settings) {
+Result<int> RunAll(BenchSettings& settings) {
   FORETOKEN_TRY(std::vector<BenchPrompt> prompts, Prompts(settings));
-  FORETOKEN_TRY(const std::unique_ptr<Engine> engine, OpenEngine(settings));
+  FORETOKEN_TRY(const std::unique_ptr<Engine> engine,
+                OpenEngine(settings.generation.engine, settings.generation.quiet));
+  FORETOKEN_CHECK_OK(ReadSamplingTexts(*engine, settings.generation));
   Bench bench{.engine = &engine->summary(),
               .machine = Machine::This(),
               .passes = std::max(kPassRepeats, settings.repeats),
@@ -88,6 +83,7 @@ Result<int> RunAll(const BenchSettings& settings) {
   Output output;
   output.Write(settings.generation.json ? BenchJson(bench) : BenchTables(bench));
   if (!output.closed_pipe()) FORETOKEN_CHECK_OK(output.status());
+  FORETOKEN_CHECK_OK(engine->RecordStatus());
   if (bench.runs.identical.value_or(true)) return kDone;
   return Fail(ErrorCode::kMismatch,
               "bench: speculation changed a text that it must not change; please report it, with "

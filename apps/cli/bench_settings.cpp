@@ -87,6 +87,7 @@ FlagGroup OutputFlags(settings::GenerateSettings& generation) {
                "",
                "one JSON object on standard output instead of the tables",
                settings::StoreTrue(generation.json)},
+              settings::RecordFlag(generation.engine),
               {{"-q", "--quiet"},
                "",
                "no progress on the terminal",
@@ -107,6 +108,7 @@ settings::FlagSet BenchFlags(BenchSettings& settings) {
   flags.Add(MeasuringFlags(settings));
   flags.Add(settings::SpeculationFlags(settings.generation.engine,
                                        settings.generation.draft_temperature));
+  flags.Add(settings::DraftingFlags(settings.generation));
   flags.Add(SamplingFlags(settings));
   flags.Add(OutputFlags(settings.generation));
   settings::AddAbsentFlags(flags);

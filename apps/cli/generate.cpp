@@ -4,12 +4,16 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "cli/comparison.h"
 #include "cli/generation.h"
 #include "cli/input.h"
 #include "cli/json_report.h"
+#include "cli/open_engine.h"
 #include "cli/report.h"
+#include "cli/sampling_texts.h"
 #include "cli/statistics.h"
 #include "cli/terminal.h"
 #include "cli/trace.h"
@@ -24,6 +28,9 @@ using settings::GenerateSettings;
 
 Status ReadPrompt(GenerateSettings& settings) {
   Request& request = settings.request;
+  if (settings.prediction_file) {
+    FORETOKEN_TRY(request.prediction, ReadText(*settings.prediction_file));
+  }
   if (settings.prompt) request.prompt = *settings.prompt;
   if (!settings.prompt_file) return {};
   FORETOKEN_TRY(request.prompt, ReadText(*settings.prompt_file));
@@ -31,20 +38,26 @@ Status ReadPrompt(GenerateSettings& settings) {
   return {};
 }
 
-Result<std::unique_ptr<Engine>> OpenEngine(const GenerateSettings& settings) {
-  ProgressLine line(!settings.quiet);
-  EngineOptions options = settings.engine;
-  options.on_load_progress = [&line](const LoadProgress& progress) {
-    line.Show(fmt::format("loading {} {:.0f} %", FileName(progress.what), 100 * progress.fraction));
-  };
-  return Engine::Open(std::move(options));
+// With --chat the prompt becomes a conversation, as tokens.
+Status ApplyTemplate(const Engine& engine, GenerateSettings& settings) {
+  if (!settings.chat) return {};
+  std::vector<ChatMessage> messages;
+  if (!settings.system.empty()) messages.push_back({"system", settings.system});
+  messages.push_back({"user", settings.request.prompt});
+  FORETOKEN_TRY(settings.request.prompt_tokens, engine.FormatChat(messages, settings.chat_format));
+  return {};
 }
 
 // Runs the request and shows its text as it comes.
 Result<Completion> Stream(Engine& engine, const GenerateSettings& settings, Output& output) {
   const bool shown = !settings.json;
   std::optional<Trace> trace;
+  bool begun = !shown || settings.quiet;
+  const auto begin = [&] {  // not before the request is known to be in order
+    if (!std::exchange(begun, true)) std::fputs(StartLine(engine.summary()).c_str(), stderr);
+  };
   if (settings.trace) {
+    begin();
     trace.emplace(ColourOnStandardOutput(), [&engine](std::span<const std::int32_t> tokens) {
       return engine.Detokenize(tokens, true);
     });
@@ -54,6 +67,7 @@ Result<Completion> Stream(Engine& engine, const GenerateSettings& settings, Outp
   }
   std::size_t n_shown = 0;
   auto completion = engine.Generate(settings.request, [&](const RoundEvent& round) {
+    begin();
     std::string text;
     for (const TokenEvent& event : round.events) text += event.text;
     n_shown += text.size();
@@ -77,7 +91,9 @@ Result<std::optional<Comparison>> CompareIfAsked(Engine& engine, const GenerateS
 
 Result<int> Generate(GenerateSettings& settings) {
   FORETOKEN_CHECK_OK(ReadPrompt(settings));
-  FORETOKEN_TRY(const std::unique_ptr<Engine> engine, OpenEngine(settings));
+  FORETOKEN_TRY(const std::unique_ptr<Engine> engine, OpenEngine(settings.engine, settings.quiet));
+  FORETOKEN_CHECK_OK(ReadSamplingTexts(*engine, settings));
+  FORETOKEN_CHECK_OK(ApplyTemplate(*engine, settings));
   const InterruptGuard guard;
   Output output;
   FORETOKEN_TRY(const Completion completion, Stream(*engine, settings, output));
@@ -86,6 +102,7 @@ Result<int> Generate(GenerateSettings& settings) {
   FORETOKEN_TRY(const auto comparison, CompareIfAsked(*engine, settings));
   const Generation generation{.engine = &engine->summary(),
                               .completion = &completion,
+                              .config = &settings.engine.speculative,
                               .strategy = completion.strategy,
                               .greedy = settings.request.sampling.greedy(),
                               .comparison = comparison};
@@ -95,6 +112,7 @@ Result<int> Generate(GenerateSettings& settings) {
     std::fputs(Statistics(generation).c_str(), stderr);
   }
   if (!output.closed_pipe()) FORETOKEN_CHECK_OK(output.status());
+  FORETOKEN_CHECK_OK(engine->RecordStatus());
   return InterruptGuard::interrupted() ? kInterrupted : kDone;
 }
 

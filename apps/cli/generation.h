@@ -21,8 +21,9 @@ struct Comparison {
 struct Generation {
   const EngineSummary* engine = nullptr;
   const Completion* completion = nullptr;
-  std::string strategy;  // the one that judged, never "auto"
-  bool greedy = false;   // the request's temperature is 0
+  const SpeculativeOptions* config = nullptr;  // what was asked for
+  std::string strategy;                        // the one that judged, never "auto"
+  bool greedy = false;                         // the request's temperature is 0
   std::optional<Comparison> comparison;
 };
 

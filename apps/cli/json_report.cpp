@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "foretoken/speculative_config.h"
+
 namespace foretoken::cli {
 namespace {
 
@@ -40,6 +42,19 @@ Json LogprobsJson(const Completion& completion) {
   return tokens;
 }
 
+// Numbers and switches as such; "auto", "off" and names as text.
+Json ConfigJson(const SpeculativeOptions& options) {
+  using Type = SpeculativeKey::Type;
+  Json config = Json::object();
+  for (const SpeculativeKey& key : SpeculativeKeys()) {
+    const std::string text = key.print(options);
+    const bool is_text = key.type == Type::kName || key.type == Type::kPath;
+    const Json value = is_text ? Json(text) : Json::parse(text, nullptr, false);
+    config[std::string(key.name)] = value.is_discarded() ? Json(text) : value;
+  }
+  return config;
+}
+
 Json SpeculationJson(const Generation& generation) {
   const SpeculationStats& stats = generation.completion->speculation;
   const EngineSummary& engine = *generation.engine;
@@ -65,6 +80,7 @@ Json SpeculationJson(const Generation& generation) {
   json["target_forwards"] = stats.target_forwards;
   json["rolled_back"] = stats.rolled_back;
   json["k_histogram"] = stats.k_histogram;
+  if (generation.config != nullptr) json["config"] = ConfigJson(*generation.config);
   return json;
 }
 

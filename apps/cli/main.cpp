@@ -22,13 +22,19 @@ struct Verb {
   int (*run)(const Arguments& arguments);
 };
 
-constexpr std::array<Verb, 5> kVerbs = {{
+constexpr auto kVerbs = std::to_array<Verb>({
     {"generate", "go on from a prompt, faster by speculation, with the same text", RunGenerate},
+    {"chat", "talk with a model, line by line", RunChat},
     {"inspect", "what is in a model file: architecture, sizes, types, tokenizer", RunInspect},
     {"tokenize", "text to token ids and back", RunTokenize},
     {"bench", "what passes cost here, and plain beside speculative decoding", RunBench},
     {"quantize", "a model file in another number type: smaller, nearly as good", RunQuantize},
-}};
+    {"replay", "how fast a recorded run would have been with other draft lengths", RunReplay},
+    {"certify", "shows on your models that speculation changes nothing", RunCertify},
+    {"check-pair", "whether one model can draft for another, and whether it pays here",
+     RunCheckPair},
+    {"tune", "finds what drafts best for a model here, and writes a profile of it", RunTune},
+});
 
 std::string Overview() {
   std::string out =

@@ -85,6 +85,17 @@ std::string ComparisonLine(const Generation& generation) {
 
 }  // namespace
 
+std::string StartLine(const EngineSummary& engine) {
+  if (engine.num_speculative_tokens == 0 || engine.method == "none")
+    return "speculation: none, plain decoding\n";
+  const std::string file = engine.draft ? fmt::format(" ({})", FileName(engine.draft->path)) : "";
+  return fmt::format("speculation: {}{}; K {}{}, {}; judged by {}; {}\n", engine.method, file,
+                     engine.lookahead == "fixed" ? "" : "at most ", engine.num_speculative_tokens,
+                     engine.lookahead,
+                     engine.strategy == "auto" ? "drafter and temperature" : engine.strategy,
+                     engine.lossless ? "lossless" : "LOSSY: the text has another law");
+}
+
 std::string Statistics(const Generation& generation) {
   const Completion& completion = *generation.completion;
   std::string out = "\n" + EngineLine(*generation.engine) + PromptLine(generation) +

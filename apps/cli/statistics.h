@@ -7,6 +7,9 @@
 
 namespace foretoken::cli {
 
+// One line before the text: who drafts and who judges.
+std::string StartLine(const EngineSummary& engine);
+
 // The block of a few lines that follows the text.
 std::string Statistics(const Generation& generation);
 

@@ -12,9 +12,14 @@ namespace foretoken::cli {
 using Arguments = std::vector<std::string>;
 
 int RunBench(const Arguments& arguments);
+int RunCertify(const Arguments& arguments);
+int RunCheckPair(const Arguments& arguments);
+int RunChat(const Arguments& arguments);
 int RunGenerate(const Arguments& arguments);
 int RunInspect(const Arguments& arguments);
 int RunQuantize(const Arguments& arguments);
+int RunReplay(const Arguments& arguments);
 int RunTokenize(const Arguments& arguments);
+int RunTune(const Arguments& arguments);
 
 }  // namespace foretoken::cli

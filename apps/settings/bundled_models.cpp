@@ -58,7 +58,24 @@ tl::unexpected<Error> NotFound(const ModelPlaces& places) {
                   kWayOut));
 }
 
+// The method that a bundled file drafts for; empty where none does.
+std::string_view DraftFor(std::string_view methods) {
+  if (methods == "portfolio") return kBestMethod;
+  for (const auto& [method, file] : kDrafters)
+    if (UsesMethod(methods, method)) return method;
+  return {};
+}
+
 }  // namespace
+
+bool UsesMethod(std::string_view methods, std::string_view method) {
+  for (std::size_t at = 0; at < methods.size();) {
+    const std::size_t end = std::min(methods.find(',', at), methods.size());
+    if (methods.substr(at, end - at) == method) return true;
+    at = end + 1;
+  }
+  return false;
+}
 
 ModelPlaces ModelPlaces::Of(const std::string& program) {
   ModelPlaces places;
@@ -114,9 +131,11 @@ Status FillInModels(EngineOptions& options, const ModelPlaces& places) {
   FORETOKEN_TRY(const BundledModels bundled, BundledModels::Find(places));
   options.model = bundled.target();
   std::string& method = options.speculative.method;
-  if (!options.draft_model.empty() || method == "none" || method == "ngram") return {};
+  if (!options.draft_model.empty()) return {};
   if (method.empty()) method = kBestMethod;
-  FORETOKEN_TRY(options.draft_model, bundled.Drafter(method));
+  const std::string_view drafter = DraftFor(method);
+  if (drafter.empty()) return {};
+  FORETOKEN_TRY(options.draft_model, bundled.Drafter(drafter));
   auto& tokens = options.speculative.num_speculative_tokens;
   if (!tokens && options.speculative.lookahead == "fixed") tokens = kBestTokens;
   return {};

@@ -29,6 +29,9 @@ struct ModelPlaces {
   static ModelPlaces Of(const std::string& program);
 };
 
+// `methods` is the method, or names it in a list with commas.
+bool UsesMethod(std::string_view methods, std::string_view method);
+
 class BundledModels {
  public:
   // Errors: kNotFound, naming the folders that hold no target.
@@ -43,9 +46,10 @@ class BundledModels {
   std::string folder_;
 };
 
-// Where `options` name no model: the bundled target, and, unless a draft is named or the method
-// needs none, its drafter of the named method or else of kBestMethod, with kBestTokens where no
-// number is given. Options that name a model stay as they are. Errors: kNotFound.
+// Where `options` name no model: the bundled target, and, unless a draft is named or the methods
+// need none, its drafter of a named method that needs one, or of kBestMethod where none or a
+// portfolio is named, with kBestTokens where no number is given. Options that name a model stay as
+// they are. Errors: kNotFound.
 [[nodiscard]] Status FillInModels(EngineOptions& options, const ModelPlaces& places);
 
 }  // namespace foretoken::settings

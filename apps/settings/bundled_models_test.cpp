@@ -67,9 +67,19 @@ TEST(BundledModels, ANamedMethodGetsItsFile) {
   }
 }
 
+TEST(BundledModels, AListAndAPortfolioGetTheFileTheyCanUse) {
+  const std::string folder = FolderWith({kTarget, kDraft, kEagle, kMtp});
+  for (const auto& [method, file] :
+       {std::pair{"ngram,eagle", kEagle}, {"suffix,standalone", kDraft}, {"portfolio", kDraft}}) {
+    const EngineOptions options = FilledIn(WithMethod(method), folder);
+    EXPECT_EQ(options.draft_model, folder + "/" + file);
+    EXPECT_EQ(options.speculative.method, method);
+  }
+}
+
 TEST(BundledModels, MethodsWithoutAFileGetNone) {
   const std::string folder = FolderWith({kTarget});
-  for (const char* method : {"none", "ngram"}) {
+  for (const char* method : {"none", "ngram", "suffix", "prediction", "ngram,suffix"}) {
     const EngineOptions options = FilledIn(WithMethod(method), folder);
     EXPECT_EQ(options.model, folder + "/" + kTarget);
     EXPECT_EQ(options.draft_model, "");

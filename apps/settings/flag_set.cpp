@@ -7,7 +7,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <string_view>
 #include <utility>
+
+#include "foretoken/nearest_name.h"
 
 namespace foretoken::settings {
 namespace {
@@ -26,20 +29,6 @@ bool IsLongWithOneDash(const std::string& name) {
 // What CLI11 gets to see.
 std::string ParserName(const std::string& name) {
   return IsLongWithOneDash(name) ? "-" + name : name;
-}
-
-// Levenshtein distance.
-std::size_t Distance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, replaced}));
-    }
-  }
-  return row[b.size()];
 }
 
 void AppendWrapped(std::string& out, const std::string& text, std::size_t indent) {
@@ -63,8 +52,14 @@ void AppendWrapped(std::string& out, const std::string& text, std::size_t indent
 }
 
 void AppendRow(std::string& out, const std::string& left, const std::string& help) {
-  out += "  " + left;
+  out += "  ";
   const std::size_t used = left.size() + 2;
+  if (used > kHelpWidth) {
+    AppendWrapped(out, left, 2);
+    out += std::string(kHelpColumn, ' ');
+    return AppendWrapped(out, help, kHelpColumn);
+  }
+  out += left;
   if (used + 2 > kHelpColumn) {
     out += '\n' + std::string(kHelpColumn, ' ');
   } else {
@@ -101,20 +96,14 @@ const Flag* FlagSet::Find(const std::string& name) const {
 }
 
 std::string FlagSet::Nearest(const std::string& name) const {
-  std::string best = "--help";
-  std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
+  std::vector<std::string_view> known;
   for (const FlagGroup& group : groups_) {
     for (const Flag& flag : group.flags) {
-      for (const std::string& known : flag.names) {
-        const std::size_t distance = Distance(name, known);
-        if (distance < best_distance) {
-          best_distance = distance;
-          best = known;
-        }
-      }
+      known.insert(known.end(), flag.names.begin(), flag.names.end());
     }
   }
-  return best;
+  const std::string_view nearest = NearestName(name, known);
+  return nearest.empty() ? "--help" : std::string(nearest);
 }
 
 // Error for an argument that no flag takes.
@@ -251,7 +240,10 @@ Result<ParseOutcome> FlagSet::Parse(const std::vector<std::string>& arguments) c
     }
   }
   for (const FlagGroup& group : groups_) {
-    for (const Flag& flag : group.flags) FORETOKEN_CHECK_OK(Apply(flag, given[&flag]));
+    for (std::size_t i = 0; i < group.flags.size(); ++i) {
+      if (group.after_first && i == group.n_first) FORETOKEN_CHECK_OK(group.after_first());
+      FORETOKEN_CHECK_OK(Apply(group.flags[i], given[&group.flags[i]]));
+    }
   }
   return ParseOutcome::kRun;
 }

@@ -7,6 +7,7 @@
 // one line each, in the form "<what>: <why>; <what to do>".
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <string>
@@ -30,6 +31,10 @@ struct Flag {
 struct FlagGroup {
   std::string title;
   std::vector<Flag> flags;
+  // Called once by Parse, given or not, after the values of the first n_first flags and before
+  // those of the others, which thus override what it does.
+  std::function<Status()> after_first = {};
+  std::size_t n_first = 0;
 };
 
 enum class ParseOutcome { kRun, kHelp };

@@ -7,8 +7,10 @@
 #include <limits>
 #include <random>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
+#include "foretoken/speculative_config.h"
 #include "settings/bundled_models.h"
 #include "settings/setters.h"
 
@@ -115,6 +117,7 @@ FlagGroup OutputFlags(GenerateSettings& settings) {
                "",
                "one JSON object on standard output instead of the text",
                StoreTrue(settings.json)},
+              RecordFlag(settings.engine),
               {{"-q", "--quiet"}, "", "only the text, no statistics", StoreTrue(settings.quiet)},
           }};
 }
@@ -128,6 +131,31 @@ Status CheckPrompt(const GenerateSettings& settings) {
               sources == 0
                   ? "prompt: none is given; pass -p TEXT, -f FILE, or -f - for standard input"
                   : "prompt: more than one of -p, -f and --prompt-tokens; keep one");
+}
+
+FlagGroup ChatFlags(GenerateSettings& settings) {
+  FlagGroup group = ChatFormatFlags(settings);
+  group.flags.insert(group.flags.begin(),
+                     {{"--chat"},
+                      "",
+                      "the prompt is a message to the model, written as its chat template has it",
+                      StoreTrue(settings.chat)});
+  return group;
+}
+
+Status CheckChat(const GenerateSettings& settings) {
+  const auto bad = [](const char* message) { return Fail(ErrorCode::kInvalidArgument, message); };
+  if (!settings.chat && !settings.system.empty())
+    return bad("--system: a prompt without a chat template has no place for it; add --chat");
+  if (!settings.chat && !settings.chat_format.chat_template.empty())
+    return bad("--chat-template: nothing is written by it; add --chat");
+  if (settings.chat && !settings.request.prompt_tokens.empty())
+    return bad("--chat: tokens of --prompt-tokens go to the model as they are; drop one of them");
+  if (settings.chat && settings.request.parse_special)
+    return bad(
+        "--chat: control tokens in a message are text, and --special would let them be "
+        "more; drop one of them");
+  return {};
 }
 
 Status CheckStrategy(const GenerateSettings& settings) {
@@ -144,18 +172,43 @@ Status CheckStrategy(const GenerateSettings& settings) {
 // An mtp head may lie in the file of -m.
 Status CheckDrafter(const EngineOptions& options) {
   const std::string& method = options.speculative.method;
-  const bool needs_file = method == "standalone" || method == "eagle";
+  const bool eagle = UsesMethod(method, "eagle");
+  const bool needs_file = eagle || UsesMethod(method, "standalone");
   if (needs_file && !options.model.empty() && options.draft_model.empty()) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("--spec-type {}: -m names the model, and nothing its {}; name one with "
                             "-md PATH, or choose ngram",
-                            method, method == "eagle" ? "head" : "draft model"));
+                            method, eagle ? "head" : "draft model"));
   }
-  if (method == "ngram" && !options.draft_model.empty()) {
-    return Fail(ErrorCode::kInvalidArgument,
-                "--spec-type ngram: it needs no draft model, and -md gives one; drop one of them");
+  const bool takes_file = needs_file || method.empty() || method == "none" ||
+                          method == "portfolio" || UsesMethod(method, "mtp");
+  if (!takes_file && !options.draft_model.empty()) {
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("--spec-type {}: it needs no draft model, and -md gives one; drop one of them",
+                    method));
   }
   return {};
+}
+
+Status CheckPrediction(const GenerateSettings& settings) {
+  if (settings.prediction_file && !settings.request.prediction.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                "prediction: both --prediction and --prediction-file; keep one");
+  return {};
+}
+
+// The drafter's own parameters; what is not given is the text's.
+void SetDraftSampling(GenerateSettings& settings) {
+  const auto& [temperature, top_k, top_p, min_p] = std::tie(
+      settings.draft_temperature, settings.draft_top_k, settings.draft_top_p, settings.draft_min_p);
+  if (!temperature && !top_k && !top_p && !min_p) return;
+  SamplingParameters sampling = settings.request.sampling;
+  sampling.temperature = temperature.value_or(sampling.temperature);
+  sampling.top_k = top_k.value_or(sampling.top_k);
+  sampling.top_p = top_p.value_or(sampling.top_p);
+  sampling.min_p = min_p.value_or(sampling.min_p);
+  settings.request.speculative.draft_sampling = std::move(sampling);
 }
 
 }  // namespace
@@ -197,83 +250,140 @@ FlagGroup ModelFlags(EngineOptions& options) {
           }};
 }
 
+Flag RecordFlag(EngineOptions& options) {
+  return {{"--record"},
+          "FILE",
+          "write a trace of every round to FILE, as JSON lines; `foretoken replay FILE` reads it",
+          StorePath(options.record)};
+}
+
 FlagGroup SamplingFlags(GenerateSettings& settings) {
   SamplingParameters& sampling = settings.request.sampling;
   sampling.temperature = kDefaultTemperature;
-  return {"Sampling",
+  return {
+      "Sampling",
+      {
+          {{"--temp", "--temperature"},
+           "T",
+           "0 to 2; 0 always takes the most probable token; default 0.8",
+           StoreNumber(sampling.temperature, 0, 2)},
+          {{"--top-k"},
+           "K",
+           "only the K most probable tokens; default 0: all",
+           StoreInteger(sampling.top_k, -1, kMaxTokens)},
+          {{"--top-p"},
+           "P",
+           "only the best tokens with this mass together; default 1",
+           StoreNumber(sampling.top_p, 0, 1)},
+          {{"--min-p"},
+           "P",
+           "only tokens at least P times as probable as the best; default 0",
+           StoreNumber(sampling.min_p, 0, 1)},
+          {{"--typical-p", "--typical"},
+           "P",
+           "locally typical sampling with this mass; default 1: off",
+           StoreNumber(sampling.typical_p, 0, 1)},
+          {{"--eta"},
+           "E",
+           "no token below the smaller of E and sqrt(E) times exp(-entropy); default 0: off",
+           StoreNumber(sampling.eta, 0, 0.999999f)},
+          {{"--repeat-penalty"},
+           "R",
+           "above 1: tokens seen before become less probable; default 1",
+           StoreNumber(sampling.repetition_penalty, 1e-3f, 1e3f)},
+          {{"--repeat-last-n"},
+           "N",
+           "how many last tokens count for that; default -1: all",
+           StoreInteger(sampling.repetition_window, -1, kMaxTokens)},
+          {{"--frequency-penalty"},
+           "F",
+           "taken off per earlier occurrence in the generated text; default 0",
+           StoreNumber(sampling.frequency_penalty, -100, 100)},
+          {{"--presence-penalty"},
+           "F",
+           "taken off once for tokens of the generated text; default 0",
+           StoreNumber(sampling.presence_penalty, -100, 100)},
+          {{"--dry-multiplier"},
+           "M",
+           "above 0: tokens that would prolong a repetition become less probable, the more "
+           "the longer it is; default 0: off",
+           StoreNumber(sampling.dry.multiplier, 0, 100)},
+          {{"--dry-base"},
+           "B",
+           "how much more with each token of it; default 1.75",
+           StoreNumber(sampling.dry.base, 1, 100)},
+          {{"--dry-allowed-length"},
+           "N",
+           "repetitions shorter than that are free; default 2",
+           StoreInteger(sampling.dry.allowed_length, 1, kMaxTokens)},
+          {{"--dry-penalty-last-n"},
+           "N",
+           "how many last tokens are searched for repetitions; default -1: all",
+           StoreInteger(sampling.dry.window, -1, kMaxTokens)},
+          {{"--dry-sequence-breaker"},
+           "TEXT",
+           "no repetition reaches across this text, which must be one token; may be repeated",
+           [&settings](const std::string& text) -> Status {
+             if (text.empty()) {
+               return Fail(ErrorCode::kInvalidArgument,
+                           "the text is empty; give at least one character");
+             }
+             settings.dry_breakers.push_back(text);
+             return {};
+           },
+           true},
+          {{"--grammar"},
+           "TEXT",
+           "only texts that this grammar gives, in llama.cpp's notation: root ::= ...",
+           StoreText(sampling.grammar)},
+          {{"--grammar-file"}, "PATH", "the grammar from a file", StorePath(settings.grammar_file)},
+          {{"--logit-bias"},
+           "ID=V",
+           "added to a token's logit, -inf bans it; may be repeated",
+           [&sampling](const std::string& text) -> Status {
+             FORETOKEN_TRY(const auto bias, ParseLogitBias(text));
+             const auto [it, added] = sampling.logit_bias.insert(bias);
+             if (!added && it->second != bias.second) {
+               return Fail(ErrorCode::kInvalidArgument,
+                           fmt::format("token {} has two values, {} and {}; keep one", bias.first,
+                                       it->second, bias.second));
+             }
+             return {};
+           },
+           true},
+          {{"-s", "--seed"},
+           "N",
+           "the same seed gives the same text; default: random, and reported",
+           [&settings](const std::string& text) -> Status {
+             if (text == "-1") return {};  // llama.cpp's "random"
+             FORETOKEN_TRY(settings.request.seed, ParseSeed(text));
+             settings.seed_given = true;
+             return {};
+           }},
+      }};
+}
+
+FlagGroup ChatFormatFlags(GenerateSettings& settings) {
+  std::string names;
+  for (const std::string_view name : ChatTemplateNames())
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+  return {"Chat",
           {
-              {{"--temp", "--temperature"},
-               "T",
-               "0 to 2; 0 always takes the most probable token; default 0.8",
-               StoreNumber(sampling.temperature, 0, 2)},
-              {{"--top-k"},
-               "K",
-               "only the K most probable tokens; default 0: all",
-               StoreInteger(sampling.top_k, -1, kMaxTokens)},
-              {{"--top-p"},
-               "P",
-               "only the best tokens with this mass together; default 1",
-               StoreNumber(sampling.top_p, 0, 1)},
-              {{"--min-p"},
-               "P",
-               "only tokens at least P times as probable as the best; default 0",
-               StoreNumber(sampling.min_p, 0, 1)},
-              {{"--typical-p", "--typical"},
-               "P",
-               "locally typical sampling with this mass; default 1: off",
-               StoreNumber(sampling.typical_p, 0, 1)},
-              {{"--repeat-penalty"},
-               "R",
-               "above 1: tokens seen before become less probable; default 1",
-               StoreNumber(sampling.repetition_penalty, 1e-3f, 1e3f)},
-              {{"--repeat-last-n"},
-               "N",
-               "how many last tokens count for that; default -1: all",
-               StoreInteger(sampling.repetition_window, -1, kMaxTokens)},
-              {{"--frequency-penalty"},
-               "F",
-               "taken off per earlier occurrence in the generated text; default 0",
-               StoreNumber(sampling.frequency_penalty, -100, 100)},
-              {{"--presence-penalty"},
-               "F",
-               "taken off once for tokens of the generated text; default 0",
-               StoreNumber(sampling.presence_penalty, -100, 100)},
-              {{"--logit-bias"},
-               "ID=V",
-               "added to a token's logit, -inf bans it; may be repeated",
-               [&sampling](const std::string& text) -> Status {
-                 FORETOKEN_TRY(const auto bias, ParseLogitBias(text));
-                 const auto [it, added] = sampling.logit_bias.insert(bias);
-                 if (!added && it->second != bias.second) {
-                   return Fail(ErrorCode::kInvalidArgument,
-                               fmt::format("token {} has two values, {} and {}; keep one",
-                                           bias.first, it->second, bias.second));
-                 }
-                 return {};
-               },
-               true},
-              {{"-s", "--seed"},
-               "N",
-               "the same seed gives the same text; default: random, and reported",
-               [&settings](const std::string& text) -> Status {
-                 if (text == "-1") return {};  // llama.cpp's "random"
-                 FORETOKEN_TRY(settings.request.seed, ParseSeed(text));
-                 settings.seed_given = true;
-                 return {};
-               }},
+              {{"--system"},
+               "TEXT",
+               "a system message: what the model is told before all else",
+               StoreText(settings.system)},
+              {{"--chat-template"},
+               "NAME",
+               "how messages are written: one of the model file's named templates, or " + names +
+                   "; default: as the model file says",
+               StoreText(settings.chat_format.chat_template)},
           }};
 }
 
 void AddAbsentFlags(FlagSet& flags) {
-  flags.AddAbsent("--spec-draft-n-min", "it is always 0: drafts of any length are sent");
-  flags.AddAbsent("--draft-min", "it is always 0: drafts of any length are sent");
-  flags.AddAbsent("--chat", "write the template into the prompt and add --special");
-  flags.AddAbsent("--synthetic-acceptance-rate", "measure a real pair with --compare");
-  flags.AddAbsent("--speculative-config", "give its keys as flags, see --help");
-  flags.AddAbsent("--config-section", "give the keys as flags, see --help");
-  flags.AddAbsent("--kv-cache", "the cache is always on");
-  flags.AddAbsent("--first-target", "the first token always comes from the target");
-  flags.AddAbsent("--skip-sample-adjustment", "sampling is always adjusted, so it stays exact");
+  flags.AddAbsent("--spec-ngram-size-m", "give the draft's length as --num-speculative-tokens");
+  flags.AddAbsent("--spec-ngram-min-hits", "a context counts once it was seen");
   flags.AddAbsent("-ngl", "foretoken computes on the processor");
 }
 
@@ -283,7 +393,9 @@ FlagSet GenerateFlags(GenerateSettings& settings) {
                 "come sooner. Statistics go to standard error.");
   flags.Add(ModelFlags(settings.engine));
   flags.Add(PromptFlags(settings));
+  flags.Add(ChatFlags(settings));
   flags.Add(SpeculationFlags(settings.engine, settings.draft_temperature));
+  flags.Add(DraftingFlags(settings));
   flags.Add(LengthFlags(settings.request));
   flags.Add(SamplingFlags(settings));
   flags.Add(OutputFlags(settings));
@@ -295,7 +407,8 @@ FlagSet GenerateFlags(GenerateSettings& settings) {
       "  foretoken generate -m target.gguf -md draft.gguf -p \"Once upon a time\" --temp 0 --trace "
       "--compare\n"
       "Environment: FORETOKEN_ISA=scalar|avx2|avxvnni|avx512|amx|neon caps the kernels;\n"
-      "FORETOKEN_THREADS, NO_COLOR, FORETOKEN_MODELS (folder of the bundled models).\n");
+      "FORETOKEN_THREADS, NO_COLOR, FORETOKEN_MODELS (folder of the bundled models);\n"
+      "settings of speculation by their long names, as in FORETOKEN_NUM_SPECULATIVE_TOKENS=4.\n");
   return flags;
 }
 
@@ -306,8 +419,13 @@ Status RequireModel(const std::string& model) {
 
 Status Finish(GenerateSettings& settings) {
   FORETOKEN_CHECK_OK(CheckPrompt(settings));
+  FORETOKEN_CHECK_OK(CheckChat(settings));
   FORETOKEN_CHECK_OK(CheckStrategy(settings));
   FORETOKEN_CHECK_OK(CheckDrafter(settings.engine));
+  FORETOKEN_CHECK_OK(CheckPrediction(settings));
+  FORETOKEN_TRY(const SpeculativeConfig config,
+                SpeculativeConfig::Create(settings.engine.speculative));
+  settings.engine.speculative = config.options();
   Request& request = settings.request;
   if (request.min_new_tokens > request.max_new_tokens) {
     return Fail(
@@ -324,10 +442,7 @@ Status Finish(GenerateSettings& settings) {
                 "--logprobs: only the JSON output shows them; add --json");
   }
   if (!settings.seed_given) request.seed = std::random_device{}();
-  if (settings.draft_temperature) {
-    request.speculative.draft_sampling = request.sampling;
-    request.speculative.draft_sampling->temperature = *settings.draft_temperature;
-  }
+  SetDraftSampling(settings);
   return FillInModels(settings.engine, ModelPlaces::OfThisProgram());
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "foretoken/chat.h"
 #include "foretoken/options.h"
 #include "foretoken/request.h"
 #include "settings/flag_set.h"
@@ -17,7 +18,15 @@ struct GenerateSettings {
   Request request;
   std::optional<std::string> prompt;       // -p
   std::optional<std::string> prompt_file;  // -f; "-" is standard input
+  bool chat = false;        // --chat: the prompt is a user's message, written by chat_format
+  ChatOptions chat_format;  // --chat-template
+  std::string system;       // --system: a message before it; "" is none
   std::optional<float> draft_temperature;
+  std::optional<int> draft_top_k;
+  std::optional<float> draft_top_p, draft_min_p;
+  std::optional<std::string> prediction_file;  // for Request.prediction
+  std::vector<std::string> dry_breakers;  // --dry-sequence-breaker: one token each, of the model's
+  std::string grammar_file;               // --grammar-file
   bool seed_given = false;
   bool trace = false;
   bool compare = false;
@@ -35,8 +44,12 @@ FlagSet GenerateFlags(GenerateSettings& settings);
 
 // The groups that generate's relatives share.
 FlagGroup ModelFlags(EngineOptions& options);
+// Its first flags name the settings file; Parse reads it, then the environment, then the others.
 FlagGroup SpeculationFlags(EngineOptions& options, std::optional<float>& draft_temperature);
+FlagGroup DraftingFlags(GenerateSettings& settings);
 FlagGroup SamplingFlags(GenerateSettings& settings);
+FlagGroup ChatFormatFlags(GenerateSettings& settings);
+Flag RecordFlag(EngineOptions& options);
 // Names of this family that other versions or other programs have.
 void AddAbsentFlags(FlagSet& flags);
 

@@ -64,16 +64,64 @@ TEST(GenerateFlags, HeadsHaveTheNamesOfOtherPrograms) {
   EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "--spec-type", "mtp"}), "");  // in the model's file
 }
 
-TEST(GenerateFlags, ListsWhatExistsForMethodsItLacks) {
-  for (const char* name : {"suffix", "portfolio", "ngram,suffix", "nonsense"}) {
+TEST(GenerateFlags, TakesEveryDrafterAloneOrInAList) {
+  for (const auto& [name, method] : {std::pair{"suffix", "suffix"},
+                                     {"prediction", "prediction"},
+                                     {"portfolio", "portfolio"},
+                                     {"ngram,suffix", "ngram,suffix"},
+                                     {"ngram-mod,suffix,ngram", "ngram,suffix"}}) {
+    GenerateSettings settings;
+    ASSERT_EQ(Read(settings, {"-m", "a", "-p", "x", "--spec-type", name}), "");
+    EXPECT_EQ(settings.engine.speculative.method, method) << name;
+  }
+}
+
+TEST(GenerateFlags, ListsWhatExistsForNamesItLacks) {
+  for (const char* name : {"nonsense", "medusa", "ngram,nonsense"}) {
     const std::string message = MessageOf({"-m", "a", "-p", "x", "--spec-type", name});
-    EXPECT_NE(message.find("none, standalone, eagle, mtp, ngram"), std::string::npos)
+    EXPECT_EQ(message.find("--spec-type: '"), 0u) << message;
+    EXPECT_NE(message.find("none, standalone, eagle, mtp, ngram, suffix, prediction, portfolio"),
+              std::string::npos)
         << name << ": " << message;
   }
   EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--lookahead", "guess"}).find("ewma"),
             std::string::npos);
-  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--verify", "typical-acceptance"}).find("residual"),
+  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--verify", "guess"}).find("typical-acceptance"),
             std::string::npos);
+}
+
+TEST(GenerateFlags, TheHelpMarksWhatIsLossy) {
+  GenerateSettings settings;
+  const std::string help = GenerateFlags(settings).Help();
+  for (const char* flag : {"--verify", "--acceptance-threshold", "--skip-sample-adjustment"}) {
+    const std::size_t at = help.find(flag), end = help.find("\n  -", at);
+    EXPECT_NE(help.substr(at, end - at).find("LOSSY"), std::string::npos) << flag;
+  }
+}
+
+TEST(GenerateFlags, SettingsAreCheckedTogether) {
+  EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "--ngram-min", "4"}).substr(0, 10), "ngram_min:");
+  EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "--ngram-min", "4", "--ngram-max", "5"}), "");
+  EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "--spec-type", "ngram", "--verify", "residual"})
+                .substr(0, 28),
+            "rejection_sampling_strategy:");
+}
+
+TEST(GenerateFlags, TheDraftersOwnParametersFallBackToTheTexts) {
+  GenerateSettings settings;
+  ASSERT_EQ(Read(settings, {"-m", "a", "-p", "x", "--draft-top-k", "5", "--draft-top-p", "0.5",
+                            "--min-p", "0.1", "--prediction", "y"}),
+            "");
+  ASSERT_TRUE(settings.request.speculative.draft_sampling);
+  const SamplingParameters& draft = *settings.request.speculative.draft_sampling;
+  EXPECT_EQ(draft.top_k, 5);
+  EXPECT_FLOAT_EQ(draft.top_p, 0.5f);
+  EXPECT_FLOAT_EQ(draft.min_p, 0.1f);
+  EXPECT_EQ(settings.request.sampling.top_k, 0);
+  EXPECT_EQ(settings.request.prediction, "y");
+  EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "--prediction", "y", "--prediction-file", "z"})
+                .substr(0, 11),
+            "prediction:");
 }
 
 TEST(GenerateFlags, RefusesCombinationsThatCannotBeMeant) {
@@ -85,7 +133,10 @@ TEST(GenerateFlags, RefusesCombinationsThatCannotBeMeant) {
   EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "--verify", "greedy", "--temp", "0"}), "");
   EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--spec-type", "standalone"}), "");
   EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--spec-type", "eagle"}), "");
-  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "-md", "b", "--spec-type", "ngram"}), "");
+  for (const char* name : {"ngram", "suffix", "ngram,suffix"})
+    EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "-md", "b", "--spec-type", name}), "") << name;
+  EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "-md", "b", "--spec-type", "ngram,standalone"}), "");
+  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--spec-type", "ngram,standalone"}), "");
   EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--json", "--trace"}), "");
   EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--logprobs", "2"}), "");
   EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "-n", "2", "--min-tokens", "3"}), "");

@@ -1,160 +1,255 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
+#include <memory>
 #include <string_view>
 #include <utility>
 
 #include "settings/bundled_models.h"
 #include "settings/generate_flags.h"
 #include "settings/setters.h"
+#include "settings/speculative_sources.h"
 
 namespace foretoken::settings {
 namespace {
 
-// A method's name here, or "" where this version does not have it.
-struct MethodName {
-  std::string_view name, method;
+// A flag for each key of SpeculativeKeys(); the key's own name with hyphens is always one of them.
+struct Row {
+  std::string_view key;
+  std::vector<std::string> names;
+  const char* value;
+  std::string help;
 };
-constexpr std::array<MethodName, 20> kMethods = {{
-    {"none", "none"},
-    {"standalone", "standalone"},
-    {"draft", "standalone"},
-    {"draft-simple", "standalone"},
-    {"draft-model", "standalone"},
-    {"draft_model", "standalone"},
-    {"ngram", "ngram"},
-    {"ngram-simple", "ngram"},
-    {"ngram-map-k", "ngram"},
-    {"ngram-map-k4v", "ngram"},
-    {"ngram-mod", "ngram"},
-    {"ngram-cache", "ngram"},
-    {"eagle", "eagle"},
-    {"eagle3", "eagle"},
-    {"draft-eagle3", "eagle"},
-    {"mtp", "mtp"},
-    {"draft-mtp", "mtp"},
-    {"nextn", "mtp"},
-    {"suffix", ""},
-    {"portfolio", ""},
-}};
 
-Status SetMethod(EngineOptions& options, const std::string& text) {
-  constexpr std::string_view kExisting = "none, standalone, eagle, mtp, ngram";
-  if (text.find(',') != std::string::npos) {
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("'{}' is a portfolio, which this version does not have; choose one of {}", text,
-                    kExisting));
-  }
-  const auto* const row = std::find_if(kMethods.begin(), kMethods.end(),
-                                       [&](const MethodName& m) { return m.name == text; });
-  if (row == kMethods.end()) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("'{}' is no drafter; choose one of {}", text, kExisting));
-  }
-  if (row->method.empty()) {
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("this version has no drafter '{}' yet; choose one of {}", text, kExisting));
-  }
-  options.speculative.method = row->method;
-  return {};
+std::vector<Row> MethodRows() {
+  return {
+      {"speculative_method",
+       {"--spec-type", "--speculative-method"},
+       "NAME",
+       fmt::format(
+           "who drafts: none; standalone (a small model); eagle or mtp (heads of the "
+           "model); ngram (looks up the text so far); suffix (likewise, and earlier texts); "
+           "prediction (follows --prediction); several with commas between, or portfolio "
+           "(all there are): each round takes what promises most; default auto: what the "
+           "file of -md is; without -md, {} for the bundled model, else ngram",
+           kBestMethod)},
+      {"num_speculative_tokens",
+       {"--num-speculative-tokens", "--spec-draft-n-max", "--draft-max", "--draft", "--draft-n",
+        "--spec-tokens", "--gamma"},
+       "K",
+       fmt::format("tokens drafted per round, or, where a controller chooses, at most, 0 to 64; "
+                   "default 8; fixed 4, with bundled drafters {}; ewma 12",
+                   kBestTokens)},
+      {"min_speculative_tokens",
+       {"--spec-draft-n-min", "--draft-min", "--min-speculative-tokens"},
+       "N",
+       "drafts of fewer tokens are not sent; default 0"},
+      {"draft_p_min",
+       {"--spec-draft-p-min", "--draft-p-min"},
+       "P",
+       "stop drafting where the drafter's best token is less probable; default 0"},
+      {"draft_vocabulary",
+       {"--draft-vocabulary"},
+       "N",
+       "tokens that a draft model's output head keeps, the most frequent ones: less work per draft "
+       "where vocabularies are large; default 0: all"},
+      {"draft_vocabulary_sample",
+       {"--draft-vocabulary-sample"},
+       "PATH",
+       "a text that shows which tokens are frequent; default: the vocabulary's own order"},
+  };
 }
 
-Status SetStrategy(EngineOptions& options, const std::string& text) {
-  constexpr std::array<std::pair<std::string_view, VerifyStrategy>, 5> kStrategies = {{
-      {"auto", VerifyStrategy::kAuto},
-      {"greedy", VerifyStrategy::kGreedy},
-      {"residual", VerifyStrategy::kResidual},
-      {"sample-match", VerifyStrategy::kSampleMatch},
-      {"sample_match", VerifyStrategy::kSampleMatch},
-  }};
-  for (const auto& [name, strategy] : kStrategies) {
-    if (name == text) {
-      options.speculative.strategy = strategy;
-      return {};
-    }
-  }
-  return Fail(
-      ErrorCode::kInvalidArgument,
-      fmt::format("this version has no strategy '{}'; choose one of auto, greedy, residual, "
-                  "sample-match",
-                  text));
+std::vector<Row> LookaheadRows() {
+  return {
+      {"lookahead",
+       {"--lookahead"},
+       "NAME",
+       fmt::format("how K is chosen: cost-model (what promises the most tokens per second, none "
+                   "included); fixed; ewma (follows the mean of accepted drafts); heuristic (two "
+                   "more after a draft accepted whole, else one less); batch-size (by the table); "
+                   "default {}",
+                   SpeculativeOptions().lookahead)},
+      {"lookahead_initial", {"--lookahead-initial"}, "K", "ewma: K at first; default 5"},
+      {"lookahead_min", {"--lookahead-min"}, "K", "ewma: the least K; default 2"},
+      {"lookahead_max", {"--lookahead-max"}, "K", "ewma: the most K; default 12"},
+      {"lookahead_alpha", {"--lookahead-alpha"}, "A", "ewma: weight of a round; default 0.2"},
+      {"lookahead_cooldown_steps",
+       {"--lookahead-cooldown-steps"},
+       "N",
+       "ewma: rounds between two changes; default 4"},
+      {"num_speculative_tokens_per_batch_size",
+       {"--num-speculative-tokens-per-batch-size"},
+       "TABLE",
+       "batch-size: K by the requests that run together, as in 1-4:8,5-16:2"},
+  };
 }
 
-Status SetLookahead(EngineOptions& options, const std::string& text) {
-  if (text != "fixed" && text != "ewma" && text != "heuristic" && text != "cost-model")
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format(
-            "this version has no controller '{}'; choose fixed, ewma, heuristic or cost-model",
-            text));
-  options.speculative.lookahead = text;
-  return {};
+std::vector<Row> VerifyRows() {
+  return {
+      {"rejection_sampling_strategy",
+       {"--verify", "--rejection-sampling-strategy"},
+       "NAME",
+       "how drafts are judged; lossless: auto (by drafter and temperature), greedy, residual, "
+       "sample-match, target-probability, block; LOSSY, the text has another law: "
+       "typical-acceptance, logit-comparison, relaxed; default auto"},
+      {"acceptance_threshold",
+       {"--acceptance-threshold"},
+       "T",
+       "residual: this much is taken off each probability to accept; LOSSY unless 0, the default"},
+      {"skip_sample_adjustment",
+       {"--skip-sample-adjustment"},
+       "",
+       "residual: after a rejection draw from the model's law as it is; LOSSY"},
+      {"typical_epsilon", {"--typical-epsilon"}, "E", "typical-acceptance: default 0.09"},
+      {"typical_delta", {"--typical-delta"}, "D", "typical-acceptance: default 0.3"},
+      {"relaxed_top_n", {"--relaxed-top-n"}, "N", "relaxed: among the N best; default 10"},
+      {"relaxed_delta",
+       {"--relaxed-delta"},
+       "D",
+       "relaxed: at most D less probable than the best; default 0.6"},
+      {"synthetic_acceptance_rate",
+       {"--synthetic-acceptance-rate"},
+       "R",
+       "benchmarks only: accept this share of the drafts by lot, 0 to 1; the text is then not the "
+       "model's"},
+  };
+}
+
+std::vector<Row> LookupRows() {
+  return {
+      {"ngram_max",
+       {"--ngram-max", "--spec-ngram-size-n", "--prompt-lookup-max"},
+       "N",
+       "n-gram: longest context that is looked up, 1 to 16; default 3"},
+      {"ngram_min", {"--ngram-min", "--prompt-lookup-min"}, "N", "n-gram: shortest one; default 1"},
+      {"ngram_storage",
+       {"--ngram-storage"},
+       "NAME",
+       "n-gram: contexts of all those lengths (multi-level, basic) or of the longest only "
+       "(single-level, onelevel); default multi-level"},
+      {"ngram_filler_top_k",
+       {"--ngram-filler-top-k"},
+       "N",
+       "n-gram: the model's N best tokens at each position count as seen; default 1: off"},
+      {"ngram_keep",
+       {"--ngram-keep"},
+       "on|off",
+       "n-gram: what a request taught serves the next ones; default off"},
+      {"ngram_corpus", {"--ngram-corpus"}, "PATH", "n-gram: a text that is known from the start"},
+      {"suffix_max_tokens",
+       {"--suffix-max-tokens"},
+       "N",
+       "suffix: tokens of earlier texts that are remembered; default 1048576"},
+      {"profile",
+       {"--profile"},
+       "PATH",
+       "what `foretoken tune` measured here, so that the first rounds know the costs"},
+  };
+}
+
+Setter SetKey(SpeculativeOptions& options, std::string_view name) {
+  const SpeculativeKey* const key = FindSpeculativeKey(name);
+  return [&options, key](const std::string& text) -> Status {
+    if (key->type == SpeculativeKey::Type::kPath && text.empty())
+      return Fail(ErrorCode::kInvalidArgument,
+                  "the path is empty; name a file or leave the flag out");
+    return key->set(options, text);
+  };
+}
+
+Flag FlagOf(Row row, SpeculativeOptions& options) {
+  Setter set = SetKey(options, row.key);
+  if (*row.value == '\0') set = [set](const std::string&) { return set("on"); };
+  return {std::move(row.names), row.value, std::move(row.help), std::move(set)};
+}
+
+// A switch of other programs that is always on here.
+Flag AlwaysOn(std::string name, std::string help, const char* why) {
+  return {{std::move(name)}, "on", std::move(help), [why](const std::string& text) -> Status {
+            if (text == "on") return {};
+            return Fail(ErrorCode::kInvalidArgument, fmt::format("'{}' is not possible: {}; leave "
+                                                                 "it on",
+                                                                 text, why));
+          }};
+}
+
+// The file is read, and after it the environment, before any flag that could override them.
+void AddSources(FlagGroup& group, SpeculativeOptions& options) {
+  const auto file = std::make_shared<SpeculativeFile>();
+  group.flags.push_back(
+      {{"--speculative-config"},
+       "FILE",
+       "settings of this group from a YAML or JSON file, or a JSON text {...}: the long names with "
+       "underscores; flags override them, as do variables FORETOKEN_ + NAME",
+       [file](const std::string& text) { return StorePath(file->path)(text); }});
+  group.flags.push_back(
+      {{"--config-section"},
+       "NAME",
+       fmt::format("the file's section to read; default {}", kSpeculativeSection),
+       [file](const std::string& text) { return StoreText(file->section)(text); }});
+  group.n_first = group.flags.size();
+  group.after_first = [file, &options]() -> Status {
+    if (file->path.empty() && file->section != kSpeculativeSection)
+      return Fail(ErrorCode::kInvalidArgument,
+                  "--config-section: there is no file to read it from; add --speculative-config "
+                  "FILE");
+    return ReadSpeculativeSources(*file, ProcessEnvironment(), options);
+  };
 }
 
 }  // namespace
 
 FlagGroup SpeculationFlags(EngineOptions& options, std::optional<float>& draft_temperature) {
   SpeculativeOptions& speculative = options.speculative;
-  return {
-      "Speculation (changes the speed, never the text's law)",
-      {
-          {{"-md", "--model-draft", "--spec-draft-model"},
-           "PATH",
-           "what drafts: a small model with the same vocabulary, or a head that was trained for "
-           "the model",
-           StorePath(options.draft_model)},
-          {{"--spec-type"},
-           "NAME",
-           fmt::format(
-               "who drafts: none, standalone (a small model), eagle or mtp (heads of the model), "
-               "ngram (looks up the text so far); default: what the file of -md is; without -md, "
-               "{} for the bundled model, else ngram",
-               kBestMethod),
-           [&options](const std::string& text) { return SetMethod(options, text); }},
-          {{"--num-speculative-tokens", "--spec-draft-n-max", "--draft-max", "--draft", "--gamma"},
-           "K",
-           fmt::format("tokens drafted per round, 0 to 64; default 4, with bundled drafters {}",
-                       kBestTokens),
-           StoreInteger(speculative.num_speculative_tokens, 0, 64)},
-          {{"--spec-draft-p-min", "--draft-p-min"},
-           "P",
-           "stop drafting where the drafter's best token is less probable; default 0",
-           StoreNumber(speculative.draft_p_min, 0, 1)},
-          {{"--lookahead"},
-           "NAME",
-           "how K is chosen: fixed; ewma (follows the mean of accepted drafts, K at most 12); "
-           "heuristic (two more after a draft accepted whole, else one less, at most 8); "
-           "cost-model "
-           "(what promises the most tokens per second, none included, at most 8); default fixed",
-           [&options](const std::string& text) { return SetLookahead(options, text); }},
-          {{"--verify", "--rejection-sampling-strategy"},
-           "NAME",
-           "how drafts are judged: auto, greedy, residual, sample-match; all are lossless; default "
-           "auto: by drafter and temperature",
-           [&options](const std::string& text) { return SetStrategy(options, text); }},
-          {{"--draft-vocabulary"},
-           "N",
-           "tokens that a draft model's output head keeps, the most frequent ones: less work per "
-           "draft where vocabularies are large; default 0: all",
-           StoreInteger(speculative.draft_vocabulary, 0, 1 << 24)},
-          {{"--draft-vocabulary-sample"},
-           "PATH",
-           "a text that shows which tokens are frequent; default: the vocabulary's own order",
-           StorePath(speculative.draft_vocabulary_sample)},
-          {{"--synthetic-acceptance-rate"},
-           "R",
-           "benchmarks only: accept this share of the drafts by lot, 0 to 1; the text is then not "
-           "the model's",
-           StoreNumber(speculative.synthetic_acceptance_rate, 0, 1)},
-          {{"--draft-temp"},
-           "T",
-           "the drafter's temperature, 0 to 2; default: that of --temp",
-           StoreNumber(draft_temperature, 0, 2)},
-      }};
+  FlagGroup group = {"Speculation (changes the speed, never the text's law, unless marked LOSSY)",
+                     {}};
+  AddSources(group, speculative);
+  group.flags.push_back({{"-md", "--model-draft", "--spec-draft-model"},
+                         "PATH",
+                         "what drafts: a small model with the same vocabulary, or a head that was "
+                         "trained for the model",
+                         StorePath(options.draft_model)});
+  for (auto rows : {MethodRows(), LookaheadRows(), VerifyRows(), LookupRows()})
+    for (Row& row : rows) group.flags.push_back(FlagOf(std::move(row), speculative));
+  group.flags.push_back({{"--draft-temp"},
+                         "T",
+                         "the drafter's temperature, 0 to 2; default: that of --temp",
+                         StoreNumber(draft_temperature, 0, 2)});
+  group.flags.push_back(AlwaysOn("--kv-cache", "the cache of keys and values; always on",
+                                 "every pass reads the cache, which changes no bit of the text"));
+  group.flags.push_back(AlwaysOn("--first-target",
+                                 "the first token comes from the model; always on",
+                                 "the pass over the prompt yields that token anyway"));
+  return group;
+}
+
+FlagGroup DraftingFlags(GenerateSettings& settings) {
+  return {"Drafts for this text",
+          {
+              {{"--prediction"},
+               "TEXT",
+               "what the text will probably be like: drafts for --spec-type prediction and "
+               "portfolio",
+               StoreText(settings.request.prediction)},
+              {{"--prediction-file"},
+               "PATH",
+               "the same from a file",
+               StoreText(settings.prediction_file)},
+              {{"--draft-top-k"},
+               "K",
+               "the drafter's own --top-k; default: the text's",
+               StoreInteger(settings.draft_top_k, -1, 1 << 24)},
+              {{"--draft-top-p"},
+               "P",
+               "the drafter's own --top-p; default: the text's",
+               StoreNumber(settings.draft_top_p, 0, 1)},
+              {{"--draft-min-p"},
+               "P",
+               "the drafter's own --min-p; default: the text's",
+               StoreNumber(settings.draft_min_p, 0, 1)},
+          }};
 }
 
 }  // namespace foretoken::settings

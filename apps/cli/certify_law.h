@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// cli/certify_law.h: whether speculation draws tokens from the law of plain decoding, by counting.
+//
+// Short texts after a context are drawn again and again: by plain decoding, by speculation, and, as
+// the negative control, by speculation with a rule that is known to change the law. Tokens 2 to 4
+// (the first is prefill's) and the pair of 2 and 3 are compared with plain decoding's by a
+// chi-square test. Speculation must pass it, and the control must not: a test that the control
+// passes could not have seen an error.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/bench_prompts.h"
+#include "cli/chi_square.h"
+#include "foretoken/engine.h"
+
+namespace foretoken::cli {
+
+struct LawPlan {
+  Request request;  // sampling, seed, draft length
+  std::vector<BenchPrompt> prompts;
+  int samples = 20'000;       // texts of each kind and context
+  int most_samples = 80'000;  // they are doubled up to here while the control passes
+  std::function<void(const std::string& what, double fraction)> on_progress;
+};
+
+struct LawTest {
+  std::string origin;  // of the context
+  std::string tokens;  // "2", "2 and 3"
+  Comparability speculation, control;
+};
+
+struct LawVerdict {
+  std::string strategy, control;  // "residual", "residual without adjustment"
+  int samples = 0;
+  double acceptance_rate = 0;  // of the drafts
+  double level = 0;            // of each test: 0.001 for all together
+  std::vector<LawTest> tests;
+
+  bool passed() const;          // speculation, in all tests
+  bool control_failed() const;  // in one at least
+};
+
+// How the control's engine is opened: as `options`, but with a rule that changes the law: where
+// `strategy` (that of the engine under test) is residual, with tokens after a rejection drawn from
+// the target's whole law, else with typical acceptance. `name` is what to call it.
+EngineOptions ControlOptions(EngineOptions options, const std::string& strategy, std::string& name);
+
+// The rule by which the engine judges such requests.
+[[nodiscard]] Result<std::string> StrategyOf(Engine& engine, const LawPlan& plan);
+
+// Errors: those of a prompt, named by its origin; kInvalidArgument where nothing was drafted.
+[[nodiscard]] Result<LawVerdict> TestLaw(Engine& engine, Engine& control, const LawPlan& plan);
+
+}  // namespace foretoken::cli

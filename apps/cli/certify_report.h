@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// cli/certify_report.h: what `certify` found, for people; certify_json.cpp writes it for programs.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/certify_equality.h"
+#include "cli/certify_law.h"
+
+namespace foretoken::cli {
+
+enum class Certificate { kExact, kDiffers, kUntested };
+
+struct Certification {
+  const EngineSummary* engine = nullptr;
+  const Request* request = nullptr;
+  int prompts = 0;
+  Equality equality;
+  std::optional<LawVerdict> law;  // with --stochastic
+
+  // Untested: nothing was drafted, or the negative control passed.
+  Certificate certificate() const;
+};
+
+// Tables of at most 100 columns, and the verdict in a sentence at the end.
+std::string CertificationTables(const Certification& certification, const Engine& engine);
+std::string CertificationJson(const Certification& certification);
+const char* Name(Certificate certificate);  // "exact"
+
+}  // namespace foretoken::cli

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// cli/chat_answers.h: every enabled mode answers a prompt, with one seed, and is compared with
+// plain decoding.
+#pragma once
+
+#include <string>
+
+#include "cli/chat_session.h"
+#include "cli/terminal.h"
+#include "foretoken/result.h"
+
+namespace foretoken::cli {
+
+// Writes the answers as they come, then a line on each. With the template, prompt and the first
+// answer join the conversation; where that outgrows the context, its oldest turns are forgotten.
+// Ctrl-C ends the answer that runs, and leaves out those of the other modes. Errors: those of the
+// engines and of the template; the conversation is then as before.
+[[nodiscard]] Status AnswerPrompt(ChatSession& session, const std::string& prompt, Output& output,
+                                  bool colour);
+
+}  // namespace foretoken::cli

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// cli/chat_commands.h: the commands of a chat: lines that begin with a slash.
+#pragma once
+
+#include <string>
+
+#include "cli/chat_session.h"
+#include "foretoken/result.h"
+
+namespace foretoken::cli {
+
+// "/..." but not "//...", by which a prompt may begin with a slash.
+bool IsChatCommand(const std::string& line);
+
+// Carries out a command and returns what to print: the value that is set now. Errors:
+// kInvalidArgument (an unknown command, a wrong value; the session is then as before), those of the
+// engines that a command opens.
+[[nodiscard]] Result<std::string> ExecuteChatCommand(ChatSession& session, const std::string& line);
+
+}  // namespace foretoken::cli

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// cli/chat_engines.h: the engines that answer in a chat, opened when they are first needed.
+#pragma once
+
+#include <memory>
+
+#include "foretoken/engine.h"
+#include "foretoken/options.h"
+
+namespace foretoken::cli {
+
+class ChatEngines {
+ public:
+  // show_progress: on a terminal, while models load.
+  ChatEngines(EngineOptions options, bool show_progress)
+      : options_(std::move(options)), show_progress_(show_progress) {}
+
+  // The model with all its drafters. Errors: Engine::Open's.
+  [[nodiscard]] Result<Engine*> Target();
+  // The draft model alone. Errors: kNotFound where there is none, or only a head; Engine::Open's.
+  [[nodiscard]] Result<Engine*> Drafter();
+
+  const EngineOptions& options() const { return options_; }
+  // Settings of the drafters are read when an engine opens: changing them closes it, and the next
+  // answer opens it again.
+  SpeculativeOptions& ChangeSpeculation() {
+    target_.reset();
+    return options_.speculative;
+  }
+
+ private:
+  EngineOptions options_;
+  bool show_progress_;
+  std::unique_ptr<Engine> target_, drafter_;
+};
+
+}  // namespace foretoken::cli

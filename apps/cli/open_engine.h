@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// cli/open_engine.h: an engine for a verb: progress on a terminal, notices on standard error.
+#pragma once
+
+#include <memory>
+
+#include "foretoken/engine.h"
+
+namespace foretoken::cli {
+
+// quiet: neither progress nor notices. Errors: Engine::Open's.
+[[nodiscard]] Result<std::unique_ptr<Engine>> OpenEngine(EngineOptions options, bool quiet);
+
+}  // namespace foretoken::cli

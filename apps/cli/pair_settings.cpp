@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/pair_settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/input.h"
+#include "cli/terminal.h"
+
+namespace foretoken::cli {
+
+settings::Setter StoreAscending(std::vector<int>& target, int low, int high) {
+  return [&target, low, high](const std::string& text) -> Status {
+    target.clear();
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::size_t end = std::min(text.find(',', at), text.size());
+      FORETOKEN_TRY(const auto value, settings::ParseInteger(text.substr(at, end - at), low, high));
+      target.push_back(static_cast<int>(value));
+      at = end + 1;
+    }
+    std::sort(target.begin(), target.end());
+    target.erase(std::unique(target.begin(), target.end()), target.end());
+    return {};
+  };
+}
+
+std::vector<settings::Flag> PromptFlags(PairSettings& settings) {
+  Request& request = settings.generation.request;
+  return {
+      {{"--prompts"},
+       "FILE",
+       "JSON lines, each an object with `prompt`, or with `turns` (the first one counts); default: "
+       "a few built-in stories, lists and repetitions",
+       settings::StoreText(settings.prompts_file)},
+      {{"--max-prompts"},
+       "N",
+       "only the first N prompts; default 0: all",
+       settings::StoreInteger(settings.max_prompts, 0, 1 << 24)},
+      {{"-n", "--n-predict", "--max-tokens"},
+       "N",
+       fmt::format("tokens to generate for each prompt; default {}", request.max_new_tokens),
+       settings::StoreInteger(request.max_new_tokens, 2, 1 << 24)},
+  };
+}
+
+settings::FlagGroup PairOutputFlags(settings::GenerateSettings& generation) {
+  return {"Output",
+          {
+              {{"--json"},
+               "",
+               "one JSON object on standard output instead of the tables",
+               settings::StoreTrue(generation.json)},
+              {{"-q", "--quiet"},
+               "",
+               "no progress on the terminal",
+               settings::StoreTrue(generation.quiet)},
+          }};
+}
+
+Status Finish(PairSettings& settings) {
+  // generate's rules ask for one prompt; these verbs bring their own.
+  settings.generation.prompt.emplace();
+  settings.default_length =
+      !settings.generation.engine.speculative.num_speculative_tokens.has_value();
+  return settings::Finish(settings.generation);
+}
+
+Result<std::vector<BenchPrompt>> Prompts(const PairSettings& settings) {
+  std::vector<BenchPrompt> prompts;
+  if (settings.prompts_file) {
+    FORETOKEN_TRY(prompts, ReadPrompts(*settings.prompts_file));
+  } else {
+    prompts = BuiltInPrompts();
+  }
+  const auto most = static_cast<std::size_t>(settings.max_prompts);
+  if (most > 0 && prompts.size() > most) prompts.resize(most);
+  return prompts;
+}
+
+}  // namespace foretoken::cli

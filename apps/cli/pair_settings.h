@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// cli/pair_settings.h: what the verbs that examine a pair of models have in common: certify,
+// check-pair, tune.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/bench_prompts.h"
+#include "foretoken/engine.h"
+#include "settings/flag_set.h"
+#include "settings/generate_flags.h"
+#include "settings/setters.h"
+
+namespace foretoken::cli {
+
+struct PairSettings {
+  settings::GenerateSettings generation;
+  std::optional<std::string> prompts_file;
+  int max_prompts = 0;  // 0: all
+  // No draft length was given: that of the bundled models' is a default too. Set by Finish.
+  bool default_length = false;
+};
+
+// "1,2,4", ascending and each once afterwards.
+settings::Setter StoreAscending(std::vector<int>& target, int low, int high);
+
+// --prompts, --max-prompts, -n.
+std::vector<settings::Flag> PromptFlags(PairSettings& settings);
+settings::FlagGroup PairOutputFlags(settings::GenerateSettings& generation);
+
+// After Parse. Errors: those of settings::Finish.
+[[nodiscard]] Status Finish(PairSettings& settings);
+
+// Errors: those of the file.
+[[nodiscard]] Result<std::vector<BenchPrompt>> Prompts(const PairSettings& settings);
+
+}  // namespace foretoken::cli
