@@ -41,7 +41,7 @@ class Bench(base.Transcript):
         self.assertLessEqual(rate["tokens_per_second"], rate["max"])
 
     def test_the_object_has_the_keys_of_the_schema(self):
-        answer = self.bench("-md", DRAFT, "--gamma", "3", "--prompts", TWO_KINDS)
+        answer = self.bench("-md", DRAFT, "--gamma", "3", "--lookahead", "fixed", "--prompts", TWO_KINDS)
         self.assertEqual(list(answer)[:len(KEYS)], KEYS)
         self.assertLessEqual({"cpu", "isa", "cores", "memory_gb_per_s"}, answer["machine"].keys())
         self.assertGreater(answer["machine"]["memory_gb_per_s"], 0)
@@ -60,7 +60,7 @@ class Bench(base.Transcript):
         self.assertEqual(answer["prompts"], 3)
 
     def test_the_tables_of_cost_are_whole(self):
-        answer = self.bench("-md", DRAFT, "--prompts", TWO_KINDS)
+        answer = self.bench("-md", DRAFT, "--gamma", "4", "--prompts", TWO_KINDS)
         points = [(point["context"], point["rows"]) for point in answer["target_costs"]]
         self.assertEqual(points, [(0, 1), (0, 2), (40, 1), (40, 2)])
         self.assertEqual([(p["context"], p["rows"]) for p in answer["draft_costs"]], [(0, 1), (40, 1)])
@@ -88,7 +88,8 @@ class Bench(base.Transcript):
 
     def test_texts_need_only_agree_where_their_law_says_so(self):
         self.assertIs(self.bench("--spec-type", "ngram", "--temp", "0.8", "--prompts", TWO_KINDS)["identical"], True)
-        self.assertIsNone(self.bench("-md", DRAFT, "--temp", "0.8", "--prompts", TWO_KINDS)["identical"])
+        self.assertIs(self.bench("-md", DRAFT, "--temp", "0.8", "--prompts", TWO_KINDS)["identical"], True)
+        self.assertIsNone(self.bench("-md", DRAFT, "--temp", "0.8", "--verify", "residual", "--prompts", TWO_KINDS)["identical"])
 
     def test_plain_decoding_alone(self):
         answer = self.bench("--spec-type", "none", "--prompts", TWO_KINDS)

@@ -114,11 +114,10 @@ class BadUsage(Transcript):
         self.bad(words, "generate", "-m", TARGET, "-p", "a", *flags)
 
     def test_verbs_and_flags_that_do_not_exist(self):
-        self.bad(("generat", "generate, inspect, tokenize"), "generat")
+        self.bad(("generat", "generate, chat, inspect, tokenize"), "generat")
         self.generate(("--temprature", "--temperature"), "--temprature", "1")
         self.generate(("--zzzzzzzzz", "--help"), "--zzzzzzzzz")
         self.generate(("-ngl", "processor"), "-ngl", "99")
-        self.generate(("--chat", "not in this version"), "--chat")
         self.generate(("stray",), "stray")
 
     def test_what_is_missing(self):
@@ -147,11 +146,21 @@ class BadUsage(Transcript):
         self.bad(("999999",), "generate", "-m", TARGET, "-p", "a", "--logit-bias", "999999=1")
         self.bad(("999999",), "tokenize", "-m", TARGET, "--detokenize", "999999")
 
-    def test_methods_of_later_versions_list_what_exists(self):
-        for method in ("suffix", "portfolio", "ngram,suffix", "medusa"):
-            self.generate(("--spec-type", "none, standalone, eagle, mtp, ngram"), "--spec-type", method)
+    def test_names_that_do_not_exist_list_what_exists(self):
+        for method in ("medusa", "ngram,medusa"):
+            self.generate(("--spec-type", "none, standalone, eagle, mtp, ngram, suffix, prediction, portfolio"),
+                          "--spec-type", method)
         self.generate(("--lookahead", "fixed, ewma"), "--lookahead", "guess")
-        self.generate(("--verify", "residual"), "--verify", "typical-acceptance")
+        self.generate(("--verify", "typical-acceptance"), "--verify", "guess")
+
+    def test_settings_that_do_not_go_together(self):
+        self.generate(("ngram_min", "ngram_max"), "--ngram-min", "4")
+        self.generate(("--kv-cache", "leave it on"), "--kv-cache", "off")
+        self.fails(2, ("FORETOKEN_GAMMA", "'x'"), "generate", "-m", TARGET, "-p", "a", environment={"FORETOKEN_GAMMA": "x"})
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "config.yaml"
+            path.write_text("speculative_config:\n  gama: 4\n")
+            self.generate((str(path), "line 2", "gamma?"), "--speculative-config", str(path))
 
     def test_two_values_for_one_thing(self):
         self.generate(("--gamma 3", "--draft-max 5"), "--gamma", "3", "--draft-max", "5")
@@ -196,7 +205,8 @@ class Failures(Transcript):
         with os.fdopen(write, "wb") as closed:
             result = subprocess.run([PROGRAM, "generate", "-m", TARGET, "-p", "a", "-n", "200"], stdout=closed,
                                     stderr=subprocess.PIPE, timeout=SECONDS, check=False)
-        self.assertEqual((result.returncode, result.stderr), (0, b""))
+        self.assertEqual(result.returncode, 0)
+        self.assertRegex(result.stderr, rb"\Aspeculation: [^\n]*\n\Z")
 
 
 class Generate(Transcript):
@@ -328,6 +338,43 @@ class Speculation(Transcript):
             self.assertNotIn("acceptance_rate", counts)
             self.assertNotIn("mean_acceptance_length", counts)
 
+    def test_settings_come_from_a_file_the_environment_and_flags_in_this_order(self):
+        flags = ("generate", "-m", TARGET, "-p", "Once", "-n", "5", "--json")
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "config.json"
+            path.write_text(json.dumps({"other": {}, "mine": {"method": "ngram", "gamma": 1, "ngram_max": 4, "p_min": 0.25}}))
+            result = self.done(*flags, "--gamma", "3", "--speculative-config", str(path), "--config-section", "mine",
+                               environment={"FORETOKEN_GAMMA": "2", "FORETOKEN_NGRAM_MAX": "5"})
+        answer = json.loads(result.stdout)["speculation"]
+        self.assertEqual((answer["method"], answer["num_speculative_tokens"]), ("ngram", 3))
+        config = answer["config"]
+        self.assertEqual([config[key] for key in ("speculative_method", "num_speculative_tokens", "ngram_max", "draft_p_min")],
+                         ["ngram", 3, 5, 0.25])
+        self.assertIs(config["skip_sample_adjustment"], False)
+        self.assertEqual(self.json(*flags, "--spec-type", "ngram", "--gamma", "3", "--ngram-max", "5", "--draft-p-min", "0.25")
+                         ["speculation"]["config"], config)
+
+    def test_the_first_line_says_who_drafts_and_who_judges(self):
+        flags = ("generate", "-m", TARGET, "-p", "Once", "-n", "5", "--spec-type", "ngram", "--gamma", "3", "--lookahead", "fixed")
+        lines = self.done(*flags).stderr.decode().splitlines()
+        self.assertEqual(lines[0], "speculation: ngram; K 3, fixed; judged by drafter and temperature; lossless")
+        lossy = self.done(*flags, "--verify", "relaxed", "--temp", "0.7").stderr.decode().splitlines()
+        self.assertRegex(lossy[0], "judged by relaxed; LOSSY")
+        plain = self.done(*flags[:-6], "--spec-type", "none").stderr.decode().splitlines()
+        self.assertEqual(plain[0], "speculation: none, plain decoding")
+
+    def test_a_prediction_is_drafted(self):
+        flags = ("generate", "-m", TARGET, "-p", "Once", "-n", "20", "--temp", "0", "--ignore-eos", "--json", "--lookahead", "fixed")
+        plain = self.json(*flags, "--spec-type", "none")
+        for given in ("--prediction", "--prediction-file"):
+            with tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder) / "text"
+                path.write_text(plain["text"])
+                answer = self.json(*flags, "--spec-type", "prediction", given,
+                                   plain["text"] if given == "--prediction" else str(path))
+            self.assertEqual(answer["token_ids"], plain["token_ids"])
+            self.assertGreater(answer["speculation"]["drafted"], 0)
+
     def test_the_object_has_the_keys_of_the_schema(self):
         answer = self.json("generate", "-m", TARGET, "-md", DRAFT, "-p", "Once", "-n", "20", "--json", "--logprobs", "3")
         self.assertLessEqual({"text", "token_ids", "prompt_token_ids", "finish_reason", "seed", "logprobs", "speculation",
@@ -362,11 +409,20 @@ class Speculation(Transcript):
     def test_a_drafter_model_is_accepted_sometimes(self):
         for temperature, strategy in (("0", "greedy"), ("0.8", "residual")):
             answer = self.json("generate", "-m", TARGET, "-md", DRAFT, "-p", "Once upon", "-n", "80", "-s", "1", "--json",
-                               "--temp", temperature, "--ignore-eos")
+                               "--temp", temperature, "--ignore-eos", "--lookahead", "fixed")
             self.check_counts(answer, 4)
             self.assertEqual((answer["speculation"]["method"], answer["speculation"]["strategy"]), ("standalone", strategy))
             self.assertTrue(0 < answer["speculation"]["accepted"] < answer["speculation"]["drafted"])
             self.assertGreater(answer["speculation"]["draft_forwards"], 0)
+
+    def test_a_seed_gives_one_text_however_much_is_drafted(self):
+        flags = ("generate", "-m", TARGET, "-p", "Once", "-n", "60", "-s", "5", "--json", "--ignore-eos")
+        plain = self.json(*flags, "--spec-type", "none")
+        for more in (("-md", DRAFT), ("-md", DRAFT, "--gamma", "16"), ("--spec-type", "suffix"),
+                     ("-md", DRAFT, "--spec-type", "portfolio")):
+            answer = self.json(*flags, *more)
+            self.assertEqual(answer["token_ids"], plain["token_ids"], more)
+            self.assertEqual(answer["speculation"]["strategy"], "sample-match")
 
     def test_sample_match_gives_the_text_of_plain_decoding(self):
         flags = ("generate", "-m", TARGET, "-p", "Once", "-n", "60", "-s", "5", "--json", "--ignore-eos")
@@ -385,7 +441,7 @@ class Speculation(Transcript):
 
 
 class Trace(Transcript):
-    FLAGS = ("generate", "-m", TARGET, "-md", DRAFT, "-p", "Once upon", "-n", "60", "--temp", "0", "--ignore-eos")
+    FLAGS = ("generate", "-m", TARGET, "-md", DRAFT, "-p", "Once upon", "-n", "60", "--temp", "0", "--ignore-eos", "--lookahead", "fixed")
 
     def test_brackets_hold_the_text_and_the_rejected_drafts(self):
         text = self.done(*self.FLAGS).stdout.decode()

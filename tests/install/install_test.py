@@ -77,6 +77,18 @@ class Library(unittest.TestCase):
         done(ARGUMENTS.cmake, "--build", build)
         self.check_tokens(build / "consumer")
 
+    def test_the_examples_build_against_it_and_do_what_they_say(self):
+        sources, build = pathlib.Path(ARGUMENTS.sources), pathlib.Path(FOLDER.name) / "examples"
+        models = [sources / "models" / name for name in ("tales-9m-q8_0.gguf", "tales-1m-draft-q8_0.gguf")]
+        done(ARGUMENTS.cmake, "-S", sources / "examples", "-B", build, "-G", ARGUMENTS.generator,
+             f"-DCMAKE_PREFIX_PATH={PREFIX}", f"-DCMAKE_CXX_COMPILER={ARGUMENTS.compiler}",
+             f"-DCMAKE_CXX_FLAGS={ARGUMENTS.flags} -Wall -Wextra -Werror")
+        done(ARGUMENTS.cmake, "--build", build)
+        programs = sorted(build.glob("example_*"))
+        self.assertEqual(len(programs), len(list((sources / "examples").glob("*.cpp"))))
+        for path in programs:
+            self.assertTrue(done(path, *models), path)
+
     def test_a_program_finds_it_by_pkg_config(self):
         source, made = CONSUMER / "main.cpp", pathlib.Path(FOLDER.name) / "main.o"
         done(ARGUMENTS.compiler, *FLAGS, *shlex.split(pkg_config("--cflags")), "-c", source, "-o", made)

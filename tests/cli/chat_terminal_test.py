@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`foretoken chat` on a terminal, typed into by tmux: modes compared, Ctrl-C, the history, Ctrl-D. Exit code 77 (skipped) without tmux.
+
+usage: chat_terminal_test.py FORETOKEN BUNDLED_MODELS
+"""
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM, MODELS = (os.path.abspath(path) for path in sys.argv[1:3])
+SECONDS = 30
+
+
+class Screen:
+    """A terminal of its own with the program in it."""
+
+    def __init__(self, folder, *arguments, environment=""):
+        self.socket = str(pathlib.Path(folder) / f"tmux{len(os.listdir(folder))}")
+        self.history = pathlib.Path(folder) / "state" / "foretoken" / "history"
+        command = (f"env -u NO_COLOR FORETOKEN_MODELS={shlex.quote(MODELS)} XDG_STATE_HOME={shlex.quote(folder)}/state LC_ALL=C.UTF-8 "
+                   f"{environment} {shlex.join([PROGRAM, 'chat', *arguments])}; echo ended with $?; sleep 1000")
+        subprocess.run(["tmux", "-f", "/dev/null", "-S", self.socket, "new-session", "-d", "-x", "100", "-y", "60", command], check=True)
+
+    def tmux(self, *arguments):
+        return subprocess.run(["tmux", "-S", self.socket, *arguments], check=True, capture_output=True).stdout.decode()
+
+    def text(self, colours=False):
+        return self.tmux("capture-pane", "-p", *(["-e"] if colours else [])).rstrip("\n")
+
+    def type(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def enter(self, line):
+        self.tmux("send-keys", "-l", line)
+        self.type("Enter")
+
+    def wait(self, pattern, what=None):
+        """The screen as soon as it shows the pattern."""
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            text = self.text()
+            if re.search(pattern, text):
+                return text
+            if "ended with" in text:
+                break
+            time.sleep(0.05)
+        raise AssertionError(f"{what or pattern} did not come within {SECONDS} s:\n{self.text()}")
+
+    def close(self):
+        subprocess.run(["tmux", "-S", self.socket, "kill-server"], check=False, capture_output=True)
+
+
+class Terminal(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def open(self, *arguments, environment=""):
+        screen = Screen(self.folder.name, "--temp", "0", "-s", "1", *arguments, environment=environment)
+        self.addCleanup(screen.close)
+        screen.wait(r"(?m)^> *$", "the prompt")
+        return screen
+
+    def test_modes_are_compared(self):
+        screen = self.open("-n", "24")
+        self.assertIn("/help tells the commands", screen.text())
+        screen.enter("/target")
+        screen.wait(r"(?m)^target: on")
+        screen.enter("Once upon a time")
+        text = screen.wait(r"(?m)^  target .* 1.00x plain")
+        self.assertRegex(text, r"(?m)^  speculative .*tokens/s +[\d.]+x plain .*% of \d+ drafts accepted, same text$")
+        coloured = screen.text(colours=True)
+        self.assertIn("\033[36m[speculative]", coloured)
+        self.assertRegex(coloured, r"\x1b\[32m>\x1b\[0m[^\n]* /target", "the prompt's colour ends with it")
+
+    def test_ctrl_c_stops_the_answer_and_keeps_the_chat(self):
+        # As long as the context: some seconds even for this model, were it not stopped.
+        screen = self.open("-n", "500", environment="FORETOKEN_ISA=scalar")
+        screen.enter("Once upon a time")
+        screen.wait(r"\[?there was", "the beginning of an answer")
+        screen.type("C-c")
+        text = screen.wait(r"(?m)^  speculative +stopped at \d+")
+        self.assertLess(int(re.search(r"stopped at (\d+)", text).group(1)), 500)
+        screen.enter("/length 5")
+        screen.enter("The dog")
+        screen.wait(r"(?m)^  speculative +cut at 5")
+
+    def test_ctrl_c_drops_a_line_and_ctrl_d_ends(self):
+        screen = self.open("-n", "4")
+        screen.type("-l", "half a line, Café")
+        screen.wait("half a line, Café")
+        screen.type("C-c")
+        screen.wait(r"Ctrl-D or /quit ends the chat")
+        screen.enter("/seed 5")
+        screen.wait(r"(?m)^seed: 5")
+        screen.type("C-d")
+        screen.wait(r"(?m)^ended with 0")
+
+    def test_arrows_find_what_was_typed_also_in_the_next_chat(self):
+        screen = self.open("-n", "4")
+        screen.enter("/seed 11")
+        screen.wait(r"(?m)^seed: 11")
+        screen.type("Up", "Enter")
+        screen.wait(r"(?s)seed: 11.*seed: 11", "the line again")
+        screen.enter("/quit")
+        screen.wait(r"ended with 0")
+        self.assertIn("/seed", screen.history.read_text())
+        screen.close()
+        screen = self.open("-n", "4")
+        screen.type("Up", "Up")
+        screen.wait(r"(?m)^> /seed 11", "the first chat's line")
+        screen.type("BSpace", "2", "Enter")
+        screen.wait(r"(?m)^seed: 12")
+
+    def test_no_color_means_none(self):
+        screen = self.open("-n", "4", environment="NO_COLOR=1")
+        screen.enter("/target")
+        screen.enter("The dog")
+        screen.wait(r"(?m)^  target .* plain")
+        self.assertNotIn("\033[", screen.text(colours=True))
+
+
+if __name__ == "__main__":
+    if shutil.which("tmux") is None:
+        print("skipped: no tmux")
+        sys.exit(77)
+    unittest.main(argv=sys.argv[:1])

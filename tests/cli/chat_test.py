@@ -1,0 +1,295 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`foretoken chat` through a pipe, as a script uses it, and `generate --chat`.
+
+usage: chat_test.py FORETOKEN WRITE_TINY_MODEL BUNDLED_MODELS
+"""
+import json
+import os
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM, WRITER, MODELS = (os.path.abspath(path) for path in sys.argv[1:4])
+SECONDS = 60
+FOLDER = tempfile.TemporaryDirectory()
+TARGET, DRAFT, TEMPLATED, UNKNOWN = (str(pathlib.Path(FOLDER.name) / name)
+                                     for name in ("target.gguf", "draft.gguf", "templated.gguf", "unknown.gguf"))
+CHATML = ("{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'}}"
+          "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
+RATE = r" +[\d.]+ tokens/s"
+LENGTH = r"(?:\d+ tokens?|cut at \d+)"
+
+
+def gguf_string(text):
+    data = text.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def with_template(path, template, out, key="tokenizer.chat_template"):
+    """A copy of a GGUF file with one more key."""
+    data = pathlib.Path(path).read_bytes()
+    at = 24
+    sizes = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+
+    def string(at):
+        return at + 8 + struct.unpack_from("<Q", data, at)[0]
+
+    def value(kind, at):
+        if kind == 8:
+            return string(at)
+        if kind != 9:
+            return at + sizes[kind]
+        kind, count = struct.unpack_from("<IQ", data, at)
+        at += 12
+        for _ in range(count):
+            at = value(kind, at)
+        return at
+
+    n_tensors, n_keys = struct.unpack_from("<QQ", data, 8)
+    for _ in range(n_keys):
+        at = string(at)
+        at = value(struct.unpack_from("<I", data, at)[0], at + 4)
+    keys_end = at
+    for _ in range(n_tensors):
+        at = string(at)
+        at += 4 + 8 * struct.unpack_from("<I", data, at)[0] + 4 + 8
+    weights = data[at + -at % 32:]
+    head = (data[:16] + struct.pack("<Q", n_keys + 1) + data[24:keys_end] + gguf_string(key) + struct.pack("<I", 8) +
+            gguf_string(template) + data[keys_end:at])
+    pathlib.Path(out).write_bytes(head + b"\0" * (-len(head) % 32) + weights)
+
+
+def run(*arguments, lines=()):
+    env = {key: value for key, value in os.environ.items() if not key.startswith("FORETOKEN_")}
+    env.update(FORETOKEN_MODELS=MODELS, XDG_STATE_HOME=FOLDER.name + "/state")
+    return subprocess.run([PROGRAM, *arguments], input="".join(line + "\n" for line in lines).encode(), capture_output=True,
+                          timeout=SECONDS, check=False, env=env)
+
+
+class Chat(unittest.TestCase):
+    maxDiff = None
+
+    def says(self, *lines, flags=("-m", TARGET, "-md", DRAFT)):
+        result = run("chat", "-s", "1", *flags, lines=lines)
+        self.assertEqual(result.returncode, 0, result.stderr.decode())
+        self.assertEqual(result.stderr, b"")
+        return result.stdout.decode(errors="replace")
+
+    def answers(self, *lines, flags=()):
+        """The texts of the bundled model's answers, without the lines on them."""
+        text = self.says(*lines, flags=("--temp", "0", "-n", "12", *flags))
+        return [answer for answer in re.split(r"  (?:speculative|target|drafter|ngram) .*\n", text) if answer]
+
+    def fails(self, words, *lines, flags=("-m", TARGET, "-md", DRAFT)):
+        """One line on standard error, exit code 1."""
+        result = run("chat", *flags, lines=lines)
+        error = result.stderr.decode()
+        self.assertEqual(result.returncode, 1, error)
+        self.assertRegex(error, r"\Aforetoken: [^\n]+: [^\n]+[;?][^\n]*\n\Z")
+        for word in words:
+            self.assertIn(word, error)
+
+
+class Commands(Chat):
+    def test_each_prints_the_value_it_set(self):
+        for line, reply in (
+                ("/length 20", "length: 20 tokens at most"), ("/gamma 5", "gamma: 5 drafted tokens a round"), ("/seed 9", "seed: 9"),
+                ("/processor greedy", "processor: greedy"), ("/processor multinomial 0.5", "processor: multinomial, temperature 0.5"),
+                ("/processor topk 0.5 4", "processor: topk, temperature 0.5, k 4"),
+                ("/processor nucleus 1 0.9", "processor: nucleus, temperature 1, p 0.9"),
+                ("/processor topknucleus 1 40 0.9", "processor: topknucleus, temperature 1, k 40, p 0.9"),
+                ("/speculative", "speculative: off; nobody answers now"), ("/target", "target: on"), ("/target off", "target: off"),
+                ("/drafter", "drafter: on"), ("/ngram on", "ngram: on"), ("/debug", "debug: on, each round is shown"),
+                ("/top_k_filler 3", "top_k_filler: 3"), ("/set_ngramstorage onelevel 4", "ngramstorage: onelevel, contexts of 4 tokens"),
+                ("/set_ngramstorage basic 3", "ngramstorage: basic, contexts of up to 3 tokens"),
+                ("/reset_in_between", "reset_in_between: off"), ("/clear", "history: empty"), ("/reset_stats", "stats: reset"),
+                ("/stats", "stats: nobody has answered yet"), ("/cache", "cache: always on"), ("/cache off", "cache: always on"),
+                ("/chat off", "chat: off")):
+            with self.subTest(line):
+                self.assertTrue(self.says(line).startswith(reply), self.says(line))
+
+    def test_a_switch_twice_is_as_before(self):
+        self.assertEqual(self.says("/debug", "/debug").splitlines()[1], "debug: off")
+        self.assertTrue(self.says("/reset_in_between", "/reset_in_between").splitlines()[1].startswith("reset_in_between: on"))
+
+    def test_help_names_every_command(self):
+        text = self.says("/help")
+        for command in ("help quit clear debug speculative target drafter ngram cache chat length gamma processor top_k_filler "
+                        "set_ngramstorage reset_in_between seed stats reset_stats").split():
+            self.assertRegex(text, rf"(?m)^  /{command}\b")
+        self.assertLessEqual(max(map(len, text.splitlines())), 100)
+
+    def test_wrong_values_are_refused_and_change_nothing(self):
+        for words, line in ((("/length", "0", "[1,"), "/length 0"), (("/length", "many"), "/length many"), (("/gamma", "65"), "/gamma 65"),
+                            (("/gamma", "/gamma K"), "/gamma"), (("/seed", "-1"), "/seed -1"), (("multinomial T",), "/processor softmax 1"),
+                            (("topk T K",), "/processor topk 1"), (("3", "[0, 2]"), "/processor multinomial 3"),
+                            (("1.5", "[0, 1]"), "/processor nucleus 1 1.5"), (("/processor", "greedy"), "/processor"),
+                            (("maybe", "on nor off"), "/target maybe"), (("basic|onelevel",), "/set_ngramstorage twolevel 3"),
+                            (("17",), "/set_ngramstorage basic 17"), (("0",), "/top_k_filler 0"), (("did you mean /length",), "/lenght 3"),
+                            (("/help",), "/"), (("nothing",), "/quit now"), (("--chat-template",), "/chat on")):
+            with self.subTest(line):
+                self.fails(words, line)
+        result = run("chat", "-m", TARGET, "-md", DRAFT, "--temp", "0", "-n", "6", lines=("/length 0", "Once"))
+        self.assertIn("cut at 6", result.stdout.decode(errors="replace"))
+
+    def test_quit_ends_before_the_lines_that_follow(self):
+        self.assertEqual(self.says("/quit", "/seed 1"), "")
+
+
+class Modes(Chat):
+    def test_every_mode_answers_the_same_prompt_and_is_compared_with_plain(self):
+        text = self.says("/target", "/drafter", "/ngram", "Once upon a time", flags=("--temp", "0", "-n", "30"))
+        for mode in ("speculative", "target", "drafter", "ngram"):
+            self.assertRegex(text, rf"(?m)^\[{mode}\] ")
+            self.assertRegex(text, rf"(?m)^  {mode} +{LENGTH}{RATE} +[\d.]+x plain")
+        answers = dict(re.findall(r"(?s)\[(\w+)\] (.*?)\n(?=\[|  speculative )", text))
+        self.assertEqual(answers["speculative"], answers["target"])
+        self.assertEqual(answers["ngram"], answers["target"])
+        self.assertNotEqual(answers["drafter"], answers["target"], "a smaller model writes something else")
+        self.assertRegex(text, rf"(?m)^  speculative .*% of \d+ drafts accepted, same text$")
+        self.assertRegex(text, r"(?m)^  target .* 1.00x plain$")
+
+    def test_with_one_seed_texts_are_the_same_again_and_with_another_not(self):
+        lines = ("/processor multinomial 1", "/seed 4", "Once", "/seed 4", "Once", "/seed 5", "Once")
+        first, second, third = self.answers(*lines)[0:3]
+        first = first.split("\n", 2)[2]  # after two replies
+        self.assertEqual(first, second.split("\n", 1)[1])
+        self.assertNotEqual(first, third.split("\n", 1)[1])
+
+    def test_gamma_0_drafts_nothing(self):
+        self.assertIn("drafts accepted", self.says("/gamma 3", "Once upon a time", flags=("--temp", "0", "-n", "30")))
+        self.assertNotIn("drafts accepted", self.says("/gamma 0", "Once upon a time", flags=("--temp", "0", "-n", "30")))
+
+    def test_ngram_settings_reopen_the_model_and_change_no_text(self):
+        lines = ("/speculative", "/target", "/ngram")
+        settings = ("/set_ngramstorage onelevel 2", "/top_k_filler 3", "/reset_in_between")
+        text = self.says(*lines, *settings, "Once upon a time", "Once upon a time", flags=("--temp", "0", "-n", "40"))
+        self.assertEqual(len(re.findall(r"(?m)^  ngram .*, same text$", text)), 2)
+        kept = [int(n) for n in re.findall(r"(?m)^  ngram .* (\d+) % of", text)]
+        self.assertGreater(kept[-1], 80, "the second answer was known from the first")
+
+    def test_nobody_answers_when_all_are_off(self):
+        self.fails(("nobody answers",), "/speculative", "Once")
+
+    def test_without_a_drafter_the_target_answers_and_says_so(self):
+        flags = ("-m", TARGET, "--spec-type", "none", "-n", "4")
+        self.assertRegex(self.says("Once", flags=flags), rf"  target +{LENGTH}")
+        self.fails(("--spec-type none",), "/speculative", flags=flags)
+        self.fails(("-md",), "/drafter", flags=flags)
+
+    def test_stats_add_up_and_reset(self):
+        text = self.says("Once", "Once", "/stats", "/reset_stats", "/stats", flags=("--temp", "0", "-n", "10"))
+        self.assertRegex(text, r"(?m)^  speculative +2 answers, 20 tokens,")
+        self.assertTrue(text.endswith("stats: reset\nstats: nobody has answered yet\n"))
+
+    def test_debug_shows_the_rounds(self):
+        self.assertRegex(self.says("/debug", "Once upon", flags=("--temp", "0", "-n", "10")), r"\[=[^]]+\]")
+
+    def test_a_prompt_may_begin_with_a_slash(self):
+        self.assertRegex(self.says("//a", "  ", "", flags=("-n", "4")), rf"  speculative +{LENGTH}")
+
+
+class Conversations(Chat):
+    FLAGS = ("--chat-template", "zephyr")
+
+    def test_the_conversation_is_remembered_and_forgotten(self):
+        once, = self.answers("The dog", flags=self.FLAGS)
+        first, second, third = self.answers("The dog", "The dog", "/clear", "The dog", flags=self.FLAGS)
+        self.assertEqual(first, once)
+        self.assertNotEqual(second, first, "the second prompt stands behind the first and its answer")
+        self.assertEqual(third, "history: empty\n" + first)
+
+    def test_without_the_template_each_prompt_stands_alone(self):
+        first, second = self.answers("The dog", "The dog")
+        self.assertEqual(first, second)
+        third, = self.answers("/chat off", "The dog", flags=self.FLAGS)
+        self.assertEqual(third.split("\n", 1)[1], first)
+
+    def test_the_system_message_counts(self):
+        plain, = self.answers("The dog", flags=self.FLAGS)
+        told, = self.answers("The dog", flags=(*self.FLAGS, "--system", "Tell a sad story about rain."))
+        self.assertNotEqual(plain, told)
+
+    def test_a_full_context_forgets_the_oldest_turns(self):
+        lines = ["Tell me about the dog and the big red ball in the park."] * 8
+        text = self.says(*lines, flags=("--temp", "0", "-n", "40", "-c", "256", *self.FLAGS))
+        self.assertIn("oldest turn is forgotten", text)
+        self.assertEqual(len(re.findall(r"(?m)^  speculative ", text)), len(lines))
+
+    def test_the_model_files_own_template_is_used(self):
+        with_own = run("chat", "-m", TEMPLATED, "-s", "1", "-n", "8", lines=("a", "a"))
+        named = run("chat", "-m", TARGET, "--chat-template", "chatml", "-s", "1", "-n", "8", lines=("a", "a"))
+        text = [re.sub(RATE, "", result.stdout.decode(errors="replace")) for result in (with_own, named)]
+        self.assertEqual(with_own.returncode, 0, with_own.stderr.decode())
+        self.assertEqual(text[0], text[1])
+
+    def test_an_unknown_template_is_named_and_another_can_be_chosen(self):
+        self.fails(("{{ my own }}", "hash", "--chat-template", "chatml"), "a", flags=("-m", UNKNOWN))
+        self.says("a", flags=("-m", UNKNOWN, "--chat-template", "llama3", "-n", "2"))
+        result = run("chat", "-m", TARGET, "--chat-template", "chatlm", lines=("a",))
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("chatml", result.stderr.decode())
+
+
+class GenerateChat(unittest.TestCase):
+    def ids(self, *flags):
+        result = run("generate", "-m", TEMPLATED, "-n", "1", "--json", *flags)
+        self.assertEqual(result.returncode, 0, result.stderr.decode())
+        return json.loads(result.stdout)["prompt_token_ids"]
+
+    def test_the_prompt_becomes_a_message(self):
+        written = "<|im_start|>user\nabc<|im_end|>\n<|im_start|>assistant\n"  # the tiny vocabulary has none of the marks
+        self.assertEqual(self.ids("--chat", "-p", "abc"), self.ids("-p", written))
+        with_system = "<|im_start|>system\nde<|im_end|>\n" + written
+        self.assertEqual(self.ids("--chat", "--system", "de", "-p", "abc"), self.ids("-p", with_system))
+        self.assertNotEqual(self.ids("--chat", "--chat-template", "gemma", "-p", "abc"), self.ids("--chat", "-p", "abc"))
+
+    def test_control_tokens_in_a_message_are_text(self):
+        self.assertEqual(self.ids("--chat", "-p", "</s>").count(2), 0)
+        self.assertEqual(self.ids("--special", "-p", "</s>").count(2), 1, "the control: it is a token where it may be")
+
+    def test_flags_that_do_not_go_together(self):
+        for flags in (("--system", "x", "-p", "a"), ("--chat-template", "gemma", "-p", "a"), ("--chat", "--prompt-tokens", "1,2"),
+                      ("--chat", "--special", "-p", "a")):
+            result = run("generate", "-m", TEMPLATED, *flags)
+            self.assertEqual(result.returncode, 2, flags)
+            self.assertRegex(result.stderr.decode(), r"\Aforetoken: --[^\n]+; [^\n]+\n\Z")
+
+
+class Sampling(Chat):
+    def test_a_grammar_holds_for_answers_and_a_processor_replaces_it(self):
+        first, second = self.answers("The dog", "/processor greedy", "The dog", flags=("--grammar", 'root ::= " sat" [a-z]*'))
+        self.assertRegex(first, r"\A sat[a-z]*\n\Z")
+        self.assertNotIn(first, second)
+
+
+class Verb(unittest.TestCase):
+    def test_help(self):
+        text = run("chat", "--help").stdout.decode()
+        self.assertTrue(text.startswith("usage: foretoken chat "))
+        self.assertLessEqual(max(map(len, text.splitlines())), 100)
+        for flag in ("--system", "--chat-template", "--model-draft", "--temp"):
+            self.assertIn(flag, text)
+
+    def test_no_prompt_and_no_colour_in_a_pipe(self):
+        out = run("chat", "-m", TARGET, "-n", "2", lines=("a",)).stdout
+        self.assertNotIn(b"> ", out)
+        self.assertNotIn(b"\033", out)
+        self.assertFalse(os.path.exists(FOLDER.name + "/state"), "a script leaves no history")
+
+    def test_a_missing_model_is_an_error(self):
+        result = run("chat", "-m", "absent.gguf")
+        self.assertEqual((result.returncode, result.stdout), (1, b""))
+        self.assertIn("absent.gguf", result.stderr.decode())
+
+
+if __name__ == "__main__":
+    subprocess.run([WRITER, FOLDER.name], check=True)
+    with_template(TARGET, CHATML, TEMPLATED)
+    with_template(TARGET, "{{ my own }}", UNKNOWN)
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`foretoken certify`, `check-pair` and `tune` as their users meet them, on tiny models.
+
+usage: pair_test.py FORETOKEN WRITE_TINY_MODEL
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import unittest
+
+import transcript_test as base
+from transcript_test import BUNDLED, DRAFT, FOLDER, OTHER, SECONDS, TARGET, WRITER
+
+PAIR = ("-m", TARGET, "-md", DRAFT, "-c", "128", "-t", "1")
+QUICK = ("-n", "12", "--max-prompts", "2", "-s", "7")
+HEADS = {"FORETOKEN_MODELS": str(BUNDLED)}
+
+
+def path_of(name):
+    return str(pathlib.Path(FOLDER.name) / name)
+
+
+def prompts_file(*prompts):
+    path = pathlib.Path(FOLDER.name) / "pair_prompts.jsonl"
+    path.write_text("".join(json.dumps({"prompt": prompt}) + "\n" for prompt in prompts))
+    return str(path)
+
+
+class Certify(base.Transcript):
+    def certify(self, code, *flags, **keywords):
+        result = base.run("certify", *PAIR, *QUICK, "--json", *flags, **keywords)
+        self.assertEqual(result.returncode, code, result.stderr.decode(errors="replace"))
+        self.assertEqual(result.stderr, b"")
+        return json.loads(result.stdout)
+
+    def test_a_pair_is_exact_for_every_k_and_batch(self):
+        answer = self.certify(0, "--ks", "3,1", "--batch", "1,3", "--temp", "0.9")
+        self.assertEqual(answer["certificate"], "exact")
+        self.assertIsNone(answer["first_difference"])
+        runs = [(run["text"], run["batch"], run["k"]) for run in answer["runs"]]
+        self.assertEqual(runs, [(text, batch, k) for text in ("greedy", "sampled")
+                                for batch, k in ((1, 1), (1, 3), (3, 0), (3, 1), (3, 3))])
+        for run in answer["runs"]:
+            self.assertEqual(run["differing"], 0)
+            self.assertGreater(run["tokens"], 0)
+            self.assertEqual(run["drafted"] > 0, run["k"] > 0)
+        self.assertGreater(sum(run["accepted"] for run in answer["runs"]), 0)
+
+    def test_every_drafter_is_exact(self):
+        for method in ("standalone", "eagle", "mtp", "ngram"):
+            answer = self.json("certify", *QUICK, "-t", "1", "--ks", "2", "--json", "--spec-type", method, "--prompts",
+                               prompts_file("a b a b a b a b", "once once once once"), environment=HEADS)
+            self.assertEqual((answer["method"], answer["certificate"]), (method, "exact"))
+
+    def test_texts_that_are_not_the_models_are_found_out(self):
+        """The negative control of the comparison: accepting by lot changes texts."""
+        answer = self.certify(1, "--synthetic-acceptance-rate", "0.9", "--ks", "2", "--batch", "1")
+        self.assertEqual(answer["certificate"], "differs")
+        first = answer["first_difference"]
+        self.assertEqual((first["k"], first["batch"], first["text"], first["what"]), (2, 1, "greedy", "token"))
+        self.assertNotEqual(first["plain"]["id"], first["speculative"]["id"])
+        self.assertGreater(answer["runs"][0]["differing"], 0)
+
+    def test_the_table_ends_with_a_verdict(self):
+        text = self.done("certify", *PAIR, *QUICK, "--ks", "1,2").stdout.decode()
+        self.assertLessEqual(max(map(len, text.splitlines())), 100)
+        self.assertRegex(text.splitlines()[-1], r"\AEXACT: ")
+        result = base.run("certify", *PAIR, *QUICK, "--ks", "2", "--synthetic-acceptance-rate", "0.9")
+        text = result.stdout.decode()
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(text.splitlines()[-1], r"\ADIFFERENT: ")
+        self.assertIn("first difference: built-in prompt", text)
+
+    def test_nothing_drafted_proves_nothing(self):
+        self.fails(2, ("nothing drafts",), "certify", "-m", TARGET, "--spec-type", "none")
+
+
+LAW = ("--stochastic", "--ks", "2", "--batch", "1", "-n", "4", "--max-prompts", "1", "--temp", "0.7")
+
+
+class Law(base.Transcript):
+    def law(self, code, *flags, top_k=6):
+        result = base.run("certify", *PAIR, "-s", "11", *LAW, "--top-k", str(top_k), "--json", *flags)
+        self.assertEqual(result.returncode, code, result.stdout.decode() + result.stderr.decode(errors="replace"))
+        return json.loads(result.stdout)
+
+    def test_speculation_keeps_the_law_and_the_control_fails(self):
+        answer = self.law(0, "--samples", "3000")
+        law = answer["law"]
+        self.assertEqual((answer["certificate"], law["strategy"]), ("exact", "residual"))
+        self.assertTrue(law["passed"] and law["control_failed"])
+        self.assertEqual([test["tokens"] for test in law["tests"]], ["2", "3", "4", "2 and 3"])
+        self.assertLess(min(test["control"]["p"] for test in law["tests"]), law["level"])
+        for test in law["tests"]:
+            self.assertGreaterEqual(test["speculation"]["p"], law["level"])
+
+    def test_a_rule_that_changes_the_law_is_found_out(self):
+        for flags in (("--skip-sample-adjustment",), ("--verify", "typical-acceptance")):
+            answer = self.law(1, "--samples", "3000", *flags)
+            self.assertEqual(answer["certificate"], "differs", flags)
+            self.assertFalse(answer["law"]["passed"])
+
+    def test_a_control_that_passes_proves_nothing(self):
+        answer = self.law(1, "--samples", "100", top_k=1)
+        self.assertEqual(answer["certificate"], "untested")
+        self.assertEqual(answer["law"]["samples"], 400)
+
+    def test_a_lossy_rule_is_not_certified_by_greedy_texts(self):
+        result = base.run("certify", *PAIR, *QUICK, "--ks", "2", "--verify", "typical-acceptance", "--json")
+        self.assertEqual((result.returncode, json.loads(result.stdout)["certificate"]), (1, "untested"))
+
+    def test_temperature_0_has_no_law(self):
+        self.fails(2, ("--stochastic",), "certify", *PAIR, "--stochastic", "--temp", "0")
+
+
+class CheckPair(base.Transcript):
+    def test_a_pair_that_fits(self):
+        answer = self.json("check-pair", *PAIR, *QUICK, "--gamma", "3", "--json")
+        self.assertIs(answer["usable"], True)
+        self.assertEqual(answer["vocabulary"]["differing"], 0)
+        for part in ("model", "draft_model"):
+            self.assertGreater(answer[part]["weight_bytes"], 0)
+            self.assertGreater(answer[part]["cache_bytes"], 0)
+        measured = answer["measured"]
+        self.assertEqual(list(measured["verify_us"]), ["1", "2", "3", "4"])
+        costs = list(measured["verify_us"].values())
+        self.assertEqual(costs, sorted(costs))
+        self.assertEqual(len(measured["survival"]), 3)
+        self.assertEqual(measured["survival"], sorted(measured["survival"], reverse=True))
+        self.assertEqual(list(measured["expected_speedup"]), ["1", "2", "3"])
+        one = 1 + measured["survival"][0]
+        plain, rest = measured["verify_us"]["1"], measured["rest_us"]
+        expected = one * (plain + rest) / (measured["draft_us"] + measured["verify_us"]["2"] + rest)
+        self.assertAlmostEqual(measured["expected_speedup"]["1"], expected)
+        self.assertIn(measured["best_k"], range(4))
+        self.assertTrue(answer["recommendation"])
+
+    def test_a_pair_of_two_vocabularies(self):
+        result = base.run("check-pair", "-m", TARGET, "-md", OTHER, "--json")
+        self.assertEqual((result.returncode, result.stderr), (1, b""))
+        answer = json.loads(result.stdout)
+        self.assertIs(answer["usable"], False)
+        self.assertIn("vocabularies", answer["obstacle"])
+        self.assertIsNone(answer["measured"])
+        self.assertEqual(answer["vocabulary"]["draft_model"], 300)
+        self.assertNotEqual(answer["vocabulary"]["model"], 300)
+        text = base.run("check-pair", "-m", TARGET, "-md", OTHER).stdout.decode()
+        self.assertIn("This pair does not work", text)
+
+    def test_a_head_and_its_model(self):
+        answer = self.json("check-pair", *QUICK, "-t", "1", "--spec-type", "mtp", "--json", environment=HEADS)
+        self.assertEqual((answer["draft_model"]["drafts_as"], answer["measured"]["method"]), ("mtp", "mtp"))
+
+    def test_the_tables_fit_100_columns(self):
+        text = self.done("check-pair", *PAIR, *QUICK).stdout.decode()
+        self.assertLessEqual(max(map(len, text.splitlines()[:-1])), 100)
+        for word in ("tokens", "memory", "one more draft", "speed-up"):
+            self.assertIn(word, text)
+
+    def test_what_is_missing(self):
+        self.fails(2, ("-md",), "check-pair", "-m", TARGET)
+        self.fails(1, ("/no/such.gguf",), "check-pair", "-m", TARGET, "-md", "/no/such.gguf")
+
+
+class Tune(base.Transcript):
+    def test_a_profile_is_written_and_read(self):
+        profile = path_of("tuned.json")
+        answer = self.json("tune", *PAIR, *QUICK, "--gamma", "3", "--repeats", "1", "-o", profile, "--json")
+        self.assertEqual(answer["profile_path"], profile)
+        written = json.loads(pathlib.Path(profile).read_text())
+        self.assertEqual(written, answer["profile"])
+        self.assertEqual(written["target"]["bytes"], pathlib.Path(TARGET).stat().st_size)
+        self.assertEqual([(p["context"] > 0, p["rows"]) for p in written["passes"]],
+                         [(later, rows) for later in (False, True) for rows in (1, 2, 3, 4, 6)])
+        methods = [drafter["method"] for drafter in answer["drafters"]]
+        self.assertEqual(methods, ["standalone", "ngram", "suffix"])
+        for trial in answer["trials"]:
+            self.assertGreater(trial["speedup"]["median"], 0)
+            self.assertIn(trial["lookahead"], ("fixed", "cost-model"))
+        self.assertIn(written["recommendation"]["method"], methods + ["none"])
+        self.done("generate", *PAIR, "-p", "a", "-n", "4", "--profile", profile)
+
+    def test_the_bundled_drafters_are_tried(self):
+        answer = self.json("tune", *QUICK, "-t", "1", "--gamma", "2", "--repeats", "1", "-o", path_of("bundled.json"),
+                           "--json", environment=HEADS)
+        self.assertEqual([drafter["method"] for drafter in answer["drafters"]],
+                         ["standalone", "eagle", "mtp", "ngram", "suffix"])
+
+    def test_the_report_names_the_profile(self):
+        text = self.done("tune", *PAIR, *QUICK, "--repeats", "1", "-o", path_of("named.json")).stdout.decode()
+        for word in ("passes, microseconds", "drafters", "recommended:", "named.json"):
+            self.assertIn(word, text)
+
+    def test_what_is_wrong(self):
+        self.fails(1, ("/no/such.gguf",), "tune", "-m", TARGET, "-md", "/no/such.gguf")
+        self.fails(1, ("/no/such/folder/a.json",), "tune", *PAIR, *QUICK, "--repeats", "1", "--gamma", "1", "-o",
+                   "/no/such/folder/a.json")
+        self.fails(2, ("--repeats",), "tune", *PAIR, "--repeats", "0")
+
+
+if __name__ == "__main__":
+    subprocess.run([WRITER, FOLDER.name], check=True, timeout=SECONDS)
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
