@@ -84,6 +84,45 @@ void CollectPass(const kernels::Kernels& kernels, Logits& logits, const float* x
       kernels.collect_at_least(x, logits.n(), 10.0F, logits.ids(), logits.n()));
 }
 
+// The draw of a token from a finished law: by the race, or from the running sum of the law.
+class Laws {
+ public:
+  Laws(int n, const SamplingParameters& parameters, const kernels::Kernels& kernels)
+      : n_(static_cast<std::size_t>(n)),
+        laws_(kRows * n_),
+        sampler_({.parameters = parameters, .end_tokens = {}, .noise = Noise(1, 2)}, n, kernels) {
+    const Token first = 0;
+    sampler_.Begin({&first, 1}, 1 << 20);
+    Logits logits(n);
+    for (std::size_t row = 0; row < kRows; ++row)
+      sampler_.Law(logits.Next(), laws_.data() + row * n_);
+  }
+  const float* Next() {
+    row_ = (row_ + 1) % kRows;
+    if (sampler_.n_generated() == 1 << 20) sampler_.Pop(1 << 20);
+    sampler_.Push(0);  // other noise
+    return laws_.data() + row_ * n_;
+  }
+  const sampling::Sampler& sampler() const { return sampler_; }
+
+ private:
+  std::size_t n_, row_ = 0;
+  AlignedBuffer<float> laws_;
+  sampling::Sampler sampler_;
+};
+
+void Draw(benchmark::State& state, kernels::Isa isa, const SamplingParameters& parameters,
+          bool race) {
+  Laws laws(static_cast<int>(state.range(0)), parameters, kernels::KernelsFor(isa));
+  const Noise noise(1, 2);
+  for (auto _ : state) {
+    const float* p = laws.Next();
+    const sampling::Sampler& s = laws.sampler();
+    benchmark::DoNotOptimize(race ? s.Race(p)
+                                  : s.Draw(p, noise.Uniform(Stream::kResidual, s.position())));
+  }
+}
+
 // A whole law with these parameters: what a sampled token costs before it is drawn.
 void Law(benchmark::State& state, kernels::Isa isa, const SamplingParameters& parameters) {
   const kernels::Kernels& kernels = kernels::KernelsFor(isa);
@@ -117,6 +156,19 @@ void Register(kernels::Isa isa) {
   add_kernel("exp_sum", ExpSumPass);
   add_kernel("block_max", BlockMaxPass);
   add_kernel("collect_at_least", CollectPass);
+  const auto add_draw = [&](const char* name, const SamplingParameters& parameters, bool race) {
+    const auto run = [isa, parameters, race](benchmark::State& state) {
+      Draw(state, isa, parameters, race);
+    };
+    auto* const bench = benchmark::RegisterBenchmark((name + end).c_str(), run);
+    for (const int n : {512, 4096, 32000, 128256}) bench->Arg(n);
+    bench->Unit(benchmark::kNanosecond);
+  };
+  const SamplingParameters dense = {.temperature = 0.8F}, few = {.temperature = 0.8F, .top_k = 40};
+  add_draw("race", dense, true);
+  add_draw("race_of_40", few, true);
+  add_draw("running_sum", dense, false);
+  add_draw("running_sum_of_40", few, false);
   const auto add_law = [&](const char* name, const SamplingParameters& parameters) {
     add(name, [isa, parameters](benchmark::State& state) { Law(state, isa, parameters); });
   };

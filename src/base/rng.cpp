@@ -2,6 +2,17 @@
 #include "base/rng.h"
 
 namespace foretoken {
+namespace {
+
+std::uint32_t Low(std::uint64_t x) noexcept {
+  return static_cast<std::uint32_t>(x);
+}
+
+std::uint32_t High(std::uint64_t x) noexcept {
+  return static_cast<std::uint32_t>(x >> 32);
+}
+
+}  // namespace
 
 std::array<std::uint32_t, 4> Philox(std::array<std::uint32_t, 4> c,
                                     std::array<std::uint32_t, 2> k) noexcept {
@@ -16,14 +27,20 @@ std::array<std::uint32_t, 4> Philox(std::array<std::uint32_t, 4> c,
   return c;
 }
 
+// The request and the stream share two counter words; request ids stay below 2^56 (they are counted
+// up).
+std::array<std::uint32_t, 3> Noise::Counter(Stream stream, Pos position) const noexcept {
+  return {static_cast<std::uint32_t>(position), Low(request_),
+          (High(request_) << 8) | static_cast<std::uint32_t>(stream)};
+}
+
+std::array<std::uint32_t, 2> Noise::Key() const noexcept {
+  return {Low(seed_), High(seed_)};
+}
+
 double Noise::Uniform(Stream stream, Pos position, std::uint32_t index) const noexcept {
-  const auto lo = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
-  const auto hi = [](std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); };
-  // The request and the stream share two counter words; request ids stay below 2^56 (they are
-  // counted up).
-  const auto block = Philox({static_cast<std::uint32_t>(position), lo(request_),
-                             (hi(request_) << 8) | static_cast<std::uint32_t>(stream), index},
-                            {lo(seed_), hi(seed_)});
+  const auto [first, second, third] = Counter(stream, position);
+  const auto block = Philox({first, second, third, index}, Key());
   const std::uint64_t bits = (std::uint64_t{block[0]} << 32) | block[1];
   return static_cast<double>(bits >> 11) * 0x1.0p-53;
 }

@@ -14,11 +14,12 @@ namespace foretoken {
 
 // One draw serves one purpose. The values are part of what a seed means: they stay.
 enum class Stream : std::uint32_t {
-  kTarget = 0,     // the target's own token at a position (plain decoding, bonus, sample-match)
-  kDraft = 1,      // the drafter's token
-  kCoin = 2,       // accept or reject
-  kResidual = 3,   // the recovered token
-  kSynthetic = 4,  // benchmark-only acceptance
+  kTarget = 0,      // a token of the target's that takes one uniform number
+  kDraft = 1,       // the drafter's token
+  kCoin = 2,        // accept or reject
+  kResidual = 3,    // the recovered token
+  kSynthetic = 4,   // benchmark-only acceptance
+  kTargetRace = 5,  // the target's own token at a position (plain decoding, bonus, sample-match)
 };
 
 // The Philox4x32-10 block function: counter and key to four uniform 32-bit words.
@@ -34,6 +35,11 @@ class Noise {
   // Uniform in [0, 1) with 53 random bits. `index` separates draws of one stream at one position (0
   // unless stated).
   double Uniform(Stream stream, Pos position, std::uint32_t index = 0) const noexcept;
+
+  // Of Philox: the first three words of the counter, the index being the fourth, and the key. For
+  // draws that take many numbers at once; Uniform takes two words of one block.
+  std::array<std::uint32_t, 3> Counter(Stream stream, Pos position) const noexcept;
+  std::array<std::uint32_t, 2> Key() const noexcept;
 
   std::uint64_t seed() const noexcept { return seed_; }
 

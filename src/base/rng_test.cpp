@@ -29,6 +29,21 @@ TEST(Noise, IsAPureFunctionThatSeparatesEveryArgument) {
   EXPECT_NE(u, noise.Uniform(Stream::kCoin, 11, 1));
 }
 
+TEST(Noise, NamesTheBlocksOfEachStreamApart) {
+  const Noise noise(0x123456789abcdef0u, 0x00fedcba98765432u);
+  EXPECT_EQ(noise.Key(), (std::array<std::uint32_t, 2>{0x9abcdef0u, 0x12345678u}));
+  const auto race = noise.Counter(Stream::kTargetRace, 9);
+  EXPECT_EQ(race, (std::array<std::uint32_t, 3>{9, 0x98765432u, 0xfedcba05u}));
+  for (const Stream other :
+       {Stream::kTarget, Stream::kDraft, Stream::kCoin, Stream::kResidual, Stream::kSynthetic}) {
+    EXPECT_NE(noise.Counter(other, 9), race);
+    const auto [first, second, third] = noise.Counter(other, 9);
+    const auto block = Philox({first, second, third, 4}, noise.Key());
+    EXPECT_EQ(noise.Uniform(other, 9, 4),
+              static_cast<double>(((std::uint64_t{block[0]} << 32) | block[1]) >> 11) * 0x1.0p-53);
+  }
+}
+
 TEST(Noise, IsUniformOverPositions) {
   const Noise noise(1, 0);
   constexpr int kDraws = 100000, kBins = 64;

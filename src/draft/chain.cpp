@@ -57,13 +57,17 @@ void Chain::Draw(const float* logits) noexcept {
       left_ = 0;
       return;
     }
-    const auto index = stream_ == Stream::kTarget ? 0 : static_cast<std::uint32_t>(begin_);
-    token = sampler_->Draw(law, sampler_->noise().Uniform(stream_, sampler_->position(), index));
+    token = stream_ == Stream::kTarget ? sampler_->Race(law) : sampler_->Draw(law, OwnNoise());
   }
   drafts_.push_back(token);
   raw_logits_.push_back(logits[token]);
   sampler_->Push(token);
   if (std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end()) left_ = 0;
+}
+
+double Chain::OwnNoise() const noexcept {
+  return sampler_->noise().Uniform(stream_, sampler_->position(),
+                                   static_cast<std::uint32_t>(begin_));
 }
 
 round::Proposal Chain::Finish() noexcept {

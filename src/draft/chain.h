@@ -5,9 +5,11 @@
 // The sampler's text holds the committed tokens; drafts are pushed onto it while a proposal is
 // made and popped when it is finished. Start allocates; nothing else does.
 //
-// NOISE. A draft is drawn with the noise of its position and, but for the target's own stream, of
-// its proposal (index = the position the proposal began at): a verifier may let drafts behind the
-// kept ones decide, so their noise must not serve again when their positions are drafted anew.
+// NOISE. Where the target's noise is shared (Stream::kTarget), a draft is the winner of the
+// target's own race at its position, run over the drafter's law. Else it is drawn with a uniform
+// number of its position and of its proposal (index = the position the proposal began at): a
+// verifier may let drafts behind the kept ones decide, so their noise must not serve again when
+// their positions are drafted anew.
 #pragma once
 
 #include <memory>
@@ -49,6 +51,7 @@ class Chain {
   int max_draft() const { return max_draft_; }
 
  private:
+  double OwnNoise() const noexcept;  // of the next draft
   float* Law(std::size_t i) noexcept {
     return laws_.data() + static_cast<std::int64_t>(i) * vocabulary_;
   }

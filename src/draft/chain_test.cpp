@@ -55,6 +55,28 @@ TEST(Chain, DraftsWithTheTargetsNoiseOfThePositionAlone) {
   EXPECT_EQ(Agreements(Stream::kTarget, 200), 400);
 }
 
+// A drafter of the target's own law then drafts the target's own text, also behind other proposals.
+TEST(Chain, DraftsTheTargetsTextWhereItHasItsLawAndNoise) {
+  const std::vector<float> logits = {0, 1, 2, 0, 1, 2, 0, 1};
+  int equal = 0, own = 0;
+  for (std::uint64_t id = 0; id < 100; ++id) {
+    sampling::Sampler target({.parameters = {}, .end_tokens = {}, .noise = Noise(7, id)},
+                             kVocabulary, kernels::KernelsFor(kernels::AvailableIsas().back()));
+    target.Begin(std::vector<Token>{1, 2}, kDrafts);
+    std::vector<float> law(kVocabulary);
+    std::vector<Token> text;
+    for (int i = 0; i < kDrafts; ++i) {
+      text.push_back(target.Sample(logits.data(), law.data()));
+      target.Push(text.back());
+    }
+    auto one = Make(Stream::kTarget, id), other = Make(Stream::kDraft, id);
+    equal += Propose(one, logits) == text;
+    own += Propose(other, logits) == text;
+  }
+  EXPECT_EQ(equal, 100);
+  EXPECT_LT(own, 10);
+}
+
 TEST(Chain, DraftsTheSameForTheSameTextAndNoise) {
   const std::vector<float> logits = {0, 1, 2, 0, 1, 2, 0, 1};
   auto one = Make(Stream::kDraft, 5), other = Make(Stream::kDraft, 5);

@@ -85,6 +85,9 @@ class Drafter {
   virtual void Observe(std::span<const Observation> observations) noexcept = 0;
   virtual void End(SeqId seq) noexcept = 0;
 
+  // Drops what sequences that have ended taught; for moments when none runs.
+  virtual void Forget() {}
+
   // Committed tokens that the drafter's model would have to read before its first draft.
   virtual int Missing(SeqId) const noexcept { return 0; }
 

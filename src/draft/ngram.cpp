@@ -60,6 +60,12 @@ void NgramDrafter::KeepEnded() {
   }
 }
 
+void NgramDrafter::Forget() {
+  for (Sequence& s : sequences_)
+    if (s.ended) s.text.Clear();
+  kept_ = {};
+}
+
 void NgramDrafter::Keep(const NgramText& text) {
   if (text.size() == 0) return;
   const int first = std::max(0, text.size() - max_kept_tokens_);

@@ -364,6 +364,17 @@ TEST(NgramDrafter, KeptTextsServeTheNextRequestsUntilTheyAreTheOldest) {
   EXPECT_TRUE(drafts(12).empty());
 }
 
+TEST(NgramDrafter, ForgetsKeptTextsWhenItIsTold) {
+  NgramDrafter drafter({.max_context = 100, .keep = true, .max_kept_tokens = 40});
+  for (int request = 0; request < 2; ++request) {  // one is kept, one has just ended
+    Start(drafter, 0, {1, 2, 3, 4});
+    drafter.End(0);
+  }
+  drafter.Forget();
+  Start(drafter, 0, {2, 3});
+  EXPECT_TRUE(Propose(drafter, 0, 3).empty());
+}
+
 TEST(NgramDrafter, TheOwnTextOutranksOthersWithAContextOfTheSameLength) {
   const std::vector<Token> corpus = {5, 1, 8, 6, 1, 8, 7, 1, 8};
   NgramDrafter drafter({.max_context = 100, .keep = true, .corpus = corpus});

@@ -47,6 +47,12 @@ void SuffixDrafter::RememberEnded() {
     if (!s.ended) FindMatches(s);
 }
 
+void SuffixDrafter::Forget() {
+  for (Sequence& s : sequences_)
+    if (s.ended) s.text.clear();
+  for (SuffixAutomaton& outputs : outputs_) outputs.Clear();
+}
+
 void SuffixDrafter::Remember(std::span<const Token> output) {
   const auto most = static_cast<std::size_t>(settings_.max_tokens / 2);
   output = output.last(std::min(output.size(), most));

@@ -52,6 +52,7 @@ class SuffixDrafter final : public Drafter {
   void Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept override;
   void Observe(std::span<const Observation> observations) noexcept override;
   void End(SeqId seq) noexcept override;
+  void Forget() override;
 
  private:
   using Match = SuffixAutomaton::Match;

@@ -279,6 +279,18 @@ TEST(SuffixDrafter, DraftsWhatAnEarlierOutputSaidAndNotWhatAnEarlierPromptSaid) 
   EXPECT_TRUE(Propose(drafter, 0, 8).empty());
 }
 
+TEST(SuffixDrafter, ForgetsEarlierOutputsWhenItIsTold) {
+  SuffixDrafter drafter({.max_sequences = 1, .max_context = 100});
+  for (int request = 0; request < 2; ++request) {  // one is remembered, one has just ended
+    Begin(drafter, 0, {50, 51});
+    Commit(drafter, 0, {10, 11, 12, 13, 14});
+    drafter.End(0);
+  }
+  drafter.Forget();
+  Begin(drafter, 0, {9, 10, 11});
+  EXPECT_TRUE(Propose(drafter, 0, 8).empty());
+}
+
 TEST(SuffixDrafter, ALongerMatchAllowsALongerDraft) {
   SuffixDrafter drafter({.max_sequences = 1, .max_context = 100, .length_factor = 1.5});
   const Tokens known = {10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 1};

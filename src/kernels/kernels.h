@@ -29,6 +29,17 @@
 //   y = (y * r) * z;  y = fma(e, -2.12194440e-4, y);  y = fma(z, -0.5, y);
 //   result = fma(e, 0.693359375, r + y)                                            (Cephes logf)
 //
+// RACE. The exponential race that draws a token: the winner is the x of the lowest score, the
+// lowest such x; with E_x exponential of rate 1, x wins with probability p[x] / sum of p.
+//   w = word (x / 16) mod 4 of Philox4x32-10({counter[0], counter[1], counter[2], b}, key),
+//       b = 16 (x / 64) + x mod 16: so the 64 tokens of 16 blocks need no shuffle
+//   v = fma(float(w >> 16), 65536, float(w & 65535) + 0.5) * 2^-32;  u = the same of ~w, which is
+//       1 - v: both have all their bits, where w is small and where it is large
+//   E = -ln(1 - v) = -(LOG of u), but for v < 0.29289323 with e = 0 and r = -v
+//   score = E / p[x], for p[x] > 0 alone
+// As E >= v >= 2^-33, most tokens are seen to lose without E and many without their w: the other
+// tables leave those out. The winner is the same.
+//
 // All functions are noexcept by nature, allocate nothing, and take non-overlapping buffers unless
 // they say so. Pointers need the alignment of their elements, no more; strides are in elements.
 #pragma once
@@ -107,6 +118,13 @@ constexpr std::size_t AttentionScratchFloats(int head_dim) {
   return std::size_t{kAttentionQueries} * static_cast<std::size_t>(head_dim + 2 * 32 + 16);
 }
 
+// Of one race: a block of noise is Philox4x32-10 of counter, with the block's number as fourth
+// word, under key.
+struct RaceNoise {
+  std::uint32_t counter[3];
+  std::uint32_t key[2];
+};
+
 struct Kernels {
   const char* isa;  // "scalar", "avx2", "amx", ...: see dispatch.h
 
@@ -168,6 +186,9 @@ struct Kernels {
   // elements in order. If rounding leaves none there, the last i up to the end of that chunk
   // (without one: of all) with p[i] > 0; -1 if there is none. So p[result] > 0 always.
   std::int32_t (*find_cumulative)(const float* p, int n, double target);
+  // The winner of the RACE (above) over p[0, n), p finite; a p that is not > 0 (also NaN) takes no
+  // part; -1 if none does. So p[result] > 0 always.
+  std::int32_t (*race)(const float* p, int n, const RaceNoise& noise);
   // maxima[j] = max of x over [64 j, 64 j + 64), NaN ignored. ceil(n / 64) values.
   void (*block_max)(const float* x, int n, float* maxima);
   // ids of all x[i] >= threshold, ascending, at most `room` of them; returns how many there are in

@@ -2,6 +2,11 @@
 #include "kernels/kernels_testing.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <utility>
+
+#include "base/rng.h"
 
 namespace foretoken::kernels {
 namespace {
@@ -304,6 +309,169 @@ TEST(FindCumulative, NeverTakesAZeroAndAgreesInAllTables) {
       }
     }
   }
+}
+
+RaceNoise NoiseOf(std::uint32_t number) {
+  return {{number, 7, 0x80000005u}, {number * 77777u, 3}};
+}
+
+// The word of token x, from the definition.
+std::uint32_t WordOf(const RaceNoise& noise, int x) {
+  const auto block = static_cast<std::uint32_t>(16 * (x / 64) + x % 16);
+  return Philox({noise.counter[0], noise.counter[1], noise.counter[2], block},
+                {noise.key[0], noise.key[1]})[static_cast<std::size_t>(x / 16 % 4)];
+}
+
+double UniformOf(std::uint32_t word) {
+  return (static_cast<double>(word) + 0.5) * 0x1p-32;
+}
+
+// E to the bit, for v below 0.29.
+float NearExponential(std::uint32_t word) {
+  const float f = -static_cast<float>(UniformOf(word));
+  float y = 7.0376836292e-2f;
+  for (const float c : {-1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f, 1.4249322787e-1f,
+                        -1.6668057665e-1f, 2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f})
+    y = std::fma(y, f, c);
+  const float z = f * f;
+  return -(f + std::fma(-0.5f, z, (y * f) * z));
+}
+
+// Laws as a race meets them: dense, with a tail, few tokens, one token, ever better ones, and what
+// is no law but must not hurt.
+std::vector<Numbers> RaceLaws(int n) {
+  const auto size = static_cast<std::size_t>(n);
+  const auto seed = static_cast<std::uint32_t>(n);
+  const float specials[] = {0.0f, -0.0f, 1e-40f, 0x1p-149f, -1.0f, kNan, 1.0f};
+  std::vector<Numbers> laws = {Probabilities(n, seed), Numbers(size, 1.0f / static_cast<float>(n)),
+                               Spiced(size, seed, specials), Numbers(size, 0x1p-149f),
+                               Numbers(size, 0.0f)};
+  Numbers peaked = Normal(size, seed + 1, 12.0f), few(size, 0.0f), growing(size);
+  for (float& v : peaked) v = std::exp(v - 30.0f);
+  for (std::size_t i = seed % 7; i < size; i += 1 + size / 5) few[i] = 0.2f;
+  for (std::size_t i = 0; i < size; ++i)
+    growing[i] = std::exp(80.0f * (static_cast<float>(i) / static_cast<float>(size) - 1.0f));
+  for (const Numbers& law : {peaked, few, growing}) laws.push_back(law);
+  if (n > 0) laws.emplace_back(size, 0.0f), laws.back()[size / 2] = 1.0f;
+  return laws;
+}
+
+TEST(Race, TakesTheLowestScoreOfTheDefinition) {
+  int compared = 0;
+  for (const int n : {1, 2, 3, 15, 16, 17, 63, 64, 65, 127, 130, 1000}) {
+    for (std::uint32_t number = 0; number < 40; ++number) {
+      const RaceNoise noise = NoiseOf(number);
+      Numbers p = Probabilities(n, number);
+      p[0] = 0x1p-20f;
+      double best = HUGE_VAL, second = HUGE_VAL;
+      int winner = -1;
+      for (int x = 0; x < n; ++x) {
+        const float px = p[static_cast<std::size_t>(x)];
+        if (px <= 0) continue;
+        const double score = -std::log1p(-UniformOf(WordOf(noise, x))) / static_cast<double>(px);
+        second = std::min(second, std::max(best, score));
+        if (score < best) best = score, winner = x;
+      }
+      if (second / best < 1 + 1e-6) continue;  // one rounding decides
+      ++compared;
+      EXPECT_EQ(Scalar().race(p.data(), n, noise), winner) << n << " " << number;
+    }
+  }
+  EXPECT_GT(compared, 470);
+}
+
+TEST(Race, AgreesInAllTables) {
+  std::vector<int> sizes = {1000, 4099, 128256};
+  for (int n = 0; n <= 130; ++n) sizes.push_back(n);
+  for (const int n : sizes) {
+    for (const Numbers& p : RaceLaws(n)) {
+      for (std::uint32_t number = 0; number < (n < 2000 ? 20u : 2u); ++number) {
+        const std::int32_t winner = Scalar().race(p.data(), n, NoiseOf(number));
+        const bool any = std::any_of(p.begin(), p.end(), [](float v) { return v > 0; });
+        ASSERT_EQ(winner >= 0, any) << n;
+        if (any) {
+          ASSERT_GT(p[static_cast<std::size_t>(winner)], 0.0f) << n;
+        }
+        for (const Kernels* kernels : VectorTables())
+          ASSERT_EQ(kernels->race(p.data(), n, NoiseOf(number)), winner)
+              << kernels->isa << " " << n << " " << number;
+      }
+    }
+  }
+}
+
+TEST(Race, GivesTiesToTheLowestToken) {
+  for (std::uint32_t number = 0; number < 300; ++number) {
+    const int n = 130, from = static_cast<int>(number % 100);
+    Numbers p(n, 0.0f);
+    int lowest = -1;
+    for (int x = from; x < n; ++x) {
+      const std::uint32_t word = WordOf(NoiseOf(number), x);
+      if (UniformOf(word) > 0.29) continue;
+      p[static_cast<std::size_t>(x)] = NearExponential(word);  // all scores are 1
+      if (lowest < 0) lowest = x;
+    }
+    for (const Isa isa : AvailableIsas())
+      ASSERT_EQ(KernelsFor(isa).race(p.data(), n, NoiseOf(number)), lowest) << Name(isa);
+    // A hair more makes another one win, the last: so these were ties, and E has these very bits.
+    const auto last =
+        std::find_if(p.rbegin(), p.rend(), [](float v) { return v > 0; }).base() - p.begin() - 1;
+    if (last < 0) continue;
+    float& px = p[static_cast<std::size_t>(last)];
+    px = std::nextafter(std::nextafter(px, 1.0f), 1.0f);
+    for (const Isa isa : AvailableIsas())
+      ASSERT_EQ(KernelsFor(isa).race(p.data(), n, NoiseOf(number)), last) << Name(isa);
+  }
+}
+
+// Chi-square of winners over the tokens of p, [n], in bins of equal width.
+double RaceChiSquare(const Numbers& p, std::size_t n_bins, std::uint32_t draws,
+                     const std::function<std::int32_t(const RaceNoise&)>& race) {
+  std::vector<double> law(n_bins), seen(n_bins);
+  double sum = 0;
+  for (const float v : p) sum += static_cast<double>(v);
+  for (std::size_t x = 0; x < p.size(); ++x)
+    law[x * n_bins / p.size()] += static_cast<double>(p[x]) / sum;
+  for (std::uint32_t i = 0; i < draws; ++i)
+    ++seen[static_cast<std::size_t>(race({{i, 1, 5}, {11, 0}})) * n_bins / p.size()];
+  double chi_square = 0;
+  for (std::size_t bin = 0; bin < n_bins; ++bin)
+    if (const double expected = law[bin] * draws; expected > 0)
+      chi_square += (seen[bin] - expected) * (seen[bin] - expected) / expected;
+  return chi_square;
+}
+
+TEST(Race, DrawsFromTheLaw) {
+  const Kernels& kernels = KernelsFor(AvailableIsas().back());
+  Numbers few = {0.28f, 0.20f, 0.0f, 0.13f, 0.10f, 0.07f, 0.12f, 0.1f};
+  const auto race = [&](const Numbers& p) {
+    return [&](const RaceNoise& noise) { return kernels.race(p.data(), Count(p), noise); };
+  };
+  const double of_few = RaceChiSquare(few, 8, 100000, race(few));
+  EXPECT_LT(of_few, 33);  // 6 degrees of freedom: 1e-5
+
+  Numbers many(1000);
+  for (std::size_t i = 0; i < many.size(); ++i)
+    many[i] = std::exp(3.0f * std::sin(static_cast<float>(i)));
+  const double of_many = RaceChiSquare(many, 50, 100000, race(many));
+  EXPECT_LT(of_many, 101);  // 49 degrees of freedom: 1e-5
+
+  // Half of the mass on tokens of 4e-6 each: what small noise is like decides.
+  Numbers tail(128256, 0.5f / 128255);
+  tail[70000] = 0.5f;
+  const double of_tail = RaceChiSquare(tail, 20, 3000, race(tail));
+  EXPECT_LT(of_tail, 55);  // 19 degrees of freedom: 2e-5
+  std::printf("  chi-square %.1f, %.1f, %.1f\n", of_few, of_many, of_tail);
+
+  // The control: uniform in place of exponential noise.
+  const double of_uniform = RaceChiSquare(few, 8, 100000, [&](const RaceNoise& noise) {
+    std::pair<double, std::int32_t> best = {HUGE_VAL, -1};
+    for (int x = 0; x < Count(few); ++x)
+      if (const auto px = static_cast<double>(few[static_cast<std::size_t>(x)]); px > 0)
+        best = std::min(best, {UniformOf(WordOf(noise, x)) / px, x});
+    return best.second;
+  });
+  EXPECT_GT(of_uniform, 200);
 }
 
 TEST(CollectAtLeast, KeepsOrderAndRoomAndCountsAll) {

@@ -139,6 +139,13 @@ Token Sampler::Draw(const float* p, double u) const noexcept {
   return std::max(token, Token{0});  // -1 for a p of zeros, which Law never gives
 }
 
+Token Sampler::Race(const float* p) const noexcept {
+  const auto counter = noise().Counter(Stream::kTargetRace, position());
+  const auto key = noise().Key();
+  const kernels::RaceNoise race = {{counter[0], counter[1], counter[2]}, {key[0], key[1]}};
+  return std::max(kernels_->race(p, vocabulary_, race), Token{0});  // -1: as in Draw
+}
+
 double Sampler::Entropy(const float* p) const noexcept {
   return kernels_->entropy(p, vocabulary_);
 }
@@ -170,7 +177,7 @@ Token Sampler::DrawResidual(const float* p, const float* q, Token drafted, doubl
 Token Sampler::Sample(const float* logits, float* law) noexcept {
   if (greedy()) return Argmax(logits);
   Law(logits, law);
-  return Draw(law, noise().Uniform(Stream::kTarget, position()));
+  return Race(law);
 }
 
 }  // namespace foretoken::sampling

@@ -74,6 +74,10 @@ class Sampler {
   // The token at which the running sum of p exceeds u (in [0, 1)) times the sum of p.
   Token Draw(const float* p, double u) const noexcept;
 
+  // The winner of the exponential race over p (kernels/kernels.h) with the target's noise of this
+  // position: another law drawn with the same noise gives the same token as often as nearly can be.
+  Token Race(const float* p) const noexcept;
+
   // -(sum of p ln p), in nats.
   double Entropy(const float* p) const noexcept;
 
@@ -91,8 +95,8 @@ class Sampler {
   Token DrawResidual(const float* p, const float* q, Token drafted, double u,
                      float* r) const noexcept;
 
-  // What plain decoding commits here: Argmax if greedy, else a draw from Law with this position's
-  // target noise. `law` is scratch of the vocabulary's size and holds the law afterwards (not if
+  // What plain decoding commits here: Argmax if greedy, else the winner of the Race over Law.
+  // `law` is scratch of the vocabulary's size and holds the law afterwards (not if
   // greedy).
   Token Sample(const float* logits, float* law) noexcept;
 

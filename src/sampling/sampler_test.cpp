@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <set>
 
 #include "sampling/law_testing.h"
 
@@ -396,14 +399,60 @@ TEST(Sampler, DrawsTheResidualOrElseTheLawItself) {
   EXPECT_EQ(sampler.DrawResidual(certain.data(), nullptr, 700, 0.5, r.data()), 1);
 }
 
-TEST(Sampler, SamplesWithTheNoiseOfThePosition) {
+TEST(Sampler, SamplesByTheRaceOfThePosition) {
   const auto x = RandomLogits(500, 9);
   Sampler sampler = Make({}, 500);
   std::vector<float> p(500);
+  std::set<Token> seen;
   for (int i = 0; i < 10; ++i) {
     const Token token = sampler.Sample(x.data(), p.data());
-    EXPECT_EQ(token, sampler.Draw(p.data(), Noise(1, 2).Uniform(Stream::kTarget, 3 + i)));
+    const auto counter = Noise(1, 2).Counter(Stream::kTargetRace, 3 + i);
+    const kernels::RaceNoise noise = {{counter[0], counter[1], counter[2]}, {1, 0}};
+    EXPECT_EQ(token, BestKernels().race(p.data(), 500, noise));
+    EXPECT_EQ(token, sampler.Race(p.data()));
+    seen.insert(token);
     sampler.Push(token);
+  }
+  EXPECT_GE(seen.size(), 4U);
+  sampler.Pop(10);
+  EXPECT_EQ(sampler.Sample(x.data(), p.data()), sampler.Race(p.data()));
+}
+
+// Two laws, drawn from with the same noise at n positions: how often do they give one token?
+double Agreement(const std::vector<float>& p, const std::vector<float>& q, int n, bool race) {
+  Sampler sampler = Make({}, static_cast<int>(p.size()));
+  sampler.Begin(kPrompt, n);
+  int equal = 0;
+  for (int i = 0; i < n; ++i) {
+    const double u = Noise(1, 2).Uniform(Stream::kTarget, sampler.position());
+    const Token a = race ? sampler.Race(p.data()) : sampler.Draw(p.data(), u);
+    const Token b = race ? sampler.Race(q.data()) : sampler.Draw(q.data(), u);
+    equal += a == b;
+    sampler.Push(0);
+  }
+  return static_cast<double>(equal) / n;
+}
+
+// Daliri, Musco and Suresh 2024: at least (1 - d) / (1 + d), d the total variation of the two laws.
+TEST(Sampler, RacesOfTwoLawsAgreeAsOftenAsTheyAreBoundTo) {
+  constexpr int kDraws = 4000;
+  for (const float spread : {0.3f, 1.0f, 2.0f}) {
+    auto x = RandomLogits(500, 21);
+    Sampler sampler = Make({}, 500);
+    const auto p = Law(sampler, x);
+    const auto other = RandomLogits(500, 22);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] += 0.3f * spread * other[i];
+    const auto q = Law(sampler, x);
+    double common = 0;
+    for (std::size_t i = 0; i < p.size(); ++i) common += static_cast<double>(std::min(p[i], q[i]));
+    const double least = common / (2 - common);
+    const double sigma = std::sqrt(least * (1 - least) / kDraws);
+    const double by_race = Agreement(p, q, kDraws, true), by_sum = Agreement(p, q, kDraws, false);
+    std::printf("  1 - d %.3f: bound %.3f, race %.3f, running sum %.3f\n", common, least, by_race,
+                by_sum);
+    EXPECT_GE(by_race, least - 4 * sigma);
+    EXPECT_LE(by_race, common + 4 * sigma);  // no two draws agree more often
+    EXPECT_LT(by_sum, least - 4 * sigma);    // the control
   }
 }
 

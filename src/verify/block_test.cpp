@@ -47,14 +47,26 @@ struct Definition {
       sampler.Push(d);
     }
     sampler.Pop(m);
-    const auto stream = kept == m ? Stream::kTarget : Stream::kResidual;
-    return {kept, Draw(kept_law, sampler.noise().Uniform(stream, begin + kept)),
-            kept == m ? round::NextKind::kBonus : round::NextKind::kRecovered};
+    if (kept == m)
+      return {kept, Race(kept_law, sampler.noise(), begin + kept), round::NextKind::kBonus};
+    return {kept, Draw(kept_law, sampler.noise().Uniform(Stream::kResidual, begin + kept)),
+            round::NextKind::kRecovered};
   }
 
   static double Q(const round::Proposal& proposal, int i, Token x) {
     if (proposal.q == nullptr) return proposal.tokens[static_cast<std::size_t>(i)] == x ? 1 : 0;
     return static_cast<double>(proposal.Law(i)[x]);
+  }
+  static Token Race(const std::vector<double>& law, const Noise& noise, Pos position) {
+    const auto [first, second, third] = noise.Counter(Stream::kTargetRace, position);
+    std::pair<double, std::size_t> best = {HUGE_VAL, 0};
+    for (std::size_t x = 0; x < law.size(); ++x) {
+      const auto block = static_cast<std::uint32_t>(x / 64 * 16 + x % 16);
+      const auto word = Philox({first, second, third, block}, noise.Key())[x / 16 % 4];
+      const double v = (static_cast<double>(word) + 0.5) * 0x1p-32;
+      if (law[x] > 0) best = std::min(best, {-std::log1p(-v) / law[x], x});
+    }
+    return static_cast<Token>(best.second);
   }
   static Token Draw(const std::vector<double>& law, double u) {
     double left = u * std::accumulate(law.begin(), law.end(), 0.0);

@@ -15,10 +15,8 @@ round::Verdict TypicalAcceptance::Judge(const round::Proposal& proposal, LogitsV
     sampler.Law(logits.Row(i), p);
     const Token d = proposal.tokens[static_cast<std::size_t>(i)];
     const double pd = sampler.Knows(d) ? static_cast<double>(p[d]) : 0.0;
-    if (!(pd > std::min(epsilon_, delta_ * std::exp(-sampler.Entropy(p))))) {
-      const double v = sampler.noise().Uniform(Stream::kTarget, sampler.position());
-      return EndWalk(proposal, i, sampler.Draw(p, v), sampler);
-    }
+    if (!(pd > std::min(epsilon_, delta_ * std::exp(-sampler.Entropy(p)))))
+      return EndWalk(proposal, i, sampler.Race(p), sampler);
     sampler.Push(d);
   }
   return EndWalk(proposal, proposal.length(), sampler.Sample(logits.Row(proposal.length()), p),

@@ -24,6 +24,7 @@ const Kernels kAvx2 = {
     .residual = avx2::Residual,
     .entropy = avx2::Entropy,
     .find_cumulative = avx2::FindCumulative,
+    .race = avx2::Race,
     .block_max = avx2::BlockMax,
     .collect_at_least = avx2::CollectAtLeast,
 };

@@ -7,13 +7,23 @@
 namespace foretoken::kernels::avx512 {
 namespace {
 
-inline __m512 Log(__m512 x) {
+// What Log takes from x: x = 2^n (1 + f), f in [-0.293, 0.4143).
+struct LogParts {
+  __m512 n, f;
+};
+
+inline LogParts PartsOf(__m512 x) {
   const __m512i bits = _mm512_castps_si512(x);
   const __m512i exponent =
       _mm512_srai_epi32(_mm512_sub_epi32(bits, _mm512_set1_epi32(0x3f3504f3)), 23);
   const __m512 m = _mm512_castsi512_ps(_mm512_sub_epi32(bits, _mm512_slli_epi32(exponent, 23)));
   const __m512 f = _mm512_sub_ps(m, _mm512_set1_ps(1.0f));
   const __m512 n = _mm512_cvtepi32_ps(exponent);
+  return {n, f};
+}
+
+inline __m512 LogOf(const LogParts& x) {
+  const __m512 n = x.n, f = x.f;
   __m512 y = _mm512_set1_ps(7.0376836292e-2f);
   y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(-1.1514610310e-1f));
   y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(1.1676998740e-1f));
@@ -28,6 +38,10 @@ inline __m512 Log(__m512 x) {
   y = _mm512_fmadd_ps(n, _mm512_set1_ps(-2.12194440e-4f), y);
   y = _mm512_fmadd_ps(_mm512_set1_ps(-0.5f), z, y);
   return _mm512_fmadd_ps(n, _mm512_set1_ps(0.693359375f), _mm512_add_ps(f, y));
+}
+
+inline __m512 Log(__m512 x) {
+  return LogOf(PartsOf(x));
 }
 
 // x * Log(x); 0 where x is not at least 2^-126.

@@ -24,6 +24,7 @@ const Kernels kAvx512 = {
     .residual = avx512::Residual,
     .entropy = avx512::Entropy,
     .find_cumulative = avx512::FindCumulative,
+    .race = avx512::Race,
     .block_max = avx512::BlockMax,
     .collect_at_least = avx512::CollectAtLeast,
 };

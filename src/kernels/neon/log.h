@@ -7,12 +7,22 @@
 namespace foretoken::kernels::neon {
 namespace {
 
-inline float32x4_t Log(float32x4_t x) {
+// What Log takes from x: x = 2^n (1 + f), f in [-0.293, 0.4143).
+struct LogParts {
+  float32x4_t n, f;
+};
+
+inline LogParts PartsOf(float32x4_t x) {
   const int32x4_t bits = vreinterpretq_s32_f32(x);
   const int32x4_t exponent = vshrq_n_s32(vsubq_s32(bits, vdupq_n_s32(0x3f3504f3)), 23);
   const float32x4_t m = vreinterpretq_f32_s32(vsubq_s32(bits, vshlq_n_s32(exponent, 23)));
   const float32x4_t f = vsubq_f32(m, vdupq_n_f32(1.0f));
   const float32x4_t n = vcvtq_f32_s32(exponent);
+  return {n, f};
+}
+
+inline float32x4_t LogOf(const LogParts& x) {
+  const float32x4_t n = x.n, f = x.f;
   float32x4_t y = vdupq_n_f32(7.0376836292e-2f);
   y = vfmaq_f32(vdupq_n_f32(-1.1514610310e-1f), y, f);
   y = vfmaq_f32(vdupq_n_f32(1.1676998740e-1f), y, f);
@@ -27,6 +37,10 @@ inline float32x4_t Log(float32x4_t x) {
   y = vfmaq_f32(y, n, vdupq_n_f32(-2.12194440e-4f));
   y = vfmaq_f32(y, vdupq_n_f32(-0.5f), z);
   return vfmaq_f32(vaddq_f32(f, y), n, vdupq_n_f32(0.693359375f));
+}
+
+inline float32x4_t Log(float32x4_t x) {
+  return LogOf(PartsOf(x));
 }
 
 // x * Log(x); 0 where x is not at least 2^-126.

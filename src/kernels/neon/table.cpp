@@ -24,6 +24,7 @@ const Kernels kNeon = {
     .residual = neon::Residual,
     .entropy = neon::Entropy,
     .find_cumulative = neon::FindCumulative,
+    .race = neon::Race,
     .block_max = neon::BlockMax,
     .collect_at_least = neon::CollectAtLeast,
 };

@@ -7,11 +7,20 @@
 namespace foretoken::kernels::scalar {
 namespace {
 
-inline float Log(float x) {
+// What Log takes from x: x = 2^n (1 + f), f in [-0.293, 0.4143).
+struct LogParts {
+  float n, f;
+};
+
+inline LogParts PartsOf(float x) {
   const std::int32_t bits = __builtin_bit_cast(std::int32_t, x);
   const std::int32_t exponent = (bits - 0x3f3504f3) >> 23;
-  const float f = __builtin_bit_cast(float, bits - exponent * (1 << 23)) - 1.0f;
-  const float n = static_cast<float>(exponent);
+  const float m = __builtin_bit_cast(float, bits - exponent * (1 << 23));
+  return {static_cast<float>(exponent), m - 1.0f};
+}
+
+inline float LogOf(const LogParts& x) {
+  const float n = x.n, f = x.f;
   float y = 7.0376836292e-2f;
   y = __builtin_fmaf(y, f, -1.1514610310e-1f);
   y = __builtin_fmaf(y, f, 1.1676998740e-1f);
@@ -26,6 +35,10 @@ inline float Log(float x) {
   y = __builtin_fmaf(n, -2.12194440e-4f, y);
   y = __builtin_fmaf(-0.5f, z, y);
   return __builtin_fmaf(n, 0.693359375f, f + y);
+}
+
+inline float Log(float x) {
+  return LogOf(PartsOf(x));
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ const Kernels kScalar = {
     .residual = scalar::Residual,
     .entropy = scalar::Entropy,
     .find_cumulative = scalar::FindCumulative,
+    .race = scalar::Race,
     .block_max = scalar::BlockMax,
     .collect_at_least = scalar::CollectAtLeast,
 };
