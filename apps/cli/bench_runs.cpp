@@ -76,6 +76,8 @@ class Runner {
     const auto size = static_cast<std::size_t>(batch), n = plan_.prompts.size();
     Tally all;
     std::map<std::string, Tally> by_kind;
+    // Texts that an earlier run wrote would be drafted whole.
+    engine_.Forget();
     for (std::size_t first = 0; first < n; first += size) {
       std::vector<Request> requests;
       for (std::size_t i = first; i < first + size; ++i) requests.push_back(RequestOf(i, plain));
