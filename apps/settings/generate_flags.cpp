@@ -39,6 +39,16 @@ Setter StoreCacheType(CacheType& target) {
   };
 }
 
+Setter StoreSwitch(bool& target) {
+  return [&target](const std::string& text) -> Status {
+    if (text != "on" && text != "off")
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("'{}' is neither on nor off; give one of them", text));
+    target = text == "on";
+    return {};
+  };
+}
+
 FlagGroup PromptFlags(GenerateSettings& settings) {
   Request& request = settings.request;
   return {"Prompt",
@@ -242,6 +252,16 @@ FlagGroup ModelFlags(EngineOptions& options) {
                "TYPE",
                "values of the cache, likewise",
                StoreCacheType(options.cache_type_v)},
+              {{"--cache-tokens"},
+               "N",
+               "positions that the cache holds for all requests together; default 0: the context "
+               "for each of those that run at a time",
+               StoreInteger(options.cache_tokens, 0, 1 << 30)},
+              {{"--prefix-cache"},
+               "on|off",
+               "whether requests go on from the cache of others whose texts begin alike; "
+               "default on",
+               StoreSwitch(options.prefix_cache)},
               {{"--repack-cache"},
                "FOLDER",
                "where weights are kept as the kernels read them, so that the next start is at "

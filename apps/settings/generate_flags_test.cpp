@@ -49,6 +49,17 @@ TEST(GenerateFlags, TakesTheNamesOfLlamaCpp) {
   EXPECT_EQ(settings.engine.cache_type_k, CacheType::kQ8_0);
 }
 
+TEST(GenerateFlags, BoundTheCacheAndSwitchSharingOff) {
+  GenerateSettings settings;
+  EXPECT_TRUE(settings.engine.prefix_cache);
+  ASSERT_EQ(
+      Read(settings, {"-m", "a", "-p", "x", "--cache-tokens", "4096", "--prefix-cache", "off"}),
+      "");
+  EXPECT_EQ(settings.engine.cache_tokens, 4096);
+  EXPECT_FALSE(settings.engine.prefix_cache);
+  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--prefix-cache", "perhaps"}), "");
+}
+
 TEST(GenerateFlags, HeadsHaveTheNamesOfOtherPrograms) {
   for (const auto& [name, method] : {std::pair{"eagle", "eagle"},
                                      {"eagle3", "eagle"},

@@ -71,6 +71,18 @@ struct EngineSummary {
   std::vector<std::string> notices;
 };
 
+// What an engine holds at the moment, and what it has counted since it was opened.
+struct EngineLoad {
+  // Requests that have not ended: those that take part in steps, those whose cache was given to
+  // others and that wait for room, and those that wait for a sequence.
+  int running = 0, preempted = 0, waiting = 0;
+  // Of 32 positions each: held by no text; by requests; kept of texts that ended, to be found again
+  // or taken.
+  int free_blocks = 0, used_blocks = 0, idle_blocks = 0;
+  std::int64_t cached_prompt_tokens = 0;  // prompt tokens that needed no reading
+  std::int64_t preemptions = 0;
+};
+
 using Ticket = std::uint64_t;  // of a request that was begun; never 0
 
 class Engine {
@@ -103,6 +115,10 @@ class Engine {
   // What a request gave, once it has ended; then the ticket is forgotten. Nothing before that.
   std::optional<Completion> Take(Ticket ticket);
 
+  // Drafters forget what earlier requests taught them (suffix; n-gram where it keeps texts), so that
+  // runs can be compared. For moments when no request runs.
+  void Forget();
+
   // Log-probabilities (natural, T = 1) of tokens[i + 1] after tokens[0..i]: tokens.size() - 1
   // values. No sampling. Errors: kInvalidArgument (an unknown token, or while requests run).
   [[nodiscard]] Result<std::vector<float>> Score(std::span<const std::int32_t> tokens);
@@ -124,6 +140,7 @@ class Engine {
                                                              const ChatOptions& options) const;
 
   const EngineSummary& summary() const;
+  EngineLoad load() const;
 
   // Whether all requests that ended are in the trace of EngineOptions.record: kIo with the reason
   // where they are not; then the file holds what came before.

@@ -110,6 +110,13 @@ struct EngineOptions {
   SpeculativeOptions speculative = {};
   int context_size = 0;   // tokens per sequence; 0: the model's
   int max_sequences = 1;  // requests that run together
+  // Positions that the target's cache holds, for all sequences together; 0: context_size for each.
+  // With fewer, requests wait while it is full, and the youngest gives its part back and reads its
+  // text again later; with more, more texts of earlier requests are kept.
+  int cache_tokens = 0;
+  // Requests whose texts begin like those of others, running or ended, go on from their cache. Not
+  // those that draft with a head: it needs the target's hidden states at the prompt.
+  bool prefix_cache = true;
   int threads = 0;        // 0: FORETOKEN_THREADS, else the cores, not hyperthreads, that
                           // the process may use: by its affinity and its cgroup's quota
   // Each of the engine's own threads stays on one core; the caller's thread is left alone. For a
@@ -117,7 +124,7 @@ struct EngineOptions {
   bool pin_threads = false;
   CacheType cache_type_k = CacheType::kF16;
   CacheType cache_type_v = CacheType::kF16;
-  int prefill_rows = 256;  // rows of one pass at most
+  int prefill_rows = 256;  // rows of one pass at most; fewer where requests wait for each other
   std::string isa = {};    // cap: "scalar", "neon", "avx2", "avxvnni", "avx512", "amx"; empty:
                            // FORETOKEN_ISA, else the best
   // Where repacked weights are kept, so that the next start maps them: a folder, "off", or "auto":

@@ -7,6 +7,13 @@
 #include "base/check.h"
 
 namespace foretoken::draft {
+namespace {
+
+// That one proposal reads of a text at most, so that a long prompt does not make others wait. The
+// same whatever else is asked for: how much a text drafts must not depend on others.
+constexpr int kCatchUpRows = 512;
+
+}  // namespace
 
 DraftModel::DraftModel(std::unique_ptr<model::Model> model, kv::Cache cache, int vocabulary,
                        int max_draft, const kernels::Kernels& kernels)
@@ -52,6 +59,7 @@ void DraftModel::Propose(std::span<const Ask> asks, std::span<round::Proposal> p
     // Feeding the text and all drafts but the last must fit the cache.
     const int room = cache_.shape().max_positions - chain.position() + 1;
     chain.BeginProposal(std::min(ask.max_tokens, room));
+    sequences_[static_cast<std::size_t>(ask.seq)].may_read = kCatchUpRows;
   }
   CatchUp();
   while (Advance()) {
@@ -76,8 +84,9 @@ void DraftModel::CatchUp() noexcept {
                 room = model_->options().max_rows - static_cast<int>(tokens_.size());
       // One missing token before the last is cheaper as a second row of the first drafting pass.
       const int missing = s.chain.position() - 1 - cached;
-      const int n = s.prompt_read && missing <= 1 ? 0 : std::min(missing, room);
+      const int n = s.prompt_read && missing <= 1 ? 0 : std::min({missing, room, s.may_read});
       if (n <= 0) continue;
+      s.may_read -= n;
       const auto text = s.chain.text();
       segments_.push_back({seq, static_cast<int>(tokens_.size()), n, cached});
       tokens_.insert(tokens_.end(), text.begin() + cached, text.begin() + cached + n);
@@ -88,8 +97,12 @@ void DraftModel::CatchUp() noexcept {
     work_.catch_up_rows += static_cast<int>(tokens_.size());
     Forward();
   }
-  for (auto& s : sequences_)
-    if (s.chain.drafting()) s.prompt_read = true;
+  for (SeqId seq = 0; seq < cache_.shape().n_sequences; ++seq) {
+    Sequence& s = sequences_[static_cast<std::size_t>(seq)];
+    if (!s.chain.drafting()) continue;
+    s.prompt_read = s.chain.position() - 1 - cache_.length(seq) <= 1;
+    if (!s.prompt_read) s.chain.BeginProposal(0);  // it goes on reading at the next proposal
+  }
   if (work_.catch_up_rows == 0) return;
   const double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
   work_.catch_up_ms += ms;

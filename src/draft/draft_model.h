@@ -45,6 +45,7 @@ class DraftModel final : public Drafter {
   struct Sequence {
     Chain chain;
     bool prompt_read = false;
+    int may_read = 0;  // rows in this proposal
   };
 
   void CatchUp() noexcept;

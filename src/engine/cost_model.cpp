@@ -2,6 +2,7 @@
 #include "engine/cost_model.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace foretoken::engine {
 namespace {
@@ -11,7 +12,7 @@ constexpr int kFirstPatience = 24, kLongestPatience = 512;
 constexpr double kPlanningUs = 1.5;  // of a round in which nothing comes of it
 constexpr double kPrior = 0.7, kMargin = 1.02, kProbeShare = 0.01;
 constexpr int kCatchUpRounds = 16;  // over which what a drafter must read first is spread
-constexpr double kSharedFading = 0.98;
+constexpr double kSharedFading = 0.98, kStaling = 0.985;
 
 }  // namespace
 
@@ -67,6 +68,8 @@ double CostModel::BestAlone(const Pass& pass, const Offer& offer, const double* 
 // The offer that would be best if this sequence alone drafted. Its survival is left in the state.
 void CostModel::ChooseOffer(const Pass& pass, Plan& plan) noexcept {
   State& state = At(plan.seq);
+  // What the own last verdicts say of the text grows old while nothing is drafted.
+  const double weight = std::pow(kStaling, state.idle_rounds);
   double best = -1;
   for (std::size_t i = 0; i < plan.offers.size(); ++i) {
     const Offer& offer = plan.offers[i];
@@ -74,7 +77,7 @@ void CostModel::ChooseOffer(const Pass& pass, Plan& plan) noexcept {
     if (most <= 0) continue;
     double s[Survival::kPositions];
     const std::size_t slot = Slot(offer.drafter, offer.evidence);
-    state.survival[slot].Read(shared_[slot], kPrior, most, s);
+    state.survival[slot].Read(shared_[slot], kPrior, weight, most, s);
     const double rate = BestAlone(pass, offer, s, most);
     if (rate <= best) continue;
     best = rate;

@@ -80,6 +80,10 @@ void Engine::Cancel(Ticket ticket) {
   impl_->Cancel(ticket);
 }
 
+void Engine::Forget() {
+  impl_->Forget();
+}
+
 std::optional<Completion> Engine::Take(Ticket ticket) {
   return impl_->Take(ticket);
 }
@@ -116,6 +120,10 @@ Result<std::vector<Token>> Engine::Impl::FormatChat(std::span<const ChatMessage>
 
 Status Engine::RecordStatus() const {
   return impl_->record_status();
+}
+
+EngineLoad Engine::load() const {
+  return impl_->load();
 }
 
 const EngineSummary& Engine::summary() const {
@@ -166,6 +174,14 @@ Status Engine::Impl::Check(const Request& request, std::span<const Token> prompt
         ErrorCode::kTooLarge,
         fmt::format("prompt: {} tokens do not fit a context of {}; shorten it or raise --ctx-size",
                     prompt.size(), context_size_));
+  // It must be able to run when all others have given their blocks back.
+  const auto n = static_cast<int>(prompt.size());
+  const int more = std::min(request.max_new_tokens, context_size_ - n);
+  if (n + more > MostPositions())
+    return Fail(ErrorCode::kTooLarge,
+                fmt::format("prompt: {} tokens and up to {} more do not fit a cache of {}; ask for "
+                            "fewer or raise --cache-tokens",
+                            n, more, MostPositions()));
   return {};
 }
 
@@ -300,6 +316,10 @@ void Engine::Impl::Cancel(Ticket ticket) noexcept {
   if (const auto found = jobs_.find(ticket); found != jobs_.end()) found->second->cancelled = true;
 }
 
+void Engine::Impl::Forget() {
+  for (const DrafterEntry& entry : drafters_) entry.drafter->Forget();
+}
+
 std::optional<Completion> Engine::Impl::Take(Ticket ticket) {
   const auto found = jobs_.find(ticket);
   if (found == jobs_.end() || !found->second->completion) return std::nullopt;
@@ -346,24 +366,18 @@ Status Engine::Impl::Replace(Ticket ticket, std::span<const Token> drafts) {
         fmt::format("drafts: '{}' compares a drafter's logits, and given drafts have none; "
                     "use another strategy",
                     s->verifier->name()));
-  work->proposal = {.tokens = drafts};
+  const round::Proposal made = std::exchange(work->proposal, {.tokens = drafts});
+  if (BlocksOfPass() > cache_->n_available_blocks()) {
+    work->proposal = made;
+    return Fail(ErrorCode::kTooLarge,
+                fmt::format("drafts: the cache has no blocks left for {}; give fewer or raise "
+                            "--cache-tokens",
+                            drafts.size()));
+  }
   work->given = true;
   MakeRoomForCounts(sequences_[static_cast<std::size_t>(work->seq)]->completion.speculation,
                     drafts.size());
   return {};
-}
-
-void Engine::Impl::AdmitWaiting() {
-  for (SeqId seq = 0; seq < static_cast<SeqId>(sequences_.size()); ++seq)
-    while (!waiting_.empty() && sequences_[static_cast<std::size_t>(seq)] == nullptr) {
-      engine::Job& job = *waiting_.front();
-      waiting_.pop_front();
-      Admit(job, seq);
-      if (job.cancelled)
-        Finish(seq, FinishReason::kCancelled);
-      else if (sequences_[static_cast<std::size_t>(seq)]->emitter.tokens_left() <= 0)
-        Finish(seq, FinishReason::kLength);
-    }
 }
 
 void Engine::Impl::Admit(engine::Job& job, SeqId seq) {
@@ -445,7 +459,10 @@ Result<std::vector<Completion>> Engine::Impl::Generate(std::span<const Request> 
     jobs.push_back(std::move(job));
   }
   std::vector<Ticket> tickets;
-  for (auto& job : jobs) tickets.push_back(Enqueue(std::move(job)));
+  for (auto& job : jobs) {
+    job->in_batch = true;
+    tickets.push_back(Enqueue(std::move(job)));
+  }
   std::vector<Completion> completions;
   for (const Ticket ticket : tickets) {
     auto completion = Take(ticket);
@@ -456,9 +473,9 @@ Result<std::vector<Completion>> Engine::Impl::Generate(std::span<const Request> 
 }
 
 Result<std::vector<float>> Engine::Impl::Score(std::span<const Token> tokens) {
-  if (static_cast<int>(tokens.size()) > context_size_)
+  if (static_cast<int>(tokens.size()) > MostPositions())
     return Fail(ErrorCode::kTooLarge, fmt::format("score: {} tokens do not fit a context of {}",
-                                                  tokens.size(), context_size_));
+                                                  tokens.size(), MostPositions()));
   for (const Token id : tokens)
     if (id < 0 || id >= vocabulary_)
       return Fail(ErrorCode::kInvalidArgument,

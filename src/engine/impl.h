@@ -3,6 +3,7 @@
 // (step.cpp).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <deque>
@@ -16,6 +17,7 @@
 #include "engine/job.h"
 #include "engine/logprobs.h"
 #include "engine/lookahead.h"
+#include "engine/prompt_rows.h"
 #include "engine/round_costs.h"
 #include "engine/run_recorder.h"
 #include "engine/sequence.h"
@@ -51,6 +53,7 @@ class Engine::Impl {
   void Pause(Ticket ticket, bool paused) noexcept;
   void Cancel(Ticket ticket) noexcept;
   std::optional<Completion> Take(Ticket ticket);
+  void Forget();
   // parts.cpp: what the decoder and the pipeline see of a pass. Plan chooses who takes part in the
   // next one, and nothing where its drafts are made.
   void Plan() noexcept;
@@ -65,14 +68,15 @@ class Engine::Impl {
   const AdaptiveLookahead* Adaptive(SeqId seq) const noexcept { return lookahead_->Adaptive(seq); }
   [[nodiscard]] Result<std::vector<float>> Score(std::span<const Token> tokens);
   [[nodiscard]] Result<Measurements> Measure(const MeasureOptions& options);
-  // Tells the cost model what passes and drafts cost: by the options' profile, else measured in less
-  // than half a second. Errors: a profile that cannot be read.
+  // Tells the cost model what passes and drafts cost: by the options' profile, else measured in
+  // less than half a second. Errors: a profile that cannot be read.
   [[nodiscard]] Status LearnCostsAtStart();
 
   [[nodiscard]] Result<std::vector<Token>> FormatChat(std::span<const ChatMessage> messages,
                                                       const ChatOptions& options) const;
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
   const EngineSummary& summary() const { return summary_; }
+  EngineLoad load() const noexcept;
   Status record_status() const { return recorder_ ? recorder_->status() : Status(); }
 
  private:
@@ -95,7 +99,8 @@ class Engine::Impl {
     SeqId seq = 0;
     int n_feed = 0;        // committed tokens the cache lacks and that this pass reads
     bool decodes = false;  // the pass reaches the newest token: a verdict follows
-    bool prefill = false;  // it reads the prompt
+    bool prefill = false;  // it reads the prompt, or again a text whose blocks were given back
+    bool again = false;    // of these the latter
     int max_draft = 0;
     int wanted = 0;      // drafts, by whoever chose; for the record
     int drafter = -1;    // whose proposal it is
@@ -121,7 +126,6 @@ class Engine::Impl {
   [[nodiscard]] Result<std::shared_ptr<const sampling::Grammar>> GrammarOf(
       const SamplingParameters& sampling);
   Ticket Enqueue(std::unique_ptr<engine::Job> job);
-  void AdmitWaiting();
   void Admit(engine::Job& job, SeqId seq);
   void BeginDrafters(engine::Sequence& s, SeqId seq, int max_new);
   // Indices of the drafters of a method: one, several with commas between, "portfolio" or "none".
@@ -132,7 +136,31 @@ class Engine::Impl {
     return *verifiers_[static_cast<std::size_t>(strategy)];
   }
 
+  // schedule.cpp: who takes part in a pass.
+  void AdmitWaiting();
+  bool MayJoin(const engine::Job& job) const noexcept;
+  void EndCancelled();
   void PlanWork() noexcept;
+  void Resume() noexcept;
+  int PlanDecoding(int rows) noexcept;
+  void PlanPrompts(int rows) noexcept;
+  double PlainPassUs() const noexcept;
+  void SettleBlocks() noexcept;
+  int BlocksOf(const Work& work) const noexcept;
+  int BlocksOfPass() const noexcept;
+  int SpareBlocks() const noexcept;
+  SeqId YoungestHolder(SeqId seq) const noexcept;
+  void Preempt(SeqId seq) noexcept;
+  bool Reads(const engine::Sequence& s) const noexcept;
+  int MissingRows(const engine::Sequence& s) const noexcept;
+  std::span<const Token> SharableText(const engine::Sequence& s) const noexcept;
+  void SharePrefix(engine::Sequence& s) noexcept;
+  // Positions that one request can have: its context, or all of a smaller cache.
+  int MostPositions() const noexcept {
+    return std::min(context_size_, cache_->n_blocks() * tensor::kKvBlock);
+  }
+  engine::Sequence& At(SeqId seq) const { return *sequences_[static_cast<std::size_t>(seq)]; }
+
   const Work* WorkOf(Ticket ticket) const noexcept;
   void Propose() noexcept;
   void MakeOffers() noexcept;
@@ -174,7 +202,7 @@ class Engine::Impl {
   std::vector<DrafterEntry> drafters_;
   std::vector<int> default_drafters_;                           // of requests that name no method
   std::array<std::unique_ptr<verify::Verifier>, 9> verifiers_;  // by VerifyStrategy; kAuto: null
-  std::unique_ptr<verify::Verifier> synthetic_;  // null but for benchmarks: then it judges all
+  std::unique_ptr<verify::Verifier> synthetic_;     // null but for benchmarks: then it judges all
   std::unique_ptr<verify::Verifier> own_verifier_;  // the program's, in their place; or null
   int vocabulary_ = 0, context_size_ = 0;
   std::vector<Token> end_tokens_;
@@ -191,10 +219,14 @@ class Engine::Impl {
   Ticket last_ticket_ = 0;
   // Running requests by sequence id; null where free.
   std::vector<std::unique_ptr<engine::Sequence>> sequences_;
+  std::optional<engine::PromptRows> prompt_rows_;
+  EngineLoad totals_;  // of it what is counted, not read off
 
   // The step being put together; capacities are taken at Open.
   bool drafted_ = false;  // between Draft and Verify
   StepTimes times_;
+  std::vector<SeqId> order_, prompts_;  // sequences that are not paused, oldest first; of them
+                                        // those that read, in the order in which they get rows
   std::vector<Work> work_;
   std::vector<engine::Plan> plans_;
   std::vector<engine::Offer> offers_;     // of all plans, one after the other

@@ -18,6 +18,7 @@ struct Job {
   std::vector<Token> prompt;
   OnRound on_round;
   std::shared_ptr<const sampling::Grammar> grammar;
+  bool in_batch = false;  // all that run beside it are known and nobody waits for one of them
   bool cancelled = false;
   bool paused = false;                   // takes no part in steps
   SeqId seq = -1;                        // while it runs

@@ -118,7 +118,7 @@ class Engine::Impl::Measurer {
     return std::max(1, *impl_.options_.speculative.num_speculative_tokens);
   }
   int PromptRepeats() const { return std::min(options_.repeats, kPromptRepeats); }
-  int PromptRows() const { return std::min(impl_.options_.prefill_rows, impl_.context_size_); }
+  int PromptRows() const { return std::min(impl_.options_.prefill_rows, impl_.MostPositions()); }
   std::vector<int> DraftRows() const {
     std::vector<int> rows = {1};
     for (const int r : rows_)
@@ -214,7 +214,7 @@ class Engine::Impl::Measurer {
     overhead.target_barriers =
         static_cast<int>(pool.barriers_passed() - before) / pass.passes_per_reading();
     overhead.draft_barriers = draft_barriers_;
-    const int k = std::min({NumberOfDrafts(), MaxRows(impl_) - 1, impl_.context_size_ - 1});
+    const int k = std::min({NumberOfDrafts(), MaxRows(impl_) - 1, impl_.MostPositions() - 1});
     engine::PassMeter(*impl_.target_, *impl_.cache_, 0).Microseconds(k + 1, 0, true);
     Request request;
     request.sampling = options_.sampling;
@@ -267,11 +267,11 @@ Status Engine::Impl::Check(const MeasureOptions& options) const {
   const int most_rows = *std::max_element(options.rows.begin(), options.rows.end());
   for (const int context : options.contexts) {
     if (context < 0) return bad(fmt::format("contexts: {} is negative; use 0 or more", context));
-    if (context > context_size_ - most_rows)
+    if (context > MostPositions() - most_rows)
       return Fail(ErrorCode::kTooLarge,
                   fmt::format("contexts: {} positions and {} rows do not fit a context of {}; "
                               "measure less, or raise --ctx-size",
-                              context, most_rows, context_size_));
+                              context, most_rows, MostPositions()));
   }
   return {};
 }

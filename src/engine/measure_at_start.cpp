@@ -76,13 +76,13 @@ class Engine::Impl::StartMeasurer {
     const int drafts = std::max(*impl_.options_.speculative.num_speculative_tokens,
                                 impl_.recorder_ ? kRecordedDrafts : 0);
     const int widest =
-        std::min({1 + drafts, impl_.target_->options().max_logit_rows, impl_.context_size_});
+        std::min({1 + drafts, impl_.target_->options().max_logit_rows, impl_.MostPositions()});
     std::vector<PassCost> costs;
     for (const int rows : {1, widest, 3, 5, 2, 9, 17, 33})
       if (rows <= widest &&
           std::none_of(costs.begin(), costs.end(), [&](auto& c) { return c.rows == rows; }))
         costs.push_back({rows, 0, {}});
-    const int far = std::min(kFarContext, impl_.context_size_ - widest);
+    const int far = std::min(kFarContext, impl_.MostPositions() - widest);
     if (far >= 512) costs.push_back({widest, far, {}});
     engine::PassMeter passes(*impl_.target_, *impl_.cache_, std::max(0, far));
     double row_us = passes.Microseconds(1, 0, true);  // fills the caches

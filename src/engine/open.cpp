@@ -64,6 +64,8 @@ Status CheckSameVocabulary(const text::Tokenizer& target, const text::Tokenizer&
                           sizes, first.empty() ? "" : ", first ", fmt::join(first, ", ")));
 }
 
+constexpr int kLeastCacheTokens = 128;  // a whole draft fits, and a little text
+
 std::int64_t PhysicalMemory() {
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
   return pages > 0 && page > 0 ? std::int64_t{pages} * page : INT64_MAX;
@@ -140,6 +142,8 @@ class EngineOpener {
     FORETOKEN_CHECK_OK(CheckRange("context size", o.context_size, 0, 1 << 24));
     FORETOKEN_CHECK_OK(CheckRange("sequences", o.max_sequences, 1, 1024));
     FORETOKEN_CHECK_OK(CheckRange("prefill rows", o.prefill_rows, 1, 4096));
+    if (o.cache_tokens != 0)
+      FORETOKEN_CHECK_OK(CheckRange("cache tokens", o.cache_tokens, kLeastCacheTokens, 1 << 30));
     FORETOKEN_TRY(o.threads, engine::ThreadCount(o.threads));
     if (o.isa.empty()) {
       FORETOKEN_TRY(impl_->kernels_, kernels::KernelsFromEnvironment());
@@ -166,6 +170,7 @@ class EngineOpener {
     impl_->vocabulary_ = impl_->tokenizer_->vocabulary_size();
     impl_->end_tokens_ = impl_->tokenizer_->end_tokens();
     Size(target_, options().context_size, options().max_sequences * (1 + kMaxDraft));
+    target_.cache.n_positions = options().cache_tokens;
     return {};
   }
 
@@ -510,6 +515,7 @@ class EngineOpener {
     const auto n = static_cast<std::size_t>(options().max_sequences),
                rows = static_cast<std::size_t>(target_.options.max_rows);
     i.sequences_.resize(n);
+    i.order_.reserve(n), i.prompts_.reserve(n);
     i.work_.reserve(n), i.asks_.reserve(n), i.proposals_.reserve(n), i.segments_.reserve(n),
         i.rows_.reserve(n), i.kept_.reserve(n);
     i.verdicts_.reserve(n), i.plans_.reserve(n), i.asked_.reserve(n);
@@ -524,6 +530,7 @@ class EngineOpener {
     for (const auto& entry : i.drafters_)
       i.n_likely_ = std::max(i.n_likely_, entry.drafter->LikelyTokens());
     i.likely_.resize(rows * static_cast<std::size_t>(i.n_likely_));
+    i.prompt_rows_.emplace(options().prefill_rows);
     i.costs_.emplace(target_.options.max_rows, static_cast<int>(i.drafters_.size()));
     i.lookahead_ = engine::MakeLookahead(
         {.name = options().speculative.lookahead,

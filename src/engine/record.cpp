@@ -82,6 +82,7 @@ void Engine::Impl::RecordPass(const StepTimes& times) {
   for (std::size_t i = 0; i < work_.size(); ++i) {
     const Work& work = work_[i];
     const engine::Sequence& s = *sequences_[static_cast<std::size_t>(work.seq)];
+    if (work.again) continue;  // a trace knows one reading of a text
     const bool drafted = work.proposal.length() > 0;
     const auto drafter = static_cast<std::size_t>(std::max(0, work.drafter));
     recorder_->Add({.seq = work.seq,

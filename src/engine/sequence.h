@@ -22,6 +22,9 @@ struct Sequence {
   int min_draft = 0;          // shorter drafts are not sent
   int n_likely = 0;           // of the target's best tokens, that its drafters want to see
   int first_likely = 0;       // row of this step's in the engine's table
+  int reached = 0;            // positions that the target's cache has held, given back or not
+  bool preempted = false;     // it gave its blocks back and waits for others
+  int passed_over = 0;        // passes since its prompt got rows
   Completion completion;
 
   const Request& request() const { return job->request; }

@@ -123,11 +123,11 @@ Status CheckStrategy(const SpeculativeOptions& o) {
                       key, o.method));
   }
   if (o.synthetic_acceptance_rate || !AllCertain(o)) return {};
-  if (o.strategy == VerifyStrategy::kResidual)
+  if (o.strategy == VerifyStrategy::kResidual || o.strategy == VerifyStrategy::kBlock)
     return Bad(
-        fmt::format("rejection_sampling_strategy: 'residual' needs a drafter that reports "
-                    "its law, and '{}' reports none; use sample-match",
-                    o.method));
+        fmt::format("rejection_sampling_strategy: '{}' needs a drafter that reports its law, and "
+                    "'{}' reports none; use sample-match",
+                    Name(o.strategy), o.method));
   if (o.strategy == VerifyStrategy::kLogitComparison)
     return Bad(
         fmt::format("rejection_sampling_strategy: 'logit-comparison' needs a drafter that "

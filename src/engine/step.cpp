@@ -49,32 +49,6 @@ void Engine::Impl::Verify() {
   PublishRecord();
 }
 
-void Engine::Impl::PlanWork() noexcept {
-  work_.clear();
-  int rows = target_->options().max_rows;
-  // Decoding sequences first, each with room for a whole draft (max_rows holds that for all), then
-  // prompts with what is left.
-  for (const bool prompts : {false, true})
-    for (SeqId seq = 0; seq < static_cast<SeqId>(sequences_.size()); ++seq) {
-      engine::Sequence* s = sequences_[static_cast<std::size_t>(seq)].get();
-      if (s == nullptr || s->job->paused) continue;
-      const int missing = s->sampler.position() - cache_->length(seq);
-      const bool prefill = s->sampler.n_generated() == 0;
-      if (prefill != prompts || rows == 0) continue;
-      Work& work = work_.emplace_back();
-      work.seq = seq;
-      work.n_feed = std::min(missing, rows);
-      work.prefill = prefill;
-      work.decodes = work.n_feed == missing;
-      // The target adds a token of its own, so a draft of room - 1 is the longest that can be
-      // committed.
-      if (!prefill && s->drafts())
-        work.max_draft = std::max(
-            0, std::min({s->most_drafts, s->emitter.tokens_left() - 1, rows - work.n_feed}));
-      rows -= work.n_feed + work.max_draft;
-    }
-}
-
 void Engine::Impl::Flatten() noexcept {
   tokens_.clear(), segments_.clear(), logit_rows_.clear(), rows_.clear();
   for (Work& work : work_) {
@@ -118,6 +92,8 @@ void Engine::Impl::CommitAll(const StepTimes& times) {
     Time(work, verdicts_[i], times);
     if (!Report(work) && !work.ended) work.ended = FinishReason::kCancelled;
     NoteObservations(i);
+    s.reached = std::max(s.reached, segments_[i].first_position + kept_[i]);
+    if (options_.prefix_cache) cache_->Publish(work.seq, s.sampler.text());
   }
   LearnCosts(times);
   RecordPass(times);
@@ -135,12 +111,14 @@ void Engine::Impl::Time(Work& work, const round::Verdict& verdict,
   const double judge_ms = Milliseconds(times.judged_at, Clock::now());
   const double ms = times.draft_ms + times.verify_ms + judge_ms;
   work.judge_ms = judge_ms;
-  if (work.prefill) {
+  if (work.prefill && !work.again) {
     timings.prompt_ms += ms;
-    timings.prompt_tokens += work.n_feed;
+    const int end = cache_->length(work.seq);
+    timings.prompt_tokens += std::max(0, end - std::max(s.reached, end - work.n_feed));
     return;
   }
   timings.decode_ms += ms;
+  if (work.again) return;
   timings.decoded_tokens += work.n_committed;
   stats.draft_ms += s.drafts() ? times.draft_ms : 0;
   stats.verify_ms += times.verify_ms;
@@ -178,12 +156,14 @@ void Engine::Impl::NoteObservations(std::size_t i) {
   const Work& work = work_[i];
   const engine::Sequence& s = *sequences_[static_cast<std::size_t>(work.seq)];
   if (!work.decodes && target_->features(0) == nullptr) return;
+  // Of positions that are read again the drafters have the features already.
+  const int first = segments_[i].first_position, known = std::clamp(s.reached - first, 0, kept_[i]);
   draft::Observation o = {
       .seq = work.seq,
       .committed = s.sampler.text().last(static_cast<std::size_t>(work.n_committed)),
-      .features = target_->features(work.first_row),
-      .n_features = kept_[i],
-      .first_position = segments_[i].first_position};
+      .features = target_->features(work.first_row + known),
+      .n_features = kept_[i] - known,
+      .first_position = first + known};
   for (const int d : s.drafters) {
     const DrafterEntry& entry = drafters_[static_cast<std::size_t>(d)];
     const draft::Drafter& drafter = *entry.drafter;
@@ -196,21 +176,30 @@ void Engine::Impl::NoteObservations(std::size_t i) {
                    : likely_.data() + static_cast<std::ptrdiff_t>(s.first_likely) * n_likely_;
     // Drafters that keep texts want their ends too; the rows that follow an end have features that
     // are nobody's.
-    const bool wants = entry.reads_features ? !work.ended : work.decodes;
+    const bool wants =
+        entry.reads_features ? !work.ended && (work.decodes || o.n_features > 0) : work.decodes;
     if (wants) observations_[static_cast<std::size_t>(d)].push_back(o);
   }
 }
 
-// From a step in which nobody read a prompt.
 void Engine::Impl::LearnCosts(const StepTimes& times) noexcept {
-  std::int64_t context = 0;
+  std::int64_t all = 0;
+  int prompt_rows = 0, n_decoding = 0;
   for (const Work& work : work_) {
-    if (work.prefill) return;
-    context += cache_->length(work.seq);
+    if (work.prefill)
+      prompt_rows += work.n_feed;
+    else
+      all += cache_->length(work.seq), ++n_decoding;
   }
-  costs_->SeePass(static_cast<int>(tokens_.size()),
-                  static_cast<int>(context / static_cast<std::int64_t>(work_.size())),
-                  1000 * times.verify_ms);
+  const int context = static_cast<int>(all / std::max(1, n_decoding));
+  const int rows = static_cast<int>(tokens_.size()) - prompt_rows;
+  if (prompt_rows > 0) {
+    if (costs_->known())
+      prompt_rows_->See(prompt_rows, 1000 * times.verify_ms,
+                        costs_->PassUs(std::max(1, rows), context));
+    return;
+  }
+  costs_->SeePass(rows, context, 1000 * times.verify_ms);
   costs_->SeeRest(1000 * Milliseconds(times.judged_at, Clock::now()));
 }
 

@@ -13,7 +13,7 @@ class Survival {
   static constexpr int kPositions = 64;
 
   // fading: what a verdict still weighs when the next one comes.
-  explicit Survival(double fading = 0.95) : fading_(fading) {}
+  explicit Survival(double fading = 0.93) : fading_(fading) {}
 
   void Observe(int drafted, int accepted) noexcept {
     // A rejection is the verdict of the position it happened at; those behind it have none.
@@ -27,21 +27,22 @@ class Survival {
 
   // s[i], i in [0, n): probability that drafts 0..i are all accepted. Where verdicts are few,
   // `others` counts as two of them; where it has few too, each position is taken for like the one
-  // before it and the first for `prior`. n <= kPositions.
-  void Read(const Survival& others, double prior, int n, double* s) const noexcept {
+  // before it and the first for `prior`. weight: what the own verdicts still count, in [0, 1]. n <=
+  // kPositions.
+  void Read(const Survival& others, double prior, double weight, int n, double* s) const noexcept {
     double own = prior, common = prior, product = 1;
     for (int i = 0; i < n; ++i) {
-      common = others.Moved(i, common);
-      own = Moved(i, i == 0 ? common : std::min(common, (common + own) / 2));
+      common = others.Moved(i, common, 1);
+      own = Moved(i, i == 0 ? common : std::min(common, (common + own) / 2), weight);
       s[i] = product *= own;
     }
   }
 
  private:
   static constexpr double kPriorWeight = 2;
-  double Moved(int i, double prior) const noexcept {
+  double Moved(int i, double prior, double weight) const noexcept {
     const Position& p = positions_[static_cast<std::size_t>(i)];
-    return (p.accepted + kPriorWeight * prior) / (p.judged + kPriorWeight);
+    return (weight * p.accepted + kPriorWeight * prior) / (weight * p.judged + kPriorWeight);
   }
 
   struct Position {

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// kv/prefix_index.h: full blocks, found by the tokens of their positions and of all before them.
+//
+// A block is known by the block before it and its own tokens; both are compared, a hash only says
+// where to look. So equal entries stand for equal texts from the first token on, as long as no
+// block leaves while another one follows it here.
+//
+// All memory is taken in the constructor. One thread at a time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "tensor/block_layout.h"
+
+namespace foretoken::kv {
+
+class PrefixIndex {
+ public:
+  static constexpr std::int32_t kNone = -1;
+  using Tokens = std::span<const Token, tensor::kKvBlock>;
+
+  explicit PrefixIndex(int n_blocks = 0);
+
+  // The block with these tokens that follows `before` (kNone: that begins a text), or kNone.
+  std::int32_t Find(std::int32_t before, Tokens tokens) const noexcept;
+  bool Has(std::int32_t block) const noexcept { return At(block).bucket != kNone; }
+
+  // REQUIRES: `block` is not here, nor one that Find would give; `before` is.
+  void Add(std::int32_t block, std::int32_t before, Tokens tokens) noexcept;
+  // REQUIRES: it is here, and none that follows it.
+  void Remove(std::int32_t block) noexcept;
+
+ private:
+  struct Entry {
+    std::int32_t before = kNone, next = kNone;  // next: of its bucket
+    std::int32_t bucket = kNone;                // kNone: not here
+    int n_followers = 0;
+    std::array<Token, tensor::kKvBlock> tokens;
+  };
+  Entry& At(std::int32_t block) { return entries_[static_cast<std::size_t>(block)]; }
+  const Entry& At(std::int32_t block) const { return entries_[static_cast<std::size_t>(block)]; }
+  std::size_t BucketOf(std::int32_t before, Tokens tokens) const noexcept;
+
+  std::vector<Entry> entries_;         // by block
+  std::vector<std::int32_t> buckets_;  // their first blocks; a power of two of them
+};
+
+}  // namespace foretoken::kv

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks that several texts share: random programs against a map, and the order in which idle ones
+// are taken.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <random>
+
+#include "base/hash.h"
+#include "kv/cache.h"
+
+namespace foretoken::kv {
+namespace {
+
+constexpr int kSequences = 4, kBlock = tensor::kKvBlock;
+
+CacheShape Shape(int n_blocks) {
+  return {.n_layers = 1,
+          .n_kv_heads = 2,
+          .head_dim = 8,
+          .k_type = tensor::KvType::kF32,
+          .v_type = tensor::KvType::kF32,
+          .n_sequences = kSequences,
+          .max_positions = 200,
+          .n_positions = n_blocks * kBlock};
+}
+
+using Text = std::vector<Token>;
+
+// What a network would write at the last position of a text: it depends on all of it.
+float RowOf(const Text& text) {
+  return static_cast<float>(HashOf(text) % 100'000);
+}
+
+float* RowAt(Cache& cache, SeqId seq, int position) {
+  const auto view = cache.Head(0, 1);
+  const auto block =
+      static_cast<std::size_t>(cache.Blocks(seq)[static_cast<std::size_t>(position / kBlock)]);
+  return reinterpret_cast<float*>(view.k + block * view.k_stride) + position % kBlock;
+}
+
+void Append(Cache& cache, SeqId seq, Text& text, std::span<const Token> tokens, int kept) {
+  const Transaction::Rows rows{seq, static_cast<int>(tokens.size())};
+  Transaction transaction(cache, {&rows, 1});
+  Text longer = text;
+  for (const Token token : tokens) {
+    longer.push_back(token);
+    *RowAt(cache, seq, static_cast<int>(longer.size()) - 1) = RowOf(longer);
+  }
+  transaction.Commit({&kept, 1});
+  text.insert(text.end(), tokens.begin(), tokens.begin() + kept);
+}
+
+Text Tokens(int n, Token first = 0) {
+  Text text(static_cast<std::size_t>(n));
+  for (int i = 0; i < n; ++i) text[static_cast<std::size_t>(i)] = first + i;
+  return text;
+}
+
+// The same, kept as plain texts: which prefixes are known, who holds them, and since when nobody
+// does.
+class Model {
+ public:
+  explicit Model(int n_blocks) : n_blocks_(n_blocks) {}
+
+  struct Sequence {
+    Text text;
+    int n_published = 0;
+  };
+  Sequence sequences[kSequences];
+
+  int Used() const {
+    int own = 0;
+    for (const Sequence& s : sequences)
+      own += (static_cast<int>(s.text.size()) + kBlock - 1) / kBlock - s.n_published;
+    return own + static_cast<int>(std::count_if(known_.begin(), known_.end(), [](auto& entry) {
+             return entry.second.n_users > 0;
+           }));
+  }
+  int Idle() const {
+    return static_cast<int>(std::count_if(known_.begin(), known_.end(),
+                                          [](auto& entry) { return entry.second.n_users == 0; }));
+  }
+  int Free() const { return n_blocks_ - Used() - Idle(); }
+
+  // Idle prefixes go, the longest idle first, until the blocks fit.
+  void Evict() {
+    while (Free() < 0) {
+      auto oldest = known_.end();
+      for (auto it = known_.begin(); it != known_.end(); ++it)
+        if (it->second.n_users == 0 &&
+            (oldest == known_.end() || it->second.idle_since < oldest->second.idle_since))
+          oldest = it;
+      ASSERT_NE(oldest, known_.end());
+      known_.erase(oldest);
+    }
+  }
+  int Share(SeqId seq, const Text& text) {
+    Sequence& s = sequences[seq];
+    if (static_cast<int>(s.text.size()) != s.n_published * kBlock) return 0;
+    int gained = 0;
+    for (;; ++s.n_published, gained += kBlock) {
+      const std::size_t end = static_cast<std::size_t>(s.n_published + 1) * kBlock;
+      const auto found = end > text.size() ? known_.end() : known_.find(Prefix(text, end));
+      if (found == known_.end()) return gained;
+      ++found->second.n_users;
+      s.text = Prefix(text, end);
+    }
+  }
+  void Publish(SeqId seq) {
+    Sequence& s = sequences[seq];
+    for (; (s.n_published + 1) * kBlock <= static_cast<int>(s.text.size()); ++s.n_published)
+      ++known_[Prefix(s.text, static_cast<std::size_t>(s.n_published + 1) * kBlock)].n_users;
+  }
+  void Truncate(SeqId seq, int length) {
+    Sequence& s = sequences[seq];
+    while (s.n_published * kBlock > length) {
+      Known& known = known_[Prefix(s.text, static_cast<std::size_t>(s.n_published) * kBlock)];
+      if (--known.n_users == 0) known.idle_since = ++clock_;
+      --s.n_published;
+    }
+    s.text.resize(static_cast<std::size_t>(length));
+  }
+
+ private:
+  struct Known {
+    int n_users = 0, idle_since = 0;
+  };
+  static Text Prefix(const Text& text, std::size_t n) {
+    return Text(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(n));
+  }
+
+  int n_blocks_, clock_ = 0;
+  std::map<Text, Known> known_;
+};
+
+void ExpectSame(Cache& cache, const Model& model) {
+  ASSERT_EQ(cache.n_free_blocks(), model.Free());
+  ASSERT_EQ(cache.n_idle_blocks(), model.Idle());
+  for (SeqId seq = 0; seq < kSequences; ++seq) {
+    const Text& text = model.sequences[seq].text;
+    ASSERT_EQ(cache.length(seq), static_cast<int>(text.size()));
+    Text read;
+    for (const Token token : text) {
+      read.push_back(token);
+      ASSERT_EQ(*RowAt(cache, seq, static_cast<int>(read.size()) - 1), RowOf(read));
+    }
+  }
+}
+
+// Texts over two tokens, changed seldom: prefixes are found again, and diverge at any position.
+Text Continue(std::mt19937& random, int n) {
+  Text text(static_cast<std::size_t>(n), 7);
+  if (random() % 2 == 0 && n > 0) text[random() % text.size()] = 8;
+  return text;
+}
+
+void Program(unsigned seed, int n_blocks) {
+  Cache cache = *Cache::Create(Shape(n_blocks));
+  Model model(n_blocks);
+  std::mt19937 random(seed);
+  int shared = 0;
+  for (int step = 0; step < 1500; ++step) {
+    const auto seq = static_cast<SeqId>(random() % kSequences);
+    Model::Sequence& s = model.sequences[seq];
+    const auto length = static_cast<int>(s.text.size());
+    switch (random() % 8) {
+      case 0:
+        cache.Truncate(seq, 0);
+        model.Truncate(seq, 0);
+        break;
+      case 1: {  // to the end of a block, or behind the published ones
+        const int blocks = static_cast<int>(random() % static_cast<unsigned>(length / kBlock + 1));
+        const int to =
+            random() % 2 == 0 ? blocks * kBlock : std::max(s.n_published * kBlock, length - 5);
+        cache.Truncate(seq, std::min(to, length));
+        model.Truncate(seq, std::min(to, length));
+        break;
+      }
+      case 2:
+      case 3: {
+        Text wanted = s.text;
+        const Text more = Continue(random, static_cast<int>(random() % 100));
+        wanted.insert(wanted.end(), more.begin(), more.end());
+        wanted.resize(std::min<std::size_t>(wanted.size(), 190));
+        const int gained = cache.Share(seq, wanted);
+        shared += gained;
+        ASSERT_EQ(gained, model.Share(seq, wanted));
+        break;
+      }
+      case 4:
+        cache.Publish(seq, s.text);
+        model.Publish(seq);
+        break;
+      default: {
+        const int n = std::min(cache.room(seq), static_cast<int>(random() % 50));
+        if (cache.MissingBlocks(seq, n) > cache.n_available_blocks()) break;
+        const Text tokens = Continue(random, n);
+        // Blocks are taken for all rows, those that do not stay included.
+        const Text before = s.text;
+        s.text.insert(s.text.end(), tokens.begin(), tokens.end());
+        model.Evict();
+        const int kept =
+            random() % 3 == 0 ? static_cast<int>(random() % static_cast<unsigned>(n + 1)) : n;
+        Text text = before;
+        Append(cache, seq, text, tokens, kept);
+        s.text = text;
+        break;
+      }
+    }
+    ExpectSame(cache, model);
+    if (testing::Test::HasFatalFailure()) FAIL() << "seed " << seed << " step " << step;
+  }
+  EXPECT_GT(shared, 500) << "the programs share too little to prove anything";
+}
+
+TEST(Prefixes, AreWhatAMapHoldsAfterRandomPrograms) {
+  for (unsigned seed = 0; seed < 12; ++seed)
+    for (const int n_blocks : {7, 11, 28}) ASSERT_NO_FATAL_FAILURE(Program(seed, n_blocks));
+}
+
+TEST(Prefixes, AreSharedInFullBlocksUpToWhereTextsPart) {
+  Cache cache = *Cache::Create(Shape(20));
+  Text first;
+  Append(cache, 0, first, Tokens(100), 100);
+  EXPECT_EQ(cache.Share(1, first), 0) << "nothing was published";
+  cache.Publish(0, first);
+  for (int parts = 0; parts <= 100; ++parts) {
+    Text other = Tokens(100);
+    if (parts < 100) other[static_cast<std::size_t>(parts)] = 999;
+    const int full = std::min(parts, 96) / kBlock * kBlock;
+    ASSERT_EQ(cache.SharedBlocks(other), full / kBlock);
+    ASSERT_EQ(cache.Share(1, other), full);
+    ASSERT_TRUE(
+        std::equal(cache.Blocks(1).begin(), cache.Blocks(1).end(), cache.Blocks(0).begin()));
+    cache.Truncate(1, 0);
+  }
+  EXPECT_EQ(cache.Share(1, std::span(first).first(64)), 64);
+}
+
+TEST(Prefixes, AreNotFoundByTheirOwnTokensAloneWhereWhatComesBeforeDiffers) {
+  Cache cache = *Cache::Create(Shape(20));
+  Text first;
+  Append(cache, 0, first, Tokens(64), 64);
+  cache.Publish(0, first);
+  Text other = Tokens(64);
+  other[0] = 5;
+  EXPECT_EQ(cache.Share(1, other), 0);
+  const Text second_block(first.begin() + 32, first.end());
+  EXPECT_EQ(cache.Share(1, second_block), 0);
+}
+
+TEST(Prefixes, OfEqualTextsAreKeptOnce) {
+  Cache cache = *Cache::Create(Shape(20));
+  Text first, second;
+  Append(cache, 0, first, Tokens(70), 70);
+  Append(cache, 1, second, Tokens(70), 70);
+  EXPECT_EQ(cache.n_free_blocks(), 14);
+  cache.Publish(0, first);
+  cache.Publish(1, second);
+  EXPECT_EQ(cache.n_free_blocks(), 16);
+  EXPECT_EQ(cache.Blocks(0)[1], cache.Blocks(1)[1]);
+  EXPECT_NE(cache.Blocks(0)[2], cache.Blocks(1)[2]);  // not full
+}
+
+TEST(Prefixes, ThatWereIdleLongestAreTakenFirstAndTheirEndsBeforeTheirBeginnings) {
+  Cache cache = *Cache::Create(Shape(4));
+  Text older, younger;
+  Append(cache, 0, older, Tokens(64), 64);
+  Append(cache, 1, younger, Tokens(64, 500), 64);
+  cache.Publish(0, older);
+  cache.Publish(1, younger);
+  cache.Truncate(0, 0);
+  cache.Truncate(1, 0);
+  EXPECT_EQ(cache.n_idle_blocks(), 4);
+  Text third;
+  Append(cache, 2, third, Tokens(1, 900), 1);
+  EXPECT_EQ(cache.n_idle_blocks(), 3);
+  EXPECT_EQ(cache.Share(0, Tokens(64)), 32) << "its second block was taken";
+  EXPECT_EQ(cache.Share(1, Tokens(64, 500)), 64);
+  EXPECT_EQ(cache.n_available_blocks(), 0);
+}
+
+TEST(Prefixes, ThatWereUsedAgainCountAsYoung) {
+  Cache cache = *Cache::Create(Shape(3));
+  for (const Token first : {0, 100, 200}) {
+    Text text;
+    Append(cache, 0, text, Tokens(32, first), 32);
+    cache.Publish(0, text);
+    cache.Truncate(0, 0);
+  }
+  EXPECT_EQ(cache.Share(1, Tokens(32, 0)), 32);
+  cache.Truncate(1, 0);
+  Text text;
+  Append(cache, 0, text, Tokens(1, 900), 1);
+  EXPECT_EQ(cache.Share(1, Tokens(32, 100)), 0) << "the longest idle";
+  EXPECT_EQ(cache.Share(1, Tokens(32, 0)), 32);
+}
+
+TEST(PrefixesDeathTest, APublishedBlockIsNeverCut) {
+  Cache cache = *Cache::Create(Shape(4));
+  Text text;
+  Append(cache, 0, text, Tokens(40), 40);
+  cache.Publish(0, text);
+  cache.Truncate(0, 33);
+  EXPECT_DEATH(cache.Truncate(0, 31), "");
+}
+
+}  // namespace
+}  // namespace foretoken::kv

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lossless/matrix_testing.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+
+#include "fixtures/tiny_model.h"
+#include "foretoken/drafter.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kVocabulary = 320;
+constexpr std::int32_t kEnd = 2, kFirstLetter = 259;  // before it: bytes
+
+struct Files {
+  std::string target, draft, eagle, mtp;
+};
+const Files& TinyFiles() {
+  static const Files files = [] {
+    const std::string folder = fixtures::TemporaryFolder();
+    fixtures::TinyModelOptions options{.seed = 81,
+                                       .n_layers = 1,
+                                       .dim = 32,
+                                       .ff = 32,
+                                       .n_heads = 2,
+                                       .n_kv_heads = 1,
+                                       .vocab = kVocabulary,
+                                       .context_length = 96};
+    Files made;
+    made.target = fixtures::WriteTinyModel(folder, options);
+    fixtures::TinyHeadOptions head{.target = options, .layers = {0, 0, 1}};
+    made.mtp = fixtures::WriteTinyHead(folder, head);
+    head.eagle = true;
+    made.eagle = fixtures::WriteTinyHead(folder, head);
+    options.noise = 0.2;
+    made.draft = fixtures::WriteTinyModel(folder, options);
+    return made;
+  }();
+  return files;
+}
+
+std::vector<std::int32_t> FirstPrompt() {
+  return {1, 262, 265, 270, 262, 265, 271, 262, 270, 265};
+}
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
+// A random model's favourites are bytes that no text has, and a prediction is a text.
+void KeepLetters(std::span<const std::int32_t>, std::span<float> logits) {
+  for (std::int32_t id = 0; id < kFirstLetter; ++id)
+    if (id != kEnd) logits[static_cast<std::size_t>(id)] = kNever;
+}
+Request InLetters() {
+  Request r;
+  r.ignore_eos = true;
+  r.sampling.temperature = 0.7f;
+  r.sampling.processors = {KeepLetters};
+  return r;
+}
+
+// What the plain texts of the model are like: drafters and parameters are chosen by it, so that
+// they have something to do.
+struct Facts {
+  std::vector<std::int32_t> prompt;                             // its words come again
+  std::vector<std::int32_t> common;                             // tokens, the commonest first
+  std::map<std::int32_t, std::vector<std::int32_t>> followers;  // of a token, the commonest first
+  std::string prediction, letters;
+};
+
+std::vector<std::int32_t> ByCount(const std::map<std::int32_t, int>& counts) {
+  std::vector<std::int32_t> tokens;
+  for (const auto& [token, n] : counts) tokens.push_back(token);
+  std::stable_sort(tokens.begin(), tokens.end(),
+                   [&](auto a, auto b) { return counts.at(a) > counts.at(b); });
+  return tokens;
+}
+
+// The text that plain decoding is likely to begin with, of those whose first tokens are, but for
+// the space before them, as they were made.
+std::string LikelyText(const Engine& engine, const std::vector<Completion>& texts) {
+  std::map<std::vector<std::int32_t>, int> beginnings;
+  const auto beginning = [](const Completion& c) {
+    return std::vector(c.token_ids.begin(), c.token_ids.begin() + 2);
+  };
+  for (const Completion& c : texts) ++beginnings[beginning(c)];
+  std::string best;
+  int most = 0;
+  for (const Completion& c : texts) {
+    const auto again = engine.Tokenize(c.text, false, false);
+    const int n = beginnings[beginning(c)];
+    if (n <= most || again.size() < 7 ||
+        !std::equal(again.begin() + 1, again.begin() + 7, c.token_ids.begin()))
+      continue;
+    best = c.text, most = n;
+  }
+  return best;
+}
+
+const Facts& Known() {
+  static const Facts facts = [] {
+    Facts f;
+    const auto engine = OpenMatrix({});
+    Request r = InLetters();
+    r.prompt_tokens = FirstPrompt();
+    r.max_new_tokens = 8;
+    f.prompt = r.prompt_tokens;
+    const auto first = MatrixTexts(*engine, {r})[0].token_ids;
+    f.prompt.insert(f.prompt.end(), first.begin(), first.end());
+    r.prompt_tokens = f.prompt;
+    r.max_new_tokens = 16;
+    std::vector<Request> requests(400, r);
+    for (std::size_t i = 0; i < requests.size(); ++i) requests[i].id = 7'000'000 + i;
+    const auto texts = MatrixTexts(*engine, requests);
+    std::map<std::int32_t, int> counts;
+    std::map<std::int32_t, std::map<std::int32_t, int>> pairs;
+    for (const Completion& c : texts)
+      for (std::size_t i = 0; i < c.token_ids.size(); ++i) {
+        ++counts[c.token_ids[i]];
+        if (i > 0) ++pairs[c.token_ids[i - 1]][c.token_ids[i]];
+      }
+    f.common = ByCount(counts);
+    for (const auto& [token, next] : pairs) f.followers[token] = ByCount(next);
+    f.prediction = LikelyText(*engine, texts);
+    return f;
+  }();
+  return facts;
+}
+
+// Drafts what followed the last token in other texts, with far too much confidence.
+class Fond final : public Drafter {
+ public:
+  explicit Fond(bool laws) : laws_(laws), followers_(Known().followers) {}
+  std::string_view name() const override { return laws_ ? "own" : "own-certain"; }
+  bool ReportsLaws() const override { return laws_; }
+  void Propose(int, DraftProposal& proposal) override {
+    while (proposal.left() > 0) {
+      const auto known = followers_.find(proposal.text().back());
+      const auto& next = known == followers_.end() ? Known().common : known->second;
+      if (!laws_) {
+        proposal.Push(next[0]);
+        continue;
+      }
+      std::vector<float> law(kVocabulary);
+      constexpr std::array kLaw = {0.1f, 0.8f, 0.1f};
+      for (std::size_t i = 0; i < kLaw.size(); ++i) law[Of(next, i)] += kLaw[i];
+      if (proposal.Draw(law) < 0) break;
+    }
+  }
+
+ private:
+  static std::size_t Of(const std::vector<std::int32_t>& next, std::size_t i) {
+    return static_cast<std::size_t>(next[std::min(i, next.size() - 1)]);
+  }
+  bool laws_;
+  std::map<std::int32_t, std::vector<std::int32_t>> followers_;
+};
+
+// Depends on the text: drafts that are judged must be part of it.
+void DislikeByLastToken(std::span<const std::int32_t> text, std::span<float> logits) {
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    if ((static_cast<std::size_t>(text.back()) + i) % 2 == 1) logits[i] -= 2;
+}
+
+std::vector<MatrixSetting> MakeSettings() {
+  using Shows = MatrixSetting::Shows;
+  const auto none = [](Request&) {};
+  const auto end_is_likely = [](Request& r) {
+    r.ignore_eos = false;
+    r.sampling.logit_bias[kEnd] = 1;
+  };
+  const auto can_stop = [](Request& r) { r.stop_token_ids = {Known().common[0]}; };
+  const auto dry = [](Request& r) { r.sampling.dry = {.multiplier = 0.5f, .allowed_length = 1}; };
+  const auto repetition = [](Request& r) { r.sampling.repetition_penalty = 1.5f; };
+  return {
+      {"temperature 0", none, [](Request& r) { r.sampling.temperature = 0; }},
+      {"temperature 0.7", [](Request& r) { r.sampling.temperature = 1; },
+       [](Request& r) { r.sampling.temperature = 0.7f; }},
+      {"temperature 1.5", none, [](Request& r) { r.sampling.temperature = 1.5f; }},
+      {"top_k", none, [](Request& r) { r.sampling.top_k = 5; }},
+      {"top_p", none, [](Request& r) { r.sampling.top_p = 0.7f; }},
+      {"min_p", none, [](Request& r) { r.sampling.min_p = 0.1f; }},
+      {"typical_p", none, [](Request& r) { r.sampling.typical_p = 0.5f; }},
+      {"eta", none, [](Request& r) { r.sampling.eta = 0.3f; }},
+      {"repetition_penalty", none, repetition},
+      {"repetition_window", repetition, [](Request& r) { r.sampling.repetition_window = 6; }},
+      {"frequency_penalty", none, [](Request& r) { r.sampling.frequency_penalty = 2; }},
+      {"presence_penalty", none, [](Request& r) { r.sampling.presence_penalty = 2; }},
+      {"dry", none, dry},
+      {"dry.base", dry, [](Request& r) { r.sampling.dry.base = 9; }},
+      {"dry.allowed_length", dry, [](Request& r) { r.sampling.dry.allowed_length = 2; }},
+      {"dry.window", dry, [](Request& r) { r.sampling.dry.window = 4; }},
+      {"dry.breakers", dry, [](Request& r) { r.sampling.dry.breakers = Known().common; }},
+      {"logit_bias", none,
+       [](Request& r) {
+         r.sampling.logit_bias[Known().common[1]] = 2;
+         r.sampling.logit_bias[Known().common[0]] = -1;
+       }},
+      {"logit_bias, a ban", none,
+       [](Request& r) { r.sampling.logit_bias[Known().common[0]] = kNever; }},
+      {"min_new_tokens", can_stop, [](Request& r) { r.min_new_tokens = 3; }},
+      {"max_new_tokens", none, [](Request& r) { r.max_new_tokens -= 2; }},
+      {"stop", none, [](Request& r) { r.stop = {Known().prediction.substr(6, 2)}; }},
+      {"stop_token_ids", none, can_stop},
+      {"ignore_eos", end_is_likely, [](Request& r) { r.ignore_eos = true; }},
+      {"end tokens", [](Request& r) { r.sampling.logit_bias[kEnd] = 1; }, end_is_likely},
+      {"grammar", none, [](Request& r) { r.sampling.grammar = "root ::= ([a-n] [o-z] | \" \")*"; }},
+      {"processors", none, [](Request& r) { r.sampling.processors.push_back(DislikeByLastToken); }},
+      {"logprobs", none, [](Request& r) { r.logprobs = 5; }, Shows::kLogprobs},
+      {"seed", none, [](Request& r) { r.seed = 99; }},
+      {"id", none, [](Request& r) { r.id += 50'000'000; }},
+      {"filters together", none,
+       [](Request& r) {
+         r.sampling.temperature = 1.2f, r.sampling.top_k = 40, r.sampling.top_p = 0.9f;
+         r.sampling.typical_p = 0.9f, r.sampling.min_p = 0.02f, r.sampling.eta = 0.01f;
+       }},
+      {"edits together", none,
+       [repetition, dry](Request& r) {
+         repetition(r), dry(r);
+         r.sampling.frequency_penalty = 0.4f, r.sampling.presence_penalty = 0.4f;
+         r.sampling.logit_bias[Known().common[0]] = 1;
+         r.sampling.processors.push_back(DislikeByLastToken);
+         r.sampling.top_p = 0.9f;
+       }},
+      {"grammar, top_k and ends", end_is_likely,
+       [](Request& r) {
+         r.sampling.grammar = "root ::= [a-z ]+";
+         r.sampling.top_k = 8;
+         r.min_new_tokens = 2;
+       }},
+      {"draft_sampling", none,
+       [](Request& r) {
+         r.speculative.draft_sampling = r.sampling;
+         r.speculative.draft_sampling->temperature = 1.3f;
+       },
+       Shows::kDrafts},
+      {"draft_p_min", none, [](Request& r) { r.speculative.draft_p_min = 0.4f; }, Shows::kDrafts},
+      {"num_speculative_tokens", none, [](Request& r) { r.speculative.num_speculative_tokens = 2; },
+       Shows::kDrafts},
+      {"temperature 1", none, [](Request& r) { r.sampling.temperature = 1; }},
+  };
+}
+
+}  // namespace
+
+const std::vector<MatrixSetting>& MatrixSettings() {
+  static const std::vector<MatrixSetting> settings = MakeSettings();
+  return settings;
+}
+
+const std::vector<MatrixDrafter>& MatrixDrafters() {
+  static const std::vector<MatrixDrafter> drafters = {
+      {"standalone", true}, {"eagle", true},   {"mtp", true},         {"own", true},
+      {"ngram", false},     {"suffix", false}, {"prediction", false}, {"own-certain", false},
+      {"portfolio", false}, {"all", false}};
+  return drafters;
+}
+
+Result<std::unique_ptr<Engine>> TryOpenMatrix(const MatrixEngine& of) {
+  EngineOptions options;
+  options.model = TinyFiles().target;
+  options.speculative.method = of.drafter == "all" ? "portfolio" : of.drafter;
+  options.speculative.strategy = of.strategy;
+  options.speculative.lookahead = of.lookahead;
+  options.speculative.num_speculative_tokens = 3;
+  options.speculative.skip_sample_adjustment = !of.adjusts;
+  options.max_sequences = of.max_sequences;
+  options.threads = 1;
+  if (of.drafter == "standalone" || of.drafter == "all") options.draft_model = TinyFiles().draft;
+  if (of.drafter == "eagle") options.draft_model = TinyFiles().eagle;
+  if (of.drafter == "mtp") options.draft_model = TinyFiles().mtp;
+  if (of.drafter.starts_with("own")) options.drafter = std::make_shared<Fond>(of.drafter == "own");
+  return Engine::Open(options);
+}
+
+std::unique_ptr<Engine> OpenMatrix(const MatrixEngine& of) {
+  auto engine = TryOpenMatrix(of);
+  EXPECT_TRUE(engine) << of.drafter << ": " << engine.error().message;
+  return std::move(*engine);
+}
+
+Request MatrixRequest(int n) {
+  Request r = InLetters();
+  r.prompt_tokens = Known().prompt;
+  r.max_new_tokens = n;
+  r.prediction = Known().prediction;
+  return r;
+}
+
+std::vector<Request> MatrixRequests(const MatrixSetting& setting, int n_tokens,
+                                    std::uint64_t first_id, int n) {
+  std::vector<Request> requests(static_cast<std::size_t>(n), MatrixRequest(n_tokens));
+  for (Request& r : requests) {
+    r.id = first_id++;
+    setting.given(r), setting.set(r);
+  }
+  return requests;
+}
+
+std::vector<Completion> MatrixTexts(Engine& engine, const std::vector<Request>& requests) {
+  auto completions = engine.GenerateBatch(requests);
+  EXPECT_TRUE(completions) << completions.error().message;
+  return completions ? *std::move(completions) : std::vector<Completion>(requests.size());
+}
+
+}  // namespace foretoken

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// lossless/matrix_testing.h: every parameter of a request, every drafter and tiny models for them:
+// the axes of the parameter matrix.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "foretoken/engine.h"
+#include "foretoken/verifier.h"
+
+namespace foretoken {
+
+// A parameter: `given` is what it needs to matter, `set` sets it. Both are applied to a request of
+// temperature 0.7.
+struct MatrixSetting {
+  std::string name;
+  std::function<void(Request&)> given, set;
+  // Where it shows: in the text, in the log-probabilities or in the drafts alone.
+  enum class Shows { kText, kLogprobs, kDrafts } shows = Shows::kText;
+};
+const std::vector<MatrixSetting>& MatrixSettings();
+
+// "own" reports laws, "own-certain" does not. "portfolio" is the lookups in turn, "all" a model
+// and the lookups.
+struct MatrixDrafter {
+  std::string name;
+  bool laws = false;
+};
+const std::vector<MatrixDrafter>& MatrixDrafters();
+
+struct MatrixEngine {
+  std::string drafter = "none";
+  VerifyStrategy strategy = VerifyStrategy::kAuto;
+  std::string lookahead = "fixed";  // 3 drafts a round
+  int max_sequences = 16;
+  bool adjusts = true;  // false: skip_sample_adjustment
+};
+Result<std::unique_ptr<Engine>> TryOpenMatrix(const MatrixEngine& of);
+std::unique_ptr<Engine> OpenMatrix(const MatrixEngine& of);
+
+// A request of n tokens with temperature 0.7 and, for the drafters that read one, a prediction.
+Request MatrixRequest(int n);
+// n of them with ids first_id, first_id + 1, ...: equal but for their noise.
+std::vector<Request> MatrixRequests(const MatrixSetting& setting, int n_tokens,
+                                    std::uint64_t first_id, int n);
+
+std::vector<Completion> MatrixTexts(Engine& engine, const std::vector<Request>& requests);
+
+}  // namespace foretoken

@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests that come and go, share prefixes, run out of cache blocks and wait for each other: each
+// gets every bit that it gets alone.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <random>
+
+#include "fixtures/tiny_model.h"
+#include "foretoken/engine.h"
+#include "kernels/dispatch.h"
+
+namespace foretoken {
+namespace {
+
+using Tokens = std::vector<std::int32_t>;
+
+constexpr int kContext = 256;
+
+// A target and what drafts for it, by method.
+struct Models {
+  std::string target;
+  std::map<std::string, std::string> drafts;
+};
+
+const Models& Files() {
+  static const Models models = [] {
+    const std::string folder = fixtures::TemporaryFolder();
+    fixtures::TinyModelOptions options{
+        .seed = 81, .n_layers = 1, .head_dim = 32, .context_length = kContext};
+    Models m;
+    m.target = fixtures::WriteTinyModel(folder, options);
+    m.drafts["eagle"] =
+        fixtures::WriteTinyHead(folder, {.target = options, .eagle = true, .layers = {0, 0, 1}});
+    m.drafts["mtp"] = fixtures::WriteTinyHead(folder, {.target = options});
+    options.noise = 0.15;
+    m.drafts["standalone"] = fixtures::WriteTinyModel(folder, options);
+    return m;
+  }();
+  return models;
+}
+
+EngineOptions Options(const std::string& method) {
+  EngineOptions options{.model = Files().target,
+                        .speculative = {.method = method, .lookahead = "fixed"},
+                        .threads = 1};
+  if (Files().drafts.contains(method)) options.draft_model = Files().drafts.at(method);
+  return options;
+}
+
+std::unique_ptr<Engine> Open(const EngineOptions& options) {
+  auto engine = Engine::Open(options);
+  EXPECT_TRUE(engine) << engine.error().message;
+  return std::move(*engine);
+}
+
+struct Arrival {
+  int step = 0;
+  Request request;
+};
+
+Tokens TokensOf(int n, unsigned seed) {
+  std::mt19937 random(seed);
+  Tokens tokens;
+  for (int i = 0; i < n; ++i) tokens.push_back(3 + static_cast<int>(random() % 300));
+  return tokens;
+}
+
+// Prompts begin alike and part anywhere, inside blocks too; some begin with what others said.
+std::vector<Arrival> Arrivals(unsigned seed, int n, int most_tokens) {
+  std::mt19937 random(seed);
+  std::vector<Arrival> arrivals;
+  for (int i = 0; i < n; ++i) {
+    Request r;
+    const int length = 1 + static_cast<int>(random() % static_cast<unsigned>(most_tokens - 40));
+    r.prompt_tokens = TokensOf(length, seed + random() % 2);
+    if (random() % 2 == 0)
+      r.prompt_tokens[random() % r.prompt_tokens.size()] = 3 + static_cast<int>(random() % 300);
+    r.max_new_tokens = 1 + static_cast<int>(random() % 40);
+    r.sampling.temperature = random() % 2 == 0 ? 0.0f : 0.8f;
+    r.seed = seed;
+    r.id = static_cast<std::uint64_t>(i);
+    r.logprobs = 4;
+    r.ignore_eos = true;
+    r.speculative.num_speculative_tokens = 1 + static_cast<int>(random() % 6);
+    arrivals.push_back({static_cast<int>(random() % static_cast<unsigned>(6 * n)), std::move(r)});
+  }
+  std::stable_sort(arrivals.begin(), arrivals.end(),
+                   [](const Arrival& a, const Arrival& b) { return a.step < b.step; });
+  return arrivals;
+}
+
+// Requests that have not ended.
+int InHand(const Engine& engine) {
+  const EngineLoad load = engine.load();
+  return load.running + load.preempted + load.waiting;
+}
+
+// Begins each request before its step; all have ended afterwards.
+std::vector<Completion> Serve(Engine& engine, const std::vector<Arrival>& arrivals) {
+  std::vector<Ticket> tickets;
+  std::size_t next = 0;
+  for (int step = 0; next < arrivals.size() || InHand(engine) > 0; ++step) {
+    for (; next < arrivals.size() && arrivals[next].step <= step; ++next) {
+      const auto ticket = engine.Begin(arrivals[next].request);
+      EXPECT_TRUE(ticket) << ticket.error().message;
+      tickets.push_back(*ticket);
+    }
+    engine.Step();
+    if (step > 20'000) {
+      ADD_FAILURE() << "the requests never end";
+      break;
+    }
+  }
+  std::vector<Completion> completions;
+  for (const Ticket ticket : tickets)
+    completions.push_back(engine.Take(ticket).value_or(Completion()));
+  return completions;
+}
+
+std::vector<Completion> ServeAlone(EngineOptions options, const std::vector<Arrival>& arrivals) {
+  options.max_sequences = 1;
+  options.cache_tokens = 0;
+  options.prefix_cache = false;
+  const auto engine = Open(options);
+  std::vector<Completion> completions;
+  for (const Arrival& arrival : arrivals) completions.push_back(*engine->Generate(arrival.request));
+  EXPECT_EQ(engine->load().cached_prompt_tokens, 0);
+  EXPECT_EQ(engine->load().idle_blocks, 0);
+  return completions;
+}
+
+void ExpectSame(const Completion& a, const Completion& b, const std::string& where) {
+  ASSERT_EQ(a.token_ids, b.token_ids) << where;
+  ASSERT_EQ(a.text, b.text) << where;
+  ASSERT_EQ(a.finish_reason, b.finish_reason) << where;
+  ASSERT_EQ(a.logprobs.size(), b.logprobs.size()) << where;
+  for (std::size_t i = 0; i < a.logprobs.size(); ++i) {
+    ASSERT_EQ(std::memcmp(&a.logprobs[i].logprob, &b.logprobs[i].logprob, sizeof(float)), 0)
+        << where << " token " << i;
+    ASSERT_EQ(a.logprobs[i].top, b.logprobs[i].top) << where << " token " << i;
+  }
+}
+
+// What was drafted, too, does not depend on others, where its length does not.
+void ExpectSameRounds(const Completion& a, const Completion& b, const std::string& where) {
+  EXPECT_EQ(a.speculation.rounds, b.speculation.rounds) << where;
+  EXPECT_EQ(a.speculation.drafted, b.speculation.drafted) << where;
+  EXPECT_EQ(a.speculation.accepted, b.speculation.accepted) << where;
+}
+
+void ExpectCountsFit(const std::vector<Completion>& completions, const EngineLoad& load) {
+  std::int64_t cached = 0, preemptions = 0;
+  for (const Completion& c : completions) {
+    EXPECT_EQ(c.timings.prompt_tokens + c.timings.cached_prompt_tokens,
+              static_cast<int>(c.prompt_token_ids.size()));
+    EXPECT_EQ(c.timings.decoded_tokens, static_cast<int>(c.token_ids.size()) - 1);
+    cached += c.timings.cached_prompt_tokens;
+    preemptions += c.timings.preemptions;
+  }
+  EXPECT_EQ(load.cached_prompt_tokens, cached);
+  EXPECT_EQ(load.preemptions, preemptions);
+  EXPECT_EQ(load.used_blocks, 0);
+}
+
+class Serving : public testing::TestWithParam<const char*> {};
+
+TEST_P(Serving, RequestsThatComeAndGoGetTheBitsTheyGetAlone) {
+  std::int64_t cached = 0;
+  const std::string method = GetParam();
+  const bool remembers = method == "suffix";  // what others said
+  for (unsigned seed = 0; seed < 3; ++seed) {
+    const auto arrivals = Arrivals(100 + seed, 14, 200);
+    EngineOptions options = Options(GetParam());
+    const auto alone = ServeAlone(options, arrivals);
+    options.max_sequences = 5;
+    const auto engine = Open(options);
+    const auto served = Serve(*engine, arrivals);
+    for (std::size_t i = 0; i < arrivals.size(); ++i) {
+      const std::string where = fmt::format("{} seed {} request {}", GetParam(), seed, i);
+      ASSERT_NO_FATAL_FAILURE(ExpectSame(served[i], alone[i], where));
+      if (!remembers) ExpectSameRounds(served[i], alone[i], where);
+    }
+    ExpectCountsFit(served, engine->load());
+    EXPECT_EQ(engine->load().preemptions, 0);
+    cached += engine->load().cached_prompt_tokens;
+  }
+  if (method == "eagle" || method == "mtp")
+    EXPECT_EQ(cached, 0);
+  else
+    EXPECT_GT(cached, 500);
+}
+
+TEST_P(Serving, RequestsThatGiveTheirBlocksBackGoOnAsIfNothingHadHappened) {
+  std::int64_t preemptions = 0;
+  for (const bool prefix_cache : {true, false})
+    for (unsigned seed = 0; seed < 6; ++seed) {
+      const auto arrivals = Arrivals(200 + seed, 14, 180);
+      EngineOptions options = Options(GetParam());
+      const auto alone = ServeAlone(options, arrivals);
+      options.max_sequences = 5;
+      options.cache_tokens = 256;
+      options.prefix_cache = prefix_cache;
+      const auto engine = Open(options);
+      const auto served = Serve(*engine, arrivals);
+      for (std::size_t i = 0; i < arrivals.size(); ++i) {
+        const std::string where = fmt::format("{} seed {} request {}", GetParam(), seed, i);
+        ASSERT_NO_FATAL_FAILURE(ExpectSame(served[i], alone[i], where));
+      }
+      ExpectCountsFit(served, engine->load());
+      EXPECT_LE(engine->load().free_blocks + engine->load().idle_blocks, 8);
+      preemptions += engine->load().preemptions;
+    }
+  EXPECT_GT(preemptions, 5) << "nothing was tested";
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, Serving,
+                         testing::Values("none", "ngram", "suffix", "standalone", "eagle", "mtp"),
+                         [](const auto& of) { return std::string(of.param); });
+
+// A rule whose text depends on the draft's length: blocks that run out must not shorten a draft.
+TEST(Serving, UnderResidualTheDraftsAreNotShortenedWhereBlocksRunOut) {
+  std::int64_t preemptions = 0;
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    const auto arrivals = Arrivals(300 + seed, 10, 180);
+    EngineOptions options = Options("standalone");
+    options.speculative.strategy = VerifyStrategy::kResidual;
+    const auto alone = ServeAlone(options, arrivals);
+    options.max_sequences = 4;
+    options.cache_tokens = 224;
+    const auto engine = Open(options);
+    const auto served = Serve(*engine, arrivals);
+    for (std::size_t i = 0; i < arrivals.size(); ++i) {
+      ASSERT_NO_FATAL_FAILURE(ExpectSame(served[i], alone[i], fmt::format("request {}", i)));
+      if (!arrivals[i].request.sampling.greedy())
+        ExpectSameRounds(served[i], alone[i], fmt::format("request {}", i));
+    }
+    preemptions += engine->load().preemptions;
+  }
+  EXPECT_GT(preemptions, 5);
+}
+
+TEST(Serving, EveryCacheTypeAndInstructionSetSharesAndGivesBackExactly) {
+  const auto arrivals = Arrivals(7, 8, 180);
+  for (const kernels::Isa isa : kernels::AvailableIsas())
+    for (const CacheType type :
+         {CacheType::kF32, CacheType::kF16, CacheType::kBF16, CacheType::kQ8_0}) {
+      EngineOptions options = Options("standalone");
+      options.isa = kernels::Name(isa);
+      options.cache_type_k = options.cache_type_v = type;
+      const auto alone = ServeAlone(options, arrivals);
+      options.max_sequences = 4;
+      options.cache_tokens = 256;
+      const auto engine = Open(options);
+      const auto served = Serve(*engine, arrivals);
+      for (std::size_t i = 0; i < arrivals.size(); ++i)
+        ASSERT_NO_FATAL_FAILURE(
+            ExpectSame(served[i], alone[i], fmt::format("{} request {}", options.isa, i)));
+      EXPECT_GT(engine->load().cached_prompt_tokens, 0);
+    }
+}
+
+// With the default controller draft lengths follow the clock, and no text may.
+TEST(Serving, UnderTheCostModelTextsAreThoseOfARequestAlone) {
+  const auto arrivals = Arrivals(9, 12, 180);
+  EngineOptions options = Options("portfolio");
+  options.speculative.lookahead = "cost-model";
+  options.draft_model = Files().drafts.at("standalone");
+  const auto alone = ServeAlone(options, arrivals);
+  options.max_sequences = 5;
+  options.cache_tokens = 256;
+  const auto engine = Open(options);
+  const auto served = Serve(*engine, arrivals);
+  for (std::size_t i = 0; i < arrivals.size(); ++i)
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(served[i], alone[i], fmt::format("request {}", i)));
+  EXPECT_GT(engine->load().preemptions, 0);
+}
+
+Request Read(const Tokens& prompt, int n) {
+  Request r;
+  r.prompt_tokens = prompt;
+  r.max_new_tokens = n;
+  r.sampling.temperature = 0;
+  r.ignore_eos = true;
+  return r;
+}
+
+TEST(PrefixCache, ServesAPromptsFullBlocksButNeverAllOfIt) {
+  const auto engine = Open(Options("none"));
+  for (const int n : {31, 32, 33, 64, 65, 96, 100}) {
+    const Tokens prompt = TokensOf(n, static_cast<unsigned>(1000 + n));
+    const auto first = *engine->Generate(Read(prompt, 4)),
+               second = *engine->Generate(Read(prompt, 4));
+    EXPECT_EQ(first.timings.cached_prompt_tokens, 0) << n;
+    EXPECT_EQ(second.timings.cached_prompt_tokens, (n - 1) / 32 * 32) << n;
+    EXPECT_EQ(second.timings.prompt_tokens, n - (n - 1) / 32 * 32) << n;
+    EXPECT_EQ(second.token_ids, first.token_ids) << n;
+  }
+}
+
+TEST(PrefixCache, HoldsGeneratedTextToo) {
+  const auto engine = Open(Options("none"));
+  Tokens text = TokensOf(20, 5);
+  const auto first = *engine->Generate(Read(text, 80));
+  text.insert(text.end(), first.token_ids.begin(), first.token_ids.end());
+  // The last token was never read.
+  EXPECT_EQ(engine->Generate(Read(text, 1))->timings.cached_prompt_tokens, 96);
+}
+
+TEST(PrefixCache, OfARequestThatStillRunsIsServedWhileItsPromptIsRead) {
+  EngineOptions options = Options("none");
+  options.max_sequences = 2;
+  const auto engine = Open(options);
+  const Tokens prompt = TokensOf(200, 6);
+  const auto a = *engine->Begin(Read(prompt, 3)), b = *engine->Begin(Read(prompt, 3));
+  while (engine->Step()) {
+  }
+  const auto first = *engine->Take(a), second = *engine->Take(b);
+  EXPECT_EQ(first.token_ids, second.token_ids);
+  EXPECT_EQ(first.timings.cached_prompt_tokens, 0);
+  EXPECT_GT(second.timings.cached_prompt_tokens, 100);
+}
+
+TEST(PrefixCache, IsOffWhereItIsSwitchedOff) {
+  EngineOptions options = Options("none");
+  options.prefix_cache = false;
+  const auto engine = Open(options);
+  const Tokens prompt = TokensOf(100, 7);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(engine->Generate(Read(prompt, 4))->timings.cached_prompt_tokens, 0);
+  EXPECT_EQ(engine->load().idle_blocks, 0);
+}
+
+TEST(PrefixCache, ScoringAndMeasuringTakeItsBlocksAndHarmNoText) {
+  const auto engine = Open(Options("none"));
+  const Tokens prompt = TokensOf(100, 8);
+  const auto before = *engine->Generate(Read(prompt, 20));
+  ASSERT_TRUE(engine->Measure({.rows = {1, 4}, .contexts = {0, 100}, .repeats = 1}));
+  ASSERT_TRUE(engine->Score(TokensOf(250, 9)));
+  EXPECT_EQ(engine->Generate(Read(prompt, 20))->token_ids, before.token_ids);
+}
+
+TEST(CacheTokens, ThatARequestDoesNotFitAreNamedWhenItBegins) {
+  EngineOptions options = Options("none");
+  options.cache_tokens = 128;
+  const auto engine = Open(options);
+  EXPECT_TRUE(engine->Generate(Read(TokensOf(100, 1), 28)));
+  const auto refused = engine->Begin(Read(TokensOf(100, 1), 29));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kTooLarge);
+  EXPECT_NE(refused.error().message.find("--cache-tokens"), std::string::npos);
+  EXPECT_FALSE(engine->Score(TokensOf(140, 1)));
+  options.cache_tokens = 100;
+  EXPECT_FALSE(Engine::Open(options));
+}
+
+TEST(CacheTokens, BoundTheMemoryThatIsReserved) {
+  EngineOptions options = Options("none");
+  options.max_sequences = 8;
+  const auto all = Open(options)->summary().target.cache_bytes;
+  options.cache_tokens = 512;
+  EXPECT_EQ(Open(options)->summary().target.cache_bytes * 4, all);
+}
+
+// A request that is cancelled while it waits for blocks or rows ends all the same.
+TEST(Serving, CancelledRequestsEndAtOnceWhereverTheyAre) {
+  EngineOptions options = Options("none");
+  options.max_sequences = 3;
+  options.cache_tokens = 160;
+  const auto engine = Open(options);
+  std::vector<Ticket> tickets;
+  for (unsigned i = 0; i < 5; ++i) tickets.push_back(*engine->Begin(Read(TokensOf(30, i), 100)));
+  for (int i = 0; i < 60; ++i) engine->Step();
+  EXPECT_GT(engine->load().preempted + engine->load().waiting, 0);
+  for (const Ticket ticket : tickets) engine->Cancel(ticket);
+  EXPECT_FALSE(engine->Step());
+  for (const Ticket ticket : tickets)
+    EXPECT_EQ(engine->Take(ticket)->finish_reason, FinishReason::kCancelled);
+  EXPECT_EQ(engine->load().used_blocks, 0);
+}
+
+// Passes from a request's beginning to its first token, while `others` go on.
+int PassesToFirstToken(Engine& engine, const Tokens& prompt) {
+  bool first = false;
+  const auto ticket = *engine.Begin(Read(prompt, 1), [&first](const RoundEvent& round) {
+    first |= !round.events.empty();
+    return true;
+  });
+  int passes = 0;
+  for (; !first; ++passes) engine.Step();
+  engine.Step();
+  EXPECT_TRUE(engine.Take(ticket));
+  return passes;
+}
+
+class LongPrompts : public testing::Test {
+ protected:
+  LongPrompts() {
+    const std::string folder = fixtures::TemporaryFolder();
+    EngineOptions options{.model = fixtures::WriteTinyModel(
+                              folder, {.seed = 82, .n_layers = 1, .context_length = 2304}),
+                          .speculative = {.method = "none"},
+                          .max_sequences = 4,
+                          .threads = 1};
+    engine_ = Open(options);
+  }
+  std::unique_ptr<Engine> engine_;
+};
+
+TEST_F(LongPrompts, LetShortOnesGoFirst) {
+  const auto long_one = *engine_->Begin(Read(TokensOf(2000, 1), 1));
+  engine_->Step();
+  int served = 0;
+  for (unsigned i = 0; !engine_->Take(long_one); ++i, ++served)
+    ASSERT_LE(PassesToFirstToken(*engine_, TokensOf(12, 100 + i)), 2);
+  EXPECT_GT(served, 3) << "the long prompt left no pass to others";
+}
+
+TEST_F(LongPrompts, AreNotStarvedByShortOnesThatKeepComing) {
+  const auto long_one = *engine_->Begin(Read(TokensOf(2000, 1), 1));
+  std::optional<Completion> done;
+  unsigned n = 0;
+  int passes = 0;
+  for (; !done && passes < 2000; ++passes) {
+    while (InHand(*engine_) < 12) ASSERT_TRUE(engine_->Begin(Read(TokensOf(200, 100 + n++), 1)));
+    engine_->Step();
+    done = engine_->Take(long_one);
+  }
+  EXPECT_TRUE(done) << "after " << passes << " passes";
+  EXPECT_GT(n, 12u);
+}
+
+TEST_F(LongPrompts, DoNotHoldUpThoseThatDecode) {
+  std::int64_t tokens = 0;
+  (void)*engine_->Begin(Read(TokensOf(10, 3), 400), [&tokens](const RoundEvent& round) {
+    tokens += static_cast<std::int64_t>(round.events.size());
+    return true;
+  });
+  engine_->Step();
+  const auto long_one = *engine_->Begin(Read(TokensOf(2000, 1), 1));
+  const std::int64_t before = tokens;
+  int passes = 0;
+  std::optional<Completion> done;
+  for (; !done; ++passes) engine_->Step(), done = engine_->Take(long_one);
+  EXPECT_EQ(tokens - before, passes) << "a token for each pass";
+  EXPECT_GE(passes, 2000 / 256);
+}
+
+}  // namespace
+}  // namespace foretoken
