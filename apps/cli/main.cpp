@@ -27,6 +27,7 @@ constexpr auto kVerbs = std::to_array<Verb>({
     {"chat", "talk with a model, line by line", RunChat},
     {"inspect", "what is in a model file: architecture, sizes, types, tokenizer", RunInspect},
     {"tokenize", "text to token ids and back", RunTokenize},
+    {"serve", "an HTTP server that OpenAI's clients understand, with a page", RunServe},
     {"bench", "what passes cost here, and plain beside speculative decoding", RunBench},
     {"quantize", "a model file in another number type: smaller, nearly as good", RunQuantize},
     {"replay", "how fast a recorded run would have been with other draft lengths", RunReplay},

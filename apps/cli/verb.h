@@ -19,6 +19,7 @@ int RunGenerate(const Arguments& arguments);
 int RunInspect(const Arguments& arguments);
 int RunQuantize(const Arguments& arguments);
 int RunReplay(const Arguments& arguments);
+int RunServe(const Arguments& arguments);
 int RunTokenize(const Arguments& arguments);
 int RunTune(const Arguments& arguments);
 

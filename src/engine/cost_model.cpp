@@ -9,6 +9,7 @@ namespace {
 
 constexpr int kFirstInterval = 16, kLongestInterval = 4096;
 constexpr int kFirstPatience = 24, kLongestPatience = 512;
+constexpr int kLongestSleep = 16;
 constexpr double kPlanningUs = 1.5;  // of a round in which nothing comes of it
 constexpr double kPrior = 0.7, kMargin = 1.02, kProbeShare = 0.01;
 constexpr int kCatchUpRounds = 16;  // over which what a drafter must read first is spread
@@ -174,7 +175,8 @@ int CostModel::Sleep(const Pass& pass, const Plan& plan) const noexcept {
   const double pass_us = costs_.PassUs(pass.n_decoding, pass.context);
   const int rounds = static_cast<int>(kPlanningUs / (kShare * pass_us));
   const State& state = states_[static_cast<std::size_t>(plan.seq)];
-  return std::min({rounds, 16, std::max(0, state.interval - state.idle_rounds)});
+  const int to_probe = state.interval - state.idle_rounds;
+  return std::min({rounds, kLongestSleep, to_probe > 0 ? to_probe : kLongestSleep});
 }
 
 void CostModel::Choose(std::span<Plan> plans) noexcept {

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/input.h"
+#include "cli/open_engine.h"
+#include "cli/report.h"
+#include "cli/serve_settings.h"
+#include "cli/terminal.h"
+#include "cli/verb.h"
+#include "foretoken/engine.h"
+#include "server/server.h"
+
+namespace foretoken::cli {
+namespace {
+
+// IPv6 addresses stand in brackets.
+std::string Address(const std::string& host, int port) {
+  const bool colons = host.find(':') != std::string::npos;
+  return fmt::format("http://{}{}{}:{}", colons ? "[" : "", host, colons ? "]" : "", port);
+}
+
+Result<int> Serve(ServeSettings& settings) {
+  const EngineOptions& options = settings.generate.engine;
+  FORETOKEN_TRY(const std::unique_ptr<Engine> engine, OpenEngine(options, settings.generate.quiet));
+  Output output;
+  FORETOKEN_TRY(
+      const server::ServeOutcome outcome,
+      server::Serve(*engine, options, settings.server, [&](int port) {
+        output.Write(fmt::format("foretoken: {} at {}\n", FileName(engine->summary().target.path),
+                                 Address(settings.server.host, port)));
+      }));
+  FORETOKEN_CHECK_OK(engine->RecordStatus());
+  return outcome == server::ServeOutcome::kDrained ? kDone : kInterrupted;
+}
+
+}  // namespace
+
+int RunServe(const Arguments& arguments) {
+  ServeSettings settings;
+  const settings::FlagSet flags = ServeFlags(settings);
+  const auto outcome = flags.Parse(arguments);
+  if (!outcome) return ReportError(outcome.error());
+  if (*outcome == settings::ParseOutcome::kHelp) {
+    Output().Write(flags.Help());
+    return kDone;
+  }
+  if (const Status status = FinishServe(settings); !status) return ReportError(status.error());
+  const Result<int> code = Serve(settings);
+  return code ? *code : ReportError(code.error());
+}
+
+}  // namespace foretoken::cli

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/serve_settings.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "settings/setters.h"
+
+namespace foretoken::cli {
+namespace {
+
+using settings::ParseInteger;
+using settings::StoreInteger;
+using settings::StoreText;
+using settings::StoreTrue;
+
+constexpr int kMaxParallel = 256;
+
+settings::FlagGroup AddressFlags(server::ServerOptions& server) {
+  return {"Address",
+          {
+              {{"--host"},
+               "ADDRESS",
+               "where to listen; 0.0.0.0: on all networks; default 127.0.0.1: this machine only",
+               StoreText(server.host)},
+              {{"--port"},
+               "N",
+               "default 8080; 0: one that is free, which is printed",
+               StoreInteger(server.port, 0, 65535)},
+              {{"--api-key"},
+               "KEY",
+               "ask for this key; may be repeated: one of them opens",
+               [&server](const std::string& text) -> Status {
+                 if (text.empty())
+                   return Fail(ErrorCode::kInvalidArgument,
+                               "the key is empty; give one or leave the flag out");
+                 server.api_keys.push_back(text);
+                 return {};
+               },
+               true},
+              {{"--model-name", "--alias"},
+               "NAME",
+               "the model's name in requests; default: its file's without .gguf",
+               StoreText(server.model_name)},
+              {{"--chat-template"},
+               "NAME",
+               "how the messages of a chat are written; default: as the model file says",
+               StoreText(server.chat_template)},
+          }};
+}
+
+settings::FlagGroup LimitFlags(ServeSettings& settings) {
+  server::ServerOptions& server = settings.server;
+  return {"Limits",
+          {
+              {{"-np", "--parallel"},
+               "N",
+               "requests that are decoded together, each with a cache of its own; default 1",
+               StoreInteger(settings.generate.engine.max_sequences, 1, kMaxParallel)},
+              {{"--max-queue"},
+               "N",
+               "requests that may wait for that; more are told to come back; default 64",
+               StoreInteger(server.max_queue, 0, 1 << 16)},
+              {{"--max-body-bytes"},
+               "N",
+               "of a request; default 8388608",
+               [&server](const std::string& text) -> Status {
+                 FORETOKEN_TRY(server.max_body_bytes, ParseInteger(text, 1, 1 << 30));
+                 return {};
+               }},
+              {{"--request-timeout-s"},
+               "S",
+               "from a request's arrival to its last token; default 600; 0: none",
+               StoreInteger(server.request_timeout_s, 0, 1 << 24)},
+          }};
+}
+
+settings::FlagGroup LogFlags(ServeSettings& settings) {
+  return {
+      "Output",
+      {
+          {{"--log-prompts"},
+           "",
+           "with the prompts in the log's lines, which have no texts otherwise",
+           StoreTrue(settings.server.log_prompts)},
+          settings::RecordFlag(settings.generate.engine),
+          {{"-q", "--quiet"}, "", "no line for each request", StoreTrue(settings.generate.quiet)},
+      }};
+}
+
+}  // namespace
+
+settings::FlagSet ServeFlags(ServeSettings& settings) {
+  settings::FlagSet flags(
+      "serve [-m MODEL] [-md DRAFT] [flags]",
+      "Serves a model over HTTP, to the clients of OpenAI's API and, at /, to a browser. Each "
+      "request has one line on standard error. SIGTERM or Ctrl-C: what was accepted is answered "
+      "first; a second one stops at once.");
+  flags.Add(AddressFlags(settings.server));
+  flags.Add(LimitFlags(settings));
+  flags.Add(settings::ModelFlags(settings.generate.engine));
+  flags.Add(
+      settings::SpeculationFlags(settings.generate.engine, settings.generate.draft_temperature));
+  flags.Add(LogFlags(settings));
+  settings::AddAbsentFlags(flags);
+  flags.SetExamples(
+      "Examples:\n"
+      "  foretoken serve\n"
+      "  foretoken serve -m target.gguf -md draft.gguf --parallel 4 --api-key secret\n"
+      "  curl http://127.0.0.1:8080/v1/completions -d '{\"prompt\": \"Once upon a time\"}'\n");
+  return flags;
+}
+
+Status FinishServe(ServeSettings& settings) {
+  if (settings.generate.draft_temperature)
+    return Fail(ErrorCode::kInvalidArgument,
+                "--draft-temp: each request has its temperature, and drafts follow it; leave it "
+                "out");
+  if (settings.generate.engine.speculative.strategy == VerifyStrategy::kGreedy)
+    settings.generate.request.sampling.temperature = 0;  // requests are checked as they come
+  settings.server.log_requests = !settings.generate.quiet;
+  settings.generate.prompt.emplace();  // generate's rules ask for a prompt
+  return settings::Finish(settings.generate);
+}
+
+}  // namespace foretoken::cli

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// server/api_error.h: what a client is told when a request fails: OpenAI's error object, as values.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "foretoken/result.h"
+
+namespace foretoken::server {
+
+struct ApiError {
+  int status = 400;
+  std::string message;  // "<what>: <why>; <what to do>"
+  std::string type = "invalid_request_error";
+  std::string param = {};  // the field; "": null
+  std::string code = {};   // "": null
+  int retry_after_s = 0;   // 0: no such header
+};
+
+// A value, or what the client is told.
+template <typename T>
+using Parsed = tl::expected<T, ApiError>;
+
+inline tl::unexpected<ApiError> Refuse(ApiError error) {
+  return tl::unexpected<ApiError>(std::move(error));
+}
+
+// A field that is wrong; the message begins with its name.
+inline ApiError BadField(const std::string& field, const std::string& why, std::string code = {}) {
+  return {.message = field + ": " + why, .param = field, .code = std::move(code)};
+}
+
+}  // namespace foretoken::server

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/engine_thread.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace foretoken::server {
+namespace {
+
+// Of the runs that measure plain decoding.
+constexpr int kPlainTokens = 6, kPlainRuns = 8;
+constexpr double kPlainMs = 250;  // after two runs no more are begun
+
+double Milliseconds(std::chrono::steady_clock::time_point from,
+                    std::chrono::steady_clock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
+
+RoundRecord RecordOf(const RoundEvent& round) {
+  RoundRecord record{.rejected = {round.rejected.begin(), round.rejected.end()},
+                     .drafted = round.drafted,
+                     .drafter = std::string(round.drafter)};
+  record.tokens.reserve(round.events.size());
+  for (const TokenEvent& event : round.events) {
+    record.text += event.text;
+    RoundToken& token = record.tokens.emplace_back();
+    token.id = event.id;
+    token.origin = event.origin;
+    if (event.logprobs != nullptr) token.logprobs = *event.logprobs;
+  }
+  return record;
+}
+
+}  // namespace
+
+// A job that the engine has taken in.
+struct EngineThread::Running {
+  std::unique_ptr<Job> job;
+  Ticket ticket = 0;
+  std::string method;  // of its drafts
+  Clock::time_point begun, last_emission;
+  ChoiceEnd end;
+  Counted counted;
+  int n_tokens = 0;
+  // In this step.
+  bool took_part = false, prefill = false;
+  int n_committed = 0, n_drafted = 0;
+};
+
+EngineThread::EngineThread(Engine& engine, JobQueue& queue, Metrics& metrics, Totals& totals,
+                           const EngineOptions& options)
+    : engine_(engine),
+      queue_(queue),
+      metrics_(metrics),
+      totals_(totals),
+      parallel_(options.max_sequences) {
+  if (options.record.empty()) MeasurePlain();
+  thread_ = std::thread([this] { Work(); });
+}
+
+EngineThread::~EngineThread() {
+  thread_.join();
+}
+
+// Short runs without drafts: of one request, and of as many as may run together. Of each the
+// quickest counts: the first runs are slow, and others may use the machine.
+void EngineThread::MeasurePlain() {
+  Request request;
+  request.prompt = "a";
+  request.max_new_tokens = kPlainTokens;
+  request.ignore_eos = true;
+  request.sampling.temperature = 0;
+  request.speculative.enabled = false;
+  std::vector<std::pair<int, double>> points;
+  for (const int n : {1, parallel_}) {
+    if (!points.empty() && points.back().first == n) continue;
+    const std::vector<Request> requests(static_cast<std::size_t>(n), request);
+    const auto begin = Clock::now();
+    double least = 0;
+    for (int run = 0; run < kPlainRuns; ++run) {
+      const auto completions = engine_.GenerateBatch(requests);
+      if (!completions) return;
+      // Steps of all requests together are in each one's time.
+      const Timings& timings = completions->back().timings;
+      if (timings.decoded_tokens == 0) return;
+      const double ms = timings.decode_ms / timings.decoded_tokens;
+      least = run == 0 ? ms : std::min(least, ms);
+      if (run > 0 && Milliseconds(begin, Clock::now()) > kPlainMs) break;
+    }
+    if (least > 0) points.emplace_back(n, least);
+  }
+  plain_.Start(std::move(points));
+  if (plain_.known()) plain_ms_ = plain_.StepMs(1);
+}
+
+void EngineThread::Work() {
+  while (going_) {
+    TakeIn(running_.empty());
+    if (!running_.empty()) StepOnce();
+  }
+  for (auto& running : running_) engine_.Cancel(running->ticket);
+  while (!running_.empty()) StepOnce();
+}
+
+void EngineThread::TakeIn(bool wait) {
+  while (auto job = queue_.Next(wait, going_)) {
+    wait = false;
+    Begin(std::move(job));
+  }
+}
+
+void EngineThread::Begin(std::unique_ptr<Job> job) {
+  auto running = std::make_unique<Running>();
+  Running& r = *running;
+  r.job = std::move(job);
+  r.begun = Clock::now();
+  r.last_emission = r.job->arrived;
+  r.method = r.job->request.speculative.method.value_or(engine_.summary().method);
+  r.end.queue_ms = Milliseconds(r.job->arrived, r.begun);
+  auto ticket = engine_.Begin(std::move(r.job->request),
+                              [this, &r](const RoundEvent& round) { return See(r, round); });
+  if (!ticket) {
+    r.job->mailbox->Push(
+        {.kind = Event::Kind::kError, .choice = r.job->choice, .error = std::move(ticket).error()});
+    queue_.Done();
+    return;
+  }
+  r.ticket = *ticket;
+  r.job->mailbox->Push({.kind = Event::Kind::kBegun, .choice = r.job->choice});
+  running_.push_back(std::move(running));
+}
+
+// False: nobody wants more of it.
+bool EngineThread::See(Running& r, const RoundEvent& round) {
+  r.took_part = true;
+  r.n_committed = static_cast<int>(round.events.size());
+  r.n_drafted = round.drafted;
+  r.prefill = r.n_tokens == 0;
+  r.n_tokens += r.n_committed;
+  if (round.events.empty()) return !r.job->mailbox->cancelled();
+  const auto now = Clock::now();
+  if (r.prefill) r.end.first_token_ms = Milliseconds(r.job->arrived, now);
+  metrics_.AddRound(round, r.prefill, Milliseconds(r.last_emission, now), r.counted);
+  r.last_emission = now;
+  if (round.drafted > 0) {
+    auto found = r.end.drafters.find(round.drafter);
+    if (found == r.end.drafters.end())
+      found = r.end.drafters.emplace(std::string(round.drafter), DrafterCount()).first;
+    ++found->second.rounds;
+    found->second.drafted += round.drafted;
+    found->second.accepted += round.drafted - static_cast<int>(round.rejected.size());
+  }
+  if (r.job->wants_rounds)
+    r.job->mailbox->Push(
+        {.kind = Event::Kind::kRound, .choice = r.job->choice, .round = RecordOf(round)});
+  return !r.job->mailbox->cancelled();
+}
+
+void EngineThread::StepOnce() {
+  for (auto& r : running_) {
+    r->took_part = false;
+    if (r->job->mailbox->cancelled()) engine_.Cancel(r->ticket);
+  }
+  const auto begin = Clock::now();
+  engine_.Step();
+  Account(Milliseconds(begin, Clock::now()));
+  TakeOut();
+}
+
+// A step with n requests that decode gives c_i tokens to request i. Plain decoding would give each
+// of them in a step of its own: c_i times as long as a plain step; what prompts took in this one,
+// they would take then too.
+void EngineThread::Account(double step_ms) {
+  int n = 0, drafted = 0;
+  bool prompts = false;
+  for (const auto& r : running_) {
+    if (!r->took_part) continue;
+    prompts |= r->prefill;
+    n += !r->prefill;
+    drafted += r->prefill ? 0 : r->n_drafted;
+  }
+  if (n == 0 || !plain_.known()) return;
+  // A plain step has fewer rows and no drafts: it would not have taken longer than this one.
+  const bool quicker = step_ms < plain_.StepMs(n);
+  if (quicker || (drafted == 0 && !prompts)) plain_.See(n, step_ms);
+  plain_ms_ = plain_.StepMs(1);
+  const double plain_ms = std::min(plain_.StepMs(n), step_ms);
+  const double besides = prompts ? step_ms - plain_ms : 0;
+  double all_plain = 0;
+  for (auto& r : running_) {
+    if (!r->took_part || r->prefill) continue;
+    const double would = r->n_committed * plain_ms + besides;
+    r->end.actual_ms += step_ms;
+    r->end.plain_ms += would;
+    all_plain += would;
+  }
+  metrics_.AddTime(n * step_ms, all_plain);
+  totals_.AddTime(n * step_ms, all_plain);
+}
+
+void EngineThread::TakeOut() {
+  for (auto& r : running_) {
+    auto completion = engine_.Take(r->ticket);
+    if (!completion) continue;
+    End(*r, *std::move(completion));
+    r.reset();
+  }
+  std::erase(running_, nullptr);
+  const EngineLoad load = engine_.load();
+  const int blocks = load.free_blocks + load.used_blocks + load.idle_blocks;
+  cache_usage_ = blocks > 0 ? static_cast<double>(load.used_blocks) / blocks : 0;
+}
+
+void EngineThread::End(Running& r, Completion completion) {
+  r.end.total_ms = Milliseconds(r.job->arrived, Clock::now());
+  r.end.completion = std::move(completion);
+  const bool first_of_prompt = r.job->first_of_prompt;
+  metrics_.AddEnd(r.end, r.counted, r.method,
+                  first_of_prompt ? static_cast<int>(r.end.completion.prompt_token_ids.size()) : 0);
+  totals_.Add(r.end);
+  queue_.Done();  // before the client knows: it may send the next one at once
+  r.job->mailbox->Push(
+      {.kind = Event::Kind::kEnd, .choice = r.job->choice, .end = std::move(r.end)});
+}
+
+}  // namespace foretoken::server

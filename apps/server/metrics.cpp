@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/metrics.h"
+
+#include <fmt/format.h>
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <algorithm>
+#include <mutex>
+#include <sstream>
+#include <vector>
+
+namespace foretoken::server {
+namespace {
+
+using prometheus::Counter;
+using prometheus::Family;
+using prometheus::Gauge;
+using prometheus::Histogram;
+
+std::string Full(const char* name) {
+  return std::string("foretoken:") + name;
+}
+
+// Counters by one label, each made when it is first counted.
+class ByLabel {
+ public:
+  ByLabel(Family<Counter>& family, const char* label) : family_(family), label_(label) {}
+
+  void Add(std::string_view value, double n) {
+    if (n == 0) return;
+    const std::lock_guard lock(mutex_);
+    auto found = counters_.find(value);
+    if (found == counters_.end())
+      found =
+          counters_.emplace(std::string(value), &family_.Add({{label_, std::string(value)}})).first;
+    found->second->Increment(n);
+  }
+
+ private:
+  Family<Counter>& family_;
+  const std::string label_;
+  std::mutex mutex_;
+  std::map<std::string, Counter*, std::less<>> counters_;
+};
+
+const Histogram::BucketBoundaries kSeconds = {0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08,
+                                              0.1,   0.25,  0.5,  0.75, 1,    2.5,  5,
+                                              7.5,   10,    20,   40,   80,   160,  640};
+const Histogram::BucketBoundaries kTokenSeconds = {0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01,
+                                                   0.025,  0.05,   0.075, 0.1,    0.15,  0.2,
+                                                   0.3,    0.4,    0.5,   0.75,   1,     2.5};
+
+std::string Position(std::size_t i) {
+  return fmt::format("{}", i);
+}
+
+}  // namespace
+
+class Metrics::Impl {
+ public:
+  explicit Impl(const std::string& model_name) : labels_{{"model_name", model_name}} {}
+
+  Family<Counter>& CounterFamily(const char* name, const char* help) {
+    return prometheus::BuildCounter()
+        .Name(Full(name))
+        .Help(help)
+        .Labels(labels_)
+        .Register(registry);
+  }
+  Counter& Count(const char* name, const char* help) { return CounterFamily(name, help).Add({}); }
+  Family<Gauge>& GaugeFamily(const char* name, const char* help) {
+    return prometheus::BuildGauge().Name(Full(name)).Help(help).Labels(labels_).Register(registry);
+  }
+  Histogram& Spread(const char* name, const char* help,
+                    const Histogram::BucketBoundaries& boundaries) {
+    return prometheus::BuildHistogram()
+        .Name(Full(name))
+        .Help(help)
+        .Labels(labels_)
+        .Register(registry)
+        .Add({}, boundaries);
+  }
+
+  prometheus::Registry registry;
+  const std::map<std::string, std::string> labels_;
+
+  Counter& drafts =
+      Count("spec_decode_num_drafts_total", "Rounds with at least one drafted token.");
+  Counter& draft_tokens = Count("spec_decode_num_draft_tokens_total", "Drafted tokens.");
+  Counter& accepted_tokens = Count("spec_decode_num_accepted_tokens_total",
+                                   "Drafted tokens that were accepted and committed.");
+  ByLabel accepted_per_position{
+      CounterFamily("spec_decode_num_accepted_tokens_per_pos_total",
+                    "Accepted and committed drafts by position in the draft, from 0."),
+      "position"};
+  ByLabel drafted_per_position{CounterFamily("spec_decode_num_draft_tokens_per_pos_total",
+                                             "Rounds that drafted this position."),
+                               "position"};
+  ByLabel judged_per_position{
+      CounterFamily("spec_decode_num_judged_tokens_per_pos_total",
+                    "Drafts with a verdict, by position: all earlier ones were accepted."),
+      "position"};
+  ByLabel wasted{CounterFamily("spec_decode_num_wasted_tokens_total",
+                               "Drafts that were not committed: rejected, unjudged (behind a "
+                               "rejected one) or cut (by the end of the text)."),
+                 "reason"};
+  ByLabel target_tokens{CounterFamily("spec_decode_num_target_tokens_total",
+                                      "Tokens of the target's own: recovered (after a rejection), "
+                                      "bonus (after a whole draft), plain (without a draft)."),
+                        "kind"};
+  ByLabel drafter_rounds{
+      CounterFamily("spec_decode_drafter_rounds_total", "Rounds with a draft, by drafter."),
+      "drafter"};
+  ByLabel drafter_draft_tokens{
+      CounterFamily("spec_decode_drafter_draft_tokens_total", "Drafted tokens, by drafter."),
+      "drafter"};
+  ByLabel drafter_accepted_tokens{CounterFamily("spec_decode_drafter_accepted_tokens_total",
+                                                "Accepted and committed drafts, by drafter."),
+                                  "drafter"};
+  ByLabel draft_seconds{
+      CounterFamily("spec_decode_draft_seconds_total",
+                    "Time spent drafting, in request-seconds, by the method of the request."),
+      "drafter"};
+  Counter& draft_prefill_seconds = Count("spec_decode_draft_prefill_seconds_total",
+                                         "The draft model's work on prompts, in request-seconds.");
+  Counter& verify_seconds =
+      Count("spec_decode_verify_seconds_total",
+            "Target passes of decoding rounds, in request-seconds; not split by rows.");
+  Counter& overhead_seconds =
+      Count("spec_decode_overhead_seconds_total",
+            "Judging, rollback and control, in request-seconds; not split by part.");
+  Counter& actual_seconds =
+      Count("spec_decode_actual_seconds_total", "Decoding time, in request-seconds.");
+  Counter& plain_seconds =
+      Count("spec_decode_estimated_plain_seconds_total",
+            "What plain decoding would have taken for the same tokens, estimated.");
+  Histogram& draft_length =
+      Spread("spec_decode_num_tokens_per_draft", "Tokens drafted in a round; 0: a plain one.",
+             {0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 64});
+  Family<Gauge>& speedup = GaugeFamily("spec_decode_estimated_speedup",
+                                       "Estimated plain time over actual time, last 60 seconds.");
+  Family<Gauge>& baseline =
+      GaugeFamily("spec_decode_baseline_ms_per_token",
+                  "A token's time without speculation, one request alone, estimated.");
+
+  Histogram& first_token = Spread("time_to_first_token_seconds",
+                                  "From a request's arrival to its first token.", kSeconds);
+  Histogram& between_tokens =
+      Spread("inter_token_latency_seconds",
+             "Gap since the last emission over the tokens in it, once per token.", kTokenSeconds);
+  Histogram& whole =
+      Spread("e2e_request_latency_seconds", "From a request's arrival to its end.", kSeconds);
+  Gauge& running = GaugeFamily("num_requests_running", "Requests that are decoded now.").Add({});
+  Gauge& waiting = GaugeFamily("num_requests_waiting", "Requests that wait for that.").Add({});
+  Gauge& cache =
+      GaugeFamily("kv_cache_usage_perc", "Share of the cache that texts fill, 0 to 1.").Add({});
+  Counter& prompt_tokens = Count("prompt_tokens_total", "Prompt tokens that were read.");
+  Counter& generation_tokens = Count("generation_tokens_total", "Tokens that were generated.");
+  ByLabel ended{CounterFamily("request_success_total", "Requests that ended, by reason."),
+                "finished_reason"};
+  ByLabel responses{CounterFamily("http_responses_total", "HTTP responses by status."), "status"};
+
+  std::mutex render;
+  // Present while they have a value.
+  Gauge* speedup_value = nullptr;
+  Gauge* baseline_value = nullptr;
+};
+
+namespace {
+
+void SetOrRemove(Family<Gauge>& family, Gauge*& gauge, const std::optional<double>& value) {
+  if (value) {
+    if (gauge == nullptr) gauge = &family.Add({});
+    gauge->Set(*value);
+  } else if (gauge != nullptr) {
+    family.Remove(gauge);
+    gauge = nullptr;
+  }
+}
+
+}  // namespace
+
+Metrics::Metrics(const std::string& model_name) : impl_(std::make_unique<Impl>(model_name)) {}
+Metrics::~Metrics() = default;
+
+void Metrics::AddRound(const RoundEvent& round, bool prefill, double gap_ms, Counted& counted) {
+  Impl& m = *impl_;
+  int accepted = 0, recovered = 0;
+  for (const TokenEvent& event : round.events) {
+    const bool is_draft = event.origin == TokenOrigin::kAccepted;
+    accepted += is_draft;
+    recovered += event.origin == TokenOrigin::kRecovered;
+    counted.recovered += event.origin == TokenOrigin::kRecovered;
+    counted.bonus += event.origin == TokenOrigin::kBonus;
+    counted.plain += event.origin == TokenOrigin::kPlain;
+    if (!is_draft)
+      m.target_tokens.Add(event.origin == TokenOrigin::kRecovered ? "recovered"
+                          : event.origin == TokenOrigin::kBonus   ? "bonus"
+                                                                  : "plain",
+                          1);
+    if (prefill)
+      m.first_token.Observe(gap_ms / 1000);
+    else
+      m.between_tokens.Observe(gap_ms / 1000 / static_cast<double>(round.events.size()));
+  }
+  m.generation_tokens.Increment(static_cast<double>(round.events.size()));
+  if (!prefill) m.draft_length.Observe(round.drafted);
+  if (round.drafted == 0) return;
+  const int judged = accepted + recovered, refused = round.drafted - accepted;
+  ++counted.draft_rounds;
+  counted.drafted += round.drafted;
+  counted.judged += judged;
+  counted.accepted += accepted;
+  m.drafts.Increment();
+  m.draft_tokens.Increment(round.drafted);
+  m.accepted_tokens.Increment(accepted);
+  m.wasted.Add("rejected", recovered);
+  m.wasted.Add(recovered > 0 ? "unjudged" : "cut", refused - recovered);
+  m.drafter_rounds.Add(round.drafter, 1);
+  m.drafter_draft_tokens.Add(round.drafter, round.drafted);
+  m.drafter_accepted_tokens.Add(round.drafter, accepted);
+}
+
+void Metrics::AddEnd(const ChoiceEnd& end, const Counted& counted, std::string_view drafter,
+                     int prompt_tokens) {
+  Impl& m = *impl_;
+  const Completion& completion = end.completion;
+  const SpeculationStats& s = completion.speculation;
+  const auto rest = [](std::int64_t all, std::int64_t seen) {
+    return static_cast<double>(std::max<std::int64_t>(0, all - seen));
+  };
+  const std::int64_t seen_tokens =
+      counted.accepted + counted.recovered + counted.bonus + counted.plain;
+  std::int64_t judged = 0;
+  for (std::size_t i = 0; i < s.drafted_per_position.size(); ++i) {
+    judged += s.judged_per_position[i];
+    m.drafted_per_position.Add(Position(i), static_cast<double>(s.drafted_per_position[i]));
+    m.judged_per_position.Add(Position(i), static_cast<double>(s.judged_per_position[i]));
+    m.accepted_per_position.Add(Position(i), static_cast<double>(s.accepted_per_position[i]));
+  }
+  m.drafts.Increment(rest(s.draft_rounds, counted.draft_rounds));
+  m.draft_tokens.Increment(rest(s.drafted, counted.drafted));
+  m.accepted_tokens.Increment(rest(s.accepted, counted.accepted));
+  m.target_tokens.Add("recovered", rest(s.recovered, counted.recovered));
+  m.target_tokens.Add("bonus", rest(s.bonus, counted.bonus));
+  m.target_tokens.Add("plain", rest(s.plain, counted.plain));
+  const double rejected = rest(judged - s.accepted, counted.judged - counted.accepted);
+  m.wasted.Add("rejected", rejected);
+  m.wasted.Add("unjudged",
+               rest(s.drafted - s.accepted, counted.drafted - counted.accepted) - rejected);
+  m.generation_tokens.Increment(rest(s.emitted, seen_tokens));
+  m.prompt_tokens.Increment(prompt_tokens);
+  m.draft_seconds.Add(drafter, s.draft_ms / 1000);
+  m.draft_prefill_seconds.Increment(s.draft_prompt_ms / 1000);
+  m.verify_seconds.Increment(s.verify_ms / 1000);
+  m.overhead_seconds.Increment(s.overhead_ms / 1000);
+  m.whole.Observe(end.total_ms / 1000);
+  m.ended.Add(completion.finish_reason == FinishReason::kCancelled ? "abort"
+                                                                   : Name(completion.finish_reason),
+              1);
+}
+
+void Metrics::AddTime(double actual_ms, double plain_ms) {
+  impl_->actual_seconds.Increment(actual_ms / 1000);
+  impl_->plain_seconds.Increment(plain_ms / 1000);
+}
+
+void Metrics::AddResponse(int status) {
+  impl_->responses.Add(fmt::format("{}", status), 1);
+}
+
+std::string Metrics::Render(const Now& now) {
+  const std::lock_guard lock(impl_->render);
+  impl_->running.Set(now.running);
+  impl_->waiting.Set(now.waiting);
+  impl_->cache.Set(now.cache_usage);
+  SetOrRemove(impl_->speedup, impl_->speedup_value, now.estimated_speedup);
+  SetOrRemove(impl_->baseline, impl_->baseline_value, now.plain_ms_per_token);
+  std::ostringstream out;
+  prometheus::TextSerializer().Serialize(out, impl_->registry.Collect());
+  return out.str();
+}
+
+}  // namespace foretoken::server

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// server/metrics.h: counters for Prometheus, named as vLLM and llama.cpp name theirs, with the
+// prefix foretoken: (docs/server.md lists them). metrics.cpp alone knows prometheus-cpp.
+//
+// Any thread may use it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "foretoken/engine.h"
+#include "server/mailbox.h"
+
+namespace foretoken::server {
+
+// What of a request was counted round by round; its end adds the rest (a round that nobody was told
+// of because its reader had gone).
+struct Counted {
+  std::int64_t draft_rounds = 0, drafted = 0, judged = 0, accepted = 0;
+  std::int64_t recovered = 0, bonus = 0, plain = 0;
+};
+
+class Metrics {
+ public:
+  explicit Metrics(const std::string& model_name);
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  // prefill: the round read the prompt. gap_ms: since the request's last emission, or its arrival.
+  void AddRound(const RoundEvent& round, bool prefill, double gap_ms, Counted& counted);
+  // A choice has ended. prompt_tokens: 0 for all choices of a prompt but the first.
+  void AddEnd(const ChoiceEnd& end, const Counted& counted, std::string_view drafter,
+              int prompt_tokens);
+  // Decoding time of a step, as Totals has it.
+  void AddTime(double actual_ms, double plain_ms);
+  void AddResponse(int status);
+
+  // What is true at the moment of asking.
+  struct Now {
+    int running = 0, waiting = 0;
+    double cache_usage = 0;  // [0, 1]
+    std::optional<double> estimated_speedup;
+    std::optional<double> plain_ms_per_token;
+  };
+  // The text format 0.0.4.
+  std::string Render(const Now& now);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace foretoken::server

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/openai_replies.h"
+
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "foretoken/version.h"
+
+namespace foretoken::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kLeastLogprob = -9999;  // in place of -inf, which JSON lacks; as others have it
+
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void PutIfAny(Json& object, const char* key, const std::optional<double>& value) {
+  if (value) object[key] = *value;
+}
+
+Json NullIfEmpty(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+
+double Logprob(float value) {
+  return std::isfinite(value) ? static_cast<double>(value) : kLeastLogprob;
+}
+
+std::optional<double> PerSecond(std::int64_t n, double ms) {
+  if (n <= 0 || !(ms > 0)) return std::nullopt;
+  return 1000.0 * static_cast<double>(n) / ms;
+}
+
+Json ChatToken(const PieceOf& piece, std::int32_t id, float logprob) {
+  const std::string text = piece(id);
+  std::vector<int> bytes;
+  for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));
+  return {{"token", text}, {"logprob", Logprob(logprob)}, {"bytes", std::move(bytes)}};
+}
+
+struct LogprobOf {
+  std::int32_t id;
+  const TokenLogprobs* logprobs;
+};
+
+Json ChatLogprobs(const PieceOf& piece, std::span<const LogprobOf> tokens) {
+  Json content = Json::array();
+  for (const auto& [id, logprobs] : tokens) {
+    Json token = ChatToken(piece, id, logprobs->logprob);
+    token["top_logprobs"] = Json::array();
+    for (const auto& [top, logprob] : logprobs->top)
+      token["top_logprobs"].push_back(ChatToken(piece, top, logprob));
+    content.push_back(std::move(token));
+  }
+  return {{"content", std::move(content)}, {"refusal", nullptr}};
+}
+
+// offset: of the first token in the text, in bytes.
+Json CompletionLogprobs(const PieceOf& piece, std::span<const LogprobOf> tokens,
+                        std::size_t offset) {
+  Json texts = Json::array(), values = Json::array(), tops = Json::array(), offsets = Json::array();
+  for (const auto& [id, logprobs] : tokens) {
+    const std::string text = piece(id);
+    Json top = Json::object();
+    for (const auto& [other, logprob] : logprobs->top) top[piece(other)] = Logprob(logprob);
+    texts.push_back(text);
+    values.push_back(Logprob(logprobs->logprob));
+    tops.push_back(std::move(top));
+    offsets.push_back(offset);
+    offset += text.size();
+  }
+  return {{"tokens", std::move(texts)},
+          {"token_logprobs", std::move(values)},
+          {"top_logprobs", std::move(tops)},
+          {"text_offset", std::move(offsets)}};
+}
+
+Json LogprobsJson(const ReplyFrame& frame, std::span<const LogprobOf> tokens, std::size_t offset) {
+  if (!frame.logprobs) return nullptr;
+  return frame.chat ? ChatLogprobs(frame.piece, tokens)
+                    : CompletionLogprobs(frame.piece, tokens, offset);
+}
+
+Json UsageJson(const Usage& usage) {
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.completion_tokens},
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_prompt_tokens}}},
+          {"completion_tokens_details",
+           {{"accepted_prediction_tokens", usage.accepted_prediction_tokens},
+            {"rejected_prediction_tokens", usage.rejected_prediction_tokens}}}};
+}
+
+// The statistics of all choices of a reply together.
+struct Together {
+  SpeculationStats speculation;
+  Timings timings;
+  DrafterCounts drafters;
+  double actual_ms = 0, plain_ms = 0, queue_ms = 0, first_token_ms = 0;
+  std::string strategy;
+  std::uint64_t seed = 0;
+};
+
+void AddDrafters(const DrafterCounts& from, DrafterCounts& to) {
+  for (const auto& [name, count] : from) {
+    DrafterCount& sum = to[name];
+    sum.rounds += count.rounds;
+    sum.drafted += count.drafted;
+    sum.accepted += count.accepted;
+  }
+}
+
+Together Sum(std::span<const Choice> choices) {
+  Together sum;
+  for (const Choice& choice : choices) {
+    const Completion& completion = choice.end.completion;
+    sum.speculation.Add(completion.speculation);
+    sum.timings.prompt_ms += completion.timings.prompt_ms;
+    sum.timings.decode_ms += completion.timings.decode_ms;
+    sum.timings.prompt_tokens += completion.timings.prompt_tokens;
+    sum.timings.decoded_tokens += completion.timings.decoded_tokens;
+    AddDrafters(choice.end.drafters, sum.drafters);
+    sum.actual_ms += choice.end.actual_ms;
+    sum.plain_ms += choice.end.plain_ms;
+    sum.queue_ms = std::max(sum.queue_ms, choice.end.queue_ms);
+    sum.first_token_ms = std::max(sum.first_token_ms, choice.end.first_token_ms);
+    sum.strategy = completion.strategy;
+    sum.seed = completion.seed;
+  }
+  return sum;
+}
+
+Json DraftersJson(const DrafterCounts& drafters) {
+  Json json = Json::object();
+  for (const auto& [name, count] : drafters)
+    json[name] = {
+        {"rounds", count.rounds}, {"drafted", count.drafted}, {"accepted", count.accepted}};
+  return json;
+}
+
+void PutStats(Json& json, const SpeculationStats& stats) {
+  json["rounds"] = stats.rounds;
+  json["draft_rounds"] = stats.draft_rounds;
+  json["drafted"] = stats.drafted;
+  json["accepted"] = stats.accepted;
+  json["recovered"] = stats.recovered;
+  json["bonus"] = stats.bonus;
+  json["plain"] = stats.plain;
+  json["emitted"] = stats.emitted;
+  PutIfAny(json, "acceptance_rate", stats.acceptance_rate());
+  PutIfAny(json, "mean_acceptance_length", stats.mean_acceptance_length());
+  json["drafted_per_position"] = stats.drafted_per_position;
+  json["judged_per_position"] = stats.judged_per_position;
+  json["accepted_per_position"] = stats.accepted_per_position;
+  json["draft_forwards"] = stats.draft_forwards;
+  json["target_forwards"] = stats.target_forwards;
+  json["rolled_back"] = stats.rolled_back;
+  json["k_histogram"] = stats.k_histogram;
+  json["draft_ms"] = stats.draft_ms;
+  json["verify_ms"] = stats.verify_ms;
+  json["overhead_ms"] = stats.overhead_ms;
+  json["draft_prompt_ms"] = stats.draft_prompt_ms;
+}
+
+std::optional<double> Speedup(double plain_ms, double actual_ms) {
+  if (!(plain_ms > 0) || !(actual_ms > 0)) return std::nullopt;
+  return plain_ms / actual_ms;
+}
+
+// llama.cpp's names, and what was waited for.
+Json TimingsJson(const Together& sum) {
+  const Timings& t = sum.timings;
+  Json json = {{"prompt_n", t.prompt_tokens}, {"prompt_ms", t.prompt_ms}};
+  if (t.prompt_tokens > 0) json["prompt_per_token_ms"] = t.prompt_ms / t.prompt_tokens;
+  PutIfAny(json, "prompt_per_second", PerSecond(t.prompt_tokens, t.prompt_ms));
+  json["predicted_n"] = t.decoded_tokens;
+  json["predicted_ms"] = t.decode_ms;
+  if (t.decoded_tokens > 0) json["predicted_per_token_ms"] = t.decode_ms / t.decoded_tokens;
+  PutIfAny(json, "predicted_per_second", PerSecond(t.decoded_tokens, t.decode_ms));
+  json["draft_n"] = sum.speculation.drafted;
+  json["draft_n_accepted"] = sum.speculation.accepted;
+  json["queue_ms"] = sum.queue_ms;
+  json["first_token_ms"] = sum.first_token_ms;
+  return json;
+}
+
+Json RequestSpeculationJson(const ReplyFrame& frame, const Together& sum) {
+  Json json = {{"method", frame.method},
+               {"strategy", sum.strategy},
+               {"lossless", frame.engine->lossless},
+               {"lookahead", frame.engine->lookahead},
+               {"num_speculative_tokens", frame.num_speculative_tokens}};
+  PutIfAny(json, "estimated_speedup", Speedup(sum.plain_ms, sum.actual_ms));
+  PutStats(json, sum.speculation);
+  json["drafters"] = DraftersJson(sum.drafters);
+  return json;
+}
+
+void PutStatistics(Json& json, const ReplyFrame& frame, std::span<const Choice> choices) {
+  const Together sum = Sum(choices);
+  json["seed"] = sum.seed;
+  json["timings"] = TimingsJson(sum);
+  json["speculation"] = RequestSpeculationJson(frame, sum);
+}
+
+Json Base(const ReplyFrame& frame, bool chunk) {
+  const char* const object = !frame.chat ? "text_completion"
+                             : chunk     ? "chat.completion.chunk"
+                                         : "chat.completion";
+  return {{"id", frame.id},
+          {"object", object},
+          {"created", frame.created},
+          {"model", frame.model},
+          {"system_fingerprint", std::string("foretoken-") + kVersion}};
+}
+
+Json ChoiceJson(const ReplyFrame& frame, const Choice& choice, int index) {
+  const Completion& completion = choice.end.completion;
+  std::vector<LogprobOf> tokens;
+  for (std::size_t i = 0; i < completion.logprobs.size(); ++i)
+    tokens.push_back({completion.token_ids[i], &completion.logprobs[i]});
+  Json json = {{"index", index}};
+  if (frame.chat)
+    json["message"] = {{"role", "assistant"}, {"content", completion.text}, {"refusal", nullptr}};
+  else
+    json["text"] = choice.echo + completion.text;
+  json["logprobs"] = LogprobsJson(frame, tokens, 0);
+  json["finish_reason"] = Name(completion.finish_reason);
+  return json;
+}
+
+const char* OriginName(TokenOrigin origin) {
+  constexpr std::array<const char*, 4> kNames = {"plain", "accepted", "recovered", "bonus"};
+  return kNames[static_cast<std::size_t>(origin)];
+}
+
+Json TraceJson(const ReplyFrame& frame, const StreamPart& part) {
+  const RoundRecord& round = *part.round;
+  Json tokens = Json::array(), rejected = Json::array();
+  for (const RoundToken& token : round.tokens) {
+    Json json = {
+        {"id", token.id}, {"text", frame.piece(token.id)}, {"origin", OriginName(token.origin)}};
+    if (token.logprobs) json["logprob"] = Logprob(token.logprobs->logprob);
+    tokens.push_back(std::move(json));
+  }
+  for (const std::int32_t id : round.rejected)
+    rejected.push_back({{"id", id}, {"text", frame.piece(id)}});
+  return {{"round", part.round_number},
+          {"drafter", NullIfEmpty(round.drafter)},
+          {"drafted", round.drafted},
+          {"tokens", std::move(tokens)},
+          {"rejected", std::move(rejected)}};
+}
+
+Json PartChoice(const ReplyFrame& frame, int index, const std::string* text, bool first) {
+  Json json = {{"index", index}};
+  if (frame.chat) {
+    json["delta"] = Json::object();
+    if (first) json["delta"]["role"] = "assistant";
+    if (text != nullptr) json["delta"]["content"] = *text;
+  } else {
+    json["text"] = text != nullptr ? *text : "";
+  }
+  json["logprobs"] = nullptr;
+  json["finish_reason"] = nullptr;
+  return json;
+}
+
+}  // namespace
+
+// Doubled, so that a space that a text may begin without is seen in the second one.
+std::string Piece(const Engine& engine, std::int32_t token) {
+  const std::array twice = {token, token};
+  const std::string text = engine.Detokenize(twice, true);
+  return text.substr(text.size() / 2);
+}
+
+Usage UsageOf(std::span<const Choice> choices, int n) {
+  Usage usage;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const ChoiceEnd& end = choices[i].end;
+    if (i % static_cast<std::size_t>(n) == 0) {
+      usage.prompt_tokens += std::ssize(end.completion.prompt_token_ids);
+      usage.cached_prompt_tokens += end.completion.timings.cached_prompt_tokens;
+    }
+    usage.completion_tokens += std::ssize(end.completion.token_ids);
+    if (const auto found = end.drafters.find("prediction"); found != end.drafters.end()) {
+      usage.accepted_prediction_tokens += found->second.accepted;
+      usage.rejected_prediction_tokens += found->second.drafted - found->second.accepted;
+    }
+  }
+  return usage;
+}
+
+std::string ReplyJson(const ReplyFrame& frame, std::span<const Choice> choices, int n) {
+  Json json = Base(frame, false);
+  json["choices"] = Json::array();
+  for (std::size_t i = 0; i < choices.size(); ++i)
+    json["choices"].push_back(ChoiceJson(frame, choices[i], static_cast<int>(i)));
+  json["usage"] = UsageJson(UsageOf(choices, n));
+  PutStatistics(json, frame, choices);
+  return Dump(json);
+}
+
+std::string PartJson(const ReplyFrame& frame, const StreamPart& part) {
+  Json json = Base(frame, true);
+  Json choice = PartChoice(frame, part.choice, &part.text, part.first);
+  if (part.round != nullptr && frame.logprobs) {
+    std::vector<LogprobOf> tokens;
+    for (const RoundToken& token : part.round->tokens)
+      if (token.logprobs) tokens.push_back({token.id, &*token.logprobs});
+    choice["logprobs"] = LogprobsJson(frame, tokens, part.text_offset);
+  }
+  json["choices"] = Json::array({std::move(choice)});
+  if (frame.include_usage) json["usage"] = nullptr;
+  if (frame.trace && part.round != nullptr) json["foretoken"] = TraceJson(frame, part);
+  return Dump(json);
+}
+
+std::string EndPartJson(const ReplyFrame& frame, int choice, FinishReason reason,
+                        std::span<const Choice> all) {
+  Json json = Base(frame, true);
+  Json last = PartChoice(frame, choice, nullptr, false);
+  last["finish_reason"] = Name(reason);
+  json["choices"] = Json::array({std::move(last)});
+  if (frame.include_usage) json["usage"] = nullptr;
+  if (!all.empty()) PutStatistics(json, frame, all);
+  return Dump(json);
+}
+
+std::string UsagePartJson(const ReplyFrame& frame, const Usage& usage) {
+  Json json = Base(frame, true);
+  json["choices"] = Json::array();
+  json["usage"] = UsageJson(usage);
+  return Dump(json);
+}
+
+std::string ErrorJson(const ApiError& error) {
+  return Dump({{"error",
+                {{"message", error.message},
+                 {"type", error.type},
+                 {"param", NullIfEmpty(error.param)},
+                 {"code", NullIfEmpty(error.code)}}}});
+}
+
+std::string ModelsJson(const std::string& name, std::int64_t created, const EngineSummary& engine) {
+  const auto meta = [](const ModelSummary& model) {
+    return Json{{"architecture", model.architecture},
+                {"type", model.type},
+                {"parameters", model.parameters},
+                {"vocabulary_size", model.vocabulary_size},
+                {"context_size", model.context_size}};
+  };
+  Json model = {{"id", name}, {"object", "model"}, {"created", created}, {"owned_by", "foretoken"}};
+  model["meta"] = meta(engine.target);
+  model["draft"] = engine.draft ? meta(*engine.draft) : Json(nullptr);
+  return Dump({{"object", "list"}, {"data", Json::array({std::move(model)})}});
+}
+
+std::string TokensJson(std::span<const std::int32_t> tokens, const PieceOf* piece) {
+  Json list = Json::array();
+  for (const std::int32_t id : tokens) {
+    if (piece != nullptr)
+      list.push_back({{"id", id}, {"piece", (*piece)(id)}});
+    else
+      list.push_back(id);
+  }
+  return Dump({{"tokens", std::move(list)}});
+}
+
+std::string ContentJson(const std::string& text) {
+  return Dump({{"content", text}});
+}
+
+std::string HealthJson(bool draining, JobQueue::Load load) {
+  return Dump({{"status", draining ? "draining" : "ok"},
+               {"running", load.running},
+               {"waiting", load.waiting}});
+}
+
+std::string VersionJson() {
+  return Dump({{"version", kVersion}});
+}
+
+std::string SpeculationJson(const SpeculationState& state) {
+  const EngineSummary& engine = *state.engine;
+  Json json = {{"method", engine.method},
+               {"lookahead", engine.lookahead},
+               {"strategy", engine.strategy},
+               {"lossless", engine.lossless},
+               {"num_speculative_tokens", engine.num_speculative_tokens},
+               {"parallel", state.parallel},
+               {"running", state.load.running},
+               {"waiting", state.load.waiting}};
+  PutIfAny(json, "estimated_speedup", state.recent_speedup);
+  if (state.plain_ms_per_token > 0) json["plain_ms_per_token"] = state.plain_ms_per_token;
+  Json totals = {{"requests", state.totals.requests}};
+  PutStats(totals, state.totals.speculation);
+  json["totals"] = std::move(totals);
+  json["drafters"] = DraftersJson(state.totals.drafters);
+  return Dump(json);
+}
+
+}  // namespace foretoken::server

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// server/openai_replies.h: what is sent back, as JSON on one line. Bytes that are no UTF-8 become
+// U+FFFD. Rates without a denominator are absent.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "foretoken/engine.h"
+#include "server/api_error.h"
+#include "server/job_queue.h"
+#include "server/mailbox.h"
+#include "server/totals.h"
+
+namespace foretoken::server {
+
+// A token's bytes as text, control tokens by their names.
+using PieceOf = std::function<std::string(std::int32_t)>;
+// As above, for one token: where a leading space is a part of it, it stays.
+std::string Piece(const Engine& engine, std::int32_t token);
+
+// What all parts of one reply share.
+struct ReplyFrame {
+  bool chat = false;
+  std::string id;  // "cmpl-..." or "chatcmpl-..."
+  std::int64_t created = 0;
+  std::string model;
+  const EngineSummary* engine = nullptr;
+  // Of this request: who might draft ("none": nobody), and K or its ceiling.
+  std::string method;
+  int num_speculative_tokens = 0;
+  PieceOf piece;
+  bool logprobs = false;
+  bool include_usage = false;
+  bool trace = false;
+};
+
+struct Choice {
+  std::string echo;  // the prompt's text where it was asked for
+  ChoiceEnd end;
+};
+
+struct Usage {
+  std::int64_t prompt_tokens = 0, completion_tokens = 0;
+  std::int64_t cached_prompt_tokens = 0;
+  std::int64_t accepted_prediction_tokens = 0, rejected_prediction_tokens = 0;
+};
+// prompts: choices of one prompt stand together, n each; a prompt counts once.
+Usage UsageOf(std::span<const Choice> choices, int n);
+
+std::string ReplyJson(const ReplyFrame& frame, std::span<const Choice> choices, int n);
+
+// Parts of a streamed reply. The text goes on; rounds are shown where the frame asks for traces.
+struct StreamPart {
+  int choice = 0;
+  bool first = false;  // of its choice: says who speaks
+  std::string text;
+  const RoundRecord* round = nullptr;
+  int round_number = 0;         // from 1
+  std::size_t text_offset = 0;  // in bytes, of this part's text
+};
+std::string PartJson(const ReplyFrame& frame, const StreamPart& part);
+// A choice's last part; with `all` (the choices, where this is the last one to end) the statistics.
+std::string EndPartJson(const ReplyFrame& frame, int choice, FinishReason reason,
+                        std::span<const Choice> all);
+std::string UsagePartJson(const ReplyFrame& frame, const Usage& usage);
+
+std::string ErrorJson(const ApiError& error);
+std::string ModelsJson(const std::string& name, std::int64_t created, const EngineSummary& engine);
+std::string TokensJson(std::span<const std::int32_t> tokens, const PieceOf* piece);
+std::string ContentJson(const std::string& text);
+std::string HealthJson(bool draining, JobQueue::Load load);
+std::string VersionJson();
+
+// GET /v1/speculation.
+struct SpeculationState {
+  const EngineSummary* engine = nullptr;
+  Totals::Sum totals;
+  std::optional<double> recent_speedup;
+  double plain_ms_per_token = 0;  // 0: not known
+  JobQueue::Load load;
+  int parallel = 0;
+};
+std::string SpeculationJson(const SpeculationState& state);
+
+}  // namespace foretoken::server

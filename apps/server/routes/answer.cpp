@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/routes/answer.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace foretoken::server {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr milliseconds kLook{20};  // how often a waiting reader looks whether its client is there
+
+ApiError Unavailable(std::string message, std::string code) {
+  return {.status = 503,
+          .message = std::move(message),
+          .type = "server_error",
+          .code = std::move(code),
+          .retry_after_s = 5};
+}
+
+}  // namespace
+
+ApiError OfEngine(const Error& error, bool chat) {
+  const std::string what = error.message.substr(0, error.message.find(':'));
+  ApiError api{.message = error.message};
+  if (what == "prompt")
+    api.param = chat ? "messages" : "prompt";
+  else if (what.starts_with("speculative") || what == "verify")
+    api.param = "speculative";
+  else if (what.find(' ') == std::string::npos)
+    api.param = what;
+  if (error.code == ErrorCode::kTooLarge) api.code = "context_length_exceeded";
+  return api;
+}
+
+Answer::Answer(Service& service, std::shared_ptr<Mailbox> mailbox, Setting setting)
+    : service_(service),
+      mailbox_(std::move(mailbox)),
+      setting_(std::move(setting)),
+      choices_(setting_.echoes.size()) {
+  for (std::size_t i = 0; i < choices_.size(); ++i) choices_[i].echo = setting_.echoes[i];
+}
+
+Answer::~Answer() {
+  if (!ended()) mailbox_->Cancel();
+}
+
+std::optional<Event> Answer::Fail(ApiError error) {
+  mailbox_->Cancel();
+  failure_ = std::move(error);
+  return std::nullopt;
+}
+
+std::optional<Event> Answer::Next() {
+  const auto limit = std::chrono::seconds(service_.options.request_timeout_s);
+  while (true) {
+    if (auto event = mailbox_->Wait(kLook)) return Take(std::move(event));
+    if (service_.stopping) return Fail(Unavailable("server: it was stopped; try again", "stopped"));
+    if (setting_.client_gone())
+      return Fail({.status = 499, .message = "client: it has gone", .code = "client_gone"});
+    if (limit.count() > 0 && std::chrono::steady_clock::now() - begun_ > limit)
+      return Fail(Unavailable(fmt::format("request: it took longer than {} s; ask for less, or try "
+                                          "again",
+                                          limit.count()),
+                              "request_timeout"));
+  }
+}
+
+std::optional<Event> Answer::NextReady() {
+  auto event = mailbox_->Wait(milliseconds(0));
+  return event ? Take(std::move(event)) : std::nullopt;
+}
+
+std::optional<Event> Answer::Take(std::optional<Event> event) {
+  if (event->kind == Event::Kind::kError) return Fail(OfEngine(event->error, setting_.chat));
+  if (event->kind != Event::Kind::kEnd) return event;
+  if (event->end->completion.finish_reason == FinishReason::kCancelled)
+    return Fail(Unavailable("server: it was stopped; try again", "stopped"));
+  choices_[static_cast<std::size_t>(event->choice)].end = *std::move(event->end);
+  event->end.reset();
+  ++n_ended_;
+  return event;
+}
+
+void Answer::Describe(LogLine& line) const {
+  double queue_ms = 0, first_ms = 0, total_ms = 0, decode_ms = 0, actual_ms = 0, plain_ms = 0;
+  std::int64_t drafted = 0, accepted = 0, decoded = 0;
+  std::string reasons;
+  for (const auto& [echo, end] : choices_) {
+    const Completion& completion = end.completion;
+    queue_ms = std::max(queue_ms, end.queue_ms);
+    first_ms = std::max(first_ms, end.first_token_ms);
+    total_ms = std::max(total_ms, end.total_ms);
+    decode_ms += completion.timings.decode_ms;
+    decoded += completion.timings.decoded_tokens;
+    actual_ms += end.actual_ms;
+    plain_ms += end.plain_ms;
+    drafted += completion.speculation.drafted;
+    accepted += completion.speculation.accepted;
+    reasons += (reasons.empty() ? "" : ",") + std::string(Name(completion.finish_reason));
+  }
+  const Usage all = usage();
+  line.Add("prompt_tokens", all.prompt_tokens).Add("completion_tokens", all.completion_tokens);
+  line.Add("finish", reasons).AddMs("queue_ms", queue_ms).AddMs("first_token_ms", first_ms);
+  line.AddMs("total_ms", total_ms);
+  if (decode_ms > 0) line.AddMs("tokens_per_s", 1000.0 * static_cast<double>(decoded) / decode_ms);
+  line.Add("drafted", drafted).Add("accepted", accepted);
+  if (actual_ms > 0 && plain_ms > 0)
+    line.Add("estimated_speedup", fmt::format("{:.2f}", plain_ms / actual_ms));
+}
+
+}  // namespace foretoken::server

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/router.h"
+#include "server/routes/generation.h"
+#include "server/routes/routes.h"
+
+namespace foretoken::server {
+namespace {
+
+HttpResponse ChatCompletions(Service& service, const HttpRequest& request, LogLine& line) {
+  auto call = ParseChatCall(request.body, service.limits);
+  if (!call) return RefuseGeneration(call.error(), line);
+  return Generate(service, *std::move(call), request, line);
+}
+
+}  // namespace
+
+const Route kChatCompletionsRoute = {"POST", "/v1/chat/completions", false, ChatCompletions};
+
+}  // namespace foretoken::server

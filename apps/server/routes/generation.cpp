@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/routes/generation.h"
+
+#include <fmt/format.h>
+
+#include <ctime>
+#include <random>
+#include <utility>
+
+#include "server/openai_replies.h"
+#include "server/router.h"
+#include "server/routes/answer.h"
+
+namespace foretoken::server {
+namespace {
+
+std::uint64_t RandomNumber() {
+  static thread_local std::random_device device;
+  return (std::uint64_t{device()} << 32) | device();
+}
+
+// One prompt of a call, as the engine takes it.
+Parsed<Request> Prepare(const Service& service, const GenerationCall& call, const Prompt& prompt) {
+  Request request = call.request;
+  const Engine& engine = service.engine;
+  if (const auto* const text = std::get_if<std::string>(&prompt)) {
+    request.prompt = *text;
+    request.prompt_tokens = engine.Tokenize(*text, true, false);
+  } else {
+    request.prompt_tokens = std::get<std::vector<std::int32_t>>(prompt);
+  }
+  const int context = engine.summary().target.context_size;
+  const int n_prompt = static_cast<int>(request.prompt_tokens.size());
+  const int room = context - n_prompt;
+  if (room <= 0)
+    return Refuse(
+        BadField(call.chat ? "messages" : "prompt",
+                 fmt::format("{} tokens do not fit a context of {}; shorten it", n_prompt, context),
+                 "context_length_exceeded"));
+  if (call.max_tokens && *call.max_tokens > room)
+    return Refuse(BadField("max_tokens",
+                           fmt::format("{} and {} tokens of the prompt are more than a context of "
+                                       "{}; ask for at most {}",
+                                       *call.max_tokens, n_prompt, context, room),
+                           "context_length_exceeded"));
+  request.max_new_tokens = call.max_tokens.value_or(room);
+  if (request.min_new_tokens > request.max_new_tokens)
+    return Refuse(BadField("min_tokens", fmt::format("{} do not fit; {} do", request.min_new_tokens,
+                                                     request.max_new_tokens)));
+  if (const Status status = request.sampling.Validate(service.limits.vocabulary_size); !status)
+    return Refuse(OfEngine(status.error(), call.chat));
+  return request;
+}
+
+Parsed<std::vector<Prompt>> PromptsOf(const Service& service, GenerationCall& call) {
+  if (!call.chat) return std::move(call.prompts);
+  auto tokens =
+      service.engine.FormatChat(call.messages, {.chat_template = service.options.chat_template});
+  if (tokens) return std::vector<Prompt>{*std::move(tokens)};
+  return Refuse({.message = "messages: " + tokens.error().message, .param = "messages"});
+}
+
+std::string EchoOf(const Service& service, const GenerationCall& call, const Prompt& prompt) {
+  if (!call.echo) return {};
+  if (const auto* const text = std::get_if<std::string>(&prompt)) return *text;
+  return service.engine.Detokenize(std::get<std::vector<std::int32_t>>(prompt));
+}
+
+struct Prepared {
+  std::vector<Job> jobs;
+  std::vector<std::string> echoes;  // of each job
+};
+
+// A job for each choice: prompts in order, n choices each, whose noise differs by the request's id.
+Parsed<Prepared> PrepareAll(const Service& service, GenerationCall& call) {
+  auto prompts = PromptsOf(service, call);
+  if (!prompts) return Refuse(std::move(prompts).error());
+  const auto mailbox = std::make_shared<Mailbox>();
+  const std::uint64_t seed = call.seed.value_or(RandomNumber());
+  const auto now = std::chrono::steady_clock::now();
+  Prepared prepared;
+  for (const Prompt& prompt : *prompts) {
+    auto request = Prepare(service, call, prompt);
+    if (!request) return Refuse(std::move(request).error());
+    request->seed = seed;
+    for (int i = 0; i < call.n; ++i) {
+      request->id = static_cast<std::uint64_t>(i);
+      prepared.jobs.push_back({.request = *request,
+                               .choice = static_cast<int>(prepared.jobs.size()),
+                               .first_of_prompt = i == 0,
+                               .mailbox = mailbox,
+                               .wants_rounds = call.stream,
+                               .arrived = now});
+      prepared.echoes.push_back(EchoOf(service, call, prompt));
+    }
+  }
+  return prepared;
+}
+
+void LogPrompts(const GenerationCall& call, LogLine& line) {
+  for (const ChatMessage& message : call.messages) line.Add(message.role, message.content);
+  for (const Prompt& prompt : call.prompts)
+    if (const auto* const text = std::get_if<std::string>(&prompt)) line.Add("prompt", *text);
+}
+
+ApiError NotTaken(JobQueue::Outcome outcome) {
+  if (outcome == JobQueue::Outcome::kFull)
+    return {.status = 429,
+            .message = "queue: it is full; try again later",
+            .type = "rate_limit_error",
+            .code = "queue_full",
+            .retry_after_s = 1};
+  return {.status = 503,
+          .message = "server: it is shutting down; ask another, or again when it is back",
+          .type = "server_error",
+          .code = "draining",
+          .retry_after_s = 5};
+}
+
+ReplyFrame FrameOf(const Service& service, const GenerationCall& call) {
+  const Engine& engine = service.engine;
+  const SpeculativeParameters& speculative = call.request.speculative;
+  const int tokens =
+      speculative.num_speculative_tokens.value_or(engine.summary().num_speculative_tokens);
+  const bool drafts = speculative.enabled.value_or(true) && tokens > 0;
+  return {.chat = call.chat,
+          .id = fmt::format("{}-{:016x}", call.chat ? "chatcmpl" : "cmpl", RandomNumber()),
+          .created = static_cast<std::int64_t>(std::time(nullptr)),
+          .model = service.limits.name,
+          .engine = &engine.summary(),
+          .method = drafts ? speculative.method.value_or(engine.summary().method) : "none",
+          .num_speculative_tokens = drafts ? tokens : 0,
+          .piece = [&engine](std::int32_t token) { return Piece(engine, token); },
+          .logprobs = call.request.logprobs >= 0,
+          .include_usage = call.include_usage,
+          .trace = call.trace};
+}
+
+}  // namespace
+
+HttpResponse RefuseGeneration(const ApiError& error, LogLine& line) {
+  line.Add("error", error.code.empty() ? error.type : error.code);
+  if (!error.param.empty()) line.Add("param", error.param);
+  return ErrorResponse(error);
+}
+
+HttpResponse Generate(Service& service, GenerationCall call, const HttpRequest& request,
+                      LogLine& line) {
+  ReplyFrame frame = FrameOf(service, call);
+  line.Add("id", frame.id).Add("stream", call.stream ? "true" : "false");
+  if (service.options.log_prompts) LogPrompts(call, line);
+  auto prepared = PrepareAll(service, call);
+  if (!prepared) return RefuseGeneration(prepared.error(), line);
+  auto answer = std::make_unique<Answer>(
+      service, prepared->jobs.front().mailbox,
+      Answer::Setting{call.chat, call.n, std::move(prepared->echoes), request.client_gone});
+  const auto outcome = service.queue.Submit(std::move(prepared->jobs));
+  if (outcome != JobQueue::Outcome::kTaken) return RefuseGeneration(NotTaken(outcome), line);
+  if (call.stream) return StreamReply(service, std::move(answer), std::move(frame), line);
+  while (!answer->ended())
+    if (!answer->Next()) return RefuseGeneration(answer->failure(), line);
+  answer->Describe(line);
+  return {.body = ReplyJson(frame, answer->choices(), call.n)};
+}
+
+}  // namespace foretoken::server

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// server/routes/generation.h: what both endpoints of generation do: prompts to tokens, jobs to the
+// engine, events to an answer.
+#pragma once
+
+#include "server/http.h"
+#include "server/openai_schema.h"
+#include "server/service.h"
+
+namespace foretoken::server {
+
+HttpResponse Generate(Service& service, GenerationCall call, const HttpRequest& request,
+                      LogLine& line);
+// The error as a response, noted in the log line.
+HttpResponse RefuseGeneration(const ApiError& error, LogLine& line);
+
+}  // namespace foretoken::server

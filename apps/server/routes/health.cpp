@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/openai_replies.h"
+#include "server/routes/routes.h"
+
+namespace foretoken::server {
+namespace {
+
+HttpResponse Health(Service& service, const HttpRequest&, LogLine&) {
+  const bool draining = service.queue.draining();
+  return {.status = draining ? 503 : 200, .body = HealthJson(draining, service.queue.load())};
+}
+
+}  // namespace
+
+const Route kHealthRoute = {"GET", "/health", true, Health};
+
+}  // namespace foretoken::server

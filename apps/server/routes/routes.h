@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// server/routes/routes.h: the table of paths. Each endpoint lives in a .cpp that ends in its row.
+#pragma once
+
+#include <span>
+
+#include "server/http.h"
+#include "server/service.h"
+
+namespace foretoken::server {
+
+struct Route {
+  const char* method;
+  const char* path;
+  bool open;  // answered without a key
+  // Adds to the line what a log should tell of this request.
+  HttpResponse (*handle)(Service& service, const HttpRequest& request, LogLine& line);
+};
+
+std::span<const Route* const> Routes();
+
+extern const Route kChatCompletionsRoute, kCompletionsRoute, kDetokenizeRoute, kHealthRoute,
+    kIndexRoute, kMetricsRoute, kModelsRoute, kPageRoute, kSpeculationRoute, kTokenizeRoute,
+    kVersionRoute;
+
+}  // namespace foretoken::server

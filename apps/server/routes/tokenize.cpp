@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/openai_replies.h"
+#include "server/router.h"
+#include "server/routes/routes.h"
+
+namespace foretoken::server {
+namespace {
+
+HttpResponse Tokenize(Service& service, const HttpRequest& request, LogLine&) {
+  const auto call = ParseTokenizeCall(request.body);
+  if (!call) return ErrorResponse(call.error());
+  const Engine& engine = service.engine;
+  const auto tokens = engine.Tokenize(call->content, call->add_special, call->parse_special);
+  const PieceOf piece = [&engine](std::int32_t token) { return Piece(engine, token); };
+  return {.body = TokensJson(tokens, call->with_pieces ? &piece : nullptr)};
+}
+
+}  // namespace
+
+const Route kTokenizeRoute = {"POST", "/tokenize", false, Tokenize};
+
+}  // namespace foretoken::server

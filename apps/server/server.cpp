@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/server.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <ctime>
+#include <thread>
+#include <utility>
+
+#include "server/http.h"
+#include "server/router.h"
+#include "server/service.h"
+
+namespace foretoken::server {
+namespace {
+
+constexpr int kSpareConnections = 64;  // for the quick routes, and connections that idle
+
+// SIGINT and SIGTERM as bytes of a pipe while one lives. The third takes the system's course.
+class Signals {
+ public:
+  Signals() {
+    if (pipe2(pipe_.data(), O_CLOEXEC | O_NONBLOCK) != 0) return;
+    write_end = pipe_[1];
+    struct sigaction action = {};
+    action.sa_handler = [](int) {
+      const int saved = errno;
+      [[maybe_unused]] const auto n = write(write_end, "s", 1);
+      errno = saved;
+    };
+    action.sa_flags = SA_RESTART;
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &before_[i]);
+  }
+  ~Signals() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+    for (const int end : pipe_)
+      if (end >= 0) close(end);
+  }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  // Waits for the next one; -1 ms: as long as it takes.
+  bool Await(int ms) {
+    pollfd entry = {.fd = pipe_[0], .events = POLLIN, .revents = 0};
+    while (true) {
+      const int ready = poll(&entry, 1, ms);
+      if (ready < 0 && errno == EINTR) continue;
+      char byte = 0;
+      return ready > 0 && read(pipe_[0], &byte, 1) == 1;
+    }
+  }
+  static void LetSystemHandle() {
+    for (const int number : kSignals) signal(number, SIG_DFL);
+  }
+
+ private:
+  static constexpr std::array kSignals = {SIGINT, SIGTERM};
+  static inline volatile int write_end = -1;
+  std::array<int, 2> pipe_ = {-1, -1};
+  std::array<struct sigaction, 2> before_ = {};
+};
+
+std::string NameOf(const ServerOptions& options, const EngineSummary& engine) {
+  if (!options.model_name.empty()) return options.model_name;
+  const std::string& path = engine.target.path;
+  const std::size_t slash = path.rfind('/');
+  std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  if (name.ends_with(".gguf")) name.resize(name.size() - 5);
+  return name;
+}
+
+ModelLimits LimitsOf(const ServerOptions& options, const EngineOptions& opened,
+                     const EngineSummary& engine, const JobQueue& queue) {
+  return {.name = NameOf(options, engine),
+          .vocabulary_size = engine.target.vocabulary_size,
+          .min_speculative_tokens = opened.speculative.min_speculative_tokens,
+          .method = engine.method,
+          .max_choices = queue.capacity()};
+}
+
+// Returns when all that was accepted is answered, or after a second signal.
+ServeOutcome Drain(Signals& signals, JobQueue& queue) {
+  queue.Drain();
+  while (!queue.AwaitIdle(std::chrono::milliseconds(20)))
+    if (signals.Await(0)) return ServeOutcome::kStopped;
+  return ServeOutcome::kDrained;
+}
+
+}  // namespace
+
+Result<ServeOutcome> Serve(Engine& engine, const EngineOptions& engine_options,
+                           const ServerOptions& options,
+                           const std::function<void(int port)>& on_listening) {
+  JobQueue queue(engine_options.max_sequences, options.max_queue);
+  const ModelLimits limits = LimitsOf(options, engine_options, engine.summary(), queue);
+  Metrics metrics(limits.name);
+  Totals totals;
+  const RequestLog log(options.log_requests);
+  std::atomic<bool> stopping = false;
+  // Destroyed last: the engine's thread and the connections use what stands above.
+  EngineThread engine_thread(engine, queue, metrics, totals, engine_options);
+  struct QueueStop {
+    JobQueue& queue;
+    ~QueueStop() { queue.Stop(); }
+  } const stop_queue{queue};
+  Service service{.engine = engine,
+                  .options = options,
+                  .limits = limits,
+                  .parallel = engine_options.max_sequences,
+                  .started = static_cast<std::int64_t>(std::time(nullptr)),
+                  .queue = queue,
+                  .metrics = metrics,
+                  .totals = totals,
+                  .engine_thread = engine_thread,
+                  .log = log,
+                  .stopping = stopping};
+  Router router(service);
+  HttpServer http(
+      {.host = options.host,
+       .port = options.port,
+       .max_body_bytes = options.max_body_bytes,
+       .max_connections = queue.capacity() + kSpareConnections},
+      [&router](const HttpRequest& request) { return router.Handle(request); },
+      [&router](int status) { return router.Refuse(status); });
+  Signals signals;
+  FORETOKEN_TRY(const int port, http.Bind());
+  std::thread listener([&http] { http.Listen(); });
+  on_listening(port);
+  signals.Await(-1);
+  const ServeOutcome outcome = Drain(signals, queue);
+  if (outcome == ServeOutcome::kStopped) {
+    stopping = true;
+    Signals::LetSystemHandle();
+  }
+  http.Stop();
+  listener.join();
+  return outcome;
+}
+
+}  // namespace foretoken::server

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Feeds bytes to the reader of the server's requests: it gives a call whose values are in their
+// ranges, or an error of one line that is short and names what is wrong; never a crash. Needs no
+// corpus.
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "base/check.h"
+#include "foretoken/options.h"
+#include "server/openai_schema.h"
+
+// The library's own lies beside what needs models; messages are all that it is for here.
+const char* foretoken::Name(VerifyStrategy) {
+  return "strategy";
+}
+
+namespace {
+
+using namespace foretoken::server;
+
+// The first byte says whose body it is.
+constexpr std::string_view kSeeds[] = {
+    "0{\"model\":\"m\",\"prompt\":[\"a\",[1,2]],\"max_tokens\":5,\"temperature\":0.5,\"n\":2,"
+    "\"stop\":[\"x\"],\"seed\":-1,\"logit_bias\":{\"3\":-100},\"stream\":true,\"logprobs\":2,"
+    "\"stream_options\":{\"include_usage\":true},\"speculative\":{\"type\":[\"ngram\"],"
+    "\"num_speculative_tokens\":3,\"trace\":true},\"speculative.p_min\":0.5}",
+    "1{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"}]}],"
+    "\"max_completion_tokens\":4,\"logprobs\":true,\"top_logprobs\":2,\"tools\":[],"
+    "\"prediction\":{\"type\":\"content\",\"content\":\"b\"},\"response_format\":{\"type\":"
+    "\"text\"}}",
+    "2{\"content\":\"a\",\"add_special\":true,\"with_pieces\":false}",
+    "3{\"tokens\":[1,2,3],\"special\":true}"};
+
+const ModelLimits& Limits() {
+  static const ModelLimits limits = {
+      .name = "m", .vocabulary_size = 100, .method = "standalone", .max_choices = 8};
+  return limits;
+}
+
+void CheckError(const ApiError& error) {
+  FORETOKEN_CHECK(error.status == 400 && !error.message.empty());
+  FORETOKEN_CHECK(error.message.find('\n') == std::string::npos && error.message.size() < 4000);
+  FORETOKEN_CHECK(error.message.find(':') != std::string::npos);
+}
+
+void CheckCall(const GenerationCall& call) {
+  const foretoken::Request& r = call.request;
+  FORETOKEN_CHECK(call.chat ? !call.messages.empty() : !call.prompts.empty());
+  FORETOKEN_CHECK(call.n >= 1 && call.n <= 8);
+  FORETOKEN_CHECK(r.stop.size() <= 4 && r.logprobs >= -1 && r.logprobs <= 20);
+  FORETOKEN_CHECK(r.sampling.temperature >= 0 && r.sampling.temperature <= 2);
+  FORETOKEN_CHECK(r.sampling.top_p >= 0 && r.sampling.top_p <= 1);
+  FORETOKEN_CHECK(r.speculative.num_speculative_tokens.value_or(0) <= 64);
+  for (const auto& [id, bias] : r.sampling.logit_bias)
+    FORETOKEN_CHECK(id >= 0 && id < 100 && bias >= -100 && bias <= 100);
+  for (const Prompt& prompt : call.prompts)
+    if (const auto* const tokens = std::get_if<std::vector<std::int32_t>>(&prompt))
+      for (const std::int32_t id : *tokens) FORETOKEN_CHECK(id >= 0 && id < 100);
+}
+
+template <typename Outcome>
+bool Good(const Outcome& outcome) {
+  if (!outcome) CheckError(outcome.error());
+  return outcome.has_value();
+}
+
+}  // namespace
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                               std::size_t max_size, unsigned seed) {
+  const std::string_view text = kSeeds[seed % std::size(kSeeds)];
+  if (size >= 16 || max_size < text.size()) return LLVMFuzzerMutate(data, size, max_size);
+  std::memcpy(data, text.data(), text.size());
+  return text.size();
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view body(reinterpret_cast<const char*>(data) + 1, size - 1);
+  switch (data[0] % 4) {
+    case 0:
+      if (const auto call = ParseCompletionCall(body, Limits()); Good(call)) CheckCall(*call);
+      break;
+    case 1:
+      if (const auto call = ParseChatCall(body, Limits()); Good(call)) CheckCall(*call);
+      break;
+    case 2:
+      Good(ParseTokenizeCall(body));
+      break;
+    default:
+      if (const auto call = ParseDetokenizeCall(body, Limits()); Good(call))
+        for (const std::int32_t id : call->tokens) FORETOKEN_CHECK(id >= 0 && id < 100);
+  }
+  return 0;
+}

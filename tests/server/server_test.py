@@ -1,0 +1,549 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`foretoken serve` as its clients meet it: endpoints, streams, errors, limits, metrics, ends.
+
+usage: server_test.py FORETOKEN MODELS
+"""
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+
+from server_testing import SECONDS, Server, events, joined, reasons, together
+
+PROGRAM, MODELS = (os.path.abspath(path) for path in sys.argv[1:3])
+TARGET, DRAFT = (os.path.join(MODELS, name) for name in ("tales-9m-q8_0.gguf", "tales-1m-draft-q8_0.gguf"))
+PAIR = ("-m", TARGET, "-md", DRAFT, "-t", "1", "--repack-cache", "off")
+# A model so slow that a test can do something meanwhile.
+SLOW = {"env": {"FORETOKEN_ISA": "scalar"}}
+LONG = {"prompt": "Once upon a time", "max_tokens": 400, "ignore_eos": True, "temperature": 0, "speculative": {"enabled": False}}
+LONGER = {**LONG, "n": 16}  # one after the other where one runs at a time
+
+PARAMETERS = [
+    ({"temperature": 0}, ["--temp", "0"]),
+    ({"temperature": 0.8, "seed": 7}, ["--temp", "0.8", "-s", "7"]),
+    ({"temperature": 1, "seed": 11, "top_k": 20, "top_p": 0.9}, ["--temp", "1", "-s", "11", "--top-k", "20", "--top-p", "0.9"]),
+    ({"temperature": 1.3, "seed": 3, "min_p": 0.05, "repetition_penalty": 1.2},
+     ["--temp", "1.3", "-s", "3", "--min-p", "0.05", "--repeat-penalty", "1.2"]),
+    ({"temperature": 0.9, "seed": 5, "frequency_penalty": 0.5, "presence_penalty": 0.25, "typical_p": 0.9},
+     ["--temp", "0.9", "-s", "5", "--frequency-penalty", "0.5", "--presence-penalty", "0.25", "--typical-p", "0.9"]),
+    ({"temperature": 0.8, "seed": 2, "stop": [" the", "Lily"]}, ["--temp", "0.8", "-s", "2", "--stop", " the", "--stop", "Lily"]),
+    ({"temperature": 0.7, "seed": 1, "logit_bias": {"261": -100, "414": 2}, "min_tokens": 20, "eta": 0.01},
+     ["--temp", "0.7", "-s", "1", "--logit-bias", "261=-100", "--logit-bias", "414=2", "--min-tokens", "20", "--eta", "0.01"]),
+    ({"temperature": 0.8, "seed": 9, "grammar": "root ::= [a-z ]+ \".\""}, ["--temp", "0.8", "-s", "9", "--grammar", "root ::= [a-z ]+ \".\""]),
+]
+
+# Body (merged into a good one), field that the error names, words of its message.
+GOOD = {"prompt": "Once", "max_tokens": 2}
+BAD_COMPLETIONS = [
+    ({"prompt": None}, "prompt", "missing"), ({"prompt": 3}, "prompt", "not a prompt"), ({"prompt": []}, "prompt", "empty list"),
+    ({"prompt": [1, "a"]}, "prompt", "not a token"), ({"prompt": [999999]}, "prompt", "999999 is not a token"),
+    ({"prompt": ["a", {}]}, "prompt", "not a prompt"), ({"prompt": "word " * 600}, "prompt", "do not fit a context"),
+    ({"model": "gpt-5"}, "model", "no model 'gpt-5'"), ({"model": 3}, "model", "not a text"),
+    ({"max_tokens": -1}, "max_tokens", "-1 is not in"), ({"max_tokens": 1.5}, "max_tokens", "not a whole number"),
+    ({"max_tokens": "9"}, "max_tokens", "not a whole number"), ({"max_tokens": 100000}, "max_tokens", "more than a context"),
+    ({"max_completion_tokens": 3}, "max_completion_tokens", "max_tokens is given too"),
+    ({"min_tokens": 3}, "min_tokens", "more than max_tokens"), ({"ignore_eos": 1}, "ignore_eos", "neither true nor false"),
+    ({"temperature": 2.1}, "temperature", "2.1 is not in [0, 2]"), ({"temperature": "hot"}, "temperature", "not a number"),
+    ({"temperature": True}, "temperature", "not a number"), ({"top_p": -0.1}, "top_p", "not in [0, 1]"), ({"top_k": -2}, "top_k", "-2 is not in"),
+    ({"min_p": 2}, "min_p", "not in"), ({"typical_p": 2}, "typical_p", "not in"), ({"eta": 1}, "eta", "not in"),
+    ({"repetition_penalty": 0}, "repetition_penalty", "not in"), ({"frequency_penalty": 3}, "frequency_penalty", "not in [-2, 2]"),
+    ({"presence_penalty": -3}, "presence_penalty", "not in [-2, 2]"), ({"seed": 1.5}, "seed", "not a whole number"),
+    ({"seed": "x"}, "seed", "not a whole number"), ({"stop": ["a", "b", "c", "d", "e"]}, "stop", "5 texts are more than 4"),
+    ({"stop": ""}, "stop", "1 to 1024 bytes"), ({"stop": [3]}, "stop", "not a text"), ({"stop": "x" * 1025}, "stop", "1 to 1024 bytes"),
+    ({"stop_token_ids": [-1]}, "stop_token_ids", "not a token"), ({"stop_token_ids": 3}, "stop_token_ids", "not a list"),
+    ({"logit_bias": {"99999": 1}}, "logit_bias", "\"99999\" is not a token"), ({"logit_bias": {"a": 1}}, "logit_bias", "not a token"),
+    ({"logit_bias": {"3": 101}}, "logit_bias", "not in [-100, 100]"), ({"logit_bias": [1]}, "logit_bias", "not an object"),
+    ({"n": 0}, "n", "0 is not in"), ({"n": 100}, "n", "more than the"), ({"prompt": ["a"] * 100}, "prompt", "more than the"),
+    ({"stream": "yes"}, "stream", "neither true nor false"), ({"stream_options": {"include_usage": True}}, "stream_options", "stream is not true"),
+    ({"stream": True, "stream_options": {"usage": True}}, "stream_options.usage", "no such field"), ({"logprobs": 21}, "logprobs", "not in [0, 20]"),
+    ({"logprobs": True}, "logprobs", "not a whole number"), ({"echo": True, "logprobs": 1}, "echo", "log-probabilities"),
+    ({"best_of": 2}, "best_of", "use n"), ({"suffix": "end"}, "suffix", "only continued"),
+    ({"response_format": {"type": "json_object"}}, "response_format", "grammar"), ({"grammar": "root ="}, "grammar", "grammar"),
+    ({"prediction": "text"}, "prediction", "not an object"), ({"prediction": {"type": "x", "content": "a"}}, "prediction.type", "content"),
+    ({"prediction": {"type": "content"}}, "prediction.content", "missing"), ({"speculative": 3}, "speculative", "not an object"),
+    ({"speculative": {"type": "magic"}}, "speculative.type", "magic"), ({"speculative": {"type": "eagle"}}, "speculative", "eagle"),
+    ({"speculative": {"num_speculative_tokens": 65}}, "speculative.num_speculative_tokens", "not in [0, 64]"),
+    ({"speculative": {"p_min": 2}}, "speculative.p_min", "not in"), ({"speculative": {"n_min": 3}}, "speculative.n_min", "server was started"),
+    ({"speculative": {"enabled": 1}}, "speculative.enabled", "neither"), ({"speculative": {"trace": True}}, "speculative.trace", "stream"),
+    ({"speculative": {"tokens": 1}}, "speculative.tokens", "no such field"), ({"speculative.n_max": 99}, "speculative.n_max", "not in"),
+    ({"speculative.n_max": 1, "speculative": {"num_speculative_tokens": 2}}, "speculative.n_max", "another value"),
+    ({"max_token": 3}, "max_token", "the nearest one is max_tokens"), ({"messages": []}, "messages", "no such field"),
+    ({"tools": []}, "tools", "no such field"),
+]
+MESSAGE = {"role": "user", "content": "Once"}
+BAD_CHATS = [
+    ({"messages": None}, "messages", "1 to 4096"), ({"messages": []}, "messages", "1 to 4096"), ({"messages": "hi"}, "messages", "1 to 4096"),
+    ({"messages": ["hi"]}, "messages[0]", "not an object"), ({"messages": [{"role": "user"}]}, "messages[0].content", "missing"),
+    ({"messages": [MESSAGE, {"role": "tool", "content": "x"}]}, "messages[1].role", "'tool' is not a role"),
+    ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}, "messages[0].content", "not a text"),
+    ({"messages": [{**MESSAGE, "name": "A"}]}, "messages[0].name", "no such field"), ({"logprobs": 1}, "logprobs", "neither true nor false"),
+    ({"top_logprobs": 3}, "top_logprobs", "logprobs is not true"), ({"tools": [{"type": "function"}]}, "tools", "call no tools"),
+    ({"prompt": "a"}, "prompt", "no such field"), ({"echo": True}, "echo", "no such field"), ({"reasoning_effort": "high"}, "reasoning_effort", "model"),
+    ({"messages": [{"role": "user", "content": "word " * 600}]}, "messages", "do not fit"),
+]
+BAD_BODIES = [(b"", "it is empty"), (b"{", "not valid JSON"), (b"[1]", "not an object"), (b'{"prompt": "\xff"}', "not valid JSON"),
+              (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"), (b'{"prompt": "a", "prompt": "b"}', "given twice")]
+
+
+class OneServer(unittest.TestCase):
+    """What changes nothing shares a server."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(PROGRAM, *PAIR, "--parallel", "4", "--max-queue", "20", "--chat-template", "chatml")
+        cls.addClassCleanup(cls.server.__exit__)
+
+    def generate(self, *flags):
+        result = subprocess.run([PROGRAM, "generate", *PAIR, *flags, "--json", "-q"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                timeout=SECONDS, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def assert_error(self, reply, status, param, words):
+        got, headers, body = reply
+        self.assertEqual(got, status, body)
+        self.assertEqual(headers["Content-Type"], "application/json")
+        error = json.loads(body)["error"]
+        self.assertEqual(set(error), {"message", "type", "param", "code"})
+        self.assertEqual(error["param"], param, error)
+        self.assertIn(words, error["message"])
+        self.assertRegex(error["message"], r"\A[^\n]+: [^\n]+\Z")
+        return error
+
+    def test_the_small_endpoints(self):
+        models = self.server.get("/v1/models")
+        self.assertEqual([model["id"] for model in models["data"]], ["tales-9m-q8_0"])
+        self.assertEqual(self.server.get("/health")["status"], "ok")
+        self.assertRegex(self.server.get("/version")["version"], r"\A\d+\.\d+\.\d+\Z")
+        for path in ("/", "/index.html"):
+            status, headers, page = self.server.send("GET", path)
+            self.assertEqual((status, headers["Content-Type"]), (200, "text/html; charset=utf-8"))
+            self.assertIn(b"<!DOCTYPE html>", page)
+        speculation = self.server.get("/v1/speculation")
+        self.assertEqual((speculation["method"], speculation["lossless"]), ("standalone", True))
+        self.assertLessEqual({"rounds", "drafted", "accepted"}, set(speculation["totals"]))
+
+    def test_tokens_and_back(self):
+        text = "Once upon a time, größer: 日本"
+        tokens = self.server.post("/tokenize", {"content": text})["tokens"]
+        self.assertEqual(self.server.post("/detokenize", {"tokens": tokens})["content"], text)
+        pieces = self.server.post("/tokenize", {"content": "Once upon", "with_pieces": True})["tokens"]
+        self.assertEqual([piece["piece"] for piece in pieces], [" Once", " upon"])
+        self.assertEqual([piece["id"] for piece in pieces], self.server.post("/tokenize", {"content": "Once upon"})["tokens"])
+        with_special = self.server.post("/tokenize", {"content": "Once", "add_special": True})["tokens"]
+        self.assertEqual(with_special[1:], self.server.post("/tokenize", {"content": "Once"})["tokens"])
+        self.assert_error(self.server.send("POST", "/tokenize", {"contents": "a"}), 400, "content", "missing")
+        self.assert_error(self.server.send("POST", "/detokenize", {"tokens": [-1]}), 400, "tokens", "not a token")
+
+    def test_streamed_whole_and_generated_texts_are_one(self):
+        for fields, flags in PARAMETERS:
+            with self.subTest(fields=fields):
+                body = {"prompt": "Once upon a time", "max_tokens": 48, **fields}
+                whole = self.server.completion(**body)
+                chunks = self.server.stream("/v1/completions", body)
+                generated = self.generate("-p", "Once upon a time", "-n", "48", *flags)
+                choice = whole["choices"][0]
+                self.assertEqual(choice["text"], generated["text"])
+                self.assertEqual(joined(chunks), [generated["text"]])
+                self.assertEqual([choice["finish_reason"]], reasons(chunks))
+                self.assertEqual(choice["finish_reason"], generated["finish_reason"])
+                self.assertEqual(whole["usage"]["completion_tokens"], len(generated["token_ids"]))
+                self.assertEqual(whole["usage"]["prompt_tokens"], len(generated["prompt_token_ids"]))
+
+    def test_the_texts_of_other_drafters_are_the_same(self):
+        body = {"prompt": "Once upon a time", "max_tokens": 40, "temperature": 0.8, "seed": 4}
+        texts = {self.server.completion(**body, speculative=speculative)["choices"][0]["text"]
+                 for speculative in ({}, {"enabled": False}, {"type": "ngram"}, {"type": ["standalone", "suffix"]}, {"type": "none"},
+                                     {"num_speculative_tokens": 5}, {"p_min": 0.9}, {"num_speculative_tokens": 0})}
+        self.assertEqual(len(texts), 1, texts)
+        other = self.server.completion(**{**body, "seed": 5})["choices"][0]["text"]
+        self.assertNotIn(other, texts)
+
+    def test_settings_of_a_request_take_hold(self):
+        body = {"prompt": "Once upon a time there was a little girl", "max_tokens": 40, "temperature": 0}
+        off = self.server.completion(**body, speculative={"enabled": False})
+        self.assertEqual((off["timings"]["draft_n"], off["speculation"]["method"], off["speculation"]["drafters"]), (0, "none", {}))
+        dotted = self.server.completion(**body, **{"speculative.type": "ngram", "speculative.n_max": 3})
+        self.assertEqual((dotted["speculation"]["method"], dotted["speculation"]["num_speculative_tokens"]), ("ngram", 3))
+        self.assertLessEqual(set(dotted["speculation"]["drafters"]), {"ngram"})
+        self.assertLessEqual(len(dotted["speculation"]["k_histogram"]), 4)
+        self.assertEqual(off["choices"], dotted["choices"])
+
+    def test_chats_follow_the_template(self):
+        body = {"messages": [{"role": "system", "content": "Tell tales."}, {"role": "user", "content": [{"type": "text", "text": "A girl?"}]}],
+                "max_completion_tokens": 24, "temperature": 0.8, "seed": 6}
+        whole = self.server.post("/v1/chat/completions", body)
+        generated = self.generate("-p", "A girl?", "--chat", "--system", "Tell tales.", "--chat-template", "chatml", "-n", "24", "--temp", "0.8",
+                                  "-s", "6")
+        self.assertEqual(whole["choices"][0]["message"], {"role": "assistant", "content": generated["text"], "refusal": None})
+        chunks = self.server.stream("/v1/chat/completions", body)
+        self.assertEqual(chunks[0]["choices"][0]["delta"]["role"], "assistant")
+        self.assertEqual(joined(chunks), [generated["text"]])
+        self.assertEqual({chunk["object"] for chunk in chunks}, {"chat.completion.chunk"})
+
+    def test_several_choices_differ_and_are_repeatable(self):
+        body = {"prompt": "Once upon a time", "max_tokens": 16, "temperature": 1, "seed": 3}
+        one = self.server.completion(**body)
+        four = self.server.completion(**body, n=4)
+        self.assertEqual([choice["index"] for choice in four["choices"]], [0, 1, 2, 3])
+        self.assertEqual(four["choices"][0]["text"], one["choices"][0]["text"])
+        self.assertGreater(len({choice["text"] for choice in four["choices"]}), 1)
+        self.assertEqual(four["usage"]["prompt_tokens"], one["usage"]["prompt_tokens"])
+        chunks = self.server.stream("/v1/completions", {**body, "n": 4})
+        self.assertEqual(joined(chunks, 4), [choice["text"] for choice in four["choices"]])
+        pair = self.server.completion(**{**body, "prompt": ["Once upon a time", "The dog"]}, n=2)
+        self.assertEqual([choice["text"] for choice in pair["choices"][:2]], [choice["text"] for choice in four["choices"][:2]])
+        self.assertEqual(len(pair["choices"]), 4)
+
+    def test_prompts_as_tokens_and_echoes(self):
+        tokens = self.server.post("/tokenize", {"content": "Once upon a time", "add_special": True})["tokens"]
+        body = {"max_tokens": 8, "temperature": 0}
+        text = self.server.completion(prompt="Once upon a time", **body)["choices"][0]["text"]
+        self.assertEqual(self.server.completion(prompt=tokens, **body)["choices"][0]["text"], text)
+        echoed = {"prompt": "Once upon a time", "echo": True, **body}
+        self.assertEqual(self.server.completion(**echoed)["choices"][0]["text"], "Once upon a time" + text)
+        self.assertEqual(joined(self.server.stream("/v1/completions", echoed)), ["Once upon a time" + text])
+        self.assertEqual(self.server.completion(prompt="Once", max_tokens=0)["choices"][0]["text"], "")
+        self.assertEqual(self.server.completion(prompt="Once", max_tokens=0)["choices"][0]["finish_reason"], "length")
+
+    def test_logprobs_of_completions(self):
+        body = {"prompt": "Once upon a time", "max_tokens": 12, "temperature": 0, "logprobs": 3}
+        logprobs = self.server.completion(**body)["choices"][0]["logprobs"]
+        expected = self.generate("-p", "Once upon a time", "-n", "12", "--temp", "0", "--logprobs", "3")["logprobs"]
+        self.assertEqual(logprobs["token_logprobs"], [token["logprob"] for token in expected])
+        self.assertEqual([sorted(top.values(), reverse=True) for top in logprobs["top_logprobs"]],
+                         [[other["logprob"] for other in token["top"]] for token in expected])
+        self.assertEqual("".join(logprobs["tokens"]), self.server.completion(**body)["choices"][0]["text"])
+        streamed = {key: [] for key in logprobs}
+        for chunk in self.server.stream("/v1/completions", body):
+            for key, values in (chunk["choices"][0]["logprobs"] or {}).items():
+                streamed[key] += values
+        self.assertEqual(streamed, logprobs)
+
+    def test_logprobs_of_chats(self):
+        body = {"messages": [MESSAGE], "max_tokens": 12, "temperature": 0, "logprobs": True, "top_logprobs": 2}
+        content = self.server.post("/v1/chat/completions", body)["choices"][0]["logprobs"]["content"]
+        self.assertEqual(len(content), 12)
+        for token in content:
+            self.assertEqual(len(token["top_logprobs"]), 2)
+            self.assertEqual(bytes(token["bytes"]).decode(errors="replace"), token["token"])
+            self.assertEqual(token["logprob"], token["top_logprobs"][0]["logprob"])  # greedy
+        streamed = []
+        for chunk in self.server.stream("/v1/chat/completions", body):
+            streamed += (chunk["choices"][0]["logprobs"] or {"content": []})["content"]
+        self.assertEqual(streamed, content)
+
+    def test_usage_comes_last_where_it_is_asked_for(self):
+        body = {"prompt": "Once upon a time", "max_tokens": 9, "temperature": 0}
+        chunks = self.server.stream("/v1/completions", {**body, "stream_options": {"include_usage": True}})
+        self.assertEqual(chunks[-1]["choices"], [])
+        self.assertEqual({json.dumps(chunk["usage"]) for chunk in chunks[:-1]}, {"null"})
+        usage = self.server.completion(**body)["usage"]
+        for key in ("prompt_tokens", "completion_tokens", "total_tokens"):
+            self.assertEqual(chunks[-1]["usage"][key], usage[key])
+        self.assertNotIn("usage", self.server.stream("/v1/completions", body)[-1])
+        last = chunks[-2]
+        self.assertEqual(last["choices"][0]["finish_reason"], "length")
+        self.assertEqual(last["timings"]["draft_n"], last["speculation"]["drafted"])
+
+    def test_predictions_are_drafts(self):
+        body = {"prompt": "Once upon a time", "max_tokens": 40, "temperature": 0}
+        text = self.server.completion(**body)["choices"][0]["text"]
+        prediction = {"prediction": {"type": "content", "content": text}, "speculative": {"type": "prediction"}}
+        counts = []
+        for _ in range(3):  # the controller may look elsewhere for a while
+            reply = self.server.completion(**body, **prediction)
+            self.assertEqual(reply["choices"][0]["text"], text)
+            details = reply["usage"]["completion_tokens_details"]
+            drafter = reply["speculation"]["drafters"].get("prediction", {"drafted": 0, "accepted": 0})
+            self.assertEqual(details["accepted_prediction_tokens"], drafter["accepted"])
+            self.assertEqual(details["rejected_prediction_tokens"], drafter["drafted"] - drafter["accepted"])
+            counts.append(details["accepted_prediction_tokens"])
+        self.assertGreater(max(counts), 0)
+        wrong = {"prediction": {"type": "content", "content": "9 8 7 6 5"}}
+        self.assertEqual(self.server.completion(**body, **wrong)["choices"][0]["text"], text)
+
+    def test_traces_show_each_round(self):
+        body = {"prompt": "Once upon a time", "max_tokens": 30, "temperature": 0.8, "seed": 8}
+        chunks = self.server.stream("/v1/completions", {**body, "speculative": {"trace": True}})
+        rounds = [chunk["foretoken"] for chunk in chunks if "foretoken" in chunk]
+        self.assertEqual([shown["round"] for shown in rounds], list(range(1, len(rounds) + 1)))
+        tokens = [token for shown in rounds for token in shown["tokens"]]
+        self.assertEqual("".join(token["text"] for token in tokens), joined(chunks)[0])
+        stats = chunks[-1]["speculation"]
+        for origin in ("accepted", "recovered", "bonus", "plain"):
+            self.assertEqual(sum(token["origin"] == origin for token in tokens), stats[origin], origin)
+        self.assertEqual(sum(shown["drafted"] for shown in rounds), stats["drafted"])
+        self.assertEqual(sum(len(shown["rejected"]) for shown in rounds), stats["drafted"] - stats["accepted"])
+        for shown in rounds:
+            self.assertEqual(shown["drafter"] is None, shown["drafted"] == 0)
+
+    def test_fields_without_effect_are_taken(self):
+        body = {"prompt": "Once upon a time", "max_tokens": 5, "temperature": 0}
+        with_more = {**body, "user": "u", "metadata": {"a": "b"}, "store": False, "service_tier": "auto", "best_of": 1, "stop": None,
+                     "response_format": {"type": "text"}, "model": "tales-9m-q8_0"}
+        self.assertEqual(self.server.completion(**with_more)["choices"], self.server.completion(**body)["choices"])
+
+    def test_bad_completions_name_the_field(self):
+        for fields, param, words in BAD_COMPLETIONS:
+            with self.subTest(fields=json.dumps(fields)[:80]):
+                self.assert_error(self.server.send("POST", "/v1/completions", {**GOOD, **fields}), 400, param, words)
+        self.assertEqual(len(self.server.completion(**GOOD)["choices"]), 1)  # the control: the good one is good
+
+    def test_bad_chats_name_the_field(self):
+        good = {"messages": [MESSAGE], "max_tokens": 2}
+        for fields, param, words in BAD_CHATS:
+            with self.subTest(fields=json.dumps(fields)[:80]):
+                self.assert_error(self.server.send("POST", "/v1/chat/completions", {**good, **fields}), 400, param, words)
+        self.server.post("/v1/chat/completions", good)
+
+    def test_bad_bodies_and_paths(self):
+        for body, words in BAD_BODIES:
+            with self.subTest(body=body[:40]):
+                self.assert_error(self.server.send("POST", "/v1/completions", body), 400, None, words)
+        self.assert_error(self.server.send("GET", "/v1/nothing"), 404, None, "no such path")
+        self.assert_error(self.server.send("GET", "/v1/completions"), 405, None, "use POST")
+        self.assert_error(self.server.send("POST", "/v1/completions", GOOD, {"Content-Type": "multipart/form-data; boundary=x"}), 415, None, "form")
+        refused = {**GOOD, "stream": True, "speculative": {"type": "eagle"}}
+        self.assert_error(self.server.send("POST", "/v1/completions", refused), 400, "speculative", "eagle")
+
+    def test_connections_serve_several_requests(self):
+        connection = self.server.connect()
+        for _ in range(3):
+            connection.request("POST", "/v1/completions", json.dumps({**GOOD, "temperature": 0}))
+            response = connection.getresponse()
+            self.assertEqual(response.status, 200)
+            response.read()
+        sock = connection.sock
+        connection.request("GET", "/health")
+        self.assertEqual(connection.getresponse().status, 200)
+        self.assertIs(connection.sock, sock)
+        connection.close()
+
+    def test_what_is_no_http_is_refused(self):
+        for data in (b"hello\r\n\r\n", b"GET /health HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00" * 3 + b"\r\n\r\n"):
+            with socket.create_connection(("127.0.0.1", self.server.port), timeout=SECONDS) as sock:
+                sock.sendall(data)
+                reply = b""
+                while part := sock.recv(4096):
+                    reply += part
+                self.assertTrue(reply == b"" or b" 400 " in reply or b" 505 " in reply, reply)
+        self.assertEqual(self.server.get("/health")["status"], "ok")
+
+    def test_sixteen_clients_get_what_each_gets_alone(self):
+        bodies = []
+        for i in range(16):
+            fields = PARAMETERS[i % len(PARAMETERS)][0]
+            bodies.append({"prompt": ["Once upon a time", "The dog", "One day, Tom", "Lily saw"][i % 4], "max_tokens": 12 + 3 * i, **fields})
+        alone = [self.server.completion(**body)["choices"] for body in bodies]
+
+        def ask(i):
+            if i % 3 == 0:
+                return joined(self.server.stream("/v1/completions", bodies[i]))
+            return [choice["text"] for choice in self.server.completion(**bodies[i])["choices"]]
+
+        shared = together([lambda i=i: ask(i) for i in range(16)])
+        self.assertEqual(shared, [[choice["text"] for choice in choices] for choices in alone])
+
+
+class OwnServers(unittest.TestCase):
+    """What changes a server has one of its own."""
+
+    def serve(self, *flags, **options):
+        server = Server(PROGRAM, *PAIR, *flags, **options)
+        self.addCleanup(server.__exit__)
+        return server
+
+    def test_keys_open(self):
+        server = self.serve("--api-key", "one", "--api-key", "two")
+        self.assertEqual(server.send("GET", "/health")[0], 200)
+        self.assertEqual(server.send("GET", "/")[0], 200)
+        for path in ("/v1/models", "/metrics", "/nothing"):
+            for headers in ({}, {"Authorization": "Bearer thre"}, {"Authorization": "one"}, {"Authorization": "Bearer "}):
+                status, _, body = server.send("GET", path, headers=headers)
+                self.assertEqual((status, json.loads(body)["error"]["code"]), (401, "invalid_api_key"))
+        for key in ("one", "two"):
+            self.assertEqual(server.send("GET", "/v1/models", headers={"Authorization": "Bearer " + key})[0], 200)
+        self.assertEqual(server.send("POST", "/v1/completions", GOOD)[0], 401)
+
+    def test_bodies_have_a_limit(self):
+        server = self.serve("--max-body-bytes", "2000")
+        body = json.dumps({**GOOD, "user": "x" * 3000}).encode()
+        status, _, reply = server.send("POST", "/v1/completions", body)
+        self.assertEqual((status, json.loads(reply)["error"]["code"]), (413, "request_too_large"))
+        connection = server.connect()
+        connection.request("POST", "/v1/completions", iter([body[:1500], body[1500:]]), encode_chunked=True,
+                           headers={"Transfer-Encoding": "chunked"})
+        self.assertEqual(connection.getresponse().status, 413)
+        connection.close()
+        self.assertEqual(server.completion(**GOOD, user="x" * 1500)["usage"]["completion_tokens"], 2)
+
+    def test_metrics_are_what_clients_saw(self):
+        server = self.serve("--parallel", "3", "--max-queue", "20")
+        bodies = [{"prompt": "Once upon a time", "max_tokens": 10 + i, "temperature": 0.8, "seed": i, "n": 1 + i % 2} for i in range(8)]
+        replies = together([lambda body=body: server.completion(**body) for body in bodies])
+        chunks = server.stream("/v1/completions", {**bodies[0], "stream_options": {"include_usage": True}})
+        usages = [reply["usage"] for reply in replies] + [chunks[-1]["usage"]]
+        stats = [reply["speculation"] for reply in replies] + [chunks[-2]["speculation"]]
+        seen = server.metrics()
+
+        def total(name, **labels):
+            return sum(value for (key, found), value in seen.items() if key == name and frozenset(labels.items()) <= found)
+
+        self.assertEqual(total("prompt_tokens_total"), sum(usage["prompt_tokens"] for usage in usages))
+        self.assertEqual(total("generation_tokens_total"), sum(usage["completion_tokens"] for usage in usages))
+        self.assertEqual(total("request_success_total"), sum(body["n"] for body in bodies) + bodies[0]["n"])
+        for name, key in (("num_drafts", "draft_rounds"), ("num_draft_tokens", "drafted"), ("num_accepted_tokens", "accepted")):
+            self.assertEqual(total(f"spec_decode_{name}_total"), sum(stat[key] for stat in stats), name)
+        for name, key in (("draft", "drafted"), ("judged", "judged"), ("accepted", "accepted")):
+            for position in range(8):
+                self.assertEqual(total(f"spec_decode_num_{name}_tokens_per_pos_total", position=str(position)),
+                                 sum((stat[f"{key}_per_position"] + [0] * 8)[position] for stat in stats), (name, position))
+        for kind in ("recovered", "bonus", "plain"):
+            self.assertEqual(total("spec_decode_num_target_tokens_total", kind=kind), sum(stat[kind] for stat in stats))
+        self.assertEqual(total("spec_decode_num_wasted_tokens_total"), sum(stat["drafted"] - stat["accepted"] for stat in stats))
+        self.assertEqual(total("spec_decode_drafter_draft_tokens_total"), sum(stat["drafted"] for stat in stats))
+        self.assertEqual(total("time_to_first_token_seconds_count"), total("request_success_total"))
+        self.assertEqual(total("inter_token_latency_seconds_count"), total("generation_tokens_total") - total("request_success_total"))
+        self.assertEqual(total("num_requests_running"), 0)
+        totals = server.get("/v1/speculation")["totals"]
+        self.assertEqual(totals["drafted"], sum(stat["drafted"] for stat in stats))
+
+    def test_metrics_are_prometheus_text(self):
+        server = self.serve()
+        server.completion(**GOOD)
+        status, headers, body = server.send("GET", "/metrics")
+        self.assertEqual((status, headers["Content-Type"]), (200, "text/plain; version=0.0.4; charset=utf-8"))
+        types = dict(re.findall(r"# TYPE (\S+) (\S+)", body.decode()))
+        for name, kind in types.items():
+            self.assertTrue(name.startswith("foretoken:"), name)
+            self.assertEqual(name.endswith("_total"), kind == "counter", name)
+
+    def test_a_client_that_goes_cancels_its_request(self):
+        server = self.serve(**SLOW)
+        for stream in (True, False):
+            with self.subTest(stream=stream):
+                before = server.metrics().get(("generation_tokens_total", frozenset()), 0)
+                connection = server.connect()
+                connection.request("POST", "/v1/completions", json.dumps({**LONGER, "stream": stream}))
+                if stream:
+                    response = connection.getresponse()
+                    response.read1(10)
+                    response.close()
+                else:
+                    server.await_metric("num_requests_running", 1)
+                connection.close()
+                server.await_metric("request_success_total", 1 + (not stream), finished_reason="abort")
+                self.assertLess(server.metric("generation_tokens_total") - before, 400)
+                server.await_metric("num_requests_running", 0)
+        self.assertEqual(server.log_text().count("client_gone"), 2)
+
+    def test_a_waiting_client_that_goes_leaves_the_queue(self):
+        server = self.serve("--parallel", "1", "--max-queue", "6", **SLOW)
+        first, _ = server.begin("/v1/completions", {**LONG, "stream": True, "n": 6})
+        second = server.connect()
+        second.request("POST", "/v1/completions", json.dumps(LONG))
+        server.await_metric("num_requests_waiting", 6)
+        status, headers, body = server.send("POST", "/v1/completions", GOOD)
+        self.assertEqual((status, json.loads(body)["error"]["code"]), (429, "queue_full"))
+        self.assertGreaterEqual(int(headers["Retry-After"]), 1)
+        second.close()
+        end = time.monotonic() + SECONDS
+        while "client_gone" not in server.log_text():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+        third = server.connect()  # there is room again
+        third.request("POST", "/v1/completions", json.dumps(GOOD))
+        server.await_metric("num_requests_waiting", 6)
+        first.close()
+        self.assertEqual(third.getresponse().status, 200)
+        third.close()
+
+    def test_long_requests_time_out(self):
+        server = self.serve("--request-timeout-s", "1", **SLOW)
+        status, headers, body = server.send("POST", "/v1/completions", LONGER)
+        self.assertEqual((status, json.loads(body)["error"]["code"]), (503, "request_timeout"))
+        self.assertIn("Retry-After", headers)
+        chunks = server.stream("/v1/completions", LONGER)
+        self.assertEqual(chunks[-1]["error"]["code"], "request_timeout")
+        server.await_metric("num_requests_running", 0)
+        self.assertEqual(server.send("POST", "/v1/completions", GOOD)[0], 200)
+
+    def test_sigterm_answers_what_was_accepted(self):
+        server = self.serve("--parallel", "1", "--max-queue", "4", **SLOW)
+        body = {**LONG, "max_tokens": 200}
+        replies = []
+
+        def ask():
+            replies.append(server.completion(**body))
+
+        def drain():
+            while sum(server.get("/health")[key] for key in ("running", "waiting")) < 3:
+                time.sleep(0.01)
+            server.process.send_signal(signal.SIGTERM)
+            while server.send("GET", "/health")[0] != 503:
+                time.sleep(0.001)
+            status, headers, reply = server.send("POST", "/v1/completions", GOOD)
+            self.assertEqual((status, json.loads(reply)["error"]["code"]), (503, "draining"))
+            self.assertIn("Retry-After", headers)
+
+        together([ask, ask, ask, drain])
+        self.assertEqual([len(reply["choices"]) for reply in replies], [1, 1, 1])
+        self.assertEqual({reply["usage"]["completion_tokens"] for reply in replies}, {200})
+        self.assertEqual(server.wait(), 0)
+
+    def test_a_second_interrupt_stops(self):
+        server = self.serve("--parallel", "1", **SLOW)
+        connection, response = server.begin("/v1/completions", {**LONGER, "stream": True})
+        waiting = server.connect()
+        waiting.request("POST", "/v1/completions", json.dumps(LONGER))
+        server.await_metric("num_requests_waiting", 31)
+        server.process.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+        self.assertIsNone(server.process.poll())
+        server.process.send_signal(signal.SIGINT)
+        self.assertEqual(server.wait(20), 130)
+        self.assertEqual(events(response.read())[-1]["error"]["code"], "stopped")
+        self.assertEqual(waiting.getresponse().status, 503)
+        connection.close()
+        waiting.close()
+
+    def test_logs_have_a_line_for_each_request_and_no_texts(self):
+        server = self.serve()
+        server.completion(**{**GOOD, "prompt": "secret words"})
+        server.stream("/v1/completions", {**GOOD, "prompt": "secret words"})
+        server.send("POST", "/v1/completions", {**GOOD, "prompt": "secret words", "n": 0})
+        server.send("GET", "/nothing")
+        server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(), 0)
+        lines = server.log_text().splitlines()
+        self.assertEqual(len(lines), 4, lines)
+        for line in lines:
+            self.assertRegex(line, r'\Atime=\S+Z( \w+=([\w./:,+@-]+|"[^"]*"))+\Z')
+        self.assertNotIn("secret", "\n".join(lines))
+        self.assertEqual(sum("completion_tokens=2" in line for line in lines), 2)
+        for status, n in ((200, 2), (400, 1), (404, 1)):
+            self.assertEqual(sum(line.endswith(f"status={status}") for line in lines), n, lines)
+
+    def test_prompts_are_logged_where_that_is_asked_for(self):
+        server = self.serve("--log-prompts")
+        server.completion(**{**GOOD, "prompt": "secret \"words\"\n"})
+        server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(), 0)
+        self.assertIn(r'prompt="secret \"words\"\n"', server.log_text())
+
+    def test_a_taken_port_is_an_error_of_one_line(self):
+        server = self.serve()
+        result = subprocess.run([PROGRAM, "serve", *PAIR, "--port", str(server.port)], capture_output=True, text=True, timeout=SECONDS, check=False)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"\Aforetoken: [^\n]+: [^\n]+; [^\n]+\n\Z")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)

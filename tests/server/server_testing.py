@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A `foretoken serve` of its own for a test, and a client of the standard library."""
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+SECONDS = 60
+
+
+class Server:
+    """`with Server(program, flags...) as server`: listening on a free port; ended at the exit."""
+
+    def __init__(self, program, *flags, env=None):
+        self.log = tempfile.TemporaryFile(mode="w+")
+        self.process = subprocess.Popen([program, "serve", "--port", "0", *flags], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=self.log, text=True, env={**os.environ, **(env or {})})
+        line = self.process.stdout.readline()
+        match = re.search(r" at http://127\.0\.0\.1:(\d+)\n", line)
+        if not match:
+            self.process.kill()
+            self.process.wait()
+            raise RuntimeError(f"no address in {line!r}: {self.log_text()}")
+        self.port = int(match.group(1))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(5)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.process.stdout.close()
+        self.log.close()
+
+    def log_text(self):
+        self.log.flush()
+        self.log.seek(0)
+        return self.log.read()
+
+    def wait(self, seconds=SECONDS):
+        return self.process.wait(seconds)
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
+
+    def send(self, method, path, body=None, headers=None):
+        """(status, headers, bytes)"""
+        connection = self.connect()
+        try:
+            data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+            connection.request(method, path, data, {"Content-Type": "application/json", **(headers or {})})
+            response = connection.getresponse()
+            return response.status, dict(response.getheaders()), response.read()
+        finally:
+            connection.close()
+
+    def get(self, path, **options):
+        status, _, body = self.send("GET", path, **options)
+        assert status == 200, (status, body)
+        return json.loads(body)
+
+    def post(self, path, body, **options):
+        status, _, data = self.send("POST", path, body, **options)
+        assert status == 200, (status, data)
+        return json.loads(data)
+
+    def completion(self, **body):
+        return self.post("/v1/completions", body)
+
+    def stream(self, path, body):
+        """The chunks of a whole streamed reply."""
+        status, headers, data = self.send("POST", path, {**body, "stream": True})
+        assert status == 200, (status, data)
+        assert headers["Content-Type"] == "text/event-stream", headers
+        return events(data)
+
+    def begin(self, path, body):
+        """A connection whose reply has begun, and the reply."""
+        connection = self.connect()
+        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        return connection, connection.getresponse()
+
+    def metrics(self):
+        """{(name, labels as a frozenset): value}, without the model's label."""
+        status, _, body = self.send("GET", "/metrics")
+        assert status == 200, body
+        values = {}
+        for line in body.decode().splitlines():
+            if line.startswith("#"):
+                continue
+            name, labels, value = re.fullmatch(r"([a-z0-9_:]+)(?:\{(.*)\})? (\S+)", line).groups()
+            pairs = dict(re.findall(r'(\w+)="([^"]*)"', labels or ""))
+            assert pairs.pop("model_name"), line
+            values[name.removeprefix("foretoken:"), frozenset(pairs.items())] = float(value)
+        return values
+
+    def metric(self, name, **labels):
+        return self.metrics().get((name, frozenset(labels.items())), 0.0)
+
+    def await_metric(self, name, value, **labels):
+        end = time.monotonic() + SECONDS
+        while self.metric(name, **labels) != value:
+            assert time.monotonic() < end, (name, labels, self.metric(name, **labels), value)
+            time.sleep(0.01)
+
+
+def events(data):
+    assert data.endswith(b"data: [DONE]\n\n"), data[-200:]
+    parts = data.decode().split("\n\n")[:-2]
+    assert all(part.startswith("data: ") for part in parts), parts
+    return [json.loads(part.removeprefix("data: ")) for part in parts]
+
+
+def joined(chunks, n=1):
+    """The texts of a stream's choices."""
+    texts = [""] * n
+    for chunk in chunks:
+        for choice in chunk["choices"]:
+            texts[choice["index"]] += choice["text"] if "text" in choice else choice["delta"].get("content", "")
+    return texts
+
+
+def reasons(chunks, n=1):
+    found = [None] * n
+    for chunk in chunks:
+        for choice in chunk["choices"]:
+            found[choice["index"]] = choice["finish_reason"] or found[choice["index"]]
+    return found
+
+
+def together(functions):
+    """Their results; each runs in a thread of its own, all begun at once."""
+    results = [None] * len(functions)
+
+    def work(i):
+        try:
+            results[i] = functions[i]()
+        except Exception as error:  # shown where the result is used
+            results[i] = error
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(functions))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+    return results
