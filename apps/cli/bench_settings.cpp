@@ -13,22 +13,6 @@ namespace {
 using settings::FlagGroup;
 using settings::Setter;
 
-// "1,2,4", ascending and each once afterwards.
-Setter StoreList(std::vector<int>& target, int low, int high) {
-  return [&target, low, high](const std::string& text) -> Status {
-    target.clear();
-    for (std::size_t at = 0; at <= text.size();) {
-      const std::size_t end = std::min(text.find(',', at), text.size());
-      FORETOKEN_TRY(const auto value, settings::ParseInteger(text.substr(at, end - at), low, high));
-      target.push_back(static_cast<int>(value));
-      at = end + 1;
-    }
-    std::sort(target.begin(), target.end());
-    target.erase(std::unique(target.begin(), target.end()), target.end());
-    return {};
-  };
-}
-
 FlagGroup MeasuringFlags(BenchSettings& settings) {
   settings::GenerateSettings& generation = settings.generation;
   return {"Measuring",
@@ -57,16 +41,16 @@ FlagGroup MeasuringFlags(BenchSettings& settings) {
               {{"--batch"},
                "N,N,...",
                "requests that run together, 1 to 256; default 1",
-               StoreList(settings.batches, 1, 256)},
+               settings::StoreList(settings.batches, 1, 256)},
               {{"--rows"},
                "N,N,...",
                "rows of the target passes that are timed; default 1,2,4,8,16",
-               StoreList(settings.rows, 1, 4096)},
+               settings::StoreList(settings.rows, 1, 4096)},
               {{"--contexts"},
                "N,N,...",
                "positions in the cache before those passes; default 0 and 2048, or less where the "
                "context is smaller",
-               StoreList(settings.contexts, 0, 1 << 24)},
+               settings::StoreList(settings.contexts, 0, 1 << 24)},
           }};
 }
 

@@ -29,11 +29,11 @@ settings::FlagGroup CertifyingFlags(CertifySettings& settings) {
   flags.push_back({{"--ks"},
                    "K,K,...",
                    "draft lengths that are tried, 1 to 64; default 1,2,4,8",
-                   StoreAscending(settings.ks, 1, 64)});
+                   settings::StoreList(settings.ks, 1, 64)});
   flags.push_back({{"--batch"},
                    "N,N,...",
                    "requests that run together, 1 to 256; default 1,4",
-                   StoreAscending(settings.batches, 1, 256)});
+                   settings::StoreList(settings.batches, 1, 256)});
   flags.push_back(
       {{"--stochastic"},
        "",

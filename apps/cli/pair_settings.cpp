@@ -10,21 +10,6 @@
 
 namespace foretoken::cli {
 
-settings::Setter StoreAscending(std::vector<int>& target, int low, int high) {
-  return [&target, low, high](const std::string& text) -> Status {
-    target.clear();
-    for (std::size_t at = 0; at <= text.size();) {
-      const std::size_t end = std::min(text.find(',', at), text.size());
-      FORETOKEN_TRY(const auto value, settings::ParseInteger(text.substr(at, end - at), low, high));
-      target.push_back(static_cast<int>(value));
-      at = end + 1;
-    }
-    std::sort(target.begin(), target.end());
-    target.erase(std::unique(target.begin(), target.end()), target.end());
-    return {};
-  };
-}
-
 std::vector<settings::Flag> PromptFlags(PairSettings& settings) {
   Request& request = settings.generation.request;
   return {

@@ -24,9 +24,6 @@ struct PairSettings {
   bool default_length = false;
 };
 
-// "1,2,4", ascending and each once afterwards.
-settings::Setter StoreAscending(std::vector<int>& target, int low, int high);
-
 // --prompts, --max-prompts, -n.
 std::vector<settings::Flag> PromptFlags(PairSettings& settings);
 settings::FlagGroup PairOutputFlags(settings::GenerateSettings& generation);

@@ -3,9 +3,11 @@
 // row.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "settings/values.h"
 
@@ -49,6 +51,22 @@ template <typename T>
 Setter StoreNumber(T& target, float low, float high) {
   return [&target, low, high](const std::string& text) -> Status {
     FORETOKEN_TRY(target, ParseNumber(text, low, high));
+    return {};
+  };
+}
+
+// "4,1,2": sorted, each once.
+inline Setter StoreList(std::vector<int>& target, int low, int high) {
+  return [&target, low, high](const std::string& text) -> Status {
+    target.clear();
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::size_t end = std::min(text.find(',', at), text.size());
+      FORETOKEN_TRY(const auto value, ParseInteger(text.substr(at, end - at), low, high));
+      target.push_back(static_cast<int>(value));
+      at = end + 1;
+    }
+    std::sort(target.begin(), target.end());
+    target.erase(std::unique(target.begin(), target.end()), target.end());
     return {};
   };
 }
