@@ -31,8 +31,10 @@ std::string Head(bool eagle, fixtures::TinyModelOptions target = kTarget) {
 
 std::string OpenError(const std::string& draft, const std::string& method = "",
                       const std::string& target = Target()) {
-  auto engine = Engine::Open(
-      {.model = target, .draft_model = draft, .speculative = {.method = method}, .threads = 1});
+  auto engine = Engine::Open({.model = target,
+                              .draft_model = draft,
+                              .speculative = {.method = method, .lookahead = "fixed"},
+                              .threads = 1});
   return engine ? "" : engine.error().message;
 }
 
@@ -167,6 +169,7 @@ TEST(Heads, AnMtpHeadInTheTargetsOwnFileDraftsAsOneOfItsOwnDoes) {
   request.sampling.temperature = 0.8F;
   request.seed = 4;
   const auto run = [&](EngineOptions options) {
+    options.speculative.lookahead = "fixed";  // the same drafts in both, whatever the time
     auto engine = Engine::Open(std::move(options));
     EXPECT_TRUE(engine) << engine.error().message;
     return *(*engine)->Generate(request);
