@@ -13,6 +13,7 @@
 #include "cli/sampling_texts.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
+#include "cli/verb_flags.h"
 
 namespace foretoken::cli {
 namespace {
@@ -95,12 +96,7 @@ Result<int> RunAll(BenchSettings& settings) {
 int RunBench(const Arguments& arguments) {
   BenchSettings settings;
   const settings::FlagSet flags = BenchFlags(settings);
-  const auto outcome = flags.Parse(arguments);
-  if (!outcome) return ReportError(outcome.error());
-  if (*outcome == settings::ParseOutcome::kHelp) {
-    Output().Write(flags.Help());
-    return kDone;
-  }
+  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
   if (const Status status = Finish(settings); !status) return ReportError(status.error());
   const Result<int> code = RunAll(settings);
   return code ? *code : ReportError(code.error());

@@ -9,6 +9,7 @@
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
+#include "cli/verb_flags.h"
 
 namespace foretoken::cli {
 namespace {
@@ -152,12 +153,7 @@ Result<int> Certify(const CertifySettings& settings) {
 int RunCertify(const Arguments& arguments) {
   CertifySettings settings;
   const settings::FlagSet flags = CertifyFlags(settings);
-  const auto outcome = flags.Parse(arguments);
-  if (!outcome) return ReportError(outcome.error());
-  if (*outcome == settings::ParseOutcome::kHelp) {
-    Output().Write(flags.Help());
-    return kDone;
-  }
+  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
   if (const Status status = Finish(settings); !status) return ReportError(status.error());
   if (const Status status = Check(settings); !status) return ReportError(status.error());
   const Result<int> code = Certify(settings);

@@ -14,6 +14,7 @@
 #include "cli/sampling_texts.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
+#include "cli/verb_flags.h"
 
 namespace foretoken::cli {
 namespace {
@@ -97,12 +98,7 @@ Result<int> Converse(settings::GenerateSettings& settings) {
 int RunChat(const Arguments& arguments) {
   settings::GenerateSettings settings;
   const settings::FlagSet flags = ChatFlags(settings);
-  const auto outcome = flags.Parse(arguments);
-  if (!outcome) return ReportError(outcome.error());
-  if (*outcome == settings::ParseOutcome::kHelp) {
-    Output().Write(flags.Help());
-    return kDone;
-  }
+  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
   if (const Status status = FinishChat(settings); !status) return ReportError(status.error());
   const Result<int> code = Converse(settings);
   return code ? *code : ReportError(code.error());

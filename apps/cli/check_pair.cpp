@@ -9,6 +9,7 @@
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
+#include "cli/verb_flags.h"
 
 namespace foretoken::cli {
 namespace {
@@ -122,12 +123,7 @@ Result<int> CheckPair(const PairSettings& settings) {
 int RunCheckPair(const Arguments& arguments) {
   PairSettings settings;
   const settings::FlagSet flags = CheckPairFlags(settings);
-  const auto outcome = flags.Parse(arguments);
-  if (!outcome) return ReportError(outcome.error());
-  if (*outcome == settings::ParseOutcome::kHelp) {
-    Output().Write(flags.Help());
-    return kDone;
-  }
+  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
   if (const Status status = Finish(settings); !status) return ReportError(status.error());
   const Result<int> code = CheckPair(settings);
   return code ? *code : ReportError(code.error());

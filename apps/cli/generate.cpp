@@ -18,6 +18,7 @@
 #include "cli/terminal.h"
 #include "cli/trace.h"
 #include "cli/verb.h"
+#include "cli/verb_flags.h"
 #include "foretoken/engine.h"
 #include "settings/generate_flags.h"
 
@@ -121,12 +122,7 @@ Result<int> Generate(GenerateSettings& settings) {
 int RunGenerate(const Arguments& arguments) {
   GenerateSettings settings;
   const settings::FlagSet flags = settings::GenerateFlags(settings);
-  const auto outcome = flags.Parse(arguments);
-  if (!outcome) return ReportError(outcome.error());
-  if (*outcome == settings::ParseOutcome::kHelp) {
-    Output().Write(flags.Help());
-    return kDone;
-  }
+  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
   if (const Status status = settings::Finish(settings); !status) {
     return ReportError(status.error());
   }

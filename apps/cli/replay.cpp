@@ -9,6 +9,7 @@
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
+#include "cli/verb_flags.h"
 #include "settings/flag_set.h"
 #include "settings/setters.h"
 
@@ -103,12 +104,7 @@ Result<int> ReplayAll(const ReplaySettings& s) {
 int RunReplay(const Arguments& arguments) {
   ReplaySettings settings;
   const settings::FlagSet flags = Flags(settings);
-  const auto outcome = flags.Parse(arguments);
-  if (!outcome) return ReportError(outcome.error());
-  if (*outcome == settings::ParseOutcome::kHelp) {
-    Output().Write(flags.Help());
-    return kDone;
-  }
+  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
   if (settings.file.empty())
     return ReportError({ErrorCode::kInvalidArgument,
                         "replay: no trace is named; give the FILE that --record wrote"});

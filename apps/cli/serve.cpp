@@ -9,6 +9,7 @@
 #include "cli/serve_settings.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
+#include "cli/verb_flags.h"
 #include "foretoken/engine.h"
 #include "server/server.h"
 
@@ -40,12 +41,7 @@ Result<int> Serve(ServeSettings& settings) {
 int RunServe(const Arguments& arguments) {
   ServeSettings settings;
   const settings::FlagSet flags = ServeFlags(settings);
-  const auto outcome = flags.Parse(arguments);
-  if (!outcome) return ReportError(outcome.error());
-  if (*outcome == settings::ParseOutcome::kHelp) {
-    Output().Write(flags.Help());
-    return kDone;
-  }
+  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
   if (const Status status = FinishServe(settings); !status) return ReportError(status.error());
   const Result<int> code = Serve(settings);
   return code ? *code : ReportError(code.error());

@@ -7,6 +7,7 @@
 #include "cli/terminal.h"
 #include "cli/tune_trials.h"
 #include "cli/verb.h"
+#include "cli/verb_flags.h"
 #include "settings/bundled_models.h"
 
 namespace foretoken::cli {
@@ -110,12 +111,7 @@ Result<int> TuneAndSave(const TuneSettings& settings) {
 int RunTune(const Arguments& arguments) {
   TuneSettings settings;
   const settings::FlagSet flags = TuneFlags(settings);
-  const auto outcome = flags.Parse(arguments);
-  if (!outcome) return ReportError(outcome.error());
-  if (*outcome == settings::ParseOutcome::kHelp) {
-    Output().Write(flags.Help());
-    return kDone;
-  }
+  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
   if (const Status status = FillInDrafts(settings); !status) return ReportError(status.error());
   if (const Status status = Finish(settings); !status) return ReportError(status.error());
   const Result<int> code = TuneAndSave(settings);
