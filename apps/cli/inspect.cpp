@@ -10,6 +10,7 @@
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
+#include "cli/verb_flags.h"
 #include "settings/generate_flags.h"
 #include "settings/setters.h"
 
@@ -145,13 +146,8 @@ std::string MetadataList(const Inspection& inspection) {
 int RunInspect(const Arguments& arguments) {
   InspectSettings settings;
   const settings::FlagSet flags = Flags(settings);
-  const auto outcome = flags.Parse(arguments);
-  if (!outcome) return ReportError(outcome.error());
+  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
   Output output;
-  if (*outcome == settings::ParseOutcome::kHelp) {
-    output.Write(flags.Help());
-    return kDone;
-  }
   if (settings.model.empty()) {
     return ReportError({ErrorCode::kInvalidArgument,
                         "model: none is given; name a GGUF file, as in foretoken inspect "

@@ -8,6 +8,7 @@
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
+#include "cli/verb_flags.h"
 #include "settings/flag_set.h"
 #include "settings/setters.h"
 
@@ -110,13 +111,8 @@ Result<QuantizeReport> Quantize(QuantizeSettings& s) {
 int RunQuantize(const Arguments& arguments) {
   QuantizeSettings settings;
   const settings::FlagSet flags = Flags(settings);
-  const auto outcome = flags.Parse(arguments);
-  if (!outcome) return ReportError(outcome.error());
+  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
   Output output;
-  if (*outcome == settings::ParseOutcome::kHelp) {
-    output.Write(flags.Help());
-    return kDone;
-  }
   if (const Status status = CheckComplete(settings); !status) return ReportError(status.error());
   const InterruptGuard guard;
   const auto report = Quantize(settings);

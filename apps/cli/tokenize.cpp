@@ -9,6 +9,7 @@
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
+#include "cli/verb_flags.h"
 #include "foretoken/model_file.h"
 #include "settings/generate_flags.h"
 #include "settings/setters.h"
@@ -112,13 +113,8 @@ Result<std::string> Text(ModelFile& file, const TokenizeSettings& s) {
 int RunTokenize(const Arguments& arguments) {
   TokenizeSettings settings;
   const settings::FlagSet flags = Flags(settings);
-  const auto outcome = flags.Parse(arguments);
-  if (!outcome) return ReportError(outcome.error());
+  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
   Output output;
-  if (*outcome == settings::ParseOutcome::kHelp) {
-    output.Write(flags.Help());
-    return kDone;
-  }
   if (const Status status = Check(settings); !status) return ReportError(status.error());
   const auto file = ModelFile::Open(settings.model);
   if (!file) return ReportError(file.error());
