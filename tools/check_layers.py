@@ -19,7 +19,7 @@ DENIED = {
     "sampling": ({"model", "kv", "draft", "verify", "text"}, "sampling never knows who calls it"),
 }
 # Public headers that any module may include; the others only the engine implements.
-OPEN_HEADERS = {"chat.h", "drafter.h", "verifier.h", "result.h", "request.h", "sampling_presets.h", "stats.h", "options.h", "stream.h", "version.h"}
+OPEN_HEADERS = {"chat.h", "drafter.h", "verifier.h", "result.h", "request.h", "sampling_presets.h", "stats.h", "options.h", "stream.h", "verify_strategy.h", "version.h"}
 # Third-party headers, by prefix, and the files that may name them (regular expressions of paths).
 LIBRARIES = {
     "tl/": r"include/foretoken/result\.h",
@@ -28,7 +28,7 @@ LIBRARIES = {
     "xxhash.h": r"src/base/hash\.cpp",
     "utf8proc.h": r"src/text/unicode\.cpp",
     "mpi.h": r"src/comm/mpi\.cpp",
-    "nlohmann/": r"apps/cli/(json_report|replay_json|bench_json|certify_json|check_pair_json|tune_json)\.cpp|apps/server/(json_fields\.(h|cpp)|openai_schema\.cpp|openai_replies\.cpp)|src/formats/safetensors\.cpp|src/engine/profile\.cpp|src/engine/trace_file\.cpp",
+    "nlohmann/": r"apps/cli/(json_report|replay_json|bench_json|certify_json|check_pair_json|tune_json)\.cpp|apps/server/(json_fields\.(h|cpp)|openai_schema\.cpp|openai_replies\.cpp|stats_json\.(h|cpp))|src/formats/safetensors\.cpp|src/engine/profile\.cpp|src/engine/trace_file\.cpp",
     "histedit.h": r"apps/cli/line_editor\.cpp",
     "CLI/": r"apps/settings/flag_set\.cpp",
     "yaml-cpp/": r"src/formats/settings_file\.cpp",
@@ -48,7 +48,7 @@ LIBRARIES = {
 # System headers beside the standard C++ ones.
 SYSTEM = {"unistd.h", "fcntl.h", "malloc.h", "poll.h", "sched.h", "pthread.h", "termios.h", "signal.h",
           "sys/mman.h", "sys/stat.h", "sys/types.h", "sys/resource.h", "sys/ioctl.h", "sys/syscall.h",
-          "sys/wait.h", "sys/socket.h", "asm/prctl.h", "linux/perf_event.h"}
+          "sys/wait.h", "sys/socket.h", "sys/epoll.h", "asm/prctl.h", "linux/perf_event.h"}
 # Kernels for an instruction set: an inline function of another header, compiled with its flags, could be
 # the copy that the linker keeps for everyone.
 ISA_FOLDERS = ("avx2", "avxvnni", "avx512", "amx", "neon")

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "foretoken/speculative_config.h"
+#include "server/stats_json.h"
 
 namespace foretoken::cli {
 namespace {
@@ -56,30 +57,13 @@ Json ConfigJson(const SpeculativeOptions& options) {
 }
 
 Json SpeculationJson(const Generation& generation) {
-  const SpeculationStats& stats = generation.completion->speculation;
   const EngineSummary& engine = *generation.engine;
   Json json = {{"method", engine.method},
                {"strategy", generation.strategy},
                {"lossless", engine.lossless},
                {"lookahead", engine.lookahead},
-               {"num_speculative_tokens", engine.num_speculative_tokens},
-               {"rounds", stats.rounds},
-               {"draft_rounds", stats.draft_rounds},
-               {"drafted", stats.drafted},
-               {"accepted", stats.accepted},
-               {"recovered", stats.recovered},
-               {"bonus", stats.bonus},
-               {"plain", stats.plain},
-               {"emitted", stats.emitted}};
-  PutIfAny(json, "acceptance_rate", stats.acceptance_rate());
-  PutIfAny(json, "mean_acceptance_length", stats.mean_acceptance_length());
-  json["drafted_per_position"] = stats.drafted_per_position;
-  json["judged_per_position"] = stats.judged_per_position;
-  json["accepted_per_position"] = stats.accepted_per_position;
-  json["draft_forwards"] = stats.draft_forwards;
-  json["target_forwards"] = stats.target_forwards;
-  json["rolled_back"] = stats.rolled_back;
-  json["k_histogram"] = stats.k_histogram;
+               {"num_speculative_tokens", engine.num_speculative_tokens}};
+  server::PutCounts(json, generation.completion->speculation);
   if (generation.config != nullptr) json["config"] = ConfigJson(*generation.config);
   return json;
 }
@@ -89,6 +73,8 @@ Json TimingsJson(const Generation& generation) {
   const SpeculationStats& stats = generation.completion->speculation;
   Json json = {{"load_ms", generation.engine->load_ms}, {"prompt_ms", timings.prompt_ms}};
   PutIfAny(json, "prompt_tokens_per_second", PerSecond(timings.prompt_tokens, timings.prompt_ms));
+  if (timings.cached_prompt_tokens > 0) json["cached_prompt_tokens"] = timings.cached_prompt_tokens;
+  if (timings.preemptions > 0) json["preemptions"] = timings.preemptions;
   json["decode_ms"] = timings.decode_ms;
   PutIfAny(json, "tokens_per_second", PerSecond(timings.decoded_tokens, timings.decode_ms));
   json["draft_ms"] = stats.draft_ms;

@@ -19,17 +19,26 @@ std::string Share(double part, double whole) {
 
 std::string TextLine(const Completion& completion) {
   const Timings& timings = completion.timings;
-  return fmt::format("  text      {} tokens in {:.1f} ms{}; ended: {}; seed {}\n",
+  const std::string waits =
+      timings.preemptions > 0
+          ? fmt::format("; gave its cache to others {} times", timings.preemptions)
+          : "";
+  return fmt::format("  text      {} tokens in {:.1f} ms{}; ended: {}; seed {}{}\n",
                      completion.token_ids.size(), timings.decode_ms,
                      Rate(timings.decoded_tokens, timings.decode_ms),
-                     Name(completion.finish_reason), completion.seed);
+                     Name(completion.finish_reason), completion.seed, waits);
 }
 
 std::string PromptLine(const Generation& generation) {
   const Timings& timings = generation.completion->timings;
-  return fmt::format("  prompt    {} tokens in {:.1f} ms{}; loading {:.0f} ms\n",
+  const std::string cached =
+      timings.cached_prompt_tokens > 0
+          ? fmt::format(", {} more were in the cache", timings.cached_prompt_tokens)
+          : "";
+  return fmt::format("  prompt    {} tokens in {:.1f} ms{}{}; loading {:.0f} ms\n",
                      timings.prompt_tokens, timings.prompt_ms,
-                     Rate(timings.prompt_tokens, timings.prompt_ms), generation.engine->load_ms);
+                     Rate(timings.prompt_tokens, timings.prompt_ms), cached,
+                     generation.engine->load_ms);
 }
 
 std::string EngineLine(const EngineSummary& engine) {

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "foretoken/chat.h"
+#include "foretoken/engine_counts.h"
 #include "foretoken/measure.h"
 #include "foretoken/options.h"
 #include "foretoken/request.h"
@@ -41,10 +42,12 @@ struct Completion {
   std::string text;                     // valid UTF-8, without the stop string
   std::vector<std::int32_t> token_ids;  // committed tokens; an end token is the last of them
   std::vector<std::int32_t> prompt_token_ids;
-  std::vector<TokenLogprobs> logprobs;  // per token, where asked for
+  std::vector<TokenLogprobs> logprobs;         // per token, where asked for
+  std::vector<TokenLogprobs> prompt_logprobs;  // of the prompt's second token and all that follow
   FinishReason finish_reason = FinishReason::kStop;
   std::uint64_t seed = 0;
   std::string strategy;  // the rule that judged this request: "residual", never "auto"
+  bool lossless = true;  // that rule leaves the text its law
   SpeculationStats speculation;
   Timings timings;
 };
@@ -65,6 +68,9 @@ struct EngineSummary {
   int threads = 0;
   std::string method, strategy, lookahead;  // "ngram", "sample-match", "fixed"
   bool lossless = true;
+  // Of these a request may choose; some only with drafters that report their laws. Empty where one
+  // verifier judges all.
+  std::vector<std::string> strategies;
   int num_speculative_tokens = 0;
   double load_ms = 0;
   // What went wrong while opening and did no harm: a cache folder without room, for example.
@@ -115,8 +121,8 @@ class Engine {
   // What a request gave, once it has ended; then the ticket is forgotten. Nothing before that.
   std::optional<Completion> Take(Ticket ticket);
 
-  // Drafters forget what earlier requests taught them (suffix; n-gram where it keeps texts), so that
-  // runs can be compared. For moments when no request runs.
+  // Drafters forget what earlier requests taught them (suffix; n-gram where it keeps texts), so
+  // that runs can be compared. For moments when no request runs.
   void Forget();
 
   // Log-probabilities (natural, T = 1) of tokens[i + 1] after tokens[0..i]: tokens.size() - 1
@@ -141,6 +147,14 @@ class Engine {
 
   const EngineSummary& summary() const;
   EngineLoad load() const;
+  // Of the engine's thread, as it steps.
+  const EngineCounts& counts() const;
+  // What a pass costs now, in the mean and with the context of the last one: rows that were
+  // measured while the engine was opened or that passes have had since, ascending.
+  std::vector<RowCost> PassCosts() const;
+  // What a step costs now in which so many requests decode without drafts, the engine's own work
+  // included, with the context of the last one; 0: not known.
+  double PlainStepUs(int requests) const;
 
   // Whether all requests that ended are in the trace of EngineOptions.record: kIo with the reason
   // where they are not; then the file holds what came before.

@@ -10,6 +10,7 @@
 
 #include "foretoken/adaptive_lookahead.h"
 #include "foretoken/request.h"
+#include "foretoken/verify_strategy.h"
 
 namespace foretoken {
 
@@ -17,24 +18,6 @@ class Drafter;   // drafter.h
 class Verifier;  // verifier.h
 
 enum class CacheType { kF32, kF16, kBF16, kQ8_0 };
-
-// How drafts are judged; docs/speculation.md has the rules. kAuto: greedy at temperature 0; else
-// sample-match, whose text depends on no draft, for deterministic drafters and wherever the draft
-// length follows measured time or the load (cost-model, batch-size); else residual. Lossless are
-// kGreedy, kResidual, kSampleMatch, kTargetProbability and kBlock; the others change the text's law
-// and say so in every result.
-enum class VerifyStrategy {
-  kAuto,
-  kGreedy,
-  kResidual,
-  kSampleMatch,
-  kTypicalAcceptance,
-  kTargetProbability,
-  kLogitComparison,
-  kBlock,
-  kRelaxed,
-};
-const char* Name(VerifyStrategy strategy);  // "auto", "typical-acceptance"
 
 // Which n-gram contexts are stored: of every length from ngram_max - 1 down, or of the longest
 // only.
@@ -117,8 +100,8 @@ struct EngineOptions {
   // Requests whose texts begin like those of others, running or ended, go on from their cache. Not
   // those that draft with a head: it needs the target's hidden states at the prompt.
   bool prefix_cache = true;
-  int threads = 0;        // 0: FORETOKEN_THREADS, else the cores, not hyperthreads, that
-                          // the process may use: by its affinity and its cgroup's quota
+  int threads = 0;  // 0: FORETOKEN_THREADS, else the cores, not hyperthreads, that
+                    // the process may use: by its affinity and its cgroup's quota
   // Each of the engine's own threads stays on one core; the caller's thread is left alone. For a
   // machine that this engine has to itself: beside others a thread could not evade a busy core.
   bool pin_threads = false;

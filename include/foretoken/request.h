@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "foretoken/result.h"
+#include "foretoken/verify_strategy.h"
 
 namespace foretoken {
 
@@ -71,7 +72,13 @@ struct SpeculativeParameters {
   // One of the methods that the engine was opened with, or "none", "ngram", "suffix", "prediction",
   // "portfolio", which every engine has.
   std::optional<std::string> method = {};
+  // The rule that judges this request's drafts. kGreedy only at temperature 0; none but kAuto where
+  // the engine judges with a program's own verifier or by lot (synthetic_acceptance_rate).
+  std::optional<VerifyStrategy> strategy = {};
   std::optional<int> num_speculative_tokens = {};  // K, [0, 64]; 0 = plain decoding
+  // [0, K]: shorter drafts are not sent; SpeculativeOptions says where. The engine's setting counts
+  // as K for requests with a smaller K.
+  std::optional<int> min_speculative_tokens = {};
   std::optional<float> draft_p_min =
       {};  // [0, 1]: stop drafting where the drafter's best probability is below it
   std::optional<SamplingParameters> draft_sampling =
@@ -98,6 +105,9 @@ struct Request {
   std::uint64_t id = 0;  // separates the noise of requests and choices with one seed
   int logprobs =
       -1;  // -1 = none; n = the chosen token's and those of the n best (raw law), n <= 64
+  // The same of the prompt's tokens; all of it is then read, none found in a cache, and also where
+  // max_new_tokens is 0.
+  int prompt_logprobs = -1;
 };
 
 }  // namespace foretoken

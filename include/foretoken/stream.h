@@ -35,7 +35,8 @@ struct RoundEvent {
   std::span<const TokenEvent> events;
   std::span<const std::int32_t> rejected;
   int drafted = 0;
-  std::string_view drafter;  // who drafted: "ngram"; empty where nobody did
+  std::string_view drafter;                        // who drafted: "ngram"; empty where nobody did
+  std::span<const TokenLogprobs> prompt_logprobs;  // with the first events, where asked for
 };
 
 // Called on the engine's thread after each pass a request took part in (no events while its prompt

@@ -11,7 +11,8 @@ constexpr int kFirstInterval = 16, kLongestInterval = 4096;
 constexpr int kFirstPatience = 24, kLongestPatience = 512;
 constexpr int kLongestSleep = 16;
 constexpr double kPlanningUs = 1.5;  // of a round in which nothing comes of it
-constexpr double kPrior = 0.7, kMargin = 1.02, kProbeShare = 0.01;
+constexpr double kPrior = 0.7, kProbeShare = 0.01, kReviewShare = 0.002;
+constexpr double kMargin = 1.02, kPerUnrest = 0.25;  // a gain that is less is not trusted
 constexpr int kCatchUpRounds = 16;  // over which what a drafter must read first is spread
 constexpr double kSharedFading = 0.98, kStaling = 0.985;
 
@@ -22,8 +23,8 @@ CostModel::CostModel(const LookaheadSettings& settings)
       n_drafters_(settings.n_drafters),
       states_(static_cast<std::size_t>(settings.max_sequences)),
       shared_(static_cast<std::size_t>(n_drafters_ * kEvidenceClasses), Survival(kSharedFading)),
-      drafting_us_(static_cast<std::size_t>(n_drafters_)),
-      drafting_k_(static_cast<std::size_t>(n_drafters_)) {
+      drafting_(static_cast<std::size_t>(n_drafters_ * Survival::kPositions)),
+      unread_us_(static_cast<std::size_t>(n_drafters_)) {
   for (State& state : states_) state.survival.resize(shared_.size());
   picks_.reserve(states_.size() * Survival::kPositions);
 }
@@ -46,7 +47,7 @@ int CostModel::Most(SeqId seq, int) const noexcept {
 // Of one sequence alone.
 double CostModel::DraftUs(const Offer& offer, int k) const noexcept {
   if (offer.made) return 0;
-  return k * costs_.DraftUs(offer.drafter) +
+  return k * costs_.DraftUs(offer.drafter, 1) +
          costs_.CatchUpUs(offer.drafter, offer.missing) / kCatchUpRounds;
 }
 
@@ -93,10 +94,9 @@ void CostModel::ChooseOffer(const Pass& pass, Plan& plan) noexcept {
 // Adds the draft that is most likely to be kept, again and again, and goes back to where the rate
 // was best.
 void CostModel::Share(const Pass& pass, std::span<Plan> plans) noexcept {
-  std::fill(drafting_us_.begin(), drafting_us_.end(), 0.0);
-  std::fill(drafting_k_.begin(), drafting_k_.end(), 0);
+  std::fill(drafting_.begin(), drafting_.end(), 0);
   picks_.clear();
-  double tokens = pass.n_decoding, draft_us = 0, best = pass.plain_rate * kMargin;
+  double tokens = pass.n_decoding, draft_us = 0, best = pass.least_rate;
   std::size_t n_best = 0;
   while (picks_.size() < picks_.capacity() &&
          pass.n_decoding + static_cast<int>(picks_.size()) < pass.trusted_rows) {
@@ -110,16 +110,17 @@ void CostModel::Share(const Pass& pass, std::span<Plan> plans) noexcept {
     if (next < 0) break;
     Plan& plan = plans[static_cast<std::size_t>(next)];
     const Offer& offer = plan.offers[static_cast<std::size_t>(plan.chosen)];
-    const auto drafter = static_cast<std::size_t>(offer.drafter);
+    // Sequences that draft together share a drafter's passes.
+    int& together =
+        drafting_[static_cast<std::size_t>(offer.drafter * Survival::kPositions + plan.k)];
     ++plan.k;
     picks_.push_back(next);
     tokens += likeliest;
     if (!offer.made && plan.k == 1)
       draft_us += costs_.CatchUpUs(offer.drafter, offer.missing) / kCatchUpRounds;
-    // Sequences that draft together share a drafter's passes.
-    if (!offer.made && plan.k > drafting_k_[drafter]) {
-      drafting_k_[drafter] = plan.k;
-      draft_us += costs_.DraftUs(offer.drafter);
+    if (!offer.made) {
+      draft_us -= costs_.DraftUs(offer.drafter, together);
+      draft_us += costs_.DraftUs(offer.drafter, ++together);
     }
     const double rate = Rate(pass, tokens, static_cast<int>(picks_.size()), draft_us);
     if (rate <= best) continue;
@@ -130,16 +131,25 @@ void CostModel::Share(const Pass& pass, std::span<Plan> plans) noexcept {
     --plans[static_cast<std::size_t>(picks_[i])].k;
 }
 
+// Where drafts could pay, within a share of the request's time. Where they could not, what they
+// cost may be an old mistake: it is read again, within a share of all time since it was read last.
 void CostModel::Probe(const Pass& pass, Plan& plan) noexcept {
   State& state = At(plan.seq);
   if (state.idle_rounds < state.interval || state.s[0] == 0) return;
   const Offer& offer = plan.offers[static_cast<std::size_t>(plan.chosen)];
   const double catch_up = offer.made ? 0 : costs_.CatchUpUs(offer.drafter, offer.missing);
-  if (state.probe_us + catch_up > kProbeShare * state.total_us) return;
-  double always[Survival::kPositions];
-  std::fill_n(always, Survival::kPositions, 1.0);
-  const int most = std::min({offer.most, state.ceiling, pass.trusted_rows - pass.n_decoding});
-  if (BestAlone(pass, offer, always, most) <= pass.plain_rate * kMargin) return;
+  const double unread = unread_us_[static_cast<std::size_t>(offer.drafter)],
+               row_us = costs_.PassUs(pass.n_decoding + 1, pass.context) -
+                        costs_.PassUs(pass.n_decoding, pass.context),
+               review_us = costs_.DraftUs(offer.drafter, 1) + catch_up + row_us;
+  const bool stale = !offer.made && review_us <= kReviewShare * unread;
+  if (!stale) {
+    if (state.probe_us + catch_up > kProbeShare * state.total_us) return;
+    double always[Survival::kPositions];
+    std::fill_n(always, Survival::kPositions, 1.0);
+    const int most = std::min({offer.most, state.ceiling, pass.trusted_rows - pass.n_decoding});
+    if (BestAlone(pass, offer, always, most) <= pass.least_rate) return;
+  }
   state.probing = true;
   plan.k = 1;
 }
@@ -182,18 +192,29 @@ int CostModel::Sleep(const Pass& pass, const Plan& plan) const noexcept {
 void CostModel::Choose(std::span<Plan> plans) noexcept {
   Pass pass;
   std::int64_t context = 0;
+  const bool known = costs_.known();
   for (Plan& plan : plans) {
     plan.k = plan.chosen = 0;
+    plan.out_of_rows = false;
+    plan.probe.reset();
+    if (!known && !plan.offers.empty()) plan.probe = ProbeKind::kBaseline;
     context += plan.context;
   }
-  if (plans.empty() || !costs_.known()) return;
+  if (plans.empty() || !known) return;
   pass.n_decoding = static_cast<int>(plans.size());
   pass.context = static_cast<int>(context / pass.n_decoding);
   pass.trusted_rows = costs_.TrustedRows();
-  pass.plain_rate = Rate(pass, pass.n_decoding, 0, 0);
+  pass.least_rate = Rate(pass, pass.n_decoding, 0, 0) * (kMargin + kPerUnrest * costs_.Unrest());
   for (Plan& plan : plans)
     if (!plan.offers.empty()) ChooseOffer(pass, plan);
   Share(pass, plans);
+  Measure(pass, plans);
+}
+
+// Rounds that are to teach something beside what was decided; the others without drafts sleep.
+void CostModel::Measure(const Pass& pass, std::span<Plan> plans) noexcept {
+  int rows = pass.n_decoding;
+  for (const Plan& plan : plans) rows += plan.k;
   bool probed = false;
   for (Plan& plan : plans) {
     if (plan.offers.empty()) continue;
@@ -201,22 +222,26 @@ void CostModel::Choose(std::span<Plan> plans) noexcept {
     state.probing = false;
     if (plan.k > 0) {
       LookElsewhere(pass, plan);
-      continue;
+    } else {
+      if (!probed) Probe(pass, plan);
+      probed |= plan.k > 0;  // one in a pass
+      plan.out_of_rows = plan.k == 0 && rows >= pass.trusted_rows;
+      if (plan.k == 0) state.asleep = Sleep(pass, plan);
     }
-    if (!probed) Probe(pass, plan);
-    probed |= plan.k > 0;  // one in a pass
-    if (plan.k == 0) state.asleep = Sleep(pass, plan);
+    if (state.probing) plan.probe = ProbeKind::kDrafter;
   }
 }
 
 void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
   State& state = At(seq);
   state.total_us += round.us;
+  for (double& us : unread_us_) us += round.us / std::max(1, round.n_decoding);
   if (round.drafted == 0) {
     ++state.idle_rounds;
     if (state.asleep > 0) --state.asleep;
     return;
   }
+  unread_us_[static_cast<std::size_t>(round.drafter)] = 0;
   const std::size_t slot = Slot(round.drafter, round.evidence);
   state.survival[slot].Observe(round.drafted, round.accepted);
   shared_[slot].Observe(round.drafted, round.accepted);

@@ -30,6 +30,7 @@ class CostModel final : public Lookahead {
   int Most(SeqId seq, int n_decoding) const noexcept override;
   void Choose(std::span<Plan> plans) noexcept override;
   void Observe(SeqId seq, const RoundOutcome& round) noexcept override;
+  int MostRows() const noexcept override { return costs_.TrustedRows(); }
 
  private:
   struct State {
@@ -45,7 +46,7 @@ class CostModel final : public Lookahead {
   };
   struct Pass {
     int n_decoding = 0, context = 0, trusted_rows = 0;
-    double plain_rate = 0;  // tokens per microsecond
+    double least_rate = 0;  // that a draft must promise, in tokens per microsecond
   };
   State& At(SeqId seq) { return states_[static_cast<std::size_t>(seq)]; }
   std::size_t Slot(int drafter, int evidence) const {
@@ -57,16 +58,17 @@ class CostModel final : public Lookahead {
   void ChooseOffer(const Pass& pass, Plan& plan) noexcept;
   void Share(const Pass& pass, std::span<Plan> plans) noexcept;
   void Probe(const Pass& pass, Plan& plan) noexcept;
+  void Measure(const Pass& pass, std::span<Plan> plans) noexcept;
   void LookElsewhere(const Pass& pass, Plan& plan) noexcept;
   int Sleep(const Pass& pass, const Plan& plan) const noexcept;
 
   const RoundCosts& costs_;
   const int n_drafters_;
   std::vector<State> states_;
-  std::vector<Survival> shared_;     // [drafters, evidence], over all requests
-  std::vector<double> drafting_us_;  // [drafters]: of the drafts shared out so far
-  std::vector<int> drafting_k_;      // [drafters]: the longest of them
-  std::vector<int> picks_;           // plans, in the order in which they got drafts
+  std::vector<Survival> shared_;   // [drafters, evidence], over all requests
+  std::vector<int> drafting_;      // [drafters, position]: sequences with a draft there
+  std::vector<double> unread_us_;  // [drafters]: decoding since their drafts were last timed
+  std::vector<int> picks_;         // plans, in the order in which they got drafts
 };
 
 }  // namespace foretoken::engine

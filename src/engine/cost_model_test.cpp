@@ -31,7 +31,7 @@ class CostModelIn {
       for (const int rows : {1, 2, 3, 5, 9, 17})
         passes.push_back({rows, 0, {world.PassUs(rows), 0, 0}});
       costs_.Start(passes);
-      costs_.StartDrafter(0, world.draft_us, 0);
+      costs_.StartDrafter(0, world.draft_us, 0, 0);
     }
     lookahead_.Begin(0, ceiling);
   }
@@ -48,7 +48,7 @@ class CostModelIn {
       const double noise = 1 + 0.1 * uniform(random);
       const double pass = world_.PassUs(1 + plan.k) * noise, draft = plan.k * world_.draft_us;
       costs_.SeePass(1 + plan.k, 0, pass);
-      if (plan.k > 0) costs_.SeeDrafts(0, plan.k, draft);
+      if (plan.k > 0) costs_.SeeDrafts(0, plan.k, plan.k, draft);
       costs_.SeeRest(5);
       lookahead_.Observe(0, {.drafted = plan.k, .accepted = accepted, .us = pass + draft + 5});
       us += pass + draft + 5;
@@ -94,16 +94,33 @@ TEST(CostModel, GainsNearlyWhatTheBestFixedLengthGains) {
       }
 }
 
+// A few early rejections at the second position must not keep drafts short for ever.
+TEST(CostModel, TriesLongerDraftsAgain) {
+  for (unsigned seed = 1; seed <= 8; ++seed) {
+    CostModelIn world({.slope = 60, .draft_us = 200, .right = 0.8});
+    world.Play(3000, seed);
+    EXPECT_GT(world.Play(3000, seed + 100).mean_k, 2.3) << seed;
+  }
+}
+
 TEST(CostModel, DraftsLittleWhereLittleIsRight) {
   const Played r = CostModelIn({.slope = 100, .draft_us = 20, .right = 0.4}).Play(600, 3);
   EXPECT_GT(r.over_plain, 1.1);
   EXPECT_LT(r.mean_k, 3);
 }
 
-TEST(CostModel, NeverProbesWhereEvenPerfectDraftsWouldNotPay) {
+TEST(CostModel, HardlyProbesWhereEvenPerfectDraftsWouldNotPay) {
   CostModelIn world({.slope = 900, .draft_us = 1000, .right = 0});
   EXPECT_EQ(world.Play(50, 4).mean_k, 0);
-  EXPECT_EQ(world.Play(500, 5).mean_k, 0);
+  EXPECT_LE(world.Play(8000, 5).mean_k, 0.002);
+}
+
+// Drafts were timed while something else had the cores.
+TEST(CostModel, FindsOutThatDraftsWereTakenForTooDear) {
+  CostModelIn world({.slope = 60, .draft_us = 20'000, .right = 0.8});
+  world.world_.draft_us = 50;
+  world.Play(20'000, 6);
+  EXPECT_GT(world.Play(1000, 7).mean_k, 2);
 }
 
 TEST(CostModel, ComesBackWhenTheTextBecomesEasy) {
@@ -116,7 +133,7 @@ TEST(CostModel, ComesBackWhenTheTextBecomesEasy) {
 
 // Costs of a machine for tests that look at single decisions.
 struct Machine {
-  explicit Machine(double slope, int n_drafters = 1) : costs(65, n_drafters) {
+  explicit Machine(double slope, int n_drafters = 1) : costs(65, n_drafters, 16) {
     std::vector<PassCost> passes;
     for (const int rows : {1, 2, 4, 8, 16, 32})
       passes.push_back({rows, 0, {1000 + slope * (rows - 1), 0, 0}});
@@ -169,9 +186,30 @@ TEST(CostModel, DraftsLessTheFullerThePassIs) {
   EXPECT_LE(before, 4);
 }
 
+// What a draft of all costs decides, not what one of a single sequence would.
+TEST(CostModel, KnowsWhatDraftsOfManySequencesCostTogether) {
+  for (const auto& [all_us, drafts] : {std::pair{100.0, true}, {4000.0, false}}) {
+    Machine machine(60);
+    machine.costs.StartDrafter(0, 60, all_us, 0);
+    const Offer offer{.most = 8};
+    CostModel model({.name = "cost-model", .max_sequences = 16, .costs = &machine.costs});
+    std::vector<Plan> plans;
+    for (SeqId seq = 0; seq < 16; ++seq) {
+      model.Begin(seq, 8);
+      plans.push_back({.seq = seq, .offers = {&offer, 1}});
+      for (int round = 0; round < 40; ++round)
+        model.Observe(seq, {.drafted = 1, .accepted = round % 4 != 0, .us = 1500});
+    }
+    model.Choose(plans);
+    int sum = 0;
+    for (const Plan& plan : plans) sum += plan.k;
+    EXPECT_EQ(sum >= 16, drafts) << all_us << ": " << sum;
+  }
+}
+
 TEST(CostModel, PrefersTheDrafterThatPromisesMore) {
   Machine machine(40, 2);
-  machine.costs.StartDrafter(1, 150, 0);
+  machine.costs.StartDrafter(1, 150, 0, 0);
   CostModel model({.name = "cost-model", .n_drafters = 2, .costs = &machine.costs});
   model.Begin(0, 8);
   const std::vector<Offer> offers = {{.drafter = 0, .most = 8, .made = true},
@@ -211,7 +249,7 @@ TEST(CostModel, LearnsDraftsOfDifferentEvidenceApart) {
 
 TEST(CostModel, ShiesAwayFromReadingALongTextForOneDraft) {
   Machine machine(100);
-  machine.costs.StartDrafter(0, 50, 100);
+  machine.costs.StartDrafter(0, 50, 0, 100);
   CostModel model({.name = "cost-model", .costs = &machine.costs});
   model.Begin(0, 8);
   for (const auto& [missing, drafts] : {std::pair{0, true}, {100'000, false}}) {
@@ -219,6 +257,63 @@ TEST(CostModel, ShiesAwayFromReadingALongTextForOneDraft) {
     Plan plan{.offers = {&offer, 1}};
     model.Choose({&plan, 1});
     EXPECT_EQ(plan.k > 0, drafts) << missing;
+  }
+}
+
+TEST(CostModel, SaysWhichRoundsMeasure) {
+  Machine machine(20);
+  CostModel model({.name = "cost-model", .costs = &machine.costs});
+  model.Begin(0, 8);
+  int probes = 0, plain = 0;
+  for (int round = 0; round < 400; ++round) {
+    const Offer offer{.most = 8, .made = true};
+    Plan plan{.offers = {&offer, 1}};
+    model.Choose({&plan, 1});
+    if (plan.probe) {
+      EXPECT_EQ(*plan.probe, ProbeKind::kDrafter);
+      EXPECT_EQ(plan.k, 1);
+      EXPECT_GT(plain, 0);  // only where drafts had been given up
+    }
+    probes += plan.probe.has_value();
+    plain += plan.k == 0;
+    EXPECT_FALSE(plan.out_of_rows);
+    model.Observe(0, {.drafted = plan.k, .accepted = 0, .us = 1000.0 + 20 * plan.k});
+  }
+  EXPECT_GT(plain, 300);
+  EXPECT_GT(probes, 0);
+  EXPECT_LT(probes, 20);
+}
+
+TEST(CostModel, MeasuresPlainDecodingBeforeItKnowsWhatAPassCosts) {
+  RoundCosts costs(65, 1);
+  CostModel model({.name = "cost-model", .costs = &costs});
+  model.Begin(0, 8);
+  const Offer offer{.most = 8};
+  Plan plan{.offers = {&offer, 1}};
+  model.Choose({&plan, 1});
+  EXPECT_EQ(plan.probe, ProbeKind::kBaseline);
+  costs.SeePass(1, 0, 1000);
+  model.Choose({&plan, 1});
+  EXPECT_NE(plan.probe, ProbeKind::kBaseline);
+}
+
+TEST(CostModel, SaysWhereThePassHasNoRowsLeft) {
+  RoundCosts costs(65, 1);
+  costs.Start(std::vector<PassCost>{{1, 0, {1000, 0, 0}}, {3, 0, {1010, 0, 0}}});
+  CostModel model({.name = "cost-model", .max_sequences = 4, .costs = &costs});
+  EXPECT_EQ(model.MostRows(), 3);
+  const Offer offer{.most = 8, .made = true};
+  for (const int n : {2, 3, 4}) {
+    std::vector<Plan> plans;
+    for (SeqId seq = 0; seq < n; ++seq) {
+      model.Begin(seq, 8);
+      plans.push_back({.seq = seq, .offers = {&offer, 1}});
+    }
+    model.Choose(plans);
+    int drafts = 0, refused = 0;
+    for (const Plan& plan : plans) drafts += plan.k, refused += plan.out_of_rows;
+    EXPECT_EQ(drafts, n == 2 ? 1 : 0) << n;
+    EXPECT_EQ(refused, n == 2 ? 1 : n) << n;
   }
 }
 

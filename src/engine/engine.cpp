@@ -5,10 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/check.h"
 #include "engine/impl.h"
+#include "foretoken/speculative_config.h"
 #include "text/chat_template.h"
 
 namespace foretoken {
@@ -35,19 +35,6 @@ const char* Name(FinishReason reason) {
       return "cancelled";
   }
   return "";
-}
-
-const char* Name(VerifyStrategy strategy) {
-  constexpr std::array<const char*, 9> kNames = {"auto",
-                                                 "greedy",
-                                                 "residual",
-                                                 "sample-match",
-                                                 "typical-acceptance",
-                                                 "target-probability",
-                                                 "logit-comparison",
-                                                 "block",
-                                                 "relaxed"};
-  return kNames[static_cast<std::size_t>(strategy)];
 }
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -126,6 +113,18 @@ EngineLoad Engine::load() const {
   return impl_->load();
 }
 
+const EngineCounts& Engine::counts() const {
+  return impl_->counts();
+}
+
+std::vector<RowCost> Engine::PassCosts() const {
+  return impl_->PassCosts();
+}
+
+double Engine::PlainStepUs(int requests) const {
+  return impl_->PlainStepUs(requests);
+}
+
 const EngineSummary& Engine::summary() const {
   return impl_->summary();
 }
@@ -157,6 +156,9 @@ Status Engine::Impl::Check(const Request& request, std::span<const Token> prompt
   if (request.logprobs < -1 || request.logprobs > engine::kMaxTopLogprobs)
     return bad(fmt::format("logprobs: {} is out of range; use 0 to {}", request.logprobs,
                            engine::kMaxTopLogprobs));
+  if (request.prompt_logprobs < -1 || request.prompt_logprobs > engine::kMaxTopLogprobs)
+    return bad(fmt::format("prompt logprobs: {} is out of range; use 0 to {}",
+                           request.prompt_logprobs, engine::kMaxTopLogprobs));
   for (const auto& stop : request.stop)
     if (stop.empty()) return bad("stop: an empty stop string; drop it");
   for (const Token id : request.stop_token_ids)
@@ -226,7 +228,7 @@ std::vector<int> Engine::Impl::DraftersFor(const Request& request) const {
 const verify::Verifier& Engine::Impl::VerifierFor(const Request& request) const {
   if (synthetic_) return *synthetic_;
   if (own_verifier_) return *own_verifier_;
-  const VerifyStrategy strategy = options_.speculative.strategy;
+  const VerifyStrategy strategy = StrategyOf(request);
   if (strategy != VerifyStrategy::kAuto) return VerifierOf(strategy);
   if (request.sampling.greedy()) return VerifierOf(VerifyStrategy::kGreedy);
   // Where draft lengths follow measured time or the load, no text may depend on them (ADR 0009).
@@ -239,6 +241,36 @@ const verify::Verifier& Engine::Impl::VerifierFor(const Request& request) const 
     if (drafters_[static_cast<std::size_t>(d)].drafter->ReportsLaws() && !certain)
       return VerifierOf(VerifyStrategy::kResidual);
   return VerifierOf(VerifyStrategy::kSampleMatch);
+}
+
+std::vector<std::string> Engine::Impl::StrategyNames() const {
+  std::vector<std::string> names;
+  if (synthetic_ || own_verifier_) return names;
+  const auto reported = [this](auto what) {
+    return std::any_of(drafters_.begin(), drafters_.end(),
+                       [what](const DrafterEntry& entry) { return ((*entry.drafter).*what)(); });
+  };
+  for (std::size_t i = 1; i < verifiers_.size(); ++i) {
+    const verify::Verifier& verifier = *verifiers_[i];
+    if (verifier.NeedsLaws() && !reported(&draft::Drafter::ReportsLaws)) continue;
+    if (verifier.NeedsLogits() && !reported(&draft::Drafter::ReportsLogits)) continue;
+    names.emplace_back(verifier.name());
+  }
+  return names;
+}
+
+// By the rules for the engine's own setting.
+Status Engine::Impl::CheckLeastDrafts(const Request& request) const {
+  const SpeculativeParameters& s = request.speculative;
+  const SpeculativeOptions& set = options_.speculative;
+  if (!s.min_speculative_tokens) return {};
+  SpeculativeOptions asked;
+  asked.strategy = StrategyOf(request);
+  asked.num_speculative_tokens = s.num_speculative_tokens.value_or(*set.num_speculative_tokens);
+  asked.min_speculative_tokens = *s.min_speculative_tokens;
+  asked.synthetic_acceptance_rate = set.synthetic_acceptance_rate;
+  auto config = SpeculativeConfig::Create(asked);
+  return config ? Status() : Fail(std::move(config).error());
 }
 
 // What a strategy asks of the drafters.
@@ -256,14 +288,19 @@ Status Engine::Impl::CheckSpeculation(const Request& request) const {
   const float p_min = s.draft_p_min.value_or(0);
   if (!(p_min >= 0 && p_min <= 1))
     return bad(fmt::format("draft p-min: {} is out of range; use 0 to 1", p_min));
-  const VerifyStrategy strategy = options_.speculative.strategy;
+  FORETOKEN_CHECK_OK(CheckLeastDrafts(request));
+  constexpr VerifyStrategy kAuto = VerifyStrategy::kAuto;
+  const VerifyStrategy strategy = StrategyOf(request);
+  if ((synthetic_ || own_verifier_) && s.strategy.value_or(kAuto) != kAuto)
+    return bad(fmt::format("verify: '{}' judges every request of this engine; leave '{}' out",
+                           VerifierFor(request).name(), Name(strategy)));
   if (strategy == VerifyStrategy::kGreedy && !request.sampling.greedy())
     return bad(
         fmt::format("verify: 'greedy' with temperature {} would give greedy text; use temperature "
                     "0, or residual or sample-match",
                     request.sampling.temperature));
   const verify::Verifier& verifier = VerifierFor(request);
-  if (synthetic_ || (strategy == VerifyStrategy::kAuto && !own_verifier_)) return {};
+  if (synthetic_ || (strategy == kAuto && !own_verifier_)) return {};
   for (const int d : DraftersFor(request)) {
     const DrafterEntry& entry = drafters_[static_cast<std::size_t>(d)];
     if (verifier.NeedsLaws() && !entry.drafter->ReportsLaws())
@@ -407,8 +444,10 @@ void Engine::Impl::Admit(engine::Job& job, SeqId seq) {
   Completion& completion = slot->completion;
   completion.seed = request.seed;
   completion.strategy = verifier.name();
+  completion.lossless = verifier.Lossless();
   completion.token_ids.reserve(static_cast<std::size_t>(max_new));
   if (request.logprobs >= 0) completion.logprobs.reserve(static_cast<std::size_t>(max_new));
+  if (request.prompt_logprobs >= 0) completion.prompt_logprobs.reserve(job.prompt.size() - 1);
   BeginDrafters(*slot, seq, max_new);
   RecordRequest(seq);
   completion.prompt_token_ids = job.prompt;
@@ -447,7 +486,8 @@ void Engine::Impl::BeginDrafters(engine::Sequence& s, SeqId seq, int max_new) {
   }
   // A draft that was drawn may only be dropped where no law of it is judged.
   const bool droppable = !lawful || s.verifier->SharesNoise() || request.sampling.greedy();
-  s.min_draft = droppable ? options.min_speculative_tokens : 0;
+  const int least = speculative.min_speculative_tokens.value_or(options.min_speculative_tokens);
+  s.min_draft = droppable ? std::min(least, s.most_drafts) : 0;
   lookahead_->Begin(seq, s.most_drafts);
 }
 

@@ -77,6 +77,9 @@ class Engine::Impl {
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
   const EngineSummary& summary() const { return summary_; }
   EngineLoad load() const noexcept;
+  const EngineCounts& counts() const { return counts_; }
+  std::vector<RowCost> PassCosts() const;
+  double PlainStepUs(int requests) const noexcept;
   Status record_status() const { return recorder_ ? recorder_->status() : Status(); }
 
  private:
@@ -102,23 +105,33 @@ class Engine::Impl {
     bool prefill = false;  // it reads the prompt, or again a text whose blocks were given back
     bool again = false;    // of these the latter
     int max_draft = 0;
-    int wanted = 0;      // drafts, by whoever chose; for the record
-    int drafter = -1;    // whose proposal it is
-    bool given = false;  // it is the caller's
+    int wanted = 0;                                 // drafts, by whoever chose
+    int drafter = -1;                               // whose proposal it is
+    bool given = false;                             // it is the caller's
+    PlainReason why_plain = PlainReason::kNoDraft;  // where there are no drafts
+    std::optional<ProbeKind> probe;
     round::Proposal proposal;
     int first_row = 0, first_logit = 0;
+    int n_prompt_logits = 0;  // rows before first_logit, for the prompt's log-probabilities
     int n_committed = 0, n_accepted = 0;  // after the verdict, cut by the request's end
     std::optional<FinishReason> ended;
     double judge_ms = 0;  // from the end of the pass until all of this was done
   };
   struct StepTimes {
     double draft_ms = 0, verify_ms = 0;
+    double predicted_draft_us = 0;  // by what was known before
     Clock::time_point judged_at;
+  };
+  // What a pass verifies and reads.
+  struct PassShape {
+    int rows = 0, prompt_rows = 0;
+    int context = 0;  // before a round's row, in the mean
   };
 
   Impl() = default;
   [[nodiscard]] Status Check(const Request& request, std::span<const Token> prompt) const;
   [[nodiscard]] Status CheckSpeculation(const Request& request) const;
+  [[nodiscard]] Status CheckLeastDrafts(const Request& request) const;
   [[nodiscard]] Status Check(const MeasureOptions& options) const;
   std::vector<Token> PromptTokens(const Request& request) const;
   Result<std::unique_ptr<engine::Job>> MakeJob(Request request, OnRound on_round);
@@ -131,6 +144,11 @@ class Engine::Impl {
   // Indices of the drafters of a method: one, several with commas between, "portfolio" or "none".
   [[nodiscard]] Result<std::vector<int>> DraftersOf(std::string_view methods) const;
   std::vector<int> DraftersFor(const Request& request) const;
+  VerifyStrategy StrategyOf(const Request& request) const {
+    return request.speculative.strategy.value_or(options_.speculative.strategy);
+  }
+  // Those that some drafter of the engine fits.
+  std::vector<std::string> StrategyNames() const;
   const verify::Verifier& VerifierFor(const Request& request) const;
   const verify::Verifier& VerifierOf(VerifyStrategy strategy) const {
     return *verifiers_[static_cast<std::size_t>(strategy)];
@@ -166,6 +184,7 @@ class Engine::Impl {
   void MakeOffers() noexcept;
   void AskInstantDrafter(int drafter) noexcept;
   void AskDrafter(int drafter) noexcept;
+  void TakePlan(Work& work, const engine::Plan& plan) noexcept;
   void DropShortDrafts() noexcept;
   bool Uses(const Work& work, int drafter) const noexcept;
   void Flatten() noexcept;
@@ -177,7 +196,18 @@ class Engine::Impl {
   void NoteObservations(std::size_t i);
   void Commit(Work& work, const round::Verdict& verdict);
   void Count(const Work& work, const round::Verdict& verdict);
-  void LearnCosts(const StepTimes& times) noexcept;
+  PassShape ShapeOfPass() const noexcept;
+  void LearnCosts(const PassShape& pass, const StepTimes& times) noexcept;
+  // engine_counts.cpp
+  PlainReason WhyNoOffers(const Work& work) const noexcept;
+  PlainReason WhyNotDrafted(const engine::Plan& plan) const noexcept;
+  void CountPass(const PassShape& pass, const StepTimes& times) noexcept;
+  void CountRound(const Work& work, double us) noexcept;
+  void CountPrediction(const PassShape& pass, const StepTimes& times, double rest_us) noexcept;
+  // prompt_logprobs.cpp
+  bool ReadsPromptLogprobs(const engine::Sequence& s) const noexcept;
+  void AskPromptLogits(Work& work) noexcept;
+  void ReadPromptLogprobs(Work& work);
   // record.cpp; they do nothing where nothing is recorded.
   [[nodiscard]] Status OpenRecord();
   void RecordRequest(SeqId seq);
@@ -221,6 +251,8 @@ class Engine::Impl {
   std::vector<std::unique_ptr<engine::Sequence>> sequences_;
   std::optional<engine::PromptRows> prompt_rows_;
   EngineLoad totals_;  // of it what is counted, not read off
+  EngineCounts counts_;
+  int last_context_ = 0;  // of the last pass that decoded
 
   // The step being put together; capacities are taken at Open.
   bool drafted_ = false;  // between Draft and Verify

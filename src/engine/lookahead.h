@@ -6,13 +6,16 @@
 // that they can share its rows.
 #pragma once
 
+#include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "base/ids.h"
 #include "engine/round_costs.h"
+#include "foretoken/engine_counts.h"
 #include "foretoken/options.h"
 
 namespace foretoken::engine {
@@ -35,6 +38,8 @@ struct Plan {
   std::span<const Offer> offers;  // empty: it decodes plainly
   // The answer: k drafts of offers[chosen]; k = 0: none.
   int chosen = 0, k = 0;
+  bool out_of_rows = false;        // k = 0: the pass has no row more to give
+  std::optional<ProbeKind> probe;  // the round is to measure something
 };
 
 struct RoundOutcome {
@@ -56,6 +61,8 @@ class Lookahead {
   virtual void Choose(std::span<Plan> plans) noexcept = 0;
   // A decoding round of a sequence that was begun has ended.
   virtual void Observe(SeqId seq, const RoundOutcome& round) noexcept = 0;
+  // Rows of a pass that it plans with at most.
+  virtual int MostRows() const noexcept { return std::numeric_limits<int>::max(); }
   // What a sequence's draft lengths come from, where that is an AdaptiveLookahead; else null.
   virtual const AdaptiveLookahead* Adaptive(SeqId) const noexcept { return nullptr; }
 };

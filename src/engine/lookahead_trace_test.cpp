@@ -39,7 +39,7 @@ Run Play(const Trap& trap, std::string_view name, int ceiling) {
   for (const int rows : trap.measured_rows)
     measured.push_back({.rows = rows, .context = 0, .us = {.median = trap.pass_us(rows)}});
   costs.Start(measured);
-  costs.StartDrafter(0, trap.draft_us, 0);
+  costs.StartDrafter(0, trap.draft_us, 0, 0);
   const auto lookahead = MakeLookahead({.name = name, .costs = &costs});
   if (ceiling > 0) lookahead->Begin(0, ceiling);
   Run run;
@@ -53,7 +53,7 @@ Run Play(const Trap& trap, std::string_view name, int ceiling) {
     while (accepted < k && trap.right(round, position + accepted)) ++accepted;
     const double pass = trap.pass_us(1 + k) * trap.spike(round), draft = k * trap.draft_us;
     costs.SeePass(1 + k, position, pass);
-    if (k > 0) costs.SeeDrafts(0, k, draft);
+    if (k > 0) costs.SeeDrafts(0, k, k, draft);
     costs.SeeRest(4);
     const double us = pass + draft + 4;
     if (ceiling > 0)

@@ -11,7 +11,8 @@
 namespace foretoken {
 namespace {
 
-constexpr double kBudgetUs = 350'000;  // of all passes
+constexpr double kBudgetUs = 350'000;       // of all passes
+constexpr double kDraftBudgetUs = 100'000;  // of each drafter
 constexpr int kRepeats = 4, kDrafts = 3, kPrompt = 24;
 constexpr int kFarContext = 2048;
 constexpr int kRecordedDrafts = 8;
@@ -49,8 +50,9 @@ class Engine::Impl::StartMeasurer {
     for (int d = 0; d < static_cast<int>(impl_.drafters_.size()); ++d) {
       const DrafterEntry& entry = impl_.drafters_[static_cast<std::size_t>(d)];
       if (entry.instant) continue;
-      if (const ProfileDraft* known = profile.DraftOf(std::string(entry.method), &draft))
-        impl_.costs_->StartDrafter(d, known->us, 0);
+      const ProfileDraft* known = profile.DraftOf(std::string(entry.method), &draft);
+      if (known != nullptr && n_sequences() == 1)
+        impl_.costs_->StartDrafter(d, known->us, 0, 0);
       else
         MeasureDrafter(d);
     }
@@ -70,16 +72,18 @@ class Engine::Impl::StartMeasurer {
   }
 
   // In turn, so that a slow moment hits all alike; of each the quickest counts. One row and the
-  // widest draft come first, in case there is no time for more.
+  // widest draft come first, in case there is no time for more. Where several requests may run a
+  // pass has as many rows, and drafts.
   void MeasurePasses() {
     // A record is for comparing other numbers of drafts too.
     const int drafts = std::max(*impl_.options_.speculative.num_speculative_tokens,
                                 impl_.recorder_ ? kRecordedDrafts : 0);
-    const int widest =
-        std::min({1 + drafts, impl_.target_->options().max_logit_rows, impl_.MostPositions()});
+    const int most = std::min(impl_.target_->options().max_logit_rows, impl_.MostPositions()),
+              widest = std::min(1 + drafts, most),
+              together = n_sequences() > 1 ? 2 * n_sequences() : 0;
     std::vector<PassCost> costs;
     for (const int rows : {1, widest, 3, 5, 2, 9, 17, 33})
-      if (rows <= widest &&
+      if (rows <= std::max(widest, std::min(together + 1, most)) &&
           std::none_of(costs.begin(), costs.end(), [&](auto& c) { return c.rows == rows; }))
         costs.push_back({rows, 0, {}});
     const int far = std::min(kFarContext, impl_.MostPositions() - widest);
@@ -106,23 +110,33 @@ class Engine::Impl::StartMeasurer {
     draft::Drafter& drafter = *impl_.drafters_[static_cast<std::size_t>(index)].drafter;
     const bool features = drafter.Needs().parts() > 0;
     const int drafts = std::min(kDrafts, *impl_.options_.speculative.num_speculative_tokens);
-    if (drafts < 1 || impl_.context_size_ < kPrompt + kRepeats + kDrafts + 3) return;
+    if (drafts < 1 || impl_.context_size_ < kPrompt + 2 * kRepeats + kDrafts + 3) return;
     const engine::DraftSetting setting = {
-        .n_sequences = 1,
+        .n_sequences = n_sequences(),
         .context_size = impl_.context_size_,
         .drafts = drafts,
         .features_width = features ? impl_.target_->features_width() : 0,
         .sampling = {}};
-    engine::DraftMeter meter(drafter, setting, kPrompt, kRepeats + 1);
-    meter.Microseconds(1);  // reads the context
-    double draft_us = 0;
-    for (int repeat = 0; repeat < kRepeats; ++repeat) {
-      const double us = meter.Microseconds(1);
-      if (us > 0) draft_us = draft_us > 0 ? std::min(draft_us, us) : us;
-      if (!Affordable(us * drafts)) break;
-    }
-    impl_.costs_->StartDrafter(index, draft_us, meter.RowMicroseconds());
+    engine::DraftMeter meter(drafter, setting, kPrompt, 2 * kRepeats + 1);
+    meter.Microseconds(n_sequences());  // reads the contexts
+    const double one_us = DraftUs(meter, 1, drafts),
+                 all_us = n_sequences() > 1 ? DraftUs(meter, n_sequences(), drafts) : 0;
+    impl_.costs_->StartDrafter(index, one_us, all_us, meter.RowMicroseconds());
   }
+
+  // The quickest of several; 0: not known.
+  static double DraftUs(engine::DraftMeter& meter, int sequences, int drafts) {
+    double least = 0, spent_us = 0;
+    for (int repeat = 0; repeat < kRepeats; ++repeat) {
+      const double us = meter.Microseconds(sequences);
+      if (us > 0) least = least > 0 ? std::min(least, us) : us;
+      spent_us += us * drafts;
+      if (spent_us > kDraftBudgetUs / 2) break;
+    }
+    return least;
+  }
+
+  int n_sequences() const { return static_cast<int>(impl_.sequences_.size()); }
 
   Impl& impl_;
   const Clock::time_point begin_ = Clock::now();

@@ -531,7 +531,8 @@ class EngineOpener {
       i.n_likely_ = std::max(i.n_likely_, entry.drafter->LikelyTokens());
     i.likely_.resize(rows * static_cast<std::size_t>(i.n_likely_));
     i.prompt_rows_.emplace(options().prefill_rows);
-    i.costs_.emplace(target_.options.max_rows, static_cast<int>(i.drafters_.size()));
+    i.costs_.emplace(target_.options.max_rows, static_cast<int>(i.drafters_.size()),
+                     static_cast<int>(i.sequences_.size()));
     i.lookahead_ = engine::MakeLookahead(
         {.name = options().speculative.lookahead,
          .max_sequences = options().max_sequences,
@@ -576,6 +577,7 @@ class EngineOpener {
       s.strategy = impl_->own_verifier_->name();
       s.lossless = impl_->own_verifier_->Lossless();
     }
+    s.strategies = impl_->StrategyNames();
     s.lookahead = options().speculative.lookahead;
     s.num_speculative_tokens =
         s.method == "none" ? 0 : *options().speculative.num_speculative_tokens;

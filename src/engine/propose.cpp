@@ -15,23 +15,27 @@ bool Engine::Impl::Uses(const Work& work, int drafter) const noexcept {
 void Engine::Impl::Propose() noexcept {
   MakeOffers();
   if (offers_.empty()) return;
-  lookahead_->Choose(plans_);
+  counts_.overhead.control_us += engine::Microseconds([&] { lookahead_->Choose(plans_); });
   std::size_t plan = 0;
-  for (Work& work : work_) {
-    if (work.prefill) continue;
-    const engine::Plan& p = plans_[plan++];
-    work.wanted = Wanted(p, work.max_draft);
-    work.max_draft = p.k;
-    if (p.k == 0) continue;
-    const auto chosen = static_cast<std::size_t>(p.offers.data() - offers_.data() + p.chosen);
-    work.drafter = offers_[chosen].drafter;
-    if (!offers_[chosen].made) continue;
-    work.proposal = offered_[chosen];
-    work.proposal.tokens = work.proposal.tokens.first(static_cast<std::size_t>(p.k));
-  }
+  for (Work& work : work_)
+    if (!work.prefill) TakePlan(work, plans_[plan++]);
   for (int d = 0; d < static_cast<int>(drafters_.size()); ++d)
     if (!drafters_[static_cast<std::size_t>(d)].instant) AskDrafter(d);
   DropShortDrafts();
+}
+
+// What was chosen for it; drafts that are made become its proposal.
+void Engine::Impl::TakePlan(Work& work, const engine::Plan& plan) noexcept {
+  if (!plan.offers.empty()) work.why_plain = WhyNotDrafted(plan);
+  work.probe = plan.probe;
+  work.wanted = Wanted(plan, work.max_draft);
+  work.max_draft = plan.k;
+  if (plan.k == 0) return;
+  const auto chosen = static_cast<std::size_t>(plan.offers.data() - offers_.data() + plan.chosen);
+  work.drafter = offers_[chosen].drafter;
+  if (!offers_[chosen].made) return;
+  work.proposal = offered_[chosen];
+  work.proposal.tokens = work.proposal.tokens.first(static_cast<std::size_t>(plan.k));
 }
 
 // A plan for each decoding sequence, with an offer of each drafter that it may use.
@@ -39,12 +43,13 @@ void Engine::Impl::MakeOffers() noexcept {
   plans_.clear(), offers_.clear(), offered_.clear();
   const auto n_decoding = static_cast<int>(
       std::count_if(work_.begin(), work_.end(), [](auto& w) { return !w.prefill; }));
-  for (const Work& work : work_) {
+  for (Work& work : work_) {
     if (work.prefill) continue;
     engine::Sequence& s = *sequences_[static_cast<std::size_t>(work.seq)];
     const std::size_t first = offers_.size();
     const bool drafts =
         s.drafts() && work.max_draft > 0 && lookahead_->Most(work.seq, n_decoding) > 0;
+    if (!drafts) work.why_plain = WhyNoOffers(work);
     for (const int d : s.drafters)
       if (drafts)
         offers_.push_back(
@@ -84,7 +89,7 @@ void Engine::Impl::AskInstantDrafter(int drafter) noexcept {
 
 void Engine::Impl::AskDrafter(int drafter) noexcept {
   asks_.clear(), asked_.clear();
-  int longest = 0;
+  int drafts = 0, longest = 0;
   for (std::size_t i = 0; i < work_.size(); ++i) {
     if (work_[i].drafter != drafter || work_[i].max_draft == 0) continue;
     asks_.push_back({work_[i].seq, work_[i].max_draft});
@@ -96,10 +101,13 @@ void Engine::Impl::AskDrafter(int drafter) noexcept {
   const double us = engine::Microseconds([&] { d.Propose(asks_, proposals_); });
   for (std::size_t i = 0; i < asks_.size(); ++i) {
     work_[static_cast<std::size_t>(asked_[i])].proposal = proposals_[i];
+    drafts += proposals_[i].length();
     longest = std::max(longest, proposals_[i].length());
   }
   const draft::Drafter::Work done = d.TakeWork();
-  costs_->SeeDrafts(drafter, longest, us - 1000 * done.catch_up_ms);
+  times_.predicted_draft_us +=
+      costs_->DraftsUs(drafter, drafts, longest) + costs_->CatchUpUs(drafter, done.catch_up_rows);
+  costs_->SeeDrafts(drafter, drafts, longest, us - 1000 * done.catch_up_ms);
   costs_->SeeCatchUp(drafter, done.catch_up_rows, 1000 * done.catch_up_ms);
   for (const draft::Ask& ask : asks_) {
     auto& stats = sequences_[static_cast<std::size_t>(ask.seq)]->completion.speculation;

@@ -70,7 +70,7 @@ class Player {
         costs_(trace, passes_),
         rates_(trace),
         crews_(CrewsOf(trace)),
-        learnt_(kMostRows, 1) {
+        learnt_(kMostRows, 1, MostTogether()) {
     for (int i = 0; i < static_cast<int>(trace.requests.size()); ++i) texts_.emplace_back(trace, i);
     for (const TracedRound& r : trace.rounds) {
       texts_[static_cast<std::size_t>(r.request)].Add(r);
@@ -103,24 +103,30 @@ class Player {
     int context() const { return text->request().prompt_tokens + generated - 1; }
   };
 
+  int MostTogether() const {
+    std::size_t together = 1;
+    for (const Crew& crew : crews_) together = std::max(together, crew.together);
+    return static_cast<int>(together);
+  }
+
   // It begins with what an engine measures when it is opened.
   void MakeController() {
     if (options_.num_speculative_tokens == 0) return;
-    std::size_t together = 1;
-    for (const Crew& crew : crews_) together = std::max(together, crew.together);
+    const int together = MostTogether();
     std::vector<PassCost> passes;
     for (const TracedCost& c : trace_.costs)
       passes.push_back({c.rows, c.context, {.median = c.us, .least = c.us, .most = c.us}});
     learnt_.Start(passes);
-    if (!instant_) learnt_.StartDrafter(0, costs_.Of({.asking = 1, .drafts = 1}).draft_us, 0);
+    const auto draft_us = [this](int n) { return costs_.Of({.asking = n, .drafts = 1}).draft_us; };
+    if (!instant_) learnt_.StartDrafter(0, draft_us(1), draft_us(together), 0);
     lookahead_ =
         engine::MakeLookahead({.name = options_.lookahead,
-                               .max_sequences = static_cast<int>(together),
+                               .max_sequences = together,
                                .n_drafters = 1,
                                .ewma = options_.ewma,
                                .batch_sizes = options_.num_speculative_tokens_per_batch_size,
                                .costs = &learnt_});
-    running_.reserve(together);
+    running_.reserve(static_cast<std::size_t>(together));
   }
 
   bool IsTheSame(const MeasuredSetting& m) const {
@@ -190,6 +196,7 @@ class Player {
   void Pass() {
     Choose();
     TracedPass pass;
+    int drafts = 0;
     for (Running& r : running_) {
       r.round = Round(r, r.asked);
       result_.judged += r.round.judged;
@@ -199,6 +206,7 @@ class Player {
       // Drafts that are made before the choice are asked for in any case.
       pass.asking += instant_ && lookahead_ ? r.room() > 0 : r.asked > 0;
       pass.drafts = std::max(pass.drafts, r.round.drafted);
+      drafts += r.round.drafted;
       pass.judged += r.round.accepted + 1;
     }
     pass.context /= static_cast<int>(running_.size());
@@ -206,7 +214,7 @@ class Player {
     for (Running& r : running_) Commit(r, pass.context, cost.us());
     result_.tally.us += cost.us();
     learnt_.SeePass(pass.rows, pass.context, cost.verify_us);
-    if (pass.asking > 0 && !instant_) learnt_.SeeDrafts(0, pass.drafts, cost.draft_us);
+    if (pass.asking > 0 && !instant_) learnt_.SeeDrafts(0, drafts, pass.drafts, cost.draft_us);
     learnt_.SeeRest(cost.rest_us);
   }
 

@@ -3,19 +3,26 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 namespace foretoken::engine {
 
 namespace {
 
-constexpr double kFast = 0.08, kSlow = 0.03;  // of a reading, into the level and its own rows
+// Of a reading, into the level and into its own rows: far apart, so that what moves all rows is not
+// taken for something about these.
+constexpr double kFast = 0.15, kSlow = 0.005;
+constexpr int kStartCounts = 8;   // readings
+constexpr double kRestful = 0.1;  // unrest at which a reading counts half for its rows
 
 }  // namespace
 
-RoundCosts::RoundCosts(int max_rows, int n_drafters)
+RoundCosts::RoundCosts(int max_rows, int n_drafters, int max_sequences)
     : bands_(kBands, Band(static_cast<std::size_t>(max_rows) + 1)),
       drafters_(static_cast<std::size_t>(n_drafters)) {
   start_.reserve(64);
+  pools_.reserve(static_cast<std::size_t>(max_rows) + 1);
+  for (DrafterCosts& d : drafters_) d.draft_us.resize(static_cast<std::size_t>(max_sequences) + 1);
 }
 
 void RoundCosts::Start(std::span<const PassCost> passes) noexcept {
@@ -37,14 +44,19 @@ void RoundCosts::Start(std::span<const PassCost> passes) noexcept {
   }
 }
 
-void RoundCosts::StartDrafter(int drafter, double draft_us, double row_us) noexcept {
-  drafters_[static_cast<std::size_t>(drafter)] = {std::max(0.0, draft_us), std::max(0.0, row_us)};
+void RoundCosts::StartDrafter(int drafter, double one_us, double all_us, double row_us) noexcept {
+  DrafterCosts& d = drafters_[static_cast<std::size_t>(drafter)];
+  d.row_us = std::max(0.0, row_us);
+  d.draft_us[1] = std::max(0.0, one_us);
+  if (d.draft_us.size() > 2) d.draft_us.back() = std::max(0.0, all_us);
 }
 
-// A tenth of the way.
+// A tenth of the way, but half of it where what is known was far too dear: work may take longer
+// than it need by chance, never shorter.
 double RoundCosts::Moved(double known, double seen) noexcept {
   if (known == 0) return seen;
-  return 0.9 * known + 0.1 * std::clamp(seen, known / 2, known * 2);
+  if (seen < known / 2) return (known + seen) / 2;
+  return 0.9 * known + 0.1 * std::min(seen, known * 2);
 }
 
 int RoundCosts::BandOf(int context) noexcept {
@@ -58,21 +70,88 @@ void RoundCosts::SeePass(int rows, int context, double us) noexcept {
   Reading& known = band[static_cast<std::size_t>(rows)];
   const double expected = Estimate(band, rows, context);
   if (expected == 0) {
-    known = {us / level_, 1};
+    known = {us / level_, 1, 0};
   } else {
-    // No reading counts for more than twice or less than half of what is expected: a pass that lost
-    // its core for a while says nothing about passes.
-    const double off = std::clamp(us / (expected * level_), 0.5, 2.0) - 1;
-    const double weight = std::max(kSlow, 1.0 / (known.n + 2));
-    known = {expected * (1 + weight * off), known.n + 1};
-    if (known.n > 1) level_ = std::clamp(level_ * (1 + kFast * off), 0.01, 100.0);
+    if (known.n > 1) MoveLevel(Off(us, expected));
+    const double rest = unrest_ / kRestful,
+                 fresh = 1.0 / (known.n + (start_.empty() ? 2 : kStartCounts)),
+                 weight = std::max(kSlow, fresh) / (1 + rest * rest);
+    known = {expected * (1 + weight * Off(us, expected)), known.n + 1, 0};
   }
   seen_rows_ = std::max(seen_rows_, rows);
+  Raise(band);
 }
 
-void RoundCosts::SeeDrafts(int drafter, int drafts, double us) noexcept {
-  double& known = drafters_[static_cast<std::size_t>(drafter)].draft_us;
-  if (drafts > 0 && us >= 0) known = Moved(known, us / drafts);
+// No reading counts for more than twice or less than half of what is expected: a pass that lost its
+// core for a while says nothing about passes.
+double RoundCosts::Off(double us, double expected) const noexcept {
+  return std::clamp(us / (expected * level_), 0.5, 2.0) - 1;
+}
+
+// The more readings in a row lie far off on the same side, the less they are chance.
+void RoundCosts::MoveLevel(double off) noexcept {
+  constexpr double kFar = 0.25;
+  const int side = off > kFar ? 1 : off < -kFar ? -1 : 0;
+  n_aside_ = side == 0 ? 0 : side * n_aside_ > 0 ? n_aside_ + side : side;
+  const double weight = std::min(0.6, kFast * std::max(1, std::abs(n_aside_)));
+  level_ = std::clamp(level_ * (1 + weight * off), 0.01, 100.0);
+  unrest_ += kFast * (std::abs(off) - unrest_);
+}
+
+void RoundCosts::Raise(Band& band) noexcept {
+  constexpr int kMost = 32;  // readings that count
+  pools_.clear();
+  for (int rows = 1; rows <= seen_rows_; ++rows) {
+    const Reading& reading = band[static_cast<std::size_t>(rows)];
+    if (reading.n == 0) continue;
+    Pool pool{reading.us, static_cast<double>(std::min(reading.n, kMost)), rows};
+    for (; !pools_.empty() && pools_.back().us > pool.us; pools_.pop_back()) {
+      const Pool& other = pools_.back();
+      const double weight = pool.weight + other.weight;
+      pool.us = (pool.weight * pool.us + other.weight * other.us) / weight;
+      pool.weight = weight;
+    }
+    pools_.push_back(pool);
+  }
+  int rows = 1;
+  for (const Pool& pool : pools_)
+    for (; rows <= pool.last; ++rows) {
+      Reading& reading = band[static_cast<std::size_t>(rows)];
+      reading.risen = reading.n == 0 ? 0 : pool.us;
+    }
+}
+
+// How many sequences a step of a round's drafts has in the mean; the last steps have fewer.
+int RoundCosts::Together(int drafts, int longest) noexcept {
+  return std::max(1, (drafts + longest / 2) / longest);
+}
+
+void RoundCosts::SeeDrafts(int drafter, int drafts, int longest, double us) noexcept {
+  if (longest < 1 || us < 0) return;
+  auto& known = drafters_[static_cast<std::size_t>(drafter)].draft_us;
+  const auto together =
+      std::min(static_cast<std::size_t>(Together(drafts, longest)), known.size() - 1);
+  known[together] = Moved(DraftUs(drafter, static_cast<int>(together)), us / longest);
+}
+
+double RoundCosts::DraftsUs(int drafter, int drafts, int longest) const noexcept {
+  return longest < 1 ? 0 : longest * DraftUs(drafter, Together(drafts, longest));
+}
+
+// Between two readings along a line; beyond the last one a sequence more costs at most what it did
+// up to there.
+double RoundCosts::DraftUs(int drafter, int sequences) const noexcept {
+  const auto& known = At(drafter).draft_us;
+  const auto at = [&known](int n) { return known[static_cast<std::size_t>(n)]; };
+  const int last = static_cast<int>(known.size()) - 1, n = std::min(sequences, last);
+  if (n <= 0) return 0;
+  int below = n, above = n + 1;
+  while (below > 0 && at(below) == 0) --below;
+  while (above <= last && at(above) == 0) ++above;
+  if (below == n || (above > last && below > 0)) return at(below) * n / below;
+  if (above > last) return 0;
+  if (below == 0) return at(above);
+  return at(below) + (at(above) - at(below)) * (n - below) / (above - below);
 }
 
 void RoundCosts::SeeCatchUp(int drafter, int rows, double us) noexcept {
@@ -82,6 +161,17 @@ void RoundCosts::SeeCatchUp(int drafter, int rows, double us) noexcept {
 
 void RoundCosts::SeeRest(double us) noexcept {
   if (us >= 0) rest_us_ = Moved(rest_us_, us);
+}
+
+std::vector<int> RoundCosts::KnownRows() const {
+  std::vector<int> known;
+  for (const Point& point : start_) known.push_back(point.rows);
+  for (const Band& band : bands_)
+    for (int rows = 1; rows <= seen_rows_; ++rows)
+      if (band[static_cast<std::size_t>(rows)].n > 0) known.push_back(rows);
+  std::sort(known.begin(), known.end());
+  known.erase(std::unique(known.begin(), known.end()), known.end());
+  return known;
 }
 
 int RoundCosts::TrustedRows() const noexcept {
@@ -108,7 +198,7 @@ double RoundCosts::Curve(int rows, int context) const noexcept {
 
 // Over the level.
 double RoundCosts::Estimate(const Band& band, int rows, int context) const noexcept {
-  const auto at = [&band](int r) { return band[static_cast<std::size_t>(r)].us; };
+  const auto at = [&band](int r) { return band[static_cast<std::size_t>(r)].risen; };
   const int last = std::min(static_cast<int>(band.size()) - 1, seen_rows_);
   if (rows <= last && at(rows) > 0) return at(rows);
   int below = std::min(rows, last), above = std::min(rows + 1, last);
@@ -123,7 +213,8 @@ double RoundCosts::Estimate(const Band& band, int rows, int context) const noexc
                to = right ? at(above) / curve(above) : 0;
   if (!left) return curve(rows) * to;
   if (!right) return curve(rows) * from;
-  return curve(rows) * (from + (to - from) * (rows - below) / (above - below));
+  const double share = static_cast<double>(rows - below) / (above - below);
+  return std::clamp(curve(rows) * (from + (to - from) * share), at(below), at(above));
 }
 
 double RoundCosts::PassUs(int rows, int context) const noexcept {
@@ -132,11 +223,7 @@ double RoundCosts::PassUs(int rows, int context) const noexcept {
     while (nearest > 0 && Estimate(bands_[static_cast<std::size_t>(nearest)], 1, context) == 0)
       --nearest;
   const auto& band = bands_[static_cast<std::size_t>(nearest)];
-  double us = Estimate(band, rows, context);
-  // Noise must not make more rows look cheaper than fewer.
-  for (int r = 1; r < rows && r <= seen_rows_; ++r)
-    us = std::max(us, band[static_cast<std::size_t>(r)].us);
-  return us * level_;
+  return Estimate(band, rows, context) * level_;
 }
 
 }  // namespace foretoken::engine

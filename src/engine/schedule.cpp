@@ -32,7 +32,7 @@ bool Engine::Impl::Reads(const engine::Sequence& s) const noexcept {
 // Tokens whose blocks may come from other requests: never the last one, whose logits are needed.
 // Drafters that read features need those of all positions once.
 std::span<const Token> Engine::Impl::SharableText(const engine::Sequence& s) const noexcept {
-  if (!options_.prefix_cache) return {};
+  if (!options_.prefix_cache || ReadsPromptLogprobs(s)) return {};
   const bool features = std::any_of(s.drafters.begin(), s.drafters.end(), [this](int d) {
     return drafters_[static_cast<std::size_t>(d)].reads_features;
   });
@@ -73,7 +73,7 @@ bool Engine::Impl::MayJoin(const engine::Job& job) const noexcept {
   }
   if (!runs) return true;
   const auto n = static_cast<int>(job.prompt.size());
-  const int shared = options_.prefix_cache
+  const int shared = options_.prefix_cache && job.request.prompt_logprobs < 0
                          ? cache_->SharedBlocks(std::span(job.prompt).first(job.prompt.size() - 1))
                          : 0;
   return kv::Cache::BlocksFor(n + 1) - shared <= SpareBlocks();
@@ -89,7 +89,7 @@ void Engine::Impl::AdmitWaiting() {
       Admit(job, seq);
       if (job.cancelled)
         Finish(seq, FinishReason::kCancelled);
-      else if (sequences_[static_cast<std::size_t>(seq)]->emitter.tokens_left() <= 0)
+      else if (At(seq).emitter.tokens_left() <= 0 && !ReadsPromptLogprobs(At(seq)))
         Finish(seq, FinishReason::kLength);
     }
 }
@@ -186,6 +186,7 @@ void Engine::Impl::PlanPrompts(int rows) noexcept {
     const bool again = s.sampler.n_generated() > 0;
     const int missing = MissingRows(s) - again;
     int n = std::min(missing, rows);
+    if (ReadsPromptLogprobs(s)) n = std::min(n, 1 + kMaxDraft);  // rows of logits are as many
     // Nothing that need not be in this pass delays a first token; one that waited gets its part.
     const bool waited = s.passed_over >= kPatience;
     if (waited && prompts_.size() > 1) n = std::min(n, (rows + 1) / 2);
@@ -198,7 +199,7 @@ void Engine::Impl::PlanPrompts(int rows) noexcept {
     work.n_feed = n;
     work.prefill = true;
     work.again = again;
-    work.decodes = n == missing && !again;
+    work.decodes = n == missing && !again && s.emitter.tokens_left() > 0;
     rows -= n;
   }
 }

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "engine/impl.h"
+#include "engine/stopwatch.h"
 
 namespace foretoken {
 namespace {
@@ -25,8 +26,11 @@ bool Engine::Impl::Step() {
 bool Engine::Impl::Draft() {
   if (drafted_) return true;
   AdmitWaiting();
+  engine::Laps laps;
   PlanWork();  // who runs, and how many rows each may use
   if (work_.empty()) return false;
+  laps.AddTo(counts_.overhead.control_us);
+  times_.predicted_draft_us = 0;
   const auto begin = Clock::now();
   Propose();  // one chain of drafts per sequence; empty = plain decoding or prefill
   times_.draft_ms = Milliseconds(begin, Clock::now());
@@ -43,8 +47,11 @@ void Engine::Impl::Verify() {
   times_.verify_ms = Milliseconds(begin, Clock::now());
   RecordLaws();  // before the judging is timed
   times_.judged_at = Clock::now();
+  engine::Laps laps;
   JudgeAll();  // kept prefix and one token of the target's each
+  laps.AddTo(counts_.overhead.sample_us);
   pending.Commit(kept_);
+  laps.AddTo(counts_.overhead.rollback_us);
   CommitAll(times_);
   PublishRecord();
 }
@@ -55,6 +62,7 @@ void Engine::Impl::Flatten() noexcept {
     const auto text = sequences_[static_cast<std::size_t>(work.seq)]->sampler.text();
     const int cached = cache_->length(work.seq), n_drafts = work.proposal.length();
     work.first_row = static_cast<int>(tokens_.size());
+    AskPromptLogits(work);
     work.first_logit = static_cast<int>(logit_rows_.size());
     tokens_.insert(tokens_.end(), text.begin() + cached, text.begin() + cached + work.n_feed);
     tokens_.insert(tokens_.end(), work.proposal.tokens.begin(), work.proposal.tokens.end());
@@ -80,12 +88,15 @@ void Engine::Impl::JudgeAll() noexcept {
 }
 
 void Engine::Impl::CommitAll(const StepTimes& times) {
+  engine::Laps laps;
+  EngineCounts::Overhead& overhead = counts_.overhead;
   for (auto& observations : observations_) observations.clear();
   int likely_rows = 0;
   for (std::size_t i = 0; i < work_.size(); ++i) {
     Work& work = work_[i];
     engine::Sequence& s = *sequences_[static_cast<std::size_t>(work.seq)];
     s.first_likely = likely_rows;
+    ReadPromptLogprobs(work);
     if (work.decodes) Commit(work, verdicts_[i]);
     if (s.n_likely > 0) likely_rows += work.n_committed;
     ++s.completion.speculation.target_forwards;
@@ -95,10 +106,16 @@ void Engine::Impl::CommitAll(const StepTimes& times) {
     s.reached = std::max(s.reached, segments_[i].first_position + kept_[i]);
     if (options_.prefix_cache) cache_->Publish(work.seq, s.sampler.text());
   }
-  LearnCosts(times);
+  laps.AddTo(overhead.sample_us);
+  const PassShape pass = ShapeOfPass();
+  CountPass(pass, times);
+  LearnCosts(pass, times);
+  laps.AddTo(overhead.control_us);
   RecordPass(times);
+  laps.Skip();
   for (std::size_t d = 0; d < drafters_.size(); ++d)
     if (!observations_[d].empty()) drafters_[d].drafter->Observe(observations_[d]);
+  laps.AddTo(overhead.rollback_us);
   for (const Work& work : work_)
     if (work.ended) Finish(work.seq, *work.ended);
 }
@@ -114,11 +131,14 @@ void Engine::Impl::Time(Work& work, const round::Verdict& verdict,
   if (work.prefill && !work.again) {
     timings.prompt_ms += ms;
     const int end = cache_->length(work.seq);
-    timings.prompt_tokens += std::max(0, end - std::max(s.reached, end - work.n_feed));
+    const int n_read = std::max(0, end - std::max(s.reached, end - work.n_feed));
+    timings.prompt_tokens += n_read;
+    if (options_.prefix_cache) counts_.prefix_misses += n_read;
     return;
   }
   timings.decode_ms += ms;
   if (work.again) return;
+  CountRound(work, 1000 * ms);
   timings.decoded_tokens += work.n_committed;
   stats.draft_ms += s.drafts() ? times.draft_ms : 0;
   stats.verify_ms += times.verify_ms;
@@ -143,12 +163,14 @@ bool Engine::Impl::Report(const Work& work) const {
   const engine::Job& job = *sequences_[static_cast<std::size_t>(work.seq)]->job;
   if (job.cancelled) return false;
   if (!job.on_round) return true;
+  const std::span<const TokenLogprobs> read = At(work.seq).completion.prompt_logprobs;
   return job.on_round(
       {.request_id = job.request.id,
        .events = std::span(events_).first(static_cast<std::size_t>(work.n_committed)),
        .rejected = work.proposal.tokens.subspan(static_cast<std::size_t>(work.n_accepted)),
        .drafted = work.proposal.length(),
-       .drafter = DrafterName(work)});
+       .drafter = DrafterName(work),
+       .prompt_logprobs = read.first(work.prefill && work.n_committed > 0 ? read.size() : 0)});
 }
 
 // What the i-th work's drafters are told of it.
@@ -182,25 +204,33 @@ void Engine::Impl::NoteObservations(std::size_t i) {
   }
 }
 
-void Engine::Impl::LearnCosts(const StepTimes& times) noexcept {
+Engine::Impl::PassShape Engine::Impl::ShapeOfPass() const noexcept {
+  PassShape pass;
   std::int64_t all = 0;
-  int prompt_rows = 0, n_decoding = 0;
+  int n_decoding = 0;
   for (const Work& work : work_) {
     if (work.prefill)
-      prompt_rows += work.n_feed;
+      pass.prompt_rows += work.n_feed;
     else
       all += cache_->length(work.seq), ++n_decoding;
   }
-  const int context = static_cast<int>(all / std::max(1, n_decoding));
-  const int rows = static_cast<int>(tokens_.size()) - prompt_rows;
-  if (prompt_rows > 0) {
+  pass.context = static_cast<int>(all / std::max(1, n_decoding));
+  pass.rows = static_cast<int>(tokens_.size()) - pass.prompt_rows;
+  return pass;
+}
+
+void Engine::Impl::LearnCosts(const PassShape& pass, const StepTimes& times) noexcept {
+  if (pass.rows > 0) last_context_ = pass.context;
+  if (pass.prompt_rows > 0) {
     if (costs_->known())
-      prompt_rows_->See(prompt_rows, 1000 * times.verify_ms,
-                        costs_->PassUs(std::max(1, rows), context));
+      prompt_rows_->See(pass.prompt_rows, 1000 * times.verify_ms,
+                        costs_->PassUs(std::max(1, pass.rows), pass.context));
     return;
   }
-  costs_->SeePass(rows, context, 1000 * times.verify_ms);
-  costs_->SeeRest(1000 * Milliseconds(times.judged_at, Clock::now()));
+  const double rest_us = 1000 * Milliseconds(times.judged_at, Clock::now());
+  CountPrediction(pass, times, rest_us);
+  costs_->SeePass(pass.rows, pass.context, 1000 * times.verify_ms);
+  costs_->SeeRest(rest_us);
 }
 
 void Engine::Impl::Commit(Work& work, const round::Verdict& verdict) {

@@ -14,4 +14,21 @@ double Microseconds(F&& work) {
       .count();
 }
 
+// Splits a stretch of time, which begins with it, into parts.
+class Laps {
+ public:
+  void AddTo(double& us) noexcept { us += Next(); }
+  void Skip() noexcept { Next(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double Next() noexcept {
+    const auto now = Clock::now();
+    const double us = std::chrono::duration<double, std::micro>(now - last_).count();
+    last_ = now;
+    return us;
+  }
+  Clock::time_point last_ = Clock::now();
+};
+
 }  // namespace foretoken::engine

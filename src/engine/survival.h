@@ -12,8 +12,9 @@ class Survival {
  public:
   static constexpr int kPositions = 64;
 
-  // fading: what a verdict still weighs when the next one comes.
-  explicit Survival(double fading = 0.93) : fading_(fading) {}
+  // fading: what a verdict still weighs when the next one comes; where none comes it grows old more
+  // slowly, so that a longer draft gets another chance.
+  explicit Survival(double fading = 0.93) : fading_(fading), ageing_(1 - (1 - fading) / 4) {}
 
   void Observe(int drafted, int accepted) noexcept {
     // A rejection is the verdict of the position it happened at; those behind it have none.
@@ -23,6 +24,11 @@ class Survival {
       p.judged = fading_ * p.judged + 1;
       p.accepted = fading_ * p.accepted + (i < accepted ? 1 : 0);
     }
+    for (int i = judged; i < known_; ++i) {
+      Position& p = positions_[static_cast<std::size_t>(i)];
+      p.judged *= ageing_, p.accepted *= ageing_;
+    }
+    known_ = std::max(known_, judged);
   }
 
   // s[i], i in [0, n): probability that drafts 0..i are all accepted. Where verdicts are few,
@@ -48,7 +54,8 @@ class Survival {
   struct Position {
     double accepted = 0, judged = 0;
   };
-  double fading_;
+  double fading_, ageing_;
+  int known_ = 0;  // positions that ever had a verdict
   std::array<Position, kPositions> positions_{};
 };
 

@@ -8,13 +8,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "foretoken/options.h"
 #include "server/openai_schema.h"
-
-// The library's own lies beside what needs models; messages are all that it is for here.
-const char* foretoken::Name(VerifyStrategy) {
-  return "strategy";
-}
 
 namespace {
 
@@ -25,7 +19,8 @@ constexpr std::string_view kSeeds[] = {
     "0{\"model\":\"m\",\"prompt\":[\"a\",[1,2]],\"max_tokens\":5,\"temperature\":0.5,\"n\":2,"
     "\"stop\":[\"x\"],\"seed\":-1,\"logit_bias\":{\"3\":-100},\"stream\":true,\"logprobs\":2,"
     "\"stream_options\":{\"include_usage\":true},\"speculative\":{\"type\":[\"ngram\"],"
-    "\"num_speculative_tokens\":3,\"trace\":true},\"speculative.p_min\":0.5}",
+    "\"num_speculative_tokens\":3,\"n_min\":2,\"strategy\":\"block\",\"trace\":true},"
+    "\"speculative.p_min\":0.5,\"echo\":true}",
     "1{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"}]}],"
     "\"max_completion_tokens\":4,\"logprobs\":true,\"top_logprobs\":2,\"tools\":[],"
     "\"prediction\":{\"type\":\"content\",\"content\":\"b\"},\"response_format\":{\"type\":"
@@ -53,6 +48,8 @@ void CheckCall(const GenerationCall& call) {
   FORETOKEN_CHECK(r.sampling.temperature >= 0 && r.sampling.temperature <= 2);
   FORETOKEN_CHECK(r.sampling.top_p >= 0 && r.sampling.top_p <= 1);
   FORETOKEN_CHECK(r.speculative.num_speculative_tokens.value_or(0) <= 64);
+  FORETOKEN_CHECK(r.speculative.min_speculative_tokens.value_or(0) <= 64);
+  FORETOKEN_CHECK(r.prompt_logprobs == -1 || r.prompt_logprobs == r.logprobs);
   for (const auto& [id, bias] : r.sampling.logit_bias)
     FORETOKEN_CHECK(id >= 0 && id < 100 && bias >= -100 && bias <= 100);
   for (const Prompt& prompt : call.prompts)

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a request says of its own speculation: its rule and its shortest draft. Each request gets
+// what an engine opened with that setting gives it, whatever those beside it ask for.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "foretoken/verifier.h"
+#include "lossless/parts_testing.h"
+
+namespace foretoken {
+namespace {
+
+constexpr VerifyStrategy kStrategies[] = {VerifyStrategy::kAuto,
+                                          VerifyStrategy::kGreedy,
+                                          VerifyStrategy::kResidual,
+                                          VerifyStrategy::kSampleMatch,
+                                          VerifyStrategy::kTypicalAcceptance,
+                                          VerifyStrategy::kTargetProbability,
+                                          VerifyStrategy::kLogitComparison,
+                                          VerifyStrategy::kBlock,
+                                          VerifyStrategy::kRelaxed};
+constexpr VerifyStrategy kLossy[] = {VerifyStrategy::kTypicalAcceptance,
+                                     VerifyStrategy::kLogitComparison, VerifyStrategy::kRelaxed};
+
+EngineOptions OptionsWith(VerifyStrategy strategy, int max_sequences = 1) {
+  EngineOptions options = PairOptions(max_sequences);
+  options.speculative.strategy = strategy;
+  return options;
+}
+
+Request AskBy(VerifyStrategy strategy, std::uint64_t seed) {
+  const bool cold = strategy == VerifyStrategy::kGreedy;
+  Request r = Ask(30 + static_cast<int>(seed % 7), cold ? 0.0f : 0.9f, seed);
+  r.speculative.strategy = strategy;
+  return r;
+}
+
+// Two of each, and no two alike.
+std::vector<Request> Mixed() {
+  std::vector<Request> requests;
+  for (const std::uint64_t first : {10, 50})
+    for (const VerifyStrategy strategy : kStrategies)
+      requests.push_back(AskBy(strategy, first + requests.size()));
+  return requests;
+}
+
+void ExpectEqual(const Completion& a, const Completion& b, const std::string& where) {
+  EXPECT_EQ(a.token_ids, b.token_ids) << where;
+  EXPECT_EQ(a.text, b.text) << where;
+  EXPECT_EQ(a.strategy, b.strategy) << where;
+  EXPECT_EQ(a.lossless, b.lossless) << where;
+  EXPECT_EQ(a.speculation.k_histogram, b.speculation.k_histogram) << where;
+  EXPECT_EQ(a.speculation.accepted, b.speculation.accepted) << where;
+}
+
+std::vector<Completion> Alone(const std::vector<Request>& requests) {
+  const auto engine = OpenEngine(PairOptions());
+  std::vector<Completion> texts;
+  for (const Request& r : requests) texts.push_back(Generated(*engine, r));
+  return texts;
+}
+
+std::string WhyNot(Engine& engine, const Request& request) {
+  const auto completion = engine.Generate(request);
+  return completion ? "" : completion.error().message;
+}
+
+TEST(RequestStrategy, GivesWhatAnEngineThatWasOpenedWithItGives) {
+  const auto engine = OpenEngine(PairOptions());
+  const auto other = OpenEngine(OptionsWith(VerifyStrategy::kTypicalAcceptance));
+  for (const VerifyStrategy strategy : kStrategies) {
+    const auto own = OpenEngine(OptionsWith(strategy));
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      const Request r = AskBy(strategy, seed);
+      Request unsaid = r;
+      unsaid.speculative.strategy.reset();
+      const Completion want = Generated(*own, unsaid);
+      ExpectEqual(Generated(*engine, r), want, Name(strategy));
+      ExpectEqual(Generated(*other, r), want, Name(strategy));
+    }
+  }
+}
+
+TEST(RequestStrategy, StandsInTheResultWithItsWordOnLosslessness) {
+  const auto engine = OpenEngine(PairOptions());
+  for (const VerifyStrategy strategy : kStrategies) {
+    const Completion c = Generated(*engine, AskBy(strategy, 1));
+    const bool lossy =
+        std::find(std::begin(kLossy), std::end(kLossy), strategy) != std::end(kLossy);
+    EXPECT_EQ(c.strategy, strategy == VerifyStrategy::kAuto ? "residual" : Name(strategy));
+    EXPECT_EQ(c.lossless, !lossy) << c.strategy;
+  }
+  EngineOptions bent = PairOptions();
+  bent.speculative.skip_sample_adjustment = true;
+  const auto biased = OpenEngine(bent);
+  EXPECT_FALSE(Generated(*biased, AskBy(VerifyStrategy::kAuto, 1)).lossless);
+  EXPECT_FALSE(Generated(*biased, AskBy(VerifyStrategy::kResidual, 1)).lossless);
+  EXPECT_TRUE(Generated(*biased, AskBy(VerifyStrategy::kSampleMatch, 1)).lossless);
+}
+
+TEST(RequestStrategy, OfOthersInABatchChangesNoText) {
+  const auto requests = Mixed();
+  const auto alone = Alone(requests);
+  const auto engine = OpenEngine(PairOptions(static_cast<int>(requests.size())));
+  const auto together = engine->GenerateBatch(requests);
+  ASSERT_TRUE(together) << together.error().message;
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    ExpectEqual((*together)[i], alone[i], std::string("request of ") + alone[i].strategy);
+}
+
+TEST(RequestStrategy, OfOthersThatComeAndGoChangesNoText) {
+  const auto requests = Mixed();
+  const auto alone = Alone(requests);
+  const auto engine = OpenEngine(PairOptions(4));
+  std::vector<Ticket> tickets;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const auto ticket = engine->Begin(requests[i]);
+    ASSERT_TRUE(ticket) << ticket.error().message;
+    tickets.push_back(*ticket);
+    for (std::size_t step = 0; step < i % 5; ++step) engine->Step();
+  }
+  while (engine->Step()) {
+  }
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const auto completion = engine->Take(tickets[i]);
+    ASSERT_TRUE(completion) << i;
+    ExpectEqual(*completion, alone[i], std::string("request of ") + alone[i].strategy);
+  }
+}
+
+// The control: if strategies were mixed up or ignored, the tests above would see it.
+TEST(RequestStrategy, OfItsOwnChangesATextsDraws) {
+  const auto engine = OpenEngine(PairOptions());
+  for (const VerifyStrategy a : kStrategies)
+    for (const VerifyStrategy b : kStrategies) {
+      const bool same_rule = std::max(a, b) == VerifyStrategy::kResidual &&
+                             std::min(a, b) == VerifyStrategy::kAuto;  // by a model's laws
+      if (a >= b || same_rule) continue;
+      int differ = 0;
+      for (std::uint64_t seed = 0; seed < 12; ++seed) {
+        Request r = AskBy(a, seed), s = AskBy(b, seed);
+        differ += Generated(*engine, r).token_ids != Generated(*engine, s).token_ids;
+      }
+      EXPECT_GT(differ, 0) << Name(a) << " and " << Name(b);
+    }
+}
+
+// ---- What is refused ----------------------------------------------------------------------------
+
+TEST(RequestStrategy, IsRefusedByTheRulesOfTheFlag) {
+  const auto engine = OpenEngine(PairOptions());
+  Request warm = Ask(4, 0.7f);
+  warm.speculative.strategy = VerifyStrategy::kGreedy;
+  EXPECT_EQ(WhyNot(*engine, warm),
+            "verify: 'greedy' with temperature 0.7 would give greedy text; use temperature 0, or "
+            "residual or sample-match");
+  for (const VerifyStrategy strategy : {VerifyStrategy::kResidual, VerifyStrategy::kBlock}) {
+    Request r = AskBy(strategy, 1);
+    EXPECT_EQ(WhyNot(*engine, r), "");
+    r.speculative.method = "ngram";
+    EXPECT_EQ(WhyNot(*engine, r), std::string("verify: '") + Name(strategy) +
+                                      "' needs a drafter that reports its law, and ngram reports "
+                                      "none; use sample-match");
+  }
+  Request r = AskBy(VerifyStrategy::kLogitComparison, 1);
+  r.speculative.method = "ngram";
+  EXPECT_EQ(WhyNot(*engine, r),
+            "verify: 'logit-comparison' needs a drafter that reports its logits, and ngram reports "
+            "none; use sample-match");
+}
+
+class AcceptsAll final : public Verifier {
+ public:
+  std::string_view name() const override { return "all"; }
+  bool lossless() const override { return false; }
+  Judgement Judge(JudgedDraft& draft) override {
+    return {draft.length(), draft.Sample(draft.length())};
+  }
+};
+
+TEST(RequestStrategy, IsRefusedWhereOneVerifierJudgesAll) {
+  EngineOptions synthetic = PairOptions();
+  synthetic.speculative.synthetic_acceptance_rate = 0.5;
+  EngineOptions own = PairOptions();
+  own.verifier = std::make_shared<AcceptsAll>();
+  for (const EngineOptions& options : {synthetic, own}) {
+    const auto engine = OpenEngine(options);
+    EXPECT_TRUE(engine->summary().strategies.empty());
+    const std::string name = engine->summary().strategy;
+    EXPECT_EQ(
+        WhyNot(*engine, AskBy(VerifyStrategy::kSampleMatch, 1)),
+        "verify: '" + name + "' judges every request of this engine; leave 'sample-match' out");
+    EXPECT_EQ(WhyNot(*engine, AskBy(VerifyStrategy::kAuto, 1)), "");
+  }
+}
+
+TEST(RequestStrategy, NamesAreThoseThatTheDraftersOfTheEngineFit) {
+  std::vector<std::string> all;
+  for (const VerifyStrategy strategy : kStrategies)
+    if (strategy != VerifyStrategy::kAuto) all.emplace_back(Name(strategy));
+  EXPECT_EQ(OpenEngine(PairOptions())->summary().strategies, all);
+  EngineOptions without = PairOptions();
+  without.draft_model.clear();
+  const auto engine = OpenEngine(without);
+  EXPECT_EQ(engine->summary().strategies,
+            (std::vector<std::string>{"greedy", "sample-match", "typical-acceptance",
+                                      "target-probability", "relaxed"}));
+  for (const VerifyStrategy strategy : kStrategies) {
+    const auto& names = engine->summary().strategies;
+    const bool named = strategy == VerifyStrategy::kAuto ||
+                       std::find(names.begin(), names.end(), Name(strategy)) != names.end();
+    EXPECT_EQ(WhyNot(*engine, AskBy(strategy, 1)).empty(), named) << Name(strategy);
+  }
+}
+
+// ---- The shortest draft -------------------------------------------------------------------------
+
+// Its drafts end where the draft model is not sure enough, at many lengths.
+Request Unsure(int seed) {
+  Request r = Ask(40, 0.9f, static_cast<std::uint64_t>(seed), 6);
+  r.speculative.strategy = VerifyStrategy::kSampleMatch;
+  r.speculative.draft_p_min = 0.05f;
+  return r;
+}
+std::int64_t Drafts(const Completion& c, std::size_t least, std::size_t below) {
+  const auto& rounds = c.speculation.k_histogram;
+  below = std::min(below, rounds.size());
+  return std::accumulate(rounds.begin() + static_cast<std::ptrdiff_t>(std::min(least, below)),
+                         rounds.begin() + static_cast<std::ptrdiff_t>(below), std::int64_t{0});
+}
+
+TEST(RequestLeastDrafts, KeepsShorterOnesBackAndTheTextAsItIs) {
+  const auto engine = OpenEngine(PairOptions());
+  std::int64_t shorter = 0, longer = 0;
+  for (int seed = 0; seed < 8; ++seed) {
+    Request r = Unsure(seed);
+    const Completion any = Generated(*engine, r);
+    r.speculative.min_speculative_tokens = 3;
+    const Completion least = Generated(*engine, r);
+    EXPECT_EQ(least.token_ids, any.token_ids);
+    EXPECT_EQ(Drafts(least, 1, 3), 0);
+    shorter += Drafts(any, 1, 3);  // the control
+    longer += Drafts(least, 3, 7);
+  }
+  EXPECT_GT(shorter, 0);
+  EXPECT_GT(longer, 0);
+}
+
+TEST(RequestLeastDrafts, StandInPlaceOfTheEnginesOwn) {
+  EngineOptions options = PairOptions();
+  options.speculative.min_speculative_tokens = 3;
+  const auto three = OpenEngine(options), none = OpenEngine(PairOptions());
+  for (int seed = 0; seed < 8; ++seed) {
+    Request r = Unsure(seed), given = r;
+    given.speculative.min_speculative_tokens = 3;
+    ExpectEqual(Generated(*three, r), Generated(*none, given), "3");
+    given.speculative.min_speculative_tokens = 0;
+    ExpectEqual(Generated(*three, given), Generated(*none, r), "0");
+  }
+}
+
+TEST(RequestLeastDrafts, OfTheEngineAreNoMoreThanARequestsMost) {
+  EngineOptions options = PairOptions();
+  options.speculative.min_speculative_tokens = 4;
+  const auto engine = OpenEngine(options);
+  Request r = Ask(30, 0, 3, 2);
+  EXPECT_GT(Generated(*engine, r).speculation.drafted, 0);
+}
+
+TEST(RequestLeastDrafts, AreRefusedByTheRulesOfTheFlag) {
+  const auto engine = OpenEngine(PairOptions());
+  Request r = Unsure(1);
+  r.speculative.min_speculative_tokens = 7;
+  EXPECT_EQ(WhyNot(*engine, r),
+            "min_speculative_tokens: 7 is more than the 6 that a round drafts at most; lower it or "
+            "raise num_speculative_tokens");
+  r.speculative.min_speculative_tokens = -1;
+  EXPECT_NE(WhyNot(*engine, r).find("min_speculative_tokens: -1 is not in [0, 64]"),
+            std::string::npos);
+  r.speculative.min_speculative_tokens = 2;
+  EXPECT_EQ(WhyNot(*engine, r), "");
+  for (const VerifyStrategy strategy : {VerifyStrategy::kResidual, VerifyStrategy::kBlock}) {
+    r.speculative.strategy = strategy;
+    EXPECT_NE(WhyNot(*engine, r).find("would bias the text"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace foretoken
