@@ -7,7 +7,7 @@
 namespace foretoken::server {
 namespace {
 
-// Of the runs that measure plain decoding.
+// Of the runs that measure plain decoding, for one number of requests.
 constexpr int kPlainTokens = 6, kPlainRuns = 8;
 constexpr double kPlainMs = 250;  // after two runs no more are begun
 
@@ -17,9 +17,11 @@ double Milliseconds(std::chrono::steady_clock::time_point from,
 }
 
 RoundRecord RecordOf(const RoundEvent& round) {
-  RoundRecord record{.rejected = {round.rejected.begin(), round.rejected.end()},
-                     .drafted = round.drafted,
-                     .drafter = std::string(round.drafter)};
+  RoundRecord record{
+      .rejected = {round.rejected.begin(), round.rejected.end()},
+      .drafted = round.drafted,
+      .drafter = std::string(round.drafter),
+      .prompt_logprobs = {round.prompt_logprobs.begin(), round.prompt_logprobs.end()}};
   record.tokens.reserve(round.events.size());
   for (const TokenEvent& event : round.events) {
     record.text += event.text;
@@ -44,7 +46,7 @@ struct EngineThread::Running {
   int n_tokens = 0;
   // In this step.
   bool took_part = false, prefill = false;
-  int n_committed = 0, n_drafted = 0;
+  int n_committed = 0;
 };
 
 EngineThread::EngineThread(Engine& engine, JobQueue& queue, Metrics& metrics, Totals& totals,
@@ -55,6 +57,9 @@ EngineThread::EngineThread(Engine& engine, JobQueue& queue, Metrics& metrics, To
       totals_(totals),
       parallel_(options.max_sequences) {
   if (options.record.empty()) MeasurePlain();
+  plain_ms_ = engine_.PlainStepUs(1) / 1000;
+  metrics_.SeeEngine(engine_.counts(), engine_.load());
+  ShowCosts();
   thread_ = std::thread([this] { Work(); });
 }
 
@@ -62,35 +67,24 @@ EngineThread::~EngineThread() {
   thread_.join();
 }
 
-// Short runs without drafts: of one request, and of as many as may run together. Of each the
-// quickest counts: the first runs are slow, and others may use the machine.
+// So that the engine knows what plain decoding costs before it drafts: of one request, and of as
+// many as may run together. One that plans by costs has measured them.
 void EngineThread::MeasurePlain() {
+  if (engine_.PlainStepUs(1) > 0) return;
   Request request;
   request.prompt = "a";
   request.max_new_tokens = kPlainTokens;
   request.ignore_eos = true;
   request.sampling.temperature = 0;
   request.speculative.enabled = false;
-  std::vector<std::pair<int, double>> points;
   for (const int n : {1, parallel_}) {
-    if (!points.empty() && points.back().first == n) continue;
     const std::vector<Request> requests(static_cast<std::size_t>(n), request);
     const auto begin = Clock::now();
-    double least = 0;
     for (int run = 0; run < kPlainRuns; ++run) {
-      const auto completions = engine_.GenerateBatch(requests);
-      if (!completions) return;
-      // Steps of all requests together are in each one's time.
-      const Timings& timings = completions->back().timings;
-      if (timings.decoded_tokens == 0) return;
-      const double ms = timings.decode_ms / timings.decoded_tokens;
-      least = run == 0 ? ms : std::min(least, ms);
+      if (!engine_.GenerateBatch(requests)) return;
       if (run > 0 && Milliseconds(begin, Clock::now()) > kPlainMs) break;
     }
-    if (least > 0) points.emplace_back(n, least);
   }
-  plain_.Start(std::move(points));
-  if (plain_.known()) plain_ms_ = plain_.StepMs(1);
 }
 
 void EngineThread::Work() {
@@ -134,7 +128,6 @@ void EngineThread::Begin(std::unique_ptr<Job> job) {
 bool EngineThread::See(Running& r, const RoundEvent& round) {
   r.took_part = true;
   r.n_committed = static_cast<int>(round.events.size());
-  r.n_drafted = round.drafted;
   r.prefill = r.n_tokens == 0;
   r.n_tokens += r.n_committed;
   if (round.events.empty()) return !r.job->mailbox->cancelled();
@@ -171,20 +164,18 @@ void EngineThread::StepOnce() {
 // of them in a step of its own: c_i times as long as a plain step; what prompts took in this one,
 // they would take then too.
 void EngineThread::Account(double step_ms) {
-  int n = 0, drafted = 0;
+  int n = 0;
   bool prompts = false;
   for (const auto& r : running_) {
     if (!r->took_part) continue;
     prompts |= r->prefill;
     n += !r->prefill;
-    drafted += r->prefill ? 0 : r->n_drafted;
   }
-  if (n == 0 || !plain_.known()) return;
+  const double would_ms = engine_.PlainStepUs(n) / 1000;
+  if (n == 0 || would_ms == 0) return;
+  plain_ms_ = engine_.PlainStepUs(1) / 1000;
   // A plain step has fewer rows and no drafts: it would not have taken longer than this one.
-  const bool quicker = step_ms < plain_.StepMs(n);
-  if (quicker || (drafted == 0 && !prompts)) plain_.See(n, step_ms);
-  plain_ms_ = plain_.StepMs(1);
-  const double plain_ms = std::min(plain_.StepMs(n), step_ms);
+  const double plain_ms = std::min(would_ms, step_ms);
   const double besides = prompts ? step_ms - plain_ms : 0;
   double all_plain = 0;
   for (auto& r : running_) {
@@ -199,16 +190,25 @@ void EngineThread::Account(double step_ms) {
 }
 
 void EngineThread::TakeOut() {
+  const EngineLoad load = engine_.load();
+  metrics_.SeeEngine(engine_.counts(), load);  // before a client knows that its request has ended
+  bool ended = false;
   for (auto& r : running_) {
     auto completion = engine_.Take(r->ticket);
     if (!completion) continue;
+    if (!std::exchange(ended, true)) ShowCosts();
     End(*r, *std::move(completion));
     r.reset();
   }
   std::erase(running_, nullptr);
-  const EngineLoad load = engine_.load();
   const int blocks = load.free_blocks + load.used_blocks + load.idle_blocks;
   cache_usage_ = blocks > 0 ? static_cast<double>(load.used_blocks) / blocks : 0;
+}
+
+void EngineThread::ShowCosts() {
+  std::vector<RowCost> costs = engine_.PassCosts();
+  const std::lock_guard lock(costs_mutex_);
+  pass_costs_ = std::move(costs);
 }
 
 void EngineThread::End(Running& r, Completion completion) {

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,7 +13,6 @@
 #include "foretoken/engine.h"
 #include "server/job_queue.h"
 #include "server/metrics.h"
-#include "server/plain_estimate.h"
 #include "server/totals.h"
 
 namespace foretoken::server {
@@ -31,6 +31,11 @@ class EngineThread {
   double cache_usage() const { return cache_usage_.load(std::memory_order_relaxed); }
   // A plain token of a request alone; 0: not known.
   double plain_ms_per_token() const { return plain_ms_.load(std::memory_order_relaxed); }
+  // What a pass costs by its rows, as of the end of the last request.
+  std::vector<RowCost> pass_costs() const {
+    const std::lock_guard lock(costs_mutex_);
+    return pass_costs_;
+  }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -45,17 +50,19 @@ class EngineThread {
   void Account(double step_ms);
   void TakeOut();
   void End(Running& running, Completion completion);
+  void ShowCosts();
 
   Engine& engine_;
   JobQueue& queue_;
   Metrics& metrics_;
   Totals& totals_;
   const int parallel_;
-  PlainEstimate plain_;
   std::vector<std::unique_ptr<Running>> running_;
   bool going_ = true;
   std::atomic<double> cache_usage_ = 0, plain_ms_ = 0;
-  std::thread thread_;  // the last member: it uses the others
+  mutable std::mutex costs_mutex_;
+  std::vector<RowCost> pass_costs_;  // guarded by it
+  std::thread thread_;               // the last member: it uses the others
 };
 
 }  // namespace foretoken::server

@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that knows cpp-httplib. The library parses requests and writes responses; the loop
-// over a connection's requests, its socket and its limits are here: the library's own loop neither
-// bounds a header's bytes nor lets a handler see that its client has hung up.
+// The only file that knows cpp-httplib. The library parses requests that have come whole and writes
+// responses; connections, their limits and their threads are the gate's.
 #include "server/http.h"
 
 #include <fmt/format.h>
 #include <httplib.h>
 #include <poll.h>
 
-#include <array>
-#include <atomic>
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
-#include <deque>
-#include <limits>
-#include <mutex>
-#include <thread>
+
+#include "server/gate.h"
 
 namespace foretoken::server {
 namespace {
@@ -25,49 +21,40 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr int kRequestsPerConnection = 10'000;
-constexpr std::int64_t kMaxHeaderBytes = 64 << 10;
-constexpr milliseconds kStopLook{50};  // how often waiting threads see whether the server stops
-constexpr milliseconds kLinger{500};   // for what a client still sends after it was refused
+constexpr std::chrono::microseconds kTimePerByte{1'000'000 / 1024};  // the slowest pace
 
-// REQUIRES: fd is open. False: the time is over, or the socket is broken.
-bool WaitFor(int fd, short events, milliseconds time) {
-  pollfd entry = {.fd = fd, .events = events, .revents = 0};
-  const int ready = poll(&entry, 1, static_cast<int>(std::max<std::int64_t>(0, time.count())));
-  return ready > 0 && (entry.revents & (events | POLLHUP)) != 0;
-}
-
-bool HungUp(int fd) {
-  char byte = 0;
-  const ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
-}
-
-// A socket with a read buffer and the limits of HttpOptions.
+// A request that has come whole, and the socket that its answer leaves by.
 class Connection : public httplib::Stream {
  public:
-  Connection(int fd, const HttpOptions& options) : fd_(fd), options_(options) {}
+  Connection(const Visit& visit, int write_timeout_s)
+      : fd_(visit.socket),
+        input_(visit.request),
+        full_patience_(std::chrono::seconds(write_timeout_s)),
+        patience_(full_patience_) {}
 
-  void BeginRequest() {
-    budget_ = 2 * options_.max_body_bytes + kMaxHeaderBytes;  // chunked bodies have frames
-    deadline_ = Clock::now() + std::chrono::seconds(options_.read_timeout_s);
-  }
-  bool buffered() const { return begin_ < end_; }
-
-  bool is_readable() const override { return buffered() || WaitFor(fd_, POLLIN, Left()); }
-  bool is_writable() const override {
-    return WaitFor(fd_, POLLOUT, std::chrono::seconds(options_.write_timeout_s));
-  }
+  bool is_readable() const override { return !input_.empty(); }
+  bool is_writable() const override { return !broken_; }
   ssize_t read(char* out, size_t size) override {
-    if (!buffered() && !Fill()) return -1;
-    const std::size_t n = std::min(size, end_ - begin_);
-    std::copy_n(buffer_.data() + begin_, n, out);
-    begin_ += n;
-    budget_ -= static_cast<std::int64_t>(n);
-    return budget_ < 0 ? -1 : static_cast<ssize_t>(n);
+    const std::size_t n = std::min(size, input_.size());
+    std::copy_n(input_.data(), n, out);
+    input_.remove_prefix(n);
+    return n > 0 ? static_cast<ssize_t>(n) : -1;
   }
+  // All of it.
   ssize_t write(const char* data, size_t size) override {
-    if (!is_writable()) return -1;
-    return send(fd_, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    answered_ = true;
+    for (std::size_t sent = 0; sent < size && !broken_;) {
+      const ssize_t n = send(fd_, data + sent, size - sent, MSG_NOSIGNAL);
+      if (n >= 0) {
+        sent += static_cast<std::size_t>(n);
+        patience_ = std::min(full_patience_, patience_ + n * kTimePerByte);
+      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        AwaitRoom();
+      } else if (errno != EINTR) {
+        broken_ = true;
+      }
+    }
+    return broken_ ? -1 : static_cast<ssize_t>(size);
   }
   void get_remote_ip_and_port(std::string& ip, int& port) const override {
     sockaddr_storage address = {};
@@ -83,77 +70,44 @@ class Connection : public httplib::Stream {
   void get_local_ip_and_port(std::string& ip, int& port) const override { ip.clear(), port = 0; }
   socket_t socket() const override { return fd_; }
 
- private:
-  milliseconds Left() const {
-    return std::max(milliseconds(0),
-                    std::chrono::duration_cast<milliseconds>(deadline_ - Clock::now()));
+  // A client's end of sending looks the same whether it waits for its answer or has closed. So an
+  // interim response is sent, which HTTP/1.1 lets a server do unasked: a closed socket resets it.
+  bool ClientGone() {
+    pollfd entry = {.fd = fd_, .events = POLLRDHUP, .revents = 0};
+    if (broken_ || poll(&entry, 1, 0) <= 0) return broken_;
+    if ((entry.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) return true;
+    if (!answered_ && !asked_ && interim_allowed_) {
+      asked_ = true;
+      constexpr std::string_view kInterim = "HTTP/1.1 100 Continue\r\n\r\n";
+      return send(fd_, kInterim.data(), kInterim.size(), MSG_NOSIGNAL) < 0 && errno == EPIPE;
+    }
+    return false;
   }
-  bool Fill() {
-    if (!WaitFor(fd_, POLLIN, Left())) return false;
-    const ssize_t n = recv(fd_, buffer_.data(), buffer_.size(), 0);
-    begin_ = 0;
-    end_ = n > 0 ? static_cast<std::size_t>(n) : 0;
-    return n > 0;
+  void AllowInterim(bool allowed) { interim_allowed_ = allowed; }
+
+  bool too_slow() const { return too_slow_; }
+
+ private:
+  void AwaitRoom() {
+    pollfd entry = {.fd = fd_, .events = POLLOUT, .revents = 0};
+    const auto begin = Clock::now();
+    const auto ms = std::chrono::duration_cast<milliseconds>(patience_).count();
+    too_slow_ = ms <= 0 || poll(&entry, 1, static_cast<int>(ms)) == 0;
+    patience_ -= std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
+    broken_ = too_slow_;
   }
 
   const int fd_;
-  const HttpOptions& options_;
-  std::int64_t budget_ = 0;
-  Clock::time_point deadline_;
-  std::array<char, 16384> buffer_;
-  std::size_t begin_ = 0, end_ = 0;
+  std::string_view input_;
+  const std::chrono::microseconds full_patience_;
+  std::chrono::microseconds patience_;  // grows with what the client takes
+  bool answered_ = false, asked_ = false, interim_allowed_ = false;
+  bool broken_ = false, too_slow_ = false;
 };
 
-// Of the connection that this thread serves.
-thread_local int this_socket = -1;
+// What this thread serves.
+thread_local Connection* this_connection = nullptr;
 thread_local bool close_after = false;
-
-// Threads come with the connections and wait for more, up to a number.
-class Threads : public httplib::TaskQueue {
- public:
-  explicit Threads(int most) : most_(static_cast<std::size_t>(most)) {}
-
-  void enqueue(std::function<void()> task) override {
-    const std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
-    if (tasks_.size() > idle_ && threads_.size() < most_)
-      threads_.emplace_back([this] { Work(); });
-    else
-      wake_.notify_one();
-  }
-  void shutdown() override {
-    {
-      const std::lock_guard lock(mutex_);
-      ending_ = true;
-    }
-    wake_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
-
- private:
-  void Work() {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      ++idle_;
-      wake_.wait(lock, [this] { return ending_ || !tasks_.empty(); });
-      --idle_;
-      if (tasks_.empty()) return;
-      const std::function<void()> task = std::move(tasks_.front());
-      tasks_.pop_front();
-      lock.unlock();
-      task();
-      lock.lock();
-    }
-  }
-
-  const std::size_t most_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<std::function<void()>> tasks_;
-  std::vector<std::thread> threads_;
-  std::size_t idle_ = 0;
-  bool ending_ = false;
-};
 
 void Put(const HttpResponse& from, httplib::Response& to) {
   to.status = from.status;
@@ -173,21 +127,43 @@ void Put(const HttpResponse& from, httplib::Response& to) {
                                   });
 }
 
+// A refusal as bytes: what it answers has not reached the library.
+std::string Bytes(int status, const HttpResponse& response) {
+  const char* const reason = status == 400   ? "Bad Request"
+                             : status == 408 ? "Request Timeout"
+                             : status == 413 ? "Payload Too Large"
+                             : status == 431 ? "Request Header Fields Too Large"
+                                             : "Service Unavailable";
+  std::string text = fmt::format("HTTP/1.1 {} {}\r\nConnection: close\r\n", status, reason);
+  for (const auto& [name, value] : response.headers) text += name + ": " + value + "\r\n";
+  return text + fmt::format("Content-Type: {}\r\nContent-Length: {}\r\n\r\n{}",
+                            response.content_type, response.body.size(), response.body);
+}
+
 }  // namespace
 
 class HttpServer::Impl : public httplib::Server {
  public:
-  Impl(const HttpOptions& options, HttpServer::Handler handle, Refusal refuse)
-      : options_(options), handle_(std::move(handle)), refuse_(std::move(refuse)) {
-    new_task_queue = [this] { return new Threads(options_.max_connections); };
+  Impl(const HttpOptions& options, HttpServer::Handler handle, Refusal refuse, Cut cut)
+      : options_(options),
+        handle_(std::move(handle)),
+        refuse_(std::move(refuse)),
+        cut_(std::move(cut)),
+        gate_(
+            {.max_workers = options.max_answers,
+             .max_connections = options.max_connections,
+             .idle_timeout = std::chrono::seconds(options.idle_timeout_s),
+             .read_timeout = std::chrono::seconds(options.read_timeout_s),
+             .limits = {.body_bytes = static_cast<std::size_t>(options.max_body_bytes)}},
+            [this](const Visit& visit) { return Answer(visit); },
+            [this](int status) { return Bytes(status, refuse_(status)); }) {
     set_payload_max_length(static_cast<std::size_t>(options_.max_body_bytes));
-    set_tcp_nodelay(true);
     set_socket_options([](socket_t socket) {  // not SO_REUSEPORT: two servers on a port is an error
       const int on = 1;
       setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+      setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // connections inherit it
     });
     const auto bare = [this](const httplib::Request& from, httplib::Response& to) {
-      close_after |= from.has_header("Content-Length") || from.has_header("Transfer-Encoding");
       Put(handle_(Convert(from)), to);
     };
     const auto with_body = [this](const httplib::Request& from, httplib::Response& to,
@@ -207,13 +183,8 @@ class HttpServer::Impl : public httplib::Server {
   }
 
   const HttpOptions& options() const { return options_; }
-  // The library breaks streams off once it is stopped: what is under way must leave first.
-  void StopListening() {
-    stopping_ = true;
-    const auto end = Clock::now() + std::chrono::seconds(options_.write_timeout_s);
-    while (n_serving_ > 0 && Clock::now() < end) std::this_thread::sleep_for(kStopLook / 10);
-    stop();
-  }
+  void Work() { gate_.Work(svr_sock_); }
+  void StopWork(milliseconds grace) { gate_.Stop(grace); }
 
  private:
   void AddWithBody(const httplib::Server::HandlerWithContentReader& handler) {
@@ -221,21 +192,19 @@ class HttpServer::Impl : public httplib::Server {
   }
 
   static HttpRequest Convert(const httplib::Request& from) {
+    this_connection->AllowInterim(from.version == "HTTP/1.1");
     return {.method = from.method,
             .path = from.path,
             .body = {},
             .remote_address = from.remote_addr,
             .authorization = from.get_header_value("Authorization"),
-            .client_gone = [socket = this_socket] { return HungUp(socket); }};
+            .client_gone = [connection = this_connection] { return connection->ClientGone(); }};
   }
 
   void Post(const httplib::Request& from, httplib::Response& to,
             const httplib::ContentReader& reader) {
     HttpRequest request = Convert(from);
-    if (from.is_multipart_form_data()) {
-      close_after = true;
-      return Put(refuse_(415), to);
-    }
+    if (from.is_multipart_form_data()) return Put(refuse_(415), to);
     bool too_large = false;
     const bool whole = reader([&](const char* data, std::size_t size) {
       too_large = request.body.size() + size > static_cast<std::size_t>(options_.max_body_bytes);
@@ -249,56 +218,34 @@ class HttpServer::Impl : public httplib::Server {
 
   static void Put(const HttpResponse& from, httplib::Response& to) { server::Put(from, to); }
 
-  // A request has begun to arrive; false: none will.
-  bool AwaitRequest(const Connection& connection) const {
-    const auto end = Clock::now() + std::chrono::seconds(options_.idle_timeout_s);
-    while (!stopping_ && Clock::now() < end) {
-      if (connection.buffered()) return true;
-      if (WaitFor(connection.socket(), POLLIN, kStopLook)) return !HungUp(connection.socket());
-    }
-    return false;
-  }
-
-  bool process_and_close_socket(socket_t socket) override {
-    this_socket = socket;
+  // In one of the gate's threads.
+  bool Answer(const Visit& visit) {
+    Connection connection(visit, options_.write_timeout_s);
+    this_connection = &connection;
     close_after = false;
-    bool served = true;
-    {
-      Connection connection(socket, options_);
-      for (int i = 1; served && !close_after && AwaitRequest(connection); ++i) {
-        connection.BeginRequest();
-        bool closed = false;
-        ++n_serving_;
-        served =
-            !stopping_ && process_request(connection, i == kRequestsPerConnection, closed, nullptr);
-        --n_serving_;
-        if (closed) break;
-      }
+    const bool last = gate_.stopping() || visit.number == kRequestsPerConnection;
+    bool closed = false;
+    const bool served = process_request(connection, last, closed, nullptr);
+    this_connection = nullptr;
+    if (connection.too_slow()) {
+      std::string address;
+      int port = 0;
+      connection.get_remote_ip_and_port(address, port);
+      cut_(address);
     }
-    ::shutdown(socket, SHUT_WR);
-    if (close_after) Linger(socket);
-    ::close(socket);
-    this_socket = -1;
-    return served;
-  }
-
-  // Unread bytes at the close would reset the connection, and the answer with it.
-  static void Linger(int socket) {
-    const auto end = Clock::now() + kLinger;
-    std::array<char, 16384> dropped;
-    while (Clock::now() < end && WaitFor(socket, POLLIN, kLinger))
-      if (recv(socket, dropped.data(), dropped.size(), 0) <= 0) return;
+    return served && !closed && !close_after && !last;
   }
 
   const HttpOptions options_;
   const HttpServer::Handler handle_;
   const Refusal refuse_;
-  std::atomic<bool> stopping_ = false;
-  std::atomic<int> n_serving_ = 0;
+  const Cut cut_;
+  Gate gate_;  // the last member: its threads use the others
 };
 
-HttpServer::HttpServer(const HttpOptions& options, Handler handle, Refusal refuse)
-    : impl_(std::make_unique<Impl>(options, std::move(handle), std::move(refuse))) {}
+HttpServer::HttpServer(const HttpOptions& options, Handler handle, Refusal refuse, Cut cut)
+    : impl_(std::make_unique<Impl>(options, std::move(handle), std::move(refuse), std::move(cut))) {
+}
 HttpServer::~HttpServer() = default;
 
 Result<int> HttpServer::Bind() {
@@ -317,11 +264,11 @@ Result<int> HttpServer::Bind() {
 }
 
 void HttpServer::Listen() {
-  impl_->listen_after_bind();
+  impl_->Work();
 }
 
-void HttpServer::Stop() {
-  impl_->StopListening();
+void HttpServer::Stop(milliseconds grace) {
+  impl_->StopWork(grace);
 }
 
 }  // namespace foretoken::server

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // server/http.h: HTTP/1.1 as the routes see it. http.cpp alone knows the library behind it.
 //
-// Each connection has a thread while it is open, at most max_connections of them; the others wait.
-// What a client may make the server hold or wait for is bounded: the body's bytes, the header's,
-// the time that a request takes to arrive, the time that it stays silent, the time that a part of
-// an answer takes to leave.
+// A request has a thread while it is answered, not while it arrives nor between requests (gate.h).
+// What a client may make the server hold or wait for is bounded: the bytes of a header and of a
+// body, the time that a request takes to arrive, the time between requests, the pace at which an
+// answer leaves.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,8 +23,8 @@ namespace foretoken::server {
 struct HttpRequest {
   std::string method, path, body, remote_address;
   std::string authorization;  // the header; "" where none was sent
-  // Asks the socket whether the client has hung up. For the thread that serves the request, until
-  // the answer has left.
+  // Whether the client has hung up. One that only ended its sending (shutdown, as after the last
+  // request) has not. For the thread that serves the request, until the answer has left.
   std::function<bool()> client_gone;
 };
 
@@ -47,20 +48,25 @@ struct HttpOptions {
   std::string host = "127.0.0.1";
   int port = 8080;  // 0: one that is free
   std::int64_t max_body_bytes = 8 << 20;
-  int max_connections = 64;
-  int idle_timeout_s = 30;   // a connection without a request
-  int read_timeout_s = 30;   // from a request's first byte to its last
-  int write_timeout_s = 30;  // a part of an answer that the client does not take
+  int max_answers = 64;  // under way at a time
+  int max_connections = 1024;
+  int idle_timeout_s = 30;  // a connection without a request
+  int read_timeout_s = 30;  // from a request's first byte to its last
+  // A client that takes nothing for so long, or in the long run less than 1 KiB a second.
+  int write_timeout_s = 30;
 };
 
 class HttpServer {
  public:
   using Handler = std::function<HttpResponse(const HttpRequest&)>;
-  // The answer to what is no request: 400 (malformed), 413 (body too large), 414, ...
+  // The answer to what is no request: 400 (malformed), 408 (it did not arrive in time), 413 (body
+  // too large), 414, 415, 431 (header too large), 500, 503 (too many are arriving).
   using Refusal = std::function<HttpResponse(int status)>;
+  // An answer was broken off: its client did not take it in time.
+  using Cut = std::function<void(const std::string& remote_address)>;
 
   // The functions are called from several threads at a time and must not throw.
-  HttpServer(const HttpOptions& options, Handler handle, Refusal refuse);
+  HttpServer(const HttpOptions& options, Handler handle, Refusal refuse, Cut cut);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
@@ -69,9 +75,8 @@ class HttpServer {
   [[nodiscard]] Result<int> Bind();
   // Serves until Stop was called and the answers under way have left. REQUIRES: bound.
   void Listen();
-  // Takes no more requests, and returns when the answers under way have left or their clients had
-  // the time for it (write_timeout_s).
-  void Stop();
+  // Takes no more connections, and lets the answers under way leave within `grace`. Any thread.
+  void Stop(std::chrono::milliseconds grace);
 
  private:
   class Impl;

@@ -46,9 +46,11 @@ class JsonFields {
   void Switch(std::string_view name, T& out) {
     if (const Json* const value = ReadKind(name, Json::value_t::boolean)) out = value->get<bool>();
   }
-  void Text(std::string_view name, std::string& out) {
-    if (const Json* const value = ReadKind(name, Json::value_t::string))
-      out = value->get<std::string>();
+  // False: it is absent, or an error.
+  bool Text(std::string_view name, std::string& out) {
+    const Json* const value = ReadKind(name, Json::value_t::string);
+    if (value != nullptr) out = value->get<std::string>();
+    return value != nullptr;
   }
   // Null where it is absent; an error where it is something else.
   const Json* Object(std::string_view name) { return ReadKind(name, Json::value_t::object); }

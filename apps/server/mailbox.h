@@ -33,6 +33,7 @@ struct RoundRecord {
   std::vector<std::int32_t> rejected;
   int drafted = 0;
   std::string drafter;
+  std::vector<TokenLogprobs> prompt_logprobs;
 };
 
 struct DrafterCount {

@@ -54,6 +54,11 @@ const Histogram::BucketBoundaries kTokenSeconds = {0.0001, 0.0005, 0.001, 0.0025
                                                    0.025,  0.05,   0.075, 0.1,    0.15,  0.2,
                                                    0.3,    0.4,    0.5,   0.75,   1,     2.5};
 
+// Drafts of a round.
+const Histogram::BucketBoundaries kLengths = {0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 64};
+const Histogram::BucketBoundaries kRatios = {EngineCounts::kRatioBounds.begin(),
+                                             EngineCounts::kRatioBounds.end()};
+
 std::string Position(std::size_t i) {
   return fmt::format("{}", i);
 }
@@ -127,20 +132,42 @@ class Metrics::Impl {
       "drafter"};
   Counter& draft_prefill_seconds = Count("spec_decode_draft_prefill_seconds_total",
                                          "The draft model's work on prompts, in request-seconds.");
-  Counter& verify_seconds =
-      Count("spec_decode_verify_seconds_total",
-            "Target passes of decoding rounds, in request-seconds; not split by rows.");
-  Counter& overhead_seconds =
-      Count("spec_decode_overhead_seconds_total",
-            "Judging, rollback and control, in request-seconds; not split by part.");
+  ByLabel verify_seconds{
+      CounterFamily("spec_decode_verify_seconds_total",
+                    "Target passes by the rows that they verified; prompt: that read prompts too."),
+      "rows"};
+  ByLabel verify_passes{
+      CounterFamily("spec_decode_verify_passes_total", "Their number, by the same rows."), "rows"};
+  ByLabel overhead_seconds{
+      CounterFamily("spec_decode_overhead_seconds_total",
+                    "The engine's own time: sample (judging and handing out tokens), rollback, "
+                    "control (planning and learning)."),
+      "part"};
+  Histogram& chosen_length = Spread("spec_decode_chosen_num_tokens",
+                                    "Drafts chosen for a round; 0: plain by choice.", kLengths);
+  Histogram& error_ratio =
+      Spread("spec_decode_cost_model_error_ratio",
+             "Predicted over actual time of a step that read no prompt.", kRatios);
+  ByLabel fallback_rounds{
+      CounterFamily("spec_decode_fallback_rounds_total", "Rounds without a draft, by reason."),
+      "reason"};
+  ByLabel fallback_seconds{
+      CounterFamily("spec_decode_fallback_seconds_total", "Their time, in request-seconds."),
+      "reason"};
+  ByLabel probe_rounds{CounterFamily("spec_decode_probe_rounds_total",
+                                     "Rounds that measure: baseline (plainly, before costs are "
+                                     "known), drafter (a drafter that is not in use)."),
+                       "kind"};
+  Gauge& rows_budget =
+      GaugeFamily("spec_decode_rows_budget", "Rows that the rounds of a pass may have.").Add({});
+  Counter& rows_used = Count("spec_decode_rows_used_total", "Rows that rounds had.");
   Counter& actual_seconds =
       Count("spec_decode_actual_seconds_total", "Decoding time, in request-seconds.");
   Counter& plain_seconds =
       Count("spec_decode_estimated_plain_seconds_total",
             "What plain decoding would have taken for the same tokens, estimated.");
-  Histogram& draft_length =
-      Spread("spec_decode_num_tokens_per_draft", "Tokens drafted in a round; 0: a plain one.",
-             {0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 64});
+  Histogram& draft_length = Spread("spec_decode_num_tokens_per_draft",
+                                   "Tokens drafted in a round; 0: a plain one.", kLengths);
   Family<Gauge>& speedup = GaugeFamily("spec_decode_estimated_speedup",
                                        "Estimated plain time over actual time, last 60 seconds.");
   Family<Gauge>& baseline =
@@ -159,12 +186,28 @@ class Metrics::Impl {
   Gauge& cache =
       GaugeFamily("kv_cache_usage_perc", "Share of the cache that texts fill, 0 to 1.").Add({});
   Counter& prompt_tokens = Count("prompt_tokens_total", "Prompt tokens that were read.");
+  Counter& preemptions =
+      Count("num_preemptions_total", "Times that a request gave its part of the cache to others.");
+  Counter& prefix_queries =
+      Count("prefix_cache_queries_total", "Prompt tokens that were looked for in the cache.");
+  Counter& prefix_hits =
+      Count("prefix_cache_hits_total", "Of these, tokens that were found and not read again.");
   Counter& generation_tokens = Count("generation_tokens_total", "Tokens that were generated.");
   ByLabel ended{CounterFamily("request_success_total", "Requests that ended, by reason."),
                 "finished_reason"};
   ByLabel responses{CounterFamily("http_responses_total", "HTTP responses by status."), "status"};
 
+  void ShowEngine();
+
+  struct EngineState {
+    EngineCounts counts;
+    std::int64_t preemptions = 0, cached_tokens = 0;
+  };
+  std::mutex engine_mutex;
+  std::optional<EngineState> engine_now;  // guarded by it
+
   std::mutex render;
+  EngineState engine_shown;
   // Present while they have a value.
   Gauge* speedup_value = nullptr;
   Gauge* baseline_value = nullptr;
@@ -182,7 +225,68 @@ void SetOrRemove(Family<Gauge>& family, Gauge*& gauge, const std::optional<doubl
   }
 }
 
+// Of counts by name, those that were added.
+template <typename Entries, typename Names, typename Value>
+void AddNew(ByLabel& family, const Names& names, const Entries& now, const Entries& before,
+            Value value) {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    family.Add(names[i], static_cast<double>(value(now[i]) - value(before[i])));
+}
+
+void AddNewLengths(Histogram& histogram, const EngineCounts& now, const EngineCounts& before) {
+  std::vector<double> added(kLengths.size() + 1);
+  double sum = 0;
+  for (std::size_t k = 0; k < now.chosen.size(); ++k) {
+    const auto n = static_cast<double>(now.chosen[k] - before.chosen[k]);
+    const auto bucket = std::lower_bound(kLengths.begin(), kLengths.end(), static_cast<double>(k));
+    added[static_cast<std::size_t>(bucket - kLengths.begin())] += n;
+    sum += n * static_cast<double>(k);
+  }
+  histogram.ObserveMultiple(added, sum);
+}
+
+void AddNewRatios(Histogram& histogram, const EngineCounts::Ratios& now,
+                  const EngineCounts::Ratios& before) {
+  std::vector<double> added;
+  for (std::size_t i = 0; i < now.counts.size(); ++i)
+    added.push_back(static_cast<double>(now.counts[i] - before.counts[i]));
+  histogram.ObserveMultiple(added, now.sum - before.sum);
+}
+
 }  // namespace
+
+// REQUIRES: `render` is held.
+void Metrics::Impl::ShowEngine() {
+  EngineState state;
+  {
+    const std::lock_guard lock(engine_mutex);
+    if (!engine_now) return;
+    state = *engine_now;
+  }
+  const EngineCounts &now = state.counts, &before = engine_shown.counts;
+  const auto seconds = [](const auto& entry) { return entry.us / 1e6; };
+  const auto itself = [](std::int64_t n) { return n; };
+  AddNew(verify_seconds, kRowBandNames, now.verify, before.verify, seconds);
+  AddNew(verify_passes, kRowBandNames, now.verify, before.verify,
+         [](const auto& entry) { return entry.passes; });
+  AddNew(fallback_seconds, kPlainReasonNames, now.plain, before.plain, seconds);
+  AddNew(fallback_rounds, kPlainReasonNames, now.plain, before.plain,
+         [](const auto& entry) { return entry.rounds; });
+  AddNew(probe_rounds, kProbeKindNames, now.probes, before.probes, itself);
+  const EngineCounts::Overhead &time = now.overhead, &earlier = before.overhead;
+  overhead_seconds.Add("sample", (time.sample_us - earlier.sample_us) / 1e6);
+  overhead_seconds.Add("rollback", (time.rollback_us - earlier.rollback_us) / 1e6);
+  overhead_seconds.Add("control", (time.control_us - earlier.control_us) / 1e6);
+  AddNewLengths(chosen_length, now, before);
+  AddNewRatios(error_ratio, now.cost_model, before.cost_model);
+  rows_budget.Set(now.rows_budget);
+  rows_used.Increment(static_cast<double>(now.rows_used - before.rows_used));
+  preemptions.Increment(static_cast<double>(state.preemptions - engine_shown.preemptions));
+  const std::int64_t hits = state.cached_tokens - engine_shown.cached_tokens;
+  prefix_hits.Increment(static_cast<double>(hits));
+  prefix_queries.Increment(static_cast<double>(hits + now.prefix_misses - before.prefix_misses));
+  engine_shown = state;
+}
 
 Metrics::Metrics(const std::string& model_name) : impl_(std::make_unique<Impl>(model_name)) {}
 Metrics::~Metrics() = default;
@@ -256,8 +360,6 @@ void Metrics::AddEnd(const ChoiceEnd& end, const Counted& counted, std::string_v
   m.prompt_tokens.Increment(prompt_tokens);
   m.draft_seconds.Add(drafter, s.draft_ms / 1000);
   m.draft_prefill_seconds.Increment(s.draft_prompt_ms / 1000);
-  m.verify_seconds.Increment(s.verify_ms / 1000);
-  m.overhead_seconds.Increment(s.overhead_ms / 1000);
   m.whole.Observe(end.total_ms / 1000);
   m.ended.Add(completion.finish_reason == FinishReason::kCancelled ? "abort"
                                                                    : Name(completion.finish_reason),
@@ -273,8 +375,16 @@ void Metrics::AddResponse(int status) {
   impl_->responses.Add(fmt::format("{}", status), 1);
 }
 
+void Metrics::SeeEngine(const EngineCounts& counts, const EngineLoad& load) {
+  const std::lock_guard lock(impl_->engine_mutex);
+  const bool first = !impl_->engine_now;
+  impl_->engine_now = {counts, load.preemptions, load.cached_prompt_tokens};
+  if (first) impl_->engine_shown = *impl_->engine_now;
+}
+
 std::string Metrics::Render(const Now& now) {
   const std::lock_guard lock(impl_->render);
+  impl_->ShowEngine();
   impl_->running.Set(now.running);
   impl_->waiting.Set(now.waiting);
   impl_->cache.Set(now.cache_usage);

@@ -37,6 +37,8 @@ class Metrics {
   // Decoding time of a step, as Totals has it.
   void AddTime(double actual_ms, double plain_ms);
   void AddResponse(int status);
+  // What the engine has counted by now. The first call sets where counting begins.
+  void SeeEngine(const EngineCounts& counts, const EngineLoad& load);
 
   // What is true at the moment of asking.
   struct Now {

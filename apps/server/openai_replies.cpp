@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "foretoken/version.h"
+#include "server/stats_json.h"
 
 namespace foretoken::server {
 namespace {
@@ -45,7 +46,7 @@ Json ChatToken(const PieceOf& piece, std::int32_t id, float logprob) {
 
 struct LogprobOf {
   std::int32_t id;
-  const TokenLogprobs* logprobs;
+  const TokenLogprobs* logprobs;  // null: it has none, as a prompt's first token
 };
 
 Json ChatLogprobs(const PieceOf& piece, std::span<const LogprobOf> tokens) {
@@ -60,30 +61,60 @@ Json ChatLogprobs(const PieceOf& piece, std::span<const LogprobOf> tokens) {
   return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
-// offset: of the first token in the text, in bytes.
-Json CompletionLogprobs(const PieceOf& piece, std::span<const LogprobOf> tokens,
-                        std::size_t offset) {
-  Json texts = Json::array(), values = Json::array(), tops = Json::array(), offsets = Json::array();
-  for (const auto& [id, logprobs] : tokens) {
-    const std::string text = piece(id);
-    Json top = Json::object();
-    for (const auto& [other, logprob] : logprobs->top) top[piece(other)] = Logprob(logprob);
-    texts.push_back(text);
-    values.push_back(Logprob(logprobs->logprob));
-    tops.push_back(std::move(top));
-    offsets.push_back(offset);
-    offset += text.size();
+// The four lists of OpenAI's completions, token by token.
+class CompletionLogprobs {
+ public:
+  explicit CompletionLogprobs(const PieceOf& piece) : piece_(piece) {}
+
+  // offset: of the token in the text, in bytes.
+  void Add(const LogprobOf& token, std::size_t offset) {
+    Json top = token.logprobs != nullptr ? Json::object() : Json(nullptr);
+    if (token.logprobs != nullptr)
+      for (const auto& [other, logprob] : token.logprobs->top)
+        top[piece_(other)] = Logprob(logprob);
+    texts_.push_back(piece_(token.id));
+    values_.push_back(token.logprobs != nullptr ? Json(Logprob(token.logprobs->logprob))
+                                                : Json(nullptr));
+    tops_.push_back(std::move(top));
+    offsets_.push_back(offset);
   }
-  return {{"tokens", std::move(texts)},
-          {"token_logprobs", std::move(values)},
-          {"top_logprobs", std::move(tops)},
-          {"text_offset", std::move(offsets)}};
+  void AddAll(std::span<const LogprobOf> tokens, std::size_t offset) {
+    for (const LogprobOf& token : tokens) {
+      Add(token, offset);
+      offset += piece_(token.id).size();
+    }
+  }
+  Json Take() {
+    return {{"tokens", std::move(texts_)},
+            {"token_logprobs", std::move(values_)},
+            {"top_logprobs", std::move(tops_)},
+            {"text_offset", std::move(offsets_)}};
+  }
+
+ private:
+  const PieceOf& piece_;
+  Json texts_ = Json::array(), values_ = Json::array(), tops_ = Json::array(),
+       offsets_ = Json::array();
+};
+
+// A text may lack the space that its first token begins with: its offsets are counted from its end.
+void AddEcho(const ReplyFrame& frame, const Echo& echo, std::span<const TokenLogprobs> logprobs,
+             CompletionLogprobs& out) {
+  std::size_t left = 0;
+  for (const std::int32_t id : echo.tokens) left += frame.text_of(id).size();
+  for (std::size_t i = 0; i < echo.tokens.size(); ++i) {
+    const std::size_t offset = echo.text.size() - std::min(left, echo.text.size());
+    out.Add({echo.tokens[i], i > 0 && i <= logprobs.size() ? &logprobs[i - 1] : nullptr}, offset);
+    left -= frame.text_of(echo.tokens[i]).size();
+  }
 }
 
 Json LogprobsJson(const ReplyFrame& frame, std::span<const LogprobOf> tokens, std::size_t offset) {
   if (!frame.logprobs) return nullptr;
-  return frame.chat ? ChatLogprobs(frame.piece, tokens)
-                    : CompletionLogprobs(frame.piece, tokens, offset);
+  if (frame.chat) return ChatLogprobs(frame.piece, tokens);
+  CompletionLogprobs lists(frame.piece);
+  lists.AddAll(tokens, offset);
+  return lists.Take();
 }
 
 Json UsageJson(const Usage& usage) {
@@ -103,6 +134,7 @@ struct Together {
   DrafterCounts drafters;
   double actual_ms = 0, plain_ms = 0, queue_ms = 0, first_token_ms = 0;
   std::string strategy;
+  bool lossless = true;
   std::uint64_t seed = 0;
 };
 
@@ -130,6 +162,7 @@ Together Sum(std::span<const Choice> choices) {
     sum.queue_ms = std::max(sum.queue_ms, choice.end.queue_ms);
     sum.first_token_ms = std::max(sum.first_token_ms, choice.end.first_token_ms);
     sum.strategy = completion.strategy;
+    sum.lossless = completion.lossless;
     sum.seed = completion.seed;
   }
   return sum;
@@ -144,23 +177,7 @@ Json DraftersJson(const DrafterCounts& drafters) {
 }
 
 void PutStats(Json& json, const SpeculationStats& stats) {
-  json["rounds"] = stats.rounds;
-  json["draft_rounds"] = stats.draft_rounds;
-  json["drafted"] = stats.drafted;
-  json["accepted"] = stats.accepted;
-  json["recovered"] = stats.recovered;
-  json["bonus"] = stats.bonus;
-  json["plain"] = stats.plain;
-  json["emitted"] = stats.emitted;
-  PutIfAny(json, "acceptance_rate", stats.acceptance_rate());
-  PutIfAny(json, "mean_acceptance_length", stats.mean_acceptance_length());
-  json["drafted_per_position"] = stats.drafted_per_position;
-  json["judged_per_position"] = stats.judged_per_position;
-  json["accepted_per_position"] = stats.accepted_per_position;
-  json["draft_forwards"] = stats.draft_forwards;
-  json["target_forwards"] = stats.target_forwards;
-  json["rolled_back"] = stats.rolled_back;
-  json["k_histogram"] = stats.k_histogram;
+  PutCounts(json, stats);
   json["draft_ms"] = stats.draft_ms;
   json["verify_ms"] = stats.verify_ms;
   json["overhead_ms"] = stats.overhead_ms;
@@ -192,7 +209,7 @@ Json TimingsJson(const Together& sum) {
 Json RequestSpeculationJson(const ReplyFrame& frame, const Together& sum) {
   Json json = {{"method", frame.method},
                {"strategy", sum.strategy},
-               {"lossless", frame.engine->lossless},
+               {"lossless", sum.lossless},
                {"lookahead", frame.engine->lookahead},
                {"num_speculative_tokens", frame.num_speculative_tokens}};
   PutIfAny(json, "estimated_speedup", Speedup(sum.plain_ms, sum.actual_ms));
@@ -228,8 +245,15 @@ Json ChoiceJson(const ReplyFrame& frame, const Choice& choice, int index) {
   if (frame.chat)
     json["message"] = {{"role", "assistant"}, {"content", completion.text}, {"refusal", nullptr}};
   else
-    json["text"] = choice.echo + completion.text;
-  json["logprobs"] = LogprobsJson(frame, tokens, 0);
+    json["text"] = choice.echo.text + completion.text;
+  if (frame.echo_logprobs) {
+    CompletionLogprobs lists(frame.piece);
+    AddEcho(frame, choice.echo, completion.prompt_logprobs, lists);
+    lists.AddAll(tokens, choice.echo.text.size());
+    json["logprobs"] = lists.Take();
+  } else {
+    json["logprobs"] = LogprobsJson(frame, tokens, 0);
+  }
   json["finish_reason"] = Name(completion.finish_reason);
   return json;
 }
@@ -271,12 +295,31 @@ Json PartChoice(const ReplyFrame& frame, int index, const std::string* text, boo
   return json;
 }
 
+Json JsonOf(const ServedModel& served) {
+  const auto meta = [](const ModelSummary& model) {
+    return Json{{"architecture", model.architecture},
+                {"type", model.type},
+                {"parameters", model.parameters},
+                {"vocabulary_size", model.vocabulary_size},
+                {"context_size", model.context_size}};
+  };
+  const EngineSummary& engine = *served.engine;
+  Json model = {{"id", served.name},
+                {"object", "model"},
+                {"created", served.created},
+                {"owned_by", "foretoken"}};
+  model["meta"] = meta(engine.target);
+  model["meta"]["chat_template"] = served.chats;
+  model["draft"] = engine.draft ? meta(*engine.draft) : Json(nullptr);
+  return model;
+}
+
 }  // namespace
 
 // Doubled, so that a space that a text may begin without is seen in the second one.
-std::string Piece(const Engine& engine, std::int32_t token) {
+std::string Piece(const Engine& engine, std::int32_t token, bool special) {
   const std::array twice = {token, token};
-  const std::string text = engine.Detokenize(twice, true);
+  const std::string text = engine.Detokenize(twice, special);
   return text.substr(text.size() / 2);
 }
 
@@ -309,7 +352,7 @@ std::string ReplyJson(const ReplyFrame& frame, std::span<const Choice> choices, 
 
 std::string PartJson(const ReplyFrame& frame, const StreamPart& part) {
   Json json = Base(frame, true);
-  Json choice = PartChoice(frame, part.choice, &part.text, part.first);
+  Json choice = PartChoice(frame, part.choice, &part.text, false);
   if (part.round != nullptr && frame.logprobs) {
     std::vector<LogprobOf> tokens;
     for (const RoundToken& token : part.round->tokens)
@@ -319,6 +362,20 @@ std::string PartJson(const ReplyFrame& frame, const StreamPart& part) {
   json["choices"] = Json::array({std::move(choice)});
   if (frame.include_usage) json["usage"] = nullptr;
   if (frame.trace && part.round != nullptr) json["foretoken"] = TraceJson(frame, part);
+  return Dump(json);
+}
+
+std::string EchoPartJson(const ReplyFrame& frame, int choice, const Echo& echo,
+                         std::span<const TokenLogprobs> logprobs) {
+  Json json = Base(frame, true);
+  Json part = PartChoice(frame, choice, &echo.text, true);
+  if (frame.echo_logprobs) {
+    CompletionLogprobs lists(frame.piece);
+    AddEcho(frame, echo, logprobs, lists);
+    part["logprobs"] = lists.Take();
+  }
+  json["choices"] = Json::array({std::move(part)});
+  if (frame.include_usage) json["usage"] = nullptr;
   return Dump(json);
 }
 
@@ -348,18 +405,12 @@ std::string ErrorJson(const ApiError& error) {
                  {"code", NullIfEmpty(error.code)}}}});
 }
 
-std::string ModelsJson(const std::string& name, std::int64_t created, const EngineSummary& engine) {
-  const auto meta = [](const ModelSummary& model) {
-    return Json{{"architecture", model.architecture},
-                {"type", model.type},
-                {"parameters", model.parameters},
-                {"vocabulary_size", model.vocabulary_size},
-                {"context_size", model.context_size}};
-  };
-  Json model = {{"id", name}, {"object", "model"}, {"created", created}, {"owned_by", "foretoken"}};
-  model["meta"] = meta(engine.target);
-  model["draft"] = engine.draft ? meta(*engine.draft) : Json(nullptr);
-  return Dump({{"object", "list"}, {"data", Json::array({std::move(model)})}});
+std::string ModelJson(const ServedModel& model) {
+  return Dump(JsonOf(model));
+}
+
+std::string ModelsJson(const ServedModel& model) {
+  return Dump({{"object", "list"}, {"data", Json::array({JsonOf(model)})}});
 }
 
 std::string TokensJson(std::span<const std::int32_t> tokens, const PieceOf* piece) {
@@ -389,16 +440,17 @@ std::string VersionJson() {
 
 std::string SpeculationJson(const SpeculationState& state) {
   const EngineSummary& engine = *state.engine;
-  Json json = {{"method", engine.method},
-               {"lookahead", engine.lookahead},
-               {"strategy", engine.strategy},
-               {"lossless", engine.lossless},
-               {"num_speculative_tokens", engine.num_speculative_tokens},
-               {"parallel", state.parallel},
-               {"running", state.load.running},
-               {"waiting", state.load.waiting}};
+  Json json = {
+      {"method", engine.method},         {"lookahead", engine.lookahead},
+      {"strategy", engine.strategy},     {"lossless", engine.lossless},
+      {"strategies", engine.strategies}, {"num_speculative_tokens", engine.num_speculative_tokens},
+      {"parallel", state.parallel},      {"running", state.load.running},
+      {"waiting", state.load.waiting}};
   PutIfAny(json, "estimated_speedup", state.recent_speedup);
   if (state.plain_ms_per_token > 0) json["plain_ms_per_token"] = state.plain_ms_per_token;
+  // By rows, as `bench --json` has it.
+  for (const RowCost& cost : state.pass_costs)
+    json["verify_us"][std::to_string(cost.rows)] = cost.us;
   Json totals = {{"requests", state.totals.requests}};
   PutStats(totals, state.totals.speculation);
   json["totals"] = std::move(totals);

@@ -21,7 +21,7 @@ namespace foretoken::server {
 // A token's bytes as text, control tokens by their names.
 using PieceOf = std::function<std::string(std::int32_t)>;
 // As above, for one token: where a leading space is a part of it, it stays.
-std::string Piece(const Engine& engine, std::int32_t token);
+std::string Piece(const Engine& engine, std::int32_t token, bool special = true);
 
 // What all parts of one reply share.
 struct ReplyFrame {
@@ -34,13 +34,21 @@ struct ReplyFrame {
   std::string method;
   int num_speculative_tokens = 0;
   PieceOf piece;
+  PieceOf text_of;  // of one token in a text: none of a control token
   bool logprobs = false;
+  bool echo_logprobs = false;  // those of the prompt too
   bool include_usage = false;
   bool trace = false;
 };
 
+// The prompt, where it was asked for.
+struct Echo {
+  std::string text;
+  std::vector<std::int32_t> tokens;
+};
+
 struct Choice {
-  std::string echo;  // the prompt's text where it was asked for
+  Echo echo;
   ChoiceEnd end;
 };
 
@@ -64,13 +72,26 @@ struct StreamPart {
   std::size_t text_offset = 0;  // in bytes, of this part's text
 };
 std::string PartJson(const ReplyFrame& frame, const StreamPart& part);
+// The prompt, with `logprobs` of its tokens but the first where the frame wants them.
+std::string EchoPartJson(const ReplyFrame& frame, int choice, const Echo& echo,
+                         std::span<const TokenLogprobs> logprobs);
 // A choice's last part; with `all` (the choices, where this is the last one to end) the statistics.
 std::string EndPartJson(const ReplyFrame& frame, int choice, FinishReason reason,
                         std::span<const Choice> all);
 std::string UsagePartJson(const ReplyFrame& frame, const Usage& usage);
 
 std::string ErrorJson(const ApiError& error);
-std::string ModelsJson(const std::string& name, std::int64_t created, const EngineSummary& engine);
+
+// GET /v1/models and GET /v1/models/NAME.
+struct ServedModel {
+  std::string name;
+  std::int64_t created = 0;
+  const EngineSummary* engine = nullptr;
+  bool chats = false;  // it has a chat template
+};
+std::string ModelsJson(const ServedModel& model);
+std::string ModelJson(const ServedModel& model);
+
 std::string TokensJson(std::span<const std::int32_t> tokens, const PieceOf* piece);
 std::string ContentJson(const std::string& text);
 std::string HealthJson(bool draining, JobQueue::Load load);
@@ -82,6 +103,7 @@ struct SpeculationState {
   Totals::Sum totals;
   std::optional<double> recent_speedup;
   double plain_ms_per_token = 0;  // 0: not known
+  std::vector<RowCost> pass_costs = {};
   JobQueue::Load load;
   int parallel = 0;
 };

@@ -21,6 +21,9 @@ constexpr int kMaxTopLogprobs = 20;
 constexpr int kMaxMessages = 4096;
 constexpr std::size_t kMaxStops = 4, kMaxStopBytes = 1024;
 constexpr int kCompletionTokens = 16;  // OpenAI's, where /v1/completions gives no max_tokens
+// The settings that requests may change, as SetSpeculativeOption knows them.
+constexpr std::string_view kMethodKey = "speculative_method",
+                           kStrategyKey = "rejection_sampling_strategy";
 
 // Fields of OpenAI's that concern its own service: they are taken and change nothing.
 constexpr auto kWithoutEffect = std::to_array<std::string_view>(
@@ -134,11 +137,7 @@ class CallReader {
   void ReadModel() {
     std::string model = limits_.name;
     fields_.Text("model", model);
-    if (model != limits_.name)
-      fields_.Bad(
-          "model",
-          fmt::format("there is no model '{}' here; use '{}'", model.substr(0, 64), limits_.name),
-          "model_not_found");
+    if (model != limits_.name && !error_) error_ = NoSuchModel(model, limits_.name);
   }
 
   // A list of token ids; false: something is wrong with it.
@@ -333,10 +332,7 @@ class CallReader {
     if (!call_.chat) {
       fields_.Integer("logprobs", 0, kMaxTopLogprobs, request().logprobs);
       fields_.Switch("echo", call_.echo);
-      if (call_.echo && request().logprobs >= 0)
-        fields_.Bad("echo",
-                    "a prompt has no log-probabilities here; leave out one of echo and "
-                    "logprobs");
+      if (call_.echo) request().prompt_logprobs = request().logprobs;
       return;
     }
     bool wanted = false;
@@ -367,6 +363,7 @@ class CallReader {
     if (const Json* const value = fields_.Object("speculative")) {
       JsonFields fields(*value, "speculative.", error_);
       ReadType(fields, "type", object.type);
+      ReadStrategy(fields, "strategy", object.strategy);
       fields.Integer("num_speculative_tokens", 0, 64, object.n_max);
       fields.Integer("n_min", 0, 64, object.n_min);
       fields.Number("p_min", 0, 1, object.p_min);
@@ -377,24 +374,22 @@ class CallReader {
         fields.Bad("trace", "stream is not true; only streams show rounds");
     }
     ReadType(fields_, "speculative.type", dotted.type);
+    ReadStrategy(fields_, "speculative.strategy", dotted.strategy);
     fields_.Integer("speculative.n_max", 0, 64, dotted.n_max);
     fields_.Integer("speculative.n_min", 0, 64, dotted.n_min);
     fields_.Number("speculative.p_min", 0, 1, dotted.p_min);
     SpeculativeParameters& s = request().speculative;
     s.method = OneOf("speculative.type", object.type, dotted.type);
+    s.strategy = OneOf("speculative.strategy", object.strategy, dotted.strategy);
     s.num_speculative_tokens = OneOf("speculative.n_max", object.n_max, dotted.n_max);
+    s.min_speculative_tokens = OneOf("speculative.n_min", object.n_min, dotted.n_min);
     s.draft_p_min = OneOf("speculative.p_min", object.p_min, dotted.p_min);
-    const auto n_min = OneOf("speculative.n_min", object.n_min, dotted.n_min);
-    if (n_min && *n_min != limits_.min_speculative_tokens)
-      fields_.Bad("speculative.n_min",
-                  fmt::format("{} is not the {} that this server was started with "
-                              "(--spec-draft-n-min), which holds for all requests; leave it out",
-                              *n_min, limits_.min_speculative_tokens));
     UsePrediction();
   }
 
   struct Settings {
     std::optional<std::string> type;
+    std::optional<VerifyStrategy> strategy;
     std::optional<int> n_max, n_min;
     std::optional<float> p_min;
   };
@@ -421,17 +416,25 @@ class CallReader {
     if (!good || text.empty())
       return fields.Bad(name, "it is not a method's name or a list of such; give one");
     SpeculativeOptions options;
-    if (const auto set = SetSpeculativeOption(options, "speculative_method", text); !set)
-      return fields.Bad(name, WithoutKey(set.error().message));
+    if (const auto set = SetSpeculativeOption(options, kMethodKey, text); !set)
+      return fields.Bad(name, WithoutKey(kMethodKey, set.error().message));
     const auto config = SpeculativeConfig::Create(options);
-    if (!config) return fields.Bad(name, WithoutKey(config.error().message));
+    if (!config) return fields.Bad(name, WithoutKey(kMethodKey, config.error().message));
     out = config->options().method;
   }
 
+  void ReadStrategy(JsonFields& fields, std::string_view name, std::optional<VerifyStrategy>& out) {
+    std::string text;
+    if (!fields.Text(name, text)) return;
+    SpeculativeOptions options;
+    if (const auto set = SetSpeculativeOption(options, kStrategyKey, text); !set)
+      return fields.Bad(name, WithoutKey(kStrategyKey, set.error().message));
+    out = options.strategy;
+  }
+
   // The field's name stands before it already.
-  static std::string WithoutKey(const std::string& message) {
-    constexpr std::string_view kKey = "speculative_method: ";
-    return message.starts_with(kKey) ? message.substr(kKey.size()) : message;
+  static std::string WithoutKey(std::string_view key, const std::string& message) {
+    return message.starts_with(std::string(key) + ": ") ? message.substr(key.size() + 2) : message;
   }
 
   // A prediction asks for the method of this name, beside the others, unless a type is given.

@@ -22,9 +22,8 @@ namespace foretoken::server {
 struct ModelLimits {
   std::string name;  // that requests may give as "model"
   int vocabulary_size = 0;
-  int min_speculative_tokens = 0;  // the server's n_min
-  std::string method;              // the server's, for requests that bring a prediction
-  int max_choices = 0;             // prompts times n of one request
+  std::string method;   // the server's, for requests that bring a prediction
+  int max_choices = 0;  // prompts times n of one request
 };
 
 using Prompt = std::variant<std::string, std::vector<std::int32_t>>;

@@ -19,6 +19,13 @@ bool SameKey(std::string_view given, std::string_view key) {
   return difference == 0;
 }
 
+// "/v1/models/*": to all that begins so and goes on.
+bool Leads(std::string_view pattern, std::string_view path) {
+  if (!pattern.ends_with('*')) return path == pattern;
+  pattern.remove_suffix(1);
+  return path.size() > pattern.size() && path.starts_with(pattern);
+}
+
 ApiError NoSuchPath(const HttpRequest& request) {
   return {.status = 404,
           .message = fmt::format("{} {}: no such path; GET / has a page, and docs/server.md lists "
@@ -52,7 +59,7 @@ HttpResponse Router::Answer(const HttpRequest& request, LogLine& line) {
   const Route* route = nullptr;
   std::string methods;
   for (const Route* const row : Routes()) {
-    if (request.path != row->path) continue;
+    if (!Leads(row->path, request.path)) continue;
     if (method == row->method) route = row;
     methods += (methods.empty() ? "" : ", ") + std::string(row->method);
   }
@@ -85,17 +92,25 @@ HttpResponse Router::Handle(const HttpRequest& request) {
 }
 
 HttpResponse Router::Refuse(int status) {
-  const char* why = status == 413   ? "it is too large; send less, or raise --max-body-bytes"
+  const char* why = status == 408   ? "it did not arrive in time; send it again"
+                    : status == 413 ? "it is too large; send less, or raise --max-body-bytes"
                     : status == 414 ? "its address is too long; shorten it"
                     : status == 415 ? "its body is a form; send JSON"
+                    : status == 431 ? "its header is too large; send less"
                     : status == 500 ? "the server failed at it; please report it"
+                    : status == 503 ? "too many others are arriving; try again"
                                     : "it is not valid HTTP; correct it";
   service_.metrics.AddResponse(status);
   service_.log.Write(LogLine().Add("status", status));
   return ErrorResponse({.status = status,
                         .message = std::string("request: ") + why,
-                        .type = status == 500 ? "server_error" : "invalid_request_error",
-                        .code = status == 413 ? "request_too_large" : ""});
+                        .type = status >= 500 ? "server_error" : "invalid_request_error",
+                        .code = status == 413 ? "request_too_large" : "",
+                        .retry_after_s = status == 503 ? 1 : 0});
+}
+
+void Router::NoteCut(const std::string& remote_address) {
+  service_.log.Write(LogLine().Add("client", remote_address).Add("error", "client_too_slow"));
 }
 
 }  // namespace foretoken::server

@@ -2,6 +2,8 @@
 // server/router.h: from a request to its route: keys, unknown paths, logs.
 #pragma once
 
+#include <string>
+
 #include "server/api_error.h"
 #include "server/http.h"
 #include "server/service.h"
@@ -18,6 +20,8 @@ class Router {
   HttpResponse Handle(const HttpRequest& request);
   // To what was no request; also logged.
   HttpResponse Refuse(int status);
+  // Logs that a client took its answer too slowly, and lost it.
+  void NoteCut(const std::string& remote_address);
 
  private:
   HttpResponse Answer(const HttpRequest& request, LogLine& line);

@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -22,7 +24,11 @@
 namespace foretoken::server {
 namespace {
 
-constexpr int kSpareConnections = 64;  // for the quick routes, and connections that idle
+constexpr int kSpareAnswers = 64;  // for the quick routes, and clients that read slowly
+constexpr rlim_t kMaxConnections = 4096;
+constexpr rlim_t kOwnFiles = 64;  // descriptors that are no connections
+// What is said already has this long to leave; after a second signal, less.
+constexpr std::chrono::seconds kGrace{30}, kShortGrace{1};
 
 // SIGINT and SIGTERM as bytes of a pipe while one lives. The third takes the system's course.
 class Signals {
@@ -68,6 +74,19 @@ class Signals {
   std::array<struct sigaction, 2> before_ = {};
 };
 
+// As many as this process may have open, which it raises as far as it may.
+int MaxConnections() {
+  rlimit files = {};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return 256;
+  const rlim_t wanted = std::min(files.rlim_max, kMaxConnections + kOwnFiles);
+  if (files.rlim_cur < wanted) {
+    const rlimit raised = {.rlim_cur = wanted, .rlim_max = files.rlim_max};
+    if (setrlimit(RLIMIT_NOFILE, &raised) == 0) files = raised;
+  }
+  const rlim_t all = std::min(files.rlim_cur, kMaxConnections + kOwnFiles);
+  return static_cast<int>(all > 2 * kOwnFiles ? all - kOwnFiles : all / 2);
+}
+
 std::string NameOf(const ServerOptions& options, const EngineSummary& engine) {
   if (!options.model_name.empty()) return options.model_name;
   const std::string& path = engine.target.path;
@@ -77,13 +96,17 @@ std::string NameOf(const ServerOptions& options, const EngineSummary& engine) {
   return name;
 }
 
-ModelLimits LimitsOf(const ServerOptions& options, const EngineOptions& opened,
-                     const EngineSummary& engine, const JobQueue& queue) {
+ModelLimits LimitsOf(const ServerOptions& options, const EngineSummary& engine,
+                     const JobQueue& queue) {
   return {.name = NameOf(options, engine),
           .vocabulary_size = engine.target.vocabulary_size,
-          .min_speculative_tokens = opened.speculative.min_speculative_tokens,
           .method = engine.method,
           .max_choices = queue.capacity()};
+}
+
+bool Chats(const Engine& engine, const ServerOptions& options) {
+  const ChatMessage hello{.role = "user", .content = "Hello"};
+  return engine.FormatChat({&hello, 1}, {.chat_template = options.chat_template}).has_value();
 }
 
 // Returns when all that was accepted is answered, or after a second signal.
@@ -100,7 +123,7 @@ Result<ServeOutcome> Serve(Engine& engine, const EngineOptions& engine_options,
                            const ServerOptions& options,
                            const std::function<void(int port)>& on_listening) {
   JobQueue queue(engine_options.max_sequences, options.max_queue);
-  const ModelLimits limits = LimitsOf(options, engine_options, engine.summary(), queue);
+  const ModelLimits limits = LimitsOf(options, engine.summary(), queue);
   Metrics metrics(limits.name);
   Totals totals;
   const RequestLog log(options.log_requests);
@@ -115,6 +138,7 @@ Result<ServeOutcome> Serve(Engine& engine, const EngineOptions& engine_options,
                   .options = options,
                   .limits = limits,
                   .parallel = engine_options.max_sequences,
+                  .chats = Chats(engine, options),
                   .started = static_cast<std::int64_t>(std::time(nullptr)),
                   .queue = queue,
                   .metrics = metrics,
@@ -127,9 +151,11 @@ Result<ServeOutcome> Serve(Engine& engine, const EngineOptions& engine_options,
       {.host = options.host,
        .port = options.port,
        .max_body_bytes = options.max_body_bytes,
-       .max_connections = queue.capacity() + kSpareConnections},
+       .max_answers = queue.capacity() + kSpareAnswers,
+       .max_connections = MaxConnections()},
       [&router](const HttpRequest& request) { return router.Handle(request); },
-      [&router](int status) { return router.Refuse(status); });
+      [&router](int status) { return router.Refuse(status); },
+      [&router](const std::string& address) { router.NoteCut(address); });
   Signals signals;
   FORETOKEN_TRY(const int port, http.Bind());
   std::thread listener([&http] { http.Listen(); });
@@ -140,7 +166,7 @@ Result<ServeOutcome> Serve(Engine& engine, const EngineOptions& engine_options,
     stopping = true;
     Signals::LetSystemHandle();
   }
-  http.Stop();
+  http.Stop(outcome == ServeOutcome::kStopped ? kShortGrace : kGrace);
   listener.join();
   return outcome;
 }

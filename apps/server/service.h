@@ -21,6 +21,7 @@ struct Service {
   const ServerOptions& options;
   const ModelLimits limits;
   const int parallel;
+  const bool chats;            // there is a chat template for /v1/chat/completions
   const std::int64_t started;  // seconds since 1970
   JobQueue& queue;
   Metrics& metrics;

@@ -236,6 +236,43 @@ onPage('drafter and draft length are those of the settings', {}, async (page) =>
   assert.ok(plain.every((round) => round.drafted === 0));
 });
 
+onPage('drafts are judged by the chosen strategy, and the page says what that promises', {}, async (page) => {
+  const rule = page.locator('#rule');
+  const names = await page.locator('#strategy option').evaluateAll((options) => options.map((option) => option.value));
+  for (const name of ['', 'sample-match', ...(draft ? ['residual', 'block'] : []), 'typical-acceptance', 'relaxed']) assert.ok(names.includes(name), `${name}: ${names}`);
+  const judgedBy = async (name, temperature) => {
+    await page.selectOption('#strategy', name);
+    await page.fill('#temperature', temperature);
+    const [rounds] = await send(page);
+    assert.ok(rounds.some((round) => round.drafted > 0), 'nothing was drafted: nothing was tested');
+    return page.locator('.answer .summary').last().textContent();
+  };
+  for (const name of names.filter(Boolean)) {
+    assert.match(await judgedBy(name, '0.8'), new RegExp(`judged by ${name}`));
+    assert.match(await rule.textContent(), new RegExp(`judged by ${name}: `));
+    await page.click('#clear');
+  }
+  assert.match(await judgedBy('', '0.8'), /judged by sample-match/);
+  assert.match(await rule.textContent(), /exactly the text that plain decoding gives with this seed/);
+  await page.selectOption('#strategy', 'relaxed');
+  assert.match(await rule.textContent(), /judged by relaxed: not the model's own law/);
+  await page.fill('#temperature', '0');
+  assert.match(await rule.textContent(), /judged by relaxed: /);
+  await page.selectOption('#strategy', 'target-probability');
+  assert.match(await rule.textContent(), /judged by greedy: exactly the text of plain decoding/);
+});
+
+onPage('a strategy that the drafter does not fit is refused in the server\'s words', {}, async (page) => {
+  if (!draft) return;
+  await page.selectOption('#strategy', 'residual');
+  await page.selectOption('#drafter', 'ngram');
+  await page.fill('#prompt', kPrompt);
+  await page.press('#prompt', 'Enter');
+  await page.waitForSelector('.answer .error');
+  assert.match(await page.locator('.answer .error').textContent(), /'residual' needs a drafter that reports its law, and ngram reports none; use sample-match/);
+  await image(page, 'refused');
+});
+
 onPage('a comparison of the same seed ends with identical', {}, async (page) => {
   await page.click('#tab-compare');
   const [plain, speculative] = await send(page);
@@ -374,7 +411,7 @@ onPage('all can be reached by Tab, and tabs by arrow keys', {}, async (page) => 
     await page.keyboard.press('Tab');
     reached.add(await page.evaluate(() => document.activeElement.id || document.activeElement.className));
   }
-  for (const id of ['theme', 'tab-chat', 'clear', 'text', 'prompt', 'send', 'drafter', 'length', 'temperature', 'max-tokens', 'seed', 'show-rejected']) {
+  for (const id of ['theme', 'tab-chat', 'clear', 'text', 'prompt', 'send', 'drafter', 'length', 'strategy', 'temperature', 'max-tokens', 'seed', 'show-rejected']) {
     assert.ok(reached.has(id), `${id} was not reached: ${[...reached]}`);
   }
   await page.focus('#tab-chat');

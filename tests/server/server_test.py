@@ -62,14 +62,23 @@ BAD_COMPLETIONS = [
     ({"n": 0}, "n", "0 is not in"), ({"n": 100}, "n", "more than the"), ({"prompt": ["a"] * 100}, "prompt", "more than the"),
     ({"stream": "yes"}, "stream", "neither true nor false"), ({"stream_options": {"include_usage": True}}, "stream_options", "stream is not true"),
     ({"stream": True, "stream_options": {"usage": True}}, "stream_options.usage", "no such field"), ({"logprobs": 21}, "logprobs", "not in [0, 20]"),
-    ({"logprobs": True}, "logprobs", "not a whole number"), ({"echo": True, "logprobs": 1}, "echo", "log-probabilities"),
+    ({"logprobs": True}, "logprobs", "not a whole number"), ({"echo": True, "logprobs": 21}, "logprobs", "not in [0, 20]"),
     ({"best_of": 2}, "best_of", "use n"), ({"suffix": "end"}, "suffix", "only continued"),
     ({"response_format": {"type": "json_object"}}, "response_format", "grammar"), ({"grammar": "root ="}, "grammar", "grammar"),
     ({"prediction": "text"}, "prediction", "not an object"), ({"prediction": {"type": "x", "content": "a"}}, "prediction.type", "content"),
     ({"prediction": {"type": "content"}}, "prediction.content", "missing"), ({"speculative": 3}, "speculative", "not an object"),
     ({"speculative": {"type": "magic"}}, "speculative.type", "magic"), ({"speculative": {"type": "eagle"}}, "speculative", "eagle"),
     ({"speculative": {"num_speculative_tokens": 65}}, "speculative.num_speculative_tokens", "not in [0, 64]"),
-    ({"speculative": {"p_min": 2}}, "speculative.p_min", "not in"), ({"speculative": {"n_min": 3}}, "speculative.n_min", "server was started"),
+    ({"speculative": {"p_min": 2}}, "speculative.p_min", "not in"), ({"speculative": {"n_min": 65}}, "speculative.n_min", "not in [0, 64]"),
+    ({"speculative": {"n_min": 3, "num_speculative_tokens": 2}}, "speculative.n_min", "3 is more than the 2"),
+    ({"speculative.n_min": 9}, "speculative.n_min", "9 is more than the 8"),
+    ({"speculative": {"n_min": 2, "strategy": "residual"}}, "speculative.n_min", "would bias the text"),
+    ({"speculative": {"strategy": "magic"}}, "speculative.strategy", "magic"), ({"speculative": {"strategy": 3}}, "speculative.strategy", "not a text"),
+    ({"speculative": {"strategy": "synthetic"}}, "speculative.strategy", "synthetic"),
+    ({"speculative": {"synthetic_acceptance_rate": 1}}, "speculative.synthetic_acceptance_rate", "no such field"),
+    ({"speculative": {"strategy": "greedy"}, "temperature": 0.7}, "speculative.strategy", "use temperature 0"),
+    ({"speculative": {"strategy": "residual", "type": "ngram"}}, "speculative.strategy", "ngram reports none; use sample-match"),
+    ({"speculative.strategy": "block", "speculative": {"strategy": "residual"}}, "speculative.strategy", "another value"),
     ({"speculative": {"enabled": 1}}, "speculative.enabled", "neither"), ({"speculative": {"trace": True}}, "speculative.trace", "stream"),
     ({"speculative": {"tokens": 1}}, "speculative.tokens", "no such field"), ({"speculative.n_max": 99}, "speculative.n_max", "not in"),
     ({"speculative.n_max": 1, "speculative": {"num_speculative_tokens": 2}}, "speculative.n_max", "another value"),
@@ -119,6 +128,14 @@ class OneServer(unittest.TestCase):
     def test_the_small_endpoints(self):
         models = self.server.get("/v1/models")
         self.assertEqual([model["id"] for model in models["data"]], ["tales-9m-q8_0"])
+        self.assertEqual(self.server.get("/v1/models/tales-9m-q8_0"), models["data"][0])
+        self.assertEqual(self.server.get("/v1/models/tales%2D9m-q8_0"), models["data"][0])
+        self.assertIs(models["data"][0]["meta"]["chat_template"], True)
+        for other in ("gpt-5", "tales-9m-q8_0/", "tales-9m", "a%20b/c"):
+            error = self.assert_error(self.server.send("GET", "/v1/models/" + other), 404, "model", "use 'tales-9m-q8_0'")
+            self.assertEqual(error["code"], "model_not_found")
+        self.assert_error(self.server.send("GET", "/v1/models/"), 404, None, "no such path")
+        self.assert_error(self.server.send("DELETE", "/v1/models/tales-9m-q8_0"), 405, None, "use GET")
         self.assertEqual(self.server.get("/health")["status"], "ok")
         self.assertRegex(self.server.get("/version")["version"], r"\A\d+\.\d+\.\d+\Z")
         for path in ("/", "/index.html"):
@@ -127,6 +144,7 @@ class OneServer(unittest.TestCase):
             self.assertIn(b"<!DOCTYPE html>", page)
         speculation = self.server.get("/v1/speculation")
         self.assertEqual((speculation["method"], speculation["lossless"]), ("standalone", True))
+        self.assertLessEqual({"greedy", "residual", "sample-match", "block", "relaxed"}, set(speculation["strategies"]))
         self.assertLessEqual({"rounds", "drafted", "accepted"}, set(speculation["totals"]))
 
     def test_tokens_and_back(self):
@@ -174,6 +192,32 @@ class OneServer(unittest.TestCase):
         self.assertLessEqual(set(dotted["speculation"]["drafters"]), {"ngram"})
         self.assertLessEqual(len(dotted["speculation"]["k_histogram"]), 4)
         self.assertEqual(off["choices"], dotted["choices"])
+
+    def test_strategies_of_requests(self):
+        body = {"prompt": "Once upon a time", "max_tokens": 40, "temperature": 0.9, "seed": 4}
+        offered = self.server.get("/v1/speculation")["strategies"]
+        for strategy in offered:
+            temperature = 0 if strategy == "greedy" else 0.9
+            reply = self.server.completion(**{**body, "temperature": temperature}, speculative={"strategy": strategy})
+            lossless = strategy not in ("typical-acceptance", "logit-comparison", "relaxed")
+            self.assertEqual((reply["speculation"]["strategy"], reply["speculation"]["lossless"]), (strategy, lossless))
+            last = self.server.stream("/v1/completions", {**body, "temperature": temperature, "speculative.strategy": strategy})[-1]
+            self.assertEqual((last["speculation"]["strategy"], last["speculation"]["lossless"]), (strategy, lossless))
+        plain = self.server.completion(**body)
+        self.assertEqual(plain["speculation"]["strategy"], "sample-match")
+        for same in ("auto", "sample-match"):
+            self.assertEqual(self.server.completion(**body, speculative={"strategy": same})["choices"], plain["choices"])
+        # A rule of the flag's, and its other names.
+        self.assertEqual(self.server.completion(**body, speculative={"strategy": "rejection-sampling"})["speculation"]["strategy"], "residual")
+
+    def test_drafts_may_have_a_least_length(self):
+        # What the cost model drafts is its own affair; but no draft is shorter, and no text another.
+        body = {"prompt": "Once upon a time", "max_tokens": 60, "temperature": 0}
+        plain = self.server.completion(**body, speculative={"enabled": False})
+        for speculative in ({"n_min": 3, "p_min": 0.5}, {"n_min": 0}, {"n_min": 1, "type": "ngram"}):
+            reply = self.server.completion(**body, speculative=speculative)
+            self.assertEqual(reply["choices"], plain["choices"])
+            self.assertEqual(sum(reply["speculation"]["k_histogram"][1:speculative["n_min"]]), 0)
 
     def test_chats_follow_the_template(self):
         body = {"messages": [{"role": "system", "content": "Tell tales."}, {"role": "user", "content": [{"type": "text", "text": "A girl?"}]}],
@@ -225,6 +269,43 @@ class OneServer(unittest.TestCase):
             for key, values in (chunk["choices"][0]["logprobs"] or {}).items():
                 streamed[key] += values
         self.assertEqual(streamed, logprobs)
+
+    def test_logprobs_of_echoed_prompts(self):
+        prompt, more = "Once upon a time, there was", 6
+        body = {"prompt": prompt, "max_tokens": more, "temperature": 0, "logprobs": 2}
+        plain = self.server.completion(**body)["choices"][0]
+        choice = self.server.completion(**body, echo=True)["choices"][0]
+        logprobs = choice["logprobs"]
+        n = len(self.server.post("/tokenize", {"content": prompt, "add_special": True})["tokens"])
+        self.assertEqual(choice["text"], prompt + plain["text"])
+        self.assertEqual({len(values) for values in logprobs.values()}, {n + more})
+        self.assertEqual((logprobs["token_logprobs"][0], logprobs["top_logprobs"][0]), (None, None))
+        for key in ("tokens", "token_logprobs", "top_logprobs"):
+            self.assertEqual(logprobs[key][n:], plain["logprobs"][key])
+        offsets = logprobs["text_offset"]
+        self.assertEqual(offsets[n:], [offset + len(prompt) for offset in plain["logprobs"]["text_offset"]])
+        for i in range(1, n):  # all of the text, token by token
+            self.assertEqual(prompt[offsets[i]:offsets[i + 1]], logprobs["tokens"][i].lstrip() if i == 1 else logprobs["tokens"][i])
+            self.assertLessEqual(logprobs["token_logprobs"][i], max(logprobs["top_logprobs"][i].values()))
+        # Generated token by token, the prompt has the same: each is what the law before it gives.
+        tokens = self.server.post("/tokenize", {"content": prompt, "add_special": True})["tokens"]
+        for i in (1, n // 2, n - 1):
+            one = self.server.completion(prompt=tokens[:i], max_tokens=1, temperature=0, logprobs=20, logit_bias={str(tokens[i]): 100})["choices"][0]
+            self.assertEqual(one["logprobs"]["token_logprobs"], [logprobs["token_logprobs"][i]])
+        for fields in ({}, {"max_tokens": 0}, {"prompt": tokens}, {"n": 2, "temperature": 0.9, "seed": 3}):
+            whole = self.server.completion(**{**body, "echo": True, **fields})
+            count = len(whole["choices"])
+            chunks = self.server.stream("/v1/completions", {**body, "echo": True, **fields})
+            self.assertEqual(joined(chunks, count), [one["text"] for one in whole["choices"]])
+            for i, one in enumerate(whole["choices"]):
+                streamed = {key: [] for key in logprobs}
+                for part in (part for chunk in chunks for part in chunk["choices"] if part["index"] == i and part["logprobs"]):
+                    for key, values in part["logprobs"].items():
+                        streamed[key] += values
+                self.assertEqual(streamed, one["logprobs"])
+                self.assertEqual(one["logprobs"]["token_logprobs"][:n], logprobs["token_logprobs"][:n])
+        scored = self.server.completion(**{**body, "max_tokens": 0}, echo=True)
+        self.assertEqual((scored["choices"][0]["text"], scored["usage"]["completion_tokens"]), (prompt, 0))
 
     def test_logprobs_of_chats(self):
         body = {"messages": [MESSAGE], "max_tokens": 12, "temperature": 0, "logprobs": True, "top_logprobs": 2}
@@ -312,6 +393,8 @@ class OneServer(unittest.TestCase):
         self.assert_error(self.server.send("POST", "/v1/completions", GOOD, {"Content-Type": "multipart/form-data; boundary=x"}), 415, None, "form")
         refused = {**GOOD, "stream": True, "speculative": {"type": "eagle"}}
         self.assert_error(self.server.send("POST", "/v1/completions", refused), 400, "speculative", "eagle")
+        refused = {**GOOD, "stream": True, "speculative": {"strategy": "residual", "type": "suffix"}}
+        self.assert_error(self.server.send("POST", "/v1/completions", refused), 400, "speculative.strategy", "suffix reports none")
 
     def test_connections_serve_several_requests(self):
         connection = self.server.connect()
@@ -371,6 +454,23 @@ class OwnServers(unittest.TestCase):
         for key in ("one", "two"):
             self.assertEqual(server.send("GET", "/v1/models", headers={"Authorization": "Bearer " + key})[0], 200)
         self.assertEqual(server.send("POST", "/v1/completions", GOOD)[0], 401)
+
+    def test_a_server_of_one_rule_takes_no_other(self):
+        server = self.serve("--synthetic-acceptance-rate", "0.5", "--lookahead", "fixed")
+        self.assertEqual(server.get("/v1/speculation")["strategies"], [])
+        status, _, body = server.send("POST", "/v1/completions", {**GOOD, "speculative": {"strategy": "residual"}})
+        self.assertEqual((status, json.loads(body)["error"]["param"]), (400, "speculative.strategy"))
+        self.assertIs(server.completion(**GOOD)["speculation"]["lossless"], False)
+
+    def test_requests_of_several_rules_get_what_each_gets_alone(self):
+        # With a draft length that follows no clock; the seed's text, whatever the others' rules.
+        server = self.serve("--parallel", "6", "--max-queue", "20", "--lookahead", "fixed")
+        rules = ["auto", "greedy", "residual", "sample-match", "block", "target-probability", "typical-acceptance", "relaxed", "logit-comparison"]
+        bodies = [{"prompt": "Once upon a time", "max_tokens": 20 + i, "temperature": 0 if rule == "greedy" else 0.9, "seed": i,
+                   "speculative": {"strategy": rule}} for i, rule in enumerate(rules)]
+        alone = [server.completion(**body)["choices"] for body in bodies]
+        shared = together([lambda body=body: server.completion(**body)["choices"] for body in bodies])
+        self.assertEqual(shared, alone)
 
     def test_bodies_have_a_limit(self):
         server = self.serve("--max-body-bytes", "2000")
@@ -543,6 +643,95 @@ class OwnServers(unittest.TestCase):
         result = subprocess.run([PROGRAM, "serve", *PAIR, "--port", str(server.port)], capture_output=True, text=True, timeout=SECONDS, check=False)
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr, r"\Aforetoken: [^\n]+: [^\n]+; [^\n]+\n\Z")
+
+
+class EngineMetrics(unittest.TestCase):
+    """What the engine counts of its passes and rounds, beside what the replies say."""
+
+    FIXED = ("--lookahead", "fixed", "--num-speculative-tokens", "4")
+
+    def serve(self, *flags):
+        server = Server(PROGRAM, *PAIR, *flags)
+        self.addCleanup(server.__exit__)
+        return server
+
+    @staticmethod
+    def by(seen, name, label):
+        return {dict(labels)[label]: value for (key, labels), value in seen.items() if key == f"spec_decode_{name}"}
+
+    def test_nothing_is_counted_before_the_first_request(self):
+        server = self.serve()
+        seen = server.metrics()
+        self.assertEqual(seen["spec_decode_rows_used_total", frozenset()], 0)
+        self.assertEqual(seen["spec_decode_chosen_num_tokens_count", frozenset()], 0)
+        for name, label in (("verify_passes_total", "rows"), ("fallback_rounds_total", "reason"), ("overhead_seconds_total", "part")):
+            self.assertEqual(self.by(seen, name, label), {}, name)
+
+    def test_rounds_and_rows_are_those_of_the_replies(self):
+        server = self.serve(*self.FIXED, "--parallel", "3", "--max-queue", "20")
+        bodies = [{"prompt": "Once upon a time", "max_tokens": 20 + i, "temperature": 0.8, "seed": i, "n": 1 + i % 2,
+                   "speculative": {"enabled": i != 4}} for i in range(8)]
+        replies = together([lambda body=body: server.completion(**body) for body in bodies])
+        stats = [reply["speculation"] for reply in replies]
+        seen = server.metrics()
+        rounds, drafted = (sum(stat[key] for stat in stats) for key in ("rounds", "drafted"))
+        self.assertEqual(server.metric("spec_decode_rows_used_total"), rounds + drafted)
+        plain = self.by(seen, "fallback_rounds_total", "reason")
+        self.assertEqual(sum(plain.values()), rounds - sum(stat["draft_rounds"] for stat in stats))
+        self.assertEqual(plain["disabled"], stats[4]["rounds"])
+        self.assertEqual(self.by(seen, "fallback_seconds_total", "reason").keys(), plain.keys())
+        lengths = [sum((stat["k_histogram"] + [0] * 65)[k] for stat in stats) for k in range(65)]
+        for bound, value in self.by(seen, "chosen_num_tokens_bucket", "le").items():
+            self.assertEqual(value, sum(lengths[:65 if bound == "+Inf" else int(bound) + 1]), bound)
+        self.assertEqual(seen["spec_decode_chosen_num_tokens_sum", frozenset()], drafted)
+        self.assertEqual(self.by(seen, "overhead_seconds_total", "part").keys(), {"sample", "rollback", "control"})
+        self.assertGreaterEqual(seen["spec_decode_rows_budget", frozenset()], 3 * 5)
+        for name, value in server.metrics().items():  # a scrape counts nothing twice
+            if name[0].endswith(("_total", "_count", "_sum", "_bucket")) and "http" not in name[0]:
+                self.assertEqual(value, seen[name], name)
+
+    def test_passes_are_counted_by_their_rows(self):
+        server = self.serve(*self.FIXED, "--parallel", "1")
+        stats = [server.completion(prompt="Once upon a time", max_tokens=40 + i, temperature=0)["speculation"] for i in range(3)]
+        seen = server.metrics()
+        passes = self.by(seen, "verify_passes_total", "rows")
+        self.assertEqual(sum(passes.values()), sum(stat["target_forwards"] for stat in stats))
+        self.assertEqual(passes["prompt"], 3)
+        self.assertEqual(passes["5-8"], sum(stat["k_histogram"][4] for stat in stats))
+        seconds = self.by(seen, "verify_seconds_total", "rows")
+        self.assertEqual(seconds.keys(), passes.keys())
+        self.assertTrue(all(value > 0 for value in seconds.values()), seconds)
+        # The same passes, but for those that read prompts.
+        self.assertAlmostEqual(sum(seconds.values()) - seconds["prompt"], sum(stat["verify_ms"] for stat in stats) / 1000, 6)
+        self.assertEqual(seen["spec_decode_cost_model_error_ratio_count", frozenset()], sum(passes.values()) - 3)
+
+    def test_the_cost_of_rows_is_told(self):
+        server = self.serve()
+        costs = server.get("/v1/speculation")["verify_us"]
+        self.assertEqual(min(costs, key=int), "1")
+        self.assertGreater(len(costs), 2)
+        server.completion(prompt="Once upon a time", max_tokens=60, temperature=0)
+        costs = sorted((int(rows), us) for rows, us in server.get("/v1/speculation")["verify_us"].items())
+        self.assertGreater(costs[0][1], 0)
+        for (_, fewer), (_, more) in zip(costs, costs[1:]):
+            self.assertGreaterEqual(more, fewer)
+
+    def test_prefix_hits_are_those_of_the_replies(self):
+        body = {"prompt": "Once upon a time there was a girl who had a dog and a cat. " * 4, "max_tokens": 2}
+        for flags, searched in (((), True), (("--prefix-cache", "off"), False)):
+            with self.subTest(flags=flags):
+                server = self.serve(*flags)
+                usages = [server.completion(**body)["usage"] for _ in range(3)]
+                cached = sum(usage["prompt_tokens_details"]["cached_tokens"] for usage in usages)
+                self.assertEqual(cached > 0, searched)
+                self.assertEqual(server.metric("prefix_cache_hits_total"), cached)
+                self.assertEqual(server.metric("prefix_cache_queries_total"), sum(usage["prompt_tokens"] for usage in usages) if searched else 0)
+
+    def test_preemptions_are_counted(self):
+        server = self.serve("--parallel", "4", "--cache-tokens", "512")
+        self.assertEqual(server.metric("num_preemptions_total"), 0)
+        server.completion(**{**LONG, "max_tokens": 250, "temperature": 1, "n": 4})
+        self.assertGreater(server.metric("num_preemptions_total"), 0)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -27,6 +28,7 @@ class Server:
             self.process.wait()
             raise RuntimeError(f"no address in {line!r}: {self.log_text()}")
         self.port = int(match.group(1))
+        self.sent = 0  # requests of send(), which most others use
 
     def __enter__(self):
         return self
@@ -43,9 +45,8 @@ class Server:
         self.log.close()
 
     def log_text(self):
-        self.log.flush()
-        self.log.seek(0)
-        return self.log.read()
+        # Not by seeking: the server writes at the same offset.
+        return os.pread(self.log.fileno(), os.fstat(self.log.fileno()).st_size, 0).decode()
 
     def wait(self, seconds=SECONDS):
         return self.process.wait(seconds)
@@ -56,6 +57,7 @@ class Server:
     def send(self, method, path, body=None, headers=None):
         """(status, headers, bytes)"""
         connection = self.connect()
+        self.sent += 1
         try:
             data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
             connection.request(method, path, data, {"Content-Type": "application/json", **(headers or {})})
@@ -112,6 +114,80 @@ class Server:
         while self.metric(name, **labels) != value:
             assert time.monotonic() < end, (name, labels, self.metric(name, **labels), value)
             time.sleep(0.01)
+
+
+    def open_files(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def status_of_process(self, name):
+        """A number of /proc/PID/status: Threads, VmRSS (KiB), ..."""
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith(name + ":"))
+
+    def socket(self, receive_buffer=None):
+        """A bare connection."""
+        sock = socket.socket()
+        if receive_buffer:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        sock.settimeout(SECONDS)
+        try:
+            sock.connect(("127.0.0.1", self.port))
+        except OSError:
+            sock.close()
+            raise
+        return sock
+
+    def exchange(self, data, end=False):
+        """What comes back on a connection of its own until the server closes it; end: the client ends its sending first."""
+        with self.socket() as sock:
+            try:
+                sock.sendall(data)
+            except (BrokenPipeError, ConnectionResetError):  # it has been refused; the answer is there
+                pass
+            if end:
+                sock.shutdown(socket.SHUT_WR)
+            return read_all(sock)
+
+
+def request_bytes(path, body=None, *headers, method=None):
+    """A request that asks for the connection's end after it, unless a header says otherwise."""
+    data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+    lines = [f"{method or ('GET' if body is None else 'POST')} {path} HTTP/1.1", "Host: test", *headers]
+    if body is not None:
+        lines += ["Content-Type: application/json", f"Content-Length: {len(data)}"]
+    if not any(header.lower().startswith("connection:") for header in headers):
+        lines.append("Connection: close")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode() + data
+
+
+def read_all(sock):
+    data = b""
+    while part := sock.recv(1 << 16):
+        data += part
+    return data
+
+
+def responses(data):
+    """[(status, headers in lower case, body)] of the final responses in what a connection gave."""
+    found = []
+    while data:
+        head, _, data = data.partition(b"\r\n\r\n")
+        line, *fields = head.decode("latin-1").split("\r\n")
+        status = int(re.match(r"HTTP/1\.1 (\d{3}) ", line)[1])
+        headers = {name.lower(): value.strip() for name, value in (field.split(":", 1) for field in fields)}
+        if status < 200:
+            continue
+        body = b""
+        if headers.get("transfer-encoding") == "chunked":
+            while True:
+                size, _, data = data.partition(b"\r\n")
+                body, data = body + data[:int(size, 16)], data[int(size, 16) + 2:]
+                if int(size, 16) == 0:
+                    break
+        else:
+            body, data = data[:int(headers["content-length"])], data[int(headers["content-length"]):]
+        found.append((status, headers, body))
+    return found
 
 
 def events(data):

@@ -44,7 +44,9 @@ export class Settings {
     const { drafter, length, strategy } = this.#controls;
     fill(drafter, [['', 'auto'], ...named(drafterNames(server)), ['none', 'none (plain)']]);
     fill(length, [['', 'auto'], ...kLengths.map((k) => [k, `at most ${k}`])]);
-    fill(strategy, [['', 'auto'], ...named(server.strategies ?? [])]);
+    // Greedy is what auto is at temperature 0, and refused at any other.
+    const rules = (server.strategies ?? []).filter((name) => name !== 'greedy');
+    fill(strategy, [['', 'auto'], ...named(rules)]);
     strategy.disabled = strategy.options.length === 1;
     this.#tell();
   }
@@ -73,8 +75,9 @@ export class Settings {
 
   // The rule that will judge the drafts.
   rule() {
-    if (Number(this.#controls.temperature.value) < 1e-5) return 'greedy';
-    return this.#controls.strategy.value || this.#server.strategy;
+    const rule = this.#controls.strategy.value || this.#server.strategy;
+    const exact = rule in kRules;
+    return exact && Number(this.#controls.temperature.value) < 1e-5 ? 'greedy' : rule;
   }
 
   #tell() {

@@ -26,7 +26,11 @@ ApiError OfEngine(const Error& error, bool chat) {
   ApiError api{.message = error.message};
   if (what == "prompt")
     api.param = chat ? "messages" : "prompt";
-  else if (what.starts_with("speculative") || what == "verify")
+  else if (what == "verify")
+    api.param = "speculative.strategy";
+  else if (what == "min_speculative_tokens")
+    api.param = "speculative.n_min";
+  else if (what.starts_with("speculative"))
     api.param = "speculative";
   else if (what.find(' ') == std::string::npos)
     api.param = what;
@@ -55,7 +59,7 @@ std::optional<Event> Answer::Fail(ApiError error) {
 std::optional<Event> Answer::Next() {
   const auto limit = std::chrono::seconds(service_.options.request_timeout_s);
   while (true) {
-    if (auto event = mailbox_->Wait(kLook)) return Take(std::move(event));
+    if (auto event = mailbox_->Wait(milliseconds(0))) return Take(std::move(event));
     if (service_.stopping) return Fail(Unavailable("server: it was stopped; try again", "stopped"));
     if (setting_.client_gone())
       return Fail({.status = 499, .message = "client: it has gone", .code = "client_gone"});
@@ -64,6 +68,7 @@ std::optional<Event> Answer::Next() {
                                           "again",
                                           limit.count()),
                               "request_timeout"));
+    if (auto event = mailbox_->Wait(kLook)) return Take(std::move(event));
   }
 }
 

@@ -25,8 +25,8 @@ class Answer {
  public:
   struct Setting {
     bool chat = false;
-    int n = 1;                        // choices of a prompt
-    std::vector<std::string> echoes;  // of each choice
+    int n = 1;                 // choices of a prompt
+    std::vector<Echo> echoes;  // of each choice
     std::function<bool()> client_gone;
   };
   // `service` must outlive it.

@@ -60,15 +60,17 @@ Parsed<std::vector<Prompt>> PromptsOf(const Service& service, GenerationCall& ca
   return Refuse({.message = "messages: " + tokens.error().message, .param = "messages"});
 }
 
-std::string EchoOf(const Service& service, const GenerationCall& call, const Prompt& prompt) {
+Echo EchoOf(const Service& service, const GenerationCall& call, const Prompt& prompt,
+            const Request& request) {
   if (!call.echo) return {};
-  if (const auto* const text = std::get_if<std::string>(&prompt)) return *text;
-  return service.engine.Detokenize(std::get<std::vector<std::int32_t>>(prompt));
+  const auto* const text = std::get_if<std::string>(&prompt);
+  return {text != nullptr ? *text : service.engine.Detokenize(request.prompt_tokens),
+          request.prompt_tokens};
 }
 
 struct Prepared {
   std::vector<Job> jobs;
-  std::vector<std::string> echoes;  // of each job
+  std::vector<Echo> echoes;  // of each job
 };
 
 // A job for each choice: prompts in order, n choices each, whose noise differs by the request's id.
@@ -91,7 +93,7 @@ Parsed<Prepared> PrepareAll(const Service& service, GenerationCall& call) {
                                .mailbox = mailbox,
                                .wants_rounds = call.stream,
                                .arrived = now});
-      prepared.echoes.push_back(EchoOf(service, call, prompt));
+      prepared.echoes.push_back(EchoOf(service, call, prompt, *request));
     }
   }
   return prepared;
@@ -131,7 +133,9 @@ ReplyFrame FrameOf(const Service& service, const GenerationCall& call) {
           .method = drafts ? speculative.method.value_or(engine.summary().method) : "none",
           .num_speculative_tokens = drafts ? tokens : 0,
           .piece = [&engine](std::int32_t token) { return Piece(engine, token); },
+          .text_of = [&engine](std::int32_t token) { return Piece(engine, token, false); },
           .logprobs = call.request.logprobs >= 0,
+          .echo_logprobs = call.request.prompt_logprobs >= 0,
           .include_usage = call.include_usage,
           .trace = call.trace};
 }

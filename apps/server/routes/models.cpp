@@ -1,16 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/openai_replies.h"
+#include "server/router.h"
 #include "server/routes/routes.h"
 
 namespace foretoken::server {
 namespace {
 
+constexpr const char kModelPath[] = "/v1/models/*";
+
+ServedModel Served(const Service& service) {
+  return {.name = service.limits.name,
+          .created = service.started,
+          .engine = &service.engine.summary(),
+          .chats = service.chats};
+}
+
 HttpResponse Models(Service& service, const HttpRequest&, LogLine&) {
-  return {.body = ModelsJson(service.limits.name, service.started, service.engine.summary())};
+  return {.body = ModelsJson(Served(service))};
+}
+
+HttpResponse Model(Service& service, const HttpRequest& request, LogLine&) {
+  const std::string id = request.path.substr(sizeof(kModelPath) - 2);
+  if (id == service.limits.name) return {.body = ModelJson(Served(service))};
+  ApiError error = NoSuchModel(id, service.limits.name);
+  error.status = 404;
+  return ErrorResponse(error);
 }
 
 }  // namespace
 
 const Route kModelsRoute = {"GET", "/v1/models", false, Models};
+const Route kModelRoute = {"GET", kModelPath, false, Model};
 
 }  // namespace foretoken::server

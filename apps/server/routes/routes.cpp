@@ -7,8 +7,9 @@ namespace foretoken::server {
 
 std::span<const Route* const> Routes() {
   static constexpr std::array kRoutes = {
-      &kChatCompletionsRoute, &kCompletionsRoute, &kDetokenizeRoute, &kHealthRoute,
-      &kIndexRoute,           &kMetricsRoute,     &kModelsRoute,     &kPageRoute,
+      &kChatCompletionsRoute, &kCompletionsRoute, &kDetokenizeRoute,
+      &kHealthRoute,          &kIndexRoute,       &kMetricsRoute,
+      &kModelRoute,           &kModelsRoute,      &kPageRoute,
       &kSpeculationRoute,     &kTokenizeRoute,    &kVersionRoute};
   return kRoutes;
 }

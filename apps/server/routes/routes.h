@@ -11,8 +11,8 @@ namespace foretoken::server {
 
 struct Route {
   const char* method;
-  const char* path;
-  bool open;  // answered without a key
+  const char* path;  // with a * at its end: all that begin so
+  bool open;         // answered without a key
   // Adds to the line what a log should tell of this request.
   HttpResponse (*handle)(Service& service, const HttpRequest& request, LogLine& line);
 };
@@ -20,7 +20,7 @@ struct Route {
 std::span<const Route* const> Routes();
 
 extern const Route kChatCompletionsRoute, kCompletionsRoute, kDetokenizeRoute, kHealthRoute,
-    kIndexRoute, kMetricsRoute, kModelsRoute, kPageRoute, kSpeculationRoute, kTokenizeRoute,
-    kVersionRoute;
+    kIndexRoute, kMetricsRoute, kModelRoute, kModelsRoute, kPageRoute, kSpeculationRoute,
+    kTokenizeRoute, kVersionRoute;
 
 }  // namespace foretoken::server

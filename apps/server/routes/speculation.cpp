@@ -10,6 +10,7 @@ HttpResponse Speculation(Service& service, const HttpRequest&, LogLine&) {
                                    .totals = service.totals.sum(),
                                    .recent_speedup = service.totals.RecentSpeedup(),
                                    .plain_ms_per_token = service.engine_thread.plain_ms_per_token(),
+                                   .pass_costs = service.engine_thread.pass_costs(),
                                    .load = service.queue.load(),
                                    .parallel = service.parallel})};
 }

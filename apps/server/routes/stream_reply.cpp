@@ -58,10 +58,27 @@ class ReplyStream : public BodyStream {
     const int choice = event.choice;
     Shown& shown = shown_[static_cast<std::size_t>(choice)];
     const Choice& known = answer_->choices()[static_cast<std::size_t>(choice)];
-    if (event.kind == Event::Kind::kBegun && (frame_.chat || !known.echo.empty()))
-      out += EventText(PartJson(frame_, {.choice = choice, .first = true, .text = known.echo}));
-    if (event.kind == Event::Kind::kRound) ShowRound(event, shown, out);
-    if (event.kind == Event::Kind::kEnd) ShowEnd(choice, known.end.completion, shown, out);
+    // Log-probabilities of the prompt are known when it has been read.
+    if (event.kind == Event::Kind::kBegun && !frame_.echo_logprobs &&
+        (frame_.chat || !known.echo.text.empty()))
+      out += EventText(EchoPartJson(frame_, choice, known.echo, {}));
+    if (event.kind == Event::Kind::kRound) {
+      if (shown.rounds == 0) ShowEcho(choice, event.round.prompt_logprobs, shown, out);
+      ShowRound(event, shown, out);
+    }
+    if (event.kind == Event::Kind::kEnd) {
+      const Completion& completion = known.end.completion;
+      if (shown.rounds == 0) ShowEcho(choice, completion.prompt_logprobs, shown, out);
+      ShowEnd(choice, completion, shown, out);
+    }
+  }
+
+  void ShowEcho(int choice, std::span<const TokenLogprobs> logprobs, Shown& shown,
+                std::string& out) {
+    if (!frame_.echo_logprobs) return;
+    const Echo& echo = answer_->choices()[static_cast<std::size_t>(choice)].echo;
+    out += EventText(EchoPartJson(frame_, choice, echo, logprobs));
+    shown.offset = echo.text.size();
   }
 
   void ShowRound(const Event& event, Shown& shown, std::string& out) {
