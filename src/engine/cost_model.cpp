@@ -10,8 +10,8 @@ namespace {
 constexpr int kFirstInterval = 16, kLongestInterval = 4096;
 constexpr int kFirstPatience = 24, kLongestPatience = 512;
 constexpr int kLongestSleep = 16;
-constexpr double kPlanningUs = 1.5;  // of a round in which nothing comes of it
-constexpr double kPrior = 0.7, kProbeShare = 0.01, kReviewShare = 0.002;
+constexpr double kPlanningUs = 0.8;  // of a sequence, in a round in which nothing comes of it
+constexpr double kPrior = 0.7, kProbeShare = 0.01, kOwnProbeShare = 0.05, kReviewShare = 0.002;
 constexpr double kMargin = 1.02, kPerUnrest = 0.25;  // a gain that is less is not trusted
 constexpr int kCatchUpRounds = 16;  // over which what a drafter must read first is spread
 constexpr double kSharedFading = 0.98, kStaling = 0.985;
@@ -131,8 +131,9 @@ void CostModel::Share(const Pass& pass, std::span<Plan> plans) noexcept {
     --plans[static_cast<std::size_t>(picks_[i])].k;
 }
 
-// Where drafts could pay, within a share of the request's time. Where they could not, what they
-// cost may be an old mistake: it is read again, within a share of all time since it was read last.
+// Where drafts could pay, within a share of all time, and a larger one of the request's own. Where
+// they could not, what they cost may be an old mistake: it is read again, within a share of all
+// time since it was read last.
 void CostModel::Probe(const Pass& pass, Plan& plan) noexcept {
   State& state = At(plan.seq);
   if (state.idle_rounds < state.interval || state.s[0] == 0) return;
@@ -144,7 +145,8 @@ void CostModel::Probe(const Pass& pass, Plan& plan) noexcept {
                review_us = costs_.DraftUs(offer.drafter, 1) + catch_up + row_us;
   const bool stale = !offer.made && review_us <= kReviewShare * unread;
   if (!stale) {
-    if (state.probe_us + catch_up > kProbeShare * state.total_us) return;
+    if (probe_us_ + catch_up > kProbeShare * total_us_) return;
+    if (state.probe_us + catch_up > kOwnProbeShare * state.total_us) return;
     double always[Survival::kPositions];
     std::fill_n(always, Survival::kPositions, 1.0);
     const int most = std::min({offer.most, state.ceiling, pass.trusted_rows - pass.n_decoding});
@@ -183,7 +185,7 @@ void CostModel::LookElsewhere(const Pass& pass, Plan& plan) noexcept {
 int CostModel::Sleep(const Pass& pass, const Plan& plan) const noexcept {
   constexpr double kShare = 0.002;
   const double pass_us = costs_.PassUs(pass.n_decoding, pass.context);
-  const int rounds = static_cast<int>(kPlanningUs / (kShare * pass_us));
+  const int rounds = static_cast<int>((1 + pass.n_decoding) * kPlanningUs / (kShare * pass_us));
   const State& state = states_[static_cast<std::size_t>(plan.seq)];
   const int to_probe = state.interval - state.idle_rounds;
   return std::min({rounds, kLongestSleep, to_probe > 0 ? to_probe : kLongestSleep});
@@ -235,6 +237,7 @@ void CostModel::Measure(const Pass& pass, std::span<Plan> plans) noexcept {
 void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
   State& state = At(seq);
   state.total_us += round.us;
+  total_us_ += round.us / std::max(1, round.n_decoding);
   for (double& us : unread_us_) us += round.us / std::max(1, round.n_decoding);
   if (round.drafted == 0) {
     ++state.idle_rounds;
@@ -250,8 +253,10 @@ void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
     state.interval = kFirstInterval;
     return;
   }
-  state.probe_us +=
+  const double probe_us =
       std::max(0.0, round.us - costs_.PassUs(round.n_decoding, round.context) - costs_.RestUs());
+  state.probe_us += probe_us;
+  probe_us_ += probe_us;
   state.interval = round.accepted > 0 ? std::max(2, state.interval / 2)
                                       : std::min(kLongestInterval, 2 * state.interval);
   if (round.accepted == round.drafted) state.patience = kFirstPatience;

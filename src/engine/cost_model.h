@@ -65,10 +65,11 @@ class CostModel final : public Lookahead {
   const RoundCosts& costs_;
   const int n_drafters_;
   std::vector<State> states_;
-  std::vector<Survival> shared_;   // [drafters, evidence], over all requests
-  std::vector<int> drafting_;      // [drafters, position]: sequences with a draft there
-  std::vector<double> unread_us_;  // [drafters]: decoding since their drafts were last timed
-  std::vector<int> picks_;         // plans, in the order in which they got drafts
+  std::vector<Survival> shared_;        // [drafters, evidence], over all requests
+  std::vector<int> drafting_;           // [drafters, position]: sequences with a draft there
+  double total_us_ = 0, probe_us_ = 0;  // of all requests
+  std::vector<double> unread_us_;       // [drafters]: decoding since their drafts were last timed
+  std::vector<int> picks_;              // plans, in the order in which they got drafts
 };
 
 }  // namespace foretoken::engine

@@ -32,23 +32,23 @@ class Survival {
   }
 
   // s[i], i in [0, n): probability that drafts 0..i are all accepted. Where verdicts are few,
-  // `others` counts as two of them; where it has few too, each position is taken for like the one
-  // before it and the first for `prior`. weight: what the own verdicts still count, in [0, 1]. n <=
-  // kPositions.
+  // `others` counts as two of them; where it has few too, what counts as five is that each position
+  // is like the one before it and the first like `prior`. weight: what the own verdicts still
+  // count, in [0, 1]. n <= kPositions.
   void Read(const Survival& others, double prior, double weight, int n, double* s) const noexcept {
     double own = prior, common = prior, product = 1;
     for (int i = 0; i < n; ++i) {
-      common = others.Moved(i, common, 1);
-      own = Moved(i, i == 0 ? common : std::min(common, (common + own) / 2), weight);
+      common = others.Moved(i, common, kPriorOfAll, 1);
+      own = Moved(i, i == 0 ? common : std::min(common, (common + own) / 2), kPrior, weight);
       s[i] = product *= own;
     }
   }
 
  private:
-  static constexpr double kPriorWeight = 2;
-  double Moved(int i, double prior, double weight) const noexcept {
+  static constexpr double kPrior = 2, kPriorOfAll = 5;  // verdicts
+  double Moved(int i, double prior, double counts, double weight) const noexcept {
     const Position& p = positions_[static_cast<std::size_t>(i)];
-    return (weight * p.accepted + kPriorWeight * prior) / (weight * p.judged + kPriorWeight);
+    return (weight * p.accepted + counts * prior) / (weight * p.judged + counts);
   }
 
   struct Position {
