@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // server/metrics.h: counters for Prometheus, named as vLLM and llama.cpp name theirs, with the
-// prefix foretoken: (docs/server.md lists them). metrics.cpp alone knows prometheus-cpp.
+// prefix foretoken: (docs/serving.md lists them). metrics.cpp alone knows prometheus-cpp.
 //
 // Any thread may use it.
 #pragma once

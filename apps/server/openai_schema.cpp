@@ -91,6 +91,8 @@ Parsed<Json> ParseObject(std::string_view body) {
   };
   if (body.empty()) return bad("it is empty; send a JSON object");
   if (TooDeep(body)) return bad("it is nested too deeply; flatten it");
+  // The library takes one for the end.
+  if (body.find('\0') != body.npos) return bad("there is a NUL byte in it; send a JSON object");
   Watch watch;
   Json json = Json::parse(
       body.begin(), body.end(),

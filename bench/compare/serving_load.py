@@ -112,7 +112,8 @@ def contenders(args):
     found = [Contender("plain", ours, port, {"speculative": {"enabled": False}}), Contender("speculative", ours, port, {})]
     if args.llama:
         inside = lambda path: os.path.join(args.seen_as, os.path.basename(path))
-        kinds = [("llama-server", [])] + ([("llama-server -md", ["-md", inside(args.draft), "--spec-type", "draft-simple"])] if args.draft else [])
+        drafts = args.draft and not args.llama_plain
+        kinds = [("llama-server", [])] + ([("llama-server -md", ["-md", inside(args.draft), "--spec-type", "draft-simple"])] if drafts else [])
         for name, flags in kinds:
             port = free_port()
             command = [*shlex.split(args.llama), "llama-server", "-m", inside(args.model), "--host", "127.0.0.1", "--port", str(port), "-np", str(most),
@@ -141,6 +142,7 @@ def main():
     p.add_argument("--flag", action="append", default=[])
     p.add_argument("--llama", default="")
     p.add_argument("--seen-as", default="")
+    p.add_argument("--llama-plain", action="store_true", help="not with a draft model, too")
     p.add_argument("--llama-flag", action="append", default=[])
     p.add_argument("--json", default="")
     args = p.parse_args()

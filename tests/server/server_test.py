@@ -97,7 +97,7 @@ BAD_CHATS = [
     ({"messages": [{"role": "user", "content": "word " * 600}]}, "messages", "do not fit"),
 ]
 BAD_BODIES = [(b"", "it is empty"), (b"{", "not valid JSON"), (b"[1]", "not an object"), (b'{"prompt": "\xff"}', "not valid JSON"),
-              (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"), (b'{"prompt": "a", "prompt": "b"}', "given twice")]
+              (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"), (b'{"prompt": "a", "prompt": "b"}', "given twice"), (b'{"prompt": "a"}\0', "NUL byte")]
 
 
 class OneServer(unittest.TestCase):

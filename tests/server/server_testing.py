@@ -12,6 +12,7 @@ import threading
 import time
 
 SECONDS = 60
+SUPPRESSIONS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tsan.supp")
 
 
 class Server:
@@ -20,7 +21,7 @@ class Server:
     def __init__(self, program, *flags, env=None):
         self.log = tempfile.TemporaryFile(mode="w+")
         self.process = subprocess.Popen([program, "serve", "--port", "0", *flags], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=self.log, text=True, env={**os.environ, **(env or {})})
+                                        stderr=self.log, text=True, env={"TSAN_OPTIONS": f"suppressions={SUPPRESSIONS}", **os.environ, **(env or {})})
         line = self.process.stdout.readline()
         match = re.search(r" at http://127\.0\.0\.1:(\d+)\n", line)
         if not match:
@@ -42,7 +43,10 @@ class Server:
                 self.process.kill()
                 self.process.wait()
         self.process.stdout.close()
+        report = re.search(r"(WARNING: ThreadSanitizer|ERROR: AddressSanitizer|[^\n]*runtime error:).*", self.log_text(), re.DOTALL)
         self.log.close()
+        if report:  # of a build with a sanitizer
+            raise AssertionError(report.group(0)[:6000])
 
     def log_text(self):
         # Not by seeking: the server writes at the same offset.
