@@ -131,27 +131,40 @@ void CostModel::Share(const Pass& pass, std::span<Plan> plans) noexcept {
     --plans[static_cast<std::size_t>(picks_[i])].k;
 }
 
-// Where drafts could pay, within a share of all time, and a larger one of the request's own. Where
-// they could not, what they cost may be an old mistake: it is read again, within a share of all
-// time since it was read last.
+// One more draft, what its model must read before it included.
+double CostModel::FirstDraftUs(const Offer& offer) const noexcept {
+  return offer.made
+             ? 0
+             : costs_.DraftUs(offer.drafter, 1) + costs_.CatchUpUs(offer.drafter, offer.missing);
+}
+
+// Whether perfect drafts would pay, and a probe is within a share of all time and a larger one of
+// the request's own.
+bool CostModel::MayPay(const Pass& pass, const State& state, const Offer& offer) const noexcept {
+  const double us = FirstDraftUs(offer);
+  if (probe_us_ + us > kProbeShare * total_us_) return false;
+  if (state.probe_us + us > kOwnProbeShare * state.total_us) return false;
+  double always[Survival::kPositions];
+  std::fill_n(always, Survival::kPositions, 1.0);
+  const int most = std::min({offer.most, state.ceiling, pass.trusted_rows - pass.n_decoding});
+  return BestAlone(pass, offer, always, most) > pass.least_rate;
+}
+
+// Drafts that could not pay, as far as is known, may have been timed in a bad moment: they are
+// timed again, within a share of all time since they were timed last.
+bool CostModel::Stale(const Pass& pass, const Offer& offer) const noexcept {
+  if (offer.made) return false;
+  const double row_us = costs_.PassUs(pass.n_decoding + 1, pass.context) -
+                        costs_.PassUs(pass.n_decoding, pass.context);
+  return FirstDraftUs(offer) + row_us <=
+         kReviewShare * unread_us_[static_cast<std::size_t>(offer.drafter)];
+}
+
 void CostModel::Probe(const Pass& pass, Plan& plan) noexcept {
   State& state = At(plan.seq);
   if (state.idle_rounds < state.interval || state.s[0] == 0) return;
   const Offer& offer = plan.offers[static_cast<std::size_t>(plan.chosen)];
-  const double catch_up = offer.made ? 0 : costs_.CatchUpUs(offer.drafter, offer.missing);
-  const double unread = unread_us_[static_cast<std::size_t>(offer.drafter)],
-               row_us = costs_.PassUs(pass.n_decoding + 1, pass.context) -
-                        costs_.PassUs(pass.n_decoding, pass.context),
-               review_us = costs_.DraftUs(offer.drafter, 1) + catch_up + row_us;
-  const bool stale = !offer.made && review_us <= kReviewShare * unread;
-  if (!stale) {
-    if (probe_us_ + catch_up > kProbeShare * total_us_) return;
-    if (state.probe_us + catch_up > kOwnProbeShare * state.total_us) return;
-    double always[Survival::kPositions];
-    std::fill_n(always, Survival::kPositions, 1.0);
-    const int most = std::min({offer.most, state.ceiling, pass.trusted_rows - pass.n_decoding});
-    if (BestAlone(pass, offer, always, most) <= pass.least_rate) return;
-  }
+  if (!Stale(pass, offer) && !MayPay(pass, state, offer)) return;
   state.probing = true;
   plan.k = 1;
 }

@@ -57,6 +57,9 @@ class CostModel final : public Lookahead {
   double BestAlone(const Pass& pass, const Offer& offer, const double* s, int most) const noexcept;
   void ChooseOffer(const Pass& pass, Plan& plan) noexcept;
   void Share(const Pass& pass, std::span<Plan> plans) noexcept;
+  double FirstDraftUs(const Offer& offer) const noexcept;
+  bool MayPay(const Pass& pass, const State& state, const Offer& offer) const noexcept;
+  bool Stale(const Pass& pass, const Offer& offer) const noexcept;
   void Probe(const Pass& pass, Plan& plan) noexcept;
   void Measure(const Pass& pass, std::span<Plan> plans) noexcept;
   void LookElsewhere(const Pass& pass, Plan& plan) noexcept;

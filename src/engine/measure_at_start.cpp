@@ -13,7 +13,8 @@ namespace {
 
 constexpr double kBudgetUs = 350'000;       // of all passes
 constexpr double kDraftBudgetUs = 100'000;  // of each drafter
-constexpr int kRepeats = 4, kDrafts = 3, kPrompt = 24;
+constexpr int kRepeats = 4, kDrafts = 3;
+constexpr int kPrompt = 24, kPrompts = 64;  // tokens: of one sequence; of several together
 constexpr int kFarContext = 2048;
 constexpr int kRecordedDrafts = 8;
 
@@ -110,6 +111,7 @@ class Engine::Impl::StartMeasurer {
     draft::Drafter& drafter = *impl_.drafters_[static_cast<std::size_t>(index)].drafter;
     const bool features = drafter.Needs().parts() > 0;
     const int drafts = std::min(kDrafts, *impl_.options_.speculative.num_speculative_tokens);
+    const int prompt = n_sequences() == 1 ? kPrompt : std::max(2, kPrompts / n_sequences());
     if (drafts < 1 || impl_.context_size_ < kPrompt + 2 * kRepeats + kDrafts + 3) return;
     const engine::DraftSetting setting = {
         .n_sequences = n_sequences(),
@@ -117,7 +119,7 @@ class Engine::Impl::StartMeasurer {
         .drafts = drafts,
         .features_width = features ? impl_.target_->features_width() : 0,
         .sampling = {}};
-    engine::DraftMeter meter(drafter, setting, kPrompt, 2 * kRepeats + 1);
+    engine::DraftMeter meter(drafter, setting, prompt, 2 * kRepeats + 1);
     meter.Microseconds(n_sequences());  // reads the contexts
     const double one_us = DraftUs(meter, 1, drafts),
                  all_us = n_sequences() > 1 ? DraftUs(meter, n_sequences(), drafts) : 0;
