@@ -631,6 +631,16 @@ class OwnServers(unittest.TestCase):
         for status, n in ((200, 2), (400, 1), (404, 1)):
             self.assertEqual(sum(line.endswith(f"status={status}") for line in lines), n, lines)
 
+    def test_logs_are_text_whatever_clients_send(self):
+        server = self.serve()
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+            client.sendall(b"GET /a\xff\x1b[31mb HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            while client.recv(4096):
+                pass
+        server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(), 0)
+        self.assertIn("\N{REPLACEMENT CHARACTER}\\u001b[31mb", server.log_text())  # which is strict
+
     def test_prompts_are_logged_where_that_is_asked_for(self):
         server = self.serve("--log-prompts")
         server.completion(**{**GOOD, "prompt": "secret \"words\"\n"})
