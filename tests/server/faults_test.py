@@ -398,8 +398,7 @@ class Faults(unittest.TestCase):
                 outcomes.append((status, headers.get("retry-after")))
 
         def end():
-            while sum(server.get("/health")[key] for key in ("running", "waiting")) < 16:
-                time.sleep(0.01)
+            server.await_accepted(16)
             server.process.send_signal(signal.SIGTERM)
             while server.send("GET", "/health")[0] != 503:
                 time.sleep(0.001)
@@ -418,7 +417,7 @@ class Faults(unittest.TestCase):
                 socks = [server.socket(receive_buffer=1 if i == 0 else None) for i in range(10)]
                 for sock in socks:
                     sock.sendall(post(stream))
-                server.await_metric("num_requests_waiting", 10 - PARALLEL)
+                server.await_accepted(10)
                 server.process.send_signal(signals[0])
                 time.sleep(0.3)
                 self.assertIsNone(server.process.poll())

@@ -584,8 +584,7 @@ class OwnServers(unittest.TestCase):
             replies.append(server.completion(**body))
 
         def drain():
-            while sum(server.get("/health")[key] for key in ("running", "waiting")) < 3:
-                time.sleep(0.01)
+            server.await_accepted(3)
             server.process.send_signal(signal.SIGTERM)
             while server.send("GET", "/health")[0] != 503:
                 time.sleep(0.001)

@@ -119,6 +119,12 @@ class Server:
             assert time.monotonic() < end, (name, labels, self.metric(name, **labels), value)
             time.sleep(0.01)
 
+    def await_accepted(self, n):
+        """Until so many requests run or wait. One of the two alone says less: it passes through numbers while requests arrive."""
+        end = time.monotonic() + SECONDS
+        while (taken := sum(self.get("/health")[key] for key in ("running", "waiting"))) < n:
+            assert time.monotonic() < end, (taken, n)
+            time.sleep(0.01)
 
     def open_files(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
