@@ -91,8 +91,9 @@ TEST(GenerateFlags, ListsWhatExistsForNamesItLacks) {
   for (const char* name : {"nonsense", "medusa", "ngram,nonsense"}) {
     const std::string message = MessageOf({"-m", "a", "-p", "x", "--spec-type", name});
     EXPECT_EQ(message.find("--spec-type: '"), 0u) << message;
-    EXPECT_NE(message.find("none, standalone, eagle, mtp, ngram, suffix, prediction, portfolio"),
-              std::string::npos)
+    EXPECT_NE(
+        message.find("none, standalone, eagle, mtp, ngram, suffix, prediction, grammar, portfolio"),
+        std::string::npos)
         << name << ": " << message;
   }
   EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--lookahead", "guess"}).find("ewma"),

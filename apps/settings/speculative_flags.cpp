@@ -30,7 +30,8 @@ std::vector<Row> MethodRows() {
        fmt::format(
            "who drafts: none; standalone (a small model); eagle or mtp (heads of the "
            "model); ngram (looks up the text so far); suffix (likewise, and earlier texts); "
-           "prediction (follows --prediction); several with commas between, or portfolio "
+           "prediction (follows --prediction), grammar (what --grammar forces; drafted "
+           "beside the others too); several with commas between, or portfolio "
            "(all there are): each round takes what promises most; default auto: what the "
            "file of -md is; without -md, {} for the bundled model, else ngram",
            kBestMethod)},

@@ -33,7 +33,8 @@ struct BatchDraftLength {
 struct SpeculativeOptions {
   // "none", "standalone" (a draft model), "eagle" and "mtp" (a head of the target's; an MTP head
   // may lie in the target's own file), "ngram", "suffix", "prediction" (text that comes with the
-  // request), "portfolio" (all that there are) or several of them with commas between: each round
+  // request), "grammar" (what a request's grammar forces, which is drafted beside any other method
+  // too), "portfolio" (all that there are) or several of them with commas between: each round
   // drafts with what promises the most tokens per second. Empty: what draft_model's file is, ngram
   // without one.
   std::string method = {};

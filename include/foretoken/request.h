@@ -70,7 +70,7 @@ struct SamplingParameters {
 struct SpeculativeParameters {
   std::optional<bool> enabled = {};
   // One of the methods that the engine was opened with, or "none", "ngram", "suffix", "prediction",
-  // "portfolio", which every engine has.
+  // "grammar", "portfolio", which every engine has.
   std::optional<std::string> method = {};
   // The rule that judges this request's drafts. kGreedy only at temperature 0; none but kAuto where
   // the engine judges with a program's own verifier or by lot (synthetic_acceptance_rate).

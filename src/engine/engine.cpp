@@ -217,11 +217,25 @@ std::vector<int> Engine::Impl::DraftersFor(const Request& request) const {
   const int k = s.num_speculative_tokens.value_or(*options_.speculative.num_speculative_tokens);
   if (!s.enabled.value_or(true) || k == 0) return {};
   auto drafters = s.method ? *DraftersOf(*s.method) : default_drafters_;
-  if (request.prediction.empty())
-    std::erase_if(drafters, [this](int d) {
-      return drafters_[static_cast<std::size_t>(d)].method == "prediction";
-    });
+  const bool any = !drafters.empty();
+  std::erase_if(drafters, [&](int d) {
+    const std::string_view method = drafters_[static_cast<std::size_t>(d)].method;
+    return method == "grammar" || (method == "prediction" && request.prediction.empty());
+  });
+  // What a grammar forces is drafted before all else, whatever method was chosen.
+  if (any && !request.sampling.grammar.empty() && !ReadsDrafts(request))
+    drafters.insert(drafters.begin(), DraftersOf("grammar")->front());
   return drafters;
+}
+
+// Whether the rule asked for reads laws or logits, which not every drafter has.
+bool Engine::Impl::ReadsDrafts(const Request& request) const {
+  const VerifyStrategy strategy = StrategyOf(request);
+  const verify::Verifier* const verifier = own_verifier_ ? own_verifier_.get()
+                                           : strategy == VerifyStrategy::kAuto
+                                               ? nullptr
+                                               : &VerifierOf(strategy);
+  return verifier != nullptr && (verifier->NeedsLaws() || verifier->NeedsLogits());
 }
 
 // The rule for a request: asked for by name, else by what its drafts will be.
@@ -320,12 +334,19 @@ Status Engine::Impl::CheckSpeculation(const Request& request) const {
 Result<std::shared_ptr<const sampling::Grammar>> Engine::Impl::GrammarOf(
     const SamplingParameters& sampling) {
   if (sampling.grammar.empty()) return std::shared_ptr<const sampling::Grammar>();
-  if (!token_trie_) {
+  if (!grammars_) {
     std::vector<std::string> texts;
     for (Token t = 0; t < vocabulary_; ++t) texts.push_back(tokenizer_->Piece(t));
-    token_trie_ = std::make_shared<const sampling::TokenTrie>(texts, tokenizer_->end_tokens());
+    std::vector<Token> ends = tokenizer_->end_tokens();
+    // The likeliest first.
+    std::stable_partition(ends.begin(), ends.end(),
+                          [&](Token t) { return t == tokenizer_->eos(); });
+    grammars_.emplace(std::make_shared<const sampling::TokenTrie>(texts, ends),
+                      [this](std::string_view text) {
+                        return tokenizer_->Encode(text, {.add_special = false, .continues = true});
+                      });
   }
-  return sampling::Grammar::Compile(sampling.grammar, token_trie_);
+  return grammars_->Get(sampling.grammar);
 }
 
 Result<std::unique_ptr<engine::Job>> Engine::Impl::MakeJob(Request request, OnRound on_round) {

@@ -25,6 +25,7 @@
 #include "formats/checkpoint.h"
 #include "kv/cache.h"
 #include "model/model.h"
+#include "sampling/grammar_cache.h"
 #include "text/tokenizer.h"
 #include "verify/verifier.h"
 
@@ -144,6 +145,7 @@ class Engine::Impl {
   // Indices of the drafters of a method: one, several with commas between, "portfolio" or "none".
   [[nodiscard]] Result<std::vector<int>> DraftersOf(std::string_view methods) const;
   std::vector<int> DraftersFor(const Request& request) const;
+  bool ReadsDrafts(const Request& request) const;
   VerifyStrategy StrategyOf(const Request& request) const {
     return request.speculative.strategy.value_or(options_.speculative.strategy);
   }
@@ -237,7 +239,7 @@ class Engine::Impl {
   int vocabulary_ = 0, context_size_ = 0;
   std::vector<Token> end_tokens_;
 
-  std::shared_ptr<const sampling::TokenTrie> token_trie_;  // made for the first grammar
+  std::optional<sampling::GrammarCache> grammars_;  // made for the first one
 
   // What draft lengths are chosen by.
   std::optional<engine::RoundCosts> costs_;

@@ -12,6 +12,7 @@
 #include "base/mapped_file.h"
 #include "draft/custom_drafter.h"
 #include "draft/draft_model.h"
+#include "draft/grammar_drafter.h"
 #include "draft/head_drafter.h"
 #include "draft/ngram.h"
 #include "draft/prediction.h"
@@ -180,8 +181,8 @@ class EngineOpener {
     if (!options().drafter) return false;
     const std::string name(options().drafter->name());
     FORETOKEN_CHECK_OK(CheckOwnName("drafter", name));
-    constexpr std::array<std::string_view, 12> kTaken = {
-        "auto",  "caller", "draft",  "draft-simple", "eagle",      "mtp",
+    constexpr std::array<std::string_view, 13> kTaken = {
+        "auto",  "caller", "draft",  "draft-simple", "eagle",      "mtp",       "grammar",
         "ngram", "none",   "suffix", "portfolio",    "prediction", "standalone"};
     if (std::find(kTaken.begin(), kTaken.end(), name) != kTaken.end())
       return Fail(
@@ -415,6 +416,7 @@ class EngineOpener {
                               .max_context = o.context_size,
                               .max_tokens = o.speculative.suffix_max_tokens}));
     AddInstant(std::make_unique<draft::PredictionDrafter>(o.max_sequences, o.context_size));
+    AddInstant(std::make_unique<draft::GrammarDrafter>(o.max_sequences));
     if (o.drafter) AddOwnDrafter();
     for (auto& entry : impl_->drafters_) entry.reads_features = entry.drafter->Needs().parts() > 0;
     FORETOKEN_TRY(impl_->default_drafters_, impl_->DraftersOf(o.speculative.method));

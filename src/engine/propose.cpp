@@ -80,10 +80,13 @@ void Engine::Impl::AskInstantDrafter(int drafter) noexcept {
   drafters_[static_cast<std::size_t>(drafter)].drafter->Propose(asks_, proposals_);
   for (std::size_t i = 0; i < asks_.size(); ++i) {
     const auto at = static_cast<std::size_t>(asked_[i]);
-    offered_[at] = proposals_[i];
-    offers_[at].most = proposals_[i].length();
+    round::Proposal& offered = offered_[at] = proposals_[i];
+    // What the grammar rules out would be rejected for certain.
+    const int n = At(asks_[i].seq).sampler.Follows(offered.tokens);
+    offered.tokens = offered.tokens.first(static_cast<std::size_t>(n));
+    offers_[at].most = n;
     offers_[at].made = true;
-    offers_[at].evidence = std::clamp(proposals_[i].evidence, 0, engine::kEvidenceClasses - 1);
+    offers_[at].evidence = std::clamp(offered.evidence, 0, engine::kEvidenceClasses - 1);
   }
 }
 

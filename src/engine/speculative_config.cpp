@@ -100,7 +100,7 @@ Status CheckLengths(const SpeculativeOptions& o) {
 
 // Methods that give no law: every draft is certain.
 bool AllCertain(const SpeculativeOptions& options) {
-  constexpr std::array<std::string_view, 3> kCertain = {"ngram", "suffix", "prediction"};
+  constexpr std::array<std::string_view, 4> kCertain = {"ngram", "suffix", "prediction", "grammar"};
   const auto methods = Methods(options);
   return !methods.empty() && std::all_of(methods.begin(), methods.end(), [&](std::string_view m) {
     return std::find(kCertain.begin(), kCertain.end(), m) != kCertain.end();

@@ -185,7 +185,7 @@ TEST(SpeculativeKeys, EachErrorSaysWhatWouldDo) {
   EXPECT_EQ(error("ngram_keep", "maybe"), "ngram_keep: 'maybe' is no switch; use on or off");
   EXPECT_EQ(error("method", "nggram"),
             "method: 'nggram' is no drafter; did you mean ngram? choose one of auto, none, "
-            "standalone, eagle, mtp, ngram, suffix, prediction, portfolio");
+            "standalone, eagle, mtp, ngram, suffix, prediction, grammar, portfolio");
   EXPECT_EQ(error("method", "none,ngram"),
             "method: 'none' stands alone, and here in a list; leave it or the others out");
   EXPECT_EQ(error("method", "ngram,").substr(0, 25), "method: '' is no drafter;");

@@ -180,6 +180,7 @@ constexpr std::array kMethods = {
     Word{"ngram", "ngram"},
     Word{"suffix", "suffix"},
     Word{"prediction", "prediction"},
+    Word{"grammar", "grammar"},
     Word{"portfolio", "portfolio"},
     Word{"null", "auto"},
     Word{"draft", "standalone"},

@@ -6,6 +6,8 @@
 #include <bit>
 #include <limits>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -66,8 +68,8 @@ void MaskWord(std::uint64_t allowed, float* logits, int n) {
 // another stack.
 class Grammar::Machine {
  public:
-  Machine(GrammarProgram program, std::shared_ptr<const TokenTrie> vocabulary)
-      : program_(std::move(program)), vocabulary_(std::move(vocabulary)) {
+  Machine(GrammarProgram program, std::shared_ptr<const TokenTrie> vocabulary, Cut cut)
+      : program_(std::move(program)), vocabulary_(std::move(vocabulary)), cut_(std::move(cut)) {
     FindByteClasses();
     stacks_.push_back({0, 0});
     Intern({}, true);  // kOver
@@ -105,6 +107,28 @@ class Grammar::Machine {
     }
   }
 
+  int Forced(State state, std::span<Token> out) {
+    const std::scoped_lock lock(mutex_);
+    const auto at = static_cast<std::size_t>(state);
+    if (!states_[at].forced) {
+      std::vector<Token> found = FindForced(state);  // which meets states: they may move
+      forced_bytes_ += found.size() * sizeof(Token);
+      states_[at].forced = std::move(found);
+    }
+    const std::vector<Token>& forced = *states_[at].forced;
+    const std::size_t n = std::min(forced.size(), out.size());
+    std::copy_n(forced.begin(), n, out.begin());
+    return static_cast<int>(n);
+  }
+
+  std::size_t bytes() {
+    const std::scoped_lock lock(mutex_);
+    const std::size_t of_state = sizeof(StateFacts) + sizeof(State) * n_classes_ + kPerState;
+    return states_.size() * of_state + 2 * sizeof(Situation) * n_situations_ +
+           stacks_.size() * (sizeof(Stack) + kPerState) + forced_bytes_ +
+           masks_.size() * static_cast<std::size_t>(n_words()) * sizeof(std::uint64_t);
+  }
+
  private:
   struct Stack {
     int step, rest;
@@ -112,7 +136,8 @@ class Grammar::Machine {
   struct StateFacts {
     std::vector<Situation> situations;  // ascending; all before a kByte
     bool can_end = false;
-    int mask = -1;  // of masks_
+    int mask = -1;                                  // of masks_
+    std::optional<std::vector<Token>> forced = {};  // where it was asked for
   };
   struct StoredMask {
     State state = -1;
@@ -207,6 +232,7 @@ class Grammar::Machine {
     }
     const auto state = static_cast<State>(states_.size());
     if (state != kOver) known.emplace(situations, state);
+    n_situations_ += situations.size();
     states_.push_back({std::move(situations), can_end});
     next_.resize(next_.size() + n_classes_, state == kOver ? kOver : kUnknown);
     return state;
@@ -253,8 +279,50 @@ class Grammar::Machine {
     }
   }
 
+  std::vector<Token> FindForced(State state) {
+    if (!cut_) return {};
+    std::string text;
+    std::optional<std::uint8_t> byte;
+    while (text.size() < kMostForced && (byte = OnlyByte(state))) {
+      text += static_cast<char>(*byte);
+      state = Next(state, *byte);
+    }
+    std::vector<Token> tokens;
+    if (!text.empty()) tokens = cut_(text);
+    // What the tokenizer does not give back as it was cannot be drafted.
+    std::size_t n = 0, at = 0;
+    for (; n < tokens.size(); ++n) {
+      const std::string_view piece = vocabulary_->Text(tokens[n]);
+      if (piece.empty() || !std::string_view(text).substr(at).starts_with(piece)) break;
+      at += piece.size();
+    }
+    tokens.resize(n);
+    const StateFacts& last = states_[static_cast<std::size_t>(state)];
+    const bool only_ends = last.can_end && last.situations.empty();
+    if (at == text.size() && only_ends && !vocabulary_->end_tokens().empty())
+      tokens.push_back(vocabulary_->end_tokens().front());
+    return tokens;
+  }
+
+  // The one that must come next.
+  std::optional<std::uint8_t> OnlyByte(State state) const {
+    const StateFacts& facts = states_[static_cast<std::size_t>(state)];
+    if (facts.can_end || facts.situations.empty()) return std::nullopt;
+    const auto step = [this](Situation s) -> const GrammarStep& {
+      return program_.steps[static_cast<std::size_t>(StepOf(s))];
+    };
+    const std::uint8_t byte = step(facts.situations[0]).low;
+    for (const Situation s : facts.situations)
+      if (step(s).low != byte || step(s).high != byte) return std::nullopt;
+    return byte;
+  }
+
+  static constexpr std::size_t kMostForced = 256;  // bytes
+  static constexpr std::size_t kPerState = 64;     // of a map's node
+
   GrammarProgram program_;
   std::shared_ptr<const TokenTrie> vocabulary_;
+  Cut cut_;
   std::array<std::uint8_t, 256> class_of_ = {};
   std::size_t n_classes_ = 1, max_masks_ = 16, oldest_mask_ = 0;
   State start_ = kOver;
@@ -266,6 +334,7 @@ class Grammar::Machine {
   std::unordered_map<std::vector<Situation>, State, HashOfSituations> state_of_[2];  // by can_end
   std::vector<State> next_;  // [states, classes]
   std::vector<StoredMask> masks_;
+  std::size_t n_situations_ = 0, forced_bytes_ = 0;
 
   std::vector<Situation> work_;  // of Close
   std::unordered_set<Situation> visited_;
@@ -275,11 +344,12 @@ class Grammar::Machine {
 Grammar::Grammar(std::unique_ptr<Machine> machine) : machine_(std::move(machine)) {}
 Grammar::~Grammar() = default;
 
-Result<std::shared_ptr<const Grammar>> Grammar::Compile(
-    std::string_view gbnf, std::shared_ptr<const TokenTrie> vocabulary) {
+Result<std::shared_ptr<const Grammar>> Grammar::Compile(std::string_view gbnf,
+                                                        std::shared_ptr<const TokenTrie> vocabulary,
+                                                        Cut cut) {
   FORETOKEN_TRY(GrammarProgram program, CompileGbnf(gbnf));
-  return std::shared_ptr<const Grammar>(
-      new Grammar(std::make_unique<Machine>(std::move(program), std::move(vocabulary))));
+  return std::shared_ptr<const Grammar>(new Grammar(
+      std::make_unique<Machine>(std::move(program), std::move(vocabulary), std::move(cut))));
 }
 
 Grammar::State Grammar::start() const noexcept {
@@ -301,6 +371,14 @@ bool Grammar::CanEnd(State state) const noexcept {
 
 void Grammar::Mask(State state, std::span<float> logits) const noexcept {
   machine_->Mask(state, logits);
+}
+
+int Grammar::Forced(State state, std::span<Token> out) const noexcept {
+  return machine_->Forced(state, out);
+}
+
+std::size_t Grammar::bytes() const noexcept {
+  return machine_->bytes();
 }
 
 std::span<const Token> Grammar::end_tokens() const noexcept {

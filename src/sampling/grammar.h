@@ -13,9 +13,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/ids.h"
 #include "foretoken/result.h"
@@ -33,9 +35,12 @@ class Grammar {
   using State = std::int32_t;
   static constexpr State kOver = 0;  // no text can follow: it has ended, or left the grammar
 
-  // Errors: as CompileGbnf.
+  // How the vocabulary's tokenizer cuts a text that stands behind other text.
+  using Cut = std::function<std::vector<Token>(std::string_view)>;
+
+  // Without a cut nothing is Forced. Errors: as CompileGbnf.
   [[nodiscard]] static Result<std::shared_ptr<const Grammar>> Compile(
-      std::string_view gbnf, std::shared_ptr<const TokenTrie> vocabulary);
+      std::string_view gbnf, std::shared_ptr<const TokenTrie> vocabulary, Cut cut = {});
   ~Grammar();
 
   State start() const noexcept;
@@ -48,6 +53,13 @@ class Grammar {
   // Sets the logits of tokens whose text cannot follow to -inf, also of those without a text and
   // those beyond the vocabulary.
   void Mask(State state, std::span<float> logits) const noexcept;
+
+  // The tokens that must follow as the tokenizer cuts their text, as far as `out` holds them;
+  // returns how many. Where the text can only end, the last is the vocabulary's first end token.
+  int Forced(State state, std::span<Token> out) const noexcept;
+
+  // Memory that the states met so far take, about.
+  std::size_t bytes() const noexcept;
 
   // The vocabulary's.
   std::span<const Token> end_tokens() const noexcept;

@@ -309,6 +309,120 @@ TEST(Grammar, TokensMayEndInsideACharacter) {
   EXPECT_TRUE(grammar->CanEnd(grammar->After(inside, Token{1})));
 }
 
+// Tokens of one to three bytes; the cut is the longest match.
+class Forced : public testing::Test {
+ protected:
+  const std::vector<std::string> texts_ = {
+      "{", "\"", "a", "b", "ab", "\":", "1", "}", "\xC3", "\xA9", ""};
+  const Token end_ = 10;
+  std::vector<Token> Cut(std::string_view text) const {
+    std::vector<Token> tokens;
+    while (!text.empty()) {
+      std::size_t best = texts_.size() - 1;
+      for (std::size_t t = 0; t < texts_.size(); ++t)
+        if (text.starts_with(texts_[t]) && texts_[t].size() > texts_[best].size()) best = t;
+      if (texts_[best].empty()) break;
+      tokens.push_back(static_cast<Token>(best));
+      text.remove_prefix(texts_[best].size());
+    }
+    return tokens;
+  }
+  std::shared_ptr<const Grammar> Compiled(std::string_view gbnf) const {
+    return *Grammar::Compile(gbnf, TrieOf(texts_, {end_}),
+                             [this](std::string_view text) { return Cut(text); });
+  }
+  static std::vector<Token> After(const Grammar& grammar, std::string_view text, int most = 99) {
+    std::vector<Token> out(static_cast<std::size_t>(most));
+    out.resize(static_cast<std::size_t>(grammar.Forced(grammar.After(grammar.start(), text), out)));
+    return out;
+  }
+};
+using Tokens = std::vector<Token>;
+
+TEST_F(Forced, IsWhatAloneCanFollowAsTheTokenizerCutsIt) {
+  const auto grammar = Compiled(R"(root ::= "{\"ab\":" [0-9] "}")");
+  EXPECT_EQ(After(*grammar, ""), (Tokens{0, 1, 4, 5}));
+  EXPECT_EQ(After(*grammar, "{\"a"), (Tokens{3, 5}));
+  EXPECT_TRUE(After(*grammar, "{\"ab\":").empty());
+  EXPECT_EQ(After(*grammar, "{\"ab\":1"), (Tokens{7, end_}));
+  EXPECT_EQ(After(*grammar, "{\"ab\":1}"), (Tokens{end_}));
+  EXPECT_EQ(After(*grammar, "", 2), (Tokens{0, 1}));
+  EXPECT_EQ(After(*grammar, ""), (Tokens{0, 1, 4, 5}));  // again, of what was kept
+}
+
+TEST_F(Forced, StopsWhereTheTextMayEndOrBranches) {
+  EXPECT_EQ(After(*Compiled(R"(root ::= "ab" "1"?)"), ""), (Tokens{4}));
+  EXPECT_TRUE(After(*Compiled(R"(root ::= "ab" "1"?)"), "ab").empty());
+  EXPECT_EQ(After(*Compiled(R"(root ::= "ab" | "a1")"), ""), (Tokens{2}));
+  EXPECT_EQ(After(*Compiled(R"(root ::= "ab" | "ab" "1")"), ""), (Tokens{4}));
+}
+
+TEST_F(Forced, LeavesOutWhatTheTokenizerDoesNotGiveBack) {
+  EXPECT_EQ(After(*Compiled(R"(root ::= "a" "z" "b")"), ""), (Tokens{2}));
+  EXPECT_EQ(After(*Compiled("root ::= \"é\""), ""), (Tokens{8, 9, end_}));
+}
+
+TEST_F(Forced, IsBounded) {
+  const auto tokens = After(*Compiled("root ::= \"b\"{1000}"), "", 1000);
+  EXPECT_EQ(tokens.size(), 256u);
+}
+
+TEST_F(Forced, IsNothingWithoutACut) {
+  const auto grammar = *Grammar::Compile("root ::= \"ab\"", TrieOf(texts_, {end_}));
+  EXPECT_EQ(After(*grammar, ""), Tokens{});
+}
+
+// Whatever the grammar, all of it follows and nothing else could.
+TEST_F(Forced, AgreesWithTryingEveryToken) {
+  std::vector<std::string> texts = {""};
+  for (const std::string& text : TextsUpTo(2)) texts.push_back(text);
+  const auto trie = TrieOf(texts);
+  const auto cut = [&](std::string_view text) {
+    std::vector<Token> tokens;
+    for (const char c : text)
+      tokens.push_back(static_cast<Token>(std::find(texts.begin(), texts.end(), std::string(1, c)) -
+                                          texts.begin()));
+    return tokens;
+  };
+  int n_forced = 0, n_free = 0;
+  for (std::uint32_t seed = 0; seed < 400; ++seed) {
+    const auto compiled = Grammar::Compile(RandomGrammar(seed).Gbnf(), trie, cut);
+    if (!compiled) continue;
+    const Grammar& grammar = **compiled;
+    for (const std::string& text : TextsUpTo(2)) {
+      Grammar::State state = grammar.After(grammar.start(), text);
+      if (state == Grammar::kOver) continue;
+      Tokens forced(8);
+      forced.resize(static_cast<std::size_t>(grammar.Forced(state, forced)));
+      ++(forced.empty() ? n_free : n_forced);
+      for (std::size_t i = 0; i <= forced.size() && i < 8; ++i) {
+        const auto follows = [&](int byte) {
+          const char c = static_cast<char>(byte);
+          return grammar.After(state, {&c, 1}) != Grammar::kOver;
+        };
+        int n = grammar.CanEnd(state);
+        for (int byte = 0; byte < 256; ++byte) n += follows(byte);
+        if (i == forced.size()) {
+          EXPECT_NE(n, grammar.CanEnd(state) ? 0 : 1) << seed << " " << text;
+        } else {
+          ASSERT_EQ(n, 1) << seed << " " << text;
+          state = grammar.After(state, forced[i]);
+          ASSERT_NE(state, Grammar::kOver) << seed << " " << text;
+        }
+      }
+    }
+  }
+  EXPECT_GT(n_forced, 100);
+  EXPECT_GT(n_free, 100);
+}
+
+TEST(Grammar, SaysWhatItsStatesTake) {
+  const auto grammar = Compiled("root ::= \"a\" root \"b\" | \"c\"");
+  const std::size_t before = grammar->bytes();
+  grammar->After(grammar->start(), std::string(10000, 'a'));
+  EXPECT_GT(grammar->bytes(), before + 10000 * sizeof(Grammar::State));
+}
+
 TEST(Grammar, NothingFollowsWhereItIsOver) {
   const auto grammar = Compiled("root ::= \"a\"", TrieOf({"a", "aa", "</s>"}, {2}));
   const Grammar::State whole = grammar->After(grammar->start(), Token{0});

@@ -61,6 +61,20 @@ void Sampler::Pop(int n) noexcept {
   }
 }
 
+int Sampler::Follows(std::span<const Token> tokens) const noexcept {
+  int n = 0;
+  Grammar::State state = grammar_states_.empty() ? Grammar::kOver : grammar_states_.back();
+  for (const Token token : tokens) {
+    if (config_.grammar == nullptr) break;
+    if (std::find(grammar_ends_.begin(), grammar_ends_.end(), token) != grammar_ends_.end())
+      return n + config_.grammar->CanEnd(state);
+    state = config_.grammar->After(state, token);
+    if (state == Grammar::kOver) return n;
+    ++n;
+  }
+  return static_cast<int>(tokens.size());
+}
+
 bool Sampler::EditsLogits() const noexcept {
   return always_edits_ || (!edited_.empty() && n_generated() < config_.min_new_tokens);
 }

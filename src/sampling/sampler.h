@@ -58,6 +58,8 @@ class Sampler {
   const Noise& noise() const noexcept { return config_.noise; }
   int vocabulary() const noexcept { return vocabulary_; }
   bool Knows(Token token) const noexcept { return token >= 0 && token < vocabulary_; }
+  // How many of the tokens, from the first on, the grammar lets follow the text; all without one.
+  int Follows(std::span<const Token> tokens) const noexcept;
 
   // The processed law after the text: p[0, vocabulary) normalised, exactly 0 where a filter or a
   // mask removed a token. NaN counts as -inf. Where masks and bias leave nothing (every logit

@@ -299,6 +299,20 @@ TEST(Sampler, PopsBringTheGrammarBack) {
   }
 }
 
+TEST(Sampler, CountsTheDraftsThatTheGrammarLetsFollow) {
+  Sampler sampler = WithGrammar("root ::= \"ab\" \"c\"");
+  EXPECT_EQ(sampler.Follows(Tokens{0, 1, 2, 4}), 4);
+  EXPECT_EQ(sampler.Follows(Tokens{0, 1, 4, 2}), 2);  // it cannot end there
+  EXPECT_EQ(sampler.Follows(Tokens{0, 0}), 1);
+  EXPECT_EQ(sampler.Follows(Tokens{2}), 0);
+  EXPECT_EQ(sampler.Follows(Tokens{}), 0);
+  sampler.Push(0);
+  EXPECT_EQ(sampler.Follows(Tokens{1, 2}), 2);
+  EXPECT_EQ(sampler.Follows(Tokens{0}), 0);
+  sampler.Pop(1);
+  EXPECT_EQ(sampler.Follows(Tokens{0, 1}), 2);
+}
+
 TEST(Sampler, AfterATextOutsideTheGrammarOnlyTheEndIsLeft) {
   Sampler sampler = WithGrammar("root ::= \"ab\"");
   sampler.Push(2);

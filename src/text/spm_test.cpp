@@ -32,6 +32,13 @@ TEST(SentencePiece, PutsASpaceInFrontUnlessTheFileSaysNo) {
   EXPECT_EQ(Encode(*Load(metadata), "a"), (Tokens{F + 2}));
 }
 
+TEST(SentencePiece, PutsNoSpaceInFrontOfATextThatContinues) {
+  const auto t = Load(SpmMetadata({{"▁a", -1}, {"▁", -2}, {"a", -2}}));
+  const EncodeOptions continues{.add_special = false, .continues = true};
+  EXPECT_EQ(t->Encode("a", continues), (Tokens{F + 2}));
+  EXPECT_EQ(t->Encode("a a", continues), (Tokens{F + 2, F}));
+}
+
 TEST(SentencePiece, PutsASpaceInFrontAfterSpecialTokensToo) {
   const auto t = Load(SpmMetadata({{"▁", -1}, {"a", -1}, {"<ud>", 0, 4}}));
   EXPECT_EQ(Encode(*t, "a<ud>a<s>a", true), (Tokens{F, F + 1, F + 2, F, F + 1, 1, F, F + 1}));

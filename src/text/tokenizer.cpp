@@ -45,7 +45,7 @@ class GgufTokenizer final : public Tokenizer {
     std::vector<Token> tokens;
     tokens.reserve(text.size() / 3 + 2);
     if (options.add_special && vocabulary_.add_bos) tokens.push_back(vocabulary_.bos);
-    bool after_special = true;  // also at the start
+    bool after_special = !options.continues;  // also at the start
     for (const Fragment& fragment : special_tokens_.Split(text, options.parse_special)) {
       if (fragment.token != kNoToken) {
         tokens.push_back(fragment.token);

@@ -23,6 +23,7 @@ struct EncodeOptions {
   bool add_special = true;     // put BOS / EOS where the file's add_bos / add_eos say so
   bool parse_special = false;  // recognise control tokens written in the text ("<|im_end|>"); else
                                // they are plain text
+  bool continues = false;      // it stands behind other text: no space is put before it
 };
 
 class Tokenizer {

@@ -281,6 +281,10 @@ TEST(OwnVerifier, JudgesInPlaceOfAStrategyAndSaysWhatItIs) {
   EXPECT_EQ(got.token_ids, plain.token_ids);
   EXPECT_EQ(got.strategy, "mine");
   EXPECT_GT(got.speculation.accepted, 0);
+  // What a grammar forces comes without laws, which this one reads.
+  Request letters = Ask(40, 1);
+  letters.sampling.grammar = "root ::= \"once upon a time \" [a-z ]+";
+  EXPECT_TRUE(Generated(*engine, letters).text.starts_with("once upon a time"));
 
   options.verifier = std::make_shared<OwnVerifier>(OwnVerifier::Kind::kAll);
   const auto all = OpenEngine(options);

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft/grammar_drafter.h"
+
+#include <algorithm>
+
+namespace foretoken::draft {
+
+GrammarDrafter::GrammarDrafter(int max_sequences)
+    : sequences_(static_cast<std::size_t>(max_sequences)) {}
+
+void GrammarDrafter::Begin(const SequenceStart& start) {
+  Sequence& s = sequences_[static_cast<std::size_t>(start.seq)];
+  s.grammar = start.grammar;
+  s.state = s.grammar ? s.grammar->start() : 0;
+  s.n_output = 0;
+  s.draft.Begin(start);
+}
+
+void GrammarDrafter::Observe(std::span<const Observation> observations) noexcept {
+  for (const Observation& o : observations) {
+    Sequence& s = sequences_[static_cast<std::size_t>(o.seq)];
+    s.n_output += static_cast<int>(o.committed.size());
+    for (const Token t : o.committed)
+      if (s.grammar) s.state = s.grammar->After(s.state, t);
+  }
+}
+
+void GrammarDrafter::End(SeqId seq) noexcept {
+  sequences_[static_cast<std::size_t>(seq)].grammar.reset();
+}
+
+void GrammarDrafter::Propose(std::span<const Ask> asks,
+                             std::span<round::Proposal> proposals) noexcept {
+  for (std::size_t i = 0; i < asks.size(); ++i) {
+    Sequence& s = sequences_[static_cast<std::size_t>(asks[i].seq)];
+    s.draft.Start(asks[i].max_tokens, s.n_output);
+    const int n = s.grammar ? s.grammar->Forced(s.state, forced_) : 0;
+    for (int t = 0; t < n && s.draft.open(); ++t)
+      s.draft.Push(forced_[static_cast<std::size_t>(t)]);
+    proposals[i] = s.draft.proposal((n >= 2) + (n >= 4) + (n >= 8));
+  }
+}
+
+}  // namespace foretoken::draft

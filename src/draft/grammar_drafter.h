@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// draft/grammar_drafter.h: drafts of what a request's grammar forces: where only one text can go
+// on (the keys of a JSON schema, its brackets, the end), its tokens as the tokenizer cuts them.
+//
+// The model may spell the same text with other tokens, so the target judges these drafts as any.
+// Evidence grows with their number: 0 for one, 1 below 4, 2 below 8, 3.
+//
+// Costs: a look-up for each proposal and each committed token; where a grammar's state is met for
+// the first time, the tokenizer's work on what it forces.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "draft/certain_draft.h"
+#include "draft/drafter.h"
+
+namespace foretoken::draft {
+
+class GrammarDrafter final : public Drafter {
+ public:
+  explicit GrammarDrafter(int max_sequences);
+
+  std::string_view name() const override { return "grammar"; }
+  bool ReportsLaws() const override { return false; }
+  void Begin(const SequenceStart& start) override;
+  void Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept override;
+  void Observe(std::span<const Observation> observations) noexcept override;
+  void End(SeqId seq) noexcept override;
+
+ private:
+  struct Sequence {
+    std::shared_ptr<const sampling::Grammar> grammar;  // null: it drafts nothing
+    sampling::Grammar::State state = 0;                // of the text that is committed
+    int n_output = 0;
+    CertainDraft draft;
+  };
+
+  std::array<Token, CertainDraft::kMaxTokens> forced_ = {};
+  std::vector<Sequence> sequences_;
+};
+
+}  // namespace foretoken::draft

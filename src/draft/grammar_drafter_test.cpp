@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft/grammar_drafter.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace foretoken::draft {
+namespace {
+
+using Tokens = std::vector<Token>;
+
+constexpr Token kEnd = 26;
+
+// A token for each letter, and the end.
+std::shared_ptr<const sampling::Grammar> Letters(std::string_view gbnf) {
+  std::vector<std::string> texts;
+  for (char c = 'a'; c <= 'z'; ++c) texts.emplace_back(1, c);
+  texts.emplace_back();
+  const auto trie = std::make_shared<const sampling::TokenTrie>(texts, std::vector<Token>{kEnd});
+  return *sampling::Grammar::Compile(gbnf, trie, [](std::string_view text) {
+    Tokens tokens;
+    for (const char c : text) tokens.push_back(c - 'a');
+    return tokens;
+  });
+}
+
+Tokens Spelt(std::string_view text) {
+  Tokens tokens;
+  for (const char c : text) tokens.push_back(c == '.' ? kEnd : c - 'a');
+  return tokens;
+}
+
+class GrammarDrafts : public testing::Test {
+ protected:
+  GrammarDrafter drafter_{2};
+
+  void Begin(SeqId seq, std::shared_ptr<const sampling::Grammar> grammar, int min_new_tokens = 0) {
+    const Tokens prompt = {1}, ends = {kEnd};
+    drafter_.Begin({.seq = seq,
+                    .prompt = prompt,
+                    .max_new_tokens = 100,
+                    .sampling = {},
+                    .end_tokens = ends,
+                    .min_new_tokens = min_new_tokens,
+                    .noise = {},
+                    .grammar = std::move(grammar)});
+  }
+  void Commit(SeqId seq, std::string_view text) {
+    const Tokens tokens = Spelt(text);
+    const Observation observation{.seq = seq, .committed = tokens};
+    drafter_.Observe({&observation, 1});
+  }
+  round::Proposal Propose(SeqId seq, int most = 64) {
+    const Ask ask{seq, most};
+    round::Proposal proposal;
+    drafter_.Propose({&ask, 1}, {&proposal, 1});
+    return proposal;
+  }
+  Tokens Draft(SeqId seq, int most = 64) {
+    const auto proposal = Propose(seq, most);
+    return {proposal.tokens.begin(), proposal.tokens.end()};
+  }
+};
+
+TEST_F(GrammarDrafts, AreWhatTheGrammarForces) {
+  Begin(0, Letters("root ::= \"key\" [a-c] \"value\""));
+  EXPECT_EQ(Draft(0), Spelt("key"));
+  EXPECT_EQ(Draft(0, 2), Spelt("ke"));
+  Commit(0, "k");
+  EXPECT_EQ(Draft(0), Spelt("ey"));
+  Commit(0, "ey");
+  EXPECT_TRUE(Draft(0).empty());
+  Commit(0, "b");
+  EXPECT_EQ(Draft(0), Spelt("value."));
+  Commit(0, "value");
+  EXPECT_EQ(Draft(0), Spelt("."));
+}
+
+TEST_F(GrammarDrafts, OfSequencesAreTheirOwn) {
+  Begin(0, Letters("root ::= \"abc\""));
+  Begin(1, Letters("root ::= \"xyz\""));
+  Commit(1, "x");
+  EXPECT_EQ(Draft(0), Spelt("abc."));
+  EXPECT_EQ(Draft(1), Spelt("yz."));
+  drafter_.End(1);
+  EXPECT_TRUE(Draft(1).empty());
+  Begin(1, nullptr);
+  Commit(1, "abc");
+  EXPECT_TRUE(Draft(1).empty());
+}
+
+TEST_F(GrammarDrafts, HoldNoEndThatIsMasked) {
+  Begin(0, Letters("root ::= \"ab\""), 10);
+  EXPECT_EQ(Draft(0), Spelt("ab"));
+}
+
+TEST_F(GrammarDrafts, SpeakLouderTheMoreThereAre) {
+  Begin(0, Letters("root ::= \"abcdefghij\" [a-z]"));
+  const std::string all = "abcdefghij";
+  std::vector<int> evidence;
+  for (const char c : all) {
+    evidence.push_back(Propose(0).evidence);
+    Commit(0, std::string(1, c));
+  }
+  EXPECT_EQ(evidence, (std::vector<int>{3, 3, 3, 2, 2, 2, 2, 1, 1, 0}));
+}
+
+}  // namespace
+}  // namespace foretoken::draft

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a grammar forces is drafted, whatever else drafts, and the text stays plain decoding's.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "foretoken/verifier.h"
+#include "lossless/parts_testing.h"
+#include "sampling/grammar.h"
+
+namespace foretoken {
+namespace {
+
+constexpr const char* kRecord =
+    R"(root ::= "{ name: " [a-z]{2,4} ", kind: " ("good" | "gone") ", end: " [a-z] " }")";
+
+Request AskForRecord(float temperature, std::uint64_t seed, const char* grammar = kRecord) {
+  Request r = Ask(70, temperature, seed);
+  r.sampling.grammar = grammar;
+  return r;
+}
+
+EngineOptions OptionsOf(const std::string& method, int max_sequences = 1) {
+  EngineOptions options = PairOptions(max_sequences);
+  options.speculative.method = method;
+  if (method != "standalone" && method != "portfolio") options.draft_model.clear();
+  return options;
+}
+
+struct Told {
+  Completion completion;
+  std::map<std::string, int> rounds, accepted;  // by drafter
+};
+
+Told Tell(Engine& engine, const Request& request) {
+  Told told;
+  auto completion = engine.Generate(request, [&](const RoundEvent& round) {
+    if (round.drafted > 0) {
+      const std::string drafter(round.drafter);
+      ++told.rounds[drafter];
+      told.accepted[drafter] += round.drafted - static_cast<int>(round.rejected.size());
+    }
+    return true;
+  });
+  EXPECT_TRUE(completion) << completion.error().message;
+  if (completion) told.completion = *std::move(completion);
+  return told;
+}
+
+Request Plain(Request r) {
+  r.speculative.enabled = false;
+  return r;
+}
+
+TEST(ForcedTokens, AreDraftedBesideEveryMethodAndTheTextStaysPlain) {
+  for (const char* lookahead : {"fixed", "cost-model", "ewma"}) {
+    for (const char* method : {"grammar", "ngram", "standalone", "portfolio"}) {
+      EngineOptions options = OptionsOf(method);
+      options.speculative.lookahead = lookahead;
+      const auto engine = OpenEngine(options);
+      int rounds = 0;
+      for (std::uint64_t seed = 0; seed < 6; ++seed) {
+        // Where drafts are drawn from laws of their own, the text may be another one of the law's.
+        const bool residual =
+            lookahead != std::string("cost-model") &&
+            (method == std::string("standalone") || method == std::string("portfolio"));
+        const float temperature = seed % 2 == 0 || residual ? 0.0f : 0.9f;
+        const Request r = AskForRecord(temperature, seed);
+        const Told told = Tell(*engine, r);
+        EXPECT_EQ(told.completion.token_ids, Generated(*engine, Plain(r)).token_ids)
+            << method << " " << lookahead;
+        EXPECT_TRUE(told.completion.text.starts_with("{ name: ")) << told.completion.text;
+        if (const auto found = told.rounds.find("grammar"); found != told.rounds.end())
+          rounds += found->second;
+      }
+      EXPECT_GT(rounds, lookahead == std::string("fixed") ? 12 : 0) << method << " " << lookahead;
+    }
+  }
+}
+
+TEST(ForcedTokens, LetFewerPassesMakeTheText) {
+  const auto engine = OpenEngine(OptionsOf("grammar"));
+  Request r = AskForRecord(0, 0, R"(root ::= "once upon a time once upon a time")");
+  r.ignore_eos = false;
+  const Told told = Tell(*engine, r);
+  EXPECT_EQ(told.completion.text, "once upon a time once upon a time");
+  EXPECT_EQ(told.completion.finish_reason, FinishReason::kStop);
+  EXPECT_GT(told.accepted.at("grammar"), 0);
+  EXPECT_LT(told.completion.speculation.rounds,
+            static_cast<std::int64_t>(told.completion.token_ids.size()));
+}
+
+TEST(ForcedTokens, AreNotDraftedWhereNoneAreAskedFor) {
+  const auto engine = OpenEngine(PairOptions());
+  const Request r = AskForRecord(0, 1);
+  Request zero = r;
+  zero.speculative.num_speculative_tokens = 0;
+  Request none = r;
+  none.speculative.method = "none";
+  for (const Request& off : {Plain(r), zero, none}) EXPECT_TRUE(Tell(*engine, off).rounds.empty());
+  Request free = r;
+  free.sampling.grammar.clear();
+  free.speculative.method = "grammar";
+  EXPECT_TRUE(Tell(*engine, free).rounds.empty());
+}
+
+// Rules that compare laws or logits get drafts that have them.
+TEST(ForcedTokens, StayOutOfTheWayOfRulesThatReadLaws) {
+  const auto engine = OpenEngine(PairOptions());
+  for (const VerifyStrategy strategy :
+       {VerifyStrategy::kResidual, VerifyStrategy::kBlock, VerifyStrategy::kLogitComparison}) {
+    Request r = AskForRecord(0.9f, 3);
+    r.speculative.strategy = strategy;
+    const Told told = Tell(*engine, r);
+    EXPECT_TRUE(told.completion.text.starts_with("{ name: ")) << told.completion.text;
+    EXPECT_FALSE(told.rounds.contains("grammar")) << Name(strategy);
+    EXPECT_TRUE(told.rounds.contains("standalone")) << Name(strategy);
+  }
+}
+
+// What a lookup found is cut where the grammar rules it out: there it would be rejected for sure.
+TEST(ForcedTokens, LookupsDraftNothingThatTheGrammarRulesOut) {
+  const auto engine = OpenEngine(OptionsOf("ngram"));
+  const char* const gbnf = "root ::= ([u-v]{3} [s-t]{2})+";
+  const auto grammar =
+      *sampling::Grammar::Compile(gbnf, std::make_shared<const sampling::TokenTrie>(
+                                            std::vector<std::string>(), std::vector<Token>()));
+  const auto piece_of = [&](std::int32_t id) { return engine->Detokenize({&id, 1}); };
+  int n_rejected = 0;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    sampling::Grammar::State state = grammar->start();
+    const auto look = [&](const RoundEvent& round) {
+      std::size_t n_accepted = static_cast<std::size_t>(round.drafted) - round.rejected.size();
+      for (std::size_t i = 0; i < round.events.size(); ++i) {
+        if (i == n_accepted && !round.rejected.empty()) {
+          ++n_rejected;
+          const std::string piece = piece_of(round.rejected[0]);
+          EXPECT_NE(grammar->After(state, piece), sampling::Grammar::kOver) << piece;
+        }
+        state = grammar->After(state, piece_of(round.events[i].id));
+      }
+      return true;
+    };
+    ASSERT_TRUE(engine->Generate(AskForRecord(1, seed, gbnf), look));
+  }
+  EXPECT_GT(n_rejected, 20);
+}
+
+TEST(ForcedTokens, OfRequestsTogetherAreThoseOfEachAlone) {
+  const auto engine = OpenEngine(PairOptions(4));
+  std::vector<Request> requests;
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    requests.push_back(AskForRecord(0, seed));
+    requests.back().sampling.grammar += std::string(seed % 3, ' ');
+    if (seed % 4 == 3) requests.back().sampling.grammar.clear();
+    requests.back().sampling.logit_bias[100 + static_cast<int>(seed)] = 3;
+  }
+  const auto together = engine->GenerateBatch(requests);
+  ASSERT_TRUE(together);
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    EXPECT_EQ((*together)[i].token_ids, Generated(*engine, Plain(requests[i])).token_ids) << i;
+}
+
+}  // namespace
+}  // namespace foretoken
