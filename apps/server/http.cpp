@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "server/gate.h"
 
@@ -22,6 +23,9 @@ using std::chrono::milliseconds;
 
 constexpr int kRequestsPerConnection = 10'000;
 constexpr std::chrono::microseconds kTimePerByte{1'000'000 / 1024};  // the slowest pace
+// The system asks silent clients whether they are there: first after, then every, so often.
+// Seconds.
+constexpr int kAskAfter = 10, kAskEvery = 5, kAskTimes = 3;
 
 // A request that has come whole, and the socket that its answer leaves by.
 class Connection : public httplib::Stream {
@@ -72,6 +76,8 @@ class Connection : public httplib::Stream {
 
   // A client's end of sending looks the same whether it waits for its answer or has closed. So an
   // interim response is sent, which HTTP/1.1 lets a server do unasked: a closed socket resets it.
+  // HTTP/1.0 has none: there the system's own question is reset, once the client's has forgotten
+  // the connection.
   bool ClientGone() {
     pollfd entry = {.fd = fd_, .events = POLLRDHUP, .revents = 0};
     if (broken_ || poll(&entry, 1, 0) <= 0) return broken_;
@@ -161,7 +167,13 @@ class HttpServer::Impl : public httplib::Server {
     set_socket_options([](socket_t socket) {  // not SO_REUSEPORT: two servers on a port is an error
       const int on = 1;
       setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-      setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // connections inherit it
+      // Connections inherit these.
+      setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+      setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+      for (const auto& [option, value] : {std::pair(TCP_KEEPIDLE, kAskAfter),
+                                          {TCP_KEEPINTVL, kAskEvery},
+                                          {TCP_KEEPCNT, kAskTimes}})
+        setsockopt(socket, IPPROTO_TCP, option, &value, sizeof(value));
     });
     const auto bare = [this](const httplib::Request& from, httplib::Response& to) {
       Put(handle_(Convert(from)), to);

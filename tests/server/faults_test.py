@@ -244,6 +244,21 @@ class Faults(unittest.TestCase):
                             time.sleep(0.02)
         self.assertGreater(server.metric("request_success_total", finished_reason="abort"), 0)
 
+    def test_a_client_of_the_old_protocol_that_closes_is_found_out(self):
+        server = self.serve(**SLOW)
+        data = post({**LONG, "max_tokens": 400, "n": 16, "speculative": {"enabled": False}}).replace(b" HTTP/1.1", b" HTTP/1.0", 1)
+        sock = server.socket()
+        # Its system forgets the connection after a second, not after a minute as by default.
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_LINGER2, 1)
+        sock.sendall(data)
+        server.await_accepted(16)
+        sock.close()
+        end = time.monotonic() + 30
+        while "client_gone" not in server.log_text():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+        self.assertEqual(server.metric("request_success_total", finished_reason="length"), 0)
+
     def test_connections_that_break_in_a_request_leave_nothing(self):
         server = self.serve()
         data = post(SHORT)
