@@ -31,7 +31,7 @@ inline constexpr std::array<std::string_view, 6> kPlainReasonNames = {
 
 // Rounds that measure, beside what they decode.
 enum class ProbeKind {
-  kBaseline,  // plainly, before anything is known of the cost of a pass
+  kBaseline,  // plainly, for what plain decoding gives
   kDrafter    // with a drafter of which nothing good is known
 };
 inline constexpr std::array<std::string_view, 2> kProbeKindNames = {"baseline", "drafter"};

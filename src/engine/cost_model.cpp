@@ -24,7 +24,8 @@ CostModel::CostModel(const LookaheadSettings& settings)
       states_(static_cast<std::size_t>(settings.max_sequences)),
       shared_(static_cast<std::size_t>(n_drafters_ * kEvidenceClasses), Survival(kSharedFading)),
       drafting_(static_cast<std::size_t>(n_drafters_ * Survival::kPositions)),
-      unread_us_(static_cast<std::size_t>(n_drafters_)) {
+      unread_us_(static_cast<std::size_t>(n_drafters_)),
+      referee_(settings.max_sequences) {
   for (State& state : states_) state.survival.resize(shared_.size());
   picks_.reserve(states_.size() * Survival::kPositions);
 }
@@ -215,15 +216,32 @@ void CostModel::Choose(std::span<Plan> plans) noexcept {
     if (!known && !plan.offers.empty()) plan.probe = ProbeKind::kBaseline;
     context += plan.context;
   }
-  if (plans.empty() || !known) return;
+  if (plans.empty()) return;
+  TellReferee();
+  if (!known) return;
   pass.n_decoding = static_cast<int>(plans.size());
   pass.context = static_cast<int>(context / pass.n_decoding);
   pass.trusted_rows = costs_.TrustedRows();
   pass.least_rate = Rate(pass, pass.n_decoding, 0, 0) * (kMargin + kPerUnrest * costs_.Unrest());
   for (Plan& plan : plans)
     if (!plan.offers.empty()) ChooseOffer(pass, plan);
-  Share(pass, plans);
-  Measure(pass, plans);
+  pass_sequences_ = pass.n_decoding;
+  pass_kind_ = PassKind::kPlain;
+  const Referee::Word word = referee_.Next(pass.n_decoding);
+  if (word == Referee::Word::kDraft) Share(pass, plans);
+  if (std::any_of(plans.begin(), plans.end(), [](const Plan& p) { return p.k > 0; }))
+    pass_kind_ = PassKind::kDrafts;
+  if (word != Referee::Word::kCompare) return Measure(pass, plans);
+  for (Plan& plan : plans)
+    if (!plan.offers.empty()) plan.probe = ProbeKind::kBaseline;
+}
+
+// What the last pass gave those of its sequences that may draft.
+void CostModel::TellReferee() noexcept {
+  if (pass_us_ > 0 && pass_kind_ != PassKind::kOther)
+    referee_.See(pass_sequences_, pass_kind_ == PassKind::kDrafts, pass_tokens_, pass_us_);
+  pass_kind_ = PassKind::kOther;
+  pass_tokens_ = 0, pass_us_ = 0;
 }
 
 // Rounds that are to teach something beside what was decided; the others without drafts sleep.
@@ -243,12 +261,17 @@ void CostModel::Measure(const Pass& pass, std::span<Plan> plans) noexcept {
       plan.out_of_rows = plan.k == 0 && rows >= pass.trusted_rows;
       if (plan.k == 0) state.asleep = Sleep(pass, plan);
     }
-    if (state.probing) plan.probe = ProbeKind::kDrafter;
+    if (!state.probing) continue;
+    plan.probe = ProbeKind::kDrafter;
+    pass_kind_ = PassKind::kOther;
   }
 }
 
 void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
   State& state = At(seq);
+  pass_tokens_ += 1 + round.accepted;
+  pass_us_ += round.us / std::max(1, round.n_decoding);
+  if (round.reads) pass_kind_ = PassKind::kOther;
   state.total_us += round.us;
   total_us_ += round.us / std::max(1, round.n_decoding);
   for (double& us : unread_us_) us += round.us / std::max(1, round.n_decoding);

@@ -13,11 +13,14 @@
 // failed, for no more than a hundredth of the time, and not at all where even drafts that were
 // always right would not pay; in most such rounds nothing is even planned. A portfolio looks at a
 // drafter that it does not use in the same way.
+//
+// Predictions can be wrong for long; a referee compares what passes gave and may suspend drafting.
 #pragma once
 
 #include <vector>
 
 #include "engine/lookahead.h"
+#include "engine/referee.h"
 #include "engine/survival.h"
 
 namespace foretoken::engine {
@@ -44,6 +47,7 @@ class CostModel final : public Lookahead {
     std::vector<Survival> survival;  // [drafters, evidence]
     double s[Survival::kPositions];  // of the offer in hand
   };
+  enum class PassKind { kPlain, kDrafts, kOther };
   struct Pass {
     int n_decoding = 0, context = 0, trusted_rows = 0;
     double least_rate = 0;  // that a draft must promise, in tokens per microsecond
@@ -64,6 +68,7 @@ class CostModel final : public Lookahead {
   void Measure(const Pass& pass, std::span<Plan> plans) noexcept;
   void LookElsewhere(const Pass& pass, Plan& plan) noexcept;
   int Sleep(const Pass& pass, const Plan& plan) const noexcept;
+  void TellReferee() noexcept;
 
   const RoundCosts& costs_;
   const int n_drafters_;
@@ -72,7 +77,12 @@ class CostModel final : public Lookahead {
   std::vector<int> drafting_;           // [drafters, position]: sequences with a draft there
   double total_us_ = 0, probe_us_ = 0;  // of all requests
   std::vector<double> unread_us_;       // [drafters]: decoding since their drafts were last timed
-  std::vector<int> picks_;              // plans, in the order in which they got drafts
+  Referee referee_;
+  // Of the last pass, for the referee.
+  PassKind pass_kind_ = PassKind::kOther;
+  int pass_sequences_ = 0, pass_tokens_ = 0;
+  double pass_us_ = 0;
+  std::vector<int> picks_;  // plans, in the order in which they got drafts
 };
 
 }  // namespace foretoken::engine

@@ -103,6 +103,35 @@ TEST(CostModel, TriesLongerDraftsAgain) {
   }
 }
 
+// What passes are read to cost may not be what they take from the rest of the machine.
+TEST(CostModel, FindsOutThatDraftsLoseWhateverItReads) {
+  RoundCosts costs(65, 1, 8);
+  costs.Start(std::vector{PassCost{1, 0, {100, 0, 0}}, PassCost{17, 0, {180, 0, 0}}});
+  costs.StartDrafter(0, 2, 4, 0);
+  CostModel lookahead({.name = "cost-model", .max_sequences = 8, .n_drafters = 1, .costs = &costs});
+  for (SeqId seq = 0; seq < 8; ++seq) lookahead.Begin(seq, 4);
+  const Offer offer{.most = 4};
+  int drafted_first = 0, drafted_last = 0;
+  double us = 0, tokens = 0;
+  for (int round = 0; round < 4000; ++round) {
+    std::vector<Plan> plans;
+    for (SeqId seq = 0; seq < 8; ++seq) plans.push_back({.seq = seq, .offers = {&offer, 1}});
+    lookahead.Choose(plans);
+    int drafts = 0;
+    for (const Plan& plan : plans) drafts += plan.k;
+    costs.SeePass(8 + drafts, 0, costs.PassUs(8 + drafts, 0));
+    const double took = drafts > 0 ? 800 : 140;
+    for (const Plan& plan : plans)
+      lookahead.Observe(plan.seq,
+                        {.drafted = plan.k, .accepted = plan.k, .n_decoding = 8, .us = took});
+    us += took, tokens += 8 + drafts;
+    (round < 100 ? drafted_first : drafted_last) += round < 100 || round >= 2000 ? drafts > 0 : 0;
+  }
+  EXPECT_GT(drafted_first, 50);  // it believes what it reads
+  EXPECT_LT(drafted_last, 150);
+  EXPECT_GT(tokens / us, 0.97 * 8 / 140);
+}
+
 TEST(CostModel, DraftsLittleWhereLittleIsRight) {
   const Played r = CostModelIn({.slope = 100, .draft_us = 20, .right = 0.4}).Play(600, 3);
   EXPECT_GT(r.over_plain, 1.1);

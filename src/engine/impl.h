@@ -121,6 +121,7 @@ class Engine::Impl {
   struct StepTimes {
     double draft_ms = 0, verify_ms = 0;
     double predicted_draft_us = 0;  // by what was known before
+    bool reads = false;             // prompts, too
     Clock::time_point judged_at;
   };
   // What a pass verifies and reads.

@@ -46,6 +46,7 @@ struct RoundOutcome {
   int drafter = 0, evidence = 0;
   int drafted = 0, accepted = 0;
   int n_decoding = 1, context = 0;  // of the pass
+  bool reads = false;               // prompts, too
   double us = 0;                    // of the whole round
 };
 

@@ -31,6 +31,7 @@ bool Engine::Impl::Draft() {
   if (work_.empty()) return false;
   laps.AddTo(counts_.overhead.control_us);
   times_.predicted_draft_us = 0;
+  times_.reads = std::any_of(work_.begin(), work_.end(), [](const Work& w) { return w.prefill; });
   const auto begin = Clock::now();
   Propose();  // one chain of drafts per sequence; empty = plain decoding or prefill
   times_.draft_ms = Milliseconds(begin, Clock::now());
@@ -150,6 +151,7 @@ void Engine::Impl::Time(Work& work, const round::Verdict& verdict,
                                  .accepted = verdict.accepted,
                                  .n_decoding = static_cast<int>(plans_.size()),
                                  .context = segments_[0].first_position,
+                                 .reads = times.reads,
                                  .us = 1000 * ms});
 }
 
