@@ -228,12 +228,19 @@ void CostModel::Choose(std::span<Plan> plans) noexcept {
   pass_sequences_ = pass.n_decoding;
   pass_kind_ = PassKind::kPlain;
   const Referee::Word word = referee_.Next(pass.n_decoding);
-  if (word == Referee::Word::kDraft) Share(pass, plans);
+  if (word != Referee::Word::kDraft) return StayPlain(pass, plans, word);
+  Share(pass, plans);
   if (std::any_of(plans.begin(), plans.end(), [](const Plan& p) { return p.k > 0; }))
     pass_kind_ = PassKind::kDrafts;
-  if (word != Referee::Word::kCompare) return Measure(pass, plans);
-  for (Plan& plan : plans)
-    if (!plan.offers.empty()) plan.probe = ProbeKind::kBaseline;
+  Measure(pass, plans);
+}
+
+void CostModel::StayPlain(const Pass& pass, std::span<Plan> plans, Referee::Word word) noexcept {
+  for (Plan& plan : plans) {
+    if (plan.offers.empty()) continue;
+    if (word == Referee::Word::kCompare) plan.probe = ProbeKind::kBaseline;
+    if (word == Referee::Word::kSuspended) At(plan.seq).asleep = Sleep(pass, plan);
+  }
 }
 
 // What the last pass gave those of its sequences that may draft.
