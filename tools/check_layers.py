@@ -17,9 +17,10 @@ DENIED = {
     "kv": ({"model", "text"}, "the cache knows shapes, not networks"),
     "formats": ({"model", "text"}, "a file yields tensors and metadata"),
     "sampling": ({"model", "kv", "draft", "verify", "text"}, "sampling never knows who calls it"),
+    "schema": ({"model", "kv", "draft", "verify", "text", "kernels"}, "schemas become texts of grammars, nothing else"),
 }
 # Public headers that any module may include; the others only the engine implements.
-OPEN_HEADERS = {"chat.h", "drafter.h", "verifier.h", "result.h", "request.h", "sampling_presets.h", "stats.h", "options.h", "stream.h", "verify_strategy.h", "version.h"}
+OPEN_HEADERS = {"chat.h", "drafter.h", "verifier.h", "result.h", "request.h", "sampling_presets.h", "stats.h", "options.h", "stream.h", "structured_output.h", "verify_strategy.h", "version.h"}
 # Third-party headers, by prefix, and the files that may name them (regular expressions of paths).
 LIBRARIES = {
     "tl/": r"include/foretoken/result\.h",
@@ -28,7 +29,7 @@ LIBRARIES = {
     "xxhash.h": r"src/base/hash\.cpp",
     "utf8proc.h": r"src/text/unicode\.cpp",
     "mpi.h": r"src/comm/mpi\.cpp",
-    "nlohmann/": r"apps/cli/(json_report|replay_json|bench_json|certify_json|check_pair_json|tune_json)\.cpp|apps/server/(json_fields\.(h|cpp)|openai_schema\.cpp|openai_replies\.cpp|request_log\.cpp|stats_json\.(h|cpp))|src/formats/safetensors\.cpp|src/engine/profile\.cpp|src/engine/trace_file\.cpp",
+    "nlohmann/": r"apps/cli/(json_report|replay_json|bench_json|certify_json|check_pair_json|tune_json)\.cpp|apps/server/(json_fields\.(h|cpp)|openai_schema\.cpp|openai_replies\.cpp|request_log\.cpp|stats_json\.(h|cpp))|src/formats/safetensors\.cpp|src/schema/json_tree\.cpp|src/engine/profile\.cpp|src/engine/trace_file\.cpp",
     "histedit.h": r"apps/cli/line_editor\.cpp",
     "CLI/": r"apps/settings/flag_set\.cpp",
     "yaml-cpp/": r"src/formats/settings_file\.cpp",

@@ -7,6 +7,7 @@
 #include "cli/open_engine.h"
 #include "cli/pair_settings.h"
 #include "cli/report.h"
+#include "cli/sampling_texts.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "cli/verb_flags.h"
@@ -125,13 +126,14 @@ Result<LawVerdict> CompareLaw(Engine& engine, const EngineOptions& options,
   return verdict;
 }
 
-Result<int> Certify(const CertifySettings& settings) {
+Result<int> Certify(CertifySettings settings) {
   FORETOKEN_TRY(const std::vector<BenchPrompt> prompts, Prompts(settings));
   EngineOptions options = settings.generation.engine;
   options.max_sequences = std::max(settings.batches.back(), settings.stochastic ? kLawBatch : 1);
   FORETOKEN_TRY(const std::unique_ptr<Engine> engine,
                 OpenEngine(options, settings.generation.quiet));
   FORETOKEN_CHECK_OK(CheckDrafter(engine->summary()));
+  FORETOKEN_CHECK_OK(ReadSamplingTexts(*engine, settings.generation));
   Certification certification{.engine = &engine->summary(),
                               .request = &settings.generation.request,
                               .prompts = static_cast<int>(prompts.size()),

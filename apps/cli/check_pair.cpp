@@ -7,6 +7,7 @@
 #include "cli/open_engine.h"
 #include "cli/pair_settings.h"
 #include "cli/report.h"
+#include "cli/sampling_texts.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "cli/verb_flags.h"
@@ -86,7 +87,7 @@ Result<PairMeasurement> MeasurePair(const PairSettings& settings,
   return m;
 }
 
-Result<int> CheckPair(const PairSettings& settings) {
+Result<int> CheckPair(PairSettings settings) {
   EngineOptions options = settings.generation.engine;
   if (!options.speculative.num_speculative_tokens || settings.default_length)
     options.speculative.num_speculative_tokens = kMostDrafts;
@@ -109,6 +110,7 @@ Result<int> CheckPair(const PairSettings& settings) {
     if (!engine)
       check.obstacle = engine.error().message;
     else {
+      FORETOKEN_CHECK_OK(ReadSamplingTexts(**engine, settings.generation));
       FORETOKEN_TRY(check.measured, MeasurePair(settings, prompts, std::move(*engine)));
     }
   }

@@ -4,19 +4,38 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "cli/input.h"
+#include "foretoken/structured_output.h"
 
 namespace foretoken::cli {
 namespace {
 
 Result<std::string> GrammarOf(const settings::GenerateSettings& settings) {
-  const std::string& given = settings.request.sampling.grammar;
-  if (settings.grammar_file.empty()) return given;
-  if (!given.empty())
-    return Fail(ErrorCode::kInvalidArgument,
-                "--grammar: --grammar-file gives one too; drop one of them");
-  return ReadText(settings.grammar_file);
+  const std::string& grammar = settings.request.sampling.grammar;
+  const std::pair<const char*, const std::string*> given[] = {
+      {"--grammar", &grammar},
+      {"--grammar-file", &settings.grammar_file},
+      {"--json-schema", &settings.json_schema},
+      {"--json-schema-file", &settings.json_schema_file}};
+  const char* name = nullptr;
+  for (const auto& [flag, text] : given) {
+    if (text->empty()) continue;
+    if (name != nullptr)
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: {} gives one too; drop one of them", name, flag));
+    name = flag;
+  }
+  if (!settings.grammar_file.empty()) return ReadText(settings.grammar_file);
+  std::string schema = settings.json_schema;
+  if (!settings.json_schema_file.empty()) {
+    FORETOKEN_TRY(schema, ReadText(settings.json_schema_file));
+  }
+  if (schema.empty()) return grammar;
+  auto converted = JsonSchemaGrammar(schema);
+  if (!converted) return Fail(std::move(converted).error().In(name));
+  return converted;
 }
 
 Result<std::int32_t> TokenOf(const Engine& engine, const std::string& text) {
@@ -35,19 +54,31 @@ Result<std::int32_t> TokenOf(const Engine& engine, const std::string& text) {
                           text, tokens.size()));
 }
 
-}  // namespace
-
-Status ReadSamplingTexts(const Engine& engine, settings::GenerateSettings& settings) {
+Status ReadGrammar(settings::GenerateSettings& settings) {
   SamplingParameters& sampling = settings.request.sampling;
   FORETOKEN_TRY(sampling.grammar, GrammarOf(settings));
+  if (auto& draft = settings.request.speculative.draft_sampling) draft->grammar = sampling.grammar;
+  return {};
+}
+
+}  // namespace
+
+Status ReadSamplingTexts(settings::GenerateSettings& settings) {
+  if (!settings.dry_breakers.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                "--dry-sequence-breaker: it is not read here; leave it out");
+  return ReadGrammar(settings);
+}
+
+Status ReadSamplingTexts(const Engine& engine, settings::GenerateSettings& settings) {
+  FORETOKEN_CHECK_OK(ReadGrammar(settings));
+  SamplingParameters& sampling = settings.request.sampling;
   for (const std::string& text : settings.dry_breakers) {
     FORETOKEN_TRY(const std::int32_t token, TokenOf(engine, text));
     sampling.dry.breakers.push_back(token);
   }
-  if (auto& draft = settings.request.speculative.draft_sampling) {
-    draft->grammar = sampling.grammar;
+  if (auto& draft = settings.request.speculative.draft_sampling)
     draft->dry.breakers = sampling.dry.breakers;
-  }
   return {};
 }
 

@@ -7,9 +7,13 @@
 
 namespace foretoken::cli {
 
-// Reads --grammar-file and turns each --dry-sequence-breaker into its token, in the request's
-// sampling and the drafter's. Errors: a file that cannot be read, a grammar given twice, a breaker
-// that is more than one token.
+// Reads --grammar-file, --json-schema and --json-schema-file into the grammar and turns each
+// --dry-sequence-breaker into its token, in the request's sampling and the drafter's. Errors: a
+// file that cannot be read, a schema that makes no grammar, a grammar given twice, a breaker that
+// is more than one token.
 [[nodiscard]] Status ReadSamplingTexts(const Engine& engine, settings::GenerateSettings& settings);
+
+// The same before there is an engine, whose tokens breakers need: they are an error.
+[[nodiscard]] Status ReadSamplingTexts(settings::GenerateSettings& settings);
 
 }  // namespace foretoken::cli

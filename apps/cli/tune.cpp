@@ -4,6 +4,7 @@
 #include "cli/input.h"
 #include "cli/pair_settings.h"
 #include "cli/report.h"
+#include "cli/sampling_texts.h"
 #include "cli/terminal.h"
 #include "cli/tune_trials.h"
 #include "cli/verb.h"
@@ -81,7 +82,8 @@ Status FillInDrafts(TuneSettings& settings) {
   return {};
 }
 
-Result<int> TuneAndSave(const TuneSettings& settings) {
+Result<int> TuneAndSave(TuneSettings settings) {
+  FORETOKEN_CHECK_OK(ReadSamplingTexts(settings.generation));
   FORETOKEN_TRY(const std::vector<BenchPrompt> prompts, Prompts(settings));
   ProgressLine line(!settings.generation.quiet);
   const TunePlan plan{.options = settings.generation.engine,

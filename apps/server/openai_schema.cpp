@@ -10,12 +10,13 @@
 #include <utility>
 
 #include "foretoken/speculative_config.h"
+#include "server/answer_format.h"
 #include "server/json_fields.h"
 
 namespace foretoken::server {
 namespace {
 
-constexpr int kMaxDepth = 16;
+constexpr int kMaxDepth = 72;  // a JSON Schema's own 64, and the fields around it
 constexpr int kMaxTokens = 1 << 24;
 constexpr int kMaxTopLogprobs = 20;
 constexpr int kMaxMessages = 4096;
@@ -107,8 +108,8 @@ Parsed<Json> ParseObject(std::string_view body) {
 // Reads a body of generation into a call, with the fields in one JsonFields.
 class CallReader {
  public:
-  CallReader(const Json& json, const ModelLimits& limits, bool chat)
-      : limits_(limits), fields_(json, "", error_) {
+  CallReader(const Json& json, std::string_view body, const ModelLimits& limits, bool chat)
+      : body_(body), limits_(limits), fields_(json, "", error_) {
     call_.chat = chat;
   }
 
@@ -121,6 +122,7 @@ class CallReader {
     ReadLength();
     ReadStops();
     ReadSampling();
+    ReadAnswerFormat(body_, fields_, request().sampling.grammar);
     ReadBias();
     ReadChoices();
     ReadStreaming();
@@ -274,7 +276,6 @@ class CallReader {
     fields_.Number("repetition_penalty", 1e-3, 1e3, s.repetition_penalty);
     fields_.Number("frequency_penalty", -2, 2, s.frequency_penalty);
     fields_.Number("presence_penalty", -2, 2, s.presence_penalty);
-    fields_.Text("grammar", s.grammar);
     if (const Json* const seed = fields_.Find("seed")) {
       const bool big = seed->is_number_unsigned();
       const auto value = JsonFields::WholeNumber(*seed);
@@ -452,9 +453,6 @@ class CallReader {
     for (const Lacking& field : kLackingInBoth) RefuseLacking(field);
     if (call_.chat)
       for (const Lacking& field : kLackingInChat) RefuseLacking(field);
-    if (const Json* const format = fields_.Object("response_format"))
-      if (*format != Json{{"type", "text"}})
-        fields_.Bad("response_format", "answers are text; give a grammar in the field grammar");
   }
 
   void RefuseLacking(const Lacking& field) {
@@ -465,6 +463,7 @@ class CallReader {
       fields_.Bad(field.name, field.advice, "unsupported_parameter");
   }
 
+  const std::string_view body_;
   const ModelLimits& limits_;
   std::optional<ApiError> error_;
   JsonFields fields_;
@@ -476,13 +475,13 @@ class CallReader {
 Parsed<GenerationCall> ParseCompletionCall(std::string_view body, const ModelLimits& limits) {
   const Parsed<Json> json = ParseObject(body);
   if (!json) return Refuse(json.error());
-  return CallReader(*json, limits, false).Read();
+  return CallReader(*json, body, limits, false).Read();
 }
 
 Parsed<GenerationCall> ParseChatCall(std::string_view body, const ModelLimits& limits) {
   const Parsed<Json> json = ParseObject(body);
   if (!json) return Refuse(json.error());
-  return CallReader(*json, limits, true).Read();
+  return CallReader(*json, body, limits, true).Read();
 }
 
 Parsed<TokenizeCall> ParseTokenizeCall(std::string_view body) {

@@ -27,6 +27,7 @@ struct GenerateSettings {
   std::optional<std::string> prediction_file;  // for Request.prediction
   std::vector<std::string> dry_breakers;  // --dry-sequence-breaker: one token each, of the model's
   std::string grammar_file;               // --grammar-file
+  std::string json_schema, json_schema_file;  // --json-schema, --json-schema-file
   bool seed_given = false;
   bool trace = false;
   bool compare = false;

@@ -58,7 +58,8 @@ struct SamplingParameters {
       {};  // added to the logits of these ids; -inf bans a token
   std::vector<LogitsProcessor> processors = {};  // in order; never empty functions
   // The generated text is one that this grammar gives: GBNF, llama.cpp's notation, root ::= ...; it
-  // is a mask, before the processors. End tokens come only where the text may end. Empty: none.
+  // is a mask, before the processors. structured_output.h makes them of JSON Schemas and patterns.
+  // End tokens come only where the text may end. Empty: none.
   std::string grammar = {};
 
   bool greedy() const { return temperature < 1e-5f; }

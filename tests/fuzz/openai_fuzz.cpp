@@ -25,6 +25,12 @@ constexpr std::string_view kSeeds[] = {
     "\"max_completion_tokens\":4,\"logprobs\":true,\"top_logprobs\":2,\"tools\":[],"
     "\"prediction\":{\"type\":\"content\",\"content\":\"b\"},\"response_format\":{\"type\":"
     "\"text\"}}",
+    "0{\"prompt\":\"a\",\"response_format\" : "
+    "{\"type\":\"json_schema\",\"json_schema\":{\"strict\":true,"
+    "\"sch\\u0065ma\" : {\"type\":\"object\",\"properties\":{\"b\":{},\"a\":{\"enum\":[1]}}}}}}",
+    "1{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"structured_outputs\":{\"json\":\"{}"
+    "\","
+    "\"regex\":null},\"guided_choice\":null,\"regex\":\"\",\"json_schema\":null}",
     "2{\"content\":\"a\",\"add_special\":true,\"with_pieces\":false}",
     "3{\"tokens\":[1,2,3],\"special\":true}"};
 

@@ -102,6 +102,31 @@ const tests = {
     assert.ok(Number.isInteger(reply.usage.completion_tokens_details.rejected_prediction_tokens));
   },
 
+  async structuredOutputs() {
+    const schema = {
+      type: 'object',
+      properties: { who: { type: 'string', minLength: 1, maxLength: 12 }, legs: { type: 'integer', minimum: 0, maximum: 8 }, kind: { enum: ['cat', 'bird'] } },
+      required: ['who', 'legs', 'kind'],
+      additionalProperties: false,
+    };
+    const body = { ...talk, max_completion_tokens: 120, response_format: { type: 'json_schema', json_schema: { name: 'animal', strict: true, schema } } };
+    const holds = (value) => {
+      assert.deepEqual(Object.keys(value), ['who', 'legs', 'kind']);
+      assert.ok(value.who.length >= 1 && value.who.length <= 12 && value.legs >= 0 && value.legs <= 8 && ['cat', 'bird'].includes(value.kind));
+    };
+    const reply = await client.chat.completions.create(body);
+    assert.equal(reply.choices[0].finish_reason, 'stop');
+    holds(JSON.parse(reply.choices[0].message.content));
+    const parsed = await client.chat.completions.parse(body);
+    assert.deepEqual(parsed.choices[0].message.parsed, JSON.parse(reply.choices[0].message.content));
+    const final = await client.chat.completions.stream(body).finalChatCompletion();
+    assert.equal(final.choices[0].message.content, reply.choices[0].message.content);
+    const plain = await client.chat.completions.create({ ...body, speculative: { enabled: false } });
+    assert.equal(plain.choices[0].message.content, reply.choices[0].message.content);
+    const wrong = { type: 'json_schema', json_schema: { name: 'a', schema: { not: {} } } };
+    await assert.rejects(client.chat.completions.create({ ...body, response_format: wrong }), (error) => error.param === 'response_format');
+  },
+
   async errors() {
     const fails = (promise, kind, param) =>
       assert.rejects(promise, (error) => {

@@ -64,7 +64,7 @@ BAD_COMPLETIONS = [
     ({"stream": True, "stream_options": {"usage": True}}, "stream_options.usage", "no such field"), ({"logprobs": 21}, "logprobs", "not in [0, 20]"),
     ({"logprobs": True}, "logprobs", "not a whole number"), ({"echo": True, "logprobs": 21}, "logprobs", "not in [0, 20]"),
     ({"best_of": 2}, "best_of", "use n"), ({"suffix": "end"}, "suffix", "only continued"),
-    ({"response_format": {"type": "json_object"}}, "response_format", "grammar"), ({"grammar": "root ="}, "grammar", "grammar"),
+    ({"response_format": {"type": "xml"}}, "response_format", "json_schema"), ({"grammar": "root ="}, "grammar", "line 1"),
     ({"prediction": "text"}, "prediction", "not an object"), ({"prediction": {"type": "x", "content": "a"}}, "prediction.type", "content"),
     ({"prediction": {"type": "content"}}, "prediction.content", "missing"), ({"speculative": 3}, "speculative", "not an object"),
     ({"speculative": {"type": "magic"}}, "speculative.type", "magic"), ({"speculative": {"type": "eagle"}}, "speculative", "eagle"),

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// schema/grammar_testing.h: for tests: which texts a grammar gives.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sampling/grammar.h"
+
+namespace foretoken::schema {
+
+using sampling::Grammar;
+using sampling::TokenTrie;
+
+class GrammarTexts {
+ public:
+  explicit GrammarTexts(const Result<std::string>& gbnf) {
+    EXPECT_TRUE(gbnf.has_value()) << gbnf.error().message;
+    if (!gbnf) return;
+    auto compiled = Grammar::Compile(
+        *gbnf, std::make_shared<const TokenTrie>(std::vector<std::string>{"a", "{\"", "\"", ""},
+                                                 std::vector<Token>{3}));
+    EXPECT_TRUE(compiled.has_value()) << compiled.error().message << "\n" << *gbnf;
+    if (compiled) grammar_ = *compiled;
+  }
+
+  // As a whole.
+  bool Has(std::string_view text) const {
+    const Grammar::State state = After(text);
+    // A grammar that has ended is over as well: kOver says neither.
+    return state != Grammar::kOver && grammar_->CanEnd(state);
+  }
+  bool CanBegin(std::string_view text) const { return After(text) != Grammar::kOver; }
+
+ private:
+  Grammar::State After(std::string_view text) const {
+    return grammar_ ? grammar_->After(grammar_->start(), text) : Grammar::kOver;
+  }
+
+  std::shared_ptr<const Grammar> grammar_;
+};
+
+}  // namespace foretoken::schema

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// schema/string_formats.h: JSON Schema's formats of strings as regular expressions.
+#pragma once
+
+#include <string_view>
+
+namespace foretoken::schema {
+
+// Anchored. Empty: the format does not constrain.
+std::string_view PatternOfFormat(std::string_view format);
+
+}  // namespace foretoken::schema
