@@ -14,6 +14,8 @@ namespace {
 constexpr double kBudgetUs = 350'000;       // of all passes
 constexpr double kDraftBudgetUs = 100'000;  // of each drafter
 constexpr int kRepeats = 4, kDrafts = 3;
+constexpr int kMostRepeats = 24;            // of passes, as long as all take no longer than this:
+constexpr double kSoonUs = 40'000;          // one moment says little of a machine that others use
 constexpr int kPrompt = 24, kPrompts = 64;  // tokens: of one sequence; of several together
 constexpr int kFarContext = 2048;
 constexpr int kRecordedDrafts = 8;
@@ -67,10 +69,10 @@ class Engine::Impl::StartMeasurer {
   }
 
   using Clock = std::chrono::steady_clock;
-  bool Affordable(double us) const {
-    const double spent = std::chrono::duration<double, std::micro>(Clock::now() - begin_).count();
-    return spent + us < kBudgetUs;
+  double SpentUs() const {
+    return std::chrono::duration<double, std::micro>(Clock::now() - begin_).count();
   }
+  bool Affordable(double us) const { return SpentUs() + us < kBudgetUs; }
 
   // In turn, so that a slow moment hits all alike; of each the quickest counts. One row and the
   // widest draft come first, in case there is no time for more. Where several requests may run a
@@ -91,7 +93,8 @@ class Engine::Impl::StartMeasurer {
     if (far >= 512) costs.push_back({widest, far, {}});
     engine::PassMeter passes(*impl_.target_, *impl_.cache_, std::max(0, far));
     double row_us = passes.Microseconds(1, 0, true);  // fills the caches
-    for (int repeat = 0; repeat < kRepeats; ++repeat)
+    for (int repeat = 0; repeat < kMostRepeats && (repeat < kRepeats || SpentUs() < kSoonUs);
+         ++repeat)
       for (PassCost& cost : costs) {
         // A pass of several rows may take as many times as long.
         const double expected =
