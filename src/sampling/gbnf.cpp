@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace foretoken::sampling {
 namespace {
 
@@ -291,24 +293,11 @@ class Parser {
   }
 
   Result<char32_t> ParseUtf8() {
-    const auto lead = static_cast<unsigned char>(Peek());
-    const int n = lead < 0x80   ? 1
-                  : lead < 0xC2 ? 0
-                  : lead < 0xE0 ? 2
-                  : lead < 0xF0 ? 3
-                  : lead < 0xF5 ? 4
-                                : 0;
-    constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-    char32_t value = n <= 1 ? lead : lead & (0x7Fu >> n);
-    bool valid = n > 0 && at_ + static_cast<std::size_t>(n) <= text_.size();
-    for (int i = 1; valid && i < n; ++i) {
-      const auto byte = static_cast<unsigned char>(text_[at_ + static_cast<std::size_t>(i)]);
-      valid = (byte & 0xC0) == 0x80;
-      value = value << 6 | (byte & 0x3Fu);
-    }
-    if (!valid || value < kLeast[n] || !IsScalar(value))
-      return FailHere(fmt::format("byte 0x{:02x} is not UTF-8; write the grammar in UTF-8", lead));
-    at_ += static_cast<std::size_t>(n);
+    const auto [value, size] = FirstUtf8Character(text_.substr(at_));
+    if (size == 0 || !IsScalar(value))
+      return FailHere(fmt::format("byte 0x{:02x} is not UTF-8; write the grammar in UTF-8",
+                                  static_cast<unsigned char>(Peek())));
+    at_ += static_cast<std::size_t>(size);
     return value;
   }
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace foretoken::schema {
 namespace {
 
@@ -291,25 +293,12 @@ class Parser {
   }
 
   Result<CharacterClass> ParseUtf8() {
-    const auto lead = static_cast<unsigned char>(Peek());
-    const int n = lead < 0x80   ? 1
-                  : lead < 0xC2 ? 0
-                  : lead < 0xE0 ? 2
-                  : lead < 0xF0 ? 3
-                  : lead < 0xF5 ? 4
-                                : 0;
-    constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-    char32_t value = n <= 1 ? lead : lead & (0x7Fu >> n);
-    bool valid = n > 0;
-    for (std::size_t i = 1; i < static_cast<std::size_t>(n); ++i) {
-      const auto byte = static_cast<unsigned char>(Peek(i));
-      valid &= (byte & 0xC0) == 0x80;
-      value = value << 6 | (byte & 0x3Fu);
-    }
-    if (!valid || value < kLeast[n])
-      return Bad(fmt::format("byte 0x{:02x} is not UTF-8; write it in UTF-8", lead));
+    const auto [value, size] = FirstUtf8Character(text_.substr(at_));
+    if (size == 0)
+      return Bad(fmt::format("byte 0x{:02x} is not UTF-8; write it in UTF-8",
+                             static_cast<unsigned char>(Peek())));
     FORETOKEN_TRY(const CharacterClass one, OneOrError(value));
-    at_ += static_cast<std::size_t>(n);
+    at_ += static_cast<std::size_t>(size);
     return one;
   }
 
