@@ -4,6 +4,8 @@
 namespace foretoken {
 namespace {
 
+constexpr int kStreamBits = 3, kPositionBits = 29;  // contexts end at 2^24 (engine/open.cpp)
+
 std::uint32_t Low(std::uint64_t x) noexcept {
   return static_cast<std::uint32_t>(x);
 }
@@ -27,11 +29,15 @@ std::array<std::uint32_t, 4> Philox(std::array<std::uint32_t, 4> c,
   return c;
 }
 
-// The request and the stream share two counter words; request ids stay below 2^56 (they are counted
-// up).
+// Three words hold the position, the stream and all 64 bits of the request's id. The id's low 56
+// bits stand above the stream's 8. Its high byte fills bits that are 0 otherwise: the 5 above the
+// stream's own 3, and the 3 above the position's 29. So ids below 2^56 keep the noise that they
+// always had, and no two ids share a block.
 std::array<std::uint32_t, 3> Noise::Counter(Stream stream, Pos position) const noexcept {
-  return {static_cast<std::uint32_t>(position), Low(request_),
-          (High(request_) << 8) | static_cast<std::uint32_t>(stream)};
+  const std::uint32_t byte = High(request_) >> 24;
+  return {
+      static_cast<std::uint32_t>(position) ^ ((byte >> 5) << kPositionBits), Low(request_),
+      (High(request_) << 8) | ((byte & 31) << kStreamBits) | static_cast<std::uint32_t>(stream)};
 }
 
 std::array<std::uint32_t, 2> Noise::Key() const noexcept {

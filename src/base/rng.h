@@ -12,7 +12,8 @@
 
 namespace foretoken {
 
-// One draw serves one purpose. The values are part of what a seed means: they stay.
+// One draw serves one purpose. The values are part of what a seed means: they stay, and they are
+// below 8.
 enum class Stream : std::uint32_t {
   kTarget = 0,      // a token of the target's that takes one uniform number
   kDraft = 1,       // the drafter's token
@@ -26,7 +27,9 @@ enum class Stream : std::uint32_t {
 std::array<std::uint32_t, 4> Philox(std::array<std::uint32_t, 4> counter,
                                     std::array<std::uint32_t, 2> key) noexcept;
 
-// The noise of one request. A value of 16 bytes; copies give the same draws.
+// The noise of one request. A value of 16 bytes; copies give the same draws. Any two of seed,
+// request id (all 64 bits), stream, position (below 2^29) and index that differ give draws of their
+// own.
 class Noise {
  public:
   Noise() = default;
