@@ -25,6 +25,7 @@ Result<std::optional<Comparison>> Compare(Engine& engine, const Request& request
   std::vector<std::int32_t> token_ids;
   for (int run = 0; run < 2 * kRepeats; ++run) {
     on_run(run + 1, 2 * kRepeats);
+    engine.Forget();  // else the text that an earlier run wrote would be drafted whole
     const bool plain = run % 2 == 0;
     Request one = request;
     one.speculative.enabled = !plain;
@@ -37,6 +38,7 @@ Result<std::optional<Comparison>> Compare(Engine& engine, const Request& request
     }
     (plain ? plain_ms : speculative_ms).push_back(timings.decode_ms / timings.decoded_tokens);
     if (run == 0) token_ids = completion.token_ids;
+    if (!plain) comparison.speculation.Add(completion.speculation);
     comparison.identical = comparison.identical && completion.token_ids == token_ids;
   }
   comparison.plain_ms_per_token = Median(plain_ms);

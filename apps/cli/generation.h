@@ -14,7 +14,8 @@ namespace foretoken::cli {
 struct Comparison {
   int repeats = 0;
   double speculative_ms_per_token = 0, plain_ms_per_token = 0;
-  bool identical = true;  // the token ids of all runs
+  bool identical = true;         // the token ids of all runs
+  SpeculationStats speculation;  // of the speculative runs together
   double speedup() const { return plain_ms_per_token / speculative_ms_per_token; }
 };
 

@@ -94,6 +94,8 @@ Json ComparisonJson(const Comparison& comparison) {
   return {{"speedup", comparison.speedup()},
           {"identical", comparison.identical},
           {"repeats", comparison.repeats},
+          {"drafted", comparison.speculation.drafted},
+          {"accepted", comparison.speculation.accepted},
           {"tokens_per_second", 1000 / comparison.speculative_ms_per_token},
           {"plain_tokens_per_second", 1000 / comparison.plain_ms_per_token}};
 }

@@ -117,7 +117,7 @@ FlagGroup OutputFlags(GenerateSettings& settings) {
               {{"--compare"},
                "",
                "afterwards decode with and without speculation in turn, three times, and report "
-               "the speed-up",
+               "the speed-up; drafters forget between the runs",
                StoreTrue(settings.compare)},
               {{"--logprobs"},
                "N",

@@ -439,6 +439,16 @@ class Speculation(Transcript):
                                comparison["tokens_per_second"] / comparison["plain_tokens_per_second"])
         self.assertRegex(self.done(*flags).stderr.decode(), r"speed-up +\d+\.\d\dx: .*the same token ids")
 
+    def test_compared_runs_do_not_teach_each_other(self):
+        flags = ("generate", "-m", TARGET, "-p", "Once upon", "-n", "60", "--temp", "0", "--ignore-eos", "--lookahead", "fixed")
+        for drafter in (("--spec-type", "suffix"), ("--spec-type", "portfolio"), ("--spec-type", "ngram", "--ngram-keep", "on")):
+            answer = self.json(*flags, *drafter, "--compare", "--json")
+            first, compared = answer["speculation"], answer["comparison"]
+            self.assertGreater(first["drafted"], 0)
+            # Each run drafts what the first one drafted, when nothing had been learned.
+            self.assertEqual((compared["drafted"], compared["accepted"]),
+                             (compared["repeats"] * first["drafted"], compared["repeats"] * first["accepted"]), drafter)
+
 
 class Trace(Transcript):
     FLAGS = ("generate", "-m", TARGET, "-md", DRAFT, "-p", "Once upon", "-n", "60", "--temp", "0", "--ignore-eos", "--lookahead", "fixed")
