@@ -113,8 +113,8 @@ std::vector<Row> VerifyRows() {
       {"synthetic_acceptance_rate",
        {"--synthetic-acceptance-rate"},
        "R",
-       "benchmarks only: accept this share of the drafts by lot, 0 to 1; the text is then not the "
-       "model's"},
+       "benchmarks only: accept this share of the drafts at random, 0 to 1, under any controller; "
+       "the text is then not the model's"},
   };
 }
 

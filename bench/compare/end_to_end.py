@@ -61,7 +61,8 @@ def foretoken_once(args):
     if args.draft:
         command += ["-md", args.draft]
     if args.acceptance_length:
-        command += ["--synthetic-acceptance-rate", "%.6f" % ((args.acceptance_length - 1) / args.k)]
+        # The rate gives this length in rounds of exactly K drafts.
+        command += ["--lookahead", "fixed", "--synthetic-acceptance-rate", "%.6f" % ((args.acceptance_length - 1) / args.k)]
     result = subprocess.run(command, stdout=subprocess.PIPE, check=False)
     if result.returncode != 0:
         sys.exit("end_to_end.py: foretoken failed; its message stands above")

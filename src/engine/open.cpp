@@ -65,6 +65,7 @@ Status CheckSameVocabulary(const text::Tokenizer& target, const text::Tokenizer&
                           sizes, first.empty() ? "" : ", first ", fmt::join(first, ", ")));
 }
 
+static_assert(verify::Synthetic::kMaxDraft == kMaxDraft);
 constexpr int kLeastCacheTokens = 128;  // a whole draft fits, and a little text
 
 std::int64_t PhysicalMemory() {
@@ -499,8 +500,7 @@ class EngineOpener {
           options().verifier,
           verify::CustomSettings{.vocabulary = impl_->vocabulary_, .on_fault = Notice()});
     if (o.synthetic_acceptance_rate)
-      impl_->synthetic_ = std::make_unique<verify::Synthetic>(
-          *o.synthetic_acceptance_rate, std::max(1, *o.num_speculative_tokens));
+      impl_->synthetic_ = std::make_unique<verify::Synthetic>(*o.synthetic_acceptance_rate);
   }
 
   // A strategy asked for by name must fit the drafters of a request that names none itself.

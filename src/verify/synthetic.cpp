@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verify/synthetic.h"
 
+#include "base/check.h"
 #include "verify/greedy.h"
 
 namespace foretoken::verify {
@@ -19,11 +20,17 @@ double SyntheticBase(double rate, int k) {
   return (low + high) / 2;
 }
 
+Synthetic::Synthetic(double rate) : bases_{} {
+  for (int m = 1; m <= kMaxDraft; ++m) bases_[static_cast<std::size_t>(m)] = SyntheticBase(rate, m);
+}
+
 round::Verdict Synthetic::Judge(const round::Proposal& proposal, LogitsView logits,
                                 sampling::Sampler& sampler, float*) const noexcept {
+  FORETOKEN_DCHECK(proposal.length() <= kMaxDraft);
+  const double base = bases_[static_cast<std::size_t>(proposal.length())];
   int accepted = 0;
   while (accepted < proposal.length() &&
-         sampler.noise().Uniform(Stream::kSynthetic, sampler.position()) < base_)
+         sampler.noise().Uniform(Stream::kSynthetic, sampler.position()) < base)
     sampler.Push(proposal.tokens[static_cast<std::size_t>(accepted++)]);
   return EndWalk(proposal, accepted, sampler.Argmax(logits.Row(accepted)), sampler);
 }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify/synthetic.h: acceptance by lot, for benchmarks: what would speculation gain if drafts were
-// accepted at this rate? The text is not the target's.
+// verify/synthetic.h: drafts that are accepted at random at a given rate, for benchmarks: what
+// would speculation gain if this share of the drafts were accepted? The text is not the target's.
 //
-//   accept d_i iff u < base, u uniform in [0, 1), up to the first that fails; then the target's
+//   accept d_i iff u < base(m), u uniform in [0, 1), up to the first that fails; then the target's
 //   argmax
-// so that the mean of accepted / drafted is `rate` for proposals of K drafts: base solves
-// (1 / K) (base + base^2 + ... + base^K) = rate.
+//
+// m is the number of drafts of this round, and base(m) solves (1 / m) (base + ... + base^m) = rate.
+// So the expected share of accepted drafts is `rate` in every round, whatever length the controller
+// chose or the drafter gave, and accepted / drafted tends to `rate` over all rounds.
 #pragma once
+
+#include <array>
 
 #include "verify/verifier.h"
 
@@ -17,7 +21,9 @@ double SyntheticBase(double rate, int k);
 
 class Synthetic final : public Verifier {
  public:
-  Synthetic(double rate, int k) : base_(SyntheticBase(rate, k)) {}
+  static constexpr int kMaxDraft = 64;  // of one proposal
+
+  explicit Synthetic(double rate);
   std::string_view name() const override { return "synthetic"; }
   bool Lossless() const override { return false; }
   bool NeedsLaws() const override { return false; }
@@ -26,7 +32,7 @@ class Synthetic final : public Verifier {
                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 
  private:
-  double base_;
+  std::array<double, kMaxDraft + 1> bases_;  // [m]: of a round with m drafts
 };
 
 }  // namespace foretoken::verify

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// synthetic_acceptance_rate is the mean of accepted / drafted under every controller.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "foretoken/engine.h"
+#include "verify/synthetic.h"
+
+namespace foretoken {
+namespace {
+
+std::string Bundled(const char* name) {
+  return std::string(FORETOKEN_SOURCE_DIR) + "/models/tales-" + name + ".gguf";
+}
+
+SpeculationStats Generated(const char* lookahead, double rate) {
+  EngineOptions options;
+  options.model = Bundled("9m-q8_0");
+  options.draft_model = Bundled("1m-draft-q8_0");
+  options.speculative.lookahead = lookahead;
+  options.speculative.synthetic_acceptance_rate = rate;
+  options.max_sequences = 4;
+  options.context_size = 512;
+  options.threads = 1;
+  auto engine = Engine::Open(options);
+  EXPECT_TRUE(engine) << engine.error().message;
+  std::vector<Request> requests(4);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    requests[i].prompt = "Once upon a time";
+    requests[i].max_new_tokens = 480;
+    requests[i].ignore_eos = true;
+    requests[i].seed = 40 + i;
+  }
+  const auto completions = (*engine)->GenerateBatch(requests);
+  EXPECT_TRUE(completions) << completions.error().message;
+  SpeculationStats all;
+  for (const Completion& c : *completions) all.Add(c.speculation);
+  return all;
+}
+
+// Standard errors between accepted / drafted and `rate`. Given its length m a round accepts
+// m * rate drafts in the mean, so the differences are a martingale whose variance is that of the
+// rounds by their lengths.
+double Off(const SpeculationStats& stats, double rate) {
+  double variance = 0;
+  for (std::size_t m = 1; m < stats.k_histogram.size(); ++m) {
+    const double base = verify::SyntheticBase(rate, static_cast<int>(m));
+    double mean = 0, square = 0, reached = 1;  // of A: sum P(A >= i), sum (2i - 1) P(A >= i)
+    for (std::size_t i = 1; i <= m; ++i) {
+      reached *= base;
+      mean += reached;
+      square += (2 * static_cast<double>(i) - 1) * reached;
+    }
+    variance += static_cast<double>(stats.k_histogram[m]) * (square - mean * mean);
+  }
+  return std::abs(static_cast<double>(stats.accepted) - rate * static_cast<double>(stats.drafted)) /
+         std::sqrt(variance);
+}
+
+class SyntheticRate : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(Bundled("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
+  }
+};
+
+TEST_P(SyntheticRate, IsTheMeanOfAcceptedOverDrafted) {
+  for (const double rate : {.3, .6, .9}) {
+    const SpeculationStats stats = Generated(GetParam(), rate);
+    // At low rates the cost model drafts next to nothing.
+    ASSERT_GT(stats.drafted, rate > .5 ? 100 : 0) << rate;
+    EXPECT_LT(Off(stats, rate), 4.5)
+        << rate << ": " << stats.accepted << " of " << stats.drafted << " drafts";
+    // The control: the bound tells other rates apart.
+    if (stats.drafted > 500) EXPECT_GT(Off(stats, rate - .2), 4.5) << rate;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Controllers, SyntheticRate,
+                         testing::Values("cost-model", "ewma", "heuristic", "fixed"),
+                         [](const auto& of) {
+                           return of.param == std::string("cost-model") ? "cost_model"
+                                                                        : std::string(of.param);
+                         });
+
+}  // namespace
+}  // namespace foretoken
