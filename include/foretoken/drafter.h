@@ -14,9 +14,9 @@
 // of several ("echo,ngram"), or a single request's.
 //
 // What it proposes changes the speed, never the text: the engine checks every token, draws from the
-// laws itself and keeps copies of them. A draft ends before a token or a law that is not one; an
-// exception counts as no more drafts. The first such fault of each kind becomes a notice in
-// EngineSummary.
+// distributions itself and keeps copies of them. A draft ends before a token or a distribution that
+// is not one; an exception counts as no more drafts. The first such fault of each kind becomes a
+// notice in EngineSummary.
 #pragma once
 
 #include <cstdint>
@@ -36,11 +36,14 @@ class DraftProposal {
   virtual int left() const = 0;
   // The next draft is `token`, certainly. False, and nothing happens, where it cannot be added.
   virtual bool Push(std::int32_t token) = 0;
-  // The next draft is drawn from `law`, [vocabulary], probabilities that sum to 1; -1, and nothing
-  // happens, where it cannot be. At temperature 0 the most probable token is taken. Where the
-  // request wants drafts of some probability only (draft_p_min) and the law has none, the draft
-  // ends here. REQUIRES: Drafter::ReportsLaws().
-  virtual std::int32_t Draw(std::span<const float> law) = 0;
+  // The next draft is drawn from `distribution`, [vocabulary], probabilities that sum to 1; -1, and
+  // nothing happens, where it cannot be. At temperature 0 the most probable token is taken. Where
+  // the strategy is sample-match, the draw is the one by which the target will draw its own token
+  // at this position (an exponential race with the same noise): a distribution that equals the
+  // target's gives the target's token, and every draft is accepted. Where the request wants drafts
+  // of some probability only (draft_p_min) and no token has it, the draft ends here.
+  // REQUIRES: Drafter::ReportsLaws().
+  virtual std::int32_t Draw(std::span<const float> distribution) = 0;
 
  protected:
   ~DraftProposal() = default;
@@ -70,8 +73,10 @@ class Drafter {
   virtual ~Drafter() = default;
   // Letters, digits, '-' and '_'; no other method's.
   virtual std::string_view name() const = 0;
-  // True if it uses DraftProposal::Draw. Its drafts are then judged by `residual` where the
-  // strategy is left open, else by `sample-match`.
+  // True if it uses DraftProposal::Draw. Where the strategy is left open, its drafts are verified
+  // by `residual` if draft lengths follow fixed rules (fixed, ewma, heuristic), and by
+  // `sample-match` if they follow measured time or the load (cost-model, the default, and
+  // batch-size). Drafts that are certain are verified by `sample-match`.
   virtual bool ReportsLaws() const { return false; }
 
   virtual void Begin(const DraftedRequest&) {}

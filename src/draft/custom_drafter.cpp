@@ -8,21 +8,16 @@
 #include <exception>
 
 #include "base/aligned_buffer.h"
+#include "sampling/sampler.h"
 
 namespace foretoken::draft {
 namespace {
 
 constexpr double kSumTolerance = 1e-3;
-
-// Of probabilities; nothing where they are none.
-double SumOf(std::span<const float> law) {
-  double sum = 0;
-  for (const float p : law) {
-    if (!(p >= 0) || !std::isfinite(p)) return NAN;
-    sum += static_cast<double>(p);
-  }
-  return sum;
-}
+// What rounding to float leaves of a normalised distribution (its sum was off by less than 3e-7 for
+// each of the engine's own). Such a distribution is taken as it is, so that it equals the target's
+// bit for bit where the program computed it so.
+constexpr double kRounding = 1e-6;
 
 }  // namespace
 
@@ -92,25 +87,23 @@ class CustomDrafter::Sequence final : public DraftProposal {
   }
 
   std::int32_t Draw(std::span<const float> law) override {
-    if (left_ == 0 || !Check(law)) return kNoToken;
-    if (greedy_ || draft_p_min_ > 0) {
-      const auto best = std::max_element(law.begin(), law.end());
-      if (*best < draft_p_min_) {
-        left_ = 0;
-        return kNoToken;
-      }
-      if (greedy_) return Add(static_cast<Token>(best - law.begin()), false);
+    double sum = 0;
+    if (left_ == 0 || !Check(law, sum)) return kNoToken;
+    if (draft_p_min_ > 0 && kernels().max(law.data(), n()) < draft_p_min_) {
+      left_ = 0;
+      return kNoToken;
     }
+    if (greedy_) return Add(kernels().argmax(law.data(), n()), false);
     float* const q = Law(drafts_.size());
-    const double sum = SumOf(law);
-    for (std::size_t i = 0; i < law.size(); ++i)
-      q[i] = static_cast<float>(static_cast<double>(law[i]) / sum);
-    const auto index = stream_ == Stream::kTarget ? 0 : static_cast<std::uint32_t>(begin_);
-    return Add(DrawFrom(q, noise_.Uniform(stream_, static_cast<Pos>(text_.size()), index)), true);
+    std::copy(law.begin(), law.end(), q);
+    if (std::abs(sum - 1) > kRounding) kernels().scale(q, n(), static_cast<float>(1 / sum));
+    return Add(Drawn(q), true);
   }
 
  private:
   std::size_t vocabulary() const { return static_cast<std::size_t>(owner_.settings_.vocabulary); }
+  int n() const { return owner_.settings_.vocabulary; }
+  const kernels::Kernels& kernels() const { return *owner_.settings_.kernels; }
   float* Law(std::size_t i) noexcept { return laws_.data() + i * vocabulary(); }
 
   Token Add(Token token, bool drawn) {
@@ -123,8 +116,8 @@ class CustomDrafter::Sequence final : public DraftProposal {
   }
 
   // The draft ends before a draw from what is no law: nothing that was drawn is dropped.
-  bool Check(std::span<const float> law) {
-    const double sum = law.size() == vocabulary() ? SumOf(law) : 0;
+  bool Check(std::span<const float> law, double& sum) {
+    sum = law.size() == vocabulary() ? SumOf(law) : 0;
     if (!owner_.reports_laws_) {
       owner_.Report(Fault::kNoLaws,
                     "it draws and does not report laws, so its drafts end before the first draw; "
@@ -145,17 +138,18 @@ class CustomDrafter::Sequence final : public DraftProposal {
     return false;
   }
 
-  Token DrawFrom(const float* q, double u) const noexcept {
-    double total = 0, running = 0;
-    for (std::size_t i = 0; i < vocabulary(); ++i) total += static_cast<double>(q[i]);
-    Token last = 0;
-    for (std::size_t i = 0; i < vocabulary(); ++i) {
-      if (q[i] <= 0) continue;
-      last = static_cast<Token>(i);
-      running += static_cast<double>(q[i]);
-      if (running > u * total) break;
-    }
-    return last;
+  // NaN where a value is no probability.
+  double SumOf(std::span<const float> law) const {
+    const bool good = kernels().collect_at_least(law.data(), n(), 0.0f, nullptr, 0) == n();
+    return good ? kernels().sum(law.data(), n()) : NAN;
+  }
+
+  Token Drawn(const float* q) const noexcept {
+    const auto position = static_cast<Pos>(text_.size());
+    if (stream_ == Stream::kTarget)
+      return sampling::DrawByRace(q, n(), noise_, position, kernels());
+    const auto index = static_cast<std::uint32_t>(begin_);
+    return sampling::DrawByUniform(q, n(), noise_.Uniform(stream_, position, index), kernels());
   }
 
   CustomDrafter& owner_;

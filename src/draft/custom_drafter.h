@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // draft/custom_drafter.h: a drafter that a program brings (foretoken/drafter.h), made safe: what it
-// proposes is checked, its laws are copied and drawn from here, and what it throws ends here.
+// proposes is checked, its distributions are copied and drawn from here, and what it throws ends
+// here.
 //
-// Noise is used as in draft/chain.h. Memory is taken in the constructor and Begin; the program's
-// own code may take more.
+// Drafts are drawn as draft/chain.h draws them, so an equal distribution gives an equal token.
+// Memory is taken in the constructor and Begin; the program's own code may take more.
 #pragma once
 
 #include <array>
@@ -14,13 +15,15 @@
 
 #include "draft/drafter.h"
 #include "foretoken/drafter.h"
+#include "kernels/kernels.h"
 
 namespace foretoken::draft {
 
 struct CustomSettings {
   int max_sequences = 1;
-  int vocabulary = 0;  // tokens that may be drafted, ids [0, vocabulary)
-  int max_draft = 64;  // of one proposal
+  int vocabulary = 0;                         // tokens that may be drafted, ids [0, vocabulary)
+  int max_draft = 64;                         // of one proposal
+  const kernels::Kernels* kernels = nullptr;  // REQUIRES: not null
   // The first fault of each kind; on the thread that calls the drafter.
   std::function<void(std::string)> on_fault = {};
 };

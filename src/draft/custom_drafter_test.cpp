@@ -7,6 +7,9 @@
 #include <functional>
 #include <stdexcept>
 
+#include "kernels/dispatch.h"
+#include "sampling/sampler.h"
+
 namespace foretoken::draft {
 namespace {
 
@@ -48,9 +51,11 @@ struct Bench {
         own, CustomSettings{.max_sequences = 2,
                             .vocabulary = kVocabulary,
                             .max_draft = 8,
+                            .kernels = &kernels::KernelsFor(kernels::AvailableIsas().back()),
                             .on_fault = [this](std::string what) { faults.push_back(what); }});
   }
-  void Start(float temperature = 1, std::uint64_t seed = 0, float p_min = 0) {
+  void Start(float temperature = 1, std::uint64_t seed = 0, float p_min = 0,
+             Stream stream = Stream::kDraft) {
     const std::vector<Token> prompt = {1, 2}, end_tokens = {5};
     drafter->Begin({.seq = 1,
                     .prompt = prompt,
@@ -58,6 +63,7 @@ struct Bench {
                     .sampling = {.temperature = temperature},
                     .end_tokens = end_tokens,
                     .noise = Noise(seed, 0),
+                    .stream = stream,
                     .draft_p_min = p_min});
   }
   round::Proposal Ask(int n) {
@@ -146,6 +152,24 @@ TEST(CustomDrafter, DrawsFromTheLawThatItReports) {
   EXPECT_LT(right, 25);
   EXPECT_GT(wrong, 100);  // the test can fail
   EXPECT_EQ(counts[4] + counts[5], 0);
+}
+
+// With the target's noise a draft is the winner of the target's own race, over the distribution as
+// it was given: equal ones give equal tokens. Other noise gives other tokens.
+TEST(CustomDrafter, SharesTheTargetsRaceWhereItsNoiseIsShared) {
+  const auto& kernels = kernels::KernelsFor(kernels::AvailableIsas().back());
+  Bench bench([](DraftProposal& p) { p.Draw(kLaw); }, true);
+  int others = 0;
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    bench.Start(1, seed, 0, Stream::kTarget);
+    const auto want = sampling::DrawByRace(kLaw.data(), kVocabulary, Noise(seed, 0), 2, kernels);
+    const auto proposal = bench.Ask(1);
+    ASSERT_EQ(proposal.tokens[0], want);
+    ASSERT_TRUE(std::equal(kLaw.begin(), kLaw.end(), proposal.q));
+    bench.Start(1, seed);
+    others += bench.Tokens(1)[0] != want;
+  }
+  EXPECT_GT(others, 250);
 }
 
 TEST(CustomDrafter, KeepsCopiesOfLawsAndOneHotOnesOfCertainDraftsAmongThem) {

@@ -429,6 +429,7 @@ class EngineOpener {
         options().drafter, draft::CustomSettings{.max_sequences = options().max_sequences,
                                                  .vocabulary = impl_->vocabulary_,
                                                  .max_draft = kMaxDraft,
+                                                 .kernels = impl_->kernels_,
                                                  .on_fault = Notice()});
     const std::string_view method = drafter->name();
     impl_->drafters_.push_back({method, std::move(drafter), false});

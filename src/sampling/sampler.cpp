@@ -11,6 +11,19 @@
 
 namespace foretoken::sampling {
 
+Token DrawByUniform(const float* p, int n, double u, const kernels::Kernels& kernels) noexcept {
+  const Token token = kernels.find_cumulative(p, n, u * kernels.sum(p, n));
+  return std::max(token, Token{0});  // -1 for a p of zeros, which Sampler::Law never gives
+}
+
+Token DrawByRace(const float* p, int n, const Noise& noise, Pos position,
+                 const kernels::Kernels& kernels) noexcept {
+  const auto counter = noise.Counter(Stream::kTargetRace, position);
+  const auto key = noise.Key();
+  const kernels::RaceNoise race = {{counter[0], counter[1], counter[2]}, {key[0], key[1]}};
+  return std::max(kernels.race(p, n, race), Token{0});  // -1: as in DrawByUniform
+}
+
 Sampler::Sampler(SamplerConfig config, int vocabulary, const kernels::Kernels& kernels)
     : config_(std::move(config)),
       vocabulary_(vocabulary),
@@ -149,15 +162,11 @@ Token Sampler::Argmax(const float* logits) noexcept {
 }
 
 Token Sampler::Draw(const float* p, double u) const noexcept {
-  const Token token = kernels_->find_cumulative(p, vocabulary_, u * kernels_->sum(p, vocabulary_));
-  return std::max(token, Token{0});  // -1 for a p of zeros, which Law never gives
+  return DrawByUniform(p, vocabulary_, u, *kernels_);
 }
 
 Token Sampler::Race(const float* p) const noexcept {
-  const auto counter = noise().Counter(Stream::kTargetRace, position());
-  const auto key = noise().Key();
-  const kernels::RaceNoise race = {{counter[0], counter[1], counter[2]}, {key[0], key[1]}};
-  return std::max(kernels_->race(p, vocabulary_, race), Token{0});  // -1: as in Draw
+  return DrawByRace(p, vocabulary_, noise(), position(), *kernels_);
 }
 
 double Sampler::Entropy(const float* p) const noexcept {

@@ -38,6 +38,14 @@ struct SamplerConfig {
   std::shared_ptr<const Grammar> grammar = {};
 };
 
+// The token at which the running sum of p, [n], exceeds u (in [0, 1)) times the sum of p.
+Token DrawByUniform(const float* p, int n, double u, const kernels::Kernels& kernels) noexcept;
+
+// The winner of the exponential race over p, [n] (kernels/kernels.h), with the target's noise of
+// this position. Equal distributions give equal tokens, whoever draws.
+Token DrawByRace(const float* p, int n, const Noise& noise, Pos position,
+                 const kernels::Kernels& kernels) noexcept;
+
 class Sampler {
  public:
   // vocabulary: the tokens that may be drawn, ids [0, vocabulary); logits rows may be longer, the
@@ -73,11 +81,11 @@ class Sampler {
   // processors; ties to the lowest id.
   Token Argmax(const float* logits) noexcept;
 
-  // The token at which the running sum of p exceeds u (in [0, 1)) times the sum of p.
+  // DrawByUniform over the vocabulary.
   Token Draw(const float* p, double u) const noexcept;
 
-  // The winner of the exponential race over p (kernels/kernels.h) with the target's noise of this
-  // position: another law drawn with the same noise gives the same token as often as nearly can be.
+  // DrawByRace over the vocabulary, at this position: another distribution drawn with the same
+  // noise gives the same token as often as nearly can be.
   Token Race(const float* p) const noexcept;
 
   // -(sum of p ln p), in nats.

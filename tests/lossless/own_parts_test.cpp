@@ -3,6 +3,7 @@
 // verifier the noise, never what the text is drawn from.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -210,6 +211,78 @@ double Difference(const std::vector<std::int64_t>& a, const std::vector<std::int
   return sum;
 }
 
+// The target's distribution, as a function of the newest token alone: a processor puts these logits
+// in place of the model's.
+std::vector<float> LogitsAfter(std::int32_t token) {
+  std::vector<float> logits(320);
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    logits[i] = static_cast<float>((i * 37 + static_cast<std::size_t>(token) * 11) % 64) / 16;
+  return logits;
+}
+Request KnownDistributions(int n, std::uint64_t seed, float temperature = 1) {
+  Request r = Ask(n, temperature, seed);
+  r.speculative.num_speculative_tokens = {};
+  r.sampling.processors = {[](std::span<const std::int32_t> text, std::span<float> logits) {
+    std::ranges::copy(LogitsAfter(text.back()), logits.begin());
+  }};
+  return r;
+}
+
+// Draws from exactly the target's distribution, or from one that is `off` by a factor at half of
+// the tokens.
+std::shared_ptr<OwnDrafter> DrawsLikeTheTarget(double temperature, double off = 1) {
+  return std::make_shared<OwnDrafter>(
+      [=](DraftProposal& p) {
+        while (p.left() > 0) {
+          const auto logits = LogitsAfter(p.text().back());
+          std::vector<double> weights;
+          double sum = 0;
+          for (const float x : logits) {
+            weights.push_back(std::exp(static_cast<double>(x) / temperature));
+            if (weights.size() % 2 == 0) weights.back() *= off;
+            sum += weights.back();
+          }
+          std::vector<float> law;
+          for (const double w : weights) law.push_back(static_cast<float>(w / sum));
+          if (p.Draw(law) < 0) return;
+        }
+      },
+      true);
+}
+
+// With equal distributions the drafts are the target's own tokens wherever sample-match verifies:
+// under the default controller too.
+TEST(OwnDrafter, WithTheTargetsDistributionIsAcceptedWhole) {
+  for (const char* lookahead : {"cost-model", "batch-size", "fixed"})
+    for (const float temperature : {1.0f, 0.6f}) {
+      EngineOptions options = Target();
+      options.speculative.lookahead = lookahead;
+      if (options.speculative.lookahead == "batch-size")
+        options.speculative.num_speculative_tokens_per_batch_size = {{1, 8, 4}};
+      if (options.speculative.lookahead == "fixed")
+        options.speculative.strategy = VerifyStrategy::kSampleMatch;
+      const auto share = [&](double off) {
+        options.drafter = DrawsLikeTheTarget(static_cast<double>(temperature), off);
+        const auto engine = OpenEngine(options);
+        std::int64_t drafted = 0, accepted = 0;
+        for (std::uint64_t seed = 0; seed < 12; ++seed) {
+          const auto got = Generated(*engine, KnownDistributions(70, seed, temperature));
+          EXPECT_EQ(got.strategy, "sample-match");
+          drafted += got.speculation.drafted, accepted += got.speculation.accepted;
+        }
+        std::printf("  %-10s T %.1f, off by %2.0f: %lld of %lld drafts accepted\n", lookahead,
+                    static_cast<double>(temperature), off, static_cast<long long>(accepted),
+                    static_cast<long long>(drafted));
+        EXPECT_GT(drafted, 0);
+        return static_cast<double>(accepted) /
+               static_cast<double>(std::max<std::int64_t>(1, drafted));
+      };
+      EXPECT_EQ(share(1), 1.0) << lookahead;
+      // The test can fail; of so small a model the cost model drafts too little to tell.
+      if (options.speculative.lookahead != "cost-model") EXPECT_LT(share(20), 0.5) << lookahead;
+    }
+}
+
 class OwnVerifier final : public Verifier {
  public:
   enum class Kind { kResidual, kBiased, kAll };
@@ -268,6 +341,41 @@ TEST(OwnParts, KeepTheTargetsLawAndABiasedVerifierDoesNot) {
   EXPECT_GE(freedom, 3);
   EXPECT_LT(chi(std::make_shared<OwnVerifier>(OwnVerifier::Kind::kResidual), "mine", freedom), 35);
   EXPECT_GT(chi(std::make_shared<OwnVerifier>(OwnVerifier::Kind::kBiased), "mine", freedom), 70);
+}
+
+// The same where sample-match is the engine's own choice; a verifier that accepts everything is the
+// negative control.
+TEST(OwnParts, UnderSampleMatchDrawnDraftsKeepTheTargetsDistribution) {
+  constexpr int kSeeds = 3000;
+  const auto want = SecondTokens(*OpenEngine(Target()), 0, kSeeds);
+  std::size_t fond = 0;
+  for (std::size_t i = 0; i < want.size(); ++i)
+    if (want[i] > kSeeds / 20 && want[i] < kSeeds / 3) fond = i;
+  ASSERT_GT(fond, 0u);
+  EngineOptions options = Target();
+  options.speculative.lookahead = "batch-size";
+  options.speculative.num_speculative_tokens_per_batch_size = {{1, 8, 4}};
+  options.drafter = std::make_shared<OwnDrafter>(
+      [fond](DraftProposal& p) {
+        std::vector<float> law(320, 0.2f / 319);
+        law[fond] = 0.8f;
+        while (p.left() > 0 && p.Draw(law) >= 0) {
+        }
+      },
+      true);
+  int freedom = 0;
+  const auto chi = [&](std::shared_ptr<Verifier> verifier, const char* strategy) {
+    options.verifier = std::move(verifier);
+    const auto engine = OpenEngine(options);
+    EXPECT_EQ(Generated(*engine, Ask(5, 1)).strategy, strategy);
+    const double x = Difference(want, SecondTokens(*engine, kSeeds, kSeeds), freedom);
+    std::printf("  chi-square %6.2f, %d degrees of freedom  %s\n", x, freedom, strategy);
+    return x;
+  };
+  EXPECT_LT(chi(nullptr, "sample-match"), 35);
+  EXPECT_LE(freedom, 8);
+  EXPECT_GE(freedom, 3);
+  EXPECT_GT(chi(std::make_shared<OwnVerifier>(OwnVerifier::Kind::kAll), "mine"), 70);
 }
 
 TEST(OwnVerifier, JudgesInPlaceOfAStrategyAndSaysWhatItIs) {
