@@ -58,6 +58,7 @@ class Runner {
       const auto completion = engine_.Generate(request);
       if (!completion) return Fail(Error(completion.error()).In(plan_.prompts.front().origin));
       strategy_ = completion->strategy;
+      lossless_ = completion->lossless;
     }
     return {};
   }
@@ -158,7 +159,7 @@ class Runner {
         runs.kinds.push_back(RowOf(kind, 1, found->second));
     runs.strategy = strategy_;
     const bool must_agree = plan_.request.sampling.greedy() || strategy_ == "sample-match";
-    if (drafts_ && must_agree && engine_.summary().lossless) runs.identical = identical_;
+    if (drafts_ && must_agree && lossless_) runs.identical = identical_;
     return runs;
   }
 
@@ -170,7 +171,8 @@ class Runner {
   std::map<std::string, Readings> by_kind_;
   std::vector<std::optional<std::vector<std::int32_t>>> texts_;  // the first of each request
   bool identical_ = true;
-  std::string strategy_;
+  std::string strategy_;  // of the speculative runs
+  bool lossless_ = true;
 };
 
 }  // namespace

@@ -55,7 +55,8 @@ Result<Completion> Stream(Engine& engine, const GenerateSettings& settings, Outp
   std::optional<Trace> trace;
   bool begun = !shown || settings.quiet;
   const auto begin = [&] {  // not before the request is known to be in order
-    if (!std::exchange(begun, true)) std::fputs(StartLine(engine.summary()).c_str(), stderr);
+    if (!std::exchange(begun, true))
+      std::fputs(StartLine(engine.summary(), settings.request.sampling.greedy()).c_str(), stderr);
   };
   if (settings.trace) {
     begin();

@@ -54,7 +54,7 @@ std::string DrafterLine(const Generation& generation) {
     return "  drafter   none: plain decoding\n";
   }
   const std::string file = engine.draft ? fmt::format(" ({})", FileName(engine.draft->path)) : "";
-  const char* exactness = !engine.lossless    ? "lossy"
+  const char* exactness = !generation.completion->lossless ? "lossy"
                           : generation.greedy ? "lossless: the same text as plain decoding"
                           : generation.strategy == "sample-match"
                               ? "lossless: the same text as plain decoding with this seed"
@@ -82,10 +82,12 @@ std::string TimeLine(const SpeculationStats& stats) {
 
 std::string ComparisonLine(const Generation& generation) {
   const Comparison& comparison = *generation.comparison;
-  const bool other_draws_expected = !generation.greedy && generation.strategy == "residual";
-  const char* const ids = comparison.identical   ? "the same token ids"
-                          : other_draws_expected ? "other draws of the same law"
-                                                 : "THE TOKEN IDS DIFFER: please report it";
+  const bool must_agree = generation.greedy || generation.strategy == "sample-match";
+  const bool lossless = generation.completion->lossless;
+  const char* const ids = comparison.identical ? "the same token ids"
+                          : !lossless          ? "other token ids: this strategy is lossy"
+                          : must_agree         ? "THE TOKEN IDS DIFFER: please report it"
+                                               : "other draws of the same distribution";
   return fmt::format(
       "  speed-up  {:.2f}x: {:.0f} tokens/s against {:.0f} plain, medians of {} runs; {}\n",
       comparison.speedup(), 1000 / comparison.speculative_ms_per_token,
@@ -94,15 +96,23 @@ std::string ComparisonLine(const Generation& generation) {
 
 }  // namespace
 
-std::string StartLine(const EngineSummary& engine) {
+std::string StartLine(const EngineSummary& engine, bool greedy) {
   if (engine.num_speculative_tokens == 0 || engine.method == "none")
     return "speculation: none, plain decoding\n";
+  // A program's own verifier and synthetic acceptance keep their rule at temperature 0.
+  const bool replaced = greedy && !engine.strategies.empty();
+  const std::string strategy =
+      engine.strategy == "auto" ? "drafter and temperature"
+      : replaced && engine.strategy != "greedy"
+          ? fmt::format("greedy, which every strategy is at temperature 0 ({} too)",
+                        engine.strategy)
+          : engine.strategy;
   const std::string file = engine.draft ? fmt::format(" ({})", FileName(engine.draft->path)) : "";
-  return fmt::format("speculation: {}{}; K {}{}, {}; judged by {}; {}\n", engine.method, file,
-                     engine.lookahead == "fixed" ? "" : "at most ", engine.num_speculative_tokens,
-                     engine.lookahead,
-                     engine.strategy == "auto" ? "drafter and temperature" : engine.strategy,
-                     engine.lossless ? "lossless" : "LOSSY: the text has another law");
+  return fmt::format(
+      "speculation: {}{}; K {}{}, {}; judged by {}; {}\n", engine.method, file,
+      engine.lookahead == "fixed" ? "" : "at most ", engine.num_speculative_tokens,
+      engine.lookahead, strategy,
+      engine.lossless || replaced ? "lossless" : "LOSSY: the text has another distribution");
 }
 
 std::string Statistics(const Generation& generation) {

@@ -7,8 +7,8 @@
 
 namespace foretoken::cli {
 
-// One line before the text: who drafts and who judges.
-std::string StartLine(const EngineSummary& engine);
+// One line before the text: what drafts, and what verifies; greedy: at temperature 0.
+std::string StartLine(const EngineSummary& engine, bool greedy);
 
 // The block of a few lines that follows the text.
 std::string Statistics(const Generation& generation);

@@ -30,6 +30,7 @@
 #include "foretoken/options.h"
 #include "foretoken/request.h"
 #include "foretoken/result.h"
+#include "foretoken/speculative_use.h"
 #include "foretoken/stats.h"
 #include "foretoken/stream.h"
 
@@ -46,8 +47,13 @@ struct Completion {
   std::vector<TokenLogprobs> prompt_logprobs;  // of the prompt's second token and all that follow
   FinishReason finish_reason = FinishReason::kStop;
   std::uint64_t seed = 0;
-  std::string strategy;  // the rule that judged this request: "residual", never "auto"
-  bool lossless = true;  // that rule leaves the text its law
+  // The rule that verified this request: "residual", never "auto"; "greedy" at temperature 0,
+  // whatever was asked for.
+  std::string strategy;
+  // The text has the distribution of plain decoding: by that rule, or because nothing drafted.
+  bool lossless = true;
+  // Settings that the request gave and that had no effect on it: "draft_p_min: nothing drafts".
+  std::vector<std::string> notices;
   SpeculationStats speculation;
   Timings timings;
 };
@@ -67,7 +73,7 @@ struct EngineSummary {
   std::string isa;                      // "avx512"
   int threads = 0;
   std::string method, strategy, lookahead;  // "ngram", "sample-match", "fixed"
-  bool lossless = true;
+  bool lossless = true;                     // by that strategy, at every temperature
   // Of these a request may choose; some only with drafters that report their laws. Empty where one
   // verifier judges all.
   std::vector<std::string> strategies;
@@ -133,6 +139,10 @@ class Engine {
   // what surrounds them. Takes (repeats + 2) passes for each point. Errors: kInvalidArgument (rows
   // that no pass of this engine can have, ...), kTooLarge (the context does not hold them).
   [[nodiscard]] Result<Measurements> Measure(const MeasureOptions& options = {});
+
+  // What settings meet: with this request, which Begin would accept; and with any that it would.
+  SpeculativeUse UseFor(const Request& request) const;
+  SpeculativeUse UseForAny() const;
 
   // Text to tokens and back, by the target's vocabulary.
   std::vector<std::int32_t> Tokenize(const std::string& text, bool add_special,

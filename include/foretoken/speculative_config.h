@@ -26,6 +26,7 @@
 
 #include "foretoken/options.h"
 #include "foretoken/result.h"
+#include "foretoken/speculative_use.h"
 
 namespace foretoken {
 
@@ -58,7 +59,8 @@ class SpeculativeConfig {
   bool uses_logit_comparison() const {
     return options_.strategy == VerifyStrategy::kLogitComparison;
   }
-  // True if the text has the law that plain decoding gives it, whatever the drafter.
+  // True if the text has the distribution that plain decoding gives it, whatever the drafter and
+  // the temperature. At temperature 0 also other strategies are lossless, as they are greedy there.
   bool lossless() const;
 
  private:
@@ -84,6 +86,9 @@ struct SpeculativeKey {
   Status (*set)(SpeculativeOptions& options, const std::string& text);
   // A text that `set` reads as the same value.
   std::string (*print)(const SpeculativeOptions& options);
+  // Why the setting, as `options` have it, has no effect in this use ("only ngram reads it"); empty
+  // where it has one.
+  std::string (*idle)(const SpeculativeOptions& options, const SpeculativeUse& use);
 };
 
 // In the order of Describe. The table and all in it last as long as the program.
@@ -94,6 +99,9 @@ const SpeculativeKey* FindSpeculativeKey(std::string_view name);
 // Errors: kInvalidArgument: no such key (with the nearest one), or a value that it does not take.
 [[nodiscard]] Status SetSpeculativeOption(SpeculativeOptions& options, std::string_view key,
                                           const std::string& text);
+
+// The same for Request::prediction.
+std::string WhyNoPrediction(const SpeculativeUse& use);
 
 // Every setting by its canonical name, as SetSpeculativeOption reads it.
 std::vector<std::pair<std::string, std::string>> Describe(const SpeculativeOptions& options);

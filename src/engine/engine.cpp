@@ -242,9 +242,10 @@ bool Engine::Impl::ReadsDrafts(const Request& request) const {
 const verify::Verifier& Engine::Impl::VerifierFor(const Request& request) const {
   if (synthetic_) return *synthetic_;
   if (own_verifier_) return *own_verifier_;
+  // At temperature 0 every rule is greedy, so that is the name and the promise of the result.
+  if (request.sampling.greedy()) return VerifierOf(VerifyStrategy::kGreedy);
   const VerifyStrategy strategy = StrategyOf(request);
   if (strategy != VerifyStrategy::kAuto) return VerifierOf(strategy);
-  if (request.sampling.greedy()) return VerifierOf(VerifyStrategy::kGreedy);
   // Where draft lengths follow measured time or the load, no text may depend on them (ADR 0009).
   const SpeculativeOptions& set = options_.speculative;
   const bool by_time = set.lookahead == "cost-model" || set.lookahead == "batch-size";
@@ -313,8 +314,9 @@ Status Engine::Impl::CheckSpeculation(const Request& request) const {
         fmt::format("verify: 'greedy' with temperature {} would give greedy text; use temperature "
                     "0, or residual or sample-match",
                     request.sampling.temperature));
-  const verify::Verifier& verifier = VerifierFor(request);
   if (synthetic_ || (strategy == kAuto && !own_verifier_)) return {};
+  // The rule that was asked for, also where temperature 0 replaces it by greedy.
+  const verify::Verifier& verifier = own_verifier_ ? *own_verifier_ : VerifierOf(strategy);
   for (const int d : DraftersFor(request)) {
     const DrafterEntry& entry = drafters_[static_cast<std::size_t>(d)];
     if (verifier.NeedsLaws() && !entry.drafter->ReportsLaws())
@@ -433,8 +435,9 @@ Status Engine::Impl::Replace(Ticket ticket, std::span<const Token> drafts) {
                             drafts.size()));
   }
   work->given = true;
-  MakeRoomForCounts(sequences_[static_cast<std::size_t>(work->seq)]->completion.speculation,
-                    drafts.size());
+  Completion& completion = sequences_[static_cast<std::size_t>(work->seq)]->completion;
+  completion.lossless = s->verifier->Lossless();
+  MakeRoomForCounts(completion.speculation, drafts.size());
   return {};
 }
 
@@ -465,7 +468,10 @@ void Engine::Impl::Admit(engine::Job& job, SeqId seq) {
   Completion& completion = slot->completion;
   completion.seed = request.seed;
   completion.strategy = verifier.name();
-  completion.lossless = verifier.Lossless();
+  // Without drafts no rule of foretoken's changes anything; `synthetic` takes the best token.
+  const bool plain = slot->drafters.empty() && !synthetic_ && !own_verifier_;
+  completion.lossless = plain || verifier.Lossless();
+  completion.notices = NoticesOf(request);
   completion.token_ids.reserve(static_cast<std::size_t>(max_new));
   if (request.logprobs >= 0) completion.logprobs.reserve(static_cast<std::size_t>(max_new));
   if (request.prompt_logprobs >= 0) completion.prompt_logprobs.reserve(job.prompt.size() - 1);

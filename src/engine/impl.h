@@ -69,6 +69,8 @@ class Engine::Impl {
   const AdaptiveLookahead* Adaptive(SeqId seq) const noexcept { return lookahead_->Adaptive(seq); }
   [[nodiscard]] Result<std::vector<float>> Score(std::span<const Token> tokens);
   [[nodiscard]] Result<Measurements> Measure(const MeasureOptions& options);
+  SpeculativeUse UseFor(const Request& request) const;
+  SpeculativeUse UseForAny() const;
   // Tells the cost model what passes and drafts cost: by the options' profile, else measured in
   // less than half a second. Errors: a profile that cannot be read.
   [[nodiscard]] Status LearnCostsAtStart();
@@ -146,6 +148,7 @@ class Engine::Impl {
   // Indices of the drafters of a method: one, several with commas between, "portfolio" or "none".
   [[nodiscard]] Result<std::vector<int>> DraftersOf(std::string_view methods) const;
   std::vector<int> DraftersFor(const Request& request) const;
+  std::vector<std::string> NoticesOf(const Request& request) const;
   bool ReadsDrafts(const Request& request) const;
   VerifyStrategy StrategyOf(const Request& request) const {
     return request.speculative.strategy.value_or(options_.speculative.strategy);

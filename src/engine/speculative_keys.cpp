@@ -19,6 +19,9 @@ namespace {
 
 using Type = SpeculativeKey::Type;
 using Names = std::span<const std::string_view>;
+using Options = SpeculativeOptions;
+using Use = SpeculativeUse;
+using Idle = decltype(SpeculativeKey::idle);
 
 tl::unexpected<Error> Bad(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));
@@ -106,49 +109,61 @@ const auto& Read(const SpeculativeOptions& options) {
 }
 
 template <auto Member, int kLow, int kHigh>
-constexpr SpeculativeKey Integer(std::string_view name, Names aliases = {}) {
+constexpr SpeculativeKey Integer(std::string_view name, Idle idle, Names aliases = {}) {
   return {
-      name, aliases, Type::kInteger,
+      name,
+      aliases,
+      Type::kInteger,
       [](SpeculativeOptions& options, const std::string& text) -> Status {
         FORETOKEN_TRY(Field(options, Member), ReadInteger(text, kLow, kHigh));
         return {};
       },
-      [](const SpeculativeOptions& options) { return fmt::format("{}", Read<Member>(options)); }};
+      [](const SpeculativeOptions& options) { return fmt::format("{}", Read<Member>(options)); },
+      idle};
 }
 
 template <auto Member>
-constexpr SpeculativeKey Share(std::string_view name, Names aliases = {}) {
+constexpr SpeculativeKey Share(std::string_view name, Idle idle, Names aliases = {}) {
   return {
-      name, aliases, Type::kNumber,
+      name,
+      aliases,
+      Type::kNumber,
       [](SpeculativeOptions& options, const std::string& text) -> Status {
         FORETOKEN_TRY(const double value, ReadShare(text));
         auto& field = Field(options, Member);
         field = static_cast<std::remove_reference_t<decltype(field)>>(value);
         return {};
       },
-      [](const SpeculativeOptions& options) { return fmt::format("{}", Read<Member>(options)); }};
+      [](const SpeculativeOptions& options) { return fmt::format("{}", Read<Member>(options)); },
+      idle};
 }
 
 template <auto Member>
-constexpr SpeculativeKey Switch(std::string_view name, Names aliases = {}) {
-  return {name, aliases, Type::kSwitch,
+constexpr SpeculativeKey Switch(std::string_view name, Idle idle, Names aliases = {}) {
+  return {name,
+          aliases,
+          Type::kSwitch,
           [](SpeculativeOptions& options, const std::string& text) -> Status {
             FORETOKEN_TRY(Field(options, Member), ReadSwitch(text));
             return {};
           },
           [](const SpeculativeOptions& options) {
             return std::string(Read<Member>(options) ? "true" : "false");
-          }};
+          },
+          idle};
 }
 
 template <auto Member>
-constexpr SpeculativeKey Path(std::string_view name, Names aliases = {}) {
-  return {name, aliases, Type::kPath,
+constexpr SpeculativeKey Path(std::string_view name, Idle idle, Names aliases = {}) {
+  return {name,
+          aliases,
+          Type::kPath,
           [](SpeculativeOptions& options, const std::string& text) -> Status {
             Field(options, Member) = text;
             return {};
           },
-          [](const SpeculativeOptions& options) { return Read<Member>(options); }};
+          [](const SpeculativeOptions& options) { return Read<Member>(options); },
+          idle};
 }
 
 struct Word {
@@ -353,6 +368,123 @@ std::string PrintTable(const SpeculativeOptions& options) {
   return "[" + out + "]";
 }
 
+// Why a setting has no effect, for the rows of the table below. A list of names is one of methods,
+// strategies or controllers that read the setting.
+bool Meets(const std::vector<std::string>& used, Names readers) {
+  return std::any_of(used.begin(), used.end(), [readers](const std::string& name) {
+    return std::find(readers.begin(), readers.end(), name) != readers.end();
+  });
+}
+
+std::string OnlyReadBy(Names readers) {
+  return fmt::format("only {} {} it", fmt::join(readers, ", "),
+                     readers.size() == 1 ? "reads" : "read");
+}
+
+constexpr const char* kNothingDrafts = "nothing drafts";
+
+std::string WhereDrafted(const Options&, const Use& use) {
+  return use.methods.empty() ? kNothingDrafts : "";
+}
+
+template <const auto& kReaders>
+std::string ForMethods(const Options&, const Use& use) {
+  return Meets(use.methods, kReaders) ? "" : OnlyReadBy(kReaders);
+}
+
+template <const auto& kReaders>
+std::string ForStrategies(const Options& options, const Use& use) {
+  if (use.methods.empty()) return kNothingDrafts;
+  if (Meets(use.strategies, kReaders)) return "";
+  const bool greedy = use.strategies == std::vector<std::string>{"greedy"};
+  const bool asked =
+      std::find(kReaders.begin(), kReaders.end(), Name(options.strategy)) != kReaders.end();
+  return greedy && asked ? "at temperature 0 every strategy is greedy" : OnlyReadBy(kReaders);
+}
+
+template <const auto& kReaders>
+std::string ForLookaheads(const Options&, const Use& use) {
+  if (use.methods.empty()) return kNothingDrafts;
+  return std::find(kReaders.begin(), kReaders.end(), use.lookahead) != kReaders.end()
+             ? ""
+             : fmt::format("only lookahead {} reads it", fmt::join(kReaders, ", "));
+}
+
+constexpr std::array<std::string_view, 1> kStandalone = {"standalone"}, kNgram = {"ngram"},
+                                          kSuffix = {"suffix"}, kResidual = {"residual"},
+                                          kTypical = {"typical-acceptance"}, kRelaxed = {"relaxed"},
+                                          kCostModel = {"cost-model"}, kEwma = {"ewma"},
+                                          kBatchSize = {"batch-size"};
+constexpr std::string_view kSynthetic = "synthetic";
+
+std::string IdleMethod(const Options& options, const Use& use) {
+  if (options.method == "none" || options.method.empty()) return "";
+  for (const auto& [method, source] :
+       {std::pair("prediction", "a prediction"), {"grammar", "a grammar"}})
+    for (const std::string_view asked : Items(options.method))
+      if (asked == method && !Meets(use.methods, std::array{asked}))
+        return fmt::format("{} drafts from {}, and there is none", method, source);
+  return WhereDrafted(options, use);
+}
+
+std::string IdleStrategy(const Options& options, const Use& use) {
+  const std::string_view strategy = Name(options.strategy);
+  if (options.strategy == VerifyStrategy::kAuto || Meets(use.strategies, std::array{strategy}))
+    return "";
+  if (use.methods.empty()) return kNothingDrafts;
+  return use.sampled ? fmt::format("{} verifies", fmt::join(use.strategies, ", "))
+                     : "at temperature 0 every strategy is greedy";
+}
+
+std::string IdleTokens(const Options& options, const Use& use) {
+  if (use.methods.empty()) return options.num_speculative_tokens == 0 ? "" : kNothingDrafts;
+  if (use.lookahead != "batch-size" || Meets(use.strategies, std::array{kSynthetic})) return "";
+  int covered = 0;  // batch sizes 1 to this are in the table
+  for (const BatchDraftLength& row : options.num_speculative_tokens_per_batch_size)
+    if (row.least == covered + 1) covered = row.most;
+  return covered >= use.max_sequences ? "the table of batch sizes decides" : "";
+}
+
+// A draft that was drawn from a distribution may not be dropped, except where drafts and target
+// share their noise.
+std::string IdleMinimum(const Options&, const Use& use) {
+  if (use.methods.empty()) return kNothingDrafts;
+  const bool droppable =
+      !use.sampled_drafts || !use.sampled ||
+      Meets(use.strategies, std::array<std::string_view, 2>{"sample-match", "greedy"});
+  return droppable ? ""
+                   : fmt::format("{} verifies every draft that was drawn",
+                                 fmt::join(use.strategies, ", "));
+}
+
+// Drafters that know no probability of their tokens.
+std::string IdleProbability(const Options&, const Use& use) {
+  constexpr std::array<std::string_view, 3> kWithout = {"ngram", "prediction", "grammar"};
+  for (const std::string& method : use.methods)
+    if (std::find(kWithout.begin(), kWithout.end(), method) == kWithout.end()) return "";
+  return use.methods.empty()
+             ? kNothingDrafts
+             : fmt::format("{} knows no probabilities", fmt::join(use.methods, ", "));
+}
+
+// Synthetic acceptance takes the best token where nothing is drafted, too.
+std::string IdleSynthetic(const Options&, const Use& use) {
+  return use.methods.empty() && !use.sampled ? kNothingDrafts : "";
+}
+
+std::string IdleNgramMin(const Options& options, const Use& use) {
+  if (options.ngram_storage == NgramStorage::kSingleLevel)
+    return "single-level storage has contexts of ngram_max only";
+  return ForMethods<kNgram>(options, use);
+}
+
+// What earlier requests taught.
+template <const auto& kReaders>
+std::string ForLaterRequests(const Options& options, const Use& use) {
+  const std::string why = ForMethods<kReaders>(options, use);
+  return why.empty() && !use.several_requests ? "there is one request" : why;
+}
+
 constexpr std::array<std::string_view, 3> kMethodNames = {"method", "type", "spec_type"};
 constexpr std::array<std::string_view, 3> kStrategyNames = {"verify", "strategy",
                                                             "rejection_sample_method"};
@@ -384,27 +516,30 @@ constexpr int kMany = 1 << 24;
 
 constexpr std::array kKeys = {
     SpeculativeKey{"speculative_method", kMethodNames, Type::kName, SetMethod,
-                   [](const O& o) { return o.method.empty() ? std::string("auto") : o.method; }},
+                   [](const O& o) { return o.method.empty() ? std::string("auto") : o.method; },
+                   IdleMethod},
     SpeculativeKey{"rejection_sampling_strategy", kStrategyNames, Type::kName, SetStrategy,
-                   [](const O& o) { return std::string(Name(o.strategy)); }},
+                   [](const O& o) { return std::string(Name(o.strategy)); }, IdleStrategy},
     SpeculativeKey{"num_speculative_tokens", kTokensNames, Type::kInteger, SetTokens,
                    [](const O& o) {
                      return o.num_speculative_tokens ? fmt::format("{}", *o.num_speculative_tokens)
                                                      : std::string("auto");
-                   }},
-    Integer<&O::min_speculative_tokens, 0, 64>("min_speculative_tokens", kMinNames),
+                   },
+                   IdleTokens},
+    Integer<&O::min_speculative_tokens, 0, 64>("min_speculative_tokens", IdleMinimum, kMinNames),
     SpeculativeKey{"lookahead", kLookaheadNames, Type::kName, SetLookahead,
-                   [](const O& o) { return o.lookahead; }},
-    Integer<&E::initial, 1, 64>("lookahead_initial", kInitialNames),
-    Integer<&E::min, 1, 64>("lookahead_min", kEwmaMinNames),
-    Integer<&E::max, 1, 64>("lookahead_max", kEwmaMaxNames),
-    Share<&E::alpha>("lookahead_alpha", kAlphaNames),
-    Integer<&E::cooldown_steps, 0, kMany>("lookahead_cooldown_steps", kCooldownNames),
+                   [](const O& o) { return o.lookahead; }, WhereDrafted},
+    Integer<&E::initial, 1, 64>("lookahead_initial", ForLookaheads<kEwma>, kInitialNames),
+    Integer<&E::min, 1, 64>("lookahead_min", ForLookaheads<kEwma>, kEwmaMinNames),
+    Integer<&E::max, 1, 64>("lookahead_max", ForLookaheads<kEwma>, kEwmaMaxNames),
+    Share<&E::alpha>("lookahead_alpha", ForLookaheads<kEwma>, kAlphaNames),
+    Integer<&E::cooldown_steps, 0, kMany>("lookahead_cooldown_steps", ForLookaheads<kEwma>,
+                                          kCooldownNames),
     SpeculativeKey{"num_speculative_tokens_per_batch_size", kTableNames, Type::kTable, SetTable,
-                   PrintTable},
-    Share<&O::draft_p_min>("draft_p_min", kPMinNames),
-    Integer<&O::draft_vocabulary, 0, kMany>("draft_vocabulary"),
-    Path<&O::draft_vocabulary_sample>("draft_vocabulary_sample"),
+                   PrintTable, ForLookaheads<kBatchSize>},
+    Share<&O::draft_p_min>("draft_p_min", IdleProbability, kPMinNames),
+    Integer<&O::draft_vocabulary, 0, kMany>("draft_vocabulary", ForMethods<kStandalone>),
+    Path<&O::draft_vocabulary_sample>("draft_vocabulary_sample", ForMethods<kStandalone>),
     SpeculativeKey{"synthetic_acceptance_rate",
                    {},
                    Type::kNumber,
@@ -413,15 +548,16 @@ constexpr std::array kKeys = {
                      return o.synthetic_acceptance_rate
                                 ? fmt::format("{}", *o.synthetic_acceptance_rate)
                                 : std::string("off");
-                   }},
-    Share<&O::acceptance_threshold>("acceptance_threshold"),
-    Switch<&O::skip_sample_adjustment>("skip_sample_adjustment"),
-    Share<&O::typical_epsilon>("typical_epsilon"),
-    Share<&O::typical_delta>("typical_delta"),
-    Integer<&O::relaxed_top_n, 1, kMany>("relaxed_top_n"),
-    Share<&O::relaxed_delta>("relaxed_delta"),
-    Integer<&O::ngram_max, 1, 16>("ngram_max", kNgramMaxNames),
-    Integer<&O::ngram_min, 1, 16>("ngram_min", kNgramMinNames),
+                   },
+                   IdleSynthetic},
+    Share<&O::acceptance_threshold>("acceptance_threshold", ForStrategies<kResidual>),
+    Switch<&O::skip_sample_adjustment>("skip_sample_adjustment", ForStrategies<kResidual>),
+    Share<&O::typical_epsilon>("typical_epsilon", ForStrategies<kTypical>),
+    Share<&O::typical_delta>("typical_delta", ForStrategies<kTypical>),
+    Integer<&O::relaxed_top_n, 1, kMany>("relaxed_top_n", ForStrategies<kRelaxed>),
+    Share<&O::relaxed_delta>("relaxed_delta", ForStrategies<kRelaxed>),
+    Integer<&O::ngram_max, 1, 16>("ngram_max", ForMethods<kNgram>, kNgramMaxNames),
+    Integer<&O::ngram_min, 1, 16>("ngram_min", IdleNgramMin, kNgramMinNames),
     SpeculativeKey{"ngram_storage",
                    {},
                    Type::kName,
@@ -430,12 +566,13 @@ constexpr std::array kKeys = {
                      return std::string(o.ngram_storage == NgramStorage::kMultiLevel
                                             ? "multi-level"
                                             : "single-level");
-                   }},
-    Integer<&O::ngram_filler_top_k, 1, 64>("ngram_filler_top_k", kFillerNames),
-    Switch<&O::ngram_keep>("ngram_keep"),
-    Path<&O::ngram_corpus>("ngram_corpus"),
-    Integer<&O::suffix_max_tokens, 0, 1 << 30>("suffix_max_tokens"),
-    Path<&O::profile>("profile"),
+                   },
+                   ForMethods<kNgram>},
+    Integer<&O::ngram_filler_top_k, 1, 64>("ngram_filler_top_k", ForMethods<kNgram>, kFillerNames),
+    Switch<&O::ngram_keep>("ngram_keep", ForLaterRequests<kNgram>),
+    Path<&O::ngram_corpus>("ngram_corpus", ForMethods<kNgram>),
+    Integer<&O::suffix_max_tokens, 0, 1 << 30>("suffix_max_tokens", ForLaterRequests<kSuffix>),
+    Path<&O::profile>("profile", ForLookaheads<kCostModel>),
 };
 
 // Keys of other programs' files that mean something here, elsewhere.
@@ -499,6 +636,13 @@ Status SetSpeculativeOption(SpeculativeOptions& options, std::string_view key,
   if (Status status = row->set(options, text); !status)
     return Fail(std::move(status.error()).In(key));
   return {};
+}
+
+std::string WhyNoPrediction(const SpeculativeUse& use) {
+  constexpr std::array<std::string_view, 1> kPrediction = {"prediction"};
+  return use.methods.empty()               ? kNothingDrafts
+         : Meets(use.methods, kPrediction) ? ""
+                                           : OnlyReadBy(kPrediction);
 }
 
 std::vector<std::pair<std::string, std::string>> Describe(const SpeculativeOptions& options) {

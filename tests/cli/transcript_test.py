@@ -360,6 +360,12 @@ class Speculation(Transcript):
         self.assertEqual(lines[0], "speculation: ngram; K 3, fixed; judged by drafter and temperature; lossless")
         lossy = self.done(*flags, "--verify", "relaxed", "--temp", "0.7").stderr.decode().splitlines()
         self.assertRegex(lossy[0], "judged by relaxed; LOSSY")
+        greedy = self.done(*flags, "--verify", "relaxed", "--temp", "0").stderr.decode()
+        self.assertRegex(greedy.splitlines()[0], r"judged by greedy, which every strategy is at temperature 0 \(relaxed too\); lossless$")
+        self.assertIn("judged by greedy, lossless", greedy)
+        self.assertNotIn("LOSSY", greedy)
+        lot = self.done(*flags, "--synthetic-acceptance-rate", "1", "--temp", "0").stderr.decode()
+        self.assertRegex(lot.splitlines()[0], "judged by synthetic; LOSSY")
         plain = self.done(*flags[:-6], "--spec-type", "none").stderr.decode().splitlines()
         self.assertEqual(plain[0], "speculation: none, plain decoding")
 
@@ -438,6 +444,16 @@ class Speculation(Transcript):
         self.assertAlmostEqual(comparison["speedup"],
                                comparison["tokens_per_second"] / comparison["plain_tokens_per_second"])
         self.assertRegex(self.done(*flags).stderr.decode(), r"speed-up +\d+\.\d\dx: .*the same token ids")
+
+    def test_compared_texts_that_may_differ_are_no_fault(self):
+        flags = ("generate", "-m", TARGET, "-md", DRAFT, "-p", "Once upon", "-n", "60", "-s", "1", "--ignore-eos", "--lookahead",
+                 "fixed", "--compare")
+        for strategy, words in (("residual", "other draws of the same distribution"), ("block", "other draws of the same distribution"),
+                                ("target-probability", "other draws of the same distribution"),
+                                ("typical-acceptance", "other token ids: this strategy is lossy"), ("sample-match", "the same token ids")):
+            line = self.done(*flags, "--temp", "0.9", "--verify", strategy).stderr.decode().splitlines()[-1]
+            self.assertTrue(line.endswith(words), (strategy, line))
+        self.assertTrue(self.done(*flags, "--temp", "0", "--verify", "relaxed").stderr.decode().endswith("the same token ids\n"))
 
     def test_compared_runs_do_not_teach_each_other(self):
         flags = ("generate", "-m", TARGET, "-p", "Once upon", "-n", "60", "--temp", "0", "--ignore-eos", "--lookahead", "fixed")

@@ -100,6 +100,48 @@ TEST(RequestStrategy, StandsInTheResultWithItsWordOnLosslessness) {
   EXPECT_TRUE(Generated(*biased, AskBy(VerifyStrategy::kSampleMatch, 1)).lossless);
 }
 
+TEST(RequestStrategy, IsGreedyAndLosslessAtTemperature0) {
+  const auto engine = OpenEngine(PairOptions());
+  const Completion plain = Generated(*engine, Ask(30, 0, 1, 0));
+  for (const VerifyStrategy strategy : kStrategies) {
+    Request r = Ask(30, 0, 1);
+    r.speculative.strategy = strategy;
+    const auto own = OpenEngine(OptionsWith(strategy));
+    for (Engine* const of : {engine.get(), own.get()}) {
+      const Completion c = Generated(*of, r);
+      EXPECT_EQ(c.strategy, "greedy") << Name(strategy);
+      EXPECT_TRUE(c.lossless) << Name(strategy);
+      EXPECT_EQ(c.token_ids, plain.token_ids) << Name(strategy);
+    }
+  }
+  // Accepting at random is no rule that temperature 0 replaces.
+  EngineOptions synthetic = PairOptions();
+  synthetic.speculative.synthetic_acceptance_rate = 0.9;
+  const Completion c = Generated(*OpenEngine(synthetic), Ask(30, 0, 1));
+  EXPECT_EQ(c.strategy, "synthetic");
+  EXPECT_FALSE(c.lossless);
+}
+
+TEST(RequestStrategy, IsLosslessWhereNothingDrafts) {
+  for (const VerifyStrategy strategy : kLossy) {
+    const auto engine = OpenEngine(OptionsWith(strategy));
+    Request none = Ask(30, 0.9f, 1), off = none;
+    const Completion drafted = Generated(*engine, none);
+    EXPECT_FALSE(drafted.lossless) << Name(strategy);
+    none.speculative.method = "none";
+    off.speculative.enabled = false;
+    Request k0 = Ask(30, 0.9f, 1, 0), plain = k0;
+    plain.speculative.strategy = VerifyStrategy::kSampleMatch;
+    const Completion want = Generated(*engine, plain);
+    for (const Request& r : {none, off, k0}) {
+      const Completion c = Generated(*engine, r);
+      EXPECT_EQ(c.speculation.drafted, 0);
+      EXPECT_TRUE(c.lossless) << Name(strategy);
+      EXPECT_EQ(c.token_ids, want.token_ids) << Name(strategy);
+    }
+  }
+}
+
 TEST(RequestStrategy, OfOthersInABatchChangesNoText) {
   const auto requests = Mixed();
   const auto alone = Alone(requests);

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// foretoken/speculative_use.h: what settings of speculation meet when requests run. A setting that
+// nothing there reads has no effect; SpeculativeKey::idle (speculative_config.h) says why.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace foretoken {
+
+struct SpeculativeUse {
+  std::vector<std::string> methods;     // that draft: "ngram"; empty: nothing drafts
+  std::vector<std::string> strategies;  // that verify: "residual"; "greedy" at temperature 0
+  std::string lookahead;                // the controller of draft lengths: "ewma"
+  bool sampled = false;                 // some text is drawn at a temperature above 0
+  bool sampled_drafts = false;   // some draft is drawn from a distribution, at such a temperature
+  bool several_requests = true;  // one after the other, on the same engine
+  int max_sequences = 1;         // requests that run together
+
+  // What one of the two meets.
+  void Add(const SpeculativeUse& other);
+};
+
+}  // namespace foretoken
