@@ -4,8 +4,8 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
+#include "foretoken/model_file.h"
 #include "foretoken/result.h"
 
 namespace foretoken::cli {
@@ -15,13 +15,6 @@ struct FileFacts {
   std::int64_t parameters = 0, bytes = 0;
   std::string drafts_as;  // "standalone", "eagle", "mtp"
   std::string obstacle;   // why this build cannot run it; "" if it can
-};
-
-struct VocabularyDifference {
-  int target = 0, draft = 0;       // tokens
-  int differing = 0;               // of the ids that both have
-  std::vector<std::string> first;  // "17: 'a' / 'b'"
-  bool same() const { return target == draft && differing == 0; }
 };
 
 struct PairFit {

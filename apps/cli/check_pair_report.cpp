@@ -24,9 +24,12 @@ std::string FileLine(const char* what, const FileFacts& facts) {
 
 std::string VocabularyLines(const VocabularyDifference& v) {
   if (v.same()) return fmt::format("tokens    the same {} in both\n", v.target);
-  std::string out = fmt::format("tokens    {} and {}; {} of the common ids differ\n", v.target,
-                                v.draft, v.differing);
-  for (const std::string& first : v.first) out += fmt::format("          {}\n", first);
+  std::string out = fmt::format("tokens    {} and {}; {} ({:.2f} % of the model's) are shared{}\n",
+                                v.target, v.draft, v.shared(), 100.0 * v.shared() / v.target,
+                                v.shared() < v.target ? ", the others are never drafted" : "");
+  if (!v.differing.empty())
+    out += fmt::format("          {} of other texts, first\n", v.differing.size());
+  for (const std::string& first : v.first) out += fmt::format("          {}\n", OnOneLine(first));
   return out;
 }
 

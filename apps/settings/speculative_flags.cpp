@@ -207,11 +207,12 @@ FlagGroup SpeculationFlags(EngineOptions& options, std::optional<float>& draft_t
   FlagGroup group = {"Speculation (changes the speed, never the text's law, unless marked LOSSY)",
                      {}};
   AddSources(group, speculative);
-  group.flags.push_back({{"-md", "--model-draft", "--spec-draft-model"},
-                         "PATH",
-                         "what drafts: a small model with the same vocabulary, or a head that was "
-                         "trained for the model",
-                         StorePath(options.draft_model)});
+  group.flags.push_back(
+      {{"-md", "--model-draft", "--spec-draft-model"},
+       "PATH",
+       "what drafts: a small model of the same family, or a head that was trained for "
+       "the model",
+       StorePath(options.draft_model)});
   for (auto rows : {MethodRows(), LookaheadRows(), VerifyRows(), LookupRows()})
     for (Row& row : rows) group.flags.push_back(FlagOf(std::move(row), speculative));
   group.flags.push_back({{"--draft-temp"},

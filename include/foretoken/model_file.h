@@ -20,6 +20,23 @@ struct TensorSummary {
   bool supported = true;  // foretoken computes with this type
 };
 
+// Two vocabularies, id by id: a model can draft for a target where nearly all of the target's
+// tokens are its own tokens of the same ids. The others, padding or a few special tokens, are never
+// drafted; where the text has them, the draft model reads another token.
+struct VocabularyDifference {
+  int target = 0, draft = 0;            // numbers of tokens
+  std::vector<std::int32_t> differing;  // ids that both have, for different texts; ascending
+  std::vector<std::string> first;       // the first few of these: "17: 'a' / 'b'"
+
+  // Of the target's tokens, those that the draft has too.
+  int shared() const;
+  bool same() const { return target == draft && differing.empty(); }
+  // "152064 and 151936 tokens, of which 151936 are shared", and what the first ones are.
+  std::string Describe() const;
+  // Why the one cannot draft for the other, with Describe's words; "" where it can.
+  std::string obstacle() const;
+};
+
 class ModelFile {
  public:
   // Errors: those of the file, each naming the place.
@@ -52,6 +69,8 @@ class ModelFile {
   [[nodiscard]] Result<std::string> Detokenize(std::span<const std::int32_t> tokens, bool special);
   [[nodiscard]] Result<std::vector<std::string>> Pieces(
       std::span<const std::int32_t> tokens);  // each token's text, as the file spells it
+  // Of this file as a target and another that drafts for it. Errors: as of DescribeTokenizer.
+  [[nodiscard]] Result<VocabularyDifference> CompareVocabulary(ModelFile& draft);
 
  private:
   class Impl;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "draft/wide_logits.h"
 #include "kernels/dispatch.h"
@@ -86,8 +87,9 @@ TEST(Chain, DraftsTheSameForTheSameTextAndNoise) {
 
 TEST(Chain, ReportsTheLogitsThatTheModelGave) {
   const std::vector<float> logits = {-3, 1, 2.5f, 0, -1, 2, 0.25f, 1};
-  const SamplingParameters processed{
-      .temperature = 0.7f, .presence_penalty = 0.9f, .logit_bias = {{3, 4.0f}}};
+  SamplingParameters processed;
+  processed.temperature = 0.7f, processed.presence_penalty = 0.9f;
+  processed.logit_bias[3] = 4.0f;
   for (const auto& sampling : {processed, SamplingParameters{.temperature = 0, .logit_bias = {}}}) {
     auto chain = Make(Stream::kDraft, 1, sampling);
     chain.BeginProposal(kDrafts);
@@ -115,6 +117,39 @@ TEST(Chain, ReportsTheLogitsOfAReducedHead) {
     ASSERT_NE(column, ids.end());
     EXPECT_EQ(proposal.raw_logits[i], head[static_cast<std::size_t>(column - ids.begin())]);
   }
+}
+
+// A drafter of six tokens, of which token 2 is another one, for a target of kVocabulary: the
+// distribution lies on the others and sums to 1.
+TEST(Chain, DrawsFromADistributionOverSharedTokensAlone) {
+  const SharedTokens shared(kVocabulary, 6, {2});
+  const std::vector<float> logits = {0.5F, -1.5F, 9, 0.75F, 0, 1};
+  WideLogits wide(shared, {});
+  auto chain = Make(Stream::kDraft, 2);
+  chain.BeginProposal(kDrafts);
+  while (chain.drafting()) chain.Draw(wide.Of(logits.data()));
+  const auto proposal = chain.Finish();
+  ASSERT_EQ(proposal.length(), kDrafts);
+  for (int i = 0; i < kDrafts; ++i) {
+    double sum = 0;
+    for (Token id = 0; id < kVocabulary; ++id) {
+      EXPECT_EQ(proposal.Law(i)[id] > 0, shared.Has(id)) << id;
+      sum += static_cast<double>(proposal.Law(i)[id]);
+    }
+    EXPECT_NEAR(sum, 1, 1e-6);
+    EXPECT_TRUE(shared.Has(proposal.tokens[static_cast<std::size_t>(i)]));
+  }
+}
+
+TEST(WideLogits, LeaveOutColumnsThatAreNotShared) {
+  const SharedTokens shared(5, 4, {1});
+  const std::vector<Token> ids = {4, 1, 3};  // 4: the target's alone; 1: another token
+  const std::vector<float> head = {1, 2, 3};
+  WideLogits wide(shared, ids);
+  const float* logits = wide.Of(head.data());
+  for (const Token id : {0, 1, 2, 4}) EXPECT_TRUE(std::isinf(logits[id])) << id;
+  EXPECT_EQ(logits[3], 3);
+  EXPECT_EQ(WideLogits(5, {}).Of(head.data()), head.data());  // nothing to copy
 }
 
 }  // namespace

@@ -15,14 +15,13 @@ constexpr int kCatchUpRows = 512;
 
 }  // namespace
 
-DraftModel::DraftModel(std::unique_ptr<model::Model> model, kv::Cache cache, int vocabulary,
-                       int max_draft, const kernels::Kernels& kernels)
-    : model_(std::move(model)),
-      cache_(std::move(cache)),
-      wide_(vocabulary, model_->output_tokens()) {
+DraftModel::DraftModel(std::unique_ptr<model::Model> model, kv::Cache cache,
+                       const SharedTokens& shared, int max_draft, const kernels::Kernels& kernels)
+    : model_(std::move(model)), cache_(std::move(cache)), wide_(shared, model_->output_tokens()) {
   const auto n = static_cast<std::size_t>(cache_.shape().n_sequences);
   sequences_.reserve(n);
-  for (std::size_t i = 0; i < n; ++i) sequences_.push_back({Chain(vocabulary, max_draft, kernels)});
+  for (std::size_t i = 0; i < n; ++i)
+    sequences_.push_back({Chain(shared.target, max_draft, kernels)});
   tokens_.reserve(static_cast<std::size_t>(model_->options().max_rows));
   segments_.reserve(n);
   logit_rows_.reserve(n);
@@ -89,7 +88,7 @@ void DraftModel::CatchUp() noexcept {
       s.may_read -= n;
       const auto text = s.chain.text();
       segments_.push_back({seq, static_cast<int>(tokens_.size()), n, cached});
-      tokens_.insert(tokens_.end(), text.begin() + cached, text.begin() + cached + n);
+      Read(text.subspan(static_cast<std::size_t>(cached), static_cast<std::size_t>(n)));
       rows_.push_back({seq, n});
       kept_.push_back(n);
     }
@@ -109,6 +108,11 @@ void DraftModel::CatchUp() noexcept {
   if (prompts) work_.prompt_ms += ms;
 }
 
+// Puts the tokens into the pass.
+void DraftModel::Read(std::span<const Token> text) noexcept {
+  for (const Token token : text) tokens_.push_back(model_->Readable(token));
+}
+
 void DraftModel::Forward() noexcept {
   kv::Transaction transaction(cache_, rows_);
   model_->Forward({.tokens = tokens_, .segments = segments_, .logit_rows = logit_rows_}, cache_);
@@ -126,7 +130,7 @@ bool DraftModel::Advance() noexcept {
     const auto text = s.chain.text();
     const int cached = cache_.length(seq), n = static_cast<int>(text.size()) - cached;
     segments_.push_back({seq, static_cast<int>(tokens_.size()), n, cached});
-    tokens_.insert(tokens_.end(), text.begin() + cached, text.end());
+    Read(text.subspan(static_cast<std::size_t>(cached)));
     logit_rows_.push_back(static_cast<int>(tokens_.size()) - 1);
     logit_seqs_.push_back(seq);
     rows_.push_back({seq, n});

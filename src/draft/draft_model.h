@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft/draft_model.h: the standalone drafter: a smaller model of the same vocabulary with its own
-// cache.
+// draft/draft_model.h: the standalone drafter: a smaller model with its own cache. Its vocabulary
+// is the target's, or nearly: it drafts the tokens that both share, and where the text has a token
+// that it has no embedding for, it reads another in its place, which costs acceptance and never
+// exactness.
 //
 // Between rounds its cache holds c <= C - 1 of the C committed tokens. A proposal first feeds the C
 // - c missing ones (1, or 2 after a draft that was accepted whole; the prompt at the first
@@ -22,11 +24,10 @@ namespace foretoken::draft {
 
 class DraftModel final : public Drafter {
  public:
-  // vocabulary: tokens that may be drafted, ids [0, vocabulary). max_draft: tokens of one proposal
-  // at most. The model's max_logit_rows and the cache's n_sequences are at least the number of
-  // sequences.
-  DraftModel(std::unique_ptr<model::Model> model, kv::Cache cache, int vocabulary, int max_draft,
-             const kernels::Kernels& kernels);
+  // shared: tokens that may be drafted. max_draft: tokens of one proposal at most. The model's
+  // max_logit_rows and the cache's n_sequences are at least the number of sequences.
+  DraftModel(std::unique_ptr<model::Model> model, kv::Cache cache, const SharedTokens& shared,
+             int max_draft, const kernels::Kernels& kernels);
 
   std::string_view name() const override { return "standalone"; }
   bool ReportsLaws() const override { return true; }
@@ -51,6 +52,7 @@ class DraftModel final : public Drafter {
   void CatchUp() noexcept;
   bool Advance() noexcept;
   void Forward() noexcept;
+  void Read(std::span<const Token> text) noexcept;
 
   std::unique_ptr<model::Model> model_;
   kv::Cache cache_;

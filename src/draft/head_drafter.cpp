@@ -19,19 +19,19 @@ int FeatureWidth(const model::ModelConfig& config) {
 
 }  // namespace
 
-HeadDrafter::HeadDrafter(std::unique_ptr<model::Model> head, kv::Cache cache, int vocabulary,
-                         int max_draft, const kernels::Kernels& kernels)
+HeadDrafter::HeadDrafter(std::unique_ptr<model::Model> head, kv::Cache cache,
+                         const SharedTokens& shared, int max_draft, const kernels::Kernels& kernels)
     : head_(std::move(head)),
       cache_(std::move(cache)),
       eagle_(head_->config().head->kind == model::HeadKind::kEagle),
       width_(FeatureWidth(head_->config())),
-      wide_(vocabulary, head_->output_tokens()) {
+      wide_(shared, head_->output_tokens()) {
   const auto n = static_cast<std::size_t>(cache_.shape().n_sequences),
              rows = static_cast<std::size_t>(head_->options().max_rows),
              dim = static_cast<std::size_t>(head_->config().dim);
   sequences_.reserve(n);
   for (std::size_t i = 0; i < n; ++i)
-    sequences_.push_back({.chain = Chain(vocabulary, max_draft, kernels),
+    sequences_.push_back({.chain = Chain(shared.target, max_draft, kernels),
                           .waiting = AlignedBuffer<float>(rows * static_cast<std::size_t>(width_)),
                           .own = AlignedBuffer<float>(dim)});
   features_ = AlignedBuffer<float>(std::max(rows * static_cast<std::size_t>(width_), n * dim));
@@ -96,7 +96,8 @@ bool HeadDrafter::AddWaiting(SeqId seq, bool with_logits) noexcept {
   const auto text = s.chain.text();
   const int token = cached + (eagle_ ? 1 : 0);
   FORETOKEN_CHECK(token + n <= static_cast<int>(text.size()));
-  tokens_.insert(tokens_.end(), text.begin() + token, text.begin() + token + n);
+  for (int i = token; i < token + n; ++i)
+    tokens_.push_back(head_->Readable(text[static_cast<std::size_t>(i)]));
   std::copy_n(s.waiting.data(), std::int64_t{n} * width_,
               features_.data() + std::int64_t{first} * width_);
   s.n_waiting -= n;
@@ -158,7 +159,7 @@ bool HeadDrafter::DraftNext() noexcept {
     if (!s.chain.drafting()) continue;
     const int row = static_cast<int>(tokens_.size());
     std::copy_n(s.own.data(), dim, features_.data() + std::int64_t{row} * dim);
-    tokens_.push_back(s.chain.text().back());
+    tokens_.push_back(head_->Readable(s.chain.text().back()));
     segments_.push_back({seq, row, 1, cache_.length(seq)});
     rows_.push_back({seq, 1});
     kept_.push_back(1);

@@ -31,10 +31,11 @@ namespace foretoken::draft {
 
 class HeadDrafter final : public Drafter {
  public:
-  // `head` is a Model::LoadHead. vocabulary: the target's. The model's max_rows is at least the
-  // target's, its max_logit_rows and the cache's n_sequences at least the number of sequences.
-  HeadDrafter(std::unique_ptr<model::Model> head, kv::Cache cache, int vocabulary, int max_draft,
-              const kernels::Kernels& kernels);
+  // `head` is a Model::LoadHead. shared: tokens that may be drafted. The model's max_rows is at
+  // least the target's, its max_logit_rows and the cache's n_sequences at least the number of
+  // sequences.
+  HeadDrafter(std::unique_ptr<model::Model> head, kv::Cache cache, const SharedTokens& shared,
+              int max_draft, const kernels::Kernels& kernels);
 
   std::string_view name() const override { return eagle_ ? "eagle" : "mtp"; }
   bool ReportsLaws() const override { return true; }

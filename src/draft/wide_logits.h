@@ -1,37 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft/wide_logits.h: a drafter's logits in the target's vocabulary, where the drafter's output
-// head knows only some of its tokens: the others cannot be drafted (-inf), which costs acceptance
-// and never exactness.
+// draft/wide_logits.h: a drafter's logits in the target's vocabulary. Tokens that the drafter's
+// vocabulary does not share, or that its output head leaves out, cannot be drafted (-inf), which
+// costs acceptance and never exactness.
 #pragma once
 
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "base/aligned_buffer.h"
 #include "base/ids.h"
+#include "draft/shared_tokens.h"
 
 namespace foretoken::draft {
 
 class WideLogits {
  public:
-  // ids: the token of each column; empty: column i is token i. They must outlive this.
-  WideLogits(int vocabulary, std::span<const Token> ids) : ids_(ids) {
-    if (ids.empty()) return;
-    wide_ = AlignedBuffer<float>(static_cast<std::size_t>(vocabulary));
-    std::fill_n(wide_.data(), vocabulary, -std::numeric_limits<float>::infinity());
+  // ids: the target's token of each column; empty: column i is the drafter's token i.
+  WideLogits(const SharedTokens& shared, std::span<const Token> ids) {
+    if (ids.empty() && shared.all()) return;
+    wide_ = AlignedBuffer<float>(static_cast<std::size_t>(shared.target));
+    std::fill_n(wide_.data(), shared.target, kNever);
+    if (ids.empty()) {
+      n_copied_ = std::min(shared.target, shared.drafter);
+      never_ = shared.differing;
+    }
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      if (shared.Has(ids[i])) columns_.emplace_back(i, ids[i]);
   }
 
-  // [vocabulary]; valid until the next call.
+  // [vocabulary of the target]; valid until the next call.
   const float* Of(const float* logits) noexcept {
-    if (ids_.empty()) return logits;
-    for (std::size_t i = 0; i < ids_.size(); ++i)
-      wide_[static_cast<std::size_t>(ids_[i])] = logits[i];
+    if (wide_.size() == 0) return logits;
+    std::copy_n(logits, n_copied_, wide_.data());
+    for (const Token id : never_) wide_[static_cast<std::size_t>(id)] = kNever;
+    for (const auto& [column, id] : columns_) wide_[static_cast<std::size_t>(id)] = logits[column];
     return wide_.data();
   }
 
  private:
-  std::span<const Token> ids_;
+  static constexpr float kNever = -std::numeric_limits<float>::infinity();
+  int n_copied_ = 0;                                    // columns that keep their place
+  std::vector<Token> never_;                            // of them, those that are not shared
+  std::vector<std::pair<std::size_t, Token>> columns_;  // others: column and token
   AlignedBuffer<float> wide_;
 };
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "engine/vocabulary_difference.h"
 #include "engine/weight_type.h"
 #include "formats/checkpoint.h"
 #include "model/arch/registry.h"
@@ -171,6 +172,12 @@ Result<std::vector<std::string>> ModelFile::Pieces(std::span<const std::int32_t>
   std::vector<std::string> pieces;
   for (const auto id : tokens) pieces.push_back(tokenizer->TokenText(id));
   return pieces;
+}
+
+Result<VocabularyDifference> ModelFile::CompareVocabulary(ModelFile& draft) {
+  FORETOKEN_TRY(const text::Tokenizer* own, impl_->Tokenizer());
+  FORETOKEN_TRY(const text::Tokenizer* other, draft.impl_->Tokenizer());
+  return engine::CompareVocabularies(*own, *other);
 }
 
 }  // namespace foretoken

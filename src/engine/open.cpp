@@ -19,6 +19,7 @@
 #include "draft/suffix.h"
 #include "engine/impl.h"
 #include "engine/thread_count.h"
+#include "engine/vocabulary_difference.h"
 #include "engine/weight_type.h"
 #include "foretoken/drafter.h"
 #include "foretoken/speculative_config.h"
@@ -43,26 +44,6 @@ tensor::KvType KvTypeOf(CacheType type) {
   constexpr std::array kTypes = {tensor::KvType::kF32, tensor::KvType::kF16, tensor::KvType::kBF16,
                                  tensor::KvType::kQ8_0};
   return kTypes[static_cast<std::size_t>(type)];
-}
-
-// Counts the ids whose text differs and shows the first ones.
-Status CheckSameVocabulary(const text::Tokenizer& target, const text::Tokenizer& draft) {
-  const int n = target.vocabulary_size(), m = draft.vocabulary_size();
-  int differing = 0;
-  std::vector<std::string> first;
-  for (int i = 0; i < std::min(n, m); ++i) {
-    if (target.TokenText(i) == draft.TokenText(i)) continue;
-    if (++differing <= 3)
-      first.push_back(fmt::format("{}: '{}' / '{}'", i, target.TokenText(i), draft.TokenText(i)));
-  }
-  if (n == m && differing == 0) return {};
-  const std::string sizes =
-      n == m ? fmt::format("{} of {} tokens differ", differing, n)
-             : fmt::format("{} and {} tokens, {} of the common ids differ", n, m, differing);
-  return Fail(ErrorCode::kMismatch,
-              fmt::format("draft model: its vocabulary is not the target's: {}{}{}; use a draft of "
-                          "the same model family",
-                          sizes, first.empty() ? "" : ", first ", fmt::join(first, ", ")));
 }
 
 static_assert(verify::Synthetic::kMaxDraft == kMaxDraft);
@@ -282,14 +263,12 @@ class EngineOpener {
                               "--spec-type out",
                               kKinds[static_cast<std::size_t>(kind)], method));
     FORETOKEN_TRY(const auto tokenizer, text::Tokenizer::Load(file.metadata()));
-    FORETOKEN_CHECK_OK(CheckSameVocabulary(*impl_->tokenizer_, *tokenizer));
+    FORETOKEN_CHECK_OK(CompareVocabularies(*tokenizer));
     if (method == "standalone") {
       FORETOKEN_TRY(draft_, Describe(file, *tokenizer));
       FORETOKEN_TRY(draft_tokens_, DraftTokens());
     } else {
-      draft_.emplace();
-      FORETOKEN_TRY(draft_->config, model::HeadConfigFromFile(file));
-      if (draft_->config.vocabulary == 0) draft_->config.vocabulary = target_.config.vocabulary;
+      FORETOKEN_TRY(draft_, DescribeHead(file));
     }
     // A draft of a shorter context stops drafting there; beyond its own it would only guess.
     Size(*draft_, std::min(options().context_size, draft_->config.context_length),
@@ -298,17 +277,49 @@ class EngineOpener {
     return {};
   }
 
+  // What of the target's vocabulary the draft shares.
+  Status CompareVocabularies(const text::Tokenizer& draft) {
+    VocabularyDifference difference = engine::CompareVocabularies(*impl_->tokenizer_, draft);
+    if (const std::string why = difference.obstacle(); !why.empty())
+      return Fail(ErrorCode::kMismatch, "draft model: " + why);
+    if (difference.shared() < difference.target)
+      summary().notices.push_back(
+          fmt::format("draft model: its vocabulary is not quite the target's: {}; the target's "
+                      "other tokens are never drafted",
+                      difference.Describe()));
+    shared_ = {difference.target, difference.draft, std::move(difference.differing)};
+    return {};
+  }
+
+  Result<Part> DescribeHead(const formats::Checkpoint& file) {
+    Part part;
+    FORETOKEN_TRY(part.config, model::HeadConfigFromFile(file));
+    if (part.config.vocabulary == 0) part.config.vocabulary = target_.config.vocabulary;
+    // Without a map of its columns, column i is token i of the head's vocabulary.
+    if (part.config.vocabulary < shared_.drafter && file.Find("d2t") == nullptr)
+      return Fail(ErrorCode::kMismatch,
+                  fmt::format("its output head has {} rows, its vocabulary {} tokens, and no "
+                              "tensor d2t maps them; give another head",
+                              part.config.vocabulary, shared_.drafter));
+    return part;
+  }
+
   // The tokens of the draft's reduced output head; none where it keeps all.
   Result<std::vector<Token>> DraftTokens() const {
     const auto& o = impl_->options_.speculative;
     if (o.draft_vocabulary == 0 || o.draft_vocabulary >= impl_->vocabulary_)
       return std::vector<Token>();
-    if (o.draft_vocabulary_sample.empty())
-      return text::FrequentTokens(*impl_->tokenizer_, o.draft_vocabulary, "");
-    FORETOKEN_TRY(const MappedFile sample, MappedFile::Open(o.draft_vocabulary_sample));
-    const auto bytes = sample.bytes();
-    return text::FrequentTokens(*impl_->tokenizer_, o.draft_vocabulary,
-                                {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    std::vector<Token> tokens;
+    if (o.draft_vocabulary_sample.empty()) {
+      tokens = text::FrequentTokens(*impl_->tokenizer_, o.draft_vocabulary, "");
+    } else {
+      FORETOKEN_TRY(const MappedFile sample, MappedFile::Open(o.draft_vocabulary_sample));
+      const auto bytes = sample.bytes();
+      tokens = text::FrequentTokens(*impl_->tokenizer_, o.draft_vocabulary,
+                                    {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    }
+    std::erase_if(tokens, [this](Token token) { return !shared_.Has(token); });
+    return tokens;
   }
 
   static Result<Part> Describe(const formats::Checkpoint& checkpoint,
@@ -466,11 +477,11 @@ class EngineOpener {
     draft_weight_bytes_ = model->weight_bytes();
     std::unique_ptr<draft::Drafter> drafter;
     if (draft_->config.head)
-      drafter = std::make_unique<draft::HeadDrafter>(
-          std::move(model), std::move(cache), impl_->vocabulary_, kMaxDraft, *impl_->kernels_);
+      drafter = std::make_unique<draft::HeadDrafter>(std::move(model), std::move(cache), shared_,
+                                                     kMaxDraft, *impl_->kernels_);
     else
-      drafter = std::make_unique<draft::DraftModel>(
-          std::move(model), std::move(cache), impl_->vocabulary_, kMaxDraft, *impl_->kernels_);
+      drafter = std::make_unique<draft::DraftModel>(std::move(model), std::move(cache), shared_,
+                                                    kMaxDraft, *impl_->kernels_);
     if (const auto needs = drafter->Needs(); needs.parts() > 0) impl_->target_->KeepFeatures(needs);
     const std::string_view method = drafter->name();
     impl_->drafters_.push_back({method, std::move(drafter), false});
@@ -566,7 +577,7 @@ class EngineOpener {
                   s.target);
     if (draft_) {
       s.draft = std::make_unique<ModelSummary>();
-      SummarisePart(*draft_, DraftFile(), draft_weight_bytes_, impl_->vocabulary_, *s.draft);
+      SummarisePart(*draft_, DraftFile(), draft_weight_bytes_, shared_.drafter, *s.draft);
     }
     s.isa = impl_->kernels_->isa;
     s.threads = options().threads;
@@ -594,6 +605,7 @@ class EngineOpener {
   std::string draft_method_;          // of them, the one that reads a model's or head's file
   Part target_;
   std::optional<Part> draft_;
+  draft::SharedTokens shared_ = 0;   // of the draft's vocabulary and the target's
   std::vector<Token> draft_tokens_;  // of its reduced output head
   std::int64_t draft_weight_bytes_ = 0;
 };

@@ -71,11 +71,6 @@ Result<std::unique_ptr<Model>> Model::LoadHead(const formats::Checkpoint& checkp
   ModelConfig own = config;
   if (own.vocabulary == 0 || head.kind == HeadKind::kMtp || !own_output)
     own.vocabulary = base.vocabulary;
-  if (own.vocabulary != base.vocabulary && checkpoint.Find("d2t") == nullptr)
-    return mismatch(
-        fmt::format("its vocabulary has {} tokens, the target's {}, and no tensor d2t "
-                    "maps them",
-                    own.vocabulary, base.vocabulary));
   FORETOKEN_TRY(Weights weights, Weights::LoadHead(checkpoint, own, target.weights_, base, pool));
   auto loaded = std::unique_ptr<Model>(new Model(own, options, kernels, pool, std::move(weights)));
   loaded->logit_rows_.reserve(static_cast<std::size_t>(options.max_logit_rows));

@@ -74,6 +74,12 @@ class Model {
   // The token of each column of the logits, where the output head has only some of the vocabulary;
   // else empty: column i is token i.
   std::span<const std::int32_t> output_tokens() const { return weights_.output_tokens; }
+  // The token itself where the embedding has a row for it, else one that stands in for it: the
+  // first, which is the unknown token of SentencePiece vocabularies. For drafters, whose target may
+  // have more tokens.
+  Token Readable(Token token) const noexcept {
+    return token < weights_.embedding_rows() ? token : 0;
+  }
 
  private:
   Model(const ModelConfig& config, const ModelOptions& options, const kernels::Kernels& kernels,

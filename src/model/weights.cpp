@@ -23,6 +23,14 @@ std::size_t RowBytes(const tensor::DTypeInfo& info, int k) {
          static_cast<std::size_t>(info.block_bytes);
 }
 
+// REQUIRES: the tensor is there.
+Result<int> EmbeddingRows(const formats::Checkpoint& checkpoint, const std::string& name) {
+  const std::int64_t rows = checkpoint.Find(name)->shape[1];
+  if (rows >= 1 && rows <= (1 << 24)) return static_cast<int>(rows);
+  return Fail(ErrorCode::kInvalidFile,
+              fmt::format("tensor {}: {} rows are out of range", name, rows));
+}
+
 }  // namespace
 
 // Two passes: plan (find, check, place) and fill.
@@ -91,7 +99,8 @@ class WeightsLoader {
       weights_.embedding_ = target.embedding_;
       weights_.embedding_row_bytes_ = target.embedding_row_bytes_;
     } else {
-      FORETOKEN_CHECK_OK(Embedding(embedding, target_config.vocabulary));
+      FORETOKEN_TRY(const int rows, EmbeddingRows(checkpoint_, embedding));
+      FORETOKEN_CHECK_OK(Embedding(embedding, rows));
     }
     if (output.empty()) {
       weights_.output = target.output;
@@ -355,15 +364,12 @@ std::int64_t ResidentBytes(const formats::Checkpoint& checkpoint) {
 }
 
 Result<int> VocabularyRows(const formats::Checkpoint& checkpoint) {
-  const formats::TensorView* t = checkpoint.Find("token_embd.weight");
-  if (t == nullptr)
+  constexpr const char* kName = "token_embd.weight";
+  if (checkpoint.Find(kName) == nullptr)
     return Fail(ErrorCode::kInvalidFile,
                 "tensor token_embd.weight: missing; a vocabulary-only file cannot generate, only "
                 "`tokenize` and `inspect` read it");
-  if (t->shape[1] < 1 || t->shape[1] > (1 << 24))
-    return Fail(ErrorCode::kInvalidFile,
-                fmt::format("tensor token_embd.weight: {} rows are out of range", t->shape[1]));
-  return static_cast<int>(t->shape[1]);
+  return EmbeddingRows(checkpoint, kName);
 }
 
 }  // namespace foretoken::model

@@ -71,6 +71,7 @@ class Weights {
 
   // The embedding of a token, as f32. out: [dim].
   void Embed(std::int32_t token, float* out) const noexcept;
+  std::int32_t embedding_rows() const { return static_cast<std::int32_t>(embedding_->shape[1]); }
 
   std::vector<LayerWeights> layers;
   const float* output_norm = nullptr;

@@ -142,12 +142,24 @@ class CheckPair(base.Transcript):
         self.assertEqual((result.returncode, result.stderr), (1, b""))
         answer = json.loads(result.stdout)
         self.assertIs(answer["usable"], False)
-        self.assertIn("vocabularies", answer["obstacle"])
+        self.assertIn("280 are shared", answer["obstacle"])
         self.assertIsNone(answer["measured"])
-        self.assertEqual(answer["vocabulary"]["draft_model"], 300)
-        self.assertNotEqual(answer["vocabulary"]["model"], 300)
+        self.assertEqual(answer["vocabulary"]["draft_model"], 280)
+        self.assertNotEqual(answer["vocabulary"]["model"], 280)
         text = base.run("check-pair", "-m", TARGET, "-md", OTHER).stdout.decode()
         self.assertIn("This pair does not work", text)
+
+    def test_a_pair_of_nearly_one_vocabulary(self):
+        padded = ("-m", TARGET, "-md", path_of("padded.gguf"), "-c", "128", "-t", "1")
+        answer = self.json("check-pair", *padded, *QUICK, "--gamma", "3", "-q", "--json")
+        self.assertIs(answer["usable"], True)
+        self.assertGreater(answer["measured"]["accepted"], 0)
+        self.assertEqual(answer["vocabulary"], {"model": 320, "draft_model": 330, "shared": 318, "differing": 2, "first":
+                                                ["0: '<unk>' / '<|pad|>'", "300: 'ed' / '<|tool|>'"]})
+        text = base.run("check-pair", *padded, *QUICK, "-q").stdout.decode()
+        self.assertIn("318 (99.38 % of the model's) are shared, the others are never drafted", text)
+        certified = self.json("certify", *padded, *QUICK, "--ks", "1,3", "-q", "--json")
+        self.assertEqual(certified["certificate"], "exact")
 
     def test_a_head_and_its_model(self):
         answer = self.json("check-pair", *QUICK, "-t", "1", "--spec-type", "mtp", "--json", environment=HEADS)
@@ -162,6 +174,34 @@ class CheckPair(base.Transcript):
     def test_what_is_missing(self):
         self.fails(2, ("-md",), "check-pair", "-m", TARGET)
         self.fails(1, ("/no/such.gguf",), "check-pair", "-m", TARGET, "-md", "/no/such.gguf")
+
+
+RANDOM_MODELS = pathlib.Path(__file__).resolve().parents[3] / "shared" / "peer" / "make-random-gguf"
+
+
+@unittest.skipUnless(RANDOM_MODELS.exists(), "no make-random-gguf beside the repository")
+class RandomPairs(base.Transcript):
+    """Random weights of another shape, with vocabularies of other sizes: drafts are mostly wrong, texts hold any token."""
+
+    def model(self, name, vocabulary, dim):
+        path = path_of(name)
+        made = subprocess.run([RANDOM_MODELS, path, str(dim), str(2 * dim), "1", "2", "1", str(vocabulary), "5"],
+                              capture_output=True, check=False)
+        if made.returncode != 0:
+            self.skipTest("make-random-gguf failed: %s" % made.stderr.decode(errors="replace")[-200:])
+        return path
+
+    def test_vocabularies_of_other_sizes_are_exact(self):
+        target = self.model("random.gguf", 1000, 64)
+        for vocabulary in (920, 1100):
+            pair = ("-m", target, "-md", self.model("random%d.gguf" % vocabulary, vocabulary, 32), "-t", "1", "-c", "256")
+            answer = self.json("certify", *pair, *QUICK, "-q", "--json", "--ks", "1,4", "--batch", "1,3", "--temp", "0.9")
+            self.assertEqual(answer["certificate"], "exact")
+            self.assertGreater(sum(run["drafted"] for run in answer["runs"]), 100)
+            law = self.json("certify", *pair, "-s", "11", *LAW, "--top-k", "6", "--samples", "3000", "-q", "--json")
+            self.assertEqual(law["certificate"], "exact")
+        self.fails(1, ("1000 and 880 tokens, of which 880 are shared",), "generate", "-m", target, "-md",
+                   self.model("random880.gguf", 880, 32), "-p", "a")
 
 
 class Tune(base.Transcript):

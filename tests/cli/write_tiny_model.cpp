@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // write_tiny_model FOLDER: writes, for tests that run programs, target.gguf, draft.gguf (the target
-// and noise), other.gguf (another vocabulary), and models/: tiny ones under the names of the
+// and noise), padded.gguf (the draft with more tokens, a few of other texts), other.gguf (another
+// vocabulary), and models/: tiny ones under the names of the
 // bundled models.
 #include <cstdio>
 #include <filesystem>
@@ -43,8 +44,14 @@ int main(int argc, char** argv) {
   WritePair(folder, "target.gguf", "draft.gguf");
   TinyModelOptions other;
   other.file_name = "other.gguf";
-  other.vocab = 300;
+  other.vocab = 280;
   WriteTinyModel(folder, other);
+  TinyModelOptions padded;
+  padded.file_name = "padded.gguf";
+  padded.noise = 0.2;
+  padded.vocab = 330;
+  padded.respelled = {{0, "<|pad|>"}, {300, "<|tool|>"}};
+  WriteTinyModel(folder, padded);
   WriteBundledModels(folder + "/models");
   return 0;
 }

@@ -2,6 +2,8 @@
 // Heads that do not fit, and files that lie.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "fixtures/tiny_model.h"
@@ -91,7 +93,8 @@ TEST(Heads, AHeadIsNoTarget) {
 
 TEST(Heads, AHeadOfAnotherTargetIsRefused) {
   fixtures::TinyModelOptions wide = kTarget, deep = kTarget, other = kTarget;
-  wide.dim = 96, wide.n_heads = 6, deep.n_layers = 4, other.vocab = 330;
+  wide.dim = 96, wide.n_heads = 6, deep.n_layers = 4;
+  for (int id = 0; id < 40; ++id) other.respelled[id] = fmt::format("<|{}|>", id);
   EXPECT_NE(OpenError(Head(true, wide)).find("hidden states of 96 values, the target has 64"),
             std::string::npos);
   EXPECT_NE(OpenError(Head(false, wide)).find("hidden states of 96 values"), std::string::npos);

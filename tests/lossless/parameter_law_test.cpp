@@ -11,9 +11,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 
+#include "lossless/law_testing.h"
 #include "lossless/matrix_testing.h"
 
 namespace foretoken {
@@ -23,30 +22,15 @@ constexpr int kPositions = 5, kStatistics = 6;
 // Of all tests below; a few are not made where a law leaves a single bin.
 constexpr double kComparisons = 40 * 20 * kStatistics;
 
-// The deviation that a normal variable exceeds with probability p.
-double NormalQuantile(double p) {
-  double low = 0, high = 40;
-  while (high - low > 1e-9) {
-    const double z = (low + high) / 2;
-    (std::erfc(z / std::sqrt(2.0)) / 2 > p ? low : high) = z;
-  }
-  return low;
-}
-
-// Wilson and Hilferty 1931.
 double Bound(int freedom) {
   static const double z = NormalQuantile(1e-5 / kComparisons);
-  const double variance = 2.0 / (9 * freedom);
-  return freedom * std::pow(1 - variance + z * std::sqrt(variance), 3);
+  return ChiSquareBound(freedom, z);
 }
-
-// A few tokens; -1 behind the end of a text.
-using Key = std::pair<int, int>;
-using Histogram = std::map<Key, double>;
 
 struct Sample {
   double n = 0;
-  std::vector<Histogram> histograms = std::vector<Histogram>(kStatistics);
+  // By tokens; -1 behind the end of a text.
+  std::vector<TokenHistogram> histograms = std::vector<TokenHistogram>(kStatistics);
   std::int64_t drafted = 0, accepted = 0;
 };
 
@@ -69,43 +53,16 @@ Sample Draw(Engine& engine, const MatrixSetting& setting, std::uint64_t first_id
   return sample;
 }
 
-struct Comparison {
-  double chi_square = 0;
-  int freedom = 0;
-};
-
-// Two samples of unequal size; what the smaller one can hardly have seen is one bin.
-Comparison Compare(const Histogram& a, double n_a, const Histogram& b, double n_b) {
-  std::map<Key, std::pair<double, double>> both;
-  for (const auto& [key, n] : a) both[key].first = n;
-  for (const auto& [key, n] : b) both[key].second = n;
-  const double least = 10 * (n_a + n_b) / std::min(n_a, n_b);
-  double rest_a = 0, rest_b = 0;
-  Comparison result{0, -1};
-  const auto add = [&](double x, double y) {
-    const double difference = std::sqrt(n_b / n_a) * x - std::sqrt(n_a / n_b) * y;
-    result.chi_square += difference * difference / (x + y);
-    ++result.freedom;
-  };
-  for (const auto& [key, n] : both) {
-    if (n.first + n.second >= least)
-      add(n.first, n.second);
-    else
-      rest_a += n.first, rest_b += n.second;
-  }
-  if (rest_a + rest_b >= least) add(rest_a, rest_b);
-  return result;
-}
-
 // The statistic that is nearest to its bound, or farthest beyond it.
 struct Worst {
   double share = 0;  // of the bound
-  Comparison comparison;
+  TwoSamples comparison;
 };
 Worst CompareAll(const Sample& plain, const Sample& drafted) {
   Worst worst;
   for (std::size_t i = 0; i < kStatistics; ++i) {
-    const Comparison c = Compare(plain.histograms[i], plain.n, drafted.histograms[i], drafted.n);
+    const TwoSamples c =
+        CompareSamples(plain.histograms[i], plain.n, drafted.histograms[i], drafted.n);
     if (c.freedom < 1) continue;
     const double share = c.chi_square / Bound(c.freedom);
     if (share > worst.share) worst = {share, c};
@@ -114,7 +71,7 @@ Worst CompareAll(const Sample& plain, const Sample& drafted) {
 }
 
 // "48/31/103": chi-square, degrees of freedom, bound.
-std::string Text(const Comparison& c) {
+std::string Text(const TwoSamples& c) {
   return fmt::format(" {:.0f}/{}/{:.0f}", c.chi_square, c.freedom,
                      c.freedom > 0 ? Bound(c.freedom) : 0);
 }

@@ -23,7 +23,7 @@ const Models& Files() {
     m.target = fixtures::WriteTinyModel(folder, options);
     options.noise = 0.1;
     m.draft = fixtures::WriteTinyModel(folder, options);
-    options.vocab = 330;
+    options.vocab = 280;
     m.other_vocabulary = fixtures::WriteTinyModel(folder, options);
     return m;
   }();
@@ -261,7 +261,8 @@ ErrorCode OpenCode(EngineOptions options, const char* says) {
 }
 
 TEST(Open, RefusesWhatDoesNotBelongTogether) {
-  EXPECT_EQ(OpenCode({.draft_model = Files().other_vocabulary}, "320 and 330 tokens"),
+  EXPECT_EQ(OpenCode({.draft_model = Files().other_vocabulary},
+                     "320 and 280 tokens, of which 280 are shared"),
             ErrorCode::kMismatch);
   EXPECT_EQ(OpenCode({.speculative = {.method = "standalone"}}, "--model-draft"),
             ErrorCode::kInvalidArgument);

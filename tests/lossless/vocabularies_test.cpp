@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drafters whose vocabularies are not quite the target's: shorter, longer, with a few tokens of
+// other texts. What is not shared is never drafted, texts that hold it are drafted for, and the
+// target's text or distribution stays what it is.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "fixtures/tiny_model.h"
+#include "foretoken/engine.h"
+#include "lossless/law_testing.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kVocabulary = 320;
+
+fixtures::TinyModelOptions Options(int vocabulary, std::map<int, std::string> respelled) {
+  return {.seed = 91,
+          .n_layers = 1,
+          .dim = 32,
+          .ff = 32,
+          .n_heads = 2,
+          .n_kv_heads = 1,
+          .vocab = vocabulary,
+          .respelled = std::move(respelled),
+          .context_length = 96};
+}
+const std::map<int, std::string> kRespelled = {
+    {0, "<|pad|>"}, {2, "<|end|>"}, {265, "<|tool|>"}, {301, "<|x|>"}};
+// They come up everywhere in the texts below, and no drafter has all of them.
+const std::map<std::int32_t, float> kFavoured = {{2, 1.0F},   {265, 4.0F}, {301, 4.0F}, {305, 4.5F},
+                                                 {319, 4.0F}, {299, 3.5F}, {270, 3.5F}};
+
+struct Pair {
+  std::string name, draft, method;
+  int vocabulary = kVocabulary;
+  bool respelled = false;
+  bool Shares(std::int32_t id) const {
+    return id < vocabulary && !(respelled && kRespelled.contains(id));
+  }
+};
+
+const std::string& Folder() {
+  static const std::string folder = fixtures::TemporaryFolder();
+  return folder;
+}
+const std::string& Target() {
+  static const std::string path = fixtures::WriteTinyModel(Folder(), Options(kVocabulary, {}));
+  return path;
+}
+
+const std::vector<Pair>& Pairs() {
+  static const std::vector<Pair> pairs = [] {
+    std::vector<Pair> made;
+    for (const auto& [name, vocabulary, respelled] :
+         {std::tuple{"shorter", 300, false}, std::tuple{"longer", 345, false},
+          std::tuple{"respelled", kVocabulary, true}, std::tuple{"both", 303, true},
+          std::tuple{"longer and respelled", 345, true}}) {
+      auto options = Options(vocabulary, respelled ? kRespelled : std::map<int, std::string>());
+      made.push_back({name, "", "eagle", vocabulary, respelled});
+      made.back().draft = fixtures::WriteTinyHead(Folder(), {.target = options,
+                                                             .eagle = true,
+                                                             .layers = {0, 0, 1},
+                                                             .own_output = true,
+                                                             .own_embedding = true});
+      options.noise = 0.2;
+      made.push_back(
+          {name, fixtures::WriteTinyModel(Folder(), options), "standalone", vocabulary, respelled});
+    }
+    return made;
+  }();
+  return pairs;
+}
+
+EngineOptions OptionsOf(const Pair& pair, VerifyStrategy strategy = VerifyStrategy::kAuto) {
+  return {.model = Target(),
+          .draft_model = pair.draft,
+          .speculative = {.method = pair.method, .strategy = strategy, .lookahead = "fixed"},
+          .max_sequences = 16,
+          .threads = 1};
+}
+std::unique_ptr<Engine> Open(EngineOptions options) {
+  auto engine = Engine::Open(std::move(options));
+  EXPECT_TRUE(engine) << engine.error().message;
+  return engine ? std::move(*engine) : nullptr;
+}
+
+Request RequestOf(float temperature, int n, std::uint64_t id, int k) {
+  Request request;
+  request.prompt_tokens = {1, 262, 305, 319, 265, 2, 310, 0, 301};
+  request.max_new_tokens = n;
+  request.ignore_eos = true;
+  request.sampling = {.temperature = temperature, .top_k = 12, .logit_bias = kFavoured};
+  request.id = id;
+  request.speculative.num_speculative_tokens = k;
+  return request;
+}
+
+void ExpectSame(const Completion& plain, const Completion& drafted) {
+  ASSERT_EQ(plain.token_ids, drafted.token_ids);
+  for (std::size_t i = 0; i < plain.logprobs.size(); ++i) {
+    ASSERT_EQ(plain.logprobs[i].logprob, drafted.logprobs[i].logprob);
+    ASSERT_EQ(plain.logprobs[i].top, drafted.logprobs[i].top);
+  }
+}
+
+// Texts at temperature 0 and, by sample-match, above: bit for bit those of plain decoding.
+TEST(Vocabularies, ADrafterOfAnotherOneChangesNoBit) {
+  for (const Pair& pair : Pairs()) {
+    SCOPED_TRACE(pair.name + ", " + pair.method);
+    const auto engine = Open(OptionsOf(pair));
+    ASSERT_TRUE(engine);
+    std::int64_t drafted = 0, accepted = 0;
+    int strange = 0;  // tokens of the texts that the drafter does not share
+    for (const float temperature : {0.0F, 0.8F})
+      for (const int k : {1, 4, 8}) {
+        Request request = RequestOf(temperature, 40, 3, k);
+        if (temperature > 0) request.speculative.strategy = VerifyStrategy::kSampleMatch;
+        request.logprobs = 2;
+        const auto with = engine->Generate(request, [&](const RoundEvent& round) {
+          for (const std::int32_t id : round.rejected) EXPECT_TRUE(pair.Shares(id)) << id;
+          for (const TokenEvent& event : round.events)
+            if (event.origin == TokenOrigin::kAccepted) EXPECT_TRUE(pair.Shares(event.id));
+          return true;
+        });
+        request.speculative.enabled = false;
+        const auto plain = engine->Generate(request);
+        ASSERT_TRUE(with && plain);
+        ExpectSame(*plain, *with);
+        drafted += with->speculation.drafted, accepted += with->speculation.accepted;
+        for (const std::int32_t id : with->token_ids) strange += !pair.Shares(id);
+      }
+    EXPECT_GT(drafted, 200);
+    EXPECT_GT(accepted, 0);
+    if (pair.vocabulary < kVocabulary || pair.respelled) EXPECT_GT(strange, 20);
+  }
+}
+
+struct Sample {
+  double n = 0;
+  std::vector<TokenHistogram> histograms = std::vector<TokenHistogram>(6);
+  std::int64_t accepted = 0;
+};
+constexpr int kDrawn = 6;  // tokens; the first comes from the prompt's pass
+
+Sample Draw(Engine& engine, std::uint64_t first_id, int n, bool speculates) {
+  std::vector<Request> requests;
+  for (int i = 0; i < n; ++i) {
+    requests.push_back(RequestOf(0.9F, kDrawn, first_id + static_cast<std::uint64_t>(i), 3));
+    requests.back().speculative.enabled = speculates;
+  }
+  const auto completions = engine.GenerateBatch(requests);
+  EXPECT_TRUE(completions);
+  Sample sample{.n = static_cast<double>(n)};
+  for (const Completion& c : *completions) {
+    for (std::size_t i = 1; i < 5; ++i) ++sample.histograms[i - 1][{c.token_ids[i], 0}];
+    ++sample.histograms[4][{c.token_ids[1], c.token_ids[2]}];
+    ++sample.histograms[5][{c.token_ids[3], c.token_ids[4]}];
+    sample.accepted += c.speculation.accepted;
+  }
+  return sample;
+}
+
+// The greatest share of its bound that chi-square reaches; above 1 the samples differ. By chance
+// that happens in one of 100,000 runs of all these tests.
+double Difference(const Sample& a, const Sample& b) {
+  static const double z = NormalQuantile(1e-5 / (6 * 15));
+  double worst = 0;
+  for (std::size_t i = 0; i < a.histograms.size(); ++i) {
+    const TwoSamples two = CompareSamples(a.histograms[i], a.n, b.histograms[i], b.n);
+    EXPECT_GT(two.freedom, 3);
+    worst = std::max(worst, two.chi_square / ChiSquareBound(two.freedom, z));
+  }
+  return worst;
+}
+
+TEST(Vocabularies, TheDistributionStaysTheTargets) {
+  constexpr int kPlain = 6000, kSpeculative = 3000;
+  const Sample plain = Draw(*Open(OptionsOf(Pairs().front())), 0, kPlain, false);
+  std::uint64_t first_id = 100'000;
+  double least_control = 1e9;
+  for (const Pair& pair : Pairs()) {
+    if (pair.method != "standalone") continue;
+    for (const auto strategy :
+         {VerifyStrategy::kResidual, VerifyStrategy::kBlock, VerifyStrategy::kTargetProbability}) {
+      const auto engine = Open(OptionsOf(pair, strategy));
+      ASSERT_TRUE(engine);
+      const Sample sample = Draw(*engine, first_id += 100'000, kSpeculative, true);
+      EXPECT_LT(Difference(plain, sample), 1) << pair.name << ", " << Name(strategy);
+      EXPECT_GT(sample.accepted, kSpeculative / 4) << pair.name << ", " << Name(strategy);
+    }
+    // The control: without the residual, what the drafter cannot draft comes too seldom.
+    EngineOptions biased = OptionsOf(pair, VerifyStrategy::kResidual);
+    biased.speculative.skip_sample_adjustment = true;
+    const Sample sample = Draw(*Open(std::move(biased)), first_id += 100'000, kSpeculative, true);
+    least_control = std::min(least_control, Difference(plain, sample));
+  }
+  EXPECT_GT(least_control, 1);
+}
+
+TEST(Vocabularies, WhatIsNotSharedIsNamed) {
+  const auto notice = [](const Pair& pair) {
+    const auto engine = Open(OptionsOf(pair));
+    const auto& notices = engine->summary().notices;
+    return notices.empty() ? "" : notices.front();
+  };
+  for (const Pair& pair : Pairs()) {
+    if (pair.method != "standalone") continue;
+    const std::string text = notice(pair);
+    if (pair.name == "shorter")
+      EXPECT_NE(text.find("320 and 300 tokens, of which 300 are shared; the"), std::string::npos)
+          << text;
+    if (pair.name == "both")
+      EXPECT_NE(text.find("320 and 303 tokens, of which 299 are shared; 4 are of other texts, "
+                          "first 0: '<unk>' / '<|pad|>', 2: '</s>' / '<|end|>'"),
+                std::string::npos)
+          << text;
+    if (pair.name == "longer") EXPECT_EQ(text, "");
+  }
+}
+
+// Up to a tenth of the target's tokens may be others.
+TEST(Vocabularies, OfAnotherFamilyAreRefused) {
+  const auto error = [](int vocabulary, int n_respelled) {
+    auto options = Options(vocabulary, {});
+    for (int i = 0; i < n_respelled; ++i)
+      options.respelled[5 * i] = "<|" + std::to_string(i) + "|>";
+    const Pair pair{"", fixtures::WriteTinyModel(Folder(), options), "standalone"};
+    const auto engine = Engine::Open(OptionsOf(pair));
+    return engine ? "" : engine.error().message;
+  };
+  EXPECT_EQ(error(288, 0), "");
+  EXPECT_NE(error(287, 0).find("320 and 287 tokens, of which 287 are shared; 90 %"),
+            std::string::npos);
+  EXPECT_EQ(error(400, 32), "");
+  EXPECT_NE(error(400, 33).find("33 are of other texts, first 0: '<unk>' / '<|0|>'"),
+            std::string::npos);
+}
+
+// The head of a draft model that keeps some tokens keeps shared ones only.
+TEST(Vocabularies, AReducedOutputHeadKeepsSharedTokens) {
+  for (const Pair& pair : Pairs()) {
+    if (pair.method != "standalone") continue;
+    EngineOptions options = OptionsOf(pair);
+    options.speculative.draft_vocabulary = 310;
+    const auto engine = Open(std::move(options));
+    ASSERT_TRUE(engine) << pair.name;
+    Request request = RequestOf(0, 40, 3, 4);
+    const auto with = engine->Generate(request);
+    request.speculative.enabled = false;
+    const auto plain = engine->Generate(request);
+    ASSERT_TRUE(with && plain);
+    ExpectSame(*plain, *with);
+    EXPECT_GT(with->speculation.drafted, 30);
+  }
+}
+
+}  // namespace
+}  // namespace foretoken
