@@ -6,6 +6,13 @@ include(CMakePackageConfigHelpers)
 if(TARGET foretoken_cli)
   install(TARGETS foretoken_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(DIRECTORY models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/foretoken/models OPTIONAL FILES_MATCHING PATTERN "*.gguf" PATTERN "*.md")
+  if(NOT CMAKE_CROSSCOMPILING)  # what the program prints of itself
+    set(documents ${PROJECT_BINARY_DIR}/documents)
+    install(DIRECTORY ${documents}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+    install(DIRECTORY ${documents}/bash/ DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+    install(DIRECTORY ${documents}/zsh/ DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+    install(DIRECTORY ${documents}/fish/ DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  endif()
 endif()
 if(TARGET foretoken_train)  # not built by `tools/dev build`, hence optional
   set_target_properties(foretoken_train foretoken_train_tokenizer PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)

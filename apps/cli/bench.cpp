@@ -93,6 +93,10 @@ Result<int> RunAll(BenchSettings& settings) {
 
 }  // namespace
 
+settings::FlagSet DescribeBench() {
+  return Described(BenchFlags);
+}
+
 int RunBench(const Arguments& arguments) {
   BenchSettings settings;
   const settings::FlagSet flags = BenchFlags(settings);

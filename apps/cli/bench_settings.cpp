@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "settings/llama_flags.h"
 #include "settings/setters.h"
 
 namespace foretoken::cli {
@@ -34,6 +35,7 @@ FlagGroup MeasuringFlags(BenchSettings& settings) {
                "",
                "go on after an end token, so that all texts have that many",
                settings::StoreTrue(generation.request.ignore_eos)},
+              settings::StopTokenFlag(generation),
               {{"--repeats"},
                "N",
                "how often everything runs, plain and speculative in turn; default 3",
@@ -95,13 +97,13 @@ settings::FlagSet BenchFlags(BenchSettings& settings) {
   flags.Add(settings::DraftingFlags(settings.generation));
   flags.Add(SamplingFlags(settings));
   flags.Add(OutputFlags(settings.generation));
-  settings::AddAbsentFlags(flags);
+  flags.SetEssential({"-m", "-c", "-t", "-md", "--spec-type", "--num-speculative-tokens",
+                      "--prompts", "-n", "--repeats", "--batch", "--temp", "--json", "-q"});
+  settings::AddLlamaFlags(flags);
   flags.SetExamples(
-      "Examples:\n"
-      "  foretoken bench\n"
-      "  foretoken bench -m target.gguf -md draft.gguf -c 4096 --prompts questions.jsonl --json\n"
-      "  foretoken bench -m target.gguf --rows 1,2,3,4,5,6,7,8 --contexts 0,1024,4096 --batch "
-      "1,4\n");
+      {"foretoken bench",
+       "foretoken bench -m target.gguf -md draft.gguf -c 4096 --prompts questions.jsonl --json",
+       "foretoken bench -m target.gguf --rows 1,2,3,4,5,6,7,8 --contexts 0,1024,4096 --batch 1,4"});
   return flags;
 }
 

@@ -11,6 +11,7 @@
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "cli/verb_flags.h"
+#include "settings/llama_flags.h"
 
 namespace foretoken::cli {
 namespace {
@@ -67,12 +68,13 @@ settings::FlagSet CertifyFlags(CertifySettings& settings) {
   flags.Add(settings::DraftingFlags(generation));
   flags.Add(settings::SamplingFlags(generation));
   flags.Add(PairOutputFlags(generation));
-  settings::AddAbsentFlags(flags);
+  flags.SetEssential({"-m", "-c", "-t", "-md", "--spec-type", "--verify", "--prompts", "-n",
+                      "--stochastic", "--temp", "--seed", "--json", "-q"});
+  settings::AddLlamaFlags(flags);
   flags.SetExamples(
-      "Examples:\n"
-      "  foretoken certify\n"
-      "  foretoken certify -m target.gguf -md draft.gguf --prompts questions.jsonl --batch 1,8\n"
-      "  foretoken certify -m target.gguf -md draft.gguf --stochastic --temp 0.9 --top-p 0.95\n");
+      {"foretoken certify",
+       "foretoken certify -m target.gguf -md draft.gguf --prompts questions.jsonl --batch 1,8",
+       "foretoken certify -m target.gguf -md draft.gguf --stochastic --temp 0.9 --top-p 0.95"});
   return flags;
 }
 
@@ -151,6 +153,10 @@ Result<int> Certify(CertifySettings settings) {
 }
 
 }  // namespace
+
+settings::FlagSet DescribeCertify() {
+  return Described(CertifyFlags);
+}
 
 int RunCertify(const Arguments& arguments) {
   CertifySettings settings;

@@ -95,6 +95,10 @@ Result<int> Converse(settings::GenerateSettings& settings) {
 
 }  // namespace
 
+settings::FlagSet DescribeChat() {
+  return Described(ChatFlags);
+}
+
 int RunChat(const Arguments& arguments) {
   settings::GenerateSettings settings;
   const settings::FlagSet flags = ChatFlags(settings);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/chat_settings.h"
 
+#include "settings/llama_flags.h"
 #include "settings/setters.h"
 
 namespace foretoken::cli {
@@ -10,8 +11,8 @@ settings::FlagGroup ConversationFlags(settings::GenerateSettings& settings) {
   settings::FlagGroup group = settings::ChatFormatFlags(settings);
   group.flags.push_back({{"-n", "--n-predict", "--max-tokens"},
                          "N",
-                         "tokens of an answer at most; default 256",
-                         settings::StoreInteger(settings.request.max_new_tokens, 1, 1 << 24)});
+                         "tokens of an answer at most; -1: as many as fit the context; default 256",
+                         settings::StoreLength(settings.request.max_new_tokens, 1)});
   group.flags.push_back({{"--stop"},
                          "TEXT",
                          "answers end before this text; may be repeated",
@@ -23,6 +24,7 @@ settings::FlagGroup ConversationFlags(settings::GenerateSettings& settings) {
                            return {};
                          },
                          true});
+  group.flags.push_back(settings::StopTokenFlag(settings));
   return group;
 }
 
@@ -31,21 +33,24 @@ settings::FlagGroup ConversationFlags(settings::GenerateSettings& settings) {
 settings::FlagSet ChatFlags(settings::GenerateSettings& settings) {
   settings.request.max_new_tokens = 256;
   settings::FlagSet flags("chat [-m MODEL] [-md DRAFT] [flags]",
-                          "Talks with a model, line by line; /help tells the commands. Where the "
-                          "model has a chat template it sees the conversation, else each line is a "
-                          "text to go on from.");
+                          "Talks with a model, line by line; /help lists the commands. If the "
+                          "model has a chat template, it sees the whole conversation; otherwise it "
+                          "continues each line as a text of its own.");
   flags.Add(settings::ModelFlags(settings.engine));
   flags.Add(ConversationFlags(settings));
   flags.Add(settings::SpeculationFlags(settings.engine, settings.draft_temperature));
   flags.Add(settings::SamplingFlags(settings));
   flags.Add({"Output", {settings::RecordFlag(settings.engine)}});
-  settings::AddAbsentFlags(flags);
+  flags.SetEssential({"-m", "-c", "-t", "--system", "-n", "--stop", "-md", "--spec-type",
+                      "--num-speculative-tokens", "--temp", "--top-k", "--top-p", "--seed"});
+  flags.AddForeign(
+      {{{"-cnv", "--conversation", "-i", "--interactive", "-if", "--interactive-first"}}});
+  settings::AddLlamaFlags(flags);
   flags.SetExamples(
-      "Examples:\n"
-      "  foretoken chat\n"
-      "  foretoken chat -m target.gguf -md draft.gguf --system \"Answer in one sentence.\"\n"
-      "  printf '%s\\n' /target \"Once upon a time\" | foretoken chat --temp 0\n"
-      "Environment: NO_COLOR; XDG_STATE_HOME (folder of foretoken/history).\n");
+      {"foretoken chat",
+       "foretoken chat -m target.gguf -md draft.gguf --system \"Answer in one sentence.\"",
+       "printf '%s\\n' /target \"Once upon a time\" | foretoken chat --temp 0"});
+  flags.SetEnvironment("NO_COLOR; XDG_STATE_HOME (folder of foretoken/history).");
   return flags;
 }
 

@@ -11,6 +11,7 @@
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "cli/verb_flags.h"
+#include "settings/llama_flags.h"
 
 namespace foretoken::cli {
 namespace {
@@ -33,11 +34,12 @@ settings::FlagSet CheckPairFlags(PairSettings& settings) {
   flags.Add(settings::DraftingFlags(generation));
   flags.Add(settings::SamplingFlags(generation));
   flags.Add(PairOutputFlags(generation));
-  settings::AddAbsentFlags(flags);
+  flags.SetEssential({"-m", "-c", "-t", "-md", "--spec-type", "--num-speculative-tokens",
+                      "--prompts", "-n", "--temp", "--json", "-q"});
+  settings::AddLlamaFlags(flags);
   flags.SetExamples(
-      "Examples:\n"
-      "  foretoken check-pair\n"
-      "  foretoken check-pair -m target.gguf -md draft.gguf --prompts questions.jsonl\n");
+      {"foretoken check-pair",
+       "foretoken check-pair -m target.gguf -md draft.gguf --prompts questions.jsonl"});
   return flags;
 }
 
@@ -121,6 +123,10 @@ Result<int> CheckPair(PairSettings settings) {
 }
 
 }  // namespace
+
+settings::FlagSet DescribeCheckPair() {
+  return Described(CheckPairFlags);
+}
 
 int RunCheckPair(const Arguments& arguments) {
   PairSettings settings;

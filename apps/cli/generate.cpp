@@ -32,10 +32,17 @@ Status ReadPrompt(GenerateSettings& settings) {
   if (settings.prediction_file) {
     FORETOKEN_TRY(request.prediction, ReadText(*settings.prediction_file));
   }
-  if (settings.prompt) request.prompt = *settings.prompt;
-  if (!settings.prompt_file) return {};
-  FORETOKEN_TRY(request.prompt, ReadText(*settings.prompt_file));
+  const bool piped = settings.prompt_is_piped || settings.prompt == "-";
+  if (!piped && !settings.prompt_file) {
+    request.prompt = settings.prompt.value_or("");
+    return {};
+  }
+  FORETOKEN_TRY(request.prompt, ReadText(piped ? "-" : *settings.prompt_file));
   if (request.prompt.ends_with('\n')) request.prompt.pop_back();
+  if (settings.prompt_is_piped && request.prompt.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                "prompt: none is given, and standard input is empty; pass -p TEXT or -f FILE, or "
+                "pipe the text in");
   return {};
 }
 
@@ -120,10 +127,16 @@ Result<int> Generate(GenerateSettings& settings) {
 
 }  // namespace
 
+settings::FlagSet DescribeGenerate() {
+  return Described(settings::GenerateFlags);
+}
+
 int RunGenerate(const Arguments& arguments) {
   GenerateSettings settings;
   const settings::FlagSet flags = settings::GenerateFlags(settings);
   if (const auto ended = ReadFlags(flags, arguments)) return *ended;
+  settings.prompt_is_piped = !settings.prompt && !settings.prompt_file &&
+                             settings.request.prompt_tokens.empty() && StandardInputHoldsText();
   if (const Status status = settings::Finish(settings); !status) {
     return ReportError(status.error());
   }

@@ -2,6 +2,8 @@
 #include "cli/input.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -47,6 +49,12 @@ Result<std::string> ReadText(const std::string& path) {
     if (std::ferror(file.get()) != 0) return Unreadable(name, errno);
     return text;
   }
+}
+
+bool StandardInputHoldsText() {
+  struct stat status = {};
+  if (fstat(STDIN_FILENO, &status) != 0) return false;
+  return S_ISFIFO(status.st_mode) || S_ISREG(status.st_mode) || S_ISSOCK(status.st_mode);
 }
 
 std::string FileName(const std::string& path) {

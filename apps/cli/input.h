@@ -11,6 +11,9 @@ namespace foretoken::cli {
 // All bytes of a file, or of standard input for "-". At most 1 GiB.
 [[nodiscard]] Result<std::string> ReadText(const std::string& path);
 
+// Standard input is a pipe, a file or a socket: neither a terminal nor /dev/null.
+bool StandardInputHoldsText();
+
 // "dir/target.gguf" -> "target.gguf"
 std::string FileName(const std::string& path);
 

@@ -11,39 +11,51 @@
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "cli/verb_flags.h"
-#include "settings/generate_flags.h"
+#include "settings/bundled_models.h"
 #include "settings/setters.h"
 
 namespace foretoken::cli {
 namespace {
 
 struct InspectSettings {
-  std::string model;
+  std::string model, argument;
   bool tensors = false, metadata = false, json = false;
 };
+
+Status SecondModel(const std::string& second, const std::string& first) {
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("{}: a second model beside {}; name one", second, first));
+}
 
 settings::FlagSet Flags(InspectSettings& s) {
   using settings::StoreTrue;
   settings::FlagSet flags(
-      "inspect MODEL [flags]",
-      "Shows what is in a model file, and whether foretoken can run it. Nothing "
-      "is loaded.");
-  const auto set_model = [&s](const std::string& path) -> Status {
-    if (!s.model.empty() && s.model != path) {
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: a second model beside {}; name one", path, s.model));
-    }
-    s.model = path;
+      "inspect [MODEL] [flags]",
+      "Shows what is in a model file, and whether foretoken can run it. Nothing is loaded. Without "
+      "MODEL it shows the bundled model.");
+  flags.SetPositional("MODEL", [&s](const std::string& path) -> Status {
+    if (!s.argument.empty() && s.argument != path) return SecondModel(path, s.argument);
+    s.argument = path;
     return {};
-  };
-  flags.SetPositional("MODEL", set_model);
+  });
   flags.Add({"Flags",
-             {{{"-m", "--model"}, "PATH", "the model, if it is not given as MODEL", set_model},
+             {{{"-m", "--model"},
+               "PATH",
+               "the model, if it is not given as MODEL",
+               settings::StorePath(s.model)},
               {{"--tensors"}, "", "list every tensor", StoreTrue(s.tensors)},
               {{"--metadata"}, "", "list every key of the metadata", StoreTrue(s.metadata)},
               {{"--json"}, "", "one JSON object on standard output", StoreTrue(s.json)}}});
-  flags.SetExamples("Example:\n  foretoken inspect model.gguf --tensors\n");
+  flags.SetExamples({"foretoken inspect model.gguf --tensors"});
   return flags;
+}
+
+Status ChooseModel(InspectSettings& s) {
+  if (!s.argument.empty()) {
+    if (!s.model.empty() && s.model != s.argument) return SecondModel(s.model, s.argument);
+    s.model = s.argument;
+  }
+  return settings::FillInModel(s.model);
 }
 
 std::string Size(std::int64_t bytes) {
@@ -143,16 +155,16 @@ std::string MetadataList(const Inspection& inspection) {
 
 }  // namespace
 
+settings::FlagSet DescribeInspect() {
+  return Described(Flags);
+}
+
 int RunInspect(const Arguments& arguments) {
   InspectSettings settings;
   const settings::FlagSet flags = Flags(settings);
   if (const auto ended = ReadFlags(flags, arguments)) return *ended;
   Output output;
-  if (settings.model.empty()) {
-    return ReportError({ErrorCode::kInvalidArgument,
-                        "model: none is given; name a GGUF file, as in foretoken inspect "
-                        "model.gguf"});
-  }
+  if (const Status status = ChooseModel(settings); !status) return ReportError(status.error());
   const auto file = ModelFile::Open(settings.model);
   if (!file) return ReportError(file.error());
   const Inspection inspection = Inspect(**file, settings.model);

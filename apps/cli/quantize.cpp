@@ -83,7 +83,7 @@ settings::FlagSet Flags(QuantizeSettings& s) {
   flags.AddAbsent("--tensor-type", "see --output-tensor-type and --token-embedding-type");
   flags.AddAbsent("--leave-output-tensor", "name its type with --output-tensor-type");
   flags.AddAbsent("--keep-split", "the output is one file");
-  flags.SetExamples("Example:\n  foretoken quantize model-F16.gguf model-Q4_K_M.gguf Q4_K_M\n");
+  flags.SetExamples({"foretoken quantize model-F16.gguf model-Q4_K_M.gguf Q4_K_M"});
   return flags;
 }
 
@@ -107,6 +107,10 @@ Result<QuantizeReport> Quantize(QuantizeSettings& s) {
 }
 
 }  // namespace
+
+settings::FlagSet DescribeQuantize() {
+  return Described(Flags);
+}
 
 int RunQuantize(const Arguments& arguments) {
   QuantizeSettings settings;

@@ -55,9 +55,8 @@ settings::FlagSet Flags(ReplaySettings& s) {
          settings::StoreText(s.lookahead)},
         {{"--json"}, "", "one JSON object on standard output", settings::StoreTrue(s.json)}}});
   flags.SetExamples(
-      "Example:\n"
-      "  foretoken generate -p \"Once upon a time\" --lookahead fixed --record run.jsonl\n"
-      "  foretoken replay run.jsonl\n");
+      {"foretoken generate -p \"Once upon a time\" --lookahead fixed --record run.jsonl",
+       "foretoken replay run.jsonl"});
   return flags;
 }
 
@@ -100,6 +99,10 @@ Result<int> ReplayAll(const ReplaySettings& s) {
 }
 
 }  // namespace
+
+settings::FlagSet DescribeReplay() {
+  return Described(Flags);
+}
 
 int RunReplay(const Arguments& arguments) {
   ReplaySettings settings;

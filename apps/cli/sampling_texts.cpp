@@ -8,6 +8,7 @@
 
 #include "cli/input.h"
 #include "foretoken/structured_output.h"
+#include "settings/values.h"
 
 namespace foretoken::cli {
 namespace {
@@ -38,20 +39,35 @@ Result<std::string> GrammarOf(const settings::GenerateSettings& settings) {
   return converted;
 }
 
-Result<std::int32_t> TokenOf(const Engine& engine, const std::string& text) {
+// The one token that is this text; `special`: names of control tokens count as such.
+Result<std::int32_t> TokenOf(const Engine& engine, const char* flag, const std::string& text,
+                             bool special) {
   // Behind a letter, so that no space is put before it; the letter may not become a part of it.
-  const auto letter = engine.Tokenize("a", false, false);
-  auto tokens = engine.Tokenize("a" + text, false, false);
+  const auto letter = engine.Tokenize("a", false, special);
+  auto tokens = engine.Tokenize("a" + text, false, special);
   const bool apart =
       tokens.size() > letter.size() && std::equal(letter.begin(), letter.end(), tokens.begin());
   if (apart)
     tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(letter.size()));
-  if (!apart || tokens.size() != 1) tokens = engine.Tokenize(text, false, false);
+  if (!apart || tokens.size() != 1) tokens = engine.Tokenize(text, false, special);
   if (tokens.size() == 1) return tokens.front();
   return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("--dry-sequence-breaker: '{}' is {} tokens of this model; give a text "
-                          "that is one",
+              fmt::format("{}: '{}' is {} tokens of this model; give a text that is one", flag,
                           text, tokens.size()));
+}
+
+// "2,5" is two ids; anything else is the text of a token.
+Status ReadStopTokens(const Engine& engine, settings::GenerateSettings& settings) {
+  std::vector<std::int32_t>& ids = settings.request.stop_token_ids;
+  for (const std::string& text : settings.stop_tokens) {
+    if (const auto given = settings::ParseTokenIds(text)) {
+      ids.insert(ids.end(), given->begin(), given->end());
+      continue;
+    }
+    FORETOKEN_TRY(const std::int32_t token, TokenOf(engine, "--stop-token", text, true));
+    ids.push_back(token);
+  }
+  return {};
 }
 
 Status ReadGrammar(settings::GenerateSettings& settings) {
@@ -72,9 +88,10 @@ Status ReadSamplingTexts(settings::GenerateSettings& settings) {
 
 Status ReadSamplingTexts(const Engine& engine, settings::GenerateSettings& settings) {
   FORETOKEN_CHECK_OK(ReadGrammar(settings));
+  FORETOKEN_CHECK_OK(ReadStopTokens(engine, settings));
   SamplingParameters& sampling = settings.request.sampling;
   for (const std::string& text : settings.dry_breakers) {
-    FORETOKEN_TRY(const std::int32_t token, TokenOf(engine, text));
+    FORETOKEN_TRY(const std::int32_t token, TokenOf(engine, "--dry-sequence-breaker", text, false));
     sampling.dry.breakers.push_back(token);
   }
   if (auto& draft = settings.request.speculative.draft_sampling)

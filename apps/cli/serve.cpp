@@ -38,6 +38,10 @@ Result<int> Serve(ServeSettings& settings) {
 
 }  // namespace
 
+settings::FlagSet DescribeServe() {
+  return Described(ServeFlags);
+}
+
 int RunServe(const Arguments& arguments) {
   ServeSettings settings;
   const settings::FlagSet flags = ServeFlags(settings);

@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "settings/llama_flags.h"
 #include "settings/setters.h"
 
 namespace foretoken::cli {
@@ -103,12 +104,13 @@ settings::FlagSet ServeFlags(ServeSettings& settings) {
   flags.Add(
       settings::SpeculationFlags(settings.generate.engine, settings.generate.draft_temperature));
   flags.Add(LogFlags(settings));
-  settings::AddAbsentFlags(flags);
+  flags.SetEssential({"--host", "--port", "--api-key", "--model-name", "-np", "-m", "-c", "-t",
+                      "-md", "--spec-type", "--num-speculative-tokens", "-q"});
+  settings::AddLlamaFlags(flags);
   flags.SetExamples(
-      "Examples:\n"
-      "  foretoken serve\n"
-      "  foretoken serve -m target.gguf -md draft.gguf --parallel 4 --api-key secret\n"
-      "  curl http://127.0.0.1:8080/v1/completions -d '{\"prompt\": \"Once upon a time\"}'\n");
+      {"foretoken serve",
+       "foretoken serve -m target.gguf -md draft.gguf --parallel 4 --api-key secret",
+       "curl http://127.0.0.1:8080/v1/completions -d '{\"prompt\": \"Once upon a time\"}'"});
   return flags;
 }
 

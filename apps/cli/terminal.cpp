@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/terminal.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -48,10 +50,24 @@ bool StandardErrorIsTerminal() {
   return isatty(STDERR_FILENO) == 1;
 }
 
-bool ColourOnStandardOutput() {
+bool TerminalIsDumb() {
   const char* term = std::getenv("TERM");
-  const bool dumb = term == nullptr || std::strcmp(term, "dumb") == 0;
-  return StandardOutputIsTerminal() && !Set("NO_COLOR") && !dumb;
+  return term == nullptr || *term == '\0' || std::strcmp(term, "dumb") == 0;
+}
+
+bool ColourOnStandardOutput() {
+  return StandardOutputIsTerminal() && !Set("NO_COLOR") && !TerminalIsDumb();
+}
+
+std::size_t TerminalWidth() {
+  constexpr std::size_t kDefault = 80, kLeast = 40, kMost = 120;
+  std::size_t columns = 0;
+  if (const char* text = std::getenv("COLUMNS"))
+    std::from_chars(text, text + std::strlen(text), columns);
+  winsize size = {};
+  if (columns == 0 && StandardOutputIsTerminal() && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+    columns = size.ws_col;
+  return columns == 0 ? kDefault : std::clamp(columns, kLeast, kMost);
 }
 
 std::string OnOneLine(std::string_view text) {

@@ -2,6 +2,7 @@
 // cli/terminal.h: what surrounds the program: terminals, colours, standard output, Ctrl-C.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -12,8 +13,12 @@ namespace foretoken::cli {
 
 bool StandardOutputIsTerminal();
 bool StandardErrorIsTerminal();
+// TERM says "dumb" or nothing: the terminal knows no escape sequences.
+bool TerminalIsDumb();
 // Standard output is a terminal that shows colours, and NO_COLOR is not set.
 bool ColourOnStandardOutput();
+// Columns for texts on standard output: $COLUMNS, else those of the terminal, else 80; 40 to 120.
+std::size_t TerminalWidth();
 
 // The text with line breaks as \n, other control bytes as ?, and bytes that are no UTF-8 as U+FFFD.
 // For texts out of files: they must neither break a line nor steer the terminal.
@@ -47,10 +52,11 @@ class InterruptGuard {
 };
 
 // One line on standard error that is written over and over, and vanishes with the object. Does
-// nothing unless `shown` and standard error is a terminal.
+// nothing unless `shown` and standard error is a terminal that can erase lines.
 class ProgressLine {
  public:
-  explicit ProgressLine(bool shown) : shown_(shown && StandardErrorIsTerminal()) {}
+  explicit ProgressLine(bool shown)
+      : shown_(shown && StandardErrorIsTerminal() && !TerminalIsDumb()) {}
   ~ProgressLine() { Clear(); }
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;

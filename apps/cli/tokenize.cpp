@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "cli/input.h"
 #include "cli/json_report.h"
@@ -11,7 +12,7 @@
 #include "cli/verb.h"
 #include "cli/verb_flags.h"
 #include "foretoken/model_file.h"
-#include "settings/generate_flags.h"
+#include "settings/bundled_models.h"
 #include "settings/setters.h"
 
 namespace foretoken::cli {
@@ -21,6 +22,7 @@ struct TokenizeSettings {
   std::string model;
   std::optional<std::string> text, file;
   std::vector<std::int32_t> ids;
+  bool piped = false;  // no flag names a text: standard input does
   bool detokenize = false, no_bos = false, special = false, json = false;
 };
 
@@ -28,13 +30,19 @@ settings::FlagSet Flags(TokenizeSettings& s) {
   using settings::StoreText;
   using settings::StoreTrue;
   settings::FlagSet flags(
-      "tokenize -m MODEL (-p TEXT | -f FILE | - | --detokenize IDS) [flags]",
+      "tokenize [-m MODEL] (-p TEXT | -f FILE | - | --detokenize IDS) [flags]",
       "Shows the tokens of a text, or the text of tokens. Only the tokenizer of the model file is "
-      "read, so files without weights do. A text is taken byte for byte.");
+      "read, so files without weights will do. A text is taken byte for byte.");
   flags.Add(
       {"Flags",
-       {{{"-m", "--model"}, "PATH", "a GGUF file with a tokenizer", StoreText(s.model)},
-        {{"-p", "--prompt"}, "TEXT", "the text", StoreText(s.text)},
+       {{{"-m", "--model"},
+         "PATH",
+         "a GGUF file with a tokenizer; default: the bundled model",
+         settings::StorePath(s.model)},
+        {{"-p", "--prompt"},
+         "TEXT",
+         "the text; -, or no text at all: what is piped to standard input",
+         StoreText(s.text)},
         {{"-f", "--file"},
          "PATH",
          "the text from a file; - alone or as PATH reads standard input",
@@ -63,21 +71,23 @@ settings::FlagSet Flags(TokenizeSettings& s) {
     s.file = argument;
     return {};
   });
-  flags.SetExamples(
-      "Examples:\n"
-      "  foretoken tokenize -m model.gguf -p \"Hello, world\"\n"
-      "  foretoken tokenize -m model.gguf --detokenize 1,2,3\n");
+  flags.SetExamples({"foretoken tokenize -m model.gguf -p \"Hello, world\"",
+                     "foretoken tokenize -m model.gguf --detokenize 1,2,3"});
   return flags;
 }
 
-Status Check(const TokenizeSettings& s) {
-  FORETOKEN_CHECK_OK(settings::RequireModel(s.model));
+Status Finish(TokenizeSettings& s) {
+  FORETOKEN_CHECK_OK(settings::FillInModel(s.model));
+  if (s.text == "-" && !s.file) s.file = std::exchange(s.text, std::nullopt);
+  s.piped = !s.text && !s.file && !s.detokenize && StandardInputHoldsText();
+  if (s.piped) s.file = "-";
   const int sources = (s.text ? 1 : 0) + (s.file ? 1 : 0) + (s.detokenize ? 1 : 0);
   if (sources == 1) return {};
   return Fail(ErrorCode::kInvalidArgument,
-              sources == 0 ? "text: none is given; pass -p TEXT, -f FILE, - for standard input, or "
-                             "--detokenize IDS"
-                           : "text: more than one of -p, -f, - and --detokenize; keep one");
+              sources == 0
+                  ? "text: none is given; pass -p TEXT, -f FILE or --detokenize IDS, or pipe "
+                    "the text in"
+                  : "text: more than one of -p, -f, - and --detokenize; keep one");
 }
 
 // One token per line: id and piece.
@@ -95,6 +105,10 @@ Result<std::string> Tokens(ModelFile& file, const TokenizeSettings& s) {
     text = *s.text;
   } else {
     FORETOKEN_TRY(text, ReadText(*s.file));
+    if (s.piped && text.empty())
+      return Fail(ErrorCode::kInvalidArgument,
+                  "text: none is given, and standard input is empty; pass -p TEXT, -f FILE or "
+                  "--detokenize IDS, or pipe the text in");
   }
   FORETOKEN_TRY(const auto ids, file.Tokenize(text, !s.no_bos, s.special));
   FORETOKEN_TRY(const auto pieces, file.Pieces(ids));
@@ -110,12 +124,16 @@ Result<std::string> Text(ModelFile& file, const TokenizeSettings& s) {
 
 }  // namespace
 
+settings::FlagSet DescribeTokenize() {
+  return Described(Flags);
+}
+
 int RunTokenize(const Arguments& arguments) {
   TokenizeSettings settings;
   const settings::FlagSet flags = Flags(settings);
   if (const auto ended = ReadFlags(flags, arguments)) return *ended;
   Output output;
-  if (const Status status = Check(settings); !status) return ReportError(status.error());
+  if (const Status status = Finish(settings); !status) return ReportError(status.error());
   const auto file = ModelFile::Open(settings.model);
   if (!file) return ReportError(file.error());
   const auto text = settings.detokenize ? Text(**file, settings) : Tokens(**file, settings);

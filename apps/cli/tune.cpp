@@ -10,6 +10,7 @@
 #include "cli/verb.h"
 #include "cli/verb_flags.h"
 #include "settings/bundled_models.h"
+#include "settings/llama_flags.h"
 
 namespace foretoken::cli {
 namespace {
@@ -62,10 +63,12 @@ settings::FlagSet TuneFlags(TuneSettings& settings) {
   flags.Add(TuningFlags(settings));
   flags.Add(settings::SamplingFlags(generation));
   flags.Add(PairOutputFlags(generation));
+  flags.SetEssential({"-m", "-c", "-t", "-md", "-o", "--num-speculative-tokens", "--prompts", "-n",
+                      "--temp", "--json", "-q"});
+  settings::AddLlamaFlags(flags);
   flags.SetExamples(
-      "Examples:\n"
-      "  foretoken tune\n"
-      "  foretoken tune -m target.gguf -md draft.gguf -md head.gguf --prompts questions.jsonl\n");
+      {"foretoken tune",
+       "foretoken tune -m target.gguf -md draft.gguf -md head.gguf --prompts questions.jsonl"});
   return flags;
 }
 
@@ -109,6 +112,10 @@ Result<int> TuneAndSave(TuneSettings settings) {
 }
 
 }  // namespace
+
+settings::FlagSet DescribeTune() {
+  return Described(TuneFlags);
+}
 
 int RunTune(const Arguments& arguments) {
   TuneSettings settings;

@@ -1,17 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/verb_flags.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdio>
+
 #include "cli/report.h"
 #include "cli/terminal.h"
+#include "settings/help_text.h"
 
 namespace foretoken::cli {
 
 std::optional<int> ReadFlags(const settings::FlagSet& flags, const Arguments& arguments) {
-  const auto outcome = flags.Parse(arguments);
-  if (!outcome) return ReportError(outcome.error());
-  if (*outcome != settings::ParseOutcome::kHelp) return std::nullopt;
-  Output().Write(flags.Help());
-  return kDone;
+  using settings::ParseOutcome;
+  const auto parsed = flags.Parse(arguments);
+  if (!parsed) return ReportError(parsed.error());
+  if (parsed->outcome != ParseOutcome::kRun) {
+    Output().Write(settings::HelpText(
+        flags, {.width = TerminalWidth(), .all = parsed->outcome == ParseOutcome::kHelpAll}));
+    return kDone;
+  }
+  if (!parsed->without_effect.empty()) {
+    const std::string names = fmt::format("{}", fmt::join(parsed->without_effect, ", "));
+    std::fprintf(stderr, "foretoken: %s: llama.cpp's, without effect here; leave %s out\n",
+                 OnOneLine(names).c_str(), parsed->without_effect.size() == 1 ? "it" : "them");
+  }
+  return std::nullopt;
 }
 
 }  // namespace foretoken::cli

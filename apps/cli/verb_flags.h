@@ -2,6 +2,7 @@
 // cli/verb_flags.h: what every verb does first: its flags are read, or its help is shown.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "cli/verb.h"
@@ -9,8 +10,18 @@
 
 namespace foretoken::cli {
 
-// A value where the verb ends here: its exit code, after the help or a wrong flag was reported.
+// A value where the verb ends here: its exit code, after the help or a wrong flag was reported. One
+// line on standard error names the flags of other programs that were accepted and have no effect.
 [[nodiscard]] std::optional<int> ReadFlags(const settings::FlagSet& flags,
                                            const Arguments& arguments);
+
+// The flags of a verb with settings of their own.
+template <typename Settings>
+settings::FlagSet Described(settings::FlagSet (*make)(Settings&)) {
+  auto kept = std::make_shared<Settings>();
+  settings::FlagSet flags = make(*kept);
+  flags.Keep(std::move(kept));
+  return flags;
+}
 
 }  // namespace foretoken::cli

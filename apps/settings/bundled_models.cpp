@@ -141,4 +141,11 @@ Status FillInModels(EngineOptions& options, const ModelPlaces& places) {
   return {};
 }
 
+Status FillInModel(std::string& model) {
+  if (!model.empty()) return {};
+  FORETOKEN_TRY(const BundledModels bundled, BundledModels::Find(ModelPlaces::OfThisProgram()));
+  model = bundled.target();
+  return {};
+}
+
 }  // namespace foretoken::settings

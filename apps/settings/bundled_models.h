@@ -52,4 +52,7 @@ class BundledModels {
 // they are. Errors: kNotFound.
 [[nodiscard]] Status FillInModels(EngineOptions& options, const ModelPlaces& places);
 
+// The bundled target where `model` is empty, for verbs that need no drafter. Errors: kNotFound.
+[[nodiscard]] Status FillInModel(std::string& model);
+
 }  // namespace foretoken::settings

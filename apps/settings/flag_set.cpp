@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that knows CLI11. Each name of a flag is an option of its own there, because two
-// aliases with different values must be told apart, and the message names both.
+// The only file that knows CLI11, which sorts arguments into values of flags and the rest.
 #include "settings/flag_set.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -14,8 +14,6 @@
 
 namespace foretoken::settings {
 namespace {
-
-constexpr std::size_t kHelpColumn = 30, kHelpWidth = 98;
 
 bool LooksLikeFlag(const std::string& argument) {
   return argument.size() > 1 && argument[0] == '-' && argument != "--";
@@ -31,41 +29,21 @@ std::string ParserName(const std::string& name) {
   return IsLongWithOneDash(name) ? "-" + name : name;
 }
 
-void AppendWrapped(std::string& out, const std::string& text, std::size_t indent) {
-  std::size_t column = indent;
-  bool first = true;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    if (!first && column + 1 + (end - at) > kHelpWidth) {
-      out += '\n' + std::string(indent, ' ');
-      column = indent;
-    } else if (!first) {
-      out += ' ';
-      ++column;
-    }
-    out.append(text, at, end - at);
-    column += end - at;
-    first = false;
-    at = end + 1;
-  }
-  out += '\n';
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-void AppendRow(std::string& out, const std::string& left, const std::string& help) {
-  out += "  ";
-  const std::size_t used = left.size() + 2;
-  if (used > kHelpWidth) {
-    AppendWrapped(out, left, 2);
-    out += std::string(kHelpColumn, ' ');
-    return AppendWrapped(out, help, kHelpColumn);
-  }
-  out += left;
-  if (used + 2 > kHelpColumn) {
-    out += '\n' + std::string(kHelpColumn, ' ');
-  } else {
-    out += std::string(kHelpColumn - used, ' ');
-  }
-  AppendWrapped(out, help, kHelpColumn);
+// Values of llama.cpp's switches that once took none.
+bool IsSwitchValue(const std::string& text) {
+  return Contains({"on", "off", "auto", "0", "1", "true", "false"}, text);
+}
+
+bool IsHelp(const std::string& name) {
+  return name == "-h" || name == "--help" || name == "--help-all";
+}
+
+tl::unexpected<Error> Bad(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
 }
 
 }  // namespace
@@ -77,20 +55,38 @@ void FlagSet::Add(FlagGroup group) {
   groups_.push_back(std::move(group));
 }
 
-void FlagSet::AddAbsent(std::string name, std::string advice) {
-  absent_.emplace_back(std::move(name), std::move(advice));
+void FlagSet::AddForeign(std::vector<ForeignFlag> flags) {
+  std::move(flags.begin(), flags.end(), std::back_inserter(foreign_));
 }
 
-void FlagSet::SetPositional(std::string value, std::function<Status(const std::string&)> set) {
+void FlagSet::AddAbsent(std::string name, std::string advice) {
+  foreign_.push_back({{std::move(name)}, ForeignFlag::Takes::kNothing, std::move(advice)});
+}
+
+void FlagSet::SetPositional(std::string value, std::function<Status(const std::string&)> set,
+                            std::vector<std::string> choices) {
   positional_ = std::move(value);
   set_positional_ = std::move(set);
+  positional_choices_ = std::move(choices);
+}
+
+bool FlagSet::IsEssential(const Flag& flag) const {
+  return essential_.empty() || std::any_of(flag.names.begin(), flag.names.end(),
+                                           [&](const auto& n) { return Contains(essential_, n); });
 }
 
 const Flag* FlagSet::Find(const std::string& name) const {
   for (const FlagGroup& group : groups_) {
     for (const Flag& flag : group.flags) {
-      if (std::find(flag.names.begin(), flag.names.end(), name) != flag.names.end()) return &flag;
+      if (Contains(flag.names, name)) return &flag;
     }
+  }
+  return nullptr;
+}
+
+const ForeignFlag* FlagSet::FindForeign(const std::string& name) const {
+  for (const ForeignFlag& flag : foreign_) {
+    if (Contains(flag.names, name)) return &flag;
   }
   return nullptr;
 }
@@ -109,160 +105,156 @@ std::string FlagSet::Nearest(const std::string& name) const {
 // Error for an argument that no flag takes.
 Status FlagSet::CheckLeftOver(const std::string& argument) const {
   if (!LooksLikeFlag(argument)) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{}: an argument that no flag takes; quote a text with spaces and give "
-                            "it to its flag, see --help",
-                            argument));
+    return Bad(
+        fmt::format("{}: an argument that no flag takes; quote a text with spaces and give "
+                    "it to its flag, see --help",
+                    argument));
   }
   const std::string name = argument.substr(0, argument.find('='));
-  for (const auto& [absent, advice] : absent_) {
-    if (absent == name) {
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: not in this version; {}", name, advice));
-    }
-  }
   const std::string nearest = Nearest(name);
-  return Fail(ErrorCode::kInvalidArgument,
-              nearest == "--help"
-                  ? fmt::format("{}: no such flag; see --help", name)
-                  : fmt::format("{}: no such flag; did you mean {}?", name, nearest));
+  return Bad(nearest == "--help"
+                 ? fmt::format("{}: no such flag; see --help-all", name)
+                 : fmt::format("{}: no such flag; did you mean {}?", name, nearest));
 }
 
-// Names with one dash and several letters become what CLI11 can read; clusters that are no flag of
-// ours are refused here, because CLI11 would take "-ngl" for -n with the value "gl".
-Result<std::vector<std::string>> FlagSet::Normalise(
-    const std::vector<std::string>& arguments) const {
-  std::vector<std::string> out;
-  bool is_value = false;
-  for (const std::string& argument : arguments) {
-    if (is_value || !LooksLikeFlag(argument)) {
-      out.push_back(argument);
-      is_value = false;
-      continue;
-    }
+// One of our flags at arguments[i], with the value after it.
+Status FlagSet::TakeFlag(const Flag& flag, const std::vector<std::string>& arguments,
+                         std::size_t& i, Sorted& sorted) const {
+  const std::string& argument = arguments[i];
+  const std::size_t equals = argument.find('=');
+  const std::string name = argument.substr(0, equals);
+  const bool glued = equals != std::string::npos;
+  if (flag.value.empty() && glued)
+    return Bad(fmt::format("{}: it takes no value; leave {} out", name, argument.substr(equals)));
+  sorted.given[&flag].push_back({name, ""});
+  sorted.arguments.push_back(ParserName(name));
+  if (glued) {
+    sorted.arguments.push_back(argument.substr(equals + 1));
+  } else if (!flag.value.empty() && i + 1 < arguments.size()) {
+    sorted.arguments.push_back(arguments[++i]);
+  }
+  return {};
+}
+
+Status FlagSet::TakeForeign(const ForeignFlag& flag, const std::vector<std::string>& arguments,
+                            std::size_t& i, Sorted& sorted) const {
+  using Takes = ForeignFlag::Takes;
+  const std::string& argument = arguments[i];
+  const std::size_t equals = argument.find('=');
+  const std::string name = argument.substr(0, equals);
+  std::string value = equals == std::string::npos ? "" : argument.substr(equals + 1);
+  if (equals == std::string::npos && i + 1 < arguments.size()) {
+    const bool takes = flag.takes == Takes::kValue ||
+                       (flag.takes == Takes::kSwitchValue && IsSwitchValue(arguments[i + 1]));
+    if (takes) value = arguments[++i];
+  }
+  const bool harmless = !flag.harmless_value.empty() && value == flag.harmless_value;
+  if (!flag.advice.empty() && !harmless)
+    return Bad(fmt::format("{}: no such flag; {}", name, flag.advice));
+  sorted.without_effect.push_back(value.empty() ? name : name + " " + value);
+  return {};
+}
+
+// A name that nobody knows: "-n5" is -n with 5. Other clusters are refused here, because CLI11
+// would take "-ngl" for -n with the value "gl".
+Status FlagSet::TakeUnknown(const std::string& argument, Sorted& sorted) const {
+  const Flag* const flag = Find(argument.substr(0, 2));
+  const bool number = IsLongWithOneDash(argument) &&
+                      argument.find_first_not_of("0123456789.", 2) == std::string::npos;
+  if (!number || flag == nullptr || flag->value.empty()) return CheckLeftOver(argument);
+  sorted.given[flag].push_back({argument.substr(0, 2), ""});
+  sorted.arguments.insert(sorted.arguments.end(), {argument.substr(0, 2), argument.substr(2)});
+  return {};
+}
+
+// The arguments as CLI11 can read them: names with one dash and several letters get a second one,
+// and foreign flags are taken out. Flags are named in their order, still without values.
+Result<FlagSet::Sorted> FlagSet::Normalise(const std::vector<std::string>& arguments) const {
+  Sorted sorted;
+  bool only_positional = false;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    only_positional |= argument == "--";
     const std::string name = argument.substr(0, argument.find('='));
-    const Flag* flag = Find(name);
-    is_value = flag != nullptr && !flag->value.empty() && name.size() == argument.size();
-    if (!IsLongWithOneDash(name)) {
-      out.push_back(argument);
-    } else if (flag != nullptr) {
-      out.push_back("-" + argument);
+    if (only_positional || !LooksLikeFlag(argument) || IsHelp(name)) {
+      sorted.arguments.push_back(argument);
+    } else if (const Flag* const flag = Find(name)) {
+      FORETOKEN_CHECK_OK(TakeFlag(*flag, arguments, i, sorted));
+    } else if (const ForeignFlag* const foreign = FindForeign(name)) {
+      FORETOKEN_CHECK_OK(TakeForeign(*foreign, arguments, i, sorted));
     } else {
-      const Flag* cluster = Find(name.substr(0, 2));
-      const bool number = name.find_first_not_of("0123456789.", 2) == std::string::npos;
-      if (cluster == nullptr || cluster->value.empty() || !number) {
-        FORETOKEN_CHECK_OK(CheckLeftOver(argument));
-      }
-      out.push_back(argument);
+      FORETOKEN_CHECK_OK(TakeUnknown(argument, sorted));
     }
   }
-  return out;
+  return sorted;
 }
 
 Status FlagSet::Apply(const Flag& flag, const std::vector<Given>& given) const {
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    if (!flag.repeatable && i > 0) {
-      if (given[i].value == given[0].value) continue;
-      const bool same_name = given[i].name == given[0].name;
-      return Fail(
-          ErrorCode::kInvalidArgument,
-          same_name ? fmt::format("{}: given twice, as {} and as {}; keep one", given[0].name,
-                                  given[0].value, given[i].value)
-                    : fmt::format("{} {} and {} {}: two names of one thing with different values; "
-                                  "keep one",
-                                  given[0].name, given[0].value, given[i].name, given[i].value));
-    }
-    if (Status status = flag.set(given[i].value); !status) {
-      return Fail(std::move(status.error()).In(given[i].name));
+  for (const Given& one : given) {
+    if (Status status = flag.set(one.value); !status) {
+      return Fail(std::move(status.error()).In(one.name));
     }
   }
   return {};
 }
 
-// Lets CLI11 sort the arguments into `given` and into what is left over. False: the help was asked
-// for.
-Result<bool> FlagSet::Sort(const std::vector<std::string>& arguments, GivenFlags& given,
-                           std::vector<std::string>& left_over) const {
+// Lets CLI11 put the values beside their names, and the rest into `left_over`. False: the help was
+// asked for.
+Result<bool> FlagSet::Sort(Sorted& sorted) const {
   CLI::App app;
   app.set_help_flag();
   app.allow_extras();
   bool help = false;
-  app.add_flag("-h,--help", help);
-  const auto add = [&](const Flag& flag, const std::string& name) {
-    const std::string parser_name = ParserName(name);
-    std::vector<Given>& values = given[&flag];
-    if (flag.value.empty()) {
-      app.add_flag_function(parser_name, [&values, name](std::int64_t) {
-        values.push_back({name, ""});
-      });
-      return;
+  app.add_flag("-h,--help,--help-all", help);
+  for (auto& [flag, values] : sorted.given) {
+    std::vector<std::string> names;
+    for (const std::string& name : flag->names) names.push_back(ParserName(name));
+    const std::string all = fmt::format("{}", fmt::join(names, ","));
+    if (flag->value.empty()) {
+      app.add_flag(all);
+      continue;
     }
-    const auto keep = [&values, name](const CLI::results_t& results) {
-      for (const std::string& value : results) values.push_back({name, value});
+    const auto keep = [&values = values](const CLI::results_t& results) {
+      for (std::size_t i = 0; i < std::min(values.size(), results.size()); ++i)
+        values[i].value = results[i];
       return true;
     };
-    app.add_option(parser_name, keep)
-        ->expected(1)
-        ->allow_extra_args(false)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  };
-  for (const FlagGroup& group : groups_) {
-    for (const Flag& flag : group.flags) {
-      for (const std::string& name : flag.names) add(flag, name);
-    }
+    app.add_option(all, keep)->expected(1)->allow_extra_args(false)->multi_option_policy(
+        CLI::MultiOptionPolicy::TakeAll);
   }
   try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11's order
+    app.parse(std::vector<std::string>(sorted.arguments.rbegin(),
+                                       sorted.arguments.rend()));  // CLI11's order
   } catch (const CLI::ArgumentMismatch&) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{}: its value is missing; see --help", arguments.back()));
+    return Bad(fmt::format("{}: its value is missing; see --help", sorted.arguments.back()));
   } catch (const CLI::Error& error) {
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("flags: {}; see --help", error.what()));
+    return Bad(fmt::format("flags: {}; see --help", error.what()));
   }
-  left_over = app.remaining();
+  sorted.left_over = app.remaining();
   return !help;
 }
 
-Result<ParseOutcome> FlagSet::Parse(const std::vector<std::string>& arguments) const {
-  if (!arguments.empty() && (arguments.back() == "--help" || arguments.back() == "-h")) {
-    return ParseOutcome::kHelp;  // also after a flag that waits for its value
-  }
-  FORETOKEN_TRY(const std::vector<std::string> normalised, Normalise(arguments));
-  GivenFlags given;
-  std::vector<std::string> left_over;
-  FORETOKEN_TRY(const bool goes_on, Sort(normalised, given, left_over));
-  if (!goes_on) return ParseOutcome::kHelp;
-  for (const std::string& argument : left_over) {
-    if (set_positional_ && !LooksLikeFlag(argument)) {
-      FORETOKEN_CHECK_OK(set_positional_(argument));
-    } else {
-      FORETOKEN_CHECK_OK(CheckLeftOver(argument));
-    }
+Result<Parsed> FlagSet::Parse(const std::vector<std::string>& arguments) const {
+  const bool all = Contains(arguments, "--help-all");
+  const Parsed help{all ? ParseOutcome::kHelpAll : ParseOutcome::kHelp, {}};
+  // Also after a flag that waits for its value.
+  if (!arguments.empty() && IsHelp(arguments.back())) return help;
+  FORETOKEN_TRY(Sorted sorted, Normalise(arguments));
+  FORETOKEN_TRY(const bool goes_on, Sort(sorted));
+  if (!goes_on) return help;
+  for (const std::string& argument : sorted.left_over) {
+    if (argument == "--") continue;
+    if (!set_positional_) FORETOKEN_CHECK_OK(CheckLeftOver(argument));
+    FORETOKEN_CHECK_OK(set_positional_(argument));
   }
   for (const FlagGroup& group : groups_) {
     for (std::size_t i = 0; i < group.flags.size(); ++i) {
       if (group.after_first && i == group.n_first) FORETOKEN_CHECK_OK(group.after_first());
-      FORETOKEN_CHECK_OK(Apply(group.flags[i], given[&group.flags[i]]));
+      const auto found = sorted.given.find(&group.flags[i]);
+      if (found != sorted.given.end()) FORETOKEN_CHECK_OK(Apply(group.flags[i], found->second));
     }
   }
-  return ParseOutcome::kRun;
-}
-
-std::string FlagSet::Help() const {
-  std::string out = "usage: foretoken " + synopsis_ + "\n\n";
-  AppendWrapped(out, description_, 0);
-  for (const FlagGroup& group : groups_) {
-    out += '\n' + group.title + ":\n";
-    for (const Flag& flag : group.flags) {
-      std::string left = fmt::format("{}", fmt::join(flag.names, ", "));
-      if (!flag.value.empty()) left += ' ' + flag.value;
-      AppendRow(out, left, flag.help);
-    }
-  }
-  out += '\n';
-  AppendRow(out, "-h, --help", "this text");
-  if (!examples_.empty()) out += '\n' + examples_;
-  return out;
+  return Parsed{ParseOutcome::kRun, std::move(sorted.without_effect)};
 }
 
 }  // namespace foretoken::settings

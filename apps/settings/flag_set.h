@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// settings/flag_set.h: the flags of one verb, their help, and the one place that reads argv.
+// settings/flag_set.h: the flags of one verb, and the one place that reads argv.
 //
 // A flag is a row: its names (the first is canonical, the rest are aliases), the word its value has
-// in the help ("" for a switch), the help, and what to do with a value. Nothing is silently
-// ignored: an unknown flag, a missing value and two different values for one thing are errors of
-// one line each, in the form "<what>: <why>; <what to do>".
+// in the help ("" for a switch), the help, and what to do with a value. The help (help_text.h), the
+// manual pages and the completion of shells are made from these rows. An unknown flag and a missing
+// value are errors of one line, in the form "<what>: <why>; <what to do>". The last of a repeated
+// flag wins, by whatever name it was given.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,10 +24,13 @@ struct Flag {
   std::vector<std::string> names;  // {"-n", "--n-predict", "--max-tokens"}
   std::string value;               // "N"; "" for a switch
   std::string help;                // one sentence part, no full stop
-  // Called once per value; a switch gets "". The text says what is wrong with the value ("3 is not
-  // in [0, 2]; give a value in that range"): the flag's name is put before it.
+  // Called for each value in the order given; a switch gets "". The text says what is wrong with
+  // the value ("3 is not in [0, 2]; give a value in that range"): the flag's name is put before it.
   std::function<Status(const std::string&)> set;
+  // Each value counts, and not just the last one.
   bool repeatable = false;
+  // The values that shells offer; empty: those that `value` names with | between.
+  std::vector<std::string> choices = {};
 };
 
 struct FlagGroup {
@@ -37,7 +42,23 @@ struct FlagGroup {
   std::size_t n_first = 0;
 };
 
-enum class ParseOutcome { kRun, kHelp };
+// A flag of another program that users of that program will type here.
+struct ForeignFlag {
+  enum class Takes { kNothing, kValue, kSwitchValue };  // kSwitchValue: perhaps on, off, auto
+  std::vector<std::string> names;
+  Takes takes = Takes::kNothing;
+  // What to do in place of it: the flag is refused. "": the flag is accepted and has no effect.
+  std::string advice;
+  // Accepted with this value, though there is an advice for all others.
+  std::string harmless_value = {};
+};
+
+enum class ParseOutcome { kRun, kHelp, kHelpAll };
+
+struct Parsed {
+  ParseOutcome outcome = ParseOutcome::kRun;
+  std::vector<std::string> without_effect;  // foreign flags that were accepted, as they were typed
+};
 
 class FlagSet {
  public:
@@ -45,37 +66,64 @@ class FlagSet {
   FlagSet(std::string synopsis, std::string description);
 
   void Add(FlagGroup group);
-  // A name users know that this version lacks: the error says `advice` instead of guessing.
+  // The flags of the short help, by any of their names. Without a call the short help has all.
+  void SetEssential(std::vector<std::string> names) { essential_ = std::move(names); }
+  void AddForeign(std::vector<ForeignFlag> flags);
+  // A name users know that foretoken lacks: the error says `advice` instead of guessing.
   void AddAbsent(std::string name, std::string advice);
-  // Takes arguments that are no flags; without it they are errors.
-  void SetPositional(std::string value, std::function<Status(const std::string&)> set);
-  // Free text at the end of the help.
-  void SetExamples(std::string text) { examples_ = std::move(text); }
+  // Takes arguments that are no flags; without it they are errors. `value` is their word in the
+  // synopsis; `choices` as in Flag.
+  void SetPositional(std::string value, std::function<Status(const std::string&)> set,
+                     std::vector<std::string> choices = {});
+  // Commands, one each, and a sentence on the environment, for the end of the help.
+  void SetExamples(std::vector<std::string> commands) { examples_ = std::move(commands); }
+  void SetEnvironment(std::string text) { environment_ = std::move(text); }
+  // Keeps what the flags write into as long as the set lives.
+  void Keep(std::shared_ptr<void> settings) { kept_ = std::move(settings); }
 
-  // `arguments` without program and verb. -h and --help win over everything else.
-  [[nodiscard]] Result<ParseOutcome> Parse(const std::vector<std::string>& arguments) const;
+  // `arguments` without program and verb. -h, --help and --help-all win over everything else.
+  [[nodiscard]] Result<Parsed> Parse(const std::vector<std::string>& arguments) const;
 
-  std::string Help() const;
+  const std::string& synopsis() const { return synopsis_; }
+  const std::string& description() const { return description_; }
+  const std::vector<FlagGroup>& groups() const { return groups_; }
+  const std::vector<std::string>& examples() const { return examples_; }
+  const std::string& environment() const { return environment_; }
+  const std::string& positional() const { return positional_; }  // "" where there are none
+  const std::vector<std::string>& positional_choices() const { return positional_choices_; }
+  bool IsEssential(const Flag& flag) const;
 
  private:
   struct Given {
     std::string name, value;
   };
-  using GivenFlags = std::map<const Flag*, std::vector<Given>>;
+  // The arguments of one call, on their way to the flags.
+  struct Sorted {
+    std::vector<std::string> arguments, left_over, without_effect;
+    std::map<const Flag*, std::vector<Given>> given;
+  };
   const Flag* Find(const std::string& name) const;
-  [[nodiscard]] Result<bool> Sort(const std::vector<std::string>& arguments, GivenFlags& given,
-                                  std::vector<std::string>& left_over) const;
+  const ForeignFlag* FindForeign(const std::string& name) const;
   [[nodiscard]] Status CheckLeftOver(const std::string& argument) const;
-  [[nodiscard]] Result<std::vector<std::string>> Normalise(
-      const std::vector<std::string>& arguments) const;
+  [[nodiscard]] Status TakeFlag(const Flag& flag, const std::vector<std::string>& arguments,
+                                std::size_t& i, Sorted& sorted) const;
+  [[nodiscard]] Status TakeForeign(const ForeignFlag& flag,
+                                   const std::vector<std::string>& arguments, std::size_t& i,
+                                   Sorted& sorted) const;
+  [[nodiscard]] Status TakeUnknown(const std::string& argument, Sorted& sorted) const;
+  [[nodiscard]] Result<Sorted> Normalise(const std::vector<std::string>& arguments) const;
+  [[nodiscard]] Result<bool> Sort(Sorted& sorted) const;
   [[nodiscard]] Status Apply(const Flag& flag, const std::vector<Given>& given) const;
   std::string Nearest(const std::string& name) const;
 
-  std::string synopsis_, description_, examples_;
+  std::string synopsis_, description_, environment_;
+  std::vector<std::string> examples_, essential_;
   std::vector<FlagGroup> groups_;
-  std::vector<std::pair<std::string, std::string>> absent_;
+  std::vector<ForeignFlag> foreign_;
   std::string positional_;
+  std::vector<std::string> positional_choices_;
   std::function<Status(const std::string&)> set_positional_;
+  std::shared_ptr<void> kept_;
 };
 
 }  // namespace foretoken::settings

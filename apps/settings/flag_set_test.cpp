@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "settings/help_text.h"
 #include "settings/setters.h"
 
 namespace foretoken::settings {
@@ -57,13 +58,53 @@ TEST(FlagSet, KeepsValuesThatLookLikeFlagsListsOrNothing) {
   EXPECT_FALSE(target.json);
 }
 
-TEST(FlagSet, NamesBothAliasesThatDisagree) {
+TEST(FlagSet, TheLastOfARepeatedFlagWinsByWhateverName) {
   Target target;
-  EXPECT_EQ(MessageOf(target.Flags(), {"--gamma", "3", "-n", "5"}),
-            "-n 5 and --gamma 3: two names of one thing with different values; keep one");
-  EXPECT_EQ(MessageOf(target.Flags(), {"-n", "3", "-n", "5"}),
-            "-n: given twice, as 3 and as 5; keep one");
-  EXPECT_EQ(MessageOf(target.Flags(), {"--gamma", "3", "-n", "3"}), "");
+  ASSERT_TRUE(target.Flags().Parse({"--gamma", "3", "-n", "5"}));
+  EXPECT_EQ(target.k, 5);
+  ASSERT_TRUE(target.Flags().Parse({"-n", "5", "--num-speculative-tokens=7", "--gamma", "3"}));
+  EXPECT_EQ(target.k, 3);
+  ASSERT_TRUE(target.Flags().Parse({"--gamma", "3", "-n6"}));
+  EXPECT_EQ(target.k, 6);
+  // What is wrong is said, though a later value would win.
+  EXPECT_EQ(MessageOf(target.Flags(), {"--gamma", "65", "-n", "5"}),
+            "--gamma: 65 is not in [0, 64]; give a value in that range");
+}
+
+TEST(FlagSet, TakesWhatFollowsTwoDashesForArguments) {
+  Target target;
+  FlagSet flags = target.Flags();
+  flags.SetPositional("FILE", [&target](const std::string& text) -> Status {
+    target.files.push_back(text);
+    return {};
+  });
+  ASSERT_TRUE(flags.Parse({"--json", "--", "-md", "--stop"}));
+  EXPECT_EQ(target.files, (std::vector<std::string>{"-md", "--stop"}));
+  EXPECT_TRUE(target.stops.empty());
+}
+
+TEST(FlagSet, RefusesAValueForASwitch) {
+  Target target;
+  EXPECT_EQ(MessageOf(target.Flags(), {"--json=false"}),
+            "--json: it takes no value; leave =false out");
+}
+
+TEST(FlagSet, AcceptsHarmlessFlagsOfOthersAndNamesThem) {
+  Target target;
+  FlagSet flags = target.Flags();
+  using Takes = ForeignFlag::Takes;
+  flags.AddForeign({{{"-cb"}, Takes::kNothing, ""},
+                    {{"-b", "--batch-size"}, Takes::kValue, ""},
+                    {{"-fa"}, Takes::kSwitchValue, ""},
+                    {{"-ngl"}, Takes::kValue, "there is no GPU; leave it out", "0"}});
+  const auto parsed = flags.Parse({"-cb", "-b", "512", "-fa", "-m", "x", "-fa", "on", "-ngl", "0",
+                                   "--batch-size=7", "--gamma", "3"});
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->without_effect, (std::vector<std::string>{"-cb", "-b 512", "-fa", "-fa on",
+                                                              "-ngl 0", "--batch-size 7"}));
+  EXPECT_EQ(target.model, "x");
+  EXPECT_EQ(target.k, 3);
+  EXPECT_EQ(MessageOf(flags, {"-ngl", "9"}), "-ngl: no such flag; there is no GPU; leave it out");
 }
 
 TEST(FlagSet, NamesTheNearestKnownFlag) {
@@ -71,8 +112,8 @@ TEST(FlagSet, NamesTheNearestKnownFlag) {
   EXPECT_EQ(MessageOf(target.Flags(), {"--modle", "x"}),
             "--modle: no such flag; did you mean --model?");
   EXPECT_EQ(MessageOf(target.Flags(), {"--completely-different=3"}),
-            "--completely-different: no such flag; see --help");
-  EXPECT_EQ(MessageOf(target.Flags(), {"--chat"}), "--chat: not in this version; use generate");
+            "--completely-different: no such flag; see --help-all");
+  EXPECT_EQ(MessageOf(target.Flags(), {"--chat"}), "--chat: no such flag; use generate");
 }
 
 TEST(FlagSet, RefusesClustersThatAreNoFlag) {
@@ -106,11 +147,37 @@ TEST(FlagSet, HelpWinsOverErrorsAndNamesEveryFlag) {
   const FlagSet flags = target.Flags();
   const auto outcome = flags.Parse({"--gamma", "3", "--help"});
   ASSERT_TRUE(outcome);
-  EXPECT_EQ(*outcome, ParseOutcome::kHelp);
+  EXPECT_EQ(outcome->outcome, ParseOutcome::kHelp);
   EXPECT_EQ(target.k, 4);
   for (const char* name : {"-m, --model PATH", "-md, --model-draft", "--stop TEXT", "--json"}) {
-    EXPECT_NE(flags.Help().find(name), std::string::npos) << name;
+    EXPECT_NE(HelpText(flags, {}).find(name), std::string::npos) << name;
   }
+}
+
+TEST(HelpText, IsShortWhereThereAreEssentialFlagsAndWholeOnDemand) {
+  Target target;
+  FlagSet flags = target.Flags();
+  flags.SetEssential({"--model", "--gamma"});
+  const std::string brief = HelpText(flags, {.width = 80, .all = false});
+  EXPECT_NE(brief.find("-m, --model PATH"), std::string::npos);
+  EXPECT_NE(brief.find("-n, --num-speculative-tokens K"), std::string::npos);
+  EXPECT_EQ(brief.find("--gamma"), std::string::npos) << "one long name is enough";
+  EXPECT_EQ(brief.find("--stop"), std::string::npos);
+  EXPECT_NE(brief.find("all 5 flags"), std::string::npos);
+  const std::string all = HelpText(flags, {.width = 80, .all = true});
+  for (const char* name : {"--gamma", "--stop", "--json"})
+    EXPECT_NE(all.find(name), std::string::npos) << name;
+}
+
+TEST(HelpText, BreaksCommandsSoThatTheyCanBePasted) {
+  Target target;
+  FlagSet flags = target.Flags();
+  flags.SetExamples({"foretoken verb --model a.gguf --stop \"two words\" --json --gamma 3"});
+  EXPECT_NE(HelpText(flags, {.width = 50, .all = false})
+                .find("  foretoken verb --model a.gguf --stop \\\n"
+                      "      \"two words\" --json --gamma 3\n"),
+            std::string::npos)
+      << HelpText(flags, {.width = 50, .all = false});
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "foretoken/speculative_config.h"
 #include "settings/bundled_models.h"
+#include "settings/llama_flags.h"
 #include "settings/setters.h"
 
 namespace foretoken::settings {
@@ -53,7 +54,10 @@ FlagGroup PromptFlags(GenerateSettings& settings) {
   Request& request = settings.request;
   return {"Prompt",
           {
-              {{"-p", "--prompt"}, "TEXT", "the text to go on from", StoreText(settings.prompt)},
+              {{"-p", "--prompt"},
+               "TEXT",
+               "the text to continue; -, or no prompt at all: what is piped to standard input",
+               StoreText(settings.prompt)},
               {{"-f", "--file"},
                "PATH",
                "the prompt from a file, - for standard input; one newline at its end is dropped",
@@ -79,18 +83,24 @@ FlagGroup PromptFlags(GenerateSettings& settings) {
           }};
 }
 
-FlagGroup LengthFlags(Request& request) {
+FlagGroup LengthFlags(GenerateSettings& settings) {
+  Request& request = settings.request;
   return {"Length",
           {
               {{"-n", "--n-predict", "--max-tokens"},
                "N",
-               fmt::format("tokens to generate at most; default {}", request.max_new_tokens),
-               StoreInteger(request.max_new_tokens, 0, kMaxTokens)},
+               fmt::format("tokens to generate at most; -1: as many as fit the context; default {}",
+                           request.max_new_tokens),
+               StoreLength(request.max_new_tokens, 0)},
               {{"--min-tokens"},
                "N",
                "no end of text before that many; default 0",
                StoreInteger(request.min_new_tokens, 0, kMaxTokens)},
-              {{"--ignore-eos"}, "", "go on after an end token", StoreTrue(request.ignore_eos)},
+              {{"--ignore-eos"},
+               "",
+               "continue after the model's own end tokens",
+               StoreTrue(request.ignore_eos)},
+              StopTokenFlag(settings),
               {{"--stop"},
                "TEXT",
                "end before this text; may be repeated",
@@ -136,11 +146,10 @@ Status CheckPrompt(const GenerateSettings& settings) {
   const bool has_tokens = !settings.request.prompt_tokens.empty();
   const int sources =
       (settings.prompt ? 1 : 0) + (settings.prompt_file ? 1 : 0) + (has_tokens ? 1 : 0);
-  if (sources == 1) return {};
+  if (sources == 1 || (sources == 0 && settings.prompt_is_piped)) return {};
   return Fail(ErrorCode::kInvalidArgument,
-              sources == 0
-                  ? "prompt: none is given; pass -p TEXT, -f FILE, or -f - for standard input"
-                  : "prompt: more than one of -p, -f and --prompt-tokens; keep one");
+              sources == 0 ? "prompt: none is given; pass -p TEXT or -f FILE, or pipe the text in"
+                           : "prompt: more than one of -p, -f and --prompt-tokens; keep one");
 }
 
 FlagGroup ChatFlags(GenerateSettings& settings) {
@@ -223,6 +232,22 @@ void SetDraftSampling(GenerateSettings& settings) {
 
 }  // namespace
 
+Flag StopTokenFlag(GenerateSettings& settings) {
+  return {{"--stop-token", "--stop-token-ids"},
+          "TOKEN",
+          "end after this token too: ids as in 2,5, or a text that is one token, such as "
+          "<|im_end|>; may be repeated",
+          [&settings](const std::string& text) -> Status {
+            if (text.empty()) {
+              return Fail(ErrorCode::kInvalidArgument,
+                          "the text is empty; give a token id or the text of one token");
+            }
+            settings.stop_tokens.push_back(text);
+            return {};
+          },
+          true};
+}
+
 FlagGroup ModelFlags(EngineOptions& options) {
   return {"Model",
           {
@@ -247,11 +272,15 @@ FlagGroup ModelFlags(EngineOptions& options) {
               {{"-ctk", "--cache-type-k"},
                "TYPE",
                "keys of the cache: f32, f16, bf16 or q8_0; default f16",
-               StoreCacheType(options.cache_type_k)},
+               StoreCacheType(options.cache_type_k),
+               false,
+               {"f32", "f16", "bf16", "q8_0"}},
               {{"-ctv", "--cache-type-v"},
                "TYPE",
                "values of the cache, likewise",
-               StoreCacheType(options.cache_type_v)},
+               StoreCacheType(options.cache_type_v),
+               false,
+               {"f32", "f16", "bf16", "q8_0"}},
               {{"--cache-tokens"},
                "N",
                "positions that the cache holds for all requests together; default 0: the context "
@@ -370,12 +399,7 @@ FlagGroup SamplingFlags(GenerateSettings& settings) {
            "added to a token's logit, -inf bans it; may be repeated",
            [&sampling](const std::string& text) -> Status {
              FORETOKEN_TRY(const auto bias, ParseLogitBias(text));
-             const auto [it, added] = sampling.logit_bias.insert(bias);
-             if (!added && it->second != bias.second) {
-               return Fail(ErrorCode::kInvalidArgument,
-                           fmt::format("token {} has two values, {} and {}; keep one", bias.first,
-                                       it->second, bias.second));
-             }
+             sampling.logit_bias.insert_or_assign(bias.first, bias.second);
              return {};
            },
            true},
@@ -393,11 +417,12 @@ FlagGroup SamplingFlags(GenerateSettings& settings) {
 
 FlagGroup ChatFormatFlags(GenerateSettings& settings) {
   std::string names;
-  for (const std::string_view name : ChatTemplateNames())
+  const std::vector<std::string_view> known = ChatTemplateNames();
+  for (const std::string_view name : known)
     names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
   return {"Chat",
           {
-              {{"--system"},
+              {{"--system", "-sys", "--system-prompt"},
                "TEXT",
                "a system message: what the model is told before all else",
                StoreText(settings.system)},
@@ -405,44 +430,40 @@ FlagGroup ChatFormatFlags(GenerateSettings& settings) {
                "NAME",
                "how messages are written: one of the model file's named templates, or " + names +
                    "; default: as the model file says",
-               StoreText(settings.chat_format.chat_template)},
+               StoreText(settings.chat_format.chat_template),
+               false,
+               {known.begin(), known.end()}},
           }};
-}
-
-void AddAbsentFlags(FlagSet& flags) {
-  flags.AddAbsent("--spec-ngram-size-m", "give the draft's length as --num-speculative-tokens");
-  flags.AddAbsent("--spec-ngram-min-hits", "a context counts once it was seen");
-  flags.AddAbsent("-ngl", "foretoken computes on the processor");
 }
 
 FlagSet GenerateFlags(GenerateSettings& settings) {
   FlagSet flags("generate [-m MODEL] [-md DRAFT] -p TEXT [flags]",
-                "Goes on from a prompt. The text is that of the model alone; speculation makes it "
-                "come sooner. Statistics go to standard error.");
+                "Generates a continuation of a prompt. The text is that of the model alone; "
+                "speculation makes it come sooner. Statistics go to standard error.");
   flags.Add(ModelFlags(settings.engine));
   flags.Add(PromptFlags(settings));
   flags.Add(ChatFlags(settings));
   flags.Add(SpeculationFlags(settings.engine, settings.draft_temperature));
   flags.Add(DraftingFlags(settings));
-  flags.Add(LengthFlags(settings.request));
+  flags.Add(LengthFlags(settings));
   flags.Add(SamplingFlags(settings));
   flags.Add(OutputFlags(settings));
-  AddAbsentFlags(flags);
-  flags.SetExamples(
-      "Examples:\n"
-      "  foretoken generate -p \"Once upon a time\" --trace\n"
-      "  foretoken generate -m target.gguf -p \"Once upon a time\"\n"
-      "  foretoken generate -m target.gguf -md draft.gguf -p \"Once upon a time\" --temp 0 --trace "
-      "--compare\n"
-      "Environment: FORETOKEN_ISA=scalar|avx2|avxvnni|avx512|amx|neon caps the kernels;\n"
-      "FORETOKEN_THREADS, NO_COLOR, FORETOKEN_MODELS (folder of the bundled models);\n"
-      "settings of speculation by their long names, as in FORETOKEN_NUM_SPECULATIVE_TOKENS=4.\n");
+  flags.SetEssential({"-m",     "-c",       "-t",        "-p",          "-f",
+                      "--chat", "--system", "-md",       "--spec-type", "--num-speculative-tokens",
+                      "-n",     "--stop",   "--temp",    "--top-k",     "--top-p",
+                      "--seed", "--trace",  "--compare", "--json",      "-q"});
+  flags.AddForeign({{{"-no-cnv", "--no-conversation", "-st", "--single-turn"}}});
+  AddLlamaFlags(flags);
+  flags.SetExamples({"foretoken generate -p \"Once upon a time\" --trace",
+                     "foretoken generate -m target.gguf -p \"Once upon a time\"",
+                     "foretoken generate -m target.gguf -md draft.gguf -p \"Once upon a time\" "
+                     "--temp 0 --trace --compare",
+                     "cat story.txt | foretoken generate -n -1"});
+  flags.SetEnvironment(
+      "FORETOKEN_ISA=scalar|avx2|avxvnni|avx512|amx|neon caps the kernels; FORETOKEN_THREADS, "
+      "NO_COLOR, FORETOKEN_MODELS (folder of the bundled models); settings of speculation by their "
+      "long names, as in FORETOKEN_NUM_SPECULATIVE_TOKENS=4.");
   return flags;
-}
-
-Status RequireModel(const std::string& model) {
-  if (!model.empty()) return {};
-  return Fail(ErrorCode::kInvalidArgument, "-m: no model is given; name a GGUF file with -m PATH");
 }
 
 Status Finish(GenerateSettings& settings) {

@@ -16,8 +16,10 @@ namespace foretoken::settings {
 struct GenerateSettings {
   EngineOptions engine;
   Request request;
-  std::optional<std::string> prompt;       // -p
+  std::optional<std::string> prompt;       // -p; "-" is standard input
   std::optional<std::string> prompt_file;  // -f; "-" is standard input
+  bool prompt_is_piped =
+      false;                // neither of them: standard input holds the prompt, if there is one
   bool chat = false;        // --chat: the prompt is a user's message, written by chat_format
   ChatOptions chat_format;  // --chat-template
   std::string system;       // --system: a message before it; "" is none
@@ -26,6 +28,7 @@ struct GenerateSettings {
   std::optional<float> draft_top_p, draft_min_p;
   std::optional<std::string> prediction_file;  // for Request.prediction
   std::vector<std::string> dry_breakers;  // --dry-sequence-breaker: one token each, of the model's
+  std::vector<std::string> stop_tokens;   // --stop-token: ids with commas, or a token's text
   std::string grammar_file;               // --grammar-file
   std::string json_schema, json_schema_file;  // --json-schema, --json-schema-file
   bool seed_given = false;
@@ -51,10 +54,6 @@ FlagGroup DraftingFlags(GenerateSettings& settings);
 FlagGroup SamplingFlags(GenerateSettings& settings);
 FlagGroup ChatFormatFlags(GenerateSettings& settings);
 Flag RecordFlag(EngineOptions& options);
-// Names of this family that other versions or other programs have.
-void AddAbsentFlags(FlagSet& flags);
-
-// Error of `-m` where it was not given, for verbs without a default.
-[[nodiscard]] Status RequireModel(const std::string& model);
+Flag StopTokenFlag(GenerateSettings& settings);
 
 }  // namespace foretoken::settings

@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 
+#include "settings/help_text.h"
+
 namespace foretoken::settings {
 namespace {
 
@@ -104,10 +106,56 @@ TEST(GenerateFlags, ListsWhatExistsForNamesItLacks) {
 
 TEST(GenerateFlags, TheHelpMarksWhatIsLossy) {
   GenerateSettings settings;
-  const std::string help = GenerateFlags(settings).Help();
+  const std::string help = HelpText(GenerateFlags(settings), {.all = true});
   for (const char* flag : {"--verify", "--acceptance-threshold", "--skip-sample-adjustment"}) {
     const std::size_t at = help.find(flag), end = help.find("\n  -", at);
     EXPECT_NE(help.substr(at, end - at).find("LOSSY"), std::string::npos) << flag;
+  }
+}
+
+TEST(GenerateFlags, TakeEachValueThatShellsOffer) {
+  GenerateSettings settings;
+  const FlagSet flags = GenerateFlags(settings);
+  int offered = 0;
+  for (const FlagGroup& group : flags.groups())
+    for (const Flag& flag : group.flags)
+      for (const std::string& choice : flag.choices) {
+        ++offered;
+        EXPECT_TRUE(flag.set(choice)) << flag.names.front() << ' ' << choice;
+      }
+  EXPECT_GT(offered, 30);
+}
+
+TEST(GenerateFlags, TheLastBiasOfATokenWins) {
+  GenerateSettings settings;
+  ASSERT_EQ(Read(settings, {"-m", "a", "-p", "x", "--logit-bias", "1=2", "--logit-bias", "7=4",
+                            "--logit-bias", "1=3"}),
+            "");
+  EXPECT_EQ(settings.request.sampling.logit_bias,
+            (std::map<std::int32_t, float>{{1, 3.0f}, {7, 4.0f}}));
+}
+
+TEST(GenerateFlags, MinusOneIsAsMuchAsFits) {
+  GenerateSettings settings;
+  ASSERT_EQ(Read(settings, {"-m", "a", "-p", "x", "-n", "-1"}), "");
+  EXPECT_GE(settings.request.max_new_tokens, 1 << 24);
+  EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "-n", "-2"}),
+            "-n: -2 is not in [0, 16777216]; give a value in that range, or -1 for as many as fit");
+}
+
+TEST(GenerateFlags, LlamaCppsFlagsAreAcceptedOrRefusedWithAWayOut) {
+  GenerateSettings settings;
+  const FlagSet flags = GenerateFlags(settings);
+  const auto parsed =
+      flags.Parse({"-m", "a", "-p", "x", "-cb", "-fa", "-b", "512", "-ub", "128", "--jinja",
+                   "--metrics", "--no-mmap", "--mlock", "-ngl", "0", "-no-cnv"});
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->without_effect.size(), 10U);
+  for (const char* name :
+       {"-e", "-l", "-r", "-v", "--lora", "-hf", "--mirostat", "--rope-scale", "--samplers"}) {
+    const std::string message = MessageOf({"-m", "a", "-p", "x", name, "1"});
+    EXPECT_EQ(message.find(std::string(name) + ": no such flag; "), 0U) << message;
+    EXPECT_EQ(message.find("did you mean"), std::string::npos) << message;
   }
 }
 
@@ -152,7 +200,6 @@ TEST(GenerateFlags, RefusesCombinationsThatCannotBeMeant) {
   EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--json", "--trace"}), "");
   EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--logprobs", "2"}), "");
   EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "-n", "2", "--min-tokens", "3"}), "");
-  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--logit-bias", "1=2", "--logit-bias", "1=3"}), "");
 }
 
 TEST(GenerateFlags, TheBundledModelsAreLookedForWhereNoneIsNamed) {

@@ -46,6 +46,22 @@ Setter StoreInteger(T& target, std::int64_t low, std::int64_t high) {
   };
 }
 
+// A number of tokens, into an int; -1, llama.cpp's "no limit", is more than any context holds.
+inline Setter StoreLength(int& target, int low) {
+  return [&target, low](const std::string& text) -> Status {
+    constexpr int kMost = 1 << 24;
+    if (text == "-1") {
+      target = kMost;
+      return {};
+    }
+    auto value = ParseInteger(text, low, kMost);
+    if (!value)
+      return Fail(value.error().code, value.error().message + ", or -1 for as many as fit");
+    target = static_cast<int>(*value);
+    return {};
+  };
+}
+
 // Into a float or an optional<float>.
 template <typename T>
 Setter StoreNumber(T& target, float low, float high) {

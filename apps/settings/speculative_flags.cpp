@@ -20,6 +20,7 @@ struct Row {
   std::vector<std::string> names;
   const char* value;
   std::string help;
+  std::vector<std::string> choices = {};  // that shells offer
 };
 
 std::vector<Row> MethodRows() {
@@ -34,7 +35,9 @@ std::vector<Row> MethodRows() {
            "beside the others too); several with commas between, or portfolio "
            "(all there are): each round takes what promises most; default auto: what the "
            "file of -md is; without -md, {} for the bundled model, else ngram",
-           kBestMethod)},
+           kBestMethod),
+       {"auto", "none", "standalone", "eagle", "mtp", "ngram", "suffix", "prediction", "grammar",
+        "portfolio"}},
       {"num_speculative_tokens",
        {"--num-speculative-tokens", "--spec-draft-n-max", "--draft-max", "--draft", "--draft-n",
         "--spec-tokens", "--gamma"},
@@ -71,7 +74,8 @@ std::vector<Row> LookaheadRows() {
                    "included); fixed; ewma (follows the mean of accepted drafts); heuristic (two "
                    "more after a draft accepted whole, else one less); batch-size (by the table); "
                    "default {}",
-                   SpeculativeOptions().lookahead)},
+                   SpeculativeOptions().lookahead),
+       {"cost-model", "fixed", "ewma", "heuristic", "batch-size"}},
       {"lookahead_initial", {"--lookahead-initial"}, "K", "ewma: K at first; default 5"},
       {"lookahead_min", {"--lookahead-min"}, "K", "ewma: the least K; default 2"},
       {"lookahead_max", {"--lookahead-max"}, "K", "ewma: the most K; default 12"},
@@ -94,7 +98,9 @@ std::vector<Row> VerifyRows() {
        "NAME",
        "how drafts are judged; lossless: auto (by drafter and temperature), greedy, residual, "
        "sample-match, target-probability, block; LOSSY, the text has another law: "
-       "typical-acceptance, logit-comparison, relaxed; default auto"},
+       "typical-acceptance, logit-comparison, relaxed; default auto",
+       {"auto", "greedy", "residual", "sample-match", "target-probability", "block",
+        "typical-acceptance", "logit-comparison", "relaxed"}},
       {"acceptance_threshold",
        {"--acceptance-threshold"},
        "T",
@@ -129,7 +135,8 @@ std::vector<Row> LookupRows() {
        {"--ngram-storage"},
        "NAME",
        "n-gram: contexts of all those lengths (multi-level, basic) or of the longest only "
-       "(single-level, onelevel); default multi-level"},
+       "(single-level, onelevel); default multi-level",
+       {"multi-level", "single-level"}},
       {"ngram_filler_top_k",
        {"--ngram-filler-top-k"},
        "N",
@@ -163,7 +170,11 @@ Setter SetKey(SpeculativeOptions& options, std::string_view name) {
 Flag FlagOf(Row row, SpeculativeOptions& options) {
   Setter set = SetKey(options, row.key);
   if (*row.value == '\0') set = [set](const std::string&) { return set("on"); };
-  return {std::move(row.names), row.value, std::move(row.help), std::move(set)};
+  return {.names = std::move(row.names),
+          .value = row.value,
+          .help = std::move(row.help),
+          .set = std::move(set),
+          .choices = std::move(row.choices)};
 }
 
 // A switch of other programs that is always on here.

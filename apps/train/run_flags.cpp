@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "settings/help_text.h"
 #include "train/machine.h"
 
 namespace foretoken::train {
@@ -121,7 +122,8 @@ int RunTask(const settings::FlagSet& flags, const Arguments& arguments, Training
             const std::function<Result<std::unique_ptr<Task>>()>& make) {
   const auto parsed = flags.Parse(arguments);
   if (!parsed) return Report(parsed.error());
-  if (*parsed == settings::ParseOutcome::kHelp) return std::fputs(flags.Help().c_str(), stdout) < 0;
+  if (parsed->outcome != settings::ParseOutcome::kRun)
+    return std::fputs(settings::HelpText(flags, {}).c_str(), stdout) < 0;
   if (auto status = CheckRun(training); !status) return Report(status.error());
   UseThreads(training.threads > 0
                  ? training.threads

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "settings/help_text.h"
 #include "train/run_flags.h"
 #include "train/sample.h"
 #include "train/verbs.h"
@@ -53,7 +54,8 @@ int SampleVerb(const Arguments& arguments) {
               {{"-t", "--threads"}, "N", "threads (the cores)", StoreInteger(o.threads, 1, 512)}}});
   const auto parsed = flags.Parse(arguments);
   if (!parsed) return Report(parsed.error());
-  if (*parsed == settings::ParseOutcome::kHelp) return std::fputs(flags.Help().c_str(), stdout) < 0;
+  if (parsed->outcome != settings::ParseOutcome::kRun)
+    return std::fputs(settings::HelpText(flags, {}).c_str(), stdout) < 0;
   if (auto status = WriteSamples(o); !status) return Report(status.error());
   return 0;
 }

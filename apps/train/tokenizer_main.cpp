@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "settings/flag_set.h"
+#include "settings/help_text.h"
 #include "settings/setters.h"
 #include "train/vocabulary.h"
 
@@ -36,7 +37,8 @@ int main(int argc, char** argv) {
   };
   const auto parsed = flags.Parse({argv + 1, argv + argc});
   if (!parsed) return fail(parsed.error());
-  if (*parsed == settings::ParseOutcome::kHelp) return std::fputs(flags.Help().c_str(), stdout) < 0;
+  if (parsed->outcome != settings::ParseOutcome::kRun)
+    return std::fputs(settings::HelpText(flags, {}).c_str(), stdout) < 0;
   if (options.text.empty() || options.out.empty())
     return fail(
         {ErrorCode::kInvalidArgument, "tokenizer: --text and --out are needed; see --help"});

@@ -270,7 +270,7 @@ class Sampling(Chat):
 
 class Verb(unittest.TestCase):
     def test_help(self):
-        text = run("chat", "--help").stdout.decode()
+        text = run("chat", "--help-all").stdout.decode()
         self.assertTrue(text.startswith("usage: foretoken chat "))
         self.assertLessEqual(max(map(len, text.splitlines())), 100)
         for flag in ("--system", "--chat-template", "--model-draft", "--temp"):

@@ -116,7 +116,7 @@ class Quantize(unittest.TestCase):
         self.fails(2, ("too many", "five"), SOURCE, self.out, "Q8_0", "1", "five")
         self.fails(2, ("-t", "0"), SOURCE, self.out, "Q8_0", "-t", "0")
         self.fails(2, ("output head", "Q4_K_M"), SOURCE, self.out, "Q8_0", "--output-tensor-type", "Q4_K_M")
-        self.fails(2, ("--imatrix", "not in this version"), SOURCE, self.out, "Q8_0", "--imatrix", "x")
+        self.fails(2, ("--imatrix", "no such flag"), SOURCE, self.out, "Q8_0", "--imatrix", "x")
         self.fails(2, ("is the input, too",), SOURCE, SOURCE, "Q8_0")
         self.fails(2, ("is a folder",), SOURCE, self.folder, "Q8_0")
 

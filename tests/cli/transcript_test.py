@@ -88,19 +88,46 @@ class Help(Transcript):
         for verb in ("generate", "bench", "inspect", "quantize", "tokenize"):
             self.assertRegex(text, rf"(?m)^  {verb} +\w")
         self.assertEqual(len(re.findall(r"(?m)^  foretoken ", text)), 2)
-        self.assertEqual(text, self.done("--help").stdout.decode())
+        for other in (("--help",), ("-h",), ("help",)):
+            self.assertEqual(text, self.done(*other).stdout.decode())
 
     def test_version(self):
-        self.assertRegex(self.done("--version").stdout.decode(), r"\Aforetoken \d+\.\d+\.\d+\n\Z")
+        for words in ("--version", "-V", "version"):
+            self.assertRegex(self.done(words).stdout.decode(), r"\Aforetoken \d+\.\d+\.\d+\n\Z")
 
-    def test_each_verb_explains_itself_within_100_columns(self):
-        for verb, flags in (("generate", ("--model-draft", "--gamma", "--trace", "--logit-bias", "--cache-type-k")),
-                            ("inspect", ("--tensors", "--metadata")), ("tokenize", ("--detokenize", "--no-bos"))):
-            text = self.done(verb, "--help").stdout.decode()
-            self.assertTrue(text.startswith(f"usage: foretoken {verb} "))
-            for flag in flags:
-                self.assertIn(flag, text)
-            self.assertLessEqual(max(map(len, text.splitlines())), 100)
+    def verbs(self):
+        return re.findall(r"(?m)^  ([a-z-]+)  +[a-z]", self.done().stdout.decode())
+
+    def test_each_verb_explains_itself_within_the_width(self):
+        self.assertGreaterEqual(len(self.verbs()), 15)
+        for verb in self.verbs():
+            for flag in ("--help", "--help-all"):
+                for columns in (60, 80, 120):
+                    text = self.done(verb, flag, environment={"COLUMNS": str(columns)}).stdout.decode()
+                    self.assertTrue(text.startswith(f"usage: foretoken {verb}"))
+                    for line in text.splitlines():
+                        # A word may be longer than what is left of a line.
+                        self.assertTrue(len(line) <= columns or " " not in line.strip(), f"{verb} at {columns}: {line}")
+                in_a_pipe = self.done(verb, flag).stdout
+                self.assertEqual(in_a_pipe, self.done(verb, flag, environment={"COLUMNS": "80"}).stdout)
+
+    def test_the_help_is_short_and_the_whole_one_has_every_flag(self):
+        for verb in ("generate", "chat", "serve", "bench", "check-pair", "tune", "certify"):
+            short, whole = (self.done(verb, flag).stdout.decode() for flag in ("--help", "--help-all"))
+            self.assertLess(len(short.splitlines()), 90, verb)
+            self.assertLess(len(short), 0.6 * len(whole), verb)
+            self.assertIn("--help-all", short)
+        for flag in ("--model-draft", "--gamma", "--trace", "--logit-bias", "--cache-type-k", "--stop-token"):
+            self.assertIn(flag, self.done("generate", "--help-all").stdout.decode())
+        for verb, flag in (("inspect", "--tensors"), ("tokenize", "--detokenize")):
+            self.assertIn(flag, self.done(verb, "--help").stdout.decode())
+
+    def test_help_verb_is_the_verbs_help(self):
+        for verb in self.verbs():
+            self.assertEqual(self.done("help", verb).stdout, self.done(verb, "--help").stdout)
+            self.assertEqual(self.done("help", verb, "--all").stdout, self.done(verb, "--help-all").stdout)
+        self.fails(2, ("hlep", "did you mean help?"), "hlep")
+        self.fails(2, ("generat", "did you mean generate?"), "help", "generat")
 
     def test_help_comes_though_other_flags_are_there(self):
         self.assertEqual(self.done("generate", "-m", "x", "--help").stdout, self.done("generate", "--help").stdout)
@@ -114,24 +141,22 @@ class BadUsage(Transcript):
         self.bad(words, "generate", "-m", TARGET, "-p", "a", *flags)
 
     def test_verbs_and_flags_that_do_not_exist(self):
-        self.bad(("generat", "generate, chat, inspect, tokenize"), "generat")
+        self.bad(("generat", "did you mean generate?", "generate, chat, serve, inspect, tokenize"), "generat")
         self.generate(("--temprature", "--temperature"), "--temprature", "1")
         self.generate(("--zzzzzzzzz", "--help"), "--zzzzzzzzz")
-        self.generate(("-ngl", "processor"), "-ngl", "99")
+        self.generate(("-ngl", "CPU", "give 0"), "-ngl", "99")
         self.generate(("stray",), "stray")
 
     def test_what_is_missing(self):
-        self.bad(("-m", "no model"), "tokenize", "-p", "a")
         self.bad(("-m", "empty"), "generate", "-m", "", "-p", "a")
         self.bad(("prompt",), "generate", "-m", TARGET)
         self.bad(("-n", "value"), "generate", "-m", TARGET, "-p", "a", "-n")
-        self.bad(("model",), "inspect")
         self.bad(("text",), "tokenize", "-m", TARGET)
         self.bad(("-md",), "generate", "-m", TARGET, "-p", "a", "--spec-type", "draft")
         self.bad(("-md", "head"), "generate", "-m", TARGET, "-p", "a", "--spec-type", "eagle")
 
     def test_values_out_of_range_or_of_no_kind(self):
-        for flag, value in (("--temp", "3"), ("--temp", "-1"), ("--temp", "nan"), ("--temp", "hot"), ("-n", "-1"),
+        for flag, value in (("--temp", "3"), ("--temp", "-1"), ("--temp", "nan"), ("--temp", "hot"), ("-n", "-3"),
                             ("-n", "1.5"), ("-n", "99999999999999999999"), ("--gamma", "65"), ("--top-p", "1.1"),
                             ("--min-p", "-0.1"), ("--typical-p", "2"), ("--repeat-penalty", "0"),
                             ("--draft-p-min", "2"), ("--draft-temp", "9"), ("--logprobs", "65"), ("-c", "-5"),
@@ -163,12 +188,26 @@ class BadUsage(Transcript):
             self.generate((str(path), "line 2", "gamma?"), "--speculative-config", str(path))
 
     def test_two_values_for_one_thing(self):
-        self.generate(("--gamma 3", "--draft-max 5"), "--gamma", "3", "--draft-max", "5")
-        self.generate(("--temp",), "--temp", "0", "--temp", "1")
+        self.bad(("second model",), "inspect", TARGET, "-m", DRAFT)
         self.bad(("more than one",), "generate", "-m", TARGET, "-p", "a", "--prompt-tokens", "1,2")
         self.generate(("--verify greedy",), "--verify", "greedy")
         self.bad(("draft",), "generate", "-m", TARGET, "-md", DRAFT, "-p", "a", "--spec-type", "ngram")
         self.generate(("--trace",), "--trace", "--json")
+
+    def test_flags_of_llama_cpp_that_would_change_the_text_are_refused_with_a_way_out(self):
+        for flags, words in ((("-e",), ("-e", "$'")), (("-l", "5-1"), ("--logit-bias ID=V",)), (("-r", "USER:"), ("--stop TEXT",)),
+                             (("-v",), ("--trace",)), (("--lora", "a.gguf"), ("--lora", "merge")), (("-hf", "a/b"), ("downloads nothing", "-m PATH")),
+                             (("-cnv",), ("foretoken chat",)), (("--mirostat", "2"), ("--mirostat", "leave it out")),
+                             (("--rope-freq-base", "1e6"), ("--rope-freq-base", "leave it out"))):
+            self.generate((flags[0], "no such flag", *words), *flags)
+
+    def test_one_notice_names_all_harmless_flags_of_llama_cpp(self):
+        plain = self.done("generate", "-m", TARGET, "-p", "Once", "-n", "8", "--temp", "0", "-q")
+        flags = ("-cb", "-fa", "-b", "512", "-ub", "128", "--jinja", "--metrics", "--no-mmap", "--mlock", "-ngl", "0")
+        result = self.done("generate", *flags, "-m", TARGET, "-p", "Once", "-n", "8", "--temp", "0", "-q")
+        self.assertEqual(result.stdout, plain.stdout)
+        self.assertEqual(result.stderr.decode(), "foretoken: -cb, -fa, -b 512, -ub 128, --jinja, --metrics, --no-mmap, --mlock, -ngl 0: "
+                         "llama.cpp's, without effect here; leave them out\n")
 
 
 class Failures(Transcript):
@@ -240,6 +279,48 @@ class Generate(Transcript):
             self.assertEqual(answer["prompt_token_ids"], by_flag["prompt_token_ids"])
             self.assertEqual(answer["token_ids"], by_flag["token_ids"])
 
+    def test_a_prompt_comes_from_a_pipe_without_a_flag_or_by_a_hyphen(self):
+        flags = ("generate", "-m", TARGET, "-n", "8", "--temp", "0", "--json")
+        expected = self.json(*flags, "-p", "Once upon")
+        for more in ((), ("-p", "-"), ("-f", "-")):
+            self.assertEqual(self.json(*flags, *more, stdin=b"Once upon\n")["token_ids"], expected["token_ids"], more)
+        # What is piped counts only where no prompt is given.
+        self.assertEqual(self.json(*flags, "-p", "Once upon", stdin=b"The dog")["token_ids"], expected["token_ids"])
+        self.fails(2, ("prompt", "standard input is empty", "-p TEXT"), *flags, stdin=b"")
+        nothing = subprocess.run([PROGRAM, *flags], stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False)
+        self.assertEqual(nothing.returncode, 2)
+        self.assertIn(b"prompt: none is given", nothing.stderr)
+
+    def test_the_last_of_a_repeated_flag_wins(self):
+        flags = ("generate", "-m", TARGET, "-p", "Once", "--json", "--temp", "2", "-s", "1")
+        answer = self.json(*flags, "-n", "3", "--max-tokens", "6", "--temp", "0", "--gamma", "2", "--draft-max=5", "-p", "Once upon", "-n4")
+        self.assertEqual(len(answer["token_ids"]), 4)
+        self.assertEqual(answer["speculation"]["num_speculative_tokens"], 5)
+        expected = self.json("generate", "-m", TARGET, "-p", "Once upon", "-n", "4", "--temp", "0", "--json")
+        self.assertEqual((answer["prompt_token_ids"], answer["token_ids"]), (expected["prompt_token_ids"], expected["token_ids"]))
+
+    def test_minus_one_is_as_much_as_the_context_holds(self):
+        answer = self.json("generate", "-m", TARGET, "-c", "64", "-p", "Once", "-n", "-1", "--temp", "0", "--ignore-eos", "--json")
+        self.assertEqual(len(answer["prompt_token_ids"]) + len(answer["token_ids"]), 64)
+        self.assertEqual(answer["finish_reason"], "length")
+
+    def test_end_tokens_are_named_by_id_or_text(self):
+        flags = ("generate", "-m", TARGET, "-p", "Once", "--temp", "0", "--json", "--ignore-eos", "-n", "40")
+        ids = self.json(*flags)["token_ids"]
+        end = ids[12]
+        first = ids.index(end)
+        piece = json.loads(self.done("tokenize", "-m", TARGET, "--detokenize", str(end), "--special", "--json").stdout)["text"]
+        by_id = self.json(*flags, "--stop-token", f"{end}")
+        self.assertEqual((by_id["token_ids"], by_id["finish_reason"]), (ids[:first + 1], "stop"))
+        self.assertEqual(self.json(*flags, "--stop-token-ids", f"319,{end}")["token_ids"], ids[:first + 1])
+        if self.json("tokenize", "-m", TARGET, "--json", "--no-bos", "--special", "-p", piece)["token_ids"] == [end]:
+            self.assertEqual(self.json(*flags, "--stop-token", piece)["token_ids"], ids[:first + 1])
+        # The name of a control token: the tiny model's end token, which --ignore-eos alone passes over.
+        self.assertEqual(self.json("generate", "-m", TARGET, "--prompt-tokens", "1,5", "-n", "5", "--temp", "0", "--ignore-eos", "--json",
+                                   "--logit-bias", "2=1000", "--stop-token", "</s>")["token_ids"], [2])
+        self.fails(2, ("--stop-token", "Once upon", "tokens of this model"), *flags, "--stop-token", "Once upon")
+        self.fails(2, ("999999", "not in the vocabulary"), *flags, "--stop-token", "999999")
+
     def test_limits_stops_and_bans_hold(self):
         flags = ("generate", "-m", TARGET, "-p", "Once", "--temp", "0", "--json", "--ignore-eos")
         free = self.json(*flags, "-n", "40")
@@ -271,7 +352,15 @@ class BundledModels(Transcript):
         answer = self.bundled()
         method = answer["speculation"]["method"]
         self.assertEqual(answer["draft_model"]["path"], str(BUNDLED / self.NAMES[method]))
-        self.assertIn(f"without -md, {method} for", " ".join(self.done("generate", "--help").stdout.decode().split()))
+        self.assertIn(f"without -md, {method} for", " ".join(self.done("generate", "--help-all").stdout.decode().split()))
+
+    def test_verbs_that_read_one_file_take_the_target(self):
+        where = {"FORETOKEN_MODELS": str(BUNDLED)}
+        target = str(BUNDLED / "tales-9m-q8_0.gguf")
+        self.assertEqual(self.done("inspect", environment=where).stdout, self.done("inspect", target).stdout)
+        self.assertEqual(self.done("tokenize", "-p", "Once", environment=where).stdout, self.done("tokenize", "-m", target, "-p", "Once").stdout)
+        self.assertEqual(self.done("tokenize", environment=where, stdin=b"Once").stdout, self.done("tokenize", "-m", target, "-p", "Once").stdout)
+        self.assertEqual(self.done("tokenize", "-p", "-", environment=where, stdin=b"Once").stdout, self.done("tokenize", "-m", target, "-p", "Once").stdout)
 
     def test_a_method_brings_its_file_and_never_another_text(self):
         plain = self.bundled("--spec-type", "none")

@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -134,6 +135,16 @@ class Program(unittest.TestCase):
         self.assertEqual(pathlib.Path(answer["model"]["path"]).parent, MODELS)
         self.assertEqual(pathlib.Path(answer["draft_model"]["path"]).parent, MODELS)
         self.assertTrue(answer["token_ids"])
+
+    def test_manual_pages_and_completions_lie_where_man_and_shells_look(self):
+        share = PREFIX / "share"
+        verbs = re.findall(r"(?m)^  ([a-z-]+)  +[a-z]", program().stdout)
+        self.assertIn("generate", verbs)
+        pages = {path.name for path in (share / "man/man1").iterdir()}
+        self.assertEqual(pages, {"foretoken.1", *(f"foretoken-{verb}.1" for verb in verbs)})
+        for shell, path in (("bash", "bash-completion/completions/foretoken"), ("zsh", "zsh/site-functions/_foretoken"),
+                            ("fish", "fish/vendor_completions.d/foretoken.fish")):
+            self.assertEqual((share / path).read_text(), program("completion", shell).stdout)
 
     def test_without_them_it_never_takes_those_of_the_sources(self):
         shutil.rmtree(MODELS, ignore_errors=True)

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// foretoken completion: a script for the user's shell.
+#include <fmt/format.h>
+
+#include "cli/report.h"
+#include "cli/shell_completion.h"
+#include "cli/terminal.h"
+#include "cli/verb.h"
+#include "cli/verb_flags.h"
+#include "settings/setters.h"
+
+namespace foretoken::cli {
+namespace {
+
+struct CompletionSettings {
+  std::string shell;
+};
+
+settings::FlagSet Flags(CompletionSettings& s) {
+  settings::FlagSet flags("completion bash|zsh|fish",
+                          "Prints a script that lets the shell complete verbs, flags and their "
+                          "values. An installed foretoken has the scripts where the shells look "
+                          "for them; otherwise read the script at the start of the shell.");
+  flags.SetPositional("SHELL", settings::StoreText(s.shell), {"bash", "zsh", "fish"});
+  flags.SetExamples({"source <(foretoken completion bash)", "source <(foretoken completion zsh)",
+                     "foretoken completion fish | source"});
+  return flags;
+}
+
+}  // namespace
+
+settings::FlagSet DescribeCompletion() {
+  return Described(Flags);
+}
+
+int RunCompletion(const Arguments& arguments) {
+  CompletionSettings settings;
+  const settings::FlagSet flags = Flags(settings);
+  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
+  if (settings.shell == "bash") {
+    Output().Write(BashCompletion());
+  } else if (settings.shell == "zsh") {
+    Output().Write(ZshCompletion());
+  } else if (settings.shell == "fish") {
+    Output().Write(FishCompletion());
+  } else {
+    return ReportError({ErrorCode::kInvalidArgument,
+                        fmt::format("completion: '{}' is not a known shell; give bash, zsh or fish",
+                                    settings.shell)});
+  }
+  return kDone;
+}
+
+}  // namespace foretoken::cli
