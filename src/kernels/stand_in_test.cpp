@@ -75,14 +75,20 @@ TEST_P(StandIn, DoesNotSaturateOnTheLargestIntegers) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, StandIn,
-                         testing::Combine(testing::Values(&kAvxVnniEvex, &amx::kEmulatedTable),
+std::string NameOf(const testing::TestParamInfo<StandIn::ParamType>& of) {
+  return (std::get<0>(of.param) == &amx::kEmulatedTable ? "amx_" : "avxvnni_") +
+         TypeName(std::get<1>(of.param));
+}
+INSTANTIATE_TEST_SUITE_P(AvxVnni, StandIn,
+                         testing::Combine(testing::Values(&kAvxVnniEvex),
                                           testing::ValuesIn(kQuantisedTypes)),
-                         [](const auto& of) {
-                           return (std::get<0>(of.param) == &amx::kEmulatedTable ? "amx_"
-                                                                                 : "avxvnni_") +
-                                  TypeName(std::get<1>(of.param));
-                         });
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(Amx, StandIn,
+                         testing::Combine(testing::Values(&amx::kEmulatedTable),
+                                          testing::Values(TileType::kQ8_0, TileType::kQ4_0,
+                                                          TileType::kQ5_0, TileType::kQ5_1,
+                                                          TileType::kQ5_K)),
+                         NameOf);
 
 }  // namespace
 }  // namespace foretoken::kernels

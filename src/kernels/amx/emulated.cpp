@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An emulated tile unit: what Intel's manual says of TILELOADD, TDPBSUD and TILESTORED, in loops.
+// An emulated tile unit: what Intel's manual says of TILELOADD, TDPBSSD and TILESTORED, in loops.
 // It shares the code around it with the real one, and only the instructions go untested where there
 // is no AMX.
 #include "kernels/amx/rows.h"
@@ -16,10 +16,10 @@ struct Emulated {
   };
   static inline thread_local Register registers[8];
 
-  static void Configure(int rows, int part_k) {
+  static void Configure(int rows) {
     for (int i = 0; i < 8; ++i) {
-      registers[i].bytes = i == 4 || i == 5 ? part_k : 64;
-      registers[i].rows = i < 6 ? rows : part_k / 4;
+      registers[i].bytes = i == 4 || i == 5 ? kBlock : 64;
+      registers[i].rows = i < 6 ? rows : kBlock / 4;
     }
   }
   static void Release() {
@@ -46,7 +46,8 @@ struct Emulated {
           std::int32_t element;
           __builtin_memcpy(&element, &sum.data[row][4 * o], 4);
           for (int j = 0; j < 4; ++j)
-            element += static_cast<std::int8_t>(x.data[row][4 * k + j]) * w.data[k][4 * o + j];
+            element += static_cast<std::int8_t>(x.data[row][4 * k + j]) *
+                       static_cast<std::int8_t>(w.data[k][4 * o + j]);
           __builtin_memcpy(&sum.data[row][4 * o], &element, 4);
         }
       }
@@ -65,9 +66,7 @@ struct Emulated {
 const Kernels kEmulatedTable = {
     .isa = "emulated amx",
     .matmul = {nullptr, nullptr, nullptr, Matmul<Emulated, avx512::Q8_0>,
-               Matmul<Emulated, avx512::Q4_0>, Matmul<Emulated, avx512::Q4_1>,
-               Matmul<Emulated, avx512::Q5_0>, Matmul<Emulated, avx512::Q5_1>,
-               Matmul<Emulated, avx512::Q4_K>, Matmul<Emulated, avx512::Q5_K>,
-               Matmul<Emulated, avx512::Q6_K>}};
+               Matmul<Emulated, avx512::Q4_0>, nullptr, Matmul<Emulated, avx512::Q5_0>,
+               Matmul<Emulated, avx512::Q5_1>, nullptr, Matmul<Emulated, avx512::Q5_K>, nullptr}};
 
 }  // namespace foretoken::kernels::amx

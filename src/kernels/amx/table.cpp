@@ -19,12 +19,12 @@ static_assert(sizeof(Configuration) == 64);
 
 // The processor's. Register numbers are part of the instructions, hence the literals.
 struct Processor {
-  static void Configure(int rows, int part_k) {
+  static void Configure(int rows) {
     Configuration c = {};
     c.palette = 1;
     for (int i = 0; i < 8; ++i) {
-      c.row_bytes[i] = static_cast<std::uint16_t>(i == 4 || i == 5 ? part_k : 64);
-      c.rows[i] = static_cast<std::uint8_t>(i < 6 ? rows : part_k / 4);
+      c.row_bytes[i] = static_cast<std::uint16_t>(i == 4 || i == 5 ? kBlock : 64);
+      c.rows[i] = static_cast<std::uint8_t>(i < 6 ? rows : kBlock / 4);
     }
     _tile_loadconfig(&c);
   }
@@ -49,10 +49,10 @@ struct Processor {
   template <int c, int a, int b>
   static FORETOKEN_INLINE void Dot() {
     static_assert(a == 4 + c % 2 && b == 6 + c % 2);
-    if constexpr (c == 0) _tile_dpbsud(0, 4, 6);
-    if constexpr (c == 1) _tile_dpbsud(1, 5, 7);
-    if constexpr (c == 2) _tile_dpbsud(2, 4, 6);
-    if constexpr (c == 3) _tile_dpbsud(3, 5, 7);
+    if constexpr (c == 0) _tile_dpbssd(0, 4, 6);
+    if constexpr (c == 1) _tile_dpbssd(1, 5, 7);
+    if constexpr (c == 2) _tile_dpbssd(2, 4, 6);
+    if constexpr (c == 3) _tile_dpbssd(3, 5, 7);
   }
   template <int i>
   static FORETOKEN_INLINE void Store(std::int32_t (*p)[16]) {
@@ -63,11 +63,17 @@ struct Processor {
   }
 };
 
-// Fewer rows than kFrom cost less without the unit; which one serves changes no bit. (A 2-core
-// Xeon: 8 rows of Q8_0 are faster with it, 8 rows of Q4_0 without.)
-template <tensor::TileType type, typename Type, int kFrom>
-void MatmulFrom(const MatmulArgs& a) {
-  if (a.n_rows < kFrom) return kAvx512.matmul[static_cast<int>(type)](a);
+// Rows from which the unit costs less than AVX-512; which one serves changes no bit. Four
+// conversions and products that follow each sum cost as much as the sum, so the unit gains little,
+// and nothing where minima or two scales a run follow: Q4_1, Q4_K and Q6_K stay AVX-512's. (2 cores
+// of a Xeon, Sapphire Rapids, weights from memory, time over AVX-512's: 8 rows of Q8_0 1.13, 16
+// rows 1.02, 32 rows 0.98, 128 rows 0.91; Q4_0 1.16, 0.94, 0.90, 0.82; Q5_0 1.18, 0.90, 0.88, 0.81;
+// Q4_K 1.23, 1.05, 1.03, 1.02; Q6_K 1.29, 1.20, 1.19, 1.22.)
+constexpr int kWide = 32;
+
+template <tensor::TileType type, typename Type>
+void MatmulWide(const MatmulArgs& a) {
+  if (a.n_rows < kWide) return kAvx512.matmul[static_cast<int>(type)](a);
   Matmul<Processor, Type>(a);
 }
 
@@ -75,13 +81,10 @@ void MatmulFrom(const MatmulArgs& a) {
 
 const Kernels kTable = {
     .isa = "amx",
-    .matmul = {nullptr, nullptr, nullptr, MatmulFrom<tensor::TileType::kQ8_0, avx512::Q8_0, 5>,
-               MatmulFrom<tensor::TileType::kQ4_0, avx512::Q4_0, 9>,
-               MatmulFrom<tensor::TileType::kQ4_1, avx512::Q4_1, 9>,
-               MatmulFrom<tensor::TileType::kQ5_0, avx512::Q5_0, 9>,
-               MatmulFrom<tensor::TileType::kQ5_1, avx512::Q5_1, 9>,
-               MatmulFrom<tensor::TileType::kQ4_K, avx512::Q4_K, 9>,
-               MatmulFrom<tensor::TileType::kQ5_K, avx512::Q5_K, 9>,
-               MatmulFrom<tensor::TileType::kQ6_K, avx512::Q6_K, 9>}};
+    .matmul = {nullptr, nullptr, nullptr, MatmulWide<tensor::TileType::kQ8_0, avx512::Q8_0>,
+               MatmulWide<tensor::TileType::kQ4_0, avx512::Q4_0>, nullptr,
+               MatmulWide<tensor::TileType::kQ5_0, avx512::Q5_0>,
+               MatmulWide<tensor::TileType::kQ5_1, avx512::Q5_1>, nullptr,
+               MatmulWide<tensor::TileType::kQ5_K, avx512::Q5_K>, nullptr}};
 
 }  // namespace foretoken::kernels::amx
