@@ -33,7 +33,7 @@ FlagGroup MeasuringFlags(BenchSettings& settings) {
                settings::StoreInteger(generation.request.max_new_tokens, 1, 1 << 24)},
               {{"--ignore-eos"},
                "",
-               "go on after an end token, so that all texts have that many",
+               "continue after end tokens, so that all texts have the same length",
                settings::StoreTrue(generation.request.ignore_eos)},
               settings::StopTokenFlag(generation),
               {{"--repeats"},
@@ -62,7 +62,8 @@ FlagGroup SamplingFlags(BenchSettings& settings) {
   settings.generation.request.sampling.temperature = 0;
   for (settings::Flag& flag : group.flags)
     if (flag.names.front() == "--temp")
-      flag.help = "0 to 2; default 0: the most probable token, and all texts must be the same";
+      flag.help =
+          "temperature, 0 to 2; default 0: the most probable token, and all texts must be the same";
   return group;
 }
 

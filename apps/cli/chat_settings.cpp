@@ -11,11 +11,11 @@ settings::FlagGroup ConversationFlags(settings::GenerateSettings& settings) {
   settings::FlagGroup group = settings::ChatFormatFlags(settings);
   group.flags.push_back({{"-n", "--n-predict", "--max-tokens"},
                          "N",
-                         "tokens of an answer at most; -1: as many as fit the context; default 256",
+                         "most tokens of an answer; -1: as many as fit the context; default 256",
                          settings::StoreLength(settings.request.max_new_tokens, 1)});
   group.flags.push_back({{"--stop"},
                          "TEXT",
-                         "answers end before this text; may be repeated",
+                         "end answers before TEXT; may be repeated",
                          [&settings](const std::string& text) -> Status {
                            if (text.empty())
                              return Fail(ErrorCode::kInvalidArgument,

@@ -18,9 +18,9 @@ struct CompletionSettings {
 
 settings::FlagSet Flags(CompletionSettings& s) {
   settings::FlagSet flags("completion bash|zsh|fish",
-                          "Prints a script that lets the shell complete verbs, flags and their "
-                          "values. An installed foretoken has the scripts where the shells look "
-                          "for them; otherwise read the script at the start of the shell.");
+                          "Prints a script with which a shell completes verbs, flags and their "
+                          "values. cmake --install puts the scripts where shells look for them. "
+                          "Otherwise source the script in the shell's start-up file.");
   flags.SetPositional("SHELL", settings::StoreText(s.shell), {"bash", "zsh", "fish"});
   flags.SetExamples({"source <(foretoken completion bash)", "source <(foretoken completion zsh)",
                      "foretoken completion fish | source"});

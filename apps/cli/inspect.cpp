@@ -45,7 +45,7 @@ settings::FlagSet Flags(InspectSettings& s) {
                settings::StorePath(s.model)},
               {{"--tensors"}, "", "list every tensor", StoreTrue(s.tensors)},
               {{"--metadata"}, "", "list every key of the metadata", StoreTrue(s.metadata)},
-              {{"--json"}, "", "one JSON object on standard output", StoreTrue(s.json)}}});
+              {{"--json"}, "", "print one JSON object on standard output", StoreTrue(s.json)}}});
   flags.SetExamples({"foretoken inspect model.gguf --tensors"});
   return flags;
 }

@@ -21,10 +21,10 @@ struct ManSettings {
 };
 
 settings::FlagSet Flags(ManSettings& s) {
-  settings::FlagSet flags("man [VERB] [--output FOLDER]",
-                          "Prints the manual page of the program or of a verb, in roff. An "
-                          "installed foretoken has them where man finds them: man foretoken, man "
-                          "foretoken-generate.");
+  settings::FlagSet flags(
+      "man [VERB] [--output FOLDER]",
+      "Prints the manual page of the program or of a verb, in roff. cmake --install puts the pages "
+      "where man finds them: man foretoken, man foretoken-generate.");
   std::vector<std::string> names;
   for (const Verb& verb : Verbs()) names.emplace_back(verb.name);
   flags.SetPositional("VERB", settings::StoreText(s.verb), std::move(names));

@@ -28,9 +28,8 @@ struct ReplaySettings {
 settings::FlagSet Flags(ReplaySettings& s) {
   settings::FlagSet flags(
       "replay FILE [flags]",
-      "Goes over the trace of a run again with other draft lengths and controllers, and tells how "
-      "fast each would have been. No model is needed. --record FILE of generate, chat and bench "
-      "writes traces.");
+      "Computes from the trace of a run how fast it would have been with other draft lengths and "
+      "controllers. No model is needed. generate, chat and bench write traces with --record FILE.");
   flags.SetPositional("FILE", [&s](const std::string& path) -> Status {
     if (!s.file.empty() && s.file != path)
       return Fail(ErrorCode::kInvalidArgument,

@@ -45,22 +45,26 @@ settings::FlagSet Flags(TokenizeSettings& s) {
          StoreText(s.text)},
         {{"-f", "--file"},
          "PATH",
-         "the text from a file; - alone or as PATH reads standard input",
+         "a file with the text; - alone or as PATH reads standard input",
          StoreText(s.file)},
         {{"--detokenize"},
          "IDS",
-         "token ids, as in 1,2,3: prints their text",
+         "print the text of these token ids, as in 1,2,3",
          [&s](const std::string& text) -> Status {
            FORETOKEN_TRY(s.ids, settings::ParseTokenIds(text));
            s.detokenize = true;
            return {};
          }},
-        {{"--no-bos"}, "", "no begin and end tokens around the text", StoreTrue(s.no_bos)},
+        {{"--no-bos"}, "", "put no begin and end tokens around the text", StoreTrue(s.no_bos)},
         {{"--special"},
          "",
-         "control tokens such as <s> count as such in the text, and show when detokenizing",
+         "read names of control tokens in the text, such as <s>, as these tokens; print them when "
+         "detokenizing",
          StoreTrue(s.special)},
-        {{"--json"}, "", "one JSON object: token_ids and pieces, or text", StoreTrue(s.json)}}});
+        {{"--json"},
+         "",
+         "print one JSON object: token_ids and pieces, or text",
+         StoreTrue(s.json)}}});
   flags.SetPositional("-", [&s](const std::string& argument) -> Status {
     if (argument != "-") {
       return Fail(ErrorCode::kInvalidArgument,

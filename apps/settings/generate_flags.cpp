@@ -60,7 +60,7 @@ FlagGroup PromptFlags(GenerateSettings& settings) {
                StoreText(settings.prompt)},
               {{"-f", "--file"},
                "PATH",
-               "the prompt from a file, - for standard input; one newline at its end is dropped",
+               "a file with the prompt; - is standard input; one newline at its end is dropped",
                StoreText(settings.prompt_file)},
               {{"--prompt-tokens"},
                "IDS",
@@ -71,11 +71,11 @@ FlagGroup PromptFlags(GenerateSettings& settings) {
                }},
               {{"--special"},
                "",
-               "control tokens written in the prompt, such as <s>, count as such",
+               "read names of control tokens in the prompt, such as <s>, as these tokens",
                StoreTrue(request.parse_special)},
               {{"--no-bos"},
                "",
-               "no begin and end tokens around the prompt",
+               "put no begin and end tokens around the prompt",
                [&request](const std::string&) -> Status {
                  request.add_special = false;
                  return {};
@@ -89,12 +89,12 @@ FlagGroup LengthFlags(GenerateSettings& settings) {
           {
               {{"-n", "--n-predict", "--max-tokens"},
                "N",
-               fmt::format("tokens to generate at most; -1: as many as fit the context; default {}",
+               fmt::format("most tokens to generate; -1: as many as fit the context; default {}",
                            request.max_new_tokens),
                StoreLength(request.max_new_tokens, 0)},
               {{"--min-tokens"},
                "N",
-               "no end of text before that many; default 0",
+               "least number of tokens before the text may end; default 0",
                StoreInteger(request.min_new_tokens, 0, kMaxTokens)},
               {{"--ignore-eos"},
                "",
@@ -103,7 +103,7 @@ FlagGroup LengthFlags(GenerateSettings& settings) {
               StopTokenFlag(settings),
               {{"--stop"},
                "TEXT",
-               "end before this text; may be repeated",
+               "end the text before TEXT; may be repeated",
                [&request](const std::string& text) -> Status {
                  if (text.empty()) {
                    return Fail(ErrorCode::kInvalidArgument,
@@ -117,29 +117,30 @@ FlagGroup LengthFlags(GenerateSettings& settings) {
 }
 
 FlagGroup OutputFlags(GenerateSettings& settings) {
-  return {"Output",
-          {
-              {{"--trace"},
-               "",
-               "show each round: accepted drafts green, rejected ones red, the target's own token "
-               "blue; in brackets where there is no colour",
-               StoreTrue(settings.trace)},
-              {{"--compare"},
-               "",
-               "afterwards decode with and without speculation in turn, three times, and report "
-               "the speed-up; drafters forget between the runs",
-               StoreTrue(settings.compare)},
-              {{"--logprobs"},
-               "N",
-               "with --json: log-probabilities of each token and of the N best, 0 to 64",
-               StoreInteger(settings.request.logprobs, 0, 64)},
-              {{"--json"},
-               "",
-               "one JSON object on standard output instead of the text",
-               StoreTrue(settings.json)},
-              RecordFlag(settings.engine),
-              {{"-q", "--quiet"}, "", "only the text, no statistics", StoreTrue(settings.quiet)},
-          }};
+  return {
+      "Output",
+      {
+          {{"--trace"},
+           "",
+           "show each round: accepted drafts green, rejected drafts red, the model's own token "
+           "blue; without colours, in brackets",
+           StoreTrue(settings.trace)},
+          {{"--compare"},
+           "",
+           "afterwards decode with and without speculation in turn, three times, and report "
+           "the speed-up; drafters forget between the runs",
+           StoreTrue(settings.compare)},
+          {{"--logprobs"},
+           "N",
+           "with --json: print the log-probability of each token and of the N best ones, 0 to 64",
+           StoreInteger(settings.request.logprobs, 0, 64)},
+          {{"--json"},
+           "",
+           "print one JSON object on standard output instead of the text",
+           StoreTrue(settings.json)},
+          RecordFlag(settings.engine),
+          {{"-q", "--quiet"}, "", "print only the text, no statistics", StoreTrue(settings.quiet)},
+      }};
 }
 
 Status CheckPrompt(const GenerateSettings& settings) {
@@ -154,11 +155,12 @@ Status CheckPrompt(const GenerateSettings& settings) {
 
 FlagGroup ChatFlags(GenerateSettings& settings) {
   FlagGroup group = ChatFormatFlags(settings);
-  group.flags.insert(group.flags.begin(),
-                     {{"--chat"},
-                      "",
-                      "the prompt is a message to the model, written as its chat template has it",
-                      StoreTrue(settings.chat)});
+  group.flags.insert(
+      group.flags.begin(),
+      {{"--chat"},
+       "",
+       "treat the prompt as a user's message and apply the model's chat template to it",
+       StoreTrue(settings.chat)});
   return group;
 }
 
@@ -253,48 +255,48 @@ FlagGroup ModelFlags(EngineOptions& options) {
           {
               {{"-m", "--model"},
                "PATH",
-               "the model: a GGUF file; default: the bundled model, with a drafter of its own",
+               "the model, a GGUF file; default: the bundled model with its own drafter",
                StorePath(options.model)},
               {{"-c", "--ctx-size"},
                "N",
-               "context: tokens of prompt and text together; default 0: the model's",
+               "size of the context, for prompt and text together, in tokens; default 0: the "
+               "model's own",
                StoreInteger(options.context_size, 0, kMaxTokens)},
               {{"-t", "--threads"},
                "N",
-               "threads; default 0: $FORETOKEN_THREADS, else one per core, not per hyperthread, "
-               "that this process may use",
+               "number of threads; default 0: $FORETOKEN_THREADS, or else one for each core that "
+               "this process may use",
                StoreInteger(options.threads, 0, 1024)},
               {{"--pin-threads"},
                "",
-               "keep each thread but the main one on a core of its own; for a machine that does "
+               "keep each thread except the main one on a core of its own; for a machine that does "
                "nothing else",
                StoreTrue(options.pin_threads)},
               {{"-ctk", "--cache-type-k"},
                "TYPE",
-               "keys of the cache: f32, f16, bf16 or q8_0; default f16",
+               "number type of the keys in the cache: f32, f16, bf16 or q8_0; default f16",
                StoreCacheType(options.cache_type_k),
                false,
                {"f32", "f16", "bf16", "q8_0"}},
               {{"-ctv", "--cache-type-v"},
                "TYPE",
-               "values of the cache, likewise",
+               "number type of the values in the cache; default f16",
                StoreCacheType(options.cache_type_v),
                false,
                {"f32", "f16", "bf16", "q8_0"}},
               {{"--cache-tokens"},
                "N",
-               "positions that the cache holds for all requests together; default 0: the context "
-               "for each of those that run at a time",
+               "tokens that the cache holds for all requests together; default 0: one context for "
+               "each request that runs at the same time",
                StoreInteger(options.cache_tokens, 0, 1 << 30)},
               {{"--prefix-cache"},
                "on|off",
-               "whether requests go on from the cache of others whose texts begin alike; "
-               "default on",
+               "whether requests with a shared prefix share its cache; default on",
                StoreSwitch(options.prefix_cache)},
               {{"--repack-cache"},
                "FOLDER",
-               "where weights are kept as the kernels read them, so that the next start is at "
-               "once; off: nowhere; default auto: the user's cache folder",
+               "folder for a copy of the weights in the kernels' layout, which makes the next "
+               "start fast; off: no copy; default auto: the user's cache folder",
                StoreText(options.repack_cache)},
           }};
 }
@@ -314,64 +316,67 @@ FlagGroup SamplingFlags(GenerateSettings& settings) {
       {
           {{"--temp", "--temperature"},
            "T",
-           "0 to 2; 0 always takes the most probable token; default 0.8",
+           "temperature, 0 to 2; 0 always takes the most probable token; default 0.8",
            StoreNumber(sampling.temperature, 0, 2)},
           {{"--top-k"},
            "K",
-           "only the K most probable tokens; default 0: all",
+           "keep only the K most probable tokens; default 0: all",
            StoreInteger(sampling.top_k, -1, kMaxTokens)},
           {{"--top-p"},
            "P",
-           "only the best tokens with this mass together; default 1",
+           "keep only the most probable tokens whose probabilities add up to P; default 1: all",
            StoreNumber(sampling.top_p, 0, 1)},
           {{"--min-p"},
            "P",
-           "only tokens at least P times as probable as the best; default 0",
+           "keep only tokens at least P times as probable as the best one; default 0: all",
            StoreNumber(sampling.min_p, 0, 1)},
           {{"--typical-p", "--typical"},
            "P",
-           "locally typical sampling with this mass; default 1: off",
+           "locally typical sampling: keep the typical tokens whose probabilities add up to P; "
+           "default 1: off",
            StoreNumber(sampling.typical_p, 0, 1)},
           {{"--eta"},
            "E",
-           "no token below the smaller of E and sqrt(E) times exp(-entropy); default 0: off",
+           "drop tokens less probable than E and than sqrt(E) * exp(-entropy); default 0: off",
            StoreNumber(sampling.eta, 0, 0.999999f)},
           {{"--repeat-penalty"},
            "R",
-           "above 1: tokens seen before become less probable; default 1",
+           "above 1: tokens that occurred before become less probable; default 1: off",
            StoreNumber(sampling.repetition_penalty, 1e-3f, 1e3f)},
           {{"--repeat-last-n"},
            "N",
-           "how many last tokens count for that; default -1: all",
+           "number of last tokens that --repeat-penalty looks at; default -1: all",
            StoreInteger(sampling.repetition_window, -1, kMaxTokens)},
           {{"--frequency-penalty"},
            "F",
-           "taken off per earlier occurrence in the generated text; default 0",
+           "subtracted from a token's logit for each time it occurred in the generated text; "
+           "default 0",
            StoreNumber(sampling.frequency_penalty, -100, 100)},
           {{"--presence-penalty"},
            "F",
-           "taken off once for tokens of the generated text; default 0",
+           "subtracted once from the logit of each token that occurred in the generated text; "
+           "default 0",
            StoreNumber(sampling.presence_penalty, -100, 100)},
           {{"--dry-multiplier"},
            "M",
-           "above 0: tokens that would prolong a repetition become less probable, the more "
-           "the longer it is; default 0: off",
+           "above 0: tokens that would make a repetition longer become less probable, the more the "
+           "longer it is already; default 0: off",
            StoreNumber(sampling.dry.multiplier, 0, 100)},
           {{"--dry-base"},
            "B",
-           "how much more with each token of it; default 1.75",
+           "factor of this penalty for each further token of the repetition; default 1.75",
            StoreNumber(sampling.dry.base, 1, 100)},
           {{"--dry-allowed-length"},
            "N",
-           "repetitions shorter than that are free; default 2",
+           "shorter repetitions are not penalised; default 2",
            StoreInteger(sampling.dry.allowed_length, 1, kMaxTokens)},
           {{"--dry-penalty-last-n"},
            "N",
-           "how many last tokens are searched for repetitions; default -1: all",
+           "number of last tokens that are searched for repetitions; default -1: all",
            StoreInteger(sampling.dry.window, -1, kMaxTokens)},
           {{"--dry-sequence-breaker"},
            "TEXT",
-           "no repetition reaches across this text, which must be one token; may be repeated",
+           "a text of one token that ends any repetition; may be repeated",
            [&settings](const std::string& text) -> Status {
              if (text.empty()) {
                return Fail(ErrorCode::kInvalidArgument,
@@ -383,20 +388,20 @@ FlagGroup SamplingFlags(GenerateSettings& settings) {
            true},
           {{"--grammar"},
            "TEXT",
-           "only texts that this grammar gives, in llama.cpp's notation: root ::= ...",
+           "allow only texts of this grammar, in llama.cpp's notation: root ::= ...",
            StoreText(sampling.grammar)},
-          {{"--grammar-file"}, "PATH", "the grammar from a file", StorePath(settings.grammar_file)},
+          {{"--grammar-file"}, "PATH", "a file with the grammar", StorePath(settings.grammar_file)},
           {{"-j", "--json-schema"},
            "TEXT",
-           "only JSON that this JSON Schema allows; {}: any JSON",
+           "allow only JSON that fits this JSON Schema; {} is any JSON",
            StoreText(settings.json_schema)},
           {{"--json-schema-file"},
            "PATH",
-           "the schema from a file",
+           "a file with the schema",
            StorePath(settings.json_schema_file)},
           {{"--logit-bias"},
            "ID=V",
-           "added to a token's logit, -inf bans it; may be repeated",
+           "add V to the logit of token ID; -inf bans the token; may be repeated",
            [&sampling](const std::string& text) -> Status {
              FORETOKEN_TRY(const auto bias, ParseLogitBias(text));
              sampling.logit_bias.insert_or_assign(bias.first, bias.second);
@@ -424,7 +429,7 @@ FlagGroup ChatFormatFlags(GenerateSettings& settings) {
           {
               {{"--system", "-sys", "--system-prompt"},
                "TEXT",
-               "a system message: what the model is told before all else",
+               "a system message, which comes before all other messages",
                StoreText(settings.system)},
               {{"--chat-template"},
                "NAME",

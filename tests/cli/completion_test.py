@@ -98,7 +98,7 @@ class Bash(Script):
         try:
             tmux("send-keys", f"source {self.script}; clear", "Enter", "foretoken gene", "Tab", "--spec-ty", "Tab", "suf", "Tab", "-m story", "Tab")
             shown = ""
-            for _ in range(100):
+            for _ in range(600):
                 shown = tmux("capture-pane", "-p")
                 if "story.txt" in shown:
                     break
@@ -132,7 +132,7 @@ class Zsh(Script):
             tmux("send-keys", f"PS1='$ '; autoload -U compinit; compinit -D -u; source {self.script}; clear", "Enter")
             tmux("send-keys", "foretoken gene", "Tab", "--spec-ty", "Tab", "suf", "Tab", "-m story", "Tab")
             shown = ""
-            for _ in range(150):
+            for _ in range(600):
                 shown = tmux("capture-pane", "-p")
                 if "story.txt" in shown:
                     break
@@ -141,7 +141,7 @@ class Zsh(Script):
             for verb in VERBS:  # a wrong specification is an error of _arguments
                 tmux("send-keys", "C-u", f"clear; foretoken {verb} -", "Tab")
             tmux("send-keys", "C-u", "echo the end", "Enter")
-            for _ in range(150):
+            for _ in range(600):
                 shown = tmux("capture-pane", "-p")
                 if re.search(r"(?m)^the end", shown):
                     break

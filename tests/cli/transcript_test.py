@@ -33,9 +33,9 @@ def run(*arguments, stdin=b"", environment=None):
                           env={**env, **(environment or {})})
 
 
-def run_in_terminal(*arguments, no_colour=False):
+def run_in_terminal(*arguments, no_colour=False, term="xterm-256color", typed=b""):
     """What a terminal shows, standard output and error together."""
-    env = {**os.environ, "TERM": "xterm-256color"}
+    env = {**os.environ, "TERM": term}
     env.pop("NO_COLOR", None)
     if no_colour:
         env["NO_COLOR"] = "1"
@@ -46,6 +46,7 @@ def run_in_terminal(*arguments, no_colour=False):
     if child == 0:
         os.execve(PROGRAM, [PROGRAM, *arguments], env)
     shown = b""
+    os.write(terminal, typed)
     while True:
         try:
             block = os.read(terminal, 1 << 16)
@@ -579,6 +580,19 @@ class Trace(Transcript):
         plain, _ = run_in_terminal(*self.FLAGS, "--trace", no_colour=True)
         self.assertIn("[+", plain)
         self.assertNotIn("\033[3", plain)
+
+    def test_a_dumb_terminal_gets_no_escape_sequences(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for arguments, typed in (((*self.FLAGS, "--trace", "--compare"), b""), (("inspect", TARGET), b""), (("generate", "--help"), b""),
+                                     (("chat", "-m", TARGET, "--temp", "0", "-n", "5"), b"Once\n/target\nOnce\n/quit\n"),
+                                     (("quantize", TARGET, os.path.join(folder, "out.gguf"), "Q8_0"), b"")):
+                coloured, code = run_in_terminal(*arguments, typed=typed)
+                self.assertEqual(code, 0, coloured)
+                dumb, code = run_in_terminal(*arguments, term="dumb", typed=typed)
+                self.assertEqual(code, 0, dumb)
+                self.assertNotIn("\033", dumb, arguments)
+                self.assertNotEqual(dumb, "")
+        self.assertIn("\033[K", run_in_terminal(*self.FLAGS, "--compare")[0], "elsewhere progress is shown")
 
 
 class Interrupt(Transcript):

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The help on terminals of several widths, as tmux shows it. Exit code 77 (skipped) without tmux.
+
+usage: help_terminal_test.py FORETOKEN
+"""
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM = os.path.abspath(sys.argv[1])
+SECONDS = 30
+ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
+VERBS = re.findall(r"(?m)^  ([a-z-]+)  +[a-z]", subprocess.run([PROGRAM], capture_output=True, check=True, timeout=SECONDS).stdout.decode())
+
+
+def piped(*arguments, columns=None):
+    environment = {**ENVIRONMENT, **({"COLUMNS": str(columns)} if columns else {})}
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, check=True, timeout=SECONDS, env=environment).stdout.decode()
+
+
+def on_terminal(columns, *arguments, environment="-u COLUMNS"):
+    """The lines of a terminal of this width, all that ran past the top included."""
+    with tempfile.TemporaryDirectory() as folder:
+        socket = str(pathlib.Path(folder) / "tmux")
+        command = f"env {environment} {shlex.join([PROGRAM, *arguments])}; echo the end; sleep 1000"
+        tmux = ["tmux", "-f", "/dev/null", "-S", socket]
+        subprocess.run([*tmux, "new-session", "-d", "-x", str(columns), "-y", "50", command], check=True, env=ENVIRONMENT)
+        try:
+            end = time.monotonic() + SECONDS
+            while time.monotonic() < end:
+                text = subprocess.run([*tmux, "capture-pane", "-p", "-S", "-2000"], capture_output=True, check=True).stdout.decode()
+                if re.search(r"(?m)^the end$", text):
+                    return [line.rstrip() for line in text[:text.index("the end")].splitlines()]
+                time.sleep(0.05)
+        finally:
+            subprocess.run([*tmux, "kill-server"], check=False, capture_output=True)
+    raise AssertionError(f"{arguments} did not end within {SECONDS} s:\n{text}")
+
+
+class Widths(unittest.TestCase):
+    maxDiff = None
+
+    def test_no_line_runs_over_the_edge_and_wide_terminals_are_used(self):
+        for columns in (60, 80, 120):
+            longest = 0
+            for arguments in ((), ("generate", "--help"), ("serve", "--help-all"), ("help", "tokenize")):
+                shown = on_terminal(columns, *arguments)
+                # A line that ran over the edge would be two.
+                self.assertEqual(shown, [line.rstrip() for line in piped(*arguments, columns=columns).splitlines()], (columns, arguments))
+                longest = max(longest, max(map(len, shown)))
+            self.assertGreater(longest, columns - 8)
+
+    def test_columns_overrides_the_terminal_and_a_pipe_has_80(self):
+        self.assertEqual(on_terminal(120, "help", "inspect", environment="COLUMNS=50"),
+                         [line.rstrip() for line in piped("help", "inspect", columns=50).splitlines()])
+        for verb in VERBS:
+            self.assertEqual(piped(verb, "--help-all"), piped(verb, "--help-all", columns=80))
+            self.assertLessEqual(max(map(len, piped(verb, "--help").splitlines())), 80)
+        self.assertEqual(piped("help", columns="wide"), piped("help"))
+
+
+if __name__ == "__main__":
+    if shutil.which("tmux") is None:
+        print("skipped: no tmux")
+        sys.exit(77)
+    unittest.main(argv=sys.argv[:1])
