@@ -14,6 +14,20 @@ std::uint32_t High(std::uint64_t x) noexcept {
   return static_cast<std::uint32_t>(x >> 32);
 }
 
+std::span<const double> Given(const GivenUniforms& given, Stream stream) noexcept {
+  switch (stream) {
+    case Stream::kCoin:
+    case Stream::kSynthetic:
+      return given.coins;
+    case Stream::kResidual:
+      return given.residuals;
+    case Stream::kTarget:
+      return given.targets;
+    default:
+      return {};
+  }
+}
+
 }  // namespace
 
 std::array<std::uint32_t, 4> Philox(std::array<std::uint32_t, 4> c,
@@ -45,6 +59,11 @@ std::array<std::uint32_t, 2> Noise::Key() const noexcept {
 }
 
 double Noise::Uniform(Stream stream, Pos position, std::uint32_t index) const noexcept {
+  if (given_ != nullptr) {
+    const std::span<const double> own = Given(*given_, stream);
+    const auto at = static_cast<std::size_t>(position - given_->first);
+    if (position >= given_->first && at < own.size()) return own[at];
+  }
   const auto [first, second, third] = Counter(stream, position);
   const auto block = Philox({first, second, third, index}, Key());
   const std::uint64_t bits = (std::uint64_t{block[0]} << 32) | block[1];

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "base/ids.h"
 
@@ -27,13 +28,25 @@ enum class Stream : std::uint32_t {
 std::array<std::uint32_t, 4> Philox(std::array<std::uint32_t, 4> counter,
                                     std::array<std::uint32_t, 2> key) noexcept;
 
-// The noise of one request. A value of 16 bytes; copies give the same draws. Any two of seed,
+// Uniform numbers that a caller brings, by the positions from `first` on: they take the place of
+// computed ones where there are any.
+struct GivenUniforms {
+  Pos first = 0;
+  std::span<const double> coins;      // streams kCoin and kSynthetic
+  std::span<const double> residuals;  // stream kResidual
+  std::span<const double> targets;    // the target's own tokens, in place of a race
+};
+
+// The noise of one request. A small value; copies give the same draws. Any two of seed,
 // request id (all 64 bits), stream, position (below 2^29) and index that differ give draws of their
 // own.
 class Noise {
  public:
   Noise() = default;
   Noise(std::uint64_t seed, std::uint64_t request) noexcept : seed_(seed), request_(request) {}
+  // `given` must outlive the noise; what it holds when a number is drawn counts.
+  Noise(std::uint64_t seed, std::uint64_t request, const GivenUniforms& given) noexcept
+      : seed_(seed), request_(request), given_(&given) {}
 
   // Uniform in [0, 1) with 53 random bits. `index` separates draws of one stream at one position (0
   // unless stated).
@@ -45,10 +58,13 @@ class Noise {
   std::array<std::uint32_t, 2> Key() const noexcept;
 
   std::uint64_t seed() const noexcept { return seed_; }
+  // The target's tokens take one given number each: there is none for every token of a race.
+  bool GivesTargets() const noexcept { return given_ != nullptr && !given_->targets.empty(); }
 
  private:
   std::uint64_t seed_ = 0;
   std::uint64_t request_ = 0;
+  const GivenUniforms* given_ = nullptr;
 };
 
 }  // namespace foretoken

@@ -136,8 +136,13 @@ const Kernels& KernelsFor(Isa cap) {
 Result<const Kernels*> KernelsFromEnvironment() {
   const char* name = std::getenv("FORETOKEN_ISA");
   if (name == nullptr || *name == '\0') return &KernelsFor(kBestIsa);
-  FORETOKEN_TRY(const Isa cap, ParseIsa(name));
-  return &KernelsFor(cap);
+  return KernelsByName(name);
+}
+
+Result<const Kernels*> KernelsByName(std::string_view cap) {
+  if (cap.empty()) return KernelsFromEnvironment();
+  FORETOKEN_TRY(const Isa isa, ParseIsa(cap));
+  return &KernelsFor(isa);
 }
 
 }  // namespace foretoken::kernels

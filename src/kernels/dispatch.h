@@ -30,5 +30,7 @@ const Kernels& KernelsFor(Isa cap);
 // The same, capped by the environment variable FORETOKEN_ISA where it is set. Errors: an unknown
 // name in it.
 [[nodiscard]] Result<const Kernels*> KernelsFromEnvironment();
+// Capped by a set's name; where it is empty, by the environment. Errors: an unknown name.
+[[nodiscard]] Result<const Kernels*> KernelsByName(std::string_view cap);
 
 }  // namespace foretoken::kernels

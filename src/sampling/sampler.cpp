@@ -43,8 +43,9 @@ Sampler::Sampler(SamplerConfig config, int vocabulary, const kernels::Kernels& k
   end_logits_.resize(grammar_ends_.size());
 }
 
-void Sampler::Begin(std::span<const Token> prompt, int max_new_tokens) {
+void Sampler::Begin(std::span<const Token> prompt, int max_new_tokens, Pos first) {
   text_.clear();
+  first_ = first;
   room_ = prompt.size() + static_cast<std::size_t>(max_new_tokens);
   text_.reserve(room_);
   text_.assign(prompt.begin(), prompt.end());
@@ -166,6 +167,7 @@ Token Sampler::Draw(const float* p, double u) const noexcept {
 }
 
 Token Sampler::Race(const float* p) const noexcept {
+  if (noise().GivesTargets()) return Draw(p, noise().Uniform(Stream::kTarget, position()));
   return DrawByRace(p, vocabulary_, noise(), position(), *kernels_);
 }
 

@@ -54,12 +54,13 @@ class Sampler {
   Sampler(SamplerConfig config, int vocabulary, const kernels::Kernels& kernels);
 
   // Starts a text: its prompt, and room for max_new_tokens more (pushes beyond the room abort).
-  void Begin(std::span<const Token> prompt, int max_new_tokens);
+  // first: the position of its first token, where it is the end of a longer one.
+  void Begin(std::span<const Token> prompt, int max_new_tokens, Pos first = 0);
   void Push(Token token) noexcept;
   void Pop(int n) noexcept;  // takes back the last n pushed tokens
 
   // Of the token to be drawn next.
-  Pos position() const noexcept { return static_cast<Pos>(text_.size()); }
+  Pos position() const noexcept { return first_ + static_cast<Pos>(text_.size()); }
   int n_generated() const noexcept { return static_cast<int>(text_.size()) - n_prompt_; }
   std::span<const Token> text() const noexcept { return text_; }
   bool greedy() const noexcept { return config_.parameters.greedy(); }
@@ -120,6 +121,7 @@ class Sampler {
   int vocabulary_;
   const kernels::Kernels* kernels_;
   std::vector<Token> text_;
+  Pos first_ = 0;  // of the text's first token
   int n_prompt_ = 0;
   std::size_t room_ = 0;  // tokens of text at most
   Penalties penalties_;
