@@ -40,16 +40,6 @@ Setter StoreCacheType(CacheType& target) {
   };
 }
 
-Setter StoreSwitch(bool& target) {
-  return [&target](const std::string& text) -> Status {
-    if (text != "on" && text != "off")
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("'{}' is neither on nor off; give one of them", text));
-    target = text == "on";
-    return {};
-  };
-}
-
 FlagGroup PromptFlags(GenerateSettings& settings) {
   Request& request = settings.request;
   return {"Prompt",

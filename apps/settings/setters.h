@@ -87,6 +87,16 @@ inline Setter StoreList(std::vector<int>& target, int low, int high) {
   };
 }
 
+inline Setter StoreSwitch(bool& target) {
+  return [&target](const std::string& text) -> Status {
+    if (text != "on" && text != "off")
+      return Fail(ErrorCode::kInvalidArgument,
+                  "'" + text + "' is neither on nor off; give one of them");
+    target = text == "on";
+    return {};
+  };
+}
+
 inline Setter StoreTrue(bool& target) {
   return [&target](const std::string&) -> Status {
     target = true;

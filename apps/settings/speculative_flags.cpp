@@ -53,6 +53,10 @@ std::vector<Row> MethodRows() {
        {"--spec-draft-p-min", "--draft-p-min"},
        "P",
        "stop drafting where the drafter's best token is less probable; default 0"},
+      {"first_target",
+       {"--first-target"},
+       "on|off",
+       "off: the first token may be drafted, and is verified together with the prompt; default on"},
       {"draft_vocabulary",
        {"--draft-vocabulary"},
        "N",
@@ -177,16 +181,6 @@ Flag FlagOf(Row row, SpeculativeOptions& options) {
           .choices = std::move(row.choices)};
 }
 
-// A switch of other programs that is always on here.
-Flag AlwaysOn(std::string name, std::string help, const char* why) {
-  return {{std::move(name)}, "on", std::move(help), [why](const std::string& text) -> Status {
-            if (text == "on") return {};
-            return Fail(ErrorCode::kInvalidArgument, fmt::format("'{}' is not possible: {}; leave "
-                                                                 "it on",
-                                                                 text, why));
-          }};
-}
-
 // The file is read, and after it the environment, before any flag that could override them.
 void AddSources(FlagGroup& group, SpeculativeOptions& options) {
   const auto file = std::make_shared<SpeculativeFile>();
@@ -230,11 +224,11 @@ FlagGroup SpeculationFlags(EngineOptions& options, std::optional<float>& draft_t
                          "T",
                          "the drafter's temperature, 0 to 2; default: that of --temp",
                          StoreNumber(draft_temperature, 0, 2)});
-  group.flags.push_back(AlwaysOn("--kv-cache", "the cache of keys and values; always on",
-                                 "every pass reads the cache, which changes no bit of the text"));
-  group.flags.push_back(AlwaysOn("--first-target",
-                                 "the first token comes from the model; always on",
-                                 "the pass over the prompt yields that token anyway"));
+  group.flags.push_back({{"--kv-cache"},
+                         "on|off",
+                         "off: each round computes the whole text anew; the same text, slowly, for "
+                         "tests and teaching; default on",
+                         StoreSwitch(options.kv_cache)});
   return group;
 }
 

@@ -45,6 +45,7 @@ const std::map<std::string_view, std::string>& Values() {
       {"lookahead_cooldown_steps", "7"},
       {"num_speculative_tokens_per_batch_size", "1-4:5,5-16:2"},
       {"draft_p_min", "0.25"},
+      {"first_target", "off"},
       {"draft_vocabulary", "512"},
       {"draft_vocabulary_sample", "a b.txt"},
       {"synthetic_acceptance_rate", "0.6"},
@@ -171,7 +172,10 @@ TEST(SpeculativeSources, ErrorsNameTheSource) {
   EXPECT_EQ(error({"--speculative-config", ""}).substr(0, 21), "--speculative-config:");
   EXPECT_EQ(error({"--profile", ""}).substr(0, 10), "--profile:");
   EXPECT_EQ(error({"--gamma", "4.5"}), "--gamma: '4.5' is not a whole number; give one in [0, 64]");
-  EXPECT_EQ(error({"--kv-cache", "off"}).substr(0, 33), "--kv-cache: 'off' is not possible");
+  EXPECT_EQ(error({"--kv-cache", "never"}),
+            "--kv-cache: 'never' is neither on nor off; give one of them");
+  EXPECT_EQ(error({"--first-target", "never"}).substr(0, 24), "--first-target: 'never' ");
+  EXPECT_EQ(error({"--kv-cache", "off", "--first-target", "off"}), "");
   EXPECT_EQ(error({"--kv-cache", "on", "--first-target", "on"}), "");
 }
 

@@ -33,7 +33,11 @@ class AdaptiveLookahead {
   // A round drafted `proposed` tokens, of which `accepted` were. More accepted than proposed count
   // as all, negative numbers as none.
   void Observe(int proposed, int accepted) noexcept;
+  // As after Create.
   void Reset() noexcept;
+  // Another configuration from here on: the mean and the counters stay, the draft length moves into
+  // the new range. Errors: as Create; nothing has changed then.
+  [[nodiscard]] Status Configure(const AdaptiveLookaheadConfig& config);
 
   int lookahead() const { return lookahead_; }
   double mean_accepted() const { return ewma_; }  // 0 before the first observation

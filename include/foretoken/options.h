@@ -52,6 +52,11 @@ struct SpeculativeOptions {
   AdaptiveLookaheadConfig ewma = {};
   std::vector<BatchDraftLength> num_speculative_tokens_per_batch_size = {};
   float draft_p_min = 0.0f;
+  // The pass over the prompt yields the first token. False: that token may be drafted, too; the
+  // first draft is verified together with the prompt. Heads (eagle, mtp) read what that pass gives
+  // and draft after it, as do draft models that have not read a long prompt yet, and requests for
+  // the log-probabilities of their prompt.
+  bool first_target = true;
   // Tokens that a standalone draft model's output head keeps, the most frequent ones: a head of
   // 128,000 rows may be most of a small model's work. 0: all. Exact all the same: the target
   // decides. `draft_vocabulary_sample` is the path of a text that shows which are frequent; without
@@ -108,6 +113,14 @@ struct EngineOptions {
   bool pin_threads = false;
   CacheType cache_type_k = CacheType::kF16;
   CacheType cache_type_v = CacheType::kF16;
+  // False: keys and values are computed anew for each round, of the whole text; the same text, bit
+  // for bit, and slow. For tests and for teaching. A text that does not fit one pass is read in
+  // several; a head reads its rows anew each round and keeps them while it drafts. Not with
+  // `record`; `prefix_cache` is then off.
+  bool kv_cache = true;
+  // Tokens that end every request, in place of those that the model's file names; empty: the
+  // file's. Request.stop_token_ids and ignore_eos are a single request's.
+  std::vector<std::int32_t> end_tokens = {};
   int prefill_rows = 256;  // rows of one pass at most; fewer where requests wait for each other
   std::string isa = {};    // cap: "scalar", "neon", "avx2", "avxvnni", "avx512", "amx"; empty:
                            // FORETOKEN_ISA, else the best

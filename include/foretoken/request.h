@@ -80,6 +80,7 @@ struct SpeculativeParameters {
   // [0, K]: shorter drafts are not sent; SpeculativeOptions says where. The engine's setting counts
   // as K for requests with a smaller K.
   std::optional<int> min_speculative_tokens = {};
+  std::optional<bool> first_target = {};  // SpeculativeOptions has the meaning
   std::optional<float> draft_p_min =
       {};  // [0, 1]: stop drafting where the drafter's best probability is below it
   std::optional<SamplingParameters> draft_sampling =

@@ -30,7 +30,11 @@ void Chain::Start(const SequenceStart& start) {
   drafts_.clear();
 }
 
-void Chain::BeginProposal(int n) noexcept {
+void Chain::BeginProposal(int n, bool with_logits) noexcept {
+  with_logits_ = with_logits;
+  if (with_logits && logits_.size() == 0)
+    logits_ = AlignedBuffer<float>(static_cast<std::size_t>(max_draft_) *
+                                   static_cast<std::size_t>(vocabulary_));
   drafts_.clear();
   raw_logits_.clear();
   begin_ = sampler_->position();
@@ -59,6 +63,8 @@ void Chain::Draw(const float* logits) noexcept {
     }
     token = stream_ == Stream::kTarget ? sampler_->Race(law) : sampler_->Draw(law, OwnNoise());
   }
+  if (with_logits_)
+    std::copy_n(logits, vocabulary_, logits_.data() + std::ssize(drafts_) * vocabulary_);
   drafts_.push_back(token);
   raw_logits_.push_back(logits[token]);
   sampler_->Push(token);
@@ -77,7 +83,8 @@ round::Proposal Chain::Finish() noexcept {
   return {.tokens = drafts_,
           .q = laws ? laws_.data() : nullptr,
           .q_stride = vocabulary_,
-          .raw_logits = raw_logits_.data()};
+          .raw_logits = raw_logits_.data(),
+          .logits = with_logits_ ? logits_.data() : nullptr};
 }
 
 void Chain::Commit(std::span<const Token> tokens) noexcept {

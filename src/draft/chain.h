@@ -31,8 +31,9 @@ class Chain {
   void Start(const SequenceStart& start);
   void Stop() noexcept { sampler_.reset(); }
 
-  // Begins a proposal of up to n tokens; n <= 0: none.
-  void BeginProposal(int n) noexcept;
+  // Begins a proposal of up to n tokens; n <= 0: none. with_logits: it keeps the logits of all its
+  // drafts; the first such proposal allocates.
+  void BeginProposal(int n, bool with_logits = false) noexcept;
   bool drafting() const { return left_ > 0; }
 
   // Draws the next draft from the law of these logits, [vocabulary]; ends the drafting where it is
@@ -62,6 +63,8 @@ class Chain {
   std::vector<Token> end_tokens_, drafts_;
   std::vector<float> raw_logits_;  // of the drafts, as the model gave them
   AlignedBuffer<float> laws_;      // [max_draft, vocabulary]: that sampled drafts were drawn from
+  AlignedBuffer<float> logits_;    // [max_draft, vocabulary]: of this proposal, where wanted
+  bool with_logits_ = false;
   Stream stream_ = Stream::kDraft;
   float draft_p_min_ = 0;
   Pos begin_ = 0;  // position of the proposal's first draft

@@ -16,8 +16,12 @@ constexpr int kCatchUpRows = 512;
 }  // namespace
 
 DraftModel::DraftModel(std::unique_ptr<model::Model> model, kv::Cache cache,
-                       const SharedTokens& shared, int max_draft, const kernels::Kernels& kernels)
-    : model_(std::move(model)), cache_(std::move(cache)), wide_(shared, model_->output_tokens()) {
+                       const SharedTokens& shared, int max_draft, const kernels::Kernels& kernels,
+                       bool keeps_cache)
+    : model_(std::move(model)),
+      cache_(std::move(cache)),
+      keeps_cache_(keeps_cache),
+      wide_(shared, model_->output_tokens()) {
   const auto n = static_cast<std::size_t>(cache_.shape().n_sequences);
   sequences_.reserve(n);
   for (std::size_t i = 0; i < n; ++i)
@@ -57,14 +61,25 @@ void DraftModel::Propose(std::span<const Ask> asks, std::span<round::Proposal> p
     Chain& chain = sequences_[static_cast<std::size_t>(ask.seq)].chain;
     // Feeding the text and all drafts but the last must fit the cache.
     const int room = cache_.shape().max_positions - chain.position() + 1;
-    chain.BeginProposal(std::min(ask.max_tokens, room));
+    chain.BeginProposal(std::min(ask.max_tokens, room), ask.with_logits);
     sequences_[static_cast<std::size_t>(ask.seq)].may_read = kCatchUpRows;
   }
-  CatchUp();
-  while (Advance()) {
-  }
+  do {
+    if (!keeps_cache_) DropCaches();
+    CatchUp();
+  } while (Advance());
   for (std::size_t i = 0; i < asks.size(); ++i)
     proposals[i] = sequences_[static_cast<std::size_t>(asks[i].seq)].chain.Finish();
+}
+
+// The texts of all that draft, but of a prompt that is still being read in parts.
+void DraftModel::DropCaches() noexcept {
+  for (SeqId seq = 0; seq < cache_.shape().n_sequences; ++seq) {
+    Sequence& s = sequences_[static_cast<std::size_t>(seq)];
+    if (!s.chain.drafting() || !s.prompt_read) continue;
+    cache_.Truncate(seq, 0);
+    s.may_read = cache_.shape().max_positions;
+  }
 }
 
 // Feeds committed tokens that the cache lacks, all but each sequence's last, in passes of at most

@@ -25,9 +25,11 @@ namespace foretoken::draft {
 class DraftModel final : public Drafter {
  public:
   // shared: tokens that may be drafted. max_draft: tokens of one proposal at most. The model's
-  // max_logit_rows and the cache's n_sequences are at least the number of sequences.
+  // max_logit_rows and the cache's n_sequences are at least the number of sequences. keeps_cache:
+  // false: each pass computes the keys and values of its texts anew, but while a long prompt is
+  // read in parts.
   DraftModel(std::unique_ptr<model::Model> model, kv::Cache cache, const SharedTokens& shared,
-             int max_draft, const kernels::Kernels& kernels);
+             int max_draft, const kernels::Kernels& kernels, bool keeps_cache = true);
 
   std::string_view name() const override { return "standalone"; }
   bool ReportsLaws() const override { return true; }
@@ -49,6 +51,7 @@ class DraftModel final : public Drafter {
     int may_read = 0;  // rows in this proposal
   };
 
+  void DropCaches() noexcept;
   void CatchUp() noexcept;
   bool Advance() noexcept;
   void Forward() noexcept;
@@ -56,6 +59,7 @@ class DraftModel final : public Drafter {
 
   std::unique_ptr<model::Model> model_;
   kv::Cache cache_;
+  const bool keeps_cache_;
   WideLogits wide_;
   std::vector<Sequence> sequences_;
   // The pass being put together; capacities are taken in the constructor.

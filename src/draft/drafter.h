@@ -43,6 +43,7 @@ struct Ask {
   SeqId seq = 0;
   int max_tokens =
       0;  // >= 0; the room in the target's context and in the request is already counted
+  bool with_logits = false;  // the proposal carries all logits where the drafter computes any
 };
 
 // What a round committed for one sequence.
@@ -54,7 +55,8 @@ struct Observation {
   int accepted = 0;
   // For drafters that need features: the target's of the kept positions that its pass processed,
   // [n_features, Needs().parts() * the target's width], from first_position on. While a prompt is
-  // read in parts, observations come with features and nothing committed.
+  // read in parts, observations come with features and nothing committed. Features from position 0
+  // on begin anew, whatever came before.
   const float* features = nullptr;
   int n_features = 0;
   Pos first_position = 0;

@@ -47,9 +47,14 @@ model::FeatureRequest HeadDrafter::Needs() const {
 }
 
 void HeadDrafter::Begin(const SequenceStart& start) {
-  Sequence& s = sequences_[static_cast<std::size_t>(start.seq)];
-  cache_.Truncate(start.seq, 0);
-  s.chain.Start(start);
+  sequences_[static_cast<std::size_t>(start.seq)].chain.Start(start);
+  StartReading(start.seq);
+}
+
+// No feature has come yet, or all come again.
+void HeadDrafter::StartReading(SeqId seq) noexcept {
+  Sequence& s = sequences_[static_cast<std::size_t>(seq)];
+  cache_.Truncate(seq, 0);
   s.n_waiting = 0;
   s.full = false;
   if (eagle_) return;
@@ -66,6 +71,7 @@ void HeadDrafter::Observe(std::span<const Observation> observations) noexcept {
   for (const Observation& o : observations) {
     Sequence& s = sequences_[static_cast<std::size_t>(o.seq)];
     s.chain.Commit(o.committed);
+    if (o.n_features > 0 && o.first_position == 0) StartReading(o.seq);
     if (s.full) continue;
     // The row of feature f_p is p (EAGLE) or p + 1: none may be missing.
     FORETOKEN_CHECK(o.first_position + (eagle_ ? 0 : 1) == cache_.length(o.seq) + s.n_waiting);
@@ -187,7 +193,7 @@ void HeadDrafter::Propose(std::span<const Ask> asks,
     Sequence& s = sequences_[static_cast<std::size_t>(ask.seq)];
     // What waits and all drafts but the last must fit the cache.
     const int room = cache_.room(ask.seq) - s.n_waiting + 1;
-    s.chain.BeginProposal(s.n_waiting > 0 ? std::min(ask.max_tokens, room) : 0);
+    s.chain.BeginProposal(s.n_waiting > 0 ? std::min(ask.max_tokens, room) : 0, ask.with_logits);
   }
   while (DraftFirst()) {
   }

@@ -61,6 +61,7 @@ class HeadDrafter final : public Drafter {
     AlignedBuffer<float> own;  // [dim]: the head's feature of its newest row
   };
 
+  void StartReading(SeqId seq) noexcept;
   void StartPass() noexcept;
   bool AddWaiting(SeqId seq, bool with_logits) noexcept;
   void ReadWaiting(SeqId seq) noexcept;

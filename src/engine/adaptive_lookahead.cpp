@@ -8,7 +8,9 @@
 
 namespace foretoken {
 
-Result<AdaptiveLookahead> AdaptiveLookahead::Create(const AdaptiveLookaheadConfig& config) {
+namespace {
+
+Status Check(const AdaptiveLookaheadConfig& config) {
   const auto bad = [](const char* what, auto value, std::string range) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("lookahead {}: {} is out of range; use {}", what, value, range));
@@ -20,7 +22,22 @@ Result<AdaptiveLookahead> AdaptiveLookahead::Create(const AdaptiveLookaheadConfi
     return bad("initial", config.initial, fmt::format("{} to {}", config.min, config.max));
   if (!(config.alpha >= 0 && config.alpha <= 1)) return bad("alpha", config.alpha, "0 to 1");
   if (config.cooldown_steps < 0) return bad("cooldown", config.cooldown_steps, "0 or more");
+  return {};
+}
+
+}  // namespace
+
+Result<AdaptiveLookahead> AdaptiveLookahead::Create(const AdaptiveLookaheadConfig& config) {
+  FORETOKEN_CHECK_OK(Check(config));
   return AdaptiveLookahead(config);
+}
+
+Status AdaptiveLookahead::Configure(const AdaptiveLookaheadConfig& config) {
+  FORETOKEN_CHECK_OK(Check(config));
+  config_ = config;
+  lookahead_ = std::clamp(lookahead_, config.min, config.max);
+  cooldown_left_ = std::min(cooldown_left_, config.cooldown_steps);
+  return {};
 }
 
 void AdaptiveLookahead::Reset() noexcept {

@@ -40,6 +40,11 @@ void CostModel::Begin(SeqId seq, int ceiling) noexcept {
   std::fill(state.survival.begin(), state.survival.end(), Survival());
 }
 
+void CostModel::Reset(SeqId seq) noexcept {
+  std::fill(shared_.begin(), shared_.end(), Survival(kSharedFading));
+  Begin(seq, At(seq).ceiling);
+}
+
 int CostModel::Most(SeqId seq, int) const noexcept {
   const State& state = states_[static_cast<std::size_t>(seq)];
   return state.asleep > 0 ? 0 : state.ceiling;

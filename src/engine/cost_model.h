@@ -33,6 +33,7 @@ class CostModel final : public Lookahead {
   int Most(SeqId seq, int n_decoding) const noexcept override;
   void Choose(std::span<Plan> plans) noexcept override;
   void Observe(SeqId seq, const RoundOutcome& round) noexcept override;
+  void Reset(SeqId seq) noexcept override;
   int MostRows() const noexcept override { return costs_.TrustedRows(); }
 
  private:

@@ -265,8 +265,8 @@ std::vector<std::string> Engine::Impl::StrategyNames() const {
     return std::any_of(drafters_.begin(), drafters_.end(),
                        [what](const DrafterEntry& entry) { return ((*entry.drafter).*what)(); });
   };
-  for (std::size_t i = 1; i < verifiers_.size(); ++i) {
-    const verify::Verifier& verifier = *verifiers_[i];
+  for (std::size_t i = 1; i < engine::Rules::kCount; ++i) {
+    const verify::Verifier& verifier = VerifierOf(static_cast<VerifyStrategy>(i));
     if (verifier.NeedsLaws() && !reported(&draft::Drafter::ReportsLaws)) continue;
     if (verifier.NeedsLogits() && !reported(&draft::Drafter::ReportsLogits)) continue;
     names.emplace_back(verifier.name());
@@ -304,6 +304,10 @@ Status Engine::Impl::CheckSpeculation(const Request& request) const {
   if (!(p_min >= 0 && p_min <= 1))
     return bad(fmt::format("draft p-min: {} is out of range; use 0 to 1", p_min));
   FORETOKEN_CHECK_OK(CheckLeastDrafts(request));
+  if (recorder_ && !s.first_target.value_or(options_.speculative.first_target))
+    return bad(
+        "first target: a trace begins with a token of the target's; leave it on, or record "
+        "nothing");
   constexpr VerifyStrategy kAuto = VerifyStrategy::kAuto;
   const VerifyStrategy strategy = StrategyOf(request);
   if ((synthetic_ || own_verifier_) && s.strategy.value_or(kAuto) != kAuto)
@@ -339,7 +343,7 @@ Result<std::shared_ptr<const sampling::Grammar>> Engine::Impl::GrammarOf(
   if (!grammars_) {
     std::vector<std::string> texts;
     for (Token t = 0; t < vocabulary_; ++t) texts.push_back(tokenizer_->Piece(t));
-    std::vector<Token> ends = tokenizer_->end_tokens();
+    std::vector<Token> ends = end_tokens_;
     // The likeliest first.
     std::stable_partition(ends.begin(), ends.end(),
                           [&](Token t) { return t == tokenizer_->eos(); });
@@ -513,6 +517,8 @@ void Engine::Impl::BeginDrafters(engine::Sequence& s, SeqId seq, int max_new) {
   }
   // A draft that was drawn may only be dropped where no law of it is judged.
   const bool droppable = !lawful || s.verifier->SharesNoise() || request.sampling.greedy();
+  s.drafts_first =
+      !speculative.first_target.value_or(options.first_target) && request.prompt_logprobs < 0;
   const int least = speculative.min_speculative_tokens.value_or(options.min_speculative_tokens);
   s.min_draft = droppable ? std::min(least, s.most_drafts) : 0;
   lookahead_->Begin(seq, s.most_drafts);
@@ -551,24 +557,11 @@ Result<std::vector<float>> Engine::Impl::Score(std::span<const Token> tokens) {
     return Fail(ErrorCode::kInvalidArgument,
                 "score: requests are running; take their results first");
   std::vector<float> logprobs;
-  const int chunk = std::min(target_->options().max_rows, target_->options().max_logit_rows);
-  for (int at = 0; at + 1 < static_cast<int>(tokens.size()); at += chunk) {
-    const int n = std::min(chunk, static_cast<int>(tokens.size()) - 1 - at);
-    const model::Segment segment{0, 0, n, at};
-    const kv::Transaction::Rows rows{0, n};
-    std::vector<int> logit_rows(static_cast<std::size_t>(n));
-    for (int i = 0; i < n; ++i) logit_rows[static_cast<std::size_t>(i)] = i;
-    kv::Transaction transaction(*cache_, {&rows, 1});
-    target_->Forward(
-        {.tokens = tokens.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(n)),
-         .segments = {&segment, 1},
-         .logit_rows = logit_rows},
-        *cache_);
-    transaction.Commit({&n, 1});
-    for (int i = 0; i < n; ++i)
-      logprobs.push_back(logprobs_->Of(target_->logits() + i * target_->logits_stride(),
-                                       tokens[static_cast<std::size_t>(at + i + 1)]));
-  }
+  if (tokens.empty()) return logprobs;
+  const Feed feed{0, tokens.first(tokens.size() - 1)};
+  ReadRows({&feed, 1}, [&](std::size_t, int i, const float* logits) {
+    logprobs.push_back(logprobs_->Of(logits, tokens[static_cast<std::size_t>(i) + 1]));
+  });
   cache_->Truncate(0, 0);
   return logprobs;
 }

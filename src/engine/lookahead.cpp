@@ -16,12 +16,13 @@ template <typename State>
 class Separate final : public Lookahead {
  public:
   Separate(const State& initial, int max_sequences)
-      : initial_(initial), states_(static_cast<std::size_t>(max_sequences), initial) {}
+      : states_(static_cast<std::size_t>(max_sequences), initial) {}
 
   void Begin(SeqId seq, int ceiling) noexcept override {
-    At(seq) = initial_;
-    At(seq).Begin(ceiling);
+    At(seq).ceiling = ceiling;
+    At(seq).Reset();
   }
+  void Reset(SeqId seq) noexcept override { At(seq).Reset(); }
   int Most(SeqId seq, int n_decoding) const noexcept override {
     return states_[static_cast<std::size_t>(seq)].Next(n_decoding);
   }
@@ -37,36 +38,28 @@ class Separate final : public Lookahead {
   void Observe(SeqId seq, const RoundOutcome& round) noexcept override {
     if (round.drafted > 0) At(seq).Observe(round);
   }
-  const AdaptiveLookahead* Adaptive([[maybe_unused]] SeqId seq) const noexcept override {
-    if constexpr (requires(const State& s) { s.adaptive; })
-      return &states_[static_cast<std::size_t>(seq)].adaptive;
+  AdaptiveLookahead* Adaptive([[maybe_unused]] SeqId seq) noexcept override {
+    if constexpr (requires(State & s) { s.adaptive; }) return &At(seq).adaptive;
     return nullptr;
   }
 
  private:
   State& At(SeqId seq) { return states_[static_cast<std::size_t>(seq)]; }
-  State initial_;
   std::vector<State> states_;
 };
 
 struct Fixed {
-  int k = 0;
-  void Begin(int ceiling) noexcept { k = ceiling; }
-  int Next(int) const noexcept { return k; }
+  int ceiling = 0;
+  void Reset() noexcept {}
+  int Next(int) const noexcept { return ceiling; }
   void Observe(const RoundOutcome&) noexcept {}
 };
 
 struct Ewma {
-  AdaptiveLookaheadConfig config;
   AdaptiveLookahead adaptive;
-  void Begin(int ceiling) noexcept {
-    AdaptiveLookaheadConfig within = config;
-    within.max = std::min(within.max, ceiling);
-    within.min = std::min(within.min, within.max);
-    within.initial = std::clamp(within.initial, within.min, within.max);
-    adaptive = *AdaptiveLookahead::Create(within);
-  }
-  int Next(int) const noexcept { return adaptive.lookahead(); }
+  int ceiling = 0;
+  void Reset() noexcept { adaptive.Reset(); }
+  int Next(int) const noexcept { return std::min(adaptive.lookahead(), ceiling); }
   void Observe(const RoundOutcome& round) noexcept {
     adaptive.Observe(round.drafted, round.accepted);
   }
@@ -74,10 +67,7 @@ struct Ewma {
 
 struct Heuristic {
   int ceiling = 0, k = 0;
-  void Begin(int most) noexcept {
-    ceiling = most;
-    k = (most + 1) / 2;
-  }
+  void Reset() noexcept { k = (ceiling + 1) / 2; }
   int Next(int) const noexcept { return k; }
   void Observe(const RoundOutcome& round) noexcept {
     k = std::clamp(round.accepted >= round.drafted ? k + 2 : k - 1, 1, ceiling);
@@ -87,7 +77,7 @@ struct Heuristic {
 struct BatchSize {
   std::span<const BatchDraftLength> table;
   int ceiling = 0;
-  void Begin(int most) noexcept { ceiling = most; }
+  void Reset() noexcept {}
   int Next(int n) const noexcept {
     for (const BatchDraftLength& row : table)
       if (n >= row.least && n <= row.most) return std::min(ceiling, row.num_speculative_tokens);
@@ -118,8 +108,7 @@ std::unique_ptr<Lookahead> MakeLookahead(const LookaheadSettings& settings) {
   const int n = settings.max_sequences;
   if (settings.name == "cost-model") return std::make_unique<CostModel>(settings);
   if (settings.name == "ewma")
-    return std::make_unique<Separate<Ewma>>(
-        Ewma{settings.ewma, *AdaptiveLookahead::Create(settings.ewma)}, n);
+    return std::make_unique<Separate<Ewma>>(Ewma{*AdaptiveLookahead::Create(settings.ewma)}, n);
   if (settings.name == "heuristic") return std::make_unique<Separate<Heuristic>>(Heuristic(), n);
   if (settings.name == "batch-size")
     return std::make_unique<Separate<BatchSize>>(BatchSize{settings.batch_sizes}, n);

@@ -64,8 +64,11 @@ class Lookahead {
   virtual void Observe(SeqId seq, const RoundOutcome& round) noexcept = 0;
   // Rows of a pass that it plans with at most.
   virtual int MostRows() const noexcept { return std::numeric_limits<int>::max(); }
-  // What a sequence's draft lengths come from, where that is an AdaptiveLookahead; else null.
-  virtual const AdaptiveLookahead* Adaptive(SeqId) const noexcept { return nullptr; }
+  // What a sequence's rounds and those of others taught is forgotten; its request goes on.
+  virtual void Reset(SeqId seq) noexcept = 0;
+  // What a sequence's draft lengths come from, where that is an AdaptiveLookahead; else null. Its
+  // configuration stays when a request begins.
+  virtual AdaptiveLookahead* Adaptive(SeqId) noexcept { return nullptr; }
 };
 
 struct LookaheadSettings {

@@ -127,13 +127,13 @@ class EngineOpener {
     FORETOKEN_CHECK_OK(CheckRange("prefill rows", o.prefill_rows, 1, 4096));
     if (o.cache_tokens != 0)
       FORETOKEN_CHECK_OK(CheckRange("cache tokens", o.cache_tokens, kLeastCacheTokens, 1 << 30));
+    if (!o.kv_cache && !o.record.empty())
+      return Fail(ErrorCode::kInvalidArgument,
+                  "kv cache: a trace tells what rounds with a cache cost; leave the cache on, or "
+                  "record nothing");
+    o.prefix_cache &= o.kv_cache;
     FORETOKEN_TRY(o.threads, engine::ThreadCount(o.threads));
-    if (o.isa.empty()) {
-      FORETOKEN_TRY(impl_->kernels_, kernels::KernelsFromEnvironment());
-    } else {
-      FORETOKEN_TRY(const kernels::Isa cap, kernels::ParseIsa(o.isa));
-      impl_->kernels_ = &kernels::KernelsFor(cap);
-    }
+    FORETOKEN_TRY(impl_->kernels_, kernels::KernelsByName(o.isa));
     impl_->pool_ =
         std::make_unique<ThreadPool>(o.threads, o.pin_threads ? UsableCpus() : std::vector<int>());
     return {};
@@ -151,9 +151,20 @@ class EngineOpener {
     if (options().context_size == 0) options().context_size = target_.config.context_length;
     impl_->context_size_ = options().context_size;
     impl_->vocabulary_ = impl_->tokenizer_->vocabulary_size();
-    impl_->end_tokens_ = impl_->tokenizer_->end_tokens();
+    FORETOKEN_CHECK_OK(SetEndTokens());
     Size(target_, options().context_size, options().max_sequences * (1 + kMaxDraft));
     target_.cache.n_positions = options().cache_tokens;
+    return {};
+  }
+
+  Status SetEndTokens() {
+    impl_->end_tokens_ =
+        options().end_tokens.empty() ? impl_->tokenizer_->end_tokens() : options().end_tokens;
+    for (const Token id : impl_->end_tokens_)
+      if (id < 0 || id >= impl_->vocabulary_)
+        return Fail(ErrorCode::kInvalidArgument,
+                    fmt::format("end tokens: {} is not in the vocabulary; use 0 to {}", id,
+                                impl_->vocabulary_ - 1));
     return {};
   }
 
@@ -480,8 +491,9 @@ class EngineOpener {
       drafter = std::make_unique<draft::HeadDrafter>(std::move(model), std::move(cache), shared_,
                                                      kMaxDraft, *impl_->kernels_);
     else
-      drafter = std::make_unique<draft::DraftModel>(std::move(model), std::move(cache), shared_,
-                                                    kMaxDraft, *impl_->kernels_);
+      drafter =
+          std::make_unique<draft::DraftModel>(std::move(model), std::move(cache), shared_,
+                                              kMaxDraft, *impl_->kernels_, options().kv_cache);
     if (const auto needs = drafter->Needs(); needs.parts() > 0) impl_->target_->KeepFeatures(needs);
     const std::string_view method = drafter->name();
     impl_->drafters_.push_back({method, std::move(drafter), false});
@@ -498,15 +510,7 @@ class EngineOpener {
 
   void MakeVerifiers() {
     const auto& o = options().speculative;
-    const verify::VerifierSettings settings = {.acceptance_threshold = o.acceptance_threshold,
-                                               .skip_sample_adjustment = o.skip_sample_adjustment,
-                                               .typical_epsilon = o.typical_epsilon,
-                                               .typical_delta = o.typical_delta,
-                                               .relaxed_top_n = o.relaxed_top_n,
-                                               .relaxed_delta = o.relaxed_delta};
-    for (std::size_t i = 1; i < impl_->verifiers_.size(); ++i)
-      impl_->verifiers_[i] =
-          std::move(*verify::MakeVerifier(Name(static_cast<VerifyStrategy>(i)), settings));
+    impl_->rules_.emplace(o);
     if (options().verifier)
       impl_->own_verifier_ = std::make_unique<verify::CustomVerifier>(
           options().verifier,
@@ -583,10 +587,8 @@ class EngineOpener {
     s.threads = options().threads;
     s.method = options().speculative.method;
     s.strategy = Name(options().speculative.strategy);
-    const auto& strategy =
-        impl_->verifiers_[static_cast<std::size_t>(options().speculative.strategy)];
     if (impl_->synthetic_) s.strategy = impl_->synthetic_->name();
-    s.lossless = !impl_->synthetic_ && (strategy ? strategy->Lossless() : AllLossless());
+    s.lossless = !impl_->synthetic_ && StrategyIsLossless();
     if (impl_->own_verifier_ && !impl_->synthetic_) {
       s.strategy = impl_->own_verifier_->name();
       s.lossless = impl_->own_verifier_->Lossless();
@@ -597,8 +599,12 @@ class EngineOpener {
         s.method == "none" ? 0 : *options().speculative.num_speculative_tokens;
   }
 
-  // What kAuto may choose.
-  bool AllLossless() const { return impl_->VerifierOf(VerifyStrategy::kResidual).Lossless(); }
+  // kAuto may choose residual, and else what is lossless in any case.
+  bool StrategyIsLossless() const {
+    const VerifyStrategy set = impl_->options_.speculative.strategy;
+    return impl_->VerifierOf(set == VerifyStrategy::kAuto ? VerifyStrategy::kResidual : set)
+        .Lossless();
+  }
 
   std::unique_ptr<Engine::Impl> impl_;
   std::vector<std::string> methods_;  // of the options

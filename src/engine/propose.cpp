@@ -15,13 +15,35 @@ bool Engine::Impl::Uses(const Work& work, int drafter) const noexcept {
 void Engine::Impl::Propose() noexcept {
   MakeOffers();
   if (offers_.empty()) return;
-  counts_.overhead.control_us += engine::Microseconds([&] { lookahead_->Choose(plans_); });
+  counts_.overhead.control_us += engine::Microseconds([&] { ChooseLengths(); });
   std::size_t plan = 0;
   for (Work& work : work_)
-    if (!work.prefill) TakePlan(work, plans_[plan++]);
+    if (work.may_draft) TakePlan(work, plans_[plan++]);
   for (int d = 0; d < static_cast<int>(drafters_.size()); ++d)
     if (!drafters_[static_cast<std::size_t>(d)].instant) AskDrafter(d);
   DropShortDrafts();
+}
+
+// Drafts that are worth making for a sequence before the lengths are chosen.
+int Engine::Impl::WantedOf(SeqId seq, int n_decoding) const noexcept {
+  return wants_.length.value_or(lookahead_->Most(seq, n_decoding));
+}
+
+// By the controllers, or as the caller wants them: then the first offer that has drafts.
+void Engine::Impl::ChooseLengths() noexcept {
+  lookahead_->Choose(plans_);
+  if (!wants_.length) return;
+  for (engine::Plan& plan : plans_) {
+    plan.probe.reset();
+    plan.out_of_rows = false;
+    if (plan.k == 0)
+      for (std::size_t i = plan.offers.size(); i-- > 0;)
+        if (plan.offers[i].most > 0) plan.chosen = static_cast<int>(i);
+    plan.k =
+        plan.offers.empty()
+            ? 0
+            : std::min(*wants_.length, plan.offers[static_cast<std::size_t>(plan.chosen)].most);
+  }
 }
 
 // What was chosen for it; drafts that are made become its proposal.
@@ -42,20 +64,20 @@ void Engine::Impl::TakePlan(Work& work, const engine::Plan& plan) noexcept {
 void Engine::Impl::MakeOffers() noexcept {
   plans_.clear(), offers_.clear(), offered_.clear();
   const auto n_decoding = static_cast<int>(
-      std::count_if(work_.begin(), work_.end(), [](auto& w) { return !w.prefill; }));
+      std::count_if(work_.begin(), work_.end(), [](auto& w) { return w.may_draft; }));
   for (Work& work : work_) {
-    if (work.prefill) continue;
+    if (!work.may_draft) continue;
     engine::Sequence& s = *sequences_[static_cast<std::size_t>(work.seq)];
     const std::size_t first = offers_.size();
-    const bool drafts =
-        s.drafts() && work.max_draft > 0 && lookahead_->Most(work.seq, n_decoding) > 0;
+    const bool drafts = s.drafts() && work.max_draft > 0 && WantedOf(work.seq, n_decoding) > 0;
     if (!drafts) work.why_plain = WhyNoOffers(work);
-    for (const int d : s.drafters)
-      if (drafts)
-        offers_.push_back(
-            {.drafter = d,
-             .most = work.max_draft,
-             .missing = drafters_[static_cast<std::size_t>(d)].drafter->Missing(work.seq)});
+    for (const int d : s.drafters) {
+      const DrafterEntry& entry = drafters_[static_cast<std::size_t>(d)];
+      // The features of the prompt come with the pass that a first draft is part of.
+      if (!drafts || (work.prefill && entry.reads_features)) continue;
+      offers_.push_back(
+          {.drafter = d, .most = work.max_draft, .missing = entry.drafter->Missing(work.seq)});
+    }
     plans_.push_back({.seq = work.seq,
                       .context = s.sampler.position() - 1,
                       .offers = std::span(offers_).subspan(first)});
@@ -72,7 +94,7 @@ void Engine::Impl::AskInstantDrafter(int drafter) noexcept {
   for (const engine::Plan& plan : plans_)
     for (const engine::Offer& offer : plan.offers) {
       if (offer.drafter != drafter) continue;
-      asks_.push_back({plan.seq, std::min(offer.most, lookahead_->Most(plan.seq, n_decoding))});
+      asks_.push_back({plan.seq, std::min(offer.most, WantedOf(plan.seq, n_decoding))});
       asked_.push_back(static_cast<int>(&offer - offers_.data()));
     }
   if (asks_.empty()) return;
@@ -95,7 +117,7 @@ void Engine::Impl::AskDrafter(int drafter) noexcept {
   int drafts = 0, longest = 0;
   for (std::size_t i = 0; i < work_.size(); ++i) {
     if (work_[i].drafter != drafter || work_[i].max_draft == 0) continue;
-    asks_.push_back({work_[i].seq, work_[i].max_draft});
+    asks_.push_back({work_[i].seq, work_[i].max_draft, wants_.logits});
     asked_.push_back(static_cast<int>(i));
   }
   if (asks_.empty()) return;

@@ -26,7 +26,20 @@ int Engine::Impl::MissingRows(const engine::Sequence& s) const noexcept {
 
 // It has text to read before it can decode.
 bool Engine::Impl::Reads(const engine::Sequence& s) const noexcept {
-  return s.sampler.n_generated() == 0 || MissingRows(s) > 1;
+  return s.sampler.n_generated() == 0 || MissingRows(s) > MostDecodingRows();
+}
+
+// Committed tokens that a round of one sequence reads at most: the newest; without a cache the
+// whole text, as far as it fits the sequence's share of a pass beside its drafts.
+int Engine::Impl::MostDecodingRows() const noexcept {
+  if (options_.kv_cache) return 1;
+  return target_->options().max_rows / options_.max_sequences - kMaxDraft;
+}
+
+// The target adds a token of its own, so a draft of room - 1 is the longest that can be committed.
+int Engine::Impl::MostDrafts(const engine::Sequence& s, int rows) const noexcept {
+  if (!s.drafts()) return 0;
+  return std::max(0, std::min({s.most_drafts, s.emitter.tokens_left() - 1, rows}));
 }
 
 // Tokens whose blocks may come from other requests: never the last one, whose logits are needed.
@@ -139,14 +152,10 @@ int Engine::Impl::PlanDecoding(int rows) noexcept {
     if (s.preempted || Reads(s)) continue;
     Work& work = work_.emplace_back();
     work.seq = seq;
-    work.n_feed = 1;
-    work.decodes = true;
-    // The target adds a token of its own, so a draft of room - 1 is the longest that can be
-    // committed. max_rows holds whole drafts of all.
-    if (s.drafts())
-      work.max_draft =
-          std::max(0, std::min({s.most_drafts, s.emitter.tokens_left() - 1, rows - 1}));
-    rows -= 1 + work.max_draft;
+    work.n_feed = MissingRows(s);
+    work.decodes = work.may_draft = true;
+    work.max_draft = MostDrafts(s, rows - work.n_feed);  // max_rows holds whole drafts of all
+    rows -= work.n_feed + work.max_draft;
   }
   return rows;
 }
@@ -175,6 +184,7 @@ void Engine::Impl::PlanPrompts(int rows) noexcept {
   };
   std::sort(prompts_.begin(), prompts_.end(), goes_first);
   // An engine for one request at a time keeps nobody waiting, nor does a batch its own requests.
+  int room = rows;
   const bool others_wait =
       sequences_.size() > 1 && std::any_of(order_.begin(), order_.end(),
                                            [this](SeqId seq) { return !At(seq).job->in_batch; });
@@ -185,12 +195,15 @@ void Engine::Impl::PlanPrompts(int rows) noexcept {
     // A text that was read before is read up to its newest token, which then decodes as ever.
     const bool again = s.sampler.n_generated() > 0;
     const int missing = MissingRows(s) - again;
-    int n = std::min(missing, rows);
+    int n = std::min({missing, rows, room});
     if (ReadsPromptLogprobs(s)) n = std::min(n, 1 + kMaxDraft);  // rows of logits are as many
     // Nothing that need not be in this pass delays a first token; one that waited gets its part.
     const bool waited = s.passed_over >= kPatience;
     if (waited && prompts_.size() > 1) n = std::min(n, (rows + 1) / 2);
     if (!waited && ends && n < missing) n = 0;
+    // A first draft is made whole or in the next pass: its length must not depend on others.
+    const int drafts = s.drafts_first && !again ? MostDrafts(s, kMaxDraft) : 0;
+    if (n == missing && n + drafts > room) n = std::min(missing - 1, room);
     s.passed_over = n > 0 ? 0 : s.passed_over + 1;
     if (n <= 0) continue;
     ends |= n == missing;
@@ -200,7 +213,10 @@ void Engine::Impl::PlanPrompts(int rows) noexcept {
     work.prefill = true;
     work.again = again;
     work.decodes = n == missing && !again && s.emitter.tokens_left() > 0;
+    work.may_draft = work.decodes && drafts > 0;
+    work.max_draft = work.may_draft ? drafts : 0;
     rows -= n;
+    room -= n + work.max_draft;
   }
 }
 

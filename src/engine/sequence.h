@@ -20,6 +20,7 @@ struct Sequence {
   std::vector<int> drafters;  // that may draft for it; empty: it decodes plainly
   int most_drafts = 0;        // of a round, whatever the controller says
   int min_draft = 0;          // shorter drafts are not sent
+  bool drafts_first = false;  // its first token may be drafted
   int n_likely = 0;           // of the target's best tokens, that its drafters want to see
   int first_likely = 0;       // row of this step's in the engine's table
   int reached = 0;            // positions that the target's cache has held, given back or not

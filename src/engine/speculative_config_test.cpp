@@ -54,6 +54,7 @@ const std::map<std::string_view, std::string>& Values() {
       {"lookahead_cooldown_steps", "7"},
       {"num_speculative_tokens_per_batch_size", "[[1,4,5],[5,16,2]]"},
       {"draft_p_min", "0.25"},
+      {"first_target", "false"},
       {"draft_vocabulary", "512"},
       {"draft_vocabulary_sample", "a b.txt"},
       {"synthetic_acceptance_rate", "0.6"},

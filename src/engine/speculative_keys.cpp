@@ -467,6 +467,16 @@ std::string IdleProbability(const Options&, const Use& use) {
              : fmt::format("{} knows no probabilities", fmt::join(use.methods, ", "));
 }
 
+// Heads read what the pass over the prompt gives.
+std::string IdleFirstTarget(const Options& options, const Use& use) {
+  if (options.first_target) return "";
+  for (const std::string& method : use.methods)
+    if (method != "eagle" && method != "mtp") return "";
+  return use.methods.empty()
+             ? kNothingDrafts
+             : fmt::format("{} drafts behind the first token", fmt::join(use.methods, ", "));
+}
+
 // Synthetic acceptance takes the best token where nothing is drafted, too.
 std::string IdleSynthetic(const Options&, const Use& use) {
   return use.methods.empty() && !use.sampled ? kNothingDrafts : "";
@@ -538,6 +548,7 @@ constexpr std::array kKeys = {
     SpeculativeKey{"num_speculative_tokens_per_batch_size", kTableNames, Type::kTable, SetTable,
                    PrintTable, ForLookaheads<kBatchSize>},
     Share<&O::draft_p_min>("draft_p_min", IdleProbability, kPMinNames),
+    Switch<&O::first_target>("first_target", IdleFirstTarget),
     Integer<&O::draft_vocabulary, 0, kMany>("draft_vocabulary", ForMethods<kStandalone>),
     Path<&O::draft_vocabulary_sample>("draft_vocabulary_sample", ForMethods<kStandalone>),
     SpeculativeKey{"synthetic_acceptance_rate",

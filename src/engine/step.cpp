@@ -23,8 +23,9 @@ bool Engine::Impl::Step() {
   return true;
 }
 
-bool Engine::Impl::Draft() {
+bool Engine::Impl::Draft(const DraftWants& wants) {
   if (drafted_) return true;
+  wants_ = wants;
   AdmitWaiting();
   engine::Laps laps;
   PlanWork();  // who runs, and how many rows each may use
@@ -117,8 +118,10 @@ void Engine::Impl::CommitAll(const StepTimes& times) {
   for (std::size_t d = 0; d < drafters_.size(); ++d)
     if (!observations_[d].empty()) drafters_[d].drafter->Observe(observations_[d]);
   laps.AddTo(overhead.rollback_us);
-  for (const Work& work : work_)
+  for (const Work& work : work_) {
+    if (!options_.kv_cache && work.decodes) cache_->Truncate(work.seq, 0);
     if (work.ended) Finish(work.seq, *work.ended);
+  }
 }
 
 void Engine::Impl::Time(Work& work, const round::Verdict& verdict,
@@ -135,7 +138,10 @@ void Engine::Impl::Time(Work& work, const round::Verdict& verdict,
     const int n_read = std::max(0, end - std::max(s.reached, end - work.n_feed));
     timings.prompt_tokens += n_read;
     if (options_.prefix_cache) counts_.prefix_misses += n_read;
-    return;
+    if (work.proposal.length() == 0) return;
+    CountRound(work, 1000 * ms);
+    stats.draft_ms += times.draft_ms;
+    return TellLookahead(work, verdict, times, 1000 * ms);
   }
   timings.decode_ms += ms;
   if (work.again) return;
@@ -144,7 +150,11 @@ void Engine::Impl::Time(Work& work, const round::Verdict& verdict,
   stats.draft_ms += s.drafts() ? times.draft_ms : 0;
   stats.verify_ms += times.verify_ms;
   stats.overhead_ms += judge_ms + (s.drafts() ? 0 : times.draft_ms);
-  if (!s.drafts() || work.given) return;
+  if (s.drafts() && !work.given) TellLookahead(work, verdict, times, 1000 * ms);
+}
+
+void Engine::Impl::TellLookahead(const Work& work, const round::Verdict& verdict,
+                                 const StepTimes& times, double us) noexcept {
   lookahead_->Observe(work.seq, {.drafter = std::max(0, work.drafter),
                                  .evidence = work.proposal.evidence,
                                  .drafted = work.proposal.length(),
@@ -152,7 +162,7 @@ void Engine::Impl::Time(Work& work, const round::Verdict& verdict,
                                  .n_decoding = static_cast<int>(plans_.size()),
                                  .context = segments_[0].first_position,
                                  .reads = times.reads,
-                                 .us = 1000 * ms});
+                                 .us = us});
 }
 
 std::string_view Engine::Impl::DrafterName(const Work& work) const noexcept {
@@ -181,7 +191,8 @@ void Engine::Impl::NoteObservations(std::size_t i) {
   const engine::Sequence& s = *sequences_[static_cast<std::size_t>(work.seq)];
   if (!work.decodes && target_->features(0) == nullptr) return;
   // Of positions that are read again the drafters have the features already.
-  const int first = segments_[i].first_position, known = std::clamp(s.reached - first, 0, kept_[i]);
+  const int first = segments_[i].first_position;
+  const int known = options_.kv_cache ? std::clamp(s.reached - first, 0, kept_[i]) : 0;
   draft::Observation o = {
       .seq = work.seq,
       .committed = s.sampler.text().last(static_cast<std::size_t>(work.n_committed)),
@@ -212,7 +223,7 @@ Engine::Impl::PassShape Engine::Impl::ShapeOfPass() const noexcept {
   int n_decoding = 0;
   for (const Work& work : work_) {
     if (work.prefill)
-      pass.prompt_rows += work.n_feed;
+      pass.prompt_rows += work.n_feed + work.proposal.length();
     else
       all += cache_->length(work.seq), ++n_decoding;
   }
@@ -274,7 +285,7 @@ void Engine::Impl::Count(const Work& work, const round::Verdict& verdict) {
   stats.plain += target_token_kept && verdict.kind == round::NextKind::kPlain;
   stats.recovered += target_token_kept && verdict.kind == round::NextKind::kRecovered;
   stats.bonus += target_token_kept && verdict.kind == round::NextKind::kBonus;
-  if (work.prefill) return;
+  if (work.prefill && drafted == 0) return;
   ++stats.rounds;
   stats.draft_rounds += drafted > 0;
   stats.drafted += drafted;

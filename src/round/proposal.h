@@ -17,8 +17,9 @@ struct Proposal {
                              // over the vocabulary
   std::int64_t q_stride = 0;
   const float* raw_logits = nullptr;  // [m]: the drafter's logit of each draft, before processing
-  // How much the drafter saw that speaks for its drafts, 0 to 3; what is learned of the drafts of one
-  // class says nothing about those of another. Known before the first draft was chosen.
+  const float* logits = nullptr;      // [m, q_stride]: all of them, where they were asked for
+  // How much the drafter saw that speaks for its drafts, 0 to 3; what is learned of the drafts of
+  // one class says nothing about those of another. Known before the first draft was chosen.
   int evidence = 0;
 
   int length() const { return static_cast<int>(tokens.size()); }

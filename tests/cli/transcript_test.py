@@ -181,7 +181,7 @@ class BadUsage(Transcript):
 
     def test_settings_that_do_not_go_together(self):
         self.generate(("ngram_min", "ngram_max"), "--ngram-min", "4")
-        self.generate(("--kv-cache", "leave it on"), "--kv-cache", "off")
+        self.generate(("kv cache", "leave the cache on"), "--kv-cache", "off", "--record", "trace.jsonl")
         self.fails(2, ("FORETOKEN_GAMMA", "'x'"), "generate", "-m", TARGET, "-p", "a", environment={"FORETOKEN_GAMMA": "x"})
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "config.yaml"
