@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // stepwise TARGET DRAFT: one request by the halves of its rounds, with a look at the drafts.
+#include <algorithm>
 #include <iostream>
 
 #include "foretoken/speculative_decoder.h"
@@ -22,8 +23,14 @@ int main(int argc, char** argv) {
   if (!first) return std::cerr << first.error().message << '\n', 1;
   std::cout << first->text << '\n';
   while (!decoder.done()) {
-    const auto drafts = decoder.Draft();
+    const auto drafts = decoder.Draft({.logits = true});
     if (!drafts) return std::cerr << drafts.error().message << '\n', 1;
+    for (int i = 0; i < drafts->logits.rows; ++i) {  // at temperature 0 drafts are the best tokens
+      const auto row = drafts->logits.Row(i);
+      if (std::max_element(row.begin(), row.end()) - row.begin() !=
+          drafts->tokens[static_cast<std::size_t>(i)])
+        return std::cerr << "stepwise: the drafter's logits do not give its draft\n", 1;
+    }
     std::cout << "drafts:" << decoder.engine().Detokenize(drafts->tokens);
     const auto round = decoder.Verify();
     if (!round) return std::cerr << round.error().message << '\n', 1;
@@ -37,6 +44,9 @@ int main(int argc, char** argv) {
   if (statistics.speedup_estimate) std::cout << ", estimate " << *statistics.speedup_estimate;
   std::cout << ", next draft " << decoder.adaptive()->lookahead() << " tokens\n";
 
+  decoder.ResetStats();  // the controller begins anew, too
+  if (decoder.acceptance_rate() != 0 || decoder.adaptive()->observations() != 0)
+    return std::cerr << "stepwise: the statistics are still there\n", 1;
   const auto whole = decoder.Generate(request);
   if (!whole || whole->text != stepped.text || statistics.total_accepted_tokens == 0)
     return std::cerr << "stepwise: the rounds do not give the text\n", 1;

@@ -10,6 +10,10 @@
 //   }
 //
 // A face of Engine: the text is the one that Engine::Generate gives. One thread at a time.
+//
+// Between requests it also drafts for texts of the caller's (Draft with a context) and verifies
+// drafts on logits of the caller's (Verify and Step with target_logits): no pass of the target,
+// the decoder's own rule, noise, statistics and draft-length controller.
 #pragma once
 
 #include <memory>
@@ -19,7 +23,10 @@
 #include <vector>
 
 #include "foretoken/adaptive_lookahead.h"
+#include "foretoken/draft_options.h"
 #include "foretoken/engine.h"
+#include "foretoken/token_rows.h"
+#include "foretoken/verification.h"
 
 namespace foretoken {
 
@@ -28,14 +35,36 @@ struct DraftedTokens {
   std::span<const std::int32_t> tokens;  // empty: the round decodes plainly
   // [tokens]: what the drafter's law gave each; empty where the drafts were certain.
   std::span<const float> probabilities;
+  // [tokens, vocabulary], where asked for: DraftOptions has the meaning.
+  TokenRows distributions, logits;
 };
 
-// What a round gave.
+// What a round gave. Views hold until the next call.
 struct DecodedRound {
-  std::span<const std::int32_t> tokens;  // committed; a view that holds until the next call
+  std::span<const std::int32_t> tokens;  // committed
   std::string text;                      // that may be shown now: whole characters
   int drafted = 0, accepted = 0;
   bool done = false;
+  // The last of the tokens, by where it came from: in place of a rejected draft, or behind drafts
+  // that were all accepted. Neither for a plain token, and where the text ended before it.
+  std::optional<std::int32_t> recovered_token, bonus_token;
+  std::span<const TokenLogprobs> logprobs;  // [tokens], where Request.logprobs asks for them
+  // [drafted + 1, vocabulary]: the target's logits as the model gives them. Row i verified draft i;
+  // the last one follows all drafts. Nothing is copied.
+  TokenRows target_logits;
+};
+
+// How tokens are drawn where the caller gives the text or the logits.
+struct GivenSampling {
+  SamplingParameters sampling = {};
+  std::uint64_t seed = 0, request_id = 0;
+};
+
+// A step on logits of the caller's.
+struct VerifiedStep {
+  std::span<const std::int32_t> drafts;  // a view that holds until the next call
+  VerifiedDraft verified;
+  std::optional<double> acceptance_rate;  // of this step: accepted / drafted
 };
 
 // Counters since the start or the last reset. Rates without a denominator are absent.
@@ -59,9 +88,9 @@ class SpeculativeDecoder {
   // Engine::Begin; kInvalidArgument while a request runs.
   [[nodiscard]] Result<DecodedRound> Begin(Request request, OnRound on_round = {});
 
-  // The drafts of the next round; the same ones until they are verified. Errors: kInvalidArgument
-  // (nothing runs).
-  [[nodiscard]] Result<DraftedTokens> Draft();
+  // The drafts of the next round; the same ones until they are verified, with what the first call
+  // asked for. Errors: kInvalidArgument (nothing runs, num_steps out of range).
+  [[nodiscard]] Result<DraftedTokens> Draft(const DraftOptions& options = {});
   // Judges them. Errors: kInvalidArgument (no drafts were made).
   [[nodiscard]] Result<DecodedRound> Verify();
   // In their place drafts of the caller's, which count as certain; makes the drafter's first where
@@ -71,6 +100,25 @@ class SpeculativeDecoder {
   [[nodiscard]] Result<DecodedRound> Verify(std::span<const std::int32_t> drafts);
   // Draft and Verify.
   [[nodiscard]] Result<DecodedRound> Step();
+
+  // While no request runs: drafts behind a text of the caller's, which the drafter reads anew each
+  // time; as many as the draft-length controller wants. Errors: kInvalidArgument (a request runs,
+  // an unknown token, a drafter that needs more than a text), kTooLarge (beyond the context).
+  [[nodiscard]] Result<DraftedTokens> Draft(std::span<const std::int32_t> context,
+                                            const GivenSampling& given = {},
+                                            const DraftOptions& options = {});
+  // While no request runs: verifies drafts of the caller's, which count as certain, on logits of
+  // the caller's, [drafts + 1, vocabulary]. Position: the tokens that such calls gave since the
+  // last ResetStats, so that no noise serves twice. Errors: kInvalidArgument.
+  [[nodiscard]] Result<VerifiedDraft> Verify(std::span<const std::int32_t> drafts,
+                                             const TokenRows& target_logits,
+                                             const GivenSampling& given = {});
+  // While no request runs: Draft behind `context`, at most target_logits.rows - 1 tokens, and their
+  // verification with their distributions; the position is context.size(). Row i of the logits is
+  // the target's for the i-th token behind the context. Errors: as both.
+  [[nodiscard]] Result<VerifiedStep> Step(std::span<const std::int32_t> context,
+                                          const TokenRows& target_logits,
+                                          const GivenSampling& given = {});
 
   // A whole request. Errors: as Begin.
   [[nodiscard]] Result<Completion> Generate(Request request, const OnRound& on_round = {});
@@ -83,10 +131,18 @@ class SpeculativeDecoder {
 
   SpeculationStats stats() const;  // all counters
   DecoderStatistics statistics() const;
+  // The two rates as numbers in any case: 0 before the first draft, and 1, no speed-up, before the
+  // first round that drafted.
+  double acceptance_rate() const { return statistics().acceptance_rate.value_or(0); }
+  double speedup_estimate() const { return statistics().speedup_estimate.value_or(1); }
+  // Counters begin at 0, and the draft-length controller forgets what it learnt.
   void ResetStats();
   // What draft lengths come from where SpeculativeOptions.lookahead is "ewma"; else null. It lives
-  // with the decoder, and each request begins with a fresh one at the same address.
+  // with the decoder: each request begins with it reset, in the configuration that it has. The
+  // caller may reset it, change its configuration or tell it of rounds. A request's
+  // num_speculative_tokens stays the most that is drafted.
   const AdaptiveLookahead* adaptive() const;
+  AdaptiveLookahead* adaptive();
 
   const Engine& engine() const;  // for Tokenize, Detokenize, FormatChat, summary
 

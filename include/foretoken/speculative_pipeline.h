@@ -23,7 +23,9 @@
 #include <string>
 #include <vector>
 
+#include "foretoken/draft_options.h"
 #include "foretoken/engine.h"
+#include "foretoken/token_rows.h"
 
 namespace foretoken {
 
@@ -51,6 +53,13 @@ struct RequestDrafts {
   std::vector<std::int32_t> tokens;  // empty: the step decodes plainly or reads a prompt
   // [tokens]: what the draft model's law gave each; empty where they were certain.
   std::vector<float> probabilities;
+  // [tokens, vocabulary], copies, where DraftOptions asks for them.
+  std::vector<float> distributions, logits;
+  int vocabulary_size = 0;  // numbers of a row: TokenRows(logits, vocabulary_size)
+};
+
+struct VerifyOptions {
+  bool target_logits = false;  // in the outputs
 };
 
 struct TextGenerationOutput {
@@ -58,6 +67,16 @@ struct TextGenerationOutput {
   std::string text;                  // that this step shows: whole characters
   bool done = false;
   std::optional<FinishReason> finish_reason;  // once done
+  int drafted = 0, accepted = 0;
+  // The last of the tokens, by where it came from: in place of a rejected draft, or behind drafts
+  // that were all accepted. Neither for a plain token, and where the text ended before it.
+  std::optional<std::int32_t> recovered_token, bonus_token;
+  // [tokens]: the target's log-probabilities, where Request.logprobs asks for them.
+  std::vector<TokenLogprobs> logprobs;
+  // [drafted + 1, vocabulary], a copy, where VerifyOptions asks for it: the target's logits as the
+  // model gives them. Row i verified draft i; the last one follows all drafts.
+  std::vector<float> target_logits;
+  int vocabulary_size = 0;  // numbers of a row
 };
 
 // Since the start or the last reset, over all requests. Rates without a denominator are absent.
@@ -92,11 +111,15 @@ class StandaloneSpeculativeDecodingPipeline {
 
   // The parts of Execute: who takes part and what is read; the drafts; the target's pass.
   [[nodiscard]] Result<PreparedBatch> PrepareBatch(std::span<const TextGenerationBatch> replicas);
-  // Errors: kInvalidArgument (nothing is prepared).
-  [[nodiscard]] Result<std::map<std::string, RequestDrafts>> GenerateDraftTokens();
+  // Errors: kInvalidArgument (nothing is prepared, num_steps out of range).
+  [[nodiscard]] Result<std::map<std::string, RequestDrafts>> GenerateDraftTokens(
+      const DraftOptions& options = {});
+  // PrepareBatch and the drafts: num_steps of them for each request. Errors: as both.
+  [[nodiscard]] Result<std::map<std::string, RequestDrafts>> GenerateDraftTokens(
+      std::span<const TextGenerationBatch> replicas, int num_steps, DraftOptions options = {});
   // Errors: kInvalidArgument (no drafts were generated).
   [[nodiscard]] Result<std::map<std::string, TextGenerationOutput>>
-  VerifyDraftTokensWithTargetModel();
+  VerifyDraftTokensWithTargetModel(const VerifyOptions& options = {});
 
   SpeculativeDecodingMetrics SpecDecodeMetrics() const;
   void ResetMetrics();

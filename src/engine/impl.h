@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,9 +20,11 @@
 #include "engine/lookahead.h"
 #include "engine/prompt_rows.h"
 #include "engine/round_costs.h"
+#include "engine/rules.h"
 #include "engine/run_recorder.h"
 #include "engine/sequence.h"
 #include "foretoken/engine.h"
+#include "foretoken/verification.h"
 #include "formats/checkpoint.h"
 #include "kv/cache.h"
 #include "model/model.h"
@@ -42,8 +45,13 @@ class Engine::Impl {
   [[nodiscard]] Result<Ticket> Begin(Request request, OnRound on_round);
   // One target pass for all running requests; false when there are none. Its halves: Draft makes
   // the drafts of the pass, and nothing where they are made; Verify REQUIRES them.
+  struct DraftWants {
+    std::optional<int> length;  // of each draft at most, in place of the controllers' choice
+    bool logits = false;        // the drafter's, of each draft
+  };
   bool Step();
-  bool Draft();
+  bool Draft() { return Draft(DraftWants()); }
+  bool Draft(const DraftWants& wants);
   void Verify();
   // In their place drafts of the caller's, which are certain; `drafts` must live until Verify.
   // Errors: kInvalidArgument (unknown tokens, more than may be committed, a strategy that judges by
@@ -64,9 +72,42 @@ class Engine::Impl {
   std::span<const Token> DraftFeedOf(Ticket ticket) const noexcept;
   // The drafts that were made; empty: plain decoding, or no part in the pass.
   round::Proposal ProposalOf(Ticket ticket) const noexcept;
+  // While on_round runs: the target's logits of a round, a row for each draft and one more.
+  TokenRows TargetRowsOf(Ticket ticket) const noexcept;
+  // Rows of the proposal's numbers, where it has any.
+  TokenRows RowsOf(const round::Proposal& proposal, const float* numbers) const noexcept;
+
+  // For texts and logits of the caller's, while no request runs. Drafts are made by the first of
+  // the default drafters that needs no more than a text; the views hold until anything is drafted
+  // again. Errors: kInvalidArgument, kTooLarge.
+  struct GivenText {
+    std::span<const Token> text;
+    const SamplingParameters& sampling;
+    Noise noise;
+  };
+  [[nodiscard]] Result<round::Proposal> DraftAfter(const GivenText& given, const DraftWants& wants);
+  // The draft-length controller, for them: it begins as for a request with the engine's settings.
+  void BeginGiven() noexcept { lookahead_->Begin(0, *options_.speculative.num_speculative_tokens); }
+  int GivenDraftLength() const noexcept { return lookahead_->Most(0, 1); }
+  void ObserveGiven(int drafted, int accepted) noexcept;
+  VerificationOptions VerificationFor(const SamplingParameters& sampling) const;
+
+  // Feeds tokens to the cache of sequences that no request has, and hands out the logits of each.
+  struct Feed {
+    SeqId seq = 0;
+    std::span<const Token> tokens;  // as many as the sequence has room for
+  };
+  using OnRow = std::function<void(std::size_t feed, int token, const float* logits)>;
+  void ReadRows(std::span<const Feed> feeds, const OnRow& on_row);
+  int CachedPositions(SeqId seq) const noexcept { return cache_->length(seq); }
+  int MissingCacheBlocks(SeqId seq, int n) const noexcept { return cache_->MissingBlocks(seq, n); }
+  void TruncateCache(SeqId seq, int length) noexcept { cache_->Truncate(seq, length); }
+  int context_size() const { return context_size_; }
+  int vocabulary() const { return vocabulary_; }
   // The request ends here, whatever it is about to do, and can be taken: "cancelled".
   void End(Ticket ticket);
-  const AdaptiveLookahead* Adaptive(SeqId seq) const noexcept { return lookahead_->Adaptive(seq); }
+  AdaptiveLookahead* Adaptive(SeqId seq) const noexcept { return lookahead_->Adaptive(seq); }
+  void ResetLookahead(SeqId seq) noexcept { lookahead_->Reset(seq); }
   [[nodiscard]] Result<std::vector<float>> Score(std::span<const Token> tokens);
   [[nodiscard]] Result<Measurements> Measure(const MeasureOptions& options);
   SpeculativeUse UseFor(const Request& request) const;
@@ -103,10 +144,11 @@ class Engine::Impl {
   // What one sequence does in this step.
   struct Work {
     SeqId seq = 0;
-    int n_feed = 0;        // committed tokens the cache lacks and that this pass reads
-    bool decodes = false;  // the pass reaches the newest token: a verdict follows
-    bool prefill = false;  // it reads the prompt, or again a text whose blocks were given back
-    bool again = false;    // of these the latter
+    int n_feed = 0;          // committed tokens the cache lacks and that this pass reads
+    bool decodes = false;    // the pass reaches the newest token: a verdict follows
+    bool prefill = false;    // it reads the prompt, or again a text whose blocks were given back
+    bool again = false;      // of these the latter
+    bool may_draft = false;  // it decodes, or its first draft is verified with the prompt
     int max_draft = 0;
     int wanted = 0;                                 // drafts, by whoever chose
     int drafter = -1;                               // whose proposal it is
@@ -156,9 +198,7 @@ class Engine::Impl {
   // Those that some drafter of the engine fits.
   std::vector<std::string> StrategyNames() const;
   const verify::Verifier& VerifierFor(const Request& request) const;
-  const verify::Verifier& VerifierOf(VerifyStrategy strategy) const {
-    return *verifiers_[static_cast<std::size_t>(strategy)];
-  }
+  const verify::Verifier& VerifierOf(VerifyStrategy strategy) const { return rules_->Of(strategy); }
 
   // schedule.cpp: who takes part in a pass.
   void AdmitWaiting();
@@ -176,6 +216,8 @@ class Engine::Impl {
   SeqId YoungestHolder(SeqId seq) const noexcept;
   void Preempt(SeqId seq) noexcept;
   bool Reads(const engine::Sequence& s) const noexcept;
+  int MostDecodingRows() const noexcept;
+  int MostDrafts(const engine::Sequence& s, int rows) const noexcept;
   int MissingRows(const engine::Sequence& s) const noexcept;
   std::span<const Token> SharableText(const engine::Sequence& s) const noexcept;
   void SharePrefix(engine::Sequence& s) noexcept;
@@ -191,12 +233,16 @@ class Engine::Impl {
   void AskInstantDrafter(int drafter) noexcept;
   void AskDrafter(int drafter) noexcept;
   void TakePlan(Work& work, const engine::Plan& plan) noexcept;
+  int WantedOf(SeqId seq, int n_decoding) const noexcept;
+  void ChooseLengths() noexcept;
   void DropShortDrafts() noexcept;
   bool Uses(const Work& work, int drafter) const noexcept;
   void Flatten() noexcept;
   void JudgeAll() noexcept;
   void CommitAll(const StepTimes& times);
   void Time(Work& work, const round::Verdict& verdict, const StepTimes& times) noexcept;
+  void TellLookahead(const Work& work, const round::Verdict& verdict, const StepTimes& times,
+                     double us) noexcept;
   std::string_view DrafterName(const Work& work) const noexcept;
   bool Report(const Work& work) const;
   void NoteObservations(std::size_t i);
@@ -236,8 +282,8 @@ class Engine::Impl {
   std::unique_ptr<model::Model> target_;
   std::optional<kv::Cache> cache_;
   std::vector<DrafterEntry> drafters_;
-  std::vector<int> default_drafters_;                           // of requests that name no method
-  std::array<std::unique_ptr<verify::Verifier>, 9> verifiers_;  // by VerifyStrategy; kAuto: null
+  std::vector<int> default_drafters_;  // of requests that name no method
+  std::optional<engine::Rules> rules_;
   std::unique_ptr<verify::Verifier> synthetic_;     // null but for benchmarks: then it judges all
   std::unique_ptr<verify::Verifier> own_verifier_;  // the program's, in their place; or null
   int vocabulary_ = 0, context_size_ = 0;
@@ -262,6 +308,7 @@ class Engine::Impl {
 
   // The step being put together; capacities are taken at Open.
   bool drafted_ = false;  // between Draft and Verify
+  DraftWants wants_;      // of this step
   StepTimes times_;
   std::vector<SeqId> order_, prompts_;  // sequences that are not paused, oldest first; of them
                                         // those that read, in the order in which they get rows

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine/impl.h"
+#include "foretoken/draft_options.h"
 
 namespace foretoken {
 
@@ -10,6 +11,8 @@ class EngineParts {
  public:
   using Impl = Engine::Impl;
   static Impl& Of(const std::unique_ptr<Engine>& engine) noexcept { return *engine->impl_; }
+  // Errors: kInvalidArgument.
+  [[nodiscard]] static Result<Impl::DraftWants> WantsOf(const DraftOptions& options);
 };
 
 }  // namespace foretoken

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/parts.h"
@@ -30,8 +31,9 @@ std::optional<double> SpeedupEstimate(const SpeculationStats& s) {
 class SpeculativeDecoder::Impl {
  public:
   explicit Impl(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {
-    tokens_.reserve(kMaxDraft + 1);
+    round_tokens_.reserve(kMaxDraft + 1);
     probabilities_.reserve(kMaxDraft);
+    parts().BeginGiven();
   }
 
   Result<DecodedRound> Begin(Request request, OnRound on_round) {
@@ -41,21 +43,18 @@ class SpeculativeDecoder::Impl {
     ticket_ = ticket;
     completion_.reset();
     ClearRound();
-    while (!done() && tokens_.empty()) {
+    while (!done() && round_tokens_.empty()) {
       parts().Step();
       Collect();
     }
     return Round();
   }
 
-  Result<DraftedTokens> Draft() {
+  Result<DraftedTokens> Draft(const DraftOptions& options) {
     if (done()) return Bad("draft: no request is running; begin one");
-    parts().Draft();
-    const round::Proposal proposal = parts().ProposalOf(ticket_);
-    probabilities_.clear();
-    for (int i = 0; proposal.q != nullptr && i < proposal.length(); ++i)
-      probabilities_.push_back(proposal.Law(i)[proposal.tokens[static_cast<std::size_t>(i)]]);
-    return DraftedTokens{proposal.tokens, probabilities_};
+    FORETOKEN_TRY(const auto wants, EngineParts::WantsOf(options));
+    parts().Draft(wants);
+    return Drafted(parts().ProposalOf(ticket_), options);
   }
 
   Result<DecodedRound> Verify() {
@@ -67,9 +66,55 @@ class SpeculativeDecoder::Impl {
   }
 
   Result<DecodedRound> Verify(std::span<const Token> drafts) {
-    FORETOKEN_CHECK_OK(Draft());
+    FORETOKEN_CHECK_OK(Draft(DraftOptions()));
     FORETOKEN_CHECK_OK(parts().Replace(ticket_, drafts));
     return Verify();
+  }
+
+  Result<DraftedTokens> Draft(std::span<const Token> context, const GivenSampling& given,
+                              DraftOptions options) {
+    if (!done()) return Bad("draft: a request is running; take it to its end or cancel it");
+    const int most = parts().GivenDraftLength();
+    options.num_steps = options.num_steps.value_or(most);
+    FORETOKEN_TRY(const auto wants, EngineParts::WantsOf(options));
+    FORETOKEN_TRY(
+        const round::Proposal proposal,
+        parts().DraftAfter({context, given.sampling, {given.seed, given.request_id}}, wants));
+    return Drafted(proposal, options);
+  }
+
+  Result<VerifiedDraft> Verify(std::span<const Token> drafts, const TokenRows& target_logits,
+                               const GivenSampling& given) {
+    FORETOKEN_TRY(
+        const VerifiedDraft verified,
+        VerifyGiven({.position = given_position_, .drafts = drafts, .target_logits = target_logits},
+                    given));
+    given_position_ += verified.accepted + 1;
+    return verified;
+  }
+
+  Result<VerifiedStep> Step(std::span<const Token> context, const TokenRows& target_logits,
+                            const GivenSampling& given) {
+    if (target_logits.rows < 1)
+      return Bad("target logits: there are none; give a row for each draft and one more");
+    const int most = std::min(parts().GivenDraftLength(), target_logits.rows - 1);
+    FORETOKEN_TRY(
+        const DraftedTokens drafted,
+        Draft(context, given, {.num_steps = most, .distributions = true, .logits = true}));
+    TokenRows rows = target_logits;
+    rows.rows = static_cast<int>(drafted.tokens.size()) + 1;
+    FORETOKEN_TRY(const VerifiedDraft verified,
+                  VerifyGiven({.text = context,
+                               .drafts = drafted.tokens,
+                               .draft_probabilities = drafted.distributions,
+                               .draft_logits = drafted.logits,
+                               .target_logits = rows},
+                              given));
+    VerifiedStep step{.drafts = drafted.tokens, .verified = verified, .acceptance_rate = {}};
+    if (!drafted.tokens.empty())
+      step.acceptance_rate =
+          static_cast<double>(verified.accepted) / static_cast<double>(drafted.tokens.size());
+    return step;
   }
 
   void Cancel() {
@@ -88,29 +133,87 @@ class SpeculativeDecoder::Impl {
   }
 
   SpeculationStats stats() const { return total_.Read(Running()); }
-  void ResetStats() { total_.Reset(Running()); }
-  const AdaptiveLookahead* adaptive() const { return parts().Adaptive(0); }
+  void ResetStats() {
+    total_.Reset(Running());
+    parts().ResetLookahead(0);
+    given_position_ = 0;
+  }
+  AdaptiveLookahead* adaptive() const { return parts().Adaptive(0); }
   const Engine& engine() const { return *engine_; }
 
  private:
   EngineParts::Impl& parts() const { return EngineParts::Of(engine_); }
 
+  DraftedTokens Drafted(const round::Proposal& proposal, const DraftOptions& options) {
+    probabilities_.clear();
+    for (int i = 0; proposal.q != nullptr && i < proposal.length(); ++i)
+      probabilities_.push_back(proposal.Law(i)[proposal.tokens[static_cast<std::size_t>(i)]]);
+    return {.tokens = proposal.tokens,
+            .probabilities = probabilities_,
+            .distributions = parts().RowsOf(proposal, options.distributions ? proposal.q : nullptr),
+            .logits = parts().RowsOf(proposal, options.logits ? proposal.logits : nullptr)};
+  }
+
+  // By the decoder's rule, and counted as a round.
+  Result<VerifiedDraft> VerifyGiven(const VerificationInput& input, const GivenSampling& given) {
+    if (!done()) return Bad("verify: a request is running; take it to its end or cancel it");
+    VerificationOptions options = parts().VerificationFor(given.sampling);
+    options.seed = given.seed;
+    options.request_id = given.request_id;
+    FORETOKEN_TRY(const VerifiedDraft verified, foretoken::Verify(std::move(options), input));
+    const std::size_t n = input.drafts.size();
+    CountGiven(n, verified);
+    if (n > 0) parts().ObserveGiven(static_cast<int>(n), verified.accepted);
+    return verified;
+  }
+
+  void CountGiven(std::size_t n, const VerifiedDraft& verified) {
+    SpeculationStats round;
+    round.rounds = 1;
+    round.draft_rounds = n > 0;
+    round.drafted = static_cast<std::int64_t>(n);
+    round.accepted = verified.accepted;
+    round.recovered = verified.kind == TokenOrigin::kRecovered;
+    round.bonus = verified.kind == TokenOrigin::kBonus;
+    round.plain = verified.kind == TokenOrigin::kPlain;
+    round.emitted = verified.accepted + 1;
+    const auto accepted = static_cast<std::size_t>(verified.accepted);
+    round.drafted_per_position.assign(n, 1);
+    round.judged_per_position.assign(n, 0);
+    std::fill_n(round.judged_per_position.begin(), std::min(n, accepted + 1), 1);
+    round.accepted_per_position.assign(n, 0);
+    std::fill_n(round.accepted_per_position.begin(), accepted, 1);
+    round.k_histogram.assign(n + 1, 0);
+    round.k_histogram[n] = 1;
+    total_.Add(round);
+  }
+
   OnRound Watch(OnRound on_round) {
     return [this, on_round = std::move(on_round)](const RoundEvent& round) {
       for (const TokenEvent& event : round.events) {
-        tokens_.push_back(event.id);
-        text_ += event.text;
-        accepted_ += event.origin == TokenOrigin::kAccepted;
+        round_tokens_.push_back(event.id);
+        round_.text += event.text;
+        round_.accepted += event.origin == TokenOrigin::kAccepted;
+        if (event.origin == TokenOrigin::kRecovered) round_.recovered_token = event.id;
+        if (event.origin == TokenOrigin::kBonus) round_.bonus_token = event.id;
       }
-      drafted_ = round.drafted;
+      // They lie one behind the other in the completion, which keeps their place.
+      if (!round.events.empty() && round.events.front().logprobs != nullptr)
+        round_.logprobs = {round.events.front().logprobs, round.events.size()};
+      round_.drafted = round.drafted;
+      round_.target_logits = parts().TargetRowsOf(ticket_);
       return !on_round || on_round(round);
     };
   }
   void ClearRound() {
-    tokens_.clear(), text_.clear();
-    drafted_ = accepted_ = 0;
+    round_tokens_.clear();
+    round_ = {};
   }
-  DecodedRound Round() const { return {tokens_, text_, drafted_, accepted_, done()}; }
+  DecodedRound Round() {
+    round_.tokens = round_tokens_;
+    round_.done = done();
+    return round_;
+  }
 
   void Collect() {
     if (done()) return;
@@ -126,11 +229,11 @@ class SpeculativeDecoder::Impl {
   Ticket ticket_ = 0;
   std::optional<Completion> completion_;  // once the request has ended
   engine::StatsTotal total_;
+  int given_position_ = 0;  // tokens that verification of given logits gave
   // The round.
-  std::vector<Token> tokens_;
+  std::vector<Token> round_tokens_;
   std::vector<float> probabilities_;
-  std::string text_;
-  int drafted_ = 0, accepted_ = 0;
+  DecodedRound round_;
 };
 
 SpeculativeDecoder::SpeculativeDecoder(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -150,8 +253,13 @@ Result<std::unique_ptr<SpeculativeDecoder>> SpeculativeDecoder::Create(EngineOpt
 Result<DecodedRound> SpeculativeDecoder::Begin(Request request, OnRound on_round) {
   return impl_->Begin(std::move(request), std::move(on_round));
 }
-Result<DraftedTokens> SpeculativeDecoder::Draft() {
-  return impl_->Draft();
+Result<DraftedTokens> SpeculativeDecoder::Draft(const DraftOptions& options) {
+  return impl_->Draft(options);
+}
+Result<DraftedTokens> SpeculativeDecoder::Draft(std::span<const std::int32_t> context,
+                                                const GivenSampling& given,
+                                                const DraftOptions& options) {
+  return impl_->Draft(context, given, options);
 }
 Result<DecodedRound> SpeculativeDecoder::Verify() {
   return impl_->Verify();
@@ -159,9 +267,19 @@ Result<DecodedRound> SpeculativeDecoder::Verify() {
 Result<DecodedRound> SpeculativeDecoder::Verify(std::span<const std::int32_t> drafts) {
   return impl_->Verify(drafts);
 }
+Result<VerifiedDraft> SpeculativeDecoder::Verify(std::span<const std::int32_t> drafts,
+                                                 const TokenRows& target_logits,
+                                                 const GivenSampling& given) {
+  return impl_->Verify(drafts, target_logits, given);
+}
 Result<DecodedRound> SpeculativeDecoder::Step() {
-  FORETOKEN_CHECK_OK(impl_->Draft());
+  FORETOKEN_CHECK_OK(impl_->Draft(DraftOptions()));
   return impl_->Verify();
+}
+Result<VerifiedStep> SpeculativeDecoder::Step(std::span<const std::int32_t> context,
+                                              const TokenRows& target_logits,
+                                              const GivenSampling& given) {
+  return impl_->Step(context, target_logits, given);
 }
 
 Result<Completion> SpeculativeDecoder::Generate(Request request, const OnRound& on_round) {
@@ -196,6 +314,9 @@ void SpeculativeDecoder::ResetStats() {
   impl_->ResetStats();
 }
 const AdaptiveLookahead* SpeculativeDecoder::adaptive() const {
+  return impl_->adaptive();
+}
+AdaptiveLookahead* SpeculativeDecoder::adaptive() {
   return impl_->adaptive();
 }
 const Engine& SpeculativeDecoder::engine() const {

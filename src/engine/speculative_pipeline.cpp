@@ -25,6 +25,15 @@ void AddRow(RaggedBatch& batch, const std::string& id, std::span<const Token> to
   batch.row_offsets.push_back(static_cast<int>(batch.tokens.size()));
 }
 
+std::vector<float> Copied(const TokenRows& rows) {
+  std::vector<float> values;
+  values.reserve(static_cast<std::size_t>(rows.rows) *
+                 static_cast<std::size_t>(rows.vocabulary_size));
+  for (int i = 0; i < rows.rows; ++i)
+    values.insert(values.end(), rows.Row(i).begin(), rows.Row(i).end());
+  return values;
+}
+
 std::vector<std::optional<double>> Rates(const std::vector<std::int64_t>& part,
                                          const std::vector<std::int64_t>& whole) {
   std::vector<std::optional<double>> rates(whole.size());
@@ -42,8 +51,8 @@ class StandaloneSpeculativeDecodingPipeline::Impl {
 
   Status Select(std::span<const TextGenerationBatch> replicas);
   PreparedBatch Prepared() const;
-  Result<std::map<std::string, RequestDrafts>> Draft();
-  Result<std::map<std::string, TextGenerationOutput>> Verify();
+  Result<std::map<std::string, RequestDrafts>> Draft(const DraftOptions& options);
+  Result<std::map<std::string, TextGenerationOutput>> Verify(const VerifyOptions& options);
   Result<Completion> Release(const std::string& id);
 
   SpeculationStats Stats() const { return total_.Read(Running()); }
@@ -70,6 +79,7 @@ class StandaloneSpeculativeDecodingPipeline::Impl {
   std::map<std::string, Entry> entries_;
   std::vector<std::string> current_;  // of the step in hand
   bool prepared_ = false, drafted_ = false;
+  VerifyOptions wanted_;  // of the running verification
   engine::StatsTotal total_;
 };
 
@@ -143,11 +153,19 @@ Status StandaloneSpeculativeDecodingPipeline::Impl::BeginNew(
 
 // The entry stays where it is until its request has ended.
 OnRound StandaloneSpeculativeDecodingPipeline::Impl::Watch(Entry& entry) {
-  return [&output = entry.output](const RoundEvent& round) {
+  return [this, &entry](const RoundEvent& round) {
+    TextGenerationOutput& output = entry.output;
     for (const TokenEvent& event : round.events) {
       output.tokens.push_back(event.id);
       output.text += event.text;
+      output.accepted += event.origin == TokenOrigin::kAccepted;
+      if (event.origin == TokenOrigin::kRecovered) output.recovered_token = event.id;
+      if (event.origin == TokenOrigin::kBonus) output.bonus_token = event.id;
+      if (event.logprobs != nullptr) output.logprobs.push_back(*event.logprobs);
     }
+    output.drafted = round.drafted;
+    output.vocabulary_size = parts().vocabulary();
+    if (wanted_.target_logits) output.target_logits = Copied(parts().TargetRowsOf(entry.ticket));
     return true;
   };
 }
@@ -172,9 +190,11 @@ PreparedBatch StandaloneSpeculativeDecodingPipeline::Impl::Prepared() const {
   return batch;
 }
 
-Result<std::map<std::string, RequestDrafts>> StandaloneSpeculativeDecodingPipeline::Impl::Draft() {
+Result<std::map<std::string, RequestDrafts>> StandaloneSpeculativeDecodingPipeline::Impl::Draft(
+    const DraftOptions& options) {
   if (!prepared_) return Bad("drafts: nothing is prepared; call PrepareBatch first");
-  parts().Draft();
+  FORETOKEN_TRY(const auto wants, EngineParts::WantsOf(options));
+  parts().Draft(wants);
   drafted_ = true;
   std::map<std::string, RequestDrafts> drafts;
   for (const std::string& id : current_) {
@@ -183,13 +203,17 @@ Result<std::map<std::string, RequestDrafts>> StandaloneSpeculativeDecodingPipeli
     out.tokens.assign(proposal.tokens.begin(), proposal.tokens.end());
     for (int i = 0; proposal.q != nullptr && i < proposal.length(); ++i)
       out.probabilities.push_back(proposal.Law(i)[proposal.tokens[static_cast<std::size_t>(i)]]);
+    out.vocabulary_size = parts().vocabulary();
+    if (options.distributions) out.distributions = Copied(parts().RowsOf(proposal, proposal.q));
+    if (options.logits) out.logits = Copied(parts().RowsOf(proposal, proposal.logits));
   }
   return drafts;
 }
 
 Result<std::map<std::string, TextGenerationOutput>>
-StandaloneSpeculativeDecodingPipeline::Impl::Verify() {
+StandaloneSpeculativeDecodingPipeline::Impl::Verify(const VerifyOptions& options) {
   if (!drafted_) return Bad("verify: no drafts were generated; call GenerateDraftTokens first");
+  wanted_ = options;
   if (parts().drafted()) parts().Verify();  // not where all are done
   prepared_ = drafted_ = false;
   Collect();
@@ -255,8 +279,8 @@ StandaloneSpeculativeDecodingPipeline::Create(EngineOptions options) {
 Result<std::map<std::string, TextGenerationOutput>> StandaloneSpeculativeDecodingPipeline::Execute(
     std::span<const TextGenerationBatch> replicas) {
   FORETOKEN_CHECK_OK(impl_->Select(replicas));
-  FORETOKEN_CHECK_OK(impl_->Draft());
-  return impl_->Verify();
+  FORETOKEN_CHECK_OK(impl_->Draft({}));
+  return impl_->Verify({});
 }
 
 Result<PreparedBatch> StandaloneSpeculativeDecodingPipeline::PrepareBatch(
@@ -266,13 +290,22 @@ Result<PreparedBatch> StandaloneSpeculativeDecodingPipeline::PrepareBatch(
 }
 
 Result<std::map<std::string, RequestDrafts>>
-StandaloneSpeculativeDecodingPipeline::GenerateDraftTokens() {
-  return impl_->Draft();
+StandaloneSpeculativeDecodingPipeline::GenerateDraftTokens(const DraftOptions& options) {
+  return impl_->Draft(options);
+}
+
+Result<std::map<std::string, RequestDrafts>>
+StandaloneSpeculativeDecodingPipeline::GenerateDraftTokens(
+    std::span<const TextGenerationBatch> replicas, int num_steps, DraftOptions options) {
+  FORETOKEN_CHECK_OK(impl_->Select(replicas));
+  options.num_steps = num_steps;
+  return impl_->Draft(options);
 }
 
 Result<std::map<std::string, TextGenerationOutput>>
-StandaloneSpeculativeDecodingPipeline::VerifyDraftTokensWithTargetModel() {
-  return impl_->Verify();
+StandaloneSpeculativeDecodingPipeline::VerifyDraftTokensWithTargetModel(
+    const VerifyOptions& options) {
+  return impl_->Verify(options);
 }
 
 SpeculativeDecodingMetrics StandaloneSpeculativeDecodingPipeline::SpecDecodeMetrics() const {

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "foretoken/scorer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/aligned_buffer.h"
+#include "engine/parts.h"
+
+namespace foretoken {
+namespace {
+
+tl::unexpected<Error> Bad(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+}  // namespace
+
+class Scorer::Impl {
+ public:
+  Impl(std::unique_ptr<Engine> engine, int n_sequences)
+      : engine_(std::move(engine)), n_sequences_(n_sequences) {}
+
+  Result<std::vector<TokenRows>> Score(std::span<const ScoreQuery> batch) {
+    FORETOKEN_CHECK_OK(Check(batch));
+    const auto width = static_cast<std::size_t>(parts().vocabulary());
+    std::vector<EngineParts::Impl::Feed> feeds;
+    std::vector<std::size_t> first;  // row of each query in the buffer
+    std::size_t n = 0;
+    for (const ScoreQuery& query : batch) {
+      feeds.push_back({query.sequence, query.tokens});
+      first.push_back(n);
+      n += query.tokens.size();
+    }
+    if (logits_.size() < n * width) logits_ = AlignedBuffer<float>(n * width);
+    parts().ReadRows(feeds, [&](std::size_t feed, int token, const float* logits) {
+      const std::size_t row = first[feed] + static_cast<std::size_t>(token);
+      std::copy_n(logits, width, logits_.data() + row * width);
+    });
+    std::vector<TokenRows> rows;
+    for (std::size_t i = 0; i < batch.size(); ++i)
+      rows.emplace_back(
+          std::span<const float>(logits_.data() + first[i] * width, batch[i].tokens.size() * width),
+          static_cast<int>(width));
+    return rows;
+  }
+
+  int length(int sequence) const {
+    return sequence >= 0 && sequence < n_sequences_ ? parts().CachedPositions(sequence) : 0;
+  }
+
+  Status Truncate(int sequence, int length) {
+    FORETOKEN_CHECK_OK(CheckSequence(sequence));
+    if (length < 0 || length > this->length(sequence))
+      return Bad(fmt::format("length: {} of a sequence of {}; use 0 to {}", length,
+                             this->length(sequence), this->length(sequence)));
+    parts().TruncateCache(sequence, length);
+    return {};
+  }
+
+  const Engine& engine() const { return *engine_; }
+
+ private:
+  EngineParts::Impl& parts() const { return EngineParts::Of(engine_); }
+
+  Status CheckSequence(int sequence) const {
+    if (sequence >= 0 && sequence < n_sequences_) return {};
+    return Bad(fmt::format("sequence: {} does not exist; use 0 to {}", sequence, n_sequences_ - 1));
+  }
+
+  Status Check(std::span<const ScoreQuery> batch) const {
+    int blocks = 0;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const auto& [sequence, tokens] = batch[i];
+      FORETOKEN_CHECK_OK(CheckSequence(sequence));
+      for (std::size_t j = 0; j < i; ++j)
+        if (batch[j].sequence == sequence)
+          return Bad(fmt::format("sequence: {} comes twice; put its tokens together", sequence));
+      for (const Token t : tokens)
+        if (t < 0 || t >= parts().vocabulary())
+          return Bad(fmt::format("score: {} is not in the vocabulary; use 0 to {}", t,
+                                 parts().vocabulary() - 1));
+      const auto n = static_cast<int>(tokens.size());
+      if (n > parts().context_size() - length(sequence))
+        return Fail(ErrorCode::kTooLarge,
+                    fmt::format("score: {} tokens behind {} do not fit a context of {}; give fewer "
+                                "or raise --ctx-size",
+                                n, length(sequence), parts().context_size()));
+      blocks += parts().MissingCacheBlocks(sequence, n);
+    }
+    if (blocks > parts().load().free_blocks)
+      return Fail(ErrorCode::kTooLarge,
+                  "score: the cache has no room for these tokens; truncate a sequence or raise "
+                  "--cache-tokens");
+    return {};
+  }
+
+  std::unique_ptr<Engine> engine_;
+  const int n_sequences_;
+  AlignedBuffer<float> logits_;  // of the last call, [tokens, vocabulary]
+};
+
+Scorer::Scorer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Scorer::~Scorer() = default;
+
+Result<std::unique_ptr<Scorer>> Scorer::Create(EngineOptions options) {
+  const int n_sequences = options.max_sequences;
+  options.speculative = {.method = "none", .lookahead = "fixed"};
+  options.draft_model.clear();
+  options.drafter.reset();
+  options.verifier.reset();
+  options.prefix_cache = false;
+  FORETOKEN_TRY(auto engine, Engine::Open(std::move(options)));
+  return std::unique_ptr<Scorer>(
+      new Scorer(std::make_unique<Impl>(std::move(engine), n_sequences)));
+}
+
+Result<std::vector<TokenRows>> Scorer::Score(std::span<const ScoreQuery> batch) {
+  return impl_->Score(batch);
+}
+
+Result<TokenRows> Scorer::Score(std::span<const std::int32_t> tokens, int sequence) {
+  const ScoreQuery query{sequence, tokens};
+  FORETOKEN_TRY(const auto rows, impl_->Score({&query, 1}));
+  return rows.front();
+}
+
+int Scorer::length(int sequence) const {
+  return impl_->length(sequence);
+}
+Status Scorer::Truncate(int sequence, int length) {
+  return impl_->Truncate(sequence, length);
+}
+const Engine& Scorer::engine() const {
+  return impl_->engine();
+}
+
+}  // namespace foretoken
