@@ -2,6 +2,7 @@
 #include "cli/chat_answers.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
@@ -118,7 +119,9 @@ std::string Lines(const std::vector<Answer>& answers, bool colour) {
                                   [](const Answer& a) { return a.mode == ChatMode::kTarget; });
   std::string out;
   for (const Answer& answer : answers)
-    out += Coloured(colour, "2", "  " + Line(answer, plain == answers.end() ? nullptr : &*plain)) +
+    out += Coloured(colour, "2",
+                    Fitted("  " + Line(answer, plain == answers.end() ? nullptr : &*plain),
+                           STDOUT_FILENO, 14)) +
            "\n";
   return out;
 }

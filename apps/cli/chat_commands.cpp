@@ -2,6 +2,7 @@
 #include "cli/chat_commands.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "cli/generation.h"
+#include "cli/terminal.h"
 #include "foretoken/nearest_name.h"
 #include "foretoken/sampling_presets.h"
 #include "settings/values.h"
@@ -60,8 +62,8 @@ Reply Help(ChatSession&, const Words&) {
   for (const Command& command : kCommands)
     out += fmt::format("  {:<34} {}\n", fmt::format("/{} {}", command.name, command.arguments),
                        command.help);
-  return out +
-         "  anything else is answered; a prompt may begin with a slash if it is doubled: //\n";
+  out += "  anything else is answered; a prompt may begin with a slash if it is doubled: //\n";
+  return Fitted(out, STDOUT_FILENO, 37);
 }
 
 Reply Quit(ChatSession& session, const Words&) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <memory>
@@ -63,7 +64,10 @@ Result<Completion> Stream(Engine& engine, const GenerateSettings& settings, Outp
   bool begun = !shown || settings.quiet;
   const auto begin = [&] {  // not before the request is known to be in order
     if (!std::exchange(begun, true))
-      std::fputs(StartLine(engine.summary(), settings.request.sampling.greedy()).c_str(), stderr);
+      std::fputs(
+          Fitted(StartLine(engine.summary(), settings.request.sampling.greedy()), STDERR_FILENO, 2)
+              .c_str(),
+          stderr);
   };
   if (settings.trace) {
     begin();
@@ -118,7 +122,7 @@ Result<int> Generate(GenerateSettings& settings) {
   if (settings.json) {
     output.Write(GenerationJson(generation));
   } else if (!settings.quiet) {
-    std::fputs(Statistics(generation).c_str(), stderr);
+    std::fputs(Fitted(Statistics(generation), STDERR_FILENO, 12).c_str(), stderr);
   }
   if (!output.closed_pipe()) FORETOKEN_CHECK_OK(output.status());
   FORETOKEN_CHECK_OK(engine->RecordStatus());

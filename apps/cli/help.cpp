@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
@@ -32,7 +34,8 @@ settings::FlagSet Flags(HelpSettings& s) {
                           "Explains a verb, or lists the verbs. It is the same as foretoken VERB "
                           "--help.");
   flags.SetPositional("VERB", settings::StoreText(s.verb), VerbNames());
-  flags.Add({"Flags", {{{"--all"}, "", "with every flag", settings::StoreTrue(s.all)}}});
+  flags.Add(
+      {"Flags", {{{"--all"}, "", "list every flag of the verb", settings::StoreTrue(s.all)}}});
   flags.SetExamples({"foretoken help generate", "foretoken help serve --all"});
   return flags;
 }
@@ -51,8 +54,8 @@ std::string Overview(std::size_t width) {
          "\nTry:\n"
          "  foretoken generate -p \"Once upon a time\" --trace\n"
          "  foretoken inspect model.gguf\n\n" +
-         settings::Wrapped("foretoken help VERB explains a verb, with all flags after --all.",
-                           width, 0);
+         settings::Wrapped("foretoken help VERB explains a verb; --all lists every flag.", width,
+                           0);
 }
 
 Error NoSuchVerb(const std::string& name) {
@@ -62,6 +65,11 @@ Error NoSuchVerb(const std::string& name) {
     names.push_back(verb.name);
     list += fmt::format("{}{}", list.empty() ? "" : ", ", verb.name);
   }
+  if (name.starts_with('-'))
+    return {ErrorCode::kInvalidArgument,
+            fmt::format("{}: a flag where the verb belongs; write foretoken generate {} ..., or "
+                        "another of {}",
+                        name, name, list)};
   const std::string_view nearest = NearestName(name, names);
   return {ErrorCode::kInvalidArgument,
           nearest.empty() ? fmt::format("{}: no such verb; use one of {}", name, list)
@@ -73,7 +81,12 @@ settings::FlagSet DescribeHelp() {
   return Described(Flags);
 }
 
-int RunHelp(const Arguments& arguments) {
+int RunHelp(const Arguments& given) {
+  Arguments arguments = given;
+  // The verb's --help-all is asked for, not that of help.
+  if (!arguments.empty() && !arguments.front().starts_with('-'))
+    std::replace(arguments.begin(), arguments.end(), std::string("--help-all"),
+                 std::string("--all"));
   HelpSettings settings;
   const settings::FlagSet flags = Flags(settings);
   if (const auto ended = ReadFlags(flags, arguments)) return *ended;

@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "settings/help_text.h"
+
 namespace foretoken::cli {
 namespace {
 
@@ -40,6 +42,17 @@ std::size_t CharacterSize(std::string_view text) {
   return size;
 }
 
+// $COLUMNS, else those of the terminal; 0 where neither is known.
+std::size_t Columns(int descriptor) {
+  std::size_t columns = 0;
+  if (const char* text = std::getenv("COLUMNS"))
+    std::from_chars(text, text + std::strlen(text), columns);
+  winsize size = {};
+  if (columns == 0 && isatty(descriptor) == 1 && ioctl(descriptor, TIOCGWINSZ, &size) == 0)
+    columns = size.ws_col;
+  return columns;
+}
+
 }  // namespace
 
 bool StandardOutputIsTerminal() {
@@ -61,13 +74,24 @@ bool ColourOnStandardOutput() {
 
 std::size_t TerminalWidth() {
   constexpr std::size_t kDefault = 80, kLeast = 40, kMost = 120;
-  std::size_t columns = 0;
-  if (const char* text = std::getenv("COLUMNS"))
-    std::from_chars(text, text + std::strlen(text), columns);
-  winsize size = {};
-  if (columns == 0 && StandardOutputIsTerminal() && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
-    columns = size.ws_col;
+  const std::size_t columns = Columns(STDOUT_FILENO);
   return columns == 0 ? kDefault : std::clamp(columns, kLeast, kMost);
+}
+
+std::string Fitted(const std::string& lines, int descriptor, std::size_t indent) {
+  constexpr std::size_t kLeast = 40;
+  if (isatty(descriptor) != 1) return lines;
+  const std::size_t width = Columns(descriptor);
+  if (width < kLeast) return lines;
+  std::string out;
+  for (std::size_t at = 0; at < lines.size();) {
+    const std::size_t end = std::min(lines.find('\n', at), lines.size());
+    std::string line = settings::Wrapped(lines.substr(at, end - at), width, indent);
+    if (end == lines.size()) line.pop_back();  // the text's last line has no break
+    out += line;
+    at = end + 1;
+  }
+  return out;
 }
 
 std::string OnOneLine(std::string_view text) {

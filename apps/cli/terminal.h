@@ -20,6 +20,10 @@ bool ColourOnStandardOutput();
 // Columns for texts on standard output: $COLUMNS, else those of the terminal, else 80; 40 to 120.
 std::size_t TerminalWidth();
 
+// Lines for people: on a terminal each is broken at spaces where it would run over the edge, and
+// what follows is indented. The same text where the descriptor (STDERR_FILENO, ...) is none.
+std::string Fitted(const std::string& lines, int descriptor, std::size_t indent);
+
 // The text with line breaks as \n, other control bytes as ?, and bytes that are no UTF-8 as U+FFFD.
 // For texts out of files: they must neither break a line nor steer the terminal.
 std::string OnOneLine(std::string_view text);

@@ -130,8 +130,9 @@ Status FlagSet::TakeFlag(const Flag& flag, const std::vector<std::string>& argum
   sorted.arguments.push_back(ParserName(name));
   if (glued) {
     sorted.arguments.push_back(argument.substr(equals + 1));
-  } else if (!flag.value.empty() && i + 1 < arguments.size()) {
-    sorted.arguments.push_back(arguments[++i]);
+  } else if (!flag.value.empty()) {
+    if (++i == arguments.size()) return Bad(name + ": its value is missing; see --help");
+    sorted.arguments.push_back(arguments[i]);
   }
   return {};
 }
@@ -225,8 +226,6 @@ Result<bool> FlagSet::Sort(Sorted& sorted) const {
   try {
     app.parse(std::vector<std::string>(sorted.arguments.rbegin(),
                                        sorted.arguments.rend()));  // CLI11's order
-  } catch (const CLI::ArgumentMismatch&) {
-    return Bad(fmt::format("{}: its value is missing; see --help", sorted.arguments.back()));
   } catch (const CLI::Error& error) {
     return Bad(fmt::format("flags: {}; see --help", error.what()));
   }

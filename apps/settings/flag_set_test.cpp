@@ -128,6 +128,7 @@ TEST(FlagSet, PutsTheNameBeforeAnErrorOfTheValue) {
   EXPECT_EQ(MessageOf(target.Flags(), {"--gamma", "65"}),
             "--gamma: 65 is not in [0, 64]; give a value in that range");
   EXPECT_EQ(MessageOf(target.Flags(), {"--gamma"}), "--gamma: its value is missing; see --help");
+  EXPECT_EQ(MessageOf(target.Flags(), {"-md"}), "-md: its value is missing; see --help");
 }
 
 TEST(FlagSet, RefusesArgumentsWithoutAFlagUnlessTheVerbTakesThem) {

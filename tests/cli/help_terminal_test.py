@@ -4,6 +4,7 @@
 
 usage: help_terminal_test.py FORETOKEN
 """
+import itertools
 import os
 import pathlib
 import re
@@ -65,6 +66,20 @@ class Widths(unittest.TestCase):
             self.assertEqual(piped(verb, "--help-all"), piped(verb, "--help-all", columns=80))
             self.assertLessEqual(max(map(len, piped(verb, "--help").splitlines())), 80)
         self.assertEqual(piped("help", columns="wide"), piped("help"))
+
+    def test_statistics_are_broken_between_words(self):
+        arguments = ("generate", "-p", "Once upon a time", "-n", "40", "-s", "1")
+        models = {"FORETOKEN_MODELS": str(pathlib.Path(__file__).resolve().parents[2] / "models")}
+        whole = subprocess.run([PROGRAM, *arguments], capture_output=True, check=True, timeout=SECONDS, env={**ENVIRONMENT, **models})
+        drafter = re.search(r"(?m)^  drafter .*$", whole.stderr.decode()).group(0)
+        self.assertGreater(len(drafter), 80, "a long line, and in a pipe it is one")
+        for columns in (60, 80):
+            shown = on_terminal(columns, *arguments, environment=f"-u COLUMNS FORETOKEN_MODELS={models['FORETOKEN_MODELS']}")
+            first = next(i for i, line in enumerate(shown) if line.startswith("  drafter "))
+            self.assertRegex(shown[first + 1], r"^ {12}\S")
+            rest = itertools.takewhile(lambda line: line.startswith(" " * 12), shown[first + 1:])
+            joined = " ".join([shown[first], *map(str.strip, rest)])
+            self.assertEqual(joined, drafter)
 
 
 if __name__ == "__main__":

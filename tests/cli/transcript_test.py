@@ -126,7 +126,8 @@ class Help(Transcript):
     def test_help_verb_is_the_verbs_help(self):
         for verb in self.verbs():
             self.assertEqual(self.done("help", verb).stdout, self.done(verb, "--help").stdout)
-            self.assertEqual(self.done("help", verb, "--all").stdout, self.done(verb, "--help-all").stdout)
+            for whole in ("--all", "--help-all"):
+                self.assertEqual(self.done("help", verb, whole).stdout, self.done(verb, "--help-all").stdout)
         self.fails(2, ("hlep", "did you mean help?"), "hlep")
         self.fails(2, ("generat", "did you mean generate?"), "help", "generat")
 
@@ -151,7 +152,9 @@ class BadUsage(Transcript):
     def test_what_is_missing(self):
         self.bad(("-m", "empty"), "generate", "-m", "", "-p", "a")
         self.bad(("prompt",), "generate", "-m", TARGET)
-        self.bad(("-n", "value"), "generate", "-m", TARGET, "-p", "a", "-n")
+        for flag in ("-n", "-md", "--stop"):
+            self.bad((flag + ": its value is missing",), "generate", "-m", TARGET, "-p", "a", flag)
+        self.bad(("-m", "verb", "foretoken generate -m"), "-m", TARGET, "-p", "a")
         self.bad(("text",), "tokenize", "-m", TARGET)
         self.bad(("-md",), "generate", "-m", TARGET, "-p", "a", "--spec-type", "draft")
         self.bad(("-md", "head"), "generate", "-m", TARGET, "-p", "a", "--spec-type", "eagle")
