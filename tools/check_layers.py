@@ -33,7 +33,8 @@ LIBRARIES = {
     "histedit.h": r"apps/cli/line_editor\.cpp",
     "CLI/": r"apps/settings/flag_set\.cpp",
     "yaml-cpp/": r"src/formats/settings_file\.cpp",
-    "httplib.h": r"apps/server/http\.cpp",
+    "boost/asio/": r"apps/server/(http|connection)\.(h|cpp)",
+    "boost/beast/": r"apps/server/(request_reader|reply_head)\.cpp",
     "prometheus/": r"apps/server/metrics\.cpp",
     "torch/": r"apps/train/.*",
     "sentencepiece_processor.h": r"apps/train/vocabulary\.cpp",
@@ -49,7 +50,7 @@ LIBRARIES = {
 # System headers beside the standard C++ ones.
 SYSTEM = {"unistd.h", "fcntl.h", "malloc.h", "poll.h", "sched.h", "pthread.h", "termios.h", "signal.h",
           "sys/mman.h", "sys/stat.h", "sys/types.h", "sys/resource.h", "sys/ioctl.h", "sys/syscall.h",
-          "sys/wait.h", "sys/socket.h", "sys/epoll.h", "asm/prctl.h", "linux/perf_event.h"}
+          "sys/wait.h", "sys/socket.h", "netinet/tcp.h", "asm/prctl.h", "linux/perf_event.h"}
 # Kernels for an instruction set: an inline function of another header, compiled with its flags, could be
 # the copy that the linker keeps for everyone.
 ISA_FOLDERS = ("avx2", "avxvnni", "avx512", "amx", "neon")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <memory>
 
 #include "cli/input.h"
@@ -25,6 +26,11 @@ std::string Address(const std::string& host, int port) {
 Result<int> Serve(ServeSettings& settings) {
   const EngineOptions& options = settings.generate.engine;
   FORETOKEN_TRY(const std::unique_ptr<Engine> engine, OpenEngine(options, settings.generate.quiet));
+  if (settings.key_on_command_line && !settings.generate.quiet)
+    std::fputs(
+        "foretoken: --api-key: others on this machine can read the command line; use "
+        "--api-key-file or FORETOKEN_API_KEY\n",
+        stderr);
   Output output;
   FORETOKEN_TRY(
       const server::ServeOutcome outcome,

@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <string_view>
+#include <vector>
 
 #include "settings/llama_flags.h"
 #include "settings/setters.h"
@@ -18,7 +21,35 @@ using settings::StoreTrue;
 
 constexpr int kMaxParallel = 256;
 
-settings::FlagGroup AddressFlags(server::ServerOptions& server) {
+// Blank lines and those that begin with # are no keys.
+Status ReadKeys(const std::string& path, std::vector<std::string>& keys) {
+  std::ifstream file(path);
+  const std::size_t before = keys.size();
+  for (std::string line; std::getline(file, line);) {
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+    if (!line.empty() && line[0] != '#') keys.push_back(line);
+  }
+  if (keys.size() > before) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("{} {}; give a file with a key in each line", path,
+                          file.is_open() ? "holds no key" : "cannot be read"));
+}
+
+// As browsers write it: scheme and host, perhaps a port, nothing else.
+Status CheckOrigin(const std::string& text) {
+  const std::size_t begin = text.starts_with("http://")    ? 7
+                            : text.starts_with("https://") ? 8
+                                                           : std::string::npos;
+  if (text == "*" || text == "null") return {};
+  if (begin != std::string::npos && begin < text.size() &&
+      text.find_first_of("/?# *", begin) == std::string::npos)
+    return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              "it is not an origin; give *, or scheme and host as in https://example.org");
+}
+
+settings::FlagGroup AddressFlags(ServeSettings& settings) {
+  server::ServerOptions& server = settings.server;
   return {"Address",
           {
               {{"--host"},
@@ -29,14 +60,42 @@ settings::FlagGroup AddressFlags(server::ServerOptions& server) {
                "N",
                "default 8080; 0: one that is free, which is printed",
                StoreInteger(server.port, 0, 65535)},
+              {{"--api-key-file"},
+               "PATH",
+               "ask for a key; the file has one in each line, and one of them opens; also "
+               "FORETOKEN_API_KEY=KEY",
+               [&server](const std::string& path) { return ReadKeys(path, server.api_keys); },
+               true},
               {{"--api-key"},
                "KEY",
-               "ask for this key; may be repeated: one of them opens",
-               [&server](const std::string& text) -> Status {
+               "ask for this key; others on the machine can read it; may be repeated",
+               [&settings](const std::string& text) -> Status {
                  if (text.empty())
                    return Fail(ErrorCode::kInvalidArgument,
                                "the key is empty; give one or leave the flag out");
-                 server.api_keys.push_back(text);
+                 settings.server.api_keys.push_back(text);
+                 settings.key_on_command_line = true;
+                 return {};
+               },
+               true},
+              {{"--cors-origin"},
+               "ORIGIN",
+               "pages of https://... or http://... may use the server; *: all pages; may be "
+               "repeated",
+               [&server](const std::string& text) -> Status {
+                 FORETOKEN_CHECK_OK(CheckOrigin(text));
+                 server.cors_origins.push_back(text);
+                 return {};
+               },
+               true},
+              {{"--allowed-host"},
+               "NAME",
+               "a name of the server that requests may ask for, beside localhost; may be repeated",
+               [&server](const std::string& text) -> Status {
+                 if (text.empty() || text.find_first_of("/@ ") != std::string::npos)
+                   return Fail(ErrorCode::kInvalidArgument,
+                               "it is not a name; give one without scheme and port");
+                 server.allowed_hosts.push_back(text);
                  return {};
                },
                true},
@@ -96,21 +155,22 @@ settings::FlagSet ServeFlags(ServeSettings& settings) {
   settings::FlagSet flags(
       "serve [-m MODEL] [-md DRAFT] [flags]",
       "Serves a model over HTTP, to the clients of OpenAI's API and, at /, to a browser. Each "
-      "request has one line on standard error. SIGTERM or Ctrl-C: what was accepted is answered "
-      "first; a second one stops at once.");
-  flags.Add(AddressFlags(settings.server));
+      "request has one line on standard error. SIGTERM, SIGHUP or Ctrl-C: what was accepted is "
+      "answered first; a second one stops at once.");
+  flags.Add(AddressFlags(settings));
   flags.Add(LimitFlags(settings));
   flags.Add(settings::ModelFlags(settings.generate.engine));
   flags.Add(
       settings::SpeculationFlags(settings.generate.engine, settings.generate.draft_temperature));
   flags.Add(LogFlags(settings));
-  flags.SetEssential({"--host", "--port", "--api-key", "--model-name", "-np", "-m", "-c", "-t",
+  flags.SetEssential({"--host", "--port", "--api-key-file", "--model-name", "-np", "-m", "-c", "-t",
                       "-md", "--spec-type", "--num-speculative-tokens", "-q"});
   settings::AddLlamaFlags(flags);
   flags.SetExamples(
       {"foretoken serve",
-       "foretoken serve -m target.gguf -md draft.gguf --parallel 4 --api-key secret",
-       "curl http://127.0.0.1:8080/v1/completions -d '{\"prompt\": \"Once upon a time\"}'"});
+       "foretoken serve -m target.gguf -md draft.gguf --parallel 4 --api-key-file keys.txt",
+       "curl http://127.0.0.1:8080/v1/completions -H 'Content-Type: application/json' -d "
+       "'{\"prompt\": \"Once upon a time\"}'"});
   return flags;
 }
 
@@ -121,6 +181,8 @@ Status FinishServe(ServeSettings& settings) {
                 "out");
   if (settings.generate.engine.speculative.strategy == VerifyStrategy::kGreedy)
     settings.generate.request.sampling.temperature = 0;  // requests are checked as they come
+  if (const char* const key = std::getenv("FORETOKEN_API_KEY"); key != nullptr && *key != '\0')
+    settings.server.api_keys.emplace_back(key);
   settings.server.log_requests = !settings.generate.quiet;
   settings.generate.prompt.emplace();  // generate's rules ask for a prompt
   return settings::Finish(settings.generate);

@@ -11,6 +11,7 @@ namespace foretoken::cli {
 struct ServeSettings {
   settings::GenerateSettings generate;  // its engine
   server::ServerOptions server;
+  bool key_on_command_line = false;
 };
 
 // The flags write into `settings`, which must live as long as the FlagSet.

@@ -18,6 +18,11 @@ struct ApiError {
   int retry_after_s = 0;   // 0: no such header
 };
 
+// For the log.
+inline const std::string& NameOf(const ApiError& error) {
+  return error.code.empty() ? error.type : error.code;
+}
+
 // A value, or what the client is told.
 template <typename T>
 using Parsed = tl::expected<T, ApiError>;

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/http.h: HTTP/1.1 as the routes see it. http.cpp alone knows the library behind it.
+// server/http.h: HTTP/1.1 as the routes see it.
 //
-// A request has a thread while it is answered, not while it arrives nor between requests (gate.h).
-// What a client may make the server hold or wait for is bounded: the bytes of a header and of a
-// body, the time that a request takes to arrive, the time between requests, the pace at which an
-// answer leaves.
+// One thread holds all connections (connection.h). A client that idles, sends slowly, waits for
+// its answer or reads a stream costs bytes and no thread. What a client may make the server hold
+// or wait for is bounded: the bytes of a header and of a body, the time that a request takes to
+// arrive, the time between requests, the pace at which an answer leaves.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,35 +21,62 @@
 
 namespace foretoken::server {
 
+using HttpFields = std::vector<std::pair<std::string, std::string>>;
+
 struct HttpRequest {
-  std::string method, path, body, remote_address;
-  std::string authorization;  // the header; "" where none was sent
-  // Whether the client has hung up. One that only ended its sending (shutdown, as after the last
-  // request) has not. For the thread that serves the request, until the answer has left.
-  std::function<bool()> client_gone;
+  std::string method, path, body, remote_address;  // path: decoded, without the query
+  std::string id;     // the client's x-request-id, or one that was made; in the log and the answer
+  std::string host;   // the name that the client asked for, in lower case, without the port
+  HttpFields fields;  // of the header, in order; names in lower case
+  bool http11 = true;
+
+  // The first field with this name; "" where there is none. REQUIRES: the name is in lower case.
+  std::string_view Field(std::string_view name) const {
+    for (const auto& [key, value] : fields)
+      if (key == name) return value;
+    return {};
+  }
 };
 
-// A body that comes in parts. Destroyed when the last part was taken, or when no more can be sent.
-class BodyStream {
- public:
-  virtual ~BodyStream() = default;
-  // Waits for the next part; false: there is none (an aborted stream included).
-  virtual bool Next(std::string& part) = 0;
-};
+class LaterReply;
 
 struct HttpResponse {
   int status = 200;
   std::string content_type = "application/json";
   std::string body;
-  std::shared_ptr<BodyStream> stream;  // in place of the body, chunked; or null
-  std::vector<std::pair<std::string, std::string>> headers;
+  // In place of what stands above, or null. The header fields below go with its head.
+  std::shared_ptr<LaterReply> later;
+  HttpFields headers;
+};
+
+// What of an answer is there.
+struct Delivery {
+  std::optional<HttpResponse> head;  // with the first delivery that has bytes, or is the last
+  std::string bytes;                 // of the body
+  std::function<std::string()> render = {};  // gives the bytes where that takes long; any thread
+  bool more = false;                         // there is more already
+  bool ended = false;
+};
+
+// An answer that comes later, whole or in parts. Destroyed before its end, its client has gone.
+class LaterReply {
+ public:
+  virtual ~LaterReply() = default;
+  // `ready` may be called by any thread, as often as it likes, until this is destroyed: when Take
+  // may have something to give. Called once.
+  virtual void Watch(std::function<void()> ready) = 0;
+  // When Take is to be called without being told so.
+  virtual std::chrono::steady_clock::time_point deadline() const = 0;
+  // What has come since the last call. It runs in the thread of all connections: it does not wait,
+  // and gives about 32 KiB at most. Called when the connection can take more, and at its stop.
+  virtual Delivery Take() = 0;
 };
 
 struct HttpOptions {
   std::string host = "127.0.0.1";
   int port = 8080;  // 0: one that is free
   std::int64_t max_body_bytes = 8 << 20;
-  int max_answers = 64;  // under way at a time
+  int max_workers = 2;  // threads for what takes longer than a moment
   int max_connections = 1024;
   int idle_timeout_s = 30;  // a connection without a request
   int read_timeout_s = 30;  // from a request's first byte to its last
@@ -56,17 +84,26 @@ struct HttpOptions {
   int write_timeout_s = 30;
 };
 
+// Who answers. The functions must not throw.
+class Responder {
+ public:
+  virtual ~Responder() = default;
+  // As soon as the header is there, in the thread of all connections, so it must be quick. What it
+  // returns is sent at once, and the body is not awaited. Nothing: the whole goes to Answer.
+  virtual std::optional<HttpResponse> AnswerHead(const HttpRequest& request) = 0;
+  // In one of the workers.
+  virtual HttpResponse Answer(const HttpRequest& request) = 0;
+  // To what is no request, or none that can be answered: 400 (malformed), 408 (it did not arrive in
+  // time), 413 (body too large), 431 (header too large), 500, 503 (too many are arriving). Any
+  // thread. `request` is what of it was understood.
+  virtual HttpResponse Refuse(const HttpRequest& request, int status) = 0;
+  // An answer was broken off: its client did not take it in time. The thread of all connections.
+  virtual void NoteCut(const HttpRequest& request) = 0;
+};
+
 class HttpServer {
  public:
-  using Handler = std::function<HttpResponse(const HttpRequest&)>;
-  // The answer to what is no request: 400 (malformed), 408 (it did not arrive in time), 413 (body
-  // too large), 414, 415, 431 (header too large), 500, 503 (too many are arriving).
-  using Refusal = std::function<HttpResponse(int status)>;
-  // An answer was broken off: its client did not take it in time.
-  using Cut = std::function<void(const std::string& remote_address)>;
-
-  // The functions are called from several threads at a time and must not throw.
-  HttpServer(const HttpOptions& options, Handler handle, Refusal refuse, Cut cut);
+  HttpServer(const HttpOptions& options, Responder& responder);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

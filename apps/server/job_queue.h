@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/job_queue.h: the bounded hand-over from the threads that serve requests to the engine's.
+// server/job_queue.h: the bounded hand-over from the workers that read requests to the engine's
+// thread.
 #pragma once
 
 #include <chrono>

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/mailbox.h: what the engine's thread tells the thread that serves a request.
+// server/mailbox.h: what the engine's thread tells of a request, for the thread of all connections.
 //
 // The engine never waits for a reader. A slow one cannot make it hold much: a choice gives one
 // event for each round, of which there are no more than tokens, and one for its end.
 #pragma once
 
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "foretoken/engine.h"
@@ -62,29 +62,32 @@ class Mailbox {
  public:
   // The engine's thread.
   void Push(Event event) {
-    {
-      const std::lock_guard lock(mutex_);
-      events_.push_back(std::move(event));
-    }
-    filled_.notify_one();
+    const std::lock_guard lock(mutex_);
+    events_.push_back(std::move(event));
+    if (ready_) ready_();
   }
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
-  // The reader's. Nothing: none came in that time.
-  std::optional<Event> Wait(std::chrono::milliseconds time) {
-    std::unique_lock lock(mutex_);
-    if (!filled_.wait_for(lock, time, [this] { return !events_.empty(); })) return std::nullopt;
+  // The reader's. The oldest event that it has not had.
+  std::optional<Event> Take() {
+    const std::lock_guard lock(mutex_);
+    if (events_.empty()) return std::nullopt;
     Event event = std::move(events_.front());
     events_.pop_front();
     return event;
+  }
+  // `ready` is called by the engine's thread after each event, and must be quick; null: no more.
+  void Watch(std::function<void()> ready) {
+    const std::lock_guard lock(mutex_);
+    ready_ = std::move(ready);
   }
   // No more of it is wanted: its choices end at their next step.
   void Cancel() { cancelled_.store(true, std::memory_order_relaxed); }
 
  private:
   std::mutex mutex_;
-  std::condition_variable filled_;
-  std::deque<Event> events_;
+  std::deque<Event> events_;     // guarded
+  std::function<void()> ready_;  // guarded
   std::atomic<bool> cancelled_ = false;
 };
 

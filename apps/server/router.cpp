@@ -4,20 +4,14 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
+#include <utility>
 
+#include "server/api_keys.h"
 #include "server/openai_replies.h"
-#include "server/routes/routes.h"
 
 namespace foretoken::server {
 namespace {
-
-// Without a hint, by its time, how much of the key was right.
-bool SameKey(std::string_view given, std::string_view key) {
-  unsigned difference = given.size() == key.size() ? 0 : 1;
-  for (std::size_t i = 0; i < given.size(); ++i)
-    difference |= static_cast<unsigned char>(given[i] ^ key[i % key.size()]);
-  return difference == 0;
-}
 
 // "/v1/models/*": to all that begins so and goes on.
 bool Leads(std::string_view pattern, std::string_view path) {
@@ -26,12 +20,69 @@ bool Leads(std::string_view pattern, std::string_view path) {
   return path.size() > pattern.size() && path.starts_with(pattern);
 }
 
+// What a client sent, short enough for a message.
+std::string Short(std::string_view text) {
+  return std::string(text.substr(0, 128));
+}
+
 ApiError NoSuchPath(const HttpRequest& request) {
   return {.status = 404,
           .message = fmt::format("{} {}: no such path; GET / has a page, and docs/server.md lists "
                                  "the others",
-                                 request.method, request.path.substr(0, 128)),
+                                 Short(request.method), Short(request.path)),
           .code = "not_found"};
+}
+
+HttpResponse NoKey() {
+  HttpResponse response =
+      ErrorResponse({.status = 401,
+                     .message = "Authorization: no valid key is given; send 'Bearer KEY'",
+                     .type = "authentication_error",
+                     .code = "invalid_api_key"});
+  response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return response;
+}
+
+ApiError NotThisHost(const HttpRequest& request) {
+  return {.status = 403,
+          .message = fmt::format("Host: '{}' is not a name of this server; use localhost, or start "
+                                 "it with --allowed-host NAME",
+                                 Short(request.host)),
+          .type = "permission_error",
+          .code = "host_not_allowed"};
+}
+
+ApiError NotJson(const HttpRequest& request) {
+  const std::string_view type = request.Field("content-type");
+  return {.status = 415,
+          .message = fmt::format(
+              "Content-Type: {}; send 'Content-Type: application/json' (curl: "
+              "-H 'Content-Type: application/json')",
+              type.empty() ? "none is given" : fmt::format("'{}' is not JSON", Short(type))),
+          .code = "unsupported_media_type"};
+}
+
+HttpResponse NoSuchMethod(const HttpRequest& request, const std::string& methods) {
+  HttpResponse response =
+      ErrorResponse({.status = 405,
+                     .message = fmt::format("{} {}: the path has no such method; use {}",
+                                            Short(request.method), Short(request.path), methods),
+                     .code = "method_not_allowed"});
+  response.headers.emplace_back("Allow", methods);
+  return response;
+}
+
+bool HasBody(const HttpRequest& request) {
+  const std::string_view length = request.Field("content-length");
+  return !request.Field("transfer-encoding").empty() || (!length.empty() && length != "0");
+}
+
+LogLine LineOf(const HttpRequest& request) {
+  LogLine line;
+  line.Add("client", request.remote_address).Add("request_id", request.id);
+  if (!request.method.empty())
+    line.Add("method", Short(request.method)).Add("path", request.path.substr(0, 256));
+  return line;
 }
 
 }  // namespace
@@ -43,74 +94,83 @@ HttpResponse ErrorResponse(const ApiError& error) {
   return response;
 }
 
-bool Router::HasKey(const HttpRequest& request) const {
-  if (service_.options.api_keys.empty()) return true;
-  constexpr std::string_view kScheme = "Bearer ";
-  std::string_view given = request.authorization;
-  if (!given.starts_with(kScheme)) return false;
-  given.remove_prefix(kScheme.size());
-  bool found = false;
-  for (const std::string& key : service_.options.api_keys) found |= SameKey(given, key);
+Router::Router(Service& service)
+    : service_(service),
+      rules_({.host = service.options.host,
+              .cors_origins = service.options.cors_origins,
+              .allowed_hosts = service.options.allowed_hosts}) {}
+
+// Null where the path, or its method, is not there; `methods` are those that the path has.
+const Route* Router::Find(const HttpRequest& request, std::string& methods) const {
+  const std::string_view method =
+      request.method == "HEAD" ? "GET" : std::string_view(request.method);
+  const Route* found = nullptr;
+  for (const Route* const row : Routes()) {
+    if (!Leads(row->path, request.path)) continue;
+    if (method == row->method) found = row;
+    methods += (methods.empty() ? "" : ", ") + std::string(row->method);
+  }
   return found;
 }
 
-HttpResponse Router::Answer(const HttpRequest& request, LogLine& line) {
-  const std::string& method = request.method == "HEAD" ? "GET" : request.method;
-  const Route* route = nullptr;
+// The answer to what no route gets to see.
+std::optional<HttpResponse> Router::Screen(const HttpRequest& request) const {
+  if (!rules_.KnowsHost(request)) return ErrorResponse(NotThisHost(request));
+  if (auto preflight = rules_.Preflight(request)) return preflight;
   std::string methods;
-  for (const Route* const row : Routes()) {
-    if (!Leads(row->path, request.path)) continue;
-    if (method == row->method) route = row;
-    methods += (methods.empty() ? "" : ", ") + std::string(row->method);
-  }
+  const Route* const route = Find(request, methods);
   const bool open = route != nullptr && route->open;
-  if (!open && !HasKey(request))
-    return ErrorResponse({.status = 401,
-                          .message = "Authorization: no valid key is given; send 'Bearer KEY'",
-                          .type = "authentication_error",
-                          .code = "invalid_api_key"});
-  if (route != nullptr) return route->handle(service_, request, line);
-  if (methods.empty()) return ErrorResponse(NoSuchPath(request));
-  HttpResponse response =
-      ErrorResponse({.status = 405,
-                     .message = fmt::format("{} {}: the path has no such method; use {}",
-                                            request.method, request.path, methods),
-                     .code = "method_not_allowed"});
-  response.headers.emplace_back("Allow", methods);
-  return response;
+  if (!open && !HasKey(request, service_.options.api_keys)) return NoKey();
+  if (route == nullptr)
+    return methods.empty() ? ErrorResponse(NoSuchPath(request)) : NoSuchMethod(request, methods);
+  if (route->method == std::string_view("POST") && !WebRules::IsJson(request))
+    return ErrorResponse(NotJson(request));
+  return std::nullopt;
 }
 
-HttpResponse Router::Handle(const HttpRequest& request) {
-  LogLine line;
-  line.Add("client", request.remote_address);
-  line.Add("method", request.method).Add("path", request.path.substr(0, 256));
-  HttpResponse response = Answer(request, line);
+std::optional<HttpResponse> Router::AnswerHead(const HttpRequest& request) {
+  if (auto refused = Screen(request)) return Finish(request, *std::move(refused), LineOf(request));
+  if (request.method == "POST" || HasBody(request)) return std::nullopt;
+  return Answer(request);
+}
+
+HttpResponse Router::Answer(const HttpRequest& request) {
+  std::string methods;
+  LogLine line = LineOf(request);
+  HttpResponse response = Find(request, methods)->handle(service_, request, line);
+  return Finish(request, std::move(response), line);
+}
+
+HttpResponse Router::Finish(const HttpRequest& request, HttpResponse response,
+                            const LogLine& line) {
+  rules_.Mark(request, response);
+  if (response.later) return response;  // it counts and logs itself
   service_.metrics.AddResponse(response.status);
-  if (response.stream) return response;  // it logs itself at its end
   service_.log.Write(LogLine(line).Add("status", response.status));
   return response;
 }
 
-HttpResponse Router::Refuse(int status) {
+HttpResponse Router::Refuse(const HttpRequest& request, int status) {
   const char* why = status == 408   ? "it did not arrive in time; send it again"
                     : status == 413 ? "it is too large; send less, or raise --max-body-bytes"
-                    : status == 414 ? "its address is too long; shorten it"
-                    : status == 415 ? "its body is a form; send JSON"
                     : status == 431 ? "its header is too large; send less"
                     : status == 500 ? "the server failed at it; please report it"
                     : status == 503 ? "too many others are arriving; try again"
                                     : "it is not valid HTTP; correct it";
-  service_.metrics.AddResponse(status);
-  service_.log.Write(LogLine().Add("status", status));
-  return ErrorResponse({.status = status,
-                        .message = std::string("request: ") + why,
-                        .type = status >= 500 ? "server_error" : "invalid_request_error",
-                        .code = status == 413 ? "request_too_large" : "",
-                        .retry_after_s = status == 503 ? 1 : 0});
+  return Finish(request,
+                ErrorResponse({.status = status,
+                               .message = std::string("request: ") + why,
+                               .type = status >= 500 ? "server_error" : "invalid_request_error",
+                               .code = status == 413 ? "request_too_large" : "",
+                               .retry_after_s = status == 503 ? 1 : 0}),
+                LineOf(request));
 }
 
-void Router::NoteCut(const std::string& remote_address) {
-  service_.log.Write(LogLine().Add("client", remote_address).Add("error", "client_too_slow"));
+void Router::NoteCut(const HttpRequest& request) {
+  service_.log.Write(LogLine()
+                         .Add("client", request.remote_address)
+                         .Add("request_id", request.id)
+                         .Add("error", "client_too_slow"));
 }
 
 }  // namespace foretoken::server

@@ -1,33 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/router.h: from a request to its route: keys, unknown paths, logs.
+// server/router.h: from a request to its route: hosts, origins, keys, unknown paths, logs.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "server/api_error.h"
 #include "server/http.h"
+#include "server/routes/routes.h"
 #include "server/service.h"
+#include "server/web_rules.h"
 
 namespace foretoken::server {
 
 // The answer to a failure.
 HttpResponse ErrorResponse(const ApiError& error);
 
-class Router {
+// Answers from the header alone what needs no more: refusals, and the routes of GET, which take no
+// longer than a moment. Routes of POST run in a worker.
+class Router : public Responder {
  public:
-  explicit Router(Service& service) : service_(service) {}
+  explicit Router(Service& service);
 
-  HttpResponse Handle(const HttpRequest& request);
-  // To what was no request; also logged.
-  HttpResponse Refuse(int status);
-  // Logs that a client took its answer too slowly, and lost it.
-  void NoteCut(const std::string& remote_address);
+  std::optional<HttpResponse> AnswerHead(const HttpRequest& request) override;
+  HttpResponse Answer(const HttpRequest& request) override;
+  HttpResponse Refuse(const HttpRequest& request, int status) override;
+  void NoteCut(const HttpRequest& request) override;
 
  private:
-  HttpResponse Answer(const HttpRequest& request, LogLine& line);
-  bool HasKey(const HttpRequest& request) const;
+  const Route* Find(const HttpRequest& request, std::string& methods) const;
+  std::optional<HttpResponse> Screen(const HttpRequest& request) const;
+  HttpResponse Finish(const HttpRequest& request, HttpResponse response, const LogLine& line);
 
   Service& service_;
+  const WebRules rules_;
 };
 
 }  // namespace foretoken::server

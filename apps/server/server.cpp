@@ -24,13 +24,14 @@
 namespace foretoken::server {
 namespace {
 
-constexpr int kSpareAnswers = 64;  // for the quick routes, and clients that read slowly
+// They read requests and write long answers; the engine has threads of its own.
+constexpr int kMinWorkers = 2, kMaxWorkers = 4;
 constexpr rlim_t kMaxConnections = 4096;
 constexpr rlim_t kOwnFiles = 64;  // descriptors that are no connections
 // What is said already has this long to leave; after a second signal, less.
 constexpr std::chrono::seconds kGrace{30}, kShortGrace{1};
 
-// SIGINT and SIGTERM as bytes of a pipe while one lives. The third takes the system's course.
+// Signals as bytes of a pipe while one lives. The third takes the system's course.
 class Signals {
  public:
   Signals() {
@@ -43,7 +44,11 @@ class Signals {
       errno = saved;
     };
     action.sa_flags = SA_RESTART;
-    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &before_[i]);
+    for (std::size_t i = 0; i < kSignals.size(); ++i) {
+      sigaction(kSignals[i], &action, &before_[i]);
+      if (kSignals[i] == SIGHUP && before_[i].sa_handler == SIG_IGN)  // nohup
+        sigaction(SIGHUP, &before_[i], nullptr);
+    }
   }
   ~Signals() {
     for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
@@ -68,10 +73,10 @@ class Signals {
   }
 
  private:
-  static constexpr std::array kSignals = {SIGINT, SIGTERM};
+  static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
   static inline volatile int write_end = -1;
   std::array<int, 2> pipe_ = {-1, -1};
-  std::array<struct sigaction, 2> before_ = {};
+  std::array<struct sigaction, 3> before_ = {};
 };
 
 // As many as this process may have open, which it raises as far as it may.
@@ -147,15 +152,13 @@ Result<ServeOutcome> Serve(Engine& engine, const EngineOptions& engine_options,
                   .log = log,
                   .stopping = stopping};
   Router router(service);
-  HttpServer http(
-      {.host = options.host,
-       .port = options.port,
-       .max_body_bytes = options.max_body_bytes,
-       .max_answers = queue.capacity() + kSpareAnswers,
-       .max_connections = MaxConnections()},
-      [&router](const HttpRequest& request) { return router.Handle(request); },
-      [&router](int status) { return router.Refuse(status); },
-      [&router](const std::string& address) { router.NoteCut(address); });
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  HttpServer http({.host = options.host,
+                   .port = options.port,
+                   .max_body_bytes = options.max_body_bytes,
+                   .max_workers = std::clamp(cores, kMinWorkers, kMaxWorkers),
+                   .max_connections = MaxConnections()},
+                  router);
   Signals signals;
   FORETOKEN_TRY(const int port, http.Bind());
   std::thread listener([&http] { http.Listen(); });

@@ -13,9 +13,11 @@ namespace foretoken::server {
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
-  int port = 8080;                    // 0: one that is free
-  std::vector<std::string> api_keys;  // one of them opens; empty: no key is asked for
-  int max_queue = 64;                 // choices that wait for their turn
+  int port = 8080;                         // 0: one that is free
+  std::vector<std::string> api_keys;       // one of them opens; empty: no key is asked for
+  std::vector<std::string> cors_origins;   // whose pages may read answers; "*": all
+  std::vector<std::string> allowed_hosts;  // names of the server beside localhost
+  int max_queue = 64;                      // choices that wait for their turn
   std::int64_t max_body_bytes = 8 << 20;
   int request_timeout_s = 600;  // from arrival to the last token; 0: none
   std::string model_name;       // "": the file's name without .gguf
@@ -26,10 +28,10 @@ struct ServerOptions {
 
 enum class ServeOutcome { kDrained, kStopped };
 
-// Serves until SIGTERM or SIGINT, then answers what it has accepted and refuses the rest
-// (kDrained); a second signal cancels what runs (kStopped). Handles both signals while it runs.
-// `engine_options` are those that the engine was opened with. on_listening gets the port. Errors:
-// kIo: the address cannot be listened on.
+// Serves until SIGTERM, SIGINT or SIGHUP, then answers what it has accepted and refuses the rest
+// (kDrained); a second signal cancels what runs (kStopped). Handles these signals while it runs,
+// but for a SIGHUP that was ignored (nohup). `engine_options` are those that the engine was opened
+// with. on_listening gets the port. Errors: kIo: the address cannot be listened on.
 [[nodiscard]] Result<ServeOutcome> Serve(Engine& engine, const EngineOptions& engine_options,
                                          const ServerOptions& options,
                                          const std::function<void(int port)>& on_listening);

@@ -7,7 +7,6 @@
 
 namespace foretoken::server {
 
-// Exactly this: with a charset behind it the HTTP library would compress it, and hold it back.
 inline constexpr const char* kEventStream = "text/event-stream";
 
 // One event. REQUIRES: data has no line breaks (JSON text on one line has none).

@@ -303,7 +303,7 @@ def settle(server, files):
 
 def measure(options, cases):
     with serve(options, options.parallel) as server:
-        files = server.open_files()
+        files, threads = server.open_files(), server.status_of_process("Threads")
         soak = Soak(server, cases, options)
         own_begin = time.process_time()
         seconds = soak.run()
@@ -317,8 +317,8 @@ def measure(options, cases):
         if server.open_files() > files:
             problems.append(f"descriptors: {server.open_files()} at the end, {files} at the start")
         most_files, most_threads = (max(sample[i] for sample in soak.samples) for i in (2, 3))
-        if most_files > files + 2 * options.connections or most_threads > 2 * options.connections + 16:
-            problems.append(f"{most_files} descriptors and {most_threads} threads for {options.connections} connections")
+        if most_files > files + 2 * options.connections or most_threads > threads:
+            problems.append(f"{most_files} descriptors and {most_threads} threads for {options.connections} connections; {threads} threads at the start")
         server.process.terminate()
         if server.wait() != 0:
             problems.append(f"exit code {server.process.returncode}")

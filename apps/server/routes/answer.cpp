@@ -8,9 +8,6 @@
 namespace foretoken::server {
 namespace {
 
-using std::chrono::milliseconds;
-constexpr milliseconds kLook{20};  // how often a waiting reader looks whether its client is there
-
 ApiError Unavailable(std::string message, std::string code) {
   return {.status = 503,
           .message = std::move(message),
@@ -42,42 +39,35 @@ Answer::Answer(Service& service, std::shared_ptr<Mailbox> mailbox, Setting setti
     : service_(service),
       mailbox_(std::move(mailbox)),
       setting_(std::move(setting)),
+      deadline_(std::chrono::steady_clock::time_point::max()),
       choices_(setting_.echoes.size()) {
   for (std::size_t i = 0; i < choices_.size(); ++i) choices_[i].echo = setting_.echoes[i];
+  const std::chrono::seconds limit(service_.options.request_timeout_s);
+  if (limit.count() > 0) deadline_ = std::chrono::steady_clock::now() + limit;
 }
 
 Answer::~Answer() {
+  mailbox_->Watch(nullptr);
   if (!ended()) mailbox_->Cancel();
 }
 
 std::optional<Event> Answer::Fail(ApiError error) {
   mailbox_->Cancel();
   failure_ = std::move(error);
+  failed_ = true;
   return std::nullopt;
 }
 
 std::optional<Event> Answer::Next() {
-  const auto limit = std::chrono::seconds(service_.options.request_timeout_s);
-  while (true) {
-    if (auto event = mailbox_->Wait(milliseconds(0))) return Take(std::move(event));
+  auto event = mailbox_->Take();
+  if (!event) {
     if (service_.stopping) return Fail(Unavailable("server: it was stopped; try again", "stopped"));
-    if (setting_.client_gone())
-      return Fail({.status = 499, .message = "client: it has gone", .code = "client_gone"});
-    if (limit.count() > 0 && std::chrono::steady_clock::now() - begun_ > limit)
-      return Fail(Unavailable(fmt::format("request: it took longer than {} s; ask for less, or try "
-                                          "again",
-                                          limit.count()),
-                              "request_timeout"));
-    if (auto event = mailbox_->Wait(kLook)) return Take(std::move(event));
+    if (std::chrono::steady_clock::now() < deadline_) return std::nullopt;
+    return Fail(Unavailable(fmt::format("request: it took longer than {} s; ask for less, or try "
+                                        "again",
+                                        service_.options.request_timeout_s),
+                            "request_timeout"));
   }
-}
-
-std::optional<Event> Answer::NextReady() {
-  auto event = mailbox_->Wait(milliseconds(0));
-  return event ? Take(std::move(event)) : std::nullopt;
-}
-
-std::optional<Event> Answer::Take(std::optional<Event> event) {
   if (event->kind == Event::Kind::kError) return Fail(OfEngine(event->error, setting_.chat));
   if (event->kind != Event::Kind::kEnd) return event;
   if (event->end->completion.finish_reason == FinishReason::kCancelled)

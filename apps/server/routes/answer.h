@@ -20,14 +20,13 @@ namespace foretoken::server {
 // The engine's refusal of a request.
 ApiError OfEngine(const Error& error, bool chat);
 
-// For the thread that serves the request. Destroyed before its end, it cancels what still runs.
+// For the thread of all connections. Destroyed before its end, it cancels what still runs.
 class Answer {
  public:
   struct Setting {
     bool chat = false;
     int n = 1;                 // choices of a prompt
     std::vector<Echo> echoes;  // of each choice
-    std::function<bool()> client_gone;
   };
   // `service` must outlive it.
   Answer(Service& service, std::shared_ptr<Mailbox> mailbox, Setting setting);
@@ -35,33 +34,68 @@ class Answer {
   Answer(const Answer&) = delete;
   Answer& operator=(const Answer&) = delete;
 
-  // The next event; waits for one. The ends are kept in choices(). Nothing: failure() says why, and
-  // what runs is cancelled. REQUIRES: not ended.
+  // As LaterReply has them.
+  void Watch(std::function<void()> ready) { mailbox_->Watch(std::move(ready)); }
+  std::chrono::steady_clock::time_point deadline() const { return deadline_; }
+
+  // The next event that is there. The ends are kept in choices(). Nothing: none has come yet, or it
+  // has failed. REQUIRES: neither ended nor failed.
   std::optional<Event> Next();
-  // ... that is there already.
-  std::optional<Event> NextReady();
   bool ended() const { return n_ended_ == choices_.size(); }
+  bool failed() const { return failed_; }
   const ApiError& failure() const { return failure_; }
   const std::vector<Choice>& choices() const { return choices_; }
+  int n_per_prompt() const { return setting_.n; }
   Usage usage() const { return UsageOf(choices_, setting_.n); }
   // What a log tells of it. REQUIRES: ended.
   void Describe(LogLine& line) const;
 
  private:
-  std::optional<Event> Take(std::optional<Event> event);
   std::optional<Event> Fail(ApiError error);
 
   Service& service_;
   const std::shared_ptr<Mailbox> mailbox_;
   const Setting setting_;
-  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point deadline_;  // by the server's time for a request
   std::vector<Choice> choices_;
   std::size_t n_ended_ = 0;
+  bool failed_ = false;
   ApiError failure_;
 };
 
-// Waits for the first event, so that a refusal has a status of its own; then streams.
-HttpResponse StreamReply(Service& service, std::unique_ptr<Answer> answer, ReplyFrame frame,
-                         LogLine& line);
+// An answer of the engine on its way to the client. It counts and logs itself: with the status of
+// its head, or 499 where its client went before it had one.
+class GenerationReply : public LaterReply {
+ public:
+  GenerationReply(Service& service, std::unique_ptr<Answer> answer, ReplyFrame frame, LogLine line);
+  ~GenerationReply() override;
+  GenerationReply(const GenerationReply&) = delete;
+  GenerationReply& operator=(const GenerationReply&) = delete;
+
+  void Watch(std::function<void()> ready) override { answer_->Watch(std::move(ready)); }
+  std::chrono::steady_clock::time_point deadline() const override { return answer_->deadline(); }
+
+ protected:
+  // The first delivery's head.
+  HttpResponse Head(HttpResponse head);
+  bool has_head() const { return status_ != 0; }
+  // The answer's failure, as one delivery: REQUIRES: there is no head yet.
+  Delivery Refusal();
+
+  Service& service_;
+  const std::unique_ptr<Answer> answer_;
+  const ReplyFrame frame_;
+
+ private:
+  LogLine line_;
+  int status_ = 0;
+};
+
+// All at once, at its end.
+std::shared_ptr<LaterReply> WholeReply(Service& service, std::unique_ptr<Answer> answer,
+                                       ReplyFrame frame, const LogLine& line);
+// As server-sent events. Its status is decided by the first event, so that a refusal has its own.
+std::shared_ptr<LaterReply> StreamReply(Service& service, std::unique_ptr<Answer> answer,
+                                        ReplyFrame frame, const LogLine& line);
 
 }  // namespace foretoken::server

@@ -143,28 +143,24 @@ ReplyFrame FrameOf(const Service& service, const GenerationCall& call) {
 }  // namespace
 
 HttpResponse RefuseGeneration(const ApiError& error, LogLine& line) {
-  line.Add("error", error.code.empty() ? error.type : error.code);
+  line.Add("error", NameOf(error));
   if (!error.param.empty()) line.Add("param", error.param);
   return ErrorResponse(error);
 }
 
-HttpResponse Generate(Service& service, GenerationCall call, const HttpRequest& request,
-                      LogLine& line) {
+HttpResponse Generate(Service& service, GenerationCall call, LogLine& line) {
   ReplyFrame frame = FrameOf(service, call);
   line.Add("id", frame.id).Add("stream", call.stream ? "true" : "false");
   if (service.options.log_prompts) LogPrompts(call, line);
   auto prepared = PrepareAll(service, call);
   if (!prepared) return RefuseGeneration(prepared.error(), line);
-  auto answer = std::make_unique<Answer>(
-      service, prepared->jobs.front().mailbox,
-      Answer::Setting{call.chat, call.n, std::move(prepared->echoes), request.client_gone});
+  auto answer =
+      std::make_unique<Answer>(service, prepared->jobs.front().mailbox,
+                               Answer::Setting{call.chat, call.n, std::move(prepared->echoes)});
   const auto outcome = service.queue.Submit(std::move(prepared->jobs));
   if (outcome != JobQueue::Outcome::kTaken) return RefuseGeneration(NotTaken(outcome), line);
-  if (call.stream) return StreamReply(service, std::move(answer), std::move(frame), line);
-  while (!answer->ended())
-    if (!answer->Next()) return RefuseGeneration(answer->failure(), line);
-  answer->Describe(line);
-  return {.body = ReplyJson(frame, answer->choices(), call.n)};
+  const auto reply = call.stream ? StreamReply : WholeReply;
+  return {.later = reply(service, std::move(answer), std::move(frame), line)};
 }
 
 }  // namespace foretoken::server

@@ -9,8 +9,7 @@
 
 namespace foretoken::server {
 
-HttpResponse Generate(Service& service, GenerationCall call, const HttpRequest& request,
-                      LogLine& line);
+HttpResponse Generate(Service& service, GenerationCall call, LogLine& line);
 // The error as a response, noted in the log line.
 HttpResponse RefuseGeneration(const ApiError& error, LogLine& line);
 

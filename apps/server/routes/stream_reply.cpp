@@ -8,43 +8,29 @@
 namespace foretoken::server {
 namespace {
 
+constexpr std::size_t kAtOnce = 32 << 10;  // bytes of events; more go with the next delivery
+
 // An answer as events. What rounds are there when the connection can take more go out together.
-class ReplyStream : public BodyStream {
+class Stream : public GenerationReply {
  public:
-  ReplyStream(Service& service, std::unique_ptr<Answer> answer, ReplyFrame frame, LogLine line)
-      : service_(service),
-        answer_(std::move(answer)),
-        frame_(std::move(frame)),
-        line_(std::move(line)),
+  Stream(Service& service, std::unique_ptr<Answer> answer, ReplyFrame frame, const LogLine& line)
+      : GenerationReply(service, std::move(answer), std::move(frame), line),
         shown_(answer_->choices().size()) {}
 
-  ~ReplyStream() override {
-    if (!answer_->ended() && !failed_) line_.Add("error", "client_gone");
-    if (failed_) line_.Add("error", answer_->failure().code);
-    if (answer_->ended()) answer_->Describe(line_);
-    service_.log.Write(line_.Add("status", 200));
-  }
-  ReplyStream(const ReplyStream&) = delete;
-  ReplyStream& operator=(const ReplyStream&) = delete;
-
-  void Begin(const Event& event) { Show(event, begun_); }
-
-  bool Next(std::string& part) override {
-    part = std::exchange(begun_, {});
-    while (part.empty()) {
-      if (done_) return false;
+  Delivery Take() override {
+    Delivery delivery;
+    bool begins = false;  // the head leaves at once, with the first event
+    while (!answer_->ended() && !begins && delivery.bytes.size() < kAtOnce) {
       const auto event = answer_->Next();
-      if (!event) return Abort(part);
-      Show(*event, part);
-      if (answer_->ended()) Finish(part);
+      if (answer_->failed()) return Fail(std::move(delivery));
+      if (!event) return delivery;
+      begins = !has_head();
+      if (begins) Begin(delivery);
+      Show(*event, delivery.bytes);
     }
-    while (!done_) {
-      const auto event = answer_->NextReady();
-      if (!event) break;
-      Show(*event, part);
-      if (answer_->ended()) Finish(part);
-    }
-    return true;
+    delivery.more = !answer_->ended();
+    if (answer_->ended()) Finish(delivery);
+    return delivery;
   }
 
  private:
@@ -104,42 +90,33 @@ class ReplyStream : public BodyStream {
                                  last ? std::span(answer_->choices()) : std::span<const Choice>()));
   }
 
-  void Finish(std::string& out) {
-    if (frame_.include_usage) out += EventText(UsagePartJson(frame_, answer_->usage()));
-    out += LastEvent();
-    done_ = true;
+  void Begin(Delivery& delivery) {
+    delivery.head = Head({.content_type = kEventStream,
+                          .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}});
   }
 
-  // The status has left long ago: the error is an event. Nobody reads it where the client has gone.
-  bool Abort(std::string& out) {
-    done_ = failed_ = true;
-    out = EventText(ErrorJson(answer_->failure())) + LastEvent();
-    return true;
+  void Finish(Delivery& delivery) {
+    if (frame_.include_usage) delivery.bytes += EventText(UsagePartJson(frame_, answer_->usage()));
+    delivery.bytes += LastEvent();
+    delivery.ended = true;
   }
 
-  Service& service_;
-  const std::unique_ptr<Answer> answer_;
-  const ReplyFrame frame_;
-  LogLine line_;
+  // Where the status has left long ago the error is an event.
+  Delivery Fail(Delivery delivery) {
+    if (!has_head()) return Refusal();
+    delivery.bytes += EventText(ErrorJson(answer_->failure())) + LastEvent();
+    delivery.ended = true;
+    return delivery;
+  }
+
   std::vector<Shown> shown_;
-  std::string begun_;
-  bool done_ = false, failed_ = false;
 };
 
 }  // namespace
 
-HttpResponse StreamReply(Service& service, std::unique_ptr<Answer> answer, ReplyFrame frame,
-                         LogLine& line) {
-  const auto first = answer->Next();
-  if (!first) {
-    line.Add("error", answer->failure().code);
-    return ErrorResponse(answer->failure());
-  }
-  auto stream = std::make_shared<ReplyStream>(service, std::move(answer), std::move(frame), line);
-  stream->Begin(*first);
-  return {.content_type = kEventStream,
-          .stream = std::move(stream),
-          .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}};
+std::shared_ptr<LaterReply> StreamReply(Service& service, std::unique_ptr<Answer> answer,
+                                        ReplyFrame frame, const LogLine& line) {
+  return std::make_shared<Stream>(service, std::move(answer), std::move(frame), line);
 }
 
 }  // namespace foretoken::server

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api_keys.h"
+
+#include <string_view>
+
+namespace foretoken::server {
+namespace {
+
+// Without a hint, by its time, how much of the key was right.
+bool SameKey(std::string_view given, std::string_view key) {
+  unsigned difference = given.size() == key.size() ? 0 : 1;
+  for (std::size_t i = 0; i < given.size(); ++i)
+    difference |= static_cast<unsigned char>(given[i] ^ key[i % key.size()]);
+  return difference == 0;
+}
+
+// Behind "Bearer "; "" where the scheme is another.
+std::string_view BearerKey(std::string_view authorization) {
+  constexpr std::string_view kScheme = "bearer ";
+  if (authorization.size() < kScheme.size()) return {};
+  for (std::size_t i = 0; i < kScheme.size(); ++i) {
+    const char c = authorization[i];
+    if ((c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c) != kScheme[i]) return {};
+  }
+  authorization.remove_prefix(kScheme.size());
+  while (authorization.starts_with(' ')) authorization.remove_prefix(1);
+  return authorization;
+}
+
+}  // namespace
+
+bool HasKey(const HttpRequest& request, const std::vector<std::string>& keys) {
+  if (keys.empty()) return true;
+  std::string_view given = BearerKey(request.Field("authorization"));
+  if (given.empty()) given = request.Field("x-api-key");
+  if (given.empty()) return false;
+  bool found = false;
+  for (const std::string& key : keys) found |= SameKey(given, key);
+  return found;
+}
+
+}  // namespace foretoken::server

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/connection.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <random>
+#include <utility>
+
+#include "server/reply_head.h"
+
+namespace foretoken::server {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLinger{500};    // for what a client still sends after its last answer
+constexpr milliseconds kLastWord{200};  // for a request that was on its way when the server stopped
+constexpr std::chrono::microseconds kTimePerByte{1'000'000 / 1024};  // the slowest pace
+constexpr int kRequestsPerConnection = 10'000;
+constexpr int kRequestsPerTurn = 16;            // of one client, before others have theirs
+constexpr std::size_t kReadAhead = 64 << 10;    // of requests behind the one that is answered
+constexpr std::size_t kSmallBuffer = 16 << 10;  // kept between requests
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+
+std::string NewId() {
+  thread_local std::mt19937_64 numbers{(std::uint64_t{std::random_device()()} << 32) |
+                                       std::random_device()()};
+  return fmt::format("req-{:016x}", numbers());
+}
+
+void Shrink(std::string& buffer) {
+  if (buffer.empty() && buffer.capacity() > kSmallBuffer) std::string().swap(buffer);
+}
+
+}  // namespace
+
+// `function` with a hold on this connection, and not called once it is closed.
+template <typename F>
+auto Connection::Bound(F function) {
+  return [self = shared_from_this(), function = std::move(function)](auto&&... arguments) mutable {
+    if (self->state_ != State::kClosed) function(std::forward<decltype(arguments)>(arguments)...);
+  };
+}
+
+Connection::Connection(Shared& shared, Socket socket)
+    : shared_(shared),
+      socket_(std::move(socket)),
+      held_(shared.bytes),
+      reader_({.body_bytes = static_cast<std::size_t>(shared.options.max_body_bytes)}),
+      patience_(std::chrono::seconds(shared.options.write_timeout_s)) {}
+
+void Connection::Begin() {
+  AwaitRequest();
+  AwaitInput();
+}
+
+std::optional<Connection::Clock::time_point> Connection::idle_since() const {
+  if (state_ != State::kIdle) return std::nullopt;
+  return until_ - std::chrono::seconds(shared_.options.idle_timeout_s);
+}
+
+// ---- What comes in.
+
+void Connection::AwaitInput() {
+  if (state_ == State::kClosed || input_ended_ || std::exchange(reading_, true)) return;
+  socket_.async_wait(Socket::wait_read, Bound([this](error_code error) {
+                       reading_ = false;
+                       error ? Close() : Receive();
+                     }));
+}
+
+void Connection::Receive() {
+  thread_local std::array<char, 64 << 10> buffer;
+  error_code error;
+  const std::size_t n = socket_.read_some(asio::buffer(buffer), error);
+  if (error == asio::error::eof) return EndInput();
+  const bool later = error == asio::error::would_block || error == asio::error::interrupted;
+  if (error && !later) return Close();
+  if (!later && state_ != State::kLeaving) {
+    input_.append(buffer.data(), n);
+    Look();
+    Account();
+  }
+  // A client that sends on and on while it is answered waits for that.
+  if (state_ == State::kAnswering && input_.size() >= kReadAhead) return AwaitFailure();
+  AwaitInput();
+}
+
+// Ending one's sending looks the same whether the client waits for its answer or has closed. So an
+// interim response is sent, which HTTP/1.1 lets a server do unasked: a closed socket resets it. A
+// client that had its "100 Continue" gets no second one, and HTTP/1.0 has none: there the system's
+// own question is reset, once the client's has forgotten the connection.
+void Connection::EndInput() {
+  input_ended_ = true;
+  if (state_ == State::kLeaving) return Close();
+  if (state_ != State::kAnswering) return Look();
+  if (!head_sent_ && request_->http11 && !std::exchange(asked_, true)) SendNow(kContinue);
+  AwaitFailure();
+}
+
+// While nothing is read: whether the connection is broken.
+void Connection::AwaitFailure() {
+  if (state_ == State::kClosed || std::exchange(watching_, true)) return;
+  socket_.async_wait(Socket::wait_error, Bound([this](error_code error) {
+                       watching_ = false;
+                       if (error || Failed()) return Close();
+                       AwaitFailure();  // it was urgent data
+                     }));
+}
+
+bool Connection::Failed() {
+  pollfd entry = {.fd = socket_.native_handle(), .events = 0, .revents = 0};
+  return poll(&entry, 1, 0) > 0 && (entry.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
+}
+
+void Connection::AwaitRequest() {
+  state_ = State::kIdle;
+  const milliseconds time = std::chrono::seconds(shared_.options.idle_timeout_s);
+  until_ = Clock::now() + (shared_.stop_end ? std::min(time, kLastWord) : time);
+}
+
+// At what has come: as many requests as are there.
+void Connection::Look() {
+  if (std::exchange(looking_, true)) return;  // an answer that has left at once
+  int n = 0;
+  while ((state_ == State::kIdle || state_ == State::kArriving) && Advance())
+    if (state_ == State::kIdle && ++n == kRequestsPerTurn) {
+      asio::post(shared_.io, Bound([this] { Look(); }));
+      break;
+    }
+  looking_ = false;
+  if (!input_ended_ || n == kRequestsPerTurn) return;
+  if (state_ == State::kIdle) Close();
+  if (state_ == State::kArriving) Refuse(400);
+}
+
+// The request that arrives, a step further. False: more of it has to come first.
+bool Connection::Advance() {
+  using Reading = RequestReader::State;
+  if (reader_.state() != Reading::kWhole) input_.erase(0, reader_.Read(input_));
+  const Reading reading = reader_.state();
+  if (reading == Reading::kEmpty) return false;
+  if (state_ == State::kIdle) {
+    state_ = State::kArriving;
+    const milliseconds time = std::chrono::seconds(shared_.options.read_timeout_s);
+    until_ = Clock::now() + (shared_.stop_end ? std::min(time, kLastWord) : time);
+  }
+  if (reading == Reading::kRefused) return Refuse(reader_.refusal()), true;
+  if (reading != Reading::kHead && !std::exchange(head_seen_, true)) {
+    NameRequest();
+    auto answer = shared_.responder.AnswerHead(reader_.request());
+    if (answer) Respond(*std::move(answer), reading != Reading::kWhole);
+    return true;
+  }
+  if (reading == Reading::kWhole) return CallWorker(), true;
+  Account();
+  if (shared_.bytes.full()) return Refuse(503), true;
+  if (reading == Reading::kBody && reader_.expects_continue() && !std::exchange(asked_, true))
+    SendNow(kContinue);
+  return false;
+}
+
+void Connection::NameRequest() {
+  HttpRequest& request = reader_.request();
+  const std::string_view id = request.Field("x-request-id");
+  request.id = IsSaneId(id) ? std::string(id) : NewId();
+  error_code error;
+  const auto client = socket_.remote_endpoint(error);
+  if (!error) request.remote_address = client.address().to_string();
+}
+
+void Connection::CallWorker() {
+  state_ = State::kAnswering;
+  request_ = std::make_shared<HttpRequest>(std::move(reader_.request()));
+  asio::post(shared_.workers, [self = shared_from_this(), request = request_,
+                               &shared = shared_]() mutable {
+    HttpResponse response;
+    try {
+      response = shared.responder.Answer(*request);
+    } catch (const std::exception&) {  // no memory, most likely
+      response = shared.responder.Refuse(*request, 500);
+    }
+    request.reset();
+    asio::post(shared.io, [self = std::move(self), response = std::move(response)]() mutable {
+      if (self->state_ == State::kClosed) return;  // what comes later is dropped
+      self->request_->body = std::string();
+      self->Respond(std::move(response), false);
+    });
+  });
+}
+
+void Connection::Refuse(int status) {
+  if (reader_.request().id.empty()) NameRequest();
+  Respond(shared_.responder.Refuse(reader_.request(), status), true);
+}
+
+// ---- What goes out.
+
+// close: the connection, after the answer.
+void Connection::Respond(HttpResponse response, bool close) {
+  state_ = State::kAnswering;
+  ++n_requests_;
+  close_ = close || !reader_.keeps_connection();
+  if (!request_) request_ = std::make_shared<HttpRequest>(std::move(reader_.request()));
+  later_headers_ = std::move(response.headers);
+  if (response.later) {
+    later_ = std::move(response.later);
+    later_->Watch(Waker());
+    Pull();
+  } else {
+    Delivery whole{.bytes = std::move(response.body), .ended = true};
+    response.headers.clear();
+    whole.head = std::move(response);
+    Deliver(std::move(whole));
+  }
+}
+
+void Connection::SendHead(HttpResponse head, std::optional<std::size_t> n_bytes) {
+  head_sent_ = true;
+  chunked_ = !n_bytes && request_->http11;
+  const bool last = n_requests_ >= kRequestsPerConnection || shared_.stop_end;
+  close_ = close_ || last || (!n_bytes && !chunked_) || (input_ended_ && input_.empty());
+  head.headers.insert(head.headers.end(), later_headers_.begin(), later_headers_.end());
+  output_ += HeadText(head, {.http11 = request_->http11,
+                             .keeps_connection = !close_,
+                             .idle_timeout_s = shared_.options.idle_timeout_s,
+                             .n_bytes = n_bytes,
+                             .request_id = request_->id});
+}
+
+// Called by any thread. It posts no second call before the first has run.
+std::function<void()> Connection::Waker() {
+  return [weak = weak_from_this(), &io = shared_.io,
+          posted = std::make_shared<std::atomic<bool>>(false)] {
+    if (posted->exchange(true)) return;
+    asio::post(io, [weak, posted] {
+      posted->store(false);
+      if (const auto self = weak.lock(); self && self->state_ == State::kAnswering) {
+        self->woken_ = true;
+        self->Pull();
+      }
+    });
+  };
+}
+
+// Where the client has taken all that there was.
+void Connection::Pull() {
+  if (!later_ || rendering_ || !output_.empty()) return;
+  woken_ = false;
+  Delivery delivery = later_->Take();
+  if (!delivery.render) return Deliver(std::move(delivery));
+  rendering_ = true;
+  asio::post(shared_.workers, [self = shared_from_this(), &io = shared_.io,
+                               delivery = std::move(delivery)]() mutable {
+    delivery.bytes = delivery.render();
+    delivery.render = nullptr;
+    asio::post(io, [self = std::move(self), delivery = std::move(delivery)]() mutable {
+      self->rendering_ = false;
+      if (self->state_ != State::kClosed) self->Deliver(std::move(delivery));
+    });
+  });
+}
+
+void Connection::Deliver(Delivery delivery) {
+  const bool has_body = request_->method != "HEAD";
+  if (delivery.head)
+    SendHead(*std::move(delivery.head),
+             delivery.ended ? std::optional(delivery.bytes.size()) : std::nullopt);
+  if (has_body && chunked_ && !delivery.bytes.empty())
+    output_ += fmt::format("{:x}\r\n{}\r\n", delivery.bytes.size(), delivery.bytes);
+  else if (has_body && !chunked_)
+    output_ += delivery.bytes;
+  if (has_body && chunked_ && delivery.ended) output_ += "0\r\n\r\n";
+  woken_ |= delivery.more;
+  ended_ |= delivery.ended;
+  if (ended_) later_.reset();
+  Flush();
+}
+
+// Where nothing else waits to leave.
+void Connection::SendNow(std::string_view text) {
+  error_code error;
+  socket_.write_some(asio::buffer(text.data(), text.size()), error);
+  if (error && error != asio::error::would_block) Close();
+}
+
+void Connection::Flush() {
+  if (writing_) return;
+  const Clock::duration full = std::chrono::seconds(shared_.options.write_timeout_s);
+  while (output_sent_ < output_.size()) {
+    error_code error;
+    const std::size_t n = socket_.write_some(
+        asio::buffer(output_.data() + output_sent_, output_.size() - output_sent_), error);
+    if (error == asio::error::would_block) return AwaitRoom();
+    if (error == asio::error::interrupted) continue;
+    if (error) return Close();
+    output_sent_ += n;
+    patience_ = std::min(full, patience_ + static_cast<long>(n) * kTimePerByte);
+  }
+  output_.clear();
+  output_sent_ = 0;
+  Shrink(output_);
+  if (ended_) return Finish();
+  Account();
+  if (woken_) asio::post(shared_.io, Bound([this] { Pull(); }));
+}
+
+void Connection::AwaitRoom() {
+  writing_ = true;
+  blocked_since_ = Clock::now();
+  Account();
+  socket_.async_wait(Socket::wait_write, Bound([this](error_code error) {
+                       writing_ = false;
+                       patience_ -= Clock::now() - blocked_since_;
+                       error ? Close() : Flush();
+                     }));
+}
+
+void Connection::Finish() {
+  reader_.Restart();
+  request_.reset();
+  later_headers_.clear();
+  woken_ = head_seen_ = asked_ = head_sent_ = ended_ = chunked_ = false;
+  if (close_) return Leave();
+  patience_ = std::chrono::seconds(shared_.options.write_timeout_s);
+  AwaitRequest();
+  Shrink(input_);
+  Look();
+  Account();
+  AwaitInput();
+}
+
+// Unread bytes at the close would reset the connection, and the answer with it: so what the client
+// still sends is read, for a while.
+void Connection::Leave() {
+  error_code error;
+  socket_.shutdown(Socket::shutdown_send, error);
+  if (error || input_ended_) return Close();
+  input_ = std::string();
+  Account();
+  state_ = State::kLeaving;
+  until_ = Clock::now() + kLinger;
+  AwaitInput();
+}
+
+void Connection::Close() {
+  if (std::exchange(state_, State::kClosed) == State::kClosed) return;
+  later_.reset();
+  held_.Set(0);
+  error_code error;
+  socket_.close(error);
+  shared_.closed(this);
+}
+
+void Connection::Account() {
+  if (state_ == State::kClosed) return;
+  const std::size_t body = request_ ? request_->body.size() : reader_.request().body.size();
+  held_.Set(input_.size() + body + output_.size());
+}
+
+// ---- Time.
+
+void Connection::LookAtClock(Clock::time_point now) {
+  if (state_ == State::kAnswering) {
+    if (shared_.stop_end && now >= *shared_.stop_end) return Close();
+    if (writing_ && now - blocked_since_ > patience_) {
+      shared_.responder.NoteCut(*request_);
+      Close();
+    } else if (later_ && now >= later_->deadline()) {
+      Pull();
+    }
+  } else if (now >= until_) {
+    state_ == State::kArriving ? Refuse(408) : Close();
+  }
+}
+
+void Connection::BeginStop() {
+  if (state_ == State::kAnswering) {
+    woken_ = true;  // an answer that is not finished is to end
+    return Pull();
+  }
+  until_ = std::min(until_, Clock::now() + kLastWord);
+}
+
+}  // namespace foretoken::server

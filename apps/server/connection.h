@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// server/connection.h: one connection: its requests, one after the other, and their answers.
+//
+// All of it runs in the one thread of the io_context, but for what it sends to the workers. It
+// reads into a buffer that all connections share and writes what the system takes, so that it holds
+// no more than what has come and was not used, and what is to leave and was not taken.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "server/byte_ledger.h"
+#include "server/http.h"
+#include "server/request_reader.h"
+
+namespace foretoken::server {
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Socket = boost::asio::ip::tcp::socket;
+
+  // What all connections of a server share. It outlives them.
+  struct Shared {
+    const HttpOptions& options;
+    Responder& responder;
+    boost::asio::io_context& io;
+    boost::asio::thread_pool& workers;
+    ByteLedger& bytes;
+    std::function<void(Connection*)> closed;         // forgets it
+    std::optional<Clock::time_point> stop_end = {};  // set: no more requests are taken
+  };
+
+  Connection(Shared& shared, Socket socket);
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  void Begin();
+  void LookAtClock(Clock::time_point now);
+  // The server takes no more: shared.stop_end was set.
+  void BeginStop();
+  void Close();
+  // When it became idle; nothing: it is not.
+  std::optional<Clock::time_point> idle_since() const;
+
+ private:
+  enum class State { kIdle, kArriving, kAnswering, kLeaving, kClosed };
+  template <typename F>
+  auto Bound(F function);
+
+  void AwaitInput();
+  void AwaitFailure();
+  bool Failed();
+  void Receive();
+  void EndInput();
+  void AwaitRequest();
+  void Look();
+  bool Advance();
+  void CallWorker();
+  void Refuse(int status);
+  void NameRequest();
+
+  void Respond(HttpResponse response, bool close);
+  void SendHead(HttpResponse head, std::optional<std::size_t> n_bytes);
+  std::function<void()> Waker();
+  void Pull();
+  void Deliver(Delivery delivery);
+  void SendNow(std::string_view text);
+  void Flush();
+  void AwaitRoom();
+  void Finish();
+  void Leave();
+  void Account();
+
+  Shared& shared_;
+  Socket socket_;
+  ByteLedger::Entry held_;
+  State state_ = State::kIdle;
+  Clock::time_point until_;  // it stays in this state; not where it is answered
+  int n_requests_ = 0;
+
+  RequestReader reader_;
+  std::string input_;  // what came and was not used
+  bool reading_ = false, watching_ = false, looking_ = false;
+  bool input_ended_ = false;                // the client sends no more
+  bool head_seen_ = false, asked_ = false;  // by the responder; 100 Continue was sent
+  std::shared_ptr<HttpRequest> request_;    // the one that is answered
+
+  std::shared_ptr<LaterReply> later_;
+  HttpFields later_headers_;
+  bool woken_ = false, rendering_ = false;  // later_ may have something; a worker has
+  bool close_ = false, chunked_ = false;    // after this answer; this answer
+  bool head_sent_ = false, ended_ = false;  // of the answer: the rest of it is in output_
+  std::string output_;
+  std::size_t output_sent_ = 0;
+  bool writing_ = false;
+  Clock::time_point blocked_since_;
+  Clock::duration patience_;  // grows with what the client takes
+};
+
+}  // namespace foretoken::server

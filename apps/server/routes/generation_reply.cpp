@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "server/router.h"
+#include "server/routes/answer.h"
+
+namespace foretoken::server {
+namespace {
+
+constexpr int kClientGone = 499;
+
+class Whole : public GenerationReply, public std::enable_shared_from_this<Whole> {
+ public:
+  using GenerationReply::GenerationReply;
+
+  Delivery Take() override {
+    while (!answer_->ended())
+      if (!answer_->Next()) return answer_->failed() ? Refusal() : Delivery();
+    // Its JSON may be long, so a worker writes it.
+    return {.head = Head({}),
+            .render = [self = shared_from_this()] { return self->Json(); },
+            .ended = true};
+  }
+
+ private:
+  std::string Json() const {
+    return ReplyJson(frame_, answer_->choices(), answer_->n_per_prompt());
+  }
+};
+
+}  // namespace
+
+GenerationReply::GenerationReply(Service& service, std::unique_ptr<Answer> answer, ReplyFrame frame,
+                                 LogLine line)
+    : service_(service),
+      answer_(std::move(answer)),
+      frame_(std::move(frame)),
+      line_(std::move(line)) {}
+
+GenerationReply::~GenerationReply() {
+  if (answer_->failed()) {
+    line_.Add("error", NameOf(answer_->failure()));
+    if (!answer_->failure().param.empty()) line_.Add("param", answer_->failure().param);
+  } else if (answer_->ended()) {
+    answer_->Describe(line_);
+  } else {
+    line_.Add("error", "client_gone");
+  }
+  if (status_ == 0) service_.metrics.AddResponse(status_ = kClientGone);
+  service_.log.Write(line_.Add("status", status_));
+}
+
+HttpResponse GenerationReply::Head(HttpResponse head) {
+  status_ = head.status;
+  service_.metrics.AddResponse(status_);
+  return head;
+}
+
+Delivery GenerationReply::Refusal() {
+  HttpResponse response = ErrorResponse(answer_->failure());
+  std::string body = std::exchange(response.body, {});
+  return {.head = Head(std::move(response)), .bytes = std::move(body), .ended = true};
+}
+
+std::shared_ptr<LaterReply> WholeReply(Service& service, std::unique_ptr<Answer> answer,
+                                       ReplyFrame frame, const LogLine& line) {
+  return std::make_shared<Whole>(service, std::move(answer), std::move(frame), line);
+}
+
+}  // namespace foretoken::server

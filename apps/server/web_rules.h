@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// server/web_rules.h: what web pages may do here, by the rules of browsers.
+//
+// A page of another site can make a browser on this machine send requests. Three things stop it:
+// its origin is told nothing unless it was allowed (CORS); a name of its own that it made to point
+// to this machine is refused (DNS rebinding); and a body that is not declared as JSON, which is all
+// that a page may send without asking first, is refused.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/http.h"
+
+namespace foretoken::server {
+
+class WebRules {
+ public:
+  struct Options {
+    std::string host;                        // where the server listens
+    std::vector<std::string> cors_origins;   // "https://example.org", or "*"
+    std::vector<std::string> allowed_hosts;  // names beside this machine's own
+  };
+  explicit WebRules(Options options);
+
+  // Whether the name that the request asks for is one of the server's. All are where it listens on
+  // a network and was given none.
+  bool KnowsHost(const HttpRequest& request) const;
+  // The answer to a browser that asks before it sends; nothing: the request is another.
+  std::optional<HttpResponse> Preflight(const HttpRequest& request) const;
+  // Lets the page read the answer, if its origin is allowed.
+  void Mark(const HttpRequest& request, HttpResponse& response) const;
+  static bool IsJson(const HttpRequest& request);
+
+ private:
+  bool Allows(std::string_view origin) const;
+
+  Options options_;
+  bool checks_hosts_ = false;
+};
+
+}  // namespace foretoken::server

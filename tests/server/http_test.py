@@ -1,0 +1,327 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`foretoken serve` as clients of HTTP meet it: versions, headers, keys, hosts, origins, connections.
+
+usage: http_test.py FORETOKEN MODELS
+"""
+import datetime
+import email.utils
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from server_testing import SECONDS, Server, events, joined, read_all, request_bytes, responses
+
+PROGRAM, MODELS = (os.path.abspath(path) for path in sys.argv[1:3])
+TARGET, DRAFT = (os.path.join(MODELS, name) for name in ("tales-9m-q8_0.gguf", "tales-1m-draft-q8_0.gguf"))
+PAIR = ("-m", TARGET, "-md", DRAFT, "-t", "1", "--repack-cache", "off")
+COMPLETIONS = "/v1/completions"
+SHORT = {"prompt": "Once upon a time", "max_tokens": 6, "temperature": 0}
+HEADER_BYTES = 64 << 10  # docs/serving.md
+
+
+def get(path="/health", *lines, version="1.1", host="localhost"):
+    fields = [f"Host: {host}"] if host is not None else []
+    return "\r\n".join([f"GET {path} HTTP/{version}", *fields, *lines, "", ""]).encode()
+
+
+def post(body, *lines, version="1.1", path=COMPLETIONS, content_type="application/json"):
+    data = json.dumps(body).encode()
+    fields = [f"Content-Type: {content_type}"] if content_type is not None else []
+    return "\r\n".join([f"POST {path} HTTP/{version}", "Host: localhost", f"Content-Length: {len(data)}", *fields, *lines, "", ""]).encode() + data
+
+
+class Served(unittest.TestCase):
+    flags, env, queue = (), {}, 20
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(PROGRAM, *PAIR, "--parallel", "4", "--max-queue", str(cls.queue), *cls.flags, env=cls.env)
+        cls.addClassCleanup(cls.server.__exit__)
+
+    def ask(self, data):
+        """The one response, on a connection that the client asks to end."""
+        head, _, rest = data.partition(b"\r\n\r\n")
+        (reply,) = responses(self.server.exchange(head + b"\r\nConnection: close\r\n\r\n" + rest))
+        return reply
+
+    def status(self, data):
+        return self.ask(data)[0]
+
+    def code(self, data):
+        status, _, body = self.ask(data)
+        return status, json.loads(body)["error"]["code"]
+
+
+class Protocol(Served):
+    def test_a_client_of_http_1_0_gets_no_chunks(self):
+        text = self.server.completion(**SHORT)["choices"][0]["text"]
+        raw = self.server.exchange(post({**SHORT, "stream": True}, version="1.0"))
+        head, _, body = raw.partition(b"\r\n\r\n")
+        self.assertNotIn(b"transfer-encoding", head.lower())
+        self.assertIn(b"connection: close", head.lower())
+        self.assertEqual(joined(events(body)), [text])
+        status, headers, _ = self.ask(post({**SHORT, "stream": True}))  # the control: HTTP/1.1 does
+        self.assertEqual((status, headers.get("transfer-encoding")), (200, "chunked"))
+
+    def test_a_connection_of_http_1_0_is_kept_where_that_is_asked_for(self):
+        raw = self.server.exchange(get(version="1.0", host=None))
+        self.assertIn(b"Connection: close\r\n", raw)
+        raw = self.server.exchange(get("/health", "Connection: keep-alive", version="1.0") + get("/version", version="1.0"))
+        first, second = responses(raw)
+        self.assertEqual((first[1]["connection"], second[1]["connection"]), ("keep-alive", "close"))
+
+    def test_chunked_requests_of_http_1_0_are_refused(self):
+        body = json.dumps(SHORT).encode()
+        chunks = f"{len(body):x}\r\n".encode() + body + b"\r\n0\r\n\r\n"
+        for version, status in (("1.0", 400), ("1.1", 200)):
+            head = post(SHORT, "Connection: close", version=version).partition(b"\r\n\r\n")[0]
+            data = head.replace(f"Content-Length: {len(body)}".encode(), b"Transfer-Encoding: chunked") + b"\r\n\r\n" + chunks
+            self.assertEqual(responses(self.server.exchange(data))[0][0], status)
+
+    def test_header_lines_may_be_long_up_to_the_limit_of_the_header(self):
+        for size in (5_000, 20_000, HEADER_BYTES - 200):
+            self.assertEqual(self.status(get("/health", "X-Long: " + "x" * size)), 200, size)
+        self.assertEqual(self.status(get("/health", *[f"X-{i}: {'y' * 990}" for i in range(60)])), 200)
+        for lines in (("X-Long: " + "x" * HEADER_BYTES,), [f"X-{i}: {'y' * 990}" for i in range(70)]):
+            status, headers, _ = self.ask(get("/health", *lines))
+            self.assertEqual((status, headers["connection"]), (431, "close"))
+        self.assertEqual(self.status(get("/" + "a" * 20_000)), 404)
+
+    def test_trailers_are_taken(self):
+        body = json.dumps(SHORT).encode()
+        data = post(SHORT).partition(b"\r\n\r\n")[0].replace(f"Content-Length: {len(body)}".encode(), b"Transfer-Encoding: chunked\r\nTrailer: X-Sum")
+        data += b"\r\nConnection: close\r\n\r\n" + f"{len(body):x}\r\n".encode() + body + b"\r\n0\r\nX-Sum: 1\r\nX-More: 2\r\n\r\n"
+        ((status, _, reply),) = responses(self.server.exchange(data))
+        self.assertEqual((status, json.loads(reply)["usage"]["completion_tokens"]), (200, 6))
+
+    def test_one_100_continue_and_no_other(self):
+        data = post({**SHORT, "max_tokens": 400}, "Expect: 100-continue", "Connection: close")
+        head = data.index(b"\r\n\r\n") + 4
+        for end in (False, True):  # a client that ends its sending, too
+            with self.server.socket() as sock:
+                sock.sendall(data[:head])
+                self.assertEqual(sock.recv(100), b"HTTP/1.1 100 Continue\r\n\r\n")
+                sock.sendall(data[head:])
+                if end:
+                    sock.shutdown(socket.SHUT_WR)
+                self.assertNotIn(b" 100 ", read_all(sock))
+        raw = self.server.exchange(post({**SHORT, "temperature": 9}, "Expect: 100-continue", "Connection: close"))
+        self.assertLessEqual(raw.count(b" 100 "), 1)
+
+    def test_keep_alive_says_what_happens(self):
+        with self.server.socket() as sock:
+            for _ in range(8):  # more than some servers keep a connection for
+                sock.sendall(get())
+                raw = b""
+                while b"}" not in raw:
+                    raw += sock.recv(4096)
+                ((_, headers, _),) = responses(raw)
+                self.assertEqual(headers["connection"], "keep-alive")
+            self.assertEqual(headers["keep-alive"], "timeout=30")
+            time.sleep(7)  # longer than what the library before announced
+            sock.sendall(get("/health", "Connection: close"))
+            ((_, headers, _),) = responses(read_all(sock))
+            self.assertEqual(headers["connection"], "close")
+            self.assertNotIn("keep-alive", headers)
+
+    def test_targets_may_name_the_host(self):
+        for target in ("http://localhost/health", f"http://127.0.0.1:{self.server.port}/health", "HTTP://LOCALHOST/health?x=y"):
+            self.assertEqual(self.status(get(target)), 200, target)
+        self.assertEqual(self.status(get("http://localhost/nothing")), 404)
+        self.assertEqual(self.status(get("ftp://localhost/health")), 400)
+        self.assertEqual(self.status(get("localhost:80")), 400)
+
+    def test_there_is_one_host(self):
+        self.assertEqual(self.status(get(host=None)), 400)
+        self.assertEqual(self.status(get("/health", "Host: localhost")), 400)
+        self.assertEqual(responses(self.server.exchange(get(version="1.0", host=None)))[0][0], 200)
+
+    def test_every_reply_has_a_date_and_an_id_that_is_in_the_log(self):
+        for data, status in ((get(), 200), (get("/nothing"), 404), (post({"prompt": 3}), 400), (post(SHORT), 200), (post({**SHORT, "stream": True}), 200),
+                             (get(host=None), 400), (b"nonsense\r\n\r\n", 400), (get("/health", "X: " + "x" * HEADER_BYTES), 431)):
+            with self.subTest(data[:60]):
+                got, headers, _ = self.ask(data)
+                self.assertEqual(got, status)
+                age = datetime.datetime.now(datetime.timezone.utc) - email.utils.parsedate_to_datetime(headers["date"])
+                self.assertLess(abs(age.total_seconds()), 10)
+                self.assertRegex(headers["x-request-id"], r"\Areq-[0-9a-f]{16}\Z")
+                self.await_log(f"request_id={headers['x-request-id']} ", f"status={status}")
+
+    def test_a_sane_id_of_the_client_is_kept(self):
+        for name in ("my-id.1:2_3", "A" * 128):
+            self.assertEqual(self.ask(get("/health", "X-Request-ID: " + name))[1]["x-request-id"], name)
+        self.await_log("request_id=my-id.1:2_3 ")
+        for name in ("a b", "a\"b", "A" * 129, "\xe4", "a=b"):
+            self.assertRegex(self.ask(get("/health", "X-Request-ID: " + name))[1]["x-request-id"], r"\Areq-")
+
+    def await_log(self, *words):
+        end = time.monotonic() + SECONDS
+        while not any(all(word in line + " " for word in words) for line in self.server.log_text().splitlines()):
+            self.assertLess(time.monotonic(), end, words)
+            time.sleep(0.01)
+
+    def test_bodies_are_declared_as_json(self):
+        for kind in ("application/json", "APPLICATION/JSON; charset=utf-8", "application/vnd.api+json"):
+            self.assertEqual(self.status(post(SHORT, content_type=kind)), 200, kind)
+        for kind in (None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonp"):
+            status, _, body = self.ask(post(SHORT, content_type=kind))
+            self.assertEqual(status, 415, kind)
+            self.assertIn("-H 'Content-Type: application/json'", json.loads(body)["error"]["message"])
+
+    def test_ranges_and_encodings_are_not_for_it(self):
+        status, headers, page = self.ask(get("/", "Range: bytes=0-9", "Accept-Encoding: gzip, br"))
+        self.assertEqual((status, len(page) > 1000, headers.get("content-encoding")), (200, True, None))
+
+    def test_head_is_get_without_the_body(self):
+        raw = self.server.exchange(get("/health", "Connection: close").replace(b"GET", b"HEAD"))
+        head, _, body = raw.partition(b"\r\n\r\n")
+        self.assertEqual((b" 200 " in head, body), (True, b""))
+        self.assertRegex(head, rb"Content-Length: [1-9]")
+
+    def test_pages_may_not_use_it_unless_they_are_allowed(self):
+        _, headers, _ = self.ask(get("/health", "Origin: https://example.org"))
+        self.assertEqual([name for name in headers if name.startswith("access-control")], [])
+        self.assertEqual(self.status(get(COMPLETIONS, "Origin: https://example.org", "Access-Control-Request-Method: POST").replace(b"GET", b"OPTIONS")), 405)
+
+    def test_names_of_others_are_refused_on_this_machine(self):
+        for host in ("localhost", "LOCALHOST:80", "127.0.0.1", f"127.0.0.1:{self.server.port}", "[::1]:8080"):
+            self.assertEqual(self.status(get(host=host)), 200, host)
+        for host in ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example:8080", ""):
+            self.assertEqual(self.code(get("/v1/models", host=host)), (403, "host_not_allowed"), host)
+        self.assertEqual(self.code(get("http://evil.example/v1/models")), (403, "host_not_allowed"))
+
+
+class Keys(Served):
+    env = {"FORETOKEN_API_KEY": "from-environment"}
+
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.NamedTemporaryFile("w", suffix=".keys") as file:
+            file.write("# keys\n\nfrom-file-1\r\nfrom-file-2\n")
+            file.flush()
+            cls.flags = ("--api-key-file", file.name, "--api-key", "from-command-line")
+            super().setUpClass()
+
+    def test_keys_open_however_they_are_given(self):
+        for key in ("from-file-1", "from-file-2", "from-environment", "from-command-line"):
+            for line in (f"Authorization: Bearer {key}", f"authorization: bearer {key}", f"Authorization: BEARER  {key}", f"X-Api-Key: {key}"):
+                self.assertEqual(self.status(get("/v1/models", line)), 200, line)
+        for line in ("Authorization: Bearer from-file", "Authorization: Bearer", "Authorization: Basic from-file-1", "X-Api-Key: # keys", "X-Api-Key:", "A: b"):
+            status, headers, _ = self.ask(get("/v1/models", line))
+            self.assertEqual((status, headers.get("www-authenticate")), (401, "Bearer"), line)
+        self.assertEqual(self.status(get("/health")), 200)
+
+    def test_the_command_line_is_warned_of(self):
+        self.assertIn("--api-key: others on this machine can read the command line", self.server.log_text())
+
+    def test_a_key_is_looked_at_before_the_body_comes(self):
+        with self.server.socket() as sock:
+            sock.sendall(post(SHORT, "Expect: 100-continue").partition(b"\r\n\r\n")[0] + b"\r\n\r\n")
+            ((status, headers, _),) = responses(read_all(sock))  # no "100 Continue", and the connection ends
+        self.assertEqual((status, headers["connection"]), (401, "close"))
+
+    def test_a_file_without_keys_is_an_error(self):
+        for path in ("/nonexistent", "/dev/null"):
+            done = subprocess.run([PROGRAM, "serve", *PAIR, "--api-key-file", path], capture_output=True, text=True, timeout=SECONDS, check=False)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+
+
+class Origins(Served):
+    flags = ("--cors-origin", "https://example.org", "--cors-origin", "http://localhost:3000", "--api-key", "key", "--allowed-host", "Tales.example")
+
+    def test_allowed_pages_read_answers(self):
+        for origin in ("https://example.org", "http://localhost:3000"):
+            for data in (get("/health", f"Origin: {origin}"), get("/v1/models", f"Origin: {origin}"),
+                         post(SHORT, f"Origin: {origin}", "X-Api-Key: key"), post({**SHORT, "stream": True}, f"Origin: {origin}", "X-Api-Key: key")):
+                _, headers, _ = self.ask(data)
+                self.assertEqual((headers["access-control-allow-origin"], headers["vary"]), (origin, "Origin"))
+        for origin in ("https://example.com", "https://example.org.evil", "null"):
+            self.assertNotIn("access-control-allow-origin", self.ask(get("/health", f"Origin: {origin}"))[1])
+
+    def test_browsers_may_ask_first(self):
+        asked = ("Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization,content-type,x-stainless-os")
+        status, headers, body = self.ask(get(COMPLETIONS, "Origin: https://example.org", *asked).replace(b"GET", b"OPTIONS").replace(b"\r\n\r\n", b"\r\nContent-Length: 0\r\n\r\n"))
+        self.assertEqual((status, body), (204, b""))
+        self.assertEqual(headers["access-control-allow-origin"], "https://example.org")
+        self.assertEqual(headers["access-control-allow-headers"], "authorization,content-type,x-stainless-os")
+        self.assertIn("POST", headers["access-control-allow-methods"])
+        status, headers, _ = self.ask(get(COMPLETIONS, "Origin: https://evil.example", *asked).replace(b"GET", b"OPTIONS"))
+        self.assertEqual((status, "access-control-allow-origin" in headers), (401, False))
+
+    def test_names_that_were_allowed_are_known(self):
+        for host, status in (("tales.example", 200), ("TALES.example:443", 200), ("localhost", 200), ("other.example", 403)):
+            self.assertEqual(self.status(get(host=host)), status, host)
+
+    def test_bad_origins_are_errors_of_a_line(self):
+        for flags in (("--cors-origin", "example.org"), ("--cors-origin", "https://example.org/"), ("--allowed-host", "http://a")):
+            done = subprocess.run([PROGRAM, "serve", *PAIR, *flags], capture_output=True, text=True, timeout=SECONDS, check=False)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+
+
+class AnyOrigin(Served):
+    flags = ("--cors-origin", "*")
+
+    def test_all_pages_read_answers(self):
+        self.assertEqual(self.ask(get("/health", "Origin: https://a.example"))[1]["access-control-allow-origin"], "*")
+
+
+class Threads(Served):
+    env, queue = {"FORETOKEN_ISA": "scalar"}, 300
+
+    def test_idle_slow_waiting_and_streaming_connections_take_no_threads(self):
+        threads = self.server.status_of_process("Threads")
+        body = {"prompt": "Once upon a time", "max_tokens": 300, "ignore_eos": True, "temperature": 0, "speculative": {"enabled": False}}
+        idle = [self.server.socket() for _ in range(500)]
+        slow = [self.server.socket() for _ in range(200)]
+        busy = [self.server.socket() for _ in range(100)]
+        for sock in slow:
+            sock.sendall(post(body)[:60])
+        for i, sock in enumerate(busy):
+            sock.sendall(post({**body, "stream": i % 2 == 0}))
+        self.server.await_accepted(100)
+        self.assertLessEqual(self.server.status_of_process("Threads"), threads)
+        begin = time.monotonic()
+        self.assertEqual(self.server.get("/health")["status"], "ok")
+        self.assertLess(time.monotonic() - begin, 2)
+        for sock in idle + slow + busy:
+            sock.close()
+        self.server.await_metric("num_requests_running", 0)
+
+
+class Ends(unittest.TestCase):
+    def test_sighup_drains(self):
+        server = Server(PROGRAM, *PAIR, env={"FORETOKEN_ISA": "scalar"})
+        self.addCleanup(server.__exit__)
+        body = {"prompt": "Once upon a time", "max_tokens": 60, "ignore_eos": True, "temperature": 0, "stream": True}
+        with server.socket() as sock:
+            sock.sendall(request_bytes(COMPLETIONS, body))
+            server.await_accepted(1)
+            server.process.send_signal(signal.SIGHUP)
+            ((status, _, reply),) = responses(read_all(sock))
+        self.assertEqual((status, events(reply)[-1]["choices"][0]["finish_reason"]), (200, "length"))
+        self.assertEqual(server.wait(), 0)
+
+    def test_nohup_keeps_it(self):
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # which a child inherits
+        try:
+            server = Server(PROGRAM, *PAIR)
+        finally:
+            signal.signal(signal.SIGHUP, before)
+        self.addCleanup(server.__exit__)
+        server.process.send_signal(signal.SIGHUP)
+        time.sleep(0.3)
+        self.assertEqual(server.get("/health")["status"], "ok")
+
+
+if __name__ == "__main__":
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192) if hard > 0 else 8192, hard))
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
