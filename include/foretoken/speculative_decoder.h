@@ -58,6 +58,8 @@ struct DecodedRound {
 struct GivenSampling {
   SamplingParameters sampling = {};
   std::uint64_t seed = 0, request_id = 0;
+  // The last tokens of a context that are output: frequency and presence penalties count those.
+  int n_generated = 0;
 };
 
 // A step on logits of the caller's.

@@ -105,6 +105,7 @@ class SpeculativeDecoder::Impl {
     rows.rows = static_cast<int>(drafted.tokens.size()) + 1;
     FORETOKEN_TRY(const VerifiedDraft verified,
                   VerifyGiven({.text = context,
+                               .n_generated = given.n_generated,
                                .drafts = drafted.tokens,
                                .draft_probabilities = drafted.distributions,
                                .draft_logits = drafted.logits,

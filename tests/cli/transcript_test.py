@@ -412,6 +412,17 @@ class BundledModels(Transcript):
 
 
 class Speculation(Transcript):
+    def test_first_token_drafted_and_no_cache_give_the_same_text(self):
+        flags = ("generate", "-m", TARGET, "-md", DRAFT, "-p", "Once upon", "-n", "20", "--json", "-s", "3", "--lookahead", "fixed",
+                 "--ignore-eos")
+        for temperature in ("0", "0.8"):
+            usual = self.json(*flags, "--temp", temperature, "--verify", "auto" if temperature == "0" else "sample-match")
+            for flag in ("--first-target", "--kv-cache"):
+                other = self.json(*flags, "--temp", temperature, flag, "off",
+                                  "--verify", "auto" if temperature == "0" else "sample-match")
+                self.assertEqual(other["token_ids"], usual["token_ids"], flag)
+                self.assertGreater(other["speculation"]["drafted"], 0)
+
     def check_counts(self, answer, k):
         counts = answer["speculation"]
         self.assertEqual(counts["emitted"], len(answer["token_ids"]))

@@ -9,6 +9,7 @@
 #include "fixtures/tiny_model.h"
 #include "foretoken/drafter.h"
 #include "foretoken/engine.h"
+#include "foretoken/speculative_decoder.h"
 #include "foretoken/verifier.h"
 
 namespace {
@@ -58,10 +59,17 @@ class FirstDraftVerifier final : public Verifier {
 
 class Allocations : public testing::TestWithParam<const char*> {
  protected:
-  static std::unique_ptr<Engine> Open(const std::string& method) {
+  static std::unique_ptr<Engine> Open(const std::string& method, bool usual = true) {
+    auto engine = Engine::Open(Options(method, usual));
+    EXPECT_TRUE(engine) << engine.error().message;
+    return std::move(*engine);
+  }
+  // usual: first_target and kv_cache are on.
+  static EngineOptions Options(const std::string& method, bool usual) {
     const std::string folder = fixtures::TemporaryFolder();
     fixtures::TinyModelOptions model{.seed = 71, .context_length = 1024};
     EngineOptions options{.speculative = {.method = method}, .threads = 1};
+    options.speculative.first_target = options.kv_cache = usual;
     if (method != "portfolio") options.speculative.lookahead = "fixed";  // drafts in every round
     options.model = fixtures::WriteTinyModel(folder, model);
     model.noise = 0.1;
@@ -77,9 +85,7 @@ class Allocations : public testing::TestWithParam<const char*> {
       head.target.noise = 0;
       options.draft_model = fixtures::WriteTinyHead(folder, head);
     }
-    auto engine = Engine::Open(options);
-    EXPECT_TRUE(engine) << engine.error().message;
-    return std::move(*engine);
+    return options;
   }
   // Allocations of a request of n tokens.
   static std::size_t Count(Engine& engine, int n, float temperature) {
@@ -107,6 +113,42 @@ TEST_P(Allocations, DoNotGrowWithTheText) {
     // Token ids and text double three or four times more often.
     EXPECT_LE(more, fewer + 12) << "temperature " << temperature;
   }
+}
+
+// Where the first token may be drafted, and without a cache.
+TEST_P(Allocations, DoNotGrowInUnusualRounds) {
+  const auto engine = Open(GetParam(), false);
+  Count(*engine, 200, 0.8f);
+  const std::size_t fewer = Count(*engine, 50, 0.8f), more = Count(*engine, 200, 0.8f);
+  EXPECT_LE(more, fewer + 12);
+}
+
+// A look at what rounds were made of costs nothing once there is room for the drafter's logits.
+TEST(DecoderAllocations, AreTheSameWithALookAtDistributionsAndLogits) {
+  const std::string folder = fixtures::TemporaryFolder();
+  fixtures::TinyModelOptions model{.seed = 71, .context_length = 1024};
+  EngineOptions options{.speculative = {.lookahead = "fixed"}, .threads = 1};
+  options.model = fixtures::WriteTinyModel(folder, model);
+  model.noise = 0.1;
+  options.draft_model = fixtures::WriteTinyModel(folder, model);
+  auto decoder = SpeculativeDecoder::Create(options);
+  ASSERT_TRUE(decoder) << decoder.error().message;
+  const auto count = [&](const DraftOptions& looks) {
+    Request request;
+    request.prompt = "once upon a time";
+    request.max_new_tokens = 400;
+    request.ignore_eos = true;
+    const std::size_t before = n_allocations;
+    EXPECT_TRUE((*decoder)->Begin(request));
+    while (!(*decoder)->done()) {
+      EXPECT_TRUE((*decoder)->Draft(looks));
+      EXPECT_TRUE((*decoder)->Verify());
+    }
+    return n_allocations - before;
+  };
+  const DraftOptions all{.num_steps = {}, .distributions = true, .logits = true};
+  count(all);
+  EXPECT_EQ(count(all), count({}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, Allocations,

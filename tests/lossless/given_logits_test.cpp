@@ -389,6 +389,18 @@ TEST(SpeculativeDecoder, StepsOnLogitsOfTheCallersGiveTheTargetsText) {
       EXPECT_EQ(decoder->statistics().total_accepted_tokens, accepted);
       if (std::string(method) == "standalone") EXPECT_GT(accepted, 5);
     }
+  // Penalties of what was generated count it in the context.
+  const auto decoder_with_penalties = Decoder(PairOptions());
+  const int width = decoder_with_penalties->engine().summary().target.vocabulary_size;
+  std::vector<float> row(static_cast<std::size_t>(width));
+  row[7] = 3, row[8] = 2.5f;
+  const Tokens seven = {5, 7};
+  GivenSampling penalised;
+  penalised.sampling.temperature = 0;
+  penalised.sampling.frequency_penalty = 1;
+  EXPECT_EQ(decoder_with_penalties->Step(seven, {row, width}, penalised)->verified.next, 7);
+  penalised.n_generated = 1;
+  EXPECT_EQ(decoder_with_penalties->Step(seven, {row, width}, penalised)->verified.next, 8);
   // A head reads the target's hidden states, and there are none.
   EngineOptions options = PairOptions();
   fixtures::TinyHeadOptions head;
