@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // foretoken chat: reads lines, carries out commands, answers prompts.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 
@@ -48,7 +49,7 @@ std::string Greeting(const ChatSession& session, const EngineSummary& engine) {
       "Ctrl-D ends\n\n",
       FileName(engine.target.path), drafter, session.request.seed,
       session.uses_template ? "chat: on, the model sees a conversation"
-                            : "chat: off, each prompt is a text to go on from");
+                            : "chat: off, each prompt is a text to continue");
 }
 
 // One line; false where the chat goes on though it failed.
@@ -75,7 +76,8 @@ Result<int> Converse(settings::GenerateSettings& settings) {
   FORETOKEN_CHECK_OK(ReadSamplingTexts(*engine, settings));
   session.request = settings.request;
   Output output;
-  if (editor.interactive()) output.Write(Greeting(session, engine->summary()));
+  if (editor.interactive())
+    output.Write(Fitted(Greeting(session, engine->summary()), STDOUT_FILENO, 2));
   bool failed = false;
   for (std::string line; !session.quit && !output.failed();) {
     const LineOutcome outcome = editor.Read(line);

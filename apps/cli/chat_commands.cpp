@@ -124,7 +124,7 @@ Reply Chat(ChatSession& session, const Words& words) {
   }
   session.uses_template = on;
   return fmt::format("chat: {}\n", on ? "on, the model sees a conversation"
-                                      : "off, each prompt is a text to go on from");
+                                      : "off, each prompt is a text to continue");
 }
 
 Reply Length(ChatSession& session, const Words& words) {

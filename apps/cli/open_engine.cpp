@@ -3,9 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "cli/input.h"
+#include "cli/report.h"
 #include "cli/terminal.h"
 
 namespace foretoken::cli {
@@ -21,8 +20,7 @@ Result<std::unique_ptr<Engine>> OpenEngine(EngineOptions options, bool quiet) {
     FORETOKEN_TRY(engine, Engine::Open(std::move(options)));
   }
   if (quiet) return engine;
-  for (const std::string& notice : engine->summary().notices)
-    std::fprintf(stderr, "foretoken: %s\n", OnOneLine(notice).c_str());
+  for (const std::string& notice : engine->summary().notices) ReportNotice(notice);
   return engine;
 }
 

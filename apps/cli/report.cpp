@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/report.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <string>
 
@@ -8,9 +10,13 @@
 
 namespace foretoken::cli {
 
+void ReportNotice(const std::string& text) {
+  const std::string line = "foretoken: " + OnOneLine(text) + "\n";
+  std::fputs(Fitted(line, STDERR_FILENO, 2).c_str(), stderr);
+}
+
 int ReportError(const Error& error) {
-  const std::string line = "foretoken: " + OnOneLine(error.message) + "\n";
-  std::fputs(line.c_str(), stderr);
+  ReportNotice(error.message);
   return error.code == ErrorCode::kInvalidArgument ? kBadUsage : kFailed;
 }
 

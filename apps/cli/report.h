@@ -2,14 +2,20 @@
 // cli/report.h: how a verb ends.
 #pragma once
 
+#include <string>
+
 #include "foretoken/result.h"
 
 namespace foretoken::cli {
 
 inline constexpr int kDone = 0, kFailed = 1, kBadUsage = 2, kInterrupted = 130;
 
-// Prints "foretoken: <message>" on standard error, in one line whatever the message holds, and
-// returns the exit code that belongs to it: 2 for bad usage, else 1.
+// Prints "foretoken: <text>" on standard error: one line whatever the text holds, which a terminal
+// shows broken between words.
+void ReportNotice(const std::string& text);
+
+// The same with an error's message. Returns the exit code that belongs to it: 2 for bad usage, else
+// 1.
 int ReportError(const Error& error);
 
 }  // namespace foretoken::cli

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstdio>
-
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "settings/help_text.h"
@@ -22,9 +20,9 @@ std::optional<int> ReadFlags(const settings::FlagSet& flags, const Arguments& ar
     return kDone;
   }
   if (!parsed->without_effect.empty()) {
-    const std::string names = fmt::format("{}", fmt::join(parsed->without_effect, ", "));
-    std::fprintf(stderr, "foretoken: %s: llama.cpp's, without effect here; leave %s out\n",
-                 OnOneLine(names).c_str(), parsed->without_effect.size() == 1 ? "it" : "them");
+    ReportNotice(fmt::format("{}: llama.cpp's, without effect here; leave {} out",
+                             fmt::join(parsed->without_effect, ", "),
+                             parsed->without_effect.size() == 1 ? "it" : "them"));
   }
   return std::nullopt;
 }

@@ -31,9 +31,10 @@ std::vector<ForeignFlag> WithoutEffect() {
              "--log-disable --log-prefix --log-timestamps --offline --simple-io -co --color "
              "-kvo --kv-offload -nkvo --no-kv-offload --repack -nr --no-repack --no-host "
              "--op-offload --no-op-offload --check-tensors --swa-full -kvu --kv-unified "
-             "-cmoe --cpu-moe"),
+             "-cmoe --cpu-moe --cache-prompt --no-cache-prompt -dio --direct-io -ndio "
+             "--no-direct-io"),
        Takes::kNothing, ""},
-      {{"-fa", "--flash-attn", "--log-colors"}, Takes::kSwitchValue, ""},
+      {{"-fa", "--flash-attn", "--log-colors", "-fit", "--fit"}, Takes::kSwitchValue, ""},
       {Names("-b --batch-size -ub --ubatch-size -tb --threads-batch -td --threads-draft "
              "-tbd --threads-batch-draft -C --cpu-mask -Cr --cpu-range --cpu-strict -Cb "
              "--cpu-mask-batch -Crb --cpu-range-batch --cpu-strict-batch --prio "
@@ -42,7 +43,8 @@ std::vector<ForeignFlag> WithoutEffect() {
              "--cache-ram --ctx-checkpoints --keep --prompt-cache -ctkd "
              "--cache-type-k-draft -ctvd --cache-type-v-draft -cd --ctx-size-draft "
              "--log-file -lv --verbosity --log-verbosity -sm --split-mode -ts "
-             "--tensor-split -mg --main-gpu -ot --override-tensor -ncmoe --n-cpu-moe"),
+             "--tensor-split -mg --main-gpu -ot --override-tensor -ncmoe --n-cpu-moe "
+             "-fitt --fit-target -fitc --fit-ctx -ctxcp --swa-checkpoints --sse-ping-interval"),
        Takes::kValue, ""},
       {Names("-ngl --gpu-layers --n-gpu-layers -ngld --gpu-layers-draft "
              "--n-gpu-layers-draft"),
@@ -85,6 +87,8 @@ std::vector<ForeignFlag> Renamed() {
       {{"--in-prefix", "--in-suffix", "--in-prefix-bos"},
        Takes::kValue,
        "write it into the prompt, or use --chat and --chat-template"},
+      {Names("-lcs --lookup-cache-static -lcd --lookup-cache-dynamic"), Takes::kValue,
+       "use --ngram-corpus PATH, a text, and --ngram-keep on"},
       {{"--spec-ngram-size-m"},
        Takes::kValue,
        "give the draft's length as --num-speculative-tokens"},

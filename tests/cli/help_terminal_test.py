@@ -67,6 +67,14 @@ class Widths(unittest.TestCase):
             self.assertLessEqual(max(map(len, piped(verb, "--help").splitlines())), 80)
         self.assertEqual(piped("help", columns="wide"), piped("help"))
 
+    def test_an_error_is_broken_between_words(self):
+        error = subprocess.run([PROGRAM, "generate", "-hf", "a/b"], capture_output=True, check=False, timeout=SECONDS, env=ENVIRONMENT)
+        line = error.stderr.decode().rstrip("\n")
+        self.assertGreater(len(line), 80, "in a pipe it is one line")
+        shown = on_terminal(60, "generate", "-hf", "a/b")
+        self.assertLessEqual(max(map(len, shown)), 60)
+        self.assertEqual(" ".join(map(str.strip, shown)), line)
+
     def test_statistics_are_broken_between_words(self):
         arguments = ("generate", "-p", "Once upon a time", "-n", "40", "-s", "1")
         models = {"FORETOKEN_MODELS": str(pathlib.Path(__file__).resolve().parents[2] / "models")}
