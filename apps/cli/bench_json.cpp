@@ -134,6 +134,10 @@ Result<BenchPrompt> PromptOfLine(const std::string& line) {
   return BenchPrompt{text.get<std::string>(), Category(object), {}};
 }
 
+std::string BenchRowJson(const BenchRow& row, int k) {
+  return Row(row, k).dump();
+}
+
 std::string BenchJson(const Bench& bench) {
   const EngineSummary& engine = *bench.engine;
   const BenchRuns& runs = bench.runs;

@@ -13,6 +13,9 @@ namespace foretoken::cli {
 // One line of a prompts file, without its origin. Errors: kInvalidFile.
 [[nodiscard]] Result<BenchPrompt> PromptOfLine(const std::string& line);
 
+// One JSON object: rates, speed-up and acceptance at K drafts.
+std::string BenchRowJson(const BenchRow& row, int k);
+
 // With a newline at the end. What was not measured is absent or null.
 std::string BenchJson(const Bench& bench);
 

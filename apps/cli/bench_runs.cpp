@@ -17,7 +17,7 @@ struct Tally {
 // The readings behind one BenchRow.
 struct Readings {
   std::vector<double> plain, speculative;
-  SpeculationStats stats;
+  SpeculationStats plain_stats, stats;
 };
 
 Spread Ratios(const std::vector<double>& above, const std::vector<double>& below) {
@@ -40,13 +40,16 @@ class Runner {
   Result<BenchRuns> All() {
     FORETOKEN_CHECK_OK(WarmUp());
     const int methods = drafts_ ? 2 : 1, batches = static_cast<int>(plan_.batches.size());
-    int run = 0;
-    for (int repeat = 0; repeat < plan_.repeats; ++repeat)
+    int run = 0, repeats = plan_.repeats;
+    for (int repeat = 0; repeat < repeats; ++repeat) {
       for (const int batch : plan_.batches)
         for (int method = 0; method < methods; ++method) {
-          if (plan_.on_run) plan_.on_run(++run, plan_.repeats * methods * batches);
+          if (plan_.on_run) plan_.on_run(++run, repeats * methods * batches);
           FORETOKEN_CHECK_OK(Once(batch, method == 0));
         }
+      const bool short_of_time = decoded_ms_ < 1000 * plan_.least_seconds;
+      if (repeat + 1 == repeats && short_of_time && repeats < 5 * plan_.repeats) ++repeats;
+    }
     return Summarise();
   }
 
@@ -95,9 +98,10 @@ class Runner {
     }
     if (!(all.tokens > 0) || !(all.ms > 0)) {
       return Fail(ErrorCode::kInvalidArgument,
-                  "bench: every text ended with its first token; add --ignore-eos, raise -n, or "
+                  "prompts: every text ended with its first token; add --ignore-eos, raise -n, or "
                   "give other prompts");
     }
+    decoded_ms_ += all.ms;
     Add(by_batch_[batch], plain, all);
     for (const auto& [kind, tally] : by_kind) Add(by_kind_[kind], plain, tally);
     return {};
@@ -129,9 +133,11 @@ class Runner {
     if (texts_.size() <= i) texts_.resize(i + 1);
     if (!texts_[i]) texts_[i] = completion.token_ids;
     identical_ &= *texts_[i] == completion.token_ids;
-    if (plain) return;
-    by_batch_[batch].stats.Add(completion.speculation);
-    if (batch == 1) by_kind_[plan_.prompts[i].kind].stats.Add(completion.speculation);
+    const auto add = [&](Readings& readings) {
+      (plain ? readings.plain_stats : readings.stats).Add(completion.speculation);
+    };
+    add(by_batch_[batch]);
+    if (batch == 1) add(by_kind_[plan_.prompts[i].kind]);
   }
 
   BenchRow RowOf(const std::string& kind, int batch, const Readings& readings) const {
@@ -143,6 +149,7 @@ class Runner {
                  .plain = SpreadOf(readings.plain),
                  .speculative = {},
                  .speedup = {},
+                 .plain_stats = readings.plain_stats,
                  .stats = readings.stats};
     if (readings.speculative.empty()) return row;
     row.speculative = SpreadOf(readings.speculative);
@@ -171,6 +178,7 @@ class Runner {
   std::map<std::string, Readings> by_kind_;
   std::vector<std::optional<std::vector<std::int32_t>>> texts_;  // the first of each request
   bool identical_ = true;
+  double decoded_ms_ = 0;
   std::string strategy_;  // of the speculative runs
   bool lossless_ = true;
 };

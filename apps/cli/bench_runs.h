@@ -21,6 +21,7 @@ struct BenchRow {
   Spread plain;                       // tokens per second, all requests together
   std::optional<Spread> speculative;  // absent without a drafter
   std::optional<Spread> speedup;      // of neighbouring runs
+  SpeculationStats plain_stats;       // of the plain runs: their rounds and times
   SpeculationStats stats;             // of the speculative runs
 };
 
@@ -37,7 +38,10 @@ struct RunPlan {
   std::vector<BenchPrompt> prompts;
   std::vector<int> batches;
   int repeats = 1;
-  std::function<void(int run, int runs)> on_run;  // from 1
+  // Where the repeats decode for less than this, there are more of them, up to 5 times as many: a
+  // median of short runs needs them.
+  double least_seconds = 0;
+  std::function<void(int run, int runs)> on_run = {};  // from 1
 };
 
 // Errors: those of a prompt, named by its origin; kInvalidArgument where nothing was decoded.

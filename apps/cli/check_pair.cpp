@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "cli/check_pair_report.h"
 #include "cli/open_engine.h"
 #include "cli/pair_settings.h"
@@ -16,92 +14,131 @@
 namespace foretoken::cli {
 namespace {
 
-constexpr int kMostDrafts = 8;  // where the user sets no limit
-constexpr int kPassRepeats = 7;
+constexpr int kPassRepeats = 9;
 
-settings::FlagSet CheckPairFlags(PairSettings& settings) {
+struct CheckPairSettings : PairSettings {
+  int repeats = 3;
+};
+
+settings::FlagSet CheckPairFlags(CheckPairSettings& settings) {
   settings::GenerateSettings& generation = settings.generation;
-  generation.request.max_new_tokens = 64;
-  generation.engine.speculative.lookahead = "fixed";
   settings::FlagSet flags(
       "check-pair [-m MODEL -md DRAFT] [flags]",
-      "Tells whether one model can draft for another, and whether it pays on this machine: "
-      "vocabularies, memory, costs of passes and drafts, and how many drafts are accepted. Exit "
-      "code 1 where the pair does not work.");
+      "Tells whether one model, or a lookup such as --spec-type ngram, can draft for a model, and "
+      "whether it pays on this machine: vocabularies, memory, costs of passes and drafts, how many "
+      "drafts are accepted, and the speed-up of texts that are decoded plainly and with drafts in "
+      "turn, as `bench` does. Exit code 1 where the pair does not work.");
   flags.Add(settings::ModelFlags(generation.engine));
-  flags.Add({"Measuring", PromptFlags(settings)});
+  settings::FlagGroup measuring = {"Measuring", PromptFlags(settings)};
+  measuring.flags.push_back({{"--repeats"},
+                             "N",
+                             "how often the texts are decoded, plainly and with drafts in turn; "
+                             "default 3; up to 5 times as often where that takes less than 2 s",
+                             settings::StoreInteger(settings.repeats, 1, 1000)});
+  flags.Add(std::move(measuring));
   flags.Add(settings::SpeculationFlags(generation.engine, generation.draft_temperature));
   flags.Add(settings::DraftingFlags(generation));
-  flags.Add(settings::SamplingFlags(generation));
+  flags.Add(PairSamplingFlags(settings));
   flags.Add(PairOutputFlags(generation));
   flags.SetEssential({"-m", "-c", "-t", "-md", "--spec-type", "--num-speculative-tokens",
                       "--prompts", "-n", "--temp", "--json", "-q"});
   settings::AddLlamaFlags(flags);
-  flags.SetExamples(
-      {"foretoken check-pair",
-       "foretoken check-pair -m target.gguf -md draft.gguf --prompts questions.jsonl"});
+  flags.SetExamples({"foretoken check-pair",
+                     "foretoken check-pair -m target.gguf -md draft.gguf --prompts questions.jsonl",
+                     "foretoken check-pair -m target.gguf --spec-type ngram"});
   return flags;
 }
 
-// The file that drafts: a model's own one where it carries its head.
+// The file that drafts: a model's own one where it carries its head. "": lookups, which have none.
 Result<std::string> DraftFile(const EngineOptions& options) {
+  const std::string& method = options.speculative.method;
   if (!options.draft_model.empty()) return options.draft_model;
-  if (options.speculative.method == "mtp") return options.model;
+  if (method == "mtp") return options.model;
+  const bool reads_file = method.find("standalone") != std::string::npos ||
+                          method.find("eagle") != std::string::npos ||
+                          method.find("mtp") != std::string::npos;
+  if (!method.empty() && method != "none" && !reads_file) return std::string();
   return Fail(ErrorCode::kInvalidArgument,
               "-md: no draft is given; name a draft model or a head with -md PATH");
 }
 
-Result<PairMeasurement> MeasurePair(const PairSettings& settings,
-                                    const std::vector<BenchPrompt>& prompts,
-                                    std::unique_ptr<Engine> engine) {
-  ProgressLine line(!settings.generation.quiet);
-  const int most = engine->summary().num_speculative_tokens;
-  MeasureOptions options{.rows = {},
-                         .contexts = {0},
-                         .repeats = kPassRepeats,
-                         .sampling = settings.generation.request.sampling,
-                         .on_progress = [&line](double fraction) {
-                           line.Show(fmt::format("measuring passes {:.0f} %", 100 * fraction));
-                         }};
-  for (int rows = 1; rows <= 1 + most; ++rows) options.rows.push_back(rows);
-  FORETOKEN_TRY(const Measurements measured, engine->Measure(options));
-  const auto shown = [&line](const char* what) {
-    return [&line, what](double fraction) {
-      line.Show(fmt::format("decoding {} {:.0f} %", what, 100 * fraction));
-    };
-  };
-  Request request = settings.generation.request;
-  FORETOKEN_CHECK_OK(WarmUp(*engine, request));
-  PairMeasurement m;
-  request.speculative.enabled = false;
-  FORETOKEN_TRY(m.plain, RunPrompts(*engine, request, prompts, shown("plainly")));
-  request.speculative.enabled = true;
-  FORETOKEN_TRY(m.speculative, RunPrompts(*engine, request, prompts, shown("with drafts")));
-  // In texts a draft costs more than measured alone: what the drafter missed is read first.
-  const PassCost* draft = measured.DraftCost(1, 0);
-  m.prices = PricesOf(measured, 0,
-                      std::max(draft != nullptr ? draft->us.median : 0, m.speculative.draft_us()),
-                      m.plain.rest_us());
-  m.survival = SurvivalOf(m.speculative.stats, most);
-  m.best = BestLengthOf(m.prices, m.survival);
-  m.break_even = BreakEven(m.prices, most);
-  m.engine = std::move(engine);
-  return m;
-}
+class PairMeasurer {
+ public:
+  PairMeasurer(const CheckPairSettings& settings, const std::vector<BenchPrompt>& prompts)
+      : settings_(settings), prompts_(prompts), line_(!settings.generation.quiet) {}
 
-Result<int> CheckPair(PairSettings settings) {
-  EngineOptions options = settings.generation.engine;
-  if (!options.speculative.num_speculative_tokens || settings.default_length)
-    options.speculative.num_speculative_tokens = kMostDrafts;
-  if (*options.speculative.num_speculative_tokens == 0)
+  // `engine` is as the user's options say. All drafts of one length need a `fixed` one, which is
+  // opened when the other is closed: both together might not fit the machine's memory.
+  Result<PairMeasurement> All(std::unique_ptr<Engine> engine) {
+    PairMeasurement m;
+    m.lookahead = engine->summary().lookahead;
+    m.most = engine->summary().num_speculative_tokens;
+    FORETOKEN_TRY(m.as_set, Decode(*engine, m.most, "as set"));
+    EngineOptions options = settings_.generation.engine;
+    if (m.lookahead != "fixed") {
+      options.speculative.lookahead = "fixed";
+      options.speculative.num_speculative_tokens = m.most;
+      engine.reset();
+      FORETOKEN_TRY(engine, Engine::Open(options));
+    }
+    FORETOKEN_TRY(m.estimate, Estimate(*engine, m.most));
+    if (const int k = m.estimate.best.k; k > 0) {
+      FORETOKEN_TRY(m.best, Decode(*engine, k, "at the best length"));
+    }
+    m.engine = std::move(engine);
+    return m;
+  }
+
+ private:
+  Result<PairEstimate> Estimate(Engine& engine, int most) {
+    MeasureOptions options{.rows = {},
+                           .contexts = {0},
+                           .repeats = kPassRepeats,
+                           .sampling = settings_.generation.request.sampling,
+                           .on_progress = [this](double fraction) {
+                             line_.Show(fmt::format("measuring passes {:.0f} %", 100 * fraction));
+                           }};
+    for (int rows = 1; rows <= 1 + most; ++rows) options.rows.push_back(rows);
+    FORETOKEN_TRY(const Measurements measured, engine.Measure(options));
+    return EstimatePair(engine, Plan(most, settings_.repeats, "the longest drafts"), measured, 0,
+                        most);
+  }
+
+  Result<BenchRow> Decode(Engine& engine, int k, const char* what) {
+    FORETOKEN_TRY(const BenchRuns runs, RunInTurn(engine, Plan(k, settings_.repeats, what)));
+    return runs.batches.front();
+  }
+
+  RunPlan Plan(int k, int repeats, const char* what) {
+    Request request = settings_.generation.request;
+    request.speculative.num_speculative_tokens = k;
+    RunPlan plan = PlanOf(request, prompts_, repeats);
+    plan.on_run = [this, what](int run, int runs) {
+      line_.Show(fmt::format("decoding, {}: run {} of {}", what, run, runs));
+    };
+    return plan;
+  }
+
+  const CheckPairSettings& settings_;
+  const std::vector<BenchPrompt>& prompts_;
+  ProgressLine line_;
+};
+
+Result<int> CheckPair(CheckPairSettings settings) {
+  const EngineOptions& options = settings.generation.engine;
+  if (options.speculative.num_speculative_tokens == 0)
     return Fail(ErrorCode::kInvalidArgument,
                 "--num-speculative-tokens: with 0 nothing is drafted; give 1 or more");
+  if (options.speculative.method == "none")
+    return Fail(ErrorCode::kInvalidArgument,
+                "--spec-type: 'none' drafts nothing; leave it out or name another");
   FORETOKEN_TRY(const std::string draft, DraftFile(options));
   FORETOKEN_TRY(const std::vector<BenchPrompt> prompts, Prompts(settings));
   PairCheck check{.fit = {},
                   .obstacle = {},
                   .request = &settings.generation.request,
                   .prompts = static_cast<int>(prompts.size()),
+                  .repeats = settings.repeats,
                   .measured = {}};
   FORETOKEN_TRY(check.fit, ExamineFiles(options.model, draft));
   check.obstacle = check.fit.obstacle();
@@ -113,7 +150,7 @@ Result<int> CheckPair(PairSettings settings) {
       check.obstacle = engine.error().message;
     else {
       FORETOKEN_CHECK_OK(ReadSamplingTexts(**engine, settings.generation));
-      FORETOKEN_TRY(check.measured, MeasurePair(settings, prompts, std::move(*engine)));
+      FORETOKEN_TRY(check.measured, PairMeasurer(settings, prompts).All(std::move(*engine)));
     }
   }
   Output output;
@@ -129,7 +166,7 @@ settings::FlagSet DescribeCheckPair() {
 }
 
 int RunCheckPair(const Arguments& arguments) {
-  PairSettings settings;
+  CheckPairSettings settings;
   const settings::FlagSet flags = CheckPairFlags(settings);
   if (const auto ended = ReadFlags(flags, arguments)) return *ended;
   if (const Status status = Finish(settings); !status) return ReportError(status.error());

@@ -21,17 +21,18 @@ FileFacts FactsOf(const std::string& path, const ModelFile& file) {
 
 std::string PairFit::obstacle() const {
   if (!target.obstacle.empty()) return "the model: " + target.obstacle;
-  if (!draft.obstacle.empty()) return "the draft: " + draft.obstacle;
+  if (!draft) return "";
+  if (!draft->obstacle.empty()) return "the draft: " + draft->obstacle;
   if (const std::string why = vocabulary.obstacle(); !why.empty()) return "the draft: " + why;
   return "";
 }
 
 Result<PairFit> ExamineFiles(const std::string& target, const std::string& draft) {
   FORETOKEN_TRY(const auto target_file, ModelFile::Open(target));
+  PairFit fit{.target = FactsOf(target, *target_file), .draft = {}, .vocabulary = {}};
+  if (draft.empty()) return fit;
   FORETOKEN_TRY(const auto draft_file, ModelFile::Open(draft));
-  PairFit fit{.target = FactsOf(target, *target_file),
-              .draft = FactsOf(draft, *draft_file),
-              .vocabulary = {}};
+  fit.draft = FactsOf(draft, *draft_file);
   FORETOKEN_TRY(fit.vocabulary, target_file->CompareVocabulary(*draft_file));
   return fit;
 }

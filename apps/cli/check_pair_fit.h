@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "foretoken/model_file.h"
@@ -18,13 +19,15 @@ struct FileFacts {
 };
 
 struct PairFit {
-  FileFacts target, draft;
+  FileFacts target;
+  // Absent where a lookup drafts.
+  std::optional<FileFacts> draft;
   VocabularyDifference vocabulary;
   // Why the one cannot draft for the other; "" where nothing is in the way.
   std::string obstacle() const;
 };
 
-// Errors: those of the files.
+// draft "": a lookup, which fits every model. Errors: those of the files.
 [[nodiscard]] Result<PairFit> ExamineFiles(const std::string& target, const std::string& draft);
 
 }  // namespace foretoken::cli

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include "cli/bench_json.h"
 #include "cli/check_pair_report.h"
 
 namespace foretoken::cli {
@@ -18,23 +19,31 @@ Json FileJson(const FileFacts& facts, const ModelSummary* loaded) {
 }
 
 Json MeasuredJson(const PairMeasurement& m) {
+  const PairEstimate& e = m.estimate;
   Json passes = Json::object(), speedups = Json::object();
-  for (const auto& [rows, us] : m.prices.pass) passes[std::to_string(rows)] = us;
-  for (int k = 1; k <= static_cast<int>(m.survival.size()); ++k)
-    speedups[std::to_string(k)] = Speedup(m.prices, m.survival, k);
+  for (const auto& [rows, us] : e.prices.pass) passes[std::to_string(rows)] = us;
+  for (int k = 1; k <= e.shares.most(); ++k)
+    speedups[std::to_string(k)] = Speedup(e.prices, e.shares, k);
   Json json = {{"method", m.engine->summary().method},
                {"isa", m.engine->summary().isa},
                {"threads", m.engine->summary().threads},
                {"verify_us", std::move(passes)},
-               {"draft_us", m.prices.draft},
-               {"rest_us", m.prices.rest},
-               {"drafted", m.speculative.stats.drafted},
-               {"accepted", m.speculative.stats.accepted},
-               {"survival", m.survival},
+               {"draft_us", e.prices.draft},
+               {"begin_us", e.prices.begin},
+               {"rest_us", e.prices.rest},
+               {"plain_us", e.prices.plain},
+               {"drafted", e.stats.drafted},
+               {"accepted", e.stats.accepted},
+               {"survival", e.survival},
+               {"drafted_share", e.shares.drafted},
+               {"gained_share", e.shares.gained},
                {"expected_speedup", std::move(speedups)},
-               {"best_k", m.best.k},
-               {"best_speedup", m.best.speedup}};
-  json["break_even_acceptance"] = m.break_even ? Json(*m.break_even) : Json(nullptr);
+               {"best_k", e.best.k},
+               {"best_speedup", m.best ? m.best->speedup->median : 1.0}};
+  json["break_even_acceptance"] = e.break_even ? Json(*e.break_even) : Json(nullptr);
+  json["lookahead"] = m.lookahead;
+  json["as_set"] = Json::parse(BenchRowJson(m.as_set, m.most));
+  json["best"] = m.best ? Json::parse(BenchRowJson(*m.best, e.best.k)) : Json(nullptr);
   return json;
 }
 
@@ -46,7 +55,7 @@ std::string PairJson(const PairCheck& check) {
   Json json = {{"usable", check.obstacle.empty()},
                {"obstacle", check.obstacle},
                {"model", FileJson(check.fit.target, engine ? &engine->target : nullptr)},
-               {"draft_model", FileJson(check.fit.draft, engine ? engine->draft.get() : nullptr)},
+               {"draft_model", nullptr},
                {"vocabulary",
                 {{"model", v.target},
                  {"draft_model", v.draft},
@@ -54,8 +63,14 @@ std::string PairJson(const PairCheck& check) {
                  {"differing", v.differing.size()},
                  {"first", v.first}}},
                {"prompts", check.prompts},
+               {"tokens", check.request->max_new_tokens},
+               {"repeats", check.repeats},
                {"temperature", check.request->sampling.temperature},
                {"seed", check.request->seed}};
+  if (check.fit.draft)
+    json["draft_model"] = FileJson(*check.fit.draft, engine ? engine->draft.get() : nullptr);
+  else
+    json["vocabulary"] = nullptr;
   json["measured"] = check.measured ? MeasuredJson(*check.measured) : Json(nullptr);
   json["recommendation"] = check.Recommendation();
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -10,7 +10,7 @@
 namespace foretoken::cli {
 namespace {
 
-constexpr double kWorthwhile = 1.05, kEven = 0.97;
+constexpr double kWorthwhile = 1.05;
 
 double Mega(std::int64_t n) {
   return static_cast<double>(n) / 1e6;
@@ -44,37 +44,67 @@ std::string MemoryLines(const EngineSummary& engine) {
 }
 
 std::string CostLines(const PairMeasurement& m) {
-  const double one = m.prices.Pass(1);
+  const RoundPrices& prices = m.estimate.prices;
+  const double one = prices.Pass(1);
   std::string out =
-      fmt::format("\ncosts here ({}, {} {}), microseconds\n  {:<14} {:>8} {:>12}\n",
+      fmt::format("\ncosts in these texts ({}, {} {}), microseconds\n  {:<14} {:>8} {:>12}\n",
                   m.engine->summary().isa, m.engine->summary().threads,
                   m.engine->summary().threads == 1 ? "thread" : "threads", "", "", "of one row");
-  for (const auto& [rows, us] : m.prices.pass)
+  for (const auto& [rows, us] : prices.pass)
     out += fmt::format("  pass, {:>2} {:<5} {:>8.4g} {:>11.2f}x\n", rows,
                        rows == 1 ? "row" : "rows", us, us / one);
-  out += fmt::format("  {:<14} {:>8.4g} {:>11.2f}x\n", "one more draft", m.prices.draft,
-                     m.prices.draft / one);
-  return out;
+  out += fmt::format("  {:<14} {:>8.4g} {:>11.2f}x\n", "begin to draft", prices.begin,
+                     prices.begin / one);
+  out += fmt::format("  {:<14} {:>8.4g} {:>11.2f}x\n", "one more draft", prices.draft,
+                     prices.draft / one);
+  return out + fmt::format("  {:<14} {:>8.4g} {:>11.2f}x\n", "rest of a round", prices.rest,
+                           prices.rest / one);
 }
 
 std::string AcceptanceLines(const PairCheck& check) {
-  const PairMeasurement& m = *check.measured;
+  const PairEstimate& e = check.measured->estimate;
   std::string out = fmt::format(
       "\ndrafts    {} {}, T {:g}: {} drafted, {} accepted; the probability that all up to each "
       "are\n  ",
       check.prompts, check.prompts == 1 ? "prompt" : "prompts", check.request->sampling.temperature,
-      m.speculative.stats.drafted, m.speculative.stats.accepted);
-  for (std::size_t i = 0; i < m.survival.size(); ++i)
-    out += fmt::format("  {}: {:.1f} %", i + 1, 100 * m.survival[i]);
-  out += "\nspeed-up  by these costs and drafts, over plain decoding\n  ";
-  for (int k = 1; k <= static_cast<int>(m.survival.size()); ++k)
-    out += fmt::format("  K {}: {:.2f}", k, Speedup(m.prices, m.survival, k));
+      e.stats.drafted, e.stats.accepted);
+  for (std::size_t i = 0; i < e.survival.size(); ++i)
+    out += fmt::format("  {}: {:.1f} %", i + 1, 100 * e.survival[i]);
+  out += "\nestimates of fixed lengths by these costs and drafts, over plain decoding\n  ";
+  for (int k = 1; k <= e.shares.most(); ++k)
+    out += fmt::format("  K {}: {:.2f}", k, Speedup(e.prices, e.shares, k));
   out += "\n";
-  if (m.break_even)
+  if (e.break_even)
     out += fmt::format(
         "          it pays from {:.1f} % accepted drafts on; here the first is accepted in "
         "{:.1f} %\n",
-        100 * *m.break_even, m.survival.empty() ? 0.0 : 100 * m.survival[0]);
+        100 * *e.break_even, e.survival.empty() ? 0.0 : 100 * e.survival[0]);
+  return out;
+}
+
+std::string Interval(const Spread& s, const char* format) {
+  return fmt::format("{} ({}-{})", fmt::format(fmt::runtime(format), s.median),
+                     fmt::format(fmt::runtime(format), s.least),
+                     fmt::format(fmt::runtime(format), s.most));
+}
+
+std::string RunLine(const std::string& what, const Spread& rate, const Spread* speedup) {
+  return fmt::format("  {:<22} {:>22} {:>20}\n", what, Interval(rate, "{:.4g}"),
+                     speedup != nullptr ? Interval(*speedup, "{:.2f}") + "x" : "");
+}
+
+std::string RunLines(const PairCheck& check) {
+  const PairMeasurement& m = *check.measured;
+  std::string out =
+      fmt::format("\nmeasured, tokens/s: {} tokens at most, {} in turn, median (least-most)\n",
+                  check.request->max_new_tokens,
+                  check.repeats == 1 ? "once" : fmt::format("{} times", check.repeats));
+  out += RunLine("plain", m.as_set.plain, nullptr) +
+         RunLine(fmt::format("{}, K {}", m.lookahead, m.most), *m.as_set.speculative,
+                 &*m.as_set.speedup);
+  if (m.best)
+    out += RunLine(fmt::format("fixed, K {}", m.estimate.best.k), *m.best->speculative,
+                   &*m.best->speedup);
   return out;
 }
 
@@ -83,34 +113,39 @@ std::string AcceptanceLines(const PairCheck& check) {
 std::string PairCheck::Recommendation() const {
   if (!obstacle.empty()) return fmt::format("This pair does not work: {}", obstacle);
   const PairMeasurement& m = *measured;
-  if (m.survival.empty()) return "Nothing was drafted for these prompts: give others.";
-  const double share = m.prices.draft / m.prices.Pass(1);
-  if (!m.break_even)
+  if (m.estimate.survival.empty()) return "Nothing was drafted for these prompts: give others.";
+  const Spread& speedup = m.BestIsFaster() ? *m.best->speedup : *m.as_set.speedup;
+  const std::string how =
+      m.BestIsFaster()
+          ? fmt::format("--lookahead fixed --num-speculative-tokens {}", m.estimate.best.k)
+          : fmt::format("--lookahead {}", m.lookahead);
+  const std::string gain =
+      fmt::format("{} times the speed of plain decoding", Interval(speedup, "{:.2f}"));
+  if (speedup.median >= kWorthwhile)
+    return fmt::format("Use it, with {}: {} for texts like these.", how, gain);
+  if (!m.estimate.break_even)
     return fmt::format(
         "Do not use this draft here: a draft token costs {:.0f} % of a pass, so that not even "
         "drafts that are always right would pay. A much smaller draft might.",
-        100 * share);
-  if (m.best.speedup >= kWorthwhile)
+        100 * m.estimate.prices.draft / m.estimate.prices.Pass(1));
+  if (m.estimate.best.k > 0)
     return fmt::format(
-        "Use it, with K {}: about {:.2f} times the speed of plain decoding for texts like these.",
-        m.best.k, m.best.speedup);
-  if (m.best.k > 0 && m.best.speedup > kEven)
-    return fmt::format(
-        "It hardly pays for texts like these: {:.2f} times plain decoding at K {}. Try a draft "
-        "that agrees more, or a smaller one.",
-        m.best.speedup, m.best.k);
+        "It hardly pays for texts like these: {} with {}. Try a draft that agrees more, or a "
+        "smaller one.",
+        gain, how);
   return fmt::format(
       "Do not use it for texts like these: a draft must be accepted in {:.0f} %, and the first is "
       "in {:.0f} %. A draft that agrees more, or a smaller one, might pay.",
-      100 * *m.break_even, 100 * m.survival[0]);
+      100 * *m.estimate.break_even, 100 * m.estimate.survival[0]);
 }
 
 std::string PairTables(const PairCheck& check) {
-  std::string out = FileLine("model", check.fit.target) + FileLine("draft", check.fit.draft) +
-                    VocabularyLines(check.fit.vocabulary);
+  std::string out = FileLine("model", check.fit.target);
+  if (check.fit.draft)
+    out += FileLine("draft", *check.fit.draft) + VocabularyLines(check.fit.vocabulary);
   if (check.measured)
     out += MemoryLines(check.measured->engine->summary()) + CostLines(*check.measured) +
-           AcceptanceLines(check);
+           AcceptanceLines(check) + RunLines(check);
   return out + "\n" + check.Recommendation() + "\n";
 }
 

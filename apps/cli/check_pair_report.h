@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "cli/check_pair_fit.h"
-#include "cli/pair_gain.h"
-#include "cli/pair_runs.h"
+#include "cli/pair_estimate.h"
 #include "foretoken/engine.h"
 
 namespace foretoken::cli {
@@ -18,18 +17,22 @@ namespace foretoken::cli {
 // What the loaded pair did.
 struct PairMeasurement {
   std::unique_ptr<Engine> engine;
-  RoundPrices prices;
-  PromptsRun plain, speculative;
-  std::vector<double> survival;
-  BestLength best;
-  std::optional<double> break_even;
+  std::string lookahead;  // of the user's options
+  int most = 0;           // drafts of a round
+  BenchRow as_set;        // decoded as those options say: what `bench` measures
+  PairEstimate estimate;  // of fixed lengths
+  // Decoded at the fixed length that is estimated best; absent where none pays.
+  std::optional<BenchRow> best;
+
+  // Whether that was faster than as_set in every run: more than chance.
+  bool BestIsFaster() const { return best && best->speedup->least > as_set.speedup->most; }
 };
 
 struct PairCheck {
   PairFit fit;
   std::string obstacle;  // why the pair does not work; "" where it does
   const Request* request = nullptr;
-  int prompts = 0;
+  int prompts = 0, repeats = 0;
   std::optional<PairMeasurement> measured;
 
   // In a sentence or two.

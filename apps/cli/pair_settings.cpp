@@ -26,7 +26,20 @@ std::vector<settings::Flag> PromptFlags(PairSettings& settings) {
        "N",
        fmt::format("tokens to generate for each prompt; default {}", request.max_new_tokens),
        settings::StoreInteger(request.max_new_tokens, 2, 1 << 24)},
+      {{"--ignore-eos"},
+       "",
+       "go on after an end token, so that all texts have that many",
+       settings::StoreTrue(request.ignore_eos)},
   };
+}
+
+settings::FlagGroup PairSamplingFlags(PairSettings& settings) {
+  settings::FlagGroup group = settings::SamplingFlags(settings.generation);
+  settings.generation.request.sampling.temperature = 0;
+  for (settings::Flag& flag : group.flags)
+    if (flag.names.front() == "--temp")
+      flag.help = "0 to 2; default 0 as of `bench`: the most probable token";
+  return group;
 }
 
 settings::FlagGroup PairOutputFlags(settings::GenerateSettings& generation) {

@@ -24,8 +24,11 @@ struct PairSettings {
   bool default_length = false;
 };
 
-// --prompts, --max-prompts, -n.
+// --prompts, --max-prompts, -n, --ignore-eos.
 std::vector<settings::Flag> PromptFlags(PairSettings& settings);
+// generate's, but greedy where no temperature is given, as bench is: their figures are to be
+// compared.
+settings::FlagGroup PairSamplingFlags(PairSettings& settings);
 settings::FlagGroup PairOutputFlags(settings::GenerateSettings& generation);
 
 // After Parse. Errors: those of settings::Finish.

@@ -43,7 +43,8 @@ settings::FlagGroup TuningFlags(TuneSettings& settings) {
        settings::StoreInteger(settings.most_drafts, 1, 32)},
       {{"--repeats"},
        "N",
-       "how often the best ones are run beside plain decoding; default 3",
+       "how often the best ones are run beside plain decoding, in turn, and then the chosen one by "
+       "itself; default 3",
        settings::StoreInteger(settings.repeats, 1, 1000)},
   };
   for (settings::Flag& flag : PromptFlags(settings)) flags.push_back(std::move(flag));
@@ -52,7 +53,6 @@ settings::FlagGroup TuningFlags(TuneSettings& settings) {
 
 settings::FlagSet TuneFlags(TuneSettings& settings) {
   settings::GenerateSettings& generation = settings.generation;
-  generation.request.max_new_tokens = 64;
   settings::FlagSet flags(
       "tune [-m MODEL] [-md DRAFT]... [flags]",
       "Finds out what drafts best for a model on this machine: measures passes and drafts, runs "
@@ -61,7 +61,7 @@ settings::FlagSet TuneFlags(TuneSettings& settings) {
       "profile, which other verbs read with --profile.");
   flags.Add(settings::ModelFlags(generation.engine));
   flags.Add(TuningFlags(settings));
-  flags.Add(settings::SamplingFlags(generation));
+  flags.Add(PairSamplingFlags(settings));
   flags.Add(PairOutputFlags(generation));
   flags.SetEssential({"-m", "-c", "-t", "-md", "-o", "--num-speculative-tokens", "--prompts", "-n",
                       "--temp", "--json", "-q"});

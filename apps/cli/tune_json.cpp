@@ -17,26 +17,28 @@ Json DraftersJson(const Tuning& tuning) {
   for (const TunedDrafter& drafter : tuning.drafters)
     list.push_back({{"method", drafter.method},
                     {"draft_model", drafter.file},
-                    {"draft_us", drafter.draft_us},
-                    {"drafted", drafter.stats.drafted},
-                    {"accepted", drafter.stats.accepted},
-                    {"survival", drafter.survival},
-                    {"expected_k", drafter.expected.k},
-                    {"expected_speedup", drafter.expected.speedup}});
+                    {"draft_us", drafter.estimate.prices.draft},
+                    {"drafted", drafter.estimate.stats.drafted},
+                    {"accepted", drafter.estimate.stats.accepted},
+                    {"survival", drafter.estimate.survival},
+                    {"expected_k", drafter.estimate.best.k},
+                    {"expected_speedup", drafter.estimate.best.speedup}});
   return list;
+}
+
+Json TrialJson(const Tuning& tuning, const TuneTrial& trial) {
+  const TunedDrafter& drafter = tuning.drafters[trial.drafter];
+  return {{"method", drafter.method},
+          {"draft_model", drafter.file},
+          {"lookahead", trial.lookahead},
+          {"k", trial.k},
+          {"tokens_per_second", SpreadJson(trial.tokens_per_second())},
+          {"speedup", SpreadJson(trial.speedup())}};
 }
 
 Json TrialsJson(const Tuning& tuning) {
   Json list = Json::array();
-  for (const TuneTrial& trial : tuning.trials) {
-    const TunedDrafter& drafter = tuning.drafters[trial.drafter];
-    list.push_back({{"method", drafter.method},
-                    {"draft_model", drafter.file},
-                    {"lookahead", trial.lookahead},
-                    {"k", trial.k},
-                    {"tokens_per_second", SpreadJson(trial.tokens_per_second)},
-                    {"speedup", SpreadJson(trial.speedup)}});
-  }
+  for (const TuneTrial& trial : tuning.trials) list.push_back(TrialJson(tuning, trial));
   return list;
 }
 
@@ -48,6 +50,7 @@ std::string TuningJson(const Tuning& tuning, const Profile& profile, const std::
                {"plain_tokens_per_second", SpreadJson(tuning.plain_tokens_per_second)},
                {"drafters", DraftersJson(tuning)},
                {"trials", TrialsJson(tuning)}};
+  json["recommended"] = tuning.recommended ? TrialJson(tuning, *tuning.recommended) : Json(nullptr);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

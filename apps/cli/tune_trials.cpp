@@ -7,13 +7,14 @@
 #include <array>
 
 #include "cli/input.h"
+#include "cli/tune_choice.h"
 #include "foretoken/model_file.h"
 
 namespace foretoken::cli {
 namespace {
 
 constexpr double kWorthwhile = 1.03;  // less is not told from chance
-constexpr int kPassRepeats = 7;
+constexpr int kPassRepeats = 9;
 constexpr int kMostContext = 2048;
 constexpr std::size_t kFinalists = 3;
 
@@ -26,7 +27,7 @@ class Tuner {
     FORETOKEN_CHECK_OK(MeasurePasses());
     for (std::size_t i = 0; i < tuning_.drafters.size(); ++i) {
       Show(fmt::format("drafting by {}", Shown(tuning_.drafters[i])), i, tuning_.drafters.size());
-      FORETOKEN_CHECK_OK(Draft(tuning_.drafters[i]));
+      FORETOKEN_CHECK_OK(Estimate(tuning_.drafters[i]));
     }
     FORETOKEN_CHECK_OK(RunFinalists());
     return std::move(tuning_);
@@ -66,7 +67,7 @@ class Tuner {
     return drafter;
   }
 
-  // A new one each time: drafters that learn from texts would know the prompts' answers by now.
+  // A new one each time: a controller has then learnt from nothing else.
   Result<std::unique_ptr<Engine>> Open(const TunedDrafter* drafter, const std::string& lookahead,
                                        int k) const {
     EngineOptions options = plan_.options;
@@ -74,15 +75,7 @@ class Tuner {
     options.speculative.method = drafter != nullptr ? drafter->method : "none";
     options.speculative.lookahead = lookahead;
     options.speculative.num_speculative_tokens = k;
-    FORETOKEN_TRY(auto engine, Engine::Open(std::move(options)));
-    FORETOKEN_CHECK_OK(WarmUp(*engine, plan_.request));
-    return engine;
-  }
-
-  Result<PromptsRun> Decode(Engine& engine, bool speculates) const {
-    Request request = plan_.request;
-    request.speculative.enabled = speculates;
-    return RunPrompts(engine, request, plan_.prompts);
+    return Engine::Open(std::move(options));
   }
 
   Status MeasurePasses() {
@@ -103,20 +96,19 @@ class Tuner {
     if (const int second = std::min(kMostContext, room / 2); second > 0)
       options.contexts.push_back(second);
     FORETOKEN_TRY(tuning_.measured, engine->Measure(options));
-    FORETOKEN_TRY(const PromptsRun plain, Decode(*engine, false));
-    tuning_.prices = PricesOf(tuning_.measured, tuning_.context, 0, plain.rest_us());
+    FORETOKEN_TRY(const BenchRuns plain,
+                  RunInTurn(*engine, PlanOf(plan_.request, plan_.prompts, 1)));
+    const SpeculationStats& stats = plain.batches.front().plain_stats;
+    if (stats.rounds > 0)
+      tuning_.rest_us = 1000 * stats.overhead_ms / static_cast<double>(stats.rounds);
     return {};
   }
 
-  Status Draft(TunedDrafter& drafter) const {
+  Status Estimate(TunedDrafter& drafter) {
     FORETOKEN_TRY(const auto engine, Open(&drafter, "fixed", plan_.most_drafts));
-    FORETOKEN_TRY(const PromptsRun run, Decode(*engine, true));
-    drafter.stats = run.stats;
-    drafter.draft_us = run.draft_us();
-    drafter.survival = SurvivalOf(run.stats, plan_.most_drafts);
-    RoundPrices prices = tuning_.prices;
-    prices.draft = drafter.draft_us;
-    drafter.expected = BestLengthOf(prices, drafter.survival);
+    FORETOKEN_TRY(drafter.estimate,
+                  EstimatePair(*engine, PlanOf(plan_.request, plan_.prompts, plan_.repeats),
+                               tuning_.measured, tuning_.context, plan_.most_drafts));
     return {};
   }
 
@@ -125,59 +117,56 @@ class Tuner {
   void ChooseFinalists() {
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < tuning_.drafters.size(); ++i)
-      if (tuning_.drafters[i].expected.k > 0) order.push_back(i);
+      if (tuning_.drafters[i].estimate.best.k > 0) order.push_back(i);
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return tuning_.drafters[a].expected.speedup > tuning_.drafters[b].expected.speedup;
+      return tuning_.drafters[a].estimate.best.speedup > tuning_.drafters[b].estimate.best.speedup;
     });
     order.resize(std::min(order.size(), kFinalists));
     for (const std::size_t i : order) {
-      tuning_.trials.push_back({i, "fixed", tuning_.drafters[i].expected.k, {}, {}});
+      tuning_.trials.push_back({i, "fixed", tuning_.drafters[i].estimate.best.k, {}, {}});
       tuning_.trials.push_back({i, "cost-model", plan_.most_drafts, {}, {}});
     }
   }
 
+  // All trials in turn, again and again.
   Status RunFinalists() {
     ChooseFinalists();
-    std::vector<double> plain_rates;
-    std::vector<std::vector<double>> speedups(tuning_.trials.size()), rates = speedups;
-    const std::size_t all = tuning_.trials.size() * static_cast<std::size_t>(plan_.repeats);
-    std::size_t done = 0;
     for (int repeat = 0; repeat < plan_.repeats; ++repeat)
-      for (std::size_t i = 0; i < tuning_.trials.size(); ++i) {
-        const TuneTrial& trial = tuning_.trials[i];
-        const TunedDrafter& drafter = tuning_.drafters[trial.drafter];
-        Show(fmt::format("running {}, {}", Shown(drafter), trial.lookahead), done++, all);
-        FORETOKEN_TRY(const auto engine, Open(&drafter, trial.lookahead, trial.k));
-        FORETOKEN_TRY(const PromptsRun plain, Decode(*engine, false));
-        FORETOKEN_TRY(const PromptsRun speculative, Decode(*engine, true));
-        if (!(plain.tokens_per_second() > 0) || !(speculative.tokens_per_second() > 0))
-          return Fail(
-              ErrorCode::kInvalidArgument,
-              "tune: every text ended with its first token; raise -n or give other prompts");
-        plain_rates.push_back(plain.tokens_per_second());
-        rates[i].push_back(speculative.tokens_per_second());
-        speedups[i].push_back(speculative.tokens_per_second() / plain.tokens_per_second());
-      }
-    for (std::size_t i = 0; i < tuning_.trials.size(); ++i) {
-      tuning_.trials[i].speedup = SpreadOf(speedups[i]);
-      tuning_.trials[i].tokens_per_second = SpreadOf(rates[i]);
-    }
-    tuning_.plain_tokens_per_second = SpreadOf(plain_rates);
+      for (TuneTrial& trial : tuning_.trials) FORETOKEN_CHECK_OK(Run(trial, repeat, "running"));
+    std::vector<std::vector<double>> speedups;
+    for (const TuneTrial& trial : tuning_.trials) speedups.push_back(trial.speedups);
+    const auto chosen = ChooseTrial(speedups);
+    if (!chosen) return {};
+    TuneTrial again = tuning_.trials[*chosen];
+    again.speedups.clear(), again.rates.clear();
+    for (int repeat = 0; repeat < plan_.repeats; ++repeat)
+      FORETOKEN_CHECK_OK(Run(again, repeat, "confirming"));
+    if (again.speedup().median >= kWorthwhile) tuning_.recommended = std::move(again);
+    return {};
+  }
+
+  // As bench does it: plainly and with drafts in turn, on one engine that has run before.
+  Status Run(TuneTrial& trial, int repeat, const char* what) {
+    const TunedDrafter& drafter = tuning_.drafters[trial.drafter];
+    Show(fmt::format("{} {}, {}", what, Shown(drafter), trial.lookahead),
+         static_cast<std::size_t>(repeat), static_cast<std::size_t>(plan_.repeats));
+    FORETOKEN_TRY(const auto engine, Open(&drafter, trial.lookahead, trial.k));
+    FORETOKEN_TRY(const BenchRuns runs,
+                  RunInTurn(*engine, PlanOf(plan_.request, plan_.prompts, 1)));
+    const BenchRow& row = runs.batches.front();
+    trial.speedups.push_back(row.speedup->median);
+    trial.rates.push_back(row.speculative->median);
+    plain_rates_.push_back(row.plain.median);
+    tuning_.plain_tokens_per_second = SpreadOf(plain_rates_);
     return {};
   }
 
   const TunePlan& plan_;
   Tuning tuning_;
+  std::vector<double> plain_rates_;
 };
 
 }  // namespace
-
-const TuneTrial* Tuning::Best() const {
-  const auto best = std::max_element(
-      trials.begin(), trials.end(),
-      [](const TuneTrial& a, const TuneTrial& b) { return a.speedup.median < b.speedup.median; });
-  return best == trials.end() || best->speedup.median < kWorthwhile ? nullptr : &*best;
-}
 
 Result<Tuning> Tune(const TunePlan& plan) {
   return Tuner(plan).All();
@@ -189,15 +178,16 @@ Result<Profile> ProfileOf(const Tuning& tuning, const std::string& target) {
   FORETOKEN_TRY(profile.target, ProfileModel::Of(target));
   for (const PassCost& cost : tuning.measured.target)
     profile.passes.push_back(
-        {cost.context, cost.rows, PricesOf(tuning.measured, cost.context, 0, 0).Pass(cost.rows)});
+        {cost.context, cost.rows, PassesOf(tuning.measured, cost.context).at(cost.rows)});
   for (const TunedDrafter& drafter : tuning.drafters)
-    if (drafter.stats.drafted > 0)
-      profile.drafts.push_back({drafter.method, drafter.model, drafter.draft_us});
-  profile.rest_us = tuning.prices.rest;
-  if (const TuneTrial* best = tuning.Best()) {
-    const TunedDrafter& drafter = tuning.drafters[best->drafter];
-    profile.recommendation = {drafter.method, FileName(drafter.file), best->k, best->lookahead,
-                              best->speedup.median};
+    if (drafter.estimate.stats.drafted > 0)
+      profile.drafts.push_back({drafter.method, drafter.model, drafter.estimate.prices.draft});
+  profile.rest_us = tuning.rest_us;
+  if (tuning.recommended) {
+    const TuneTrial& best = *tuning.recommended;
+    const TunedDrafter& drafter = tuning.drafters[best.drafter];
+    profile.recommendation = {drafter.method, FileName(drafter.file), best.k, best.lookahead,
+                              best.speedup().median};
   }
   return profile;
 }

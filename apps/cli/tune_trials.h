@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/tune_trials.h: what each drafter gives on this machine, first by prices and accepted drafts,
-// then by the clock.
+// cli/tune_trials.h: what each drafter gives on this machine: first an estimate from one run, then
+// the most promising ones by the clock, in turn, and the chosen one once more by runs of its own.
 #pragma once
 
 #include <functional>
@@ -8,9 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench_prompts.h"
-#include "cli/pair_gain.h"
-#include "cli/pair_runs.h"
+#include "cli/pair_estimate.h"
 #include "foretoken/engine.h"
 #include "foretoken/profile.h"
 
@@ -30,32 +28,32 @@ struct TunePlan {
 struct TunedDrafter {
   std::string method, file;  // file "" where it needs none, or where it is the model's own
   ProfileModel model;        // of the file; bytes 0 without one
-  double draft_us = 0;
-  SpeculationStats stats;
-  std::vector<double> survival;
-  BestLength expected;
+  PairEstimate estimate;
 };
 
 // A drafter, a controller and a K, run beside plain decoding.
 struct TuneTrial {
   std::size_t drafter = 0;  // index in Tuning::drafters
   std::string lookahead;
-  int k = 0;  // the most, where a controller chooses
-  Spread speedup, tokens_per_second;
+  int k = 0;                            // the most, where a controller chooses
+  std::vector<double> speedups, rates;  // of each repeat
+
+  Spread speedup() const { return SpreadOf(speedups); }
+  Spread tokens_per_second() const { return SpreadOf(rates); }
 };
 
 struct Tuning {
   Measurements measured;
-  int context = 0;  // of the prices: the smallest that was measured
-  RoundPrices prices;
+  int context = 0;  // of the estimates: the smallest that was measured
   std::vector<TunedDrafter> drafters;
   std::vector<TuneTrial> trials;
+  // One of the trials, run anew: the runs by which it was chosen are those in which it was lucky.
+  // Absent where plain decoding stays.
+  std::optional<TuneTrial> recommended;
+  double rest_us = 0;  // of a round of plain decoding, beside its pass
   Spread plain_tokens_per_second;
   std::string isa;
   int threads = 0;
-
-  // Null where nothing was clearly faster than plain decoding.
-  const TuneTrial* Best() const;
 };
 
 // Errors: those of the files and the prompts.

@@ -130,12 +130,36 @@ class CheckPair(base.Transcript):
         self.assertEqual(len(measured["survival"]), 3)
         self.assertEqual(measured["survival"], sorted(measured["survival"], reverse=True))
         self.assertEqual(list(measured["expected_speedup"]), ["1", "2", "3"])
-        one = 1 + measured["survival"][0]
-        plain, rest = measured["verify_us"]["1"], measured["rest_us"]
-        expected = one * (plain + rest) / (measured["draft_us"] + measured["verify_us"]["2"] + rest)
-        self.assertAlmostEqual(measured["expected_speedup"]["1"], expected)
+        drafted, gained, passes = measured["drafted_share"][0], measured["gained_share"][0], measured["verify_us"]
+        us = drafted * (measured["begin_us"] + measured["draft_us"] + passes["2"]) + (1 - drafted) * passes["1"] + measured["rest_us"]
+        self.assertAlmostEqual(measured["expected_speedup"]["1"], (1 + gained) * measured["plain_us"] / us)
         self.assertIn(measured["best_k"], range(4))
+        self.assertEqual(measured["best"] is None, measured["best_k"] == 0)
+        self.assertGreater(measured["as_set"]["speedup"], 0)
         self.assertTrue(answer["recommendation"])
+
+    def test_it_measures_what_bench_does(self):
+        """Same prompts, settings and lengths without a flag: only the clock differs."""
+        for flags in ((), ("--gamma", "3", "--temp", "0.8", "-s", "7"), ("--spec-type", "ngram")):
+            files = ("-m", TARGET) if "--spec-type" in flags else ("-m", TARGET, "-md", DRAFT)
+            common = (*files, "-c", "256", "-t", "1", "--lookahead", "fixed", "--repeats", "2", *flags)
+            bench = self.json("bench", *common, "--rows", "1", "--contexts", "0", "--json", "-q")
+            answer = self.json("check-pair", *common, "--json", "-q")
+            for field in ("prompts", "tokens", "temperature", "repeats"):
+                self.assertEqual(answer[field], bench[field], (flags, field))
+            measured = answer["measured"]["as_set"]
+            self.assertEqual(measured["batch"], 1)
+            for field in ("k", "acceptance_rate", "mean_acceptance_length"):
+                self.assertEqual(measured["speculative"][field], bench["speculative"][field], (flags, field))
+            self.assertLessEqual(measured["speedup_min"], measured["speedup"])
+
+    def test_a_lookup_needs_no_file(self):
+        answer = self.json("check-pair", "-m", TARGET, "-c", "128", "-t", "1", *QUICK, "--spec-type", "ngram", "-q", "--json",
+                           "--prompts", prompts_file("a b a b a b a b", "once once once once"))
+        self.assertIs(answer["usable"], True)
+        self.assertEqual((answer["draft_model"], answer["vocabulary"]), (None, None))
+        self.assertEqual(answer["measured"]["method"], "ngram")
+        self.assertLess(answer["measured"]["drafted_share"][0], 1)
 
     def test_a_pair_of_two_vocabularies(self):
         result = base.run("check-pair", "-m", TARGET, "-md", OTHER, "--json")
@@ -168,11 +192,12 @@ class CheckPair(base.Transcript):
     def test_the_tables_fit_100_columns(self):
         text = self.done("check-pair", *PAIR, *QUICK).stdout.decode()
         self.assertLessEqual(max(map(len, text.splitlines()[:-1])), 100)
-        for word in ("tokens", "memory", "one more draft", "speed-up"):
+        for word in ("tokens", "memory", "one more draft", "estimates", "cost-model, K 8"):
             self.assertIn(word, text)
 
     def test_what_is_missing(self):
         self.fails(2, ("-md",), "check-pair", "-m", TARGET)
+        self.fails(2, ("--spec-type",), "check-pair", "-m", TARGET, "--spec-type", "none")
         self.fails(1, ("/no/such.gguf",), "check-pair", "-m", TARGET, "-md", "/no/such.gguf")
 
 
@@ -220,6 +245,10 @@ class Tune(base.Transcript):
             self.assertGreater(trial["speedup"]["median"], 0)
             self.assertIn(trial["lookahead"], ("fixed", "cost-model"))
         self.assertIn(written["recommendation"]["method"], methods + ["none"])
+        recommended = answer["recommended"]
+        self.assertEqual(recommended is None, written["recommendation"]["method"] == "none")
+        if recommended is not None:
+            self.assertEqual(written["recommendation"]["speedup"], recommended["speedup"]["median"])
         self.done("generate", *PAIR, "-p", "a", "-n", "4", "--profile", profile)
 
     def test_the_bundled_drafters_are_tried(self):
