@@ -6,9 +6,10 @@
 
 For each pair: `bench`, then `check-pair` and `tune` with the same flags, then `bench` again. Each promise is compared with the mean of the two
 benches around it; it must lie within 10 %. Where these two differ by more than 5 %, the machine was disturbed, and the pair is measured anew, three
-times at most. The estimate of the best fixed length is shown beside them; it promises nothing, it chooses what is run. FOLDER may hold tiny1m-F32.gguf and stories260K.gguf (a small real pair), and t1b-Q4_0.gguf and d100m-Q4_0.gguf (random weights of the
-shapes of a 1B model and a 100M draft; drafts are accepted by lot there). Pairs without their files are left out, and named. Exit code 1 where a
-promise was off by more, 77 where no pair could be measured.
+times at most. The estimate of the best fixed length is shown beside them; it promises nothing, it chooses what is run. FOLDER may hold
+tiny1m-F32.gguf and stories260K.gguf (a small real pair), and t1b-Q4_0.gguf and d100m-Q4_0.gguf (random weights of the shapes of a 1B model and a 100M
+draft; drafts are accepted by lot there). Pairs without their files are left out, and named. Exit code 1 where a promise was off by more, 77 where no
+pair could be measured.
 """
 import argparse
 import json
