@@ -17,6 +17,7 @@ using boost::beast::error_code;
 using boost::beast::string_view;
 
 constexpr std::size_t kMaxChunkLine = 1024;  // a chunk's size and extensions
+constexpr std::size_t kLastChunk = 5;        // "0\r\n\r\n", which Beast wants to see whole
 
 std::string Lower(std::string_view text) {
   std::string lower(text);
@@ -199,6 +200,7 @@ std::size_t RequestReader::ReadBody(std::string_view input) {
   while (used < input.size() && !parser_->is_done()) {
     error_code error;
     const std::string_view rest = input.substr(used);
+    if (parser_->chunked() && rest.size() < kLastChunk) return used;
     const std::size_t n = parser_->put({rest.data(), rest.size()}, error);
     used += n;
     body_wire_bytes_ += n;

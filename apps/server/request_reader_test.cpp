@@ -175,8 +175,8 @@ TEST(RequestReader, RefusesOtherProtocolsAtTheFirstLine) {
 }
 
 TEST(RequestReader, RefusesChunksThatAreNone) {
-  for (const std::string body : {"zz\r\n", "\r\n", "-5\r\nhello\r\n", "5\r\nhelloo\r\n0\r\n\r\n",
-                                 "fffffffffffffffffffff\r\n"}) {
+  for (const std::string body : {"zz\r\nhello", "\r\nhello\r\n", "-5\r\nhello\r\n",
+                                 "5\r\nhelloo\r\n0\r\n\r\n", "fffffffffffffffffffff\r\n"}) {
     EXPECT_EQ(Refusal(Header("Transfer-Encoding: chunked\r\n") + body), 400) << body;
   }
 }
@@ -191,7 +191,7 @@ TEST(RequestReader, KeepsToItsLimits) {
   EXPECT_EQ(Refusal(Header("Content-Length: 31\r\n")), 413);
   const std::string chunked = Header("Transfer-Encoding: chunked\r\n");
   EXPECT_EQ(Refusal(chunked + "1e\r\n"), 0);
-  EXPECT_EQ(Refusal(chunked + "1f\r\n"), 413);
+  EXPECT_EQ(Refusal(chunked + "1f\r\na"), 413);
   EXPECT_EQ(Refusal(chunked + "ffffffffffffffff\r\n"), 413);
   EXPECT_EQ(Refusal(chunked + "5;" + std::string(2000, 'a')), 400);
   EXPECT_EQ(Refusal(chunked + "0\r\nA: " + std::string(2000, 'a')), 431);

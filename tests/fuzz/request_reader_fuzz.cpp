@@ -63,6 +63,8 @@ constexpr std::string_view kSeeds[] = {
     "HTTP/1.1\r\nHost: a:80\r\n\r\n",
     "\x05POST http://b/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nExpect: "
     "100-continue\r\n\r\n5;a=b\r\nhello\r\n0\r\nA: b\r\n\r\n",
+    "\x01POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0;a\r\nA: "
+    "b\r\n\r\nPOST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "\x01GET /%41?b HTTP/1.0\r\n\r\n"};
 
 }  // namespace

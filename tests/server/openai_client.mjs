@@ -86,7 +86,7 @@ const tests = {
     const plain = await client.completions.create({ ...tale, temperature: 0, max_tokens: 1, logprobs: 0 });
     const response = await fetch(`${url}/tokenize`, {
       method: 'POST',
-      headers: { Authorization: 'Bearer key' },
+      headers: { Authorization: 'Bearer key', 'Content-Type': 'application/json' },
       body: JSON.stringify({ content: `time${plain.choices[0].text}` }),
     });
     const banned = (await response.json()).tokens.at(-1);
