@@ -58,11 +58,13 @@ Json ConfigJson(const SpeculativeOptions& options) {
 
 Json SpeculationJson(const Generation& generation) {
   const EngineSummary& engine = *generation.engine;
-  Json json = {{"method", engine.method},
-               {"strategy", generation.strategy},
-               {"lossless", engine.lossless},
-               {"lookahead", engine.lookahead},
-               {"num_speculative_tokens", engine.num_speculative_tokens}};
+  Json json = {
+      {"method", engine.method},
+      {"strategy", generation.strategy},
+      {"lossless", engine.lossless},
+      {"lookahead", generation.completion->lookahead.empty() ? engine.lookahead
+                                                             : generation.completion->lookahead},
+      {"num_speculative_tokens", engine.num_speculative_tokens}};
   server::PutCounts(json, generation.completion->speculation);
   if (generation.config != nullptr) json["config"] = ConfigJson(*generation.config);
   return json;

@@ -133,7 +133,7 @@ struct Together {
   Timings timings;
   DrafterCounts drafters;
   double actual_ms = 0, plain_ms = 0, queue_ms = 0, first_token_ms = 0;
-  std::string strategy;
+  std::string strategy, lookahead;
   bool lossless = true;
   std::uint64_t seed = 0;
 };
@@ -162,6 +162,7 @@ Together Sum(std::span<const Choice> choices) {
     sum.queue_ms = std::max(sum.queue_ms, choice.end.queue_ms);
     sum.first_token_ms = std::max(sum.first_token_ms, choice.end.first_token_ms);
     sum.strategy = completion.strategy;
+    sum.lookahead = completion.lookahead;
     sum.lossless = completion.lossless;
     sum.seed = completion.seed;
   }
@@ -210,7 +211,7 @@ Json RequestSpeculationJson(const ReplyFrame& frame, const Together& sum) {
   Json json = {{"method", frame.method},
                {"strategy", sum.strategy},
                {"lossless", sum.lossless},
-               {"lookahead", frame.engine->lookahead},
+               {"lookahead", sum.lookahead.empty() ? frame.engine->lookahead : sum.lookahead},
                {"num_speculative_tokens", frame.num_speculative_tokens}};
   PutIfAny(json, "estimated_speedup", Speedup(sum.plain_ms, sum.actual_ms));
   PutStats(json, sum.speculation);

@@ -77,9 +77,11 @@ std::vector<Row> LookaheadRows() {
        fmt::format("how K is chosen: cost-model (what promises the most tokens per second, none "
                    "included); fixed; ewma (follows the mean of accepted drafts); heuristic (two "
                    "more after a draft accepted whole, else one less); batch-size (by the table); "
-                   "default {}",
+                   "by-text (as cost-model, but by costs from a table, so that K depends on the "
+                   "text alone); default {}; by-text takes the place of cost-model and batch-size "
+                   "where the text depends on the drafts, so that a seed gives one text",
                    SpeculativeOptions().lookahead),
-       {"cost-model", "fixed", "ewma", "heuristic", "batch-size"}},
+       {"cost-model", "fixed", "ewma", "heuristic", "batch-size", "by-text"}},
       {"lookahead_initial", {"--lookahead-initial"}, "K", "ewma: K at first; default 5"},
       {"lookahead_min", {"--lookahead-min"}, "K", "ewma: the least K; default 2"},
       {"lookahead_max", {"--lookahead-max"}, "K", "ewma: the most K; default 12"},

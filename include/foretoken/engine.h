@@ -54,6 +54,10 @@ struct Completion {
   bool lossless = true;
   // Settings that the request gave and that had no effect on it: "draft_p_min: nothing drafts".
   std::vector<std::string> notices;
+  // The controller that chose this request's draft lengths: "by-text" in place of cost-model and
+  // batch-size where the text depends on the drafts, so that the seed gives the same text again.
+  // Empty where nothing could be drafted.
+  std::string lookahead;
   SpeculationStats speculation;
   Timings timings;
 };

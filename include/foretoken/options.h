@@ -39,15 +39,21 @@ struct SpeculativeOptions {
   // without one.
   std::string method = {};
   VerifyStrategy strategy = VerifyStrategy::kAuto;
-  // K, [0, 64]: what a round drafts, or, where a controller chooses, the most it may. Not given: 8;
-  // fixed 4, ewma 12.
+  // K, [0, 64]: what a round drafts, or, where a controller chooses, the most it may. Not given: 16
+  // for cost-model and by-text; fixed 4, ewma 12, heuristic 8.
   std::optional<int> num_speculative_tokens = {};
-  // A draft of fewer tokens is not worth a wider pass and is not sent. Not with laws under residual
-  // or block, where dropping drawn tokens would bias the text. [0, K]
+  // A draft of fewer tokens is not worth a wider pass: a round drafts none or at least as many, and
+  // a draft that ends sooner by itself is not sent. Not with laws under residual or block, where
+  // dropping drawn tokens would bias the text; a strategy that is left open is then sample-match.
+  // [0, K]
   int min_speculative_tokens = 0;
   // How each request's draft length is chosen: "cost-model" (what promises the most tokens per
   // second, none included); "fixed"; "ewma" (AdaptiveLookahead); "heuristic" (two more after a
-  // draft accepted whole, else one less); "batch-size" (by num_speculative_tokens_per_batch_size).
+  // draft accepted whole, else one less); "batch-size" (by num_speculative_tokens_per_batch_size);
+  // "by-text" (as cost-model, but by costs from a table or profile and each request by itself, so
+  // that lengths depend on its text alone). Requests whose text depends on the drafts (residual,
+  // block, target-probability and the lossy strategies above temperature 0, a program's own
+  // verifier) have by-text in place of cost-model and batch-size: a seed gives one text.
   std::string lookahead = "cost-model";
   AdaptiveLookaheadConfig ewma = {};
   std::vector<BatchDraftLength> num_speculative_tokens_per_batch_size = {};
@@ -63,8 +69,8 @@ struct SpeculativeOptions {
   // it single ASCII characters come first, then the vocabulary's own order.
   int draft_vocabulary = 0;
   std::string draft_vocabulary_sample = {};
-  // Benchmarks only: this share of the drafted tokens is accepted by lot, whatever they are, in
-  // [0, 1]. It overrides the strategy; the text is not the model's.
+  // Benchmarks only: this share of the drafted tokens is accepted at random, whatever they are and
+  // however many a round has, in [0, 1]. It overrides the strategy; the text is not the model's.
   std::optional<double> synthetic_acceptance_rate = {};
   // residual: accept with probability max(0, min(1, p/q) - acceptance_threshold), in [0, 1]; not
   // lossless unless 0.

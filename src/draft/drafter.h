@@ -36,6 +36,7 @@ struct SequenceStart {
   Stream stream = Stream::kDraft;  // the noise that drafts are drawn with
   float draft_p_min = 0;  // stop before a token whose law has no probability of at least this
   std::span<const Token> prediction;  // tokens that the output probably resembles
+  bool own_text_only = false;         // drafts must not depend on what other sequences taught
   std::shared_ptr<const sampling::Grammar> grammar = {};  // that the output follows; null: none
 };
 

@@ -17,10 +17,11 @@ NgramText::Shape ShapeOf(const NgramSettings& s) {
           .n_likely = s.filler_top_k > 1 ? s.filler_top_k : 0};
 }
 
-int EvidenceOf(int n, const NgramVotes& votes) {
-  const int agreed = votes.Best().count;
-  if (agreed < votes.n_occurrences()) return 0;
-  return std::min(3, n - 1 + (agreed > 1));
+int EvidenceOf(int n, const NgramVotes::Winner& best, int n_occurrences) {
+  constexpr int kLong = 6, kVeryLong = 12;  // matches
+  if (best.count < n_occurrences)
+    return best.matched < kLong ? 0 : best.matched < kVeryLong ? 2 : 3;
+  return std::min(3, n - 1 + (best.count > 1));
 }
 
 }  // namespace
@@ -44,9 +45,11 @@ void NgramDrafter::Begin(const SequenceStart& start) {
   s.ended = true;  // whatever stood there
   KeepEnded();
   s.ended = false;
+  s.own_text_only = start.own_text_only;
   s.n_prompt = static_cast<int>(start.prompt.size());
   s.draft.Begin(start);
-  s.context.reserve(static_cast<std::size_t>(shape_.ngram_max + CertainDraft::kMaxTokens));
+  s.context.reserve(
+      static_cast<std::size_t>(std::max(shape_.ngram_max, kMaxMatch) + CertainDraft::kMaxTokens));
   s.text.Begin(shape_, TextRoom(start, max_context_));
   for (const Token t : start.prompt) s.text.Add(t, {});
 }
@@ -97,7 +100,8 @@ void NgramDrafter::Propose(std::span<const Ask> asks,
     Sequence& s = sequences_[static_cast<std::size_t>(asks[i].seq)];
     const auto text = s.text.tokens();
     s.draft.Start(s.text.full() ? 0 : asks[i].max_tokens, s.text.size() - s.n_prompt);
-    const auto known = text.last(std::min(text.size(), static_cast<std::size_t>(shape_.ngram_max)));
+    const auto most = static_cast<std::size_t>(std::max(shape_.ngram_max, kMaxMatch));
+    const auto known = text.last(std::min(text.size(), most));
     s.context.assign(known.begin(), known.end());
     int evidence = 0;
     while (s.draft.open()) {
@@ -111,17 +115,23 @@ void NgramDrafter::Propose(std::span<const Ask> asks,
   }
 }
 
+NgramDrafter::Next NgramDrafter::Chosen(int n, const NgramVotes& votes) noexcept {
+  const NgramVotes::Winner best = votes.Best();
+  return {best.token, EvidenceOf(n, best, votes.n_occurrences())};
+}
+
 NgramDrafter::Next NgramDrafter::Find(const Sequence& s) const noexcept {
-  const std::span<const Token> context = s.context;
+  const auto most = static_cast<std::size_t>(std::max(shape_.ngram_max, kMaxMatch));
+  const auto context = std::span(s.context).last(std::min(s.context.size(), most));
   for (int n = std::min(shape_.ngram_max, static_cast<int>(context.size())); n >= shape_.ngram_min;
        --n) {
-    const auto ngram = context.last(static_cast<std::size_t>(n));
     NgramVotes own, others;
-    s.text.Count(ngram, own);
-    if (own.n_occurrences() > 0) return {own.Best().token, EvidenceOf(n, own)};
-    for (const NgramText& kept : kept_) kept.Count(ngram, others);
-    corpus_.Count(ngram, others);
-    if (others.n_occurrences() > 0) return {others.Best().token, EvidenceOf(n, others)};
+    s.text.Count(context, n, own);
+    if (own.n_occurrences() > 0) return Chosen(n, own);
+    if (!s.own_text_only)
+      for (const NgramText& kept : kept_) kept.Count(context, n, others);
+    corpus_.Count(context, n, others);
+    if (others.n_occurrences() > 0) return Chosen(n, others);
   }
   return {};
 }

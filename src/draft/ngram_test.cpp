@@ -17,19 +17,33 @@ struct NaiveText {
   std::vector<std::vector<Token>> likely = {};  // none, or of each position
 };
 
+constexpr int kMaxMatch = 16;
+
+// How far back the text that ends at `end` is the same as the context.
+int NaiveMatch(const std::vector<Token>& context, const std::vector<Token>& tokens, int end) {
+  int n = 0;
+  while (n < kMaxMatch && n < static_cast<int>(context.size()) && n <= end &&
+         context[context.size() - 1 - static_cast<std::size_t>(n)] ==
+             tokens[static_cast<std::size_t>(end - n)])
+    ++n;
+  return n;
+}
+
 // What followed the context's last n tokens at the 32 latest occurrences in the texts, the latest
-// text first.
+// text first: after the longest match, then the most frequent, then the latest.
 Token NaiveFollower(const std::vector<Token>& context, int n, std::span<const NaiveText> texts) {
   std::vector<Token> order;  // by recency of the latest occurrence, a position's own token first
-  std::map<Token, int> counts;
-  int seen = 0;
+  std::map<Token, std::pair<int, int>> votes;  // the longest match, the number
+  int seen = 0, matched = 0;
   const auto count = [&](Token t) {
-    if (counts[t]++ == 0) order.push_back(t);
+    if (votes[t].second++ == 0) order.push_back(t);
+    votes[t].first = std::max(votes[t].first, matched);
   };
   for (const auto& [tokens, likely] : texts)
     for (int end = static_cast<int>(tokens.size()) - 2; end >= n - 1 && seen < 32; --end) {
       if (!std::equal(context.end() - n, context.end(), tokens.begin() + (end + 1 - n))) continue;
       ++seen;
+      matched = std::max(n, NaiveMatch(context, tokens, end));
       const auto next = static_cast<std::size_t>(end + 1);
       count(tokens[next]);
       if (likely.empty()) continue;
@@ -37,7 +51,7 @@ Token NaiveFollower(const std::vector<Token>& context, int n, std::span<const Na
         if (t != tokens[next]) count(t);
     }
   const auto best = std::max_element(order.begin(), order.end(),
-                                     [&](Token a, Token b) { return counts[a] < counts[b]; });
+                                     [&](Token a, Token b) { return votes[a] < votes[b]; });
   return best == order.end() ? kNoToken : *best;
 }
 
@@ -136,6 +150,18 @@ TEST(NgramDrafter, TheMostFrequentFollowerWinsAndOfEqualsTheLatest) {
                  .noise = {}});
   EXPECT_EQ(Propose(drafter, 0, 1), std::vector<Token>{8});
   EXPECT_EQ(Propose(drafter, 1, 1), std::vector<Token>{7});
+}
+
+// "2 3" was mostly followed by 9, but after "7 2 3" came 8.
+TEST(NgramDrafter, OfOccurrencesThoseThatAgreeFarthestBackDecide) {
+  for (const int ngram_max : {1, 2}) {
+    NgramDrafter drafter(
+        {.max_sequences = 1, .max_context = 100, .ngram_max = ngram_max, .ngram_min = 1});
+    const std::vector<Token> prompt = {7, 2, 3, 8, 5, 2, 3, 9, 6, 2, 3, 9, 4, 2, 3, 9, 7, 2, 3};
+    drafter.Begin(
+        {.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
+    EXPECT_EQ(Propose(drafter, 0, 2), (std::vector<Token>{8, 5})) << ngram_max;
+  }
 }
 
 TEST(NgramDrafter, DraftsAreNoEvidenceForDrafts) {

@@ -11,19 +11,22 @@ void NgramVotes::Add(Token token) noexcept {
   const auto end = tokens_.begin() + static_cast<std::ptrdiff_t>(n_tokens_);
   const auto found = std::find(tokens_.begin(), end, token);
   if (found != end) {
-    ++counts_[static_cast<std::size_t>(found - tokens_.begin())];
+    const auto at = static_cast<std::size_t>(found - tokens_.begin());
+    ++counts_[at];
+    longest_[at] = std::max(longest_[at], static_cast<std::int16_t>(matched_));
     return;
   }
   tokens_[n_tokens_] = token;
+  longest_[n_tokens_] = static_cast<std::int16_t>(matched_);
   counts_[n_tokens_++] = 1;
 }
 
 NgramVotes::Winner NgramVotes::Best() const noexcept {
-  if (n_tokens_ == 0) return {};
-  // max_element gives the first of equals.
-  const auto end = counts_.begin() + static_cast<std::ptrdiff_t>(n_tokens_);
-  const auto best = std::max_element(counts_.begin(), end);
-  return {tokens_[static_cast<std::size_t>(best - counts_.begin())], *best};
+  Winner best;
+  for (std::size_t i = 0; i < n_tokens_; ++i)
+    if (longest_[i] > best.matched || (longest_[i] == best.matched && counts_[i] > best.count))
+      best = {tokens_[i], counts_[i], longest_[i]};
+  return best;
 }
 
 void NgramText::Begin(const Shape& shape, int max_tokens) {
@@ -53,13 +56,24 @@ void NgramText::Add(Token token, std::span<const Token> likely) noexcept {
     indices_[static_cast<std::size_t>(n - shape_.ngram_min)].Add(tokens_);
 }
 
-void NgramText::Count(std::span<const Token> ngram, NgramVotes& votes) const noexcept {
+// Of an occurrence of the last n tokens that ends at `end`.
+int NgramText::Matched(std::span<const Token> context, int n, int end) const noexcept {
+  const int most = static_cast<int>(context.size());
+  const auto at = [](int i) { return static_cast<std::size_t>(i); };
+  while (n < most && end >= n && !starts_[at(end - n + 1)] &&
+         tokens_[at(end - n)] == context[at(most - 1 - n)])
+    ++n;
+  return n;
+}
+
+void NgramText::Count(std::span<const Token> context, int n, NgramVotes& votes) const noexcept {
   if (tokens_.empty()) return;
-  const NgramIndex& index = indices_[ngram.size() - static_cast<std::size_t>(shape_.ngram_min)];
+  const auto ngram = context.last(static_cast<std::size_t>(n));
+  const NgramIndex& index = indices_[static_cast<std::size_t>(n - shape_.ngram_min)];
   for (int end = index.Last(ngram, tokens_); end >= 0 && !votes.full(); end = index.Before(end)) {
     const int next = end + 1;
     if (next == size() || starts_[static_cast<std::size_t>(next)]) continue;  // nothing followed
-    votes.NextOccurrence();
+    votes.NextOccurrence(Matched(context, n, end));
     const Token own = tokens_[static_cast<std::size_t>(next)];
     votes.Add(own);
     for (const Token token : likely(next))

@@ -15,7 +15,8 @@
 
 namespace foretoken::draft {
 
-// Which tokens followed a context, counted over its 32 latest occurrences.
+// Which tokens followed a context, counted over its 32 latest occurrences, and how far back the
+// text before an occurrence is the same as before the context.
 class NgramVotes {
  public:
   static constexpr int kMaxOccurrences = 32;
@@ -23,24 +24,25 @@ class NgramVotes {
 
   bool full() const { return n_occurrences_ == kMaxOccurrences; }
   // Occurrences come from the latest back: first NextOccurrence, then its tokens, each once, the
-  // committed one first.
-  void NextOccurrence() noexcept { ++n_occurrences_; }
+  // committed one first. matched: tokens up to its end that are those of the context.
+  void NextOccurrence(int matched) noexcept { ++n_occurrences_, matched_ = matched; }
   void Add(Token token) noexcept;
   int n_occurrences() const { return n_occurrences_; }
-  // The token with the most votes, of equals the one that was added first; kNoToken without votes.
+  // The token that followed the longest match; of equals the one with the most votes, then the one
+  // that was added first; kNoToken without votes.
   struct Winner {
     Token token = kNoToken;
-    int count = 0;
+    int count = 0, matched = 0;
   };
   Winner Best() const noexcept;
 
  private:
   static constexpr std::size_t kMaxTokens = kMaxOccurrences * (1 + kMaxLikely);
 
-  int n_occurrences_ = 0;
+  int n_occurrences_ = 0, matched_ = 0;
   std::size_t n_tokens_ = 0;
-  std::array<Token, kMaxTokens> tokens_;  // [n_tokens]; the rest of both is not written
-  std::array<int, kMaxTokens> counts_;
+  std::array<Token, kMaxTokens> tokens_;  // [n_tokens]; the rest of all three is not written
+  std::array<std::int16_t, kMaxTokens> counts_, longest_;
 };
 
 class NgramText {
@@ -67,10 +69,13 @@ class NgramText {
     return std::span(likely_).subspan(static_cast<std::size_t>(position) * n, n);
   }
 
-  // Counts what followed this n-gram, from the latest occurrence back, until the votes are full.
-  void Count(std::span<const Token> ngram, NgramVotes& votes) const noexcept;
+  // Counts what followed the last n tokens of the context, from the latest occurrence back, until
+  // the votes are full. Matches are as long as the context at most.
+  void Count(std::span<const Token> context, int n, NgramVotes& votes) const noexcept;
 
  private:
+  int Matched(std::span<const Token> context, int n, int end) const noexcept;
+
   Shape shape_;
   int max_tokens_ = 0;
   std::vector<Token> tokens_;

@@ -25,6 +25,7 @@ void SuffixDrafter::Begin(const SequenceStart& start) {
   s.ended = true;  // whatever stood there
   RememberEnded();
   s.ended = false;
+  s.own_text_only = start.own_text_only;
   s.n_prompt = start.prompt.size();
   s.room = static_cast<std::size_t>(TextRoom(start, settings_.max_context));
   s.draft_p_min = start.draft_p_min;
@@ -102,7 +103,7 @@ void SuffixDrafter::Propose(std::span<const Ask> asks,
 round::Proposal SuffixDrafter::Draft(Sequence& s, int max_tokens) const noexcept {
   const SuffixAutomaton* source = &s.own;
   Match longest = s.own.Followed(s.own.newest());
-  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+  for (std::size_t i = 0; i < outputs_.size() && !s.own_text_only; ++i) {
     const Match match = outputs_[i].Followed(s.matches[i]);
     if (match.length > longest.length) source = &outputs_[i], longest = match;
   }

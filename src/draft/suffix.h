@@ -62,7 +62,7 @@ class SuffixDrafter final : public Drafter {
   struct Sequence {
     std::vector<Token> text;
     std::size_t n_prompt = 0, room = 0;
-    bool ended = true;
+    bool ended = true, own_text_only = false;
     float draft_p_min = 0;
     SuffixAutomaton own;
     Matches matches;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace foretoken::engine {
 namespace {
@@ -30,9 +31,10 @@ CostModel::CostModel(const LookaheadSettings& settings)
   picks_.reserve(states_.size() * Survival::kPositions);
 }
 
-void CostModel::Begin(SeqId seq, int ceiling) noexcept {
+void CostModel::Begin(SeqId seq, const DraftLengths& lengths) noexcept {
   State& state = At(seq);
-  state.ceiling = std::min(ceiling, Survival::kPositions);
+  state.ceiling = std::min(lengths.most, Survival::kPositions);
+  state.least = std::min(lengths.least, state.ceiling);
   state.idle_rounds = state.asleep = 0, state.interval = kFirstInterval;
   state.rounds_on_one = 0, state.patience = kFirstPatience;
   state.probing = false;
@@ -42,7 +44,8 @@ void CostModel::Begin(SeqId seq, int ceiling) noexcept {
 
 void CostModel::Reset(SeqId seq) noexcept {
   std::fill(shared_.begin(), shared_.end(), Survival(kSharedFading));
-  Begin(seq, At(seq).ceiling);
+  const State& state = At(seq);
+  Begin(seq, {state.least, state.ceiling});
 }
 
 int CostModel::Most(SeqId seq, int) const noexcept {
@@ -63,11 +66,19 @@ double CostModel::Rate(const Pass& pass, double tokens, int drafts,
   return tokens / (costs_.PassUs(rows, pass.context) + draft_us + costs_.RestUs());
 }
 
-double CostModel::BestAlone(const Pass& pass, const Offer& offer, const double* s,
+// Drafts that the sequence may have of this offer if it drafts alone; 0 where they are too few.
+int CostModel::MostOf(const Pass& pass, const State& state, const Offer& offer) const noexcept {
+  const int most = std::min({offer.most, state.ceiling, pass.trusted_rows - pass.n_decoding});
+  return most < state.least ? 0 : most;
+}
+
+// 0 where most < least.
+double CostModel::BestAlone(const Pass& pass, const Offer& offer, const double* s, int least,
                             int most) const noexcept {
   double tokens = pass.n_decoding, best = 0;
   for (int k = 1; k <= most; ++k) {
     tokens += s[k - 1];
+    if (k < least) continue;
     best = std::max(best, Rate(pass, tokens, k, DraftUs(offer, k)));
   }
   return best;
@@ -81,12 +92,12 @@ void CostModel::ChooseOffer(const Pass& pass, Plan& plan) noexcept {
   double best = -1;
   for (std::size_t i = 0; i < plan.offers.size(); ++i) {
     const Offer& offer = plan.offers[i];
-    const int most = std::min({offer.most, state.ceiling, pass.trusted_rows - pass.n_decoding});
-    if (most <= 0) continue;
+    const int most = MostOf(pass, state, offer);
+    if (most == 0) continue;
     double s[Survival::kPositions];
     const std::size_t slot = Slot(offer.drafter, offer.evidence);
     state.survival[slot].Read(shared_[slot], kPrior, weight, most, s);
-    const double rate = BestAlone(pass, offer, s, most);
+    const double rate = BestAlone(pass, offer, s, state.least, most);
     if (rate <= best) continue;
     best = rate;
     plan.chosen = static_cast<int>(i);
@@ -94,7 +105,25 @@ void CostModel::ChooseOffer(const Pass& pass, Plan& plan) noexcept {
     std::fill(state.s + most, state.s + Survival::kPositions, 0.0);
   }
   state.best_rate = best;
-  if (best < 0) state.s[0] = 0;
+  if (best < 0) std::fill(state.s, state.s + Survival::kPositions, 0.0);
+}
+
+// The plan whose next draft is most likely to be kept; -1: none may have one. A plan's first drafts
+// come together, as many as its least number, and count by their mean.
+int CostModel::NextToDraft(const Pass& pass, std::span<const Plan> plans) const noexcept {
+  const int rows = pass.trusted_rows - pass.n_decoding - static_cast<int>(picks_.size());
+  int next = -1;
+  double likeliest = 0;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const Plan& plan = plans[i];
+    if (plan.offers.empty() || plan.k >= Survival::kPositions) continue;
+    const State& state = states_[static_cast<std::size_t>(plan.seq)];
+    const int n = plan.k == 0 ? state.least : 1;
+    if (n > rows) continue;
+    const double s = std::accumulate(state.s + plan.k, state.s + plan.k + n, 0.0) / n;
+    if (s > likeliest) likeliest = s, next = static_cast<int>(i);
+  }
+  return next;
 }
 
 // Adds the draft that is most likely to be kept, again and again, and goes back to where the rate
@@ -104,27 +133,19 @@ void CostModel::Share(const Pass& pass, std::span<Plan> plans) noexcept {
   picks_.clear();
   double tokens = pass.n_decoding, draft_us = 0, best = pass.least_rate;
   std::size_t n_best = 0;
-  while (picks_.size() < picks_.capacity() &&
-         pass.n_decoding + static_cast<int>(picks_.size()) < pass.trusted_rows) {
-    int next = -1;
-    double likeliest = 0;
-    for (std::size_t i = 0; i < plans.size(); ++i) {
-      if (plans[i].offers.empty() || plans[i].k >= Survival::kPositions) continue;
-      const double s = At(plans[i].seq).s[plans[i].k];
-      if (s > likeliest) likeliest = s, next = static_cast<int>(i);
-    }
-    if (next < 0) break;
+  for (int next = NextToDraft(pass, plans); next >= 0; next = NextToDraft(pass, plans)) {
     Plan& plan = plans[static_cast<std::size_t>(next)];
+    const State& state = At(plan.seq);
     const Offer& offer = plan.offers[static_cast<std::size_t>(plan.chosen)];
-    // Sequences that draft together share a drafter's passes.
-    int& together =
-        drafting_[static_cast<std::size_t>(offer.drafter * Survival::kPositions + plan.k)];
-    ++plan.k;
-    picks_.push_back(next);
-    tokens += likeliest;
-    if (!offer.made && plan.k == 1)
+    if (!offer.made && plan.k == 0)
       draft_us += costs_.CatchUpUs(offer.drafter, offer.missing) / kCatchUpRounds;
-    if (!offer.made) {
+    for (int n = plan.k == 0 ? state.least : 1; n > 0; --n) {
+      // Sequences that draft together share a drafter's passes.
+      int& together =
+          drafting_[static_cast<std::size_t>(offer.drafter * Survival::kPositions + plan.k)];
+      tokens += state.s[plan.k++];
+      picks_.push_back(next);
+      if (offer.made) continue;
       draft_us -= costs_.DraftUs(offer.drafter, together);
       draft_us += costs_.DraftUs(offer.drafter, ++together);
     }
@@ -137,32 +158,32 @@ void CostModel::Share(const Pass& pass, std::span<Plan> plans) noexcept {
     --plans[static_cast<std::size_t>(picks_[i])].k;
 }
 
-// One more draft, what its model must read before it included.
-double CostModel::FirstDraftUs(const Offer& offer) const noexcept {
-  return offer.made
-             ? 0
-             : costs_.DraftUs(offer.drafter, 1) + costs_.CatchUpUs(offer.drafter, offer.missing);
+// The fewest drafts of a round, what their model must read before them included.
+double CostModel::ProbeUs(const State& state, const Offer& offer) const noexcept {
+  return offer.made ? 0
+                    : state.least * costs_.DraftUs(offer.drafter, 1) +
+                          costs_.CatchUpUs(offer.drafter, offer.missing);
 }
 
 // Whether perfect drafts would pay, and a probe is within a share of all time and a larger one of
 // the request's own.
 bool CostModel::MayPay(const Pass& pass, const State& state, const Offer& offer) const noexcept {
-  const double us = FirstDraftUs(offer);
+  const double us = ProbeUs(state, offer);
   if (probe_us_ + us > kProbeShare * total_us_) return false;
   if (state.probe_us + us > kOwnProbeShare * state.total_us) return false;
   double always[Survival::kPositions];
   std::fill_n(always, Survival::kPositions, 1.0);
-  const int most = std::min({offer.most, state.ceiling, pass.trusted_rows - pass.n_decoding});
-  return BestAlone(pass, offer, always, most) > pass.least_rate;
+  const int most = MostOf(pass, state, offer);
+  return BestAlone(pass, offer, always, state.least, most) > pass.least_rate;
 }
 
 // Drafts that could not pay, as far as is known, may have been timed in a bad moment: they are
 // timed again, within a share of all time since they were timed last.
-bool CostModel::Stale(const Pass& pass, const Offer& offer) const noexcept {
+bool CostModel::Stale(const Pass& pass, const State& state, const Offer& offer) const noexcept {
   if (offer.made) return false;
-  const double row_us = costs_.PassUs(pass.n_decoding + 1, pass.context) -
-                        costs_.PassUs(pass.n_decoding, pass.context);
-  return FirstDraftUs(offer) + row_us <=
+  const double rows_us = costs_.PassUs(pass.n_decoding + state.least, pass.context) -
+                         costs_.PassUs(pass.n_decoding, pass.context);
+  return ProbeUs(state, offer) + rows_us <=
          kReviewShare * unread_us_[static_cast<std::size_t>(offer.drafter)];
 }
 
@@ -170,9 +191,10 @@ void CostModel::Probe(const Pass& pass, Plan& plan) noexcept {
   State& state = At(plan.seq);
   if (state.idle_rounds < state.interval || state.s[0] == 0) return;
   const Offer& offer = plan.offers[static_cast<std::size_t>(plan.chosen)];
-  if (!Stale(pass, offer) && !MayPay(pass, state, offer)) return;
+  if (MostOf(pass, state, offer) == 0) return;
+  if (!Stale(pass, state, offer) && !MayPay(pass, state, offer)) return;
   state.probing = true;
-  plan.k = 1;
+  plan.k = state.least;
 }
 
 // Another drafter of a portfolio gets a round now and then, the more seldom the less came of it, as
@@ -188,12 +210,12 @@ void CostModel::LookElsewhere(const Pass& pass, Plan& plan) noexcept {
   for (std::size_t i = 1; i < plan.offers.size(); ++i) {
     const int other = (plan.chosen + static_cast<int>(i)) % static_cast<int>(plan.offers.size());
     const Offer& offer = plan.offers[static_cast<std::size_t>(other)];
-    const int most = std::min({offer.most, state.ceiling, pass.trusted_rows - pass.n_decoding});
-    if (most <= 0 || costs_.CatchUpUs(offer.drafter, offer.missing) > kProbeShare * state.total_us)
+    const int most = MostOf(pass, state, offer);
+    if (most == 0 || costs_.CatchUpUs(offer.drafter, offer.missing) > kProbeShare * state.total_us)
       continue;
-    if (BestAlone(pass, offer, always, most) <= state.best_rate) continue;
+    if (BestAlone(pass, offer, always, state.least, most) <= state.best_rate) continue;
     plan.chosen = other;
-    plan.k = std::min(2, most);
+    plan.k = std::max(state.least, std::min(2, most));
     state.probing = true;
     return;
   }
@@ -287,15 +309,16 @@ void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
   state.total_us += round.us;
   total_us_ += round.us / std::max(1, round.n_decoding);
   for (double& us : unread_us_) us += round.us / std::max(1, round.n_decoding);
-  if (round.drafted == 0) {
+  if (round.drafted + round.withheld == 0) {
     ++state.idle_rounds;
     if (state.asleep > 0) --state.asleep;
     return;
   }
   unread_us_[static_cast<std::size_t>(round.drafter)] = 0;
   const std::size_t slot = Slot(round.drafter, round.evidence);
-  state.survival[slot].Observe(round.drafted, round.accepted);
-  shared_[slot].Observe(round.drafted, round.accepted);
+  // What was too short to be sent gave nothing, like a draft whose first token is rejected.
+  state.survival[slot].Observe(round.drafted + round.withheld, round.accepted);
+  shared_[slot].Observe(round.drafted + round.withheld, round.accepted);
   state.idle_rounds = 0;
   if (!state.probing) {
     state.interval = kFirstInterval;
@@ -307,7 +330,7 @@ void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
   probe_us_ += probe_us;
   state.interval = round.accepted > 0 ? std::max(2, state.interval / 2)
                                       : std::min(kLongestInterval, 2 * state.interval);
-  if (round.accepted == round.drafted) state.patience = kFirstPatience;
+  if (round.withheld == 0 && round.accepted == round.drafted) state.patience = kFirstPatience;
 }
 
 }  // namespace foretoken::engine

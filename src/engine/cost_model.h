@@ -7,12 +7,13 @@
 // Sequences share a pass: the draft that is most likely to be kept is added first, and the best
 // number of drafts, 0 included, is taken. 0 wins unless the gain exceeds a margin. What is learned
 // of a drafter in other requests is the start for each request; drafts with different evidence are
-// learned apart.
+// learned apart. A sequence drafts nothing or at least its least number of tokens: the first draft
+// counts together with those that must come with it.
 //
-// While a sequence decodes plainly it probes with one draft, the more seldom the more probes
-// failed, for no more than a hundredth of the time, and not at all where even drafts that were
-// always right would not pay; in most such rounds nothing is even planned. A portfolio looks at a
-// drafter that it does not use in the same way.
+// While a sequence decodes plainly it probes with one draft (or its least number), the more seldom
+// the more probes failed, for no more than a hundredth of the time, and not at all where even
+// drafts that were always right would not pay; in most such rounds nothing is even planned. A
+// portfolio looks at a drafter that it does not use in the same way.
 //
 // Predictions can be wrong for long; a referee compares what passes gave and may suspend drafting.
 #pragma once
@@ -29,7 +30,7 @@ class CostModel final : public Lookahead {
  public:
   explicit CostModel(const LookaheadSettings& settings);
 
-  void Begin(SeqId seq, int ceiling) noexcept override;
+  void Begin(SeqId seq, const DraftLengths& lengths) noexcept override;
   int Most(SeqId seq, int n_decoding) const noexcept override;
   void Choose(std::span<Plan> plans) noexcept override;
   void Observe(SeqId seq, const RoundOutcome& round) noexcept override;
@@ -38,7 +39,7 @@ class CostModel final : public Lookahead {
 
  private:
   struct State {
-    int ceiling = 0;
+    int least = 1, ceiling = 0;         // drafts of a round that has any
     int idle_rounds = 0, interval = 0;  // rounds without drafts; before the next probe
     int asleep = 0;                     // rounds in which nothing is planned
     bool probing = false;
@@ -59,12 +60,15 @@ class CostModel final : public Lookahead {
   }
   double DraftUs(const Offer& offer, int k) const noexcept;
   double Rate(const Pass& pass, double tokens, int drafts, double draft_us) const noexcept;
-  double BestAlone(const Pass& pass, const Offer& offer, const double* s, int most) const noexcept;
+  int MostOf(const Pass& pass, const State& state, const Offer& offer) const noexcept;
+  double BestAlone(const Pass& pass, const Offer& offer, const double* s, int least,
+                   int most) const noexcept;
+  int NextToDraft(const Pass& pass, std::span<const Plan> plans) const noexcept;
   void ChooseOffer(const Pass& pass, Plan& plan) noexcept;
   void Share(const Pass& pass, std::span<Plan> plans) noexcept;
-  double FirstDraftUs(const Offer& offer) const noexcept;
+  double ProbeUs(const State& state, const Offer& offer) const noexcept;
   bool MayPay(const Pass& pass, const State& state, const Offer& offer) const noexcept;
-  bool Stale(const Pass& pass, const Offer& offer) const noexcept;
+  bool Stale(const Pass& pass, const State& state, const Offer& offer) const noexcept;
   void Probe(const Pass& pass, Plan& plan) noexcept;
   void Measure(const Pass& pass, std::span<Plan> plans) noexcept;
   void LookElsewhere(const Pass& pass, Plan& plan) noexcept;

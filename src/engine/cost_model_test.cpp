@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <random>
 
 namespace foretoken::engine {
@@ -33,7 +34,7 @@ class CostModelIn {
       costs_.Start(passes);
       costs_.StartDrafter(0, world.draft_us, 0, 0);
     }
-    lookahead_.Begin(0, ceiling);
+    lookahead_.Begin(0, {.most = ceiling});
   }
   Played Play(int rounds, unsigned seed) {
     std::mt19937 random(seed);
@@ -109,7 +110,7 @@ TEST(CostModel, FindsOutThatDraftsLoseWhateverItReads) {
   costs.Start(std::vector{PassCost{1, 0, {100, 0, 0}}, PassCost{17, 0, {180, 0, 0}}});
   costs.StartDrafter(0, 2, 4, 0);
   CostModel lookahead({.name = "cost-model", .max_sequences = 8, .n_drafters = 1, .costs = &costs});
-  for (SeqId seq = 0; seq < 8; ++seq) lookahead.Begin(seq, 4);
+  for (SeqId seq = 0; seq < 8; ++seq) lookahead.Begin(seq, {.most = 4});
   const Offer offer{.most = 4};
   int drafted_first = 0, drafted_last = 0;
   double us = 0, tokens = 0;
@@ -177,7 +178,7 @@ TEST(CostModel, SharesTheRowsOfAPassAmongSequences) {
   const Offer offer{.most = 16, .made = true};
   std::vector<Plan> plans;
   for (SeqId seq = 0; seq < 8; ++seq) {
-    model.Begin(seq, 16);
+    model.Begin(seq, {.most = 16});
     plans.push_back({.seq = seq, .offers = {&offer, 1}});
   }
   // Sequence 3 always agrees, the others never do.
@@ -201,7 +202,7 @@ TEST(CostModel, DraftsLessTheFullerThePassIs) {
     CostModel model({.name = "cost-model", .max_sequences = n, .costs = &machine.costs});
     std::vector<Plan> plans;
     for (SeqId seq = 0; seq < n; ++seq) {
-      model.Begin(seq, 8);
+      model.Begin(seq, {.most = 8});
       plans.push_back({.seq = seq, .offers = {&offer, 1}});
       for (int round = 0; round < 40; ++round)
         model.Observe(seq, {.drafted = 6, .accepted = round % 2 == 0 ? 6 : 2, .us = 1500});
@@ -224,7 +225,7 @@ TEST(CostModel, KnowsWhatDraftsOfManySequencesCostTogether) {
     CostModel model({.name = "cost-model", .max_sequences = 16, .costs = &machine.costs});
     std::vector<Plan> plans;
     for (SeqId seq = 0; seq < 16; ++seq) {
-      model.Begin(seq, 8);
+      model.Begin(seq, {.most = 8});
       plans.push_back({.seq = seq, .offers = {&offer, 1}});
       for (int round = 0; round < 40; ++round)
         model.Observe(seq, {.drafted = 1, .accepted = round % 4 != 0, .us = 1500});
@@ -240,7 +241,7 @@ TEST(CostModel, PrefersTheDrafterThatPromisesMore) {
   Machine machine(40, 2);
   machine.costs.StartDrafter(1, 150, 0, 0);
   CostModel model({.name = "cost-model", .n_drafters = 2, .costs = &machine.costs});
-  model.Begin(0, 8);
+  model.Begin(0, {.most = 8});
   const std::vector<Offer> offers = {{.drafter = 0, .most = 8, .made = true},
                                      {.drafter = 1, .most = 8}};
   Plan plan{.offers = offers};
@@ -262,7 +263,7 @@ TEST(CostModel, PrefersTheDrafterThatPromisesMore) {
 TEST(CostModel, LearnsDraftsOfDifferentEvidenceApart) {
   Machine machine(200);
   CostModel model({.name = "cost-model", .costs = &machine.costs});
-  model.Begin(0, 8);
+  model.Begin(0, {.most = 8});
   for (int round = 0; round < 60; ++round) {
     model.Observe(0, {.evidence = 0, .drafted = 4, .accepted = 0, .us = 1500});
     model.Observe(0, {.evidence = 3, .drafted = 4, .accepted = 4, .us = 1500});
@@ -280,7 +281,7 @@ TEST(CostModel, ShiesAwayFromReadingALongTextForOneDraft) {
   Machine machine(100);
   machine.costs.StartDrafter(0, 50, 0, 100);
   CostModel model({.name = "cost-model", .costs = &machine.costs});
-  model.Begin(0, 8);
+  model.Begin(0, {.most = 8});
   for (const auto& [missing, drafts] : {std::pair{0, true}, {100'000, false}}) {
     const Offer offer{.most = 8, .missing = missing};
     Plan plan{.offers = {&offer, 1}};
@@ -289,10 +290,72 @@ TEST(CostModel, ShiesAwayFromReadingALongTextForOneDraft) {
   }
 }
 
+// The first drafts come together: no length between none and the least is chosen, nor probed with.
+TEST(CostModel, DraftsNothingOrItsLeastNumber) {
+  for (const double right : {0.0, 0.3, 0.6, 0.9}) {
+    Machine machine(60);
+    CostModel model({.name = "cost-model", .max_sequences = 4, .costs = &machine.costs});
+    for (SeqId seq = 0; seq < 4; ++seq) model.Begin(seq, {.least = 4, .most = 9});
+    std::mt19937 random(5);
+    std::uniform_real_distribution<double> uniform(0, 1);
+    std::vector<int> chosen(10);
+    for (int round = 0; round < 400; ++round) {
+      const int n = 1 + round % 4, known = 2 + round % 8;
+      const std::vector<Offer> offers = {{.most = known < 4 ? 0 : known, .made = true}};
+      std::vector<Plan> plans;
+      for (SeqId seq = 0; seq < n; ++seq) plans.push_back({.seq = seq, .offers = offers});
+      model.Choose(plans);
+      for (const Plan& plan : plans) {
+        ++chosen[static_cast<std::size_t>(plan.k)];
+        int accepted = 0;
+        while (accepted < plan.k && uniform(random) < right) ++accepted;
+        model.Observe(plan.seq,
+                      {.drafted = plan.k, .accepted = accepted, .n_decoding = n, .us = 1200});
+      }
+    }
+    for (int k = 1; k < 4; ++k) EXPECT_EQ(chosen[static_cast<std::size_t>(k)], 0) << right;
+    EXPECT_GT(chosen[0], 0) << right;
+    const int drafts = std::accumulate(chosen.begin() + 4, chosen.end(), 0);
+    EXPECT_GE(drafts, right > 0.5 ? 200 : 0) << right;
+  }
+}
+
+// Where single drafts would pay and four at once do not, it decodes plainly.
+TEST(CostModel, WeighsItsLeastNumberAsAWhole) {
+  for (const auto& [least, drafts] : {std::pair{1, true}, {6, false}}) {
+    Machine machine(150);
+    CostModel model({.name = "cost-model", .costs = &machine.costs});
+    model.Begin(0, {.least = least, .most = 8});
+    for (int round = 0; round < 60; ++round)
+      model.Observe(0, {.drafted = 6, .accepted = round % 2, .us = 1500});
+    const Offer offer{.most = 8, .made = true};
+    Plan plan{.offers = {&offer, 1}};
+    model.Choose({&plan, 1});
+    EXPECT_EQ(plan.k > 0, drafts) << least;
+  }
+}
+
+TEST(CostModel, StopsAskingADrafterWhoseDraftsEndTooSoonToBeSent) {
+  Machine machine(40);
+  machine.costs.StartDrafter(0, 100, 0, 0);
+  CostModel model({.name = "cost-model", .costs = &machine.costs});
+  model.Begin(0, {.least = 3, .most = 8});
+  int asked = 0;
+  for (int round = 0; round < 300; ++round) {
+    const Offer offer{.most = 8};
+    Plan plan{.offers = {&offer, 1}};
+    model.Choose({&plan, 1});
+    asked += plan.k > 0;
+    model.Observe(0, {.withheld = plan.k > 0 ? 2 : 0, .us = 1000.0 + 100 * plan.k});
+  }
+  EXPECT_GT(asked, 0);
+  EXPECT_LT(asked, 40);
+}
+
 TEST(CostModel, SaysWhichRoundsMeasure) {
   Machine machine(20);
   CostModel model({.name = "cost-model", .costs = &machine.costs});
-  model.Begin(0, 8);
+  model.Begin(0, {.most = 8});
   int probes = 0, plain = 0;
   for (int round = 0; round < 400; ++round) {
     const Offer offer{.most = 8, .made = true};
@@ -316,7 +379,7 @@ TEST(CostModel, SaysWhichRoundsMeasure) {
 TEST(CostModel, MeasuresPlainDecodingBeforeItKnowsWhatAPassCosts) {
   RoundCosts costs(65, 1);
   CostModel model({.name = "cost-model", .costs = &costs});
-  model.Begin(0, 8);
+  model.Begin(0, {.most = 8});
   const Offer offer{.most = 8};
   Plan plan{.offers = {&offer, 1}};
   model.Choose({&plan, 1});
@@ -335,7 +398,7 @@ TEST(CostModel, SaysWhereThePassHasNoRowsLeft) {
   for (const int n : {2, 3, 4}) {
     std::vector<Plan> plans;
     for (SeqId seq = 0; seq < n; ++seq) {
-      model.Begin(seq, 8);
+      model.Begin(seq, {.most = 8});
       plans.push_back({.seq = seq, .offers = {&offer, 1}});
     }
     model.Choose(plans);

@@ -250,7 +250,9 @@ const verify::Verifier& Engine::Impl::VerifierFor(const Request& request) const 
   const SpeculativeOptions& set = options_.speculative;
   const bool by_time = set.lookahead == "cost-model" || set.lookahead == "batch-size";
   const bool bent = set.acceptance_threshold != 0 || set.skip_sample_adjustment;
-  if (by_time && !bent) return VerifierOf(VerifyStrategy::kSampleMatch);
+  // A shortest draft needs a rule under which short ones may be withheld.
+  if ((by_time || LeastDraftsOf(request) > 1) && !bent)
+    return VerifierOf(VerifyStrategy::kSampleMatch);
   const bool certain = request.speculative.draft_sampling.value_or(request.sampling).greedy();
   for (const int d : DraftersFor(request))
     if (drafters_[static_cast<std::size_t>(d)].drafter->ReportsLaws() && !certain)
@@ -278,6 +280,12 @@ std::vector<std::string> Engine::Impl::StrategyNames() const {
 Status Engine::Impl::CheckLeastDrafts(const Request& request) const {
   const SpeculativeParameters& s = request.speculative;
   const SpeculativeOptions& set = options_.speculative;
+  if (LeastDraftsOf(request) > 1 && JudgesLaws(request))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("min_speculative_tokens: under {} a drawn draft must be judged, and "
+                            "dropping short ones would bias the text; set it to 0 or use "
+                            "sample-match",
+                            VerifierFor(request).name()));
   if (!s.min_speculative_tokens) return {};
   SpeculativeOptions asked;
   asked.strategy = StrategyOf(request);
@@ -286,6 +294,31 @@ Status Engine::Impl::CheckLeastDrafts(const Request& request) const {
   asked.synthetic_acceptance_rate = set.synthetic_acceptance_rate;
   auto config = SpeculativeConfig::Create(asked);
   return config ? Status() : Fail(std::move(config).error());
+}
+
+// Of a round that has any. The engine's setting counts as K for requests with a smaller K.
+int Engine::Impl::LeastDraftsOf(const Request& request) const {
+  const SpeculativeParameters& s = request.speculative;
+  const SpeculativeOptions& set = options_.speculative;
+  const int most = s.num_speculative_tokens.value_or(*set.num_speculative_tokens);
+  return std::max(1, std::min(most, s.min_speculative_tokens.value_or(set.min_speculative_tokens)));
+}
+
+bool Engine::Impl::JudgesLaws(const Request& request) const {
+  const bool certain = request.speculative.draft_sampling.value_or(request.sampling).greedy();
+  if (certain || request.sampling.greedy() || !VerifierFor(request).NeedsLaws()) return false;
+  const auto drafters = DraftersFor(request);
+  return std::any_of(drafters.begin(), drafters.end(), [this](int d) {
+    return drafters_[static_cast<std::size_t>(d)].drafter->ReportsLaws();
+  });
+}
+
+// At temperature 0 lossless strategies are greedy, and those of foretoken's own that are not, too.
+// Synthetic acceptance is for measurements, which want the engine's controller.
+bool Engine::Impl::FollowsDrafts(const Request& request, const verify::Verifier& verifier) const {
+  if (verifier.SharesNoise() || &verifier == synthetic_.get()) return false;
+  const bool own = &verifier == own_verifier_.get();
+  return !request.sampling.greedy() || (own && !verifier.Lossless());
 }
 
 // What a strategy asks of the drafters.
@@ -479,7 +512,9 @@ void Engine::Impl::Admit(engine::Job& job, SeqId seq) {
   completion.token_ids.reserve(static_cast<std::size_t>(max_new));
   if (request.logprobs >= 0) completion.logprobs.reserve(static_cast<std::size_t>(max_new));
   if (request.prompt_logprobs >= 0) completion.prompt_logprobs.reserve(job.prompt.size() - 1);
+  slot->follows_drafts = FollowsDrafts(request, verifier);
   BeginDrafters(*slot, seq, max_new);
+  completion.lookahead = LookaheadOf(*slot);
   RecordRequest(seq);
   completion.prompt_token_ids = job.prompt;
 }
@@ -498,10 +533,8 @@ void Engine::Impl::BeginDrafters(engine::Sequence& s, SeqId seq, int max_new) {
     end_tokens.insert(end_tokens.end(), end_tokens_.begin(), end_tokens_.end());
   const auto prediction =
       tokenizer_->Encode(request.prediction, {.add_special = false, .parse_special = false});
-  bool lawful = false;
   for (const int d : s.drafters) {
     draft::Drafter& drafter = *drafters_[static_cast<std::size_t>(d)].drafter;
-    lawful |= drafter.ReportsLaws() && !sampling.greedy();
     s.n_likely = std::max(s.n_likely, drafter.LikelyTokens());
     drafter.Begin({.seq = seq,
                    .prompt = s.sampler.text(),
@@ -513,15 +546,21 @@ void Engine::Impl::BeginDrafters(engine::Sequence& s, SeqId seq, int max_new) {
                    .stream = s.verifier->SharesNoise() ? Stream::kTarget : Stream::kDraft,
                    .draft_p_min = speculative.draft_p_min.value_or(options.draft_p_min),
                    .prediction = prediction,
+                   .own_text_only = s.follows_drafts,
                    .grammar = s.job->grammar});
   }
-  // A draft that was drawn may only be dropped where no law of it is judged.
-  const bool droppable = !lawful || s.verifier->SharesNoise() || request.sampling.greedy();
   s.drafts_first =
       !speculative.first_target.value_or(options.first_target) && request.prompt_logprobs < 0;
-  const int least = speculative.min_speculative_tokens.value_or(options.min_speculative_tokens);
-  s.min_draft = droppable ? std::min(least, s.most_drafts) : 0;
-  lookahead_->Begin(seq, s.most_drafts);
+  s.least_drafts = LeastDraftsOf(request);
+  lookahead_->Begin(seq, {s.least_drafts, s.most_drafts, s.follows_drafts});
+}
+
+// The controller that chooses its draft lengths.
+std::string Engine::Impl::LookaheadOf(const engine::Sequence& s) const {
+  if (!s.drafts()) return "";
+  const std::string& name = options_.speculative.lookahead;
+  const bool by_time = name == "cost-model" || name == "batch-size";
+  return by_time && s.follows_drafts ? "by-text" : name;
 }
 
 Result<std::vector<Completion>> Engine::Impl::Generate(std::span<const Request> requests,

@@ -36,8 +36,10 @@ PlainReason Engine::Impl::WhyNoOffers(const Work& work) const noexcept {
   const engine::Sequence& s = At(work.seq);
   if (!s.drafts()) return PlainReason::kDisabled;
   if (s.emitter.tokens_left() <= 1) return PlainReason::kNoRoom;
-  // PlanDecoding had rows for a whole draft; SettleBlocks took them back.
-  if (work.max_draft == 0) return PlainReason::kMemory;
+  // PlanDecoding had rows for a whole draft; SettleBlocks may have taken them back.
+  const int room = std::min(s.most_drafts, s.emitter.tokens_left() - 1);
+  if (work.max_draft < s.least_drafts)
+    return work.max_draft < room ? PlainReason::kMemory : PlainReason::kNoRoom;
   return PlainReason::kCost;  // the controller sleeps
 }
 

@@ -87,7 +87,9 @@ class Engine::Impl {
   };
   [[nodiscard]] Result<round::Proposal> DraftAfter(const GivenText& given, const DraftWants& wants);
   // The draft-length controller, for them: it begins as for a request with the engine's settings.
-  void BeginGiven() noexcept { lookahead_->Begin(0, *options_.speculative.num_speculative_tokens); }
+  void BeginGiven() {
+    lookahead_->Begin(0, {.most = *options_.speculative.num_speculative_tokens});
+  }
   int GivenDraftLength() const noexcept { return lookahead_->Most(0, 1); }
   void ObserveGiven(int drafted, int accepted) noexcept;
   VerificationOptions VerificationFor(const SamplingParameters& sampling) const;
@@ -151,6 +153,7 @@ class Engine::Impl {
     bool may_draft = false;  // it decodes, or its first draft is verified with the prompt
     int max_draft = 0;
     int wanted = 0;                                 // drafts, by whoever chose
+    int withheld = 0;                               // that were made and are too few to be sent
     int drafter = -1;                               // whose proposal it is
     bool given = false;                             // it is the caller's
     PlainReason why_plain = PlainReason::kNoDraft;  // where there are no drafts
@@ -187,6 +190,7 @@ class Engine::Impl {
   Ticket Enqueue(std::unique_ptr<engine::Job> job);
   void Admit(engine::Job& job, SeqId seq);
   void BeginDrafters(engine::Sequence& s, SeqId seq, int max_new);
+  std::string LookaheadOf(const engine::Sequence& s) const;
   // Indices of the drafters of a method: one, several with commas between, "portfolio" or "none".
   [[nodiscard]] Result<std::vector<int>> DraftersOf(std::string_view methods) const;
   std::vector<int> DraftersFor(const Request& request) const;
@@ -198,6 +202,10 @@ class Engine::Impl {
   // Those that some drafter of the engine fits.
   std::vector<std::string> StrategyNames() const;
   const verify::Verifier& VerifierFor(const Request& request) const;
+  int LeastDraftsOf(const Request& request) const;
+  // Whether its drafts are drawn from distributions that its strategy reads.
+  bool JudgesLaws(const Request& request) const;
+  bool FollowsDrafts(const Request& request, const verify::Verifier& verifier) const;
   const verify::Verifier& VerifierOf(VerifyStrategy strategy) const { return rules_->Of(strategy); }
 
   // schedule.cpp: who takes part in a pass.
@@ -235,7 +243,7 @@ class Engine::Impl {
   void TakePlan(Work& work, const engine::Plan& plan) noexcept;
   int WantedOf(SeqId seq, int n_decoding) const noexcept;
   void ChooseLengths() noexcept;
-  void DropShortDrafts() noexcept;
+  void WithholdShortDrafts() noexcept;
   bool Uses(const Work& work, int drafter) const noexcept;
   void Flatten() noexcept;
   void JudgeAll() noexcept;
@@ -293,6 +301,9 @@ class Engine::Impl {
 
   // What draft lengths are chosen by.
   std::optional<engine::RoundCosts> costs_;
+  // They never change, and come from a profile or from the files' sizes: for the lengths of
+  // requests whose text depends on them.
+  std::optional<engine::RoundCosts> fixed_costs_;
   std::unique_ptr<engine::Lookahead> lookahead_;
 
   // Requests from Begin to Take, and those of them that wait for a sequence.

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/check.h"
+#include "engine/by_text.h"
 #include "engine/cost_model.h"
 #include "foretoken/adaptive_lookahead.h"
 
@@ -16,27 +17,34 @@ template <typename State>
 class Separate final : public Lookahead {
  public:
   Separate(const State& initial, int max_sequences)
-      : states_(static_cast<std::size_t>(max_sequences), initial) {}
+      : states_(static_cast<std::size_t>(max_sequences), initial), least_(states_.size(), 1) {}
 
-  void Begin(SeqId seq, int ceiling) noexcept override {
-    At(seq).ceiling = ceiling;
+  void Begin(SeqId seq, const DraftLengths& lengths) override {
+    least_[static_cast<std::size_t>(seq)] = lengths.least;
+    At(seq).ceiling = lengths.most;
     At(seq).Reset();
   }
   void Reset(SeqId seq) noexcept override { At(seq).Reset(); }
   int Most(SeqId seq, int n_decoding) const noexcept override {
-    return states_[static_cast<std::size_t>(seq)].Next(n_decoding);
+    const auto at = static_cast<std::size_t>(seq);
+    const int k = states_[at].Next(n_decoding);
+    return k == 0 ? 0 : std::max(k, least_[at]);
   }
   void Choose(std::span<Plan> plans) noexcept override {
     for (Plan& plan : plans) {
       plan.k = 0;
       for (std::size_t i = 0; i < plan.offers.size() && plan.k == 0; ++i) {
         plan.chosen = static_cast<int>(i);
-        plan.k = std::min(Most(plan.seq, static_cast<int>(plans.size())), plan.offers[i].most);
+        const int k = std::min(Most(plan.seq, static_cast<int>(plans.size())), plan.offers[i].most);
+        plan.k = k < least_[static_cast<std::size_t>(plan.seq)] ? 0 : k;
       }
     }
   }
   void Observe(SeqId seq, const RoundOutcome& round) noexcept override {
-    if (round.drafted > 0) At(seq).Observe(round);
+    // What is too short to be sent is a draft of which nothing came.
+    RoundOutcome made = round;
+    made.drafted += made.withheld;
+    if (made.drafted > 0) At(seq).Observe(made);
   }
   AdaptiveLookahead* Adaptive([[maybe_unused]] SeqId seq) noexcept override {
     if constexpr (requires(State & s) { s.adaptive; }) return &At(seq).adaptive;
@@ -46,6 +54,7 @@ class Separate final : public Lookahead {
  private:
   State& At(SeqId seq) { return states_[static_cast<std::size_t>(seq)]; }
   std::vector<State> states_;
+  std::vector<int> least_;  // drafts of a round that has any
 };
 
 struct Fixed {
@@ -86,8 +95,8 @@ struct BatchSize {
   void Observe(const RoundOutcome&) noexcept {}
 };
 
-constexpr std::array<std::string_view, 5> kNames = {"cost-model", "fixed", "ewma", "heuristic",
-                                                    "batch-size"};
+constexpr std::array<std::string_view, 6> kNames = {"cost-model", "fixed",      "ewma",
+                                                    "heuristic",  "batch-size", "by-text"};
 
 }  // namespace
 
@@ -97,6 +106,8 @@ std::span<const std::string_view> LookaheadNames() {
 
 int DefaultCeiling(const SpeculativeOptions& options) {
   if (options.lookahead == "ewma") return options.ewma.max;
+  // Those that weigh costs draft that much where a long copy runs and rows are cheap, only.
+  if (options.lookahead == "cost-model" || options.lookahead == "by-text") return 16;
   if (options.lookahead != "batch-size") return options.lookahead == "fixed" ? 4 : 8;
   int most = 0;
   for (const BatchDraftLength& row : options.num_speculative_tokens_per_batch_size)
@@ -106,12 +117,15 @@ int DefaultCeiling(const SpeculativeOptions& options) {
 
 std::unique_ptr<Lookahead> MakeLookahead(const LookaheadSettings& settings) {
   const int n = settings.max_sequences;
-  if (settings.name == "cost-model") return std::make_unique<CostModel>(settings);
+  if (settings.name == "by-text") return std::make_unique<ByText>(settings, nullptr);
+  if (settings.name == "cost-model")
+    return std::make_unique<ByText>(settings, std::make_unique<CostModel>(settings));
   if (settings.name == "ewma")
     return std::make_unique<Separate<Ewma>>(Ewma{*AdaptiveLookahead::Create(settings.ewma)}, n);
   if (settings.name == "heuristic") return std::make_unique<Separate<Heuristic>>(Heuristic(), n);
   if (settings.name == "batch-size")
-    return std::make_unique<Separate<BatchSize>>(BatchSize{settings.batch_sizes}, n);
+    return std::make_unique<ByText>(
+        settings, std::make_unique<Separate<BatchSize>>(BatchSize{settings.batch_sizes}, n));
   FORETOKEN_CHECK(settings.name == "fixed");
   return std::make_unique<Separate<Fixed>>(Fixed(), n);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // engine/lookahead.h: who drafts for each sequence in the next pass, and how many tokens. It
-// changes the speed, never the text.
+// changes the speed. Where the verification strategy lets drafts decide the text it changes the
+// text too, though not its distribution; lengths of such sequences depend on their text alone.
 //
 // One for an engine; sequences are known by their ids. Choose sees all that decode in a pass, so
 // that they can share its rows.
@@ -45,17 +46,24 @@ struct Plan {
 struct RoundOutcome {
   int drafter = 0, evidence = 0;
   int drafted = 0, accepted = 0;
+  int withheld = 0;  // drafts that were made and not sent, because they were fewer than the least
   int n_decoding = 1, context = 0;  // of the pass
   bool reads = false;               // prompts, too
   double us = 0;                    // of the whole round
+};
+
+// What a request may draft in a round: nothing, or `least` to `most` tokens.
+struct DraftLengths {
+  int least = 1, most = 1;  // 1 <= least <= most
+  bool by_text = false;     // they depend on its text alone: not on time, load or other requests
 };
 
 class Lookahead {
  public:
   virtual ~Lookahead() = default;
 
-  // A request begins that may draft `ceiling` tokens in a round, at least 1.
-  virtual void Begin(SeqId seq, int ceiling) noexcept = 0;
+  // A request begins. The only call that may allocate.
+  virtual void Begin(SeqId seq, const DraftLengths& lengths) = 0;
   // Drafts that are worth making before Choose where they cost nothing; n_decoding sequences
   // share the pass.
   virtual int Most(SeqId seq, int n_decoding) const noexcept = 0;
@@ -76,7 +84,8 @@ struct LookaheadSettings {
   int max_sequences = 1, n_drafters = 1;
   AdaptiveLookaheadConfig ewma = {};
   std::span<const BatchDraftLength> batch_sizes = {};
-  const RoundCosts* costs = nullptr;  // for cost-model; must outlive it
+  // Both must outlive it. For cost-model; for by-text, which needs some that never change.
+  const RoundCosts *costs = nullptr, *fixed_costs = nullptr;
 };
 
 // cost-model the drafts, none included, that promise the most tokens per second (cost_model.h)
@@ -85,7 +94,10 @@ struct LookaheadSettings {
 // heuristic  two more after a draft that was accepted whole, else one less; at least 1; it starts
 //            with the ceiling's half
 // batch-size K by the number of sequences that decode together; the ceiling where none is given
-// All but the first draft with a sequence's first offer that has drafts.
+// by-text    as cost-model, by costs that never change and each sequence by itself (by_text.h);
+//            in place of cost-model and batch-size for sequences that begin with
+//            DraftLengths::by_text
+// All but cost-model and by-text draft with a sequence's first offer that has enough drafts.
 // REQUIRES: one of LookaheadNames(), checked settings.
 std::unique_ptr<Lookahead> MakeLookahead(const LookaheadSettings& settings);
 std::span<const std::string_view> LookaheadNames();

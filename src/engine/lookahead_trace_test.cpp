@@ -10,6 +10,7 @@
 
 #include "base/rng.h"
 #include "engine/lookahead.h"
+#include "engine/table_costs.h"
 
 namespace foretoken::engine {
 namespace {
@@ -40,8 +41,13 @@ Run Play(const Trap& trap, std::string_view name, int ceiling) {
     measured.push_back({.rows = rows, .context = 0, .us = {.median = trap.pass_us(rows)}});
   costs.Start(measured);
   costs.StartDrafter(0, trap.draft_us, 0, 0);
-  const auto lookahead = MakeLookahead({.name = name, .costs = &costs});
-  if (ceiling > 0) lookahead->Begin(0, ceiling);
+  RoundCosts fixed_costs(64, 1);
+  StartWithTable(fixed_costs, 1, {});
+  if (!measured.empty()) fixed_costs.Start(measured);
+  fixed_costs.StartDrafter(0, trap.draft_us, 0, 0);
+  const auto lookahead =
+      MakeLookahead({.name = name, .costs = &costs, .fixed_costs = &fixed_costs});
+  if (ceiling > 0) lookahead->Begin(0, {.most = ceiling});
   Run run;
   for (int round = 0, position = 0; round < kRounds; ++round) {
     const Offer offer{.most = ceiling};

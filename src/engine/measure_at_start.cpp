@@ -6,6 +6,7 @@
 #include "engine/draft_meter.h"
 #include "engine/impl.h"
 #include "engine/pass_meter.h"
+#include "engine/table_costs.h"
 #include "foretoken/profile.h"
 
 namespace foretoken {
@@ -31,6 +32,21 @@ class Engine::Impl::StartMeasurer {
     MeasureDrafters();
   }
 
+  // What no clock says: costs by the sizes of the files.
+  void ReadTable() {
+    std::vector<engine::TableDrafter> drafters;
+    for (int d = 0; d < static_cast<int>(impl_.drafters_.size()); ++d) {
+      const DrafterEntry& entry = impl_.drafters_[static_cast<std::size_t>(d)];
+      if (entry.instant) continue;
+      const bool of_file = entry.method == "standalone" || entry.reads_features;
+      drafters.push_back(
+          {.drafter = d,
+           .file_bytes = of_file && impl_.summary_.draft ? impl_.summary_.draft->file_bytes : 0,
+           .head = entry.reads_features});
+    }
+    engine::StartWithTable(*impl_.fixed_costs_, impl_.summary_.target.file_bytes, drafters);
+  }
+
   // False where the profile does not hold here. Errors: the file's.
   Result<bool> Read(const std::string& path) {
     FORETOKEN_TRY(const Profile profile, Profile::Load(path));
@@ -47,6 +63,8 @@ class Engine::Impl::StartMeasurer {
       costs.push_back({pass.rows, pass.context, {pass.us, pass.us, pass.us}});
     impl_.costs_->Start(costs);
     impl_.costs_->SeeRest(profile.rest_us);
+    impl_.fixed_costs_->Start(costs);
+    impl_.fixed_costs_->SeeRest(profile.rest_us);
     FORETOKEN_TRY(
         const ProfileModel draft,
         ProfileModel::Of(options.draft_model.empty() ? options.model : options.draft_model));
@@ -54,6 +72,7 @@ class Engine::Impl::StartMeasurer {
       const DrafterEntry& entry = impl_.drafters_[static_cast<std::size_t>(d)];
       if (entry.instant) continue;
       const ProfileDraft* known = profile.DraftOf(std::string(entry.method), &draft);
+      if (known != nullptr) impl_.fixed_costs_->StartDrafter(d, known->us, 0, 0);
       if (known != nullptr && n_sequences() == 1)
         impl_.costs_->StartDrafter(d, known->us, 0, 0);
       else
@@ -150,6 +169,7 @@ class Engine::Impl::StartMeasurer {
 Status Engine::Impl::LearnCostsAtStart() {
   const SpeculativeOptions& o = options_.speculative;
   StartMeasurer measurer(*this);
+  measurer.ReadTable();
   if (!o.profile.empty()) {
     FORETOKEN_TRY(const bool used, measurer.Read(o.profile));
     if (used && !recorder_) return {};

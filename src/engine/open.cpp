@@ -551,13 +551,15 @@ class EngineOpener {
     i.prompt_rows_.emplace(options().prefill_rows);
     i.costs_.emplace(target_.options.max_rows, static_cast<int>(i.drafters_.size()),
                      static_cast<int>(i.sequences_.size()));
+    i.fixed_costs_.emplace(target_.options.max_rows, static_cast<int>(i.drafters_.size()));
     i.lookahead_ = engine::MakeLookahead(
         {.name = options().speculative.lookahead,
          .max_sequences = options().max_sequences,
          .n_drafters = static_cast<int>(i.drafters_.size()),
          .ewma = options().speculative.ewma,
          .batch_sizes = options().speculative.num_speculative_tokens_per_batch_size,
-         .costs = &*i.costs_});
+         .costs = &*i.costs_,
+         .fixed_costs = &*i.fixed_costs_});
   }
 
   static void SummarisePart(const Part& part, const formats::Checkpoint& checkpoint,
@@ -595,8 +597,26 @@ class EngineOpener {
     }
     s.strategies = impl_->StrategyNames();
     s.lookahead = options().speculative.lookahead;
+    NoteByText();
     s.num_speculative_tokens =
         s.method == "none" ? 0 : *options().speculative.num_speculative_tokens;
+  }
+
+  // Where a rule is set for all requests whose text depends on the drafts.
+  void NoteByText() {
+    const auto& o = options().speculative;
+    Request warm;
+    warm.sampling.temperature = 1;
+    const bool set = o.strategy != VerifyStrategy::kAuto || impl_->own_verifier_;
+    if (!set || impl_->default_drafters_.empty() ||
+        (o.lookahead != "cost-model" && o.lookahead != "batch-size") ||
+        !impl_->FollowsDrafts(warm, impl_->VerifierFor(warm)))
+      return;
+    summary().notices.push_back(
+        fmt::format("draft lengths: with '{}' the text depends on the drafts; above temperature 0 "
+                    "by-text chooses lengths in place of {}, so that a seed gives the same text "
+                    "again; a profile (--profile) tells it what passes cost here",
+                    summary().strategy, o.lookahead));
   }
 
   // kAuto may choose residual, and else what is lossless in any case.

@@ -21,7 +21,7 @@ void Engine::Impl::Propose() noexcept {
     if (work.may_draft) TakePlan(work, plans_[plan++]);
   for (int d = 0; d < static_cast<int>(drafters_.size()); ++d)
     if (!drafters_[static_cast<std::size_t>(d)].instant) AskDrafter(d);
-  DropShortDrafts();
+  WithholdShortDrafts();
 }
 
 // Drafts that are worth making for a sequence before the lengths are chosen.
@@ -69,7 +69,8 @@ void Engine::Impl::MakeOffers() noexcept {
     if (!work.may_draft) continue;
     engine::Sequence& s = *sequences_[static_cast<std::size_t>(work.seq)];
     const std::size_t first = offers_.size();
-    const bool drafts = s.drafts() && work.max_draft > 0 && WantedOf(work.seq, n_decoding) > 0;
+    const bool drafts =
+        s.drafts() && work.max_draft >= s.least_drafts && WantedOf(work.seq, n_decoding) > 0;
     if (!drafts) work.why_plain = WhyNoOffers(work);
     for (const int d : s.drafters) {
       const DrafterEntry& entry = drafters_[static_cast<std::size_t>(d)];
@@ -106,7 +107,7 @@ void Engine::Impl::AskInstantDrafter(int drafter) noexcept {
     // What the grammar rules out would be rejected for certain.
     const int n = At(asks_[i].seq).sampler.Follows(offered.tokens);
     offered.tokens = offered.tokens.first(static_cast<std::size_t>(n));
-    offers_[at].most = n;
+    offers_[at].most = n < At(asks_[i].seq).least_drafts ? 0 : n;
     offers_[at].made = true;
     offers_[at].evidence = std::clamp(offered.evidence, 0, engine::kEvidenceClasses - 1);
   }
@@ -141,12 +142,14 @@ void Engine::Impl::AskDrafter(int drafter) noexcept {
   }
 }
 
-// Only drafts that are certain, or judged without a look at them, may be dropped once they are
-// made; Admit sets min_draft to 0 elsewhere.
-void Engine::Impl::DropShortDrafts() noexcept {
+// A draft may end sooner than was asked for (at an end token, or by draft_p_min). Drawn drafts may
+// only be withheld where their distributions are not verified; CheckLeastDrafts refuses the rest.
+void Engine::Impl::WithholdShortDrafts() noexcept {
   for (Work& work : work_) {
-    const engine::Sequence& s = *sequences_[static_cast<std::size_t>(work.seq)];
-    if (work.proposal.length() < s.min_draft) work.proposal = {};
+    const int n = work.proposal.length();
+    if (n == 0 || n >= At(work.seq).least_drafts) continue;
+    work.withheld = n;
+    work.proposal = {.evidence = work.proposal.evidence};
   }
 }
 

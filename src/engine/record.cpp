@@ -50,7 +50,7 @@ void Engine::Impl::RecordRequest(SeqId seq) {
                        .seed = request.seed,
                        .method = {},
                        .strategy = std::string(s.verifier->name()),
-                       .lookahead = options_.speculative.lookahead,
+                       .lookahead = s.drafts() ? LookaheadOf(s) : options_.speculative.lookahead,
                        .num_speculative_tokens = s.most_drafts,
                        .temperature = sampling.temperature,
                        .top_p = sampling.top_p,

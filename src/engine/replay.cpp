@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "engine/lookahead.h"
+#include "engine/table_costs.h"
 #include "engine/traced_costs.h"
 #include "engine/traced_text.h"
 
@@ -70,7 +71,8 @@ class Player {
         costs_(trace, passes_),
         rates_(trace),
         crews_(CrewsOf(trace)),
-        learnt_(kMostRows, 1, MostTogether()) {
+        learnt_(kMostRows, 1, MostTogether()),
+        fixed_(kMostRows, 1, MostTogether()) {
     for (int i = 0; i < static_cast<int>(trace.requests.size()); ++i) texts_.emplace_back(trace, i);
     for (const TracedRound& r : trace.rounds) {
       texts_[static_cast<std::size_t>(r.request)].Add(r);
@@ -117,15 +119,19 @@ class Player {
     for (const TracedCost& c : trace_.costs)
       passes.push_back({c.rows, c.context, {.median = c.us, .least = c.us, .most = c.us}});
     learnt_.Start(passes);
+    engine::StartWithTable(fixed_, 1, {});
+    if (!passes.empty()) fixed_.Start(passes);
     const auto draft_us = [this](int n) { return costs_.Of({.asking = n, .drafts = 1}).draft_us; };
     if (!instant_) learnt_.StartDrafter(0, draft_us(1), draft_us(together), 0);
+    if (!instant_) fixed_.StartDrafter(0, draft_us(1), draft_us(together), 0);
     lookahead_ =
         engine::MakeLookahead({.name = options_.lookahead,
                                .max_sequences = together,
                                .n_drafters = 1,
                                .ewma = options_.ewma,
                                .batch_sizes = options_.num_speculative_tokens_per_batch_size,
-                               .costs = &learnt_});
+                               .costs = &learnt_,
+                               .fixed_costs = &fixed_});
     running_.reserve(static_cast<std::size_t>(together));
   }
 
@@ -157,7 +163,7 @@ class Player {
     const TracedText& text = texts_[static_cast<std::size_t>(request)];
     if (text.tokens() <= 1) return false;
     running_.push_back({.seq = seq, .text = &text, .generated = 1});
-    if (lookahead_) lookahead_->Begin(seq, options_.num_speculative_tokens);
+    if (lookahead_) lookahead_->Begin(seq, {.most = options_.num_speculative_tokens});
     return true;
   }
 
@@ -243,7 +249,7 @@ class Player {
   std::vector<Running> running_;
   std::vector<engine::Offer> offers_;  // of the plans, one each
   std::vector<engine::Plan> plans_;
-  engine::RoundCosts learnt_;
+  engine::RoundCosts learnt_, fixed_;  // fixed_: for by-text; an engine has a table's in its place
   std::unique_ptr<engine::Lookahead> lookahead_;  // null: plain decoding
   ReplayResult result_;
 };

@@ -235,8 +235,7 @@ void Engine::Impl::SettleBlocks() noexcept {
   if (BlocksOfPass() <= cache_->n_available_blocks()) return;
   // Drafts go first, where the text does not depend on them.
   for (Work& work : work_) {
-    const engine::Sequence& s = At(work.seq);
-    if (!s.verifier->SharesNoise() && !s.sampler.greedy()) continue;
+    if (At(work.seq).follows_drafts) continue;
     const int held = static_cast<int>(cache_->Blocks(work.seq).size()) * tensor::kKvBlock,
               used = cache_->length(work.seq) + work.n_feed;
     work.max_draft = std::clamp(held - used, 0, work.max_draft);

@@ -69,14 +69,16 @@ Status CheckLengths(const SpeculativeOptions& o) {
         fmt::format("min_speculative_tokens: {} is more than the {} that a round drafts at "
                     "most; lower it or raise num_speculative_tokens",
                     o.min_speculative_tokens, ceiling));
-  const bool keeps_law =
-      o.strategy == VerifyStrategy::kResidual || o.strategy == VerifyStrategy::kBlock;
+  const bool bent = o.acceptance_threshold != 0 || o.skip_sample_adjustment;
+  const bool keeps_law = o.strategy == VerifyStrategy::kResidual ||
+                         o.strategy == VerifyStrategy::kBlock ||
+                         (o.strategy == VerifyStrategy::kAuto && bent);
   if (o.min_speculative_tokens > 0 && keeps_law && !o.synthetic_acceptance_rate)
-    return Bad(
-        fmt::format("min_speculative_tokens: under {} a drawn draft must be judged, and "
-                    "dropping short ones would bias the text; set it to 0 or use "
-                    "sample-match",
-                    Name(o.strategy)));
+    return Bad(fmt::format(
+        "min_speculative_tokens: under {} a drawn draft must be judged, and "
+        "dropping short ones would bias the text; set it to 0 or use "
+        "sample-match",
+        Name(o.strategy == VerifyStrategy::kAuto ? VerifyStrategy::kResidual : o.strategy)));
   if (auto ewma = AdaptiveLookahead::Create(o.ewma); !ewma) return Fail(std::move(ewma).error());
   const auto& table = o.num_speculative_tokens_per_batch_size;
   if (o.lookahead == "batch-size" && table.empty())

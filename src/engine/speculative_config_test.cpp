@@ -196,7 +196,7 @@ TEST(SpeculativeKeys, EachErrorSaysWhatWouldDo) {
             "relaxed");
   EXPECT_EQ(error("lookahead", "guess"),
             "lookahead: 'guess' is no controller; choose one of cost-model, fixed, ewma, "
-            "heuristic, batch-size");
+            "heuristic, batch-size, by-text");
   EXPECT_EQ(error("ngram_storage", "trie"),
             "ngram_storage: 'trie' is no storage; choose one of multi-level, single-level");
   for (const char* table : {"8", "1-4", "[[1,4]]", "[[1,4,8],5,6,7]", "[[1,4,8]"})

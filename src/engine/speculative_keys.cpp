@@ -227,8 +227,8 @@ constexpr std::array kStrategies = {
 };
 constexpr std::array kLookaheads = {
     Word{"cost-model", "cost-model"}, Word{"fixed", "fixed"},           Word{"ewma", "ewma"},
-    Word{"heuristic", "heuristic"},   Word{"batch-size", "batch-size"}, Word{"constant", "fixed"},
-    Word{"schedule", "batch-size"},
+    Word{"heuristic", "heuristic"},   Word{"batch-size", "batch-size"}, Word{"by-text", "by-text"},
+    Word{"constant", "fixed"},        Word{"schedule", "batch-size"},
 };
 constexpr std::array kStorages = {
     Word{"multi-level", "multi-level"},
@@ -445,18 +445,6 @@ std::string IdleTokens(const Options& options, const Use& use) {
   return covered >= use.max_sequences ? "the table of batch sizes decides" : "";
 }
 
-// A draft that was drawn from a distribution may not be dropped, except where drafts and target
-// share their noise.
-std::string IdleMinimum(const Options&, const Use& use) {
-  if (use.methods.empty()) return kNothingDrafts;
-  const bool droppable =
-      !use.sampled_drafts || !use.sampled ||
-      Meets(use.strategies, std::array<std::string_view, 2>{"sample-match", "greedy"});
-  return droppable ? ""
-                   : fmt::format("{} verifies every draft that was drawn",
-                                 fmt::join(use.strategies, ", "));
-}
-
 // Drafters that know no probability of their tokens.
 std::string IdleProbability(const Options&, const Use& use) {
   constexpr std::array<std::string_view, 3> kWithout = {"ngram", "prediction", "grammar"};
@@ -536,7 +524,7 @@ constexpr std::array kKeys = {
                                                      : std::string("auto");
                    },
                    IdleTokens},
-    Integer<&O::min_speculative_tokens, 0, 64>("min_speculative_tokens", IdleMinimum, kMinNames),
+    Integer<&O::min_speculative_tokens, 0, 64>("min_speculative_tokens", WhereDrafted, kMinNames),
     SpeculativeKey{"lookahead", kLookaheadNames, Type::kName, SetLookahead,
                    [](const O& o) { return o.lookahead; }, WhereDrafted},
     Integer<&E::initial, 1, 64>("lookahead_initial", ForLookaheads<kEwma>, kInitialNames),

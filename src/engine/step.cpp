@@ -159,6 +159,7 @@ void Engine::Impl::TellLookahead(const Work& work, const round::Verdict& verdict
                                  .evidence = work.proposal.evidence,
                                  .drafted = work.proposal.length(),
                                  .accepted = verdict.accepted,
+                                 .withheld = work.withheld,
                                  .n_decoding = static_cast<int>(plans_.size()),
                                  .context = segments_[0].first_position,
                                  .reads = times.reads,

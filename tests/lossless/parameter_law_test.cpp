@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kPositions = 5, kStatistics = 6;
 // Of all tests below; a few are not made where a law leaves a single bin.
-constexpr double kComparisons = 40 * 20 * kStatistics;
+constexpr double kComparisons = 40 * 23 * kStatistics;
 
 double Bound(int freedom) {
   static const double z = NormalQuantile(1e-5 / kComparisons);
@@ -110,6 +110,7 @@ std::vector<Sample> PlainSamples(int n) {
 struct Column {
   std::string drafter;
   VerifyStrategy strategy;
+  std::string lookahead = "fixed";
 };
 std::vector<Column> Columns(VerifyStrategy strategy) {
   std::vector<Column> columns;
@@ -127,7 +128,8 @@ void ExpectPlainLaws(const std::vector<Column>& columns, Size size) {
   std::size_t n_columns = 0;
   for (const Column& column : columns) {
     ++n_columns;
-    const auto engine = OpenMatrix({.drafter = column.drafter, .strategy = column.strategy});
+    const auto engine = OpenMatrix(
+        {.drafter = column.drafter, .strategy = column.strategy, .lookahead = column.lookahead});
     std::int64_t drafted = 0, accepted = 0;
     Worst worst;
     std::string worst_setting, shown;
@@ -155,6 +157,14 @@ class ParameterLaw : public testing::TestWithParam<VerifyStrategy> {};
 
 TEST_P(ParameterLaw, IsThatOfPlainDecodingWithEveryDrafter) {
   ExpectPlainLaws(Columns(GetParam()), kQuick);
+}
+
+// With lengths that follow what was accepted before.
+TEST(ParameterLawByText, IsThatOfPlainDecoding) {
+  ExpectPlainLaws({{"standalone", VerifyStrategy::kResidual, "cost-model"},
+                   {"standalone", VerifyStrategy::kBlock, "cost-model"},
+                   {"all", VerifyStrategy::kTargetProbability, "cost-model"}},
+                  kQuick);
 }
 
 std::string Identifier(std::string name) {

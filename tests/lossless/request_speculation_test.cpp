@@ -290,6 +290,71 @@ TEST(RequestLeastDrafts, KeepsShorterOnesBackAndTheTextAsItIs) {
   EXPECT_GT(longer, 0);
 }
 
+// The controller knows of it: no shorter length is chosen, and no draft is made to be dropped.
+TEST(RequestLeastDrafts, ArePartOfTheChoice) {
+  for (const char* lookahead : {"cost-model", "fixed", "ewma", "heuristic", "by-text"})
+    for (const char* method : {"standalone", "ngram"}) {
+      EngineOptions options = PairOptions();
+      options.speculative.lookahead = lookahead;
+      options.speculative.min_speculative_tokens = 4;
+      const auto engine = OpenEngine(options);
+      std::int64_t drafted = 0;
+      for (int seed = 0; seed < 6; ++seed) {
+        Request r = Ask(60, 0.9f, static_cast<std::uint64_t>(seed), 7);
+        r.speculative.method = method;
+        r.speculative.strategy = VerifyStrategy::kSampleMatch;
+        const Completion c = Generated(*engine, r);
+        EXPECT_EQ(Drafts(c, 1, 4), 0) << lookahead << " " << method;
+        drafted += c.speculation.drafted;
+        // A model's drafts are all sent.
+        if (std::string_view(method) == "standalone")
+          EXPECT_LE(c.speculation.draft_forwards, c.speculation.drafted + c.speculation.rounds);
+      }
+      const auto& chosen = engine->counts().chosen;
+      EXPECT_EQ(std::accumulate(chosen.begin() + 1, chosen.begin() + 4, std::int64_t{0}), 0)
+          << lookahead << " " << method;
+      if (std::string_view(lookahead) == "fixed") EXPECT_GT(drafted, 0) << method;
+    }
+}
+
+// Left open, the strategy is one under which it can be kept.
+TEST(RequestLeastDrafts, ChooseTheStrategyThatIsLeftOpen) {
+  const auto engine = OpenEngine(PairOptions());
+  for (int seed = 0; seed < 8; ++seed) {
+    Request r = Unsure(seed);
+    r.speculative.strategy.reset();
+    EXPECT_EQ(Generated(*engine, r).strategy, "residual");
+    r.speculative.min_speculative_tokens = 3;
+    const Completion c = Generated(*engine, r);
+    EXPECT_EQ(c.strategy, "sample-match");
+    EXPECT_EQ(Drafts(c, 1, 3), 0);
+  }
+}
+
+// The engine's own setting is not passed over in silence where a request's rule cannot keep it.
+TEST(RequestLeastDrafts, OfTheEngineAreRefusedWithARuleThatJudgesLaws) {
+  EngineOptions options = PairOptions();
+  options.speculative.min_speculative_tokens = 3;
+  const auto engine = OpenEngine(options);
+  for (const VerifyStrategy strategy : {VerifyStrategy::kResidual, VerifyStrategy::kBlock}) {
+    Request r = Unsure(1);
+    r.speculative.strategy = strategy;
+    EXPECT_EQ(WhyNot(*engine, r),
+              std::string("min_speculative_tokens: under ") + Name(strategy) +
+                  " a drawn draft must be judged, and dropping short ones would bias the text; set "
+                  "it to 0 or use sample-match");
+    r.speculative.min_speculative_tokens = 0;
+    EXPECT_EQ(WhyNot(*engine, r), "");
+    r.speculative.min_speculative_tokens.reset();
+    r.sampling.temperature = 0;  // greedy, which reads no laws
+    EXPECT_EQ(WhyNot(*engine, r), "");
+  }
+  options.speculative.skip_sample_adjustment = true;  // residual, though it is left open
+  const auto bent = Engine::Open(options);
+  ASSERT_FALSE(bent);
+  EXPECT_NE(bent.error().message.find("would bias the text"), std::string::npos);
+}
+
 TEST(RequestLeastDrafts, StandInPlaceOfTheEnginesOwn) {
   EngineOptions options = PairOptions();
   options.speculative.min_speculative_tokens = 3;

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Under strategies that let drafts decide the text, the same seed gives the same text on every run,
+// with any number of threads, in any batch, under any load and after any other requests: the draft
+// lengths depend on the text alone.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "foretoken/engine.h"
+
+namespace foretoken {
+namespace {
+
+std::string Bundled(const char* name) {
+  return std::string(FORETOKEN_SOURCE_DIR) + "/models/tales-" + name + ".gguf";
+}
+
+struct Case {
+  VerifyStrategy strategy;
+  const char* method;
+  const char* lookahead = "cost-model";
+};
+
+EngineOptions OptionsOf(const Case& c, int max_sequences = 1, int threads = 1) {
+  EngineOptions options;
+  options.model = Bundled("9m-q8_0");
+  options.draft_model = Bundled("1m-draft-q8_0");
+  options.speculative.method = c.method;
+  options.speculative.lookahead = c.lookahead;
+  options.speculative.strategy = c.strategy;
+  if (options.speculative.method == "ngram" || options.speculative.method == "suffix")
+    options.draft_model.clear();
+  if (options.speculative.lookahead == "batch-size")
+    options.speculative.num_speculative_tokens_per_batch_size = {{1, 1, 5}, {2, 4, 3}, {5, 8, 1}};
+  options.speculative.ngram_keep = true;
+  options.max_sequences = max_sequences;
+  options.context_size = 256;
+  options.threads = threads;
+  return options;
+}
+
+std::vector<Request> Requests() {
+  const char* prompts[] = {"Once upon a time, there was a little girl who",
+                           "The dog and the cat were friends. The dog and the cat",
+                           "One day, Tom said to Mia: \"I want to play.\" Mia said to Tom:",
+                           "It was raining. It was raining all day and"};
+  std::vector<Request> requests;
+  for (const char* prompt : prompts) {
+    Request& r = requests.emplace_back();
+    r.prompt = prompt;
+    r.max_new_tokens = 100;
+    r.ignore_eos = true;
+    r.sampling.temperature = 0.6f;
+    r.seed = 300 + requests.size();
+  }
+  return requests;
+}
+
+std::unique_ptr<Engine> Opened(const EngineOptions& options) {
+  auto engine = Engine::Open(options);
+  EXPECT_TRUE(engine) << engine.error().message;
+  return std::move(*engine);
+}
+std::vector<Completion> Alone(Engine& engine, const std::vector<Request>& requests) {
+  std::vector<Completion> texts;
+  for (const Request& r : requests) {
+    auto completion = engine.Generate(r);
+    EXPECT_TRUE(completion) << completion.error().message;
+    texts.push_back(*std::move(completion));
+  }
+  return texts;
+}
+
+void ExpectSame(const std::vector<Completion>& a, const std::vector<Completion>& b,
+                const char* how) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].token_ids, b[i].token_ids) << how << ", request " << i;
+    EXPECT_EQ(a[i].speculation.k_histogram, b[i].speculation.k_histogram)
+        << how << ", request " << i;
+  }
+}
+
+// Others want the cores meanwhile.
+class Load {
+ public:
+  Load() {
+    for (int i = 0; i < 3; ++i)
+      threads_.emplace_back([this] {
+        while (!ends_) {
+        }
+      });
+  }
+  ~Load() {
+    ends_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  std::atomic<bool> ends_ = false;
+  std::vector<std::thread> threads_;
+};
+
+class SeedThatDraftsMayBend : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(Bundled("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
+  }
+};
+
+TEST_P(SeedThatDraftsMayBend, GivesOneText) {
+  const auto requests = Requests();
+  const auto engine = Opened(OptionsOf(GetParam()));
+  const auto first = Alone(*engine, requests);
+  std::int64_t drafted = 0, accepted = 0;
+  for (const Completion& c : first) {
+    EXPECT_EQ(c.strategy, Name(GetParam().strategy));
+    EXPECT_EQ(c.lookahead, "by-text");
+    drafted += c.speculation.drafted, accepted += c.speculation.accepted;
+  }
+  EXPECT_GT(drafted, 20);  // so that lengths could matter
+  EXPECT_LT(accepted, drafted);
+  ExpectSame(Alone(*engine, requests), first, "after other requests");
+  ExpectSame(Alone(*Opened(OptionsOf(GetParam())), requests), first, "another engine");
+  {
+    const Load load;
+    ExpectSame(Alone(*Opened(OptionsOf(GetParam(), 1, 2)), requests), first, "two threads, load");
+  }
+  const auto together = Opened(OptionsOf(GetParam(), 8))->GenerateBatch(requests);
+  ASSERT_TRUE(together) << together.error().message;
+  ExpectSame(*together, first, "a batch");
+}
+
+INSTANTIATE_TEST_SUITE_P(Strategies, SeedThatDraftsMayBend,
+                         testing::Values(Case{VerifyStrategy::kResidual, "standalone"},
+                                         Case{VerifyStrategy::kBlock, "standalone"},
+                                         Case{VerifyStrategy::kTargetProbability, "portfolio"},
+                                         Case{VerifyStrategy::kTargetProbability, "suffix"},
+                                         Case{VerifyStrategy::kTargetProbability, "ngram"},
+                                         Case{VerifyStrategy::kTypicalAcceptance, "standalone"},
+                                         Case{VerifyStrategy::kResidual, "standalone",
+                                              "batch-size"}),
+                         [](const auto& of) {
+                           std::string name = std::string(Name(of.param.strategy)) + "_" +
+                                              of.param.method + "_" + of.param.lookahead;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+// The control: other lengths do give other texts, so the test above would see them.
+TEST(SeedThatDraftsMayBendControl, OtherLengthsGiveOtherTexts) {
+  if (!std::filesystem::exists(Bundled("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
+  auto requests = Requests();
+  const auto engine = Opened(OptionsOf({VerifyStrategy::kResidual, "standalone", "fixed"}));
+  for (Request& r : requests) r.speculative.num_speculative_tokens = 2;
+  const auto two = Alone(*engine, requests);
+  for (Request& r : requests) r.speculative.num_speculative_tokens = 5;
+  const auto five = Alone(*engine, requests);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(two[i].lookahead, "fixed");
+    EXPECT_NE(two[i].token_ids, five[i].token_ids) << i;
+  }
+}
+
+// Where the text does not depend on drafts, lengths follow measured time as ever.
+TEST(SeedThatDraftsCannotBend, LeavesLengthsToTheController) {
+  if (!std::filesystem::exists(Bundled("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
+  const auto engine = Opened(OptionsOf({VerifyStrategy::kResidual, "standalone"}));
+  Request r = Requests()[0];
+  r.speculative.strategy = VerifyStrategy::kAuto;
+  EXPECT_EQ(Alone(*engine, {r})[0].lookahead, "cost-model");
+  r.speculative.strategy = VerifyStrategy::kResidual;
+  r.sampling.temperature = 0;
+  EXPECT_EQ(Alone(*engine, {r})[0].lookahead, "cost-model");
+  EXPECT_NE(engine->summary().notices.at(0).find("by-text"), std::string::npos);
+  EXPECT_TRUE(Opened(OptionsOf({VerifyStrategy::kAuto, "standalone"}))->summary().notices.empty());
+}
+
+}  // namespace
+}  // namespace foretoken
