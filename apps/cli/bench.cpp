@@ -7,6 +7,7 @@
 #include "cli/bench_json.h"
 #include "cli/bench_report.h"
 #include "cli/bench_settings.h"
+#include "cli/idle_report.h"
 #include "cli/input.h"
 #include "cli/open_engine.h"
 #include "cli/report.h"
@@ -71,6 +72,7 @@ Result<int> RunAll(BenchSettings& settings) {
   FORETOKEN_TRY(const std::unique_ptr<Engine> engine,
                 OpenEngine(settings.generation.engine, settings.generation.quiet));
   FORETOKEN_CHECK_OK(ReadSamplingTexts(*engine, settings.generation));
+  ReportIdleSettings(settings.generation, engine->UseFor(settings.generation.request));
   Bench bench{.engine = &engine->summary(),
               .machine = Machine::This(),
               .passes = std::max(kPassRepeats, settings.repeats),

@@ -93,8 +93,7 @@ settings::FlagSet BenchFlags(BenchSettings& settings) {
       "must not.");
   flags.Add(settings::ModelFlags(settings.generation.engine));
   flags.Add(MeasuringFlags(settings));
-  flags.Add(settings::SpeculationFlags(settings.generation.engine,
-                                       settings.generation.draft_temperature));
+  flags.Add(settings::SpeculationFlags(settings.generation));
   flags.Add(settings::DraftingFlags(settings.generation));
   flags.Add(SamplingFlags(settings));
   flags.Add(OutputFlags(settings.generation));

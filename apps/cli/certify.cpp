@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cli/certify_report.h"
+#include "cli/idle_report.h"
 #include "cli/open_engine.h"
 #include "cli/pair_settings.h"
 #include "cli/report.h"
@@ -57,14 +58,15 @@ settings::FlagSet CertifyFlags(CertifySettings& settings) {
   generation.engine.speculative.lookahead = "fixed";  // else K would only be the most
   settings::FlagSet flags(
       "certify [-m MODEL] [-md DRAFT] [flags]",
-      "Shows on your own models that speculation changes nothing: greedy texts, and sampled ones "
-      "where "
-      "the seed decides, are compared with plain decoding's, token by token and log-probability "
-      "by log-probability, for several K and batch sizes. Exit code 1, and the first difference, "
-      "where they are not the same.");
+      "Shows on your own models that speculation changes nothing: texts of temperature 0, and "
+      "sampled ones where the seed decides, are compared with plain decoding's, token by token and "
+      "log-probability by log-probability, for several K and batch sizes. The last lines say what "
+      "was shown and what was not. Exit code 0 where the strategy that the flags choose was shown "
+      "to be exact, 1 where a text differs (the first difference is printed) or the strategy was "
+      "not tested: --verify residual, for example, needs --stochastic.");
   flags.Add(settings::ModelFlags(generation.engine));
   flags.Add(CertifyingFlags(settings));
-  flags.Add(settings::SpeculationFlags(generation.engine, generation.draft_temperature));
+  flags.Add(settings::SpeculationFlags(generation));
   flags.Add(settings::DraftingFlags(generation));
   flags.Add(settings::SamplingFlags(generation));
   flags.Add(PairOutputFlags(generation));
@@ -91,6 +93,38 @@ Status CheckDrafter(const EngineSummary& summary) {
   return Fail(ErrorCode::kInvalidArgument,
               "certify: nothing drafts, so there is nothing to compare; choose a drafter with -md "
               "or --spec-type, and K above 0");
+}
+
+// The strategy that verifies such requests with these flags. Certifying fixes the draft lengths;
+// the default controller does not, and where it leaves the strategy open it takes sample-match.
+std::string StrategyInUse(const Engine& engine, const settings::GenerateSettings& generation) {
+  const SpeculativeOptions& options = generation.engine.speculative;
+  const bool by_default = std::none_of(
+      generation.given.begin(), generation.given.end(),
+      [](const settings::GivenSetting& given) { return given.key->name == "lookahead"; });
+  const bool open = options.strategy == VerifyStrategy::kAuto &&
+                    !options.synthetic_acceptance_rate && options.acceptance_threshold == 0 &&
+                    !options.skip_sample_adjustment;
+  if (by_default && open && !generation.request.sampling.greedy()) return "sample-match";
+  return engine.UseFor(generation.request).strategies.front();
+}
+
+// Texts are compared with drafts of temperature 0, and at the lengths of --ks.
+void ReportIdle(const Engine& engine, const CertifySettings& settings) {
+  const settings::GenerateSettings& generation = settings.generation;
+  SpeculativeUse use = engine.UseFor(generation.request);
+  Request greedy = generation.request;
+  greedy.sampling.temperature = 0;
+  use.Add(engine.UseFor(greedy));
+  std::vector<settings::IdleSetting> more;
+  const char* const why = "only --stochastic reads it";
+  if (!settings.stochastic) {
+    if (generation.request.speculative.draft_sampling)
+      more.push_back({"the sampling of drafts", why});
+    if (!settings.default_length) more.push_back({"--num-speculative-tokens", "--ks decides"});
+    if (settings.samples != CertifySettings().samples) more.push_back({"--samples", why});
+  }
+  ReportIdleSettings(generation, use, std::move(more));
 }
 
 Result<Equality> CompareTexts(Engine& engine, const CertifySettings& settings,
@@ -140,7 +174,9 @@ Result<int> Certify(CertifySettings settings) {
                               .request = &settings.generation.request,
                               .prompts = static_cast<int>(prompts.size()),
                               .equality = {},
-                              .law = {}};
+                              .law = {},
+                              .strategy = StrategyInUse(*engine, settings.generation)};
+  ReportIdle(*engine, settings);
   FORETOKEN_TRY(certification.equality, CompareTexts(*engine, settings, prompts));
   if (settings.stochastic) {
     FORETOKEN_TRY(certification.law, CompareLaw(*engine, options, settings, prompts));

@@ -87,9 +87,10 @@ class Comparer {
       FORETOKEN_TRY(const Completion probe, Generate(0, plan_.ks.back()));
       if (probe.strategy != "sample-match") {
         result_.sampled_left_out = fmt::format(
-            "'{}' does not give the text of a seed; --stochastic tests its law", probe.strategy);
+            "'{}' follows no seed; --stochastic tests its distribution", probe.strategy);
         return {};
       }
+      result_.strategy = probe.strategy;
     }
     for (const int batch : plan_.batches) {
       if (batch > 1) FORETOKEN_CHECK_OK(Compare(batch, 0));
@@ -128,6 +129,7 @@ class Comparer {
                     .differing = 0,
                     .tokens = 0,
                     .stats = {}};
+    if (k > 0 && text_ == "greedy") result_.greedy_strategy = completions.front().strategy;
     for (std::size_t i = 0; i < completions.size(); ++i) {
       const std::size_t prompt = i % plan_.prompts.size();
       row.tokens += static_cast<std::int64_t>(completions[i].token_ids.size());

@@ -45,6 +45,8 @@ struct Difference {
 struct Equality {
   std::vector<EqualityRow> rows;
   std::optional<Difference> first;
+  // What verified the texts of temperature 0, and the sampled ones; empty: none were compared.
+  std::string greedy_strategy, strategy;
   // Why sampled texts were not compared; empty where they were.
   std::string sampled_left_out;
   std::int64_t drafted() const {

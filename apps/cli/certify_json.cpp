@@ -71,6 +71,9 @@ std::string CertificationJson(const Certification& c) {
   Json rows = Json::array();
   for (const EqualityRow& row : c.equality.rows) rows.push_back(RowJson(row));
   Json json = {{"certificate", Name(c.certificate())},
+               {"proved", c.proved()},
+               {"not_proved", c.not_proved()},
+               {"strategy", c.strategy},
                {"model", ModelJson(engine.target)},
                {"draft_model", engine.draft ? ModelJson(*engine.draft) : Json(nullptr)},
                {"method", engine.method},

@@ -2,6 +2,7 @@
 #include "cli/certify_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -85,38 +86,85 @@ std::string LawTable(const Certification& c) {
   return out;
 }
 
+// On lines of at most 100 columns, the further ones indented.
+std::string Wrapped(std::string text) {
+  constexpr std::size_t kWidth = 100;
+  std::size_t begin = 0;
+  while (text.size() - begin > kWidth) {
+    const std::size_t space = text.rfind(' ', begin + kWidth);
+    text.replace(space, 1, "\n  ");
+    begin = space + 1;
+  }
+  return text + "\n";
+}
+
+bool Tested(const Certification& c, std::string_view strategy) {
+  const bool texts = strategy == c.equality.greedy_strategy || strategy == c.equality.strategy;
+  const bool drawn = c.law && strategy == c.law->strategy && c.law->control_failed();
+  return texts || drawn;
+}
+
 std::string Verdict(const Certification& c) {
   if (c.certificate() == Certificate::kDiffers) {
-    const bool lossy = !c.engine->lossless;
+    // Nothing but synthetic acceptance may change a text of temperature 0.
+    const bool lossy = c.equality.first && c.equality.first->text == "greedy"
+                           ? c.equality.greedy_strategy != "greedy"
+                           : !c.engine->lossless;
     return c.equality.first ? fmt::format("DIFFERENT: speculation changed a text{}\n",
                                           lossy ? ", as this strategy may" : "; please report it")
-                            : fmt::format("DIFFERENT: speculation changed the law{}\n",
+                            : fmt::format("DIFFERENT: speculation changed the distribution{}\n",
                                           lossy ? ", as this strategy may" : "; please report it");
   }
+  const auto list = [](const char* verdict, const std::vector<std::string>& parts) {
+    return parts.empty() ? "" : Wrapped(fmt::format("{}{}", verdict, fmt::join(parts, "; ")));
+  };
+  const bool exact = c.certificate() == Certificate::kExact;
   if (c.equality.drafted() == 0) return "UNTESTED: no token was drafted for these prompts\n";
-  if (!c.law && !c.engine->lossless)
-    return fmt::format(
-        "UNTESTED: greedy texts are the same, but '{}' may change the law of others; add "
-        "--stochastic\n",
-        c.engine->strategy);
-  if (c.law && !c.law->control_failed())
-    return fmt::format(
-        "UNTESTED: the control's error does not show in {} texts either: the drafter is too good, "
-        "or the\nlaw too narrow; raise --samples or --temp, or give other prompts\n",
-        c.law->samples);
-  return c.law ? "EXACT: every text is the same, bit for bit, and the law too; the control failed, "
-                 "as it must\n"
-               : "EXACT: every compared text is the same, bit for bit (--stochastic tests laws, "
-                 "too)\n";
+  return list(exact ? "EXACT: " : "the same: ", c.proved()) +
+         list(exact ? "not tested: " : "UNTESTED: ", c.not_proved());
 }
 
 }  // namespace
 
 Certificate Certification::certificate() const {
   if (equality.first || (law && !law->passed())) return Certificate::kDiffers;
-  const bool law_tested = law ? law->control_failed() : engine->lossless;
-  if (equality.drafted() == 0 || !law_tested) return Certificate::kUntested;
+  const bool blind = law && !law->control_failed();
+  if (equality.drafted() == 0 || blind || !Tested(*this, strategy)) return Certificate::kUntested;
   return Certificate::kExact;
+}
+
+std::vector<std::string> Certification::proved() const {
+  std::vector<std::string> parts;
+  if (equality.first || equality.drafted() == 0) return parts;
+  parts.emplace_back("every text of temperature 0 is plain decoding's, bit for bit (greedy)");
+  const float t = request->sampling.temperature;
+  if (equality.sampled_left_out.empty())
+    parts.push_back(fmt::format("every text of temperature {:g} too, with one seed ({})", t,
+                                equality.strategy));
+  if (law && law->passed() && law->control_failed())
+    parts.push_back(
+        fmt::format("and so is the distribution of its tokens ({}); the control "
+                    "failed, as it must",
+                    law->strategy));
+  return parts;
+}
+
+std::vector<std::string> Certification::not_proved() const {
+  std::vector<std::string> parts;
+  if (law && !law->control_failed())
+    parts.push_back(fmt::format(
+        "the control's error does not show in {} texts either: the drafter is too good, or the "
+        "distribution too narrow; raise --samples or --temp, or give other prompts",
+        law->samples));
+  else if (!Tested(*this, strategy))
+    parts.push_back(fmt::format(
+        "'{}', which verifies texts of temperature {:g} here: only their distribution shows "
+        "whether it is exact; add --stochastic",
+        strategy, request->sampling.temperature));
+  else if (engine->strategy != "auto" && !Tested(*this, engine->strategy))
+    parts.push_back(fmt::format(
+        "'{}' itself: at temperature 0 every strategy is greedy; raise --temp", engine->strategy));
+  return parts;
 }
 
 const char* Name(Certificate certificate) {

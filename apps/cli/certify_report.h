@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/certify_equality.h"
 #include "cli/certify_law.h"
@@ -18,9 +19,15 @@ struct Certification {
   int prompts = 0;
   Equality equality;
   std::optional<LawVerdict> law;  // with --stochastic
+  // The strategy that verifies such requests with the flags that were given.
+  std::string strategy;
 
-  // Untested: nothing was drafted, or the negative control passed.
+  // Untested: nothing was drafted, the strategy above was not among those that were compared, or
+  // the negative control passed.
   Certificate certificate() const;
+  // What was compared and is the same, and what was asked for and was not compared, in sentence
+  // parts.
+  std::vector<std::string> proved() const, not_proved() const;
 };
 
 // Tables of at most 100 columns, and the verdict in a sentence at the end.

@@ -9,6 +9,7 @@
 #include "cli/chat_commands.h"
 #include "cli/chat_session.h"
 #include "cli/chat_settings.h"
+#include "cli/idle_report.h"
 #include "cli/input.h"
 #include "cli/line_editor.h"
 #include "cli/report.h"
@@ -52,6 +53,19 @@ std::string Greeting(const ChatSession& session, const EngineSummary& engine) {
                             : "chat: off, each prompt is a text to continue");
 }
 
+// Commands change the temperature, and turn n-gram drafts on.
+SpeculativeUse UseOfChat(const Engine& engine, const Request& request) {
+  SpeculativeUse use = engine.UseFor(request);
+  for (const float temperature : {0.0f, 1.0f}) {
+    Request other = request;
+    other.sampling.temperature = temperature;
+    use.Add(engine.UseFor(other));
+    other.speculative.method = "ngram";
+    use.Add(engine.UseFor(other));
+  }
+  return use;
+}
+
 // One line; false where the chat goes on though it failed.
 bool Obey(ChatSession& session, const std::string& line, Output& output, bool colour) {
   if (line.find_first_not_of(" \t") == std::string::npos) return true;
@@ -75,6 +89,7 @@ Result<int> Converse(settings::GenerateSettings& settings) {
   FORETOKEN_TRY(const Engine* const engine, session.engines.Target());
   FORETOKEN_CHECK_OK(ReadSamplingTexts(*engine, settings));
   session.request = settings.request;
+  ReportIdleSettings(settings, UseOfChat(*engine, settings.request));
   Output output;
   if (editor.interactive())
     output.Write(Fitted(Greeting(session, engine->summary()), STDOUT_FILENO, 2));

@@ -88,6 +88,8 @@ void Count(ChatTotals& totals, const Completion& completion) {
   totals.stats.Add(completion.speculation);
   totals.tokens += completion.timings.decoded_tokens;
   totals.decode_ms += completion.timings.decode_ms;
+  totals.prompt_tokens += completion.timings.prompt_tokens;
+  totals.cached_prompt_tokens += completion.timings.cached_prompt_tokens;
 }
 
 std::string Length(const Completion& completion) {

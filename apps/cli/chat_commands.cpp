@@ -40,6 +40,8 @@ auto Bad(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));
 }
 
+constexpr const char* kReopens = "; the model is opened again for it";
+
 const char* OnOff(bool on) {
   return on ? "on" : "off";
 }
@@ -106,12 +108,23 @@ Reply Ngram(ChatSession& session, const Words& words) {
   return SwitchMode(session, words, ChatMode::kNgram);
 }
 
-Reply Cache(ChatSession&, const Words& words) {
-  FORETOKEN_CHECK_OK(Switched(true, words));
-  return std::string(
-      "cache: always on within an answer, and exact: accepted tokens are the bits that plain "
-      "decoding would have cached;\n       nothing is kept between turns, so each one reads its "
-      "whole prompt anew, as with off\n");
+// What happened is counted, and shown beside what is set.
+Reply Cache(ChatSession& session, const Words& words) {
+  const EngineOptions& options = session.engines.options();
+  const bool before = options.kv_cache;
+  FORETOKEN_TRY(const bool on, Switched(!before, words));
+  if (on != before) session.engines.Change().kv_cache = on;
+  const char* const what =
+      !on ? "each round computes the whole text anew: the same text, slowly"
+      : options.prefix_cache
+          ? "a beginning that prompts share is read once, except by eagle and mtp heads"
+          : "each prompt is read whole (--prefix-cache off)";
+  std::int64_t read = 0, found = 0;
+  for (const ChatTotals& totals : session.totals)
+    read += totals.prompt_tokens, found += totals.cached_prompt_tokens;
+  return fmt::format(
+      "cache: {}; {}{}\n       so far {} prompt tokens were read, and {} found in the cache\n",
+      OnOff(on), what, on == before ? "" : kReopens, read, found);
 }
 
 Reply Chat(ChatSession& session, const Words& words) {
@@ -194,8 +207,6 @@ Reply Processor(ChatSession& session, const Words& words) {
   return fmt::format("processor: {}\n", shown);
 }
 
-constexpr const char* kReopens = "; the model is opened again for it";
-
 Reply TopKFiller(ChatSession& session, const Words& words) {
   FORETOKEN_CHECK_OK(WantNumber(words, 1, "/top_k_filler N"));
   FORETOKEN_TRY(const auto n, settings::ParseInteger(words[0], 1, 16));
@@ -275,7 +286,7 @@ const std::array<Command, 19> kCommands = {{
     {"set_ngramstorage", "basic|onelevel N", "contexts of up to N tokens, or of just N",
      SetNgramStorage},
     {"reset_in_between", "[on|off]", "n-grams are forgotten between answers", ResetInBetween},
-    {"cache", "[on|off]", "what is cached", Cache},
+    {"cache", "[on|off]", "the cache of keys and values; what was found in it", Cache},
     {"debug", "[on|off]", "show each round: accepted, rejected, the target's own", Debug},
     {"stats", "", "what each mode did so far", Stats},
     {"reset_stats", "", "count anew", ResetStats},

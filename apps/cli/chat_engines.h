@@ -27,6 +27,12 @@ class ChatEngines {
     target_.reset();
     return options_.speculative;
   }
+  // Likewise what concerns both models.
+  EngineOptions& Change() {
+    target_.reset();
+    drafter_.reset();
+    return options_;
+  }
 
  private:
   EngineOptions options_;

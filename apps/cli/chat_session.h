@@ -24,7 +24,8 @@ const char* Name(ChatMode mode);  // "speculative"
 struct ChatTotals {
   SpeculationStats stats;
   std::int64_t answers = 0, tokens = 0;
-  double decode_ms = 0;  // of `tokens`
+  std::int64_t prompt_tokens = 0, cached_prompt_tokens = 0;  // read; found in the cache
+  double decode_ms = 0;                                      // of `tokens`
 };
 
 struct ChatSession {

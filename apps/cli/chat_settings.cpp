@@ -38,7 +38,7 @@ settings::FlagSet ChatFlags(settings::GenerateSettings& settings) {
                           "continues each line as a text of its own.");
   flags.Add(settings::ModelFlags(settings.engine));
   flags.Add(ConversationFlags(settings));
-  flags.Add(settings::SpeculationFlags(settings.engine, settings.draft_temperature));
+  flags.Add(settings::SpeculationFlags(settings));
   flags.Add(settings::SamplingFlags(settings));
   flags.Add({"Output", {settings::RecordFlag(settings.engine)}});
   flags.SetEssential({"-m", "-c", "-t", "--system", "-n", "--stop", "-md", "--spec-type",

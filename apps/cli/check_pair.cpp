@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "cli/check_pair_report.h"
+#include "cli/idle_report.h"
 #include "cli/open_engine.h"
 #include "cli/pair_settings.h"
 #include "cli/report.h"
@@ -36,7 +37,7 @@ settings::FlagSet CheckPairFlags(CheckPairSettings& settings) {
                              "default 3; up to 5 times as often where that takes less than 2 s",
                              settings::StoreInteger(settings.repeats, 1, 1000)});
   flags.Add(std::move(measuring));
-  flags.Add(settings::SpeculationFlags(generation.engine, generation.draft_temperature));
+  flags.Add(settings::SpeculationFlags(generation));
   flags.Add(settings::DraftingFlags(generation));
   flags.Add(PairSamplingFlags(settings));
   flags.Add(PairOutputFlags(generation));
@@ -150,6 +151,7 @@ Result<int> CheckPair(CheckPairSettings settings) {
       check.obstacle = engine.error().message;
     else {
       FORETOKEN_CHECK_OK(ReadSamplingTexts(**engine, settings.generation));
+      ReportIdleSettings(settings.generation, (*engine)->UseFor(settings.generation.request));
       FORETOKEN_TRY(check.measured, PairMeasurer(settings, prompts).All(std::move(*engine)));
     }
   }

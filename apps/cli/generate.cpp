@@ -10,6 +10,7 @@
 
 #include "cli/comparison.h"
 #include "cli/generation.h"
+#include "cli/idle_report.h"
 #include "cli/input.h"
 #include "cli/json_report.h"
 #include "cli/open_engine.h"
@@ -30,9 +31,6 @@ using settings::GenerateSettings;
 
 Status ReadPrompt(GenerateSettings& settings) {
   Request& request = settings.request;
-  if (settings.prediction_file) {
-    FORETOKEN_TRY(request.prediction, ReadText(*settings.prediction_file));
-  }
   const bool piped = settings.prompt_is_piped || settings.prompt == "-";
   if (!piped && !settings.prompt_file) {
     request.prompt = settings.prompt.value_or("");
@@ -107,6 +105,9 @@ Result<int> Generate(GenerateSettings& settings) {
   FORETOKEN_TRY(const std::unique_ptr<Engine> engine, OpenEngine(settings.engine, settings.quiet));
   FORETOKEN_CHECK_OK(ReadSamplingTexts(*engine, settings));
   FORETOKEN_CHECK_OK(ApplyTemplate(*engine, settings));
+  SpeculativeUse use = engine->UseFor(settings.request);
+  use.several_requests = false;
+  ReportIdleSettings(settings, use);
   const InterruptGuard guard;
   Output output;
   FORETOKEN_TRY(const Completion completion, Stream(*engine, settings, output));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <exception>
 #include <string>
 
@@ -10,9 +11,16 @@
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
+#include "settings/environment.h"
 
 namespace foretoken::cli {
 namespace {
+
+// Typing errors in the environment.
+void ReportUnknownVariables() {
+  for (const std::string& line : settings::UnknownVariables(settings::ProcessVariables()))
+    std::fprintf(stderr, "foretoken: %s\n", OnOneLine(line).c_str());
+}
 
 int Run(const Arguments& arguments) {
   const std::string first = arguments.empty() ? "--help" : arguments.front();
@@ -28,6 +36,7 @@ int Run(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   foretoken::cli::IgnoreBrokenPipes();
+  foretoken::cli::ReportUnknownVariables();
   try {
     return foretoken::cli::Run({argv + std::min(argc, 1), argv + argc});
   } catch (const std::exception& error) {

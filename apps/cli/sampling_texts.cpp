@@ -77,9 +77,16 @@ Status ReadGrammar(settings::GenerateSettings& settings) {
   return {};
 }
 
+Status ReadPrediction(settings::GenerateSettings& settings) {
+  if (!settings.prediction_file) return {};
+  FORETOKEN_TRY(settings.request.prediction, ReadText(*settings.prediction_file));
+  return {};
+}
+
 }  // namespace
 
 Status ReadSamplingTexts(settings::GenerateSettings& settings) {
+  FORETOKEN_CHECK_OK(ReadPrediction(settings));
   if (!settings.dry_breakers.empty())
     return Fail(ErrorCode::kInvalidArgument,
                 "--dry-sequence-breaker: it is not read here; leave it out");
@@ -87,6 +94,7 @@ Status ReadSamplingTexts(settings::GenerateSettings& settings) {
 }
 
 Status ReadSamplingTexts(const Engine& engine, settings::GenerateSettings& settings) {
+  FORETOKEN_CHECK_OK(ReadPrediction(settings));
   FORETOKEN_CHECK_OK(ReadGrammar(settings));
   FORETOKEN_CHECK_OK(ReadStopTokens(engine, settings));
   SamplingParameters& sampling = settings.request.sampling;

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "cli/idle_report.h"
 #include "cli/input.h"
 #include "cli/open_engine.h"
 #include "cli/report.h"
@@ -31,6 +32,7 @@ Result<int> Serve(ServeSettings& settings) {
         "foretoken: --api-key: others on this machine can read the command line; use "
         "--api-key-file or FORETOKEN_API_KEY\n",
         stderr);
+  ReportIdleSettings(settings.generate, engine->UseForAny());
   Output output;
   FORETOKEN_TRY(
       const server::ServeOutcome outcome,

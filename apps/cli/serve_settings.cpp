@@ -160,8 +160,7 @@ settings::FlagSet ServeFlags(ServeSettings& settings) {
   flags.Add(AddressFlags(settings));
   flags.Add(LimitFlags(settings));
   flags.Add(settings::ModelFlags(settings.generate.engine));
-  flags.Add(
-      settings::SpeculationFlags(settings.generate.engine, settings.generate.draft_temperature));
+  flags.Add(settings::SpeculationFlags(settings.generate));
   flags.Add(LogFlags(settings));
   flags.SetEssential({"--host", "--port", "--api-key-file", "--model-name", "-np", "-m", "-c", "-t",
                       "-md", "--spec-type", "--num-speculative-tokens", "-q"});

@@ -438,7 +438,7 @@ FlagSet GenerateFlags(GenerateSettings& settings) {
   flags.Add(ModelFlags(settings.engine));
   flags.Add(PromptFlags(settings));
   flags.Add(ChatFlags(settings));
-  flags.Add(SpeculationFlags(settings.engine, settings.draft_temperature));
+  flags.Add(SpeculationFlags(settings));
   flags.Add(DraftingFlags(settings));
   flags.Add(LengthFlags(settings));
   flags.Add(SamplingFlags(settings));
@@ -485,6 +485,8 @@ Status Finish(GenerateSettings& settings) {
     return Fail(ErrorCode::kInvalidArgument,
                 "--logprobs: only the JSON output shows them; add --json");
   }
+  settings.prompt_ids = !request.prompt_tokens.empty();
+  settings.draft_model_given = !settings.engine.draft_model.empty();  // not a bundled one
   if (!settings.seed_given) request.seed = std::random_device{}();
   SetDraftSampling(settings);
   return FillInModels(settings.engine, ModelPlaces::OfThisProgram());

@@ -10,6 +10,7 @@
 #include "foretoken/options.h"
 #include "foretoken/request.h"
 #include "settings/flag_set.h"
+#include "settings/speculative_sources.h"
 
 namespace foretoken::settings {
 
@@ -31,6 +32,10 @@ struct GenerateSettings {
   std::vector<std::string> stop_tokens;   // --stop-token: ids with commas, or a token's text
   std::string grammar_file;               // --grammar-file
   std::string json_schema, json_schema_file;  // --json-schema, --json-schema-file
+  std::vector<GivenSetting>
+      given;                       // settings of speculation that a file, a variable or a flag gave
+  bool draft_model_given = false;  // -md
+  bool prompt_ids = false;         // --prompt-tokens
   bool seed_given = false;
   bool trace = false;
   bool compare = false;
@@ -49,7 +54,7 @@ FlagSet GenerateFlags(GenerateSettings& settings);
 // The groups that generate's relatives share.
 FlagGroup ModelFlags(EngineOptions& options);
 // Its first flags name the settings file; Parse reads it, then the environment, then the others.
-FlagGroup SpeculationFlags(EngineOptions& options, std::optional<float>& draft_temperature);
+FlagGroup SpeculationFlags(GenerateSettings& settings);
 FlagGroup DraftingFlags(GenerateSettings& settings);
 FlagGroup SamplingFlags(GenerateSettings& settings);
 FlagGroup ChatFormatFlags(GenerateSettings& settings);

@@ -173,9 +173,14 @@ Setter SetKey(SpeculativeOptions& options, std::string_view name) {
   };
 }
 
-Flag FlagOf(Row row, SpeculativeOptions& options) {
-  Setter set = SetKey(options, row.key);
-  if (*row.value == '\0') set = [set](const std::string&) { return set("on"); };
+Flag FlagOf(Row row, GenerateSettings& settings) {
+  const Setter into = SetKey(settings.engine.speculative, row.key);
+  const bool is_switch = *row.value == '\0';
+  const GivenSetting given = {FindSpeculativeKey(row.key), row.names.front()};
+  Setter set = [into, is_switch, given, &settings](const std::string& text) {
+    settings.given.push_back(given);
+    return into(is_switch ? "on" : text);
+  };
   return {.names = std::move(row.names),
           .value = row.value,
           .help = std::move(row.help),
@@ -184,7 +189,7 @@ Flag FlagOf(Row row, SpeculativeOptions& options) {
 }
 
 // The file is read, and after it the environment, before any flag that could override them.
-void AddSources(FlagGroup& group, SpeculativeOptions& options) {
+void AddSources(FlagGroup& group, GenerateSettings& settings) {
   const auto file = std::make_shared<SpeculativeFile>();
   group.flags.push_back(
       {{"--speculative-config"},
@@ -197,40 +202,58 @@ void AddSources(FlagGroup& group, SpeculativeOptions& options) {
        "NAME",
        fmt::format("the file's section to read; default {}", kSpeculativeSection),
        [file](const std::string& text) { return StoreText(file->section)(text); }});
+  group.flags.push_back(
+      {{"--config-dialect"},
+       "NAME",
+       "whose words the file uses: foretoken, or max, Modular MAX's: K 2, and nothing is drafted "
+       "where no method is given; default foretoken, or the file's own key dialect",
+       [file](const std::string& text) -> Status {
+         FORETOKEN_TRY(file->dialect, ParseConfigDialect(text));
+         return {};
+       },
+       false,
+       {"foretoken", "max"}});
   group.n_first = group.flags.size();
-  group.after_first = [file, &options]() -> Status {
+  group.after_first = [file, &settings]() -> Status {
     if (file->path.empty() && file->section != kSpeculativeSection)
       return Fail(ErrorCode::kInvalidArgument,
                   "--config-section: there is no file to read it from; add --speculative-config "
                   "FILE");
-    return ReadSpeculativeSources(*file, ProcessEnvironment(), options);
+    if (file->path.starts_with('{') && file->section != kSpeculativeSection)
+      return Fail(ErrorCode::kInvalidArgument,
+                  "--config-section: the settings are a text, which is read whole; leave it out");
+    if (file->path.empty() && file->dialect != ConfigDialect::kForetoken)
+      return Fail(ErrorCode::kInvalidArgument,
+                  "--config-dialect: there is no file that is written in it; add "
+                  "--speculative-config FILE");
+    return ReadSpeculativeSources(*file, ProcessEnvironment(), settings.engine.speculative,
+                                  settings.given);
   };
 }
 
 }  // namespace
 
-FlagGroup SpeculationFlags(EngineOptions& options, std::optional<float>& draft_temperature) {
-  SpeculativeOptions& speculative = options.speculative;
+FlagGroup SpeculationFlags(GenerateSettings& settings) {
   FlagGroup group = {"Speculation (changes the speed, never the text's law, unless marked LOSSY)",
                      {}};
-  AddSources(group, speculative);
+  AddSources(group, settings);
   group.flags.push_back(
       {{"-md", "--model-draft", "--spec-draft-model"},
        "PATH",
        "what drafts: a small model of the same family, or a head that was trained for "
        "the model",
-       StorePath(options.draft_model)});
+       StorePath(settings.engine.draft_model)});
   for (auto rows : {MethodRows(), LookaheadRows(), VerifyRows(), LookupRows()})
-    for (Row& row : rows) group.flags.push_back(FlagOf(std::move(row), speculative));
+    for (Row& row : rows) group.flags.push_back(FlagOf(std::move(row), settings));
   group.flags.push_back({{"--draft-temp"},
                          "T",
                          "the drafter's temperature, 0 to 2; default: that of --temp",
-                         StoreNumber(draft_temperature, 0, 2)});
+                         StoreNumber(settings.draft_temperature, 0, 2)});
   group.flags.push_back({{"--kv-cache"},
                          "on|off",
                          "off: each round computes the whole text anew; the same text, slowly, for "
                          "tests and teaching; default on",
-                         StoreSwitch(options.kv_cache)});
+                         StoreSwitch(settings.engine.kv_cache)});
   return group;
 }
 

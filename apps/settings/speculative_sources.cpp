@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -30,23 +29,14 @@ std::vector<Variable> VariablesFor(const SpeculativeKey& key, const Environment&
 
 }  // namespace
 
-Environment ProcessEnvironment() {
-  return [](const std::string& name) -> std::optional<std::string> {
-    const char* const value = std::getenv(name.c_str());
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  };
-}
-
-std::string VariableOf(std::string_view key) {
-  std::string out = "FORETOKEN_";
-  for (const char c : key)
-    out += c == '.' ? '_' : c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  return out;
-}
-
 Status ReadSpeculativeSources(const SpeculativeFile& file, const Environment& environment,
-                              SpeculativeOptions& options) {
-  if (!file.path.empty()) FORETOKEN_CHECK_OK(ReadSpeculativeFile(file.path, file.section, options));
+                              SpeculativeOptions& options, std::vector<GivenSetting>& given) {
+  if (!file.path.empty()) {
+    std::vector<std::string> keys;
+    FORETOKEN_CHECK_OK(ReadSpeculativeFile(file.path, file.section, options, file.dialect, &keys));
+    for (const std::string& key : keys)
+      given.push_back({FindSpeculativeKey(key), key + " of the settings file", true});
+  }
   for (const SpeculativeKey& key : SpeculativeKeys()) {
     const std::vector<Variable> set = VariablesFor(key, environment);
     for (const Variable& variable : set) {
@@ -57,6 +47,7 @@ Status ReadSpeculativeSources(const SpeculativeFile& file, const Environment& en
                                 set[0].name, set[0].value, variable.name, variable.value));
       if (Status status = key.set(options, variable.value); !status)
         return Fail(std::move(status.error()).In(variable.name));
+      given.push_back({&key, variable.name});
     }
   }
   return {};

@@ -117,8 +117,9 @@ TEST(SpeculativeSources, EveryAliasIsAVariable) {
     ASSERT_TRUE(SetSpeculativeOption(set, key.name, Values().at(key.name)));
     for (const std::string_view alias : key.aliases) {
       SpeculativeOptions options;
-      const Status status =
-          ReadSpeculativeSources({}, With({{VariableOf(alias), Values().at(key.name)}}), options);
+      std::vector<GivenSetting> given;
+      const Status status = ReadSpeculativeSources(
+          {}, With({{VariableOf(alias), Values().at(key.name)}}), options, given);
       ASSERT_TRUE(status) << status.error().message;
       EXPECT_EQ(Describe(options), Describe(set)) << alias;
     }

@@ -32,6 +32,14 @@ namespace foretoken {
 
 inline constexpr std::string_view kSpeculativeSection = "speculative_config";
 
+// Whose words a settings file uses. kMax: Modular MAX's SpeculativeConfig, with the defaults that
+// it documents: num_speculative_tokens is 2, and without a speculative_method nothing is drafted;
+// its typical-acceptance is target-probability here. A file may name its dialect itself: dialect:
+// max.
+enum class ConfigDialect { kForetoken, kMax };
+// "foretoken" or "max". Errors: kInvalidArgument.
+[[nodiscard]] Result<ConfigDialect> ParseConfigDialect(std::string_view name);
+
 // Immutable: what Create has checked stays so.
 class SpeculativeConfig {
  public:
@@ -40,11 +48,12 @@ class SpeculativeConfig {
   [[nodiscard]] static Result<SpeculativeConfig> Create(const SpeculativeOptions& options);
 
   // `base` with the settings of a section of a YAML or JSON file; of the whole file where `section`
-  // is empty. Unknown keys are errors. Errors: kInvalidArgument (with file and line), kNotFound (no
-  // such file or section), kInvalidFile, kTooLarge, kIo.
+  // is empty, or where it is the default one and the file has no sections at all. Unknown keys are
+  // errors. Errors: kInvalidArgument (with file and line), kNotFound (no such file or section),
+  // kInvalidFile, kTooLarge, kIo.
   [[nodiscard]] static Result<SpeculativeConfig> Load(
       const std::string& path, std::string_view section = kSpeculativeSection,
-      SpeculativeOptions base = {});
+      SpeculativeOptions base = {}, ConfigDialect dialect = ConfigDialect::kForetoken);
 
   const SpeculativeOptions& options() const { return options_; }
 
@@ -69,10 +78,12 @@ class SpeculativeConfig {
 };
 
 // The settings of a file's section, or of a JSON text where `file` begins with '{', into `options`,
-// key by key: for callers with more sources to read before Create. Errors as Load's; `options` then
-// hold the settings before the faulty one.
+// key by key: for callers with more sources to read before Create. `keys` gets the names of the
+// settings that it has. Errors as Load's; `options` then hold the settings before the faulty one.
 [[nodiscard]] Status ReadSpeculativeFile(const std::string& file, std::string_view section,
-                                         SpeculativeOptions& options);
+                                         SpeculativeOptions& options,
+                                         ConfigDialect dialect = ConfigDialect::kForetoken,
+                                         std::vector<std::string>* keys = nullptr);
 
 // One row of the table of settings.
 struct SpeculativeKey {

@@ -5,11 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <optional>
 
 #include "engine/lookahead.h"
-#include "formats/settings_file.h"
 
 namespace foretoken {
 namespace {
@@ -138,11 +135,6 @@ Status CheckStrategy(const SpeculativeOptions& o) {
   return {};
 }
 
-Error InFile(Error error, std::string_view name, int line) {
-  error.code = ErrorCode::kInvalidArgument;
-  return std::move(error).In(fmt::format("{}: line {}", name, line));
-}
-
 }  // namespace
 
 Result<SpeculativeConfig> SpeculativeConfig::Create(const SpeculativeOptions& options) {
@@ -154,8 +146,8 @@ Result<SpeculativeConfig> SpeculativeConfig::Create(const SpeculativeOptions& op
 }
 
 Result<SpeculativeConfig> SpeculativeConfig::Load(const std::string& path, std::string_view section,
-                                                  SpeculativeOptions base) {
-  FORETOKEN_CHECK_OK(ReadSpeculativeFile(path, section, base));
+                                                  SpeculativeOptions base, ConfigDialect dialect) {
+  FORETOKEN_CHECK_OK(ReadSpeculativeFile(path, section, base, dialect));
   auto config = Create(base);
   if (!config) return Fail(std::move(config).error().In(path));
   return config;
@@ -171,27 +163,6 @@ bool SpeculativeConfig::lossless() const {
                                     VerifyStrategy::kBlock};
   return !o.synthetic_acceptance_rate && o.acceptance_threshold == 0 && !o.skip_sample_adjustment &&
          std::find(kLossless.begin(), kLossless.end(), o.strategy) != kLossless.end();
-}
-
-Status ReadSpeculativeFile(const std::string& file, std::string_view section,
-                           SpeculativeOptions& options) {
-  const bool is_text = file.starts_with('{');
-  const std::string_view name = is_text ? "text" : std::string_view(file);
-  FORETOKEN_TRY(const auto settings, is_text ? formats::ParseSettings(file, name, "")
-                                             : formats::ReadSettings(file, section));
-  std::map<const SpeculativeKey*, const formats::Setting*> given;
-  for (const formats::Setting& setting : settings) {
-    const SpeculativeKey* const key = FindSpeculativeKey(setting.key);
-    const auto [at, added] = given.emplace(key, &setting);
-    if (key != nullptr && !added && at->second->text != setting.text)
-      return Bad(
-          fmt::format("{}: line {}: {} and, in line {}, {}: two names of one setting with "
-                      "different values; keep one",
-                      name, setting.line, setting.key, at->second->line, at->second->key));
-    if (Status status = SetSpeculativeOption(options, setting.key, setting.text); !status)
-      return Fail(InFile(std::move(status.error()), name, setting.line));
-  }
-  return {};
 }
 
 }  // namespace foretoken

@@ -402,6 +402,87 @@ TEST(SpeculativeConfig, FaultyFilesAreNamedWithTheirLine) {
             "min_speculative_tokens: 3 is more than the 2 that a round drafts at most; lower it or "
             "raise num_speculative_tokens");
   EXPECT_EQ(error("t: {}"), "it has no section 's'; choose one of t");
+  EXPECT_EQ(error("gamma: 4\n"),
+            "it has no section 's'; write 's:' in a line of its own, and the settings below it, "
+            "indented");
+}
+
+TEST(SpeculativeConfig, AFileWithoutSectionsIsReadWhole) {
+  for (const char* text : {"gamma: 6\nlookahead: ewma\newma: {max: 9}\n",
+                           R"({"gamma": 6, "lookahead": "ewma", "ewma": {"max": 9}})"}) {
+    const auto config = SpeculativeConfig::Load(File(text));
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->options().num_speculative_tokens, 6);
+    EXPECT_EQ(config->options().ewma.max, 9);
+  }
+  SpeculativeOptions options;
+  ASSERT_TRUE(
+      ReadSpeculativeFile(R"({"speculative_config": {"gamma": 3}})", kSpeculativeSection, options));
+  EXPECT_EQ(options.num_speculative_tokens, 3);
+  const auto error = [](const std::string& text) {
+    const auto config = SpeculativeConfig::Load(File(text));
+    return config ? "" : config.error().message.substr(config.error().message.find(".yaml: ") + 7);
+  };
+  EXPECT_EQ(error("gama: 4\n"), "line 1: gama: no such setting; did you mean gamma?");
+  EXPECT_EQ(error("ewma: {mix: 4}\n"), "line 1: ewma.mix: no such setting; did you mean ewma.min?");
+  EXPECT_EQ(error("gamma: 4\nserver: {port: 80}\n"),
+            "it has no section 'speculative_config'; choose one of server");
+  EXPECT_EQ(error("# nothing\n"),
+            "it has no section 'speculative_config'; write 'speculative_config:' in a line of its "
+            "own, and the settings below it, indented");
+}
+
+TEST(ConfigDialect, OfMaxHasTheDefaultsThatItDocuments) {
+  const auto load = [](const std::string& text, ConfigDialect dialect = ConfigDialect::kMax,
+                       const SpeculativeOptions& base = {}) {
+    auto config = SpeculativeConfig::Load(File(text), kSpeculativeSection, base, dialect);
+    EXPECT_TRUE(config) << config.error().message;
+    return config ? config->options() : SpeculativeOptions();
+  };
+  const SpeculativeOptions empty = load("speculative_config: {}");
+  EXPECT_EQ(empty.num_speculative_tokens, 2);
+  EXPECT_EQ(empty.method, "none");
+  // Ours stay: the controller chooses K, and the method is what the draft's file is.
+  const SpeculativeOptions ours = load("speculative_config: {}", ConfigDialect::kForetoken);
+  EXPECT_FALSE(ours.num_speculative_tokens);
+  EXPECT_EQ(ours.method, "");
+  for (const char* null : {"speculative_method: null", "speculative_method: ~"})
+    EXPECT_EQ(load(std::string("speculative_config:\n  ") + null).method, "none");
+  const std::string whole =
+      "speculative_config:\n  speculative_method: eagle\n"
+      "  rejection_sampling_strategy: typical-acceptance\n  synthetic_acceptance_rate: null\n"
+      "  use_relaxed_acceptance_for_thinking: false\n  use_greedy_acceptance: False\n"
+      "  relaxed_topk: 7\n  relaxed_delta: 0.5\n  draft_proposal: sampled\n";
+  for (const auto& [text, dialect] : {std::pair(whole, ConfigDialect::kMax),
+                                      {whole + "  dialect: max\n", ConfigDialect::kMax},
+                                      {whole + "  dialect: max\n", ConfigDialect::kForetoken}}) {
+    const SpeculativeOptions options = load(text, dialect);
+    EXPECT_EQ(options.method, "eagle");
+    EXPECT_EQ(options.num_speculative_tokens, 2);
+    EXPECT_EQ(options.strategy, VerifyStrategy::kTargetProbability);
+    EXPECT_EQ(options.relaxed_top_n, 7);
+  }
+  SpeculativeOptions base;  // what a program set stays where the file is silent
+  base.num_speculative_tokens = 5;
+  base.method = "ngram";
+  EXPECT_EQ(load("speculative_config: {}", ConfigDialect::kMax, base).num_speculative_tokens, 5);
+  EXPECT_EQ(load("speculative_config: {}", ConfigDialect::kMax, base).method, "ngram");
+}
+
+TEST(ConfigDialect, WhatHasNoCounterpartIsRefused) {
+  const auto error = [](const std::string& text) {
+    const auto config = SpeculativeConfig::Load(File(text), "s", {}, ConfigDialect::kMax);
+    return config ? "" : config.error().message.substr(config.error().message.find(".yaml: ") + 7);
+  };
+  EXPECT_EQ(error("s: {use_relaxed_acceptance_for_thinking: true}").substr(0, 58),
+            "line 1: use_relaxed_acceptance_for_thinking: not a setting");
+  EXPECT_EQ(error("s: {use_greedy_acceptance: true}").find("line 1: use_greedy_acceptance:"), 0u);
+  EXPECT_EQ(error("s: {draft_proposal: argmax}").find("line 1: draft_proposal:"), 0u);
+  EXPECT_EQ(error("s: {dialect: mix}"),
+            "line 1: dialect: 'mix' is no dialect; choose foretoken or max");
+  EXPECT_EQ(error("s: {dialect: foretoken}").find("line 1: dialect: 'foretoken' stands here"), 0u);
+  // The words of that dialect are no settings of foretoken's own.
+  EXPECT_FALSE(SpeculativeConfig::Load(File("s: {relaxed_topk: 7}"), "s"));
 }
 
 TEST(NearestName, IsATypingErrorAway) {

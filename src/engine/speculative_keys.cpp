@@ -429,9 +429,9 @@ std::string IdleMethod(const Options& options, const Use& use) {
 
 std::string IdleStrategy(const Options& options, const Use& use) {
   const std::string_view strategy = Name(options.strategy);
-  if (options.strategy == VerifyStrategy::kAuto || Meets(use.strategies, std::array{strategy}))
-    return "";
+  if (options.strategy == VerifyStrategy::kAuto) return "";
   if (use.methods.empty()) return kNothingDrafts;
+  if (Meets(use.strategies, std::array{strategy})) return "";
   return use.sampled ? fmt::format("{} verifies", fmt::join(use.strategies, ", "))
                      : "at temperature 0 every strategy is greedy";
 }

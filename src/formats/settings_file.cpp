@@ -38,6 +38,7 @@ class Collector final : public YAML::EventHandler {
 
   const std::optional<std::pair<int, std::string>>& failure() const { return failure_; }
   bool found() const { return found_ || section_.empty(); }
+  // Keys at the top whose values are maps.
   const std::vector<std::string>& sections() const { return sections_; }
   std::vector<Setting> Take() { return std::move(settings_); }
 
@@ -77,6 +78,7 @@ class Collector final : public YAML::EventHandler {
     if (lists_ > 0 && InSection())
       return Fail(mark, "a map stands in a list; lists hold values and lists");
     if (IsSection()) found_ = true;
+    if (frames_.size() == 1) sections_.push_back(Shown(frames_[0].key));
     frames_.push_back({.is_map = true});
   }
   void OnMapEnd() override {
@@ -142,7 +144,6 @@ class Collector final : public YAML::EventHandler {
       return Fail(mark, fmt::format("key '{}' stands twice; keep one", Shown(key)));
     frame.key = key;
     frame.has_key = true;
-    if (frames_.size() == 1) sections_.push_back(Shown(key));
   }
 
   // The next node is the value of the section's own key.
@@ -238,7 +239,9 @@ Result<std::vector<Setting>> ParseSettings(const std::string& text, std::string_
     return Fail(
         ErrorCode::kNotFound,
         collector.sections().empty()
-            ? fmt::format("{}: it has no section '{}' and no other; write one", name, section)
+            ? fmt::format("{}: it has no section '{}'; write '{}:' in a line of its own, and the "
+                          "settings below it, indented",
+                          name, section, section)
             : fmt::format("{}: it has no section '{}'; choose one of {}", name, section,
                           fmt::join(collector.sections(), ", ")));
   return collector.Take();

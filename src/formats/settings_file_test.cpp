@@ -38,13 +38,18 @@ TEST(SettingsFile, KeepsScalarsAsTheyAreWritten) {
 TEST(SettingsFile, ReadsTheSectionAlone) {
   const std::string text = "server:\n  port: [1, {deep: 2}]\ns:\n  a: 1\nrest: [1]\n";
   EXPECT_EQ(Parsed(text), "a=1@4");
-  EXPECT_EQ(Parsed(text, "absent"),
-            "f.yaml: it has no section 'absent'; choose one of server, s, rest");
+  EXPECT_EQ(Parsed(text, "absent"), "f.yaml: it has no section 'absent'; choose one of server, s");
   EXPECT_EQ(Parsed("a: 1\nb: {c: 2}\n", ""), "a=1@1 b.c=2@2");
   EXPECT_EQ(Parsed("s:\n"), "");
   EXPECT_EQ(Parsed("s: {}\n"), "");
   EXPECT_EQ(Parsed("", ""), "");
-  EXPECT_EQ(Parsed("# nothing\n"), "f.yaml: it has no section 's' and no other; write one");
+  EXPECT_EQ(Parsed("# nothing\n"),
+            "f.yaml: it has no section 's'; write 's:' in a line of its own, and the settings "
+            "below it, indented");
+  EXPECT_EQ(Parsed("gamma: 4\nlist: [1]\n"),
+            "f.yaml: it has no section 's'; write 's:' in a line of its own, and the settings "
+            "below it, indented");
+  EXPECT_EQ(Parsed("gamma: 4\nt: {gamma: 4}\n"), "f.yaml: it has no section 's'; choose one of t");
 }
 
 TEST(SettingsFile, RefusesWhatCouldBeMeantTwoWays) {

@@ -108,7 +108,7 @@ class Commands(Chat):
                 ("/top_k_filler 3", "top_k_filler: 3"), ("/set_ngramstorage onelevel 4", "ngramstorage: onelevel, contexts of 4 tokens"),
                 ("/set_ngramstorage basic 3", "ngramstorage: basic, contexts of up to 3 tokens"),
                 ("/reset_in_between", "reset_in_between: off"), ("/clear", "history: empty"), ("/reset_stats", "stats: reset"),
-                ("/stats", "stats: nobody has answered yet"), ("/cache", "cache: always on"), ("/cache off", "cache: always on"),
+                ("/stats", "stats: nobody has answered yet"), ("/cache", "cache: on; a beginning that"), ("/cache off", "cache: off; each round computes"),
                 ("/chat off", "chat: off")):
             with self.subTest(line):
                 self.assertTrue(self.says(line).startswith(reply), self.says(line))
@@ -160,6 +160,25 @@ class Modes(Chat):
         first = first.split("\n", 2)[2]  # after two replies
         self.assertEqual(first, second.split("\n", 1)[1])
         self.assertNotEqual(first, third.split("\n", 1)[1])
+
+    def test_cache_tells_what_was_found_in_it(self):
+        """Texts that begin alike share blocks of 32 positions."""
+        prompt = "Once upon a time there was a dog and a cat and a bird in a house by the sea and they played"
+        counts = re.compile(r"so far (\d+) prompt tokens were read, and (\d+) found in the cache")
+        flags = ("-m", TARGET, "--spec-type", "ngram", "--temp", "0", "-n", "4")
+        found = [(int(read), int(known)) for read, known in counts.findall(self.says("/cache", prompt, "/cache", prompt, "/cache", flags=flags))]
+        (read, none), (all_read, known) = found[1:]
+        self.assertEqual(found[0], (0, 0))
+        self.assertEqual(none, 0)
+        self.assertGreaterEqual(known, 32)
+        self.assertEqual(all_read + known, 2 * read)
+        text = self.says("/cache off", prompt, prompt, "/cache", flags=flags)
+        self.assertEqual(counts.findall(text)[-1], (str(2 * read), "0"))
+        self.assertEqual(text.count("each round computes the whole text anew"), 2)
+        self.assertEqual(text.count("the model is opened again"), 1)
+        text = self.says(prompt, prompt, "/cache", flags=(*flags, "--prefix-cache", "off"))
+        self.assertIn("each prompt is read whole (--prefix-cache off)", text)
+        self.assertEqual(counts.findall(text)[-1], (str(2 * read), "0"))
 
     def test_gamma_0_drafts_nothing(self):
         self.assertIn("drafts accepted", self.says("/gamma 3", "Once upon a time", flags=("--temp", "0", "-n", "30")))

@@ -66,12 +66,42 @@ class Certify(base.Transcript):
     def test_the_table_ends_with_a_verdict(self):
         text = self.done("certify", *PAIR, *QUICK, "--ks", "1,2").stdout.decode()
         self.assertLessEqual(max(map(len, text.splitlines())), 100)
-        self.assertRegex(text.splitlines()[-1], r"\AEXACT: ")
+        self.assertRegex(text, r"(?m)^EXACT: every text of temperature 0 ")
         result = base.run("certify", *PAIR, *QUICK, "--ks", "2", "--synthetic-acceptance-rate", "0.9")
         text = result.stdout.decode()
         self.assertEqual(result.returncode, 1)
         self.assertRegex(text.splitlines()[-1], r"\ADIFFERENT: ")
         self.assertIn("first difference: built-in prompt", text)
+
+    def test_the_verdict_says_what_was_tested_and_what_not(self):
+        flags = ("--ks", "2", "--batch", "1")
+        greedy = "every text of temperature 0 is plain decoding's, bit for bit (greedy)"
+        sampled = "every text of temperature 0.8 too, with one seed (sample-match)"
+        for more, certificate, strategy, proved in (
+                ((), "exact", "sample-match", [greedy, sampled]), (("--verify", "sample-match"), "exact", "sample-match", [greedy, sampled]),
+                (("--verify", "residual"), "untested", "residual", [greedy]), (("--verify", "block"), "untested", "block", [greedy]),
+                (("--verify", "relaxed"), "untested", "relaxed", [greedy]),
+                # With a controller of fixed rules sampled drafts are verified by residual.
+                (("--lookahead", "ewma"), "untested", "residual", [greedy, sampled]),
+                (("--temp", "0"), "exact", "greedy", [greedy])):
+            answer = self.certify(0 if certificate == "exact" else 1, *flags, *more)
+            self.assertEqual((answer["certificate"], answer["strategy"], answer["proved"]), (certificate, strategy, proved), more)
+            self.assertEqual(len(answer["not_proved"]), 1 if certificate == "untested" else 0, more)
+            for part in answer["not_proved"]:
+                self.assertRegex(part, f"'{strategy}', which verifies texts of temperature 0.8 here: .*; add --stochastic")
+        for strategy in ("residual", "typical-acceptance"):  # asked for, and replaced by greedy
+            result = base.run("certify", *PAIR, *QUICK, *flags, "--temp", "0", "--verify", strategy)
+            lines = result.stdout.decode().splitlines()
+            self.assertEqual((result.returncode, lines[-2]), (0, "EXACT: " + greedy))
+            self.assertEqual(lines[-1], f"not tested: '{strategy}' itself: at temperature 0 every strategy is greedy; raise --temp")
+        text = base.run("certify", *PAIR, *QUICK, *flags, "--verify", "residual").stdout.decode()
+        self.assertNotIn("EXACT", text)
+        self.assertLessEqual(max(map(len, text.splitlines())), 100)
+
+    def test_flags_that_only_the_stochastic_test_reads_are_named(self):
+        result = base.run("certify", *PAIR, *QUICK, "--ks", "2", "--batch", "1", "--gamma", "3", "--draft-temp", "0.5", "--samples", "500")
+        self.assertRegex(result.stderr.decode(), r"the sampling of drafts \(only --stochastic reads it\), --num-speculative-tokens "
+                                                 r"\(--ks decides\), --samples \(only --stochastic reads it\); leave them out\n\Z")
 
     def test_nothing_drafted_proves_nothing(self):
         self.fails(2, ("nothing drafts",), "certify", "-m", TARGET, "--spec-type", "none")

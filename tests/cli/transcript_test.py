@@ -455,8 +455,41 @@ class Speculation(Transcript):
         self.assertEqual([config[key] for key in ("speculative_method", "num_speculative_tokens", "ngram_max", "draft_p_min")],
                          ["ngram", 3, 5, 0.25])
         self.assertIs(config["skip_sample_adjustment"], False)
-        self.assertEqual(self.json(*flags, "--spec-type", "ngram", "--gamma", "3", "--ngram-max", "5", "--draft-p-min", "0.25")
-                         ["speculation"]["config"], config)
+        by_flags = self.done(*flags, "-q", "--spec-type", "ngram", "--gamma", "3", "--ngram-max", "5", "--draft-p-min", "0.25")
+        self.assertEqual(json.loads(by_flags.stdout)["speculation"]["config"], config)
+
+    def settings(self, text, *flags):
+        """What generate says at the start, and its settings, with this file of them."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "settings.yaml"
+            path.write_text(text)
+            result = self.done("generate", "-m", TARGET, "-p", "Once", "-n", "2", "--json", "--speculative-config", str(path), *flags)
+        return result.stderr.decode(), json.loads(result.stdout)["speculation"]["config"]
+
+    def test_a_settings_file_without_sections(self):
+        errors, config = self.settings("gamma: 3\nmethod: ngram\n")
+        self.assertEqual((errors, config["num_speculative_tokens"], config["speculative_method"]), ("", 3, "ngram"))
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "settings.yaml"
+            for code, text, words in ((2, "gama: 3\n", ("line 1", "did you mean gamma?")),
+                                      (1, "gamma: 3\nserver: {port: 1}\n", ("choose one of server",)),
+                                      (1, "# empty\n", ("write 'speculative_config:' in a line of its own",))):
+                path.write_text(text)
+                self.fails(code, words, "generate", "-m", TARGET, "-p", "a", "--speculative-config", str(path))
+
+    def test_a_settings_file_in_the_dialect_of_max(self):
+        text = "speculative_config:\n  rejection_sampling_strategy: typical-acceptance\n"
+        for more, flags in (("", ("--config-dialect", "max")), ("  dialect: max\n", ())):
+            errors, config = self.settings(text + more, "-md", DRAFT, *flags)
+            self.assertEqual((config["speculative_method"], config["num_speculative_tokens"], config["rejection_sampling_strategy"]),
+                             ("none", 2, "target-probability"))
+            self.assertIn("-md (no model drafts)", errors)
+        _, config = self.settings(text, "-md", DRAFT, "--config-dialect", "max", "--spec-type", "standalone", "--gamma", "3")
+        self.assertEqual((config["speculative_method"], config["num_speculative_tokens"]), ("standalone", 3))
+        _, config = self.settings(text, "-md", DRAFT)
+        self.assertEqual((config["speculative_method"], config["rejection_sampling_strategy"]), ("auto", "typical-acceptance"))
+        self.fails(2, ("--config-dialect", "choose foretoken or max"), "generate", "-m", TARGET, "-p", "a", "--config-dialect", "vllm")
+        self.fails(2, ("--config-dialect", "add --speculative-config"), "generate", "-m", TARGET, "-p", "a", "--config-dialect", "max")
 
     def test_the_first_line_says_who_drafts_and_who_judges(self):
         flags = ("generate", "-m", TARGET, "-p", "Once", "-n", "5", "--spec-type", "ngram", "--gamma", "3", "--lookahead", "fixed")
@@ -465,7 +498,7 @@ class Speculation(Transcript):
         lossy = self.done(*flags, "--verify", "relaxed", "--temp", "0.7").stderr.decode().splitlines()
         self.assertRegex(lossy[0], "judged by relaxed; LOSSY")
         greedy = self.done(*flags, "--verify", "relaxed", "--temp", "0").stderr.decode()
-        self.assertRegex(greedy.splitlines()[0], r"judged by greedy, which every strategy is at temperature 0 \(relaxed too\); lossless$")
+        self.assertRegex(greedy, r"(?m)judged by greedy, which every strategy is at temperature 0 \(relaxed too\); lossless$")
         self.assertIn("judged by greedy, lossless", greedy)
         self.assertNotIn("LOSSY", greedy)
         lot = self.done(*flags, "--synthetic-acceptance-rate", "1", "--temp", "0").stderr.decode()
@@ -475,7 +508,7 @@ class Speculation(Transcript):
 
     def test_a_prediction_is_drafted(self):
         flags = ("generate", "-m", TARGET, "-p", "Once", "-n", "20", "--temp", "0", "--ignore-eos", "--json", "--lookahead", "fixed")
-        plain = self.json(*flags, "--spec-type", "none")
+        plain = self.json(*flags, "--spec-type", "none", "-q")
         for given in ("--prediction", "--prediction-file"):
             with tempfile.TemporaryDirectory() as folder:
                 path = pathlib.Path(folder) / "text"
@@ -562,12 +595,87 @@ class Speculation(Transcript):
     def test_compared_runs_do_not_teach_each_other(self):
         flags = ("generate", "-m", TARGET, "-p", "Once upon", "-n", "60", "--temp", "0", "--ignore-eos", "--lookahead", "fixed")
         for drafter in (("--spec-type", "suffix"), ("--spec-type", "portfolio"), ("--spec-type", "ngram", "--ngram-keep", "on")):
-            answer = self.json(*flags, *drafter, "--compare", "--json")
+            answer = self.json(*flags, *drafter, "--compare", "--json", "-q")
             first, compared = answer["speculation"], answer["comparison"]
             self.assertGreater(first["drafted"], 0)
             # Each run drafts what the first one drafted, when nothing had been learned.
             self.assertEqual((compared["drafted"], compared["accepted"]),
                              (compared["repeats"] * first["drafted"], compared["repeats"] * first["accepted"]), drafter)
+
+
+class WithoutEffect(Transcript):
+    """What has no effect in a combination is named, once, with the reason."""
+
+    def notice(self, *flags, environment=None):
+        lines = self.done("generate", "-m", TARGET, "-p", "Once", "-n", "3", "--json", *flags, environment=environment).stderr.decode().splitlines()
+        self.assertLessEqual(len(lines), 1, lines)
+        return lines[0] if lines else ""
+
+    def test_flags(self):
+        draft, ngram, greedy = ("-md", DRAFT), ("--spec-type", "ngram"), ("--temp", "0")
+        reads, drafts, best = "only {} reads it", "no model drafts", "temperature 0 takes the most probable token"
+        for flag, idle, why, effective in (
+                (("--typical-epsilon", "0.09"), draft, reads.format("typical-acceptance"), ("--verify", "typical-acceptance", *draft)),
+                (("--ngram-max", "5"), draft, reads.format("ngram"), ngram),
+                (("--ngram-min", "2"), (*ngram, "--ngram-storage", "onelevel"), "single-level storage has contexts of ngram_max only", ngram),
+                (("--ngram-keep", "on"), ngram, "there is one request", None),
+                (("--suffix-max-tokens", "9"), ngram, reads.format("suffix"), None),
+                (("--prediction", "x"), ngram, reads.format("prediction"), ("--spec-type", "prediction,ngram")),
+                (("--draft-temp", "0.3"), ngram, drafts, draft),
+                (("--draft-top-k", "3"), (*draft, *greedy), "the drafter's temperature is 0", draft),
+                (("--lookahead-max", "9"), draft, "only lookahead ewma reads it", ("--lookahead", "ewma", *draft)),
+                (("--spec-draft-p-min", "0.2"), ngram, "ngram knows no probabilities", draft),
+                (("--verify", "residual"), (*draft, *greedy), "at temperature 0 every strategy is greedy", draft),
+                (("--verify", "sample-match"), ("--spec-type", "none"), "nothing drafts", ngram),
+                (("--num-speculative-tokens", "3"), ("--spec-type", "none"), "nothing drafts", ngram),
+                (("-md", DRAFT), ("--spec-type", "none"), drafts, ()),
+                (("--spec-type", "grammar"), (), "grammar drafts from a grammar, and there is none", ("--grammar", 'root ::= "a"')),
+                (("--top-k", "3"), (*ngram, *greedy), best, ngram), (("--eta", "0.1"), (*ngram, *greedy), best, ngram),
+                (("--repeat-last-n", "9"), ngram, "--repeat-penalty is 1", ("--repeat-penalty", "1.1", *ngram)),
+                (("--dry-base", "2"), ngram, "--dry-multiplier is 0", ("--dry-multiplier", "1", *ngram)),
+                (("--no-bos",), ("--chat", "--chat-template", "zephyr", *ngram), "the chat template begins and ends the prompt", ngram)):
+            with self.subTest(flag):
+                self.assertEqual(self.notice(*flag, *idle), f"foretoken: without effect here: {flag[0]} ({why}); leave it out")
+                if effective is not None:
+                    self.assertEqual(self.notice(*flag, *effective), "")
+
+    def test_variables_and_keys_of_files(self):
+        self.assertIn("FORETOKEN_NGRAM_MAX (only ngram reads it)", self.notice("-md", DRAFT, environment={"FORETOKEN_NGRAM_MAX": "4"}))
+        file = '{"ngram_max": 4, "relaxed_top_n": 3, "typical_delta": 0.3}'  # the last is the default, and nobody's wish
+        self.assertEqual(self.notice("-md", DRAFT, "--speculative-config", file, "--relaxed-top-n", "4"),
+                         "foretoken: without effect here: --relaxed-top-n (only relaxed reads it), ngram_max of the settings file "
+                         "(only ngram reads it); leave them out")
+
+    def test_quiet_says_nothing_and_a_prediction_comes_from_a_file_everywhere(self):
+        self.assertEqual(self.notice("-md", DRAFT, "--ngram-max", "4", "-q"), "")
+        result = self.done("bench", "-m", TARGET, "-n", "4", "--repeats", "1", "--rows", "1", "-c", "128", "--max-prompts", "1", "--spec-type",
+                           "ngram", "--prediction-file", os.path.abspath(__file__))
+        self.assertIn("--prediction-file (only prediction reads it)", result.stderr.decode())
+        self.fails(1, ("absent.txt",), "bench", "-m", TARGET, "--prediction-file", "absent.txt")
+
+    def test_misspelt_variables(self):
+        for verb in (("--version",), ("tokenize", "-m", TARGET, "-p", "a")):
+            result = self.done(*verb, environment={"FORETOKEN_GAMA": "3", "FORETOKEN_THREAD": "1", "FORETOKEN_NOTHING_LIKE_IT": ""})
+            self.assertEqual(sorted(result.stderr.decode().splitlines()), [
+                "foretoken: FORETOKEN_GAMA: no such variable, so it has no effect; did you mean FORETOKEN_GAMMA?",
+                "foretoken: FORETOKEN_NOTHING_LIKE_IT: no such variable, so it has no effect; docs/configuration.md lists them",
+                "foretoken: FORETOKEN_THREAD: no such variable, so it has no effect; did you mean FORETOKEN_THREADS?"])
+
+    def test_every_variable_that_the_project_reads_is_known(self):
+        root = pathlib.Path(__file__).resolve().parents[2]
+        reads = re.compile(r"""(?:getenv\(|environ(?:\.get\(|\[)|environment=\{|Environment=|\$\{?)["']?(FORETOKEN_[A-Z0-9_]+)""")
+        names = set()
+        for folder in ("apps", "src", "tests", "tools", "deploy", "bench", "examples"):
+            for path in (root / folder).rglob("*"):
+                if path.is_file() and path.suffix != ".gguf" and path.stat().st_size < 1 << 20:
+                    if path.suffix in (".cmake", ".in") or path.name == "CMakeLists.txt":
+                        continue  # there ${FORETOKEN_...} are options of the build
+                    names.update(reads.findall(path.read_text(errors="replace")))
+        names -= {"FORETOKEN_GAMA", "FORETOKEN_THREAD", "FORETOKEN_NOTHING_LIKE_IT"}  # of the test above
+        self.assertLessEqual({"FORETOKEN_ISA", "FORETOKEN_THREADS", "FORETOKEN_MODELS", "FORETOKEN_JOBS", "FORETOKEN_GAMMA"}, names)
+        names.update(re.findall(r"`(FORETOKEN_[A-Z0-9_]*[A-Z0-9])", (root / "docs" / "configuration.md").read_text()))
+        result = self.done("--version", environment={name: "1" for name in names})
+        self.assertEqual(result.stderr.decode(), "")
 
 
 class Trace(Transcript):

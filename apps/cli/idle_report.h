@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// cli/idle_report.h: one notice on standard error that names what was set and has no effect.
+#pragma once
+
+#include <vector>
+
+#include "foretoken/engine.h"
+#include "settings/idle_settings.h"
+
+namespace foretoken::cli {
+
+// For a verb that runs this request, once or several times. Nothing with --quiet. `more`: what the
+// verb itself leaves aside.
+void ReportIdleSettings(const settings::GenerateSettings& settings, const SpeculativeUse& use,
+                        std::vector<settings::IdleSetting> more = {});
+
+}  // namespace foretoken::cli

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// settings/environment.h: the environment's variables, and those that nobody reads.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace foretoken::settings {
+
+// The value of a variable; none where it is not set.
+using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+Environment ProcessEnvironment();
+std::vector<std::string> ProcessVariables();  // the names of those that are set
+
+// "num_speculative_tokens" -> "FORETOKEN_NUM_SPECULATIVE_TOKENS".
+std::string VariableOf(std::string_view key);
+
+// A line for each name that begins with FORETOKEN_ and that neither the programs nor the project's
+// tools and tests read, with the nearest one that they do: typing errors.
+std::vector<std::string> UnknownVariables(std::span<const std::string> names);
+
+}  // namespace foretoken::settings

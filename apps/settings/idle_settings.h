@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// settings/idle_settings.h: what was set, by a flag, a file or a variable, and has no effect.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "foretoken/speculative_use.h"
+#include "settings/generate_flags.h"
+
+namespace foretoken::settings {
+
+// Where an idle setting was given, and why it has no effect: "--ngram-max", "only ngram reads it".
+struct IdleSetting {
+  std::string name, why;
+};
+
+// `use`: what the requests of this run meet. Settings of a file count if they differ from their
+// defaults, so that one file can list them all.
+std::vector<IdleSetting> IdleSettings(const GenerateSettings& settings, const SpeculativeUse& use);
+
+// The same, and `more`, in one line; empty where all have an effect.
+std::string IdleNotice(const GenerateSettings& settings, const SpeculativeUse& use,
+                       std::vector<IdleSetting> more = {});
+
+}  // namespace foretoken::settings

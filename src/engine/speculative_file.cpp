@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings of speculation from files, and what other programs' files mean.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "foretoken/speculative_config.h"
+#include "formats/settings_file.h"
+
+namespace foretoken {
+namespace {
+
+tl::unexpected<Error> Bad(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+Error InFile(Error error, std::string_view name, int line) {
+  error.code = ErrorCode::kInvalidArgument;
+  return std::move(error).In(fmt::format("{}: line {}", name, line));
+}
+
+bool IsText(const std::string& file) {
+  return file.starts_with('{');
+}
+
+Result<std::vector<formats::Setting>> Read(const std::string& file, std::string_view section) {
+  return IsText(file) ? formats::ParseSettings(file, "text", section)
+                      : formats::ReadSettings(file, section);
+}
+
+// The section's settings; those of the whole text, or of the whole file where the section is the
+// one that is read by default, if there are no sections at all.
+Result<std::vector<formats::Setting>> ReadSectionOrAll(const std::string& file,
+                                                       std::string_view section) {
+  auto settings = Read(file, section);
+  const bool other = section != kSpeculativeSection && !IsText(file);
+  if (settings || settings.error().code != ErrorCode::kNotFound || other) return settings;
+  auto all = Read(file, "");
+  const auto flat = [](const formats::Setting& setting) {  // "ewma.min" is the only nested kind
+    return setting.key.find('.') == std::string::npos || setting.key.starts_with("ewma.");
+  };
+  const bool has_sections = !all || all->empty() || !std::all_of(all->begin(), all->end(), flat);
+  return has_sections ? std::move(settings) : std::move(all);
+}
+
+// What a key, or one of its values, of Modular MAX's SpeculativeConfig means here.
+struct MaxWord {
+  std::string_view key, value;     // value: empty: any other
+  std::string_view becomes, text;  // the key here, empty: none; its value, empty: the same
+  std::string_view advice;         // for what has no counterpart
+};
+constexpr std::array kMaxWords = {
+    MaxWord{"speculative_method", "null", "speculative_method", "none", ""},
+    MaxWord{"rejection_sampling_strategy", "typical-acceptance", "rejection_sampling_strategy",
+            "target-probability", ""},
+    MaxWord{"relaxed_topk", "", "relaxed_top_n", "", ""},
+    MaxWord{"use_relaxed_acceptance_for_thinking", "false", "", "", ""},
+    MaxWord{"use_relaxed_acceptance_for_thinking", "", "", "",
+            "no rule looks for thinking spans; write rejection_sampling_strategy: relaxed for the "
+            "whole text, or leave it out"},
+    MaxWord{"use_greedy_acceptance", "false", "", "", ""},
+    MaxWord{"use_greedy_acceptance", "", "", "",
+            "it would give the text of temperature 0; ask for that temperature, or leave it out"},
+    MaxWord{"draft_proposal", "sampled", "", "", ""},
+    MaxWord{"draft_proposal", "", "", "",
+            "drafts follow the request's temperature; give --draft-temp 0, or leave it out"},
+    MaxWord{"adaptive_speculative_widths", "true", "lookahead", "cost-model", ""},
+    MaxWord{"adaptive_speculative_widths", "false", "", "", ""},
+};
+
+std::string Plain(std::string text) {
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (c == '_') c = '-';
+  }
+  return text;
+}
+
+Result<std::vector<formats::Setting>> FromMax(std::vector<formats::Setting> settings,
+                                              std::string_view name) {
+  std::vector<formats::Setting> out;
+  for (formats::Setting& setting : settings) {
+    const std::string value = Plain(setting.text);
+    const auto* const word =
+        std::find_if(kMaxWords.begin(), kMaxWords.end(), [&](const MaxWord& row) {
+          return Plain(setting.key) == Plain(std::string(row.key)) &&
+                 (row.value.empty() || row.value == value);
+        });
+    if (word == kMaxWords.end()) {
+      out.push_back(std::move(setting));
+    } else if (!word->advice.empty()) {
+      return Bad(fmt::format("{}: line {}: {}: not a setting here: {}", name, setting.line,
+                             setting.key, word->advice));
+    } else if (!word->becomes.empty()) {
+      out.push_back({std::string(word->becomes),
+                     word->text.empty() ? setting.text : std::string(word->text), setting.line});
+    }
+  }
+  return out;
+}
+
+// Takes the key `dialect` out of the settings.
+Result<ConfigDialect> TakeDialect(std::vector<formats::Setting>& settings, std::string_view name,
+                                  ConfigDialect asked) {
+  const auto at = std::find_if(settings.begin(), settings.end(),
+                               [](const auto& setting) { return setting.key == "dialect"; });
+  if (at == settings.end()) return asked;
+  auto dialect = ParseConfigDialect(at->text);
+  if (!dialect) return Fail(InFile(std::move(dialect.error()).In("dialect"), name, at->line));
+  if (asked != ConfigDialect::kForetoken && asked != *dialect)
+    return Bad(
+        fmt::format("{}: line {}: dialect: '{}' stands here, and another one was asked for; "
+                    "keep one",
+                    name, at->line, at->text));
+  settings.erase(at);
+  return dialect;
+}
+
+// What MAX documents for keys that are left out.
+void SetMaxDefaults(SpeculativeOptions& options) {
+  constexpr int kTokens = 2;
+  if (!options.num_speculative_tokens) options.num_speculative_tokens = kTokens;
+  if (options.method.empty()) options.method = "none";
+}
+
+}  // namespace
+
+Result<ConfigDialect> ParseConfigDialect(std::string_view name) {
+  if (name == "foretoken") return ConfigDialect::kForetoken;
+  if (name == "max") return ConfigDialect::kMax;
+  return Bad(fmt::format("'{}' is no dialect; choose foretoken or max", name));
+}
+
+Status ReadSpeculativeFile(const std::string& file, std::string_view section,
+                           SpeculativeOptions& options, ConfigDialect dialect,
+                           std::vector<std::string>* keys) {
+  const std::string_view name = IsText(file) ? "text" : std::string_view(file);
+  FORETOKEN_TRY(auto settings, ReadSectionOrAll(file, section));
+  FORETOKEN_TRY(dialect, TakeDialect(settings, name, dialect));
+  if (dialect == ConfigDialect::kMax) {
+    FORETOKEN_TRY(settings, FromMax(std::move(settings), name));
+    SetMaxDefaults(options);
+  }
+  std::map<const SpeculativeKey*, const formats::Setting*> given;
+  for (const formats::Setting& setting : settings) {
+    const SpeculativeKey* const key = FindSpeculativeKey(setting.key);
+    const auto [at, added] = given.emplace(key, &setting);
+    if (key != nullptr && !added && at->second->text != setting.text)
+      return Bad(
+          fmt::format("{}: line {}: {} and, in line {}, {}: two names of one setting with "
+                      "different values; keep one",
+                      name, setting.line, setting.key, at->second->line, at->second->key));
+    if (Status status = SetSpeculativeOption(options, setting.key, setting.text); !status)
+      return Fail(InFile(std::move(status.error()), name, setting.line));
+    if (keys != nullptr) keys->push_back(setting.key);
+  }
+  return {};
+}
+
+}  // namespace foretoken
