@@ -29,7 +29,7 @@ LIBRARIES = {
     "xxhash.h": r"src/base/hash\.cpp",
     "utf8proc.h": r"src/text/unicode\.cpp",
     "mpi.h": r"src/comm/mpi\.cpp",
-    "nlohmann/": r"apps/cli/(json_report|replay_json|bench_json|certify_json|check_pair_json|tune_json)\.cpp|apps/server/(json_fields\.(h|cpp)|openai_schema\.cpp|openai_replies\.cpp|request_log\.cpp|stats_json\.(h|cpp))|src/formats/safetensors\.cpp|src/schema/json_tree\.cpp|src/engine/profile\.cpp|src/engine/trace_file\.cpp",
+    "nlohmann/": r"apps/cli/draft_models_json\.h|apps/cli/(json_report|replay_json|bench_json|certify_json|check_pair_json|tune_json)\.cpp|apps/server/(json_fields\.(h|cpp)|openai_schema\.cpp|openai_replies\.cpp|request_log\.cpp|stats_json\.(h|cpp))|src/formats/safetensors\.cpp|src/schema/json_tree\.cpp|src/engine/profile\.cpp|src/engine/trace_file\.cpp",
     "histedit.h": r"apps/cli/line_editor\.cpp",
     "CLI/": r"apps/settings/flag_set\.cpp",
     "yaml-cpp/": r"src/formats/settings_file\.cpp",

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/draft_models_json.h"
+
 namespace foretoken::cli {
 namespace {
 
@@ -168,6 +170,7 @@ std::string BenchJson(const Bench& bench) {
   json["pass_repeats"] = bench.passes;
   json["target_costs"] = Costs(bench.measured.target);
   json["draft_costs"] = Costs(bench.measured.draft);
+  json["draft_models"] = DraftsJson(*bench.engine);
   json["overhead"] = Overhead(bench);
   json["batches"] = Rows(runs.batches, k);
   json["kinds"] = Rows(runs.kinds, k);

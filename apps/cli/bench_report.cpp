@@ -43,9 +43,12 @@ std::string Head(const Bench& bench) {
                    fmt::format(", {} MB of weights",
                                Short(static_cast<double>(engine.target.weight_bytes) / 1e6)));
   const std::string method = fmt::format("{}, K {}", engine.method, engine.num_speculative_tokens);
-  if (engine.draft)
-    out += ModelLine("drafter", *engine.draft, "; " + method);
-  else
+  for (const DrafterSummary& draft : engine.drafts)
+    out += ModelLine("drafter", draft.model,
+                     engine.drafts.size() > 1 ? "; " + draft.name : "; " + method);
+  if (engine.drafts.size() > 1)
+    out += fmt::format("          {}\n", method);
+  else if (engine.drafts.empty())
     out += fmt::format("drafter   {}\n", engine.method == "none" ? "none" : method);
   return out;
 }

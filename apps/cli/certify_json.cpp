@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include "cli/draft_models_json.h"
+
 #include "cli/certify_report.h"
 
 namespace foretoken::cli {
@@ -76,6 +78,7 @@ std::string CertificationJson(const Certification& c) {
                {"strategy", c.strategy},
                {"model", ModelJson(engine.target)},
                {"draft_model", engine.draft ? ModelJson(*engine.draft) : Json(nullptr)},
+               {"draft_models", DraftsJson(engine)},
                {"method", engine.method},
                {"isa", engine.isa},
                {"threads", engine.threads},

@@ -17,7 +17,7 @@ std::string Head(const Certification& c) {
   std::string out = fmt::format("model     {}: {}, {}\n", FileName(engine.target.path),
                                 engine.target.architecture, engine.target.type);
   out += fmt::format("drafter   {}{}{}\n", engine.method, engine.draft ? ": " : "",
-                     engine.draft ? FileName(engine.draft->path) : "");
+                     DraftFileNames(engine));
   out += fmt::format("machine   {}, {} {}\n", engine.isa, engine.threads,
                      engine.threads == 1 ? "thread" : "threads");
   return out;

@@ -19,10 +19,11 @@ Result<Engine*> ChatEngines::Target() {
 
 Result<Engine*> ChatEngines::Drafter() {
   if (drafter_) return drafter_.get();
-  const std::string& file = options_.draft_model;
-  if (file.empty())
+  const std::vector<std::string> files = options_.DraftFiles();
+  if (files.empty())
     return Fail(ErrorCode::kNotFound,
                 "/drafter: this chat has no draft model; start it with -md PATH");
+  const std::string& file = files.front();
   FORETOKEN_TRY(const auto model, ModelFile::Open(file));
   if (!model->is_whole_model())
     return Fail(ErrorCode::kNotFound,

@@ -53,7 +53,11 @@ settings::FlagSet CheckPairFlags(CheckPairSettings& settings) {
 // The file that drafts: a model's own one where it carries its head. "": lookups, which have none.
 Result<std::string> DraftFile(const EngineOptions& options) {
   const std::string& method = options.speculative.method;
-  if (!options.draft_model.empty()) return options.draft_model;
+  const std::vector<std::string> files = options.DraftFiles();
+  if (files.size() > 1)
+    return Fail(ErrorCode::kInvalidArgument,
+                "-md: a pair has one draft, and several are given; name one");
+  if (!files.empty()) return files.front();
   if (method == "mtp") return options.model;
   const bool reads_file = method.find("standalone") != std::string::npos ||
                           method.find("eagle") != std::string::npos ||

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <memory>
 
+#include "foretoken/engine.h"
+
 namespace foretoken::cli {
 namespace {
 
@@ -59,6 +61,13 @@ bool StandardInputHoldsText() {
 
 std::string FileName(const std::string& path) {
   return path.substr(path.find_last_of('/') + 1);
+}
+
+std::string DraftFileNames(const EngineSummary& engine) {
+  std::string names;
+  for (const DrafterSummary& draft : engine.drafts)
+    names += (names.empty() ? "" : ", ") + FileName(draft.model.path);
+  return names;
 }
 
 }  // namespace foretoken::cli

@@ -6,6 +6,10 @@
 
 #include "foretoken/result.h"
 
+namespace foretoken {
+struct EngineSummary;
+}
+
 namespace foretoken::cli {
 
 // All bytes of a file, or of standard input for "-". At most 1 GiB.
@@ -16,5 +20,7 @@ bool StandardInputHoldsText();
 
 // "dir/target.gguf" -> "target.gguf"
 std::string FileName(const std::string& path);
+// Of all models and heads that draft, with commas between.
+std::string DraftFileNames(const EngineSummary& engine);
 
 }  // namespace foretoken::cli

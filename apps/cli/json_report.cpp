@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cli/draft_models_json.h"
 #include "foretoken/speculative_config.h"
 #include "server/stats_json.h"
 
@@ -136,6 +137,7 @@ std::string GenerationJson(const Generation& generation) {
   if (generation.comparison) json["comparison"] = ComparisonJson(*generation.comparison);
   json["model"] = ModelJson(engine.target);
   json["draft_model"] = engine.draft ? ModelJson(*engine.draft) : Json(nullptr);
+  json["draft_models"] = DraftsJson(engine);
   json["isa"] = engine.isa;
   json["threads"] = engine.threads;
   return Dump(json) + "\n";

@@ -53,7 +53,7 @@ std::string DrafterLine(const Generation& generation) {
   if (engine.num_speculative_tokens == 0 || engine.method == "none") {
     return "  drafter   none: plain decoding\n";
   }
-  const std::string file = engine.draft ? fmt::format(" ({})", FileName(engine.draft->path)) : "";
+  const std::string file = engine.draft ? fmt::format(" ({})", DraftFileNames(engine)) : "";
   const char* exactness = !generation.completion->lossless ? "lossy"
                           : generation.greedy ? "lossless: the same text as plain decoding"
                           : generation.strategy == "sample-match"
@@ -107,7 +107,7 @@ std::string StartLine(const EngineSummary& engine, bool greedy) {
           ? fmt::format("greedy, which every strategy is at temperature 0 ({} too)",
                         engine.strategy)
           : engine.strategy;
-  const std::string file = engine.draft ? fmt::format(" ({})", FileName(engine.draft->path)) : "";
+  const std::string file = engine.draft ? fmt::format(" ({})", DraftFileNames(engine)) : "";
   return fmt::format(
       "speculation: {}{}; K {}{}, {}; judged by {}; {}\n", engine.method, file,
       engine.lookahead == "fixed" ? "" : "at most ", engine.num_speculative_tokens,

@@ -72,6 +72,7 @@ class Tuner {
                                        int k) const {
     EngineOptions options = plan_.options;
     options.draft_model = drafter != nullptr ? drafter->file : "";
+    options.speculative.draft_models.clear();
     options.speculative.method = drafter != nullptr ? drafter->method : "none";
     options.speculative.lookahead = lookahead;
     options.speculative.num_speculative_tokens = k;

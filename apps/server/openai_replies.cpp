@@ -296,22 +296,35 @@ Json PartChoice(const ReplyFrame& frame, int index, const std::string* text, boo
   return json;
 }
 
+Json MetaJson(const ModelSummary& model) {
+  return {{"architecture", model.architecture},
+          {"type", model.type},
+          {"parameters", model.parameters},
+          {"vocabulary_size", model.vocabulary_size},
+          {"context_size", model.context_size}};
+}
+
+// By the names that requests and statistics use.
+Json DraftsJson(const EngineSummary& engine) {
+  Json drafts = Json::array();
+  for (const DrafterSummary& draft : engine.drafts) {
+    Json json = {{"name", draft.name}, {"method", draft.method}};
+    json.update(MetaJson(draft.model));
+    drafts.push_back(std::move(json));
+  }
+  return drafts;
+}
+
 Json JsonOf(const ServedModel& served) {
-  const auto meta = [](const ModelSummary& model) {
-    return Json{{"architecture", model.architecture},
-                {"type", model.type},
-                {"parameters", model.parameters},
-                {"vocabulary_size", model.vocabulary_size},
-                {"context_size", model.context_size}};
-  };
   const EngineSummary& engine = *served.engine;
   Json model = {{"id", served.name},
                 {"object", "model"},
                 {"created", served.created},
                 {"owned_by", "foretoken"}};
-  model["meta"] = meta(engine.target);
+  model["meta"] = MetaJson(engine.target);
   model["meta"]["chat_template"] = served.chats;
-  model["draft"] = engine.draft ? meta(*engine.draft) : Json(nullptr);
+  model["draft"] = engine.draft ? MetaJson(*engine.draft) : Json(nullptr);
+  model["drafts"] = DraftsJson(engine);
   return model;
 }
 
@@ -446,7 +459,7 @@ std::string SpeculationJson(const SpeculationState& state) {
       {"strategy", engine.strategy},     {"lossless", engine.lossless},
       {"strategies", engine.strategies}, {"num_speculative_tokens", engine.num_speculative_tokens},
       {"parallel", state.parallel},      {"running", state.load.running},
-      {"waiting", state.load.waiting}};
+      {"waiting", state.load.waiting},   {"draft_models", DraftsJson(engine)}};
   PutIfAny(json, "estimated_speedup", state.recent_speedup);
   if (state.plain_ms_per_token > 0) json["plain_ms_per_token"] = state.plain_ms_per_token;
   // By rows, as `bench --json` has it.

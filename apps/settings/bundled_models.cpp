@@ -58,12 +58,13 @@ tl::unexpected<Error> NotFound(const ModelPlaces& places) {
                   kWayOut));
 }
 
-// The method that a bundled file drafts for; empty where none does.
-std::string_view DraftFor(std::string_view methods) {
-  if (methods == "portfolio") return kBestMethod;
+// Those that bundled files draft for.
+std::vector<std::string_view> DraftsFor(std::string_view methods) {
+  if (methods == "portfolio") return {kBestMethod};
+  std::vector<std::string_view> found;
   for (const auto& [method, file] : kDrafters)
-    if (UsesMethod(methods, method)) return method;
-  return {};
+    if (UsesMethod(methods, method)) found.push_back(method);
+  return found;
 }
 
 }  // namespace
@@ -71,7 +72,8 @@ std::string_view DraftFor(std::string_view methods) {
 bool UsesMethod(std::string_view methods, std::string_view method) {
   for (std::size_t at = 0; at < methods.size();) {
     const std::size_t end = std::min(methods.find(',', at), methods.size());
-    if (methods.substr(at, end - at) == method) return true;
+    const std::string_view used = methods.substr(at, end - at);
+    if (used.substr(0, used.find(':')) == method) return true;
     at = end + 1;
   }
   return false;
@@ -131,11 +133,17 @@ Status FillInModels(EngineOptions& options, const ModelPlaces& places) {
   FORETOKEN_TRY(const BundledModels bundled, BundledModels::Find(places));
   options.model = bundled.target();
   std::string& method = options.speculative.method;
-  if (!options.draft_model.empty()) return {};
+  if (!options.DraftFiles().empty()) return {};
   if (method.empty()) method = kBestMethod;
-  const std::string_view drafter = DraftFor(method);
-  if (drafter.empty()) return {};
-  FORETOKEN_TRY(options.draft_model, bundled.Drafter(drafter));
+  const std::vector<std::string_view> drafters = DraftsFor(method);
+  if (drafters.empty()) return {};
+  for (const std::string_view drafter : drafters) {
+    FORETOKEN_TRY(std::string file, bundled.Drafter(drafter));
+    if (options.draft_model.empty())
+      options.draft_model = std::move(file);
+    else
+      options.speculative.draft_models.push_back(std::move(file));
+  }
   auto& tokens = options.speculative.num_speculative_tokens;
   if (!tokens && options.speculative.lookahead == "fixed") tokens = kBestTokens;
   return {};

@@ -56,6 +56,17 @@ TEST(BundledModels, StandForAllThatIsNotNamed) {
   EXPECT_EQ(options.draft_model, FilledIn(WithMethod(kBestMethod.data()), folder).draft_model);
 }
 
+TEST(BundledModels, SeveralMethodsGetTheirFiles) {
+  const std::string folder = FolderWith({kTarget, kDraft, kEagle, kMtp});
+  EXPECT_EQ(FilledIn(WithMethod("mtp,eagle"), folder).DraftFiles(),
+            (std::vector<std::string>{folder + "/" + kEagle, folder + "/" + kMtp}));
+  EXPECT_EQ(FilledIn(WithMethod("ngram,standalone:tales"), folder).DraftFiles(),
+            std::vector<std::string>{folder + "/" + kDraft});
+  EngineOptions named;
+  named.speculative.draft_models = {"mine.gguf"};
+  EXPECT_EQ(FilledIn(named, folder).DraftFiles(), std::vector<std::string>{"mine.gguf"});
+}
+
 TEST(BundledModels, ANamedMethodGetsItsFile) {
   const std::string folder = FolderWith({kTarget, kDraft, kEagle, kMtp});
   for (const auto& [method, file] :

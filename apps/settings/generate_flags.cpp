@@ -185,7 +185,7 @@ Status CheckDrafter(const EngineOptions& options) {
   const std::string& method = options.speculative.method;
   const bool eagle = UsesMethod(method, "eagle");
   const bool needs_file = eagle || UsesMethod(method, "standalone");
-  if (needs_file && !options.model.empty() && options.draft_model.empty()) {
+  if (needs_file && !options.model.empty() && options.DraftFiles().empty()) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("--spec-type {}: -m names the model, and nothing its {}; name one with "
                             "-md PATH, or choose ngram",
@@ -193,7 +193,7 @@ Status CheckDrafter(const EngineOptions& options) {
   }
   const bool takes_file = needs_file || method.empty() || method == "none" ||
                           method == "portfolio" || UsesMethod(method, "mtp");
-  if (!takes_file && !options.draft_model.empty()) {
+  if (!takes_file && !options.DraftFiles().empty()) {
     return Fail(
         ErrorCode::kInvalidArgument,
         fmt::format("--spec-type {}: it needs no draft model, and -md gives one; drop one of them",
@@ -486,7 +486,6 @@ Status Finish(GenerateSettings& settings) {
                 "--logprobs: only the JSON output shows them; add --json");
   }
   settings.prompt_ids = !request.prompt_tokens.empty();
-  settings.draft_model_given = !settings.engine.draft_model.empty();  // not a bundled one
   if (!settings.seed_given) request.seed = std::random_device{}();
   SetDraftSampling(settings);
   return FillInModels(settings.engine, ModelPlaces::OfThisProgram());

@@ -72,7 +72,7 @@ TEST(GenerateFlags, HeadsHaveTheNamesOfOtherPrograms) {
     GenerateSettings settings;
     ASSERT_EQ(Read(settings, {"-m", "a", "-md", "b", "-p", "x", "--spec-type", name}), "");
     EXPECT_EQ(settings.engine.speculative.method, method) << name;
-    EXPECT_EQ(settings.engine.draft_model, "b");
+    EXPECT_EQ(settings.engine.DraftFiles(), std::vector<std::string>{"b"});
   }
   EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "--spec-type", "mtp"}), "");  // in the model's file
 }

@@ -33,8 +33,9 @@ std::vector<Row> MethodRows() {
            "model); ngram (looks up the text so far); suffix (likewise, and earlier texts); "
            "prediction (follows --prediction), grammar (what --grammar forces; drafted "
            "beside the others too); several with commas between, or portfolio "
-           "(all there are): each round takes what promises most; default auto: what the "
-           "file of -md is; without -md, {} for the bundled model, else ngram",
+           "(all there are): each round takes what promises most; of several files "
+           "standalone:NAME is the one of this name; default auto: what the files of -md "
+           "are; without -md, {} for the bundled model, else ngram",
            kBestMethod),
        {"auto", "none", "standalone", "eagle", "mtp", "ngram", "suffix", "prediction", "grammar",
         "portfolio"}},
@@ -188,6 +189,18 @@ Flag FlagOf(Row row, GenerateSettings& settings) {
           .choices = std::move(row.choices)};
 }
 
+// The first one takes the place of those that the settings' file or the environment names.
+Setter AddDraftModel(GenerateSettings& settings) {
+  return [&settings](const std::string& text) -> Status {
+    std::string path;
+    FORETOKEN_CHECK_OK(StorePath(path)(text));
+    std::vector<std::string>& files = settings.engine.speculative.draft_models;
+    if (!std::exchange(settings.draft_model_given, true)) files.clear();
+    files.push_back(std::move(path));
+    return {};
+  };
+}
+
 // The file is read, and after it the environment, before any flag that could override them.
 void AddSources(FlagGroup& group, GenerateSettings& settings) {
   const auto file = std::make_shared<SpeculativeFile>();
@@ -238,11 +251,12 @@ FlagGroup SpeculationFlags(GenerateSettings& settings) {
                      {}};
   AddSources(group, settings);
   group.flags.push_back(
-      {{"-md", "--model-draft", "--spec-draft-model"},
+      {{"-md", "--model-draft", "--spec-draft-model", "--draft-models"},
        "PATH",
        "what drafts: a small model of the same family, or a head that was trained for "
-       "the model",
-       StorePath(settings.engine.draft_model)});
+       "the model; repeated, each round takes what promises most",
+       AddDraftModel(settings),
+       true});
   for (auto rows : {MethodRows(), LookaheadRows(), VerifyRows(), LookupRows()})
     for (Row& row : rows) group.flags.push_back(FlagOf(std::move(row), settings));
   group.flags.push_back({{"--draft-temp"},

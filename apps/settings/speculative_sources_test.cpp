@@ -63,6 +63,7 @@ const std::map<std::string_view, std::string>& Values() {
       {"ngram_corpus", "corpus.txt"},
       {"suffix_max_tokens", "4096"},
       {"profile", "machine.json"},
+      {"draft_models", "a.gguf"},
   };
   return values;
 }
@@ -109,6 +110,17 @@ TEST(SpeculativeSources, EveryKeyComesFromFileEnvironmentAndFlagAlike) {
     if (key.name == "skip_sample_adjustment") flag.pop_back();
     EXPECT_EQ(Of(ByFlags(flag)), wanted) << key.name;
   }
+}
+
+TEST(SpeculativeSources, DraftModelsOfFlagsTakeThePlaceOfTheFiles) {
+  const std::string path = File("speculative_config: {draft_models: [x.gguf, y.gguf]}");
+  const auto by_file = ByFlags({"--speculative-config", path});
+  ASSERT_TRUE(by_file) << by_file.error().message;
+  EXPECT_EQ(by_file->draft_models, (std::vector<std::string>{"x.gguf", "y.gguf"}));
+  const auto by_flags =
+      ByFlags({"-m", "t.gguf", "-md", "a.gguf", "--speculative-config", path, "-md", "b,c.gguf"});
+  ASSERT_TRUE(by_flags) << by_flags.error().message;
+  EXPECT_EQ(by_flags->draft_models, (std::vector<std::string>{"a.gguf", "b,c.gguf"}));
 }
 
 TEST(SpeculativeSources, EveryAliasIsAVariable) {

@@ -55,6 +55,9 @@ struct DraftedRequest {
   int max_new_tokens = 0;
   int vocabulary_size = 0;
   SamplingParameters sampling;  // for drafts: the request's, or those it names for its drafter
+  std::span<const std::int32_t> end_tokens = {};  // the request ends with any of these
+  int min_new_tokens = 0;                         // end tokens have probability 0 until then
+  float draft_p_min = 0;                          // drafts end where no token has this probability
 };
 
 // What a round committed.
@@ -63,6 +66,25 @@ struct DraftedRound {
   // The accepted drafts and a token of the target's; cut where the request ends.
   std::span<const std::int32_t> committed;
   int drafted = 0, accepted = 0;  // of this drafter's last proposal; 0 where another's was judged
+};
+
+// One of the drafts that are wanted together.
+struct DraftTask {
+  int sequence = 0;
+  DraftProposal* proposal = nullptr;
+};
+
+// What a drafter's model did.
+struct DraftWork {
+  std::int64_t forwards = 0;
+  int read_tokens = 0;  // committed tokens that it lacked before it drafted
+  double read_ms = 0;   // what reading them took
+};
+
+// What a drafter can serve; 0: anything.
+struct DrafterLimits {
+  int max_sequences = 0;
+  int vocabulary_size = 0;
 };
 
 // All calls come from the thread that calls the engine. An object may serve one engine only; the
@@ -79,11 +101,25 @@ class Drafter {
   // batch-size). Drafts that are certain are verified by `sample-match`.
   virtual bool ReportsLaws() const { return false; }
 
+  // Engine::Open and DraftSession refuse to use it for more than this.
+  virtual DrafterLimits limits() const { return {}; }
+
+  // A sequence that has not ended gets another text in place of its own.
   virtual void Begin(const DraftedRequest&) {}
   // As many drafts as are worth it, none included.
   virtual void Propose(int sequence, DraftProposal& proposal) = 0;
+  // The same for several sequences: a model can share its passes among them. Calls Propose for each
+  // unless it is overridden.
+  virtual void ProposeAll(std::span<const DraftTask> tasks);
   virtual void Observe(const DraftedRound&) {}
   virtual void End(int /*sequence*/) {}
+
+  // Drops what texts that have ended taught.
+  virtual void Forget() {}
+  // Committed tokens that a model has to read before its first draft; the cost model counts them.
+  virtual int Unread(int /*sequence*/) const { return 0; }
+  // Since the last call.
+  virtual DraftWork TakeWork() { return {}; }
 };
 
 }  // namespace foretoken

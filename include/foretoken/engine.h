@@ -71,9 +71,17 @@ struct ModelSummary {
   int vocabulary_size = 0, context_length = 0, context_size = 0;
 };
 
+// A model or head that drafts.
+struct DrafterSummary {
+  std::string name;    // in statistics and requests: "standalone", of several "standalone:tales-1m"
+  std::string method;  // "standalone"
+  ModelSummary model;
+};
+
 struct EngineSummary {
   ModelSummary target;
-  std::unique_ptr<ModelSummary> draft;  // null without a draft model
+  std::unique_ptr<ModelSummary> draft;  // the first of `drafts`; null without any
+  std::vector<DrafterSummary> drafts;   // all models and heads that draft, in the order of files
   std::string isa;                      // "avx512"
   int threads = 0;
   std::string method, strategy, lookahead;  // "ngram", "sample-match", "fixed"

@@ -35,9 +35,12 @@ struct SpeculativeOptions {
   // may lie in the target's own file), "ngram", "suffix", "prediction" (text that comes with the
   // request), "grammar" (what a request's grammar forces, which is drafted beside any other method
   // too), "portfolio" (all that there are) or several of them with commas between: each round
-  // drafts with what promises the most tokens per second. Empty: what draft_model's file is, ngram
-  // without one.
+  // drafts with what promises the most tokens per second. Where several files draft by one method,
+  // "standalone" means all of them and "standalone:NAME" one, NAME being its file's name without
+  // folder and .gguf. Empty: what the draft files are, ngram without any.
   std::string method = {};
+  // Paths of draft models and heads, beside EngineOptions::draft_model.
+  std::vector<std::string> draft_models = {};
   VerifyStrategy strategy = VerifyStrategy::kAuto;
   // K, [0, 64]: what a round drafts, or, where a controller chooses, the most it may. Not given: 16
   // for cost-model and by-text; fixed 4, ewma 12, heuristic 8.
@@ -102,6 +105,7 @@ struct LoadProgress {
 struct EngineOptions {
   std::string model = {};        // path of the target's GGUF
   std::string draft_model = {};  // path of a draft model's or head's GGUF; empty: none
+                                 // but those of speculative.draft_models
   SpeculativeOptions speculative = {};
   int context_size = 0;   // tokens per sequence; 0: the model's
   int max_sequences = 1;  // requests that run together
@@ -145,6 +149,13 @@ struct EngineOptions {
   std::shared_ptr<Drafter> drafter = {};
   std::shared_ptr<Verifier> verifier = {};
   std::function<void(const LoadProgress&)> on_load_progress = {};
+
+  // Paths of all draft models and heads: draft_model, then those of speculative.draft_models.
+  std::vector<std::string> DraftFiles() const {
+    std::vector<std::string> files = speculative.draft_models;
+    if (!draft_model.empty()) files.insert(files.begin(), draft_model);
+    return files;
+  }
 };
 
 }  // namespace foretoken

@@ -30,7 +30,8 @@ void Chain::Start(const SequenceStart& start) {
   drafts_.clear();
 }
 
-void Chain::BeginProposal(int n, bool with_logits) noexcept {
+void Chain::BeginProposal(int n, bool with_logits, DraftProposal* proposal) noexcept {
+  proposal_ = proposal;
   with_logits_ = with_logits;
   if (with_logits && logits_.size() == 0)
     logits_ = AlignedBuffer<float>(static_cast<std::size_t>(max_draft_) *
@@ -55,13 +56,18 @@ void Chain::Draw(const float* logits) noexcept {
       }
     }
     token = sampler_->Argmax(logits);
+    if (proposal_ != nullptr && !proposal_->Push(token)) token = kNoToken;
   } else {
     sampler_->Law(logits, law);
     if (draft_p_min_ > 0 && kernels_->max(law, vocabulary_) < draft_p_min_) {
       left_ = 0;
       return;
     }
-    token = stream_ == Stream::kTarget ? sampler_->Race(law) : sampler_->Draw(law, OwnNoise());
+    token = Drawn(law);
+  }
+  if (token == kNoToken) {
+    left_ = 0;
+    return;
   }
   if (with_logits_)
     std::copy_n(logits, vocabulary_, logits_.data() + std::ssize(drafts_) * vocabulary_);
@@ -69,6 +75,11 @@ void Chain::Draw(const float* logits) noexcept {
   raw_logits_.push_back(logits[token]);
   sampler_->Push(token);
   if (std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end()) left_ = 0;
+}
+
+Token Chain::Drawn(const float* law) noexcept {
+  if (proposal_ != nullptr) return proposal_->Draw({law, static_cast<std::size_t>(vocabulary_)});
+  return stream_ == Stream::kTarget ? sampler_->Race(law) : sampler_->Draw(law, OwnNoise());
 }
 
 double Chain::OwnNoise() const noexcept {

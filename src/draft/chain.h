@@ -32,8 +32,9 @@ class Chain {
   void Stop() noexcept { sampler_.reset(); }
 
   // Begins a proposal of up to n tokens; n <= 0: none. with_logits: it keeps the logits of all its
-  // drafts; the first such proposal allocates.
-  void BeginProposal(int n, bool with_logits = false) noexcept;
+  // drafts; the first such proposal allocates. Where `proposal` is given, it draws them and takes
+  // each (Ask::proposal); it must live until Finish.
+  void BeginProposal(int n, bool with_logits = false, DraftProposal* proposal = nullptr) noexcept;
   bool drafting() const { return left_ > 0; }
 
   // Draws the next draft from the law of these logits, [vocabulary]; ends the drafting where it is
@@ -47,12 +48,14 @@ class Chain {
 
   void Commit(std::span<const Token> tokens) noexcept;
 
+  bool started() const { return sampler_ != nullptr; }
   std::span<const Token> text() const { return sampler_->text(); }  // drafts included
   int position() const { return sampler_->position(); }             // its length
   int max_draft() const { return max_draft_; }
 
  private:
-  double OwnNoise() const noexcept;  // of the next draft
+  Token Drawn(const float* law) noexcept;  // kNoToken: the proposal takes no more
+  double OwnNoise() const noexcept;        // of the next draft
   float* Law(std::size_t i) noexcept {
     return laws_.data() + static_cast<std::int64_t>(i) * vocabulary_;
   }
@@ -69,6 +72,7 @@ class Chain {
   float draft_p_min_ = 0;
   Pos begin_ = 0;  // position of the proposal's first draft
   int left_ = 0;   // drafts still to make in this proposal
+  DraftProposal* proposal_ = nullptr;
 };
 
 }  // namespace foretoken::draft

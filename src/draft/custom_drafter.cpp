@@ -173,6 +173,7 @@ CustomDrafter::CustomDrafter(std::shared_ptr<foretoken::Drafter> drafter,
       settings_(settings),
       sequences_(static_cast<std::size_t>(settings.max_sequences)) {
   for (auto& sequence : sequences_) sequence = std::make_unique<Sequence>(*this);
+  tasks_.reserve(sequences_.size());
 }
 
 CustomDrafter::~CustomDrafter() = default;
@@ -206,19 +207,25 @@ void CustomDrafter::Begin(const SequenceStart& start) {
                      .prompt = start.prompt,
                      .max_new_tokens = start.max_new_tokens,
                      .vocabulary_size = settings_.vocabulary,
-                     .sampling = start.sampling});
+                     .sampling = start.sampling,
+                     .end_tokens = start.end_tokens,
+                     .min_new_tokens = start.min_new_tokens,
+                     .draft_p_min = start.draft_p_min});
   });
 }
 
 // Drafts that were added before an exception stay: they are as good as without it.
 void CustomDrafter::Propose(std::span<const Ask> asks,
                             std::span<round::Proposal> proposals) noexcept {
-  for (std::size_t i = 0; i < asks.size(); ++i) {
-    Sequence& sequence = *sequences_[static_cast<std::size_t>(asks[i].seq)];
-    sequence.BeginProposal(asks[i].max_tokens);
-    Guarded("Propose", [&] { drafter_->Propose(asks[i].seq, sequence); });
-    proposals[i] = sequence.Finish();
+  tasks_.clear();
+  for (const Ask& ask : asks) {
+    Sequence& sequence = *sequences_[static_cast<std::size_t>(ask.seq)];
+    sequence.BeginProposal(ask.max_tokens);
+    tasks_.push_back({ask.seq, &sequence});
   }
+  Guarded("Propose", [&] { drafter_->ProposeAll(tasks_); });
+  for (std::size_t i = 0; i < asks.size(); ++i)
+    proposals[i] = sequences_[static_cast<std::size_t>(asks[i].seq)]->Finish();
 }
 
 void CustomDrafter::Observe(std::span<const Observation> observations) noexcept {
@@ -237,4 +244,41 @@ void CustomDrafter::End(SeqId seq) noexcept {
   Guarded("End", [&] { drafter_->End(seq); });
 }
 
+void CustomDrafter::Forget() {
+  Guarded("Forget", [&] { drafter_->Forget(); });
+}
+
+int CustomDrafter::Missing(SeqId seq) const noexcept {
+  try {
+    return std::max(0, drafter_->Unread(seq));
+  } catch (...) {
+    return 0;  // Propose will tell
+  }
+}
+
+Drafter::Work CustomDrafter::TakeWork() noexcept {
+  DraftWork work;
+  Guarded("TakeWork", [&] { work = drafter_->TakeWork(); });
+  return {.forwards = work.forwards,
+          .catch_up_ms = work.read_ms,
+          .catch_up_rows = std::max(0, work.read_tokens)};
+}
+
 }  // namespace foretoken::draft
+
+namespace foretoken {
+
+// One that throws for a sequence still drafts for the others.
+void Drafter::ProposeAll(std::span<const DraftTask> tasks) {
+  std::exception_ptr first;
+  for (const DraftTask& task : tasks) {
+    try {
+      Propose(task.sequence, *task.proposal);
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace foretoken

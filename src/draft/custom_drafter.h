@@ -40,6 +40,9 @@ class CustomDrafter final : public Drafter {
   void Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept override;
   void Observe(std::span<const Observation> observations) noexcept override;
   void End(SeqId seq) noexcept override;
+  void Forget() override;
+  int Missing(SeqId seq) const noexcept override;
+  Work TakeWork() noexcept override;
 
   std::int64_t faults() const { return faults_; }
 
@@ -57,6 +60,7 @@ class CustomDrafter final : public Drafter {
   const bool reports_laws_;
   const CustomSettings settings_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
+  std::vector<DraftTask> tasks_;  // of one Propose
   std::int64_t faults_ = 0;
   std::array<bool, 4> reported_ = {};
 };

@@ -36,9 +36,20 @@ DraftModel::DraftModel(std::unique_ptr<model::Model> model, kv::Cache cache,
 
 void DraftModel::Begin(const SequenceStart& start) {
   Sequence& s = sequences_[static_cast<std::size_t>(start.seq)];
-  cache_.Truncate(start.seq, 0);
+  cache_.Truncate(start.seq, Known(start));
   s.chain.Start(start);
   s.prompt_read = false;
+}
+
+// Positions of the cache that a text shares with the one whose place it takes; not its newest
+// token, which the first pass reads.
+int DraftModel::Known(const SequenceStart& start) const noexcept {
+  const Chain& chain = sequences_[static_cast<std::size_t>(start.seq)].chain;
+  if (!chain.started()) return 0;
+  const auto text = chain.text(), prompt = start.prompt;
+  const auto end = std::mismatch(text.begin(), text.end(), prompt.begin(), prompt.end()).first;
+  return std::min({cache_.length(start.seq), static_cast<int>(end - text.begin()),
+                   static_cast<int>(prompt.size()) - 1});
 }
 
 void DraftModel::End(SeqId seq) noexcept {
@@ -59,9 +70,11 @@ Drafter::Work DraftModel::TakeWork() noexcept {
 void DraftModel::Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept {
   for (const Ask& ask : asks) {
     Chain& chain = sequences_[static_cast<std::size_t>(ask.seq)].chain;
+    // Drafts of a proposal that nothing was observed of.
+    cache_.Truncate(ask.seq, std::min(cache_.length(ask.seq), chain.position() - 1));
     // Feeding the text and all drafts but the last must fit the cache.
     const int room = cache_.shape().max_positions - chain.position() + 1;
-    chain.BeginProposal(std::min(ask.max_tokens, room), ask.with_logits);
+    chain.BeginProposal(std::min(ask.max_tokens, room), ask.with_logits, ask.proposal);
     sequences_[static_cast<std::size_t>(ask.seq)].may_read = kCatchUpRows;
   }
   do {
@@ -163,7 +176,8 @@ void DraftModel::Observe(std::span<const Observation> observations) noexcept {
   for (const Observation& o : observations) {
     Sequence& s = sequences_[static_cast<std::size_t>(o.seq)];
     const int agreed = s.chain.position() + o.accepted;  // C + A
-    cache_.Truncate(o.seq, std::min(cache_.length(o.seq), agreed));
+    const int newest = s.chain.position() + static_cast<int>(o.committed.size()) - 1;
+    cache_.Truncate(o.seq, std::min({cache_.length(o.seq), agreed, newest}));
     s.chain.Commit(o.committed);
   }
 }

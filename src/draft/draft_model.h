@@ -7,7 +7,8 @@
 // Between rounds its cache holds c <= C - 1 of the C committed tokens. A proposal first feeds the C
 // - c missing ones (1, or 2 after a draft that was accepted whole; the prompt at the first
 // proposal), then its own drafts but the last; Observe takes rejected ones back. All sequences that
-// draft together share each pass.
+// draft together share each pass. A text that Begin puts in the place of one that has not ended
+// keeps the positions that both share.
 #pragma once
 
 #include <memory>
@@ -52,6 +53,7 @@ class DraftModel final : public Drafter {
   };
 
   void DropCaches() noexcept;
+  int Known(const SequenceStart& start) const noexcept;
   void CatchUp() noexcept;
   bool Advance() noexcept;
   void Forward() noexcept;

@@ -15,6 +15,7 @@
 
 #include "base/ids.h"
 #include "base/rng.h"
+#include "foretoken/drafter.h"
 #include "foretoken/request.h"
 #include "foretoken/stats.h"
 #include "model/batch.h"
@@ -42,9 +43,13 @@ struct SequenceStart {
 
 struct Ask {
   SeqId seq = 0;
-  int max_tokens =
-      0;  // >= 0; the room in the target's context and in the request is already counted
+  // >= 0; the room in the target's context and in the request is already counted.
+  int max_tokens = 0;
   bool with_logits = false;  // the proposal carries all logits where the drafter computes any
+  // Takes each draft, and draws it where the drafter has a distribution; its text is the
+  // sequence's. Null: the drafter draws with noise of its own. Drafters of certain drafts ignore
+  // it.
+  DraftProposal* proposal = nullptr;
 };
 
 // What a round committed for one sequence.
@@ -55,11 +60,16 @@ struct Observation {
   int drafted = 0;  // of the last proposal
   int accepted = 0;
   // For drafters that need features: the target's of the kept positions that its pass processed,
-  // [n_features, Needs().parts() * the target's width], from first_position on. While a prompt is
-  // read in parts, observations come with features and nothing committed. Features from position 0
-  // on begin anew, whatever came before.
+  // [n_features, feature_stride], from first_position on. While a prompt is read in parts,
+  // observations come with features and nothing committed. Features from position 0 on begin anew,
+  // whatever came before.
   const float* features = nullptr;
   int n_features = 0;
+  // A row holds what all drafters need. feature_parts[i] is where the drafter's part i lies in it,
+  // counted in widths of the target; empty: the row is the drafter's parts alone, in order, and the
+  // stride theirs.
+  std::int64_t feature_stride = 0;
+  std::span<const int> feature_parts;
   Pos first_position = 0;
   // The target's n_likely most probable tokens (raw logits, best first) at each committed position:
   // [committed.size(), n_likely]. n_likely is LikelyTokens() of the drafter.

@@ -80,11 +80,25 @@ void HeadDrafter::Observe(std::span<const Observation> observations) noexcept {
       if (s.n_waiting == capacity) ReadWaiting(o.seq);
       if (s.full) break;
       const int n = std::min(o.n_features - done, capacity - s.n_waiting);
-      std::copy_n(o.features + std::int64_t{done} * width_, std::int64_t{n} * width_,
-                  s.waiting.data() + std::int64_t{s.n_waiting} * width_);
-      s.n_waiting += n, done += n;
+      Wait(o, done, n, s);
+      done += n;
     }
   }
+}
+
+// Copies n rows of features, from row `first` on.
+void HeadDrafter::Wait(const Observation& o, int first, int n, Sequence& s) noexcept {
+  const std::int64_t dim = head_->config().head->target_dim;
+  float* to = s.waiting.data() + std::int64_t{s.n_waiting} * width_;
+  s.n_waiting += n;
+  if (o.feature_parts.empty()) {
+    std::copy_n(o.features + std::int64_t{first} * width_, std::int64_t{n} * width_, to);
+    return;
+  }
+  FORETOKEN_CHECK(static_cast<std::int64_t>(o.feature_parts.size()) * dim == width_);
+  for (int row = first; row < first + n; ++row)
+    for (const int part : o.feature_parts)
+      to = std::copy_n(o.features + row * o.feature_stride + part * dim, dim, to);
 }
 
 void HeadDrafter::StartPass() noexcept {
@@ -193,7 +207,8 @@ void HeadDrafter::Propose(std::span<const Ask> asks,
     Sequence& s = sequences_[static_cast<std::size_t>(ask.seq)];
     // What waits and all drafts but the last must fit the cache.
     const int room = cache_.room(ask.seq) - s.n_waiting + 1;
-    s.chain.BeginProposal(s.n_waiting > 0 ? std::min(ask.max_tokens, room) : 0, ask.with_logits);
+    s.chain.BeginProposal(s.n_waiting > 0 ? std::min(ask.max_tokens, room) : 0, ask.with_logits,
+                          ask.proposal);
   }
   while (DraftFirst()) {
   }

@@ -62,6 +62,7 @@ class HeadDrafter final : public Drafter {
   };
 
   void StartReading(SeqId seq) noexcept;
+  void Wait(const Observation& o, int first, int n, Sequence& s) noexcept;
   void StartPass() noexcept;
   bool AddWaiting(SeqId seq, bool with_logits) noexcept;
   void ReadWaiting(SeqId seq) noexcept;

@@ -196,11 +196,10 @@ Result<std::vector<int>> Engine::Impl::DraftersOf(std::string_view methods) cons
     if (method == "none" || method.empty()) continue;
     const std::size_t before = found.size();
     for (std::size_t d = 0; d < drafters_.size(); ++d)
-      if (method == "portfolio" || method == drafters_[d].method)
-        found.push_back(static_cast<int>(d));
+      if (drafters_[d].Answers(method)) found.push_back(static_cast<int>(d));
     if (found.size() == before && method != "portfolio") {
       std::vector<std::string_view> names = {"none"};
-      for (const DrafterEntry& entry : drafters_) names.push_back(entry.method);
+      for (const DrafterEntry& entry : drafters_) names.push_back(entry.name);
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("speculative method: '{}' is not one of this engine's; use {}",
                               method, fmt::join(names, ", ")));
@@ -360,39 +359,21 @@ Status Engine::Impl::CheckSpeculation(const Request& request) const {
       return bad(
           fmt::format("verify: '{}' needs a drafter that reports its law, and {} reports none; use "
                       "sample-match",
-                      verifier.name(), entry.method));
+                      verifier.name(), entry.name));
     if (verifier.NeedsLogits() && !entry.drafter->ReportsLogits())
       return bad(
           fmt::format("verify: '{}' needs a drafter that reports its logits, and {} reports none; "
                       "use sample-match",
-                      verifier.name(), entry.method));
+                      verifier.name(), entry.name));
   }
   return {};
-}
-
-Result<std::shared_ptr<const sampling::Grammar>> Engine::Impl::GrammarOf(
-    const SamplingParameters& sampling) {
-  if (sampling.grammar.empty()) return std::shared_ptr<const sampling::Grammar>();
-  if (!grammars_) {
-    std::vector<std::string> texts;
-    for (Token t = 0; t < vocabulary_; ++t) texts.push_back(tokenizer_->Piece(t));
-    std::vector<Token> ends = end_tokens_;
-    // The likeliest first.
-    std::stable_partition(ends.begin(), ends.end(),
-                          [&](Token t) { return t == tokenizer_->eos(); });
-    grammars_.emplace(std::make_shared<const sampling::TokenTrie>(texts, ends),
-                      [this](std::string_view text) {
-                        return tokenizer_->Encode(text, {.add_special = false, .continues = true});
-                      });
-  }
-  return grammars_->Get(sampling.grammar);
 }
 
 Result<std::unique_ptr<engine::Job>> Engine::Impl::MakeJob(Request request, OnRound on_round) {
   auto job = std::make_unique<engine::Job>();
   job->prompt = PromptTokens(request);
   FORETOKEN_CHECK_OK(Check(request, job->prompt));
-  FORETOKEN_TRY(job->grammar, GrammarOf(request.sampling));
+  FORETOKEN_TRY(job->grammar, grammars_->Of(request.sampling));
   job->request = std::move(request);
   job->on_round = std::move(on_round);
   return job;

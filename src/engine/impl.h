@@ -15,6 +15,7 @@
 
 #include "base/thread_pool.h"
 #include "draft/drafter.h"
+#include "engine/grammars.h"
 #include "engine/job.h"
 #include "engine/logprobs.h"
 #include "engine/lookahead.h"
@@ -28,7 +29,6 @@
 #include "formats/checkpoint.h"
 #include "kv/cache.h"
 #include "model/model.h"
-#include "sampling/grammar_cache.h"
 #include "text/tokenizer.h"
 #include "verify/verifier.h"
 
@@ -134,13 +134,22 @@ class Engine::Impl {
   class StartMeasurer;  // measure_at_start.cpp
   using Clock = std::chrono::steady_clock;
 
-  // One that drafts, by the name of its method.
+  // One that drafts. Where several files draft by one method, names tell them apart.
   struct DrafterEntry {
-    std::string_view method;
+    std::string method;     // "standalone"
+    std::string name;       // in statistics: "standalone", of several "standalone:tales-1m"
+    std::string full_name;  // "standalone:tales-1m", or the method's where there is no file
+    std::string file;       // that its model or head comes from; empty: none
     std::unique_ptr<draft::Drafter> drafter;
     bool instant = false;  // its drafts cost next to nothing and are certain: they are looked at
                            // before it is decided how many to verify
-    bool reads_features = false;  // of the target's
+    // Where in a row of the target's features each part lies that it reads; empty: it reads none.
+    std::vector<int> feature_parts = {};
+
+    bool reads_features() const { return !feature_parts.empty(); }
+    bool Answers(std::string_view asked) const {
+      return asked == "portfolio" || asked == method || asked == name || asked == full_name;
+    }
   };
 
   // What one sequence does in this step.
@@ -184,9 +193,6 @@ class Engine::Impl {
   [[nodiscard]] Status Check(const MeasureOptions& options) const;
   std::vector<Token> PromptTokens(const Request& request) const;
   Result<std::unique_ptr<engine::Job>> MakeJob(Request request, OnRound on_round);
-  // Null where there is none. Errors: as Grammar::Compile.
-  [[nodiscard]] Result<std::shared_ptr<const sampling::Grammar>> GrammarOf(
-      const SamplingParameters& sampling);
   Ticket Enqueue(std::unique_ptr<engine::Job> job);
   void Admit(engine::Job& job, SeqId seq);
   void BeginDrafters(engine::Sequence& s, SeqId seq, int max_new);
@@ -283,7 +289,8 @@ class Engine::Impl {
 
   EngineOptions options_;
   EngineSummary summary_;
-  std::unique_ptr<formats::Checkpoint> checkpoint_, draft_checkpoint_;
+  std::unique_ptr<formats::Checkpoint> checkpoint_;
+  std::vector<std::unique_ptr<formats::Checkpoint>> draft_checkpoints_;
   std::unique_ptr<text::Tokenizer> tokenizer_;
   std::unique_ptr<ThreadPool> pool_;
   const kernels::Kernels* kernels_ = nullptr;
@@ -297,7 +304,7 @@ class Engine::Impl {
   int vocabulary_ = 0, context_size_ = 0;
   std::vector<Token> end_tokens_;
 
-  std::optional<sampling::GrammarCache> grammars_;  // made for the first one
+  std::optional<engine::Grammars> grammars_;
 
   // What draft lengths are chosen by.
   std::optional<engine::RoundCosts> costs_;

@@ -161,12 +161,11 @@ class Engine::Impl::Measurer {
 
   void MeasureDrafts(Measurements& m) {
     if (!Drafts()) return;
-    const bool needs_features = Drafter().Needs().parts() > 0;
     const engine::DraftSetting setting = {
         .n_sequences = static_cast<int>(impl_.sequences_.size()),
         .context_size = impl_.context_size_,
         .drafts = NumberOfDrafts(),
-        .features_width = needs_features ? impl_.target_->features_width() : 0,
+        .features_width = std::int64_t{Drafter().Needs().parts()} * impl_.target_->config().dim,
         .sampling = options_.sampling};
     const std::vector<int> rows = DraftRows();
     for (const int context : contexts_) {

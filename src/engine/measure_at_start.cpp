@@ -38,11 +38,11 @@ class Engine::Impl::StartMeasurer {
     for (int d = 0; d < static_cast<int>(impl_.drafters_.size()); ++d) {
       const DrafterEntry& entry = impl_.drafters_[static_cast<std::size_t>(d)];
       if (entry.instant) continue;
-      const bool of_file = entry.method == "standalone" || entry.reads_features;
+      const bool of_file = entry.method == "standalone" || entry.reads_features();
       drafters.push_back(
           {.drafter = d,
            .file_bytes = of_file && impl_.summary_.draft ? impl_.summary_.draft->file_bytes : 0,
-           .head = entry.reads_features});
+           .head = entry.reads_features()});
     }
     engine::StartWithTable(*impl_.fixed_costs_, impl_.summary_.target.file_bytes, drafters);
   }
@@ -65,13 +65,12 @@ class Engine::Impl::StartMeasurer {
     impl_.costs_->SeeRest(profile.rest_us);
     impl_.fixed_costs_->Start(costs);
     impl_.fixed_costs_->SeeRest(profile.rest_us);
-    FORETOKEN_TRY(
-        const ProfileModel draft,
-        ProfileModel::Of(options.draft_model.empty() ? options.model : options.draft_model));
     for (int d = 0; d < static_cast<int>(impl_.drafters_.size()); ++d) {
       const DrafterEntry& entry = impl_.drafters_[static_cast<std::size_t>(d)];
       if (entry.instant) continue;
-      const ProfileDraft* known = profile.DraftOf(std::string(entry.method), &draft);
+      FORETOKEN_TRY(const ProfileModel draft,
+                    ProfileModel::Of(entry.file.empty() ? options.model : entry.file));
+      const ProfileDraft* known = profile.DraftOf(entry.method, &draft);
       if (known != nullptr) impl_.fixed_costs_->StartDrafter(d, known->us, 0, 0);
       if (known != nullptr && n_sequences() == 1)
         impl_.costs_->StartDrafter(d, known->us, 0, 0);
@@ -131,7 +130,6 @@ class Engine::Impl::StartMeasurer {
 
   void MeasureDrafter(int index) {
     draft::Drafter& drafter = *impl_.drafters_[static_cast<std::size_t>(index)].drafter;
-    const bool features = drafter.Needs().parts() > 0;
     const int drafts = std::min(kDrafts, *impl_.options_.speculative.num_speculative_tokens);
     const int prompt = n_sequences() == 1 ? kPrompt : std::max(2, kPrompts / n_sequences());
     if (drafts < 1 || impl_.context_size_ < kPrompt + 2 * kRepeats + kDrafts + 3) return;
@@ -139,7 +137,7 @@ class Engine::Impl::StartMeasurer {
         .n_sequences = n_sequences(),
         .context_size = impl_.context_size_,
         .drafts = drafts,
-        .features_width = features ? impl_.target_->features_width() : 0,
+        .features_width = std::int64_t{drafter.Needs().parts()} * impl_.target_->config().dim,
         .sampling = {}};
     engine::DraftMeter meter(drafter, setting, prompt, 2 * kRepeats + 1);
     meter.Microseconds(n_sequences());  // reads the contexts

@@ -3,7 +3,6 @@
 // here.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -18,9 +17,10 @@
 #include "draft/prediction.h"
 #include "draft/suffix.h"
 #include "engine/impl.h"
+#include "engine/model_part.h"
+#include "engine/opened_drafter.h"
 #include "engine/thread_count.h"
 #include "engine/vocabulary_difference.h"
-#include "engine/weight_type.h"
 #include "foretoken/drafter.h"
 #include "foretoken/speculative_config.h"
 #include "foretoken/verifier.h"
@@ -40,19 +40,8 @@ Status CheckRange(const char* name, std::int64_t value, std::int64_t least, std:
               fmt::format("{}: {} is out of range; use {} to {}", name, value, least, most));
 }
 
-tensor::KvType KvTypeOf(CacheType type) {
-  constexpr std::array kTypes = {tensor::KvType::kF32, tensor::KvType::kF16, tensor::KvType::kBF16,
-                                 tensor::KvType::kQ8_0};
-  return kTypes[static_cast<std::size_t>(type)];
-}
-
 static_assert(verify::Synthetic::kMaxDraft == kMaxDraft);
 constexpr int kLeastCacheTokens = 128;  // a whole draft fits, and a little text
-
-std::int64_t PhysicalMemory() {
-  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
-  return pages > 0 && page > 0 ? std::int64_t{pages} * page : INT64_MAX;
-}
 
 }  // namespace
 
@@ -66,7 +55,7 @@ class EngineOpener {
     const auto begin = std::chrono::steady_clock::now();
     FORETOKEN_CHECK_OK(CheckOptions());
     FORETOKEN_CHECK_OK(OpenTarget());
-    FORETOKEN_CHECK_OK(OpenDraft());
+    FORETOKEN_CHECK_OK(OpenDrafts());
     FORETOKEN_CHECK_OK(CheckMemory());
     MakeVerifiers();
     FORETOKEN_CHECK_OK(LoadTarget());
@@ -82,11 +71,15 @@ class EngineOpener {
   }
 
  private:
-  // One model of the engine while it is being opened.
-  struct Part {
-    model::ModelConfig config;
-    model::ModelOptions options;
-    kv::CacheShape cache;
+  // A model or head that drafts, while the engine is being opened.
+  struct Draft {
+    const formats::Checkpoint* file = nullptr;  // the engine owns it; its target's own for some
+    std::string method = {};                    // "standalone", "eagle", "mtp"
+    std::string name = {}, full_name = {};      // as in DrafterEntry
+    engine::ModelPart part = {};
+    draft::SharedTokens shared = 0;  // of its vocabulary and the target's
+    std::vector<Token> tokens = {};  // of its reduced output head
+    std::int64_t weight_bytes = 0;
   };
 
   EngineOptions& options() { return impl_->options_; }
@@ -109,19 +102,7 @@ class EngineOpener {
     if (!speculative.num_speculative_tokens)
       speculative.num_speculative_tokens = engine::DefaultCeiling(speculative);
     SplitMethods();
-    if ((Wants("standalone") || Wants("eagle")) && o.draft_model.empty())
-      return Fail(
-          ErrorCode::kInvalidArgument,
-          fmt::format("speculative method: '{}' needs a {}; give one with --model-draft, or "
-                      "use ngram",
-                      speculative.method, Wants("eagle") ? "head" : "draft model"));
-    const bool reads_file = speculative.method.empty() || Wants("none") || Wants("portfolio") ||
-                            Wants("standalone") || Wants("eagle") || Wants("mtp");
-    if (!reads_file && !o.draft_model.empty())
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("speculative method: '{}' does not use the draft model that is "
-                              "given; drop one of them",
-                              speculative.method));
+    FORETOKEN_CHECK_OK(CheckDraftFiles());
     FORETOKEN_CHECK_OK(CheckRange("context size", o.context_size, 0, 1 << 24));
     FORETOKEN_CHECK_OK(CheckRange("sequences", o.max_sequences, 1, 1024));
     FORETOKEN_CHECK_OK(CheckRange("prefill rows", o.prefill_rows, 1, 4096));
@@ -139,19 +120,49 @@ class EngineOpener {
     return {};
   }
 
+  // By the options alone, before a file is opened.
+  Status CheckDraftFiles() {
+    const std::vector<std::string> files = options().DraftFiles();
+    const std::string& method = options().speculative.method;
+    if ((Wants("standalone") || Wants("eagle")) && files.empty())
+      return NoFileFor(Wants("eagle") ? "eagle" : "standalone");
+    const bool reads_file = method.empty() || Wants("none") || Wants("portfolio") ||
+                            Wants("standalone") || Wants("eagle") || Wants("mtp");
+    if (!reads_file && !files.empty())
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("speculative method: '{}' does not use the draft model that is "
+                              "given; drop one of them",
+                              method));
+    for (auto file = files.begin(); file != files.end(); ++file)
+      if (std::find(files.begin(), file, *file) != file)
+        return Fail(ErrorCode::kInvalidArgument,
+                    fmt::format("draft models: {} is given twice; leave one out", *file));
+    return {};
+  }
+
+  tl::unexpected<Error> NoFileFor(std::string_view method) const {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("speculative method: '{}' needs a {}; give one with --model-draft, or "
+                            "use ngram",
+                            impl_->options_.speculative.method,
+                            method == "eagle" ? "head" : "draft model"));
+  }
+
   Status OpenTarget() {
     FORETOKEN_TRY(impl_->checkpoint_, formats::OpenCheckpoint(options().model));
     const auto in_file = [&](Error error) { return Fail(std::move(error).In(options().model)); };
     auto tokenizer = text::Tokenizer::Load(impl_->checkpoint_->metadata());
     if (!tokenizer) return in_file(std::move(tokenizer).error());
     impl_->tokenizer_ = std::move(*tokenizer);
-    auto part = Describe(*impl_->checkpoint_, *impl_->tokenizer_);
+    auto part = engine::DescribeModel(*impl_->checkpoint_, *impl_->tokenizer_);
     if (!part) return in_file(std::move(part).error());
     target_ = std::move(*part);
     if (options().context_size == 0) options().context_size = target_.config.context_length;
     impl_->context_size_ = options().context_size;
     impl_->vocabulary_ = impl_->tokenizer_->vocabulary_size();
     FORETOKEN_CHECK_OK(SetEndTokens());
+    impl_->grammars_.emplace(*impl_->tokenizer_, impl_->end_tokens_);
+    FORETOKEN_CHECK_OK(CheckOwnDrafter());
     Size(target_, options().context_size, options().max_sequences * (1 + kMaxDraft));
     target_.cache.n_positions = options().cache_tokens;
     return {};
@@ -195,6 +206,36 @@ class EngineOpener {
     return found;
   }
 
+  // Whether the program's own drafter can serve this target and so many requests.
+  Status CheckOwnDrafter() const {
+    const auto& own = impl_->options_.drafter;
+    if (!own) return {};
+    const auto [sequences, vocabulary] = own->limits();
+    const auto in_drafter = [&](std::string why) {
+      return Fail(ErrorCode::kMismatch, fmt::format("drafter '{}': {}", own->name(), why));
+    };
+    if (sequences > 0 && sequences < impl_->options_.max_sequences)
+      return in_drafter(
+          fmt::format("it drafts for {} text(s) at a time, and the engine runs {}; "
+                      "make it for as many",
+                      sequences, impl_->options_.max_sequences));
+    if (const auto* const model = dynamic_cast<const OpenedDrafter*>(own.get())) {
+      const VocabularyDifference difference =
+          engine::CompareVocabularies(*impl_->tokenizer_, model->tokenizer());
+      if (!difference.same())
+        return in_drafter(
+            fmt::format("its vocabulary is not the target's: {}; give its file as "
+                        "the draft model, which takes the tokens that both share",
+                        difference.Describe()));
+    }
+    if (vocabulary > 0 && vocabulary != impl_->vocabulary_)
+      return in_drafter(
+          fmt::format("it drafts from {} tokens, and the target has {}; use one for "
+                      "this vocabulary",
+                      vocabulary, impl_->vocabulary_));
+    return {};
+  }
+
   Status CheckOwnVerifier() {
     if (!options().verifier) return {};
     FORETOKEN_CHECK_OK(CheckOwnName("verifier", std::string(options().verifier->name())));
@@ -222,75 +263,135 @@ class EngineOpener {
       at = comma + 1;
     }
   }
+  // "standalone" is wanted where "standalone:NAME" is.
   bool Wants(std::string_view method) const {
-    return std::find(methods_.begin(), methods_.end(), method) != methods_.end();
+    return std::any_of(methods_.begin(), methods_.end(), [&](const std::string& wanted) {
+      return std::string_view(wanted).substr(0, wanted.find(':')) == method;
+    });
   }
 
-  // Opens what drafts: a model, a head, or the head in the target's own file.
-  Status OpenDraft() {
-    if (!options().draft_model.empty() && !Wants("none")) {
-      FORETOKEN_TRY(impl_->draft_checkpoint_, formats::OpenCheckpoint(options().draft_model));
+  // Opens what drafts: models, heads, the head in the target's own file.
+  Status OpenDrafts() {
+    std::vector<std::string> paths = options().DraftFiles();
+    if (Wants("none")) paths.clear();
+    for (const std::string& path : paths) {
+      FORETOKEN_TRY(auto file, formats::OpenCheckpoint(path));
+      drafts_.push_back({.file = file.get()});
+      impl_->draft_checkpoints_.push_back(std::move(file));
     }
-    const formats::Checkpoint& file =
-        impl_->draft_checkpoint_ ? *impl_->draft_checkpoint_ : *impl_->checkpoint_;
-    const model::DraftFile kind = model::KindOfDraft(file);
-    std::string& method = options().speculative.method;
-    if (method.empty()) {
-      method = MethodFor(kind);
-      SplitMethods();
+    if (options().speculative.method.empty()) ChooseMethods();
+    for (Draft& draft : drafts_) {
+      auto method = MethodOf(model::KindOfDraft(*draft.file));
+      if (!method) return Fail(std::move(method).error().In(draft.file->path()));
+      draft.method = *method;
     }
-    for (const char* name : {"standalone", "eagle", "mtp"})
-      if (Wants(name)) draft_method_ = name;
-    if (Wants("portfolio") && draft_method_.empty() && impl_->draft_checkpoint_)
-      draft_method_ = MethodFor(kind);
-    if (draft_method_.empty()) return {};
-    auto opened = OpenDraftPart(file, kind);
-    if (!opened) return Fail(std::move(opened).error().In(file.path()));
+    const auto has_file = [this](std::string_view method) {
+      return std::any_of(drafts_.begin(), drafts_.end(),
+                         [&](const Draft& draft) { return draft.method == method; });
+    };
+    for (const char* method : {"standalone", "eagle"})
+      if (Wants(method) && !has_file(method)) return NoFileFor(method);
+    if (Wants("mtp") && !has_file("mtp"))
+      drafts_.push_back({.file = impl_->checkpoint_.get(), .method = "mtp"});
+    for (Draft& draft : drafts_)
+      if (auto opened = OpenDraftPart(draft); !opened)
+        return Fail(std::move(opened).error().In(draft.file->path()));
+    NameDrafts();
     return {};
   }
 
-  // The method where none is named: what the draft's file is, else n-gram lookup.
-  std::string MethodFor(model::DraftFile kind) const {
-    if (!impl_->draft_checkpoint_) return "ngram";
-    if (kind == model::DraftFile::kEagleHead) return "eagle";
-    return kind == model::DraftFile::kMtpHead ? "mtp" : "standalone";
+  // The methods where none is named: what the drafts' files are, else n-gram lookup.
+  void ChooseMethods() {
+    for (const Draft& draft : drafts_) {
+      const std::string method = MethodsOf(model::KindOfDraft(*draft.file)).front();
+      if (std::find(methods_.begin(), methods_.end(), method) == methods_.end())
+        methods_.push_back(method);
+    }
+    if (methods_.empty()) methods_ = {"ngram"};
+    options().speculative.method = fmt::format("{}", fmt::join(methods_, ","));
   }
 
-  Status OpenDraftPart(const formats::Checkpoint& file, model::DraftFile kind) {
-    using model::DraftFile;
-    const std::string& method = draft_method_;
-    const bool fits = method == "eagle" ? kind == DraftFile::kEagleHead
-                      : method == "mtp"
-                          ? kind == DraftFile::kMtpHead || kind == DraftFile::kModelWithMtpHead
-                          : kind == DraftFile::kModel || kind == DraftFile::kModelWithMtpHead;
+  // By which a file of this kind can draft, the usual one first.
+  static std::vector<std::string> MethodsOf(model::DraftFile kind) {
+    switch (kind) {
+      case model::DraftFile::kEagleHead:
+        return {"eagle"};
+      case model::DraftFile::kMtpHead:
+        return {"mtp"};
+      case model::DraftFile::kModelWithMtpHead:
+        return {"standalone", "mtp"};
+      case model::DraftFile::kModel:
+        break;
+    }
+    return {"standalone"};
+  }
+
+  // The first one that is wanted.
+  Result<std::string> MethodOf(model::DraftFile kind) const {
+    for (std::string& method : MethodsOf(kind))
+      if (Wants(method) || Wants("portfolio")) return std::move(method);
     constexpr std::array kKinds = {"a whole model", "an EAGLE-3 head", "an MTP head",
                                    "a model with an MTP head"};
-    if (!fits && &file == impl_->checkpoint_.get())
+    std::vector<std::string_view> wanted;
+    for (const char* method : {"standalone", "eagle", "mtp"})
+      if (Wants(method)) wanted.push_back(method);
+    return Fail(ErrorCode::kMismatch,
+                fmt::format("this is {}, and '{}' was asked for; give another file, or leave "
+                            "--spec-type out",
+                            kKinds[static_cast<std::size_t>(kind)], fmt::join(wanted, ",")));
+  }
+
+  // Where several draft by one method their files' names tell them apart, and numbers where those
+  // are equal too.
+  void NameDrafts() {
+    for (auto draft = drafts_.begin(); draft != drafts_.end(); ++draft) {
+      const std::string plain = draft->method + ":" + FileName(draft->file->path());
+      const auto taken = [&] {
+        return std::any_of(drafts_.begin(), draft,
+                           [&](const Draft& other) { return other.full_name == draft->full_name; });
+      };
+      draft->full_name = plain;
+      for (int i = 2; taken(); ++i) draft->full_name = fmt::format("{}-{}", plain, i);
+      const auto alike = std::count_if(drafts_.begin(), drafts_.end(), [&](const Draft& other) {
+        return other.method == draft->method;
+      });
+      draft->name = alike > 1 ? draft->full_name : draft->method;
+    }
+  }
+
+  // Without folder and .gguf, and without commas, which part the names of methods.
+  static std::string FileName(const std::string& path) {
+    std::string name = path.substr(path.rfind('/') + 1);
+    if (name.ends_with(".gguf")) name.resize(name.size() - 5);
+    std::replace(name.begin(), name.end(), ',', '_');
+    return name;
+  }
+
+  Status OpenDraftPart(Draft& draft) {
+    const formats::Checkpoint& file = *draft.file;
+    if (&file == impl_->checkpoint_.get() &&
+        model::KindOfDraft(file) != model::DraftFile::kModelWithMtpHead)
       return Fail(ErrorCode::kMismatch,
                   "the model has no MTP head; give one with --model-draft, or use ngram");
-    if (!fits)
-      return Fail(ErrorCode::kMismatch,
-                  fmt::format("this is {}, and '{}' was asked for; give another file, or leave "
-                              "--spec-type out",
-                              kKinds[static_cast<std::size_t>(kind)], method));
     FORETOKEN_TRY(const auto tokenizer, text::Tokenizer::Load(file.metadata()));
-    FORETOKEN_CHECK_OK(CompareVocabularies(*tokenizer));
-    if (method == "standalone") {
-      FORETOKEN_TRY(draft_, Describe(file, *tokenizer));
-      FORETOKEN_TRY(draft_tokens_, DraftTokens());
+    FORETOKEN_CHECK_OK(CompareVocabularies(draft, *tokenizer));
+    engine::ModelPart& part = draft.part;
+    if (draft.method == "standalone") {
+      FORETOKEN_TRY(part, engine::DescribeModel(file, *tokenizer));
+      FORETOKEN_TRY(draft.tokens, DraftTokens(draft.shared));
     } else {
-      FORETOKEN_TRY(draft_, DescribeHead(file));
+      FORETOKEN_TRY(part, DescribeHead(draft));
     }
     // A draft of a shorter context stops drafting there; beyond its own it would only guess.
-    Size(*draft_, std::min(options().context_size, draft_->config.context_length),
+    Size(part, std::min(options().context_size, part.config.context_length),
          options().max_sequences);
-    draft_->options.output_tokens = std::move(draft_tokens_);
+    part.options.output_tokens = draft.tokens;
     return {};
   }
 
   // What of the target's vocabulary the draft shares.
-  Status CompareVocabularies(const text::Tokenizer& draft) {
-    VocabularyDifference difference = engine::CompareVocabularies(*impl_->tokenizer_, draft);
+  Status CompareVocabularies(Draft& draft, const text::Tokenizer& tokenizer) {
+    VocabularyDifference difference = engine::CompareVocabularies(*impl_->tokenizer_, tokenizer);
     if (const std::string why = difference.obstacle(); !why.empty())
       return Fail(ErrorCode::kMismatch, "draft model: " + why);
     if (difference.shared() < difference.target)
@@ -298,25 +399,25 @@ class EngineOpener {
           fmt::format("draft model: its vocabulary is not quite the target's: {}; the target's "
                       "other tokens are never drafted",
                       difference.Describe()));
-    shared_ = {difference.target, difference.draft, std::move(difference.differing)};
+    draft.shared = {difference.target, difference.draft, std::move(difference.differing)};
     return {};
   }
 
-  Result<Part> DescribeHead(const formats::Checkpoint& file) {
-    Part part;
-    FORETOKEN_TRY(part.config, model::HeadConfigFromFile(file));
+  Result<engine::ModelPart> DescribeHead(const Draft& draft) const {
+    engine::ModelPart part;
+    FORETOKEN_TRY(part.config, model::HeadConfigFromFile(*draft.file));
     if (part.config.vocabulary == 0) part.config.vocabulary = target_.config.vocabulary;
     // Without a map of its columns, column i is token i of the head's vocabulary.
-    if (part.config.vocabulary < shared_.drafter && file.Find("d2t") == nullptr)
+    if (part.config.vocabulary < draft.shared.drafter && draft.file->Find("d2t") == nullptr)
       return Fail(ErrorCode::kMismatch,
                   fmt::format("its output head has {} rows, its vocabulary {} tokens, and no "
                               "tensor d2t maps them; give another head",
-                              part.config.vocabulary, shared_.drafter));
+                              part.config.vocabulary, draft.shared.drafter));
     return part;
   }
 
   // The tokens of the draft's reduced output head; none where it keeps all.
-  Result<std::vector<Token>> DraftTokens() const {
+  Result<std::vector<Token>> DraftTokens(const draft::SharedTokens& shared) const {
     const auto& o = impl_->options_.speculative;
     if (o.draft_vocabulary == 0 || o.draft_vocabulary >= impl_->vocabulary_)
       return std::vector<Token>();
@@ -329,61 +430,32 @@ class EngineOpener {
       tokens = text::FrequentTokens(*impl_->tokenizer_, o.draft_vocabulary,
                                     {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     }
-    std::erase_if(tokens, [this](Token token) { return !shared_.Has(token); });
+    std::erase_if(tokens, [&](Token token) { return !shared.Has(token); });
     return tokens;
   }
 
-  static Result<Part> Describe(const formats::Checkpoint& checkpoint,
-                               const text::Tokenizer& tokenizer) {
-    Part part;
-    FORETOKEN_TRY(part.config, model::ConfigFromMetadata(checkpoint.metadata()));
-    FORETOKEN_TRY(part.config.vocabulary, model::VocabularyRows(checkpoint));
-    if (tokenizer.vocabulary_size() > part.config.vocabulary)
-      return Fail(
-          ErrorCode::kInvalidFile,
-          fmt::format(
-              "tokenizer: it has {} tokens, the embedding only {} rows; the file is inconsistent",
-              tokenizer.vocabulary_size(), part.config.vocabulary));
-    return part;
-  }
-
-  void Size(Part& part, int positions, int logit_rows) {
+  void Size(engine::ModelPart& part, int positions, int logit_rows) {
     const auto& o = options();
-    part.options = {.max_rows = std::max(o.prefill_rows, o.max_sequences * (1 + kMaxDraft)),
-                    .max_logit_rows = logit_rows,
-                    .max_positions = positions};
-    part.cache = {.n_layers = part.config.n_layers,
-                  .n_kv_heads = part.config.n_kv_heads,
-                  .head_dim = part.config.head_dim,
-                  .k_type = KvTypeOf(o.cache_type_k),
-                  .v_type = KvTypeOf(o.cache_type_v),
-                  .n_sequences = o.max_sequences,
-                  .max_positions = positions};
+    engine::SetSizes(part, {.positions = positions,
+                            .sequences = o.max_sequences,
+                            .rows = std::max(o.prefill_rows, o.max_sequences * (1 + kMaxDraft)),
+                            .logit_rows = logit_rows,
+                            .k = o.cache_type_k,
+                            .v = o.cache_type_v});
   }
 
   Status CheckMemory() {
-    const auto bytes = [](const Part& p, const formats::Checkpoint& c) {
-      return static_cast<std::int64_t>(kv::Cache::Bytes(p.cache)) + model::ResidentBytes(c);
-    };
-    const std::int64_t needed =
-        bytes(target_, *impl_->checkpoint_) + (draft_ ? bytes(*draft_, DraftFile()) : 0);
-    if (needed <= PhysicalMemory()) return {};
-    // Scratch and logits are small beside these and only take pages once used.
-    constexpr double kGiB = 1 << 30;
-    return Fail(ErrorCode::kTooLarge,
-                fmt::format("memory: weights and a cache of {} positions for {} sequence(s) need "
-                            "{:.1f} GiB, this machine has {:.1f}; lower --ctx-size",
-                            options().context_size, options().max_sequences,
-                            static_cast<double>(needed) / kGiB,
-                            static_cast<double>(PhysicalMemory()) / kGiB));
+    std::int64_t needed = engine::BytesOf(target_, *impl_->checkpoint_);
+    for (const Draft& draft : drafts_) needed += engine::BytesOf(draft.part, *draft.file);
+    return engine::CheckFits(needed, options().context_size, options().max_sequences);
   }
 
-  Result<std::unique_ptr<model::Model>> Load(const Part& part,
+  Result<std::unique_ptr<model::Model>> Load(const engine::ModelPart& part,
                                              const formats::Checkpoint& checkpoint) {
     const auto progress = [&](double fraction) {
       if (options().on_load_progress) options().on_load_progress({checkpoint.path(), fraction});
     };
-    const model::TileCache cache = CacheFor(checkpoint);
+    const model::TileCache cache = engine::TileCacheFor(options().repack_cache, checkpoint);
     auto loaded = model::Model::Load(
         checkpoint, part.config, part.options, *impl_->kernels_, *impl_->pool_,
         {.cache = &cache, .on_progress = progress, .on_notice = [&](std::string what) {
@@ -393,16 +465,8 @@ class EngineOpener {
     return loaded;
   }
 
-  model::TileCache CacheFor(const formats::Checkpoint& checkpoint) {
-    const std::string& where = options().repack_cache;
-    if (where == "off") return {};
-    if (where != "auto") return model::TileCache(where);
-    constexpr std::int64_t kWorthKeeping = 64'000'000;
-    if (model::ResidentBytes(checkpoint) < kWorthKeeping) return {};
-    return model::TileCache(model::TileCache::UserFolder());
-  }
-
-  Result<kv::Cache> MakeCache(const Part& part, const formats::Checkpoint& checkpoint) {
+  Result<kv::Cache> MakeCache(const engine::ModelPart& part,
+                              const formats::Checkpoint& checkpoint) {
     auto cache = kv::Cache::Create(part.cache);
     if (!cache) return Fail(std::move(cache).error().In(checkpoint.path()));
     return cache;
@@ -415,15 +479,12 @@ class EngineOpener {
     return {};
   }
 
-  const formats::Checkpoint& DraftFile() const {
-    return impl_->draft_checkpoint_ ? *impl_->draft_checkpoint_ : *impl_->checkpoint_;
-  }
-
-  // A draft model or head where there is one, and all drafters that need no model: a request may
-  // choose any of them.
+  // All draft models and heads, and all drafters that need no model: a request may choose any of
+  // them.
   Status MakeDrafters() {
     const auto& o = options();
-    if (draft_) FORETOKEN_CHECK_OK(MakeModelDrafter());
+    for (Draft& draft : drafts_) FORETOKEN_CHECK_OK(MakeModelDrafter(draft));
+    KeepFeatures();
     FORETOKEN_TRY(const std::vector<Token> corpus, CorpusTokens());
     AddInstant(std::make_unique<draft::NgramDrafter>(
         draft::NgramSettings{.max_sequences = o.max_sequences,
@@ -441,7 +502,6 @@ class EngineOpener {
     AddInstant(std::make_unique<draft::PredictionDrafter>(o.max_sequences, o.context_size));
     AddInstant(std::make_unique<draft::GrammarDrafter>(o.max_sequences));
     if (o.drafter) AddOwnDrafter();
-    for (auto& entry : impl_->drafters_) entry.reads_features = entry.drafter->Needs().parts() > 0;
     FORETOKEN_TRY(impl_->default_drafters_, impl_->DraftersOf(o.speculative.method));
     return {};
   }
@@ -453,8 +513,7 @@ class EngineOpener {
                                                  .max_draft = kMaxDraft,
                                                  .kernels = impl_->kernels_,
                                                  .on_fault = Notice()});
-    const std::string_view method = drafter->name();
-    impl_->drafters_.push_back({method, std::move(drafter), false});
+    AddDrafter(std::move(drafter), false);
   }
 
   // Faults of the program's own parts, while the engine lives.
@@ -464,9 +523,17 @@ class EngineOpener {
     };
   }
 
-  void AddInstant(std::unique_ptr<draft::Drafter> drafter) {
-    const std::string_view method = drafter->name();
-    impl_->drafters_.push_back({method, std::move(drafter), true});
+  void AddInstant(std::unique_ptr<draft::Drafter> drafter) { AddDrafter(std::move(drafter), true); }
+
+  // One without a file.
+  void AddDrafter(std::unique_ptr<draft::Drafter> drafter, bool instant) {
+    const std::string name(drafter->name());
+    impl_->drafters_.push_back({.method = name,
+                                .name = name,
+                                .full_name = name,
+                                .file = {},
+                                .drafter = std::move(drafter),
+                                .instant = instant});
   }
 
   // The n-gram drafter's text.
@@ -482,29 +549,52 @@ class EngineOpener {
     return impl_->tokenizer_->Encode(text, {.add_special = false, .parse_special = false});
   }
 
-  Status MakeModelDrafter() {
-    FORETOKEN_TRY(auto cache, MakeCache(*draft_, DraftFile()));
-    FORETOKEN_TRY(auto model, LoadDraft());
-    draft_weight_bytes_ = model->weight_bytes();
+  Status MakeModelDrafter(Draft& draft) {
+    FORETOKEN_TRY(auto cache, MakeCache(draft.part, *draft.file));
+    FORETOKEN_TRY(auto model, LoadDraft(draft));
+    draft.weight_bytes = model->weight_bytes();
     std::unique_ptr<draft::Drafter> drafter;
-    if (draft_->config.head)
-      drafter = std::make_unique<draft::HeadDrafter>(std::move(model), std::move(cache), shared_,
-                                                     kMaxDraft, *impl_->kernels_);
+    if (draft.part.config.head)
+      drafter = std::make_unique<draft::HeadDrafter>(std::move(model), std::move(cache),
+                                                     draft.shared, kMaxDraft, *impl_->kernels_);
     else
       drafter =
-          std::make_unique<draft::DraftModel>(std::move(model), std::move(cache), shared_,
+          std::make_unique<draft::DraftModel>(std::move(model), std::move(cache), draft.shared,
                                               kMaxDraft, *impl_->kernels_, options().kv_cache);
-    if (const auto needs = drafter->Needs(); needs.parts() > 0) impl_->target_->KeepFeatures(needs);
-    const std::string_view method = drafter->name();
-    impl_->drafters_.push_back({method, std::move(drafter), false});
+    impl_->drafters_.push_back({.method = draft.method,
+                                .name = draft.name,
+                                .full_name = draft.full_name,
+                                .file = draft.file->path(),
+                                .drafter = std::move(drafter)});
     return {};
   }
 
-  Result<std::unique_ptr<model::Model>> LoadDraft() {
-    if (!draft_->config.head) return Load(*draft_, DraftFile());
-    auto loaded = model::Model::LoadHead(DraftFile(), draft_->config, draft_->options,
+  // What all heads read of the target's hidden states, each part once.
+  void KeepFeatures() {
+    model::FeatureRequest all;
+    for (const auto& entry : impl_->drafters_) {
+      const model::FeatureRequest needs = entry.drafter->Needs();
+      for (const int layer : needs.layers)
+        if (std::find(all.layers.begin(), all.layers.end(), layer) == all.layers.end())
+          all.layers.push_back(layer);
+      all.normed |= needs.normed;
+    }
+    if (all.parts() == 0) return;
+    impl_->target_->KeepFeatures(all);
+    for (auto& entry : impl_->drafters_) {
+      const model::FeatureRequest needs = entry.drafter->Needs();
+      for (const int layer : needs.layers)
+        entry.feature_parts.push_back(static_cast<int>(
+            std::find(all.layers.begin(), all.layers.end(), layer) - all.layers.begin()));
+      if (needs.normed) entry.feature_parts.push_back(all.parts() - 1);
+    }
+  }
+
+  Result<std::unique_ptr<model::Model>> LoadDraft(const Draft& draft) {
+    if (!draft.part.config.head) return Load(draft.part, *draft.file);
+    auto loaded = model::Model::LoadHead(*draft.file, draft.part.config, draft.part.options,
                                          *impl_->kernels_, *impl_->pool_, *impl_->target_);
-    if (!loaded) return Fail(std::move(loaded).error().In(DraftFile().path()));
+    if (!loaded) return Fail(std::move(loaded).error().In(draft.file->path()));
     return loaded;
   }
 
@@ -562,29 +652,18 @@ class EngineOpener {
          .fixed_costs = &*i.fixed_costs_});
   }
 
-  static void SummarisePart(const Part& part, const formats::Checkpoint& checkpoint,
-                            std::int64_t weight_bytes, int vocabulary, ModelSummary& out) {
-    out.path = checkpoint.path();
-    if (const auto* name = checkpoint.metadata().String("general.name")) out.name = *name;
-    out.architecture = part.config.architecture;
-    out.type = engine::WeightType(checkpoint);
-    out.parameters = engine::ParameterCount(checkpoint);
-    out.file_bytes = static_cast<std::int64_t>(checkpoint.file_bytes());
-    out.weight_bytes = weight_bytes;
-    out.cache_bytes = static_cast<std::int64_t>(kv::Cache::Bytes(part.cache));
-    out.vocabulary_size = vocabulary;
-    out.context_length = part.config.context_length;
-    out.context_size = part.cache.max_positions;
-  }
-
   void Summarise() {
     EngineSummary& s = summary();
-    SummarisePart(target_, *impl_->checkpoint_, impl_->target_->weight_bytes(), impl_->vocabulary_,
-                  s.target);
-    if (draft_) {
-      s.draft = std::make_unique<ModelSummary>();
-      SummarisePart(*draft_, DraftFile(), draft_weight_bytes_, shared_.drafter, *s.draft);
+    engine::Summarise(target_, *impl_->checkpoint_, impl_->target_->weight_bytes(),
+                      impl_->vocabulary_, s.target);
+    for (const Draft& draft : drafts_) {
+      DrafterSummary& summary = s.drafts.emplace_back();
+      summary.name = draft.name;
+      summary.method = draft.method;
+      engine::Summarise(draft.part, *draft.file, draft.weight_bytes, draft.shared.drafter,
+                        summary.model);
     }
+    if (!s.drafts.empty()) s.draft = std::make_unique<ModelSummary>(s.drafts.front().model);
     s.isa = impl_->kernels_->isa;
     s.threads = options().threads;
     s.method = options().speculative.method;
@@ -628,12 +707,8 @@ class EngineOpener {
 
   std::unique_ptr<Engine::Impl> impl_;
   std::vector<std::string> methods_;  // of the options
-  std::string draft_method_;          // of them, the one that reads a model's or head's file
-  Part target_;
-  std::optional<Part> draft_;
-  draft::SharedTokens shared_ = 0;   // of the draft's vocabulary and the target's
-  std::vector<Token> draft_tokens_;  // of its reduced output head
-  std::int64_t draft_weight_bytes_ = 0;
+  engine::ModelPart target_;
+  std::vector<Draft> drafts_;
 };
 
 Result<std::unique_ptr<Engine::Impl>> Engine::Impl::Open(EngineOptions options) {

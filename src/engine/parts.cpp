@@ -75,10 +75,10 @@ Result<round::Proposal> Engine::Impl::DraftAfter(const GivenText& given, const D
   request.sampling = given.sampling;
   request.max_new_tokens = 0;
   FORETOKEN_CHECK_OK(Check(request, given.text));
-  FORETOKEN_TRY(const auto grammar, GrammarOf(given.sampling));
+  FORETOKEN_TRY(const auto grammar, grammars_->Of(given.sampling));
   const auto drafts_alone = [this](int d) {
     const DrafterEntry& entry = drafters_[static_cast<std::size_t>(d)];
-    return !entry.reads_features && entry.method != "prediction";
+    return !entry.reads_features() && entry.method != "prediction";
   };
   const auto found = std::find_if(default_drafters_.begin(), default_drafters_.end(), drafts_alone);
   if (found == default_drafters_.end())

@@ -75,7 +75,7 @@ void Engine::Impl::MakeOffers() noexcept {
     for (const int d : s.drafters) {
       const DrafterEntry& entry = drafters_[static_cast<std::size_t>(d)];
       // The features of the prompt come with the pass that a first draft is part of.
-      if (!drafts || (work.prefill && entry.reads_features)) continue;
+      if (!drafts || (work.prefill && entry.reads_features())) continue;
       offers_.push_back(
           {.drafter = d, .most = work.max_draft, .missing = entry.drafter->Missing(work.seq)});
     }

@@ -60,7 +60,7 @@ void Engine::Impl::RecordRequest(SeqId seq) {
                        .max_new_tokens = std::max(0, s.emitter.tokens_left())};
   for (const int d : s.drafters) {
     if (!traced.method.empty()) traced.method += ',';
-    traced.method += drafters_[static_cast<std::size_t>(d)].method;
+    traced.method += drafters_[static_cast<std::size_t>(d)].name;
   }
   if (traced.method.empty()) traced.method = "none";
   recorder_->Begin(seq, traced);
@@ -93,7 +93,7 @@ void Engine::Impl::RecordPass(const StepTimes& times) {
                     .asked = work.prefill ? 0 : work.wanted,
                     .instant = drafted && drafters_[drafter].instant,
                     .evidence = drafted ? work.proposal.evidence : 0,
-                    .drafter = drafted ? drafters_[drafter].method : std::string_view(),
+                    .drafter = drafted ? drafters_[drafter].name : std::string_view(),
                     .drafts = work.proposal.tokens,
                     .verdict = work.decodes ? &verdicts_[i] : nullptr,
                     .committed = work.n_committed,

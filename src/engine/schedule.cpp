@@ -47,7 +47,7 @@ int Engine::Impl::MostDrafts(const engine::Sequence& s, int rows) const noexcept
 std::span<const Token> Engine::Impl::SharableText(const engine::Sequence& s) const noexcept {
   if (!options_.prefix_cache || ReadsPromptLogprobs(s)) return {};
   const bool features = std::any_of(s.drafters.begin(), s.drafters.end(), [this](int d) {
-    return drafters_[static_cast<std::size_t>(d)].reads_features;
+    return drafters_[static_cast<std::size_t>(d)].reads_features();
   });
   const auto text = s.sampler.text().first(s.sampler.text().size() - 1);
   return features ? text.first(std::min(text.size(), static_cast<std::size_t>(s.reached))) : text;

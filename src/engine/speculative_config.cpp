@@ -26,8 +26,10 @@ std::vector<std::string_view> Methods(const SpeculativeOptions& options) {
   return methods;
 }
 
+// "standalone" is in "standalone:NAME" too.
 bool Has(const std::vector<std::string_view>& methods, std::string_view method) {
-  return std::find(methods.begin(), methods.end(), method) != methods.end();
+  return std::any_of(methods.begin(), methods.end(),
+                     [&](std::string_view m) { return m.substr(0, m.find(':')) == method; });
 }
 
 // Each value as if it came from a file: the table knows the ranges.
@@ -42,10 +44,6 @@ Result<SpeculativeOptions> CheckRanges(const SpeculativeOptions& options) {
 
 Status CheckMethods(const SpeculativeOptions& o) {
   const auto methods = Methods(o);
-  if (Has(methods, "standalone") && Has(methods, "eagle"))
-    return Bad(
-        "speculative_method: standalone and eagle need a draft file each, and there is one; "
-        "leave one of them out");
   const bool reads = methods.empty() || Has(methods, "standalone") || Has(methods, "portfolio");
   if (o.draft_vocabulary > 0 && !reads)
     return Bad(

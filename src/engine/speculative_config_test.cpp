@@ -55,6 +55,7 @@ const std::map<std::string_view, std::string>& Values() {
       {"num_speculative_tokens_per_batch_size", "[[1,4,5],[5,16,2]]"},
       {"draft_p_min", "0.25"},
       {"first_target", "false"},
+      {"draft_models", "[a.gguf,b.gguf]"},
       {"draft_vocabulary", "512"},
       {"draft_vocabulary_sample", "a b.txt"},
       {"synthetic_acceptance_rate", "0.6"},
@@ -163,10 +164,29 @@ TEST(SpeculativeKeys, MethodsHaveTheNamesOfOtherPrograms) {
                                        {"auto", ""},
                                        {"suffix, draft", "suffix,standalone"},
                                        {"[ngram,ngram-mod]", "ngram"},
+                                       {"eagle,mtp", "eagle,mtp"},
+                                       {"draft:a, draft:B.q8", "standalone:a,standalone:B.q8"},
                                        {"portfolio", "portfolio"}}) {
     SpeculativeOptions options;
     ASSERT_TRUE(SetSpeculativeOption(options, "method", written)) << written;
     EXPECT_EQ(options.method, meant);
+  }
+}
+
+TEST(SpeculativeKeys, DraftModelsAreAListOfPaths) {
+  SpeculativeOptions options;
+  for (const auto& [written, paths] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"a.gguf", {"a.gguf"}},
+           {"[a.gguf, b c.gguf]", {"a.gguf", "b c.gguf"}},
+           {"a,b", {"a", "b"}},
+           {R"([x\,y.gguf,z\\w])", {"x,y.gguf", R"(z\w)"}},
+           {"[]", {}},
+           {"", {}}}) {
+    ASSERT_TRUE(SetSpeculativeOption(options, "draft_models", written)) << written;
+    EXPECT_EQ(options.draft_models, paths) << written;
+    const std::string printed = FindSpeculativeKey("draft_models")->print(options);
+    ASSERT_TRUE(SetSpeculativeOption(options, "draft_model", printed)) << printed;
+    EXPECT_EQ(options.draft_models, paths) << printed;
   }
 }
 
@@ -208,7 +228,13 @@ TEST(SpeculativeKeys, EachErrorSaysWhatWouldDo) {
   EXPECT_EQ(error("gama", "4"), "gama: no such setting; did you mean gamma?");
   EXPECT_EQ(error("completely_different", "4"),
             "completely_different: no such setting; docs/configuration.md lists them");
-  EXPECT_EQ(error("draft_model", "x").substr(0, 43), "draft_model: not a setting here; give it wi");
+  EXPECT_EQ(error("model", "x").substr(0, 39), "model: not a setting here; write draft_");
+  EXPECT_EQ(error("draft_models", "a,,b"),
+            "draft_models: 'a,,b' has an empty path; write [PATH, PATH]");
+  EXPECT_EQ(error("method", "ngram:a"),
+            "method: 'ngram:a' names no draft file; write standalone:NAME, eagle:NAME or mtp:NAME, "
+            "NAME being the file's without .gguf");
+  EXPECT_EQ(error("method", "eagle:").substr(0, 36), "method: 'eagle:' names no draft file");
   EXPECT_EQ(error("a\nb", "x").find('\n'), std::string::npos);
   EXPECT_EQ(error("gamma", "a\nb").find('\n'), std::string::npos);
 }
@@ -253,8 +279,6 @@ TEST(SpeculativeConfig, DefaultsPassAndEachRangeIsChecked) {
 
 TEST(SpeculativeConfig, WhatDoesNotGoTogetherIsRefused) {
   const std::vector<std::pair<std::string, Change>> faults = {
-      {"speculative_method: standalone and eagle need a draft file each",
-       [](auto& o) { o.method = "standalone,eagle"; }},
       {"draft_vocabulary: 'ngram' drafts without",
        [](auto& o) { o.method = "ngram", o.draft_vocabulary = 9; }},
       {"draft_vocabulary_sample: draft_vocabulary is 0",

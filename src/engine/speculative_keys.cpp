@@ -253,12 +253,25 @@ std::vector<std::string_view> Items(std::string_view text) {
   return items;
 }
 
+bool DraftsFromFile(std::string_view method) {
+  return method == "standalone" || method == "eagle" || method == "mtp";
+}
+
+// "standalone" or, of one of several files, "standalone:NAME".
 Status SetMethod(SpeculativeOptions& options, const std::string& text) {
-  std::vector<std::string_view> methods;
+  std::vector<std::string> methods;
   for (const std::string_view item : Items(text)) {
-    FORETOKEN_TRY(const std::string_view method, Choose(item, kMethods, "drafter"));
+    const std::size_t colon = std::min(item.find(':'), item.size());
+    FORETOKEN_TRY(const std::string_view kind, Choose(item.substr(0, colon), kMethods, "drafter"));
+    std::string method = std::string(kind) + std::string(item.substr(colon));
+    const bool named = colon < item.size();
+    if (named && (!DraftsFromFile(kind) || colon + 1 == item.size()))
+      return Bad(
+          fmt::format("'{}' names no draft file; write standalone:NAME, eagle:NAME or "
+                      "mtp:NAME, NAME being the file's without .gguf",
+                      Shown(item)));
     if (std::find(methods.begin(), methods.end(), method) == methods.end())
-      methods.push_back(method);
+      methods.push_back(std::move(method));
   }
   for (const std::string_view alone : {"auto", "none", "portfolio"})
     if (methods.size() > 1 && std::find(methods.begin(), methods.end(), alone) != methods.end())
@@ -266,6 +279,44 @@ Status SetMethod(SpeculativeOptions& options, const std::string& text) {
           fmt::format("'{}' stands alone, and here in a list; leave it or the others out", alone));
   options.method = methods[0] == "auto" ? "" : fmt::format("{}", fmt::join(methods, ","));
   return {};
+}
+
+// Paths, with a backslash before a comma or a backslash that belongs to one.
+Status SetDraftModels(SpeculativeOptions& options, const std::string& text) {
+  std::string_view rest = Trimmed(text);
+  if (rest.size() > 1 && rest.front() == '[' && rest.back() == ']')
+    rest = rest.substr(1, rest.size() - 2);
+  std::vector<std::string> paths;
+  if (IsUnset(std::string(rest))) rest = {};
+  for (bool more = !Trimmed(rest).empty(); more;) {
+    std::string path;
+    std::size_t at = 0;
+    for (; at < rest.size() && rest[at] != ','; ++at) {
+      if (rest[at] == '\\' && at + 1 < rest.size()) ++at;
+      path += rest[at];
+    }
+    more = at < rest.size();
+    rest.remove_prefix(std::min(at + 1, rest.size()));
+    path = std::string(Trimmed(path));
+    if (path.empty())
+      return Bad(fmt::format("'{}' has an empty path; write [PATH, PATH]", Shown(text)));
+    paths.push_back(std::move(path));
+  }
+  options.draft_models = std::move(paths);
+  return {};
+}
+
+std::string PrintDraftModels(const SpeculativeOptions& options) {
+  if (options.draft_models.empty()) return "";
+  std::string out;
+  for (const std::string& path : options.draft_models) {
+    out += out.empty() ? '[' : ',';
+    for (const char c : path) {
+      if (c == ',' || c == '\\') out += '\\';
+      out += c;
+    }
+  }
+  return out + ']';
 }
 
 Status SetStrategy(SpeculativeOptions& options, const std::string& text) {
@@ -410,6 +461,7 @@ std::string ForLookaheads(const Options&, const Use& use) {
              : fmt::format("only lookahead {} reads it", fmt::join(kReaders, ", "));
 }
 
+constexpr std::array<std::string_view, 3> kFromFiles = {"standalone", "eagle", "mtp"};
 constexpr std::array<std::string_view, 1> kStandalone = {"standalone"}, kNgram = {"ngram"},
                                           kSuffix = {"suffix"}, kResidual = {"residual"},
                                           kTypical = {"typical-acceptance"}, kRelaxed = {"relaxed"},
@@ -483,6 +535,7 @@ std::string ForLaterRequests(const Options& options, const Use& use) {
   return why.empty() && !use.several_requests ? "there is one request" : why;
 }
 
+constexpr std::array<std::string_view, 1> kDraftModelNames = {"draft_model"};
 constexpr std::array<std::string_view, 3> kMethodNames = {"method", "type", "spec_type"};
 constexpr std::array<std::string_view, 3> kStrategyNames = {"verify", "strategy",
                                                             "rejection_sample_method"};
@@ -537,6 +590,8 @@ constexpr std::array kKeys = {
                    PrintTable, ForLookaheads<kBatchSize>},
     Share<&O::draft_p_min>("draft_p_min", IdleProbability, kPMinNames),
     Switch<&O::first_target>("first_target", IdleFirstTarget),
+    SpeculativeKey{"draft_models", kDraftModelNames, Type::kPath, SetDraftModels, PrintDraftModels,
+                   ForMethods<kFromFiles>},
     Integer<&O::draft_vocabulary, 0, kMany>("draft_vocabulary", ForMethods<kStandalone>),
     Path<&O::draft_vocabulary_sample>("draft_vocabulary_sample", ForMethods<kStandalone>),
     SpeculativeKey{"synthetic_acceptance_rate",
@@ -579,8 +634,7 @@ struct Elsewhere {
   std::string_view key, advice;
 };
 constexpr std::array kElsewhere = {
-    Elsewhere{"model", "give the draft model with --model-draft, or as EngineOptions::draft_model"},
-    Elsewhere{"draft_model", "give it with --model-draft, or as EngineOptions::draft_model"},
+    Elsewhere{"model", "write draft_models: PATH, or give the draft model with --model-draft"},
     Elsewhere{"synthetic_acceptance_length",
               "give synthetic_acceptance_rate: (length - 1) / num_speculative_tokens"},
     Elsewhere{"draft_tensor_parallel_size", "leave it out: a draft runs where the model runs"},

@@ -260,7 +260,7 @@ StandaloneSpeculativeDecodingPipeline::~StandaloneSpeculativeDecodingPipeline() 
 
 Result<std::unique_ptr<StandaloneSpeculativeDecodingPipeline>>
 StandaloneSpeculativeDecodingPipeline::Create(EngineOptions options) {
-  if (options.draft_model.empty())
+  if (options.DraftFiles().empty())
     return Bad("draft model: none is given, and this pipeline drafts with one; give its path");
   if (options.speculative.method.empty()) options.speculative.method = "standalone";
   const std::string method = options.speculative.method;

@@ -168,7 +168,8 @@ void Engine::Impl::TellLookahead(const Work& work, const round::Verdict& verdict
 
 std::string_view Engine::Impl::DrafterName(const Work& work) const noexcept {
   if (work.proposal.length() == 0) return {};
-  return work.given ? "caller" : drafters_[static_cast<std::size_t>(work.drafter)].method;
+  if (work.given) return "caller";
+  return drafters_[static_cast<std::size_t>(work.drafter)].name;
 }
 
 // Tells the request's owner; false: no more of it.
@@ -199,11 +200,13 @@ void Engine::Impl::NoteObservations(std::size_t i) {
       .committed = s.sampler.text().last(static_cast<std::size_t>(work.n_committed)),
       .features = target_->features(work.first_row + known),
       .n_features = kept_[i] - known,
+      .feature_stride = target_->features_width(),
       .first_position = first + known};
   for (const int d : s.drafters) {
     const DrafterEntry& entry = drafters_[static_cast<std::size_t>(d)];
     const draft::Drafter& drafter = *entry.drafter;
     const bool its_own = d == work.drafter && !work.given;
+    o.feature_parts = entry.feature_parts;
     o.drafted = its_own ? work.proposal.length() : 0;
     o.accepted = its_own ? work.n_accepted : 0;
     o.n_likely = drafter.LikelyTokens();
@@ -213,7 +216,7 @@ void Engine::Impl::NoteObservations(std::size_t i) {
     // Drafters that keep texts want their ends too; the rows that follow an end have features that
     // are nobody's.
     const bool wants =
-        entry.reads_features ? !work.ended && (work.decodes || o.n_features > 0) : work.decodes;
+        entry.reads_features() ? !work.ended && (work.decodes || o.n_features > 0) : work.decodes;
     if (wants) observations_[static_cast<std::size_t>(d)].push_back(o);
   }
 }

@@ -378,6 +378,33 @@ class BundledModels(Transcript):
         ngram = self.bundled("--spec-type", "ngram")
         self.assertEqual((ngram["draft_model"], ngram["token_ids"]), (None, plain["token_ids"]))
 
+    def test_several_methods_bring_several_files(self):
+        plain = self.bundled("--spec-type", "none")
+        answer = self.bundled("--spec-type", "mtp,eagle", "--lookahead", "fixed")
+        self.assertEqual(answer["speculation"]["method"], "mtp,eagle")
+        self.assertEqual([(draft["name"], draft["path"]) for draft in answer["draft_models"]],
+                         [(name, str(BUNDLED / self.NAMES[name])) for name in ("eagle", "mtp")])
+        self.assertEqual(answer["token_ids"], plain["token_ids"])
+        self.assertGreater(answer["speculation"]["drafted"], 0)
+
+    def test_draft_models_may_be_several_and_have_names(self):
+        near = str(BUNDLED / self.NAMES["standalone"])
+        name = "standalone:tales-1m-draft-q8_0"
+        plain = self.bundled("--spec-type", "none")
+        both = ("-md", DRAFT, "-md", near, "--lookahead", "fixed")
+        for flags in (both, (*both, "--spec-type", "standalone"), (*both, "--spec-type", name)):
+            done = self.done(*self.FLAGS, *flags, environment={"FORETOKEN_MODELS": str(BUNDLED)})
+            answer = json.loads(done.stdout)
+            self.assertEqual([draft["name"] for draft in answer["draft_models"]], ["standalone:draft", name])
+            self.assertGreater(min(draft[size] for draft in answer["draft_models"] for size in ("weight_bytes", "cache_bytes")), 0)
+            self.assertEqual(answer["draft_model"]["path"], DRAFT)
+            self.assertEqual(answer["token_ids"], plain["token_ids"])
+            self.assertGreater(answer["speculation"]["drafted"], 0)
+            self.assertIn("draft.gguf, tales-1m-draft-q8_0.gguf", done.stderr.decode())
+        self.fails(1, (OTHER, "vocabulary"), *self.FLAGS, "-md", DRAFT, "-md", OTHER, environment={"FORETOKEN_MODELS": str(BUNDLED)})
+        self.fails(1, ("twice",), *self.FLAGS, "-md", DRAFT, "-md", DRAFT, environment={"FORETOKEN_MODELS": str(BUNDLED)})
+        self.fails(1, ("standalone:absent",), *self.FLAGS, *both, "--spec-type", "standalone:absent", environment={"FORETOKEN_MODELS": str(BUNDLED)})
+
     def test_the_build_finds_those_of_the_sources_and_each_drafter_fits(self):
         models = pathlib.Path(__file__).resolve().parents[2] / "models"
         if not all((models / name).exists() for name in ("tales-9m-q8_0.gguf", *self.NAMES.values())):

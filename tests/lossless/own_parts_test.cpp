@@ -182,35 +182,6 @@ TEST(OwnDrafter, ItsNameIsAMethodAndMustBeFree) {
   EXPECT_FALSE(Engine::Open(options));
 }
 
-// The second token of a text, over seeds: the first one is the same for all and is not drafted.
-std::vector<std::int64_t> SecondTokens(Engine& engine, int first_seed, int n) {
-  std::vector<std::int64_t> counts(320);
-  Request r = Ask(3, 1, 0, 1);
-  r.prompt.clear();
-  r.prompt_tokens = {1, 60, 61};
-  r.sampling.top_k = 8;
-  r.sampling.logit_bias = {{70, 1000.0f}};
-  r.sampling.presence_penalty = 2000;  // it does not come again
-  for (int i = 0; i < n; ++i) {
-    r.seed = static_cast<std::uint64_t>(first_seed + i);
-    ++counts[static_cast<std::size_t>(Generated(engine, r).token_ids[1])];
-  }
-  return counts;
-}
-
-// Chi-square of two samples of one size, over tokens that came at least 20 times together.
-double Difference(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b,
-                  int& freedom) {
-  double sum = 0;
-  freedom = -1;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i] + b[i] < 20) continue;
-    sum += std::pow(static_cast<double>(a[i] - b[i]), 2) / static_cast<double>(a[i] + b[i]);
-    ++freedom;
-  }
-  return sum;
-}
-
 // The target's distribution, as a function of the newest token alone: a processor puts these logits
 // in place of the model's.
 std::vector<float> LogitsAfter(std::int32_t token) {

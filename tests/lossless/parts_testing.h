@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
 
@@ -55,6 +57,37 @@ inline Completion Generated(Engine& engine, const Request& request) {
   auto completion = engine.Generate(request);
   EXPECT_TRUE(completion) << completion.error().message;
   return completion ? *std::move(completion) : Completion();
+}
+
+// The second token of a text, over seeds: the first one is the same for all and is not drafted.
+inline std::vector<std::int64_t> SecondTokens(Engine& engine, int first_seed, int n,
+                                              const std::string& method = "") {
+  std::vector<std::int64_t> counts(320);
+  Request r = Ask(3, 1, 0, 1);
+  r.prompt.clear();
+  r.prompt_tokens = {1, 60, 61};
+  r.sampling.top_k = 8;
+  r.sampling.logit_bias = {{70, 1000.0f}};
+  r.sampling.presence_penalty = 2000;  // it does not come again
+  if (!method.empty()) r.speculative.method = method;
+  for (int i = 0; i < n; ++i) {
+    r.seed = static_cast<std::uint64_t>(first_seed + i);
+    ++counts[static_cast<std::size_t>(Generated(engine, r).token_ids[1])];
+  }
+  return counts;
+}
+
+// Chi-square of two samples of one size, over tokens that came at least 20 times together.
+inline double Difference(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b,
+                         int& freedom) {
+  double sum = 0;
+  freedom = -1;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] + b[i] < 20) continue;
+    sum += std::pow(static_cast<double>(a[i] - b[i]), 2) / static_cast<double>(a[i] + b[i]);
+    ++freedom;
+  }
+  return sum;
 }
 
 }  // namespace foretoken

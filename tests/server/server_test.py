@@ -455,6 +455,26 @@ class OwnServers(unittest.TestCase):
             self.assertEqual(server.send("GET", "/v1/models", headers={"Authorization": "Bearer " + key})[0], 200)
         self.assertEqual(server.send("POST", "/v1/completions", GOOD)[0], 401)
 
+    def test_several_draft_models_have_names_that_requests_choose(self):
+        head = os.path.join(MODELS, "tales-9m-eagle-q8_0.gguf")
+        server = self.serve("-md", head, "--lookahead", "fixed")
+        listed = server.get("/v1/speculation")
+        self.assertEqual(listed["method"], "standalone,eagle")
+        self.assertEqual([(draft["name"], draft["method"]) for draft in listed["draft_models"]],
+                         [("standalone", "standalone"), ("eagle", "eagle")])
+        self.assertEqual([draft["name"] for draft in server.get("/v1/models")["data"][0]["drafts"]], ["standalone", "eagle"])
+        body = {"prompt": "Once upon a time", "max_tokens": 30, "temperature": 0}
+        texts = set()
+        for name, drafter in (("eagle", "eagle"), ("standalone:tales-1m-draft-q8_0", "standalone"), ("standalone", "standalone")):
+            reply = server.completion(**body, speculative={"type": name})
+            self.assertEqual(list(reply["speculation"]["drafters"]), [drafter])
+            texts.add(reply["choices"][0]["text"])
+        texts.add(server.completion(**body, speculative={"type": "none"})["choices"][0]["text"])
+        self.assertEqual(len(texts), 1)
+        status, _, error = server.send("POST", "/v1/completions", {**body, "speculative": {"type": "standalone:absent"}})
+        self.assertEqual(status, 400)
+        self.assertIn("standalone:absent", json.loads(error)["error"]["message"])
+
     def test_a_server_of_one_rule_takes_no_other(self):
         server = self.serve("--synthetic-acceptance-rate", "0.5", "--lookahead", "fixed")
         self.assertEqual(server.get("/v1/speculation")["strategies"], [])

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "foretoken/draft_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "draft/custom_drafter.h"
+#include "kernels/dispatch.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kMaxDraft = 64;                  // of one proposal
+constexpr int kAnyVocabulary = 1 << 30;        // of drafters that name tokens and no distributions
+constexpr std::int64_t kMostTokens = 1 << 24;  // of a text
+
+tl::unexpected<Error> Bad(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+}  // namespace
+
+class DraftSession::Impl {
+ public:
+  Impl(std::shared_ptr<Drafter> drafter, int vocabulary, const kernels::Kernels& kernels)
+      : vocabulary_(vocabulary),
+        drafter_(std::move(drafter),
+                 {.max_sequences = 1,
+                  .vocabulary = vocabulary == 0 ? kAnyVocabulary : vocabulary,
+                  .max_draft = kMaxDraft,
+                  .kernels = &kernels,
+                  .on_fault = [this](std::string what) { notices.push_back(std::move(what)); }}) {}
+  ~Impl() { End(); }
+
+  Status Begin(const DraftRequest& request) {
+    FORETOKEN_CHECK_OK(Check(request));
+    text.assign(request.prompt.begin(), request.prompt.end());
+    left_ = request.max_new_tokens;
+    drafts_.clear();
+    runs_ = true;
+    drafter_.Begin({.seq = 0,
+                    .prompt = text,
+                    .max_new_tokens = request.max_new_tokens,
+                    .sampling = request.sampling,
+                    .end_tokens = request.end_tokens,
+                    .min_new_tokens = request.min_new_tokens,
+                    .noise = Noise(request.seed, request.id),
+                    .stream = request.shares_noise ? Stream::kTarget : Stream::kDraft,
+                    .draft_p_min = request.draft_p_min});
+    return {};
+  }
+
+  Result<Drafts> Propose(int k, bool distributions) {
+    if (!runs_) return Bad("drafts: no text has begun; call Begin first");
+    if (k < 0 || k > kMaxDraft)
+      return Bad(fmt::format("drafts: {} is out of range; use 0 to {}", k, kMaxDraft));
+    if (distributions && vocabulary_ == 0)
+      return Bad("drafts: the vocabulary's size is not known; give it to DraftSession::Create");
+    const draft::Ask ask = {0, std::min(k, left_)};
+    round::Proposal proposal;
+    int before = 0;
+    do {  // a draft model reads a long text in parts
+      before = drafter_.Missing(0);
+      drafter_.Propose({&ask, 1}, {&proposal, 1});
+    } while (ask.max_tokens > 0 && proposal.length() == 0 && drafter_.Missing(0) < before);
+    drafts_.assign(proposal.tokens.begin(), proposal.tokens.end());
+    return Copied(proposal, distributions);
+  }
+
+  Status Observe(std::span<const std::int32_t> committed) {
+    if (!runs_) return Bad("observed tokens: no text has begun; call Begin first");
+    FORETOKEN_CHECK_OK(CheckTokens("observed tokens", committed));
+    if (static_cast<std::int64_t>(committed.size()) > left_)
+      return Bad(
+          fmt::format("observed tokens: {} are given, and {} of max_new_tokens are left; "
+                      "begin with more",
+                      committed.size(), left_));
+    const auto differing =
+        std::mismatch(drafts_.begin(), drafts_.end(), committed.begin(), committed.end()).first;
+    const draft::Observation observation = {
+        .seq = 0,
+        .committed = committed,
+        .drafted = static_cast<int>(drafts_.size()),
+        .accepted = static_cast<int>(differing - drafts_.begin())};
+    drafter_.Observe({&observation, 1});
+    text.insert(text.end(), committed.begin(), committed.end());
+    left_ -= static_cast<int>(committed.size());
+    drafts_.clear();
+    return {};
+  }
+
+  void End() {
+    if (!std::exchange(runs_, false)) return;
+    drafter_.End(0);
+    text.clear();
+  }
+
+  DraftWork TakeWork() {
+    const draft::Drafter::Work work = drafter_.TakeWork();
+    return {
+        .forwards = work.forwards, .read_tokens = work.catch_up_rows, .read_ms = work.catch_up_ms};
+  }
+
+  std::vector<std::int32_t> text;
+  std::vector<std::string> notices;
+
+ private:
+  Status CheckTokens(const char* what, std::span<const std::int32_t> tokens) const {
+    const int most = vocabulary_ == 0 ? kAnyVocabulary : vocabulary_;
+    for (const std::int32_t id : tokens)
+      if (id < 0 || id >= most)
+        return Bad(fmt::format("{}: {} is not in the vocabulary; use 0 to {}", what, id, most - 1));
+    return {};
+  }
+
+  Status Check(const DraftRequest& request) const {
+    if (request.prompt.empty()) return Bad("prompt: it has no tokens; give some");
+    FORETOKEN_CHECK_OK(CheckTokens("prompt tokens", request.prompt));
+    FORETOKEN_CHECK_OK(CheckTokens("end tokens", request.end_tokens));
+    FORETOKEN_CHECK_OK(request.sampling.Validate(vocabulary_ == 0 ? kAnyVocabulary : vocabulary_));
+    const auto length = static_cast<std::int64_t>(request.prompt.size()) + request.max_new_tokens;
+    if (request.max_new_tokens < 0 || length > kMostTokens)
+      return Bad(fmt::format("max tokens: {} is out of range; use 0 to {} less the prompt",
+                             request.max_new_tokens, kMostTokens));
+    if (request.min_new_tokens < 0 || request.min_new_tokens > request.max_new_tokens)
+      return Bad(fmt::format("min tokens: {} is out of range; use 0 to max tokens",
+                             request.min_new_tokens));
+    if (!(request.draft_p_min >= 0 && request.draft_p_min <= 1))
+      return Bad(fmt::format("draft p-min: {} is out of range; use 0 to 1", request.draft_p_min));
+    return {};
+  }
+
+  Drafts Copied(const round::Proposal& proposal, bool distributions) const {
+    Drafts drafts;
+    drafts.tokens.assign(proposal.tokens.begin(), proposal.tokens.end());
+    const auto n = static_cast<std::size_t>(vocabulary_);
+    if (distributions) drafts.distributions.resize(drafts.tokens.size() * n);
+    for (std::size_t i = 0; i < drafts.tokens.size(); ++i) {
+      const float* const q = proposal.Law(static_cast<int>(i));
+      const auto token = static_cast<std::size_t>(drafts.tokens[i]);
+      drafts.probabilities.push_back(q == nullptr ? 1.0f : q[token]);
+      if (!distributions) continue;
+      float* const row = drafts.distributions.data() + i * n;
+      if (q != nullptr)
+        std::copy_n(q, n, row);
+      else
+        row[token] = 1;
+    }
+    return drafts;
+  }
+
+  const int vocabulary_;  // 0: not known
+  draft::CustomDrafter drafter_;
+  std::vector<std::int32_t> drafts_;  // of the last proposal
+  int left_ = 0;                      // tokens that the text may still get
+  bool runs_ = false;
+};
+
+Result<std::unique_ptr<DraftSession>> DraftSession::Create(std::shared_ptr<Drafter> drafter,
+                                                           int vocabulary_size) {
+  if (!drafter) return Bad("drafter: none is given; give one");
+  const int own = drafter->limits().vocabulary_size;
+  if (vocabulary_size < 0 || (vocabulary_size > 0 && own > 0 && vocabulary_size != own))
+    return Bad(fmt::format("vocabulary size: {} is given, and drafter '{}' has {}; leave it out",
+                           vocabulary_size, drafter->name(), own));
+  const int size = vocabulary_size > 0 ? vocabulary_size : own;
+  if (size == 0 && drafter->ReportsLaws())
+    return Bad(
+        fmt::format("vocabulary size: drafter '{}' does not say it; give it", drafter->name()));
+  FORETOKEN_TRY(const kernels::Kernels* const kernels, kernels::KernelsFromEnvironment());
+  return std::unique_ptr<DraftSession>(
+      new DraftSession(std::make_unique<Impl>(std::move(drafter), size, *kernels)));
+}
+
+DraftSession::DraftSession(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+DraftSession::~DraftSession() = default;
+
+Status DraftSession::Begin(const DraftRequest& request) {
+  return impl_->Begin(request);
+}
+Result<Drafts> DraftSession::Propose(int k, bool distributions) {
+  return impl_->Propose(k, distributions);
+}
+Status DraftSession::Observe(std::span<const std::int32_t> committed) {
+  return impl_->Observe(committed);
+}
+void DraftSession::End() {
+  impl_->End();
+}
+std::span<const std::int32_t> DraftSession::text() const {
+  return impl_->text;
+}
+DraftWork DraftSession::TakeWork() {
+  return impl_->TakeWork();
+}
+const std::vector<std::string>& DraftSession::notices() const {
+  return impl_->notices;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/grammars.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace foretoken::engine {
+
+Result<std::shared_ptr<const sampling::Grammar>> Grammars::Of(const SamplingParameters& sampling) {
+  if (sampling.grammar.empty()) return std::shared_ptr<const sampling::Grammar>();
+  if (!cache_) {
+    std::vector<std::string> texts;
+    for (Token t = 0; t < tokenizer_.vocabulary_size(); ++t) texts.push_back(tokenizer_.Piece(t));
+    std::vector<Token> ends = end_tokens_;
+    // The likeliest first.
+    std::stable_partition(ends.begin(), ends.end(), [&](Token t) { return t == tokenizer_.eos(); });
+    cache_.emplace(std::make_shared<const sampling::TokenTrie>(texts, ends),
+                   [this](std::string_view text) {
+                     return tokenizer_.Encode(text, {.add_special = false, .continues = true});
+                   });
+  }
+  return cache_->Get(sampling.grammar);
+}
+
+}  // namespace foretoken::engine

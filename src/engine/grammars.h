@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// engine/grammars.h: the grammars of requests, compiled over a vocabulary and kept for later ones.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "foretoken/request.h"
+#include "sampling/grammar_cache.h"
+#include "text/tokenizer.h"
+
+namespace foretoken::engine {
+
+class Grammars {
+ public:
+  // The tokenizer must outlive this. end_tokens: those that end a text.
+  Grammars(const text::Tokenizer& tokenizer, std::vector<Token> end_tokens)
+      : tokenizer_(tokenizer), end_tokens_(std::move(end_tokens)) {}
+
+  // Null where the parameters have none. Errors: as Grammar::Compile.
+  [[nodiscard]] Result<std::shared_ptr<const sampling::Grammar>> Of(
+      const SamplingParameters& sampling);
+
+ private:
+  const text::Tokenizer& tokenizer_;
+  const std::vector<Token> end_tokens_;
+  std::optional<sampling::GrammarCache> cache_;  // made for the first one
+};
+
+}  // namespace foretoken::engine

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+// foretoken's drafters as objects of a program's: outside an engine they draft what the engine's
+// own draft, bit for bit, and inside one they serve as a drafter of the program's.
+#include "foretoken/built_in_drafters.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "foretoken/draft_session.h"
+#include "foretoken/speculative_decoder.h"
+#include "lossless/parts_testing.h"
+
+namespace foretoken {
+namespace {
+
+std::shared_ptr<ModelDrafter> Opened(ModelDrafterOptions options = {}) {
+  options.threads = 1;
+  auto drafter = OpenDrafter(Pair().draft, options);
+  EXPECT_TRUE(drafter) << drafter.error().message;
+  return drafter ? *drafter : nullptr;
+}
+std::unique_ptr<DraftSession> SessionOf(std::shared_ptr<Drafter> drafter, int vocabulary = 0) {
+  auto session = DraftSession::Create(std::move(drafter), vocabulary);
+  EXPECT_TRUE(session) << session.error().message;
+  return session ? std::move(*session) : nullptr;
+}
+Drafts Proposed(DraftSession& session, int k, bool distributions = false) {
+  auto drafts = session.Propose(k, distributions);
+  EXPECT_TRUE(drafts) << drafts.error().message;
+  return drafts ? *std::move(drafts) : Drafts();
+}
+bool SameBits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+// Of one request, what the engine's drafter and the session drafted.
+struct Compared {
+  int rounds = 0, drafts = 0, uncertain = 0, rejected = 0;
+};
+
+// Steps an engine's request and, beside it, a session that is told the same text.
+Compared Compare(EngineOptions options, const Request& request, std::shared_ptr<Drafter> drafter) {
+  Compared seen;
+  auto decoder = SpeculativeDecoder::Create(std::move(options));
+  EXPECT_TRUE(decoder) << decoder.error().message;
+  const auto session = SessionOf(std::move(drafter), 320);
+  const auto first = (*decoder)->Begin(request);
+  EXPECT_TRUE(first) << first.error().message;
+  const bool shares = (*decoder)->completion().strategy == "sample-match";
+  EXPECT_TRUE(
+      session->Begin({.prompt = (*decoder)->completion().prompt_token_ids,
+                      .max_new_tokens = request.max_new_tokens,
+                      .min_new_tokens = request.min_new_tokens,
+                      .sampling = request.speculative.draft_sampling.value_or(request.sampling),
+                      .draft_p_min = request.speculative.draft_p_min.value_or(0),
+                      .seed = request.seed,
+                      .id = request.id,
+                      .shares_noise = shares}));
+  EXPECT_TRUE(session->Observe(first->tokens));
+  const int k = *request.speculative.num_speculative_tokens;
+  while (!(*decoder)->done()) {
+    const auto want = *(*decoder)->Draft();
+    const int left =
+        request.max_new_tokens - static_cast<int>((*decoder)->completion().token_ids.size()) - 1;
+    const Drafts got = Proposed(*session, std::min(k, left));
+    const std::vector<std::int32_t> tokens(want.tokens.begin(), want.tokens.end());
+    EXPECT_EQ(got.tokens, tokens);
+    if (want.probabilities.empty()) {
+      EXPECT_EQ(got.probabilities, std::vector<float>(tokens.size(), 1.0f));
+    } else {
+      EXPECT_TRUE(SameBits(got.probabilities, want.probabilities));
+    }
+    for (const float p : got.probabilities) seen.uncertain += p < 1;
+    const auto round = (*decoder)->Verify();
+    EXPECT_TRUE(round);
+    ++seen.rounds, seen.drafts += round->drafted, seen.rejected += round->drafted - round->accepted;
+    EXPECT_TRUE(session->Observe(round->tokens));
+    if (testing::Test::HasFailure()) break;
+  }
+  EXPECT_TRUE(session->notices().empty());
+  return seen;
+}
+
+TEST(BuiltInDrafters, ADraftModelDraftsWhatTheEnginesOwnDoes) {
+  for (const VerifyStrategy strategy : {VerifyStrategy::kSampleMatch, VerifyStrategy::kResidual})
+    for (const float temperature : {0.0f, 0.8f})
+      for (const bool filtered : {false, true}) {
+        Request request = Ask(60, temperature, 11);
+        request.id = 3;
+        if (temperature > 0) request.speculative.strategy = strategy;
+        if (filtered) {
+          request.sampling.top_k = 12;
+          request.sampling.repetition_penalty = 1.3f;
+          request.sampling.logit_bias = {{60, 2.0f}};
+          request.speculative.draft_p_min = 0.1f;
+        }
+        const Compared seen = Compare(PairOptions(), request, Opened());
+        EXPECT_GT(seen.drafts, 20);
+        EXPECT_GT(seen.rejected, 0);
+        EXPECT_EQ(seen.uncertain > 20, temperature > 0);
+        if (HasFailure()) return;
+      }
+}
+
+TEST(BuiltInDrafters, ADraftModelsOwnSamplingParametersAreTheRequests) {
+  SamplingParameters own;
+  own.temperature = 0.4f;
+  own.top_p = 0.9f;
+  Request request = Ask(60, 0.9f, 5);
+  request.speculative.draft_sampling = own;
+  EXPECT_GT(Compare(PairOptions(), request, Opened()).uncertain, 20);
+  // The same parameters, given to the drafter: it draws by them whatever the request says.
+  const auto by_request = SessionOf(Opened()), by_drafter = SessionOf(Opened({.sampling = own}));
+  ASSERT_TRUE(by_request->Begin({.prompt = {1, 60, 61}, .sampling = own, .seed = 4}));
+  ASSERT_TRUE(by_drafter->Begin({.prompt = {1, 60, 61}, .seed = 4}));
+  const Drafts want = Proposed(*by_request, 8, true), got = Proposed(*by_drafter, 8, true);
+  EXPECT_EQ(got.tokens, want.tokens);
+  EXPECT_TRUE(SameBits(got.distributions, want.distributions));
+}
+
+TEST(BuiltInDrafters, LookupsDraftWhatTheEnginesOwnDo) {
+  for (const char* method : {"ngram", "suffix"}) {
+    EngineOptions options = PairOptions();
+    options.draft_model.clear();
+    options.speculative.method = method;
+    auto drafter = method == std::string("ngram") ? MakeNgramDrafter() : MakeSuffixDrafter();
+    ASSERT_TRUE(drafter) << drafter.error().message;
+    Request request = Ask(40, 0.2f, 2);
+    request.prompt = "once upon a time once upon a time once upon a";
+    request.sampling.logit_bias = {{60, 9.0f}, {61, 9.0f}};  // a text that repeats itself
+    const Compared seen = Compare(options, request, *drafter);
+    EXPECT_GT(seen.drafts, 20) << method;
+  }
+}
+
+TEST(BuiltInDrafters, ReportTheDistributionOfEachDraft) {
+  const auto session = SessionOf(Opened());
+  ASSERT_TRUE(session->Begin({.prompt = {1, 60, 61}, .seed = 4}));
+  const Drafts drafts = Proposed(*session, 5, true);
+  ASSERT_EQ(drafts.tokens.size(), 5u);
+  ASSERT_EQ(drafts.distributions.size(), 5u * 320u);
+  for (std::size_t i = 0; i < 5; ++i) {
+    double sum = 0;
+    for (std::size_t x = 0; x < 320; ++x)
+      sum += static_cast<double>(drafts.distributions[i * 320 + x]);
+    EXPECT_NEAR(sum, 1, 1e-5);
+    EXPECT_EQ(drafts.distributions[i * 320 + static_cast<std::size_t>(drafts.tokens[i])],
+              drafts.probabilities[i]);
+  }
+  // Nothing was observed: the same drafts again.
+  EXPECT_EQ(Proposed(*session, 5).tokens, drafts.tokens);
+}
+
+// A proposal reads 512 tokens of a text at most; a session goes on until there are drafts.
+TEST(BuiltInDrafters, ALongTextIsReadToItsEnd) {
+  const std::string path =
+      fixtures::WriteTinyModel(fixtures::TemporaryFolder(), {.seed = 51, .context_length = 1400});
+  const auto drafter = OpenDrafter(path, {.threads = 1});
+  ASSERT_TRUE(drafter);
+  const auto session = SessionOf(*drafter);
+  std::vector<std::int32_t> text = {1};
+  for (int i = 0; i < 1300; ++i) text.push_back(60 + i * 7 % 200);
+  ASSERT_TRUE(session->Begin({.prompt = text, .seed = 2}));
+  EXPECT_EQ(Proposed(*session, 4).tokens.size(), 4u);
+}
+
+// A text that takes the place of another is drafted for as if it had been there from the start, and
+// only what differs is read.
+TEST(BuiltInDrafters, ADivergingTextRollsTheCacheBack) {
+  std::vector<std::int32_t> text = {1};
+  for (int i = 0; i < 60; ++i) text.push_back(60 + i * 7 % 200);
+  const auto session = SessionOf(Opened());
+  const auto drafts_of = [](DraftSession& from, const std::vector<std::int32_t>& prompt) {
+    EXPECT_TRUE(from.Begin({.prompt = prompt, .max_new_tokens = 20, .seed = 9}));
+    return Proposed(from, 6, true);
+  };
+  const auto check = [&](const std::vector<std::int32_t>& prompt, int most_read) {
+    session->TakeWork();
+    const Drafts got = drafts_of(*session, prompt);
+    EXPECT_LE(session->TakeWork().read_tokens, most_read);
+    const auto fresh = SessionOf(Opened());
+    const Drafts want = drafts_of(*fresh, prompt);
+    EXPECT_EQ(got.tokens, want.tokens);
+    EXPECT_TRUE(SameBits(got.distributions, want.distributions));
+    EXPECT_GT(fresh->TakeWork().read_tokens, most_read);
+  };
+  drafts_of(*session, text);
+  auto other = text;
+  other[50] = 33;
+  check(other, 11);  // 50 of 61 tokens are known
+  other.resize(40);
+  check(other, 2);  // a shorter one
+  other.resize(52, 44);
+  check(other, 13);
+  // Observed tokens that differ from the drafts.
+  const Drafts drafts = Proposed(*session, 6);
+  const std::vector<std::int32_t> instead = {drafts.tokens[0], (drafts.tokens[1] + 1) % 320, 5};
+  ASSERT_TRUE(session->Observe(instead));
+  other.insert(other.end(), instead.begin(), instead.end());
+  EXPECT_EQ(std::vector<std::int32_t>(session->text().begin(), session->text().end()), other);
+  session->TakeWork();
+  const Drafts after = Proposed(*session, 6, true);
+  EXPECT_LE(session->TakeWork().read_tokens, 3);
+  const auto fresh = SessionOf(Opened());
+  ASSERT_TRUE(fresh->Begin({.prompt = other, .max_new_tokens = 20, .seed = 9}));
+  const Drafts want = Proposed(*fresh, 6, true);
+  EXPECT_EQ(after.tokens, want.tokens);
+  EXPECT_TRUE(SameBits(after.distributions, want.distributions));
+  // All of the drafts and nothing else; some of them and nothing else.
+  for (const std::size_t n : {std::size_t{6}, std::size_t{2}}) {
+    const Drafts more = Proposed(*session, 6);
+    ASSERT_GE(more.tokens.size(), n);
+    ASSERT_TRUE(session->Observe(std::span(more.tokens).first(n)));
+    other.insert(other.end(), more.tokens.begin(), more.tokens.begin() + static_cast<long>(n));
+    ASSERT_TRUE(fresh->Begin({.prompt = other, .max_new_tokens = 20, .seed = 9}));
+    EXPECT_TRUE(SameBits(Proposed(*session, 4, true).distributions,
+                         Proposed(*fresh, 4, true).distributions))
+        << n;
+  }
+}
+
+// The same object in an engine: the text is the target's, and the drafts are those of the engine's
+// own draft model, in a batch too.
+TEST(BuiltInDrafters, ServeAnEngineAsItsOwnDraftModelDoes) {
+  for (const int n : {1, 3}) {
+    std::vector<Request> requests;
+    for (int i = 0; i < 6; ++i)
+      requests.push_back(Ask(40, i % 2 == 0 ? 0.8f : 0.0f, static_cast<std::uint64_t>(i)));
+    requests[2].sampling.grammar = "root ::= [a-z ]+";
+    requests[4].min_new_tokens = 20, requests[4].ignore_eos = false;
+    requests[5].speculative.draft_p_min = 0.2f;
+    const auto own = OpenEngine(PairOptions(n));
+    const auto want = own->GenerateBatch(requests);
+    EngineOptions options = PairOptions(n);
+    options.draft_model.clear();
+    options.drafter = Opened({.name = "mine", .max_sequences = n});
+    const auto engine = OpenEngine(options);
+    EXPECT_EQ(engine->summary().method, "mine");
+    const auto got = engine->GenerateBatch(requests);
+    ASSERT_TRUE(want && got);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      EXPECT_EQ((*got)[i].token_ids, (*want)[i].token_ids) << i;
+      EXPECT_EQ((*got)[i].speculation.drafted, (*want)[i].speculation.drafted) << i;
+      EXPECT_EQ((*got)[i].speculation.accepted, (*want)[i].speculation.accepted) << i;
+      EXPECT_EQ((*got)[i].speculation.draft_forwards, (*want)[i].speculation.draft_forwards) << i;
+    }
+    EXPECT_TRUE(engine->summary().notices.empty());
+  }
+}
+
+// A drafter of the target's own file has the target's distributions: under sample-match, which the
+// default controller uses, every draft is the target's own token.
+TEST(BuiltInDrafters, TheTargetItselfIsAcceptedWhole) {
+  for (const char* lookahead : {"cost-model", "batch-size"}) {
+    EngineOptions options = PairOptions();
+    options.draft_model.clear();
+    options.speculative.lookahead = lookahead;
+    if (lookahead == std::string("batch-size"))
+      options.speculative.num_speculative_tokens_per_batch_size = {{1, 8, 4}};
+    auto target = OpenDrafter(Pair().target, {.threads = 1});
+    ASSERT_TRUE(target);
+    options.drafter = *target;
+    const auto engine = OpenEngine(options);
+    std::int64_t drafted = 0;
+    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+      Request request = Ask(60, 0.9f, seed);
+      request.sampling.top_p = 0.95f;
+      const auto got = Generated(*engine, request);
+      EXPECT_EQ(got.speculation.accepted, got.speculation.drafted);
+      EXPECT_EQ(got.strategy, "sample-match");
+      drafted += got.speculation.drafted;
+    }
+    if (lookahead == std::string("batch-size")) EXPECT_GT(drafted, 300);
+  }
+}
+
+// One of foretoken's inside one of the program's.
+class Cautious final : public Drafter {
+ public:
+  explicit Cautious(std::shared_ptr<Drafter> inner) : inner_(std::move(inner)) {}
+  std::string_view name() const override { return "cautious"; }
+  bool ReportsLaws() const override { return inner_->ReportsLaws(); }
+  DrafterLimits limits() const override { return inner_->limits(); }
+  void Begin(const DraftedRequest& request) override { inner_->Begin(request); }
+  void Propose(int sequence, DraftProposal& proposal) override {
+    inner_->Propose(sequence, proposal);
+    ++calls;
+  }
+  void Observe(const DraftedRound& round) override { inner_->Observe(round); }
+  void End(int sequence) override { inner_->End(sequence); }
+  int calls = 0;
+
+ private:
+  std::shared_ptr<Drafter> inner_;
+};
+
+TEST(BuiltInDrafters, MayLieInsideADrafterOfTheProgram) {
+  EngineOptions options = PairOptions();
+  const auto want = Generated(*OpenEngine(options), Ask(40, 0.8f, 3));
+  options.draft_model.clear();
+  const auto outer = std::make_shared<Cautious>(Opened());
+  options.drafter = outer;
+  const auto got = Generated(*OpenEngine(options), Ask(40, 0.8f, 3));
+  EXPECT_EQ(got.token_ids, want.token_ids);
+  EXPECT_EQ(got.speculation.accepted, want.speculation.accepted);
+  EXPECT_GT(outer->calls, 5);
+}
+
+std::string ErrorOf(const Result<std::shared_ptr<ModelDrafter>>& drafter) {
+  return drafter ? "" : drafter.error().message;
+}
+
+TEST(BuiltInDrafters, ErrorsSayWhatIsWrong) {
+  const std::string folder = fixtures::TemporaryFolder();
+  EXPECT_NE(ErrorOf(OpenDrafter(folder + "/absent.gguf")).find(folder + "/absent.gguf"),
+            std::string::npos);
+  const std::string head = fixtures::WriteTinyHead(folder, {.target = {.seed = 51}, .eagle = true});
+  EXPECT_EQ(ErrorOf(OpenDrafter(head)),
+            head +
+                ": this is an EAGLE-3 head, which drafts from a target's hidden states; give it "
+                "to an engine as its draft model");
+  EXPECT_NE(ErrorOf(OpenDrafter(Pair().draft, {.context_size = -1})).find("context size: -1"),
+            std::string::npos);
+  EXPECT_FALSE(MakeNgramDrafter({.ngram_max = 2, .ngram_min = 3}));
+  EXPECT_FALSE(MakeSuffixDrafter({.max_sequences = 0}));
+
+  EngineOptions options = PairOptions(2);
+  options.draft_model.clear();
+  options.drafter = Opened();
+  auto engine = Engine::Open(options);
+  ASSERT_FALSE(engine);
+  EXPECT_EQ(engine.error().message,
+            "drafter 'draft-file': it drafts for 1 text(s) at a time, and the engine runs 2; make "
+            "it for as many");
+  options.max_sequences = 1;
+  options.drafter = *OpenDrafter(fixtures::WriteTinyModel(folder, {.seed = 4, .vocab = 330}), {});
+  engine = Engine::Open(options);
+  ASSERT_FALSE(engine);
+  EXPECT_EQ(engine.error().code, ErrorCode::kMismatch);
+
+  const auto session = SessionOf(Opened());
+  EXPECT_FALSE(session->Propose(4));
+  EXPECT_FALSE(session->Observe({}));
+  EXPECT_FALSE(session->Begin({}));
+  EXPECT_FALSE(session->Begin({.prompt = {400}}));
+  EXPECT_FALSE(session->Begin({.prompt = {1}, .sampling = {.temperature = -1}}));
+  ASSERT_TRUE(session->Begin({.prompt = {1}, .max_new_tokens = 2}));
+  EXPECT_FALSE(session->Propose(65));
+  EXPECT_EQ(Proposed(*session, 9).tokens.size(), 2u);  // the text takes no more
+  EXPECT_FALSE(session->Observe(std::vector<std::int32_t>{1, 2, 3}));
+  EXPECT_TRUE(session->Observe(std::vector<std::int32_t>{1, 2}));
+  EXPECT_TRUE(Proposed(*session, 4).tokens.empty());
+  EXPECT_FALSE(DraftSession::Create(nullptr));
+  EXPECT_FALSE(DraftSession::Create(Opened(), 330));
+  const auto lookup = SessionOf(*MakeNgramDrafter());
+  ASSERT_TRUE(lookup->Begin({.prompt = {1, 2, 3, 1, 2}}));
+  EXPECT_EQ(Proposed(*lookup, 2).tokens, (std::vector<std::int32_t>{3, 1}));
+  EXPECT_FALSE(lookup->Propose(2, true));
+}
+
+}  // namespace
+}  // namespace foretoken

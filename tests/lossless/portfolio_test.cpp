@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several draft models and heads in one engine: each drafts as it does alone, the text stays the
+// target's, and names tell them apart.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "foretoken/speculative_config.h"
+#include "foretoken/verifier.h"
+#include "lossless/parts_testing.h"
+
+namespace foretoken {
+namespace {
+
+struct Files {
+  std::string target, near, far, eagle, mtp;
+};
+const Files& Made() {
+  static const Files files = [] {
+    const std::string folder = fixtures::TemporaryFolder();
+    fixtures::TinyModelOptions options{.seed = 51, .context_length = 96};
+    Files made;
+    made.target = fixtures::WriteTinyModel(folder, options);
+    made.eagle = fixtures::WriteTinyHead(
+        folder, {.target = options, .eagle = true, .file_name = "eagle.gguf"});
+    made.mtp = fixtures::WriteTinyHead(
+        folder, {.target = options, .eagle = false, .file_name = "mtp.gguf"});
+    options.noise = 0.05, options.file_name = "near.gguf";
+    made.near = fixtures::WriteTinyModel(folder, options);
+    options.noise = 0.3, options.file_name = "far.gguf";
+    made.far = fixtures::WriteTinyModel(folder, options);
+    return made;
+  }();
+  return files;
+}
+
+EngineOptions With(std::vector<std::string> files, int max_sequences = 1) {
+  EngineOptions options;
+  options.model = Made().target;
+  options.speculative.draft_models = std::move(files);
+  options.speculative.lookahead = "fixed";
+  options.speculative.num_speculative_tokens = 4;
+  options.max_sequences = max_sequences;
+  options.threads = 1;
+  return options;
+}
+EngineOptions All(int max_sequences = 1) {
+  EngineOptions options = With({Made().far, Made().near, Made().eagle, Made().mtp}, max_sequences);
+  options.draft_model = std::exchange(options.speculative.draft_models.front(), {});
+  options.speculative.draft_models.erase(options.speculative.draft_models.begin());
+  return options;
+}
+
+TEST(Portfolio, NamesTellFilesOfOneMethodApart) {
+  const auto engine = OpenEngine(All());
+  const EngineSummary& summary = engine->summary();
+  EXPECT_EQ(summary.method, "standalone,eagle,mtp");
+  ASSERT_EQ(summary.drafts.size(), 4u);
+  const std::vector<std::string> names = {"standalone:far", "standalone:near", "eagle", "mtp"};
+  for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(summary.drafts[i].name, names[i]);
+  EXPECT_EQ(summary.drafts[1].method, "standalone");
+  EXPECT_EQ(summary.drafts[1].model.path, Made().near);
+  for (const DrafterSummary& draft : summary.drafts) {
+    EXPECT_GT(draft.model.weight_bytes, 0) << draft.name;
+    EXPECT_GT(draft.model.cache_bytes, 0) << draft.name;
+  }
+  EXPECT_EQ(summary.draft->path, Made().far);
+  // One file of a method needs no name, and answers to it.
+  const auto one = OpenEngine(With({Made().near}));
+  EXPECT_EQ(one->summary().drafts[0].name, "standalone");
+  Request request = Ask(8);
+  request.speculative.method = "standalone:near";
+  EXPECT_GT(Generated(*one, request).speculation.drafted, 0);
+  request.speculative.method = "standalone:far";
+  const auto refused = one->Generate(request);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("'standalone:far' is not one of this engine's"),
+            std::string::npos)
+      << refused.error().message;
+}
+
+TEST(Portfolio, FilesOfOneNameGetNumbers) {
+  const auto folder = std::filesystem::path(fixtures::TemporaryFolder());
+  std::filesystem::copy_file(Made().far, folder / "near.gguf");
+  const auto engine = OpenEngine(With({Made().near, (folder / "near.gguf").string()}));
+  EXPECT_EQ(engine->summary().drafts[0].name, "standalone:near");
+  EXPECT_EQ(engine->summary().drafts[1].name, "standalone:near-2");
+}
+
+// What each drafts does not depend on the others: a head gets its own features, whoever else reads
+// some, and each cache holds its own text.
+TEST(Portfolio, EachDraftsAsItDoesAlone) {
+  const auto together = OpenEngine(All());
+  for (const auto& [name, file] :
+       {std::pair("standalone:far", Made().far), std::pair("standalone:near", Made().near),
+        std::pair("eagle", Made().eagle), std::pair("mtp", Made().mtp)}) {
+    const auto alone = OpenEngine(With({file}));
+    for (const VerifyStrategy strategy : {VerifyStrategy::kResidual, VerifyStrategy::kSampleMatch})
+      for (const float temperature : {0.0f, 0.8f}) {
+        Request request = Ask(60, temperature, 9);
+        request.speculative.strategy = strategy;
+        const auto want = Generated(*alone, request);
+        request.speculative.method = name;
+        std::set<std::string> drafters;
+        const auto got = together->Generate(request, [&](const RoundEvent& round) {
+          if (!round.drafter.empty()) drafters.emplace(round.drafter);
+          return true;
+        });
+        ASSERT_TRUE(got) << got.error().message;
+        EXPECT_EQ(got->token_ids, want.token_ids) << name;
+        EXPECT_EQ(got->speculation.drafted, want.speculation.drafted) << name;
+        EXPECT_EQ(got->speculation.accepted, want.speculation.accepted) << name;
+        EXPECT_EQ(got->speculation.draft_forwards, want.speculation.draft_forwards) << name;
+        EXPECT_GT(got->speculation.drafted, 20) << name;
+        EXPECT_EQ(drafters, std::set<std::string>{name});
+      }
+  }
+}
+
+// Tokens and log-probabilities are plain decoding's, bit for bit, whoever drafts, one by one and in
+// a batch; above temperature 0 the text is.
+TEST(Portfolio, LeavesTheTextAsItIs) {
+  const auto plain = OpenEngine(With({}));
+  const std::vector<std::string> methods = {"portfolio", "eagle,mtp", "standalone",
+                                            "standalone:far,mtp,ngram"};
+  for (const char* lookahead : {"fixed", "cost-model"})
+    for (const int max_sequences : {1, 3}) {
+      EngineOptions options = All(max_sequences);
+      options.speculative.lookahead = lookahead;
+      const auto engine = OpenEngine(options);
+      std::vector<Request> requests;
+      for (int i = 0; i < 8; ++i) {
+        Request request = Ask(45, i % 2 == 0 ? 0.0f : 0.8f, static_cast<std::uint64_t>(i), 1 + i);
+        request.speculative.strategy =
+            i % 2 == 0 ? VerifyStrategy::kAuto : VerifyStrategy::kSampleMatch;
+        request.speculative.method = methods[static_cast<std::size_t>(i / 2)];
+        request.logprobs = 3;
+        requests.push_back(request);
+      }
+      const auto got = engine->GenerateBatch(requests);
+      ASSERT_TRUE(got) << got.error().message;
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        requests[i].speculative.method = "none";
+        const auto want = Generated(*plain, requests[i]);
+        EXPECT_EQ((*got)[i].token_ids, want.token_ids) << lookahead << i;
+        ASSERT_EQ((*got)[i].logprobs.size(), want.logprobs.size());
+        for (std::size_t t = 0; t < want.logprobs.size(); ++t)
+          ASSERT_EQ((*got)[i].logprobs[t].logprob, want.logprobs[t].logprob) << i << ", " << t;
+      }
+    }
+}
+
+// The cost model chooses by what it has learned of each (CostModel tests); where lengths follow
+// fixed rules the first file drafts.
+TEST(Portfolio, UnderFixedLengthsTheFirstFileDrafts) {
+  for (const bool near_first : {true, false}) {
+    std::vector<std::string> files = {Made().near, Made().far};
+    if (!near_first) std::swap(files[0], files[1]);
+    const auto engine = OpenEngine(With(files));
+    std::set<std::string> drafters;
+    const auto got = engine->Generate(Ask(60, 0.8f, 3), [&](const RoundEvent& round) {
+      if (!round.drafter.empty()) drafters.emplace(round.drafter);
+      return true;
+    });
+    ASSERT_TRUE(got);
+    EXPECT_EQ(drafters, std::set<std::string>{near_first ? "standalone:near" : "standalone:far"});
+  }
+}
+
+// Accepts whatever is drafted: the negative control.
+class AcceptsAll final : public Verifier {
+ public:
+  std::string_view name() const override { return "all"; }
+  bool lossless() const override { return false; }
+  Judgement Judge(JudgedDraft& draft) override {
+    return {draft.length(), draft.Sample(draft.length())};
+  }
+};
+
+TEST(Portfolio, KeepsTheTargetsDistribution) {
+  constexpr int kSeeds = 3000;
+  const auto want = SecondTokens(*OpenEngine(With({})), 0, kSeeds, "none");
+  int freedom = 0;
+  const auto chi = [&](VerifyStrategy strategy, const std::string& method,
+                       std::shared_ptr<Verifier> verifier = nullptr) {
+    EngineOptions options = All();
+    options.speculative.strategy = strategy;
+    options.verifier = std::move(verifier);
+    const auto engine = OpenEngine(options);
+    const double x = Difference(want, SecondTokens(*engine, kSeeds, kSeeds, method), freedom);
+    std::printf("  chi-square %7.2f, %d degrees of freedom: %s, %s\n", x, freedom, method.c_str(),
+                engine->summary().strategy.c_str());
+    return x;
+  };
+  for (const char* method : {"standalone", "eagle,mtp", "standalone,eagle,mtp"}) {
+    EXPECT_LT(chi(VerifyStrategy::kResidual, method), 35);
+    EXPECT_LT(chi(VerifyStrategy::kSampleMatch, method), 35);
+    EXPECT_GE(freedom, 3);
+  }
+  EXPECT_GT(chi(VerifyStrategy::kAuto, "standalone:far", std::make_shared<AcceptsAll>()), 70);
+}
+
+std::string OpenError(EngineOptions options) {
+  const auto engine = Engine::Open(std::move(options));
+  return engine ? "" : engine.error().message;
+}
+
+TEST(Portfolio, ErrorsNameTheFile) {
+  const std::string folder = fixtures::TemporaryFolder();
+  const std::string broken = folder + "/broken.gguf", absent = folder + "/absent.gguf";
+  std::ofstream(broken) << "no model";
+  const std::string other =
+      fixtures::WriteTinyHead(folder, {.target = {.seed = 51, .dim = 96, .n_heads = 6}});
+  for (const std::string& wrong : {broken, absent, other}) {
+    const std::string error = OpenError(With({Made().near, wrong}));
+    EXPECT_NE(error.find(wrong), std::string::npos) << error;
+    EXPECT_EQ(error.find(Made().near), std::string::npos) << error;
+  }
+  EngineOptions options = With({Made().near, Made().far, Made().near});
+  EXPECT_EQ(OpenError(options), "draft models: " + Made().near + " is given twice; leave one out");
+  options = With({Made().near, Made().eagle});
+  options.speculative.method = "standalone";
+  EXPECT_EQ(OpenError(options),
+            Made().eagle +
+                ": this is an EAGLE-3 head, and 'standalone' was asked for; give "
+                "another file, or leave --spec-type out");
+  options = With({Made().eagle});
+  options.speculative.method = "standalone,eagle";
+  EXPECT_EQ(OpenError(options),
+            "speculative method: 'standalone,eagle' needs a draft model; give one with "
+            "--model-draft, or use ngram");
+  options.speculative.method = "eagle,mtp";  // and the target's file has none
+  EXPECT_NE(OpenError(options).find("the model has no MTP head"), std::string::npos);
+}
+
+TEST(Portfolio, SettingsFilesListTheFiles) {
+  const std::string path = fixtures::TemporaryFolder() + "/settings.yaml";
+  std::ofstream(path) << "speculative_config:\n  speculative_method: [standalone, eagle]\n"
+                      << "  draft_models:\n    - " << Made().near << "\n    - " << Made().eagle
+                      << "\n";
+  EngineOptions options = With({});
+  ASSERT_TRUE(ReadSpeculativeFile(path, kSpeculativeSection, options.speculative));
+  const auto engine = OpenEngine(options);
+  ASSERT_EQ(engine->summary().drafts.size(), 2u);
+  EXPECT_EQ(engine->summary().drafts[1].model.path, Made().eagle);
+}
+
+}  // namespace
+}  // namespace foretoken
