@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "cli/input.h"
@@ -39,23 +38,6 @@ Result<std::string> GrammarOf(const settings::GenerateSettings& settings) {
   return converted;
 }
 
-// The one token that is this text; `special`: names of control tokens count as such.
-Result<std::int32_t> TokenOf(const Engine& engine, const char* flag, const std::string& text,
-                             bool special) {
-  // Behind a letter, so that no space is put before it; the letter may not become a part of it.
-  const auto letter = engine.Tokenize("a", false, special);
-  auto tokens = engine.Tokenize("a" + text, false, special);
-  const bool apart =
-      tokens.size() > letter.size() && std::equal(letter.begin(), letter.end(), tokens.begin());
-  if (apart)
-    tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(letter.size()));
-  if (!apart || tokens.size() != 1) tokens = engine.Tokenize(text, false, special);
-  if (tokens.size() == 1) return tokens.front();
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("{}: '{}' is {} tokens of this model; give a text that is one", flag,
-                          text, tokens.size()));
-}
-
 // "2,5" is two ids; anything else is the text of a token.
 Status ReadStopTokens(const Engine& engine, settings::GenerateSettings& settings) {
   std::vector<std::int32_t>& ids = settings.request.stop_token_ids;
@@ -64,8 +46,9 @@ Status ReadStopTokens(const Engine& engine, settings::GenerateSettings& settings
       ids.insert(ids.end(), given->begin(), given->end());
       continue;
     }
-    FORETOKEN_TRY(const std::int32_t token, TokenOf(engine, "--stop-token", text, true));
-    ids.push_back(token);
+    auto token = engine.TokenOf(text, true);
+    if (!token) return Fail(std::move(token).error().In("--stop-token"));
+    ids.push_back(*token);
   }
   return {};
 }
@@ -99,8 +82,9 @@ Status ReadSamplingTexts(const Engine& engine, settings::GenerateSettings& setti
   FORETOKEN_CHECK_OK(ReadStopTokens(engine, settings));
   SamplingParameters& sampling = settings.request.sampling;
   for (const std::string& text : settings.dry_breakers) {
-    FORETOKEN_TRY(const std::int32_t token, TokenOf(engine, "--dry-sequence-breaker", text, false));
-    sampling.dry.breakers.push_back(token);
+    auto token = engine.TokenOf(text);
+    if (!token) return Fail(std::move(token).error().In("--dry-sequence-breaker"));
+    sampling.dry.breakers.push_back(*token);
   }
   if (auto& draft = settings.request.speculative.draft_sampling)
     draft->dry.breakers = sampling.dry.breakers;

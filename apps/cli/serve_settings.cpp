@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <string_view>
@@ -46,6 +47,18 @@ Status CheckOrigin(const std::string& text) {
     return {};
   return Fail(ErrorCode::kInvalidArgument,
               "it is not an origin; give *, or scheme and host as in https://example.org");
+}
+
+// "a,b": several names.
+Status AddNames(const std::string& text, std::vector<std::string>& names) {
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    if (end == at)
+      return Fail(ErrorCode::kInvalidArgument, "a name is empty; give one or leave the flag out");
+    names.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return {};
 }
 
 settings::FlagGroup AddressFlags(ServeSettings& settings) {
@@ -99,10 +112,16 @@ settings::FlagGroup AddressFlags(ServeSettings& settings) {
                  return {};
                },
                true},
-              {{"--model-name", "--alias"},
+              {{"--model-name", "--alias", "-a", "--served-model-name"},
                "NAME",
-               "the model's name in requests; default: its file's without .gguf",
-               StoreText(server.model_name)},
+               "the model's name in requests and replies; may be repeated, or several with commas: "
+               "replies have the first; its file's name is always one",
+               [&server](const std::string& text) { return AddNames(text, server.model_names); },
+               true},
+              {{"--any-model"},
+               "",
+               "requests may name any model, and the one that is served answers",
+               StoreTrue(server.any_model)},
               {{"--chat-template"},
                "NAME",
                "how the messages of a chat are written; default: as the model file says",

@@ -52,7 +52,7 @@ class Reader {
     const Json type = format->value("type", Json());
     const auto known = [&](std::initializer_list<std::string_view> names) {
       for (const auto& [name, value] : format->items())
-        if (std::find(names.begin(), names.end(), name) == names.end())
+        if (!value.is_null() && std::find(names.begin(), names.end(), name) == names.end())
           fields_.Bad("response_format",
                       fmt::format("{} is no field of it with this type; leave it out",
                                   JsonFields::Shown(Json(name))));

@@ -38,9 +38,11 @@ inline ApiError BadField(const std::string& field, const std::string& why, std::
 
 // A request that names another model than the served one.
 inline ApiError NoSuchModel(const std::string& name, const std::string& served) {
-  return BadField("model",
-                  "there is no model '" + name.substr(0, 64) + "' here; use '" + served + "'",
-                  "model_not_found");
+  ApiError error =
+      BadField("model", "there is no model '" + name.substr(0, 64) + "' here; use '" + served + "'",
+               "model_not_found");
+  error.status = 404;
+  return error;
 }
 
 }  // namespace foretoken::server

@@ -22,8 +22,12 @@ const char* Wanted(Json::value_t kind) {
 
 }  // namespace
 
+void JsonFields::Refuse(ApiError error) {
+  if (!failed()) error_ = std::move(error);
+}
+
 void JsonFields::Bad(std::string_view name, const std::string& why, std::string code) {
-  if (!failed()) error_ = BadField(prefix_ + std::string(name), why, std::move(code));
+  Refuse(BadField(prefix_ + std::string(name), why, std::move(code)));
 }
 
 const Json* JsonFields::Find(std::string_view name) {
@@ -64,21 +68,60 @@ const Json* JsonFields::ReadKind(std::string_view name, Json::value_t kind) {
   return nullptr;
 }
 
-void JsonFields::Finish(std::span<const std::string_view> ignored) {
-  if (failed()) return;
-  known_.insert(known_.end(), ignored.begin(), ignored.end());
+const Json* JsonFields::FindForeign(std::string_view name) {
+  const Json* const value = Find(name);
+  known_.pop_back();
+  foreign_.push_back(name);
+  return value;
+}
+
+void JsonFields::Differ(std::string_view name, std::string_view other) {
+  Bad(name, fmt::format("{} is given too, with another value; keep one of them", other));
+}
+
+std::string_view JsonFields::Nearest(const std::string& name) const {
+  return name.size() <= kShownNameBytes ? NearestName(name, known_) : std::string_view();
+}
+
+std::vector<std::string> JsonFields::Unknown() const {
+  std::vector<std::string> names;
   for (const auto& item : object_.items()) {
-    const std::string& name = item.key();
-    if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
-    const std::string_view nearest =
-        name.size() <= kShownNameBytes ? NearestName(name, known_) : std::string_view();
-    // A name out of a body, in a line of text: plain ASCII, and not endless.
-    const std::string shown = Shown(Json(name));
-    return Bad(shown.substr(1, shown.size() - 2),
-               nearest.empty() ? "no such field; leave it out"
-                               : fmt::format("no such field; the nearest one is {}", nearest),
-               "unknown_field");
+    const auto in = [&item](const std::vector<std::string_view>& known) {
+      return std::find(known.begin(), known.end(), item.key()) != known.end();
+    };
+    if (!item.value().is_null() && !in(known_) && !in(foreign_)) names.push_back(item.key());
   }
+  return names;
+}
+
+void JsonFields::BadName(const std::string& name) {
+  const std::string_view nearest = Nearest(name);
+  Bad(ShownName(name),
+      nearest.empty() ? "no such field; leave it out"
+                      : fmt::format("no such field; the nearest one is {}", nearest),
+      "unknown_field");
+}
+
+std::vector<std::string> JsonFields::Others() {
+  std::vector<std::string> others;
+  for (const std::string& name : Unknown()) {
+    const std::string_view nearest = Nearest(name);
+    if (!nearest.empty() && !object_.contains(nearest)) BadName(name);
+    others.push_back(ShownName(name));
+  }
+  return others;
+}
+
+void JsonFields::Finish() {
+  const std::vector<std::string> unknown = Unknown();
+  const auto mistyped = std::find_if(unknown.begin(), unknown.end(),
+                                     [this](const auto& name) { return !Nearest(name).empty(); });
+  if (!unknown.empty()) BadName(mistyped != unknown.end() ? *mistyped : unknown.front());
+}
+
+std::string JsonFields::ShownName(const std::string& name) {
+  const std::string shown = Shown(Json(name));
+  return shown.substr(1, shown.size() - 2);
 }
 
 std::optional<std::int64_t> JsonFields::WholeNumber(const Json& value) {

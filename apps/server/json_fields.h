@@ -2,10 +2,12 @@
 // server/json_fields.h: the fields of one JSON object, read by name and checked.
 //
 // Each reader leaves `out` alone where the field is absent or null. The first thing that is wrong
-// is kept and ends all further reading; Finish reports fields that no reader asked for.
+// is kept and ends all further reading; Finish reports fields that no reader asked for. A field
+// with several names may be given by any of them; values that differ are an error.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -29,50 +31,97 @@ class JsonFields {
 
   bool failed() const { return error_.has_value(); }
   void Bad(std::string_view name, const std::string& why, std::string code = {});
+  void Refuse(ApiError error);
   // Null where the field is absent, null, or no longer of interest.
   const Json* Find(std::string_view name);
   bool Has(std::string_view name) { return Find(name) != nullptr; }
 
-  // `out`: T or optional<T>.
+  // A name or several of one field, the first of which is the field's own. Texts that last.
+  class Names {
+   public:
+    Names(const char* name) : names_{name} {}
+    Names(std::string_view name) : names_{name} {}
+    Names(std::initializer_list<std::string_view> names) : names_(names) {}
+    auto begin() const { return names_.begin(); }
+    auto end() const { return names_.end(); }
+
+   private:
+    std::vector<std::string_view> names_;
+  };
+
+  // `out`: T or optional<T>. True: it was given.
   template <typename T>
-  void Integer(std::string_view name, std::int64_t least, std::int64_t most, T& out) {
-    if (const auto value = ReadInteger(name, least, most)) out = static_cast<int>(*value);
+  bool Integer(const Names& names, std::int64_t least, std::int64_t most, T& out) {
+    const auto value = Agreed<std::int64_t>(
+        names, [&](std::string_view name) { return ReadInteger(name, least, most); });
+    if (value) out = static_cast<int>(*value);
+    return value.has_value();
   }
   template <typename T>
-  void Number(std::string_view name, double least, double most, T& out) {
-    if (const auto value = ReadNumber(name, least, most)) out = static_cast<float>(*value);
+  bool Number(const Names& names, double least, double most, T& out) {
+    const auto value =
+        Agreed<double>(names, [&](std::string_view name) { return ReadNumber(name, least, most); });
+    if (value) out = static_cast<float>(*value);
+    return value.has_value();
   }
   template <typename T>
-  void Switch(std::string_view name, T& out) {
-    if (const Json* const value = ReadKind(name, Json::value_t::boolean)) out = value->get<bool>();
-  }
-  // False: it is absent, or an error.
-  bool Text(std::string_view name, std::string& out) {
-    const Json* const value = ReadKind(name, Json::value_t::string);
-    if (value != nullptr) out = value->get<std::string>();
+  bool Switch(std::string_view name, T& out) {
+    const Json* const value = ReadKind(name, Json::value_t::boolean);
+    if (value != nullptr) out = value->get<bool>();
     return value != nullptr;
+  }
+  bool Text(const Names& names, std::string& out) {
+    const auto value = Agreed<std::string>(names, [&](std::string_view name) {
+      const Json* const text = ReadKind(name, Json::value_t::string);
+      return text != nullptr ? std::optional(text->get<std::string>()) : std::nullopt;
+    });
+    if (value) out = *value;
+    return value.has_value();
   }
   // Null where it is absent; an error where it is something else.
   const Json* Object(std::string_view name) { return ReadKind(name, Json::value_t::object); }
 
-  // ignored: known to clients, without effect here.
-  void Finish(std::span<const std::string_view> ignored = {});
+  // A field of other servers: known, but no name to suggest for one that is mistyped.
+  const Json* FindForeign(std::string_view name);
+  // Reports the first field that nobody asked for.
+  void Finish();
+  // The fields that nobody asked for. One whose name is near to that of an absent field is an
+  // error.
+  std::vector<std::string> Others();
 
   // 4 and 4.0, within 64 bits.
   static std::optional<std::int64_t> WholeNumber(const Json& value);
   // A value in an error, on one line and short.
   static std::string Shown(const Json& value);
+  // A name out of a body, in a line of text: plain ASCII, and not endless.
+  static std::string ShownName(const std::string& name);
 
  private:
   std::optional<std::int64_t> ReadInteger(std::string_view name, std::int64_t least,
                                           std::int64_t most);
   std::optional<double> ReadNumber(std::string_view name, double least, double most);
+  // The value that `read` finds under the names.
+  template <typename T, typename Read>
+  std::optional<T> Agreed(const Names& names, const Read& read) {
+    std::optional<T> agreed;
+    std::string_view first;
+    for (const std::string_view name : names) {
+      const std::optional<T> value = read(name);
+      if (agreed && value && *agreed != *value) Differ(name, first);
+      if (!agreed && value) agreed = value, first = name;
+    }
+    return failed() ? std::nullopt : agreed;
+  }
+  void Differ(std::string_view name, std::string_view other);
+  std::vector<std::string> Unknown() const;
+  std::string_view Nearest(const std::string& name) const;
+  void BadName(const std::string& name);
   const Json* ReadKind(std::string_view name, Json::value_t kind);
 
   const Json& object_;
   const std::string prefix_;
   std::optional<ApiError>& error_;
-  std::vector<std::string_view> known_;
+  std::vector<std::string_view> known_, foreign_;
 };
 
 }  // namespace foretoken::server

@@ -222,6 +222,7 @@ Json RequestSpeculationJson(const ReplyFrame& frame, const Together& sum) {
 void PutStatistics(Json& json, const ReplyFrame& frame, std::span<const Choice> choices) {
   const Together sum = Sum(choices);
   json["seed"] = sum.seed;
+  if (!frame.notices.empty()) json["notices"] = frame.notices;
   json["timings"] = TimingsJson(sum);
   json["speculation"] = RequestSpeculationJson(frame, sum);
 }
@@ -320,7 +321,8 @@ Json JsonOf(const ServedModel& served) {
   Json model = {{"id", served.name},
                 {"object", "model"},
                 {"created", served.created},
-                {"owned_by", "foretoken"}};
+                {"owned_by", "foretoken"},
+                {"aliases", served.aliases}};
   model["meta"] = MetaJson(engine.target);
   model["meta"]["chat_template"] = served.chats;
   model["draft"] = engine.draft ? MetaJson(*engine.draft) : Json(nullptr);

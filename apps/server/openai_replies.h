@@ -39,6 +39,7 @@ struct ReplyFrame {
   bool echo_logprobs = false;  // those of the prompt too
   bool include_usage = false;
   bool trace = false;
+  std::vector<std::string> notices;
 };
 
 // The prompt, where it was asked for.
@@ -85,6 +86,7 @@ std::string ErrorJson(const ApiError& error);
 // GET /v1/models and GET /v1/models/NAME.
 struct ServedModel {
   std::string name;
+  std::vector<std::string> aliases;
   std::int64_t created = 0;
   const EngineSummary* engine = nullptr;
   bool chats = false;  // it has a chat template

@@ -4,14 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <set>
 #include <utility>
 
 #include "foretoken/speculative_config.h"
 #include "server/answer_format.h"
+#include "server/chat_messages.h"
+#include "server/foreign_fields.h"
 #include "server/json_fields.h"
+#include "server/sampling_fields.h"
 
 namespace foretoken::server {
 namespace {
@@ -19,41 +20,11 @@ namespace {
 constexpr int kMaxDepth = 72;  // a JSON Schema's own 64, and the fields around it
 constexpr int kMaxTokens = 1 << 24;
 constexpr int kMaxTopLogprobs = 20;
-constexpr int kMaxMessages = 4096;
-constexpr std::size_t kMaxStops = 4, kMaxStopBytes = 1024;
+constexpr std::size_t kMaxStops = 16, kMaxStopBytes = 1024;
 constexpr int kCompletionTokens = 16;  // OpenAI's, where /v1/completions gives no max_tokens
 // The settings that requests may change, as SetSpeculativeOption knows them.
 constexpr std::string_view kMethodKey = "speculative_method",
                            kStrategyKey = "rejection_sampling_strategy";
-
-// Fields of OpenAI's that concern its own service: they are taken and change nothing.
-constexpr auto kWithoutEffect = std::to_array<std::string_view>(
-    {"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key",
-     "prompt_cache_retention"});
-
-// Fields of OpenAI's that foretoken lacks. They are refused unless they ask for nothing: null, an
-// empty list, or the value of the second column.
-struct Lacking {
-  std::string_view name;
-  const char* harmless;  // as JSON; "": none
-  const char* advice;
-};
-constexpr auto kLackingInBoth = std::to_array<Lacking>({
-    {"suffix", "\"\"", "texts are only continued; leave it out"},
-    {"best_of", "1", "every choice is returned; use n"},
-});
-constexpr auto kLackingInChat = std::to_array<Lacking>({
-    {"tools", "[]", "models here call no tools; leave it out"},
-    {"tool_choice", "\"none\"", "models here call no tools; leave it out"},
-    {"parallel_tool_calls", "", "models here call no tools; leave it out"},
-    {"functions", "[]", "models here call no functions; leave it out"},
-    {"function_call", "\"none\"", "models here call no functions; leave it out"},
-    {"audio", "", "models here read and write text; leave it out"},
-    {"modalities", "[\"text\"]", "models here read and write text; leave it out"},
-    {"reasoning_effort", "", "the model decides that; leave it out"},
-    {"verbosity", "", "the model decides that; leave it out"},
-    {"web_search_options", "", "nothing is searched; leave it out"},
-});
 
 // Notes names that are given twice: one of them would be silently ignored.
 class Watch {
@@ -105,6 +76,12 @@ Parsed<Json> ParseObject(std::string_view body) {
   return json;
 }
 
+void ReadModel(JsonFields& fields, const ModelLimits& limits) {
+  std::string model = limits.name;
+  if (fields.Text("model", model) && !limits.Serves(model))
+    fields.Refuse(NoSuchModel(model, limits.name));
+}
+
 // Reads a body of generation into a call, with the fields in one JsonFields.
 class CallReader {
  public:
@@ -114,49 +91,30 @@ class CallReader {
   }
 
   Parsed<GenerationCall> Read() {
-    ReadModel();
+    ReadModel(fields_, limits_);
     if (call_.chat)
-      ReadMessages();
+      ReadChat();
     else
       ReadPrompts();
     ReadLength();
     ReadStops();
-    ReadSampling();
+    ReadSamplingFields(fields_, limits_.vocabulary_size, request().sampling, call_.dry_breakers);
+    ReadSeed();
     ReadAnswerFormat(body_, fields_, request().sampling.grammar);
-    ReadBias();
+    fields_.Switch("cache_prompt", request().reuse_prefix);
     ReadChoices();
     ReadStreaming();
     ReadLogprobs();
     ReadPrediction();
     ReadSpeculation();
-    ReadLacking();
-    fields_.Finish(kWithoutEffect);
+    ReadForeignFields(fields_, call_.chat, call_.notices);
+    fields_.Finish();
     if (error_) return Refuse(*std::move(error_));
     return std::move(call_);
   }
 
  private:
   Request& request() { return call_.request; }
-
-  void ReadModel() {
-    std::string model = limits_.name;
-    fields_.Text("model", model);
-    if (model != limits_.name && !error_) error_ = NoSuchModel(model, limits_.name);
-  }
-
-  // A list of token ids; false: something is wrong with it.
-  bool ReadTokens(std::string_view name, const Json& list, std::vector<std::int32_t>& out) {
-    for (const Json& value : list) {
-      const auto id = JsonFields::WholeNumber(value);
-      if (!id || *id < 0 || *id >= limits_.vocabulary_size) {
-        fields_.Bad(name, fmt::format("{} is not a token; use ids from 0 to {}",
-                                      JsonFields::Shown(value), limits_.vocabulary_size - 1));
-        return false;
-      }
-      out.push_back(static_cast<std::int32_t>(*id));
-    }
-    return true;
-  }
 
   void ReadPrompts() {
     const Json* const value = fields_.Find("prompt");
@@ -167,6 +125,7 @@ class CallReader {
     } else {
       ReadPrompt(*value);
     }
+    fields_.Switch("add_special_tokens", request().add_special);
   }
 
   void ReadPrompt(const Json& value) {
@@ -175,7 +134,8 @@ class CallReader {
       call_.prompts.emplace_back(value.get<std::string>());
     } else if (value.is_array() && !value.empty()) {
       std::vector<std::int32_t> tokens;
-      if (ReadTokens("prompt", value, tokens)) call_.prompts.emplace_back(std::move(tokens));
+      if (ReadTokenIds("prompt", value, limits_.vocabulary_size, fields_, tokens))
+        call_.prompts.emplace_back(std::move(tokens));
     } else {
       fields_.Bad("prompt",
                   fmt::format("{} is not a prompt; give a text, a list of token ids, or a list of "
@@ -184,130 +144,91 @@ class CallReader {
     }
   }
 
-  void ReadMessages() {
-    const Json* const value = fields_.Find("messages");
-    if (value == nullptr || !value->is_array() || value->empty() || value->size() > kMaxMessages)
-      return fields_.Bad(
-          "messages", fmt::format("it is not a list of 1 to {} messages; give one", kMaxMessages));
-    for (std::size_t i = 0; i < value->size() && !fields_.failed(); ++i)
-      ReadMessage((*value)[i], fmt::format("messages[{}]", i));
+  void ReadChat() {
+    call_.messages = ReadMessages(fields_, error_, call_.notices);
+    fields_.Switch("add_generation_prompt", call_.add_generation_prompt);
+    bool special = false;  // the template has them all
+    if (fields_.Switch("add_special_tokens", special) && special)
+      fields_.Bad("add_special_tokens", "the template writes them already; leave it out",
+                  "unsupported_parameter");
+    ReadTools();
   }
 
-  void ReadMessage(const Json& value, const std::string& where) {
-    if (!value.is_object())
-      return fields_.Bad(where, "it is not an object; give {\"role\": ..., \"content\": ...}");
-    JsonFields fields(value, where + ".", error_);
-    ChatMessage message;
-    fields.Text("role", message.role);
-    if (message.role == "developer") message.role = "system";  // OpenAI's newer name
-    if (message.role != "system" && message.role != "user" && message.role != "assistant")
-      fields.Bad("role", fmt::format("'{}' is not a role; use system, user or assistant",
-                                     message.role.substr(0, 32)));
-    if (const Json* const content = fields.Find("content"))
-      message.content = ContentOf(*content, fields);
-    else
-      fields.Bad("content", "it is missing; give a text");
-    fields.Finish();
-    call_.messages.push_back(std::move(message));
-  }
-
-  // A text, or a list of parts that are texts.
-  std::string ContentOf(const Json& content, JsonFields& message) {
-    if (content.is_string()) return content.get<std::string>();
-    std::string text;
-    bool good = content.is_array();
-    if (good)
-      for (const Json& part : content) {
-        good &= part.is_object() && part.size() == 2 && part.value("type", Json()) == "text" &&
-                part.value("text", Json()).is_string();
-        if (good) text += part["text"].get<std::string>();
-      }
-    if (!good)
-      message.Bad("content",
-                  "it is not a text; give one, or a list of {\"type\": \"text\", \"text\": ...}");
-    return text;
+  // No tools, and no call wanted.
+  void ReadTools() {
+    constexpr const char* kAdvice = "models here call no tools; leave it out";
+    const Json* const tools = fields_.Find("tools");
+    const Json* const choice = fields_.Find("tool_choice");
+    const bool any = tools != nullptr && *tools != Json::array();
+    const bool none = choice != nullptr && *choice == "none";
+    if (choice != nullptr && !none && *choice != "auto")
+      return fields_.Bad("tool_choice", kAdvice, "unsupported_parameter");
+    if (any && !none)
+      return fields_.Bad("tools",
+                         "models here call no tools; leave it out, or set tool_choice to "
+                         "\"none\"",
+                         "unsupported_parameter");
+    if (any) call_.notices.emplace_back("tools: models here call no tools; they are not told of");
   }
 
   void ReadLength() {
-    std::optional<int> newer;
-    fields_.Integer("max_tokens", 0, kMaxTokens, call_.max_tokens);
-    fields_.Integer("max_completion_tokens", 0, kMaxTokens, newer);
-    if (newer && call_.max_tokens)
-      fields_.Bad("max_completion_tokens", "max_tokens is given too; keep one of them");
-    if (newer) call_.max_tokens = newer;
+    fields_.Integer({"max_tokens", "max_completion_tokens", "n_predict", "max_new_tokens"}, -1,
+                    kMaxTokens, call_.max_tokens);
     if (!call_.max_tokens && !call_.chat) call_.max_tokens = kCompletionTokens;
-    fields_.Integer("min_tokens", 0, kMaxTokens, request().min_new_tokens);
-    if (call_.max_tokens && request().min_new_tokens > *call_.max_tokens)
-      fields_.Bad("min_tokens", fmt::format("{} is more than max_tokens {}; lower it",
-                                            request().min_new_tokens, *call_.max_tokens));
+    if (call_.max_tokens == -1) call_.max_tokens.reset();
+    int& least = request().min_new_tokens;
+    fields_.Integer({"min_tokens", "min_new_tokens"}, 0, kMaxTokens, least);
+    if (call_.max_tokens && least > *call_.max_tokens)
+      fields_.Bad("min_tokens",
+                  fmt::format("{} is more than max_tokens {}; lower it", least, *call_.max_tokens));
     fields_.Switch("ignore_eos", request().ignore_eos);
   }
 
   void ReadStops() {
     if (const Json* const value = fields_.Find("stop")) {
       const Json list = value->is_array() ? *value : Json::array({*value});
-      if (list.size() > kMaxStops)
-        return fields_.Bad(
-            "stop", fmt::format("{} texts are more than {}; give fewer", list.size(), kMaxStops));
       for (const Json& stop : list) {
-        if (!stop.is_string() || stop.get_ref<const std::string&>().empty() ||
-            stop.get_ref<const std::string&>().size() > kMaxStopBytes)
-          return fields_.Bad("stop", fmt::format("{} is not a text of 1 to {} bytes; give one",
+        if (stop.is_null() || stop == "") continue;  // it stops nothing
+        if (!stop.is_string() || stop.get_ref<const std::string&>().size() > kMaxStopBytes)
+          return fields_.Bad("stop", fmt::format("{} is not a text of at most {} bytes; give one",
                                                  JsonFields::Shown(stop), kMaxStopBytes));
         request().stop.push_back(stop.get<std::string>());
       }
+      if (request().stop.size() > kMaxStops)
+        return fields_.Bad("stop", fmt::format("{} texts are more than {}; give fewer",
+                                               request().stop.size(), kMaxStops));
     }
     if (const Json* const value = fields_.Find("stop_token_ids")) {
       if (!value->is_array())
         return fields_.Bad("stop_token_ids",
                            JsonFields::Shown(*value) + " is not a list of token ids; give one");
-      ReadTokens("stop_token_ids", *value, request().stop_token_ids);
+      ReadTokenIds("stop_token_ids", *value, limits_.vocabulary_size, fields_,
+                   request().stop_token_ids);
     }
   }
 
-  void ReadSampling() {
-    SamplingParameters& s = request().sampling;
-    fields_.Number("temperature", 0, 2, s.temperature);
-    fields_.Number("top_p", 0, 1, s.top_p);
-    fields_.Integer("top_k", -1, kMaxTokens, s.top_k);
-    fields_.Number("min_p", 0, 1, s.min_p);
-    fields_.Number("typical_p", 0, 1, s.typical_p);
-    fields_.Number("eta", 0, 0.999999, s.eta);
-    fields_.Number("repetition_penalty", 1e-3, 1e3, s.repetition_penalty);
-    fields_.Number("frequency_penalty", -2, 2, s.frequency_penalty);
-    fields_.Number("presence_penalty", -2, 2, s.presence_penalty);
-    if (const Json* const seed = fields_.Find("seed")) {
+  // -1: one that the server makes.
+  void ReadSeed() {
+    std::string_view first;
+    for (const std::string_view name : {"seed", "sampling_seed"}) {
+      const Json* const seed = fields_.Find(name);
+      if (seed == nullptr) continue;
       const bool big = seed->is_number_unsigned();
       const auto value = JsonFields::WholeNumber(*seed);
       if (!big && !value)
-        fields_.Bad("seed", JsonFields::Shown(*seed) + " is not a whole number; give one");
-      else
-        call_.seed = big ? seed->get<std::uint64_t>() : static_cast<std::uint64_t>(*value);
-    }
-  }
-
-  void ReadBias() {
-    const Json* const map = fields_.Object("logit_bias");
-    if (map == nullptr) return;
-    for (const auto& [key, value] : map->items()) {
-      std::int32_t id = -1;
-      const auto [end, problem] = std::from_chars(key.data(), key.data() + key.size(), id);
-      if (problem != std::errc() || end != key.data() + key.size() || id < 0 ||
-          id >= limits_.vocabulary_size)
-        return fields_.Bad("logit_bias",
-                           fmt::format("{} is not a token; use ids from 0 to {}",
-                                       JsonFields::Shown(Json(key)), limits_.vocabulary_size - 1));
-      const double bias = value.is_number() ? value.get<double>() : 1000;
-      if (!(bias >= -100 && bias <= 100))
-        return fields_.Bad("logit_bias", fmt::format("{} of token {} is not in [-100, 100]; give a "
-                                                     "number in that range",
-                                                     JsonFields::Shown(value), id));
-      request().sampling.logit_bias[id] = static_cast<float>(bias);
+        return fields_.Bad(name, JsonFields::Shown(*seed) + " is not a whole number; give one");
+      const auto number =
+          big ? seed->get<std::uint64_t>() : static_cast<std::uint64_t>(value.value_or(0));
+      const std::optional<std::uint64_t> read =
+          !big && *value == -1 ? std::nullopt : std::optional(number);
+      if (!first.empty() && read != call_.seed)
+        return fields_.Bad(name, "seed is given too, with another value; keep one of them");
+      call_.seed = read, first = name;
     }
   }
 
   void ReadChoices() {
-    fields_.Integer("n", 1, 128, call_.n);
+    fields_.Integer({"n", "n_cmpl"}, 1, 128, call_.n);
     const std::int64_t prompts = std::max<std::int64_t>(1, std::ssize(call_.prompts));
     if (prompts * call_.n > limits_.max_choices)
       fields_.Bad(
@@ -319,31 +240,46 @@ class CallReader {
 
   void ReadStreaming() {
     fields_.Switch("stream", call_.stream);
-    if (const Json* const options = fields_.Object("stream_options")) {
-      if (!call_.stream)
-        fields_.Bad("stream_options", "stream is not true; set it, or leave the options out");
-      JsonFields fields(*options, "stream_options.", error_);
-      bool padding = false;  // OpenAI's protection against who reads sizes on its wires
-      fields.Switch("include_usage", call_.include_usage);
-      fields.Switch("include_obfuscation", padding);
-      if (padding) fields.Bad("include_obfuscation", "foretoken pads nothing; leave it out");
-      fields.Finish();
-    }
+    const Json* const options = fields_.Object("stream_options");
+    if (options == nullptr) return;
+    JsonFields fields(*options, "stream_options.", error_);
+    bool padding = false, often = false;
+    fields.Switch("include_usage", call_.include_usage);
+    fields.Switch("include_obfuscation", padding);  // against who reads sizes on the wires
+    fields.Switch("continuous_usage_stats", often);
+    if (padding)
+      call_.notices.emplace_back("stream_options.include_obfuscation: nothing is padded");
+    if (often)
+      call_.notices.emplace_back(
+          "stream_options.continuous_usage_stats: the usage comes once, at the end");
+    fields.Finish();
+    if (call_.include_usage && !call_.stream)
+      fields_.Bad("stream_options", "stream is not true; set it, or leave the options out");
   }
 
+  // n_probs is llama.cpp's name of their number; 0 asks for none.
   void ReadLogprobs() {
-    if (!call_.chat) {
-      fields_.Integer("logprobs", 0, kMaxTopLogprobs, request().logprobs);
-      fields_.Switch("echo", call_.echo);
-      if (call_.echo) request().prompt_logprobs = request().logprobs;
-      return;
+    std::optional<int> wanted, probs;
+    fields_.Integer("n_probs", 0, kMaxTopLogprobs, probs);
+    if (probs == 0) probs.reset();
+    const Json* const logprobs = fields_.Find("logprobs");
+    if (call_.chat) {
+      bool any = false;
+      fields_.Switch("logprobs", any);
+      fields_.Integer("top_logprobs", 0, kMaxTopLogprobs, wanted);
+      if (wanted.value_or(0) > 0 && !any && !probs)
+        fields_.Bad("top_logprobs", "logprobs is not true; set it");
+      if (!wanted && any && !probs) wanted = 0;
+      if (!any && !probs) wanted.reset();
+    } else if (logprobs != nullptr && *logprobs != false) {
+      fields_.Integer("logprobs", 0, kMaxTopLogprobs, wanted);
     }
-    bool wanted = false;
-    std::optional<int> top;
-    fields_.Switch("logprobs", wanted);
-    fields_.Integer("top_logprobs", 0, kMaxTopLogprobs, top);
-    if (top && !wanted) fields_.Bad("top_logprobs", "logprobs is not true; set it");
-    if (wanted) request().logprobs = top.value_or(0);
+    if (wanted && probs && *wanted != *probs)
+      fields_.Bad("n_probs", "another number is given too; keep one of them");
+    request().logprobs = wanted ? *wanted : probs.value_or(-1);
+    if (call_.chat) return;
+    fields_.Switch("echo", call_.echo);
+    if (call_.echo) request().prompt_logprobs = request().logprobs;
   }
 
   void ReadPrediction() {
@@ -354,7 +290,7 @@ class CallReader {
     fields.Text("type", type);
     if (type != "content") fields.Bad("type", "it is not \"content\"; that is the one there is");
     if (const Json* const content = fields.Find("content"))
-      request().prediction = ContentOf(*content, fields);
+      request().prediction = ReadContent(*content, "content", fields);
     else
       fields.Bad("content", "it is missing; give a text");
     fields.Finish();
@@ -449,20 +385,6 @@ class CallReader {
     method = own.empty() || own == "none" ? "prediction" : own + ",prediction";
   }
 
-  void ReadLacking() {
-    for (const Lacking& field : kLackingInBoth) RefuseLacking(field);
-    if (call_.chat)
-      for (const Lacking& field : kLackingInChat) RefuseLacking(field);
-  }
-
-  void RefuseLacking(const Lacking& field) {
-    const Json* const value = fields_.Find(field.name);
-    if (value == nullptr) return;
-    const Json harmless = Json::parse(field.harmless, nullptr, false);
-    if (harmless.is_discarded() || *value != harmless)
-      fields_.Bad(field.name, field.advice, "unsupported_parameter");
-  }
-
   const std::string_view body_;
   const ModelLimits& limits_;
   std::optional<ApiError> error_;
@@ -471,6 +393,11 @@ class CallReader {
 };
 
 }  // namespace
+
+bool ModelLimits::Serves(std::string_view model) const {
+  return any_name || model == name ||
+         std::find(aliases.begin(), aliases.end(), model) != aliases.end();
+}
 
 Parsed<GenerationCall> ParseCompletionCall(std::string_view body, const ModelLimits& limits) {
   const Parsed<Json> json = ParseObject(body);
@@ -484,14 +411,21 @@ Parsed<GenerationCall> ParseChatCall(std::string_view body, const ModelLimits& l
   return CallReader(*json, body, limits, true).Read();
 }
 
-Parsed<TokenizeCall> ParseTokenizeCall(std::string_view body) {
+Parsed<TokenizeCall> ParseTokenizeCall(std::string_view body, const ModelLimits& limits) {
   const Parsed<Json> json = ParseObject(body);
   if (!json) return Refuse(json.error());
   std::optional<ApiError> error;
   JsonFields fields(*json, "", error);
   TokenizeCall call;
-  if (!fields.Has("content")) fields.Bad("content", "it is missing; give a text");
-  fields.Text("content", call.content);
+  std::vector<std::string> notices;
+  ReadModel(fields, limits);
+  const bool content = fields.Text({"content", "prompt"}, call.content);
+  if (fields.Has("messages")) call.messages = ReadMessages(fields, error, notices);
+  if (content && fields.Has("messages"))
+    fields.Bad("messages", "a content is given too; keep one of them");
+  if (!content && !fields.Has("messages"))
+    fields.Bad("content", "it is missing; give a text, or messages");
+  fields.Switch("add_generation_prompt", call.add_generation_prompt);
   fields.Switch("add_special", call.add_special);
   fields.Switch("parse_special", call.parse_special);
   fields.Switch("with_pieces", call.with_pieces);
@@ -506,18 +440,12 @@ Parsed<DetokenizeCall> ParseDetokenizeCall(std::string_view body, const ModelLim
   std::optional<ApiError> error;
   JsonFields fields(*json, "", error);
   DetokenizeCall call;
+  ReadModel(fields, limits);
   const Json* const tokens = fields.Find("tokens");
-  if (tokens == nullptr || !tokens->is_array()) {
+  if (tokens == nullptr || !tokens->is_array())
     fields.Bad("tokens", "it is not a list of token ids; give one");
-  } else {
-    for (const Json& value : *tokens) {
-      const auto id = JsonFields::WholeNumber(value);
-      if (!id || *id < 0 || *id >= limits.vocabulary_size)
-        fields.Bad("tokens", fmt::format("{} is not a token; use ids from 0 to {}",
-                                         JsonFields::Shown(value), limits.vocabulary_size - 1));
-      call.tokens.push_back(id ? static_cast<std::int32_t>(*id) : 0);
-    }
-  }
+  else
+    ReadTokenIds("tokens", *tokens, limits.vocabulary_size, fields, call.tokens);
   fields.Switch("special", call.special);
   fields.Finish();
   if (error) return Refuse(*std::move(error));

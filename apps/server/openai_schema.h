@@ -20,10 +20,21 @@ namespace foretoken::server {
 
 // What a body is checked against.
 struct ModelLimits {
-  std::string name;  // that requests may give as "model"
+  std::string name;                  // the served model's, in replies
+  std::vector<std::string> aliases;  // other names of it that requests may give as "model"
+  bool any_name = false;             // they may give any
   int vocabulary_size = 0;
   std::string method;   // the server's, for requests that bring a prediction
   int max_choices = 0;  // prompts times n of one request
+
+  bool Serves(std::string_view model) const;
+};
+
+// Texts that stand for DryPenalty.breakers. Those of a client must be tokens; of the usual ones
+// those count that are.
+struct DryBreakers {
+  std::vector<std::string> texts;
+  bool of_client = false;
 };
 
 using Prompt = std::variant<std::string, std::vector<std::int32_t>>;
@@ -34,12 +45,17 @@ struct GenerationCall {
   std::vector<Prompt> prompts;        // completions: at least one
   std::vector<ChatMessage> messages;  // chat: at least one
   Request request;                    // of every choice, but for prompt, seed and id
+  // The template's last part, which asks for an answer.
+  bool add_generation_prompt = true;
+  DryBreakers dry_breakers;           // for Request.sampling.dry.breakers
   std::optional<int> max_tokens;      // absent: as much as fits
-  std::optional<std::uint64_t> seed;
-  int n = 1;  // choices of each prompt
+  std::optional<std::uint64_t> seed;  // absent: one that the server makes
+  int n = 1;                          // choices of each prompt
   bool stream = false, include_usage = false;
   bool echo = false;
   bool trace = false;  // speculative.trace
+  // For the reply: what was asked for and is taken without effect.
+  std::vector<std::string> notices;
 };
 [[nodiscard]] Parsed<GenerationCall> ParseCompletionCall(std::string_view body,
                                                          const ModelLimits& limits);
@@ -48,9 +64,12 @@ struct GenerationCall {
 
 struct TokenizeCall {
   std::string content;
+  std::vector<ChatMessage> messages;  // in place of the content, for the chat template
+  bool add_generation_prompt = true;
   bool add_special = false, parse_special = false, with_pieces = false;
 };
-[[nodiscard]] Parsed<TokenizeCall> ParseTokenizeCall(std::string_view body);
+[[nodiscard]] Parsed<TokenizeCall> ParseTokenizeCall(std::string_view body,
+                                                     const ModelLimits& limits);
 
 struct DetokenizeCall {
   std::vector<std::int32_t> tokens;

@@ -92,18 +92,26 @@ int MaxConnections() {
   return static_cast<int>(all > 2 * kOwnFiles ? all - kOwnFiles : all / 2);
 }
 
-std::string NameOf(const ServerOptions& options, const EngineSummary& engine) {
-  if (!options.model_name.empty()) return options.model_name;
+// The names that requests may give the model; the first is the one that replies have.
+std::vector<std::string> NamesOf(const ServerOptions& options, const EngineSummary& engine) {
+  std::vector<std::string> names = options.model_names;
   const std::string& path = engine.target.path;
-  const std::size_t slash = path.rfind('/');
-  std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
-  if (name.ends_with(".gguf")) name.resize(name.size() - 5);
-  return name;
+  const std::string file = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+  names.push_back(file.ends_with(".gguf") ? file.substr(0, file.size() - 5) : file);
+  names.push_back(file);
+  std::vector<std::string> unique;
+  for (std::string& name : names)
+    if (std::find(unique.begin(), unique.end(), name) == unique.end())
+      unique.push_back(std::move(name));
+  return unique;
 }
 
 ModelLimits LimitsOf(const ServerOptions& options, const EngineSummary& engine,
                      const JobQueue& queue) {
-  return {.name = NameOf(options, engine),
+  const std::vector<std::string> names = NamesOf(options, engine);
+  return {.name = names.front(),
+          .aliases = {names.begin() + 1, names.end()},
+          .any_name = options.any_model,
           .vocabulary_size = engine.target.vocabulary_size,
           .method = engine.method,
           .max_choices = queue.capacity()};

@@ -20,8 +20,11 @@ struct ServerOptions {
   int max_queue = 64;                      // choices that wait for their turn
   std::int64_t max_body_bytes = 8 << 20;
   int request_timeout_s = 600;  // from arrival to the last token; 0: none
-  std::string model_name;       // "": the file's name without .gguf
-  std::string chat_template;    // "": the model file's
+  // The model's names in requests; the first one is that of replies. Its file's name is one too,
+  // with .gguf and without, and where none is given the latter is the first.
+  std::vector<std::string> model_names;
+  bool any_model = false;     // requests may name any model
+  std::string chat_template;  // "": the model file's
   bool log_requests = true;
   bool log_prompts = false;
 };

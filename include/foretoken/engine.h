@@ -160,6 +160,9 @@ class Engine {
   std::vector<std::int32_t> Tokenize(const std::string& text, bool add_special,
                                      bool parse_special) const;
   std::string Detokenize(std::span<const std::int32_t> tokens, bool special = false) const;
+  // The one token that `text` is inside of a longer text; special: names of control tokens count as
+  // such. Errors: kInvalidArgument (it is no token, or several).
+  [[nodiscard]] Result<std::int32_t> TokenOf(const std::string& text, bool special = false) const;
 
   // A conversation as the prompt that the model was trained on, for Request.prompt_tokens. Errors:
   // kNotFound (the file has no chat template), kUnsupported (one that foretoken does not know),

@@ -110,6 +110,9 @@ struct Request {
   // The same of the prompt's tokens; all of it is then read, none found in a cache, and also where
   // max_new_tokens is 0.
   int prompt_logprobs = -1;
+  // Blocks of the cache that hold the prompt's beginning already are used. False: the whole prompt
+  // is read. The text is the same.
+  bool reuse_prefix = true;
 };
 
 }  // namespace foretoken

@@ -93,6 +93,21 @@ std::string Engine::Detokenize(std::span<const std::int32_t> tokens, bool specia
   return impl_->tokenizer().Decode(tokens, special);
 }
 
+Result<std::int32_t> Engine::TokenOf(const std::string& text, bool special) const {
+  // Behind a letter, so that no space is put before it; the letter may not become a part of it.
+  const auto letter = Tokenize("a", false, special);
+  auto tokens = Tokenize("a" + text, false, special);
+  const bool apart =
+      tokens.size() > letter.size() && std::equal(letter.begin(), letter.end(), tokens.begin());
+  if (apart)
+    tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(letter.size()));
+  if (!apart || tokens.size() != 1) tokens = Tokenize(text, false, special);
+  if (tokens.size() == 1) return tokens.front();
+  return Fail(
+      ErrorCode::kInvalidArgument,
+      fmt::format("'{}' is {} tokens of this model; give a text that is one", text, tokens.size()));
+}
+
 Result<std::vector<std::int32_t>> Engine::FormatChat(std::span<const ChatMessage> messages,
                                                      const ChatOptions& options) const {
   return impl_->FormatChat(messages, options);

@@ -45,7 +45,7 @@ int Engine::Impl::MostDrafts(const engine::Sequence& s, int rows) const noexcept
 // Tokens whose blocks may come from other requests: never the last one, whose logits are needed.
 // Drafters that read features need those of all positions once.
 std::span<const Token> Engine::Impl::SharableText(const engine::Sequence& s) const noexcept {
-  if (!options_.prefix_cache || ReadsPromptLogprobs(s)) return {};
+  if (!options_.prefix_cache || !s.request().reuse_prefix || ReadsPromptLogprobs(s)) return {};
   const bool features = std::any_of(s.drafters.begin(), s.drafters.end(), [this](int d) {
     return drafters_[static_cast<std::size_t>(d)].reads_features();
   });
@@ -86,9 +86,10 @@ bool Engine::Impl::MayJoin(const engine::Job& job) const noexcept {
   }
   if (!runs) return true;
   const auto n = static_cast<int>(job.prompt.size());
-  const int shared = options_.prefix_cache && job.request.prompt_logprobs < 0
-                         ? cache_->SharedBlocks(std::span(job.prompt).first(job.prompt.size() - 1))
-                         : 0;
+  const int shared =
+      options_.prefix_cache && job.request.reuse_prefix && job.request.prompt_logprobs < 0
+          ? cache_->SharedBlocks(std::span(job.prompt).first(job.prompt.size() - 1))
+          : 0;
   return kv::Cache::BlocksFor(n + 1) - shared <= SpareBlocks();
 }
 

@@ -135,7 +135,7 @@ const tests = {
         return true;
       });
     await fails(client.completions.create({ ...tale, temperature: 9 }), OpenAI.BadRequestError, 'temperature');
-    await fails(client.completions.create({ ...tale, model: 'none' }), OpenAI.BadRequestError, 'model');
+    await fails(client.completions.create({ ...tale, model: 'none' }), OpenAI.NotFoundError, 'model');
     await fails(client.chat.completions.create({ ...talk, messages: [] }), OpenAI.BadRequestError, 'messages');
     await fails(client.chat.completions.create({ ...talk, stream: true, n: 0 }), OpenAI.BadRequestError, 'n');
     const stranger = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'wrong', maxRetries: 0 });

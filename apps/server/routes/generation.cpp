@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 #include <random>
 #include <utility>
@@ -19,13 +20,18 @@ std::uint64_t RandomNumber() {
   return (std::uint64_t{device()} << 32) | device();
 }
 
+// A whole number that JSON's readers keep exactly, so that a client can send it back.
+std::uint64_t RandomSeed() {
+  return RandomNumber() >> (64 - 53);
+}
+
 // One prompt of a call, as the engine takes it.
-Parsed<Request> Prepare(const Service& service, const GenerationCall& call, const Prompt& prompt) {
+Parsed<Request> Prepare(const Service& service, GenerationCall& call, const Prompt& prompt) {
   Request request = call.request;
   const Engine& engine = service.engine;
   if (const auto* const text = std::get_if<std::string>(&prompt)) {
     request.prompt = *text;
-    request.prompt_tokens = engine.Tokenize(*text, true, false);
+    request.prompt_tokens = engine.Tokenize(*text, request.add_special, false);
   } else {
     request.prompt_tokens = std::get<std::vector<std::int32_t>>(prompt);
   }
@@ -37,16 +43,20 @@ Parsed<Request> Prepare(const Service& service, const GenerationCall& call, cons
         BadField(call.chat ? "messages" : "prompt",
                  fmt::format("{} tokens do not fit a context of {}; shorten it", n_prompt, context),
                  "context_length_exceeded"));
+  request.max_new_tokens = std::min(call.max_tokens.value_or(room), room);
   if (call.max_tokens && *call.max_tokens > room)
-    return Refuse(BadField("max_tokens",
-                           fmt::format("{} and {} tokens of the prompt are more than a context of "
-                                       "{}; ask for at most {}",
-                                       *call.max_tokens, n_prompt, context, room),
-                           "context_length_exceeded"));
-  request.max_new_tokens = call.max_tokens.value_or(room);
+    call.notices.push_back(fmt::format(
+        "max_tokens: {} and {} tokens of the prompt are more than the context of {}; {} fit",
+        *call.max_tokens, n_prompt, context, room));
   if (request.min_new_tokens > request.max_new_tokens)
     return Refuse(BadField("min_tokens", fmt::format("{} do not fit; {} do", request.min_new_tokens,
                                                      request.max_new_tokens)));
+  for (const std::string& text : call.dry_breakers.texts) {
+    const auto token = engine.TokenOf(text);
+    if (!token && !call.dry_breakers.of_client) continue;
+    if (!token) return Refuse(BadField("dry_sequence_breakers", token.error().message));
+    request.sampling.dry.breakers.push_back(*token);
+  }
   if (const Status status = request.sampling.Validate(service.limits.vocabulary_size); !status)
     return Refuse(OfEngine(status.error(), call.chat));
   return request;
@@ -54,8 +64,9 @@ Parsed<Request> Prepare(const Service& service, const GenerationCall& call, cons
 
 Parsed<std::vector<Prompt>> PromptsOf(const Service& service, GenerationCall& call) {
   if (!call.chat) return std::move(call.prompts);
-  auto tokens =
-      service.engine.FormatChat(call.messages, {.chat_template = service.options.chat_template});
+  auto tokens = service.engine.FormatChat(call.messages,
+                                          {.chat_template = service.options.chat_template,
+                                           .add_generation_prompt = call.add_generation_prompt});
   if (tokens) return std::vector<Prompt>{*std::move(tokens)};
   return Refuse({.message = "messages: " + tokens.error().message, .param = "messages"});
 }
@@ -78,7 +89,7 @@ Parsed<Prepared> PrepareAll(const Service& service, GenerationCall& call) {
   auto prompts = PromptsOf(service, call);
   if (!prompts) return Refuse(std::move(prompts).error());
   const auto mailbox = std::make_shared<Mailbox>();
-  const std::uint64_t seed = call.seed.value_or(RandomNumber());
+  const std::uint64_t seed = call.seed ? *call.seed : RandomSeed();
   const auto now = std::chrono::steady_clock::now();
   Prepared prepared;
   for (const Prompt& prompt : *prompts) {
@@ -154,6 +165,7 @@ HttpResponse Generate(Service& service, GenerationCall call, LogLine& line) {
   if (service.options.log_prompts) LogPrompts(call, line);
   auto prepared = PrepareAll(service, call);
   if (!prepared) return RefuseGeneration(prepared.error(), line);
+  frame.notices = std::move(call.notices);
   auto answer =
       std::make_unique<Answer>(service, prepared->jobs.front().mailbox,
                                Answer::Setting{call.chat, call.n, std::move(prepared->echoes)});

@@ -10,6 +10,7 @@ constexpr const char kModelPath[] = "/v1/models/*";
 
 ServedModel Served(const Service& service) {
   return {.name = service.limits.name,
+          .aliases = service.limits.aliases,
           .created = service.started,
           .engine = &service.engine.summary(),
           .chats = service.chats};
@@ -21,10 +22,8 @@ HttpResponse Models(Service& service, const HttpRequest&, LogLine&) {
 
 HttpResponse Model(Service& service, const HttpRequest& request, LogLine&) {
   const std::string id = request.path.substr(sizeof(kModelPath) - 2);
-  if (id == service.limits.name) return {.body = ModelJson(Served(service))};
-  ApiError error = NoSuchModel(id, service.limits.name);
-  error.status = 404;
-  return ErrorResponse(error);
+  if (service.limits.Serves(id)) return {.body = ModelJson(Served(service))};
+  return ErrorResponse(NoSuchModel(id, service.limits.name));
 }
 
 }  // namespace

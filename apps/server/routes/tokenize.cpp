@@ -7,10 +7,19 @@ namespace foretoken::server {
 namespace {
 
 HttpResponse Tokenize(Service& service, const HttpRequest& request, LogLine&) {
-  const auto call = ParseTokenizeCall(request.body);
+  const auto call = ParseTokenizeCall(request.body, service.limits);
   if (!call) return ErrorResponse(call.error());
   const Engine& engine = service.engine;
-  const auto tokens = engine.Tokenize(call->content, call->add_special, call->parse_special);
+  std::vector<std::int32_t> tokens;
+  if (call->messages.empty()) {
+    tokens = engine.Tokenize(call->content, call->add_special, call->parse_special);
+  } else {
+    auto written =
+        engine.FormatChat(call->messages, {.chat_template = service.options.chat_template,
+                                           .add_generation_prompt = call->add_generation_prompt});
+    if (!written) return ErrorResponse(BadField("messages", written.error().message));
+    tokens = *std::move(written);
+  }
   const PieceOf piece = [&engine](std::int32_t token) { return Piece(engine, token); };
   return {.body = TokensJson(tokens, call->with_pieces ? &piece : nullptr)};
 }
