@@ -32,6 +32,7 @@ target=$work/tales-9m-q8_0.gguf
     --layers 5 --width 384 --heads 6 --kv-heads 2 --ff 1024 --context 512 \
     --batch 8 --minutes "${MINUTES_TARGET:-75}" --name "foretoken tales 9M" --license "$license" \
     --log "$work/target.csv" --out "$target"
+"$(dirname "$0")/set_chat_template.py" "$target" "$(dirname "$0")/story.jinja"
 
 own=$work/text/own.txt
 [[ -f $own ]] ||

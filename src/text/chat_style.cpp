@@ -205,6 +205,14 @@ ChatStyle Zephyr() {
   return RoleTurns("<|{role}|>\n", "{eos}\n", "<|assistant|>\n");
 }
 
+// A tale that children ask for: what users say is direct speech, all else is told.
+ChatStyle Story() {
+  ChatStyle style;
+  style.user = {"\"", "\" said the child.\n", true};
+  style.system = style.assistant = {"", "\n", true};
+  return style;
+}
+
 struct Row {
   std::string_view name;
   ChatStyle (*make)();
@@ -228,6 +236,7 @@ constexpr std::array kRows = {
     Row{"phi4", Phi4},
     Row{"phi4-mini", Phi4Mini},
     Row{"zephyr", Zephyr},
+    Row{"story", Story},
 };
 
 // Each of these gives the style, by name, that a program of the family has, or nothing.
@@ -326,6 +335,11 @@ Recognition RecogniseZephyr(const Program& p) {
   return ChatStyleNamed("zephyr");
 }
 
+Recognition RecogniseStory(const Program& p) {
+  if (!p.HasSqueezed("'''+message.content|trim+''saidthechild.\\n'")) return {};
+  return ChatStyleNamed("story");
+}
+
 // What the programs of every family say about themselves.
 void ReadCommonTraits(const Program& p, ChatStyle& style) {
   if (!p.Has("bos_token"))
@@ -356,7 +370,7 @@ std::optional<ChatStyle> ChatStyleNamed(std::string_view name) {
 std::optional<ChatStyle> RecogniseChatStyle(std::string_view program) {
   constexpr std::array kFamilies = {RecogniseChatMl, RecognisePhi4,    RecogniseLlama2,
                                     RecogniseLlama3, RecogniseMistral, RecogniseGemma,
-                                    RecognisePhi3,   RecogniseZephyr};
+                                    RecognisePhi3,   RecogniseZephyr,  RecogniseStory};
   const Program p(program);
   for (const auto& recognise : kFamilies) {
     if (auto style = recognise(p)) {

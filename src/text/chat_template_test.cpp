@@ -101,6 +101,13 @@ TEST(ChatTemplate, WritesGemmaPhiAndZephyr) {
             "<|system|>\nS</s>\n<|user|>\nU</s>\n<|assistant|>\n");
 }
 
+TEST(ChatTemplate, WritesStories) {
+  EXPECT_EQ(Rendered("story", WithSystem("Be brief")),
+            "Be brief\n\"Hello\" said the child.\nHi there\n\"Who are you\" said the child.\n");
+  EXPECT_EQ(Rendered("story", {{"assistant", ""}, {"user", " \"a\" "}, {"user", "b"}}),
+            "\n\"\"a\"\" said the child.\n\"b\" said the child.\n");
+}
+
 TEST(ChatTemplate, CutsTheThoughtsOutOfEarlierAnswers) {
   const Messages messages = {
       {"user", "Why?"}, {"assistant", "<think>\nHm.\n</think>\n\nBecause."}, {"user", "Truly?"}};

@@ -9,6 +9,7 @@ the families' own do; with files the templates in them, as they were published. 
 Python package jinja2 is absent.
 """
 import json
+import os
 import re
 import struct
 import subprocess
@@ -68,7 +69,10 @@ THINKING = (
     "{{ '<|im_start|>assistant\\n<think>\\n' + thoughts.strip('\\n') + '\\n</think>\\n\\n' + content.lstrip('\\n') + '<|im_end|>\\n' }}"
     "{% else %}{{ '<|im_start|>' + message.role + '\\n' + content + '<|im_end|>\\n' }}{% endif %}{% else %}"
     "{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}{% endif %}{% endfor %}" + IM_PROMPT)
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../models/story.jinja"), encoding="utf-8") as story:
+    STORY = story.read()
 FAMILIES = {
+    "story": STORY,
     "chatml": "{% for message in messages %}" + IM_TURN + "{% endfor %}" + IM_PROMPT,
     "chatml, printing BOS": "{{ bos_token }}{% for message in messages %}" + IM_TURN + "{% endfor %}" + IM_PROMPT,
     "chatml, with a system message": with_default_system("You answer in rhymes: \\\\o/ it\\'s fun."),
