@@ -329,6 +329,47 @@ onPage('a chat sends the turns before, with all of their text', {}, async (page)
   assert.equal(await page.locator('.answer .text').first().textContent(), 'An é held back');
 });
 
+onPage('a long conversation leaves out its oldest turns, says so, and shows the context used', {}, async (page) => {
+  const sent = [];
+  const usages = [];
+  page.on('request', (request) => {
+    if (/chat\/completions$/.test(request.url())) sent.push(request.postDataJSON().messages);
+  });
+  page.on('response', async (response) => {
+    if (!/chat\/completions$/.test(response.url())) return;
+    usages.push(JSON.parse((await response.text()).split('data: ').at(-2)).usage);
+  });
+  const forgotten = page.locator('.forgotten');
+  await page.fill('#max-tokens', '100');
+  let asked = 0;
+  while (asked < 14 && await forgotten.count() === 0) {
+    await send(page, `Tell me more about the boat, part ${asked += 1}.`);
+    await page.waitForFunction((n) => document.querySelectorAll('.answer:not(.running)').length === n, asked);
+  }
+  assert.ok(asked > 2 && asked < 14, `${asked} questions: nothing was tested`);
+  await send(page, 'And then?');
+  asked += 1;
+  const messages = sent.at(-1);
+  assert.ok(messages.length < 2 * asked - 1);
+  assert.deepEqual([messages[0].role, messages.at(-1).content], ['user', 'And then?']);
+  assert.equal(await forgotten.count(), 1);
+  assert.match(await forgotten.textContent(), /context of 512 tokens is full/);
+  assert.equal(await page.locator('.forgotten + .question').textContent(), messages[0].content);
+  assert.match(await page.locator('#log').textContent(), /no longer sent/);
+  for (const one of sent) {
+    const response = await fetch(`${address}/tokenize`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ messages: one }) });
+    const { tokens } = await response.json();
+    assert.ok(tokens.length + 100 <= 512, `${tokens.length} tokens leave no room`);
+  }
+  assert.equal(usages.length, asked);
+  assert.equal(await page.locator('#context .value').textContent(), `${usages.at(-1).total_tokens} of 512 tokens`);
+  assert.equal(await page.locator('#context .track').getAttribute('aria-valuenow'), `${usages.at(-1).total_tokens}`);
+  await image(page, 'long');
+  await page.click('#clear');
+  assert.equal(await page.locator('#context .value').textContent(), '0 of 512 tokens');
+  assert.equal(await forgotten.count(), 0);
+});
+
 onPage('Esc stops, and the frame stays where it was', {}, async (page) => {
   await page.route('**/completions', async (route) => {
     await new Promise((resolve) => setTimeout(resolve, 1000));

@@ -3,16 +3,18 @@
 import { outcomeText } from './answer.js';
 import { Speedometer } from './rounds.js';
 
-// page: what its parts share: {service, settings, rounds, announcer, inspector, replot, follow}.
-// Returns {speed, drafted, reason, strategy}; throws what Service.answer throws, with the error
+// page: what its parts share: {service, settings, rounds, announcer, context, inspector, replot,
+// follow}. turns: what the server is sent, or a promise of that.
+// Returns {speed, drafted, reason, strategy, tokens (prompt and answer)}; throws what Service.answer throws, with the error
 // shown in `answer`. A stop is no error: its reason is "cancelled".
 export async function runAnswer(page, { turns, fields, answer, signal }) {
   const speculative = fields.speculative.enabled;
   const speedometer = new Speedometer();
   page.follow(answer);
-  const outcome = { speed: null, drafted: 0, reason: null, strategy: null };
+  const outcome = { speed: null, drafted: 0, reason: null, strategy: null, tokens: null };
   const onChunk = (chunk) => {
     const round = chunk.foretoken;
+    outcome.tokens = chunk.usage?.total_tokens ?? outcome.tokens;
     outcome.reason = chunk.choices?.[0]?.finish_reason ?? outcome.reason;
     outcome.strategy = chunk.speculation?.strategy ?? outcome.strategy;
     outcome.speed = chunk.timings?.predicted_per_second ?? outcome.speed;
@@ -28,7 +30,7 @@ export async function runAnswer(page, { turns, fields, answer, signal }) {
     page.replot();
   };
   try {
-    await page.service.answer(turns, fields, { signal, onChunk });
+    await page.service.answer(await turns, fields, { signal, onChunk });
   } catch (error) {
     if (error.name !== 'AbortError') {
       answer.fail(error.message);

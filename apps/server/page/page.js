@@ -3,6 +3,7 @@
 import { Announcer } from './announcer.js';
 import { Chat } from './chat.js';
 import { Comparison } from './comparison.js';
+import { Context } from './context.js';
 import { compact } from './figures.js';
 import { Inspector } from './inspector.js';
 import { drawAcceptance, drawCosts, drawLengths, drawSpeeds, Plot } from './plots.js';
@@ -14,8 +15,8 @@ import { followTheme } from './theme.js';
 const find = (id) => document.getElementById(id);
 const kExamples = {
   chat: ['Tell me a story about a dragon who is afraid of the dark.',
-    'Write a haiku about rain, then explain it line by line.',
-    'List the planets, each with one short fact.'],
+    'Tell me about a small boat that wanted to see the sea.',
+    'What did the fox say to the crow?'],
   text: ['Once upon a time, there was a little girl named Lily. She loved to',
     'The little dragon lived in a cave by the sea. One day',
     '"Where are you going?" asked the fox. "I am going to'],
@@ -32,6 +33,7 @@ const page = {
   settings: new Settings(find('settings')),
   rounds: new Rounds(),
   announcer: new Announcer(find('log')),
+  context: new Context(find('context')),
   inspector: new Inspector(find('card'), find('spoken')),
   replot,
   follow,
@@ -73,6 +75,7 @@ function show(name) {
     panel.hidden = key !== name;
   }
   shown = panels[name];
+  find('context').hidden = name !== 'chat';
   if (!running) find('send').textContent = shown.verb;
 }
 
@@ -125,6 +128,7 @@ async function greet() {
     const model = await page.service.model();
     find('model').textContent = modelText(model);
     document.title = `${model.id} · foretoken`;
+    page.context.setSize(model.meta.context_size ?? 0);
     welcome(model.chats);
   } catch (error) {
     find('model').textContent = error.message;

@@ -32,6 +32,14 @@ export class Service {
     return this.#json('/v1/speculation');
   }
 
+  // The tokens that `turns` are as a prompt; 0 where the model has no chat template.
+  async promptTokens(turns, signal) {
+    if (!this.#chats) return 0;
+    const body = JSON.stringify({ messages: turns });
+    const response = await this.#fetch('/tokenize', { method: 'POST', body, signal });
+    return (await response.json()).tokens.length;
+  }
+
   // Has the model answer the last of `turns` ({role, content}), or, where it has no chat template,
   // continue that turn's text. Gives each chunk to onChunk. Throws ServiceError, or an AbortError
   // once `signal` fires.
