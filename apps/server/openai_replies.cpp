@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/openai_replies.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -219,10 +220,21 @@ Json RequestSpeculationJson(const ReplyFrame& frame, const Together& sum) {
   return json;
 }
 
+// Those of the request's fields, then those of the engine, each once.
+std::vector<std::string> NoticesOf(const ReplyFrame& frame, std::span<const Choice> choices) {
+  std::vector<std::string> notices = frame.notices;
+  for (const Choice& choice : choices)
+    for (const std::string& notice : choice.end.completion.notices)
+      if (std::find(notices.begin(), notices.end(), notice) == notices.end())
+        notices.push_back(notice);
+  return notices;
+}
+
 void PutStatistics(Json& json, const ReplyFrame& frame, std::span<const Choice> choices) {
   const Together sum = Sum(choices);
   json["seed"] = sum.seed;
-  if (!frame.notices.empty()) json["notices"] = frame.notices;
+  if (auto notices = NoticesOf(frame, choices); !notices.empty())
+    json["notices"] = std::move(notices);
   json["timings"] = TimingsJson(sum);
   json["speculation"] = RequestSpeculationJson(frame, sum);
 }

@@ -196,6 +196,11 @@ class Fields(unittest.TestCase):
         for fields, words in NOTICED + NOTICED_CHATS:
             check("/v1/chat/completions", TALK, fields, words)
 
+    def test_settings_without_effect_are_told(self):
+        reply = self.server.completion(**TALE, speculative={"enabled": False, "p_min": 0.5})
+        self.assertEqual([notice.split(":")[0] for notice in reply["notices"]], ["draft_p_min"])
+        self.assertNotIn("notices", self.server.completion(**TALE, speculative={"p_min": 0.5}))
+
     def test_what_would_change_the_text_is_refused(self):
         for fields, param, words in REFUSED:
             with self.subTest(fields=fields):
