@@ -362,11 +362,11 @@ onPage('a long conversation leaves out its oldest turns, says so, and shows the 
     assert.ok(tokens.length + 100 <= 512, `${tokens.length} tokens leave no room`);
   }
   assert.equal(usages.length, asked);
-  assert.equal(await page.locator('#context .value').textContent(), `${usages.at(-1).total_tokens} of 512 tokens`);
+  assert.equal(await page.locator('#context .value').textContent(), `${usages.at(-1).total_tokens} of 512`);
   assert.equal(await page.locator('#context .track').getAttribute('aria-valuenow'), `${usages.at(-1).total_tokens}`);
   await image(page, 'long');
   await page.click('#clear');
-  assert.equal(await page.locator('#context .value').textContent(), '0 of 512 tokens');
+  assert.equal(await page.locator('#context .value').textContent(), '0 of 512');
   assert.equal(await forgotten.count(), 0);
 });
 

@@ -25,11 +25,11 @@ export class Context {
     const { style } = this.#element;
     style.visibility = this.#size > 0 ? 'visible' : 'hidden';
     if (this.#size === 0) return;
-    const words = `${tokens.toLocaleString('en')} of ${this.#size.toLocaleString('en')} tokens`;
+    const words = `${tokens.toLocaleString('en')} of ${this.#size.toLocaleString('en')}`;
     this.#element.querySelector('.value').textContent = words;
     this.#track.setAttribute('aria-valuemax', this.#size);
     this.#track.setAttribute('aria-valuenow', tokens);
-    this.#track.setAttribute('aria-valuetext', words);
+    this.#track.setAttribute('aria-valuetext', `${words} tokens`);
     this.#track.firstElementChild.style.width = `${Math.min(100, (100 * tokens) / this.#size)}%`;
     this.#element.classList.toggle('full', tokens >= 0.9 * this.#size);
   }
