@@ -44,7 +44,7 @@ std::vector<Row> MethodRows() {
         "--spec-tokens", "--gamma"},
        "K",
        fmt::format("tokens drafted per round, or, where a controller chooses, at most, 0 to 64; "
-                   "default 8; fixed 4, with bundled drafters {}; ewma 12",
+                   "default 16; fixed 4, with bundled drafters {}; ewma 12",
                    kBestTokens)},
       {"min_speculative_tokens",
        {"--spec-draft-n-min", "--draft-min", "--min-speculative-tokens"},

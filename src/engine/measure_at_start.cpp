@@ -38,13 +38,17 @@ class Engine::Impl::StartMeasurer {
     for (int d = 0; d < static_cast<int>(impl_.drafters_.size()); ++d) {
       const DrafterEntry& entry = impl_.drafters_[static_cast<std::size_t>(d)];
       if (entry.instant) continue;
-      const bool of_file = entry.method == "standalone" || entry.reads_features();
       drafters.push_back(
-          {.drafter = d,
-           .file_bytes = of_file && impl_.summary_.draft ? impl_.summary_.draft->file_bytes : 0,
-           .head = entry.reads_features()});
+          {.drafter = d, .file_bytes = FileBytes(entry.name), .head = entry.reads_features()});
     }
     engine::StartWithTable(*impl_.fixed_costs_, impl_.summary_.target.file_bytes, drafters);
+  }
+
+  // Of the model or head that drafts under this name; 0 for a drafter without a file.
+  std::int64_t FileBytes(std::string_view name) const {
+    for (const DrafterSummary& draft : impl_.summary_.drafts)
+      if (draft.name == name) return draft.model.file_bytes;
+    return 0;
   }
 
   // False where the profile does not hold here. Errors: the file's.
