@@ -10,6 +10,8 @@
 namespace foretoken::cli {
 namespace {
 
+constexpr int kPerLine = 8;  // draft lengths that a line shows
+
 constexpr double kWorthwhile = 1.05;
 
 double Mega(std::int64_t n) {
@@ -65,14 +67,16 @@ std::string AcceptanceLines(const PairCheck& check) {
   const PairEstimate& e = check.measured->estimate;
   std::string out = fmt::format(
       "\ndrafts    {} {}, T {:g}: {} drafted, {} accepted; the probability that all up to each "
-      "are\n  ",
+      "are",
       check.prompts, check.prompts == 1 ? "prompt" : "prompts", check.request->sampling.temperature,
       e.stats.drafted, e.stats.accepted);
   for (std::size_t i = 0; i < e.survival.size(); ++i)
-    out += fmt::format("  {}: {:.1f} %", i + 1, 100 * e.survival[i]);
-  out += "\nestimates of fixed lengths by these costs and drafts, over plain decoding\n  ";
+    out += fmt::format("{}  {}: {:.1f} %", i % std::size_t{kPerLine} == 0 ? "\n  " : "", i + 1,
+                       100 * e.survival[i]);
+  out += "\nestimates of fixed lengths by these costs and drafts, over plain decoding";
   for (int k = 1; k <= e.shares.most(); ++k)
-    out += fmt::format("  K {}: {:.2f}", k, Speedup(e.prices, e.shares, k));
+    out += fmt::format("{}  K {}: {:.2f}", (k - 1) % kPerLine == 0 ? "\n  " : "", k,
+                       Speedup(e.prices, e.shares, k));
   out += "\n";
   if (e.break_even)
     out += fmt::format(

@@ -15,7 +15,9 @@ struct SpeculativeUse {
   bool sampled = false;                 // some text is drawn at a temperature above 0
   bool sampled_drafts = false;   // some draft is drawn from a distribution, at such a temperature
   bool several_requests = true;  // one after the other, on the same engine
-  int max_sequences = 1;         // requests that run together
+  // Some lookup may use what other requests taught: not where the text depends on the drafts.
+  bool learns_from_others = false;
+  int max_sequences = 1;  // requests that run together
 
   // What one of the two meets.
   void Add(const SpeculativeUse& other);

@@ -458,15 +458,16 @@ std::string ForLookaheads(const Options&, const Use& use) {
   if (use.methods.empty()) return kNothingDrafts;
   return std::find(kReaders.begin(), kReaders.end(), use.lookahead) != kReaders.end()
              ? ""
-             : fmt::format("only lookahead {} reads it", fmt::join(kReaders, ", "));
+             : fmt::format("only lookahead {} {} it", fmt::join(kReaders, ", "),
+                           kReaders.size() == 1 ? "reads" : "read");
 }
 
 constexpr std::array<std::string_view, 3> kFromFiles = {"standalone", "eagle", "mtp"};
 constexpr std::array<std::string_view, 1> kStandalone = {"standalone"}, kNgram = {"ngram"},
                                           kSuffix = {"suffix"}, kResidual = {"residual"},
                                           kTypical = {"typical-acceptance"}, kRelaxed = {"relaxed"},
-                                          kCostModel = {"cost-model"}, kEwma = {"ewma"},
-                                          kBatchSize = {"batch-size"};
+                                          kEwma = {"ewma"}, kBatchSize = {"batch-size"};
+constexpr std::array<std::string_view, 2> kWithCosts = {"cost-model", "by-text"};
 constexpr std::string_view kSynthetic = "synthetic";
 
 std::string IdleMethod(const Options& options, const Use& use) {
@@ -532,7 +533,12 @@ std::string IdleNgramMin(const Options& options, const Use& use) {
 template <const auto& kReaders>
 std::string ForLaterRequests(const Options& options, const Use& use) {
   const std::string why = ForMethods<kReaders>(options, use);
-  return why.empty() && !use.several_requests ? "there is one request" : why;
+  if (!why.empty()) return why;
+  if (!use.several_requests) return "there is one request";
+  return use.learns_from_others
+             ? ""
+             : fmt::format("with {} a request's drafts depend on its own text alone",
+                           fmt::join(use.strategies, ", "));
 }
 
 constexpr std::array<std::string_view, 1> kDraftModelNames = {"draft_model"};
@@ -626,7 +632,7 @@ constexpr std::array kKeys = {
     Switch<&O::ngram_keep>("ngram_keep", ForLaterRequests<kNgram>),
     Path<&O::ngram_corpus>("ngram_corpus", ForMethods<kNgram>),
     Integer<&O::suffix_max_tokens, 0, 1 << 30>("suffix_max_tokens", ForLaterRequests<kSuffix>),
-    Path<&O::profile>("profile", ForLookaheads<kCostModel>),
+    Path<&O::profile>("profile", ForLookaheads<kWithCosts>),
 };
 
 // Keys of other programs' files that mean something here, elsewhere.

@@ -21,6 +21,7 @@ void SpeculativeUse::Add(const SpeculativeUse& other) {
   sampled |= other.sampled;
   sampled_drafts |= other.sampled_drafts;
   several_requests |= other.several_requests;
+  learns_from_others |= other.learns_from_others;
   max_sequences = std::max(max_sequences, other.max_sequences);
 }
 
@@ -29,6 +30,7 @@ SpeculativeUse Engine::Impl::UseFor(const Request& request) const {
                      .strategies = {std::string(VerifierFor(request).name())},
                      .lookahead = options_.speculative.lookahead,
                      .sampled = !request.sampling.greedy(),
+                     .learns_from_others = !FollowsDrafts(request, VerifierFor(request)),
                      .max_sequences = options_.max_sequences};
   const bool sampled = !request.speculative.draft_sampling.value_or(request.sampling).greedy();
   for (const int d : DraftersFor(request)) {
@@ -44,6 +46,7 @@ SpeculativeUse Engine::Impl::UseForAny() const {
                      .strategies = StrategyNames(),
                      .lookahead = options_.speculative.lookahead,
                      .sampled = true,
+                     .learns_from_others = true,
                      .max_sequences = options_.max_sequences};
   if (use.strategies.empty()) use.strategies.emplace_back(VerifierFor(Request()).name());
   for (const DrafterEntry& entry : drafters_) {

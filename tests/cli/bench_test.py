@@ -89,7 +89,7 @@ class Bench(base.Transcript):
     def test_texts_need_only_agree_where_their_law_says_so(self):
         self.assertIs(self.bench("--spec-type", "ngram", "--temp", "0.8", "--prompts", TWO_KINDS)["identical"], True)
         self.assertIs(self.bench("-md", DRAFT, "--temp", "0.8", "--prompts", TWO_KINDS)["identical"], True)
-        self.assertIsNone(self.bench("-md", DRAFT, "--temp", "0.8", "--verify", "residual", "--prompts", TWO_KINDS)["identical"])
+        self.assertIsNone(self.bench("-md", DRAFT, "--temp", "0.8", "--verify", "residual", "-q", "--prompts", TWO_KINDS)["identical"])
 
     def test_plain_decoding_alone(self):
         answer = self.bench("--spec-type", "none", "--prompts", TWO_KINDS)

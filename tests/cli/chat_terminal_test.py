@@ -84,6 +84,8 @@ class Terminal(unittest.TestCase):
     def test_ctrl_c_stops_the_answer_and_keeps_the_chat(self):
         # As long as the context: some seconds even for this model, were it not stopped.
         screen = self.open("-n", "500", environment="FORETOKEN_ISA=scalar")
+        screen.enter("/chat off")
+        screen.wait(r"(?m)^chat: off")
         screen.enter("Once upon a time")
         screen.wait(r"\[?there was", "the beginning of an answer")
         screen.type("C-c")

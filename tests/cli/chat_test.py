@@ -155,9 +155,9 @@ class Modes(Chat):
         self.assertRegex(text, r"(?m)^  target .* 1.00x plain$")
 
     def test_with_one_seed_texts_are_the_same_again_and_with_another_not(self):
-        lines = ("/processor multinomial 1", "/seed 4", "Once", "/seed 4", "Once", "/seed 5", "Once")
+        lines = ("/chat off", "/processor multinomial 1", "/seed 4", "Once", "/seed 4", "Once", "/seed 5", "Once")
         first, second, third = self.answers(*lines)[0:3]
-        first = first.split("\n", 2)[2]  # after two replies
+        first = first.split("\n", 3)[3]  # after three replies
         self.assertEqual(first, second.split("\n", 1)[1])
         self.assertNotEqual(first, third.split("\n", 1)[1])
 
@@ -185,7 +185,7 @@ class Modes(Chat):
         self.assertNotIn("drafts accepted", self.says("/gamma 0", "Once upon a time", flags=("--temp", "0", "-n", "30")))
 
     def test_ngram_settings_reopen_the_model_and_change_no_text(self):
-        lines = ("/speculative", "/target", "/ngram")
+        lines = ("/chat off", "/speculative", "/target", "/ngram")
         settings = ("/set_ngramstorage onelevel 2", "/top_k_filler 3", "/reset_in_between")
         text = self.says(*lines, *settings, "Once upon a time", "Once upon a time", flags=("--temp", "0", "-n", "40"))
         self.assertEqual(len(re.findall(r"(?m)^  ngram .*, same text$", text)), 2)
@@ -224,7 +224,8 @@ class Conversations(Chat):
         self.assertEqual(third, "history: empty\n" + first)
 
     def test_without_the_template_each_prompt_stands_alone(self):
-        first, second = self.answers("The dog", "The dog")
+        first, second = self.answers("/chat off", "The dog", "The dog")
+        first = first.split("\n", 1)[1]
         self.assertEqual(first, second)
         third, = self.answers("/chat off", "The dog", flags=self.FLAGS)
         self.assertEqual(third.split("\n", 1)[1], first)

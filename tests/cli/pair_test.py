@@ -222,7 +222,7 @@ class CheckPair(base.Transcript):
     def test_the_tables_fit_100_columns(self):
         text = self.done("check-pair", *PAIR, *QUICK).stdout.decode()
         self.assertLessEqual(max(map(len, text.splitlines()[:-1])), 100)
-        for word in ("tokens", "memory", "one more draft", "estimates", "cost-model, K 8"):
+        for word in ("tokens", "memory", "one more draft", "estimates", "cost-model, K 16"):
             self.assertIn(word, text)
 
     def test_what_is_missing(self):

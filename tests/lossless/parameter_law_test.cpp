@@ -161,9 +161,9 @@ TEST_P(ParameterLaw, IsThatOfPlainDecodingWithEveryDrafter) {
 
 // With lengths that follow what was accepted before.
 TEST(ParameterLawByText, IsThatOfPlainDecoding) {
-  ExpectPlainLaws({{"standalone", VerifyStrategy::kResidual, "cost-model"},
-                   {"standalone", VerifyStrategy::kBlock, "cost-model"},
-                   {"all", VerifyStrategy::kTargetProbability, "cost-model"}},
+  ExpectPlainLaws({{"standalone", VerifyStrategy::kResidual, "ewma"},
+                   {"standalone", VerifyStrategy::kBlock, "heuristic"},
+                   {"ngram", VerifyStrategy::kTargetProbability, "by-text"}},
                   kQuick);
 }
 

@@ -70,7 +70,7 @@ BAD_COMPLETIONS = [
     ({"speculative": {"num_speculative_tokens": 65}}, "speculative.num_speculative_tokens", "not in [0, 64]"),
     ({"speculative": {"p_min": 2}}, "speculative.p_min", "not in"), ({"speculative": {"n_min": 65}}, "speculative.n_min", "not in [0, 64]"),
     ({"speculative": {"n_min": 3, "num_speculative_tokens": 2}}, "speculative.n_min", "3 is more than the 2"),
-    ({"speculative.n_min": 9}, "speculative.n_min", "9 is more than the 8"),
+    ({"speculative.n_min": 17}, "speculative.n_min", "17 is more than the 16"),
     ({"speculative": {"n_min": 2, "strategy": "residual"}}, "speculative.n_min", "would bias the text"),
     ({"speculative": {"strategy": "magic"}}, "speculative.strategy", "magic"), ({"speculative": {"strategy": 3}}, "speculative.strategy", "not a text"),
     ({"speculative": {"strategy": "synthetic"}}, "speculative.strategy", "synthetic"),

@@ -23,7 +23,7 @@ OPENINGS = ("Once upon a time", "One day, Tom", "Lily saw a big dog", "The sun w
 ENDINGS = ("", " in the park", ". He was very happy. \"Look!\" he said.")
 GRAMMARS = ('root ::= [a-z ]+ "."', 'root ::= ("yes" | "no" | " maybe") [a-z]*')
 TYPES = ("none", "ngram", "standalone", "suffix", "standalone", ["standalone", "suffix"])
-WRONG = ({"temperature": 3}, {"max_tokens": -1}, {"prompt": []}, {"seed": "x"}, {"logit_bias": {"a": 1}}, {"speculative": {"type": "magic"}},
+WRONG = ({"temperature": 3}, {"max_tokens": -2}, {"prompt": []}, {"seed": "x"}, {"logit_bias": {"a": 1}}, {"speculative": {"type": "magic"}},
          {"grammar": "root ="}, {"n": 0}, {"max_token": 2}, {"model": "other"})
 FLAT = 0.03  # growth of the resident size that still counts as none
 
