@@ -404,7 +404,7 @@ class BundledModels(Transcript):
         self.assertIn("draft.gguf, tales-1m-draft-q8_0.gguf", shown)
         self.fails(1, (OTHER, "vocabulary"), *self.FLAGS, "-md", DRAFT, "-md", OTHER, environment={"FORETOKEN_MODELS": str(BUNDLED)})
         self.fails(2, ("twice",), *self.FLAGS, "-md", DRAFT, "-md", DRAFT, environment={"FORETOKEN_MODELS": str(BUNDLED)})
-        self.fails(1, ("standalone:absent",), *self.FLAGS, *both, "--spec-type", "standalone:absent", environment={"FORETOKEN_MODELS": str(BUNDLED)})
+        self.fails(2, ("standalone:absent",), *self.FLAGS, *both, "--spec-type", "standalone:absent", environment={"FORETOKEN_MODELS": str(BUNDLED)})
 
     def test_the_build_finds_those_of_the_sources_and_each_drafter_fits(self):
         models = pathlib.Path(__file__).resolve().parents[2] / "models"
