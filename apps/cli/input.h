@@ -20,7 +20,7 @@ bool StandardInputHoldsText();
 
 // "dir/target.gguf" -> "target.gguf"
 std::string FileName(const std::string& path);
-// Of all models and heads that draft, with commas between.
+// The file names of all models and heads that draft, separated by commas.
 std::string DraftFileNames(const EngineSummary& engine);
 
 }  // namespace foretoken::cli
