@@ -413,7 +413,8 @@ class BundledModels(Transcript):
         plain = self.json(*self.FLAGS, "--spec-type", "none")
         self.assertEqual(plain["model"]["path"], str(models / "tales-9m-q8_0.gguf"))
         for method, name in self.NAMES.items():
-            answer = self.json(*self.FLAGS, "--spec-type", method)
+            # A fixed length: on a busy machine the measured costs may rightly say that drafting does not pay.
+            answer = self.json(*self.FLAGS, "--spec-type", method, "--lookahead", "fixed")
             self.assertEqual(answer["draft_model"]["path"], str(models / name))
             self.assertEqual(answer["token_ids"], plain["token_ids"])
             self.assertGreater(answer["speculation"]["accepted"], 0, method)
