@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// base/scaling_testing.h: for tests: how a cost grows with the size of its input.
+//
+//   EXPECT_LE(TimeExponent({4096, 16384, 65536}, [](std::size_t size) {
+//               return [text = std::string(size, 'x')] { Parse(text); };
+//             }),
+//             kMostLinear);
+//
+// An exponent of 1 is linear, 2 is quadratic. It is the slope of the line that fits
+// log(cost) over log(size) best (least squares).
+#pragma once
+
+#include <ctime>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace foretoken {
+
+// What a linear cost, or n log n, may measure. Sizes should differ by a factor of 16 or more.
+constexpr double kMostLinear = 1.2;
+
+// REQUIRES: as many costs as sizes, at least two different sizes, all of them more than 0.
+inline double GrowthExponent(std::span<const std::size_t> sizes, std::span<const double> costs) {
+  double mean_x = 0, mean_y = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    mean_x += std::log(static_cast<double>(sizes[i])) / static_cast<double>(sizes.size());
+    mean_y += std::log(costs[i]) / static_cast<double>(sizes.size());
+  }
+  double covariance = 0, variance = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const double x = std::log(static_cast<double>(sizes[i])) - mean_x;
+    covariance += x * (std::log(costs[i]) - mean_y);
+    variance += x * x;
+  }
+  return covariance / variance;
+}
+
+// CPU time of the calling thread: time in which other processes run does not count.
+inline double ThreadCpuSeconds() {
+  std::timespec now = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// The exponent of the CPU time that runs of this thread take. prepare(size) returns the function
+// that is measured, with its input inside; only the function's run is timed.
+//
+// A run that is too short for the clock is repeated. Each size is measured `repeats` times, the
+// sizes in turn, and the least time counts: other work on the machine only ever adds to it.
+inline double TimeExponent(const std::vector<std::size_t>& sizes,
+                           const std::function<std::function<void()>(std::size_t)>& prepare,
+                           int repeats = 5) {
+  constexpr double kLeastSeconds = 2e-3;
+  std::vector<std::function<void()>> runs;
+  for (const std::size_t size : sizes) runs.push_back(prepare(size));
+  std::vector<double> least(sizes.size(), std::numeric_limits<double>::infinity());
+  std::vector<int> n_runs(sizes.size(), 1);
+  for (int repeat = 0; repeat < repeats; ++repeat)
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      double seconds = 0;
+      for (;; n_runs[i] *= 2) {
+        const double begin = ThreadCpuSeconds();
+        for (int run = 0; run < n_runs[i]; ++run) runs[i]();
+        seconds = ThreadCpuSeconds() - begin;
+        if (seconds >= kLeastSeconds) break;
+      }
+      least[i] = std::min(least[i], seconds / n_runs[i]);
+    }
+  return GrowthExponent(sizes, least);
+}
+
+}  // namespace foretoken
