@@ -9,8 +9,9 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <string_view>
 #include <utility>
+
+#include "base/cgroup.h"
 
 namespace foretoken {
 namespace {
@@ -65,33 +66,11 @@ double ShareOfGroup(const std::string& folder, bool unified) {
   return kNoLimit;
 }
 
-// Inside a container the path may be the host's: groups that are not there limit nothing, and the
-// last parent is the container's own group.
-double ShareOfGroupAndParents(const std::string& mount, std::string path, bool unified) {
-  double least = kNoLimit;
-  for (;;) {
-    while (!path.empty() && path.back() == '/') path.pop_back();
-    least = std::min(least, ShareOfGroup(mount + path, unified));
-    if (path.empty()) return least;
-    const std::size_t slash = path.rfind('/');
-    path.resize(slash == std::string::npos ? 0 : slash);
-  }
-}
-
-// CPUs' worth of time that the process may use. Lines of /proc/self/cgroup are
-// "<hierarchy>:<controllers>:<path>"; version 2 has no controllers.
+// CPUs' worth of time that the process may use.
 double QuotaCpus(const std::string& root) {
   double least = kNoLimit;
-  std::ifstream file(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    const bool unified = controllers == ",,";
-    if (!unified && controllers.find(",cpu,") == std::string::npos) continue;
-    const std::string mount = root + "/sys/fs/cgroup" + (unified ? "" : "/cpu");
-    least = std::min(least, ShareOfGroupAndParents(mount, line.substr(second + 1), unified));
-  }
+  for (const CgroupFolder& group : CgroupFolders("cpu", root))
+    least = std::min(least, ShareOfGroup(group.path, group.unified));
   return least;
 }
 

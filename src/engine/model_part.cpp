@@ -2,10 +2,10 @@
 #include "engine/model_part.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
 
+#include "base/memory_limit.h"
 #include "engine/weight_type.h"
 #include "model/arch/registry.h"
 
@@ -16,11 +16,6 @@ tensor::KvType KvTypeOf(CacheType type) {
   constexpr std::array kTypes = {tensor::KvType::kF32, tensor::KvType::kF16, tensor::KvType::kBF16,
                                  tensor::KvType::kQ8_0};
   return kTypes[static_cast<std::size_t>(type)];
-}
-
-std::int64_t PhysicalMemory() {
-  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
-  return pages > 0 && page > 0 ? std::int64_t{pages} * page : INT64_MAX;
 }
 
 }  // namespace
@@ -56,13 +51,14 @@ std::int64_t BytesOf(const ModelPart& part, const formats::Checkpoint& checkpoin
 }
 
 Status CheckFits(std::int64_t bytes, int positions, int sequences) {
-  if (bytes <= PhysicalMemory()) return {};
+  const MemoryLimit limit = TightestMemoryLimit();
+  if (bytes <= limit.left()) return {};
   constexpr double kGiB = 1 << 30;
   return Fail(ErrorCode::kTooLarge,
               fmt::format("memory: weights and a cache of {} positions for {} sequence(s) need "
-                          "{:.1f} GiB, this machine has {:.1f}; lower --ctx-size",
-                          positions, sequences, static_cast<double>(bytes) / kGiB,
-                          static_cast<double>(PhysicalMemory()) / kGiB));
+                          "{:.2f} GiB, {} {:.2f}; lower --ctx-size",
+                          positions, sequences, static_cast<double>(bytes) / kGiB, limit.who,
+                          static_cast<double>(limit.left()) / kGiB));
 }
 
 model::TileCache TileCacheFor(const std::string& repack_cache,

@@ -36,7 +36,7 @@ void SetSizes(ModelPart& part, const PartSizes& sizes);
 
 // Of its weights and its cache; scratch and logits are small beside these.
 std::int64_t BytesOf(const ModelPart& part, const formats::Checkpoint& checkpoint);
-// Errors: kTooLarge where this machine has less memory.
+// Errors: kTooLarge where the machine, a control group or a resource limit leaves less memory.
 [[nodiscard]] Status CheckFits(std::int64_t bytes, int positions, int sequences);
 
 // Where tiles of these weights are kept: EngineOptions.repack_cache.

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/memory_limit.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace foretoken {
+namespace {
+
+constexpr std::int64_t kMiB = 1 << 20;
+
+// A folder with the files that a machine would have under /sys and /proc.
+class FakeGroups : public testing::Test {
+ protected:
+  void SetUp() override {
+    const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
+    root_ = testing::TempDir() + "foretoken_memory_" + test.name() + "_" + std::to_string(getpid());
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  void Write(const std::string& path, const std::string& text) {
+    const std::filesystem::path file = root_ + path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text << '\n';
+  }
+  std::int64_t Tightest() const { return TightestMemoryLimit(root_).bytes; }
+
+  std::string root_;
+};
+
+TEST_F(FakeGroups, TheMachineLimitsWhereNoGroupDoes) {
+  const std::int64_t machine = Tightest();
+  EXPECT_EQ(machine, std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE));
+  Write("/proc/self/cgroup", "0::/a/b");
+  Write("/sys/fs/cgroup/a/b/memory.max", "max");
+  EXPECT_EQ(Tightest(), machine);
+  Write("/proc/self/cgroup", "4:memory:/a");
+  Write("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "9223372036854771712");
+  EXPECT_EQ(Tightest(), machine);
+}
+
+TEST_F(FakeGroups, TheTightestOfNestedGroupsOfVersion2Holds) {
+  Write("/proc/self/cgroup", "0::/a/b/c");
+  Write("/sys/fs/cgroup/a/memory.max", std::to_string(100 * kMiB));
+  Write("/sys/fs/cgroup/a/b/memory.max", std::to_string(60 * kMiB));
+  Write("/sys/fs/cgroup/a/b/c/memory.max", std::to_string(80 * kMiB));
+  EXPECT_EQ(Tightest(), 60 * kMiB);
+  Write("/sys/fs/cgroup/a/b/c/memory.high", std::to_string(40 * kMiB));
+  EXPECT_EQ(Tightest(), 40 * kMiB);
+  EXPECT_STREQ(TightestMemoryLimit(root_).who, "its control group allows");
+}
+
+TEST_F(FakeGroups, TheTightestOfNestedGroupsOfVersion1Holds) {
+  Write("/proc/self/cgroup", "7:cpu,cpuacct:/x\n4:memory:/a/b\n0::/");
+  Write("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", std::to_string(50 * kMiB));
+  Write("/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", std::to_string(70 * kMiB));
+  EXPECT_EQ(Tightest(), 50 * kMiB);
+}
+
+TEST_F(FakeGroups, AContainersOwnGroupIsItsLastParent) {
+  Write("/proc/self/cgroup", "0::/the/path/of/the/host");
+  Write("/sys/fs/cgroup/memory.max", std::to_string(30 * kMiB));
+  EXPECT_EQ(Tightest(), 30 * kMiB);
+}
+
+// In a process of its own, as a limit cannot be raised again.
+template <typename F>
+bool HoldsInChild(F check) {
+  const pid_t child = fork();
+  if (child == 0) _exit(check() ? 0 : 1);
+  int status = 1;
+  return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+TEST(ResourceLimits, WhatTheyLeaveCounts) {
+  for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
+    EXPECT_TRUE(HoldsInChild([resource] {
+      const ProcessMemory now = ReadProcessMemory();
+      const std::int64_t used = resource == RLIMIT_AS ? now.virtual_bytes : now.data_bytes;
+      const rlim_t wanted = static_cast<rlim_t>(used + 64 * kMiB);
+      const rlimit limit = {.rlim_cur = wanted, .rlim_max = wanted};
+      if (used <= 0 || setrlimit(resource, &limit) != 0) return false;
+      const MemoryLimit tightest = TightestMemoryLimit();
+      return tightest.bytes == static_cast<std::int64_t>(wanted) && tightest.left() <= 65 * kMiB &&
+             tightest.left() >= 63 * kMiB;
+    }));
+  }
+}
+
+TEST(ProcessMemory, GrowsWithWhatIsTouched) {
+  const std::int64_t before = ReadProcessMemory().resident_bytes;
+  EXPECT_GT(before, 0);
+  std::vector<char> bytes(32 * kMiB, 'x');
+  const std::int64_t after = ReadProcessMemory().resident_bytes;
+  EXPECT_GE(after - before, 31 * kMiB);
+  EXPECT_LE(after - before, 40 * kMiB) << bytes[5];
+}
+
+}  // namespace
+}  // namespace foretoken
