@@ -12,6 +12,7 @@ namespace foretoken::server {
 namespace {
 
 constexpr int kMaxMessages = 4096;
+constexpr std::size_t kNamesShown = 16;  // of members without effect
 
 bool IsNothing(const Json& value) {
   return value.is_null() || (value.is_structured() && value.empty()) || value == "";
@@ -47,7 +48,7 @@ ChatMessage ReadMessage(const Json& value, const std::string& where, std::option
   else
     fields.Bad("content", "it is missing; give a text");
   for (const std::string& name : fields.Others())
-    if (!IsNothing(value.value(name, Json()))) others.insert(name);
+    if (others.size() < kNamesShown && !IsNothing(value.value(name, Json()))) others.insert(name);
   return message;
 }
 

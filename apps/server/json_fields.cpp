@@ -13,6 +13,7 @@ namespace foretoken::server {
 namespace {
 
 constexpr std::size_t kShownBytes = 40, kShownNameBytes = 64;
+constexpr std::size_t kNamesLookedAt = 32;  // of unknown fields, each beside all that are known
 
 const char* Wanted(Json::value_t kind) {
   return kind == Json::value_t::boolean  ? "is neither true nor false; give one of them"
@@ -86,6 +87,7 @@ std::string_view JsonFields::Nearest(const std::string& name) const {
 std::vector<std::string> JsonFields::Unknown() const {
   std::vector<std::string> names;
   for (const auto& item : object_.items()) {
+    if (names.size() == kNamesLookedAt) break;
     const auto in = [&item](const std::vector<std::string_view>& known) {
       return std::find(known.begin(), known.end(), item.key()) != known.end();
     };

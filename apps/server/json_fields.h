@@ -83,10 +83,11 @@ class JsonFields {
 
   // A field of other servers: known, but no name to suggest for one that is mistyped.
   const Json* FindForeign(std::string_view name);
-  // Reports the first field that nobody asked for.
+  // Reports the first field that nobody asked for, or one of the first few whose name is near to a
+  // known one.
   void Finish();
-  // The fields that nobody asked for. One whose name is near to that of an absent field is an
-  // error.
+  // The first few fields that nobody asked for. One whose name is near to that of an absent field
+  // is an error.
   std::vector<std::string> Others();
 
   // 4 and 4.0, within 64 bits.

@@ -195,6 +195,8 @@ class Metrics::Impl {
   Counter& generation_tokens = Count("generation_tokens_total", "Tokens that were generated.");
   ByLabel ended{CounterFamily("request_success_total", "Requests that ended, by reason."),
                 "finished_reason"};
+  Counter& log_lines_dropped =
+      Count("log_lines_dropped_total", "Lines that the reader of the log did not take in time.");
   ByLabel responses{CounterFamily("http_responses_total", "HTTP responses by status."), "status"};
 
   void ShowEngine();
@@ -388,6 +390,8 @@ std::string Metrics::Render(const Now& now) {
   impl_->running.Set(now.running);
   impl_->waiting.Set(now.waiting);
   impl_->cache.Set(now.cache_usage);
+  Counter& dropped = impl_->log_lines_dropped;
+  dropped.Increment(static_cast<double>(now.log_lines_dropped) - dropped.Value());
   SetOrRemove(impl_->speedup, impl_->speedup_value, now.estimated_speedup);
   SetOrRemove(impl_->baseline, impl_->baseline_value, now.plain_ms_per_token);
   std::ostringstream out;

@@ -44,6 +44,7 @@ class Metrics {
   struct Now {
     int running = 0, waiting = 0;
     double cache_usage = 0;  // [0, 1]
+    std::int64_t log_lines_dropped = 0;
     std::optional<double> estimated_speedup;
     std::optional<double> plain_ms_per_token;
   };

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "foretoken/speculative_config.h"
@@ -12,12 +11,12 @@
 #include "server/chat_messages.h"
 #include "server/foreign_fields.h"
 #include "server/json_fields.h"
+#include "server/json_tree.h"
 #include "server/sampling_fields.h"
 
 namespace foretoken::server {
 namespace {
 
-constexpr int kMaxDepth = 72;  // a JSON Schema's own 64, and the fields around it
 constexpr int kMaxTokens = 1 << 24;
 constexpr int kMaxTopLogprobs = 20;
 constexpr std::size_t kMaxStops = 16, kMaxStopBytes = 1024;
@@ -25,56 +24,6 @@ constexpr int kCompletionTokens = 16;  // OpenAI's, where /v1/completions gives 
 // The settings that requests may change, as SetSpeculativeOption knows them.
 constexpr std::string_view kMethodKey = "speculative_method",
                            kStrategyKey = "rejection_sampling_strategy";
-
-// Notes names that are given twice: one of them would be silently ignored.
-class Watch {
- public:
-  bool See(Json::parse_event_t event, const Json& value) {
-    if (event == Json::parse_event_t::object_start) names_.emplace_back();
-    if (event == Json::parse_event_t::object_end) names_.pop_back();
-    if (event == Json::parse_event_t::key && !names_.back().insert(value.get<std::string>()).second)
-      problem_ = fmt::format("{} is given twice; keep one", JsonFields::Shown(value));
-    return true;
-  }
-  const std::string& problem() const { return problem_; }
-
- private:
-  std::vector<std::set<std::string>> names_;
-  std::string problem_;
-};
-
-// Depth, before anything is built of the text.
-bool TooDeep(std::string_view body) {
-  int depth = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < body.size(); ++i) {
-    const char c = body[i];
-    if (quoted && c == '\\') ++i;
-    if (c == '"') quoted = !quoted;
-    if (!quoted && (c == '{' || c == '[') && ++depth > kMaxDepth) return true;
-    if (!quoted && (c == '}' || c == ']')) --depth;
-  }
-  return false;
-}
-
-Parsed<Json> ParseObject(std::string_view body) {
-  const auto bad = [](const std::string& why) {
-    return Refuse({.message = "body: " + why, .code = "invalid_json"});
-  };
-  if (body.empty()) return bad("it is empty; send a JSON object");
-  if (TooDeep(body)) return bad("it is nested too deeply; flatten it");
-  // The library takes one for the end.
-  if (body.find('\0') != body.npos) return bad("there is a NUL byte in it; send a JSON object");
-  Watch watch;
-  Json json = Json::parse(
-      body.begin(), body.end(),
-      [&watch](int, Json::parse_event_t event, Json& value) { return watch.See(event, value); },
-      false);
-  if (json.is_discarded()) return bad("it is not valid JSON in UTF-8; send a JSON object");
-  if (!watch.problem().empty()) return bad(watch.problem());
-  if (!json.is_object()) return bad("it is not an object; send one: {...}");
-  return json;
-}
 
 void ReadModel(JsonFields& fields, const ModelLimits& limits) {
   std::string model = limits.name;
@@ -400,19 +349,19 @@ bool ModelLimits::Serves(std::string_view model) const {
 }
 
 Parsed<GenerationCall> ParseCompletionCall(std::string_view body, const ModelLimits& limits) {
-  const Parsed<Json> json = ParseObject(body);
+  const Parsed<Json> json = ReadJsonObject(body);
   if (!json) return Refuse(json.error());
   return CallReader(*json, body, limits, false).Read();
 }
 
 Parsed<GenerationCall> ParseChatCall(std::string_view body, const ModelLimits& limits) {
-  const Parsed<Json> json = ParseObject(body);
+  const Parsed<Json> json = ReadJsonObject(body);
   if (!json) return Refuse(json.error());
   return CallReader(*json, body, limits, true).Read();
 }
 
 Parsed<TokenizeCall> ParseTokenizeCall(std::string_view body, const ModelLimits& limits) {
-  const Parsed<Json> json = ParseObject(body);
+  const Parsed<Json> json = ReadJsonObject(body);
   if (!json) return Refuse(json.error());
   std::optional<ApiError> error;
   JsonFields fields(*json, "", error);
@@ -435,7 +384,7 @@ Parsed<TokenizeCall> ParseTokenizeCall(std::string_view body, const ModelLimits&
 }
 
 Parsed<DetokenizeCall> ParseDetokenizeCall(std::string_view body, const ModelLimits& limits) {
-  const Parsed<Json> json = ParseObject(body);
+  const Parsed<Json> json = ReadJsonObject(body);
   if (!json) return Refuse(json.error());
   std::optional<ApiError> error;
   JsonFields fields(*json, "", error);

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/request_log.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 
 namespace foretoken::server {
 namespace {
@@ -42,15 +40,12 @@ LogLine& LogLine::AddMs(std::string_view name, double ms) {
   return *this;
 }
 
-void RequestLog::Write(const LogLine& line) const {
-  if (!shown_) return;
-  const auto now = std::chrono::system_clock::now();
-  const auto ms =
-      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
-  const std::string text =
-      fmt::format("time={:%Y-%m-%dT%H:%M:%S}.{:03}Z{}\n",
-                  fmt::gmtime(std::chrono::system_clock::to_time_t(now)), ms, line.text());
-  std::fwrite(text.data(), 1, text.size(), stderr);  // one call: lines of threads do not mix
+RequestLog::RequestLog(bool shown) {
+  if (shown) writer_.emplace(STDERR_FILENO);
+}
+
+void RequestLog::Write(const LogLine& line) {
+  if (writer_) writer_->Write(line.text());
 }
 
 }  // namespace foretoken::server

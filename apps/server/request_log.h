@@ -4,8 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "server/log_writer.h"
 
 namespace foretoken::server {
 
@@ -20,14 +23,17 @@ class LogLine {
   std::string text_;
 };
 
-// Writes whole lines, each with the time before it; any thread may use it.
+// Writes whole lines, each with the time before it; any thread may use it, and none waits for the
+// log's reader.
 class RequestLog {
  public:
-  explicit RequestLog(bool shown) : shown_(shown) {}
-  void Write(const LogLine& line) const;
+  explicit RequestLog(bool shown);
+  void Write(const LogLine& line);
+  // Lines that were dropped because the log's reader did not take them.
+  std::int64_t dropped() const { return writer_ ? writer_->dropped() : 0; }
 
  private:
-  bool shown_;
+  std::optional<LogWriter> writer_;  // nothing: no log is shown
 };
 
 }  // namespace foretoken::server

@@ -139,7 +139,7 @@ Result<ServeOutcome> Serve(Engine& engine, const EngineOptions& engine_options,
   const ModelLimits limits = LimitsOf(options, engine.summary(), queue);
   Metrics metrics(limits.name);
   Totals totals;
-  const RequestLog log(options.log_requests);
+  RequestLog log(options.log_requests);
   std::atomic<bool> stopping = false;
   // Destroyed last: the engine's thread and the connections use what stands above.
   EngineThread engine_thread(engine, queue, metrics, totals, engine_options);

@@ -27,7 +27,7 @@ struct Service {
   Metrics& metrics;
   Totals& totals;
   const EngineThread& engine_thread;
-  const RequestLog& log;
+  RequestLog& log;
   const std::atomic<bool>& stopping;  // nothing more is answered
 };
 

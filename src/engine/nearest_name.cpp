@@ -30,6 +30,8 @@ std::string_view NearestName(std::string_view name, std::span<const std::string_
   std::string_view best;
   std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
   for (const std::string_view candidate : known) {
+    const std::size_t longer = std::max(name.size(), candidate.size());
+    if (longer - std::min(name.size(), candidate.size()) >= best_distance) continue;
     const std::size_t distance = Distance(name, candidate);
     if (distance >= best_distance) continue;
     best_distance = distance;

@@ -6,8 +6,10 @@ byte for byte, what it gets alone; afterwards the server holds no more than befo
 usage: faults_test.py FORETOKEN MODELS
 """
 import contextlib
+import fcntl
 import json
 import os
+import re
 import resource
 import signal
 import socket
@@ -424,6 +426,53 @@ class Faults(unittest.TestCase):
         self.assertEqual([texts[i] for i in range(16)], alone)
         self.assertEqual(server.wait(), 0)
         self.assertEqual(set(outcomes), {(503, "5")})
+
+    def stalled(self):
+        """A server whose log goes into a small pipe, and the pipe's other end."""
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+        try:
+            return reader, Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", stderr=writer)
+        finally:
+            os.close(writer)
+
+    def test_a_stalled_reader_of_the_log_stops_nobody(self):
+        reader, server = self.stalled()
+        n = 6000
+        with server, server.socket() as sock:
+            for _ in range(n // 100):
+                sock.sendall(request_bytes("/" + "x" * 240, None, "Connection: keep-alive") * 100)
+                data = b""
+                while data.count(b"HTTP/1.1 404 ") < 100 or not data.endswith(b"}"):
+                    data += sock.recv(1 << 16)
+            self.assertEqual(server.get("/health")["status"], "ok")
+            self.assertGreater(server.metric("log_lines_dropped_total"), 0)
+            text = b""
+
+            def await_line(pattern):
+                nonlocal text
+                end = time.monotonic() + SECONDS
+                while not (found := re.findall(pattern, text)):
+                    self.assertLess(time.monotonic(), end, pattern)
+                    text += os.read(reader, 1 << 16)
+                return found
+
+            dropped = int(await_line(rb"error=log_stalled lines_dropped=(\d+)\n")[0])
+            server.send("GET", "/version")  # it flows again: what follows is there
+            await_line(rb"path=/version [^\n]*\n")
+            self.assertEqual(server.metric("log_lines_dropped_total"), dropped)
+            lines = text.decode().splitlines()
+            self.assertEqual([line for line in lines if not line.startswith("time=")], [])
+            self.assertEqual(sum("status=" in line for line in lines), n + 3 - dropped)  # /health, /metrics, /version
+
+    def test_a_stalled_reader_of_the_log_holds_up_no_end(self):
+        _, server = self.stalled()
+        with server:
+            for _ in range(100):
+                server.send("GET", "/" + "x" * 240)
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(server.wait(20), 0)
 
     def test_a_second_signal_ends_it_soon(self):
         for signals in ((signal.SIGINT, signal.SIGINT), (signal.SIGTERM, signal.SIGINT), (signal.SIGTERM, signal.SIGTERM)):

@@ -18,10 +18,10 @@ JSON = {"Content-Type": "application/json"}
 class Server:
     """`with Server(program, flags...) as server`: listening on a free port; ended at the exit."""
 
-    def __init__(self, program, *flags, env=None):
+    def __init__(self, program, *flags, env=None, stderr=None):
         self.log = tempfile.TemporaryFile(mode="w+")
         self.process = subprocess.Popen([program, "serve", "--port", "0", *flags], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=self.log, text=True, env={**os.environ, **(env or {})})
+                                        stderr=stderr or self.log, text=True, env={**os.environ, **(env or {})})
         line = self.process.stdout.readline()
         match = re.search(r" at http://127\.0\.0\.1:(\d+)\n", line)
         if not match:

@@ -12,6 +12,7 @@ HttpResponse Render(Service& service, const HttpRequest&, LogLine&) {
   Metrics::Now now{.running = load.running,
                    .waiting = load.waiting,
                    .cache_usage = service.engine_thread.cache_usage(),
+                   .log_lines_dropped = service.log.dropped(),
                    .estimated_speedup = service.totals.RecentSpeedup()};
   if (plain_ms > 0) now.plain_ms_per_token = plain_ms;
   return {.content_type = "text/plain; version=0.0.4; charset=utf-8",

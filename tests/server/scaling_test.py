@@ -1,0 +1,327 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a request costs the server, by its size: the CPU time and the memory of its process must grow no faster than the request.
+
+Each case is a way to make a request large. It is sent in sizes that differ by a factor of 16, and the exponent of the growth is
+measured: 1 is linear, 2 quadratic. Endpoints are read from the routes of the sources, so that a new one needs a case here.
+
+usage: scaling_test.py FORETOKEN MODELS ROUTES
+"""
+import http.client
+import json
+import math
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+import unittest
+
+from server_testing import JSON, SECONDS, Server
+
+PROGRAM, MODELS, ROUTES = (os.path.abspath(path) for path in sys.argv[1:4])
+TARGET = os.path.join(MODELS, "tales-9m-q8_0.gguf")
+
+MOST = 1.2  # the exponent; n log n passes, n^1.5 does not
+BODY_SIZES = (1 << 15, 1 << 17, 1 << 19)
+HEAD_SIZES = (3 << 10, 12 << 10, 48 << 10)  # a header may have 64 KiB
+REPEATS = 3  # the least counts: other work on the machine only ever adds to it
+LEAST = 5e-4  # seconds: what is less counts as this, as it is mostly noise
+# Bytes of memory that one byte of a request may take at its peak, and what a request takes whatever its size.
+MOST_PER_BYTE, MEMORY_OF_ANY = 320, 24 << 20
+
+CHAT, COMPLETIONS, TOKENIZE, DETOKENIZE = "/v1/chat/completions", "/v1/completions", "/tokenize", "/detokenize"
+
+
+def listed(item, size, between=","):
+    """Items, as text, until they have about this size."""
+    return between.join([item] * max(1, size // (len(item) + len(between))))
+
+
+def numbered(item, size):
+    """Different items; their {} is a number."""
+    return ",".join(item.format(i) for i in range(max(1, size // (len(item) + 5))))
+
+
+# Bodies that every endpoint reads, whatever it makes of them.
+ANY_BODY = {
+    "objects": lambda n: '{"x":[' + listed("{}", n) + "]}",
+    "objects in objects": lambda n: '{"x":[' + listed('{"a":{"b":{}}}', n) + "]}",
+    "lists": lambda n: '{"x":[' + listed("[]", n) + "]}",
+    "lists of lists": lambda n: '{"x":[' + listed("[[],[[]]]", n) + "]}",
+    "numbers": lambda n: '{"x":[' + listed("0", n) + "]}",
+    "members": lambda n: "{" + numbered('"k{}":0', n) + "}",
+    "members near to a field's name": lambda n: "{" + numbered('"temperatur{}":0', n) + "}",
+    "members with objects": lambda n: "{" + numbered('"k{}":{{}}', n) + "}",
+    "one name again and again": lambda n: "{" + listed('"a":0', n) + "}",
+    "a long text": lambda n: '{"x":"' + "a" * n + '"}',
+    "escapes": lambda n: '{"x":"' + "\\u00e9" * (n // 6) + '"}',
+    "surrogates": lambda n: '{"x":"' + "\\ud83d\\ude00" * (n // 12) + '"}',
+    "a long name": lambda n: '{"' + "a" * n + '":0}',
+    "a long name with escapes": lambda n: '{"' + "\\n" * (n // 2) + '":0}',
+    "a long number": lambda n: '{"x":' + "1" * n + "}",
+    "a long fraction": lambda n: '{"x":0.' + "1" * n + "}",
+    "deep lists": lambda n: '{"x":' + "[" * n,
+    "deep objects": lambda n: '{"x":' * (n // 5),
+    "white space": lambda n: '{"x":' + " " * n + "0}",
+    "text without an end": lambda n: '{"x":"' + "a" * n,
+    "bytes that are no UTF-8": lambda n: b'{"x":"' + b"\xff" * n + b'"}',
+    "no JSON": lambda n: "x" * n,
+}
+
+TEXTS = {
+    "one letter": lambda n: "a" * n,
+    "one word": lambda n: "onceuponatime" * (n // 13),
+    "words": lambda n: "Once upon a time " * (n // 17),
+    "spaces": lambda n: " " * n,
+    "lines": lambda n: "\n" * n,
+    "spaces and lines": lambda n: " \n" * (n // 2),
+    "digits": lambda n: "7" * n,
+    "signs": lambda n: "!" * n,
+    "emoji": lambda n: "\U0001f600" * (n // 4),
+    "letters that no token has": lambda n: "\u0c95" * (n // 3),
+    "names of control tokens": lambda n: "<|im_start|></s>" * (n // 16),
+    "half a name of a control token": lambda n: "<|im_st" * (n // 7),
+    "control characters": lambda n: "\x01" * (n // 6),
+}
+
+
+def text_cases(make):
+    """A case for each text: make(text) is the body."""
+    return {name: lambda n, text=text: json.dumps(make(text(n)), ensure_ascii=False).encode() for name, text in TEXTS.items()}
+
+
+def field(name, value, rest=""):
+    """A body with one large field; value(n) is JSON."""
+    return lambda n: "{" + rest + f'"{name}":' + value(n) + "}"
+
+
+PROMPT = '"prompt":"Once","max_tokens":1,'
+MESSAGE = '"messages":[{"role":"user","content":"Hello"}],"max_tokens":1,'
+
+
+def sampling_cases(rest):
+    """What both endpoints of generation read."""
+    return {
+        "stop texts": field("stop", lambda n: "[" + listed('"abc"', n) + "]", rest),
+        "empty stop texts": field("stop", lambda n: "[" + listed('""', n) + "]", rest),
+        "a long stop text": field("stop", lambda n: '"' + "a" * n + '"', rest),
+        "stop tokens": field("stop_token_ids", lambda n: "[" + listed("17", n) + "]", rest),
+        "stop tokens that are none": field("stop_token_ids", lambda n: "[" + listed("-1", n) + "]", rest),
+        "biases": field("logit_bias", lambda n: "{" + ",".join(f'"{i}":1' for i in range(min(4096, n // 10))) + " " * n + "}", rest),
+        "biases of no token": field("logit_bias", lambda n: "{" + numbered('"x{}":1', n) + "}", rest),
+        "pairs of biases": field("logit_bias", lambda n: "[" + listed("[17,1]", n) + "]", rest),
+        "banned tokens": field("logit_bias", lambda n: "[" + listed("[17,false]", n) + "]", rest),
+        "breakers": field("dry_sequence_breakers", lambda n: "[" + listed('"a"', n) + "]", '"dry_multiplier":1,' + rest),
+        "predictions": field("prediction", lambda n: '{"type":"content","content":"' + "a b " * (n // 4) + '"}', rest),
+        "parts of a prediction": field("prediction", lambda n: '{"type":"content","content":[' + listed('{"type":"text","text":"a"}', n) + "]}", rest),
+        "methods": field("speculative.type", lambda n: "[" + listed('"ngram"', n) + "]", rest),
+        "members of response_format": field("response_format", lambda n: '{"type":"text",' + numbered('"k{}":0', n) + "}", rest),
+        "members of structured_outputs": field("structured_outputs", lambda n: "{" + numbered('"k{}":0', n) + "}", rest),
+        "members of stream_options": field("stream_options", lambda n: "{" + numbered('"include_usag{}":0', n) + "}", rest),
+        "a long model": field("model", lambda n: '"' + "a" * n + '"', rest),
+        "values of a foreign field": field("samplers", lambda n: "[" + listed('"top_k"', n) + "]", rest),
+    }
+
+
+CASES = {
+    ("POST", COMPLETIONS): {
+        **ANY_BODY,
+        **text_cases(lambda text: {"prompt": text, "max_tokens": 1}),
+        **sampling_cases(PROMPT),
+        "prompts": field("prompt", lambda n: "[" + listed('"a"', n) + "]"),
+        "tokens": field("prompt", lambda n: "[" + listed("17", n) + "]"),
+        "prompts of tokens": field("prompt", lambda n: "[" + listed("[17]", n) + "]"),
+    },
+    ("POST", CHAT): {
+        **ANY_BODY,
+        **{"message: " + name: case
+           for name, case in text_cases(lambda text: {"messages": [{"role": "user", "content": text}], "max_tokens": 1}).items()},
+        **sampling_cases(MESSAGE),
+        "messages": field("messages", lambda n: "[" + ",".join([json.dumps({"role": "user", "content": "a" * (n // 1000)})] * 1000) + "]"),
+        "too many messages": field("messages", lambda n: "[" + listed('{"role":"user","content":""}', n) + "]"),
+        "parts of a message": field("messages", lambda n: '[{"role":"user","content":[' + listed('{"type":"text","text":"a"}', n) + "]}]"),
+        "other members of a message": field("messages", lambda n: '[{"role":"user","content":"a",' + numbered('"member{}":1', n) + "}]"),
+        "members near to those of a message": field("messages", lambda n: '[{"role":"user","content":"a",' + numbered('"refusa{}":1', n) + "}]"),
+        "white space around an answer": lambda n: json.dumps({"messages": [{"role": "assistant", "content": " " * n + "a" + " " * n}], "max_tokens": 1}),
+        "thoughts": lambda n: json.dumps({"messages": [{"role": "assistant", "content": "<think></think>" * (n // 15)}], "max_tokens": 1}),
+        "tools": field("tools", lambda n: "[" + listed("{}", n) + "]", MESSAGE + '"tool_choice":"none",'),
+    },
+    ("POST", TOKENIZE): {
+        **ANY_BODY,
+        **text_cases(lambda text: {"content": text}),
+        **{name + ", with pieces": case for name, case in text_cases(lambda text: {"content": text, "with_pieces": True}).items()},
+        **{name + ", control tokens": case for name, case in text_cases(lambda text: {"content": text, "parse_special": True}).items()},
+        "a message": lambda n: json.dumps({"messages": [{"role": "user", "content": "a b " * (n // 4)}], "with_pieces": True}),
+    },
+    ("POST", DETOKENIZE): {
+        **ANY_BODY,
+        "tokens": field("tokens", lambda n: "[" + listed("17", n) + "]"),
+        "control tokens": field("tokens", lambda n: "[" + listed("1", n) + "]", '"special":true,'),
+        "tokens that are none": field("tokens", lambda n: "[" + listed("-1", n) + "]"),
+    },
+}
+
+# Requests without a body: their path and header.
+ANY_HEAD = {
+    "a long query": lambda path, n: (path + "?" + "a=b&" * (n // 4), {}),
+    "a long field": lambda path, n: (path, {"X-Long": "a" * n}),
+    "many fields": lambda path, n: (path, {f"X-{i}": "a" for i in range(n // 12)}),
+    "many ranges": lambda path, n: (path, {"Range": "bytes=" + ",".join(["0-"] * (n // 3))}),
+    "many origins": lambda path, n: (path, {"Origin": "https://a.example," * (n // 18)}),
+}
+LONG_PATHS = {
+    "a long path": lambda path, n: (path.replace("*", "a" * n), {}),
+    "codes in the path": lambda path, n: (path.replace("*", "%41" * (n // 3)), {}),
+    "control characters in the path": lambda path, n: (path.replace("*", "%1b" * (n // 3)), {}),
+}
+for known in ("/", "/index.html", "/health", "/metrics", "/version", "/v1/models", "/v1/speculation"):
+    CASES["GET", known] = ANY_HEAD
+CASES["GET", "/v1/models/*"] = {**ANY_HEAD, **LONG_PATHS}
+
+
+def endpoints():
+    """(method, path) of every route in the sources."""
+    found = set()
+    for source in pathlib.Path(ROUTES).glob("*.cpp"):
+        text = source.read_text(encoding="utf-8")
+        paths = dict(re.findall(r'constexpr const char (\w+)\[\] = "([^"]*)";', text))
+        for method, path in re.findall(r'^const Route \w+ = \{"([A-Z]+)", ("[^"]*"|\w+),', text, re.MULTILINE):
+            found.add((method, path.strip('"') if path.startswith('"') else paths[path]))
+    return found
+
+
+def exponent(sizes, costs):
+    """The slope of the line that fits log(cost) over log(size) best."""
+    xs, ys = [math.log(size) for size in sizes], [math.log(max(cost, LEAST)) for cost in costs]
+    x, y = sum(xs) / len(xs), sum(ys) / len(ys)
+    return sum((a - x) * (b - y) for a, b in zip(xs, ys)) / sum((a - x) ** 2 for a in xs)
+
+
+class Meter:
+    """CPU time and memory of another process."""
+
+    def __init__(self, pid):
+        self.pid, self.clock = pid, ((~pid) << 3) | 2  # as clock_getcpuclockid(3) has it
+
+    def seconds(self):
+        return time.clock_gettime(self.clock)
+
+    def kib(self, name):
+        with open(f"/proc/{self.pid}/status", encoding="ascii") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith(name + ":"))
+
+    def measure(self, work):
+        """(seconds, bytes at the peak above what it began with)"""
+        with open(f"/proc/{self.pid}/clear_refs", "w", encoding="ascii") as file:
+            file.write("5")  # the peak counts from here
+        before, begun = self.kib("VmRSS"), self.seconds()
+        work()
+        return self.seconds() - begun, (self.kib("VmHWM") - before) << 10
+
+
+def growth(meter, sizes, send):
+    """The exponent of the time, and the (seconds, bytes) of each size. send(size) sends one request."""
+    costs = [(math.inf, 0)] * len(sizes)
+    for _ in range(REPEATS):
+        for i, size in enumerate(sizes):
+            seconds, peak = meter.measure(lambda size=size: send(size))
+            costs[i] = min(costs[i][0], seconds), max(costs[i][1], peak)
+    return exponent(sizes, [seconds for seconds, _ in costs]), costs
+
+
+def exchange(port, method, path, body=None, headers=None):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
+    try:
+        connection.request(method, path, body, {**JSON, **(headers or {})})
+        response = connection.getresponse()
+        while response.read(1 << 16):
+            pass
+        return response.status
+    finally:
+        connection.close()
+
+
+class Endpoints(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "--parallel", "4", "--quiet")
+        cls.addClassCleanup(cls.server.__exit__)
+        cls.meter = Meter(cls.server.process.pid)
+
+    def test_every_endpoint_has_cases(self):
+        self.assertEqual(endpoints(), set(CASES))
+
+    def check(self, name, sizes, send, size_of):
+        found, costs = growth(self.meter, sizes, send)
+        shown = f"{name}: exponent {found:.2f}, {[f'{s * 1e3:.2f} ms, {b >> 10} KiB' for s, b in costs]}"
+        if "--show" in sys.argv:
+            print(shown, flush=True)
+        with self.subTest(name):
+            self.assertLessEqual(found, MOST, shown)
+            for size, (_, peak) in zip(sizes, costs):
+                self.assertLessEqual(peak, MOST_PER_BYTE * size_of(size) + MEMORY_OF_ANY, shown)
+
+    def bodies(self, path):
+        for name, make in CASES["POST", path].items():
+            made = {n: body if isinstance(body, bytes) else body.encode() for n in BODY_SIZES for body in [make(n)]}
+            self.check(f"{path}: {name}", BODY_SIZES, lambda n: exchange(self.server.port, "POST", path, made[n]), lambda n: len(made[n]))
+
+    def test_completions(self):
+        self.bodies(COMPLETIONS)
+
+    def test_chats(self):
+        self.bodies(CHAT)
+
+    def test_tokenize(self):
+        self.bodies(TOKENIZE)
+
+    def test_detokenize(self):
+        self.bodies(DETOKENIZE)
+
+    def test_headers(self):
+        for (method, path), cases in CASES.items():
+            for name, make in cases.items() if method == "GET" else ():
+                made = {n: make(path.replace("*", "x") if "*" in path and "path" not in name else path, n) for n in HEAD_SIZES}
+                self.check(f"{path}: {name}", HEAD_SIZES,
+                           lambda n: exchange(self.server.port, "GET", made[n][0], headers=made[n][1]), lambda n: n)
+
+
+class Controls(unittest.TestCase):
+    """A server whose work and memory grow with the square of the request is found out."""
+
+    SERVER = """
+import http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        n = len(self.rfile.read(int(self.headers["Content-Length"]))) >> 11
+        total, held = 0, bytearray(n * n * 1024)
+        for i in range(n):
+            for j in range(n * 8): total += i ^ j
+        held[::4096] = b"1" * len(held[::4096])
+        self.send_response(200); self.send_header("Content-Length", "0"); self.end_headers()
+    def log_message(self, *_): pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_port, flush=True)
+server.serve_forever()
+"""
+
+    def test_quadratic_work_and_memory_are_found(self):
+        with subprocess.Popen([sys.executable, "-c", self.SERVER], stdout=subprocess.PIPE, text=True) as process:
+            try:
+                port = int(process.stdout.readline())
+                found, costs = growth(Meter(process.pid), BODY_SIZES, lambda n: exchange(port, "POST", "/", b"x" * n))
+            finally:
+                process.kill()
+        self.assertGreater(found, 1.5, costs)
+        self.assertGreater(costs[-1][1], 32 << 20, costs)
+
+    def test_the_slope_is_that_of_the_growth(self):
+        sizes = (1, 4, 16)
+        for power in (0, 1, 2):
+            self.assertAlmostEqual(exponent(sizes, [3.0 * size**power for size in sizes]), power)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + [argument for argument in sys.argv[4:] if argument != "--show"])
