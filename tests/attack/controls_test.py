@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the attack suite finds, it is shown to find: planted defects in the reader of models, and servers that hang, leak, crash, answer wrongly, say
+nonsense or write to the terminal. A suite that passes these by has found nothing when it says so.
+
+usage: controls_test.py MODEL_ATTACK
+"""
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "server"))
+import server_attack
+from server_testing import together
+from watchers import GoodClient, Health, Life, Memory, wait_for_end
+
+MODEL_ATTACK = os.path.abspath(sys.argv[1])
+# A server with a defect that its first argument names. It says its port, and answers /health and everything else with "{}".
+DEFECTIVE = """
+import os, socket, sys, time
+defect, kept = sys.argv[1], []
+listener = socket.create_server(("127.0.0.1", 0), backlog=100)
+print(listener.getsockname()[1], flush=True)
+if defect == "stays": import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for n in range(1 << 30):
+    sock, _ = listener.accept()
+    data = sock.recv(65536)
+    if defect == "hangs" and n % 10 == 9: time.sleep(0.4)
+    if defect == "leaks": kept.append(bytearray(b"x" * (4 << 20)))
+    if defect == "crashes" and n == 20: os.abort()
+    if defect == "reports" and n == 3: print("==1==ERROR: AddressSanitizer: heap-use-after-free", file=sys.stderr, flush=True)
+    if defect == "writes to the terminal" and n == 3: print("path=/\\x1b[2J", file=sys.stderr, flush=True)
+    text = b"wrong" if defect == "answers wrongly" and n % 7 == 6 else b"{}"
+    sock.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\nConnection: close\\r\\n\\r\\n" % len(text) + text)
+    sock.close()
+"""
+
+
+class ModelRunner(unittest.TestCase):
+    def attack(self, *flags):
+        with tempfile.TemporaryDirectory() as folder:
+            keep = os.path.join(folder, "kept")
+            done = subprocess.run([MODEL_ATTACK, "--seed", "14", "--first", "100", "--files", "12", "--keep", keep, *flags], capture_output=True, text=True,
+                                  timeout=300, check=False)
+            kept = sorted(os.listdir(keep)) if os.path.exists(keep) else []
+        return done.returncode, done.stdout, kept
+
+    def test_it_finds_each_planted_defect_keeps_the_file_and_reads_all_others(self):
+        for plant, says, flags in (("crash", "signal Segmentation fault|AddressSanitizer", ()), ("abort", "signal Aborted|exit code", ()),
+                                   ("hang", "took more than 2 s of CPU time", ("--cpu", "2")), ("memory", "MiB of memory", ()),
+                                   ("wrong", "plain decoding gave", ()), ("message", "control character", ())):
+            with self.subTest(plant):
+                code, out, kept = self.attack("--plant", plant, *flags)
+                self.assertEqual(code, 1, out)
+                self.assertRegex(out, f"FAULT of file 105 .*({says})")
+                self.assertIn("14-105.gguf", kept)
+                self.assertRegex(out, "12 files, seed 14")
+
+    def test_a_file_depends_on_seed_and_number_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, first, files in (("a", 0, 4), ("b", 2, 1)):
+                subprocess.run([MODEL_ATTACK, "--seed", "3", "--first", str(first), "--files", str(files), "--write", os.path.join(folder, name)],
+                               check=True, timeout=60)
+            (name,) = (name for name in os.listdir(os.path.join(folder, "b")) if re.fullmatch("2(-head)?.gguf", name))
+            with open(os.path.join(folder, "a", name), "rb") as a, open(os.path.join(folder, "b", name), "rb") as b:
+                self.assertEqual(a.read(), b.read())
+
+
+class Watchers(unittest.TestCase):
+    def watch(self, defect, seconds=3.0):
+        """{watcher: its problems}"""
+        log = tempfile.TemporaryFile(mode="w+")
+        self.addCleanup(log.close)
+        process = subprocess.Popen([sys.executable, "-c", DEFECTIVE, defect], stdout=subprocess.PIPE, stderr=log, text=True)
+        self.addCleanup(process.stdout.close)
+        port = int(process.stdout.readline())
+
+        def ask(_):
+            import http.client
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+            try:
+                connection.request("GET", "/good")
+                response = connection.getresponse()
+                return response.status, response.read()
+            finally:
+                connection.close()
+
+        watchers = {"memory": Memory(process.pid, 150), "good": GoodClient(ask, [b"{}"]), "health": Health(port, period_ms=20)}
+        time.sleep(seconds)
+        for watcher in watchers.values():
+            watcher.stop()
+        watchers["life"] = Life(process, lambda: os.pread(log.fileno(), 1 << 20, 0).decode())
+        found = {name: watcher.problems() for name, watcher in watchers.items()}
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        return found
+
+    def test_each_defect_is_seen_by_the_watcher_that_is_there_for_it_and_nothing_is_seen_without_one(self):
+        seen = {"hangs": ("health",), "leaks": ("memory",), "crashes": ("life", "good"), "reports": ("life",), "writes to the terminal": ("life",),
+                "answers wrongly": ("good",), "none": ()}
+        found = dict(zip(seen, together([lambda defect=defect: self.watch(defect) for defect in seen])))
+        for defect, watchers in seen.items():
+            for watcher in watchers:
+                self.assertNotEqual(found[defect][watcher], [], (defect, watcher))
+        self.assertEqual(found["none"], {"memory": [], "good": [], "health": [], "life": []})
+
+    def test_a_server_that_outlives_sigterm_is_seen(self):
+        for defect, expected in (("stays", "still there"), ("none", "exit code -15")):
+            process = subprocess.Popen([sys.executable, "-c", DEFECTIVE, defect], stdout=subprocess.PIPE, text=True)
+            process.stdout.readline()
+            time.sleep(0.3)
+            process.terminate()
+            self.assertIn(expected, wait_for_end(process, 1))
+            process.stdout.close()
+
+
+class Answers(unittest.TestCase):
+    def test_wrong_answers_to_hostile_requests_are_told_from_right_ones(self):
+        json_type = {"content-type": "application/json"}
+        self.assertEqual(server_attack.wrong_with([(400, json_type, b'{"error":{"message":"a: wrong; b"}}'), (200, {}, b"x"), (503, json_type, b"")]), "")
+        for answer in ((500, json_type, b'{"error":{"message":"a"}}'), (400, json_type, b"{}"), (400, json_type, b'{"error":{"message":"a\\nb"}}'),
+                       (400, json_type, b'{"error":{"message":"' + b"a" * 5000 + b'"}}'), (404, json_type, b"nothing")):
+            self.assertNotEqual(server_attack.wrong_with([answer]), "", answer[2][:80])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attack/good_files.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "base/check.h"
+#include "fixtures/tiny_model.h"
+
+namespace foretoken::attack {
+namespace {
+
+using fixtures::TinyHeadOptions;
+using fixtures::TinyModelOptions;
+using tensor::DType;
+
+Bytes ReadBytes(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  FORETOKEN_CHECK(in.good());
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+TinyModelOptions Small(const char* architecture) {
+  TinyModelOptions options;
+  options.arch = architecture;
+  options.dim = 32, options.ff = 32, options.n_heads = 4, options.n_kv_heads = 2;
+  options.vocab = 300, options.context_length = 96;
+  return options;
+}
+
+TinyModelOptions Yarn() {
+  TinyModelOptions options = Small("llama");
+  options.rope_scaling = "yarn", options.rope_scaling_factor = 2;
+  options.rope_original_context = 48, options.rope_freqs = true;
+  return options;
+}
+
+TinyModelOptions Quantised() {
+  TinyModelOptions options = Small("qwen3");
+  options.weight_type = DType::kQ8_0, options.tied = true, options.head_dim = 16;
+  options.weight_types = {{"ffn_gate", DType::kQ4_0}, {"attn_q", DType::kQ5_1}};
+  return options;
+}
+
+TinyModelOptions KQuants() {
+  TinyModelOptions options = Small("llama");
+  options.dim = 256, options.ff = 256, options.n_layers = 1;
+  options.weight_type = DType::kQ4_K, options.weight_types = {{"output", DType::kQ6_K}};
+  return options;
+}
+
+}  // namespace
+
+GoodFiles MakeGoodFiles(const std::string& folder, std::span<const std::string> more) {
+  GoodFiles good;
+  TinyModelOptions target = Small("llama");
+  target.file_name = "good-target.gguf";
+  good.target = fixtures::WriteTinyModel(folder, target);
+  TinyModelOptions draft = target;
+  draft.noise = 0.2, draft.file_name = "good-draft.gguf";
+  good.draft = fixtures::WriteTinyModel(folder, draft);
+  const auto model = [&good](const char* name, const TinyModelOptions& options) {
+    good.files.push_back({name, Role::kModel, fixtures::TinyModelBytes(options), {}});
+  };
+  model("llama", Small("llama")), model("qwen2", Small("qwen2")), model("qwen3", Small("qwen3"));
+  model("llama with yarn", Yarn()), model("qwen3 quantised", Quantised());
+  model("llama of K-quants", KQuants());
+  const auto head = [&](const char* name, TinyHeadOptions options) {
+    options.target = target;
+    const std::string path = fixtures::WriteTinyHead(folder, options);
+    good.files.push_back({name, Role::kHead, ReadBytes(path), good.target});
+  };
+  head("MTP head", {});
+  TinyHeadOptions eagle;
+  eagle.eagle = true;
+  head("EAGLE-3 head", eagle);
+  eagle.draft_vocabulary = 100, eagle.norm_before_fc = true;
+  head("EAGLE-3 head of few tokens", eagle);
+  for (const std::string& path : more)
+    good.files.push_back(
+        {std::filesystem::path(path).filename().string(), Role::kModel, ReadBytes(path), {}});
+  return good;
+}
+
+}  // namespace foretoken::attack

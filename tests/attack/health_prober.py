@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Asks a server's /health again and again, on a connection of its own each time, and beside it a process that answers at once: on a busy machine
+the second time says how long anybody waits for the CPU.
+
+usage: health_prober.py PORT PERIOD_MS SOURCE_ADDRESS; ends when its standard input does, and prints [[seconds, health ms, reference ms], ...]. A
+probe without an answer counts as TIMEOUT_S. It runs with real-time priority where it may, so that its own waits are not the server's.
+"""
+import json
+import os
+import select
+import socket
+import sys
+import time
+
+TIMEOUT_S = 5.0
+
+
+def reference():
+    """(port, process id) of the process that answers at once, at the usual priority."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+    port = listener.getsockname()[1]
+    child = os.fork()
+    if child:
+        listener.close()
+        return port, child
+    parent = os.getppid()
+    listener.settimeout(1)
+    while os.getppid() == parent:
+        try:
+            sock, _ = listener.accept()
+            with sock:
+                sock.recv(4096)
+                sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        except OSError:
+            pass
+    os._exit(0)
+
+
+def ask(port, source):
+    begin = time.monotonic()
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S, source_address=(source, 0)) as sock:
+            sock.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            data = b""
+            while part := sock.recv(65536):
+                data += part
+        if not data.startswith(b"HTTP/1.1 200"):
+            return TIMEOUT_S * 1000
+    except OSError:
+        return TIMEOUT_S * 1000
+    return (time.monotonic() - begin) * 1000
+
+
+def main():
+    port, period, source = int(sys.argv[1]), float(sys.argv[2]) / 1000, sys.argv[3]
+    reference_port, child = reference()
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    except OSError:
+        pass  # then the reference tells
+    begin, found = time.monotonic(), []
+    while not select.select([sys.stdin], [], [], period)[0]:
+        found.append([time.monotonic() - begin, ask(port, source), ask(reference_port, "127.0.0.1")])
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    json.dump(found, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

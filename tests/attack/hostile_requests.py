@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that a server must survive: each is made from a seed and a number alone, so that the one that found a fault can be made again.
+
+Nothing here knows the answers. What holds for every answer is in server_attack.py.
+"""
+import json
+import random
+
+ENDPOINTS = ("/v1/completions", "/v1/chat/completions", "/completions", "/chat/completions", "/tokenize", "/detokenize", "/v1/models",
+             "/v1/models/other", "/health", "/metrics", "/version", "/speculation", "/", "/page.js", "/nowhere", "/../etc/passwd", "//", "/%2e%2e/")
+BODIES = {
+    "/v1/completions": {
+        "model": "tales-9m-q8_0", "prompt": "Once upon a time", "max_tokens": 4, "temperature": 0.7, "seed": 3, "n": 1, "top_p": 0.9, "top_k": 5,
+        "min_p": 0.1, "typical_p": 0.9, "eta": 0.001, "repetition_penalty": 1.1, "repeat_last_n": 8, "frequency_penalty": 0.1, "presence_penalty": 0.1,
+        "dry_multiplier": 0.5, "dry_base": 1.7, "dry_allowed_length": 2, "dry_sequence_breakers": ["\n"], "stop": ["end"], "stop_token_ids": [3],
+        "logit_bias": {"17": -1}, "logprobs": 2, "echo": False, "stream": False, "min_tokens": 1, "ignore_eos": True, "grammar": "root ::= [a-z]*",
+        "prediction": "there was", "speculative": {"type": "ngram", "num_speculative_tokens": 3, "strategy": "sample-match"},
+        "stream_options": {"include_usage": True}, "user": "a"},
+    "/v1/chat/completions": {
+        "messages": [{"role": "system", "content": "short"}, {"role": "user", "content": [{"type": "text", "text": "hello"}]}], "max_tokens": 4,
+        "seed": 1, "logprobs": True, "top_logprobs": 2, "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {
+            "type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}}}, "stream": True, "tools": [], "n": 2},
+    "/tokenize": {"content": "the end of it", "add_special": True, "parse_special": True, "with_pieces": True},
+    "/detokenize": {"tokens": [1, 2, 300], "special": True},
+}
+NUMBERS = ("NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1e-999", "-0", "-0.0", "0.1e1", "1" + "0" * 400, "9" * 40, "-9223372036854775809",
+           "18446744073709551616", "9223372036854775807", "4294967296", "2147483648", "-1", "0", "1.5", "1e308", "00", "+1", ".5", "5.", "0x10", "1_0")
+TEXTS = ('""', '"\\ud800"', '"\\udc00\\ud800"', '"\\u0000"', '"\\u202e"', '"\\u001b[31m"', '"\\ud83d\\ude00"', '"\\u00"', '"\\x41"', '"\ttab"',
+         '"\u202ereversed"', '"<|im_start|>system"', '"<s></s><unk>"', '"%s%n{}{0}"', '"' + "\u0301" * 500 + '"', '"' + "\\n" * 500 + '"', "'a'", '"a')
+OTHERS = ("null", "true", "false", "[]", "{}", "[null]", "[[]]", '{"":""}', '{"a":{"a":{"a":{}}}}', "[1,2,3]", '["a",1,null]', "", ",", "undefined", "//",
+          "[1,]", '{"a":1,}')
+
+
+class Hostile:
+    """What one connection sends. end: what the client does when it has sent all: "half" (closes its direction and reads all), "reset", "leave"."""
+
+    def __init__(self, name, data, end="half"):
+        self.name, self.data, self.end = name, data, end
+
+
+def head(method, path, *fields, version="1.1", host="localhost"):
+    lines = [f"{method} {path} HTTP/{version}"] + ([f"Host: {host}"] if host is not None else []) + list(fields)
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "surrogateescape")
+
+
+def post(path, body, *fields, content_type="application/json"):
+    data = body if isinstance(body, bytes) else body.encode("utf-8", "surrogatepass")
+    return head("POST", path, f"Content-Type: {content_type}", f"Content-Length: {len(data)}", *fields) + data
+
+
+# ---- JSON ----------------------------------------------------------------------------------------------------------------------------------------
+
+def any_value(draw):
+    kind = draw.randrange(6)
+    if kind == 0:
+        return draw.choice(NUMBERS)
+    if kind == 1:
+        return draw.choice(TEXTS)
+    if kind == 2:
+        return json.dumps("".join(chr(draw.choice((draw.randrange(0x20, 0x7F), draw.randrange(0x80, 0xD800), draw.randrange(0x10000, 0x110000))))
+                                  for _ in range(draw.randrange(200))), ensure_ascii=draw.random() < 0.5)
+    if kind == 3:
+        depth = draw.choice((3, 60, 600, 30_000))
+        return draw.choice(("[", '{"a":')) * depth + draw.choice(("", "1")) + draw.choice(("]", "}", "")) * depth
+    if kind == 4:
+        part = draw.choice(("{}", "[]", "1", '"a"', "null", "1.5e3", '{"a":1}'))
+        return "[" + ",".join([part] * draw.choice((10, 1000, 20_000))) + "]"
+    return draw.choice(OTHERS)
+
+
+def hostile_json(draw, path):
+    """A good body in which some values are others; the text is put together by hand, so that it need not be JSON."""
+    body = BODIES.get(path) or draw.choice(list(BODIES.values()))
+    parts = []
+    changed = set(draw.sample(sorted(body), min(len(body), draw.randint(1, 3))))
+    for key, value in body.items():
+        if key not in changed and draw.random() < 0.6 and key not in ("prompt", "messages", "max_tokens", "content", "tokens"):
+            continue
+        text = any_value(draw) if key in changed else json.dumps(value)
+        parts.append(f"{json.dumps(key)}:{text}")
+        if draw.random() < 0.03:
+            parts.append(parts[-1])
+    if draw.random() < 0.2:
+        parts.append(f"{draw.choice(TEXTS)}:{any_value(draw)}")
+    text = "{" + ",".join(parts) + "}"
+    if draw.random() < 0.1:
+        text = text[:draw.randrange(len(text))]
+    if draw.random() < 0.05:
+        text = any_value(draw)
+    return text
+
+
+def flipped(draw, data):
+    data = bytearray(data)
+    for _ in range(draw.randint(1, 8)):
+        data[draw.randrange(len(data))] = draw.randrange(256)
+    return bytes(data)
+
+
+# ---- Bombs ---------------------------------------------------------------------------------------------------------------------------------------
+
+def grammar_bomb(draw):
+    n = draw.choice((10, 200, 2000))
+    return draw.choice((
+        lambda: "root ::= " + "(" * n + '"a"' + ")" * n,
+        lambda: "root ::= " + '("a"?)' * n,
+        lambda: "root ::= [" + "".join(f"\\U{0x4E00 + 2 * i:08X}" for i in range(n)) + "]*",
+        lambda: "root ::= " + " | ".join(["root"] * 8) + ' | "a"',
+        lambda: "root ::= a" + "".join(f"\na{'b' * i} ::= a{'b' * (i + 1)} a{'b' * (i + 1)}" for i in range(20)) + "\na" + "b" * 20 + ' ::= "x"',
+        lambda: 'root ::= "a"{' + str(10 ** draw.randint(1, 12)) + "}",
+        lambda: 'root ::= ("a"{0,1000}){0,1000}',
+        lambda: "root ::= " + "([a-z]* [a-z]*)*" * 12,
+        lambda: 'root ::= ([a-z]{0,300} | [a-y]{0,300} | [a-x]{0,300})*',
+        lambda: "root ::= " + " ".join("(" + " | ".join(f'"{chr(97 + i)}"' for i in range(26)) + ")?" for _ in range(min(n, 60))),
+        lambda: "root ::= x", lambda: "root ::= \"" + "a" * n, lambda: "\0", lambda: "root ::= [^\\x00-\\U0010FFFF]",
+    ))()
+
+
+def schema_bomb(draw):
+    n = draw.choice((5, 100, 1000))
+    deep = {"type": "string"}
+    for _ in range(min(n, 200)):
+        deep = {"type": "object", "properties": {"a": deep}}
+    return draw.choice((
+        {"$ref": "#"}, {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}, deep,
+        {"enum": [str(i) * 3 for i in range(n)]}, {"allOf": [{"type": "object", "properties": {f"k{i}": {}}} for i in range(n)]},
+        {"anyOf": [{"anyOf": [{"type": "integer", "minimum": i}]} for i in range(n)]},
+        {"type": "array", "minItems": 10 ** draw.randint(1, 9), "items": {"type": "integer"}},
+        {"type": "string", "minLength": 10 ** draw.randint(1, 9)}, {"type": "string", "pattern": "^(a+)+$"},
+        {"type": "string", "pattern": "(((a{0,50}){0,50}){0,50}){0,50}"}, {"type": "string", "pattern": "[" + "a-c" * n + "]"},
+        {"type": "object", "properties": {f"k{i}": {"type": "string"} for i in range(n)}},
+        {"type": "object", "properties": {f"k{i}": {"type": "string"} for i in range(min(n, 40))}, "required": [f"k{i}" for i in range(min(n, 40))]},
+        {"type": "number", "minimum": -1e308, "maximum": 1e308, "multipleOf": 1e-9}, {"type": "integer", "minimum": -10 ** 18, "maximum": 10 ** 18},
+        {"type": "object", "additionalProperties": {"$ref": "#"}}, {"type": "object", "patternProperties": {".*": {"$ref": "#"}}},
+        {"not": {"not": {}}}, {"oneOf": [{"$ref": "#"}, {"$ref": "#"}]}, {"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}] * 8}}, "$ref": "#/$defs/a"},
+        True, False, [], "a", {"type": ["string", "null", "nothing"]}, {"const": [[[[{"a": 1}]]]]}))
+
+
+def bomb(draw):
+    name, path, body = draw.choice((
+        lambda: ("a bias for each token", "/v1/completions", {"prompt": "a", "max_tokens": 2, "logit_bias": {str(i): -100 for i in range(draw.choice((5000, 20_000)))}}),
+        lambda: ("many choices", "/v1/completions", {"prompt": "a", "max_tokens": 2, "n": draw.choice((8, 64, 128, 10 ** 6))}),
+        lambda: ("best_of", "/v1/completions", {"prompt": "a", "max_tokens": 2, "best_of": 10 ** 9}),
+        lambda: ("all log-probabilities", "/v1/completions", {"prompt": "the end " * draw.choice((1, 20)), "max_tokens": 8, "n": 4, "logprobs": 20, "echo": True}),
+        lambda: ("many prompts", "/v1/completions", {"prompt": ["a"] * draw.choice((100, 5000)), "max_tokens": 1}),
+        lambda: ("tokens out of range", "/v1/completions", {"prompt": [draw.choice((-1, 10 ** 6, 2 ** 63, 3)) for _ in range(draw.choice((1, 1000)))], "max_tokens": 1}),
+        lambda: ("a long prompt", "/v1/completions", {"prompt": "word " * draw.choice((500, 50_000)), "max_tokens": 1}),
+        lambda: ("one long word", "/v1/completions", {"prompt": "a" * draw.choice((5_000, 100_000)), "max_tokens": 1}),
+        lambda: ("combining characters", "/tokenize", {"content": "e\u0301\u0300" * draw.choice((100, 20_000)), "with_pieces": draw.random() < 0.5}),
+        lambda: ("a long text in pieces", "/tokenize", {"content": "a b" * draw.choice((1000, 100_000)), "with_pieces": True}),
+        lambda: ("many tokens", "/detokenize", {"tokens": [draw.randrange(4000) for _ in range(draw.choice((100, 50_000)))]}),
+        lambda: ("many stops", "/v1/completions", {"prompt": "a", "max_tokens": 2, "stop": ["x" * i for i in range(1, draw.choice((5, 500)))]}),
+        lambda: ("long stops", "/v1/completions", {"prompt": "a", "max_tokens": 2, "stop": ["x" * 100_000]}),
+        lambda: ("a long conversation", "/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}] * draw.choice((10, 5000)), "max_tokens": 1}),
+        lambda: ("a grammar", "/v1/completions", {"prompt": "a", "max_tokens": 4, "grammar": grammar_bomb(draw), "stream": draw.random() < 0.3}),
+        lambda: ("a grammar", "/v1/completions", {"prompt": "a", "max_tokens": 4, "n": 4, "grammar": grammar_bomb(draw)}),
+        lambda: ("a schema", "/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}], "max_tokens": 4, "response_format": {
+            "type": "json_schema", "json_schema": {"name": "a", "schema": schema_bomb(draw)}}}),
+        lambda: ("a pattern", "/v1/completions", {"prompt": "a", "max_tokens": 4, "regex": draw.choice(("(a*)*b", "(" * 500 + "a" + ")" * 500, "a{1000000}", "[^\\d\\D]", "\\p{Greek}+"))}),
+        lambda: ("dry breakers", "/v1/completions", {"prompt": "a b " * 30, "max_tokens": 4, "dry_multiplier": 1, "dry_sequence_breakers": ["ab"[i % 2] * (i % 40 + 1) for i in range(1000)]}),
+        lambda: ("empty objects", draw.choice(list(BODIES)), {"x": [{} for _ in range(draw.choice((1000, 20_000)))]}),
+        lambda: ("many keys", draw.choice(list(BODIES)), {f"k{i}": 1 for i in range(draw.choice((100, 20_000)))}),
+        lambda: ("a prediction", "/v1/completions", {"prompt": "a", "max_tokens": 3, "prediction": "a b c " * draw.choice((10, 20_000))}),
+    ))()
+    return Hostile(f"{name}: {path}", post(path, json.dumps(body)))
+
+
+# ---- HTTP ----------------------------------------------------------------------------------------------------------------------------------------
+
+def ranges(draw):
+    parts = draw.choice(("0-", "0-0", "-1", "5-1", "0-18446744073709551615", ",".join(["0-"] * 2500), ",".join(f"{i}-{i + 5000}" for i in range(1000))))
+    return f"Range: bytes={parts}"
+
+
+def field(draw):
+    return draw.choice((
+        ranges(draw), "Host: other", "Host: a\r\nHost: b", "Content-Length: 5", "Content-Length: 5\r\nContent-Length: 6", "Content-Length: -1",
+        "Content-Length: 99999999999999999999", "Transfer-Encoding: chunked", "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: chunked, chunked",
+        "Connection: close", "Connection: keep-alive", "Connection: upgrade\r\nUpgrade: h2c", "Upgrade: websocket", "Expect: 100-continue",
+        "Expect: 200-maybe", "Accept-Encoding: gzip, br, " + "x," * 200, "Accept-Encoding: *;q=0", "Authorization: Bearer " + "k" * draw.choice((1, 5000)),
+        "Authorization: Basic " + "=" * 100, "Origin: http://evil.example", "Origin: null", "Cookie: " + "a=b;" * 500, "X-Request-Id: " + "i" * 3000,
+        "X-Request-Id: \x1b[31mred", "Content-Type: text/plain", "Content-Type: application/json; charset=utf-16", "Content-Type: multipart/form-data",
+        "Content-Encoding: gzip", "If-None-Match: *", "If-Modified-Since: never", "Sec-Fetch-Site: cross-site", "X: " + "y" * draw.choice((100, 70_000)),
+        "\r\n".join(["A: b"] * draw.choice((50, 3000))), "bad field", ": empty", "A\0: b", "A : b", " folded: b", "\u00e9: \u00e9"))
+
+
+def framed(draw):
+    """A good request in a bad frame."""
+    path = draw.choice(ENDPOINTS)
+    body = json.dumps(BODIES.get(path, {"a": 1})).encode()
+    method = draw.choice(("GET", "POST", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "get", "PO ST", "M" * 300))
+    version = draw.choice(("1.1", "1.1", "1.1", "1.0", "0.9", "2.0", "1.01", "9"))
+    fields = [field(draw) for _ in range(draw.randrange(4))]
+    if draw.random() < 0.7:
+        fields.append(f"Content-Length: {len(body) + draw.choice((0, 0, 0, 1, -1, 100))}")
+        fields.append("Content-Type: application/json")
+    draw.shuffle(fields)
+    host = draw.choice(("localhost", "localhost", "localhost", None, "evil.example", "127.0.0.1:1", "", "a b", "[::1]"))
+    if draw.random() < 0.1:
+        path = draw.choice(("http://other/health", "*", "health", "/health?" + "q=1&" * 500, "/" + "a/" * 3000, "/%00", "/\xff", "/health#x", "/health;a=b"))
+    return Hostile(f"framing: {method} {path[:40]}", head(method, path, *fields, version=version, host=host) + body)
+
+
+def chunks(draw):
+    body = json.dumps(BODIES["/v1/completions"]).encode()
+    size = draw.choice((1, 7, 1000))
+    parts = [body[i:i + size] for i in range(0, len(body), size)]
+    data = b"".join(f"{len(part) + draw.choice((0,) * 200 + (1, -1)):x}{draw.choice(('', '', ';a=b', ';' + 'x' * 50))}\r\n".encode() + part + b"\r\n" for part in parts)
+    data += draw.choice((b"0\r\n\r\n", b"0\r\nTrailer: a\r\n\r\n", b"", b"0\r\n" + b"T: a\r\n" * 2000 + b"\r\n", b"-1\r\n\r\n", b"0" * 100 + b"\r\n\r\n", b"0\n\n"))
+    version = draw.choice(("1.1", "1.1", "1.0"))
+    return Hostile("chunks", head("POST", "/v1/completions", "Content-Type: application/json", "Transfer-Encoding: chunked", version=version) + data)
+
+
+def pipelined(draw):
+    """Several requests at once, the last of which may be cut."""
+    data = b"".join(draw.choice((lambda: head("GET", draw.choice(ENDPOINTS)), lambda: post("/tokenize", '{"content": "a"}'),
+                                 lambda: post("/v1/completions", '{"prompt": "a", "max_tokens": 1}'), lambda: head("HEAD", "/"),
+                                 lambda: post("/v1/completions", "{"), lambda: head("GET", "/health", ranges(draw))))()
+                    for _ in range(draw.choice((2, 5, 40))))
+    return Hostile("pipelined", data[:draw.randrange(len(data))] if draw.random() < 0.3 else data, draw.choice(("half", "half", "reset", "leave")))
+
+
+def make(seed, number):
+    draw = random.Random(f"{seed}/{number}")
+    kind = draw.random()
+    if kind < 0.35:
+        path = draw.choice(ENDPOINTS[:6])
+        found = Hostile(f"JSON: {path}", post(path, hostile_json(draw, path)))
+    elif kind < 0.55:
+        found = bomb(draw)
+    elif kind < 0.75:
+        found = framed(draw)
+    elif kind < 0.82:
+        found = chunks(draw)
+    elif kind < 0.88:
+        found = pipelined(draw)
+    elif kind < 0.93:
+        path = draw.choice(ENDPOINTS[:6])
+        found = Hostile(f"bytes: {path}", post(path, flipped(draw, json.dumps(BODIES.get(path, BODIES["/tokenize"])).encode())))
+    elif kind < 0.97:
+        found = framed(draw)
+        found = Hostile("flipped " + found.name, flipped(draw, found.data))
+    else:
+        found = Hostile("noise", draw.randbytes(draw.choice((1, 100, 5000))))
+    if draw.random() < 0.05:
+        found.end = draw.choice(("reset", "leave"))
+    return found
