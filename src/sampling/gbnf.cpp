@@ -15,9 +15,10 @@ namespace {
 using Kind = GbnfNode::Kind;
 
 constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
-constexpr int kMaxDepth = 200;        // of groups
-constexpr int kMaxStacked = 8;        // of * + ? {} right behind each other
-constexpr int kMaxRepeats = 1 << 16;  // a number in {n,m}
+constexpr std::size_t kMaxNodes = std::size_t{1} << 19;  // characters, calls, sequences, ...
+constexpr int kMaxDepth = 200;                           // of groups
+constexpr int kMaxStacked = 8;                           // of * + ? {} right behind each other
+constexpr int kMaxRepeats = 1 << 16;                     // a number in {n,m}
 constexpr CodePoints kSurrogates = {0xD800, 0xDFFF};
 constexpr char32_t kBeforeSurrogates = 0xD7FF, kAfterSurrogates = 0xE000;
 constexpr char32_t kLastCodePoint = 0x10FFFF;
@@ -197,9 +198,17 @@ class Parser {
     return Add(std::move(alternatives));
   }
 
+  // Memory is bounded while it is read, not only when it has been.
+  Status CheckSize() const {
+    if (gbnf_.nodes.size() <= kMaxNodes) return {};
+    return Fail(ErrorCode::kTooLarge,
+                fmt::format("grammar: it has more than {} parts; make it smaller", kMaxNodes));
+  }
+
   Result<int> ParseSequence(int depth) {
     GbnfNode sequence;
     for (int n_stacked = 0;;) {
+      FORETOKEN_CHECK_OK(CheckSize());
       const char c = Peek();
       if (c == '*' || c == '+' || c == '?' || c == '{') {
         if (sequence.children.empty())
@@ -238,6 +247,7 @@ class Parser {
     GbnfNode literal;
     while (!Accept("\"")) {
       if (AtEnd()) return FailHere("a literal has no end; close it with \"");
+      FORETOKEN_CHECK_OK(CheckSize());
       FORETOKEN_TRY(const char32_t c, ParseCharacter());
       literal.children.push_back(Add({.kind = Kind::kCharacter, .ranges = {{c, c}}}));
     }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <unordered_map>
 
 #include "sampling/gbnf.h"
 
@@ -31,6 +33,17 @@ Utf8 Encode(char32_t c) {
   return {{static_cast<std::uint8_t>(0xF0 | c >> 18), tail(12), tail(6), tail(0)}, 4};
 }
 
+// Characters with UTF-8 sequences of one length: each byte is one of a range.
+struct ByteRanges {
+  Utf8 low, high;
+
+  std::uint8_t Low(int i) const { return low.bytes[static_cast<std::size_t>(i)]; }
+  std::uint8_t High(int i) const { return high.bytes[static_cast<std::size_t>(i)]; }
+  bool SharesByte(int i, const ByteRanges& other) const {
+    return Low(i) == other.Low(i) && High(i) == other.High(i);
+  }
+};
+
 // Writes steps from the end to the beginning: what follows is known when a node is written.
 class Writer {
  public:
@@ -49,6 +62,9 @@ class Writer {
   }
 
  private:
+  using SharedBytes =
+      std::unordered_map<std::uint64_t, int>;  // steps of one class by what they are
+
   int Add(const GrammarStep& step) {
     if (steps_.size() >= kMaxSteps) return too_large_ = true, 0;
     steps_.push_back(step);
@@ -98,22 +114,18 @@ class Writer {
   }
 
   int WriteCharacter(const std::vector<CodePoints>& ranges, int next) {
-    const auto first_step = static_cast<int>(steps_.size());
-    std::vector<int> begins;
-    for (const CodePoints& r : ranges) WriteRange(r.first, r.last, next, first_step, begins);
-    int any = begins.back();
-    for (auto begin = begins.rbegin() + 1; begin != begins.rend(); ++begin)
-      any = Split(*begin, any);
-    return any;
+    sequences_.clear();
+    for (const CodePoints& r : ranges) AddSequences(r.first, r.last);
+    if (sequences_.size() == 1) return WriteBytes(sequences_[0], 0, next);
+    SharedBytes shared(sequences_.size());
+    return WriteSequences(sequences_, 0, next, shared);
   }
 
   // Cuts [first, last] into ranges whose sequences are products of byte ranges.
-  void WriteRange(char32_t first, char32_t last, int next, int first_step,
-                  std::vector<int>& begins) {
-    if (too_large_) return begins.push_back(0);
+  void AddSequences(char32_t first, char32_t last) {
     const auto cut = [&](char32_t end) {
-      WriteRange(first, end, next, first_step, begins);
-      WriteRange(end + 1, last, next, first_step, begins);
+      AddSequences(first, end);
+      AddSequences(end + 1, last);
     };
     for (const char32_t end : {0x7Fu, 0x7FFu, 0xFFFFu})
       if (first <= end && end < last) return cut(end);
@@ -124,24 +136,50 @@ class Writer {
       if ((first & tail) != 0) return cut(first | tail);
       if ((last & tail) != tail) return cut((last & ~tail) - 1);
     }
-    for (int i = low.size - 1; i >= 0; --i)
-      next = WriteByte(low.bytes[static_cast<std::size_t>(i)],
-                       high.bytes[static_cast<std::size_t>(i)], next, first_step);
-    begins.push_back(next);
+    sequences_.push_back({low, high});
+  }
+
+  // From byte i on.
+  int WriteBytes(const ByteRanges& sequence, int i, int next) {
+    for (int at = sequence.low.size - 1; at >= i; --at)
+      next = Add({.kind = StepKind::kByte,
+                  .low = sequence.Low(at),
+                  .high = sequence.High(at),
+                  .next = next});
+    return next;
+  }
+
+  // A tree of byte i on: the sequences ascend, so those that share a byte range stand together, and
+  // the ranges of different ones are disjoint. A text goes on in one of them at most.
+  int WriteSequences(std::span<const ByteRanges> sequences, int i, int next, SharedBytes& shared) {
+    int any = 0;
+    for (std::size_t end = sequences.size(); end > 0 && !too_large_;) {
+      const ByteRanges& last = sequences[end - 1];
+      std::size_t begin = end - 1;
+      while (begin > 0 && sequences[begin - 1].SharesByte(i, last)) --begin;
+      const bool ends = i + 1 == last.low.size;
+      const int rest =
+          ends ? next : WriteSequences(sequences.subspan(begin, end - begin), i + 1, next, shared);
+      const int byte = WriteByte(last.Low(i), last.High(i), rest, shared);
+      any = end == sequences.size() ? byte : Split(byte, any);
+      end = begin;
+    }
+    return any;
   }
 
   // Sequences with the same end share it.
-  int WriteByte(std::uint8_t low, std::uint8_t high, int next, int first_step) {
-    for (auto i = static_cast<std::size_t>(first_step); i < steps_.size(); ++i) {
-      const GrammarStep& s = steps_[i];
-      if (s.kind == StepKind::kByte && s.low == low && s.high == high && s.next == next)
-        return static_cast<int>(i);
-    }
-    return Add({.kind = StepKind::kByte, .low = low, .high = high, .next = next});
+  int WriteByte(std::uint8_t low, std::uint8_t high, int next, SharedBytes& shared) {
+    const std::uint64_t key =
+        static_cast<std::uint64_t>(next) << 16 | static_cast<std::uint64_t>(low) << 8 | high;
+    const auto [known, added] = shared.try_emplace(key, 0);
+    if (added)
+      known->second = Add({.kind = StepKind::kByte, .low = low, .high = high, .next = next});
+    return known->second;
   }
 
   const Gbnf& gbnf_;
   std::vector<GrammarStep> steps_;
+  std::vector<ByteRanges> sequences_;  // of the character that is being written
   int n_visits_ = 0;
   bool too_large_ = false;
 };

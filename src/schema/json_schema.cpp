@@ -19,6 +19,7 @@ namespace {
 using Part = GbnfWriter::Part;
 
 constexpr std::size_t kMaxRules = 1 << 14;
+constexpr std::size_t kMaxWork = std::size_t{1} << 23;  // of Converter::WorkOf
 constexpr int kNoEnd = GbnfWriter::kNoEnd;
 
 // A rule for each set of schemas that some value must fit.
@@ -30,8 +31,9 @@ class Converter {
     FORETOKEN_TRY(const SchemaSet root, sets_.Of({JsonTree::kRoot}));
     const int rule = RuleOf(root);
     for (std::size_t i = 0; i < rules_.size(); ++i) {
-      FORETOKEN_CHECK_OK(Define(i));
-      if (rules_.size() > kMaxRules || writer_.too_large())
+      n_work_ += WorkOf(rules_[i].set);
+      if (n_work_ <= kMaxWork) FORETOKEN_CHECK_OK(Define(i));
+      if (rules_.size() > kMaxRules || n_work_ > kMaxWork || writer_.too_large())
         return Fail(ErrorCode::kTooLarge,
                     fmt::format("{}: with it the schema makes too large a grammar; give fewer "
                                 "alternatives, or smaller ones",
@@ -55,6 +57,22 @@ class Converter {
 
   std::string PlaceOf(const Rule& rule) const {
     return tree_.Place(rule.set.empty() ? JsonTree::kRoot : rule.set.front().node);
+  }
+
+  // What it may take to merge the schemas of a set: each name, and each value of the shortest list,
+  // is looked up in all.
+  std::size_t WorkOf(const SchemaSet& set) const {
+    constexpr std::size_t kNoValues = std::size_t(-1);
+    std::size_t n = 0, n_values = kNoValues;
+    for (const SchemaMember& member : set) {
+      const SchemaKeywords& k = sets_.Keywords(member);
+      n += 1 + k.required.size() + k.prefix_items.size();
+      if (!member.any_of_decided) n += k.any_of.size();
+      if (!member.one_of_decided) n += k.one_of.size();
+      if (k.properties >= 0) n += tree_[k.properties].keys.size();
+      if (k.values) n_values = std::min(n_values, k.values->size());
+    }
+    return (n + (n_values == kNoValues ? 0 : n_values)) * set.size();
   }
 
   std::size_t IndexOf(const SchemaSet& set) {
@@ -300,6 +318,7 @@ class Converter {
   std::vector<Rule> rules_;                    // defined one after the other
   std::map<int, Regex> patterns_;              // by the keyword's node
   int n_helpers_ = 0;
+  std::size_t n_work_ = 0;
   std::string contradiction_;  // the first that was met
 };
 

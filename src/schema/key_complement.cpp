@@ -11,6 +11,9 @@ namespace {
 
 using Part = GbnfWriter::Part;
 
+constexpr std::size_t kPartsPerNode = 4;  // at least
+constexpr std::size_t kMaxNodes = GbnfWriter::kMaxParts / kPartsPerNode;
+
 struct TrieNode {
   std::map<char32_t, std::size_t> next;  // nodes
   bool ends = false;                     // a key ends here
@@ -32,14 +35,16 @@ std::vector<char32_t> CharactersOf(std::string_view text) {
   return characters;
 }
 
+// Not all of it where it has more nodes than a grammar can have parts.
 std::vector<TrieNode> TrieOf(std::span<const std::string> keys) {
   std::vector<TrieNode> trie(1);
   for (const std::string& key : keys) {
+    if (trie.size() > kMaxNodes) break;
     std::size_t node = 0;
     bool plain = true;  // another key cannot be written at all
     for (const char32_t c : CharactersOf(key)) {
       plain = plain && PlainInStrings().Has(c);
-      if (!plain) break;
+      if (!plain || trie.size() > kMaxNodes) break;
       const auto [at, added] = trie[node].next.try_emplace(c, trie.size());
       node = at->second;
       if (added) trie.emplace_back();
@@ -60,7 +65,7 @@ Part KeyComplement(std::span<const std::string> keys, const std::function<int()>
   writer.Define(rest, writer.Sequence({writer.Repeat(any, 0, GbnfWriter::kNoEnd), quote}));
   std::vector<int> rules(trie.size());
   for (int& rule : rules) rule = new_rule();
-  for (std::size_t n = 0; n < trie.size(); ++n) {
+  for (std::size_t n = 0; n < trie.size() && !writer.too_large(); ++n) {
     std::vector<CodePoints> known;
     std::vector<Part> ways;
     if (!trie[n].ends) ways.push_back(quote);
