@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Many short requests of all kinds to one `foretoken serve`, some of them broken off, each reply compared whole with what the request gets alone;
-memory, descriptors and threads must stay level, and the metrics must count what the clients saw.
+memory, descriptors and threads must stay level, and the metrics must count what the clients saw. With --hostile, other clients send hostile requests
+(tests/attack/hostile_requests.py) all the while.
 
-usage: soak.py FORETOKEN MODELS [--requests N] [--connections N] [--disconnects SHARE] [--json FILE] [...]
+usage: soak.py FORETOKEN MODELS [--requests N] [--connections N] [--disconnects SHARE] [--hostile CLIENTS] [--json FILE] [...]
 """
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -17,6 +19,9 @@ import threading
 import time
 
 from server_testing import Server, events, request_bytes
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "attack"))
+import hostile_requests
 
 OPENINGS = ("Once upon a time", "One day, Tom", "Lily saw a big dog", "The sun was warm and", "There was a little boy who", "Ben and his mom went to",
             "In a small house lived", "The cat sat on", "Anna had a red ball.", "It was a cold day and", "A bird sang", "Sam liked to")
@@ -180,6 +185,7 @@ class Soak:
         self.left = self.left_choices = self.broken = 0  # clients that went: after a whole request; before one
         self.wrong = []
         self.samples = []  # (requests, KiB, descriptors, threads)
+        self.hostile, self.over = 0, threading.Event()
 
     def sample(self, n):
         self.samples.append((n, self.server.status_of_process("VmRSS"), self.server.open_files(), self.server.status_of_process("Threads")))
@@ -244,14 +250,33 @@ class Soak:
             self.left += 1
             self.left_choices += case.n if case.expected[0] == 200 else 0
 
+    def be_hostile(self):
+        """Hostile requests, one after the other, as long as good ones are sent. What they are answered, tests/attack looks at."""
+        while not self.over.is_set():
+            with self.lock:
+                self.hostile += 1
+                made = hostile_requests.make(self.options.seed, self.hostile)
+            with contextlib.suppress(OSError), self.server.socket() as sock:
+                sock.sendall(made.data)
+                if made.end == "half":
+                    sock.shutdown(socket.SHUT_WR)
+                    while sock.recv(1 << 16):
+                        pass
+            self.over.wait(self.options.hostile_pause)
+
     def run(self):
         begin = time.monotonic()
         threads = [threading.Thread(target=self.work, args=(i,)) for i in range(self.options.connections)]
-        for thread in threads:
+        enemies = [threading.Thread(target=self.be_hostile) for _ in range(self.options.hostile)]
+        for thread in (*threads, *enemies):
             thread.start()
         for thread in threads:
             thread.join()
-        return time.monotonic() - begin
+        seconds = time.monotonic() - begin
+        self.over.set()
+        for thread in enemies:
+            thread.join()
+        return seconds
 
     def check_counts(self, problems):
         """The server's counts, against the clients'. What a client that went was answered, only the server knows."""
@@ -266,6 +291,10 @@ class Soak:
         choices = sum(total("request_success_total", finished_reason=reason) for reason in ("stop", "length"))
         aborted, tokens = total("request_success_total", finished_reason="abort"), total("generation_tokens_total")
         seen = self.seen.get(200, 0)
+        if self.hostile:  # whose share of the counts only the server knows
+            if seen + own > ok or self.choices > choices or self.tokens > tokens:
+                problems.append(f"the server counted less than its clients: {ok} responses, {choices} choices, {tokens} tokens")
+            return {"responses_200": ok, "responses_400": bad, "responses_499": gone}
         counts = {"responses_200": ok, "responses_400": bad, "responses_499": gone, "choices": choices, "aborted": aborted,
                   "generation_tokens": tokens}
         if not seen + own <= ok or not ok + gone + bad == seen + own + self.seen.get(400, 0) + self.left + self.broken:
@@ -317,12 +346,12 @@ def measure(options, cases):
         if server.open_files() > files:
             problems.append(f"descriptors: {server.open_files()} at the end, {files} at the start")
         most_files, most_threads = (max(sample[i] for sample in soak.samples) for i in (2, 3))
-        if most_files > files + 2 * options.connections or most_threads > threads:
+        if most_files > files + 2 * (options.connections + options.hostile) or most_threads > threads:
             problems.append(f"{most_files} descriptors and {most_threads} threads for {options.connections} connections; {threads} threads at the start")
         server.process.terminate()
         if server.wait() != 0:
             problems.append(f"exit code {server.process.returncode}")
-    return {"requests": soak.sent, "seconds": seconds, "requests_per_second": soak.sent / seconds, "client_cpu_seconds": own_seconds,
+    return {"requests": soak.sent, "hostile": soak.hostile, "seconds": seconds, "requests_per_second": soak.sent / seconds, "client_cpu_seconds": own_seconds,
             "distinct": len(cases), "seen": soak.seen, "left": soak.left, "broken": soak.broken, "wrong": len(soak.wrong),
             "choices": soak.choices, "tokens": soak.tokens, "counts": counts, "memory": memory, "most_files": most_files,
             "most_threads": most_threads, "samples": soak.samples, "problems": problems}
@@ -338,6 +367,8 @@ def main():
     parser.add_argument("--threads", type=int, default=1, help="of the server's engine")
     parser.add_argument("--distinct", type=int, default=600, help="different requests")
     parser.add_argument("--disconnects", type=float, default=0.05, help="share of the requests whose clients go away")
+    parser.add_argument("--hostile", type=int, default=0, help="clients that send hostile requests meanwhile")
+    parser.add_argument("--hostile-pause", type=float, default=0.05, help="seconds between two of such a client")
     parser.add_argument("--warm-up", type=float, default=0.2, help="share of the requests before memory must be level")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", metavar="FILE")
@@ -354,6 +385,8 @@ def main():
     memory = result["memory"]
     print("{requests} requests, {distinct} distinct, in {seconds:.1f} s: {requests_per_second:.0f} a second; the clients took "
           "{client_cpu_seconds:.1f} s of a core".format(**result))
+    if options.hostile:
+        print("{hostile} hostile requests beside them".format(**result))
     print("replies by status {seen}, {left} clients left, {broken} broke off in a request; {wrong} wrong".format(**result))
     print(f"memory {memory['first_kib'] / 1024:.1f} -> {memory['last_kib'] / 1024:.1f} MiB ({memory['growth']:+.2%}; by slope "
           f"{memory['growth_by_slope']:+.2%}, {memory['bytes_per_request']:.0f} bytes a request)")
