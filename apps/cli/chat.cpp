@@ -90,7 +90,7 @@ Result<int> Converse(settings::GenerateSettings& settings) {
   FORETOKEN_CHECK_OK(ReadSamplingTexts(*engine, settings));
   session.request = settings.request;
   ReportIdleSettings(settings, UseOfChat(*engine, settings.request));
-  Output output;
+  Output output(settings.raw);
   if (editor.interactive())
     output.Write(Fitted(Greeting(session, engine->summary()), STDOUT_FILENO, 2));
   bool failed = false;

@@ -43,7 +43,7 @@ Result<std::vector<std::int32_t>> Conversation(ChatSession& session, const Engin
     FORETOKEN_TRY(auto tokens, engine.FormatChat(messages, session.format));
     if (history.empty() || static_cast<int>(tokens.size()) + room <= context) {
       if (forgotten > 0)
-        output.Write(
+        output.WriteColoured(
             Coloured(colour, "2",
                      fmt::format("(the context of {} tokens is full: the oldest {} "
                                  "forgotten)\n",
@@ -66,7 +66,7 @@ Result<Completion> Stream(Engine& engine, const Request& request, bool debug, bo
                           Output& output) {
   std::optional<Trace> trace;
   if (debug)
-    trace.emplace(colour, [&engine](std::span<const std::int32_t> tokens) {
+    trace.emplace(colour, output.escapes(), [&engine](std::span<const std::int32_t> tokens) {
       return engine.Detokenize(tokens, true);
     });
   std::size_t n_shown = 0;
@@ -74,12 +74,13 @@ Result<Completion> Stream(Engine& engine, const Request& request, bool debug, bo
     std::string text;
     for (const TokenEvent& event : round.events) text += event.text;
     n_shown += text.size();
-    output.Write(trace ? trace->Round(round) : text);
+    trace ? output.WriteColoured(trace->Round(round)) : output.Write(text);
     return !InterruptGuard::interrupted() && !output.failed();
   });
   if (!completion) return completion;
   const std::string rest = completion->text.substr(std::min(n_shown, completion->text.size()));
-  output.Write((trace ? trace->Rest(rest) : rest) + "\n");
+  trace ? output.WriteColoured(trace->Rest(rest)) : output.Write(rest);
+  output.Write("\n");
   return completion;
 }
 
@@ -155,7 +156,8 @@ Result<std::vector<Answer>> Answers(ChatSession& session, const std::string& pro
     Request request = RequestOf(session, mode);
     request.prompt = prompt;
     request.prompt_tokens = tokens;
-    if (several) output.Write(Coloured(colour, "1;36", fmt::format("[{}]", Name(mode))) + " ");
+    if (several)
+      output.WriteColoured(Coloured(colour, "1;36", fmt::format("[{}]", Name(mode))) + " ");
     FORETOKEN_TRY(auto completion, Stream(*engine, request, session.debug, colour, output));
     Count(session.Totals(mode), completion);
     answers.push_back({mode, std::move(completion)});
@@ -170,7 +172,7 @@ Status AnswerPrompt(ChatSession& session, const std::string& prompt, Output& out
     return Fail(ErrorCode::kInvalidArgument,
                 "chat: nobody answers; turn on /speculative, /target, /drafter or /ngram");
   FORETOKEN_TRY(const std::vector<Answer> answers, Answers(session, prompt, output, colour));
-  output.Write(Lines(answers, colour));
+  output.WriteColoured(Lines(answers, colour));
   if (!session.uses_template || answers.empty()) return {};
   session.history.push_back({"user", prompt});
   session.history.push_back({"assistant", answers.front().completion.text});

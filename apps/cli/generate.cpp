@@ -69,11 +69,12 @@ Result<Completion> Stream(Engine& engine, const GenerateSettings& settings, Outp
   };
   if (settings.trace) {
     begin();
-    trace.emplace(ColourOnStandardOutput(), [&engine](std::span<const std::int32_t> tokens) {
-      return engine.Detokenize(tokens, true);
-    });
+    trace.emplace(ColourOnStandardOutput(), output.escapes(),
+                  [&engine](std::span<const std::int32_t> tokens) {
+                    return engine.Detokenize(tokens, true);
+                  });
     const auto& tokens = settings.request.prompt_tokens;
-    output.Write(
+    output.WriteColoured(
         trace->Begin(tokens.empty() ? settings.request.prompt : engine.Detokenize(tokens)));
   }
   std::size_t n_shown = 0;
@@ -82,12 +83,12 @@ Result<Completion> Stream(Engine& engine, const GenerateSettings& settings, Outp
     std::string text;
     for (const TokenEvent& event : round.events) text += event.text;
     n_shown += text.size();
-    if (shown) output.Write(trace ? trace->Round(round) : text);
+    if (shown) trace ? output.WriteColoured(trace->Round(round)) : output.Write(text);
     return !InterruptGuard::interrupted() && !output.failed();
   });
   if (!completion || !shown) return completion;
   const std::string rest = completion->text.substr(std::min(n_shown, completion->text.size()));
-  output.Write(trace ? trace->Rest(rest) : rest);
+  trace ? output.WriteColoured(trace->Rest(rest)) : output.Write(rest);
   output.Write("\n");
   return completion;
 }
@@ -109,7 +110,7 @@ Result<int> Generate(GenerateSettings& settings) {
   use.several_requests = false;
   ReportIdleSettings(settings, use);
   const InterruptGuard guard;
-  Output output;
+  Output output(settings.raw);
   FORETOKEN_TRY(const Completion completion, Stream(*engine, settings, output));
   if (output.closed_pipe()) return kDone;
   FORETOKEN_CHECK_OK(output.status());

@@ -105,7 +105,7 @@ std::string Shape(const Inspection& inspection) {
 }
 
 std::string Summary(const Inspection& inspection) {
-  std::string out = fmt::format("{}\n", inspection.path);
+  std::string out = fmt::format("{}\n", OnOneLine(inspection.path));
   Row(out, "format", fmt::format("{}, {}", inspection.format, Size(inspection.file_bytes)));
   Row(out, "name", inspection.name);
   Row(out, "architecture", inspection.architecture);
@@ -148,7 +148,7 @@ std::string MetadataList(const Inspection& inspection) {
     // Quoted, as a value may hold line breaks (chat templates do); the quotes themselves only then.
     const std::string quoted = Quoted(value);
     const bool plain = quoted.size() == value.size() + 2;
-    out += fmt::format("  {} = {}\n", key, plain ? value : quoted);
+    out += fmt::format("  {} = {}\n", OnOneLine(key), plain ? value : quoted);
   }
   return out;
 }

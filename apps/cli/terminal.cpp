@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "settings/escaped_text.h"
 #include "settings/help_text.h"
 
 namespace foretoken::cli {
@@ -24,22 +25,6 @@ static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler writes i
 bool Set(const char* variable) {
   const char* value = std::getenv(variable);
   return value != nullptr && *value != '\0';
-}
-
-// Bytes of the UTF-8 character that the text begins with, 0 where it begins with none. Overlong
-// forms pass: they harm no terminal.
-std::size_t CharacterSize(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text[0]);
-  const std::size_t size = lead < 0x80   ? 1
-                           : lead < 0xC2 ? 0
-                           : lead < 0xE0 ? 2
-                           : lead < 0xF0 ? 3
-                                         : 4;
-  if (lead > 0xF4 || size > text.size()) return 0;
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return 0;
-  }
-  return size;
 }
 
 // $COLUMNS, else those of the terminal; 0 where neither is known.
@@ -78,8 +63,9 @@ std::size_t TerminalWidth() {
   return columns == 0 ? kDefault : std::clamp(columns, kLeast, kMost);
 }
 
-std::string Fitted(const std::string& lines, int descriptor, std::size_t indent) {
+std::string Fitted(const std::string& text, int descriptor, std::size_t indent) {
   constexpr std::size_t kLeast = 40;
+  const std::string lines = settings::Escaped(text);
   if (isatty(descriptor) != 1) return lines;
   const std::size_t width = Columns(descriptor);
   if (width < kLeast) return lines;
@@ -96,19 +82,13 @@ std::string Fitted(const std::string& lines, int descriptor, std::size_t indent)
 
 std::string OnOneLine(std::string_view text) {
   std::string out;
-  for (std::size_t i = 0; i < text.size();) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const std::size_t size = CharacterSize(text.substr(i));
-    if (size == 0) {
-      out += "\uFFFD";
-    } else if (byte == '\n') {
+  for (const char c : settings::Escaped(text)) {
+    if (c == '\n')
       out += "\\n";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out += '?';
-    } else {
-      out += text.substr(i, size);
-    }
-    i += std::max<std::size_t>(size, 1);
+    else if (c == '\t')
+      out += "\\t";
+    else
+      out += c;
   }
   return out;
 }
@@ -118,6 +98,10 @@ void IgnoreBrokenPipes() {
 }
 
 void Output::Write(std::string_view text) {
+  WriteColoured(escapes_ ? settings::Escaped(text) : text);
+}
+
+void Output::WriteColoured(std::string_view text) {
   if (failed() || text.empty()) return;
   errno = 0;
   const bool complete = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
@@ -153,7 +137,7 @@ bool InterruptGuard::interrupted() {
 void ProgressLine::Show(const std::string& text) {
   if (!shown_ || text == last_) return;
   last_ = text;
-  std::fprintf(stderr, "\r\033[K%s", text.c_str());
+  std::fprintf(stderr, "\r\033[K%s", OnOneLine(text).c_str());
   std::fflush(stderr);
 }
 

@@ -20,12 +20,13 @@ bool ColourOnStandardOutput();
 // Columns for texts on standard output: $COLUMNS, else those of the terminal, else 80; 40 to 120.
 std::size_t TerminalWidth();
 
-// Lines for people: on a terminal each is broken at spaces where it would run over the edge, and
-// what follows is indented. The same text where the descriptor (STDERR_FILENO, ...) is none.
-std::string Fitted(const std::string& lines, int descriptor, std::size_t indent);
+// Lines for people, escaped: on a terminal each is broken at spaces where it would run over the
+// edge, and what follows is indented. The same text where the descriptor (STDERR_FILENO, ...) is
+// none.
+std::string Fitted(const std::string& text, int descriptor, std::size_t indent);
 
-// The text with line breaks as \n, other control bytes as ?, and bytes that are no UTF-8 as U+FFFD.
-// For texts out of files: they must neither break a line nor steer the terminal.
+// The text, escaped (settings/escaped_text.h), with line breaks as \n and tabs as \t. For texts out
+// of files: they must neither break a line nor steer the terminal.
 std::string OnOneLine(std::string_view text);
 
 // A closed pipe becomes a failed write instead of the program's death. Called once, at the start.
@@ -34,7 +35,16 @@ void IgnoreBrokenPipes();
 // Writes at once to standard output. After a failure the rest is dropped and failed() says so.
 class Output {
  public:
+  // raw: what a terminal obeys goes there as it is.
+  explicit Output(bool raw = false) : escapes_(!raw && StandardOutputIsTerminal()) {}
+
+  // Any text, with parts of models, files and prompts in it. A terminal gets it escaped
+  // (settings/escaped_text.h); all others get its bytes.
   void Write(std::string_view text);
+  // Text with colours of this program's own; the rest of it is escaped already where escapes() says
+  // so.
+  void WriteColoured(std::string_view text);
+  bool escapes() const { return escapes_; }
   bool failed() const { return error_ != 0; }
   // kIo with the reason. A reader that closed the pipe (as `head` does) is no failure worth a
   // message: closed_pipe() tells.
@@ -42,6 +52,7 @@ class Output {
   bool closed_pipe() const;
 
  private:
+  const bool escapes_;
   int error_ = 0;
 };
 

@@ -13,6 +13,7 @@
 #include "cli/verb_flags.h"
 #include "foretoken/model_file.h"
 #include "settings/bundled_models.h"
+#include "settings/generate_flags.h"
 #include "settings/setters.h"
 
 namespace foretoken::cli {
@@ -23,7 +24,7 @@ struct TokenizeSettings {
   std::optional<std::string> text, file;
   std::vector<std::int32_t> ids;
   bool piped = false;  // no flag names a text: standard input does
-  bool detokenize = false, no_bos = false, special = false, json = false;
+  bool detokenize = false, no_bos = false, special = false, raw = false, json = false;
 };
 
 settings::FlagSet Flags(TokenizeSettings& s) {
@@ -61,6 +62,7 @@ settings::FlagSet Flags(TokenizeSettings& s) {
          "read names of control tokens in the text, such as <s>, as these tokens; print them when "
          "detokenizing",
          StoreTrue(s.special)},
+        settings::RawFlag(s.raw),
         {{"--json"},
          "",
          "print one JSON object: token_ids and pieces, or text",
@@ -136,12 +138,12 @@ int RunTokenize(const Arguments& arguments) {
   TokenizeSettings settings;
   const settings::FlagSet flags = Flags(settings);
   if (const auto ended = ReadFlags(flags, arguments)) return *ended;
-  Output output;
   if (const Status status = Finish(settings); !status) return ReportError(status.error());
   const auto file = ModelFile::Open(settings.model);
   if (!file) return ReportError(file.error());
   const auto text = settings.detokenize ? Text(**file, settings) : Tokens(**file, settings);
   if (!text) return ReportError(text.error());
+  Output output(settings.raw);
   output.Write(*text);
   if (output.failed() && !output.closed_pipe()) return ReportError(output.status().error());
   return kDone;

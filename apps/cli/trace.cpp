@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/terminal.h"
+#include "settings/escaped_text.h"
 
 namespace foretoken::cli {
 namespace {
@@ -12,12 +13,16 @@ constexpr const char* kReset = "\033[0m";
 
 }  // namespace
 
-Trace::Trace(bool colour, Detokenize detokenize)
-    : colour_(colour), detokenize_(std::move(detokenize)) {}
+Trace::Trace(bool colour, bool escapes, Detokenize detokenize)
+    : colour_(colour), escapes_(escapes), detokenize_(std::move(detokenize)) {}
+
+std::string Trace::Shown(const std::string& text) const {
+  return escapes_ ? settings::Escaped(text) : text;
+}
 
 std::string Trace::Accepted(const std::string& text) const {
   if (text.empty()) return "";
-  return colour_ ? "\033[32m" + text + kReset : "[+" + text + "]";
+  return colour_ ? "\033[32m" + Shown(text) + kReset : "[+" + Shown(text) + "]";
 }
 
 std::string Trace::Rejected(const std::string& text) const {
@@ -27,12 +32,12 @@ std::string Trace::Rejected(const std::string& text) const {
 
 std::string Trace::Own(const std::string& text) const {
   if (text.empty()) return "";
-  return colour_ ? "\033[1;34m" + text + kReset : "[=" + text + "]";
+  return colour_ ? "\033[1;34m" + Shown(text) + kReset : "[=" + Shown(text) + "]";
 }
 
 std::string Trace::Begin(const std::string& prompt) const {
   return "trace: " + Accepted("accepted draft") + ' ' + Rejected("rejected draft") + ' ' +
-         Own("the target's own token") + "\n\n" + prompt;
+         Own("the target's own token") + "\n\n" + Shown(prompt);
 }
 
 // Rejected text never was part of the output, so its line breaks must not break lines.

@@ -19,7 +19,8 @@ class Trace {
   // Text of tokens, for the rejected ones, which the stream names only by id.
   using Detokenize = std::function<std::string(std::span<const std::int32_t>)>;
 
-  Trace(bool colour, Detokenize detokenize);
+  // escapes: for a terminal, which must not obey the texts.
+  Trace(bool colour, bool escapes, Detokenize detokenize);
 
   // The line that explains the marks, and the prompt, plain.
   std::string Begin(const std::string& prompt) const;
@@ -33,7 +34,9 @@ class Trace {
   std::string Own(const std::string& text) const;
   std::string RejectedText(std::span<const std::int32_t> rejected) const;
 
-  bool colour_;
+  std::string Shown(const std::string& text) const;
+
+  bool colour_, escapes_;
   Detokenize detokenize_;
   std::int32_t last_token_ = -1;  // the newest committed token that no later one has followed
 };

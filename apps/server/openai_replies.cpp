@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "foretoken/version.h"
+#include "server/sse.h"
 #include "server/stats_json.h"
 
 namespace foretoken::server {
@@ -19,6 +21,16 @@ constexpr double kLeastLogprob = -9999;  // in place of -inf, which JSON lacks; 
 
 std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// An object without its end, for more members behind it, and members with the end.
+std::string Opened(const Json& object) {
+  std::string text = Dump(object);
+  text.pop_back();
+  return text;
+}
+std::string Closing(const Json& members) {
+  return "," + Dump(members).substr(1);
 }
 
 void PutIfAny(Json& object, const char* key, const std::optional<double>& value) {
@@ -50,72 +62,117 @@ struct LogprobOf {
   const TokenLogprobs* logprobs;  // null: it has none, as a prompt's first token
 };
 
-Json ChatLogprobs(const PieceOf& piece, std::span<const LogprobOf> tokens) {
-  Json content = Json::array();
-  for (const auto& [id, logprobs] : tokens) {
-    Json token = ChatToken(piece, id, logprobs->logprob);
-    token["top_logprobs"] = Json::array();
-    for (const auto& [top, logprob] : logprobs->top)
-      token["top_logprobs"].push_back(ChatToken(piece, top, logprob));
-    content.push_back(std::move(token));
-  }
-  return {{"content", std::move(content)}, {"refusal", nullptr}};
+Json ChatEntry(const PieceOf& piece, const LogprobOf& entry) {
+  Json token = ChatToken(piece, entry.id, entry.logprobs->logprob);
+  token["top_logprobs"] = Json::array();
+  for (const auto& [top, logprob] : entry.logprobs->top)
+    token["top_logprobs"].push_back(ChatToken(piece, top, logprob));
+  return token;
 }
 
-// The four lists of OpenAI's completions, token by token.
-class CompletionLogprobs {
- public:
-  explicit CompletionLogprobs(const PieceOf& piece) : piece_(piece) {}
+// The entries of OpenAI's four lists for completions.
+constexpr std::array<const char*, 4> kLists = {"tokens", "token_logprobs", "top_logprobs",
+                                               "text_offset"};
 
-  // offset: of the token in the text, in bytes.
-  void Add(const LogprobOf& token, std::size_t offset) {
-    Json top = token.logprobs != nullptr ? Json::object() : Json(nullptr);
-    if (token.logprobs != nullptr)
-      for (const auto& [other, logprob] : token.logprobs->top)
-        top[piece_(other)] = Logprob(logprob);
-    texts_.push_back(piece_(token.id));
-    values_.push_back(token.logprobs != nullptr ? Json(Logprob(token.logprobs->logprob))
-                                                : Json(nullptr));
-    tops_.push_back(std::move(top));
-    offsets_.push_back(offset);
+Json ValueEntry(const LogprobOf& token) {
+  return token.logprobs != nullptr ? Json(Logprob(token.logprobs->logprob)) : Json(nullptr);
+}
+
+Json TopEntry(const PieceOf& piece, const LogprobOf& token) {
+  if (token.logprobs == nullptr) return nullptr;
+  Json top = Json::object();
+  for (const auto& [other, logprob] : token.logprobs->top) top[piece(other)] = Logprob(logprob);
+  return top;
+}
+
+// Where each token begins in the text, in bytes: those of the prompt first, where it is told of. A
+// text may lack the space that its first token begins with: a prompt's are counted from its end.
+class TextOffsets {
+ public:
+  explicit TextOffsets(const ReplyFrame& frame, std::size_t begin) : frame_(&frame), next_(begin) {}
+  TextOffsets(const ReplyFrame& frame, const Echo& echo)
+      : frame_(&frame), next_(echo.text.size()), n_echoed_(echo.tokens.size()) {
+    for (const std::int32_t id : echo.tokens) left_ += frame.text_of(id).size();
   }
-  void AddAll(std::span<const LogprobOf> tokens, std::size_t offset) {
-    for (const LogprobOf& token : tokens) {
-      Add(token, offset);
-      offset += piece_(token.id).size();
-    }
-  }
-  Json Take() {
-    return {{"tokens", std::move(texts_)},
-            {"token_logprobs", std::move(values_)},
-            {"top_logprobs", std::move(tops_)},
-            {"text_offset", std::move(offsets_)}};
+  // Of the next token.
+  std::size_t Pass(std::int32_t id) {
+    if (n_echoed_ == 0) return std::exchange(next_, next_ + frame_->piece(id).size());
+    --n_echoed_;
+    const std::size_t offset = next_ - std::min(left_, next_);
+    left_ -= frame_->text_of(id).size();
+    return offset;
   }
 
  private:
-  const PieceOf& piece_;
-  Json texts_ = Json::array(), values_ = Json::array(), tops_ = Json::array(),
-       offsets_ = Json::array();
+  const ReplyFrame* frame_;
+  std::size_t next_ = 0, left_ = 0;
+  std::size_t n_echoed_ = 0;  // that come before the answer's
 };
 
-// A text may lack the space that its first token begins with: its offsets are counted from its end.
-void AddEcho(const ReplyFrame& frame, const Echo& echo, std::span<const TokenLogprobs> logprobs,
-             CompletionLogprobs& out) {
-  std::size_t left = 0;
-  for (const std::int32_t id : echo.tokens) left += frame.text_of(id).size();
-  for (std::size_t i = 0; i < echo.tokens.size(); ++i) {
-    const std::size_t offset = echo.text.size() - std::min(left, echo.text.size());
-    out.Add({echo.tokens[i], i > 0 && i <= logprobs.size() ? &logprobs[i - 1] : nullptr}, offset);
-    left -= frame.text_of(echo.tokens[i]).size();
+Json FourLists(const ReplyFrame& frame, std::span<const LogprobOf> tokens, TextOffsets& offsets) {
+  std::array<Json, 4> lists = {Json::array(), Json::array(), Json::array(), Json::array()};
+  for (const LogprobOf& token : tokens) {
+    lists[0].push_back(frame.piece(token.id));
+    lists[1].push_back(ValueEntry(token));
+    lists[2].push_back(TopEntry(frame.piece, token));
+    lists[3].push_back(offsets.Pass(token.id));
   }
+  Json json;
+  for (std::size_t i = 0; i < lists.size(); ++i) json[kLists[i]] = std::move(lists[i]);
+  return json;
 }
 
+// Of a part of a stream.
 Json LogprobsJson(const ReplyFrame& frame, std::span<const LogprobOf> tokens, std::size_t offset) {
   if (!frame.logprobs) return nullptr;
-  if (frame.chat) return ChatLogprobs(frame.piece, tokens);
-  CompletionLogprobs lists(frame.piece);
-  lists.AddAll(tokens, offset);
-  return lists.Take();
+  if (!frame.chat) {
+    TextOffsets offsets(frame, offset);
+    return FourLists(frame, tokens, offsets);
+  }
+  Json content = Json::array();
+  for (const LogprobOf& token : tokens) content.push_back(ChatEntry(frame.piece, token));
+  return {{"content", std::move(content)}, {"refusal", nullptr}};
+}
+
+// Those of the prompt, of which the first token has none.
+std::vector<LogprobOf> EchoTokens(const Echo& echo, std::span<const TokenLogprobs> logprobs) {
+  std::vector<LogprobOf> tokens;
+  for (std::size_t i = 0; i < echo.tokens.size(); ++i)
+    tokens.push_back({echo.tokens[i], i > 0 && i <= logprobs.size() ? &logprobs[i - 1] : nullptr});
+  return tokens;
+}
+
+// Of a whole reply, which may have many tokens.
+void AddLogprobs(const ReplyFrame& frame, const Choice& choice, LongText& text) {
+  if (!frame.logprobs) return text.Add("null");
+  const Completion& completion = choice.end.completion;
+  std::vector<LogprobOf> tokens;
+  if (frame.echo_logprobs) tokens = EchoTokens(choice.echo, completion.prompt_logprobs);
+  for (std::size_t i = 0; i < completion.logprobs.size(); ++i)
+    tokens.push_back({completion.token_ids[i], &completion.logprobs[i]});
+  const auto all = std::make_shared<const std::vector<LogprobOf>>(std::move(tokens));
+  if (frame.chat) {
+    text.Add("{\"content\":");
+    text.AddList(all->size(), [all, &frame](std::size_t i, std::string& out) {
+      out += Dump(ChatEntry(frame.piece, (*all)[i]));
+    });
+    return text.Add(",\"refusal\":null}");
+  }
+  const auto add = [&](std::size_t list, std::function<Json(const LogprobOf&)> entry) {
+    text.Add(std::string(list == 0 ? "{\"" : ",\"") + kLists[list] + "\":");
+    text.AddList(all->size(), [all, entry = std::move(entry)](std::size_t i, std::string& out) {
+      out += Dump(entry((*all)[i]));
+    });
+  };
+  const TextOffsets offsets = frame.echo_logprobs ? TextOffsets(frame, choice.echo)
+                                                  : TextOffsets(frame, choice.echo.text.size());
+  add(0, [&frame](const LogprobOf& token) -> Json { return frame.piece(token.id); });
+  add(1, ValueEntry);
+  add(2, [&frame](const LogprobOf& token) { return TopEntry(frame.piece, token); });
+  add(3, [offsets = std::make_shared<TextOffsets>(offsets)](const LogprobOf& token) -> Json {
+    return offsets->Pass(token.id);
+  });
+  text.Add("}");
 }
 
 Json UsageJson(const Usage& usage) {
@@ -250,26 +307,18 @@ Json Base(const ReplyFrame& frame, bool chunk) {
           {"system_fingerprint", std::string("foretoken-") + kVersion}};
 }
 
-Json ChoiceJson(const ReplyFrame& frame, const Choice& choice, int index) {
-  const Completion& completion = choice.end.completion;
-  std::vector<LogprobOf> tokens;
-  for (std::size_t i = 0; i < completion.logprobs.size(); ++i)
-    tokens.push_back({completion.token_ids[i], &completion.logprobs[i]});
-  Json json = {{"index", index}};
-  if (frame.chat)
-    json["message"] = {{"role", "assistant"}, {"content", completion.text}, {"refusal", nullptr}};
-  else
-    json["text"] = choice.echo.text + completion.text;
-  if (frame.echo_logprobs) {
-    CompletionLogprobs lists(frame.piece);
-    AddEcho(frame, choice.echo, completion.prompt_logprobs, lists);
-    lists.AddAll(tokens, choice.echo.text.size());
-    json["logprobs"] = lists.Take();
-  } else {
-    json["logprobs"] = LogprobsJson(frame, tokens, 0);
-  }
-  json["finish_reason"] = Name(completion.finish_reason);
-  return json;
+void AddChoice(const ReplyFrame& frame, const Choice& choice, int index, LongText& text) {
+  text.AddLater([&frame, &choice, index](std::string& out) {
+    const Completion& completion = choice.end.completion;
+    Json json = {{"index", index}};
+    if (frame.chat)
+      json["message"] = {{"role", "assistant"}, {"content", completion.text}, {"refusal", nullptr}};
+    else
+      json["text"] = choice.echo.text + completion.text;
+    out += (index > 0 ? "," : "") + Opened(json) + ",\"logprobs\":";
+  });
+  AddLogprobs(frame, choice, text);
+  text.Add(Closing({{"finish_reason", Name(choice.end.completion.finish_reason)}}));
 }
 
 const char* OriginName(TokenOrigin origin) {
@@ -368,14 +417,15 @@ Usage UsageOf(std::span<const Choice> choices, int n) {
   return usage;
 }
 
-std::string ReplyJson(const ReplyFrame& frame, std::span<const Choice> choices, int n) {
-  Json json = Base(frame, false);
-  json["choices"] = Json::array();
+LongText ReplyText(const ReplyFrame& frame, std::span<const Choice> choices, int n) {
+  LongText text;
+  text.Add(Opened(Base(frame, false)) + ",\"choices\":[");
   for (std::size_t i = 0; i < choices.size(); ++i)
-    json["choices"].push_back(ChoiceJson(frame, choices[i], static_cast<int>(i)));
-  json["usage"] = UsageJson(UsageOf(choices, n));
-  PutStatistics(json, frame, choices);
-  return Dump(json);
+    AddChoice(frame, choices[i], static_cast<int>(i), text);
+  Json rest = {{"usage", UsageJson(UsageOf(choices, n))}};
+  PutStatistics(rest, frame, choices);
+  text.Add("]" + Closing(rest));
+  return text;
 }
 
 std::string PartJson(const ReplyFrame& frame, const StreamPart& part) {
@@ -393,18 +443,31 @@ std::string PartJson(const ReplyFrame& frame, const StreamPart& part) {
   return Dump(json);
 }
 
-std::string EchoPartJson(const ReplyFrame& frame, int choice, const Echo& echo,
-                         std::span<const TokenLogprobs> logprobs) {
-  Json json = Base(frame, true);
-  Json part = PartChoice(frame, choice, &echo.text, true);
-  if (frame.echo_logprobs) {
-    CompletionLogprobs lists(frame.piece);
-    AddEcho(frame, echo, logprobs, lists);
-    part["logprobs"] = lists.Take();
-  }
-  json["choices"] = Json::array({std::move(part)});
-  if (frame.include_usage) json["usage"] = nullptr;
-  return Dump(json);
+LongText EchoParts(const ReplyFrame& frame, int choice, const Echo& echo,
+                   std::vector<TokenLogprobs> logprobs) {
+  static constexpr std::size_t kTokens = 64;  // of a part
+  struct Prompt {
+    std::vector<TokenLogprobs> logprobs;
+    std::vector<LogprobOf> tokens;
+    TextOffsets offsets;
+  };
+  const auto prompt = std::make_shared<Prompt>(Prompt{std::move(logprobs), {}, {frame, echo}});
+  if (frame.echo_logprobs) prompt->tokens = EchoTokens(echo, prompt->logprobs);
+  const std::size_t n = std::max<std::size_t>(1, (prompt->tokens.size() + kTokens - 1) / kTokens);
+  LongText text;
+  text.AddEach(n, [&frame, choice, &echo, prompt](std::size_t i, std::string& out) {
+    Json json = Base(frame, true);
+    const std::string rest;  // the text goes with the first one
+    Json part = PartChoice(frame, choice, i == 0 ? &echo.text : &rest, i == 0);
+    const auto tokens = std::span(prompt->tokens).subspan(i * kTokens);
+    if (frame.echo_logprobs)
+      part["logprobs"] =
+          FourLists(frame, tokens.first(std::min(tokens.size(), kTokens)), prompt->offsets);
+    json["choices"] = Json::array({std::move(part)});
+    if (frame.include_usage) json["usage"] = nullptr;
+    out += EventText(Dump(json));
+  });
+  return text;
 }
 
 std::string EndPartJson(const ReplyFrame& frame, int choice, FinishReason reason,
@@ -441,19 +504,39 @@ std::string ModelsJson(const ServedModel& model) {
   return Dump({{"object", "list"}, {"data", Json::array({JsonOf(model)})}});
 }
 
-std::string TokensJson(std::span<const std::int32_t> tokens, const PieceOf* piece) {
-  Json list = Json::array();
-  for (const std::int32_t id : tokens) {
-    if (piece != nullptr)
-      list.push_back({{"id", id}, {"piece", (*piece)(id)}});
-    else
-      list.push_back(id);
-  }
-  return Dump({{"tokens", std::move(list)}});
+LongText TokensText(std::vector<std::int32_t> tokens, PieceOf piece) {
+  LongText text;
+  text.Add("{\"tokens\":");
+  const std::size_t n = tokens.size();
+  text.AddList(
+      n, [tokens = std::move(tokens), piece = std::move(piece)](std::size_t i, std::string& out) {
+        const std::int32_t id = tokens[i];
+        out += piece ? Dump({{"id", id}, {"piece", piece(id)}}) : std::to_string(id);
+      });
+  text.Add("}");
+  return text;
 }
 
-std::string ContentJson(const std::string& text) {
-  return Dump({{"content", text}});
+// A character is not cut in two, whatever else the bytes are.
+LongText ContentText(std::string content) {
+  constexpr std::size_t kPart = 16 << 10;
+  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
+  std::vector<std::size_t> ends;
+  for (std::size_t end = 0; end < content.size(); ends.push_back(end)) {
+    end = std::min(end + kPart, content.size());
+    for (int i = 0; i < 3 && end < content.size() && continues(content[end]); ++i) ++end;
+  }
+  LongText text;
+  text.Add("{\"content\":\"");
+  const std::size_t n = ends.size();
+  text.AddEach(
+      n, [content = std::move(content), ends = std::move(ends)](std::size_t i, std::string& out) {
+        const std::size_t begin = i == 0 ? 0 : ends[i - 1];
+        const std::string quoted = Dump(content.substr(begin, ends[i] - begin));
+        out.append(quoted, 1, quoted.size() - 2);
+      });
+  text.Add("\"}");
+  return text;
 }
 
 std::string HealthJson(bool draining, JobQueue::Load load) {

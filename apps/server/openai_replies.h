@@ -13,6 +13,7 @@
 #include "foretoken/engine.h"
 #include "server/api_error.h"
 #include "server/job_queue.h"
+#include "server/long_text.h"
 #include "server/mailbox.h"
 #include "server/totals.h"
 
@@ -61,7 +62,8 @@ struct Usage {
 // prompts: choices of one prompt stand together, n each; a prompt counts once.
 Usage UsageOf(std::span<const Choice> choices, int n);
 
-std::string ReplyJson(const ReplyFrame& frame, std::span<const Choice> choices, int n);
+// The arguments must outlive it.
+LongText ReplyText(const ReplyFrame& frame, std::span<const Choice> choices, int n);
 
 // Parts of a streamed reply. The text goes on; rounds are shown where the frame asks for traces.
 struct StreamPart {
@@ -73,9 +75,10 @@ struct StreamPart {
   std::size_t text_offset = 0;  // in bytes, of this part's text
 };
 std::string PartJson(const ReplyFrame& frame, const StreamPart& part);
-// The prompt, with `logprobs` of its tokens but the first where the frame wants them.
-std::string EchoPartJson(const ReplyFrame& frame, int choice, const Echo& echo,
-                         std::span<const TokenLogprobs> logprobs);
+// The prompt, as events: its text, with `logprobs` of its tokens but the first where the frame
+// wants them. Frame and echo must outlive it.
+LongText EchoParts(const ReplyFrame& frame, int choice, const Echo& echo,
+                   std::vector<TokenLogprobs> logprobs);
 // A choice's last part; with `all` (the choices, where this is the last one to end) the statistics.
 std::string EndPartJson(const ReplyFrame& frame, int choice, FinishReason reason,
                         std::span<const Choice> all);
@@ -94,8 +97,9 @@ struct ServedModel {
 std::string ModelsJson(const ServedModel& model);
 std::string ModelJson(const ServedModel& model);
 
-std::string TokensJson(std::span<const std::int32_t> tokens, const PieceOf* piece);
-std::string ContentJson(const std::string& text);
+// piece: null where pieces were not asked for.
+LongText TokensText(std::vector<std::int32_t> tokens, PieceOf piece);
+LongText ContentText(std::string text);
 std::string HealthJson(bool draining, JobQueue::Load load);
 std::string VersionJson();
 

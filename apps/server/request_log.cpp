@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "settings/escaped_text.h"
+
 namespace foretoken::server {
 namespace {
 
@@ -16,10 +18,11 @@ bool Plain(char c) {
          std::string_view("-_./:,+@").find(c) != std::string_view::npos;
 }
 
-// As JSON writes it: no control characters, and what is not UTF-8 replaced.
+// As JSON writes it: no control characters, and what is not UTF-8 replaced. Nor what JSON leaves in
+// and a terminal obeys.
 std::string Quoted(std::string_view text) {
   using Json = nlohmann::json;
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return settings::Escaped(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace

@@ -52,6 +52,15 @@ ApiError NotThisHost(const HttpRequest& request) {
           .code = "host_not_allowed"};
 }
 
+ApiError NotThisSite() {
+  return {.status = 403,
+          .message =
+              "Origin: pages of other sites may not use this server; start it with "
+              "--cors-origin ORIGIN",
+          .type = "permission_error",
+          .code = "origin_not_allowed"};
+}
+
 ApiError NotJson(const HttpRequest& request) {
   const std::string_view type = request.Field("content-type");
   return {.status = 415,
@@ -123,8 +132,9 @@ std::optional<HttpResponse> Router::Screen(const HttpRequest& request) const {
   if (!open && !HasKey(request, service_.options.api_keys)) return NoKey();
   if (route == nullptr)
     return methods.empty() ? ErrorResponse(NoSuchPath(request)) : NoSuchMethod(request, methods);
-  if (route->method == std::string_view("POST") && !WebRules::IsJson(request))
-    return ErrorResponse(NotJson(request));
+  if (route->method != std::string_view("POST")) return std::nullopt;
+  if (rules_.IsOfOtherSite(request)) return ErrorResponse(NotThisSite());
+  if (!WebRules::IsJson(request)) return ErrorResponse(NotJson(request));
   return std::nullopt;
 }
 

@@ -77,6 +77,11 @@ void WebRules::Mark(const HttpRequest& request, HttpResponse& response) const {
   response.headers.emplace_back("Access-Control-Expose-Headers", "X-Request-Id, Retry-After");
 }
 
+bool WebRules::IsOfOtherSite(const HttpRequest& request) const {
+  const std::string_view site = request.Field("sec-fetch-site");
+  return (site == "cross-site" || site == "same-site") && !Allows(request.Field("origin"));
+}
+
 bool WebRules::IsJson(const HttpRequest& request) {
   std::string type = Lower(request.Field("content-type"));
   type.resize(std::min(type.find_first_of("; \t"), type.size()));

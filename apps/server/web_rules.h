@@ -3,8 +3,8 @@
 //
 // A page of another site can make a browser on this machine send requests. Three things stop it:
 // its origin is told nothing unless it was allowed (CORS); a name of its own that it made to point
-// to this machine is refused (DNS rebinding); and a body that is not declared as JSON, which is all
-// that a page may send without asking first, is refused.
+// to this machine is refused (DNS rebinding); and so is a body that is not declared as JSON, which
+// is all that a page may send without asking first, or that the browser says is another site's.
 #pragma once
 
 #include <optional>
@@ -31,6 +31,8 @@ class WebRules {
   std::optional<HttpResponse> Preflight(const HttpRequest& request) const;
   // Lets the page read the answer, if its origin is allowed.
   void Mark(const HttpRequest& request, HttpResponse& response) const;
+  // A browser says that a page of another site sends it, and the page's origin is not allowed.
+  bool IsOfOtherSite(const HttpRequest& request) const;
   static bool IsJson(const HttpRequest& request);
 
  private:

@@ -128,6 +128,7 @@ FlagGroup OutputFlags(GenerateSettings& settings) {
            "",
            "print one JSON object on standard output instead of the text",
            StoreTrue(settings.json)},
+          RawFlag(settings.raw),
           RecordFlag(settings.engine),
           {{"-q", "--quiet"}, "", "print only the text, no statistics", StoreTrue(settings.quiet)},
       }};
@@ -296,6 +297,15 @@ Flag RecordFlag(EngineOptions& options) {
           "FILE",
           "write a trace of every round to FILE, as JSON lines; `foretoken replay FILE` reads it",
           StorePath(options.record)};
+}
+
+Flag RawFlag(bool& raw) {
+  return {
+      {"--raw"},
+      "",
+      "send texts to a terminal as they are; without it control characters, and those that turn "
+      "the direction of text, are shown as \\u001b and so on (what is piped is always exact)",
+      StoreTrue(raw)};
 }
 
 FlagGroup SamplingFlags(GenerateSettings& settings) {

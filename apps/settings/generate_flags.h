@@ -41,6 +41,7 @@ struct GenerateSettings {
   bool compare = false;
   bool json = false;
   bool quiet = false;
+  bool raw = false;  // texts go to a terminal as they are
 };
 
 // The flags write into `settings`, which must live as long as the FlagSet.
@@ -59,6 +60,7 @@ FlagGroup DraftingFlags(GenerateSettings& settings);
 FlagGroup SamplingFlags(GenerateSettings& settings);
 FlagGroup ChatFormatFlags(GenerateSettings& settings);
 Flag RecordFlag(EngineOptions& options);
+Flag RawFlag(bool& raw);
 Flag StopTokenFlag(GenerateSettings& settings);
 
 }  // namespace foretoken::settings

@@ -51,13 +51,14 @@ inline double ThreadCpuSeconds() {
 // The exponent of the CPU time that runs of this thread take. prepare(size) returns the function
 // that is measured, with its input inside; only the function's run is timed.
 //
-// A run that is too short for the clock is repeated. Each size is measured five times, the sizes in
+// A run that is too short for the clock is repeated. Each size is measured twice, the sizes in
 // turn, and the least time counts: other work on the machine only ever adds to it. Where that looks
-// more than linear it is measured again, up to three times, in case the machine was busy all along.
+// more than linear it is measured again, up to 20 times in all, in case the machine was busy all
+// along.
 inline double TimeExponent(const std::vector<std::size_t>& sizes,
                            const std::function<std::function<void()>(std::size_t)>& prepare) {
   constexpr double kLeastSeconds = 2e-3;
-  constexpr int kRepeats = 5, kMostRepeats = 20;
+  constexpr int kRepeats = 2, kMostRepeats = 20;
   std::vector<std::function<void()>> runs;
   for (const std::size_t size : sizes) runs.push_back(prepare(size));
   std::vector<double> least(sizes.size(), std::numeric_limits<double>::infinity());
@@ -75,7 +76,7 @@ inline double TimeExponent(const std::vector<std::size_t>& sizes,
       least[i] = std::min(least[i], seconds / n_runs[i]);
     }
     exponent = GrowthExponent(sizes, least);
-    if (repeat % kRepeats == 0 && exponent <= kMostLinear) break;
+    if (repeat >= kRepeats && exponent <= kMostLinear) break;
   }
   return exponent;
 }

@@ -22,6 +22,7 @@ namespace foretoken::formats {
 namespace {
 
 constexpr std::size_t kMaxDepth = 16;
+constexpr std::size_t kMaxKeyBytes = 256;  // with those around it, which each setting repeats
 
 // Text of the file on one line of a message.
 std::string Shown(std::string_view text) {
@@ -164,6 +165,10 @@ class Collector final : public YAML::EventHandler {
       std::string key;
       for (std::size_t i = section_.empty() ? 0 : 1; i < frames_.size(); ++i)
         key += (key.empty() ? "" : ".") + frames_[i].key;
+      if (key.size() > kMaxKeyBytes && !failure_)
+        failure_.emplace(line, fmt::format("key '{}' has more than {} bytes; write a shorter one",
+                                           Shown(key), kMaxKeyBytes));
+      if (failure_) return;
       settings_.push_back({std::move(key), std::move(text), line});
     }
     frames_.back().has_key = false;

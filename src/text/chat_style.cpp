@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "text/unicode.h"
+
 namespace foretoken::text {
 namespace {
 
@@ -17,8 +19,8 @@ class Program {
         plain_ += "\\n";
       else
         plain_ += c == '"' ? '\'' : c;
-    Replace(plain_, "message['role']", "message.role");
-    Replace(plain_, "message['content']", "message.content");
+    plain_ = ReplaceAll(plain_, "message['role']", "message.role");
+    plain_ = ReplaceAll(plain_, "message['content']", "message.content");
     squeezed_ = plain_;
     std::erase(squeezed_, ' ');
   }
@@ -30,10 +32,11 @@ class Program {
   }
 
   // The text of a string literal of the program between `from` (which may follow anything in the
-  // literal) and `to`, escapes resolved; nothing where the literal ends before `to`.
+  // literal) and `to`, escapes resolved; nothing where the literal ends before `to`. Only the first
+  // marks are looked at: each may be as far from its quotes as the program is long.
   std::optional<std::string> Literal(std::string_view from, std::string_view to) const {
-    for (std::size_t at = text_.find(from); at != std::string::npos;
-         at = text_.find(from, at + 1)) {
+    std::size_t at = text_.find(from);
+    for (int i = 0; at != std::string::npos && i < kMostMarks; ++i, at = text_.find(from, at + 1)) {
       const std::size_t quote = text_.find_last_of("'\"", at);
       if (quote == std::string::npos) continue;
       if (auto text = LiteralAt(at + from.size(), text_[quote], to)) return text;
@@ -42,10 +45,7 @@ class Program {
   }
 
  private:
-  static void Replace(std::string& text, std::string_view from, std::string_view to) {
-    for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at))
-      text.replace(at, from.size(), to);
-  }
+  static constexpr int kMostMarks = 16;
 
   std::optional<std::string> LiteralAt(std::size_t at, char quote, std::string_view to) const {
     std::string out;

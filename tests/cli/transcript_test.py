@@ -747,6 +747,59 @@ class Trace(Transcript):
         self.assertIn("\033[K", run_in_terminal(*self.FLAGS, "--compare")[0], "elsewhere progress is shown")
 
 
+class TerminalText(Transcript):
+    """What a model, a file or a prompt says is never obeyed by the terminal, unless that was asked for."""
+    EVIL = "a\033]0;title\007b\u009b31mc\rd\u202ee\u2066f\177g 日本 🙂\u200d🙂\tend\n"
+    SAFE = "a\\u001b]0;title\\u0007b\\u009b31mc\\u000dd\\u202ee\\u2066f\\u007fg 日本 🙂\u200d🙂\tend\n"
+
+    def ids(self, text):
+        return ",".join(str(id) for id in json.loads(self.done("tokenize", "-m", TARGET, "--no-bos", "--json", "-p", text).stdout)["token_ids"])
+
+    def shown(self, *arguments):
+        text, code = run_in_terminal(*arguments)
+        self.assertEqual(code, 0, text)
+        return text.replace("\r\n", "\n")
+
+    def test_text_of_tokens(self):
+        flags = ("tokenize", "-m", TARGET, "--detokenize", self.ids(self.EVIL))
+        self.assertEqual(self.shown(*flags), self.SAFE + "\n")
+        self.assertEqual(self.shown(*flags, "--raw"), self.EVIL + "\n")
+        self.assertEqual(self.done(*flags).stdout.decode(), self.EVIL)  # a pipe gets the bytes
+        self.assertEqual(json.loads(self.shown(*flags, "--json"))["text"], self.EVIL)  # escapes of JSON
+        self.assertEqual(self.done(*flags, "--json").stdout, self.done(*flags, "--json", "--raw").stdout)
+        broken = ("tokenize", "-m", TARGET, "--detokenize", self.ids("é🙂").split(",")[-1])  # the last byte of a character
+        self.assertRegex(self.shown(*broken), r"^\\x[89ab][0-9a-f]\n$")
+
+    def test_generated_text(self):
+        escape = self.ids("\033").split(",")[-1]
+        flags = ("generate", "-m", TARGET, "-md", DRAFT, "-p", "Once", "-n", "4", "--logit-bias", escape + "=100", "-q")
+        for more in ((), ("--temp", "0"), ("--lookahead", "fixed"), ("--trace",)):
+            self.assertIn("\\u001b\\u001b", re.sub(r"\033\[[0-9;]*m|[\[\]+=-]", "", self.shown(*flags, *more)), more)
+            self.assertNotIn("\033\033", re.sub(r"\033\[[0-9;]+m", "", self.shown(*flags, *more)), more)
+            self.assertIn(b"\033\033", re.sub(rb"[\[\]+=-]", b"", self.done(*flags, *more).stdout), more)
+        self.assertIn("\033\033\033\033", self.shown(*flags, "--raw"))
+
+    def test_prompts_and_names_of_files(self):
+        trace = self.shown("generate", "-m", TARGET, "-p", self.EVIL, "-n", "1", "--trace")
+        self.assertIn(self.SAFE.rstrip(), trace)
+        path = os.path.join(FOLDER.name, "evil.gguf")
+        with open(TARGET, "rb") as file:
+            data = file.read()
+        self.assertEqual(data.count(b"tiny llama"), 1)
+        with open(path, "wb") as file:
+            file.write(data.replace(b"tiny llama", b"\033[31m\xc2\x9b\xe2\x80\xae"))
+        for flags in (("inspect", path), ("inspect", path, "--metadata"), ("inspect", path, "--json", "--metadata")):
+            shown = self.shown(*flags)
+            self.assertIn("\\u001b[31m\\u009b\\u202e", shown, flags)
+            self.assertNotRegex(shown, "[\033\u009b\u202e]", flags)
+
+    def test_errors_and_notices(self):
+        for arguments in (("generate", "-m", "/no/" + self.EVIL.strip(), "-p", "a"), ("generate", "--gam" + self.EVIL.strip()),
+                          (self.EVIL.strip(),), ("inspect", "-m", "\033[2J")):
+            for text in (run_in_terminal(*arguments)[0], run(*arguments).stderr.decode()):  # for logs, too
+                self.assertNotRegex(text.replace("\r\n", "\n"), "[\033\007\r\177\u009b\u202e\u2066]", arguments)
+
+
 class Interrupt(Transcript):
     def test_one_ctrl_c_ends_the_text_and_still_reports(self):
         process = subprocess.Popen([PROGRAM, "generate", "-m", TARGET, "-p", "Once", "-n", "100000", "-c", "200000",

@@ -177,8 +177,53 @@ class Protocol(Served):
             self.assertIn("-H 'Content-Type: application/json'", json.loads(body)["error"]["message"])
 
     def test_ranges_and_encodings_are_not_for_it(self):
-        status, headers, page = self.ask(get("/", "Range: bytes=0-9", "Accept-Encoding: gzip, br"))
-        self.assertEqual((status, len(page) > 1000, headers.get("content-encoding")), (200, True, None))
+        _, _, whole = self.ask(get("/"))
+        ranges = "Range: bytes=" + ",".join(["0-"] * 2500)  # overlapping ones: 2,500 pages in one reply
+        before = self.server.status_of_process("VmRSS")
+        for line in ("Range: bytes=0-9", ranges):
+            status, headers, page = self.ask(get("/", line, "Accept-Encoding: gzip, br, deflate"))
+            self.assertEqual((status, page == whole, headers.get("content-encoding")), (200, True, None))
+        self.assertEqual(headers["content-length"], str(len(whole)))
+        for body in ({"prompt": "Once"}, {"content": "Once"}):
+            path = COMPLETIONS if "prompt" in body else "/tokenize"
+            plain, asked = self.ask(post({**body, **SHORT} if "prompt" in body else body, path=path)), self.ask(post(
+                {**body, **SHORT} if "prompt" in body else body, ranges, path=path))
+            self.assertEqual((asked[0], asked[1].get("content-range")), (200, None), path)
+            self.assertLess(abs(len(asked[2]) - len(plain[2])), 200, path)
+        # Readers that take nothing hold little.
+        socks = [self.server.socket(receive_buffer=4096) for _ in range(60)]
+        for sock in socks:
+            sock.sendall(get("/", ranges))
+        self.server.get("/health")
+        self.assertLess(self.server.status_of_process("VmRSS") - before, 60 * 3 * len(whole) // 1024 + (16 << 10))
+        for sock in socks:
+            sock.close()
+
+    def test_pages_of_other_sites_send_nothing_blindly(self):
+        """What a page may send without asking first has no effect, whatever it says of itself."""
+        counted = ("prompt_tokens_total", "generation_tokens_total")
+        before = [self.server.metric(name) for name in counted]
+        bodies = {COMPLETIONS: SHORT, "/v1/chat/completions": {"messages": [{"role": "user", "content": "a"}], "max_tokens": 1},
+                  "/tokenize": {"content": "a"}, "/detokenize": {"tokens": [5]}}
+        page = ("Origin: https://evil.example", "Sec-Fetch-Mode: no-cors", "Sec-Fetch-Site: cross-site")
+        for path, body in bodies.items():
+            for kind in (None, "text/plain", "text/plain; charset=application/json", "application/x-www-form-urlencoded",
+                         "multipart/form-data; boundary=x", "text/plain, application/json"):
+                for lines in ((), ("Origin: null",)):
+                    self.assertEqual(self.status(post(body, *lines, path=path, content_type=kind)), 415, (path, kind))
+                self.assertIn(self.status(post(body, *page, path=path, content_type=kind)), (403, 415), (path, kind))
+            # A page that gets round the question (a plug-in, a fault of a browser) is still named by the browser.
+            for origin in ("https://evil.example", "null", f"http://localhost:{self.server.port + 1}"):
+                for site in ("cross-site", "same-site"):
+                    reply = self.code(post(body, f"Origin: {origin}", f"Sec-Fetch-Site: {site}", path=path))
+                    self.assertEqual(reply, (403, "origin_not_allowed"), (path, origin, site))
+            self.assertEqual(self.status(get(path)), 405, path)
+            self.assertEqual(self.code(post(body, path=path).replace(b"Host: localhost", b"Host: evil.example")), (403, "host_not_allowed"))
+        self.assertEqual([self.server.metric(name) for name in counted], before)
+        own = ("Origin: http://localhost", "Sec-Fetch-Site: same-origin")
+        self.assertEqual(self.status(post(SHORT, *own)), 200)
+        self.assertEqual(self.status(post(SHORT, "Sec-Fetch-Site: none")), 200)
+        self.assertEqual(self.status(get("/", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate")), 200)  # a link to the page
 
     def test_head_is_get_without_the_body(self):
         raw = self.server.exchange(get("/health", "Connection: close").replace(b"GET", b"HEAD"))
@@ -245,6 +290,11 @@ class Origins(Served):
                 self.assertEqual((headers["access-control-allow-origin"], headers["vary"]), (origin, "Origin"))
         for origin in ("https://example.com", "https://example.org.evil", "null"):
             self.assertNotIn("access-control-allow-origin", self.ask(get("/health", f"Origin: {origin}"))[1])
+
+    def test_allowed_pages_of_other_sites_may_send(self):
+        for site in ("cross-site", "same-site"):
+            self.assertEqual(self.status(post(SHORT, "Origin: https://example.org", f"Sec-Fetch-Site: {site}", "X-Api-Key: key")), 200)
+            self.assertEqual(self.status(post(SHORT, "Origin: https://example.com", f"Sec-Fetch-Site: {site}", "X-Api-Key: key")), 403)
 
     def test_browsers_may_ask_first(self):
         asked = ("Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization,content-type,x-stainless-os")

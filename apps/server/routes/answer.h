@@ -63,6 +63,9 @@ class Answer {
   ApiError failure_;
 };
 
+// Bytes of a delivery; more go with the next one.
+constexpr std::size_t kAtOnce = 32 << 10;
+
 // An answer of the engine on its way to the client. It counts and logs itself: with the status of
 // its head, or 499 where its client went before it had one.
 class GenerationReply : public LaterReply {

@@ -1,15 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include "server/openai_replies.h"
 #include "server/router.h"
+#include "server/routes/long_reply.h"
 #include "server/routes/routes.h"
 
 namespace foretoken::server {
 namespace {
 
-HttpResponse Detokenize(Service& service, const HttpRequest& request, LogLine&) {
+constexpr std::size_t kMaxTextBytes = 16 << 20;
+
+HttpResponse Detokenize(Service& service, const HttpRequest& request, LogLine& line) {
   const auto call = ParseDetokenizeCall(request.body, service.limits);
   if (!call) return ErrorResponse(call.error());
-  return {.body = ContentJson(service.engine.Detokenize(call->tokens, call->special))};
+  // Tokens may be long: a short list of them can stand for more than the answer may hold.
+  std::size_t bytes = 0;
+  for (const std::int32_t token : call->tokens)
+    if ((bytes += Piece(service.engine, token, call->special).size()) > kMaxTextBytes)
+      return ErrorResponse(
+          BadField("tokens", fmt::format("their text has more than {} MiB; send fewer at a time",
+                                         kMaxTextBytes >> 20)));
+  return LongReply(service, line,
+                   ContentText(service.engine.Detokenize(call->tokens, call->special)));
 }
 
 }  // namespace

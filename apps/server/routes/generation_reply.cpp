@@ -9,23 +9,26 @@ namespace {
 
 constexpr int kClientGone = 499;
 
-class Whole : public GenerationReply, public std::enable_shared_from_this<Whole> {
+class Whole : public GenerationReply {
  public:
   using GenerationReply::GenerationReply;
 
   Delivery Take() override {
     while (!answer_->ended())
       if (!answer_->Next()) return answer_->failed() ? Refusal() : Delivery();
-    // Its JSON may be long, so a worker writes it.
-    return {.head = Head({}),
-            .render = [self = shared_from_this()] { return self->Json(); },
-            .ended = true};
+    Delivery delivery;
+    if (!has_head()) {
+      delivery.head = Head({});
+      text_ = ReplyText(frame_, answer_->choices(), answer_->n_per_prompt());
+    }
+    text_.Write(kAtOnce, delivery.bytes);
+    delivery.ended = text_.ended();
+    delivery.more = !delivery.ended;
+    return delivery;
   }
 
  private:
-  std::string Json() const {
-    return ReplyJson(frame_, answer_->choices(), answer_->n_per_prompt());
-  }
+  LongText text_;
 };
 
 }  // namespace

@@ -8,8 +8,6 @@
 namespace foretoken::server {
 namespace {
 
-constexpr std::size_t kAtOnce = 32 << 10;  // bytes of events; more go with the next delivery
-
 // An answer as events. What rounds are there when the connection can take more go out together.
 class Stream : public GenerationReply {
  public:
@@ -20,16 +18,19 @@ class Stream : public GenerationReply {
   Delivery Take() override {
     Delivery delivery;
     bool begins = false;  // the head leaves at once, with the first event
+    text_.Write(kAtOnce, delivery.bytes);
     while (!answer_->ended() && !begins && delivery.bytes.size() < kAtOnce) {
-      const auto event = answer_->Next();
+      auto event = answer_->Next();
       if (answer_->failed()) return Fail(std::move(delivery));
       if (!event) return delivery;
       begins = !has_head();
       if (begins) Begin(delivery);
-      Show(*event, delivery.bytes);
+      Show(*event);
+      if (answer_->ended()) Finish();
+      text_.Write(kAtOnce, delivery.bytes);
     }
-    delivery.more = !answer_->ended();
-    if (answer_->ended()) Finish(delivery);
+    delivery.ended = answer_->ended() && text_.ended();
+    delivery.more = !delivery.ended;
     return delivery;
   }
 
@@ -40,34 +41,33 @@ class Stream : public GenerationReply {
     int rounds = 0;
   };
 
-  void Show(const Event& event, std::string& out) {
+  void Show(Event& event) {
     const int choice = event.choice;
     Shown& shown = shown_[static_cast<std::size_t>(choice)];
     const Choice& known = answer_->choices()[static_cast<std::size_t>(choice)];
     // Log-probabilities of the prompt are known when it has been read.
     if (event.kind == Event::Kind::kBegun && !frame_.echo_logprobs &&
         (frame_.chat || !known.echo.text.empty()))
-      out += EventText(EchoPartJson(frame_, choice, known.echo, {}));
+      text_.Add(EchoParts(frame_, choice, known.echo, {}));
     if (event.kind == Event::Kind::kRound) {
-      if (shown.rounds == 0) ShowEcho(choice, event.round.prompt_logprobs, shown, out);
-      ShowRound(event, shown, out);
+      if (shown.rounds == 0) ShowEcho(choice, std::move(event.round.prompt_logprobs), shown);
+      ShowRound(event, shown);
     }
     if (event.kind == Event::Kind::kEnd) {
       const Completion& completion = known.end.completion;
-      if (shown.rounds == 0) ShowEcho(choice, completion.prompt_logprobs, shown, out);
-      ShowEnd(choice, completion, shown, out);
+      if (shown.rounds == 0) ShowEcho(choice, completion.prompt_logprobs, shown);
+      ShowEnd(choice, completion, shown);
     }
   }
 
-  void ShowEcho(int choice, std::span<const TokenLogprobs> logprobs, Shown& shown,
-                std::string& out) {
+  void ShowEcho(int choice, std::vector<TokenLogprobs> logprobs, Shown& shown) {
     if (!frame_.echo_logprobs) return;
     const Echo& echo = answer_->choices()[static_cast<std::size_t>(choice)].echo;
-    out += EventText(EchoPartJson(frame_, choice, echo, logprobs));
+    text_.Add(EchoParts(frame_, choice, echo, std::move(logprobs)));
     shown.offset = echo.text.size();
   }
 
-  void ShowRound(const Event& event, Shown& shown, std::string& out) {
+  void ShowRound(const Event& event, Shown& shown) {
     const RoundRecord& round = event.round;
     StreamPart part{.choice = event.choice,
                     .text = round.text,
@@ -78,16 +78,17 @@ class Stream : public GenerationReply {
       for (const RoundToken& token : round.tokens) shown.offset += frame_.piece(token.id).size();
     shown.text += round.text.size();
     if (round.text.empty() && !frame_.logprobs && !frame_.trace) return;
-    out += EventText(PartJson(frame_, part));
+    text_.Add(EventText(PartJson(frame_, part)));
   }
 
-  void ShowEnd(int choice, const Completion& completion, const Shown& shown, std::string& out) {
+  void ShowEnd(int choice, const Completion& completion, const Shown& shown) {
     if (shown.text < completion.text.size())
-      out += EventText(
-          PartJson(frame_, {.choice = choice, .text = completion.text.substr(shown.text)}));
+      text_.Add(EventText(
+          PartJson(frame_, {.choice = choice, .text = completion.text.substr(shown.text)})));
     const bool last = answer_->ended();
-    out += EventText(EndPartJson(frame_, choice, completion.finish_reason,
-                                 last ? std::span(answer_->choices()) : std::span<const Choice>()));
+    text_.Add(
+        EventText(EndPartJson(frame_, choice, completion.finish_reason,
+                              last ? std::span(answer_->choices()) : std::span<const Choice>())));
   }
 
   void Begin(Delivery& delivery) {
@@ -95,10 +96,9 @@ class Stream : public GenerationReply {
                           .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}});
   }
 
-  void Finish(Delivery& delivery) {
-    if (frame_.include_usage) delivery.bytes += EventText(UsagePartJson(frame_, answer_->usage()));
-    delivery.bytes += LastEvent();
-    delivery.ended = true;
+  void Finish() {
+    if (frame_.include_usage) text_.Add(EventText(UsagePartJson(frame_, answer_->usage())));
+    text_.Add(LastEvent());
   }
 
   // Where the status has left long ago the error is an event.
@@ -110,6 +110,7 @@ class Stream : public GenerationReply {
   }
 
   std::vector<Shown> shown_;
+  LongText text_;  // that has come and not left
 };
 
 }  // namespace

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
 #include "server/openai_replies.h"
 #include "server/router.h"
+#include "server/routes/long_reply.h"
 #include "server/routes/routes.h"
 
 namespace foretoken::server {
 namespace {
 
-HttpResponse Tokenize(Service& service, const HttpRequest& request, LogLine&) {
+HttpResponse Tokenize(Service& service, const HttpRequest& request, LogLine& line) {
   const auto call = ParseTokenizeCall(request.body, service.limits);
   if (!call) return ErrorResponse(call.error());
   const Engine& engine = service.engine;
@@ -21,7 +24,8 @@ HttpResponse Tokenize(Service& service, const HttpRequest& request, LogLine&) {
     tokens = *std::move(written);
   }
   const PieceOf piece = [&engine](std::int32_t token) { return Piece(engine, token); };
-  return {.body = TokensJson(tokens, call->with_pieces ? &piece : nullptr)};
+  return LongReply(service, line,
+                   TokensText(std::move(tokens), call->with_pieces ? piece : nullptr));
 }
 
 }  // namespace
