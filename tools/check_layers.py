@@ -20,7 +20,7 @@ DENIED = {
     "schema": ({"model", "kv", "draft", "verify", "text", "kernels"}, "schemas become texts of grammars, nothing else"),
 }
 # Public headers that any module may include; the others only the engine implements.
-OPEN_HEADERS = {"chat.h", "drafter.h", "verifier.h", "result.h", "request.h", "sampling_presets.h", "stats.h", "options.h", "stream.h", "structured_output.h", "verify_strategy.h", "version.h"}
+OPEN_HEADERS = {"chat.h", "drafter.h", "verifier.h", "result.h", "request.h", "sampling_presets.h", "stats.h", "options.h", "stream.h", "structured_output.h", "text_file.h", "bus_errors.h", "verify_strategy.h", "version.h"}
 # Third-party headers, by prefix, and the files that may name them (regular expressions of paths).
 LIBRARIES = {
     "tl/": r"include/foretoken/result\.h",

@@ -6,6 +6,7 @@
 // first, or use FORETOKEN_TRY.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -22,6 +23,15 @@ enum class ErrorCode {
   kTooLarge,         // prompt longer than the context, memory bound exceeded
   kIo,               // the operating system refused
 };
+
+// `text` of a file, a flag or a request as an error message may repeat it: in one line, at most
+// `most_bytes` long ("..." follows where it is cut), with escapes for control characters, for
+// characters that hide or turn the text around them, and for bytes that are no UTF-8.
+std::string Shown(std::string_view text, std::size_t most_bytes = 80);
+
+// A whole message, bounded and escaped likewise; it comes back as it is where nothing is wrong with
+// it, which takes no memory.
+std::string OneLine(std::string message);
 
 // One line for a person: "<what>: <why>; <what to do>".
 struct Error {
@@ -41,11 +51,12 @@ template <typename T>
 using Result = tl::expected<T, Error>;
 using Status = Result<void>;
 
+// Whatever a message repeats, it is one line of bounded length.
 [[nodiscard]] inline tl::unexpected<Error> Fail(ErrorCode code, std::string message) {
-  return tl::unexpected<Error>(Error{code, std::move(message)});
+  return tl::unexpected<Error>(Error{code, OneLine(std::move(message))});
 }
 [[nodiscard]] inline tl::unexpected<Error> Fail(Error error) {
-  return tl::unexpected<Error>(std::move(error));
+  return Fail(error.code, std::move(error.message));
 }
 
 }  // namespace foretoken

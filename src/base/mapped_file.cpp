@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/mapped_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -15,56 +14,59 @@
 namespace foretoken {
 
 Result<MappedFile> MappedFile::Open(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    if (errno == ENOENT)
-      return Fail(ErrorCode::kNotFound, fmt::format("{}: no such file; check the path", path));
-    return Fail(ErrorCode::kIo,
-                fmt::format("{}: {}; check the permissions", path, std::strerror(errno)));
-  }
-  struct stat info {};
-  const bool known = fstat(fd, &info) == 0;
-  if (!known || !S_ISREG(info.st_mode)) {
-    close(fd);
-    return Fail(ErrorCode::kInvalidFile,
-                fmt::format("{}: not a regular file; name a model file", path));
-  }
-  if (info.st_size == 0) {
-    close(fd);
+  FORETOKEN_TRY(InputFile input, InputFile::Open(path, {.wanted = "a model file"}));
+  if (input.status().st_size == 0)
     return Fail(ErrorCode::kInvalidFile,
                 fmt::format("{}: the file is empty; fetch it again", path));
-  }
-  const auto size = static_cast<std::size_t>(info.st_size);
-  void* p = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-  const int map_errno = errno;
-  close(fd);
+  const auto size = static_cast<std::size_t>(input.status().st_size);
+  void* p = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, input.descriptor(), 0);
   if (p == MAP_FAILED)
-    return Fail(ErrorCode::kIo, fmt::format("{}: cannot map: {}", path, std::strerror(map_errno)));
+    return Fail(ErrorCode::kIo, fmt::format("{}: cannot map: {}; check the file system", path,
+                                            std::strerror(errno)));
   MappedFile file;
   file.data_ = static_cast<const std::byte*>(p);
   file.size_ = size;
-  file.modified_ns_ =
-      std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + std::int64_t{info.st_mtim.tv_nsec};
+  file.identity_ = FileIdentity::Of(input.status());
+  file.guard_ = GuardedRange(p, size, PROT_READ);
+  file.fd_ = input.Take();
   file.path_ = path;
   return file;
 }
 
 MappedFile::~MappedFile() {
+  guard_ = GuardedRange();
   if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), size_);
+  if (fd_ >= 0) close(fd_);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
-      modified_ns_(other.modified_ns_),
+      fd_(std::exchange(other.fd_, -1)),
+      identity_(other.identity_),
+      guard_(std::move(other.guard_)),
       path_(std::move(other.path_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
-  std::swap(modified_ns_, other.modified_ns_);
+  std::swap(fd_, other.fd_);
+  std::swap(identity_, other.identity_);
+  std::swap(guard_, other.guard_);
   std::swap(path_, other.path_);
   return *this;
+}
+
+Status MappedFile::Check() const {
+  if (guard_.faulted()) return Fail(ChangedInUse(path_, true));
+  struct stat now {};
+  if (fstat(fd_, &now) == 0 && FileIdentity::Of(now).SameContentAs(identity_)) return {};
+  return Fail(ChangedInUse(path_, false));
+}
+
+bool MappedFile::Touched() const noexcept {
+  struct stat now {};
+  return guard_.faulted() || fstat(fd_, &now) != 0 || FileIdentity::Of(now) != identity_;
 }
 
 void MappedFile::Release(std::size_t offset, std::size_t size) const noexcept {
@@ -72,6 +74,13 @@ void MappedFile::Release(std::size_t offset, std::size_t size) const noexcept {
   const std::size_t begin = offset / kPage * kPage;
   const std::size_t end = std::min(size_, offset + size);
   if (begin < end) madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
+}
+
+Error ChangedInUse(std::string_view path, bool faulted) {
+  return {ErrorCode::kIo,
+          fmt::format(
+              "{}: {} while it was in use; put a whole file there and start again", path,
+              faulted ? "the file was cut short or could not be read" : "the file was changed")};
 }
 
 }  // namespace foretoken

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// foretoken/text_file.h: small files that are read or written whole.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "foretoken/result.h"
+
+namespace foretoken {
+
+struct ReadLimits {
+  std::size_t most_bytes = std::size_t{1} << 30;
+  // Also from a pipe, such as a shell's process substitution, and from a terminal: then reading
+  // waits for the writer. Otherwise only regular files are read, and nothing waits.
+  bool pipes = false;
+};
+
+// All bytes of a file. Folders, devices and sockets are refused without waiting for anything.
+// Errors: kNotFound, kInvalidFile (not a file of a kind that is read), kTooLarge, kIo.
+[[nodiscard]] Result<std::string> ReadTextFile(const std::string& path,
+                                               const ReadLimits& limits = {});
+// The same of an open descriptor, which stays open; `name` is for messages.
+[[nodiscard]] Result<std::string> ReadDescriptor(int descriptor, std::string_view name,
+                                                 const ReadLimits& limits = {});
+
+// Replaces the file or makes it: the text is complete and on the disk under that name, or the name
+// is as it was. Errors: kIo.
+[[nodiscard]] Status WriteTextFile(const std::string& path, std::string_view text);
+
+}  // namespace foretoken
