@@ -50,8 +50,8 @@ const char* OnOff(bool on) {
 Result<bool> Switched(bool before, const Words& words) {
   if (words.empty()) return !before;
   if (words.size() == 1 && (words[0] == "on" || words[0] == "off")) return words[0] == "on";
-  return Bad(
-      fmt::format("'{}' is neither on nor off; give one of them, or nothing to switch", words[0]));
+  return Bad(fmt::format("'{}' is neither on nor off; give one of them, or nothing to switch",
+                         Shown(words[0])));
 }
 
 Status WantNumber(const Words& words, std::size_t count, std::string_view usage) {
@@ -182,8 +182,8 @@ Reply Processor(ChatSession& session, const Words& words) {
     return !words.empty() && p.name == words[0];
   });
   if (preset == kPresets.end())
-    return Bad(fmt::format("'{}' is no processor; write one of: {}", words.empty() ? "" : words[0],
-                           usages));
+    return Bad(fmt::format("'{}' is no processor; write one of: {}",
+                           words.empty() ? "" : Shown(words[0]), usages));
   FORETOKEN_CHECK_OK(
       WantNumber({words.begin() + 1, words.end()}, preset->letters.size(), PresetUsage(*preset)));
   float t = 0, p = 1;
@@ -218,7 +218,7 @@ Reply SetNgramStorage(ChatSession& session, const Words& words) {
   constexpr std::string_view kUsage = "/set_ngramstorage basic|onelevel N";
   FORETOKEN_CHECK_OK(WantNumber(words, 2, kUsage));
   if (words[0] != "basic" && words[0] != "onelevel")
-    return Bad(fmt::format("'{}' is no storage; write {}", words[0], kUsage));
+    return Bad(fmt::format("'{}' is no storage; write {}", Shown(words[0]), kUsage));
   FORETOKEN_TRY(const auto n, settings::ParseInteger(words[1], 1, 16));
   SpeculativeOptions& options = session.engines.ChangeSpeculation();
   const bool basic = words[0] == "basic";
@@ -315,7 +315,7 @@ Result<std::string> ExecuteChatCommand(ChatSession& session, const std::string& 
                                            : fmt::format("did you mean /{}?", nearest)));
   }
   if (command->arguments.empty() && !words.empty())
-    return Bad(fmt::format("/{}: '{}' is too much; it takes nothing", name, words[0]));
+    return Bad(fmt::format("/{}: '{}' is too much; it takes nothing", name, Shown(words[0])));
   auto reply = command->execute(session, words);
   if (!reply && !reply.error().message.starts_with('/'))
     return Fail(std::move(reply).error().In("/" + name));

@@ -46,7 +46,7 @@ int RunCompletion(const Arguments& arguments) {
   } else {
     return ReportError({ErrorCode::kInvalidArgument,
                         fmt::format("completion: '{}' is not a known shell; give bash, zsh or fish",
-                                    settings.shell)});
+                                    Shown(settings.shell))});
   }
   return kDone;
 }

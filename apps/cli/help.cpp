@@ -72,9 +72,9 @@ Error NoSuchVerb(const std::string& name) {
                         name, name, list)};
   const std::string_view nearest = NearestName(name, names);
   return {ErrorCode::kInvalidArgument,
-          nearest.empty() ? fmt::format("{}: no such verb; use one of {}", name, list)
-                          : fmt::format("{}: no such verb; did you mean {}? There are {}", name,
-                                        nearest, list)};
+          nearest.empty() ? fmt::format("{}: no such verb; use one of {}", Shown(name), list)
+                          : fmt::format("{}: no such verb; did you mean {}? There are {}",
+                                        Shown(name), nearest, list)};
 }
 
 settings::FlagSet DescribeHelp() {

@@ -35,7 +35,7 @@ int Run(const Arguments& arguments) {
 }  // namespace foretoken::cli
 
 int main(int argc, char** argv) {
-  foretoken::cli::IgnoreBrokenPipes();
+  foretoken::cli::IgnoreWriteSignals();
   foretoken::cli::ReportUnknownVariables();
   try {
     return foretoken::cli::Run({argv + std::min(argc, 1), argv + argc});

@@ -2,15 +2,13 @@
 // foretoken man: manual pages, printed or written into a folder.
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <memory>
-
 #include "cli/help.h"
 #include "cli/man_page.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "cli/verb_flags.h"
+#include "foretoken/text_file.h"
 #include "settings/setters.h"
 
 namespace foretoken::cli {
@@ -37,22 +35,11 @@ settings::FlagSet Flags(ManSettings& s) {
   return flags;
 }
 
-Status WriteFile(const std::string& path, const std::string& text) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wb"),
-                                                             std::fclose);
-  if (!file || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() ||
-      std::fflush(file.get()) != 0)
-    return Fail(
-        ErrorCode::kIo,
-        fmt::format("{}: it cannot be written; name a folder that is there and has room", path));
-  return {};
-}
-
 Status WriteAll(const std::string& folder) {
-  FORETOKEN_CHECK_OK(WriteFile(folder + "/foretoken.1", ProgramManPage()));
+  FORETOKEN_CHECK_OK(WriteTextFile(folder + "/foretoken.1", ProgramManPage()));
   for (const Verb& verb : Verbs())
     FORETOKEN_CHECK_OK(
-        WriteFile(fmt::format("{}/foretoken-{}.1", folder, verb.name), VerbManPage(verb)));
+        WriteTextFile(fmt::format("{}/foretoken-{}.1", folder, verb.name), VerbManPage(verb)));
   return {};
 }
 

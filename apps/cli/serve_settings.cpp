@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
+#include "foretoken/text_file.h"
 #include "settings/llama_flags.h"
 #include "settings/setters.h"
 
@@ -24,7 +25,10 @@ constexpr int kMaxParallel = 256;
 
 // Blank lines and those that begin with # are no keys.
 Status ReadKeys(const std::string& path, std::vector<std::string>& keys) {
-  std::ifstream file(path);
+  constexpr std::size_t kMostBytes = 1 << 20;
+  FORETOKEN_TRY(const std::string text,
+                ReadTextFile(path, {.most_bytes = kMostBytes, .pipes = true}));
+  std::istringstream file(text);
   const std::size_t before = keys.size();
   for (std::string line; std::getline(file, line);) {
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
@@ -32,8 +36,7 @@ Status ReadKeys(const std::string& path, std::vector<std::string>& keys) {
   }
   if (keys.size() > before) return {};
   return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("{} {}; give a file with a key in each line", path,
-                          file.is_open() ? "holds no key" : "cannot be read"));
+              fmt::format("{}: it holds no key; give a file with a key in each line", path));
 }
 
 // As browsers write it: scheme and host, perhaps a port, nothing else.

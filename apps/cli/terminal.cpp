@@ -93,8 +93,9 @@ std::string OnOneLine(std::string_view text) {
   return out;
 }
 
-void IgnoreBrokenPipes() {
+void IgnoreWriteSignals() {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 void Output::Write(std::string_view text) {

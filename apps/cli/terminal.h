@@ -30,7 +30,7 @@ std::string Fitted(const std::string& text, int descriptor, std::size_t indent);
 std::string OnOneLine(std::string_view text);
 
 // A closed pipe becomes a failed write instead of the program's death. Called once, at the start.
-void IgnoreBrokenPipes();
+void IgnoreWriteSignals();
 
 // Writes at once to standard output. After a failure the rest is dropped and failed() says so.
 class Output {

@@ -31,7 +31,7 @@ ChatMessage ReadMessage(const Json& value, const std::string& where, std::option
                                    message.role));
   if (message.role != "system" && message.role != "user" && message.role != "assistant")
     fields.Bad("role", fmt::format("'{}' is not a role; use system, user or assistant",
-                                   message.role.substr(0, 32)));
+                                   Shown(message.role, 32)));
   const bool answer = message.role == "assistant";
   for (const char* const call : {"tool_calls", "function_call"}) {
     const Json* const calls = fields.FindForeign(call);

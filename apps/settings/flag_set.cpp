@@ -113,8 +113,8 @@ Status FlagSet::CheckLeftOver(const std::string& argument) const {
   const std::string name = argument.substr(0, argument.find('='));
   const std::string nearest = Nearest(name);
   return Bad(nearest == "--help"
-                 ? fmt::format("{}: no such flag; see --help-all", name)
-                 : fmt::format("{}: no such flag; did you mean {}?", name, nearest));
+                 ? fmt::format("{}: no such flag; see --help-all", Shown(name))
+                 : fmt::format("{}: no such flag; did you mean {}?", Shown(name), nearest));
 }
 
 // One of our flags at arguments[i], with the value after it.

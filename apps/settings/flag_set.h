@@ -62,7 +62,8 @@ struct Parsed {
 
 class FlagSet {
  public:
-  // `synopsis` follows "usage: foretoken": "generate -m MODEL [flags]".
+  // `synopsis` follows "usage: foretoken": "generate -m MODEL [flags]". One that begins with "-"
+  // goes on with the program's name: "-train model [flags]".
   FlagSet(std::string synopsis, std::string description);
 
   void Add(FlagGroup group);

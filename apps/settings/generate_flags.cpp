@@ -36,7 +36,7 @@ Setter StoreCacheType(CacheType& target) {
       }
     }
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("'{}' is no cache type; choose f32, f16, bf16 or q8_0", text));
+                fmt::format("'{}' is no cache type; choose f32, f16, bf16 or q8_0", Shown(text)));
   };
 }
 

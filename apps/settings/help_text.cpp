@@ -102,7 +102,9 @@ std::string Wrapped(const std::string& text, std::size_t width, std::size_t inde
 }
 
 std::string HelpText(const FlagSet& flags, const HelpForm& form) {
-  std::string out = Wrapped("usage: foretoken " + flags.synopsis(), form.width, 7) + '\n';
+  const char* const program = flags.synopsis().starts_with('-') ? "foretoken" : "foretoken ";
+  std::string out =
+      Wrapped(fmt::format("usage: {}{}", program, flags.synopsis()), form.width, 7) + '\n';
   out += Wrapped(flags.description(), form.width, 0);
   for (const FlagGroup& group : flags.groups()) AppendGroup(out, flags, group, form);
   out += '\n';

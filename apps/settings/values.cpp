@@ -30,10 +30,12 @@ tl::unexpected<Error> Bad(std::string message) {
 Result<std::int64_t> ParseInteger(const std::string& text, std::int64_t low, std::int64_t high) {
   std::int64_t value = 0;
   if (!ParseWhole(text, value)) {
-    return Bad(fmt::format("'{}' is not a whole number; give one in [{}, {}]", text, low, high));
+    return Bad(
+        fmt::format("'{}' is not a whole number; give one in [{}, {}]", Shown(text), low, high));
   }
   if (value < low || value > high) {
-    return Bad(fmt::format("{} is not in [{}, {}]; give a value in that range", text, low, high));
+    return Bad(
+        fmt::format("{} is not in [{}, {}]; give a value in that range", Shown(text), low, high));
   }
   return value;
 }
@@ -41,7 +43,7 @@ Result<std::int64_t> ParseInteger(const std::string& text, std::int64_t low, std
 Result<std::uint64_t> ParseSeed(const std::string& text) {
   std::uint64_t value = 0;
   if (!ParseWhole(text, value)) {
-    return Bad(fmt::format("'{}' is not a seed; give a whole number in [0, {}]", text,
+    return Bad(fmt::format("'{}' is not a seed; give a whole number in [0, {}]", Shown(text),
                            std::numeric_limits<std::uint64_t>::max()));
   }
   return value;
@@ -50,10 +52,11 @@ Result<std::uint64_t> ParseSeed(const std::string& text) {
 Result<float> ParseNumber(const std::string& text, float low, float high) {
   float value = 0;
   if (!ParseWhole(text, value) || !std::isfinite(value)) {
-    return Bad(fmt::format("'{}' is not a number; give one in [{}, {}]", text, low, high));
+    return Bad(fmt::format("'{}' is not a number; give one in [{}, {}]", Shown(text), low, high));
   }
   if (value < low || value > high) {
-    return Bad(fmt::format("{} is not in [{}, {}]; give a value in that range", text, low, high));
+    return Bad(
+        fmt::format("{} is not in [{}, {}]; give a value in that range", Shown(text), low, high));
   }
   return value;
 }
@@ -67,7 +70,8 @@ Result<std::vector<std::int32_t>> ParseTokenIds(const std::string& text) {
     while (!item.empty() && item.back() == ' ') item.remove_suffix(1);
     std::int32_t id = 0;
     if (!ParseWhole(item, id) || id < 0) {
-      return Bad(fmt::format("'{}' is not a token id; give ids with commas, as in 1,2,3", item));
+      return Bad(
+          fmt::format("'{}' is not a token id; give ids with commas, as in 1,2,3", Shown(item)));
     }
     ids.push_back(id);
     at = end + 1;
@@ -85,7 +89,7 @@ Result<std::pair<std::int32_t, float>> ParseLogitBias(const std::string& text) {
     return Bad(
         fmt::format("'{}' is not ID=VALUE; write a token id and a number or -inf, as in "
                     "15043=-1.5",
-                    text));
+                    Shown(text)));
   }
   return std::pair<std::int32_t, float>(id, value);
 }

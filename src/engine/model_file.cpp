@@ -123,7 +123,7 @@ std::string ModelFile::obstacle() const {
   if (const auto tokenizer = impl_->Tokenizer(); !tokenizer) return tokenizer.error().message;
   for (const auto& t : file.tensors())
     if (tensor::FindDType(t.ggml_type) == nullptr && t.name != "d2t")
-      return fmt::format("tensor {}: type {} is not supported", t.name,
+      return fmt::format("tensor {}: type {} is not supported", Shown(t.name),
                          tensor::GgmlTypeName(t.ggml_type));
   return "";
 }

@@ -8,7 +8,6 @@
 #include <array>
 
 #include "base/cpus.h"
-#include "base/mapped_file.h"
 #include "draft/custom_drafter.h"
 #include "draft/draft_model.h"
 #include "draft/grammar_drafter.h"
@@ -23,6 +22,7 @@
 #include "engine/vocabulary_difference.h"
 #include "foretoken/drafter.h"
 #include "foretoken/speculative_config.h"
+#include "foretoken/text_file.h"
 #include "foretoken/verifier.h"
 #include "kernels/dispatch.h"
 #include "model/arch/registry.h"
@@ -132,7 +132,7 @@ class EngineOpener {
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("speculative method: '{}' does not use the draft model that is "
                               "given; drop one of them",
-                              method));
+                              Shown(method)));
     for (auto file = files.begin(); file != files.end(); ++file)
       if (std::find(files.begin(), file, *file) != file)
         return Fail(ErrorCode::kInvalidArgument,
@@ -189,9 +189,9 @@ class EngineOpener {
         "auto",  "caller", "draft",  "draft-simple", "eagle",      "mtp",       "grammar",
         "ngram", "none",   "suffix", "portfolio",    "prediction", "standalone"};
     if (std::find(kTaken.begin(), kTaken.end(), name) != kTaken.end())
-      return Fail(
-          ErrorCode::kInvalidArgument,
-          fmt::format("drafter: '{}' is the name of a method of foretoken's; use another", name));
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("drafter: '{}' is the name of a method of foretoken's; use another",
+                              Shown(name)));
     std::string& methods = options().speculative.method;
     bool found = methods.empty();
     std::string others;
@@ -212,7 +212,7 @@ class EngineOpener {
     if (!own) return {};
     const auto [sequences, vocabulary] = own->limits();
     const auto in_drafter = [&](std::string why) {
-      return Fail(ErrorCode::kMismatch, fmt::format("drafter '{}': {}", own->name(), why));
+      return Fail(ErrorCode::kMismatch, fmt::format("drafter '{}': {}", Shown(own->name()), why));
     };
     if (sequences > 0 && sequences < impl_->options_.max_sequences)
       return in_drafter(
@@ -251,8 +251,9 @@ class EngineOpener {
              c == '-' || c == '_';
     });
     if (good) return {};
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{}: '{}' is no name; use letters, digits, '-' and '_'", what, name));
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: '{}' is no name; use letters, digits, '-' and '_'", what, Shown(name)));
   }
 
   void SplitMethods() {
@@ -425,10 +426,8 @@ class EngineOpener {
     if (o.draft_vocabulary_sample.empty()) {
       tokens = text::FrequentTokens(*impl_->tokenizer_, o.draft_vocabulary, "");
     } else {
-      FORETOKEN_TRY(const MappedFile sample, MappedFile::Open(o.draft_vocabulary_sample));
-      const auto bytes = sample.bytes();
-      tokens = text::FrequentTokens(*impl_->tokenizer_, o.draft_vocabulary,
-                                    {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+      FORETOKEN_TRY(const std::string sample, ReadTextFile(o.draft_vocabulary_sample));
+      tokens = text::FrequentTokens(*impl_->tokenizer_, o.draft_vocabulary, sample);
     }
     std::erase_if(tokens, [&](Token token) { return !shared.Has(token); });
     return tokens;
@@ -540,9 +539,7 @@ class EngineOpener {
   Result<std::vector<Token>> CorpusTokens() const {
     const std::string& path = impl_->options_.speculative.ngram_corpus;
     if (path.empty()) return std::vector<Token>();
-    FORETOKEN_TRY(const MappedFile file, MappedFile::Open(path));
-    const auto bytes = file.bytes();
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    FORETOKEN_TRY(const std::string text, ReadTextFile(path));
     if (!text::IsText(text))
       return Fail(ErrorCode::kInvalidFile,
                   fmt::format("n-gram corpus: {} is not UTF-8 text; give a text file", path));

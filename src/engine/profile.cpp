@@ -10,17 +10,11 @@
 // All of it must be there, and nothing else.
 #include "foretoken/profile.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -28,6 +22,7 @@
 
 #include "base/hash.h"
 #include "base/mapped_file.h"
+#include "foretoken/text_file.h"
 
 namespace foretoken {
 namespace {
@@ -188,7 +183,7 @@ Status CheckDrafts(const std::vector<ProfileDraft>& drafts) {
   for (std::size_t i = 0; i < drafts.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       if (drafts[i].method == drafts[j].method && drafts[i].model.Same(drafts[j].model))
-        return Bad("drafts", fmt::format("'{}' is there twice", drafts[i].method));
+        return Bad("drafts", fmt::format("'{}' is there twice", Shown(drafts[i].method)));
   return {};
 }
 
@@ -206,40 +201,6 @@ std::string CpuName() {
   }
   return "";
 }
-
-// A file under another name, until it is complete.
-class NewFile {
- public:
-  explicit NewFile(const std::string& path) : path_(path), name_(path + ".XXXXXX") {
-    fd_ = mkostemp(name_.data(), O_CLOEXEC);
-  }
-  ~NewFile() {
-    if (fd_ < 0) return;
-    close(fd_);
-    unlink(name_.c_str());
-  }
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
-
-  bool Write(const std::string& text) {
-    for (std::size_t at = 0; fd_ >= 0 && at < text.size();) {
-      const ssize_t n = write(fd_, text.data() + at, text.size() - at);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return false;
-      at += static_cast<std::size_t>(n);
-    }
-    return fd_ >= 0 && fchmod(fd_, 0644) == 0 && fsync(fd_) == 0;
-  }
-  bool Keep() {
-    if (rename(name_.c_str(), path_.c_str()) != 0) return false;
-    close(std::exchange(fd_, -1));
-    return true;
-  }
-
- private:
-  std::string path_, name_;
-  int fd_ = -1;
-};
 
 }  // namespace
 
@@ -261,10 +222,11 @@ Result<ProfileModel> ProfileModel::Of(const std::string& path) {
 }
 
 Result<Profile> Profile::Load(const std::string& path) {
-  FORETOKEN_TRY(const MappedFile file, MappedFile::Open(path));
-  if (file.bytes().size() > kMostBytes)
+  auto text = ReadTextFile(path, {.most_bytes = kMostBytes});
+  if (!text && text.error().code == ErrorCode::kTooLarge)
     return Bad(path, fmt::format("it is larger than {} bytes, and so no profile", kMostBytes));
-  auto profile = Parse({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
+  if (!text) return Fail(std::move(text).error());
+  auto profile = Parse(*text);
   if (!profile) return Fail(std::move(profile).error().In(path));
   return profile;
 }
@@ -326,10 +288,7 @@ Status Profile::Save(const std::string& path) const {
     error.code = ErrorCode::kInvalidArgument;
     return Fail(std::move(error).In("profile"));
   }
-  NewFile file(path);
-  if (file.Write(text) && file.Keep()) return {};
-  return Fail(ErrorCode::kIo,
-              fmt::format("{}: {}; make room, or name another place", path, std::strerror(errno)));
+  return WriteTextFile(path, text);
 }
 
 std::string Profile::WhyNot(const ProfileMachine& here, const ProfileModel& model) const {

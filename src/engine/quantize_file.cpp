@@ -72,7 +72,10 @@ class Converter {
 
   Status Write(const PlannedTensor& planned, const formats::ByteSink& sink) {
     tensor_ = &planned;
-    return planned.converted ? Convert(sink) : Copy(sink);
+    const Status written = planned.converted ? Convert(sink) : Copy(sink);
+    // First what was read: a file that was cut short also makes the writing fail.
+    FORETOKEN_CHECK_OK(checkpoint_.Check());
+    return written;
   }
 
   const std::map<std::uint32_t, Tally>& tallies() const { return tallies_; }
@@ -204,7 +207,7 @@ Error Converter::Refused(const Piece& piece, std::int64_t row) {
   ConvertRow(piece, row, scratch);
   const auto bad = [](float x) { return !std::isfinite(x); };
   const auto& values = scratch.values;
-  const std::string place = fmt::format("{}: tensor {}", options_.input, view().name);
+  const std::string place = fmt::format("{}: tensor {}", options_.input, Shown(view().name));
   if (std::any_of(values.begin(), values.begin() + piece.row_values, bad))
     return {ErrorCode::kInvalidFile,
             fmt::format("{}: holds a value that is infinite or no number; fetch or convert the "

@@ -290,7 +290,8 @@ TEST(QuantizeFile, RefusesOutputsThatAreNoFiles) {
   QuantizeOptions options = To("Q8_0");
   options.output = "";
   EXPECT_FALSE(QuantizeFile(options).has_value());
-  options.output = fixtures::TemporaryFolder();
+  options.output = fixtures::TemporaryFolder() + "/folder";
+  fs::create_directory(options.output);
   ExpectRefused(options, ErrorCode::kInvalidArgument, {"is a folder"});
   options.output = "/dev/null";
   EXPECT_FALSE(QuantizeFile(options).has_value());
@@ -298,6 +299,31 @@ TEST(QuantizeFile, RefusesOutputsThatAreNoFiles) {
   options = To("Q8_0");
   options.output = fs::path(options.output).parent_path() / "none" / "out.gguf";
   EXPECT_EQ(QuantizeFile(options).error().code, ErrorCode::kIo);
+}
+
+// The model with a key set to this value.
+std::string WithKey(const std::string& key, formats::MetadataValue value) {
+  const auto model = OpenCheckpoint(SharedModel());
+  std::ifstream file(SharedModel(), std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  formats::GgufWriter writer;
+  writer.CopyKeys(std::as_bytes(std::span(bytes)));
+  writer.Set(key, std::move(value));
+  for (const auto& t : (*model)->tensors())
+    writer.AddTensor(t.name, t.ggml_type,
+                     std::span(t.shape).first(static_cast<std::size_t>(t.n_dims)), t.data);
+  const std::string path = fixtures::TemporaryFolder() + "/changed.gguf";
+  EXPECT_TRUE(writer.Write(path));
+  return path;
+}
+
+// Where the number of blocks is taken as it is, the rules for the layers overflow.
+TEST(QuantizeFile, RefusesANumberOfBlocksThatCannotBe) {
+  for (const std::int64_t n :
+       {std::int64_t{1} << 31, std::int64_t{1} << 30, std::int64_t{-1}, std::int64_t{65537}})
+    ExpectRefused(To("Q4_K_M", WithKey("llama.block_count", n)), ErrorCode::kInvalidFile,
+                  {"llama.block_count: " + std::to_string(n)});
+  Written(To("Q4_K_M", WithKey("llama.block_count", std::int64_t{65536})));
 }
 
 // A file with one matrix [32, 2] of these bytes.

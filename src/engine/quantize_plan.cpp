@@ -47,7 +47,7 @@ Result<const QuantizeRecipe*> FindRecipe(const std::string& type) {
     if (!name.empty() && (recipe.name == name || recipe.alias == name)) return &recipe;
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("type {}: no type that foretoken writes; use one of {}",
-                          type.empty() ? "''" : type, Join(QuantizeTypes())));
+                          type.empty() ? "''" : Shown(type), Join(QuantizeTypes())));
 }
 
 // The type that the user asks for by name; nullopt for "".
@@ -59,9 +59,9 @@ Result<std::optional<DType>> FindType(const std::string& type, const char* of_wh
     if (info.name == name) return std::optional(info.type);
     known.emplace_back(info.name);
   }
-  return Fail(
-      ErrorCode::kInvalidArgument,
-      fmt::format("type {} of the {}: not known; use one of {}", type, of_what, Join(known)));
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("type {} of the {}: not known; use one of {}", Shown(type), of_what,
+                          Join(known)));
 }
 
 bool IsFloat(DType type) {
@@ -93,6 +93,8 @@ int BlockOf(const TensorView& t) {
   std::from_chars(t.name.data() + kPrefix.size(), t.name.data() + t.name.size(), block);
   return block;
 }
+
+constexpr std::int64_t kMostLayers = 1 << 16;
 
 // The first and the last eighth of the layers, and every third of the others.
 bool UsesMoreBits(int layer, int n_layers) {
@@ -127,8 +129,13 @@ class Chooser {
     chooser.has_head_ = checkpoint.Find("output.weight") != nullptr;
     const std::string* arch = checkpoint.metadata().String("general.architecture");
     const std::string prefix = arch != nullptr ? *arch : "";
-    chooser.n_layers_ =
-        static_cast<int>(checkpoint.metadata().Int(prefix + ".block_count").value_or(0));
+    const std::int64_t n_layers = checkpoint.metadata().Int(prefix + ".block_count").value_or(0);
+    if (n_layers < 0 || n_layers > kMostLayers)
+      return Fail(ErrorCode::kInvalidFile,
+                  fmt::format("{}: key {}.block_count: {} is not in [0, {}]; the file is damaged, "
+                              "fetch it again",
+                              checkpoint.path(), Shown(prefix), n_layers, kMostLayers));
+    chooser.n_layers_ = static_cast<int>(n_layers);
     chooser.shares_values_widely_ =
         chooser.n_layers_ == 80 && (prefix == "llama" || prefix == "qwen2");
     for (const TensorView& t : checkpoint.tensors())
@@ -197,12 +204,12 @@ Status CheckSource(const TensorView& t, DType to, const QuantizeOptions& options
     return Fail(ErrorCode::kUnsupported,
                 fmt::format("tensor {}: type {} cannot be read by foretoken; start from an F16, "
                             "BF16 or F32 file of the model",
-                            t.name, name));
+                            Shown(t.name), name));
   if (IsFloat(from->type) || IsFloat(to) || options.allow_requantize) return {};
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("tensor {}: is quantised already ({}) and loses more when quantised "
                           "again; start from an F16 file, or pass --allow-requantize",
-                          t.name, name));
+                          Shown(t.name), name));
 }
 
 Result<PlannedTensor> PlanTensor(const TensorView& t, const Chooser& chooser,

@@ -263,7 +263,7 @@ Status Check(const RunTrace& trace, const ReplayOptions& options) {
                            options.num_speculative_tokens, kMaxDraft));
   const auto names = engine::LookaheadNames();
   if (std::find(names.begin(), names.end(), options.lookahead) == names.end())
-    return bad(fmt::format("lookahead: '{}' does not exist; use {}", options.lookahead,
+    return bad(fmt::format("lookahead: '{}' does not exist; use {}", Shown(options.lookahead),
                            fmt::join(names, ", ")));
   FORETOKEN_CHECK_OK(AdaptiveLookahead::Create(options.ewma));
   for (const BatchDraftLength& row : options.num_speculative_tokens_per_batch_size)

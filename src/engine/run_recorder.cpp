@@ -8,12 +8,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 #include "base/check.h"
+#include "base/input_file.h"
 #include "text/utf8_stream.h"
 
 namespace foretoken::engine {
@@ -53,10 +54,10 @@ const char* Name(round::NextKind kind) {
 Status CheckReplaceable(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return {};
-  std::ifstream file(path, std::ios::binary);
+  FORETOKEN_TRY(const InputFile file, InputFile::Open(path, {.wanted = "a file of its own"}));
   std::string begin(kFirstKey.size(), '\0');
-  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  if (file.gcount() == 0 || begin.starts_with(kFirstKey)) return {};
+  const ssize_t n = pread(file.descriptor(), begin.data(), begin.size(), 0);
+  if (n == 0 || begin.starts_with(kFirstKey)) return {};
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("{}: the file exists and is no trace; name another one", path));
 }
@@ -77,7 +78,7 @@ std::string HeaderLine(const TraceHeader& h) {
 Result<std::unique_ptr<RunRecorder>> RunRecorder::Create(const std::string& path,
                                                          const TraceHeader& header) {
   FORETOKEN_CHECK_OK(CheckReplaceable(path));
-  FORETOKEN_TRY(RecordFile file, RecordFile::Create(path));
+  FORETOKEN_TRY(OutputFile file, OutputFile::Create(path, {.devices = true}));
   std::unique_ptr<RunRecorder> recorder(new RunRecorder(std::move(file)));
   recorder->lines_.reserve(kBufferBytes + kLongestLine);
   recorder->rounds_.reserve(static_cast<std::size_t>(header.max_sequences));

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/record_file.h"
+#include "base/output_file.h"
 #include "foretoken/measure.h"
 #include "foretoken/replay.h"
 #include "round/proposal.h"
@@ -78,12 +78,12 @@ class RunRecorder {
     Laws laws;
   };
 
-  explicit RunRecorder(RecordFile file) : file_(std::move(file)) {}
+  explicit RunRecorder(OutputFile file) : file_(std::move(file)) {}
   Slot& SlotOf(SeqId seq);
   void Write(const RecordedPass& pass, const RecordedRound& round, int others);
   void Flush();
 
-  RecordFile file_;
+  OutputFile file_;
   std::string lines_;
   std::vector<std::unique_ptr<Slot>> slots_;  // by sequence
   std::vector<RecordedRound> rounds_;         // of the running pass

@@ -113,7 +113,7 @@ Result<ConfigDialect> TakeDialect(std::vector<formats::Setting>& settings, std::
     return Bad(
         fmt::format("{}: line {}: dialect: '{}' stands here, and another one was asked for; "
                     "keep one",
-                    name, at->line, at->text));
+                    name, at->line, Shown(at->text)));
   settings.erase(at);
   return dialect;
 }
@@ -130,7 +130,7 @@ void SetMaxDefaults(SpeculativeOptions& options) {
 Result<ConfigDialect> ParseConfigDialect(std::string_view name) {
   if (name == "foretoken") return ConfigDialect::kForetoken;
   if (name == "max") return ConfigDialect::kMax;
-  return Bad(fmt::format("'{}' is no dialect; choose foretoken or max", name));
+  return Bad(fmt::format("'{}' is no dialect; choose foretoken or max", Shown(name)));
 }
 
 Status ReadSpeculativeFile(const std::string& file, std::string_view section,

@@ -27,15 +27,6 @@ tl::unexpected<Error> Bad(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));
 }
 
-// A value on one line of a message.
-std::string Shown(std::string_view text) {
-  constexpr std::size_t kMost = 60;
-  std::string out(text.substr(0, kMost));
-  for (char& c : out)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
-  return text.size() > kMost ? out + "..." : out;
-}
-
 std::string_view Trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);

@@ -91,7 +91,7 @@ Result<std::vector<std::string>> StandaloneSpeculativeDecodingPipeline::Impl::Fl
   for (const TextGenerationBatch& batch : replicas)
     for (const auto& [id, request] : batch) {
       if (!seen.insert(id).second)
-        return Bad(fmt::format("request '{}': it is in two batches; put it into one", id));
+        return Bad(fmt::format("request '{}': it is in two batches; put it into one", Shown(id)));
       unfinished += !entries_.contains(id);
       ids.push_back(id);
     }
@@ -146,7 +146,7 @@ Status StandaloneSpeculativeDecodingPipeline::Impl::BeginNew(
         parts().Take(undone);
         entries_.erase(other);
       }
-      return Fail(std::move(ticket).error().In(fmt::format("request '{}'", id)));
+      return Fail(std::move(ticket).error().In(fmt::format("request '{}'", Shown(id))));
     }
   return {};
 }
@@ -231,7 +231,7 @@ Result<Completion> StandaloneSpeculativeDecodingPipeline::Impl::Release(const st
   const auto found = entries_.find(id);
   if (found == entries_.end())
     return Fail(ErrorCode::kNotFound,
-                fmt::format("request '{}': it is not known; execute it first", id));
+                fmt::format("request '{}': it is not known; execute it first", Shown(id)));
   Entry& entry = found->second;
   if (!entry.completion) {
     parts().End(entry.ticket);

@@ -11,8 +11,8 @@
 #include <span>
 #include <utility>
 
-#include "base/mapped_file.h"
 #include "foretoken/replay.h"
+#include "foretoken/text_file.h"
 
 namespace foretoken {
 namespace {
@@ -313,13 +313,8 @@ Result<RunTrace> ParseTrace(std::string_view text, const std::string& name) {
 }
 
 Result<RunTrace> LoadTrace(const std::string& path) {
-  FORETOKEN_TRY(const MappedFile file, MappedFile::Open(path));
-  const auto bytes = file.bytes();
-  if (bytes.size() > kMostBytes)
-    return Fail(ErrorCode::kTooLarge,
-                fmt::format("{}: {} MiB are more than the {} of a trace; record a shorter run",
-                            path, bytes.size() >> 20, kMostBytes >> 20));
-  return ParseTrace({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+  FORETOKEN_TRY(const std::string text, ReadTextFile(path, {.most_bytes = kMostBytes}));
+  return ParseTrace(text, path);
 }
 
 }  // namespace foretoken

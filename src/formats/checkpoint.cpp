@@ -16,6 +16,14 @@ namespace foretoken::formats {
 
 namespace {
 
+// Of four places, evenly apart, the first and the last bytes among them.
+void AddSamples(std::span<const std::byte> data, std::vector<std::uint64_t>& hashes) {
+  constexpr std::size_t kSamples = 4, kBytes = 4096;
+  if (data.size() <= kSamples * kBytes) return hashes.push_back(Hash(data));
+  for (std::size_t i = 0; i < kSamples; ++i)
+    hashes.push_back(Hash(data.subspan((data.size() - kBytes) / (kSamples - 1) * i, kBytes)));
+}
+
 // ---- The checkpoint over one or more GGUF files ------------------------------------------------
 
 class GgufCheckpoint final : public Checkpoint {
@@ -44,11 +52,11 @@ class GgufCheckpoint final : public Checkpoint {
       const TensorView& a = tensors_[by_name_[i - 1]];
       const TensorView& b = tensors_[by_name_[i]];
       if (a.name == b.name) {
-        return Fail(
-            ErrorCode::kInvalidFile,
-            fmt::format("{}: tensor {}: is also in {}; put parts of one split together",
-                        files_[static_cast<std::size_t>(std::max(a.file, b.file))].path(), a.name,
-                        files_[static_cast<std::size_t>(std::min(a.file, b.file))].path()));
+        return Fail(ErrorCode::kInvalidFile,
+                    fmt::format("{}: tensor {}: is also in {}; put parts of one split together",
+                                files_[static_cast<std::size_t>(std::max(a.file, b.file))].path(),
+                                Shown(a.name),
+                                files_[static_cast<std::size_t>(std::min(a.file, b.file))].path()));
       }
     }
     return {};
@@ -91,7 +99,17 @@ class GgufCheckpoint final : public Checkpoint {
       parts.insert(parts.end(), {bytes.size(), static_cast<std::uint64_t>(files_[i].modified_ns()),
                                  Hash(bytes.first(header_bytes))});
     }
+    for (const TensorView& tensor : tensors_) AddSamples(tensor.data, parts);
     return HashOf(parts);
+  }
+
+  const std::string& PathOf(const TensorView& tensor) const override {
+    return files_[static_cast<std::size_t>(tensor.file)].path();
+  }
+
+  Status Check() const override {
+    for (const MappedFile& file : files_) FORETOKEN_CHECK_OK(file.Check());
+    return {};
   }
 
   std::string format() const override {
@@ -265,6 +283,7 @@ Result<std::unique_ptr<Checkpoint>> OpenGguf(MappedFile first) {
     }
   }
   FORETOKEN_CHECK_OK(checkpoint->Index());
+  FORETOKEN_CHECK_OK(checkpoint->Check());  // nothing of it changed while it was parsed
   return checkpoint;
 }
 

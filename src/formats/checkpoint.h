@@ -3,7 +3,7 @@
 //
 // Everything is validated at Open: counts, sizes, offsets, alignment, types, strings. Later access
 // cannot fail, reads nothing beyond the file, and costs no copy. Immutable after Open, so any
-// thread may read it.
+// thread may read it. The file itself can change meanwhile, and what is read with it: Check tells.
 #pragma once
 
 #include <array>
@@ -45,9 +45,16 @@ class Checkpoint {
   virtual const std::string& path() const = 0;
   virtual std::size_t file_bytes() const = 0;  // of all parts
   virtual std::string format() const = 0;      // "GGUF v3", "GGUF v3, 2 files"
-  // A hash of each part's size, time of change and header (all before the tensors' data): what is
-  // derived from the file may be kept under it.
+  virtual const std::string& PathOf(const TensorView& tensor) const = 0;  // of its part
+  // A hash of each part's size, time of change and header (all before the tensors' data), and of
+  // samples of every tensor's data (all of a small one, else its ends and two places between): what
+  // is derived from the file may be kept under it. A change beside the samples that keeps the
+  // file's time is not seen.
   virtual std::uint64_t Fingerprint() const = 0;
+
+  // Whether all parts are still as they were when they were opened; see MappedFile. Any thread.
+  // Error: kIo, with the part's name.
+  [[nodiscard]] virtual Status Check() const = 0;
 };
 
 // Opens a model file by its magic bytes; a split GGUF ("...-00001-of-00003.gguf") by its first

@@ -50,23 +50,6 @@ std::size_t Utf8Length(std::string_view text, std::size_t at) {
   return 0;
 }
 
-// A name as a message may show it: one line, not endless.
-std::string Shown(std::string_view name) {
-  constexpr std::size_t kLongest = 96;
-  std::string shown;
-  for (std::size_t at = 0; at < name.size();) {
-    if (shown.size() >= kLongest) return shown + "...";
-    const std::size_t n = Utf8Length(name, at);
-    const auto c = static_cast<unsigned char>(name[at]);
-    if (n == 0 || c < 0x20 || c == 0x7F)
-      shown += '?';
-    else
-      shown.append(name.substr(at, n));
-    at += std::max<std::size_t>(n, 1);
-  }
-  return shown;
-}
-
 // Walks the bytes of the header. Each read either fits or fails; nothing past the end is touched.
 class Cursor {
  public:

@@ -276,7 +276,7 @@ TEST(HostileGguf, RefusesBadKeys) {
             .bytes(),
         "key k: occurs twice"},
        {OneKey().String("a\nb").U32(99).Text(kPad).bytes(),
-        "key a?b: value type 99 does not exist"}});
+        "key a\\nb: value type 99 does not exist"}});
 }
 
 TEST(HostileGguf, AcceptsTheLongestKey) {
@@ -377,7 +377,7 @@ TEST(HostileGguf, RefusesTensorDataOutOfPlace) {
 
 TEST(HostileGguf, ShowsOverlongNamesShortened) {
   const Bytes bytes = OneTensor().Tensor(std::string(5000, 'n'), {1}, 0, 1).Data(64).bytes();
-  ExpectErrors({{bytes, "tensor " + std::string(96, 'n') + "...: its offset 1"}});
+  ExpectErrors({{bytes, "tensor " + std::string(80, 'n') + "...: its offset 1"}});
 }
 
 TEST(HostileGguf, AcceptsGapsAndAnyOrderOfData) {

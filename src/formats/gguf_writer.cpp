@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/gguf_writer.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <string_view>
@@ -16,6 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/output_file.h"
 
 namespace foretoken::formats {
 
@@ -149,89 +145,6 @@ class Appender {
 std::uint64_t AlignUp(std::uint64_t x) {
   return (x + kGgufDefaultAlignment - 1) / kGgufDefaultAlignment * kGgufDefaultAlignment;
 }
-
-Error IoError(const std::string& path, std::string_view what) {
-  return {ErrorCode::kIo,
-          fmt::format("{}: {}: {}; check the folder, its permissions and free space", path, what,
-                      std::strerror(errno))};
-}
-
-std::string FolderOf(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
-}
-
-// A file that vanishes unless Commit succeeds: it has no name before, where the file system knows
-// such files, and else one of its own beside `path`.
-class TemporaryFile {
- public:
-  static Result<TemporaryFile> Create(const std::string& path) {
-    static std::atomic<unsigned> counter{0};
-    TemporaryFile file;
-    file.path_ = path;
-    file.temporary_ = fmt::format("{}.{}-{}.part", path, getpid(), counter.fetch_add(1));
-    if (file.OpenNameless()) return file;
-    file.fd_ = open(file.temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file.fd_ < 0) return Fail(IoError(path, "cannot create"));
-    file.named_ = true;
-    return file;
-  }
-  TemporaryFile(TemporaryFile&& other) noexcept
-      : fd_(std::exchange(other.fd_, -1)),
-        named_(std::exchange(other.named_, false)),
-        path_(std::move(other.path_)),
-        temporary_(std::move(other.temporary_)) {}
-  TemporaryFile& operator=(TemporaryFile&&) = delete;
-  ~TemporaryFile() {
-    if (fd_ >= 0) close(fd_);
-    if (named_) unlink(temporary_.c_str());
-  }
-
-  // Takes the space of the whole file, where the file system can; it goes with the file.
-  Status Reserve(std::uint64_t bytes) {
-    if (fallocate(fd_, 0, 0, static_cast<off_t>(bytes)) == 0) return {};
-    if (errno != ENOSPC && errno != EFBIG && errno != EDQUOT) return {};
-    return Fail(IoError(path_, fmt::format("no room for {} bytes", bytes)));
-  }
-
-  Status Append(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t n = write(fd_, bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return Fail(IoError(path_, "cannot write"));
-      bytes = bytes.subspan(static_cast<std::size_t>(n));
-    }
-    return {};
-  }
-
-  Status Commit() {
-    if (fsync(fd_) != 0) return Fail(IoError(path_, "cannot write"));
-    if (!named_ && linkat(AT_FDCWD, NameOfDescriptor().c_str(), AT_FDCWD, temporary_.c_str(),
-                          AT_SYMLINK_FOLLOW) != 0)
-      return Fail(IoError(path_, "cannot create"));
-    named_ = true;
-    if (std::rename(temporary_.c_str(), path_.c_str()) != 0)
-      return Fail(IoError(path_, "cannot replace"));
-    named_ = false;
-    return {};
-  }
-
- private:
-  TemporaryFile() = default;
-
-  // Without /proc such a file could never be given its name.
-  bool OpenNameless() {
-    fd_ = open(FolderOf(path_).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
-    if (fd_ >= 0 && access(NameOfDescriptor().c_str(), F_OK) != 0) close(std::exchange(fd_, -1));
-    return fd_ >= 0;
-  }
-  std::string NameOfDescriptor() const { return fmt::format("/proc/self/fd/{}", fd_); }
-
-  int fd_ = -1;
-  bool named_ = false;  // temporary_ exists
-  std::string path_;
-  std::string temporary_;
-};
 
 // Walks over the keys of a header, from its first byte on.
 class KeyWalker {
@@ -452,12 +365,12 @@ Status GgufWriter::Emit(const ByteSink& sink) const {
 
 Status GgufWriter::Write(const std::string& path) const {
   if (error_) return Fail(*error_);
-  FORETOKEN_TRY(TemporaryFile file, TemporaryFile::Create(path));
+  FORETOKEN_TRY(OutputFile file, OutputFile::Create(path, {}));
   std::uint64_t size = Header().size();
   for (const Tensor& tensor : tensors_) size += AlignUp(tensor.size);
   FORETOKEN_CHECK_OK(file.Reserve(size));
   FORETOKEN_CHECK_OK(Emit([&](std::span<const std::byte> bytes) { return file.Append(bytes); }));
-  return file.Commit();
+  return file.Publish();
 }
 
 Result<std::vector<std::byte>> GgufWriter::Bytes() const {

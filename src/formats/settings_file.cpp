@@ -10,28 +10,18 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <optional>
 #include <set>
 #include <sstream>
 #include <utility>
+
+#include "foretoken/text_file.h"
 
 namespace foretoken::formats {
 namespace {
 
 constexpr std::size_t kMaxDepth = 16;
 constexpr std::size_t kMaxKeyBytes = 256;  // with those around it, which each setting repeats
-
-// Text of the file on one line of a message.
-std::string Shown(std::string_view text) {
-  constexpr std::size_t kMost = 60;
-  std::string out(text.substr(0, kMost));
-  for (char& c : out)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
-  return text.size() > kMost ? out + "..." : out;
-}
 
 class Collector final : public YAML::EventHandler {
  public:
@@ -193,22 +183,6 @@ tl::unexpected<Error> Malformed(std::string_view name, int line, const char* wha
   return Invalid(name, line, fmt::format("{}; write YAML (key: value) or JSON", Shown(what)));
 }
 
-Result<std::string> ReadWhole(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return Fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
-                fmt::format("{}: {}; give the path of a YAML or JSON file", path,
-                            errno != 0 ? std::strerror(errno) : "it cannot be read"));
-  std::string text(kMaxSettingsBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (file.bad() || (text.empty() && !file.eof()))  // a folder opens and does not read
-    return Fail(ErrorCode::kIo,
-                fmt::format("{}: it cannot be read; give the path of a YAML or JSON file", path));
-  return text;
-}
-
 }  // namespace
 
 Result<std::vector<Setting>> ParseSettings(const std::string& text, std::string_view name,
@@ -253,7 +227,8 @@ Result<std::vector<Setting>> ParseSettings(const std::string& text, std::string_
 }
 
 Result<std::vector<Setting>> ReadSettings(const std::string& path, std::string_view section) {
-  FORETOKEN_TRY(const std::string text, ReadWhole(path));
+  FORETOKEN_TRY(const std::string text,
+                ReadTextFile(path, {.most_bytes = kMaxSettingsBytes, .pipes = true}));
   return ParseSettings(text, path, section);
 }
 

@@ -104,10 +104,10 @@ TEST(SettingsFile, FilesThatCannotBeReadAreNamed) {
   const auto absent = ReadSettings(folder + "/none.yaml", "s");
   ASSERT_FALSE(absent);
   EXPECT_EQ(absent.error().code, ErrorCode::kNotFound);
-  EXPECT_NE(absent.error().message.find("none.yaml: No such file"), std::string::npos);
+  EXPECT_NE(absent.error().message.find("none.yaml: no such file"), std::string::npos);
   const auto of_folder = ReadSettings(folder, "s");
   ASSERT_FALSE(of_folder);
-  EXPECT_EQ(of_folder.error().code, ErrorCode::kIo);
+  EXPECT_EQ(of_folder.error().code, ErrorCode::kInvalidFile);
   ASSERT_TRUE(std::ofstream(folder + "/f.yaml") << "s: {a: 1}\n");
   const auto settings = ReadSettings(folder + "/f.yaml", "s");
   ASSERT_TRUE(settings) << settings.error().message;

@@ -219,7 +219,7 @@ Status CheckRoles(const ChatStyle& style, std::span<const ChatMessage> messages)
     const std::string& role = messages[i].role;
     if (role != "system" && role != "user" && role != "assistant")
       return Bad(fmt::format("chat: message {} has the role '{}'; use system, user or assistant",
-                             i + 1, role));
+                             i + 1, Shown(role)));
     if (role == "system" && style.system_place == SystemPlace::kNowhere)
       return Bad(
           fmt::format("chat: template {} has no place for a system message; put its text "
@@ -284,7 +284,7 @@ Result<ChatTemplate> ChatTemplate::Choose(const formats::Metadata& metadata,
     if (auto style = ChatStyleNamed(name)) return ChatTemplate(std::move(*style));
     if (const auto* own = metadata.String(fmt::format("{}.{}", kMetadataKey, name)))
       return Recognise(*own);
-    return Bad(fmt::format("chat template: '{}' is none; choose one of {}", name, Names()));
+    return Bad(fmt::format("chat template: '{}' is none; choose one of {}", Shown(name), Names()));
   }
   const auto* program = metadata.String(kMetadataKey);
   if (program == nullptr) program = metadata.String(fmt::format("{}.default", kMetadataKey));

@@ -26,7 +26,7 @@ constexpr std::size_t kMaxTokens = std::size_t{1} << 24;
   return Fail(ErrorCode::kUnsupported,
               fmt::format("tokenizer: model \"{}\" is unknown; use a file with \"llama\" "
                           "(SentencePiece BPE) or \"gpt2\" (byte-level BPE)",
-                          *model));
+                          Shown(*model)));
 }
 
 [[nodiscard]] Status CheckLength(std::string_view list, std::size_t length, std::size_t n_tokens) {

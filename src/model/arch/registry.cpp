@@ -78,7 +78,7 @@ Status ReadRope(const Reader& read, const ModelConfig& config, RopeConfig& rope)
   if (type != "none" && type != "linear" && type != "yarn" && type != "longrope")
     return Fail(ErrorCode::kUnsupported,
                 fmt::format("{}: '{}' is not supported; known are none, linear, yarn",
-                            read.Key("rope.scaling.type"), type));
+                            Shown(read.Key("rope.scaling.type")), Shown(type)));
   if (type == "longrope")
     return Fail(ErrorCode::kUnsupported,
                 fmt::format("{}: 'longrope' is not supported yet", read.Key("rope.scaling.type")));
@@ -223,7 +223,7 @@ Result<ModelConfig> ConfigFromMetadata(const formats::Metadata& metadata) {
         "architecture 'eagle3': this is an EAGLE-3 head, no whole model; give it as the draft "
         "(--model-draft) of the model it was trained for");
   return Fail(ErrorCode::kUnsupported,
-              fmt::format("architecture '{}': not supported; this build runs {}", *name,
+              fmt::format("architecture '{}': not supported; this build runs {}", Shown(*name),
                           fmt::join(ArchitectureNames(), ", ")));
 }
 
