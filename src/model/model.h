@@ -63,6 +63,11 @@ class Model {
   const ModelOptions& options() const { return options_; }
   std::int64_t weight_bytes() const { return weights_.resident_bytes(); }
 
+  // As of Weights. CheckFiles is for the thread of Forward, after the pass.
+  [[nodiscard]] Status CheckFiles() { return weights_.CheckFiles(pool_); }
+  [[nodiscard]] Status QuickCheckFiles() const { return weights_.QuickCheckFiles(); }
+  const Weights& weights() const { return weights_; }
+
   // Runs the batch; its rows must be reserved in the cache (a Transaction is open). Logits of
   // batch.logit_rows[i] are row i of logits().
   void Forward(const Batch& batch, kv::Cache& cache) noexcept;

@@ -2,7 +2,6 @@
 // A kept file:  Header (one page, the rest zero)  |  tiles
 #include "model/tile_cache.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -18,85 +17,123 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/mapped_file.h"
 
 namespace foretoken::model {
 namespace {
 
 constexpr std::size_t kHeaderBytes = 4096;
-// Raised whenever tensor/block_layout.h changes what a tile looks like.
-constexpr std::uint32_t kVersion = 1;
+// Raised whenever tensor/block_layout.h changes what a tile looks like, or the header changes.
+constexpr std::uint32_t kVersion = 2;
 constexpr std::array<char, 8> kMagic = {'F', 'T', 'K', 'T', 'I', 'L', 'E', 'S'};
 
 struct Header {
   std::array<char, 8> magic;
   std::uint32_t version, header_bytes;
-  std::uint64_t key, tile_bytes, checksum;
+  std::uint64_t key, tile_bytes, checksum, source_hash;
+  std::uint64_t header_hash;  // of all before it
 
   bool operator==(const Header&) const = default;
 };
 
-// Of pieces, so that all threads share the work; the result does not depend on their number.
-std::uint64_t Checksum(const std::byte* data, std::size_t size, ThreadPool& pool) {
-  constexpr std::size_t kPiece = std::size_t{4} << 20;
-  std::vector<std::uint64_t> pieces((size + kPiece - 1) / kPiece);
+Header HeaderOf(std::uint64_t key, std::size_t size, std::uint64_t checksum,
+                std::uint64_t source_hash) {
+  Header header = {kMagic, kVersion, kHeaderBytes, key, size, checksum, source_hash, 0};
+  header.header_hash =
+      Hash(std::as_bytes(std::span(&header, 1)).first(offsetof(Header, header_hash)));
+  return header;
+}
+
+// Why others could change what the status is of; "" where they cannot.
+std::string WhyNotOurs(const struct stat& status) {
+  if (status.st_uid != geteuid()) return "it belongs to another user";
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return "others may write to it (chmod go-w makes it this user's alone)";
+  return "";
+}
+
+std::string WhyNotOurFolder(const std::string& folder) {
+  struct stat status {};
+  if (stat(folder.c_str(), &status) != 0) return std::strerror(errno);
+  return S_ISDIR(status.st_mode) ? WhyNotOurs(status) : "it is no folder";
+}
+
+}  // namespace
+
+std::uint64_t PieceHash(std::span<const std::byte> bytes, ThreadPool& pool) {
+  constexpr std::size_t kPiece = kHashPieceBytes;
+  std::vector<std::uint64_t> pieces((bytes.size() + kPiece - 1) / kPiece);
   pool.Run([&](int thread) {
     const auto share = pool.ShareOf(static_cast<int>(pieces.size()), thread);
     for (auto i = static_cast<std::size_t>(share.begin); i < static_cast<std::size_t>(share.end);
          ++i)
-      pieces[i] = Hash({data + i * kPiece, std::min(kPiece, size - i * kPiece)});
+      pieces[i] = Hash(bytes.subspan(i * kPiece, std::min(kPiece, bytes.size() - i * kPiece)));
   });
   return HashOf(pieces);
 }
 
-Header HeaderOf(std::uint64_t key, std::size_t size, std::uint64_t checksum) {
-  return {kMagic, kVersion, kHeaderBytes, key, size, checksum};
-}
-
-// Writable where the file is new. Null where the system refuses.
-std::byte* Map(int fd, std::size_t tile_bytes, bool writable) {
-  void* p = mmap(nullptr, kHeaderBytes + tile_bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ,
-                 MAP_SHARED, fd, 0);
-  if (p == MAP_FAILED) return nullptr;
-  madvise(p, kHeaderBytes + tile_bytes, MADV_HUGEPAGE);  // advice: failure is harmless
-  return static_cast<std::byte*>(p);
-}
-
-class OpenFile {
- public:
-  explicit OpenFile(int fd) : fd_(fd) {}
-  ~OpenFile() {
-    if (fd_ >= 0) close(fd_);
-  }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
-
-}  // namespace
-
 TileMemory::TileMemory(std::size_t size_bytes) : anonymous_(size_bytes), size_bytes_(size_bytes) {}
 
 TileMemory::~TileMemory() {
+  guard_ = GuardedRange();
   if (mapping_ != nullptr) munmap(mapping_, kHeaderBytes + size_bytes_);
   if (fd_ >= 0) close(fd_);
 }
 
-TileMemory::TileMemory(TileMemory&& other) noexcept
-    : anonymous_(std::move(other.anonymous_)),
-      mapping_(std::exchange(other.mapping_, nullptr)),
-      size_bytes_(std::exchange(other.size_bytes_, 0)),
-      fd_(std::exchange(other.fd_, -1)) {}
+TileMemory::TileMemory(TileMemory&& other) noexcept {
+  *this = std::move(other);
+}
 
 TileMemory& TileMemory::operator=(TileMemory&& other) noexcept {
   std::swap(anonymous_, other.anonymous_);
   std::swap(mapping_, other.mapping_);
   std::swap(size_bytes_, other.size_bytes_);
+  std::swap(guard_, other.guard_);
+  std::swap(made_, other.made_);
   std::swap(fd_, other.fd_);
+  std::swap(kept_, other.kept_);
+  std::swap(identity_, other.identity_);
+  std::swap(checksum_, other.checksum_);
+  std::swap(source_hash_, other.source_hash_);
+  std::swap(path_, other.path_);
   return *this;
+}
+
+bool TileMemory::Map(int descriptor, std::size_t size_bytes, bool writable) {
+  const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+  void* p = mmap(nullptr, kHeaderBytes + size_bytes, protection, MAP_SHARED, descriptor, 0);
+  if (p == MAP_FAILED) return false;
+  madvise(p, kHeaderBytes + size_bytes, MADV_HUGEPAGE);  // advice: failure is harmless
+  mapping_ = static_cast<std::byte*>(p);
+  size_bytes_ = size_bytes;
+  guard_ = GuardedRange(p, kHeaderBytes + size_bytes, protection);
+  return true;
+}
+
+FileIdentity TileMemory::Identity() const noexcept {
+  struct stat status {};
+  const int descriptor = made_ != nullptr ? made_->descriptor() : fd_;
+  return fstat(descriptor, &status) == 0 ? FileIdentity::Of(status) : FileIdentity();
+}
+
+Status TileMemory::QuickCheck() const {
+  if (guard_.faulted()) return Fail(ChangedInUse(path_, true));
+  if (!kept_) return {};
+  const FileIdentity now = Identity();
+  // A network file system moves the time of a new file again when it writes the pages back.
+  const bool same = made_ != nullptr ? now.size == identity_.size : now.SameContentAs(identity_);
+  if (same) return {};
+  return Fail(ChangedInUse(path_, now.size < identity_.size));
+}
+
+Status TileMemory::Check(ThreadPool& pool) {
+  if (!kept_) return QuickCheck();
+  const FileIdentity now = Identity();
+  if (now == identity_ && !guard_.faulted()) return {};
+  FORETOKEN_CHECK_OK(QuickCheck());
+  if (PieceHash({data(), size_bytes_}, pool) != checksum_) return Fail(ChangedInUse(path_, false));
+  identity_ = now;
+  return QuickCheck();
 }
 
 std::byte* TileMemory::data() noexcept {
@@ -127,66 +164,75 @@ std::string TileCache::FileFor(const std::string& model_path) const {
 
 std::optional<TileMemory> TileCache::Find(const std::string& model_path, std::uint64_t key,
                                           std::size_t size_bytes, ThreadPool& pool) const {
-  if (folder_.empty()) return std::nullopt;
-  const OpenFile file(open(FileFor(model_path).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  struct stat info {};
-  if (file.get() < 0 || fstat(file.get(), &info) != 0) return std::nullopt;
-  if (!S_ISREG(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & S_IWOTH) != 0 ||
-      info.st_size != static_cast<off_t>(kHeaderBytes + size_bytes))
+  if (folder_.empty() || !WhyNotOurFolder(folder_).empty()) return std::nullopt;
+  auto file = InputFile::Open(FileFor(model_path), {.links = false});
+  if (!file || !WhyNotOurs(file->status()).empty() ||
+      file->status().st_size != static_cast<off_t>(kHeaderBytes + size_bytes))
     return std::nullopt;
   TileMemory tiles;
-  tiles.mapping_ = Map(file.get(), size_bytes, false);
-  if (tiles.mapping_ == nullptr) return std::nullopt;
-  tiles.size_bytes_ = size_bytes;
+  if (!tiles.Map(file->descriptor(), size_bytes, false)) return std::nullopt;
   Header header;
   std::memcpy(&header, tiles.mapping_, sizeof header);
-  if (header != HeaderOf(key, size_bytes, header.checksum) ||
-      header.checksum != Checksum(tiles.data(), size_bytes, pool))
+  if (header != HeaderOf(key, size_bytes, header.checksum, header.source_hash) ||
+      header.checksum != PieceHash({tiles.data(), size_bytes}, pool))
     return std::nullopt;
+  tiles.identity_ = FileIdentity::Of(file->status());
+  tiles.checksum_ = header.checksum;
+  tiles.source_hash_ = header.source_hash;
+  tiles.path_ = FileFor(model_path);
+  tiles.fd_ = file->Take();
+  tiles.kept_ = true;
+  if (!tiles.QuickCheck()) return std::nullopt;
   return tiles;
 }
 
-TileMemory TileCache::Make(std::size_t size_bytes, std::string* why_not) const {
+TileMemory TileCache::Make(const std::string& model_path, std::size_t size_bytes,
+                           std::string* why_not) const {
   if (folder_.empty()) return TileMemory(size_bytes);
+  // Its parents as the umask has it; itself for this user alone.
   std::error_code error;
-  std::filesystem::create_directories(folder_, error);
-  const auto anonymous = [&](std::string_view what, int number) {
-    *why_not = fmt::format("{}: {}: {}", folder_, what, std::strerror(number));
+  std::filesystem::create_directories(std::filesystem::path(folder_).parent_path(), error);
+  mkdir(folder_.c_str(), 0700);
+  const auto anonymous = [&](std::string why) {
+    *why_not = std::move(why);
     return TileMemory(size_bytes);
   };
-  OpenFile file(open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (file.get() < 0) return anonymous("cannot make a file", errno);
-  // All of it now: a disk that fills up later would kill the process when a page is written.
-  const auto bytes = static_cast<off_t>(kHeaderBytes + size_bytes);
-  if (const int failed = posix_fallocate(file.get(), 0, bytes); failed != 0)
-    return anonymous(fmt::format("cannot make a file of {} MB", bytes / 1'000'000), failed);
+  if (const std::string why = WhyNotOurFolder(folder_); !why.empty())
+    return anonymous(fmt::format("{}: cannot make a file: {}", folder_, why));
+  auto file = OutputFile::Create(FileFor(model_path), {.mode = 0600, .readable = true});
+  if (!file) return anonymous(std::move(file).error().message);
+  // All of it now: a disk that fills up later would fault when a page is written.
+  if (auto room = file->ReserveForMapping(kHeaderBytes + size_bytes); !room)
+    return anonymous(std::move(room).error().message);
   TileMemory tiles;
-  tiles.mapping_ = Map(file.get(), size_bytes, true);
-  if (tiles.mapping_ == nullptr) return anonymous("cannot map a file", errno);
-  tiles.size_bytes_ = size_bytes;
-  tiles.fd_ = file.release();
+  if (!tiles.Map(file->descriptor(), size_bytes, true))
+    return anonymous(fmt::format("{}: cannot map a file: {}", folder_, std::strerror(errno)));
+  tiles.made_ = std::make_unique<OutputFile>(std::move(*file));
+  tiles.path_ = FileFor(model_path);
   return tiles;
 }
 
-Status TileCache::Keep(TileMemory& tiles, const std::string& model_path, std::uint64_t key,
+Status TileCache::Keep(TileMemory& tiles, std::uint64_t key, std::uint64_t source_hash,
                        ThreadPool& pool) const {
-  if (tiles.fd_ < 0) return {};
-  const OpenFile file(std::exchange(tiles.fd_, -1));
-  const Header header =
-      HeaderOf(key, tiles.size_bytes_, Checksum(tiles.data(), tiles.size_bytes_, pool));
+  if (tiles.made_ == nullptr) return {};
+  tiles.checksum_ = PieceHash({tiles.data(), tiles.size_bytes_}, pool);
+  tiles.source_hash_ = source_hash;
+  const Header header = HeaderOf(key, tiles.size_bytes_, tiles.checksum_, source_hash);
   std::memcpy(tiles.mapping_, &header, sizeof header);
   mprotect(tiles.mapping_, kHeaderBytes + tiles.size_bytes_, PROT_READ);
-  // A link cannot replace a file, a rename can: so a name of this process's own comes between.
-  const std::string path = FileFor(model_path), own = fmt::format("{}.{}", path, getpid());
-  const std::string nameless = fmt::format("/proc/self/fd/{}", file.get());
-  unlink(own.c_str());
-  if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, own.c_str(), AT_SYMLINK_FOLLOW) == 0 &&
-      rename(own.c_str(), path.c_str()) == 0)
-    return {};
-  const int number = errno;
-  unlink(own.c_str());
-  return Fail(ErrorCode::kIo,
-              fmt::format("{}: cannot keep the repacked weights: {}", path, std::strerror(number)));
+  // The checksum finds what a crash of the machine leaves unwritten: nothing is synced.
+  FORETOKEN_CHECK_OK(tiles.made_->Publish(false));
+  tiles.identity_ = tiles.Identity();
+  tiles.kept_ = true;
+  return {};
+}
+
+void TileCache::Drop(const TileMemory& tiles) noexcept {
+  struct stat now {};
+  if (!tiles.kept_ || lstat(tiles.path_.c_str(), &now) != 0) return;
+  const FileIdentity named = FileIdentity::Of(now);
+  if (named.device == tiles.identity_.device && named.inode == tiles.identity_.inode)
+    unlink(tiles.path_.c_str());
 }
 
 }  // namespace foretoken::model

@@ -11,19 +11,22 @@
 #include <string>
 #include <vector>
 
+#include "foretoken/bus_errors.h"
+
 namespace foretoken::model {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr std::size_t kSize = 9'000'000;  // more than two pieces of the checksum
-constexpr std::uint64_t kKey = 12345;
+constexpr std::uint64_t kKey = 12345, kSource = 678;
 
 class TileCacheTest : public testing::Test {
  protected:
   TileCacheTest() {
     std::string name = fs::temp_directory_path() / "foretoken-tiles-XXXXXX";
     folder_ = mkdtemp(name.data());
+    CatchBusErrors(true);
   }
   ~TileCacheTest() override { fs::remove_all(folder_); }
 
@@ -39,10 +42,10 @@ class TileCacheTest : public testing::Test {
   // Keeps kSize bytes for model.gguf; the file's path.
   fs::path KeepOne() {
     std::string why_not;
-    TileMemory tiles = cache().Make(kSize, &why_not);
+    TileMemory tiles = cache().Make(kModel, kSize, &why_not);
     EXPECT_EQ(why_not, "");
     Fill(tiles);
-    EXPECT_TRUE(cache().Keep(tiles, kModel, kKey, pool_));
+    EXPECT_TRUE(cache().Keep(tiles, kKey, kSource, pool_));
     EXPECT_TRUE(Filled(tiles));
     EXPECT_EQ(Files().size(), 1u);
     return Files().at(0);
@@ -110,8 +113,129 @@ TEST_F(TileCacheTest, TrustsNoFlippedByte) {
 
 TEST_F(TileCacheTest, TrustsNoFileThatOthersMayWrite) {
   const fs::path file = KeepOne();
-  chmod(file.c_str(), 0666);
+  for (const mode_t mode : {0666, 0660, 0620, 0602}) {
+    chmod(file.c_str(), mode);
+    EXPECT_FALSE(Find()) << mode;
+  }
+  chmod(file.c_str(), 0600);
+  EXPECT_TRUE(Find());
+}
+
+TEST_F(TileCacheTest, TrustsNoFolderThatOthersMayWrite) {
+  KeepOne();
+  for (const mode_t mode : {0770, 0720, 0702, 01777}) {
+    chmod(folder_.c_str(), mode);
+    EXPECT_FALSE(Find()) << mode;
+    std::string why_not;
+    const TileMemory tiles = cache().Make(kModel, 100, &why_not);
+    EXPECT_NE(why_not.find("others may write to it"), std::string::npos) << why_not;
+  }
+  chmod(folder_.c_str(), 0700);
+  EXPECT_TRUE(Find());
+}
+
+// Root alone can give files away.
+TEST_F(TileCacheTest, TrustsNoFileAndNoFolderOfAnotherUser) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  const fs::path file = KeepOne();
+  ASSERT_EQ(chown(file.c_str(), 1234, 1234), 0);
   EXPECT_FALSE(Find());
+  ASSERT_EQ(chown(file.c_str(), 0, 0), 0);
+  EXPECT_TRUE(Find());
+  ASSERT_EQ(chown(folder_.c_str(), 1234, 1234), 0);
+  EXPECT_FALSE(Find());
+}
+
+TEST_F(TileCacheTest, DoesNotWaitForAPipeInItsPlace) {
+  const fs::path file = KeepOne();
+  fs::remove(file);
+  ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+  EXPECT_FALSE(Find());
+}
+
+TEST_F(TileCacheTest, MakesItsFolderForThisUserAloneWhateverTheUmask) {
+  const TileCache deeper(folder_ + "/own");
+  std::string why_not;
+  const mode_t before = umask(0);
+  const TileMemory tiles = deeper.Make(kModel, 100, &why_not);
+  umask(before);
+  EXPECT_EQ(why_not, "");
+  EXPECT_EQ(fs::status(folder_ + "/own").permissions(), fs::perms(0700));
+}
+
+TEST_F(TileCacheTest, RemembersWhatTheTilesWereMadeOf) {
+  KeepOne();
+  EXPECT_EQ(Find()->source_hash(), kSource);
+}
+
+// ---- Files that change while their tiles are in use --------------------------------------------
+
+TEST_F(TileCacheTest, NoticesAFileThatIsCutShortAndSurvives) {
+  const fs::path file = KeepOne();
+  auto tiles = Find();
+  ASSERT_TRUE(tiles->Check(pool_));
+  fs::resize_file(file, 4096 + 1'000'000);
+  EXPECT_EQ(tiles->data()[8'000'000], std::byte{0});  // without the handler the process ends here
+  EXPECT_FALSE(tiles->QuickCheck());
+  const Status status = tiles->Check(pool_);
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message.find(file.string() + ": the file was cut short"),
+            std::string::npos)
+      << status.error().message;
+}
+
+TEST_F(TileCacheTest, NoticesAFileThatIsWrittenOver) {
+  const fs::path file = KeepOne();
+  auto tiles = Find();
+  usleep(20'000);  // a tick of the file system's clock
+  Overwrite(file, 4096 + 5'000'000, 'x');
+  const Status status = tiles->Check(pool_);
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message.find("the file was changed"), std::string::npos);
+}
+
+TEST_F(TileCacheTest, NoticesAFileThatIsWrittenOverAndGetsItsOldTimeAgain) {
+  const fs::path file = KeepOne();
+  auto tiles = Find();
+  const auto time = fs::last_write_time(file);
+  Overwrite(file, 4096 + 5'000'000, 'x');
+  fs::last_write_time(file, time);
+  EXPECT_FALSE(tiles->Check(pool_));
+}
+
+TEST_F(TileCacheTest, NoticesItInTilesThatItHasJustMade) {
+  std::string why_not;
+  TileMemory tiles = cache().Make(kModel, kSize, &why_not);
+  Fill(tiles);
+  ASSERT_TRUE(cache().Keep(tiles, kKey, kSource, pool_));
+  EXPECT_TRUE(tiles.Check(pool_));
+  usleep(20'000);
+  Overwrite(Files().at(0), 4096 + 5'000'000, 'x');
+  EXPECT_FALSE(tiles.Check(pool_));
+}
+
+TEST_F(TileCacheTest, DoesNotMindAnotherNameModeOrFileInItsPlace) {
+  const fs::path file = KeepOne();
+  auto tiles = Find();
+  chmod(file.c_str(), 0400);
+  EXPECT_TRUE(tiles->Check(pool_));
+  fs::rename(file, folder_ + "/other");
+  EXPECT_TRUE(tiles->Check(pool_));
+  fs::remove(folder_ + "/other");
+  EXPECT_TRUE(tiles->Check(pool_));
+  KeepOne();
+  EXPECT_TRUE(tiles->Check(pool_));
+  EXPECT_TRUE(Filled(*tiles));
+}
+
+TEST_F(TileCacheTest, DropsItsFileAndNoOther) {
+  const fs::path file = KeepOne();
+  auto old = Find();
+  KeepOne();  // a newer one in its place
+  TileCache::Drop(*old);
+  EXPECT_EQ(Files().size(), 1u);
+  TileCache::Drop(*Find());
+  EXPECT_TRUE(Files().empty());
 }
 
 TEST_F(TileCacheTest, FollowsNoLink) {
@@ -131,7 +255,7 @@ TEST_F(TileCacheTest, ReplacesWhatItDoesNotTrust) {
 TEST_F(TileCacheTest, LeavesNothingOfAFileThatWasNotKept) {
   std::string why_not;
   {
-    TileMemory tiles = cache().Make(kSize, &why_not);
+    TileMemory tiles = cache().Make(kModel, kSize, &why_not);
     Fill(tiles);
   }
   EXPECT_TRUE(Files().empty());
@@ -140,9 +264,9 @@ TEST_F(TileCacheTest, LeavesNothingOfAFileThatWasNotKept) {
 TEST_F(TileCacheTest, MakesItsFolder) {
   const TileCache deeper(folder_ + "/not/yet");
   std::string why_not;
-  TileMemory tiles = deeper.Make(kSize, &why_not);
+  TileMemory tiles = deeper.Make(kModel, kSize, &why_not);
   EXPECT_EQ(why_not, "");
-  EXPECT_TRUE(deeper.Keep(tiles, kModel, kKey, pool_));
+  EXPECT_TRUE(deeper.Keep(tiles, kKey, kSource, pool_));
   EXPECT_TRUE(deeper.Find(kModel, kKey, kSize, pool_));
 }
 
@@ -150,11 +274,11 @@ TEST_F(TileCacheTest, GivesAnonymousMemoryAndAReasonWhereAFileCannotBe) {
   std::ofstream(folder_ + "/file") << "no folder";
   const TileCache nowhere(folder_ + "/file");
   std::string why_not;
-  TileMemory tiles = nowhere.Make(kSize, &why_not);
+  TileMemory tiles = nowhere.Make(kModel, kSize, &why_not);
   EXPECT_NE(why_not.find("/file: cannot make a file"), std::string::npos) << why_not;
   Fill(tiles);
   EXPECT_TRUE(Filled(tiles));
-  EXPECT_TRUE(nowhere.Keep(tiles, kModel, kKey, pool_));
+  EXPECT_TRUE(nowhere.Keep(tiles, kKey, kSource, pool_));
   EXPECT_FALSE(nowhere.Find(kModel, kKey, kSize, pool_));
 }
 
@@ -162,16 +286,16 @@ TEST_F(TileCacheTest, SaysSoWhereTheDiskIsTooSmall) {
   std::string why_not;
   // The anonymous memory it gives instead is never touched.
   const std::size_t too_much = fs::space(folder_).free + (std::size_t{1} << 30);
-  const TileMemory tiles = cache().Make(too_much, &why_not);
-  EXPECT_NE(why_not.find("cannot make a file of"), std::string::npos) << why_not;
+  const TileMemory tiles = cache().Make(kModel, too_much, &why_not);
+  EXPECT_NE(why_not.find("no room for"), std::string::npos) << why_not;
   EXPECT_TRUE(Files().empty());
 }
 
 TEST_F(TileCacheTest, KeepsNothingWithoutAFolder) {
   std::string why_not;
-  TileMemory tiles = TileCache().Make(kSize, &why_not);
+  TileMemory tiles = TileCache().Make(kModel, kSize, &why_not);
   EXPECT_EQ(why_not, "");
-  EXPECT_TRUE(TileCache().Keep(tiles, kModel, kKey, pool_));
+  EXPECT_TRUE(TileCache().Keep(tiles, kKey, kSource, pool_));
   EXPECT_FALSE(TileCache().Find(kModel, kKey, kSize, pool_));
 }
 

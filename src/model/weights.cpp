@@ -97,7 +97,6 @@ class WeightsLoader {
       FORETOKEN_CHECK_OK(Vector(norm, dim, weights_.output_norm));
     if (embedding.empty()) {
       weights_.embedding_ = target.embedding_;
-      weights_.embedding_row_bytes_ = target.embedding_row_bytes_;
     } else {
       FORETOKEN_TRY(const int rows, EmbeddingRows(checkpoint_, embedding));
       FORETOKEN_CHECK_OK(Embedding(embedding, rows));
@@ -109,27 +108,22 @@ class WeightsLoader {
     return Matrix(output, config_.vocabulary, dim, weights_.output);
   }
 
-  // Tiles from the cache, or repacked and then given to it.
-  Weights Fill(ThreadPool& pool, const LoadOptions& options) {
+  // Tiles from the cache, or repacked and then given to it. Error: the file changed meanwhile.
+  Result<Weights> Fill(ThreadPool& pool, const LoadOptions& options) {
     const TileCache nothing;
     const TileCache& cache = options.cache != nullptr ? *options.cache : nothing;
-    const auto notice = [&](const std::string& what) {
-      if (options.on_notice && !what.empty())
-        options.on_notice(fmt::format("{}; the next start repacks the weights again", what));
-    };
+    if (embedding_ != nullptr)
+      weights_.embedding_ = std::make_shared<EmbeddingTable>(checkpoint_, *embedding_, pool);
     const std::uint64_t key = Key();
     if (auto kept = cache.Find(checkpoint_.path(), key, total_bytes_, pool)) {
       weights_.tiles_ = std::move(*kept);
       for (const Job& job : jobs_) job.linear->tiles = weights_.tiles_.data() + job.offset;
+      for (const Job& job : jobs_) weights_.sources_.push_back(job.tensor);
       if (options.on_progress) options.on_progress(1);
-      return std::move(weights_);
+    } else {
+      FillNew(cache, key, pool, options);
     }
-    std::string why_not;
-    weights_.tiles_ = cache.Make(total_bytes_, &why_not);
-    notice(why_not);
-    Repack(pool, options.on_progress);
-    if (const Status kept = cache.Keep(weights_.tiles_, checkpoint_.path(), key, pool); !kept)
-      notice(kept.error().message);
+    FORETOKEN_CHECK_OK(checkpoint_.Check());
     return std::move(weights_);
   }
 
@@ -141,6 +135,26 @@ class WeightsLoader {
     std::size_t offset;
     std::span<const std::int32_t> rows = {};  // to keep, of all; empty: all
   };
+
+  void FillNew(const TileCache& cache, std::uint64_t key, ThreadPool& pool,
+               const LoadOptions& options) {
+    const auto notice = [&](const std::string& what) {
+      if (options.on_notice && !what.empty())
+        options.on_notice(fmt::format("{}; the next start repacks the weights again", what));
+    };
+    std::string why_not;
+    weights_.tiles_ = cache.Make(checkpoint_.path(), total_bytes_, &why_not);
+    notice(why_not);
+    Repack(pool, options.on_progress);
+    if (weights_.tiles_.faulted()) {  // the disk refused a page that it had promised
+      weights_.tiles_ = TileMemory(total_bytes_);
+      Repack(pool, options.on_progress);
+    }
+    // What changed meanwhile is in the tiles, in part; it is not kept.
+    if (!checkpoint_.Check()) return;
+    if (const Status kept = cache.Keep(weights_.tiles_, key, HashOf(source_hashes_), pool); !kept)
+      notice(kept.error().message);
+  }
 
   // The job made last was the output head's: it keeps these rows alone.
   void KeepOutputRows(std::span<const std::int32_t> tokens) {
@@ -183,6 +197,7 @@ class WeightsLoader {
 
   void Repack(ThreadPool& pool, const std::function<void(double)>& on_progress) {
     std::size_t done_bytes = 0;
+    source_hashes_.clear();
     for (const Job& job : jobs_) {
       std::byte* tiles = weights_.tiles_.data() + job.offset;
       const Linear& linear = *job.linear;
@@ -193,6 +208,7 @@ class WeightsLoader {
                         share.end, tiles);
       });
       job.linear->tiles = tiles;
+      source_hashes_.push_back(PieceHash(job.tensor->data, pool));
       checkpoint_.Release(*job.tensor);
       done_bytes += kernels::TiledBytes(linear.type, linear.n_out, linear.k);
       if (on_progress)
@@ -203,6 +219,7 @@ class WeightsLoader {
   // Of all that decides what the tiles are: the file, and which tensor lies where.
   std::uint64_t Key() const {
     std::vector<std::uint64_t> parts = {checkpoint_.Fingerprint()};
+    if (embedding_ != nullptr) parts.push_back(weights_.embedding_->hash());
     for (const Job& job : jobs_)
       parts.insert(parts.end(),
                    {HashOf(job.tensor->name), static_cast<std::uint64_t>(job.linear->type),
@@ -211,9 +228,7 @@ class WeightsLoader {
   }
 
   Status Embedding(const std::string& name, int vocabulary) {
-    FORETOKEN_TRY(weights_.embedding_, Find(name, config_.dim, vocabulary));
-    weights_.embedding_row_bytes_ =
-        RowBytes(*tensor::FindDType(weights_.embedding_->ggml_type), config_.dim);
+    FORETOKEN_TRY(embedding_, Find(name, config_.dim, vocabulary));
     return {};
   }
 
@@ -321,8 +336,10 @@ class WeightsLoader {
   const formats::Checkpoint& checkpoint_;
   const ModelConfig& config_;
   Weights weights_;
+  const formats::TensorView* embedding_ = nullptr;  // of this file; null: the target's
   std::vector<Job> jobs_;
   std::size_t total_bytes_ = 0;
+  std::vector<std::uint64_t> source_hashes_;  // of the jobs' tensors
 };
 
 Result<Weights> Weights::Load(const formats::Checkpoint& checkpoint, const ModelConfig& config,
@@ -341,11 +358,18 @@ Result<Weights> Weights::LoadHead(const formats::Checkpoint& checkpoint, const M
   return loader.Fill(pool, {});
 }
 
-void Weights::Embed(std::int32_t token, float* out) const noexcept {
-  const auto type = static_cast<tensor::DType>(embedding_->ggml_type);
-  tensor::Dequantize(
-      type, embedding_->data.data() + static_cast<std::size_t>(token) * embedding_row_bytes_,
-      embedding_->shape[0], out);
+Status Weights::Check(const formats::Checkpoint& checkpoint, const ModelConfig& config) {
+  return WeightsLoader(checkpoint, config).Plan({});
+}
+
+Status Weights::CheckFiles(ThreadPool& pool) {
+  FORETOKEN_CHECK_OK(embedding_->Check());
+  return tiles_.Check(pool);
+}
+
+Status Weights::QuickCheckFiles() const {
+  FORETOKEN_CHECK_OK(embedding_->Check());
+  return tiles_.QuickCheck();
 }
 
 std::int64_t ResidentBytes(const formats::Checkpoint& checkpoint) {

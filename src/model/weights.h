@@ -12,6 +12,7 @@
 #include "foretoken/result.h"
 #include "formats/checkpoint.h"
 #include "model/config.h"
+#include "model/embedding_table.h"
 #include "model/tile_cache.h"
 #include "tensor/dtype.h"
 
@@ -55,7 +56,8 @@ class Weights {
   // threads of the pool. The file's pages are released as they are read, so resident memory stays
   // near the file's size. Tiles that the cache kept are mapped instead. The checkpoint must outlive
   // the weights: embedding rows are read from it. Errors: kInvalidFile (a missing or misshapen
-  // tensor, named), kUnsupported (a type without kernels, named).
+  // tensor, named), kUnsupported (a type without kernels, named), kIo (the file was changed
+  // meanwhile).
   // output_tokens: rows of the output head to keep, ascending; empty: all.
   [[nodiscard]] static Result<Weights> Load(const formats::Checkpoint& checkpoint,
                                             const ModelConfig& config,
@@ -69,9 +71,23 @@ class Weights {
                                                 const ModelConfig& config, const Weights& target,
                                                 const ModelConfig& target_config, ThreadPool& pool);
 
+  // Only the checks of Load, for readers of their own.
+  [[nodiscard]] static Status Check(const formats::Checkpoint& checkpoint,
+                                    const ModelConfig& config);
+
   // The embedding of a token, as f32. out: [dim].
-  void Embed(std::int32_t token, float* out) const noexcept;
-  std::int32_t embedding_rows() const { return static_cast<std::int32_t>(embedding_->shape[1]); }
+  void Embed(std::int32_t token, float* out) const noexcept { embedding_->Read(token, out); }
+  std::int32_t embedding_rows() const { return embedding_->rows(); }
+
+  // Whether what was read from files since the last call was still what Load found there: the kept
+  // tiles and the embedding's rows. (Checkpoint::Check asks for the model file itself.) Error: kIo,
+  // with the file's name. The quick one asks for less and may be called on any thread.
+  [[nodiscard]] Status CheckFiles(ThreadPool& pool);
+  [[nodiscard]] Status QuickCheckFiles() const;
+  // The kept tiles and the tensors they were made of, for a SourceCheck; empty where tiles were not
+  // kept by an earlier start.
+  const TileMemory& tiles() const { return tiles_; }
+  std::span<const formats::TensorView* const> sources() const { return sources_; }
 
   std::vector<LayerWeights> layers;
   const float* output_norm = nullptr;
@@ -85,8 +101,8 @@ class Weights {
   friend class WeightsLoader;
   TileMemory tiles_;  // all matrices, one after another
   std::vector<std::vector<float>> vectors_;
-  const formats::TensorView* embedding_ = nullptr;
-  std::size_t embedding_row_bytes_ = 0;
+  std::vector<const formats::TensorView*> sources_;
+  std::shared_ptr<EmbeddingTable> embedding_;  // heads may share their target's
 };
 
 // Bytes that the repacked matrices of a file will take.

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// model/embedding_table.h: the rows of an embedding. They stay in the model file, of which a text
+// needs few, and are read from its mapping. A hash of each row, taken when the model was loaded,
+// shows where a row is no longer what it was, whatever happened to the file.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "foretoken/result.h"
+#include "formats/checkpoint.h"
+
+namespace foretoken::model {
+
+class EmbeddingTable {
+ public:
+  // Reads all rows once, on all threads of the pool. REQUIRES: two dimensions and a type that can
+  // be computed with. The checkpoint must outlive the table.
+  EmbeddingTable(const formats::Checkpoint& checkpoint, const formats::TensorView& tensor,
+                 ThreadPool& pool);
+
+  // Row `token` as f32. out: [row length]. Any thread; notes a row that has changed.
+  void Read(std::int32_t token, float* out) const noexcept;
+  // Error: kIo where a row had changed, with the file's name.
+  [[nodiscard]] Status Check() const;
+
+  std::int32_t rows() const { return static_cast<std::int32_t>(tensor_.shape[1]); }
+  std::uint64_t hash() const;  // of all rows
+
+ private:
+  const std::byte* Row(std::int32_t token) const noexcept {
+    return tensor_.data.data() + static_cast<std::size_t>(token) * row_bytes_;
+  }
+
+  const formats::TensorView& tensor_;
+  std::string path_;
+  std::size_t row_bytes_ = 0;
+  std::vector<std::uint64_t> hashes_;  // of rows
+  mutable std::atomic<bool> changed_{false};
+};
+
+}  // namespace foretoken::model
