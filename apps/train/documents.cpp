@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <cctype>
-#include <fstream>
-#include <sstream>
 #include <string_view>
+
+#include "foretoken/text_file.h"
 
 namespace foretoken::train {
 namespace {
@@ -44,13 +44,8 @@ Status CheckText(const std::string& text, const std::string& path) {
 }  // namespace
 
 Result<std::vector<std::string>> ReadDocuments(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return Fail(ErrorCode::kNotFound, fmt::format("{}: cannot be read; check the path", path));
-  std::ostringstream buffer;
-  buffer << file.rdbuf();
-  if (file.bad()) return Fail(ErrorCode::kIo, fmt::format("{}: reading failed", path));
-  const std::string text = std::move(buffer).str();
+  FORETOKEN_TRY(const std::string text,
+                ReadTextFile(path, {.most_bytes = std::size_t{1} << 40, .pipes = true}));
   FORETOKEN_CHECK_OK(CheckText(text, path));
   std::vector<std::string> documents;
   constexpr std::string_view kEnd = "<|endoftext|>";

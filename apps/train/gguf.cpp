@@ -26,8 +26,8 @@ Result<Tensor> Expand(const formats::TensorView& view) {
   const tensor::DTypeInfo* type = tensor::FindDType(view.ggml_type);
   if (type == nullptr || view.n_dims > 2)
     return Fail(ErrorCode::kUnsupported,
-                fmt::format("tensor {}: its type ({}) is none that can be computed with", view.name,
-                            view.ggml_type));
+                fmt::format("tensor {}: its type ({}) is none that can be computed with",
+                            Shown(view.name), view.ggml_type));
   std::vector<std::int64_t> sizes = {view.shape[1], view.shape[0]};
   if (view.n_dims == 1) sizes = {view.shape[0]};
   Tensor values = torch::empty(sizes);
@@ -83,6 +83,8 @@ Result<Target> OpenTarget(const std::string& path) {
                             "does not know; use a "
                             "target without",
                             path));
+  if (auto whole = model::Weights::Check(*target.file, target.config); !whole)
+    return Fail(std::move(whole).error().In(path));
   for (const formats::TensorView& view : target.file->tensors()) {
     auto values = Expand(view);
     if (!values) return Fail(std::move(values).error().In(path));
@@ -96,7 +98,7 @@ Result<FileType> ParseFileType(const std::string& name) {
   if (name == "f16") return FileType::kF16;
   if (name == "q8_0") return FileType::kQ8_0;
   return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("type: '{}' is not known; use f32, f16 or q8_0", name));
+              fmt::format("type: '{}' is not known; use f32, f16 or q8_0", Shown(name)));
 }
 
 std::int64_t TensorStore::file_type() const {

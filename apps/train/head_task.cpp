@@ -56,8 +56,8 @@ std::vector<std::int64_t> MostFrequent(const Corpus& corpus, int vocabulary, int
 Status CheckLayers(const std::vector<int>& layers, int n_layers) {
   const std::string text = fmt::format("{}", fmt::join(layers, ","));
   if (layers.size() != 3)
-    return Refuse(fmt::format("layers: '{}' are {}; an EAGLE-3 head reads three, such as {}", text,
-                              layers.size(), fmt::join(DefaultLayers(n_layers), ",")));
+    return Refuse(fmt::format("layers: '{}' are {}; an EAGLE-3 head reads three, such as {}",
+                              Shown(text), layers.size(), fmt::join(DefaultLayers(n_layers), ",")));
   for (const int layer : layers)
     if (layer < 0 || layer > n_layers)
       return Refuse(
@@ -65,7 +65,7 @@ Status CheckLayers(const std::vector<int>& layers, int n_layers) {
                       "last block)",
                       layer, n_layers, n_layers));
   if (std::set<int>(layers.begin(), layers.end()).size() != layers.size())
-    return Refuse(fmt::format("layers: '{}' names one twice; name three", text));
+    return Refuse(fmt::format("layers: '{}' names one twice; name three", Shown(text)));
   return {};
 }
 

@@ -50,7 +50,7 @@ int Main(int argc, char** argv) {
     if (verb == known.name) return known.run(arguments);
   if (verb == "-h" || verb == "--help" || verb == "help") return std::fputs(kUsage, stdout) < 0;
   return Report({ErrorCode::kInvalidArgument,
-                 fmt::format("'{}' is no verb; see foretoken-train --help", verb)});
+                 fmt::format("'{}' is no verb; see foretoken-train --help", Shown(verb))});
 }
 
 }  // namespace

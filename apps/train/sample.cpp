@@ -10,18 +10,18 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <span>
-#include <sstream>
 #include <string_view>
 
 #include "base/rng.h"
 #include "foretoken/engine.h"
+#include "foretoken/text_file.h"
 #include "model/arch/registry.h"
 #include "train/corpus.h"
 #include "train/documents.h"
 #include "train/machine.h"
+#include "train/progress_line.h"
 
 namespace foretoken::train {
 namespace {
@@ -139,26 +139,17 @@ Status CannotWrite(const std::string& path) {
 }
 
 // A file that is complete and on the disk when it returns.
-Status Append(const std::string& path, const std::string& text, const char* mode) {
-  std::FILE* file = std::fopen(path.c_str(), mode);
+Status Append(const std::string& path, const std::string& text) {
+  std::FILE* file = std::fopen(path.c_str(), "ab");
   if (file == nullptr) return CannotWrite(path);
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size() &&
                        std::fflush(file) == 0 && fsync(fileno(file)) == 0;
   return std::fclose(file) == 0 && written ? Status{} : CannotWrite(path);
 }
 
-Status Replace(const std::string& path, const std::string& text) {
-  FORETOKEN_CHECK_OK(Append(path + ".new", text, "wb"));
-  std::error_code failed;
-  std::filesystem::rename(path + ".new", path, failed);
-  return failed ? CannotWrite(path) : Status{};
-}
-
+// Empty where there is no such file.
 std::string ReadAll(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream buffer;
-  if (file) buffer << file.rdbuf();
-  return std::move(buffer).str();
+  return ReadTextFile(path, {.most_bytes = std::size_t{1} << 40}).value_or("");
 }
 
 struct Sample {
@@ -178,7 +169,7 @@ class PartFile {
     const std::string all = ReadAll(path_), mark = fmt::format("\n{} ", kEnd);
     std::size_t at = settings_.size() + 1;
     if (!all.starts_with(settings_ + "\n")) {
-      FORETOKEN_CHECK_OK(Append(path_, settings_ + "\n", "wb"));
+      FORETOKEN_CHECK_OK(WriteTextFile(path_, settings_ + "\n"));
       return samples;
     }
     while (true) {
@@ -199,7 +190,7 @@ class PartFile {
     std::string text;
     for (const Sample& sample : samples)
       text += fmt::format("{}\n{} {}\n", sample.text, kEnd, sample.tokens);
-    return Append(path_, text, "ab");
+    return Append(path_, text);
   }
 
   void Remove() const {
@@ -214,7 +205,7 @@ class PartFile {
 class Sampler {
  public:
   Sampler(const SampleOptions& options, Prompts prompts)
-      : options_(options), prompts_(std::move(prompts)), shown_(isatty(STDERR_FILENO) == 1) {}
+      : options_(options), prompts_(std::move(prompts)) {}
 
   Status Open() {
     EngineOptions engine;
@@ -250,7 +241,6 @@ class Sampler {
       std::move(more.begin(), more.end(), std::back_inserter(samples));
       Show(static_cast<double>(written_ - before) / seconds(begin));
     }
-    if (shown_) std::fputc('\n', stderr);
     return {};
   }
 
@@ -287,17 +277,15 @@ class Sampler {
     return {};
   }
 
-  void Show(double speed) const {
-    if (!shown_) return;
+  void Show(double speed) {
     const double done = static_cast<double>(written_) / static_cast<double>(options_.tokens);
-    std::fprintf(stderr, "\r\033[Ksamples: %ld of %ld tokens  %.0f tokens/s  %.0f %%",
-                 static_cast<long>(written_), static_cast<long>(options_.tokens), speed,
-                 100 * std::min(1.0, done));
+    progress_.Draw(fmt::format("samples: {} of {} tokens  {:.0f} tokens/s  {:.0f} %", written_,
+                               options_.tokens, speed, 100 * std::min(1.0, done)));
   }
 
   const SampleOptions& options_;
   Prompts prompts_;
-  bool shown_;
+  ProgressLine progress_;
   std::unique_ptr<Engine> engine_;
   std::int64_t written_ = 0;
 };
@@ -370,8 +358,8 @@ Status WriteSamples(SampleOptions options) {
   std::string text;
   for (const Sample& sample : samples) text += fmt::format("{}\n{}\n", sample.text, kEnd);
   std::filesystem::remove(note, absent);
-  FORETOKEN_CHECK_OK(Replace(options.out, text));
-  FORETOKEN_CHECK_OK(Replace(note, fmt::format("{}\n{} bytes\n", made_of, text.size())));
+  FORETOKEN_CHECK_OK(WriteTextFile(options.out, text));
+  FORETOKEN_CHECK_OK(WriteTextFile(note, fmt::format("{}\n{} bytes\n", made_of, text.size())));
   part.Remove();
   return {};
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/trainer.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -9,7 +8,9 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/output_file.h"
 #include "train/machine.h"
+#include "train/progress_line.h"
 
 namespace foretoken::train {
 namespace {
@@ -36,17 +37,10 @@ std::string Settings(const Task& task, const TrainingOptions& o) {
       p.rate, p.table_rate, p.decay, p.momentum, p.beta1, p.beta2, p.clip);
 }
 
-Status Flush(const std::string& path) {
-  const int file = open(path.c_str(), O_RDONLY);
-  const bool flushed = file >= 0 && fsync(file) == 0;
-  if (file >= 0) close(file);
-  if (!flushed) return Fail(ErrorCode::kIo, fmt::format("{}: cannot be flushed to the disk", path));
-  return {};
-}
-
 Status Save(const std::string& path, const std::string& settings, const State& state,
             const Parameters& parameters, Optimizer& optimizer) {
-  const std::string fresh = path + ".new";
+  FORETOKEN_TRY(OutputFile file, OutputFile::Create(path, {}));
+  Status written;
   try {
     torch::serialize::OutputArchive archive;
     archive.write("settings", c10::IValue(settings));
@@ -58,16 +52,18 @@ Status Save(const std::string& path, const std::string& settings, const State& s
       archive.write("first" + n, optimizer.first()[i], true);
       archive.write("second" + n, optimizer.second()[i], true);
     }
-    archive.save_to(fresh);
+    archive.save_to([&](const void* bytes, std::size_t size) {
+      if (written) written = file.Append({static_cast<const std::byte*>(bytes), size});
+      return written ? size : 0;
+    });
   } catch (const std::exception& e) {
+    if (!written) return written;
     return Fail(ErrorCode::kIo,
-                fmt::format("{}: the checkpoint cannot be written; make room on the disk", fresh));
+                fmt::format("{}: the checkpoint cannot be written: {}; make room on the disk", path,
+                            Shown(e.what())));
   }
-  FORETOKEN_CHECK_OK(Flush(fresh));
-  std::error_code failed;
-  std::filesystem::rename(fresh, path, failed);
-  if (failed) return Fail(ErrorCode::kIo, fmt::format("{}: {}", path, failed.message()));
-  return {};
+  FORETOKEN_CHECK_OK(written);
+  return file.Publish();
 }
 
 Status Restore(const std::string& path, const std::string& settings, State& state,
@@ -81,8 +77,8 @@ Status Restore(const std::string& path, const std::string& settings, State& stat
       return Fail(ErrorCode::kMismatch,
                   fmt::format("{}: a checkpoint of other settings or other text lies here; give "
                               "those again, another "
-                              "--out, or --restart to begin anew\n  there: {}\n  now:   {}",
-                              path, value.toStringRef(), settings));
+                              "--out, or --restart to begin anew (there: {}; now: {})",
+                              path, Shown(value.toStringRef(), 600), settings));
     archive.read("step", value), state.step = value.toInt();
     archive.read("seconds", value), state.seconds = value.toDouble();
     for (std::size_t i = 0; i < parameters.all().size(); ++i) {
@@ -108,23 +104,6 @@ double Fraction(const TrainingOptions& o, const State& state) {
 double Schedule(const TrainingOptions& o, double done) {
   return std::max(0.0, std::min({1.0, done / o.warm_up + 0.02, (1 - done) / o.cool_down}));
 }
-
-// A line that is redrawn on a terminal; nothing in a pipe.
-class ProgressLine {
- public:
-  ProgressLine() : shown_(isatty(STDERR_FILENO) == 1) {}
-  ~ProgressLine() {
-    if (shown_ && drawn_) std::fputc('\n', stderr);
-  }
-  void Draw(const std::string& text) {
-    if (!shown_) return;
-    std::fprintf(stderr, "\r\033[K%s", text.c_str());
-    drawn_ = true;
-  }
-
- private:
-  bool shown_, drawn_ = false;
-};
 
 std::string TimeText(double seconds) {
   const auto s = static_cast<long>(seconds);

@@ -6,7 +6,9 @@ usage: train_cli_test.py FORETOKEN_TRAIN WRITE_TINY_MODEL
 """
 import os
 import pathlib
+import pty
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -148,6 +150,28 @@ class Checkpoints(TrainTest):
         self.assertEqual(self.bytes_of("model.gguf"), wanted)
 
 
+class Shown(TrainTest):
+    def test_the_name_of_the_program(self):
+        result = self.run_it("model --help")
+        self.assertTrue(result.stdout.decode().startswith("usage: foretoken-train model "), result.stdout[:80])
+
+    def test_a_dumb_terminal_gets_no_escape_sequences(self):
+        master, slave = pty.openpty()
+        process = subprocess.Popen([PROGRAM, *arguments_of(Killed.MODEL + "shown.gguf")], cwd=self.folder, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=slave, env={**os.environ, "TERM": "dumb"})
+        os.close(slave)
+        text = b""
+        try:
+            while part := os.read(master, 1 << 16):
+                text += part
+        except OSError:  # the end of a terminal
+            pass
+        os.close(master)
+        self.assertEqual(process.wait(SECONDS), 0)
+        self.assertIn(b"\rstep ", text)
+        self.assertNotIn(b"\x1b", text)
+
+
 class Distilled(TrainTest):
     def test_a_draft_from_text_and_samples_is_the_same_each_time(self):
         words = ("distill --target target.gguf --text text.txt --held-out text.txt --samples 2000 --layers 1 --width 32 "
@@ -190,6 +214,34 @@ class Refusals(TrainTest):
         self.fails(2, "context of 256", distill + " --target target.gguf")
         self.fails(2, "shape: ", distill + " --target target.gguf --window 32 --heads 3")
         self.assertFalse(list(self.folder.glob("out.*")), "nothing is written before the work begins")
+
+    def test_of_targets_that_lack_a_tensor(self):
+        """Another name for the tensor takes it away; its data stay."""
+        whole = self.bytes_of("target.gguf")
+        for name in (b"blk.0.attn_q.weight", b"blk.1.ffn_norm.weight", b"output_norm.weight"):
+            lacking = whole.replace(name, name[:-1] + b"_")
+            self.assertNotEqual(lacking, whole)
+            (self.folder / "lacking.gguf").write_bytes(lacking)
+            for verb in ("mtp", "eagle", "distill"):
+                error = self.fails(1, f"lacking.gguf: tensor {name.decode()}: missing", f"{verb} --text text.txt --target lacking.gguf --window 32" + self.RUN)
+                self.assertEqual(error.count("\n"), 1, "one line")
+
+    def test_of_inputs_that_are_no_files(self):
+        os.mkfifo(self.folder / "fifo")
+        model = "model --vocabulary target.gguf --width 16 --heads 2" + self.RUN
+        for path in ("fifo", "/dev/zero", "."):
+            self.fails(1, path + ":", f"mtp --text text.txt --target {path} --window 32" + self.RUN)
+        for path in ("/dev/zero", "."):
+            self.fails(1, path + ":", f"{model} --text {path}")
+
+    def test_of_outputs_at_a_limit_of_file_sizes(self):
+        """An error, not a signal; and nothing half-written."""
+        result = subprocess.run([PROGRAM, *arguments_of(Killed.MODEL + "limited.gguf")], cwd=self.folder, capture_output=True, check=False,
+                                timeout=SECONDS, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn(b"limited.gguf.checkpoint: ", result.stderr)
+        self.assertIn(b"File too large", result.stderr)
+        self.assertFalse(list(self.folder.glob("limited*")))
 
     def test_of_places(self):
         self.fails(1, "no/place.gguf", "distill --text text.txt --target target.gguf --steps 1 --window 32 "
