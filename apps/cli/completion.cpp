@@ -37,18 +37,12 @@ int RunCompletion(const Arguments& arguments) {
   CompletionSettings settings;
   const settings::FlagSet flags = Flags(settings);
   if (const auto ended = ReadFlags(flags, arguments)) return *ended;
-  if (settings.shell == "bash") {
-    Output().Write(BashCompletion());
-  } else if (settings.shell == "zsh") {
-    Output().Write(ZshCompletion());
-  } else if (settings.shell == "fish") {
-    Output().Write(FishCompletion());
-  } else {
-    return ReportError({ErrorCode::kInvalidArgument,
-                        fmt::format("completion: '{}' is not a known shell; give bash, zsh or fish",
-                                    Shown(settings.shell))});
-  }
-  return kDone;
+  if (settings.shell == "bash") return WriteOutput(BashCompletion());
+  if (settings.shell == "zsh") return WriteOutput(ZshCompletion());
+  if (settings.shell == "fish") return WriteOutput(FishCompletion());
+  return ReportError({ErrorCode::kInvalidArgument,
+                      fmt::format("completion: '{}' is not a known shell; give bash, zsh or fish",
+                                  Shown(settings.shell))});
 }
 
 }  // namespace foretoken::cli

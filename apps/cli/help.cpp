@@ -91,14 +91,10 @@ int RunHelp(const Arguments& given) {
   const settings::FlagSet flags = Flags(settings);
   if (const auto ended = ReadFlags(flags, arguments)) return *ended;
   const std::size_t width = TerminalWidth();
-  if (settings.verb.empty()) {
-    Output().Write(Overview(width));
-    return kDone;
-  }
+  if (settings.verb.empty()) return WriteOutput(Overview(width));
   const Verb* const verb = FindVerb(settings.verb);
   if (verb == nullptr) return ReportError(NoSuchVerb(settings.verb));
-  Output().Write(settings::HelpText(verb->describe(), {.width = width, .all = settings.all}));
-  return kDone;
+  return WriteOutput(settings::HelpText(verb->describe(), {.width = width, .all = settings.all}));
 }
 
 settings::FlagSet DescribeVersion() {
@@ -107,8 +103,7 @@ settings::FlagSet DescribeVersion() {
 
 int RunVersion(const Arguments& arguments) {
   if (const auto ended = ReadFlags(DescribeVersion(), arguments)) return *ended;
-  Output().Write(fmt::format("foretoken {}\n", kVersion));
-  return kDone;
+  return WriteOutput(fmt::format("foretoken {}\n", kVersion));
 }
 
 }  // namespace foretoken::cli

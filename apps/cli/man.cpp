@@ -59,8 +59,7 @@ int RunMan(const Arguments& arguments) {
   }
   const Verb* const verb = FindVerb(settings.verb);
   if (verb == nullptr && !settings.verb.empty()) return ReportError(NoSuchVerb(settings.verb));
-  Output().Write(verb == nullptr ? ProgramManPage() : VerbManPage(*verb));
-  return kDone;
+  return WriteOutput(verb == nullptr ? ProgramManPage() : VerbManPage(*verb));
 }
 
 }  // namespace foretoken::cli

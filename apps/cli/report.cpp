@@ -20,4 +20,11 @@ int ReportError(const Error& error) {
   return error.code == ErrorCode::kInvalidArgument ? kBadUsage : kFailed;
 }
 
+int WriteOutput(std::string_view text) {
+  Output output;
+  output.Write(text);
+  if (!output.failed() || output.closed_pipe()) return kDone;
+  return ReportError(output.status().error());
+}
+
 }  // namespace foretoken::cli

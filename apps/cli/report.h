@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "foretoken/result.h"
 
@@ -17,5 +18,9 @@ void ReportNotice(const std::string& text);
 // The same with an error's message. Returns the exit code that belongs to it: 2 for bad usage, else
 // 1.
 int ReportError(const Error& error);
+
+// Writes a verb's whole output. Returns its exit code: an output that cannot be written is an
+// error, a reader that has seen enough is none.
+int WriteOutput(std::string_view text);
 
 }  // namespace foretoken::cli

@@ -15,9 +15,8 @@ std::optional<int> ReadFlags(const settings::FlagSet& flags, const Arguments& ar
   const auto parsed = flags.Parse(arguments);
   if (!parsed) return ReportError(parsed.error());
   if (parsed->outcome != ParseOutcome::kRun) {
-    Output().Write(settings::HelpText(
+    return WriteOutput(settings::HelpText(
         flags, {.width = TerminalWidth(), .all = parsed->outcome == ParseOutcome::kHelpAll}));
-    return kDone;
   }
   if (!parsed->without_effect.empty()) {
     ReportNotice(fmt::format("{}: llama.cpp's, without effect here; leave {} out",

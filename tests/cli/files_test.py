@@ -131,12 +131,15 @@ class Outputs(FilesTest):
         self.fails(["out.gguf", "File too large"], "quantize", MODEL, self.folder / "out.gguf", "Q4_0", "--allow-requantize",
                    preexec_fn=limit_file_sizes(1 << 20))
 
-    def test_standard_output_at_a_limit_is_an_error(self):
-        with open(self.folder / "out", "w") as out:
-            result = subprocess.run([PROGRAM, "help", "--all"], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True,
-                                    timeout=SECONDS, check=False, preexec_fn=limit_file_sizes(100))
-        self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stderr, r"standard output: File too large")
+    def test_standard_output_at_a_limit_or_a_full_disk_is_an_error(self):
+        for words in (("help",), ("help", "generate"), ("generate", "--help"), ("man",), ("man", "serve"), ("completion", "bash"),
+                      ("inspect", MODEL), ("tokenize", "-m", MODEL, "-p", "a " * 200)):
+            for place, why in ((self.folder / "out", "File too large"), ("/dev/full", "No space left")):
+                with self.subTest(words=words, place=place), open(place, "w") as out:
+                    result = subprocess.run([PROGRAM, *words], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True,
+                                            timeout=SECONDS, check=False, preexec_fn=limit_file_sizes(100))
+                    self.assertEqual(result.returncode, 1)
+                    self.assertIn("standard output: " + why, result.stderr)
 
     def test_kept_tiles_at_a_limit_of_file_sizes_are_done_without(self):
         result = self.run_it("generate", "-m", MODEL, *SHORT, "--repack-cache", self.folder / "tiles", preexec_fn=limit_file_sizes(1 << 20))
