@@ -5,13 +5,10 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -78,10 +75,7 @@ TEST_F(Files, ReadsWholeTextsAndRefusesLongerOnes) {
 // Opening any of them for reading without further care waits for ever or reads without an end.
 TEST_F(Files, RefusesWhatIsNoFileWithoutWaiting) {
   ASSERT_EQ(mkfifo(At("fifo").c_str(), 0600), 0);
-  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-  struct sockaddr_un address = {AF_UNIX, {}};
-  std::strncpy(address.sun_path, At("socket").c_str(), sizeof address.sun_path - 1);
-  ASSERT_EQ(bind(fd, reinterpret_cast<struct sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(mknod(At("socket").c_str(), S_IFSOCK | 0600, 0), 0);
   for (const std::string& path :
        {At("fifo"), At("socket"), folder_, std::string("/dev/zero"), std::string("/dev/tty")}) {
     const auto text = ReadTextFile(path);
@@ -90,7 +84,6 @@ TEST_F(Files, RefusesWhatIsNoFileWithoutWaiting) {
     EXPECT_TRUE(text.error().message.starts_with(path + ": ")) << text.error().message;
     EXPECT_NE(text.error().message.find("; "), std::string::npos) << text.error().message;
   }
-  close(fd);
 }
 
 TEST_F(Files, ReadsAPipeWhereItIsWantedAndWaitsForItsWriter) {
