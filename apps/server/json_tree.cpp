@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 72;  // a JSON Schema's own 64, and the fields around it
 // About what the values take. A short text can have many: "{}," makes 24 times its size.
-constexpr std::size_t kMaxTreeBytes = 64 << 20;
+constexpr std::size_t kMaxTreeBytes = 32 << 20;
 constexpr std::size_t kValueBytes = 24;   // a place in a list, some of which are free
 constexpr std::size_t kListBytes = 40;    // a list or an object beside its place
 constexpr std::size_t kMemberBytes = 96;  // a node of an object and its name

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/scaling_testing.h"
 #include "engine/run_recorder.h"
 #include "engine/traces_testing.h"
 #include "fixtures/tiny_model.h"
@@ -95,6 +96,15 @@ TEST_F(TraceFile, ComesBackAsItWasRecorded) {
     EXPECT_EQ(a.end, b.end);
     EXPECT_NEAR(a.verify_us, b.verify_us, 0.051);
   }
+}
+
+TEST_F(TraceFile, IsReadInLinearTime) {
+  const double exponent = TimeExponent({256, 1024, 4096}, [&](std::size_t tokens) {
+    const TracedWorld world{.right = RightWith(0.7, 1), .tokens = static_cast<int>(tokens)};
+    EXPECT_TRUE(Record(TraceOf(world, 4), path_));
+    return [text = ReadFile(path_)] { EXPECT_TRUE(ParseTrace(text, "run.jsonl")); };
+  });
+  EXPECT_LE(exponent, kMostLinear);
 }
 
 TEST_F(TraceFile, HoldsLawsAtTheDrafts) {

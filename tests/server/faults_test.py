@@ -474,6 +474,16 @@ class Faults(unittest.TestCase):
             server.process.send_signal(signal.SIGTERM)
             self.assertEqual(server.wait(20), 0)
 
+    def test_large_bodies_hold_up_no_end(self):
+        """Work on a body is short, whatever is in it: also that of clients that have gone is done by the time the server ends."""
+        body = b'{"x":[' + b"{}," * (8 << 18) + b"{}]}"
+        with Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off") as server:
+            for path in ("/tokenize", COMPLETIONS) * 4:
+                with server.socket() as sock:
+                    sock.sendall(request_bytes(path, body))
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(server.wait(40), 0)
+
     def test_a_second_signal_ends_it_soon(self):
         for signals in ((signal.SIGINT, signal.SIGINT), (signal.SIGTERM, signal.SIGINT), (signal.SIGTERM, signal.SIGTERM)):
             with self.subTest(signals=signals):

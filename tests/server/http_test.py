@@ -168,6 +168,11 @@ class Protocol(Served):
             self.assertLess(time.monotonic(), end, words)
             time.sleep(0.01)
 
+    def test_paths_steer_no_terminal_that_shows_the_log(self):
+        self.assertEqual(self.status(get("/%1b[2J%c2%9b31m%e2%80%ae%0ax%7f")), 404)
+        self.await_log('path="/\\u001b[2J\\u009b31m\\u202e\\nx\\u007f"', "status=404")
+        self.assertNotRegex(self.server.log_text(), "[\033\u009b\u202e\177]")
+
     def test_bodies_are_declared_as_json(self):
         for kind in ("application/json", "APPLICATION/JSON; charset=utf-8", "application/vnd.api+json"):
             self.assertEqual(self.status(post(SHORT, content_type=kind)), 200, kind)

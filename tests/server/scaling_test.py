@@ -367,7 +367,7 @@ class Answers(unittest.TestCase):
     def test_text_without_end_is_refused(self):
         pieces = self.server.post(TOKENIZE, {"content": " together something everything", "with_pieces": True})["tokens"]
         longest = max(pieces, key=lambda piece: len(piece["piece"]))
-        n = (17 << 20) // len(longest["piece"])
+        n = (9 << 20) // len(longest["piece"])
         status, _, data = self.server.send("POST", DETOKENIZE, {"tokens": [longest["id"]] * n})
         self.assertEqual((status, json.loads(data)["error"]["param"]), (400, "tokens"), data)
 

@@ -9,7 +9,7 @@
 namespace foretoken::server {
 namespace {
 
-constexpr std::size_t kMaxTextBytes = 16 << 20;
+constexpr std::size_t kMaxTextBytes = 8 << 20;
 
 HttpResponse Detokenize(Service& service, const HttpRequest& request, LogLine& line) {
   const auto call = ParseDetokenizeCall(request.body, service.limits);
