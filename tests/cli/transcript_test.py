@@ -778,6 +778,9 @@ class TerminalText(Transcript):
             self.assertNotIn("\033\033", re.sub(r"\033\[[0-9;]+m", "", self.shown(*flags, *more)), more)
             self.assertIn(b"\033\033", re.sub(rb"[\[\]+=-]", b"", self.done(*flags, *more).stdout), more)
         self.assertIn("\033\033\033\033", self.shown(*flags, "--raw"))
+        chat = ("chat", "-m", TARGET, "-n", "4", "--logit-bias", escape + "=100")
+        for more, seen in (((), "\\u001b" * 4), (("--raw",), "\033" * 4)):
+            self.assertIn(seen, run_in_terminal(*chat, *more, typed=b"Once\n/quit\n")[0])
 
     def test_prompts_and_names_of_files(self):
         trace = self.shown("generate", "-m", TARGET, "-p", self.EVIL, "-n", "1", "--trace")

@@ -279,9 +279,11 @@ class Keys(Served):
         self.assertEqual((status, headers["connection"]), (401, "close"))
 
     def test_a_file_without_keys_is_an_error(self):
-        for path in ("/nonexistent", "/dev/null"):
+        empty = tempfile.NamedTemporaryFile()
+        self.addCleanup(empty.close)
+        for path, code in (("/nonexistent", 1), (empty.name, 2)):
             done = subprocess.run([PROGRAM, "serve", *PAIR, "--api-key-file", path], capture_output=True, text=True, timeout=SECONDS, check=False)
-            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (code, 1), done.stderr)
 
 
 class Origins(Served):

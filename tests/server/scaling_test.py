@@ -19,7 +19,7 @@ import sys
 import time
 import unittest
 
-from server_testing import JSON, SECONDS, Server, read_all
+from server_testing import JSON, SECONDS, Server, read_all, request_bytes
 
 PROGRAM, MODELS, ROUTES = (os.path.abspath(path) for path in sys.argv[1:4])
 TARGET = os.path.join(MODELS, "tales-9m-q8_0.gguf")
@@ -363,6 +363,23 @@ class Answers(unittest.TestCase):
         self.assertEqual(self.server.post(DETOKENIZE, {"tokens": tokens})["content"], text)
         pieces = self.server.post(TOKENIZE, {"content": text, "with_pieces": True})["tokens"]
         self.assertEqual([piece["id"] for piece in pieces], tokens)
+
+    def test_readers_that_take_nothing_hold_no_answers(self):
+        n, size = 30, 300000
+        request = request_bytes(TOKENIZE, {"content": "a" * size, "with_pieces": True})  # an answer of 8 MB
+        before = self.meter.kib("VmRSS")
+        socks = []
+        try:
+            for _ in range(n):
+                socks.append(self.server.socket(receive_buffer=4096))
+                socks[-1].sendall(request)
+            for sock in socks:
+                self.assertEqual(sock.recv(1), b"H")  # the answer has begun
+            held = (self.meter.kib("VmRSS") - before) << 10
+        finally:
+            for sock in socks:
+                sock.close()
+        self.assertLess(held, n * 6 * size + MEMORY_OF_ANY)  # the tokens, 4 bytes each, and what was sent already
 
     def test_text_without_end_is_refused(self):
         pieces = self.server.post(TOKENIZE, {"content": " together something everything", "with_pieces": True})["tokens"]
