@@ -20,7 +20,7 @@ DENIED = {
     "schema": ({"model", "kv", "draft", "verify", "text", "kernels"}, "schemas become texts of grammars, nothing else"),
 }
 # Public headers that any module may include; the others only the engine implements.
-OPEN_HEADERS = {"chat.h", "drafter.h", "verifier.h", "result.h", "request.h", "sampling_presets.h", "stats.h", "options.h", "stream.h", "structured_output.h", "text_file.h", "bus_errors.h", "verify_strategy.h", "version.h"}
+OPEN_HEADERS = {"chat.h", "drafter.h", "memory_limit.h", "verifier.h", "result.h", "request.h", "sampling_presets.h", "stats.h", "options.h", "stream.h", "structured_output.h", "text_file.h", "bus_errors.h", "verify_strategy.h", "version.h"}
 # Third-party headers, by prefix, and the files that may name them (regular expressions of paths).
 LIBRARIES = {
     "tl/": r"include/foretoken/result\.h",
@@ -33,7 +33,7 @@ LIBRARIES = {
     "histedit.h": r"apps/cli/line_editor\.cpp",
     "CLI/": r"apps/settings/flag_set\.cpp",
     "yaml-cpp/": r"src/formats/settings_file\.cpp",
-    "boost/asio/": r"apps/server/(http|connection)\.(h|cpp)",
+    "boost/asio/": r"apps/server/(http|connection|work_gate)\.(h|cpp)",
     "boost/beast/": r"apps/server/(request_reader|reply_head)\.cpp",
     "prometheus/": r"apps/server/metrics\.cpp",
     "torch/": r"apps/train/.*",
@@ -50,7 +50,7 @@ LIBRARIES = {
 # System headers beside the standard C++ ones.
 SYSTEM = {"unistd.h", "fcntl.h", "malloc.h", "poll.h", "sched.h", "pthread.h", "termios.h", "signal.h",
           "sys/mman.h", "sys/stat.h", "sys/types.h", "sys/resource.h", "sys/ioctl.h", "sys/syscall.h",
-          "sys/wait.h", "sys/socket.h", "netinet/tcp.h", "asm/prctl.h", "linux/perf_event.h"}
+          "sys/wait.h", "sys/socket.h", "arpa/inet.h", "netinet/tcp.h", "asm/prctl.h", "linux/perf_event.h"}
 # Kernels for an instruction set: an inline function of another header, compiled with its flags, could be
 # the copy that the linker keeps for everyone.
 ISA_FOLDERS = ("avx2", "avxvnni", "avx512", "amx", "neon")

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
+#include <optional>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -62,6 +64,42 @@ Status AddNames(const std::string& text, std::vector<std::string>& names) {
     at = end + 1;
   }
   return {};
+}
+
+// "900M", "6G", "6GiB", or bytes.
+Result<std::int64_t> ParseBytes(const std::string& text) {
+  constexpr std::string_view kUnits = "KMGT";
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  std::string unit = text.substr(digits);
+  for (const char* const end : {"iB", "B"})
+    if (unit.size() > 1 && unit.ends_with(end)) unit.resize(unit.size() - std::strlen(end));
+  const std::size_t power = unit.size() == 1 ? kUnits.find(unit[0]) : std::string_view::npos;
+  if (digits > 0 && digits <= 15 && (unit.empty() || power != std::string_view::npos)) {
+    const std::int64_t bytes = std::atoll(text.c_str());
+    const int shift = unit.empty() ? 0 : 10 * (static_cast<int>(power) + 1);
+    if (bytes > 0 && bytes <= INT64_MAX >> shift) return bytes << shift;
+  }
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("'{}' is not a size; give one as 6G or 900M", text));
+}
+
+settings::Setter StoreLimit(std::optional<int>& limit) {
+  return [&limit](const std::string& text) -> Status {
+    FORETOKEN_TRY(const std::int64_t n, ParseInteger(text, 0, 1 << 24));
+    limit = static_cast<int>(n);
+    return {};
+  };
+}
+
+Status ReadFieldName(const std::string& text, std::string& name) {
+  name = text;
+  for (char& c : name)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  if (!name.empty() &&
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") == std::string::npos)
+    return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              "it is not the name of a header field; give one such as X-Forwarded-For");
 }
 
 settings::FlagGroup AddressFlags(ServeSettings& settings) {
@@ -150,6 +188,36 @@ settings::FlagGroup LimitFlags(ServeSettings& settings) {
                [&server](const std::string& text) -> Status {
                  FORETOKEN_TRY(server.max_body_bytes, ParseInteger(text, 1, 1 << 30));
                  return {};
+               }},
+              {{"--max-memory"},
+               "SIZE",
+               "of the process, as 6G or 900M: as it fills, requests are refused; default: nine "
+               "tenths of what the machine, its control group or ulimit allows",
+               [&server](const std::string& text) -> Status {
+                 FORETOKEN_TRY(server.max_memory, ParseBytes(text));
+                 return {};
+               }},
+              {{"--max-connections-per-address"},
+               "N",
+               "of an IPv4 address or an IPv6 /64; default: half of all, addresses of this machine "
+               "aside; 0: no limit",
+               StoreLimit(server.limits.connections_per_address)},
+              {{"--max-requests-per-address"},
+               "N",
+               "under way together, each choice counted; default: half of --parallel and "
+               "--max-queue, addresses of this machine aside; 0: no limit",
+               StoreLimit(server.limits.requests_per_address)},
+              {{"--max-requests-per-key"},
+               "N",
+               "the same for a key; default: half where there are several keys; 0: no limit",
+               StoreLimit(server.limits.requests_per_key)},
+              {{"--client-address-header"},
+               "NAME",
+               "behind a proxy: the header field that ends with the client's address, such as "
+               "X-Forwarded-For; believed from everybody, so only where all requests come through "
+               "the proxy",
+               [&server](const std::string& text) -> Status {
+                 return ReadFieldName(text, server.limits.client_address_header);
                }},
               {{"--request-timeout-s"},
                "S",

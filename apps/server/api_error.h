@@ -45,4 +45,23 @@ inline ApiError NoSuchModel(const std::string& name, const std::string& served) 
   return error;
 }
 
+inline ApiError NoMemory() {
+  return {.status = 503,
+          .message = "server: it has no memory left for this request; try again, or send less",
+          .type = "server_error",
+          .code = "overloaded",
+          .retry_after_s = 1};
+}
+
+// Of the request's address, or of its key.
+inline ApiError TooManyRequests() {
+  return {.status = 429,
+          .message =
+              "requests: as many as this address or key may have are under way; wait for "
+              "one of them, or raise --max-requests-per-address or --max-requests-per-key",
+          .type = "rate_limit_error",
+          .code = "too_many_requests",
+          .retry_after_s = 1};
+}
+
 }  // namespace foretoken::server

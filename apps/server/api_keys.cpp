@@ -29,13 +29,13 @@ std::string_view BearerKey(std::string_view authorization) {
 
 }  // namespace
 
-bool HasKey(const HttpRequest& request, const std::vector<std::string>& keys) {
-  if (keys.empty()) return true;
+std::optional<std::size_t> KeyOf(const HttpRequest& request, const std::vector<std::string>& keys) {
   std::string_view given = BearerKey(request.Field("authorization"));
   if (given.empty()) given = request.Field("x-api-key");
-  if (given.empty()) return false;
-  bool found = false;
-  for (const std::string& key : keys) found |= SameKey(given, key);
+  if (given.empty()) return std::nullopt;
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    if (SameKey(given, keys[i])) found = i;
   return found;
 }
 

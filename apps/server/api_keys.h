@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/api_keys.h: whether a request has a key that opens.
+// server/api_keys.h: which of the server's keys a request has.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,7 +11,8 @@
 
 namespace foretoken::server {
 
-// "Authorization: Bearer KEY" (the scheme in any case) or "X-Api-Key: KEY". Without keys all may.
-bool HasKey(const HttpRequest& request, const std::vector<std::string>& keys);
+// Its place among `keys`, from "Authorization: Bearer KEY" (the scheme in any case) or "X-Api-Key:
+// KEY"; nothing: it has none of them.
+std::optional<std::size_t> KeyOf(const HttpRequest& request, const std::vector<std::string>& keys);
 
 }  // namespace foretoken::server

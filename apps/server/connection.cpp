@@ -25,8 +25,14 @@ constexpr milliseconds kLinger{500};    // for what a client still sends after i
 constexpr milliseconds kLastWord{200};  // for a request that was on its way when the server stopped
 constexpr std::chrono::microseconds kTimePerByte{1'000'000 / 1024};  // the slowest pace
 constexpr int kRequestsPerConnection = 10'000;
-constexpr int kRequestsPerTurn = 16;            // of one client, before others have theirs
-constexpr std::size_t kReadAhead = 64 << 10;    // of requests behind the one that is answered
+constexpr int kRequestsPerTurn = 16;          // of one client, before others have theirs
+constexpr std::size_t kReadAhead = 64 << 10;  // of requests behind the one that is answered
+constexpr std::size_t kOwnBytes = 4 << 10;    // of a connection, without what comes and goes
+constexpr std::size_t kAtOnce = 16 << 10;     // read of one client, before others have their turn
+constexpr std::chrono::seconds kFresh{1};     // a connection's, for its first request to come
+constexpr milliseconds kFreshInReserve{20};
+constexpr std::chrono::seconds kSoon{5};    // for a request to arrive where others want its place
+constexpr milliseconds kReserveTime{2000};  // of a connection in reserve
 constexpr std::size_t kSmallBuffer = 16 << 10;  // kept between requests
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -46,14 +52,21 @@ void Shrink(std::string& buffer) {
 template <typename F>
 auto Connection::Bound(F function) {
   return [self = shared_from_this(), function = std::move(function)](auto&&... arguments) mutable {
-    if (self->state_ != State::kClosed) function(std::forward<decltype(arguments)>(arguments)...);
+    if (self->state_ == State::kClosed) return;
+    try {
+      function(std::forward<decltype(arguments)>(arguments)...);
+    } catch (const std::exception&) {  // no memory, most likely
+      self->Close();
+    }
   };
 }
 
-Connection::Connection(Shared& shared, Socket socket)
+Connection::Connection(Shared& shared, Socket socket, Guest guest)
     : shared_(shared),
       socket_(std::move(socket)),
-      held_(shared.bytes),
+      guest_(std::move(guest)),
+      account_(std::make_shared<ByteLedger::Account>(shared.bytes)),
+      held_(account_, kOwnBytes),
       reader_({.body_bytes = static_cast<std::size_t>(shared.options.max_body_bytes)}),
       patience_(std::chrono::seconds(shared.options.write_timeout_s)) {}
 
@@ -62,9 +75,20 @@ void Connection::Begin() {
   AwaitInput();
 }
 
-std::optional<Connection::Clock::time_point> Connection::idle_since() const {
-  if (state_ != State::kIdle) return std::nullopt;
-  return until_ - std::chrono::seconds(shared_.options.idle_timeout_s);
+void Connection::BeginRefused(int status) {
+  Refuse(status);
+}
+
+std::optional<Connection::Clock::time_point> Connection::could_go_since(
+    Clock::time_point now) const {
+  if (state_ == State::kAnswering || state_ == State::kClosed) return std::nullopt;
+  Clock::duration own = {};
+  if (state_ == State::kArriving || n_requests_ == 0)
+    own = guest_.in_reserve            ? Clock::duration(kFreshInReserve)
+          : state_ == State::kArriving ? Clock::duration(kSoon)
+                                       : Clock::duration(kFresh);
+  if (now - since_ < own) return std::nullopt;
+  return since_;
 }
 
 // ---- What comes in.
@@ -78,7 +102,7 @@ void Connection::AwaitInput() {
 }
 
 void Connection::Receive() {
-  thread_local std::array<char, 64 << 10> buffer;
+  thread_local std::array<char, kAtOnce> buffer;
   error_code error;
   const std::size_t n = socket_.read_some(asio::buffer(buffer), error);
   if (error == asio::error::eof) return EndInput();
@@ -121,10 +145,16 @@ bool Connection::Failed() {
   return poll(&entry, 1, 0) > 0 && (entry.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
 }
 
+void Connection::Enter(State state, milliseconds time) {
+  state_ = state;
+  since_ = Clock::now();
+  if (guest_.in_reserve) time = std::min(time, kReserveTime);
+  if (shared_.stop_end) time = std::min(time, kLastWord);
+  until_ = since_ + time;
+}
+
 void Connection::AwaitRequest() {
-  state_ = State::kIdle;
-  const milliseconds time = std::chrono::seconds(shared_.options.idle_timeout_s);
-  until_ = Clock::now() + (shared_.stop_end ? std::min(time, kLastWord) : time);
+  Enter(State::kIdle, std::chrono::seconds(shared_.options.idle_timeout_s));
 }
 
 // At what has come: as many requests as are there.
@@ -149,9 +179,7 @@ bool Connection::Advance() {
   const Reading reading = reader_.state();
   if (reading == Reading::kEmpty) return false;
   if (state_ == State::kIdle) {
-    state_ = State::kArriving;
-    const milliseconds time = std::chrono::seconds(shared_.options.read_timeout_s);
-    until_ = Clock::now() + (shared_.stop_end ? std::min(time, kLastWord) : time);
+    Enter(State::kArriving, std::chrono::seconds(shared_.options.read_timeout_s));
   }
   if (reading == Reading::kRefused) return Refuse(reader_.refusal()), true;
   if (reading != Reading::kHead && !std::exchange(head_seen_, true)) {
@@ -162,7 +190,7 @@ bool Connection::Advance() {
   }
   if (reading == Reading::kWhole) return CallWorker(), true;
   Account();
-  if (shared_.bytes.full()) return Refuse(503), true;
+  if (shared_.overload.full()) return Refuse(503), true;
   if (reading == Reading::kBody && reader_.expects_continue() && !std::exchange(asked_, true))
     SendNow(kContinue);
   return false;
@@ -172,29 +200,48 @@ void Connection::NameRequest() {
   HttpRequest& request = reader_.request();
   const std::string_view id = request.Field("x-request-id");
   request.id = IsSaneId(id) ? std::string(id) : NewId();
-  error_code error;
-  const auto client = socket_.remote_endpoint(error);
-  if (!error) request.remote_address = client.address().to_string();
+  request.remote_address = guest_.address;
+  request.in_reserve = guest_.in_reserve;
+  request.charges = std::make_shared<Charges>();
+  request.charges->bytes = account_;
 }
 
 void Connection::CallWorker() {
+  const std::size_t body = reader_.request().body.size(), bytes = kWorkPerBodyByte * body;
+  if (shared_.workers.TooLarge(bytes)) return Refuse(413);
   state_ = State::kAnswering;
   request_ = std::make_shared<HttpRequest>(std::move(reader_.request()));
-  asio::post(shared_.workers, [self = shared_from_this(), request = request_,
-                               &shared = shared_]() mutable {
-    HttpResponse response;
-    try {
-      response = shared.responder.Answer(*request);
-    } catch (const std::exception&) {  // no memory, most likely
-      response = shared.responder.Refuse(*request, 500);
-    }
-    request.reset();
-    asio::post(shared.io, [self = std::move(self), response = std::move(response)]() mutable {
-      if (self->state_ == State::kClosed) return;  // what comes later is dropped
-      self->request_->body = std::string();
-      self->Respond(std::move(response), false);
-    });
-  });
+  request_->charges->body = ByteLedger::Hold(account_, body);
+  awaits_worker_ = true;
+  Account();
+  const auto response = std::make_shared<HttpResponse>();
+  shared_.workers.Post(
+      {.bytes = bytes,
+       .begins =
+           [self = shared_from_this()] {
+             const bool wanted = std::exchange(self->awaits_worker_, false);
+             self->with_worker_ = wanted;
+             return wanted && self->state_ != State::kClosed;
+           },
+       .run =
+           [request = request_, response, &responder = shared_.responder]() mutable {
+             try {
+               if (!request->charges->client_gone) *response = responder.Answer(*request);
+             } catch (const std::exception&) {  // no memory, most likely
+               *response = responder.Refuse(*request, 500);
+             }
+             request.reset();
+           },
+       .ended = Bound([this, response] {
+         with_worker_ = false;
+         DropBody();
+         Respond(std::move(*response), false);
+       })});
+}
+
+void Connection::DropBody() {
+  request_->body = std::string();
+  request_->charges->body.Set(0);
 }
 
 void Connection::Refuse(int status) {
@@ -226,7 +273,8 @@ void Connection::Respond(HttpResponse response, bool close) {
 void Connection::SendHead(HttpResponse head, std::optional<std::size_t> n_bytes) {
   head_sent_ = true;
   chunked_ = !n_bytes && request_->http11;
-  const bool last = n_requests_ >= kRequestsPerConnection || shared_.stop_end;
+  const bool last = n_requests_ >= kRequestsPerConnection || shared_.stop_end ||
+                    guest_.in_reserve || shared_.overload.ends_connections();
   close_ = close_ || last || (!n_bytes && !chunked_) || (input_ended_ && input_.empty());
   head.headers.insert(head.headers.end(), later_headers_.begin(), later_headers_.end());
   output_ += HeadText(head, {.http11 = request_->http11,
@@ -253,20 +301,9 @@ std::function<void()> Connection::Waker() {
 
 // Where the client has taken all that there was.
 void Connection::Pull() {
-  if (!later_ || rendering_ || !output_.empty()) return;
+  if (!later_ || !output_.empty()) return;
   woken_ = false;
-  Delivery delivery = later_->Take();
-  if (!delivery.render) return Deliver(std::move(delivery));
-  rendering_ = true;
-  asio::post(shared_.workers, [self = shared_from_this(), &io = shared_.io,
-                               delivery = std::move(delivery)]() mutable {
-    delivery.bytes = delivery.render();
-    delivery.render = nullptr;
-    asio::post(io, [self = std::move(self), delivery = std::move(delivery)]() mutable {
-      self->rendering_ = false;
-      if (self->state_ != State::kClosed) self->Deliver(std::move(delivery));
-    });
-  });
+  Deliver(later_->Take());
 }
 
 void Connection::Deliver(Delivery delivery) {
@@ -346,8 +383,7 @@ void Connection::Leave() {
   if (error || input_ended_) return Close();
   input_ = std::string();
   Account();
-  state_ = State::kLeaving;
-  until_ = Clock::now() + kLinger;
+  Enter(State::kLeaving, kLinger);
   AwaitInput();
 }
 
@@ -355,6 +391,7 @@ void Connection::Close() {
   if (std::exchange(state_, State::kClosed) == State::kClosed) return;
   later_.reset();
   held_.Set(0);
+  if (request_) request_->charges->client_gone = true;
   error_code error;
   socket_.close(error);
   shared_.closed(this);
@@ -362,8 +399,27 @@ void Connection::Close() {
 
 void Connection::Account() {
   if (state_ == State::kClosed) return;
-  const std::size_t body = request_ ? request_->body.size() : reader_.request().body.size();
-  held_.Set(input_.size() + body + output_.size());
+  held_.Set(kOwnBytes + input_.capacity() + reader_.head_bytes() + reader_.request().body.size() +
+            output_.capacity());
+}
+
+// ---- Where memory is scarce.
+
+std::size_t Connection::DroppableBytes() const {
+  const bool waits = state_ == State::kArriving || (state_ == State::kAnswering && !with_worker_);
+  return waits ? account_->held() : 0;
+}
+
+void Connection::Drop() {
+  if (state_ == State::kArriving) return Refuse(503);
+  if (writing_ || (later_ && !later_->Drop())) {  // its client would not take a word about it
+    shared_.responder.NoteCut(*request_);
+    return Close();
+  }
+  if (later_) return Pull();
+  if (!std::exchange(awaits_worker_, false)) return;
+  DropBody();
+  Respond(shared_.responder.Refuse(*request_, 503), true);
 }
 
 // ---- Time.
@@ -377,6 +433,9 @@ void Connection::LookAtClock(Clock::time_point now) {
     } else if (later_ && now >= later_->deadline()) {
       Pull();
     }
+  } else if (state_ == State::kIdle && shared_.overload.ends_connections() &&
+             now - since_ > kReserveTime) {
+    Close();
   } else if (now >= until_) {
     state_ == State::kArriving ? Refuse(408) : Close();
   }

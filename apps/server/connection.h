@@ -8,7 +8,6 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/thread_pool.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -19,7 +18,10 @@
 
 #include "server/byte_ledger.h"
 #include "server/http.h"
+#include "server/overload.h"
+#include "server/quota.h"
 #include "server/request_reader.h"
+#include "server/work_gate.h"
 
 namespace foretoken::server {
 
@@ -33,23 +35,38 @@ class Connection : public std::enable_shared_from_this<Connection> {
     const HttpOptions& options;
     Responder& responder;
     boost::asio::io_context& io;
-    boost::asio::thread_pool& workers;
+    WorkGate& workers;
     ByteLedger& bytes;
+    Overload& overload;
     std::function<void(Connection*)> closed;         // forgets it
     std::optional<Clock::time_point> stop_end = {};  // set: no more requests are taken
   };
 
-  Connection(Shared& shared, Socket socket);
+  // Who is at its other end, and what that takes.
+  struct Guest {
+    std::string address;
+    Quota::Share share = {};  // of the address's connections
+    bool in_reserve = false;  // for what is answered while all other connections are taken
+  };
+  Connection(Shared& shared, Socket socket, Guest guest);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
   void Begin();
+  // Answers nothing but this.
+  void BeginRefused(int status);
   void LookAtClock(Clock::time_point now);
   // The server takes no more: shared.stop_end was set.
   void BeginStop();
   void Close();
-  // When it became idle; nothing: it is not.
-  std::optional<Clock::time_point> idle_since() const;
+  // Since when it could give its place to another: it is idle, lingers, or has sent a part of a
+  // request or nothing at all for a while; nothing: it could not.
+  std::optional<Clock::time_point> could_go_since(Clock::time_point now) const;
+  bool in_reserve() const { return guest_.in_reserve; }
+  // What it and its requests hold; 0 where Drop would not change that now.
+  std::size_t DroppableBytes() const;
+  // Refuses its request, or breaks its answer off: there is no memory for it.
+  void Drop();
 
  private:
   enum class State { kIdle, kArriving, kAnswering, kLeaving, kClosed };
@@ -61,10 +78,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool Failed();
   void Receive();
   void EndInput();
+  void Enter(State state, std::chrono::milliseconds time);
   void AwaitRequest();
   void Look();
   bool Advance();
   void CallWorker();
+  void DropBody();
   void Refuse(int status);
   void NameRequest();
 
@@ -82,9 +101,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   Shared& shared_;
   Socket socket_;
-  ByteLedger::Entry held_;
+  const Guest guest_;
+  const std::shared_ptr<ByteLedger::Account> account_;
+  ByteLedger::Hold held_;  // for what stands below
   State state_ = State::kIdle;
-  Clock::time_point until_;  // it stays in this state; not where it is answered
+  Clock::time_point since_, until_;  // it stays in this state; not where it is answered
   int n_requests_ = 0;
 
   RequestReader reader_;
@@ -96,7 +117,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   std::shared_ptr<LaterReply> later_;
   HttpFields later_headers_;
-  bool woken_ = false, rendering_ = false;  // later_ may have something; a worker has
+  bool awaits_worker_ = false, with_worker_ = false;
+  bool woken_ = false;                      // later_ may have something
   bool close_ = false, chunked_ = false;    // after this answer; this answer
   bool head_sent_ = false, ended_ = false;  // of the answer: the rest of it is in output_
   std::string output_;

@@ -2,23 +2,27 @@
 // The listener, and the thread of all connections: an io_context of Boost.Asio.
 #include "server/http.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <unordered_map>
 #include <utility>
 
+#include "server/client_address.h"
 #include "server/connection.h"
 
 namespace foretoken::server {
@@ -33,14 +37,23 @@ using Clock = Connection::Clock;
 constexpr int kBacklog = 1024;          // connections that wait for their turn
 constexpr int kPerTurn = 64;            // of them, before others have theirs
 constexpr milliseconds kLookEvery{50};  // at the clocks
-constexpr std::size_t kMaxHeldBytes = 256 << 20;
+constexpr milliseconds kLookSoon{10};   // where somebody waits at the door
+constexpr std::size_t kWorthDropping = 64 << 10;
+const error_code kNoneInSystem(ENFILE, boost::system::system_category());
+constexpr int kReserve = 128;  // of the connections, for what is answered while others are taken
 // The system asks silent clients whether they are there: first after, then every, so often.
 // Seconds.
 constexpr int kAskAfter = 10, kAskEvery = 5, kAskTimes = 3;
 
+// Bytes that the system keeps of a connection, in memory that counts in a control group: those that
+// were not read, and those that were written and did not leave.
+constexpr int kUnreadBytes = 128 << 10, kUnsentBytes = 128 << 10;
+
 // Connections inherit these from the listener.
 void SetOptions(int socket) {
   const int on = 1;
+  setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &kUnreadBytes, sizeof(kUnreadBytes));
+  setsockopt(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytes, sizeof(kUnsentBytes));
   setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
@@ -53,21 +66,28 @@ void SetOptions(int socket) {
 
 class HttpServer::Impl {
  public:
-  Impl(const HttpOptions& options, Responder& responder)
+  Impl(const HttpOptions& options, Responder& responder, ByteLedger& bytes, Overload& overload)
       : options_(options),
-        bytes_(std::max(kMaxHeldBytes, 4 * static_cast<std::size_t>(options.max_body_bytes))),
+        n_reserve_(
+            std::min<std::size_t>(kReserve, static_cast<std::size_t>(options.max_connections) / 4)),
+        n_open_(static_cast<std::size_t>(options.max_connections) - n_reserve_),
+        by_address_(options.max_connections_per_address),
         io_(1),
-        workers_(static_cast<std::size_t>(options.max_workers)),
+        workers_(io_, options.max_workers, static_cast<std::size_t>(overload.plan().work)),
         acceptor_(io_),
         clock_(io_),
         shared_{.options = options_,
                 .responder = responder,
                 .io = io_,
                 .workers = workers_,
-                .bytes = bytes_,
-                .closed = [this](Connection* connection) { connections_.erase(connection); }} {}
+                .bytes = bytes,
+                .overload = overload,
+                .closed = [this](Connection* connection) { Forget(connection); }} {}
 
-  ~Impl() { workers_.join(); }
+  ~Impl() {
+    workers_.Join();
+    if (spare_ >= 0) close(spare_);
+  }
 
   Result<int> Bind() {
     error_code error;
@@ -87,11 +107,11 @@ class HttpServer::Impl {
   }
 
   void Work() {
-    AwaitGuests();
-    io_.run();  // until nothing is left to wait for
-    workers_.join();
+    KeepSpare();
+    Run([this] { io_.run(); });  // until nothing is left to wait for
+    workers_.Join();
     io_.restart();
-    io_.poll();  // what workers still had for connections that were closed
+    Run([this] { io_.poll(); });  // what workers still had for connections that were closed
   }
 
   void Stop(milliseconds grace) {
@@ -122,42 +142,98 @@ class HttpServer::Impl {
     });
   }
 
+  // Goes on where a handler failed, most likely for want of memory.
+  template <typename F>
+  void Run(F run) {
+    for (;;) try {
+        AwaitGuests();
+        LookAtClocksLater();
+        return run();
+      } catch (const std::exception&) {
+        continue;
+      }
+  }
+
   // False: there is no room, or the system has none; the clock asks again.
   bool Admit() {
+    shared_.overload.Look();
     for (int i = 0; i < kPerTurn; ++i) {
-      if (connections_.size() >= static_cast<std::size_t>(options_.max_connections) && !MakeRoom())
-        return false;
+      bool open = connections_.size() - n_in_reserve_ < n_open_ || MakeRoom(false);
+      if (!open && n_in_reserve_ >= n_reserve_ && !MakeRoom(true)) return false;
       error_code error;
       tcp::socket socket(io_);
-      acceptor_.accept(socket, error);
+      tcp::endpoint address;
+      acceptor_.accept(socket, address, error);
       if (error == asio::error::would_block) break;
       if (error == asio::error::interrupted || error == asio::error::connection_aborted) continue;
+      if (error == asio::error::no_descriptors || error == kNoneInSystem) {
+        if (!SomebodyWaits()) break;  // the system says so even then
+        if (MakeRoom(false) || MakeRoom(true)) continue;
+        if (!UseSpare()) return false;
+        acceptor_.accept(socket, address, error);
+        open = false;
+      }
       if (!error) socket.non_blocking(true, error);
       if (error) return false;
-      const auto connection = std::make_shared<Connection>(shared_, std::move(socket));
-      connections_.emplace(connection.get(), connection);
-      connection->Begin();
+      Welcome(std::move(socket), address.address().to_string(), open);
     }
     return true;
   }
 
-  // The connection that has been idle the longest gives way.
-  bool MakeRoom() {
+  bool SomebodyWaits() {
+    pollfd entry = {.fd = acceptor_.native_handle(), .events = POLLIN, .revents = 0};
+    return poll(&entry, 1, 0) > 0;
+  }
+
+  void Welcome(tcp::socket socket, std::string address, bool open) {
+    const bool limited = options_.limits_this_machine || !IsThisMachine(address);
+    auto share = limited ? by_address_.Take(ClientOf(address)) : Quota::Share();
+    const bool refused = !share;
+    Connection::Guest guest{.address = std::move(address), .in_reserve = !open};
+    if (share) guest.share = *std::move(share);
+    const auto connection =
+        std::make_shared<Connection>(shared_, std::move(socket), std::move(guest));
+    connections_.emplace(connection.get(), connection);
+    n_in_reserve_ += !open;
+    refused ? connection->BeginRefused(429) : connection->Begin();
+  }
+
+  void Forget(Connection* connection) {
+    n_in_reserve_ -= connection->in_reserve();
+    connections_.erase(connection);
+    KeepSpare();
+  }
+
+  // The connection gives way that could for the longest time, of those in reserve or of the others.
+  bool MakeRoom(bool in_reserve) {
     Connection* oldest = nullptr;
+    const Clock::time_point now = Clock::now();
     Clock::time_point since = Clock::time_point::max();
-    for (const auto& [connection, _] : connections_)
-      if (const auto idle = connection->idle_since(); idle && *idle < since) {
+    for (const auto& [connection, _] : connections_) {
+      if (connection->in_reserve() != in_reserve) continue;
+      if (const auto could = connection->could_go_since(now); could && *could < since) {
         oldest = connection;
-        since = *idle;
+        since = *could;
       }
+    }
     if (oldest != nullptr) oldest->Close();
     return oldest != nullptr;
+  }
+
+  // A descriptor for one more connection where the system gives none.
+  void KeepSpare() {
+    if (spare_ < 0) spare_ = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  }
+  bool UseSpare() {
+    if (spare_ < 0) return false;
+    close(std::exchange(spare_, -1));
+    return true;
   }
 
   void LookAtClocksLater() {
     if (connections_.empty() && (at_door_ || shared_.stop_end)) return;
     if (std::exchange(clock_runs_, true)) return;
-    clock_.expires_after(kLookEvery);
+    clock_.expires_after(at_door_ ? kLookEvery : kLookSoon);
     clock_.async_wait([this](error_code) {
       clock_runs_ = false;
       LookAtClocks();
@@ -172,6 +248,31 @@ class HttpServer::Impl {
     for (const auto& [_, connection] : connections_) looked_at_.push_back(connection);
     for (const auto& connection : looked_at_) connection->LookAtClock(now);
     looked_at_.clear();
+    KeepSpare();
+    LookAtMemory(now);
+  }
+
+  void LookAtMemory(Clock::time_point now) {
+    Overload& overload = shared_.overload;
+    overload.Look();
+    DropLargest(overload.Excess());
+    if (overload.WantsTrim(now))
+      workers_.Post({.begins = [] { return true; }, .run = TrimMemory, .ended = [] {}});
+  }
+
+  void DropLargest(std::size_t excess) {
+    while (excess > 0) {
+      std::shared_ptr<Connection> largest;
+      std::size_t most = kWorthDropping;
+      for (const auto& [_, connection] : connections_)
+        if (const std::size_t bytes = connection->DroppableBytes(); bytes > most) {
+          largest = connection;
+          most = bytes;
+        }
+      if (!largest) return;
+      largest->Drop();
+      excess -= std::min(excess, most);
+    }
   }
 
   void BeginStop(milliseconds grace) {
@@ -187,9 +288,12 @@ class HttpServer::Impl {
   }
 
   const HttpOptions options_;
-  ByteLedger bytes_;  // before what holds connections
+  const std::size_t n_reserve_, n_open_;  // of the connections
+  std::size_t n_in_reserve_ = 0;
+  Quota by_address_;
+  int spare_ = -1;
   asio::io_context io_;
-  asio::thread_pool workers_;
+  WorkGate workers_;
   tcp::acceptor acceptor_;
   asio::steady_timer clock_;
   bool at_door_ = false, clock_runs_ = false;
@@ -198,8 +302,9 @@ class HttpServer::Impl {
   std::vector<std::shared_ptr<Connection>> looked_at_;
 };
 
-HttpServer::HttpServer(const HttpOptions& options, Responder& responder)
-    : impl_(std::make_unique<Impl>(options, responder)) {}
+HttpServer::HttpServer(const HttpOptions& options, Responder& responder, ByteLedger& bytes,
+                       Overload& overload)
+    : impl_(std::make_unique<Impl>(options, responder, bytes, overload)) {}
 HttpServer::~HttpServer() = default;
 
 Result<int> HttpServer::Bind() {

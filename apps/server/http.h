@@ -7,6 +7,7 @@
 // arrive, the time between requests, the pace at which an answer leaves.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -18,10 +19,22 @@
 #include <vector>
 
 #include "foretoken/result.h"
+#include "server/byte_ledger.h"
+#include "server/quota.h"
 
 namespace foretoken::server {
 
+class Overload;
+
 using HttpFields = std::vector<std::pair<std::string, std::string>>;
+
+// What a request takes of the server, given back when nobody works on it any more.
+struct Charges {
+  std::shared_ptr<ByteLedger::Account> bytes;
+  std::vector<Quota::Share> shares = {};  // of its address, of its key
+  ByteLedger::Hold body = {};             // while it waits for a worker and is with one
+  std::atomic<bool> client_gone = false;  // nobody wants its answer
+};
 
 struct HttpRequest {
   std::string method, path, body, remote_address;  // path: decoded, without the query
@@ -29,6 +42,8 @@ struct HttpRequest {
   std::string host;   // the name that the client asked for, in lower case, without the port
   HttpFields fields;  // of the header, in order; names in lower case
   bool http11 = true;
+  bool in_reserve = false;  // on a connection for what is answered while all others are taken
+  std::shared_ptr<Charges> charges;  // set with the id
 
   // The first field with this name; "" where there is none. REQUIRES: the name is in lower case.
   std::string_view Field(std::string_view name) const {
@@ -53,8 +68,7 @@ struct HttpResponse {
 struct Delivery {
   std::optional<HttpResponse> head;  // with the first delivery that has bytes, or is the last
   std::string bytes;                 // of the body
-  std::function<std::string()> render = {};  // gives the bytes where that takes long; any thread
-  bool more = false;                         // there is more already
+  bool more = false;                 // there is more already
   bool ended = false;
 };
 
@@ -70,6 +84,9 @@ class LaterReply {
   // What has come since the last call. It runs in the thread of all connections: it does not wait,
   // and gives about 32 KiB at most. Called when the connection can take more, and at its stop.
   virtual Delivery Take() = 0;
+  // The server has no memory for it: what Take gives next is its end. False: it cannot say so, and
+  // is to be destroyed.
+  virtual bool Drop() = 0;
 };
 
 struct HttpOptions {
@@ -78,8 +95,11 @@ struct HttpOptions {
   std::int64_t max_body_bytes = 8 << 20;
   int max_workers = 2;  // threads for what takes longer than a moment
   int max_connections = 1024;
-  int idle_timeout_s = 30;  // a connection without a request
-  int read_timeout_s = 30;  // from a request's first byte to its last
+  // Of one address; 0: no limit.
+  int max_connections_per_address = 0;
+  bool limits_this_machine = false;  // its own addresses too
+  int idle_timeout_s = 30;           // a connection without a request
+  int read_timeout_s = 30;           // from a request's first byte to its last
   // A client that takes nothing for so long, or in the long run less than 1 KiB a second.
   int write_timeout_s = 30;
 };
@@ -90,12 +110,13 @@ class Responder {
   virtual ~Responder() = default;
   // As soon as the header is there, in the thread of all connections, so it must be quick. What it
   // returns is sent at once, and the body is not awaited. Nothing: the whole goes to Answer.
-  virtual std::optional<HttpResponse> AnswerHead(const HttpRequest& request) = 0;
+  virtual std::optional<HttpResponse> AnswerHead(HttpRequest& request) = 0;
   // In one of the workers.
   virtual HttpResponse Answer(const HttpRequest& request) = 0;
   // To what is no request, or none that can be answered: 400 (malformed), 408 (it did not arrive in
-  // time), 413 (body too large), 431 (header too large), 500, 503 (too many are arriving). Any
-  // thread. `request` is what of it was understood.
+  // time), 413 (body too large), 429 (its address has too many connections), 431 (header too
+  // large), 500, 503 (no memory or no connection is left). Any thread. `request` is what of it was
+  // understood.
   virtual HttpResponse Refuse(const HttpRequest& request, int status) = 0;
   // An answer was broken off: its client did not take it in time. The thread of all connections.
   virtual void NoteCut(const HttpRequest& request) = 0;
@@ -103,7 +124,9 @@ class Responder {
 
 class HttpServer {
  public:
-  HttpServer(const HttpOptions& options, Responder& responder);
+  // All of them must outlive it.
+  HttpServer(const HttpOptions& options, Responder& responder, ByteLedger& bytes,
+             Overload& overload);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

@@ -23,6 +23,7 @@ struct Job {
   std::shared_ptr<Mailbox> mailbox;
   bool wants_rounds = false;  // else only its end
   std::chrono::steady_clock::time_point arrived;
+  ByteLedger::Hold held = {};  // for the request
 };
 
 class JobQueue {

@@ -10,6 +10,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "foretoken/engine.h"
+#include "server/byte_ledger.h"
 
 namespace foretoken::server {
 
@@ -56,16 +58,15 @@ struct Event {
   RoundRecord round = {};
   std::optional<ChoiceEnd> end = {};
   Error error = {};
+  ByteLedger::Hold held = {};  // for all of this
 };
 
 class Mailbox {
  public:
+  explicit Mailbox(std::shared_ptr<ByteLedger::Account> account) : account_(std::move(account)) {}
+
   // The engine's thread.
-  void Push(Event event) {
-    const std::lock_guard lock(mutex_);
-    events_.push_back(std::move(event));
-    if (ready_) ready_();
-  }
+  void Push(Event event);
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
   // The reader's. The oldest event that it has not had.
@@ -85,6 +86,7 @@ class Mailbox {
   void Cancel() { cancelled_.store(true, std::memory_order_relaxed); }
 
  private:
+  const std::shared_ptr<ByteLedger::Account> account_;
   std::mutex mutex_;
   std::deque<Event> events_;     // guarded
   std::function<void()> ready_;  // guarded

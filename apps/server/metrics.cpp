@@ -185,6 +185,21 @@ class Metrics::Impl {
   Gauge& waiting = GaugeFamily("num_requests_waiting", "Requests that wait for that.").Add({});
   Gauge& cache =
       GaugeFamily("kv_cache_usage_perc", "Share of the cache that texts fill, 0 to 1.").Add({});
+  Gauge& memory_limit =
+      GaugeFamily("memory_limit_bytes", "What the process may have in memory.").Add({});
+  Gauge& memory_resident =
+      GaugeFamily("memory_resident_bytes", "What it has, as the system counts it.").Add({});
+  Family<Gauge>& memory_parts =
+      GaugeFamily("memory_bytes", "Of that, by part: weights, cache (all of it), requests.");
+  Gauge& memory_weights = memory_parts.Add({{"part", "weights"}});
+  Gauge& memory_cache = memory_parts.Add({{"part", "cache"}});
+  Gauge& memory_requests = memory_parts.Add({{"part", "requests"}});
+  Gauge& overload_state =
+      GaugeFamily(
+          "overload_state",
+          "0: none; 1: connections end after their answers; 2: new requests are refused; 3: "
+          "the largest that wait are, too.")
+          .Add({});
   Counter& prompt_tokens = Count("prompt_tokens_total", "Prompt tokens that were read.");
   Counter& preemptions =
       Count("num_preemptions_total", "Times that a request gave its part of the cache to others.");
@@ -200,6 +215,7 @@ class Metrics::Impl {
   ByLabel responses{CounterFamily("http_responses_total", "HTTP responses by status."), "status"};
 
   void ShowEngine();
+  void ShowMemory(const Overload& memory);
 
   struct EngineState {
     EngineCounts counts;
@@ -288,6 +304,16 @@ void Metrics::Impl::ShowEngine() {
   prefix_hits.Increment(static_cast<double>(hits));
   prefix_queries.Increment(static_cast<double>(hits + now.prefix_misses - before.prefix_misses));
   engine_shown = state;
+}
+
+void Metrics::Impl::ShowMemory(const Overload& memory) {
+  const auto show = [](Gauge& gauge, std::int64_t n) { gauge.Set(static_cast<double>(n)); };
+  show(memory_limit, memory.plan().ceiling);
+  show(memory_resident, memory.resident());
+  show(memory_weights, memory.plan().weights);
+  show(memory_cache, memory.plan().cache);
+  show(memory_requests, memory.held());
+  show(overload_state, static_cast<int>(memory.state()));
 }
 
 Metrics::Metrics(const std::string& model_name) : impl_(std::make_unique<Impl>(model_name)) {}
@@ -392,6 +418,7 @@ std::string Metrics::Render(const Now& now) {
   impl_->cache.Set(now.cache_usage);
   Counter& dropped = impl_->log_lines_dropped;
   dropped.Increment(static_cast<double>(now.log_lines_dropped) - dropped.Value());
+  if (now.memory != nullptr) impl_->ShowMemory(*now.memory);
   SetOrRemove(impl_->speedup, impl_->speedup_value, now.estimated_speedup);
   SetOrRemove(impl_->baseline, impl_->baseline_value, now.plain_ms_per_token);
   std::ostringstream out;

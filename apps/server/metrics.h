@@ -12,6 +12,7 @@
 
 #include "foretoken/engine.h"
 #include "server/mailbox.h"
+#include "server/overload.h"
 
 namespace foretoken::server {
 
@@ -45,6 +46,7 @@ class Metrics {
     int running = 0, waiting = 0;
     double cache_usage = 0;  // [0, 1]
     std::int64_t log_lines_dropped = 0;
+    const Overload* memory = nullptr;
     std::optional<double> estimated_speedup;
     std::optional<double> plain_ms_per_token;
   };

@@ -539,10 +539,15 @@ LongText ContentText(std::string content) {
   return text;
 }
 
-std::string HealthJson(bool draining, JobQueue::Load load) {
+std::string HealthJson(bool draining, JobQueue::Load load, const Overload& overload) {
   return Dump({{"status", draining ? "draining" : "ok"},
                {"running", load.running},
-               {"waiting", load.waiting}});
+               {"waiting", load.waiting},
+               {"overload", Name(overload.state())},
+               {"memory",
+                {{"limit_bytes", overload.plan().ceiling},
+                 {"resident_bytes", overload.resident()},
+                 {"requests_bytes", overload.held()}}}});
 }
 
 std::string VersionJson() {

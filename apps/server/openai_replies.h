@@ -15,6 +15,7 @@
 #include "server/job_queue.h"
 #include "server/long_text.h"
 #include "server/mailbox.h"
+#include "server/overload.h"
 #include "server/totals.h"
 
 namespace foretoken::server {
@@ -100,7 +101,7 @@ std::string ModelJson(const ServedModel& model);
 // piece: null where pieces were not asked for.
 LongText TokensText(std::vector<std::int32_t> tokens, PieceOf piece);
 LongText ContentText(std::string text);
-std::string HealthJson(bool draining, JobQueue::Load load);
+std::string HealthJson(bool draining, JobQueue::Load load, const Overload& overload);
 std::string VersionJson();
 
 // GET /v1/speculation.

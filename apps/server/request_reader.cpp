@@ -16,8 +16,9 @@ namespace http = boost::beast::http;
 using boost::beast::error_code;
 using boost::beast::string_view;
 
-constexpr std::size_t kMaxChunkLine = 1024;  // a chunk's size and extensions
-constexpr std::size_t kLastChunk = 5;        // "0\r\n\r\n", which Beast wants to see whole
+constexpr std::size_t kMaxChunkLine = 1024;    // a chunk's size and extensions
+constexpr std::size_t kLargeBody = 128 << 10;  // of what has come
+constexpr std::size_t kLastChunk = 5;          // "0\r\n\r\n", which Beast wants to see whole
 
 std::string Lower(std::string_view text) {
   std::string lower(text);
@@ -90,6 +91,7 @@ class RequestReader::Parser : public http::basic_parser<true> {
 
   HttpRequest request;
   bool expects_continue = false;
+  std::size_t n_fields = 0;
 
  private:
   void on_request_impl(http::verb, string_view method, string_view target, int version,
@@ -133,6 +135,7 @@ class RequestReader::Parser : public http::basic_parser<true> {
       if (++n_hosts_ > 1 || !ReadHost(value, host)) error = http::error::bad_field;
       if (!absolute_) request.host = std::move(host);  // else the target names it
     }
+    if (++n_fields > limits_.n_fields) error = http::error::header_limit;
     request.fields.emplace_back(std::move(name), value);
   }
 
@@ -151,6 +154,10 @@ class RequestReader::Parser : public http::basic_parser<true> {
   void on_finish_impl(error_code&) override {}
 
   std::size_t Append(string_view body) {
+    // One that is on its way to be large grows once: copies would take longer than its reading.
+    const auto length = content_length();
+    if (length && request.body.size() >= kLargeBody && *length <= limits_.body_bytes)
+      request.body.reserve(static_cast<std::size_t>(*length));
     request.body.append(body.data(), body.size());
     return body.size();
   }
@@ -233,6 +240,11 @@ void RequestReader::Refuse(int status) {
 
 HttpRequest& RequestReader::request() {
   return parser_ ? parser_->request : nothing_;
+}
+
+std::size_t RequestReader::head_bytes() const {
+  if (!parser_) return 0;
+  return sizeof(Parser) + 2 * header_bytes_ + parser_->n_fields * sizeof(HttpFields::value_type);
 }
 
 bool RequestReader::keeps_connection() const {

@@ -18,6 +18,7 @@ class RequestReader {
  public:
   struct Limits {
     std::size_t header_bytes = 64 << 10;
+    std::size_t n_fields = 256;  // of a header
     std::size_t body_bytes = 8 << 20;
   };
   enum class State {
@@ -42,6 +43,8 @@ class RequestReader {
   int refusal() const { return refusal_; }
   // As far as it has come; from kBody on all but the body.
   HttpRequest& request();
+  // What its header takes in memory.
+  std::size_t head_bytes() const;
   // The client can use the connection for another request. REQUIRES: the header is there.
   bool keeps_connection() const;
   // The client waits for "100 Continue" before it sends the body. REQUIRES: the header is there.

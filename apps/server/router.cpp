@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "server/api_keys.h"
+#include "server/client_address.h"
 #include "server/openai_replies.h"
 
 namespace foretoken::server {
@@ -41,6 +42,28 @@ HttpResponse NoKey() {
                      .code = "invalid_api_key"});
   response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
+}
+
+ApiError Busy(std::string message, std::string code) {
+  return {.status = 503,
+          .message = std::move(message),
+          .type = "server_error",
+          .code = std::move(code),
+          .retry_after_s = 1};
+}
+
+ApiError NoConnection() {
+  return Busy("server: all of its connections are taken; try again", "no_connection");
+}
+
+ApiError TooManyConnections() {
+  return {.status = 429,
+          .message =
+              "connections: this address has as many as it may; close some, or raise "
+              "--max-connections-per-address",
+          .type = "rate_limit_error",
+          .code = "too_many_connections",
+          .retry_after_s = 1};
 }
 
 ApiError NotThisHost(const HttpRequest& request) {
@@ -107,7 +130,11 @@ Router::Router(Service& service)
     : service_(service),
       rules_({.host = service.options.host,
               .cors_origins = service.options.cors_origins,
-              .allowed_hosts = service.options.allowed_hosts}) {}
+              .allowed_hosts = service.options.allowed_hosts}),
+      by_address_(
+          service.options.limits.requests_per_address.value_or(service.queue.capacity() / 2)),
+      by_key_(service.options.limits.requests_per_key.value_or(
+          service.options.api_keys.size() > 1 ? service.queue.capacity() / 2 : 0)) {}
 
 // Null where the path, or its method, is not there; `methods` are those that the path has.
 const Route* Router::Find(const HttpRequest& request, std::string& methods) const {
@@ -129,7 +156,8 @@ std::optional<HttpResponse> Router::Screen(const HttpRequest& request) const {
   std::string methods;
   const Route* const route = Find(request, methods);
   const bool open = route != nullptr && route->open;
-  if (!open && !HasKey(request, service_.options.api_keys)) return NoKey();
+  const auto& keys = service_.options.api_keys;
+  if (!open && !keys.empty() && !KeyOf(request, keys)) return NoKey();
   if (route == nullptr)
     return methods.empty() ? ErrorResponse(NoSuchPath(request)) : NoSuchMethod(request, methods);
   if (route->method != std::string_view("POST")) return std::nullopt;
@@ -138,8 +166,36 @@ std::optional<HttpResponse> Router::Screen(const HttpRequest& request) const {
   return std::nullopt;
 }
 
-std::optional<HttpResponse> Router::AnswerHead(const HttpRequest& request) {
-  if (auto refused = Screen(request)) return Finish(request, *std::move(refused), LineOf(request));
+// Of what the server has left, its part for the request; or that there is none.
+std::optional<HttpResponse> Router::Ration(const HttpRequest& request) {
+  std::string methods;
+  if (Find(request, methods)->always) return std::nullopt;
+  if (request.in_reserve) return ErrorResponse(NoConnection());
+  if (service_.overload.refuses_requests()) return ErrorResponse(NoMemory());
+  if (request.method != "POST") return std::nullopt;
+  const ServerOptions& options = service_.options;
+  auto& shares = request.charges->shares;
+  if (options.limits.requests_per_address || !IsThisMachine(request.remote_address)) {
+    auto share = by_address_.Take(ClientOf(request.remote_address));
+    if (!share) return ErrorResponse(TooManyRequests());
+    shares.push_back(*std::move(share));
+  }
+  if (const auto key = KeyOf(request, options.api_keys)) {
+    auto share = by_key_.Take(std::to_string(*key));
+    if (!share) return ErrorResponse(TooManyRequests());
+    shares.push_back(*std::move(share));
+  }
+  return std::nullopt;
+}
+
+std::optional<HttpResponse> Router::AnswerHead(HttpRequest& request) {
+  const std::string& field = service_.options.limits.client_address_header;
+  if (!field.empty())
+    if (std::string address = ForwardedAddress(request, field); !address.empty())
+      request.remote_address = std::move(address);
+  auto refused = Screen(request);
+  if (!refused) refused = Ration(request);
+  if (refused) return Finish(request, *std::move(refused), LineOf(request));
   if (request.method == "POST" || HasBody(request)) return std::nullopt;
   return Answer(request);
 }
@@ -162,18 +218,18 @@ HttpResponse Router::Finish(const HttpRequest& request, HttpResponse response,
 
 HttpResponse Router::Refuse(const HttpRequest& request, int status) {
   const char* why = status == 408   ? "it did not arrive in time; send it again"
-                    : status == 413 ? "it is too large; send less, or raise --max-body-bytes"
+                    : status == 413 ? "it is too large; send less, or raise --max-body-bytes and "
+                                      "--max-memory"
                     : status == 431 ? "its header is too large; send less"
                     : status == 500 ? "the server failed at it; please report it"
-                    : status == 503 ? "too many others are arriving; try again"
                                     : "it is not valid HTTP; correct it";
-  return Finish(request,
-                ErrorResponse({.status = status,
-                               .message = std::string("request: ") + why,
-                               .type = status >= 500 ? "server_error" : "invalid_request_error",
-                               .code = status == 413 ? "request_too_large" : "",
-                               .retry_after_s = status == 503 ? 1 : 0}),
-                LineOf(request));
+  ApiError error{.status = status,
+                 .message = std::string("request: ") + why,
+                 .type = status >= 500 ? "server_error" : "invalid_request_error",
+                 .code = status == 413 ? "request_too_large" : ""};
+  if (status == 429) error = TooManyConnections();
+  if (status == 503) error = NoMemory();
+  return Finish(request, ErrorResponse(error), LineOf(request).Add("error", NameOf(error)));
 }
 
 void Router::NoteCut(const HttpRequest& request) {

@@ -22,7 +22,7 @@ class Router : public Responder {
  public:
   explicit Router(Service& service);
 
-  std::optional<HttpResponse> AnswerHead(const HttpRequest& request) override;
+  std::optional<HttpResponse> AnswerHead(HttpRequest& request) override;
   HttpResponse Answer(const HttpRequest& request) override;
   HttpResponse Refuse(const HttpRequest& request, int status) override;
   void NoteCut(const HttpRequest& request) override;
@@ -30,10 +30,12 @@ class Router : public Responder {
  private:
   const Route* Find(const HttpRequest& request, std::string& methods) const;
   std::optional<HttpResponse> Screen(const HttpRequest& request) const;
+  std::optional<HttpResponse> Ration(const HttpRequest& request);
   HttpResponse Finish(const HttpRequest& request, HttpResponse response, const LogLine& line);
 
   Service& service_;
   const WebRules rules_;
+  Quota by_address_, by_key_;  // requests
 };
 
 }  // namespace foretoken::server

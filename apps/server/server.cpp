@@ -92,6 +92,12 @@ int MaxConnections() {
   return static_cast<int>(all > 2 * kOwnFiles ? all - kOwnFiles : all / 2);
 }
 
+// Behind a proxy that says for whom it asks, all connections are the proxy's.
+int ConnectionsPerAddress(const ClientLimits& limits, int connections) {
+  const bool of_proxy = !limits.client_address_header.empty();
+  return limits.connections_per_address.value_or(of_proxy ? 0 : connections / 2);
+}
+
 // The names that requests may give the model; the first is the one that replies have.
 std::vector<std::string> NamesOf(const ServerOptions& options, const EngineSummary& engine) {
   std::vector<std::string> names = options.model_names;
@@ -135,6 +141,8 @@ ServeOutcome Drain(Signals& signals, JobQueue& queue) {
 Result<ServeOutcome> Serve(Engine& engine, const EngineOptions& engine_options,
                            const ServerOptions& options,
                            const std::function<void(int port)>& on_listening) {
+  ReturnLargeBuffers();
+  ByteLedger bytes;  // before all who hold some of them
   JobQueue queue(engine_options.max_sequences, options.max_queue);
   const ModelLimits limits = LimitsOf(options, engine.summary(), queue);
   Metrics metrics(limits.name);
@@ -147,6 +155,9 @@ Result<ServeOutcome> Serve(Engine& engine, const EngineOptions& engine_options,
     JobQueue& queue;
     ~QueueStop() { queue.Stop(); }
   } const stop_queue{queue};
+  FORETOKEN_TRY(const MemoryPlan plan,
+                PlanMemory(engine.summary(), options.max_memory, options.max_body_bytes));
+  Overload overload(plan, bytes);
   Service service{.engine = engine,
                   .options = options,
                   .limits = limits,
@@ -158,15 +169,20 @@ Result<ServeOutcome> Serve(Engine& engine, const EngineOptions& engine_options,
                   .totals = totals,
                   .engine_thread = engine_thread,
                   .log = log,
+                  .overload = overload,
                   .stopping = stopping};
   Router router(service);
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  HttpServer http({.host = options.host,
-                   .port = options.port,
-                   .max_body_bytes = options.max_body_bytes,
-                   .max_workers = std::clamp(cores, kMinWorkers, kMaxWorkers),
-                   .max_connections = MaxConnections()},
-                  router);
+  const int connections = MaxConnections();
+  HttpServer http(
+      {.host = options.host,
+       .port = options.port,
+       .max_body_bytes = options.max_body_bytes,
+       .max_workers = std::clamp(cores, kMinWorkers, kMaxWorkers),
+       .max_connections = connections,
+       .max_connections_per_address = ConnectionsPerAddress(options.limits, connections),
+       .limits_this_machine = options.limits.connections_per_address.has_value()},
+      router, bytes, overload);
   Signals signals;
   FORETOKEN_TRY(const int port, http.Bind());
   std::thread listener([&http] { http.Listen(); });

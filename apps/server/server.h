@@ -4,12 +4,23 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "foretoken/engine.h"
 
 namespace foretoken::server {
+
+// Of one client. Nothing: half of what all have together, but for addresses of this machine, which
+// are then not limited; 0: no limit.
+struct ClientLimits {
+  std::optional<int> connections_per_address, requests_per_address;
+  std::optional<int> requests_per_key;  // nothing, and there is one key: no limit
+  // In lower case. The last address in this header field is a request's, as a proxy in front wrote
+  // it; "": the connection's.
+  std::string client_address_header;
+};
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
@@ -19,6 +30,8 @@ struct ServerOptions {
   std::vector<std::string> allowed_hosts;  // names of the server beside localhost
   int max_queue = 64;                      // choices that wait for their turn
   std::int64_t max_body_bytes = 8 << 20;
+  std::int64_t max_memory = 0;  // bytes, of the process; 0: nine tenths of what it may have
+  ClientLimits limits;
   int request_timeout_s = 600;  // from arrival to the last token; 0: none
   // The model's names in requests; the first one is that of replies. Its file's name is one too,
   // with .gguf and without, and where none is given the latter is the first.
@@ -34,7 +47,8 @@ enum class ServeOutcome { kDrained, kStopped };
 // Serves until SIGTERM, SIGINT or SIGHUP, then answers what it has accepted and refuses the rest
 // (kDrained); a second signal cancels what runs (kStopped). Handles these signals while it runs,
 // but for a SIGHUP that was ignored (nohup). `engine_options` are those that the engine was opened
-// with. on_listening gets the port. Errors: kIo: the address cannot be listened on.
+// with. on_listening gets the port. Errors: kIo: the address cannot be listened on;
+// kTooLarge: beside the model there is too little memory.
 [[nodiscard]] Result<ServeOutcome> Serve(Engine& engine, const EngineOptions& engine_options,
                                          const ServerOptions& options,
                                          const std::function<void(int port)>& on_listening);

@@ -10,6 +10,7 @@
 #include "server/job_queue.h"
 #include "server/metrics.h"
 #include "server/openai_schema.h"
+#include "server/overload.h"
 #include "server/request_log.h"
 #include "server/server.h"
 #include "server/totals.h"
@@ -28,6 +29,7 @@ struct Service {
   Totals& totals;
   const EngineThread& engine_thread;
   RequestLog& log;
+  Overload& overload;
   const std::atomic<bool>& stopping;  // nothing more is answered
 };
 

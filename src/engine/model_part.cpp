@@ -5,8 +5,8 @@
 
 #include <array>
 
-#include "base/memory_limit.h"
 #include "engine/weight_type.h"
+#include "foretoken/memory_limit.h"
 #include "model/arch/registry.h"
 
 namespace foretoken::engine {

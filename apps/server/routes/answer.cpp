@@ -59,6 +59,7 @@ std::optional<Event> Answer::Fail(ApiError error) {
 }
 
 std::optional<Event> Answer::Next() {
+  if (failed_) return std::nullopt;
   auto event = mailbox_->Take();
   if (!event) {
     if (service_.stopping) return Fail(Unavailable("server: it was stopped; try again", "stopped"));
@@ -74,6 +75,7 @@ std::optional<Event> Answer::Next() {
     return Fail(Unavailable("server: it was stopped; try again", "stopped"));
   choices_[static_cast<std::size_t>(event->choice)].end = *std::move(event->end);
   event->end.reset();
+  held_.push_back(std::move(event->held));
   ++n_ended_;
   return event;
 }

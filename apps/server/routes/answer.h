@@ -38,8 +38,11 @@ class Answer {
   void Watch(std::function<void()> ready) { mailbox_->Watch(std::move(ready)); }
   std::chrono::steady_clock::time_point deadline() const { return deadline_; }
 
+  // Ends it: the server has no memory for it.
+  void Drop() { Fail(NoMemory()); }
+
   // The next event that is there. The ends are kept in choices(). Nothing: none has come yet, or it
-  // has failed. REQUIRES: neither ended nor failed.
+  // has failed. REQUIRES: not ended.
   std::optional<Event> Next();
   bool ended() const { return n_ended_ == choices_.size(); }
   bool failed() const { return failed_; }
@@ -58,6 +61,7 @@ class Answer {
   const Setting setting_;
   std::chrono::steady_clock::time_point deadline_;  // by the server's time for a request
   std::vector<Choice> choices_;
+  std::vector<ByteLedger::Hold> held_;  // for their ends
   std::size_t n_ended_ = 0;
   bool failed_ = false;
   ApiError failure_;
@@ -77,6 +81,10 @@ class GenerationReply : public LaterReply {
 
   void Watch(std::function<void()> ready) override { answer_->Watch(std::move(ready)); }
   std::chrono::steady_clock::time_point deadline() const override { return answer_->deadline(); }
+  bool Drop() override {
+    answer_->Drop();
+    return true;
+  }
 
  protected:
   // The first delivery's head.

@@ -21,8 +21,9 @@ HttpResponse Detokenize(Service& service, const HttpRequest& request, LogLine& l
       return ErrorResponse(
           BadField("tokens", fmt::format("their text has more than {} MiB; send fewer at a time",
                                          kMaxTextBytes >> 20)));
-  return LongReply(service, line,
-                   ContentText(service.engine.Detokenize(call->tokens, call->special)));
+  std::string text = service.engine.Detokenize(call->tokens, call->special);
+  const std::size_t n_bytes = text.capacity();
+  return LongReply(service, request, line, ContentText(std::move(text)), n_bytes);
 }
 
 }  // namespace

@@ -84,11 +84,22 @@ struct Prepared {
   std::vector<Echo> echoes;  // of each job
 };
 
+// A copy of it.
+std::size_t BytesOf(const Request& request) {
+  std::size_t bytes =
+      sizeof(Job) + request.prompt.size() + request.sampling.grammar.size() +
+      request.prediction.size() +
+      (request.prompt_tokens.size() + request.stop_token_ids.size()) * sizeof(std::int32_t) +
+      request.sampling.logit_bias.size() * 64;
+  for (const std::string& text : request.stop) bytes += sizeof(text) + text.size();
+  return bytes;
+}
+
 // A job for each choice: prompts in order, n choices each, whose noise differs by the request's id.
-Parsed<Prepared> PrepareAll(const Service& service, GenerationCall& call) {
+Parsed<Prepared> PrepareAll(const Service& service, const Charges& charges, GenerationCall& call) {
   auto prompts = PromptsOf(service, call);
   if (!prompts) return Refuse(std::move(prompts).error());
-  const auto mailbox = std::make_shared<Mailbox>();
+  const auto mailbox = std::make_shared<Mailbox>(charges.bytes);
   const std::uint64_t seed = call.seed ? *call.seed : RandomSeed();
   const auto now = std::chrono::steady_clock::now();
   Prepared prepared;
@@ -97,13 +108,15 @@ Parsed<Prepared> PrepareAll(const Service& service, GenerationCall& call) {
     if (!request) return Refuse(std::move(request).error());
     request->seed = seed;
     for (int i = 0; i < call.n; ++i) {
+      if (service.overload.full()) return Refuse(NoMemory());
       request->id = static_cast<std::uint64_t>(i);
       prepared.jobs.push_back({.request = *request,
                                .choice = static_cast<int>(prepared.jobs.size()),
                                .first_of_prompt = i == 0,
                                .mailbox = mailbox,
                                .wants_rounds = call.stream,
-                               .arrived = now});
+                               .arrived = now,
+                               .held = ByteLedger::Hold(charges.bytes, BytesOf(*request))});
       prepared.echoes.push_back(EchoOf(service, call, prompt, *request));
     }
   }
@@ -159,12 +172,16 @@ HttpResponse RefuseGeneration(const ApiError& error, LogLine& line) {
   return ErrorResponse(error);
 }
 
-HttpResponse Generate(Service& service, GenerationCall call, LogLine& line) {
+HttpResponse Generate(Service& service, const HttpRequest& request, GenerationCall call,
+                      LogLine& line) {
   ReplyFrame frame = FrameOf(service, call);
   line.Add("id", frame.id).Add("stream", call.stream ? "true" : "false");
   if (service.options.log_prompts) LogPrompts(call, line);
-  auto prepared = PrepareAll(service, call);
+  auto prepared = PrepareAll(service, *request.charges, call);
   if (!prepared) return RefuseGeneration(prepared.error(), line);
+  const int n_more = static_cast<int>(prepared->jobs.size()) - 1;
+  for (Quota::Share& share : request.charges->shares)
+    if (!share.Grow(n_more)) return RefuseGeneration(TooManyRequests(), line);
   frame.notices = std::move(call.notices);
   auto answer =
       std::make_unique<Answer>(service, prepared->jobs.front().mailbox,

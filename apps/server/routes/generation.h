@@ -9,7 +9,8 @@
 
 namespace foretoken::server {
 
-HttpResponse Generate(Service& service, GenerationCall call, LogLine& line);
+HttpResponse Generate(Service& service, const HttpRequest& request, GenerationCall call,
+                      LogLine& line);
 // The error as a response, noted in the log line.
 HttpResponse RefuseGeneration(const ApiError& error, LogLine& line);
 

@@ -7,11 +7,12 @@ namespace {
 
 HttpResponse Health(Service& service, const HttpRequest&, LogLine&) {
   const bool draining = service.queue.draining();
-  return {.status = draining ? 503 : 200, .body = HealthJson(draining, service.queue.load())};
+  return {.status = draining ? 503 : 200,
+          .body = HealthJson(draining, service.queue.load(), service.overload)};
 }
 
 }  // namespace
 
-const Route kHealthRoute = {"GET", "/health", true, Health};
+const Route kHealthRoute = {"GET", "/health", true, Health, true};
 
 }  // namespace foretoken::server

@@ -11,8 +11,8 @@ namespace {
 
 class Reply : public LaterReply {
  public:
-  Reply(Service& service, LogLine line, LongText text)
-      : service_(service), line_(std::move(line)), text_(std::move(text)) {}
+  Reply(Service& service, LogLine line, LongText text, ByteLedger::Hold held)
+      : service_(service), line_(std::move(line)), text_(std::move(text)), held_(std::move(held)) {}
   ~Reply() override {
     if (!text_.ended()) line_.Add("error", "client_gone");
     service_.metrics.AddResponse(kStatus);
@@ -25,6 +25,7 @@ class Reply : public LaterReply {
   std::chrono::steady_clock::time_point deadline() const override {
     return std::chrono::steady_clock::time_point::max();
   }
+  bool Drop() override { return false; }
   Delivery Take() override {
     Delivery delivery;
     if (!std::exchange(begun_, true)) delivery.head = HttpResponse{.status = kStatus};
@@ -40,13 +41,16 @@ class Reply : public LaterReply {
   Service& service_;
   LogLine line_;
   LongText text_;
+  const ByteLedger::Hold held_;
   bool begun_ = false;
 };
 
 }  // namespace
 
-HttpResponse LongReply(Service& service, const LogLine& line, LongText text) {
-  return {.later = std::make_shared<Reply>(service, line, std::move(text))};
+HttpResponse LongReply(Service& service, const HttpRequest& request, const LogLine& line,
+                       LongText text, std::size_t bytes) {
+  return {.later = std::make_shared<Reply>(service, line, std::move(text),
+                                           ByteLedger::Hold(request.charges->bytes, bytes))};
 }
 
 }  // namespace foretoken::server

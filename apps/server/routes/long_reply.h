@@ -8,7 +8,9 @@
 
 namespace foretoken::server {
 
-// `text`, JSON, as its client takes it. It counts and logs itself.
-HttpResponse LongReply(Service& service, const LogLine& line, LongText text);
+// `text`, JSON, as its client takes it. It counts and logs itself. What it is made of: so many
+// bytes.
+HttpResponse LongReply(Service& service, const HttpRequest& request, const LogLine& line,
+                       LongText text, std::size_t bytes);
 
 }  // namespace foretoken::server

@@ -13,6 +13,7 @@ HttpResponse Render(Service& service, const HttpRequest&, LogLine&) {
                    .waiting = load.waiting,
                    .cache_usage = service.engine_thread.cache_usage(),
                    .log_lines_dropped = service.log.dropped(),
+                   .memory = &service.overload,
                    .estimated_speedup = service.totals.RecentSpeedup()};
   if (plain_ms > 0) now.plain_ms_per_token = plain_ms;
   return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
@@ -21,6 +22,6 @@ HttpResponse Render(Service& service, const HttpRequest&, LogLine&) {
 
 }  // namespace
 
-const Route kMetricsRoute = {"GET", "/metrics", false, Render};
+const Route kMetricsRoute = {"GET", "/metrics", false, Render, true};
 
 }  // namespace foretoken::server

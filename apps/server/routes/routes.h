@@ -15,6 +15,7 @@ struct Route {
   bool open;         // answered without a key
   // Adds to the line what a log should tell of this request.
   HttpResponse (*handle)(Service& service, const HttpRequest& request, LogLine& line);
+  bool always = false;  // answered also while the server refuses everything else
 };
 
 std::span<const Route* const> Routes();

@@ -24,8 +24,9 @@ HttpResponse Tokenize(Service& service, const HttpRequest& request, LogLine& lin
     tokens = *std::move(written);
   }
   const PieceOf piece = [&engine](std::int32_t token) { return Piece(engine, token); };
-  return LongReply(service, line,
-                   TokensText(std::move(tokens), call->with_pieces ? piece : nullptr));
+  const std::size_t bytes = tokens.capacity() * sizeof(std::int32_t);
+  return LongReply(service, request, line,
+                   TokensText(std::move(tokens), call->with_pieces ? piece : nullptr), bytes);
 }
 
 }  // namespace

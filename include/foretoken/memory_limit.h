@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// base/memory_limit.h: how much memory this process may have, by the machine, its control groups
-// and its resource limits (ulimit); and how much it has.
+// foretoken/memory_limit.h: how much memory this process may have, by the machine, its control
+// groups and its resource limits (ulimit); and how much it has.
 #pragma once
 
 #include <cstdint>

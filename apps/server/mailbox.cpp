@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mailbox.h"
+
+namespace foretoken::server {
+namespace {
+
+std::size_t BytesOf(const std::vector<TokenLogprobs>& logprobs) {
+  std::size_t bytes = 0;
+  for (const TokenLogprobs& token : logprobs)
+    bytes += sizeof(token) + token.top.capacity() * sizeof(token.top.front());
+  return bytes;
+}
+
+std::size_t BytesOf(const Event& event) {
+  const RoundRecord& round = event.round;
+  std::size_t bytes = sizeof(event) + round.text.capacity() + round.drafter.capacity() +
+                      round.rejected.capacity() * sizeof(std::int32_t) +
+                      round.tokens.capacity() * sizeof(RoundToken) + BytesOf(round.prompt_logprobs);
+  for (const RoundToken& token : round.tokens)
+    if (token.logprobs) bytes += token.logprobs->top.capacity() * sizeof(token.logprobs->top[0]);
+  if (!event.end) return bytes;
+  const Completion& completion = event.end->completion;
+  const std::size_t ids = completion.token_ids.capacity() + completion.prompt_token_ids.capacity();
+  return bytes + completion.text.capacity() + ids * sizeof(std::int32_t) +
+         BytesOf(completion.logprobs) + BytesOf(completion.prompt_logprobs);
+}
+
+}  // namespace
+
+void Mailbox::Push(Event event) {
+  event.held = ByteLedger::Hold(account_, BytesOf(event));
+  const std::lock_guard lock(mutex_);
+  events_.push_back(std::move(event));
+  if (ready_) ready_();
+}
+
+}  // namespace foretoken::server

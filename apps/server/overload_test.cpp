@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/overload.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+
+#include "foretoken/memory_limit.h"
+#include "server/client_address.h"
+#include "server/quota.h"
+
+namespace foretoken::server {
+namespace {
+
+using State = Overload::State;
+
+constexpr std::int64_t kMiB = 1 << 20, kGiB = 1 << 30;
+
+// With a ceiling that this process does not come near.
+MemoryPlan Plan(std::int64_t requests) {
+  return {.ceiling = 64 * kGiB, .base = 8 * kGiB, .requests = requests, .work = kMiB};
+}
+
+TEST(ByteLedger, HoldsAddUpAndEnd) {
+  ByteLedger ledger;
+  const auto account = std::make_shared<ByteLedger::Account>(ledger);
+  {
+    ByteLedger::Hold one(account, 10), two(account);
+    two.Set(5);
+    EXPECT_EQ(ledger.held(), 15U);
+    ByteLedger::Hold moved(std::move(one));
+    two.Set(2);
+    EXPECT_EQ(account->held(), 12U);
+    moved = ByteLedger::Hold(account, 1);
+    EXPECT_EQ(ledger.held(), 3U);
+  }
+  EXPECT_EQ(ledger.held(), 0U);
+}
+
+TEST(Overload, StatesComeAsRequestsHoldMoreAndGoSomewhatLater) {
+  ByteLedger ledger;
+  Overload overload(Plan(1000), ledger);
+  ByteLedger::Hold held(std::make_shared<ByteLedger::Account>(ledger));
+  const auto state_at = [&](std::size_t bytes) {
+    held.Set(bytes);
+    overload.Look();
+    return overload.state();
+  };
+  EXPECT_EQ(state_at(599), State::kNone);
+  EXPECT_EQ(state_at(600), State::kEndingConnections);
+  EXPECT_EQ(state_at(550), State::kEndingConnections);
+  EXPECT_EQ(state_at(800), State::kRefusingRequests);
+  EXPECT_EQ(state_at(920), State::kDroppingLargest);
+  EXPECT_EQ(overload.Excess(), 100U);
+  EXPECT_EQ(state_at(830), State::kDroppingLargest);
+  EXPECT_EQ(state_at(819), State::kRefusingRequests);
+  EXPECT_EQ(overload.Excess(), 0U);
+  EXPECT_EQ(state_at(699), State::kEndingConnections);
+  EXPECT_EQ(state_at(499), State::kNone);
+}
+
+TEST(Overload, WhatIsHeldSaysSoBeforeTheNextLook) {
+  ByteLedger ledger;
+  const Overload overload(Plan(1000), ledger);
+  const ByteLedger::Hold held(std::make_shared<ByteLedger::Account>(ledger), 1001);
+  EXPECT_TRUE(overload.refuses_requests());
+  EXPECT_TRUE(overload.full());
+}
+
+TEST(Overload, WhatTheProcessHasCountsToo) {
+  const std::int64_t resident = ReadProcessMemory().resident_bytes;
+  ByteLedger ledger;
+  MemoryPlan plan = Plan(kGiB);
+  plan.base = resident - 15 * kMiB;
+  plan.ceiling = resident + 85 * kMiB;
+  EXPECT_EQ(Overload(plan, ledger).state(), State::kNone);
+  plan.ceiling = resident + 2 * kMiB;  // 15 of 17
+  EXPECT_EQ(Overload(plan, ledger).state(), State::kRefusingRequests);
+}
+
+TEST(PlanMemory, LeavesRoomBesideTheModelOrSaysWhatIsMissing) {
+  EngineSummary engine;
+  engine.target.weight_bytes = 2 * kGiB;
+  engine.target.cache_bytes = kGiB;
+  const auto plan = PlanMemory(engine, 4 * kGiB, 8 * kMiB);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->base, 3 * kGiB);
+  EXPECT_EQ(plan->requests, 256 * kMiB);
+  EXPECT_EQ(plan->work, 384 * kMiB);
+  EXPECT_LE(plan->base + plan->requests + plan->work, plan->ceiling);
+  const auto tight = PlanMemory(engine, 3 * kGiB + 100 * kMiB, 8 * kMiB);
+  ASSERT_TRUE(tight);
+  EXPECT_EQ(tight->requests, 25 * kMiB);
+  EXPECT_EQ(tight->work, 40 * kMiB);
+  const auto none = PlanMemory(engine, 3 * kGiB + 31 * kMiB, 8 * kMiB);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().message.substr(0, 12), "max-memory: ");
+}
+
+TEST(PlanMemory, TheDefaultHasAMargin) {
+  const auto plan = PlanMemory({}, 0, kMiB);
+  ASSERT_TRUE(plan);
+  EXPECT_LE(plan->ceiling, TightestMemoryLimit().bytes / 10 * 9 + 10);
+}
+
+TEST(Quota, EachClientHasItsOwnUntilItIsGivenBack) {
+  Quota quota(2);
+  auto one = quota.Take("a"), two = quota.Take("a");
+  ASSERT_TRUE(one && two);
+  EXPECT_FALSE(quota.Take("a"));
+  EXPECT_TRUE(quota.Take("b"));
+  one.reset();
+  EXPECT_TRUE(two->Grow(1));
+  EXPECT_FALSE(two->Grow(1));
+  two.reset();
+  auto all = quota.Take("a");
+  EXPECT_FALSE(all->Grow(2));
+  EXPECT_TRUE(all->Grow(1));
+  Quota none(0);
+  EXPECT_TRUE(none.Take("a")->Grow(1 << 20));
+}
+
+TEST(ClientAddress, OneClientIsAnAddressOrANetworkOfIpv6) {
+  EXPECT_EQ(ClientOf("10.1.2.3"), "10.1.2.3");
+  EXPECT_EQ(ClientOf("::ffff:10.1.2.3"), "10.1.2.3");
+  EXPECT_EQ(ClientOf("2001:db8:1:2:3:4:5:6"), ClientOf("2001:db8:1:2::9"));
+  EXPECT_NE(ClientOf("2001:db8:1:2::9"), ClientOf("2001:db8:1:3::9"));
+  for (const char* const address : {"127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"})
+    EXPECT_TRUE(IsThisMachine(address)) << address;
+  for (const char* const address : {"10.0.0.1", "2001:db8::1", "::2", "what"})
+    EXPECT_FALSE(IsThisMachine(address)) << address;
+}
+
+TEST(ClientAddress, OfAForwardedListTheLastIsBelieved) {
+  HttpRequest request;
+  EXPECT_EQ(ForwardedAddress(request, "x-forwarded-for"), "");
+  request.fields = {{"x-forwarded-for", "1.1.1.1"}, {"x-forwarded-for", "2.2.2.2, 3.3.3.3 "}};
+  EXPECT_EQ(ForwardedAddress(request, "x-forwarded-for"), "3.3.3.3");
+  request.fields = {{"x-forwarded-for", "1.1.1.1, unknown"}};
+  EXPECT_EQ(ForwardedAddress(request, "x-forwarded-for"), "");
+}
+
+}  // namespace
+}  // namespace foretoken::server
