@@ -3,7 +3,7 @@
 """One `foretoken serve` under hostile requests and slow, greedy and vanishing clients, watched all the while: it must live, answer /health soon, stay
 under its memory ceiling, and give good requests their exact answers. Then it is killed in all ways, and started where the system gives it too little.
 
-usage: server_attack.py FORETOKEN MODELS [--seed N] [--seconds S] [--requests N] [--clients N] [--threads N] [--keep FOLDER] [--only NUMBER]
+usage: server_attack.py FORETOKEN MODELS [--seed N] [--seconds S] [--requests N] [--clients N] [--threads N] [--keep FOLDER] [--only PART]
 """
 import argparse
 import json
@@ -22,7 +22,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "server"))
 import hostile_requests
-from hostile_clients import Herd
+from hostile_clients import Herd, greedy_body
 from server_testing import Server, responses
 from watchers import GoodClient, Health, Life, Memory, wait_for_end
 
@@ -158,7 +158,7 @@ def flags_of(options):
     pair = [os.path.join(options.models, name) for name in ("tales-9m-q8_0.gguf", "tales-1m-draft-q8_0.gguf")]
     flags = ["-m", pair[0], "-md", pair[1], "-t", "1", "--chat-template", "chatml", "--repack-cache", "off", "--parallel", "4", "--max-queue", "16"]
     if "--max-memory" in subprocess.run([options.program, "serve", "--help-all"], capture_output=True, text=True, check=True).stdout:
-        flags += ["--max-memory", f"{options.ceiling_mib}MiB"]
+        flags += ["--max-memory", f"{options.ceiling_mib}M"]
     return flags
 
 
@@ -181,7 +181,7 @@ def attack(options, expected):
     server = Server(options.program, *flags_of(options))
     files = server.open_files()
     watchers = [Life(server.process, server.log_text), Memory(server.process.pid, options.ceiling_mib), GoodClient(ask_good(server), expected),
-                Health(server.port)]
+                Health(server.port, options.health_ms)]
     begin = time.monotonic()
     herd, attackers = Herd(server.port, options.clients, options.seed), Attackers(server, options)
     attackers.run()
@@ -218,6 +218,37 @@ def close(server, problems):
         server.__exit__()
     except AssertionError as error:  # a sanitizer's report
         problems.append(str(error))
+
+
+# ---- Without a key ---------------------------------------------------------------------------------------------------------------------------
+
+KEYLESS_MIB = 64  # what clients without a key may make the server take: their connections, no bodies
+
+
+def keyless(options, expected):
+    """Large bodies from many clients without a key: they are refused by their headers and hold next to nothing, and who has a key is answered."""
+    key = {"headers": {"Authorization": "Bearer open"}}
+    server = Server(options.program, *flags_of(options), "-q", "--api-key", "open")
+
+    def ask(i):
+        status, _, body = server.send("POST", "/v1/completions", GOOD[i], **key)
+        return status, exact(json.loads(body)) if status == 200 else body
+
+    problems = [] if [ask(i) for i in range(len(GOOD))] == [(200, right) for right in expected] else ["with a key: other texts"]
+    memory, good = Memory(server.process.pid, 1 << 20), GoodClient(ask, expected)
+    time.sleep(0.2)
+    herd = Herd(server.port, 2 * options.clients, options.seed, (greedy_body,), 0.01)
+    time.sleep(min(20.0, options.seconds / 10))
+    for part in (herd, memory, good):
+        part.stop()
+    memory.ceiling_mib = memory.first_mib + KEYLESS_MIB
+    for part in (memory, good, herd):
+        print("  " + part.report(), flush=True)
+    problems += memory.problems() + good.problems()
+    server.process.terminate()
+    problems += [why for why in [wait_for_end(server.process, GRACE_S)] if why]
+    close(server, problems)
+    return problems
 
 
 # ---- Kills -------------------------------------------------------------------------------------------------------------------------------------
@@ -422,12 +453,13 @@ def main():
     parser.add_argument("--clients", type=int, default=100, help="slow and greedy clients at once")
     parser.add_argument("--threads", type=int, default=8, help="hostile requests at once")
     parser.add_argument("--ceiling-mib", type=int, default=512, help="the server's resident memory; given to it where it takes such a flag")
+    parser.add_argument("--health-ms", type=float, default=100, help="the bound for the 99th percentile of /health")
     parser.add_argument("--keep", default="attack-kept", help="a folder for requests that found something")
-    parser.add_argument("--only", choices=("attack", "kills", "limits"))
+    parser.add_argument("--only", choices=("attack", "keyless", "kills", "limits"))
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
     expected, problems = learn(options), []
-    for part in (attack, kills, limits):
+    for part in (attack, keyless, kills, limits):
         if options.only in (None, part.__name__):
             begin = time.monotonic()
             print(part.__name__, flush=True)

@@ -91,7 +91,7 @@ Outcome Reader::Read(const std::string& path, Random& random) {
     thrown = e.what();
   }
   Outcome outcome{fmt::format("{}: {}", kVerbs[verb],
-                              !thrown.empty() ? "an exception of a library"
+                              !thrown.empty() ? "an exception: " + thrown.substr(0, 70)
                               : code == 0     ? "opened and done"
                               : code == 1     ? "refused"
                                               : "refused as bad usage")};
