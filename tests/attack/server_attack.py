@@ -204,7 +204,9 @@ def recovers(server, files, expected):
     """When all clients have gone, the server is as it was."""
     problems = []
     end = time.monotonic() + 90
-    while time.monotonic() < end and (server.open_files() > files or any(server.get("/health")[key] for key in ("running", "waiting"))):
+    while time.monotonic() < end and any(server.get("/health")[key] for key in ("running", "waiting")):
+        time.sleep(0.2)
+    while time.monotonic() < end and server.open_files() > files:
         time.sleep(0.2)
     if server.open_files() > files:
         problems.append(f"{server.open_files()} descriptors after the attack, {files} before it")
