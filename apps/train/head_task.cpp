@@ -191,12 +191,25 @@ class HeadTask : public Task {
       return Fail(
           ErrorCode::kUnsupported,
           fmt::format("{}: it holds an MTP head already; use the file without", options_.target));
+    if (options_.kind == HeadKind::kMtp) FORETOKEN_CHECK_OK(CheckBlocks());
     hash_ = HashOf(*target_.file);
     const torch::Dtype compute = FastType(target_.parameters.all()[0].value);
     frozen_.emplace(target_.parameters, compute, false);
     full_head_ =
         (*frozen_)[frozen_->Has("output.weight") ? "output.weight" : "token_embd.weight"].to(
             compute);
+    return {};
+  }
+
+  // The head is the block behind the target's last; its place must be free.
+  Status CheckBlocks() const {
+    const std::string block = fmt::format("blk.{}.", target_.config.n_layers);
+    for (const formats::TensorView& tensor : target_.file->tensors())
+      if (tensor.name.starts_with(block))
+        return Fail(ErrorCode::kInvalidFile,
+                    fmt::format("{}: tensor {}: the metadata tell of {} blocks only; the file is "
+                                "damaged, fetch it again",
+                                options_.target, Shown(tensor.name), target_.config.n_layers));
     return {};
   }
 

@@ -9,7 +9,7 @@
 namespace foretoken {
 namespace {
 
-constexpr std::size_t kShown = 5;
+constexpr std::size_t kShown = 5, kShownBytes = 40;  // tokens that are named, and of each text
 // Models of one family share all but padding and a few special tokens (Qwen2.5: 99.9 %). Of two
 // families the texts of the same ids differ: SentencePiece vocabularies share little more than
 // their bytes, and those that grew from the same merges at most 80 %.
@@ -30,8 +30,9 @@ VocabularyDifference CompareVocabularies(const text::Tokenizer& target,
     if (target.TokenText(id) == draft.TokenText(id)) continue;
     difference.differing.push_back(id);
     if (difference.first.size() < kShown)
-      difference.first.push_back(
-          fmt::format("{}: '{}' / '{}'", id, target.TokenText(id), draft.TokenText(id)));
+      difference.first.push_back(fmt::format("{}: '{}' / '{}'", id,
+                                             Shown(target.TokenText(id), kShownBytes),
+                                             Shown(draft.TokenText(id), kShownBytes)));
   }
   return difference;
 }

@@ -34,6 +34,14 @@ TEST(VocabularyDifference, CountsWhatIsSharedAndNamesTheRest) {
   EXPECT_EQ(of_longer.Describe(), "299 and 309 tokens, of which 299 are shared");
 }
 
+// A file's texts may be of any length, and hold what a terminal obeys.
+TEST(VocabularyDifference, NamesTextsShort) {
+  const auto target = Of(40, "<|end|>"), hostile = Of(40, "\x1b[31m" + std::string(70'000, 'a'));
+  const std::string text = CompareVocabularies(*target, *hostile).Describe();
+  EXPECT_LT(text.size(), 250u);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+}
+
 // The bound counts the target's tokens: a draft may have many more.
 TEST(VocabularyDifference, IsAnObstacleFromATenthOfTheTargetsTokensOn) {
   const auto difference = [](int target, int draft, int differing) {

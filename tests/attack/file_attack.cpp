@@ -322,7 +322,8 @@ bool PlantedWrong() {
 
 std::string WrongWithMessage(const std::string& message) {
   if (message.empty()) return "an empty error message";
-  if (message.size() > 2000) return fmt::format("an error message of {} bytes", message.size());
+  if (message.size() > 2400)
+    return fmt::format("an error message of {} bytes: {}", message.size(), message.substr(0, 600));
   for (std::string_view rest = message; !rest.empty();) {
     const Utf8Character c = FirstUtf8Character(rest);
     if (c.size == 0 || c.value > 0x10FFFF || (c.value >= 0xD800 && c.value < 0xE000))

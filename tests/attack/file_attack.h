@@ -47,7 +47,8 @@ struct AttackOptions {
 int AttackFiles(std::span<char* const> arguments,
                 const std::function<FileReader(const GoodFiles&, const std::string& folder)>& make);
 
-// "" for a good error message: one line of at most 2,000 bytes, of printable UTF-8.
+// "" for a good error message: one line of at most 2,400 bytes (a path may be long), of printable
+// UTF-8.
 std::string WrongWithMessage(const std::string& message);
 
 // What the reader of the planted file must do to its own answer.
