@@ -782,6 +782,16 @@ class TerminalText(Transcript):
         for more, seen in (((), "\\u001b" * 4), (("--raw",), "\033" * 4)):
             self.assertIn(seen, run_in_terminal(*chat, *more, typed=b"Once\n/quit\n")[0])
 
+    def test_characters_of_several_tokens_stay_whole(self):
+        text = "é日本🙂\u0301\u200d🙂x"  # the vocabulary has bytes of them alone
+        flags = ("generate", "-m", TARGET, "-p", "Once", "-n", "60", "-q", "--grammar", f'root ::= "{text}"')
+        for more in ((), ("-md", DRAFT), ("-md", DRAFT, "--temp", "0", "--lookahead", "fixed"), ("--spec-type", "ngram"), ("-n", "12")):
+            shown, piped = self.shown(*flags, *more), self.done(*flags, *more).stdout.decode()
+            self.assertEqual(shown, piped, more)
+            self.assertEqual(piped, (text if "-n" not in more else piped.strip()) + "\n", more)
+        trace = self.done(*flags, "-md", DRAFT, "--lookahead", "fixed", "--trace").stdout.decode()
+        self.assertEqual("".join(re.findall(r"\[[+=]([^\]]*)\]", trace.partition("\n\n")[2])), text)
+
     def test_prompts_and_names_of_files(self):
         trace = self.shown("generate", "-m", TARGET, "-p", self.EVIL, "-n", "1", "--trace")
         self.assertIn(self.SAFE.rstrip(), trace)

@@ -158,6 +158,14 @@ class OneServer(unittest.TestCase):
         self.assert_error(self.server.send("POST", "/tokenize", {"contents": "a"}), 400, "content", "missing")
         self.assert_error(self.server.send("POST", "/detokenize", {"tokens": [-1]}), 400, "tokens", "not a token")
 
+    def test_characters_of_several_tokens_stream_whole(self):
+        text = "é日本🙂\u0301\u200d🙂x"  # the vocabulary has bytes of most of them alone
+        body = {"prompt": "Once", "max_tokens": 80, "grammar": f'root ::= "{text}"'}
+        for speculative in ({}, {"enabled": False}, {"type": "ngram"}, {"num_speculative_tokens": 8}):
+            with self.subTest(speculative=speculative):
+                self.assertEqual(self.server.completion(**body, speculative=speculative)["choices"][0]["text"], text)
+                self.assertEqual(joined(self.server.stream("/v1/completions", {**body, "speculative": speculative})), [text])
+
     def test_streamed_whole_and_generated_texts_are_one(self):
         for fields, flags in PARAMETERS:
             with self.subTest(fields=fields):
