@@ -143,7 +143,7 @@ class Commands(Chat):
 
 class Modes(Chat):
     def test_every_mode_answers_the_same_prompt_and_is_compared_with_plain(self):
-        text = self.says("/target", "/drafter", "/ngram", "Once upon a time", flags=("--temp", "0", "-n", "30"))
+        text = self.says("/target", "/drafter", "/ngram", "Once upon a time", flags=("--temp", "0", "-n", "30", "--lookahead", "fixed"))
         for mode in ("speculative", "target", "drafter", "ngram"):
             self.assertRegex(text, rf"(?m)^\[{mode}\] ")
             self.assertRegex(text, rf"(?m)^  {mode} +{LENGTH}{RATE} +[\d.]+x plain")
@@ -181,13 +181,13 @@ class Modes(Chat):
         self.assertEqual(counts.findall(text)[-1], (str(2 * read), "0"))
 
     def test_gamma_0_drafts_nothing(self):
-        self.assertIn("drafts accepted", self.says("/gamma 3", "Once upon a time", flags=("--temp", "0", "-n", "30")))
+        self.assertIn("drafts accepted", self.says("/gamma 3", "Once upon a time", flags=("--temp", "0", "-n", "30", "--lookahead", "fixed")))
         self.assertNotIn("drafts accepted", self.says("/gamma 0", "Once upon a time", flags=("--temp", "0", "-n", "30")))
 
     def test_ngram_settings_reopen_the_model_and_change_no_text(self):
         lines = ("/chat off", "/speculative", "/target", "/ngram")
         settings = ("/set_ngramstorage onelevel 2", "/top_k_filler 3", "/reset_in_between")
-        text = self.says(*lines, *settings, "Once upon a time", "Once upon a time", flags=("--temp", "0", "-n", "40"))
+        text = self.says(*lines, *settings, "Once upon a time", "Once upon a time", flags=("--temp", "0", "-n", "40", "--lookahead", "fixed"))
         self.assertEqual(len(re.findall(r"(?m)^  ngram .*, same text$", text)), 2)
         kept = [int(n) for n in re.findall(r"(?m)^  ngram .* (\d+) % of", text)]
         self.assertGreater(kept[-1], 80, "the second answer was known from the first")
