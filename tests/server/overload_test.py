@@ -419,6 +419,31 @@ class Overload(unittest.TestCase):
         for sock in busy + fillers:
             sock.close()
 
+    def test_health_is_answered_under_everything_at_once(self):
+        server = self.serve("--max-memory", "400M", "--max-queue", "8", "--quiet", env={"FORETOKEN_ISA": "scalar"})
+        grammar = "root ::= " + " | ".join(f'"{i:05d}" [a-z]{{1,{i % 9 + 2}}} root' for i in range(400)) + ' | "x"'
+        body = request_bytes(COMPLETIONS, b" " * MIB)
+        sent = {"idle": b"", "slow heads": b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nA", "slow bodies": body[:len(body) // 4],
+                "slow readers": request_bytes(COMPLETIONS, {**LONG, "stream": True, "logprobs": 20}),
+                "grammars": request_bytes(COMPLETIONS, {**SHORT, "grammar": grammar})}
+        socks = []
+        with self.health_is_answered(server):
+            for data in sent.values():
+                for _ in range(100):
+                    socks.append(server.socket(receive_buffer=2048))
+                    with contextlib.suppress(OSError):
+                        socks[-1].sendall(data)
+            time.sleep(1)
+            self.assertLess(self.peak(server), 400 * MIB)
+        for sock in socks:
+            sock.close()
+        server.await_metric("num_requests_running", 0)
+        server.await_metric("num_requests_waiting", 0)
+        end = time.monotonic() + 30
+        while server.send("POST", COMPLETIONS, SHORT)[0] != 200:
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.1)
+
     # ---- Limits of one client.
 
     def test_an_address_has_so_many_connections(self):
