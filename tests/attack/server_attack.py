@@ -179,7 +179,7 @@ def ask_good(server):
 def attack(options, expected):
     """Hostile requests and clients against one server."""
     server = Server(options.program, *flags_of(options))
-    files = server.open_files()
+    files = server.idle_files()
     watchers = [Life(server.process, server.log_text), Memory(server.process.pid, options.ceiling_mib), GoodClient(ask_good(server), expected),
                 Health(server.port, options.health_ms)]
     begin = time.monotonic()

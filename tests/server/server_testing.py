@@ -129,6 +129,12 @@ class Server:
     def open_files(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
+    def idle_files(self):
+        """Descriptors of a server that listens and has no connection."""
+        self.send("GET", "/health")  # what it opens for connections, it opens at the first
+        time.sleep(0.3)
+        return self.open_files()
+
     def status_of_process(self, name):
         """A number of /proc/PID/status: Threads, VmRSS (KiB), ..."""
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:

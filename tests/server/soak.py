@@ -339,7 +339,7 @@ def await_files(server, files):
 
 def measure(options, cases):
     with serve(options, options.parallel) as server:
-        files, threads = server.open_files(), server.status_of_process("Threads")
+        files, threads = server.idle_files(), server.status_of_process("Threads")
         soak = Soak(server, cases, options)
         own_begin = time.process_time()
         seconds = soak.run()
