@@ -125,6 +125,15 @@ struct RaceNoise {
   std::uint32_t key[2];
 };
 
+enum class Finiteness : std::uint32_t { kFinite, kMinusInfinity, kNotANumber };
+
+// Of the largest bit patterns, compared as signed and as unsigned numbers: those of +infinity and
+// NaN with a plus are from 0x7f800000 on, those of -infinity and NaN with a minus from 0xff800000.
+constexpr Finiteness FinitenessOf(std::int32_t most_signed, std::uint32_t most_unsigned) {
+  if (most_signed >= 0x7f800000 || most_unsigned > 0xff800000u) return Finiteness::kNotANumber;
+  return most_unsigned == 0xff800000u ? Finiteness::kMinusInfinity : Finiteness::kFinite;
+}
+
 struct Kernels {
   const char* isa;  // "scalar", "avx2", "amx", ...: see dispatch.h
 
@@ -135,7 +144,9 @@ struct Kernels {
   // Blocks of 32: amax = max |x|, taken as 0 below 2^-100 (so that 127 / amax is finite); d = amax
   // / 127; id = amax > 0 ? 127 / amax : 0; q = x * id rounded to nearest even; xs = {sum of the
   // first 16 q, sum of all 32}. x: [n_rows, x_stride] -> xq [n_rows, k], xd [n_rows, k / 32], xs
-  // [n_rows, k / 32, 2]. k a multiple of 32; x finite.
+  // [n_rows, k / 32, 2]. k a multiple of 32. Where a value of the block is NaN or infinite, d is
+  // too, and q and xs are anything: what is wrong with a row must show in all that is computed of
+  // it.
   void (*quantize)(const float* x, std::int64_t x_stride, int n_rows, int k, std::int8_t* xq,
                    float* xd, std::int32_t* xs);
 
@@ -158,7 +169,8 @@ struct Kernels {
   // --------------------------------------------------------------------------------------------------------------
   // Writes one position (slot in [0, 32)) of one head into its block. f16 and bf16 round to nearest
   // even; q8_0: per 32 dimensions amax / 127 rounded to f16 is the scale d, q = x / f32(d) rounded
-  // to nearest even and clamped to +-127 (0 where d is 0).
+  // to nearest even and clamped to +-127 (0 where d is 0); d is NaN or infinite where a value of x
+  // is, and q is then anything.
   void (*store_k[tensor::kKvTypes])(const float* x, int head_dim, int slot, void* block);
   void (*store_v[tensor::kKvTypes])(const float* x, int head_dim, int slot, void* block);
   void (*attention)(const AttentionArgs&);
@@ -174,6 +186,8 @@ struct Kernels {
   double (*exp_sum)(const float* x, int n, float max, float inv_temperature, float* p);
   // x[i] *= factor.
   void (*scale)(float* x, int n, float factor);
+  // The worst that stands in x: kFinite, kMinusInfinity, or kNotANumber for NaN and +infinity.
+  Finiteness (*finiteness)(const float* x, int n);
   // Sum by lanes, in double.
   double (*sum)(const float* x, int n);
   // r[i] = max(0, p[i] - q[i]); returns its sum by lanes, in double. r may be p or q.

@@ -49,6 +49,18 @@ TEST_P(Quantize, EqualsScalarBitForBitAtEveryScale) {
   }
 }
 
+// One value of a block that is no number must show in what is computed of it.
+TEST_P(Quantize, GivesAScaleThatIsNotFiniteWhereAValueIsNot) {
+  for (int i = 0; i < 32; ++i)
+    for (const float wrong : {NAN, -NAN, INFINITY, -INFINITY}) {
+      std::vector<float> x = Noise(64, 1.0f, 9);
+      x[static_cast<std::size_t>(i)] = wrong;
+      const Quantised out = QuantiseRows(GetParam(), x, 1, 64, 64);
+      EXPECT_FALSE(std::isfinite(out.d[0])) << i << " " << wrong;
+      EXPECT_TRUE(std::isfinite(out.d[1])) << i << " " << wrong;
+    }
+}
+
 TEST_P(Quantize, RoundsHalvesToEven) {
   std::vector<float> x(32, 0.0f);
   x[0] = 127;  // d = 1

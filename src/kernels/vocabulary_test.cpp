@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <limits>
 #include <utility>
 
 #include "base/rng.h"
@@ -57,6 +58,32 @@ TEST(Argmax, FindsTheLowestOfTwoTiesWhereverTheyLie) {
         EXPECT_EQ(KernelsFor(isa).argmax(x.data(), Count(x)), first) << Name(isa) << " " << second;
       }
     }
+  }
+}
+
+TEST(Finiteness, IsTheWorstOfAllWhereverItStands) {
+  using enum Finiteness;
+  for (const Isa isa : AvailableIsas()) {
+    const auto finiteness = KernelsFor(isa).finiteness;
+    for (const int n : {1, 3, 8, 16, 17, 40, 100}) {
+      Numbers x(static_cast<std::size_t>(n), -3.0f);
+      x[0] = std::numeric_limits<float>::max();
+      EXPECT_EQ(finiteness(x.data(), n), kFinite) << Name(isa) << " " << n;
+      for (float& value : x) {
+        for (const auto& [wrong, expected] : {std::pair(kNan, kNotANumber),
+                                              {-kNan, kNotANumber},
+                                              {kInf, kNotANumber},
+                                              {-kInf, kMinusInfinity},
+                                              {-std::numeric_limits<float>::max(), kFinite}}) {
+          const float before = std::exchange(value, wrong);
+          EXPECT_EQ(finiteness(x.data(), n), expected) << Name(isa) << " " << n << " " << wrong;
+          value = before;
+        }
+      }
+    }
+    EXPECT_EQ(finiteness(nullptr, 0), kFinite);
+    const Numbers both = {-kInf, 1.0f, kNan};
+    EXPECT_EQ(finiteness(both.data(), 3), kNotANumber);
   }
 }
 

@@ -57,10 +57,15 @@ __m128i Quantized(__m256 x, __m256 d) {
 // 32 values to q; returns the scale.
 std::uint16_t QuantizeGroup(const float* x, std::int8_t* q) {
   const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
-  __m256 largest = _mm256_setzero_ps();
+  __m256i largest = _mm256_setzero_si256();  // compared as integers, so that NaN is the largest
   for (int i = 0; i < kGroup; i += kStep)
-    largest = _mm256_max_ps(largest, _mm256_and_ps(_mm256_loadu_ps(x + i), magnitude));
-  const float amax = FoldMax(largest);
+    largest = _mm256_max_epi32(
+        largest, _mm256_castps_si256(_mm256_and_ps(_mm256_loadu_ps(x + i), magnitude)));
+  __m128i four =
+      _mm_max_epi32(_mm256_castsi256_si128(largest), _mm256_extracti128_si256(largest, 1));
+  four = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+  const float amax = __builtin_bit_cast(
+      float, _mm_cvtsi128_si32(_mm_max_epi32(four, _mm_shuffle_epi32(four, 0xb1))));
   const std::uint16_t scale =
       _cvtss_sh(amax / 127.0f, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   const float d = _cvtsh_ss(scale);

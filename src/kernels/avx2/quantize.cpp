@@ -8,10 +8,11 @@ namespace {
 
 using tensor::kBlock;
 
-float Max8(__m256 v) {
-  __m128 m = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-  m = _mm_max_ps(m, _mm_movehl_ps(m, m));
-  return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
+// Compared as integers, magnitudes have the same order, and NaN and infinity are the largest.
+float LargestMagnitude(__m256i v) {
+  __m128i m = _mm_max_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4e));
+  return __builtin_bit_cast(float, _mm_cvtsi128_si32(_mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1))));
 }
 
 // {sum of a, sum of a and b}.
@@ -25,10 +26,11 @@ void StoreSums(__m256i a, __m256i b, std::int32_t* sums) {
 
 void QuantizeBlock(const float* x, std::int8_t* q, float* d, std::int32_t* sums) {
   const __m256 sign = _mm256_set1_ps(-0.0f);
-  __m256 amax8 = _mm256_setzero_ps();
+  __m256i amax8 = _mm256_setzero_si256();
   for (int i = 0; i < 4; ++i)
-    amax8 = _mm256_max_ps(amax8, _mm256_andnot_ps(sign, _mm256_loadu_ps(x + 8 * i)));
-  float amax = Max8(amax8);
+    amax8 = _mm256_max_epi32(
+        amax8, _mm256_castps_si256(_mm256_andnot_ps(sign, _mm256_loadu_ps(x + 8 * i))));
+  float amax = LargestMagnitude(amax8);
   if (amax < 0x1p-100f) amax = 0;
   *d = amax / 127.0f;
   const __m256 id = _mm256_set1_ps(amax > 0 ? 127.0f / amax : 0.0f);

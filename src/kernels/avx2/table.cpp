@@ -20,6 +20,7 @@ const Kernels kAvx2 = {
     .max = avx2::Max,
     .exp_sum = avx2::ExpSum,
     .scale = avx2::Scale,
+    .finiteness = avx2::FinitenessIn,
     .sum = avx2::Sum,
     .residual = avx2::Residual,
     .entropy = avx2::Entropy,

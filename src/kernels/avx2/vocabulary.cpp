@@ -105,6 +105,27 @@ void Scale(float* x, int n, float factor) {
   _mm256_maskstore_ps(x + whole, rest, _mm256_mul_ps(_mm256_maskload_ps(x + whole, rest), f));
 }
 
+Finiteness FinitenessIn(const float* x, int n) {
+  __m256i most_signed = _mm256_setzero_si256(), most_unsigned = _mm256_setzero_si256();
+  const auto take = [&](__m256i bits) {
+    most_signed = _mm256_max_epi32(most_signed, bits);
+    most_unsigned = _mm256_max_epu32(most_unsigned, bits);
+  };
+  const int whole = n - n % kHalf;
+  for (int i = 0; i < whole; i += kHalf)
+    take(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i)));
+  take(_mm256_maskload_epi32(reinterpret_cast<const int*>(x + whole), FirstLanes(n - whole)));
+  alignas(32) std::int32_t all_signed[kHalf];
+  alignas(32) std::uint32_t all_unsigned[kHalf];
+  _mm256_store_si256(reinterpret_cast<__m256i*>(all_signed), most_signed);
+  _mm256_store_si256(reinterpret_cast<__m256i*>(all_unsigned), most_unsigned);
+  for (int i = 1; i < kHalf; ++i) {
+    if (all_signed[i] > all_signed[0]) all_signed[0] = all_signed[i];
+    if (all_unsigned[i] > all_unsigned[0]) all_unsigned[0] = all_unsigned[i];
+  }
+  return FinitenessOf(all_signed[0], all_unsigned[0]);
+}
+
 double Sum(const float* x, int n) {
   const int whole = n - n % kLanes;
   DoubleLanes sum;

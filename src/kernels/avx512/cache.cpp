@@ -52,7 +52,10 @@ __m128i Quantized(__m512 x, __m512 d) {
 // 32 values to q; returns the scale.
 std::uint16_t QuantizeGroup(const float* x, std::int8_t* q) {
   const __m512 x0 = _mm512_loadu_ps(x), x1 = _mm512_loadu_ps(x + kLanes);
-  const float amax = FoldMax(_mm512_max_ps(_mm512_abs_ps(x0), _mm512_abs_ps(x1)));
+  // Compared as integers, so that NaN is the largest.
+  const __m512i magnitudes = _mm512_max_epi32(_mm512_castps_si512(_mm512_abs_ps(x0)),
+                                              _mm512_castps_si512(_mm512_abs_ps(x1)));
+  const float amax = __builtin_bit_cast(float, _mm512_reduce_max_epi32(magnitudes));
   const std::uint16_t scale =
       _cvtss_sh(amax / 127.0f, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   const float d = _cvtsh_ss(scale);

@@ -13,7 +13,10 @@ using tensor::kBlock;
 
 void QuantizeBlock(const float* x, std::int8_t* q, float* d, std::int32_t* sums) {
   const __m512 x0 = _mm512_loadu_ps(x), x1 = _mm512_loadu_ps(x + 16);
-  float amax = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(x0), _mm512_abs_ps(x1)));
+  // Compared as integers, magnitudes have the same order, and NaN and infinity are the largest.
+  const __m512i magnitudes = _mm512_max_epi32(_mm512_castps_si512(_mm512_abs_ps(x0)),
+                                              _mm512_castps_si512(_mm512_abs_ps(x1)));
+  float amax = __builtin_bit_cast(float, _mm512_reduce_max_epi32(magnitudes));
   if (amax < 0x1p-100f) amax = 0;
   *d = amax / 127.0f;
   const __m512 id = _mm512_set1_ps(amax > 0 ? 127.0f / amax : 0.0f);

@@ -20,6 +20,7 @@ const Kernels kAvx512 = {
     .max = avx512::Max,
     .exp_sum = avx512::ExpSum,
     .scale = avx512::Scale,
+    .finiteness = avx512::FinitenessIn,
     .sum = avx512::Sum,
     .residual = avx512::Residual,
     .entropy = avx512::Entropy,

@@ -98,6 +98,17 @@ void Scale(float* x, int n, float factor) {
   _mm512_mask_storeu_ps(x + whole, rest, _mm512_mul_ps(_mm512_maskz_loadu_ps(rest, x + whole), f));
 }
 
+Finiteness FinitenessIn(const float* x, int n) {
+  __m512i most_signed = _mm512_setzero_si512(), most_unsigned = _mm512_setzero_si512();
+  for (int i = 0; i < n; i += kLanes) {
+    const __mmask16 mask = FirstLanes(n - i < kLanes ? n - i : kLanes);
+    const __m512i bits = _mm512_maskz_loadu_epi32(mask, x + i);
+    most_signed = _mm512_max_epi32(most_signed, bits);
+    most_unsigned = _mm512_max_epu32(most_unsigned, bits);
+  }
+  return FinitenessOf(_mm512_reduce_max_epi32(most_signed), _mm512_reduce_max_epu32(most_unsigned));
+}
+
 double Sum(const float* x, int n) {
   const int whole = n - n % kLanes;
   DoubleLanes sum;

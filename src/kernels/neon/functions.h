@@ -37,6 +37,7 @@ std::int32_t Argmax(const float* x, int n);
 float Max(const float* x, int n);
 double ExpSum(const float* x, int n, float max, float inv_temperature, float* p);
 void Scale(float* x, int n, float factor);
+Finiteness FinitenessIn(const float* x, int n);
 double Sum(const float* x, int n);
 double Residual(const float* p, const float* q, int n, float* r);
 double Entropy(const float* p, int n);

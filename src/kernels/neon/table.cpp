@@ -20,6 +20,7 @@ const Kernels kNeon = {
     .max = neon::Max,
     .exp_sum = neon::ExpSum,
     .scale = neon::Scale,
+    .finiteness = neon::FinitenessIn,
     .sum = neon::Sum,
     .residual = neon::Residual,
     .entropy = neon::Entropy,

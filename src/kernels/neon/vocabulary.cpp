@@ -105,6 +105,26 @@ void Scale(float* x, int n, float factor) {
   for (int i = whole; i < n; ++i) x[i] *= factor;
 }
 
+Finiteness FinitenessIn(const float* x, int n) {
+  int32x4_t most_signed = vdupq_n_s32(0);
+  uint32x4_t most_unsigned = vdupq_n_u32(0);
+  const int whole = n - n % 4;
+  for (int i = 0; i < whole; i += 4) {
+    const uint32x4_t bits = vreinterpretq_u32_f32(vld1q_f32(x + i));
+    most_signed = vmaxq_s32(most_signed, vreinterpretq_s32_u32(bits));
+    most_unsigned = vmaxq_u32(most_unsigned, bits);
+  }
+  std::int32_t largest_signed = vmaxvq_s32(most_signed);
+  std::uint32_t largest_unsigned = vmaxvq_u32(most_unsigned);
+  for (int i = whole; i < n; ++i) {
+    const auto bits = __builtin_bit_cast(std::uint32_t, x[i]);
+    const auto as_signed = static_cast<std::int32_t>(bits);
+    if (as_signed > largest_signed) largest_signed = as_signed;
+    if (bits > largest_unsigned) largest_unsigned = bits;
+  }
+  return FinitenessOf(largest_signed, largest_unsigned);
+}
+
 double Sum(const float* x, int n) {
   const int whole = n - n % kLanes;
   DoubleLanes sum;

@@ -35,11 +35,12 @@ void StoreVAs(const float* x, int head_dim, int slot, void* block) {
 
 // 32 values to q[0], q[stride], ...; returns the scale.
 std::uint16_t QuantizeGroup(const float* x, std::int8_t* q, int stride) {
-  float amax = 0.0f;
+  std::uint32_t largest = 0;  // compared as integers, so that NaN is the largest
   for (int i = 0; i < kGroup; ++i) {
-    const float magnitude = FromBits(Bits(x[i]) & 0x7fffffff);
-    amax = magnitude > amax ? magnitude : amax;
+    const std::uint32_t magnitude = Bits(x[i]) & 0x7fffffff;
+    largest = magnitude > largest ? magnitude : largest;
   }
+  const float amax = FromBits(largest);
   const std::uint16_t scale = FloatToHalf(amax / 127.0f);
   const float d = HalfToFloat(scale);
   for (int i = 0; i < kGroup; ++i) {

@@ -10,7 +10,8 @@ using tensor::kBlock;
 
 void QuantizeBlock(const float* x, std::int8_t* q, float* d, std::int32_t* sums) {
   float amax = 0;
-  for (int i = 0; i < kBlock; ++i) amax = std::fmax(amax, std::fabs(x[i]));
+  for (int i = 0; i < kBlock; ++i)  // once it is NaN it stays so
+    amax = std::fabs(x[i]) <= amax ? amax : amax != amax ? amax : std::fabs(x[i]);
   if (amax < 0x1p-100f) amax = 0;
   *d = amax / 127.0f;
   const float id = amax > 0 ? 127.0f / amax : 0.0f;

@@ -20,6 +20,7 @@ const Kernels kScalar = {
     .max = scalar::Max,
     .exp_sum = scalar::ExpSum,
     .scale = scalar::Scale,
+    .finiteness = scalar::FinitenessIn,
     .sum = scalar::Sum,
     .residual = scalar::Residual,
     .entropy = scalar::Entropy,

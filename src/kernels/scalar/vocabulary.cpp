@@ -44,6 +44,18 @@ void Scale(float* x, int n, float factor) {
   for (int i = 0; i < n; ++i) x[i] *= factor;
 }
 
+Finiteness FinitenessIn(const float* x, int n) {
+  std::int32_t most_signed = 0;
+  std::uint32_t most_unsigned = 0;
+  for (int i = 0; i < n; ++i) {
+    const auto bits = __builtin_bit_cast(std::uint32_t, x[i]);
+    const auto as_signed = static_cast<std::int32_t>(bits);
+    most_signed = as_signed > most_signed ? as_signed : most_signed;
+    most_unsigned = bits > most_unsigned ? bits : most_unsigned;
+  }
+  return FinitenessOf(most_signed, most_unsigned);
+}
+
 double Sum(const float* x, int n) {
   double lanes[kLanes] = {};
   for (int i = 0; i < n; ++i) lanes[i % kLanes] += static_cast<double>(x[i]);
