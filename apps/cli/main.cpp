@@ -11,6 +11,7 @@
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
+#include "foretoken/no_memory.h"
 #include "settings/environment.h"
 
 namespace foretoken::cli {
@@ -36,10 +37,11 @@ int Run(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   foretoken::cli::IgnoreWriteSignals();
-  foretoken::cli::ReportUnknownVariables();
   try {
+    foretoken::cli::ReportUnknownVariables();
     return foretoken::cli::Run({argv + std::min(argc, 1), argv + argc});
   } catch (const std::exception& error) {
+    if (foretoken::SaysNoMemory(error)) return foretoken::cli::ReportNoMemory();
     return foretoken::cli::ReportError(
         {foretoken::ErrorCode::kIo,
          fmt::format("an error of the program itself: {}", error.what())});

@@ -27,4 +27,12 @@ int WriteOutput(std::string_view text) {
   return ReportError(output.status().error());
 }
 
+int ReportNoMemory() noexcept {
+  std::fputs(
+      "foretoken: the system gives no more memory; free some, ask for less (a smaller context, "
+      "fewer requests), or raise the limit\n",
+      stderr);
+  return kFailed;
+}
+
 }  // namespace foretoken::cli

@@ -23,4 +23,7 @@ int ReportError(const Error& error);
 // error, a reader that has seen enough is none.
 int WriteOutput(std::string_view text);
 
+// That memory is short, without needing any. Returns the exit code.
+int ReportNoMemory() noexcept;
+
 }  // namespace foretoken::cli

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "foretoken/no_memory.h"
+
 namespace foretoken::server {
 namespace {
 
@@ -33,6 +35,15 @@ RoundRecord RecordOf(const RoundEvent& round) {
   return record;
 }
 
+// Where there is no memory for them, counters stay behind; no answer does.
+template <typename Call>
+void Count(Call&& call) {
+  static_cast<void>(CatchNoMemory("metrics", [&]() -> Status {
+    call();
+    return {};
+  }));
+}
+
 }  // namespace
 
 // A job that the engine has taken in.
@@ -60,6 +71,7 @@ EngineThread::EngineThread(Engine& engine, JobQueue& queue, Metrics& metrics, To
   plain_ms_ = engine_.PlainStepUs(1) / 1000;
   metrics_.SeeEngine(engine_.counts(), engine_.load());
   ShowCosts();
+  running_.reserve(static_cast<std::size_t>(parallel_));  // so that a job that began is in it
   thread_ = std::thread([this] { Work(); });
 }
 
@@ -99,7 +111,14 @@ void EngineThread::Work() {
 void EngineThread::TakeIn(bool wait) {
   while (auto job = queue_.Next(wait, going_)) {
     wait = false;
-    Begin(std::move(job));
+    const std::shared_ptr<Mailbox> mailbox = job->mailbox;
+    const Status begun = CatchNoMemory("request", [&]() -> Status {
+      Begin(std::move(job));
+      return {};
+    });
+    if (begun) continue;
+    queue_.Done();
+    mailbox->FailForMemory();
   }
 }
 
@@ -113,12 +132,7 @@ void EngineThread::Begin(std::unique_ptr<Job> job) {
   r.end.queue_ms = Milliseconds(r.job->arrived, r.begun);
   auto ticket = engine_.Begin(std::move(r.job->request),
                               [this, &r](const RoundEvent& round) { return See(r, round); });
-  if (!ticket) {
-    r.job->mailbox->Push(
-        {.kind = Event::Kind::kError, .choice = r.job->choice, .error = std::move(ticket).error()});
-    queue_.Done();
-    return;
-  }
+  if (!ticket) return EndWithError(r, std::move(ticket).error());
   r.ticket = *ticket;
   r.job->mailbox->Push({.kind = Event::Kind::kBegun, .choice = r.job->choice});
   running_.push_back(std::move(running));
@@ -191,13 +205,17 @@ void EngineThread::Account(double step_ms) {
 
 void EngineThread::TakeOut() {
   const EngineLoad load = engine_.load();
-  metrics_.SeeEngine(engine_.counts(), load);  // before a client knows that its request has ended
+  // Before a client knows that its request has ended.
+  Count([&] { metrics_.SeeEngine(engine_.counts(), load); });
   bool ended = false;
   for (auto& r : running_) {
     auto completion = engine_.Take(r->ticket);
     if (!completion) continue;
-    if (!std::exchange(ended, true)) ShowCosts();
-    End(*r, *std::move(completion));
+    if (!std::exchange(ended, true)) Count([this] { ShowCosts(); });
+    if (completion->error)
+      EndWithError(*r, *std::move(completion->error));
+    else
+      End(*r, *std::move(completion));
     r.reset();
   }
   std::erase(running_, nullptr);
@@ -211,13 +229,22 @@ void EngineThread::ShowCosts() {
   pass_costs_ = std::move(costs);
 }
 
+void EngineThread::EndWithError(Running& r, Error error) {
+  queue_.Done();
+  r.job->mailbox->Push(
+      {.kind = Event::Kind::kError, .choice = r.job->choice, .error = std::move(error)});
+}
+
 void EngineThread::End(Running& r, Completion completion) {
   r.end.total_ms = Milliseconds(r.job->arrived, Clock::now());
   r.end.completion = std::move(completion);
   const bool first_of_prompt = r.job->first_of_prompt;
-  metrics_.AddEnd(r.end, r.counted, r.method,
-                  first_of_prompt ? static_cast<int>(r.end.completion.prompt_token_ids.size()) : 0);
-  totals_.Add(r.end);
+  Count([&] {
+    metrics_.AddEnd(
+        r.end, r.counted, r.method,
+        first_of_prompt ? static_cast<int>(r.end.completion.prompt_token_ids.size()) : 0);
+    totals_.Add(r.end);
+  });
   queue_.Done();  // before the client knows: it may send the next one at once
   r.job->mailbox->Push(
       {.kind = Event::Kind::kEnd, .choice = r.job->choice, .end = std::move(r.end)});

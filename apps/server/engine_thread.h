@@ -49,6 +49,7 @@ class EngineThread {
   void StepOnce();
   void Account(double step_ms);
   void TakeOut();
+  void EndWithError(Running& running, Error error);
   void End(Running& running, Completion completion);
   void ShowCosts();
 

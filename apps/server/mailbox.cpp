@@ -27,11 +27,26 @@ std::size_t BytesOf(const Event& event) {
 
 }  // namespace
 
-void Mailbox::Push(Event event) {
-  event.held = ByteLedger::Hold(account_, BytesOf(event));
-  const std::lock_guard lock(mutex_);
-  events_.push_back(std::move(event));
-  if (ready_) ready_();
+void Mailbox::Push(Event event) noexcept {
+  const Status pushed = CatchNoMemory("request", [&]() -> Status {
+    event.held = ByteLedger::Hold(account_, BytesOf(event));
+    const std::lock_guard lock(mutex_);
+    if (no_memory_) return {};
+    events_.push_back(std::move(event));
+    if (ready_) ready_();
+    return {};
+  });
+  if (!pushed) FailForMemory();
+}
+
+void Mailbox::FailForMemory() noexcept {
+  Cancel();
+  static_cast<void>(CatchNoMemory("request", [&]() -> Status {
+    const std::lock_guard lock(mutex_);
+    no_memory_ = true;
+    if (ready_) ready_();
+    return {};
+  }));
 }
 
 }  // namespace foretoken::server

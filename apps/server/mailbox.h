@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "foretoken/engine.h"
+#include "foretoken/no_memory.h"
 #include "server/byte_ledger.h"
 
 namespace foretoken::server {
@@ -65,14 +66,19 @@ class Mailbox {
  public:
   explicit Mailbox(std::shared_ptr<ByteLedger::Account> account) : account_(std::move(account)) {}
 
-  // The engine's thread.
-  void Push(Event event);
+  // The engine's thread. Where memory for an event is refused, the reader gets an error after what
+  // came before, and nothing more is wanted.
+  void Push(Event event) noexcept;
+  void FailForMemory() noexcept;
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
   // The reader's. The oldest event that it has not had.
   std::optional<Event> Take() {
     const std::lock_guard lock(mutex_);
-    if (events_.empty()) return std::nullopt;
+    if (events_.empty()) {
+      if (!std::exchange(no_memory_, false)) return std::nullopt;
+      return Event{.kind = Event::Kind::kError, .error = foretoken::NoMemory("request")};
+    }
     Event event = std::move(events_.front());
     events_.pop_front();
     return event;
@@ -89,6 +95,7 @@ class Mailbox {
   const std::shared_ptr<ByteLedger::Account> account_;
   std::mutex mutex_;
   std::deque<Event> events_;     // guarded
+  bool no_memory_ = false;       // guarded
   std::function<void()> ready_;  // guarded
   std::atomic<bool> cancelled_ = false;
 };

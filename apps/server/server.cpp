@@ -17,6 +17,7 @@
 #include <thread>
 #include <utility>
 
+#include "foretoken/no_memory.h"
 #include "server/http.h"
 #include "server/router.h"
 #include "server/service.h"
@@ -186,7 +187,15 @@ Result<ServeOutcome> Serve(Engine& engine, const EngineOptions& engine_options,
   Signals signals;
   FORETOKEN_TRY(const int port, http.Bind());
   std::thread listener([&http] { http.Listen(); });
-  on_listening(port);
+  const Status told = CatchNoMemory("server", [&]() -> Status {
+    on_listening(port);
+    return {};
+  });
+  if (!told) {  // nobody knows of it
+    http.Stop(kShortGrace);
+    listener.join();
+    return Fail(told.error());
+  }
   signals.Await(-1);
   const ServeOutcome outcome = Drain(signals, queue);
   if (outcome == ServeOutcome::kStopped) {

@@ -36,7 +36,8 @@
 
 namespace foretoken {
 
-enum class FinishReason { kStop, kLength, kCancelled };
+// kError: see Completion::error.
+enum class FinishReason { kStop, kLength, kCancelled, kError };
 const char* Name(FinishReason reason);
 
 struct Completion {
@@ -46,6 +47,10 @@ struct Completion {
   std::vector<TokenLogprobs> logprobs;         // per token, where asked for
   std::vector<TokenLogprobs> prompt_logprobs;  // of the prompt's second token and all that follow
   FinishReason finish_reason = FinishReason::kStop;
+  // Why the request ended before its time (finish reason kError): kNoMemory, or kInvalidFile where
+  // the model's logits are not finite. What stands above is then what there was so far. Other
+  // requests are not touched.
+  std::optional<Error> error;
   std::uint64_t seed = 0;
   // The rule that verified this request: "residual", never "auto"; "greedy" at temperature 0,
   // whatever was asked for.
@@ -113,7 +118,7 @@ class Engine {
  public:
   // Loads and repacks the models; everything that can be wrong with files and options is found
   // here. Memory is reserved in full. Errors: those of the files (named), kMismatch (draft of
-  // another vocabulary: how many ids differ, the first ones), kTooLarge.
+  // another vocabulary: how many ids differ, the first ones), kTooLarge, kNoMemory.
   [[nodiscard]] static Result<std::unique_ptr<Engine>> Open(EngineOptions options);
   ~Engine();
   Engine(const Engine&) = delete;
@@ -121,18 +126,20 @@ class Engine {
 
   // Runs one request to its end. on_round may be empty.
   // Errors: kInvalidArgument (a parameter out of range), kTooLarge (the prompt does not fit the
-  // context).
+  // context), Completion::error.
   [[nodiscard]] Result<Completion> Generate(const Request& request, const OnRound& on_round = {});
 
   // Runs requests together, at most max_sequences at a time; each gives what it gives alone. All
-  // are checked before any runs.
+  // are checked before any runs. The first one that ends with an error ends all of them.
   [[nodiscard]] Result<std::vector<Completion>> GenerateBatch(std::span<const Request> requests,
                                                               const OnRound& on_round = {});
 
-  // Takes a request in; it joins the running ones as soon as one of max_sequences is free.
+  // Takes a request in; it joins the running ones as soon as one of max_sequences is free. Errors:
+  // as of Generate; what goes wrong later is in the completion.
   [[nodiscard]] Result<Ticket> Begin(Request request, OnRound on_round = {});
   // One pass of the target for all running requests: prompts are read, drafts verified, tokens
-  // committed. False when nothing is left to do.
+  // committed. False when nothing is left to do. Where memory runs out, the request that needed it
+  // ends (Completion::error), and the others go on.
   bool Step();
   // The request ends at its next step (finish reason "cancelled"). Unknown tickets are ignored.
   void Cancel(Ticket ticket);

@@ -55,8 +55,10 @@ struct SamplingParameters {
   float presence_penalty = 0.0f;   // finite: subtracted once for a token in the generated text
   DryPenalty dry = {};
   std::map<std::int32_t, float> logit_bias =
-      {};  // added to the logits of these ids; -inf bans a token
-  std::vector<LogitsProcessor> processors = {};  // in order; never empty functions
+      {};  // added to the logits of these ids; finite, or -inf, which bans a token
+  // In order; never empty functions. They leave finite numbers, or -inf, which bans a token: NaN or
+  // +inf ends the request with an error.
+  std::vector<LogitsProcessor> processors = {};
   // The generated text is one that this grammar gives: GBNF, llama.cpp's notation, root ::= ...; it
   // is a mask, before the processors. structured_output.h makes them of JSON Schemas and patterns.
   // End tokens come only where the text may end. Empty: none.

@@ -22,6 +22,7 @@ enum class ErrorCode {
   kMismatch,         // two parts that do not belong together (draft and target vocabulary)
   kTooLarge,         // prompt longer than the context, memory bound exceeded
   kIo,               // the operating system refused
+  kNoMemory,         // the system gives no more memory, or no more threads
 };
 
 // `text` of a file, a flag or a request as an error message may repeat it: in one line, at most

@@ -4,9 +4,9 @@
 #include <sys/mman.h>
 
 #include <cstdint>
+#include <limits>
+#include <new>
 #include <utility>
-
-#include "base/check.h"
 
 namespace foretoken {
 namespace {
@@ -21,13 +21,14 @@ std::size_t RoundUp(std::size_t n, std::size_t unit) {
 
 AlignedBytes::AlignedBytes(std::size_t size_bytes) : size_bytes_(size_bytes) {
   if (size_bytes == 0) return;
+  if (size_bytes > std::numeric_limits<std::size_t>::max() / 2) throw std::bad_alloc();
   // Over-map a large buffer so that it can start on a huge page, then return the surplus.
   const bool huge = size_bytes >= kHugePage;
   mapped_bytes_ = RoundUp(size_bytes, huge ? kHugePage : 4096);
   const std::size_t request = mapped_bytes_ + (huge ? kHugePage : 0);
   void* p = mmap(nullptr, request, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  FORETOKEN_CHECK(p != MAP_FAILED);
+  if (p == MAP_FAILED) throw std::bad_alloc();
   auto address = reinterpret_cast<std::uintptr_t>(p);
   if (huge) {
     const std::uintptr_t start = RoundUp(address, kHugePage);

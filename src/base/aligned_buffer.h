@@ -12,8 +12,8 @@ namespace foretoken {
 class AlignedBytes {
  public:
   AlignedBytes() = default;
-  // Aborts when the system has no memory left; callers bound sizes before (see Engine::Open's
-  // memory plan).
+  // Throws std::bad_alloc where the system gives no more, as operator new does (see
+  // foretoken/no_memory.h).
   explicit AlignedBytes(std::size_t size_bytes);
   ~AlignedBytes();
   AlignedBytes(AlignedBytes&& other) noexcept;

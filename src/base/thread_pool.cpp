@@ -34,17 +34,26 @@ ThreadPool::ThreadPool(int n_threads, const std::vector<int>& cpus)
     : n_threads_(n_threads), team_(n_threads), spin_budget_us_(SpinBudgetUs(n_threads)) {
   FORETOKEN_CHECK(n_threads >= 1);
   workers_.reserve(static_cast<std::size_t>(n_threads - 1));
-  for (int t = 1; t < n_threads; ++t) {
-    const std::size_t at = static_cast<std::size_t>(t);
-    const int cpu = at < cpus.size() ? cpus[at] : -1;
-    workers_.emplace_back([this, t, cpu] {
-      if (cpu >= 0) PinThisThread(cpu);  // a wish: without it the work is done all the same
-      WorkerLoop(t);
-    });
+  try {
+    for (int t = 1; t < n_threads; ++t) {
+      const std::size_t at = static_cast<std::size_t>(t);
+      const int cpu = at < cpus.size() ? cpus[at] : -1;
+      workers_.emplace_back([this, t, cpu] {
+        if (cpu >= 0) PinThisThread(cpu);  // a wish: without it the work is done all the same
+        WorkerLoop(t);
+      });
+    }
+  } catch (...) {  // the system refuses a thread: those that run must not outlive the pool
+    Stop();
+    throw;
   }
 }
 
 ThreadPool::~ThreadPool() {
+  Stop();
+}
+
+void ThreadPool::Stop() noexcept {
   stopping_.store(true, std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();

@@ -21,7 +21,8 @@ class ThreadPool {
  public:
   // n_threads >= 1 counts the caller: n_threads - 1 workers are started. Worker t stays on cpus[t]
   // where the list goes that far, so that the system moves it to no core that another one uses;
-  // the caller itself goes where the system wants, which is away from the workers.
+  // the caller itself goes where the system wants, which is away from the workers. Throws
+  // std::system_error where the system gives no more threads, as std::thread does.
   explicit ThreadPool(int n_threads, const std::vector<int>& cpus = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -63,6 +64,7 @@ class ThreadPool {
 
  private:
   using Job = void (*)(void*, int);
+  void Stop() noexcept;
   void RunErased(Job job, void* argument) noexcept;
   void WorkerLoop(int thread) noexcept;
   void WaitForChange(const std::atomic<std::uint32_t>& word, std::uint32_t old) const noexcept;

@@ -2,6 +2,7 @@
 #include "draft/chain.h"
 
 #include <algorithm>
+#include <new>
 
 namespace foretoken::draft {
 
@@ -30,12 +31,20 @@ void Chain::Start(const SequenceStart& start) {
   drafts_.clear();
 }
 
-void Chain::BeginProposal(int n, bool with_logits, DraftProposal* proposal) noexcept {
-  proposal_ = proposal;
-  with_logits_ = with_logits;
-  if (with_logits && logits_.size() == 0)
+bool Chain::MakeRoomForLogits() noexcept {
+  if (logits_.size() > 0) return true;
+  try {
     logits_ = AlignedBuffer<float>(static_cast<std::size_t>(max_draft_) *
                                    static_cast<std::size_t>(vocabulary_));
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
+}
+
+void Chain::BeginProposal(int n, bool with_logits, DraftProposal* proposal) noexcept {
+  proposal_ = proposal;
+  with_logits_ = with_logits && MakeRoomForLogits();
   drafts_.clear();
   raw_logits_.clear();
   begin_ = sampler_->position();

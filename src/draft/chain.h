@@ -32,10 +32,12 @@ class Chain {
   void Stop() noexcept { sampler_.reset(); }
 
   // Begins a proposal of up to n tokens; n <= 0: none. with_logits: it keeps the logits of all its
-  // drafts; the first such proposal allocates. Where `proposal` is given, it draws them and takes
-  // each (Ask::proposal); it must live until Finish.
+  // drafts; the first such proposal allocates, and where memory is refused it has none. Where
+  // `proposal` is given, it draws them and takes each (Ask::proposal); it must live until Finish.
   void BeginProposal(int n, bool with_logits = false, DraftProposal* proposal = nullptr) noexcept;
   bool drafting() const { return left_ > 0; }
+  // No draft follows those that were made.
+  void EndDraft() noexcept { left_ = 0; }
 
   // Draws the next draft from the law of these logits, [vocabulary]; ends the drafting where it is
   // the last that was wanted, an end token, or, without a token, where no token has draft_p_min.
@@ -54,6 +56,7 @@ class Chain {
   int max_draft() const { return max_draft_; }
 
  private:
+  bool MakeRoomForLogits() noexcept;
   Token Drawn(const float* law) noexcept;  // kNoToken: the proposal takes no more
   double OwnNoise() const noexcept;        // of the next draft
   float* Law(std::size_t i) noexcept {

@@ -186,18 +186,22 @@ void CustomDrafter::Report(Fault fault, const std::string& what) {
 
 template <typename Call>
 bool CustomDrafter::Guarded(const char* where, Call&& call) noexcept {
-  const char* what = "an exception that is no std::exception";
-  std::string message;
   try {
     call();
     return true;
   } catch (const std::exception& e) {
-    message = e.what();
-    what = message.c_str();
+    ReportThrown(where, e.what());
   } catch (...) {
+    ReportThrown(where, "an exception that is no std::exception");
   }
-  Report(Fault::kException, fmt::format("{} threw: {}; catch it there", where, what));
   return false;
+}
+
+void CustomDrafter::ReportThrown(const char* where, const char* what) noexcept {
+  try {
+    Report(Fault::kException, fmt::format("{} threw: {}; catch it there", where, what));
+  } catch (const std::exception&) {  // no memory for a notice: the fault is counted all the same
+  }
 }
 
 void CustomDrafter::Begin(const SequenceStart& start) {

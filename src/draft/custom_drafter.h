@@ -51,6 +51,7 @@ class CustomDrafter final : public Drafter {
   class Sequence;
 
   void Report(Fault fault, const std::string& what);
+  void ReportThrown(const char* where, const char* what) noexcept;
   // Calls the program's code; false where it threw.
   template <typename Call>
   bool Guarded(const char* where, Call&& call) noexcept;

@@ -166,9 +166,14 @@ bool DraftModel::Advance() noexcept {
   }
   if (tokens_.empty()) return false;
   Forward();
-  for (std::size_t i = 0; i < logit_seqs_.size(); ++i)
-    sequences_[static_cast<std::size_t>(logit_seqs_[i])].chain.Draw(
-        wide_.Of(model_->logits() + static_cast<std::int64_t>(i) * model_->logits_stride()));
+  for (std::size_t i = 0; i < logit_seqs_.size(); ++i) {
+    Chain& chain = sequences_[static_cast<std::size_t>(logit_seqs_[i])].chain;
+    if (model_->finite(static_cast<int>(i)))
+      chain.Draw(
+          wide_.Of(model_->logits() + static_cast<std::int64_t>(i) * model_->logits_stride()));
+    else
+      chain.EndDraft(), ++work_.not_finite;
+  }
   return true;
 }
 

@@ -111,6 +111,7 @@ class Drafter {
     // prompts included, in passes of their own.
     double prompt_ms = 0, catch_up_ms = 0;
     int catch_up_rows = 0;
+    int not_finite = 0;  // drafts that were not made because the model's logits were not finite
   };
   virtual Work TakeWork() noexcept { return {}; }
 };

@@ -197,7 +197,10 @@ void HeadDrafter::DrawAll() noexcept {
     Sequence& s = sequences_[static_cast<std::size_t>(logit_seqs_[i])];
     const float* logits = head_->logits() + static_cast<std::int64_t>(i) * head_->logits_stride();
     std::copy_n(head_->own_feature(static_cast<int>(i)), head_->config().dim, s.own.data());
-    s.chain.Draw(wide_.Of(logits));
+    if (head_->finite(static_cast<int>(i)))
+      s.chain.Draw(wide_.Of(logits));
+    else
+      s.chain.EndDraft(), ++work_.not_finite;
   }
 }
 

@@ -33,7 +33,7 @@ void NgramText::Begin(const Shape& shape, int max_tokens) {
   FORETOKEN_CHECK(1 <= shape.ngram_min && shape.ngram_min <= shape.ngram_max);
   FORETOKEN_CHECK(0 <= shape.n_likely && shape.n_likely <= NgramVotes::kMaxLikely);
   shape_ = shape;
-  max_tokens_ = max_tokens;
+  max_tokens_ = 0;  // until all has its room
   const auto room = static_cast<std::size_t>(max_tokens);
   tokens_.clear(), likely_.clear(), starts_.clear();
   tokens_.reserve(room);
@@ -43,6 +43,7 @@ void NgramText::Begin(const Shape& shape, int max_tokens) {
   for (int n = shape.ngram_min; n <= shape.ngram_max; ++n)
     indices_[static_cast<std::size_t>(n - shape.ngram_min)].Begin(n, max_tokens);
   n_joined_ = 0;
+  max_tokens_ = max_tokens;
 }
 
 void NgramText::Add(Token token, std::span<const Token> likely) noexcept {

@@ -62,6 +62,7 @@ void SuffixDrafter::Remember(std::span<const Token> output) {
     std::swap(outputs_[0], outputs_[1]);
     outputs_[0].Clear();
   }
+  outputs_[0].MakeRoom(static_cast<int>(output.size()));
   outputs_[0].StartText();
   for (const Token t : output) outputs_[0].Add(t);
 }

@@ -22,6 +22,14 @@ void SuffixAutomaton::Reserve(int n_tokens) {
   Rehash(std::bit_ceil(4 * n + 16));
 }
 
+void SuffixAutomaton::MakeRoom(int n_more) {
+  const auto n = static_cast<std::size_t>(n_tokens_);
+  const std::size_t all = n + static_cast<std::size_t>(n_more), grown = std::max(all, 2 * n);
+  if (states_.capacity() < 2 * all + 2) states_.reserve(2 * grown + 2);
+  if (edges_.capacity() < 3 * all + 2) edges_.reserve(3 * grown + 2);
+  if (slots_.size() < 4 * all + 16) Rehash(std::bit_ceil(4 * grown + 16));
+}
+
 void SuffixAutomaton::StartText() noexcept {
   last_ = kRoot;
   newest_ = {};

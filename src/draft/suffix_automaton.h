@@ -46,6 +46,8 @@ class SuffixAutomaton {
   void Clear();
   // Makes room for n_tokens in all.
   void Reserve(int n_tokens);
+  // For so many more. Where memory is refused, nothing has changed.
+  void MakeRoom(int n_more);
 
   // What is added next does not follow what is there.
   void StartText() noexcept;

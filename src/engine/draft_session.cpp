@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "draft/custom_drafter.h"
+#include "foretoken/no_memory.h"
 #include "kernels/dispatch.h"
 
 namespace foretoken {
@@ -177,13 +178,13 @@ DraftSession::DraftSession(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) 
 DraftSession::~DraftSession() = default;
 
 Status DraftSession::Begin(const DraftRequest& request) {
-  return impl_->Begin(request);
+  return CatchNoMemory("drafts", [&] { return impl_->Begin(request); });
 }
 Result<Drafts> DraftSession::Propose(int k, bool distributions) {
-  return impl_->Propose(k, distributions);
+  return CatchNoMemory("drafts", [&] { return impl_->Propose(k, distributions); });
 }
 Status DraftSession::Observe(std::span<const std::int32_t> committed) {
-  return impl_->Observe(committed);
+  return CatchNoMemory("drafts", [&] { return impl_->Observe(committed); });
 }
 void DraftSession::End() {
   impl_->End();

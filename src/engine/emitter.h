@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -32,6 +33,7 @@ class Emitter {
   void Flush(std::string& shown);
 
   const std::string& text() const { return text_; }  // all of it, the held-back part included
+  std::string TakeText() noexcept { return std::move(text_); }  // the end
   int n_tokens() const { return n_tokens_; }
   int tokens_left() const { return limit_ - n_tokens_; }
 

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "engine/impl.h"
+#include "foretoken/no_memory.h"
 #include "foretoken/speculative_config.h"
 #include "text/chat_template.h"
 
@@ -33,6 +34,8 @@ const char* Name(FinishReason reason) {
       return "length";
     case FinishReason::kCancelled:
       return "cancelled";
+    case FinishReason::kError:
+      return "error";
   }
   return "";
 }
@@ -41,22 +44,25 @@ Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> Engine::Open(EngineOptions options) {
-  FORETOKEN_TRY(auto impl, Impl::Open(std::move(options)));
-  return std::unique_ptr<Engine>(new Engine(std::move(impl)));
+  return CatchNoMemory("engine", [&]() -> Result<std::unique_ptr<Engine>> {
+    FORETOKEN_TRY(auto impl, Impl::Open(std::move(options)));
+    return std::unique_ptr<Engine>(new Engine(std::move(impl)));
+  });
 }
 
 Result<Completion> Engine::Generate(const Request& request, const OnRound& on_round) {
-  FORETOKEN_TRY(auto completions, impl_->Generate({&request, 1}, on_round));
+  FORETOKEN_TRY(auto completions, GenerateBatch({&request, 1}, on_round));
   return std::move(completions.front());
 }
 
 Result<std::vector<Completion>> Engine::GenerateBatch(std::span<const Request> requests,
                                                       const OnRound& on_round) {
-  return impl_->Generate(requests, on_round);
+  return CatchNoMemory("request", [&] { return impl_->Generate(requests, on_round); });
 }
 
 Result<Ticket> Engine::Begin(Request request, OnRound on_round) {
-  return impl_->Begin(std::move(request), std::move(on_round));
+  return CatchNoMemory("request",
+                       [&] { return impl_->Begin(std::move(request), std::move(on_round)); });
 }
 
 bool Engine::Step() {
@@ -76,11 +82,11 @@ std::optional<Completion> Engine::Take(Ticket ticket) {
 }
 
 Result<std::vector<float>> Engine::Score(std::span<const std::int32_t> tokens) {
-  return impl_->Score(tokens);
+  return CatchNoMemory("score", [&] { return impl_->Score(tokens); });
 }
 
 Result<Measurements> Engine::Measure(const MeasureOptions& options) {
-  return impl_->Measure(options);
+  return CatchNoMemory("measurements", [&] { return impl_->Measure(options); });
 }
 
 std::vector<std::int32_t> Engine::Tokenize(const std::string& text, bool add_special,
@@ -110,7 +116,7 @@ Result<std::int32_t> Engine::TokenOf(const std::string& text, bool special) cons
 
 Result<std::vector<std::int32_t>> Engine::FormatChat(std::span<const ChatMessage> messages,
                                                      const ChatOptions& options) const {
-  return impl_->FormatChat(messages, options);
+  return CatchNoMemory("conversation", [&] { return impl_->FormatChat(messages, options); });
 }
 
 Result<std::vector<Token>> Engine::Impl::FormatChat(std::span<const ChatMessage> messages,
@@ -121,7 +127,7 @@ Result<std::vector<Token>> Engine::Impl::FormatChat(std::span<const ChatMessage>
 }
 
 Status Engine::RecordStatus() const {
-  return impl_->record_status();
+  return CatchNoMemory("trace", [&] { return impl_->record_status(); });
 }
 
 EngineLoad Engine::load() const {
@@ -389,15 +395,23 @@ Result<std::unique_ptr<engine::Job>> Engine::Impl::MakeJob(Request request, OnRo
   job->prompt = PromptTokens(request);
   FORETOKEN_CHECK_OK(Check(request, job->prompt));
   FORETOKEN_TRY(job->grammar, grammars_->Of(request.sampling));
+  job->no_memory = NoMemory("request");
   job->request = std::move(request);
   job->on_round = std::move(on_round);
   return job;
 }
 
+// Where memory is refused, the request was never there.
 Ticket Engine::Impl::Enqueue(std::unique_ptr<engine::Job> job) {
-  job->ticket = ++last_ticket_;
-  waiting_.push_back(job.get());
-  return jobs_.emplace(last_ticket_, std::move(job)).first->first;
+  const Ticket ticket = job->ticket = last_ticket_ + 1;
+  const auto at = jobs_.emplace(ticket, std::move(job)).first;
+  try {
+    waiting_.push_back(at->second.get());
+  } catch (const std::bad_alloc&) {
+    jobs_.erase(at);
+    throw;
+  }
+  return last_ticket_ = ticket;
 }
 
 Result<Ticket> Engine::Impl::Begin(Request request, OnRound on_round) {
@@ -413,7 +427,7 @@ void Engine::Impl::Forget() {
   for (const DrafterEntry& entry : drafters_) entry.drafter->Forget();
 }
 
-std::optional<Completion> Engine::Impl::Take(Ticket ticket) {
+std::optional<Completion> Engine::Impl::Take(Ticket ticket) noexcept {
   const auto found = jobs_.find(ticket);
   if (found == jobs_.end() || !found->second->completion) return std::nullopt;
   auto completion = std::move(found->second->completion);
@@ -566,15 +580,23 @@ Result<std::vector<Completion>> Engine::Impl::Generate(std::span<const Request> 
     FORETOKEN_TRY(auto job, MakeJob(request, on_round));
     jobs.push_back(std::move(job));
   }
-  std::vector<Ticket> tickets;
+  struct Begun {  // what is still there when this function returns must not run on
+    Impl& engine;
+    std::vector<Ticket> tickets = {};
+    ~Begun() {
+      for (const Ticket ticket : tickets) engine.End(ticket), engine.Take(ticket);
+    }
+  } begun{*this};
+  std::vector<Completion> completions;
+  begun.tickets.reserve(jobs.size()), completions.reserve(jobs.size());
   for (auto& job : jobs) {
     job->in_batch = true;
-    tickets.push_back(Enqueue(std::move(job)));
+    begun.tickets.push_back(Enqueue(std::move(job)));
   }
-  std::vector<Completion> completions;
-  for (const Ticket ticket : tickets) {
+  for (const Ticket ticket : begun.tickets) {
     auto completion = Take(ticket);
     for (; !completion; completion = Take(ticket)) Step();
+    if (completion->error) return Fail(*std::move(completion->error));
     completions.push_back(*std::move(completion));
   }
   return completions;
@@ -594,10 +616,14 @@ Result<std::vector<float>> Engine::Impl::Score(std::span<const Token> tokens) {
   std::vector<float> logprobs;
   if (tokens.empty()) return logprobs;
   const Feed feed{0, tokens.first(tokens.size() - 1)};
-  ReadRows({&feed, 1}, [&](std::size_t, int i, const float* logits) {
-    logprobs.push_back(logprobs_->Of(logits, tokens[static_cast<std::size_t>(i) + 1]));
+  logprobs.reserve(tokens.size());
+  const Status read = CatchNoMemory("score", [&] {
+    return ReadRows({&feed, 1}, [&](std::size_t, int i, const float* logits) {
+      logprobs.push_back(logprobs_->Of(logits, tokens[static_cast<std::size_t>(i) + 1]));
+    });
   });
   cache_->Truncate(0, 0);
+  if (!read) return Fail(read.error());
   return logprobs;
 }
 

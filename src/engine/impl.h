@@ -25,6 +25,7 @@
 #include "engine/run_recorder.h"
 #include "engine/sequence.h"
 #include "foretoken/engine.h"
+#include "foretoken/no_memory.h"
 #include "foretoken/verification.h"
 #include "formats/checkpoint.h"
 #include "kv/cache.h"
@@ -49,10 +50,10 @@ class Engine::Impl {
     std::optional<int> length;  // of each draft at most, in place of the controllers' choice
     bool logits = false;        // the drafter's, of each draft
   };
-  bool Step();
-  bool Draft() { return Draft(DraftWants()); }
-  bool Draft(const DraftWants& wants);
-  void Verify();
+  bool Step() noexcept;
+  bool Draft() noexcept { return Draft(DraftWants()); }
+  bool Draft(const DraftWants& wants) noexcept;
+  void Verify() noexcept;
   // In their place drafts of the caller's, which are certain; `drafts` must live until Verify.
   // Errors: kInvalidArgument (unknown tokens, more than may be committed, a strategy that judges by
   // laws).
@@ -61,7 +62,7 @@ class Engine::Impl {
   const engine::Sequence* SequenceOf(Ticket ticket) const noexcept;
   void Pause(Ticket ticket, bool paused) noexcept;
   void Cancel(Ticket ticket) noexcept;
-  std::optional<Completion> Take(Ticket ticket);
+  std::optional<Completion> Take(Ticket ticket) noexcept;
   void Forget();
   // parts.cpp: what the decoder and the pipeline see of a pass. Plan chooses who takes part in the
   // next one, and nothing where its drafts are made.
@@ -100,14 +101,15 @@ class Engine::Impl {
     std::span<const Token> tokens;  // as many as the sequence has room for
   };
   using OnRow = std::function<void(std::size_t feed, int token, const float* logits)>;
-  void ReadRows(std::span<const Feed> feeds, const OnRow& on_row);
+  // Errors: kInvalidFile (logits that are not finite); then the sequences hold what was read.
+  [[nodiscard]] Status ReadRows(std::span<const Feed> feeds, const OnRow& on_row);
   int CachedPositions(SeqId seq) const noexcept { return cache_->length(seq); }
   int MissingCacheBlocks(SeqId seq, int n) const noexcept { return cache_->MissingBlocks(seq, n); }
   void TruncateCache(SeqId seq, int length) noexcept { cache_->Truncate(seq, length); }
   int context_size() const { return context_size_; }
   int vocabulary() const { return vocabulary_; }
   // The request ends here, whatever it is about to do, and can be taken: "cancelled".
-  void End(Ticket ticket);
+  void End(Ticket ticket) noexcept;
   AdaptiveLookahead* Adaptive(SeqId seq) const noexcept { return lookahead_->Adaptive(seq); }
   void ResetLookahead(SeqId seq) noexcept { lookahead_->Reset(seq); }
   [[nodiscard]] Result<std::vector<float>> Score(std::span<const Token> tokens);
@@ -146,6 +148,8 @@ class Engine::Impl {
     // Where in a row of the target's features each part lies that it reads; empty: it reads none.
     std::vector<int> feature_parts = {};
 
+    bool noted_not_finite = false;
+
     bool reads_features() const { return !feature_parts.empty(); }
     bool Answers(std::string_view asked) const {
       return asked == "portfolio" || asked == method || asked == name || asked == full_name;
@@ -172,7 +176,10 @@ class Engine::Impl {
     int n_prompt_logits = 0;  // rows before first_logit, for the prompt's log-probabilities
     int n_committed = 0, n_accepted = 0;  // after the verdict, cut by the request's end
     std::optional<FinishReason> ended;
-    double judge_ms = 0;  // from the end of the pass until all of this was done
+    // Tokens before a row of logits that the request needs and that is not finite; -1: none is.
+    int not_finite = -1;
+    int processor_fault = -1;  // the same where a logits processor left what is no number
+    double judge_ms = 0;       // from the end of the pass until all of this was done
   };
   struct StepTimes {
     double draft_ms = 0, verify_ms = 0;
@@ -195,6 +202,14 @@ class Engine::Impl {
   Result<std::unique_ptr<engine::Job>> MakeJob(Request request, OnRound on_round);
   Ticket Enqueue(std::unique_ptr<engine::Job> job);
   void Admit(engine::Job& job, SeqId seq);
+  // Calls what may need memory for one request, or is the request's own callback; false where there
+  // is no memory or the callback threw: then the request has its error and must be finished.
+  template <typename Call>
+  bool TryFor(engine::Job& job, Call&& call) noexcept;
+  static void Blame(engine::Job& job, Error error) noexcept;  // the first error stays
+  static Error ThrownBy(std::string_view what) noexcept;      // a callback
+  Error NotFinite(int n_tokens) const;
+  static Error ProcessorFault(int n_tokens);
   void BeginDrafters(engine::Sequence& s, SeqId seq, int max_new);
   std::string LookaheadOf(const engine::Sequence& s) const;
   // Indices of the drafters of a method: one, several with commas between, "portfolio" or "none".
@@ -215,9 +230,9 @@ class Engine::Impl {
   const verify::Verifier& VerifierOf(VerifyStrategy strategy) const { return rules_->Of(strategy); }
 
   // schedule.cpp: who takes part in a pass.
-  void AdmitWaiting();
+  void AdmitWaiting() noexcept;
   bool MayJoin(const engine::Job& job) const noexcept;
-  void EndCancelled();
+  void EndCancelled() noexcept;
   void PlanWork() noexcept;
   void Resume() noexcept;
   int PlanDecoding(int rows) noexcept;
@@ -246,6 +261,7 @@ class Engine::Impl {
   void MakeOffers() noexcept;
   void AskInstantDrafter(int drafter) noexcept;
   void AskDrafter(int drafter) noexcept;
+  void NoteNotFinite(DrafterEntry& entry) noexcept;
   void TakePlan(Work& work, const engine::Plan& plan) noexcept;
   int WantedOf(SeqId seq, int n_decoding) const noexcept;
   void ChooseLengths() noexcept;
@@ -253,7 +269,9 @@ class Engine::Impl {
   bool Uses(const Work& work, int drafter) const noexcept;
   void Flatten() noexcept;
   void JudgeAll() noexcept;
-  void CommitAll(const StepTimes& times);
+  round::Verdict Judge(Work& work, const model::Segment& segment) noexcept;
+  void CommitAll(const StepTimes& times) noexcept;
+  void CommitOne(std::size_t i, const StepTimes& times);
   void Time(Work& work, const round::Verdict& verdict, const StepTimes& times) noexcept;
   void TellLookahead(const Work& work, const round::Verdict& verdict, const StepTimes& times,
                      double us) noexcept;
@@ -279,9 +297,10 @@ class Engine::Impl {
   void RecordRequest(SeqId seq);
   int Wanted(const engine::Plan& plan, int room) const noexcept;
   void RecordLaws() noexcept;
-  void RecordPass(const StepTimes& times);
-  void PublishRecord();
-  void Finish(SeqId seq, FinishReason reason);
+  void RecordPass(const StepTimes& times) noexcept;
+  void PublishRecord() noexcept;
+  void Finish(engine::Job& job, FinishReason reason) noexcept;
+  void Notice(std::string_view text) noexcept;
   // Logits of the work's i-th judged row: row 0 follows the newest committed token.
   const float* LogitsOf(const Work& work, int i) const {
     return target_->logits() + (work.first_logit + i) * target_->logits_stride();
@@ -345,10 +364,24 @@ class Engine::Impl {
   std::vector<std::vector<draft::Observation>> observations_;  // by drafter
   std::vector<Token> likely_;  // [decoding rows, n_likely_]: the target's best tokens
   int n_likely_ = 0;           // the most that a drafter wants
+  int n_likely_rows_ = 0;      // of this step so far
   std::vector<TokenEvent> events_;
   AlignedBuffer<float> judge_scratch_;  // [2, vocabulary]
   std::optional<engine::LogprobReader> logprobs_;
   std::unique_ptr<engine::RunRecorder> recorder_;  // null: nothing is recorded
 };
+
+template <typename Call>
+bool Engine::Impl::TryFor(engine::Job& job, Call&& call) noexcept {
+  try {
+    call();
+    return true;
+  } catch (const std::exception& e) {
+    Blame(job, SaysNoMemory(e) ? std::move(job.no_memory) : ThrownBy(e.what()));
+  } catch (...) {
+    Blame(job, ThrownBy("no std::exception"));
+  }
+  return false;
+}
 
 }  // namespace foretoken

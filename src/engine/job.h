@@ -23,6 +23,8 @@ struct Job {
   bool paused = false;                   // takes no part in steps
   SeqId seq = -1;                        // while it runs
   std::optional<Completion> completion;  // once it has ended
+  std::optional<Error> error = {};       // why it ends before its time
+  Error no_memory = {};                  // made beforehand, for when there is none
 };
 
 }  // namespace foretoken::engine

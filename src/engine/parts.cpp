@@ -131,7 +131,7 @@ VerificationOptions Engine::Impl::VerificationFor(const SamplingParameters& samp
   return options;
 }
 
-void Engine::Impl::ReadRows(std::span<const Feed> feeds, const OnRow& on_row) {
+Status Engine::Impl::ReadRows(std::span<const Feed> feeds, const OnRow& on_row) {
   const int most = std::min(target_->options().max_rows, target_->options().max_logit_rows);
   std::vector<std::size_t> done(feeds.size());
   for (;;) {
@@ -153,32 +153,38 @@ void Engine::Impl::ReadRows(std::span<const Feed> feeds, const OnRow& on_row) {
       }
       done[f] += static_cast<std::size_t>(n);
     }
-    if (tokens_.empty()) return;
+    if (tokens_.empty()) return {};
     kv::Transaction transaction(*cache_, rows_);
     target_->Forward({.tokens = tokens_, .segments = segments_, .logit_rows = logit_rows_},
                      *cache_);
     transaction.Commit(kept_);
-    for (std::size_t row = 0; row < row_of.size(); ++row)
+    for (std::size_t row = 0; row < row_of.size(); ++row) {
+      if (!target_->finite(static_cast<int>(row))) {
+        const auto [f, token] = row_of[row];
+        const int before = cache_->length(feeds[f].seq) - static_cast<int>(done[f]);
+        return Fail(NotFinite(before + token + 1));
+      }
       on_row(row_of[row].first, row_of[row].second,
              target_->logits() + static_cast<std::int64_t>(row) * target_->logits_stride());
+    }
   }
 }
 
-void Engine::Impl::End(Ticket ticket) {
+void Engine::Impl::End(Ticket ticket) noexcept {
   const auto found = jobs_.find(ticket);
   if (found == jobs_.end() || found->second->completion) return;
   engine::Job& job = *found->second;
   if (job.seq >= 0) {
     std::erase_if(work_, [&](const Work& work) { return work.seq == job.seq; });
     drafted_ = drafted_ && !work_.empty();
-    Finish(job.seq, FinishReason::kCancelled);
+    Finish(job, FinishReason::kCancelled);
     PublishRecord();
     return;
   }
   std::erase(waiting_, &job);
   Completion& completion = job.completion.emplace();
   completion.finish_reason = FinishReason::kCancelled;
-  completion.prompt_token_ids = job.prompt;
+  completion.prompt_token_ids = std::move(job.prompt);
   completion.seed = job.request.seed;
 }
 

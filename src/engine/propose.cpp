@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The drafting half of a step: what could be drafted, what is worth it, and the drafts.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "engine/impl.h"
 #include "engine/stopwatch.h"
@@ -131,6 +134,7 @@ void Engine::Impl::AskDrafter(int drafter) noexcept {
     longest = std::max(longest, proposals_[i].length());
   }
   const draft::Drafter::Work done = d.TakeWork();
+  if (done.not_finite > 0) NoteNotFinite(drafters_[static_cast<std::size_t>(drafter)]);
   times_.predicted_draft_us +=
       costs_->DraftsUs(drafter, drafts, longest) + costs_->CatchUpUs(drafter, done.catch_up_rows);
   costs_->SeeDrafts(drafter, drafts, longest, us - 1000 * done.catch_up_ms);
@@ -140,6 +144,18 @@ void Engine::Impl::AskDrafter(int drafter) noexcept {
     stats.draft_forwards += done.forwards;
     stats.draft_prompt_ms += done.prompt_ms;
   }
+}
+
+// Once for each drafter. The target decodes on without its drafts.
+void Engine::Impl::NoteNotFinite(DrafterEntry& entry) noexcept {
+  if (std::exchange(entry.noted_not_finite, true)) return;
+  static_cast<void>(CatchNoMemory("notice", [&]() -> Status {
+    Notice(
+        fmt::format("{}: the draft model's logits are not finite, so it drafts nothing there; "
+                    "its weights are damaged or too large: fetch or convert it again",
+                    entry.file));
+    return {};
+  }));
 }
 
 // A draft may end sooner than was asked for (at an end token, or by draft_p_min). Drawn drafts may

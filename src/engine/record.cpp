@@ -77,7 +77,7 @@ void Engine::Impl::RecordLaws() noexcept {
 }
 
 // After all that is timed, before ended sequences go.
-void Engine::Impl::RecordPass(const StepTimes& times) {
+void Engine::Impl::RecordPass(const StepTimes& times) noexcept {
   if (!recorder_) return;
   for (std::size_t i = 0; i < work_.size(); ++i) {
     const Work& work = work_[i];
@@ -115,13 +115,12 @@ int Engine::Impl::Wanted(const engine::Plan& plan, int room) const noexcept {
 }
 
 // When nothing runs. A record that cannot be written harms no text: the first failure is a notice.
-void Engine::Impl::PublishRecord() {
+void Engine::Impl::PublishRecord() noexcept {
   if (!recorder_ || !waiting_.empty()) return;
   for (const auto& sequence : sequences_)
     if (sequence) return;
   const bool well = recorder_->status().has_value();
-  if (const Status status = recorder_->Publish(); well && !status)
-    summary_.notices.push_back(status.error().message);
+  if (const Status& status = recorder_->Publish(); well && !status) Notice(status.error().message);
 }
 
 }  // namespace foretoken

@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "base/input_file.h"
+#include "foretoken/no_memory.h"
 #include "text/utf8_stream.h"
 
 namespace foretoken::engine {
@@ -96,7 +97,26 @@ RunRecorder::Slot& RunRecorder::SlotOf(SeqId seq) {
   return *slots_[at];
 }
 
-void RunRecorder::Begin(SeqId seq, const TracedRequest& r) {
+// Where memory is refused, the lines end before what was being written, and nothing follows.
+template <typename Call>
+void RunRecorder::Try(Call&& write) noexcept {
+  if (!status_) return;
+  const std::size_t whole = lines_.size();
+  Status done = CatchNoMemory("trace", [&]() -> Status {
+    write();
+    return {};
+  });
+  if (done) return;
+  if (lines_.size() > whole) lines_.resize(whole);
+  rounds_.clear();
+  status_ = std::move(done);
+}
+
+void RunRecorder::Begin(SeqId seq, const TracedRequest& r) noexcept {
+  Try([&] { WriteRequest(seq, r); });
+}
+
+void RunRecorder::WriteRequest(SeqId seq, const TracedRequest& r) {
   const auto at = static_cast<std::size_t>(seq);
   if (slots_.size() <= at) slots_.resize(at + 1);
   if (slots_[at] == nullptr) slots_[at] = std::make_unique<Slot>();
@@ -114,6 +134,7 @@ void RunRecorder::Begin(SeqId seq, const TracedRequest& r) {
 
 void RunRecorder::ReadLaws(SeqId seq, const round::Proposal& proposal, verify::LogitsView logits,
                            sampling::Sampler& sampler, float* scratch) noexcept {
+  if (!status_) return;
   Laws& laws = SlotOf(seq).laws;
   const int n = std::min(proposal.length(), kMaxDrafts);
   for (int i = 0; i < n; ++i) {
@@ -135,11 +156,16 @@ void RunRecorder::ReadLaws(SeqId seq, const round::Proposal& proposal, verify::L
 }
 
 void RunRecorder::Add(const RecordedRound& round) noexcept {
+  if (!status_) return;
   FORETOKEN_DCHECK(rounds_.size() < rounds_.capacity());
   rounds_.push_back(round);
 }
 
-void RunRecorder::EndPass(const RecordedPass& pass) {
+void RunRecorder::EndPass(const RecordedPass& pass) noexcept {
+  Try([&] { WritePass(pass); });
+}
+
+void RunRecorder::WritePass(const RecordedPass& pass) {
   const auto decodes = [](const RecordedRound& r) { return !r.prefill; };
   const auto decoding = static_cast<int>(std::count_if(rounds_.begin(), rounds_.end(), decodes));
   for (const RecordedRound& round : rounds_) Write(pass, round, decoding - (round.prefill ? 0 : 1));
@@ -191,10 +217,12 @@ void RunRecorder::Flush() {
   lines_.clear();
 }
 
-Status RunRecorder::Publish() {
-  if (status_) status_ = file_.Append(lines_);
-  lines_.clear();
-  if (status_) status_ = file_.Publish();
+const Status& RunRecorder::Publish() noexcept {
+  Try([&] {
+    status_ = file_.Append(lines_);
+    lines_.clear();
+    if (status_) status_ = file_.Publish();
+  });
   return status_;
 }
 

@@ -54,18 +54,18 @@ class RunRecorder {
   ~RunRecorder();
 
   // A request gets a sequence.
-  void Begin(SeqId seq, const TracedRequest& request);
+  void Begin(SeqId seq, const TracedRequest& request) noexcept;
   // logits: [drafts + 1 rows]; sampler: as found on return; scratch: [vocabulary].
   void ReadLaws(SeqId seq, const round::Proposal& proposal, verify::LogitsView logits,
                 sampling::Sampler& sampler, float* scratch) noexcept;
   void Add(const RecordedRound& round) noexcept;
-  void EndPass(const RecordedPass& pass);
+  void EndPass(const RecordedPass& pass) noexcept;
   void AddCosts(std::span<const PassCost> costs);
 
   // What was recorded becomes visible under the path; for moments when no request runs. After a
   // failure nothing more is written, the file is as the last Publish left it, and every call
   // returns the first error.
-  [[nodiscard]] Status Publish();
+  [[nodiscard]] const Status& Publish() noexcept;
   const Status& status() const { return status_; }
 
  private:
@@ -80,8 +80,12 @@ class RunRecorder {
 
   explicit RunRecorder(OutputFile file) : file_(std::move(file)) {}
   Slot& SlotOf(SeqId seq);
+  void WriteRequest(SeqId seq, const TracedRequest& request);
+  void WritePass(const RecordedPass& pass);
   void Write(const RecordedPass& pass, const RecordedRound& round, int others);
   void Flush();
+  template <typename Call>
+  void Try(Call&& write) noexcept;
 
   OutputFile file_;
   std::string lines_;

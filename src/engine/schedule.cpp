@@ -93,28 +93,30 @@ bool Engine::Impl::MayJoin(const engine::Job& job) const noexcept {
   return kv::Cache::BlocksFor(n + 1) - shared <= SpareBlocks();
 }
 
-void Engine::Impl::AdmitWaiting() {
+void Engine::Impl::AdmitWaiting() noexcept {
   EndCancelled();
   for (SeqId seq = 0; seq < static_cast<SeqId>(sequences_.size()); ++seq)
     while (!waiting_.empty() && sequences_[static_cast<std::size_t>(seq)] == nullptr) {
       engine::Job& job = *waiting_.front();
       if (!MayJoin(job)) return;
       waiting_.pop_front();
-      Admit(job, seq);
-      if (job.cancelled)
-        Finish(seq, FinishReason::kCancelled);
+      job.seq = seq;
+      if (!TryFor(job, [&] { Admit(job, seq); }))  // nothing of it stays
+        Finish(job, FinishReason::kError);
+      else if (job.cancelled)
+        Finish(job, FinishReason::kCancelled);
       else if (At(seq).emitter.tokens_left() <= 0 && !ReadsPromptLogprobs(At(seq)))
-        Finish(seq, FinishReason::kLength);
+        Finish(job, FinishReason::kLength);
     }
 }
 
 // Those that no pass may reach soon.
-void Engine::Impl::EndCancelled() {
+void Engine::Impl::EndCancelled() noexcept {
   bool any = false;
   for (SeqId seq = 0; seq < static_cast<SeqId>(sequences_.size()); ++seq) {
     const engine::Sequence* s = sequences_[static_cast<std::size_t>(seq)].get();
     if (s == nullptr || !s->job->cancelled) continue;
-    Finish(seq, FinishReason::kCancelled);
+    Finish(*s->job, FinishReason::kCancelled);
     any = true;
   }
   if (any) PublishRecord();

@@ -8,6 +8,7 @@
 
 #include "base/aligned_buffer.h"
 #include "engine/parts.h"
+#include "foretoken/no_memory.h"
 
 namespace foretoken {
 namespace {
@@ -35,11 +36,21 @@ class Scorer::Impl {
       n += query.tokens.size();
     }
     if (logits_.size() < n * width) logits_ = AlignedBuffer<float>(n * width);
-    parts().ReadRows(feeds, [&](std::size_t feed, int token, const float* logits) {
-      const std::size_t row = first[feed] + static_cast<std::size_t>(token);
-      std::copy_n(logits, width, logits_.data() + row * width);
-    });
     std::vector<TokenRows> rows;
+    rows.reserve(batch.size());
+    std::vector<int> lengths;
+    for (const auto& query : batch) lengths.push_back(length(query.sequence));
+    Status read = CatchNoMemory("score", [&] {
+      return parts().ReadRows(feeds, [&](std::size_t feed, int token, const float* logits) {
+        const std::size_t row = first[feed] + static_cast<std::size_t>(token);
+        std::copy_n(logits, width, logits_.data() + row * width);
+      });
+    });
+    if (!read) {  // the sequences are as they were
+      for (std::size_t i = 0; i < batch.size(); ++i)
+        parts().TruncateCache(batch[i].sequence, lengths[i]);
+      return Fail(std::move(read).error());
+    }
     for (std::size_t i = 0; i < batch.size(); ++i)
       rows.emplace_back(
           std::span<const float>(logits_.data() + first[i] * width, batch[i].tokens.size() * width),
@@ -118,12 +129,12 @@ Result<std::unique_ptr<Scorer>> Scorer::Create(EngineOptions options) {
 }
 
 Result<std::vector<TokenRows>> Scorer::Score(std::span<const ScoreQuery> batch) {
-  return impl_->Score(batch);
+  return CatchNoMemory("score", [&] { return impl_->Score(batch); });
 }
 
 Result<TokenRows> Scorer::Score(std::span<const std::int32_t> tokens, int sequence) {
   const ScoreQuery query{sequence, tokens};
-  FORETOKEN_TRY(const auto rows, impl_->Score({&query, 1}));
+  FORETOKEN_TRY(const auto rows, Score({&query, 1}));
   return rows.front();
 }
 

@@ -8,6 +8,7 @@
 
 #include "engine/parts.h"
 #include "engine/stats_total.h"
+#include "foretoken/no_memory.h"
 
 namespace foretoken {
 namespace {
@@ -210,7 +211,8 @@ class SpeculativeDecoder::Impl {
     round_tokens_.clear();
     round_ = {};
   }
-  DecodedRound Round() {
+  Result<DecodedRound> Round() {
+    if (completion_ && completion_->error) return Fail(*completion_->error);
     round_.tokens = round_tokens_;
     round_.done = done();
     return round_;
@@ -252,35 +254,36 @@ Result<std::unique_ptr<SpeculativeDecoder>> SpeculativeDecoder::Create(EngineOpt
 }
 
 Result<DecodedRound> SpeculativeDecoder::Begin(Request request, OnRound on_round) {
-  return impl_->Begin(std::move(request), std::move(on_round));
+  return CatchNoMemory("decoder",
+                       [&] { return impl_->Begin(std::move(request), std::move(on_round)); });
 }
 Result<DraftedTokens> SpeculativeDecoder::Draft(const DraftOptions& options) {
-  return impl_->Draft(options);
+  return CatchNoMemory("decoder", [&] { return impl_->Draft(options); });
 }
 Result<DraftedTokens> SpeculativeDecoder::Draft(std::span<const std::int32_t> context,
                                                 const GivenSampling& given,
                                                 const DraftOptions& options) {
-  return impl_->Draft(context, given, options);
+  return CatchNoMemory("decoder", [&] { return impl_->Draft(context, given, options); });
 }
 Result<DecodedRound> SpeculativeDecoder::Verify() {
-  return impl_->Verify();
+  return CatchNoMemory("decoder", [&] { return impl_->Verify(); });
 }
 Result<DecodedRound> SpeculativeDecoder::Verify(std::span<const std::int32_t> drafts) {
-  return impl_->Verify(drafts);
+  return CatchNoMemory("decoder", [&] { return impl_->Verify(drafts); });
 }
 Result<VerifiedDraft> SpeculativeDecoder::Verify(std::span<const std::int32_t> drafts,
                                                  const TokenRows& target_logits,
                                                  const GivenSampling& given) {
-  return impl_->Verify(drafts, target_logits, given);
+  return CatchNoMemory("decoder", [&] { return impl_->Verify(drafts, target_logits, given); });
 }
 Result<DecodedRound> SpeculativeDecoder::Step() {
-  FORETOKEN_CHECK_OK(impl_->Draft(DraftOptions()));
-  return impl_->Verify();
+  FORETOKEN_CHECK_OK(Draft(DraftOptions()));
+  return Verify();
 }
 Result<VerifiedStep> SpeculativeDecoder::Step(std::span<const std::int32_t> context,
                                               const TokenRows& target_logits,
                                               const GivenSampling& given) {
-  return impl_->Step(context, target_logits, given);
+  return CatchNoMemory("decoder", [&] { return impl_->Step(context, target_logits, given); });
 }
 
 Result<Completion> SpeculativeDecoder::Generate(Request request, const OnRound& on_round) {

@@ -8,6 +8,7 @@
 
 #include "engine/parts.h"
 #include "engine/stats_total.h"
+#include "foretoken/no_memory.h"
 #include "foretoken/speculative_config.h"
 
 namespace foretoken {
@@ -65,6 +66,7 @@ class StandaloneSpeculativeDecodingPipeline::Impl {
     Ticket ticket = 0;
     TextGenerationOutput output;           // of the running step
     std::optional<Completion> completion;  // once it is done
+    bool fresh = false;                    // it is just beginning
   };
 
   EngineParts::Impl& parts() const { return EngineParts::Of(engine_); }
@@ -129,26 +131,25 @@ Status StandaloneSpeculativeDecodingPipeline::Impl::Select(
 // All or none.
 Status StandaloneSpeculativeDecodingPipeline::Impl::BeginNew(
     std::span<const TextGenerationBatch> replicas) {
-  std::vector<std::string> begun;
-  for (const TextGenerationBatch& batch : replicas)
-    for (const auto& [id, request] : batch) {
-      const auto [at, added] = entries_.try_emplace(id);
-      if (!added) continue;
-      begun.push_back(id);
-      auto ticket = parts().Begin(request, Watch(at->second));
-      if (ticket) {
+  Status begun = CatchNoMemory("batches", [&]() -> Status {
+    for (const TextGenerationBatch& batch : replicas)
+      for (const auto& [id, request] : batch) {
+        const auto [at, added] = entries_.try_emplace(id, Entry{.fresh = true});
+        if (!added) continue;
+        auto ticket = parts().Begin(request, Watch(at->second));
+        if (!ticket)
+          return Fail(std::move(ticket).error().In(fmt::format("request '{}'", Shown(id))));
         at->second.ticket = *ticket;
-        continue;
       }
-      for (const std::string& other : begun) {
-        const Ticket undone = entries_.at(other).ticket;
-        parts().End(undone);
-        parts().Take(undone);
-        entries_.erase(other);
-      }
-      return Fail(std::move(ticket).error().In(fmt::format("request '{}'", Shown(id))));
-    }
-  return {};
+    return {};
+  });
+  for (auto at = entries_.begin(); at != entries_.end();) {
+    Entry& entry = at->second;
+    const bool undo = std::exchange(entry.fresh, false) && !begun;
+    if (undo) parts().End(entry.ticket), parts().Take(entry.ticket);
+    at = undo ? entries_.erase(at) : std::next(at);
+  }
+  return begun;
 }
 
 // The entry stays where it is until its request has ended.
@@ -241,6 +242,7 @@ Result<Completion> StandaloneSpeculativeDecodingPipeline::Impl::Release(const st
   Completion completion = *std::move(entry.completion);
   entries_.erase(found);
   std::erase(current_, id);
+  if (completion.error) return Fail(*std::move(completion.error));
   return completion;
 }
 
@@ -278,34 +280,40 @@ StandaloneSpeculativeDecodingPipeline::Create(EngineOptions options) {
 
 Result<std::map<std::string, TextGenerationOutput>> StandaloneSpeculativeDecodingPipeline::Execute(
     std::span<const TextGenerationBatch> replicas) {
-  FORETOKEN_CHECK_OK(impl_->Select(replicas));
-  FORETOKEN_CHECK_OK(impl_->Draft({}));
-  return impl_->Verify({});
+  return CatchNoMemory("pipeline", [&]() -> Result<std::map<std::string, TextGenerationOutput>> {
+    FORETOKEN_CHECK_OK(impl_->Select(replicas));
+    FORETOKEN_CHECK_OK(impl_->Draft({}));
+    return impl_->Verify({});
+  });
 }
 
 Result<PreparedBatch> StandaloneSpeculativeDecodingPipeline::PrepareBatch(
     std::span<const TextGenerationBatch> replicas) {
-  FORETOKEN_CHECK_OK(impl_->Select(replicas));
-  return impl_->Prepared();
+  return CatchNoMemory("pipeline", [&]() -> Result<PreparedBatch> {
+    FORETOKEN_CHECK_OK(impl_->Select(replicas));
+    return impl_->Prepared();
+  });
 }
 
 Result<std::map<std::string, RequestDrafts>>
 StandaloneSpeculativeDecodingPipeline::GenerateDraftTokens(const DraftOptions& options) {
-  return impl_->Draft(options);
+  return CatchNoMemory("pipeline", [&] { return impl_->Draft(options); });
 }
 
 Result<std::map<std::string, RequestDrafts>>
 StandaloneSpeculativeDecodingPipeline::GenerateDraftTokens(
     std::span<const TextGenerationBatch> replicas, int num_steps, DraftOptions options) {
-  FORETOKEN_CHECK_OK(impl_->Select(replicas));
-  options.num_steps = num_steps;
-  return impl_->Draft(options);
+  return CatchNoMemory("pipeline", [&]() -> Result<std::map<std::string, RequestDrafts>> {
+    FORETOKEN_CHECK_OK(impl_->Select(replicas));
+    options.num_steps = num_steps;
+    return impl_->Draft(options);
+  });
 }
 
 Result<std::map<std::string, TextGenerationOutput>>
 StandaloneSpeculativeDecodingPipeline::VerifyDraftTokensWithTargetModel(
     const VerifyOptions& options) {
-  return impl_->Verify(options);
+  return CatchNoMemory("pipeline", [&] { return impl_->Verify(options); });
 }
 
 SpeculativeDecodingMetrics StandaloneSpeculativeDecodingPipeline::SpecDecodeMetrics() const {
@@ -329,7 +337,7 @@ void StandaloneSpeculativeDecodingPipeline::ResetMetrics() {
 }
 
 Result<Completion> StandaloneSpeculativeDecodingPipeline::Release(const std::string& request_id) {
-  return impl_->Release(request_id);
+  return CatchNoMemory("pipeline", [&] { return impl_->Release(request_id); });
 }
 
 const Engine& StandaloneSpeculativeDecodingPipeline::engine() const {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One step of the engine: prefill, plain decoding and speculation of all running requests in one
 // target pass.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/check.h"
@@ -17,13 +19,13 @@ double Milliseconds(std::chrono::steady_clock::time_point from,
 
 }  // namespace
 
-bool Engine::Impl::Step() {
+bool Engine::Impl::Step() noexcept {
   if (!Draft()) return false;
   Verify();
   return true;
 }
 
-bool Engine::Impl::Draft(const DraftWants& wants) {
+bool Engine::Impl::Draft(const DraftWants& wants) noexcept {
   if (drafted_) return true;
   wants_ = wants;
   AdmitWaiting();
@@ -40,7 +42,7 @@ bool Engine::Impl::Draft(const DraftWants& wants) {
   return true;
 }
 
-void Engine::Impl::Verify() {
+void Engine::Impl::Verify() noexcept {
   drafted_ = false;
   const auto begin = Clock::now();
   Flatten();  // sequences -> rows
@@ -77,36 +79,55 @@ void Engine::Impl::Flatten() noexcept {
 
 void Engine::Impl::JudgeAll() noexcept {
   verdicts_.clear(), kept_.clear();
-  for (const Work& work : work_) {
-    round::Verdict verdict;
-    if (work.decodes) {
-      engine::Sequence& s = *sequences_[static_cast<std::size_t>(work.seq)];
-      verdict = s.verifier->Judge(work.proposal, {LogitsOf(work, 0), target_->logits_stride()},
-                                  s.sampler, judge_scratch_.data());
-    }
-    verdicts_.push_back(verdict);
-    kept_.push_back(work.n_feed + verdict.accepted);
+  for (std::size_t i = 0; i < work_.size(); ++i) {
+    verdicts_.push_back(Judge(work_[i], segments_[i]));
+    kept_.push_back(work_[i].n_feed + verdicts_.back().accepted);
   }
 }
 
-void Engine::Impl::CommitAll(const StepTimes& times) {
+// Rows that are not finite are only looked at where they end the request: those of prompt tokens
+// whose log-probabilities are wanted, and the row behind the drafts that were accepted.
+round::Verdict Engine::Impl::Judge(Work& work, const model::Segment& segment) noexcept {
+  const int n_text = segment.first_position + work.n_feed;  // tokens before the first judged row
+  const auto finite = [&](int i) { return target_->finite(work.first_logit + i); };
+  for (int i = -work.n_prompt_logits; i < 0; ++i)
+    if (!finite(i)) work.not_finite = n_text + i;
+  if (!work.decodes) return {};
+  int n_finite = 0;
+  while (n_finite <= work.proposal.length() && finite(n_finite)) ++n_finite;
+  round::Verdict verdict;
+  if (n_finite > 0) {
+    round::Proposal proposal = work.proposal;
+    proposal.tokens =
+        proposal.tokens.first(static_cast<std::size_t>(std::min(n_finite, proposal.length())));
+    engine::Sequence& s = At(work.seq);
+    s.sampler.TakeProcessorFault();  // of what was only recorded
+    verdict = s.verifier->Judge(proposal, {LogitsOf(work, 0), target_->logits_stride()}, s.sampler,
+                                judge_scratch_.data());
+  }
+  if (n_finite > 0 && At(work.seq).sampler.TakeProcessorFault())
+    work.processor_fault = n_text + verdict.accepted;
+  if (verdict.accepted == n_finite) work.not_finite = n_text + n_finite;
+  return verdict;
+}
+
+// Each request by itself: where memory runs out for one, the others are committed all the same.
+void Engine::Impl::CommitAll(const StepTimes& times) noexcept {
   engine::Laps laps;
   EngineCounts::Overhead& overhead = counts_.overhead;
   for (auto& observations : observations_) observations.clear();
-  int likely_rows = 0;
+  n_likely_rows_ = 0;
   for (std::size_t i = 0; i < work_.size(); ++i) {
-    Work& work = work_[i];
-    engine::Sequence& s = *sequences_[static_cast<std::size_t>(work.seq)];
-    s.first_likely = likely_rows;
-    ReadPromptLogprobs(work);
-    if (work.decodes) Commit(work, verdicts_[i]);
-    if (s.n_likely > 0) likely_rows += work.n_committed;
-    ++s.completion.speculation.target_forwards;
-    Time(work, verdicts_[i], times);
-    if (!Report(work) && !work.ended) work.ended = FinishReason::kCancelled;
-    NoteObservations(i);
-    s.reached = std::max(s.reached, segments_[i].first_position + kept_[i]);
-    if (options_.prefix_cache) cache_->Publish(work.seq, s.sampler.text());
+    engine::Job& job = *At(work_[i].seq).job;
+    const auto commit = [&] {
+      if (work_[i].not_finite >= 0)
+        Blame(job, NotFinite(work_[i].not_finite));
+      else if (work_[i].processor_fault >= 0)
+        Blame(job, ProcessorFault(work_[i].processor_fault));
+      else
+        CommitOne(i, times);
+    };
+    if (!TryFor(job, commit) || job.error) work_[i].ended = FinishReason::kError;
   }
   laps.AddTo(overhead.sample_us);
   const PassShape pass = ShapeOfPass();
@@ -120,8 +141,23 @@ void Engine::Impl::CommitAll(const StepTimes& times) {
   laps.AddTo(overhead.rollback_us);
   for (const Work& work : work_) {
     if (!options_.kv_cache && work.decodes) cache_->Truncate(work.seq, 0);
-    if (work.ended) Finish(work.seq, *work.ended);
+    if (work.ended) Finish(*At(work.seq).job, *work.ended);
   }
+}
+
+void Engine::Impl::CommitOne(std::size_t i, const StepTimes& times) {
+  Work& work = work_[i];
+  engine::Sequence& s = At(work.seq);
+  s.first_likely = n_likely_rows_;
+  ReadPromptLogprobs(work);
+  if (work.decodes) Commit(work, verdicts_[i]);
+  if (s.n_likely > 0) n_likely_rows_ += work.n_committed;
+  ++s.completion.speculation.target_forwards;
+  Time(work, verdicts_[i], times);
+  if (!Report(work) && !work.ended) work.ended = FinishReason::kCancelled;
+  NoteObservations(i);
+  s.reached = std::max(s.reached, segments_[i].first_position + kept_[i]);
+  if (options_.prefix_cache) cache_->Publish(work.seq, s.sampler.text());
 }
 
 void Engine::Impl::Time(Work& work, const round::Verdict& verdict,
@@ -307,18 +343,57 @@ void Engine::Impl::Count(const Work& work, const round::Verdict& verdict) {
   }
 }
 
-void Engine::Impl::Finish(SeqId seq, FinishReason reason) {
+// What a request holds goes back, also where it was not admitted whole.
+void Engine::Impl::Finish(engine::Job& job, FinishReason reason) noexcept {
+  const SeqId seq = job.seq;
   auto& slot = sequences_[static_cast<std::size_t>(seq)];
-  engine::Sequence& s = *slot;
-  std::string rest;
-  s.emitter.Flush(rest);  // empty unless the request was cancelled
-  s.completion.finish_reason = reason;
-  s.completion.text = s.emitter.text();
-  for (const int d : s.drafters) drafters_[static_cast<std::size_t>(d)].drafter->End(seq);
+  Completion& completion = job.completion.emplace();
+  if (slot != nullptr) {
+    engine::Sequence& s = *slot;
+    std::string rest;
+    TryFor(job, [&] { s.emitter.Flush(rest); });  // empty unless the request was cancelled
+    completion = std::move(s.completion);
+    completion.text = s.emitter.TakeText();
+    for (const int d : s.drafters) drafters_[static_cast<std::size_t>(d)].drafter->End(seq);
+  }
   cache_->Truncate(seq, 0);
-  s.job->seq = -1;
-  s.job->completion = std::move(s.completion);
+  completion.finish_reason = job.error ? FinishReason::kError : reason;
+  completion.error = std::move(job.error);
+  job.seq = -1;
   slot.reset();
+}
+
+void Engine::Impl::Blame(engine::Job& job, Error error) noexcept {
+  if (!job.error) job.error = std::move(error);
+}
+
+Error Engine::Impl::ThrownBy(std::string_view what) noexcept {
+  const Status status = CatchNoMemory("request", [&]() -> Status {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("request: its callback threw an exception: {}; catch it there", what));
+  });
+  return status.error();
+}
+
+Error Engine::Impl::NotFinite(int n_tokens) const {
+  return {ErrorCode::kInvalidFile,
+          fmt::format("{}: the logits after {} tokens of text are not finite, so no token can be "
+                      "chosen; its weights are damaged or too large: fetch or convert it again",
+                      summary_.target.path, n_tokens)};
+}
+
+Error Engine::Impl::ProcessorFault(int n_tokens) {
+  return {ErrorCode::kInvalidArgument,
+          fmt::format("logits processor: after {} tokens of text it left NaN or +infinity; leave "
+                      "finite numbers, or -infinity to ban a token",
+                      n_tokens)};
+}
+
+void Engine::Impl::Notice(std::string_view text) noexcept {
+  try {
+    summary_.notices.emplace_back(text);
+  } catch (const std::exception&) {  // no memory for a notice
+  }
 }
 
 }  // namespace foretoken

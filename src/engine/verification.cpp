@@ -5,11 +5,13 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/aligned_buffer.h"
 #include "engine/logprobs.h"
 #include "engine/rules.h"
+#include "foretoken/no_memory.h"
 #include "foretoken/speculative_config.h"
 #include "foretoken/verifier.h"
 #include "kernels/dispatch.h"
@@ -132,6 +134,10 @@ class DraftVerification::Impl {
     const TokenRows& rows = input.target_logits;
     const round::Verdict verdict =
         rule.Judge(proposal, {rows.data, rows.stride}, target_, scratch_.data());
+    if (target_.TakeProcessorFault())
+      return Bad(
+          "logits processor: it left NaN or +infinity; leave finite numbers, or -infinity to ban a "
+          "token");
     VerifiedDraft out{.accepted = verdict.accepted,
                       .next = verdict.next,
                       .kind = OriginOf(verdict.kind),
@@ -164,6 +170,8 @@ class DraftVerification::Impl {
     FORETOKEN_CHECK_OK(CheckRows("target logits", input.target_logits, n + 1, vocabulary_));
     if (!input.draft_logits.empty())
       FORETOKEN_CHECK_OK(CheckRows("draft logits", input.draft_logits, n, vocabulary_));
+    FORETOKEN_CHECK_OK(CheckFinite("target logits", input.target_logits));
+    FORETOKEN_CHECK_OK(CheckFinite("draft logits", input.draft_logits));
     if (!input.draft_probabilities.empty()) FORETOKEN_CHECK_OK(CheckProbabilities(input));
     FORETOKEN_CHECK_OK(CheckUniforms("accept", input.uniforms.accept, n));
     FORETOKEN_CHECK_OK(CheckUniforms("recover", input.uniforms.recover, n));
@@ -171,6 +179,23 @@ class DraftVerification::Impl {
     if (input.logprobs < -1 || input.logprobs > engine::kMaxTopLogprobs)
       return Bad(fmt::format("logprobs: {} is out of range; use 0 to {}", input.logprobs,
                              engine::kMaxTopLogprobs));
+    return {};
+  }
+
+  // Masks of the caller's, -infinity, are good logits, as long as they leave a token.
+  Status CheckFinite(const char* what, const TokenRows& rows) const {
+    for (int i = 0; i < rows.rows; ++i) {
+      const float* const row = rows.Row(i).data();
+      const kernels::Finiteness worst = kernels_.finiteness(row, vocabulary_);
+      if (worst == kernels::Finiteness::kNotANumber)
+        return Bad(
+            fmt::format("{}: row {} holds NaN or +infinity; give finite numbers, or "
+                        "-infinity where a token is banned",
+                        what, i));
+      if (worst == kernels::Finiteness::kMinusInfinity &&
+          kernels_.max(row, vocabulary_) == -std::numeric_limits<float>::infinity())
+        return Bad(fmt::format("{}: row {} bans every token; leave one", what, i));
+    }
     return {};
   }
 
@@ -271,13 +296,15 @@ DraftVerification& DraftVerification::operator=(DraftVerification&&) noexcept = 
 DraftVerification::~DraftVerification() = default;
 
 Result<DraftVerification> DraftVerification::Create(VerificationOptions options) {
-  FORETOKEN_CHECK_OK(CheckOptions(options));
-  FORETOKEN_TRY(const kernels::Kernels* const kernels, kernels::KernelsByName(options.isa));
-  return DraftVerification(std::make_unique<Impl>(std::move(options), *kernels));
+  return CatchNoMemory("verification", [&]() -> Result<DraftVerification> {
+    FORETOKEN_CHECK_OK(CheckOptions(options));
+    FORETOKEN_TRY(const kernels::Kernels* const kernels, kernels::KernelsByName(options.isa));
+    return DraftVerification(std::make_unique<Impl>(std::move(options), *kernels));
+  });
 }
 
 Result<VerifiedDraft> DraftVerification::Verify(const VerificationInput& input) {
-  return impl_->Verify(input);
+  return CatchNoMemory("verification", [&] { return impl_->Verify(input); });
 }
 
 Result<VerifiedDraft> Verify(VerificationOptions options, const VerificationInput& input) {

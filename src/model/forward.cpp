@@ -313,6 +313,14 @@ void ForwardPass::Output(int thread) noexcept {
   const auto tiles = pool_.ShareOf(weights_.output.n_tiles, thread);
   Multiply(weights_.output, last, n, scratch_.logits.data(), scratch_.logits_stride, false,
            tiles.begin, tiles.end);
+  // While they are in this core's cache.
+  const int begin = tiles.begin * tensor::kTileOutputs,
+            end = std::min(tiles.end * tensor::kTileOutputs, config_.vocabulary);
+  std::uint8_t* const not_finite = scratch_.not_finite.data() + thread * scratch_.not_finite_stride;
+  for (int i = 0; i < n; ++i)
+    not_finite[i] = begin < end &&
+                    kernels_.finiteness(scratch_.logits.data() + i * scratch_.logits_stride + begin,
+                                        end - begin) != kernels::Finiteness::kFinite;
 }
 
 }  // namespace foretoken::model

@@ -89,6 +89,13 @@ const float* Model::own_feature(int i) const {
              : scratch_.residual.Row(logit_rows_[static_cast<std::size_t>(i)]);
 }
 
+bool Model::finite(int i) const noexcept {
+  for (int thread = 0; thread < team_; ++thread)
+    if (scratch_.not_finite[static_cast<std::size_t>(thread * scratch_.not_finite_stride + i)] != 0)
+      return false;
+  return true;
+}
+
 void Model::Forward(const Batch& batch, kv::Cache& cache) noexcept {
   FORETOKEN_CHECK(batch.n_rows() >= 1 && batch.n_rows() <= options_.max_rows);
   FORETOKEN_CHECK(static_cast<int>(batch.logit_rows.size()) <= options_.max_logit_rows);
@@ -108,11 +115,14 @@ void Model::Forward(const Batch& batch, kv::Cache& cache) noexcept {
                     .feature_request = feature_request_,
                     .features = features_.data()},
                    batch, cache);
+  team_ = pool_.size();
   const std::uint64_t work = layer_work_ * static_cast<std::uint64_t>(batch.n_rows());
   if (pool_.size() == 1 || work > kAlwaysForTheTeam) return pass.Run(false);
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
-  pass.Run(team_choice_.Alone(work));
+  const bool alone = team_choice_.Alone(work);
+  if (alone) team_ = 1;
+  pass.Run(alone);
   team_choice_.Observe(work,
                        std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
 }

@@ -72,6 +72,8 @@ class Model {
   // batch.logit_rows[i] are row i of logits().
   void Forward(const Batch& batch, kv::Cache& cache) noexcept;
 
+  // Whether all of row i are numbers, and finite.
+  bool finite(int i) const noexcept;
   const float* logits() const { return scratch_.logits.data(); }  // [max_logit_rows, logits_stride]
   std::int64_t logits_stride() const { return scratch_.logits_stride; }
   // Heads: the own feature of the i-th row with logits, input of a next row. [dim]
@@ -97,6 +99,7 @@ class Model {
   Weights weights_;
   RopeTable rope_;
   Scratch scratch_;
+  int team_ = 1;  // threads of the last pass
   TeamChoice team_choice_;
   FeatureRequest feature_request_;
   AlignedBuffer<float> features_;  // [max_rows, features_width]

@@ -45,6 +45,9 @@ Scratch::Scratch(const ModelConfig& c, int max_rows, int max_logit_rows, int n_t
   }
   logits = AlignedBuffer<float>(static_cast<std::size_t>(max_logit_rows) *
                                 static_cast<std::size_t>(logits_stride));
+  not_finite_stride = RoundUp(max_logit_rows, 64);  // threads write no cache line of another one
+  not_finite = AlignedBuffer<std::uint8_t>(static_cast<std::size_t>(n_threads) *
+                                           static_cast<std::size_t>(not_finite_stride));
   attention_scratch = AlignedBuffer<float>(static_cast<std::size_t>(n_threads) *
                                            static_cast<std::size_t>(attention_scratch_stride));
 }

@@ -38,6 +38,8 @@ struct Scratch {
   Activation pair;       // heads: [rows, 2 dim], embedding and feature, each normed
   AlignedBuffer<float> logits;
   std::int64_t logits_stride = 0;
+  AlignedBuffer<std::uint8_t> not_finite;  // [threads, max_logit_rows]: in a thread's part of a row
+  std::int64_t not_finite_stride = 0;
   AlignedBuffer<float> attention_scratch;  // [threads, attention_scratch_stride]
   std::int64_t attention_scratch_stride = 0;
   AlignedBuffer<std::int32_t> row_len;  // [max_rows]: positions a row sees

@@ -176,11 +176,17 @@ class WeightsLoader {
   }
 
   // Tiles [begin, end) of a job that keeps some rows: gathered 16 at a time.
-  static void RepackRows(const Job& job, int begin, int end, std::byte* tiles) {
+  static std::size_t GatheredBytes(const Job& job) {
+    return RowBytes(*tensor::FindDType(job.tensor->ggml_type), job.linear->k) *
+           tensor::kTileOutputs;
+  }
+
+  // `gathered` holds the rows of one tile.
+  static void RepackRows(const Job& job, int begin, int end, std::span<std::byte> gathered,
+                         std::byte* tiles) noexcept {
     const Linear& linear = *job.linear;
-    const std::size_t row_bytes = RowBytes(*tensor::FindDType(job.tensor->ggml_type), linear.k);
+    const std::size_t row_bytes = GatheredBytes(job) / tensor::kTileOutputs;
     const std::size_t strip_bytes = kernels::StripBytes(linear.type, linear.k);
-    std::vector<std::byte> gathered(row_bytes * tensor::kTileOutputs);
     for (int tile = begin; tile < end; ++tile) {
       const int first = tile * tensor::kTileOutputs;
       const int n = std::min(tensor::kTileOutputs, linear.n_out - first);
@@ -201,9 +207,15 @@ class WeightsLoader {
     for (const Job& job : jobs_) {
       std::byte* tiles = weights_.tiles_.data() + job.offset;
       const Linear& linear = *job.linear;
+      // Taken here: the pool's threads must not allocate.
+      const std::size_t room = job.rows.empty() ? 0 : GatheredBytes(job);
+      std::vector<std::byte> gathered(room * static_cast<std::size_t>(pool.size()));
       pool.Run([&](int thread) {
         const auto share = pool.ShareOf(linear.n_tiles, thread);
-        if (!job.rows.empty()) return RepackRows(job, share.begin, share.end, tiles);
+        if (!job.rows.empty())
+          return RepackRows(
+              job, share.begin, share.end,
+              std::span(gathered).subspan(room * static_cast<std::size_t>(thread), room), tiles);
         kernels::Repack(linear.type, job.tensor->data.data(), linear.n_out, linear.k, share.begin,
                         share.end, tiles);
       });

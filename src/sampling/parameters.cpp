@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -92,6 +93,12 @@ Status SamplingParameters::Validate(int vocabulary_size) const {
     if (std::isnan(bias))
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("logit_bias: the value of token {} is not a number; give one", id));
+    if (bias == std::numeric_limits<float>::infinity())
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("logit_bias: the value of token {} is infinite; give a finite one, or "
+                      "-infinity to ban the token",
+                      id));
   }
   return {};
 }

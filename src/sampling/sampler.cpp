@@ -107,6 +107,9 @@ void Sampler::EditLogits(float* logits) noexcept {
   if (config_.grammar != nullptr) ApplyGrammar(logits);
   for (const LogitsProcessor& process : config_.parameters.processors)
     process(text_, {logits, static_cast<std::size_t>(vocabulary_)});
+  if (!config_.parameters.processors.empty() &&
+      kernels_->finiteness(logits, vocabulary_) == kernels::Finiteness::kNotANumber)
+    processor_fault_ = true;
 }
 
 void Sampler::ApplyGrammar(float* logits) noexcept {

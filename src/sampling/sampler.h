@@ -9,11 +9,12 @@
 //
 // One thread at a time. All memory is taken in the constructor and Begin; cost of Law: a few
 // vectorised passes over the vocabulary. The request's own processors run inside Law and Argmax;
-// what they leave is taken as logits are, NaN and infinities included.
+// where they leave NaN or +infinity, that is noted (TakeProcessorFault).
 #pragma once
 
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -69,6 +70,10 @@ class Sampler {
   bool Knows(Token token) const noexcept { return token >= 0 && token < vocabulary_; }
   // How many of the tokens, from the first on, the grammar lets follow the text; all without one.
   int Follows(std::span<const Token> tokens) const noexcept;
+
+  // Whether a processor of the request's has left NaN or +infinity since the last call: then what
+  // was drawn means nothing.
+  bool TakeProcessorFault() noexcept { return std::exchange(processor_fault_, false); }
 
   // The processed law after the text: p[0, vocabulary) normalised, exactly 0 where a filter or a
   // mask removed a token. NaN counts as -inf. Where masks and bias leave nothing (every logit
@@ -130,6 +135,7 @@ class Sampler {
   std::vector<Token> grammar_ends_;             // end tokens of the vocabulary and of the request
   std::vector<float> end_logits_;               // theirs, while the mask is applied
   Filters filters_;
+  bool processor_fault_ = false;
   bool always_edits_ = false;  // not only while end tokens are masked
   std::vector<float> edited_;  // [vocabulary] where logits may be edited, else empty
 };

@@ -108,6 +108,13 @@ void CustomVerifier::Report(Fault fault, const std::string& what) const {
   if (settings_.on_fault) settings_.on_fault(fmt::format("verifier '{}': {}", name_, what));
 }
 
+void CustomVerifier::ReportThrown(const char* what) const noexcept {
+  try {
+    Report(Fault::kException, fmt::format("Judge threw: {}; catch it there", what));
+  } catch (const std::exception&) {  // no memory for a notice
+  }
+}
+
 round::Verdict CustomVerifier::Judge(const round::Proposal& proposal, LogitsView logits,
                                      sampling::Sampler& sampler, float* scratch) const noexcept {
   if (sampler.greedy() && lossless_) return JudgeGreedy(proposal, logits, sampler);
@@ -124,10 +131,10 @@ round::Verdict CustomVerifier::Judge(const round::Proposal& proposal, LogitsView
       judgement = {0, draft.Sample(0)};
     }
   } catch (const std::exception& e) {
-    Report(Fault::kException, fmt::format("Judge threw: {}; catch it there", e.what()));
+    ReportThrown(e.what());
     judgement = {0, draft.Sample(0)};
   } catch (...) {
-    Report(Fault::kException, "Judge threw an exception that is no std::exception; catch it there");
+    ReportThrown("an exception that is no std::exception");
     judgement = {0, draft.Sample(0)};
   }
   draft.MoveTo(judgement.accepted);

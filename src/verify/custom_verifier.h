@@ -40,6 +40,7 @@ class CustomVerifier final : public Verifier {
  private:
   enum class Fault { kJudgement, kException };
   void Report(Fault fault, const std::string& what) const;
+  void ReportThrown(const char* what) const noexcept;
 
   const std::shared_ptr<foretoken::Verifier> verifier_;
   const std::string name_;

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every allocation of a scenario fails in its turn, once and from then on: what was asked for is an
+// error that says so, what else runs is not touched, and no memory is kept. The tests named Slow
+// visit every site, the others every n-th.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fixtures/tiny_model.h"
+#include "foretoken/drafter.h"
+#include "foretoken/engine.h"
+#include "foretoken/scorer.h"
+#include "foretoken/speculative_decoder.h"
+#include "foretoken/speculative_pipeline.h"
+#include "foretoken/verification.h"
+#include "memory/failing_memory.h"
+
+namespace foretoken {
+namespace {
+
+using tests::BytesHeld;
+using tests::FailAllocation;
+using tests::Resume;
+using tests::StopFailing;
+
+// What a scenario gave: a text for each part of it, or that it says memory is short.
+struct Outcome {
+  std::vector<std::string> texts;
+  std::vector<Error> errors;
+};
+
+void ExpectSaysSo(const Error& error, const std::string& where) {
+  // A file that cannot be mapped says it in the system's words.
+  const bool mapping = error.message.find("Cannot allocate memory") != std::string::npos;
+  EXPECT_TRUE(error.code == ErrorCode::kNoMemory || mapping) << where << ": " << error.message;
+  EXPECT_NE(error.message.find("memory"), std::string::npos) << where << ": " << error.message;
+  EXPECT_EQ(error.message.find('\n'), std::string::npos) << where;
+}
+
+constexpr int kAllSites = 1;
+// Bytes that malloc gives beyond what was asked for differ from time to time.
+constexpr std::int64_t kRounding = 64;
+
+// Each part gave what it gives undisturbed, or an error.
+void CheckOutcome(const Outcome& outcome, const Outcome& undisturbed, const std::string& where) {
+  for (const Error& error : outcome.errors) ExpectSaysSo(error, where);
+  for (std::size_t i = 0; i < outcome.texts.size(); ++i) {
+    const std::string& text = outcome.texts[i];
+    EXPECT_TRUE(text.empty() || text == undisturbed.texts[i]) << text;
+  }
+  EXPECT_TRUE(!outcome.errors.empty() || outcome.texts == undisturbed.texts);
+}
+
+// Runs it undisturbed, then with each stride-th allocation failing. `check` looks at what else must
+// hold after each run; REQUIRES: `run` keeps no memory.
+void Sweep(int stride, const std::function<Outcome()>& run,
+           const std::function<void()>& check = {}) {
+  run();  // what is taken once for good
+  run();
+  FailAllocation(0, false);
+  const Outcome undisturbed = run();
+  const std::int64_t n = StopFailing();
+  ASSERT_TRUE(undisturbed.errors.empty()) << undisturbed.errors.front().message;
+  ASSERT_GT(n, 20);
+  // Buffers that are kept for the next request may grow while the first sweep goes on, for errors
+  // change who uses which; in the second one nothing does.
+  std::int64_t n_failed = 0, n_sites = 0, most_held = 0;
+  for (const bool grown : {false, true})
+    for (const bool from_then_on : {false, true})
+      for (std::int64_t at = 1; at <= n; at += stride, ++n_sites) {
+        const std::string where = (from_then_on ? "from allocation " : "allocation ") +
+                                  std::to_string(at) + " of " + std::to_string(n);
+        SCOPED_TRACE(where);
+        {
+          FailAllocation(at, from_then_on);
+          const Outcome outcome = run();
+          StopFailing();
+          n_failed += !outcome.errors.empty();
+          CheckOutcome(outcome, undisturbed, where);
+        }
+        if (check) check();
+        if (!grown) most_held = std::max(most_held, BytesHeld());
+        EXPECT_LE(BytesHeld(), most_held + kRounding);
+        if (testing::Test::HasFailure()) return;
+      }
+  EXPECT_GT(n_failed, n_sites / 2);  // the sweep does make things fail
+  std::printf("[ sites    ] %ld of %ld, %ld runs ended with an error\n", static_cast<long>(n_sites),
+              static_cast<long>(4 * n), static_cast<long>(n_failed));
+}
+
+std::string TextOf(const Completion& completion) {
+  std::string text = completion.text;
+  for (const std::int32_t id : completion.token_ids) text += " " + std::to_string(id);
+  return text;
+}
+
+class MemoryShort : public testing::TestWithParam<int> {
+ protected:
+  int stride(int quick) const { return GetParam() == kAllSites ? kAllSites : quick; }
+
+  static EngineOptions Options(const std::string& method) {
+    static const std::string folder = fixtures::TemporaryFolder();
+    fixtures::TinyModelOptions model{.seed = 71, .n_layers = 1, .context_length = 256};
+    EngineOptions options{.max_sequences = 3, .threads = 1};
+    options.speculative.method = method;
+    options.speculative.lookahead = "fixed";
+    options.model = fixtures::WriteTinyModel(folder, model);
+    options.repack_cache.clear();
+    if (method == "standalone" || method == "portfolio") {
+      model.noise = 0.1;
+      options.draft_model = fixtures::WriteTinyModel(folder, model);
+    }
+    if (method == "mtp" || method == "eagle") {
+      fixtures::TinyHeadOptions head{.eagle = method == "eagle"};
+      head.target = model;
+      options.draft_model = fixtures::WriteTinyHead(folder, head);
+    }
+    return options;
+  }
+
+  static Request Asking(int i) {
+    Request request;
+    request.id = static_cast<std::uint64_t>(i);
+    request.prompt = i == 1 ? "a longer prompt that shares nothing with the others, all in all"
+                            : "once upon a time";
+    request.max_new_tokens = 24;
+    request.ignore_eos = true;
+    request.seed = 5;
+    request.sampling.temperature = i == 0 ? 0.0f : 0.8f;
+    if (i == 1) {
+      request.sampling.repetition_penalty = 1.1f;
+      request.sampling.top_p = 0.9f;
+      request.logprobs = 3;
+      request.prompt_logprobs = 2;
+    }
+    if (i == 2) {
+      request.prediction = "once upon a time there was a girl";
+      request.stop = {"never to be seen"};
+      request.sampling.dry.multiplier = 0.5f;
+      request.sampling.logit_bias = {{3, -1.0f}};
+    }
+    return request;
+  }
+
+  // Three requests side by side, each of which may fail alone.
+  static Outcome RunThree(Engine& engine) {
+    Outcome outcome;
+    std::vector<Ticket> tickets;
+    std::array<Request, 3> requests = {Asking(0), Asking(1), Asking(2)};
+    outcome.texts.resize(3), tickets.resize(3), outcome.errors.reserve(3);
+    Resume();
+    for (std::size_t i = 0; i < 3; ++i) {
+      auto ticket = engine.Begin(std::move(requests[i]));
+      if (ticket)
+        tickets[i] = *ticket;
+      else
+        outcome.errors.push_back(std::move(ticket).error());
+    }
+    while (engine.Step()) continue;
+    StopFailing();
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (tickets[i] == 0) continue;
+      auto completion = engine.Take(tickets[i]);
+      EXPECT_TRUE(completion);
+      if (!completion) continue;
+      EXPECT_EQ(completion->finish_reason == FinishReason::kError, completion->error.has_value());
+      if (completion->error)
+        outcome.errors.push_back(*std::move(completion->error));
+      else
+        outcome.texts[i] = TextOf(*completion);
+    }
+    engine.Forget();
+    return outcome;
+  }
+};
+
+class MemoryShortByMethod : public MemoryShort {
+ protected:
+  void SweepRequests(const std::string& method, int quick) {
+    auto engine = Engine::Open(Options(method));
+    ASSERT_TRUE(engine) << engine.error().message;
+    const auto alone = (*engine)->Generate(Asking(1));
+    ASSERT_TRUE(alone);
+    Sweep(
+        stride(quick), [&] { return RunThree(**engine); },
+        [&] {
+          const EngineLoad load = (*engine)->load();
+          EXPECT_EQ(load.used_blocks, 0);
+          EXPECT_EQ(load.running + load.waiting + load.preempted, 0);
+          const auto again = (*engine)->Generate(Asking(1));
+          ASSERT_TRUE(again) << again.error().message;
+          EXPECT_EQ(TextOf(*again), TextOf(*alone));
+          (*engine)->Forget();
+        });
+  }
+};
+
+TEST_P(MemoryShortByMethod, RequestsWithoutDrafts) {
+  SweepRequests("none", 11);
+}
+TEST_P(MemoryShortByMethod, RequestsWithNgrams) {
+  SweepRequests("ngram", 13);
+}
+TEST_P(MemoryShortByMethod, RequestsWithSuffixes) {
+  SweepRequests("suffix", 17);
+}
+TEST_P(MemoryShortByMethod, RequestsWithADraftModel) {
+  SweepRequests("standalone", 19);
+}
+TEST_P(MemoryShortByMethod, RequestsWithAnMtpHead) {
+  SweepRequests("mtp", 23);
+}
+TEST_P(MemoryShortByMethod, RequestsWithAnEagleHead) {
+  SweepRequests("eagle", 23);
+}
+TEST_P(MemoryShortByMethod, RequestsWithAllDrafters) {
+  SweepRequests("portfolio", 29);
+}
+
+Outcome OpenAndAsk(const EngineOptions& options) {
+  Outcome outcome;
+  outcome.errors.reserve(1);
+  EngineOptions own = options;
+  Resume();
+  auto engine = Engine::Open(std::move(own));
+  StopFailing();
+  if (!engine) {
+    outcome.errors.push_back(std::move(engine).error());
+    return outcome;
+  }
+  Request request;
+  request.prompt = "once upon a time";
+  request.max_new_tokens = 4;
+  auto completion = (*engine)->Generate(request);
+  if (completion)
+    outcome.texts.push_back(TextOf(*completion));
+  else
+    ADD_FAILURE() << completion.error().message;
+  return outcome;
+}
+
+TEST_P(MemoryShort, OpeningAnEngine) {
+  const EngineOptions options = Options("standalone");
+  Sweep(stride(397), [&] { return OpenAndAsk(options); });
+}
+
+TEST_P(MemoryShort, OpeningAnEngineWithThreadsAndAHead) {
+  EngineOptions options = Options("eagle");
+  options.threads = 3;
+  Sweep(stride(401), [&] { return OpenAndAsk(options); });
+}
+
+TEST_P(MemoryShort, OpeningAnEngineWithAReducedHeadAndARecord) {
+  EngineOptions options = Options("standalone");
+  options.speculative.draft_vocabulary = 300;
+  options.record = fixtures::TemporaryFolder() + "/trace";
+  Sweep(stride(409), [&] { return OpenAndAsk(options); });
+}
+
+TEST_P(MemoryShort, ADecoder) {
+  EngineOptions options = Options("standalone");
+  options.max_sequences = 1;
+  auto decoder = SpeculativeDecoder::Create(options);
+  ASSERT_TRUE(decoder) << decoder.error().message;
+  const auto run = [&] {
+    Outcome outcome;
+    Status failed;
+    Request request = Asking(1);
+    Resume();
+    {
+      auto begun = (*decoder)->Begin(std::move(request));
+      if (!begun) failed = Fail(std::move(begun).error());
+    }
+    while (failed && !(*decoder)->done()) {
+      auto drafted = (*decoder)->Draft({.num_steps = {}, .distributions = true, .logits = true});
+      if (!drafted) failed = Fail(std::move(drafted).error());
+      if (!failed) break;
+      auto verified = (*decoder)->Verify();
+      if (!verified) failed = Fail(std::move(verified).error());
+    }
+    StopFailing();
+    (*decoder)->Cancel();
+    if (failed)
+      outcome.texts.push_back(TextOf((*decoder)->completion()));
+    else
+      outcome.errors.push_back(std::move(failed).error());
+    return outcome;
+  };
+  // A decoder keeps its last completion: the next one takes its place.
+  Sweep(stride(7), run, [&] { EXPECT_TRUE(run().errors.empty()); });
+}
+
+TEST_P(MemoryShort, VerificationOfGivenLogits) {
+  const std::vector<float> logits(3 * 50, 0.5f), q(2 * 50, 0.02f);
+  const std::vector<std::int32_t> drafts = {4, 7}, text = {1, 2, 3};
+  Sweep(stride(1), [&] {
+    Outcome outcome;
+    VerificationOptions options{.vocabulary_size = 50};
+    options.sampling.top_p = 0.9f;
+    Resume();
+    const auto verified = Verify(std::move(options), {.text = text,
+                                                      .drafts = drafts,
+                                                      .draft_probabilities = {q, 50},
+                                                      .target_logits = {logits, 50},
+                                                      .logprobs = 2});
+    StopFailing();
+    if (verified)
+      outcome.texts.push_back(std::to_string(verified->accepted) + std::to_string(verified->next));
+    else
+      outcome.errors.push_back(verified.error());
+    return outcome;
+  });
+}
+
+TEST_P(MemoryShort, AScorer) {
+  auto scorer = Scorer::Create(Options("none"));
+  ASSERT_TRUE(scorer) << scorer.error().message;
+  const std::vector<std::int32_t> tokens = {1, 300, 301, 302, 303};
+  Sweep(stride(1), [&] {
+    Outcome outcome;
+    std::vector<Result<TokenRows>> all;
+    all.reserve(12);
+    Resume();
+    for (int i = 0; i < 12; ++i) {
+      all.push_back((*scorer)->Score(tokens, 0));
+      EXPECT_EQ((*scorer)->length(0), all.back() ? 5 : 0);
+      EXPECT_TRUE((*scorer)->Truncate(0, 0));
+    }
+    StopFailing();
+    for (auto& rows : all)
+      if (rows)
+        outcome.texts.push_back(std::to_string(rows->Row(4)[7]));
+      else
+        outcome.errors.push_back(std::move(rows).error());
+    return outcome;
+  });
+}
+
+constexpr int kSampled = 0;
+INSTANTIATE_TEST_SUITE_P(Sampled, MemoryShort, testing::Values(kSampled));
+INSTANTIATE_TEST_SUITE_P(SlowAll, MemoryShort, testing::Values(kAllSites));
+INSTANTIATE_TEST_SUITE_P(Sampled, MemoryShortByMethod, testing::Values(kSampled));
+INSTANTIATE_TEST_SUITE_P(SlowAll, MemoryShortByMethod, testing::Values(kAllSites));
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The program under little memory: it works, or says in one line that memory is short; no signal ends it.
+
+Address space is limited in levels, from too little to start up to enough. Where a control group with a memory limit can be
+made, the program also runs in one.
+
+usage: limits_test.py FORETOKEN MODELS_FOLDER
+"""
+import http.client
+import json
+import os
+import pathlib
+import re
+import resource
+import select
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM, MODELS = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).absolute()
+TARGET, DRAFT = str(MODELS / "tales-9m-q8_0.gguf"), str(MODELS / "tales-1m-draft-q8_0.gguf")
+MIB = 1 << 20
+FOLDER = tempfile.TemporaryDirectory()
+SECONDS = 120
+BROKEN = ("terminate called", "broken invariant", "an error of the program itself", "bad_alloc")
+SANITIZED = "asan" in PROGRAM or "tsan" in PROGRAM  # their shadow memory needs terabytes of addresses
+
+
+def limited(mib):
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (mib * MIB, mib * MIB))
+
+
+def run(mib, *arguments):
+    return subprocess.run([PROGRAM, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS,
+                          preexec_fn=limited(mib), env={**os.environ, "FORETOKEN_THREADS": "2"}, check=False)
+
+
+def prompt():
+    path = pathlib.Path(FOLDER.name) / "prompt.jsonl"
+    path.write_text('{"prompt": "Once upon"}\n', encoding="ascii")
+    return str(path)
+
+
+def loads(mib):
+    """Whether the system can load the program at all."""
+    return run(mib, "--version").returncode == 0
+
+
+@unittest.skipIf(SANITIZED, "a sanitizer needs more addresses")
+class AddressSpace(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.least = next(mib for mib in range(8, 200) if loads(mib))
+        cls.levels = [cls.least + more for more in (0, 1, 2, 3, 5, 8, 11, 14, 18, 22, 27, 33, 40, 50, 64, 90, 140, 300)]
+
+    def check_refusal(self, where, code, errors):
+        self.assertEqual(code, 1, f"{where}: {errors}")
+        for word in BROKEN:
+            self.assertNotIn(word, errors, where)
+        # Progress and notices may come before it.
+        lines = [line for line in re.split(r"[\r\n]+", errors) if line.strip()]
+        self.assertTrue(lines and lines[-1].startswith("foretoken: ") or len(lines) > 1, f"{where}: {errors!r}")
+        said = errors.lower()
+        self.assertTrue("memory" in said or "temporarily unavailable" in said, f"{where}: {errors!r}")
+
+    def walk(self, *arguments):
+        outcomes = []
+        for mib in self.levels:
+            done = run(mib, *arguments)
+            outcomes.append(done.returncode)
+            if done.returncode != 0:
+                self.check_refusal(f"{arguments[0]} in {mib} MiB", done.returncode, done.stderr)
+        # The walk begins below what it needs and ends above.
+        self.assertNotEqual(outcomes[0], 0, outcomes)
+        self.assertEqual(outcomes[-1], 0, outcomes)
+
+    def test_generate(self):
+        self.walk("generate", "-m", TARGET, "-md", DRAFT, "-p", "Once upon a time", "-n", "8", "-q", "--repack-cache", "off")
+
+    def test_bench(self):
+        self.walk("bench", "-m", TARGET, "-n", "4", "--repeats", "1", "--rows", "1", "--contexts", "0", "--json", "--prompts", prompt())
+
+    def test_certify(self):
+        self.walk("certify", "-m", TARGET, "-md", DRAFT, "-n", "4", "--ks", "2", "--batch", "1,2", "--prompts", prompt())
+
+    def test_inspect(self):
+        outcomes = [run(mib, "inspect", TARGET).returncode for mib in self.levels]
+        self.assertLessEqual(set(outcomes), {0, 1})
+        self.assertEqual(outcomes[-1], 0)
+
+    def test_serve_and_one_request(self):
+        outcomes = [self.serve(mib) for mib in self.levels]
+        self.assertFalse(outcomes[0], outcomes)
+        self.assertTrue(outcomes[-1], outcomes)
+
+    def serve(self, mib):
+        where = f"serve in {mib} MiB"
+        with tempfile.TemporaryFile(mode="w+") as log:
+            process = subprocess.Popen([PROGRAM, "serve", "-m", TARGET, "--port", "0", "-t", "2", "-q", "--repack-cache", "off"],
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, preexec_fn=limited(mib))
+            try:
+                ready, _, _ = select.select([process.stdout], [], [], SECONDS)
+                line = process.stdout.readline() if ready else ""
+                address = re.search(r":(\d+)\n", line)
+                answered = self.ask(int(address.group(1)), where) if address else False
+                if address:
+                    self.assertIsNone(process.poll(), where)
+                    process.terminate()
+                code = process.wait(SECONDS)
+                log.seek(0)
+                if address:
+                    self.assertEqual(code, 0, f"{where}: {log.read()}")
+                else:
+                    self.check_refusal(where, code, log.read())
+                return answered
+            finally:
+                process.kill()
+                process.wait()
+                process.stdout.close()
+
+    def ask(self, port, where):
+        """One request: its text, or an error of the server's that says why. The server goes on."""
+        answered = False
+        for method, path, body in (("POST", "/v1/completions", json.dumps({"prompt": "Once", "max_tokens": 8, "temperature": 0})),
+                                   ("GET", "/health", None)):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
+            connection.request(method, path, body, {"Content-Type": "application/json"} if body else {})
+            answer = connection.getresponse()
+            text = answer.read().decode()
+            connection.close()
+            self.assertIn(answer.status, (200, 500, 503), f"{where}: {text}")
+            answered |= method == "POST" and answer.status == 200
+        return answered
+
+
+def control_group():
+    """A new one below this process's own, or None where none can be made."""
+    try:
+        own = next(line.split(":", 2)[2].strip() for line in open("/proc/self/cgroup", encoding="ascii") if line.startswith("0::"))
+        group = pathlib.Path("/sys/fs/cgroup" + own) / f"foretoken-test-{os.getpid()}"
+        group.mkdir()
+        if (group / "memory.max").exists() and (group / "cgroup.procs").exists():
+            return group
+        group.rmdir()
+    except (OSError, StopIteration):
+        pass
+    return None
+
+
+class ControlGroup(unittest.TestCase):
+    def setUp(self):
+        self.group = control_group()
+        if self.group is None:
+            self.skipTest("no control group with a memory limit can be made here")
+        self.addCleanup(self.leave)
+
+    def leave(self):
+        for _ in range(50):
+            try:
+                return self.group.rmdir()
+            except OSError:
+                time.sleep(0.1)
+
+    def test_generate_refuses_before_the_system_kills(self):
+        (self.group / "memory.max").write_text(str(6 * MIB))
+
+        def enter():
+            (self.group / "cgroup.procs").write_text("0")
+
+        done = subprocess.run([PROGRAM, "generate", "-m", TARGET, "-p", "Once", "-n", "4", "-c", "4096", "-q", "--repack-cache", "off"],
+                              capture_output=True, text=True, timeout=SECONDS, preexec_fn=enter, check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("memory", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
