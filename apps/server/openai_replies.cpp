@@ -539,15 +539,20 @@ LongText ContentText(std::string content) {
   return text;
 }
 
-std::string HealthJson(bool draining, JobQueue::Load load, const Overload& overload) {
-  return Dump({{"status", draining ? "draining" : "ok"},
+std::string HealthJson(bool draining, JobQueue::Load load, const Overload& overload,
+                       const Status& files) {
+  Json json = {{"status", !files     ? "error"
+                          : draining ? "draining"
+                                     : "ok"},
                {"running", load.running},
                {"waiting", load.waiting},
                {"overload", Name(overload.state())},
                {"memory",
                 {{"limit_bytes", overload.plan().ceiling},
                  {"resident_bytes", overload.resident()},
-                 {"requests_bytes", overload.held()}}}});
+                 {"requests_bytes", overload.held()}}}};
+  if (!files) json["error"] = files.error().message;
+  return Dump(json);
 }
 
 std::string VersionJson() {

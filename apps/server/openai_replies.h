@@ -101,7 +101,9 @@ std::string ModelJson(const ServedModel& model);
 // piece: null where pieces were not asked for.
 LongText TokensText(std::vector<std::int32_t> tokens, PieceOf piece);
 LongText ContentText(std::string text);
-std::string HealthJson(bool draining, JobQueue::Load load, const Overload& overload);
+// `files`: Engine::FileStatus.
+std::string HealthJson(bool draining, JobQueue::Load load, const Overload& overload,
+                       const Status& files);
 std::string VersionJson();
 
 // GET /v1/speculation.

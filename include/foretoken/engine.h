@@ -188,6 +188,12 @@ class Engine {
   // included, with the context of the last one; 0: not known.
   double PlainStepUs(int requests) const;
 
+  // Whether the model files, and the tiles that were kept of them, are still what Open found. Once
+  // they are not, the engine takes nothing in any more, and requests that ran or waited have ended
+  // with this error: open another engine. Any thread, while the engine lives. Error: kIo, with the
+  // file's name.
+  [[nodiscard]] Status FileStatus() const;
+
   // Whether all requests that ended are in the trace of EngineOptions.record: kIo with the reason
   // where they are not; then the file holds what came before.
   [[nodiscard]] Status RecordStatus() const;

@@ -28,7 +28,7 @@ namespace {
 
 using Entry = GuardedRange::Entry;
 
-std::atomic<bool> g_catches{false};
+std::atomic<bool> g_catches{true};
 std::atomic<Entry*> g_entries{nullptr};
 std::mutex g_entries_mutex;  // of those who change the list; the handler only reads it
 std::uintptr_t g_page_bytes = 4096;

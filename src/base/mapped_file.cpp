@@ -64,11 +64,6 @@ Status MappedFile::Check() const {
   return Fail(ChangedInUse(path_, false));
 }
 
-bool MappedFile::Touched() const noexcept {
-  struct stat now {};
-  return guard_.faulted() || fstat(fd_, &now) != 0 || FileIdentity::Of(now) != identity_;
-}
-
 void MappedFile::Release(std::size_t offset, std::size_t size) const noexcept {
   constexpr std::size_t kPage = 4096;
   const std::size_t begin = offset / kPage * kPage;

@@ -32,11 +32,9 @@ class MappedFile {
 
   // Whether all that was read so far was read from the file as it was when it was opened: not
   // where it was cut short or cannot be read, nor where its size or its time of change are others.
+  // (A time that was set back is not seen; the hashes of model/embedding_table.h are for that.)
   // A few hundred nanoseconds. Any thread. Error: kIo, with the file's name.
   [[nodiscard]] Status Check() const;
-  // Whether anything at all happened to it, even what Check does not count: another name, owner or
-  // mode, or a time of change that was set back.
-  bool Touched() const noexcept;
 
   // Tells the system that [offset, offset + size) will not be read again soon: its pages leave
   // resident memory.

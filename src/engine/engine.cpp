@@ -126,6 +126,10 @@ Result<std::vector<Token>> Engine::Impl::FormatChat(std::span<const ChatMessage>
   return text::EncodeChat(chat_template, *tokenizer_, messages, options);
 }
 
+Status Engine::FileStatus() const {
+  return CatchNoMemory("model files", [&] { return impl_->files().status(); });
+}
+
 Status Engine::RecordStatus() const {
   return CatchNoMemory("trace", [&] { return impl_->record_status(); });
 }
@@ -391,6 +395,7 @@ Status Engine::Impl::CheckSpeculation(const Request& request) const {
 }
 
 Result<std::unique_ptr<engine::Job>> Engine::Impl::MakeJob(Request request, OnRound on_round) {
+  FORETOKEN_CHECK_OK(CheckFiles());
   auto job = std::make_unique<engine::Job>();
   job->prompt = PromptTokens(request);
   FORETOKEN_CHECK_OK(Check(request, job->prompt));

@@ -15,6 +15,7 @@
 
 #include "base/thread_pool.h"
 #include "draft/drafter.h"
+#include "engine/file_watch.h"
 #include "engine/grammars.h"
 #include "engine/job.h"
 #include "engine/logprobs.h"
@@ -126,6 +127,7 @@ class Engine::Impl {
   const EngineSummary& summary() const { return summary_; }
   EngineLoad load() const noexcept;
   const EngineCounts& counts() const { return counts_; }
+  const engine::FileWatch& files() const { return files_; }
   std::vector<RowCost> PassCosts() const;
   double PlainStepUs(int requests) const noexcept;
   Status record_status() const { return recorder_ ? recorder_->status() : Status(); }
@@ -268,6 +270,9 @@ class Engine::Impl {
   void WithholdShortDrafts() noexcept;
   bool Uses(const Work& work, int drafter) const noexcept;
   void Flatten() noexcept;
+  // The model files are what they were; else its error.
+  [[nodiscard]] Status CheckFiles();
+  void EndAll() noexcept;  // with that error
   void JudgeAll() noexcept;
   round::Verdict Judge(Work& work, const model::Segment& segment) noexcept;
   void CommitAll(const StepTimes& times) noexcept;
@@ -369,6 +374,7 @@ class Engine::Impl {
   AlignedBuffer<float> judge_scratch_;  // [2, vocabulary]
   std::optional<engine::LogprobReader> logprobs_;
   std::unique_ptr<engine::RunRecorder> recorder_;  // null: nothing is recorded
+  engine::FileWatch files_;                        // ends first: its thread reads the models
 };
 
 template <typename Call>

@@ -67,6 +67,7 @@ class EngineOpener {
     FORETOKEN_CHECK_OK(impl_->LearnCostsAtStart());
     summary().load_ms =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    impl_->files_.Begin();
     return std::move(impl_);
   }
 
@@ -475,6 +476,7 @@ class EngineOpener {
     FORETOKEN_TRY(auto cache, MakeCache(target_, *impl_->checkpoint_));
     impl_->cache_.emplace(std::move(cache));
     FORETOKEN_TRY(impl_->target_, Load(target_, *impl_->checkpoint_));
+    impl_->files_.Add(*impl_->checkpoint_, *impl_->target_);
     return {};
   }
 
@@ -550,6 +552,7 @@ class EngineOpener {
     FORETOKEN_TRY(auto cache, MakeCache(draft.part, *draft.file));
     FORETOKEN_TRY(auto model, LoadDraft(draft));
     draft.weight_bytes = model->weight_bytes();
+    impl_->files_.Add(*draft.file, *model);
     std::unique_ptr<draft::Drafter> drafter;
     if (draft.part.config.head)
       drafter = std::make_unique<draft::HeadDrafter>(std::move(model), std::move(cache),

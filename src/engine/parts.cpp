@@ -157,6 +157,7 @@ Status Engine::Impl::ReadRows(std::span<const Feed> feeds, const OnRow& on_row) 
     kv::Transaction transaction(*cache_, rows_);
     target_->Forward({.tokens = tokens_, .segments = segments_, .logit_rows = logit_rows_},
                      *cache_);
+    FORETOKEN_CHECK_OK(CheckFiles());
     transaction.Commit(kept_);
     for (std::size_t row = 0; row < row_of.size(); ++row) {
       if (!target_->finite(static_cast<int>(row))) {
@@ -183,7 +184,8 @@ void Engine::Impl::End(Ticket ticket) noexcept {
   }
   std::erase(waiting_, &job);
   Completion& completion = job.completion.emplace();
-  completion.finish_reason = FinishReason::kCancelled;
+  completion.finish_reason = job.error ? FinishReason::kError : FinishReason::kCancelled;
+  completion.error = std::move(job.error);
   completion.prompt_token_ids = std::move(job.prompt);
   completion.seed = job.request.seed;
 }

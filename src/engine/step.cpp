@@ -49,6 +49,11 @@ void Engine::Impl::Verify() noexcept {
   kv::Transaction pending(*cache_, rows_);
   target_->Forward({.tokens = tokens_, .segments = segments_, .logit_rows = logit_rows_}, *cache_);
   times_.verify_ms = Milliseconds(begin, Clock::now());
+  if (!files_.Check()) {
+    kept_.assign(rows_.size(), 0);  // nothing of what was computed is committed
+    pending.Commit(kept_);
+    return EndAll();
+  }
   RecordLaws();  // before the judging is timed
   times_.judged_at = Clock::now();
   engine::Laps laps;
@@ -58,6 +63,21 @@ void Engine::Impl::Verify() noexcept {
   laps.AddTo(counts_.overhead.rollback_us);
   CommitAll(times_);
   PublishRecord();
+}
+
+Status Engine::Impl::CheckFiles() {
+  return files_.Check() ? Status() : files_.status();
+}
+
+// What the engine computes can be trusted no more, for no request.
+void Engine::Impl::EndAll() noexcept {
+  work_.clear();
+  for (auto& [ticket, job] : jobs_) {
+    if (job->completion) continue;
+    Status status = CatchNoMemory("model files", [&] { return files_.status(); });
+    if (!status) Blame(*job, std::move(status).error());
+    End(ticket);
+  }
 }
 
 void Engine::Impl::Flatten() noexcept {

@@ -11,8 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "foretoken/bus_errors.h"
-
 namespace foretoken::model {
 namespace {
 
@@ -26,7 +24,6 @@ class TileCacheTest : public testing::Test {
   TileCacheTest() {
     std::string name = fs::temp_directory_path() / "foretoken-tiles-XXXXXX";
     folder_ = mkdtemp(name.data());
-    CatchBusErrors(true);
   }
   ~TileCacheTest() override { fs::remove_all(folder_); }
 

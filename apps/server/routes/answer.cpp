@@ -20,6 +20,7 @@ ApiError Unavailable(std::string message, std::string code) {
 
 ApiError OfEngine(const Error& error, bool chat) {
   if (error.code == ErrorCode::kNoMemory) return Unavailable(error.message, "out_of_memory");
+  if (error.code == ErrorCode::kIo) return Unavailable(error.message, "model_file_changed");
   if (error.code == ErrorCode::kInvalidFile)  // the request is not to blame
     return {.status = 500, .message = error.message, .type = "server_error", .code = "model_error"};
   const std::string what = error.message.substr(0, error.message.find(':'));

@@ -7,8 +7,9 @@ namespace {
 
 HttpResponse Health(Service& service, const HttpRequest&, LogLine&) {
   const bool draining = service.queue.draining();
-  return {.status = draining ? 503 : 200,
-          .body = HealthJson(draining, service.queue.load(), service.overload)};
+  const Status files = service.engine.FileStatus();
+  return {.status = draining || !files ? 503 : 200,
+          .body = HealthJson(draining, service.queue.load(), service.overload, files)};
 }
 
 }  // namespace
