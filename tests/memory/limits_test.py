@@ -139,7 +139,8 @@ class AddressSpace(unittest.TestCase):
 def control_group():
     """A new one below this process's own, or None where none can be made."""
     try:
-        own = next(line.split(":", 2)[2].strip() for line in open("/proc/self/cgroup", encoding="ascii") if line.startswith("0::"))
+        lines = pathlib.Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines()
+        own = next(line.split(":", 2)[2].strip() for line in lines if line.startswith("0::"))
         group = pathlib.Path("/sys/fs/cgroup" + own) / f"foretoken-test-{os.getpid()}"
         group.mkdir()
         if (group / "memory.max").exists() and (group / "cgroup.procs").exists():
