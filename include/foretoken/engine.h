@@ -47,9 +47,10 @@ struct Completion {
   std::vector<TokenLogprobs> logprobs;         // per token, where asked for
   std::vector<TokenLogprobs> prompt_logprobs;  // of the prompt's second token and all that follow
   FinishReason finish_reason = FinishReason::kStop;
-  // Why the request ended before its time (finish reason kError): kNoMemory, or kInvalidFile where
-  // the model's logits are not finite. What stands above is then what there was so far. Other
-  // requests are not touched.
+  // Why the request ended before its time (finish reason kError): kNoMemory; kInvalidFile where the
+  // model's logits are not finite; kTooLarge where following its grammar takes more than is
+  // allowed. What stands above is then what there was so far. Other requests are not
+  // touched.
   std::optional<Error> error;
   std::uint64_t seed = 0;
   // The rule that verified this request: "residual", never "auto"; "greedy" at temperature 0,
@@ -162,6 +163,11 @@ class Engine {
   // What settings meet: with this request, which Begin would accept; and with any that it would.
   SpeculativeUse UseFor(const Request& request) const;
   SpeculativeUse UseForAny() const;
+
+  // Compiles the grammar of sampling.grammar into sampling.prepared_grammar, so that Begin need not
+  // and no running request waits for it. Any thread, at any time. Does nothing without a grammar.
+  // Errors: kInvalidArgument (what is wrong, and where), kTooLarge (which budget does not hold it).
+  [[nodiscard]] Status PrepareGrammar(SamplingParameters& sampling) const;
 
   // Text to tokens and back, by the target's vocabulary.
   std::vector<std::int32_t> Tokenize(const std::string& text, bool add_special,

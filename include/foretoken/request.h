@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,10 @@
 
 #include "foretoken/result.h"
 #include "foretoken/verify_strategy.h"
+
+namespace foretoken::sampling {
+class Grammar;
+}
 
 namespace foretoken {
 
@@ -63,6 +68,9 @@ struct SamplingParameters {
   // is a mask, before the processors. structured_output.h makes them of JSON Schemas and patterns.
   // End tokens come only where the text may end. Empty: none.
   std::string grammar = {};
+  // What Engine::PrepareGrammar made of it. Without it the grammar is compiled when the request
+  // begins.
+  std::shared_ptr<const sampling::Grammar> prepared_grammar = {};
 
   bool greedy() const { return temperature < 1e-5f; }
   // kInvalidArgument naming the field, its value and the range.

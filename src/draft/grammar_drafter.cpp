@@ -10,8 +10,8 @@ GrammarDrafter::GrammarDrafter(int max_sequences)
 
 void GrammarDrafter::Begin(const SequenceStart& start) {
   Sequence& s = sequences_[static_cast<std::size_t>(start.seq)];
-  s.grammar = start.grammar;
-  s.state = s.grammar ? s.grammar->start() : 0;
+  s.walk = sampling::GrammarWalk(start.grammar);
+  s.walk.Begin(start.max_new_tokens + 1);
   s.n_output = 0;
   s.draft.Begin(start);
 }
@@ -20,13 +20,12 @@ void GrammarDrafter::Observe(std::span<const Observation> observations) noexcept
   for (const Observation& o : observations) {
     Sequence& s = sequences_[static_cast<std::size_t>(o.seq)];
     s.n_output += static_cast<int>(o.committed.size());
-    for (const Token t : o.committed)
-      if (s.grammar) s.state = s.grammar->After(s.state, t);
+    for (const Token t : o.committed) s.walk.Push(t);
   }
 }
 
 void GrammarDrafter::End(SeqId seq) noexcept {
-  sequences_[static_cast<std::size_t>(seq)].grammar.reset();
+  sequences_[static_cast<std::size_t>(seq)].walk = {};
 }
 
 void GrammarDrafter::Propose(std::span<const Ask> asks,
@@ -34,7 +33,7 @@ void GrammarDrafter::Propose(std::span<const Ask> asks,
   for (std::size_t i = 0; i < asks.size(); ++i) {
     Sequence& s = sequences_[static_cast<std::size_t>(asks[i].seq)];
     s.draft.Start(asks[i].max_tokens, s.n_output);
-    const int n = s.grammar ? s.grammar->Forced(s.state, forced_) : 0;
+    const int n = s.walk.Forced(forced_);
     for (int t = 0; t < n && s.draft.open(); ++t)
       s.draft.Push(forced_[static_cast<std::size_t>(t)]);
     proposals[i] = s.draft.proposal((n >= 2) + (n >= 4) + (n >= 8));

@@ -10,11 +10,11 @@
 #pragma once
 
 #include <array>
-#include <memory>
 #include <vector>
 
 #include "draft/certain_draft.h"
 #include "draft/drafter.h"
+#include "sampling/grammar_walk.h"
 
 namespace foretoken::draft {
 
@@ -31,8 +31,7 @@ class GrammarDrafter final : public Drafter {
 
  private:
   struct Sequence {
-    std::shared_ptr<const sampling::Grammar> grammar;  // null: it drafts nothing
-    sampling::Grammar::State state = 0;                // of the text that is committed
+    sampling::GrammarWalk walk;  // along the committed text; without a grammar nothing is drafted
     int n_output = 0;
     CertainDraft draft;
   };

@@ -89,6 +89,10 @@ Result<Measurements> Engine::Measure(const MeasureOptions& options) {
   return CatchNoMemory("measurements", [&] { return impl_->Measure(options); });
 }
 
+Status Engine::PrepareGrammar(SamplingParameters& sampling) const {
+  return CatchNoMemory("grammar", [&] { return impl_->PrepareGrammar(sampling); });
+}
+
 std::vector<std::int32_t> Engine::Tokenize(const std::string& text, bool add_special,
                                            bool parse_special) const {
   return impl_->tokenizer().Encode(text,

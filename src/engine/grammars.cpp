@@ -7,20 +7,32 @@
 
 namespace foretoken::engine {
 
+sampling::GrammarCache& Grammars::Cache() {
+  const std::scoped_lock lock(mutex_);
+  if (cache_) return *cache_;
+  std::vector<std::string> texts;
+  for (Token t = 0; t < tokenizer_.vocabulary_size(); ++t) texts.push_back(tokenizer_.Piece(t));
+  std::vector<Token> ends = end_tokens_;
+  // The likeliest first.
+  std::stable_partition(ends.begin(), ends.end(), [&](Token t) { return t == tokenizer_.eos(); });
+  cache_ = std::make_unique<sampling::GrammarCache>(
+      std::make_shared<const sampling::TokenTrie>(texts, ends), [this](std::string_view text) {
+        return tokenizer_.Encode(text, {.add_special = false, .continues = true});
+      });
+  return *cache_;
+}
+
 Result<std::shared_ptr<const sampling::Grammar>> Grammars::Of(const SamplingParameters& sampling) {
   if (sampling.grammar.empty()) return std::shared_ptr<const sampling::Grammar>();
-  if (!cache_) {
-    std::vector<std::string> texts;
-    for (Token t = 0; t < tokenizer_.vocabulary_size(); ++t) texts.push_back(tokenizer_.Piece(t));
-    std::vector<Token> ends = end_tokens_;
-    // The likeliest first.
-    std::stable_partition(ends.begin(), ends.end(), [&](Token t) { return t == tokenizer_.eos(); });
-    cache_.emplace(std::make_shared<const sampling::TokenTrie>(texts, ends),
-                   [this](std::string_view text) {
-                     return tokenizer_.Encode(text, {.add_special = false, .continues = true});
-                   });
-  }
-  return cache_->Get(sampling.grammar);
+  sampling::GrammarCache& cache = Cache();
+  if (cache.Made(sampling.prepared_grammar.get(), sampling.grammar))
+    return sampling.prepared_grammar;
+  return cache.Get(sampling.grammar);
+}
+
+void Grammars::Bound() noexcept {
+  const std::scoped_lock lock(mutex_);
+  if (cache_) cache_->Bound();
 }
 
 }  // namespace foretoken::engine

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <memory>
-#include <optional>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -13,20 +13,27 @@
 
 namespace foretoken::engine {
 
+// Any thread. The first grammar takes the time to sort the vocabulary's texts.
 class Grammars {
  public:
   // The tokenizer must outlive this. end_tokens: those that end a text.
   Grammars(const text::Tokenizer& tokenizer, std::vector<Token> end_tokens)
       : tokenizer_(tokenizer), end_tokens_(std::move(end_tokens)) {}
 
-  // Null where the parameters have none. Errors: as Grammar::Compile.
+  // Null where the parameters have none. One that was prepared here is taken as it is. Errors: as
+  // GrammarCache::Get.
   [[nodiscard]] Result<std::shared_ptr<const sampling::Grammar>> Of(
       const SamplingParameters& sampling);
+  // As GrammarCache::Bound: after each step.
+  void Bound() noexcept;
 
  private:
+  sampling::GrammarCache& Cache();
+
   const text::Tokenizer& tokenizer_;
   const std::vector<Token> end_tokens_;
-  std::optional<sampling::GrammarCache> cache_;  // made for the first one
+  std::mutex mutex_;                               // of the pointer
+  std::unique_ptr<sampling::GrammarCache> cache_;  // made for the first one
 };
 
 }  // namespace foretoken::engine

@@ -117,6 +117,10 @@ class Engine::Impl {
   [[nodiscard]] Result<Measurements> Measure(const MeasureOptions& options);
   SpeculativeUse UseFor(const Request& request) const;
   SpeculativeUse UseForAny() const;
+  [[nodiscard]] Status PrepareGrammar(SamplingParameters& sampling) {
+    FORETOKEN_TRY(sampling.prepared_grammar, grammars_->Of(sampling));
+    return {};
+  }
   // Tells the cost model what passes and drafts cost: by the options' profile, else measured in
   // less than half a second. Errors: a profile that cannot be read.
   [[nodiscard]] Status LearnCostsAtStart();
@@ -276,6 +280,7 @@ class Engine::Impl {
   void JudgeAll() noexcept;
   round::Verdict Judge(Work& work, const model::Segment& segment) noexcept;
   void CommitAll(const StepTimes& times) noexcept;
+  bool FollowsGrammar(engine::Sequence& s, const round::Verdict& verdict);
   void CommitOne(std::size_t i, const StepTimes& times);
   void Time(Work& work, const round::Verdict& verdict, const StepTimes& times) noexcept;
   void TellLookahead(const Work& work, const round::Verdict& verdict, const StepTimes& times,

@@ -122,8 +122,20 @@ round::Verdict Engine::Impl::Judge(Work& work, const model::Segment& segment) no
         proposal.tokens.first(static_cast<std::size_t>(std::min(n_finite, proposal.length())));
     engine::Sequence& s = At(work.seq);
     s.sampler.TakeProcessorFault();  // of what was only recorded
-    verdict = s.verifier->Judge(proposal, {LogitsOf(work, 0), target_->logits_stride()}, s.sampler,
-                                judge_scratch_.data());
+    s.sampler.TakeGrammarFailure(0);
+    const auto judge = [&] {
+      verdict = s.verifier->Judge(proposal, {LogitsOf(work, 0), target_->logits_stride()},
+                                  s.sampler, judge_scratch_.data());
+    };
+    judge();
+    // Where the grammar cannot be followed behind the drafts that were accepted, those are kept and
+    // the next round says so, as plain decoding would.
+    while (proposal.length() > 0 &&
+           s.sampler.TakeGrammarFailure(verdict.accepted) != sampling::GrammarFailure::kNone) {
+      proposal.tokens =
+          proposal.tokens.first(static_cast<std::size_t>(std::max(verdict.accepted - 1, 0)));
+      judge();
+    }
   }
   if (n_finite > 0 && At(work.seq).sampler.TakeProcessorFault())
     work.processor_fault = n_text + verdict.accepted;
@@ -144,7 +156,7 @@ void Engine::Impl::CommitAll(const StepTimes& times) noexcept {
         Blame(job, NotFinite(work_[i].not_finite));
       else if (work_[i].processor_fault >= 0)
         Blame(job, ProcessorFault(work_[i].processor_fault));
-      else
+      else if (FollowsGrammar(At(work_[i].seq), verdicts_[i]))
         CommitOne(i, times);
     };
     if (!TryFor(job, commit) || job.error) work_[i].ended = FinishReason::kError;
@@ -163,6 +175,16 @@ void Engine::Impl::CommitAll(const StepTimes& times) noexcept {
     if (!options_.kv_cache && work.decodes) cache_->Truncate(work.seq, 0);
     if (work.ended) Finish(*At(work.seq).job, *work.ended);
   }
+  grammars_->Bound();
+}
+
+// False: its grammar could not be followed up to the verdict's last token, so the verdict means
+// nothing, and the request has its error.
+bool Engine::Impl::FollowsGrammar(engine::Sequence& s, const round::Verdict& verdict) {
+  const auto failure = s.sampler.TakeGrammarFailure(verdict.accepted);
+  if (failure == sampling::GrammarFailure::kNone) return true;
+  Blame(*s.job, sampling::ErrorOf(failure));
+  return false;
 }
 
 void Engine::Impl::CommitOne(std::size_t i, const StepTimes& times) {

@@ -30,6 +30,7 @@ Sampler::Sampler(SamplerConfig config, int vocabulary, const kernels::Kernels& k
       kernels_(&kernels),
       penalties_(config_.parameters, vocabulary),
       dry_(config_.parameters.dry, vocabulary),
+      grammar_walk_(config_.grammar),
       filters_(config_.parameters, vocabulary, kernels) {
   const bool masks = config_.min_new_tokens > 0 && !config_.end_tokens.empty();
   always_edits_ = penalties_.active() || dry_.active() || !config_.parameters.logit_bias.empty() ||
@@ -52,41 +53,33 @@ void Sampler::Begin(std::span<const Token> prompt, int max_new_tokens, Pos first
   n_prompt_ = static_cast<int>(prompt.size());
   penalties_.Begin(prompt, max_new_tokens);
   dry_.Begin(room_);
-  if (config_.grammar == nullptr) return;
-  grammar_states_.clear();
-  grammar_states_.reserve(static_cast<std::size_t>(max_new_tokens) + 1);
-  grammar_states_.push_back(config_.grammar->start());
+  grammar_walk_.Begin(max_new_tokens);
 }
 
 void Sampler::Push(Token token) noexcept {
   FORETOKEN_CHECK(text_.size() < room_);
   text_.push_back(token);
   penalties_.Push(token);
-  if (config_.grammar != nullptr)
-    grammar_states_.push_back(config_.grammar->After(grammar_states_.back(), token));
+  grammar_walk_.Push(token);
 }
 
 void Sampler::Pop(int n) noexcept {
   FORETOKEN_CHECK(n <= n_generated());
+  grammar_walk_.Pop(n);
   for (; n > 0; --n) {
     penalties_.Pop(text_.back());
     text_.pop_back();
-    if (config_.grammar != nullptr) grammar_states_.pop_back();
   }
 }
 
-int Sampler::Follows(std::span<const Token> tokens) const noexcept {
-  int n = 0;
-  Grammar::State state = grammar_states_.empty() ? Grammar::kOver : grammar_states_.back();
-  for (const Token token : tokens) {
-    if (config_.grammar == nullptr) break;
-    if (std::find(grammar_ends_.begin(), grammar_ends_.end(), token) != grammar_ends_.end())
-      return n + config_.grammar->CanEnd(state);
-    state = config_.grammar->After(state, token);
-    if (state == Grammar::kOver) return n;
-    ++n;
-  }
-  return static_cast<int>(tokens.size());
+int Sampler::Follows(std::span<const Token> tokens) noexcept {
+  return grammar_walk_.Follows(tokens, grammar_ends_);
+}
+
+GrammarFailure Sampler::TakeGrammarFailure(int n_more) noexcept {
+  const GrammarFailure failure = grammar_walk_.FailureWithin(n_generated() + n_more);
+  grammar_walk_.ForgetFailure();
+  return failure;
 }
 
 bool Sampler::EditsLogits() const noexcept {
@@ -113,11 +106,10 @@ void Sampler::EditLogits(float* logits) noexcept {
 }
 
 void Sampler::ApplyGrammar(float* logits) noexcept {
-  const Grammar::State state = grammar_states_.back();
-  const bool can_end = config_.grammar->CanEnd(state);
+  const bool can_end = grammar_walk_.CanEnd();
   for (std::size_t i = 0; can_end && i < grammar_ends_.size(); ++i)
     end_logits_[i] = logits[grammar_ends_[i]];
-  config_.grammar->Mask(state, {logits, static_cast<std::size_t>(vocabulary_)});
+  grammar_walk_.Mask({logits, static_cast<std::size_t>(vocabulary_)});
   for (std::size_t i = 0; can_end && i < grammar_ends_.size(); ++i)
     logits[grammar_ends_[i]] = end_logits_[i];
 }

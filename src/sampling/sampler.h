@@ -23,7 +23,7 @@
 #include "kernels/kernels.h"
 #include "sampling/dry.h"
 #include "sampling/filters.h"
-#include "sampling/grammar.h"
+#include "sampling/grammar_walk.h"
 #include "sampling/penalties.h"
 
 namespace foretoken::sampling {
@@ -69,7 +69,11 @@ class Sampler {
   int vocabulary() const noexcept { return vocabulary_; }
   bool Knows(Token token) const noexcept { return token >= 0 && token < vocabulary_; }
   // How many of the tokens, from the first on, the grammar lets follow the text; all without one.
-  int Follows(std::span<const Token> tokens) const noexcept;
+  int Follows(std::span<const Token> tokens) noexcept;
+  // Why the grammar could not be followed on the way to the text with so many more tokens, or to
+  // its law: then no law since the last call means anything that follows. Asked after each
+  // verdict.
+  GrammarFailure TakeGrammarFailure(int n_more) noexcept;
 
   // Whether a processor of the request's has left NaN or +infinity since the last call: then what
   // was drawn means nothing.
@@ -131,9 +135,9 @@ class Sampler {
   std::size_t room_ = 0;  // tokens of text at most
   Penalties penalties_;
   Dry dry_;
-  std::vector<Grammar::State> grammar_states_;  // after the prompt and after each generated token
-  std::vector<Token> grammar_ends_;             // end tokens of the vocabulary and of the request
-  std::vector<float> end_logits_;               // theirs, while the mask is applied
+  GrammarWalk grammar_walk_;         // along the generated tokens
+  std::vector<Token> grammar_ends_;  // end tokens of the vocabulary and of the request
+  std::vector<float> end_logits_;    // theirs, while the mask is applied
   Filters filters_;
   bool processor_fault_ = false;
   bool always_edits_ = false;  // not only while end tokens are masked

@@ -367,7 +367,7 @@ TEST(Sampler, ATextMadeUnderAGrammarIsOfIt) {
     }
     const auto grammar = Grammar::Compile(
         gbnf, std::make_shared<const TokenTrie>(std::vector<std::string>(), Tokens()));
-    const auto state = (*grammar)->After((*grammar)->start(), text);
+    const auto state = (*grammar)->After((*grammar)->Start(), text);
     ASSERT_NE(state, Grammar::kOver) << text;
     ASSERT_TRUE(token != 4 || (*grammar)->CanEnd(state)) << text;
   }

@@ -38,7 +38,7 @@ class GrammarTexts {
 
  private:
   Grammar::State After(std::string_view text) const {
-    return grammar_ ? grammar_->After(grammar_->start(), text) : Grammar::kOver;
+    return grammar_ ? grammar_->After(grammar_->Start(), text) : Grammar::kOver;
   }
 
   std::shared_ptr<const Grammar> grammar_;

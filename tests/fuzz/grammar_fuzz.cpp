@@ -9,13 +9,17 @@
 #include <vector>
 
 #include "base/check.h"
-#include "sampling/grammar.h"
+#include "sampling/grammar_walk.h"
 
 namespace {
 
 using foretoken::Token;
 using foretoken::sampling::Grammar;
+using foretoken::sampling::GrammarWalk;
 using foretoken::sampling::TokenTrie;
+
+constexpr std::size_t kMaxBytes =
+    Grammar::kMaxMaskBytes + foretoken::sampling::GrammarStates::kMaxStateBytes + (4 << 20);
 
 const std::vector<std::string>& Texts() {
   static const std::vector<std::string> texts = [] {
@@ -31,12 +35,34 @@ std::shared_ptr<const TokenTrie> Trie() {
   return trie;
 }
 
+// Where a budget does not hold it, the logits are as they were.
 void CheckMask(const Grammar& grammar, Grammar::State state) {
   std::vector<float> logits(Texts().size() + 1, 1.0f);
-  grammar.Mask(state, logits);
+  const bool masked = grammar.Mask(state, logits);
   for (std::size_t t = 0; t < logits.size(); ++t) {
-    const bool follows = grammar.After(state, static_cast<Token>(t)) != Grammar::kOver;
-    FORETOKEN_CHECK(std::isfinite(logits[t]) == follows);
+    const Grammar::State after = grammar.After(state, static_cast<Token>(t));
+    if (after == Grammar::kUnknown) continue;
+    FORETOKEN_CHECK(std::isfinite(logits[t]) == (!masked || after != Grammar::kOver));
+  }
+  FORETOKEN_CHECK(grammar.bytes() < kMaxBytes);
+}
+
+// As byte by byte, also where all states are forgotten on the way.
+void CheckWalk(const std::shared_ptr<const Grammar>& grammar, std::string_view tokens) {
+  GrammarWalk walk(grammar);
+  walk.Begin(static_cast<int>(tokens.size()));
+  Grammar::State state = grammar->Start();
+  for (const char c : tokens) {
+    const auto token = static_cast<Token>(static_cast<unsigned char>(c) % Texts().size());
+    if (state != Grammar::kUnknown) state = grammar->After(state, token);
+    if (c == 'T') {
+      grammar->Trim();
+      state = Grammar::kUnknown;
+    }
+    walk.Push(token);
+    std::vector<float> logits(Texts().size(), 1.0f), other = logits;
+    if (!walk.Mask(logits) || state == Grammar::kUnknown || !grammar->Mask(state, other)) continue;
+    FORETOKEN_CHECK(logits == other);
   }
 }
 
@@ -54,15 +80,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   }
   std::string text = data.ConsumeRemainingBytesAsString();
   text.resize(std::min<std::size_t>(text.size(), 48));
-  Grammar::State state = (*grammar)->start();
+  Grammar::State state = (*grammar)->Start();
   FORETOKEN_CHECK(state != Grammar::kOver);
-  for (std::size_t i = 0; i < text.size() && state != Grammar::kOver; ++i) {
+  const auto goes_on = [&] { return state != Grammar::kOver && state != Grammar::kUnknown; };
+  for (std::size_t i = 0; i < text.size() && goes_on(); ++i) {
     if (i % 16 == 0) CheckMask(**grammar, state);
     state = (*grammar)->After(state, std::string_view(text).substr(i, 1));
-    FORETOKEN_CHECK(
-        state == (*grammar)->After((*grammar)->start(), std::string_view(text).substr(0, i + 1)));
+    const Grammar::State at_once =
+        (*grammar)->After((*grammar)->Start(), std::string_view(text).substr(0, i + 1));
+    FORETOKEN_CHECK(state == at_once || state == Grammar::kUnknown || at_once == Grammar::kUnknown);
   }
   CheckMask(**grammar, state);
+  CheckWalk(*grammar, text);
   FORETOKEN_CHECK((*grammar)->CanEnd(Grammar::kOver));
   return 0;
 }

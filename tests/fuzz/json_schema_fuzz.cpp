@@ -35,20 +35,25 @@ std::shared_ptr<const Grammar> Compiled(const Result<std::string>& gbnf) {
                                                              std::vector<foretoken::Token>{1});
   if (!gbnf) return CheckError(gbnf.error()), nullptr;
   const auto grammar = Grammar::Compile(*gbnf, trie);
-  FORETOKEN_CHECK(grammar.has_value());
+  if (!grammar) {  // it has too many ways to begin
+    FORETOKEN_CHECK(grammar.error().code == foretoken::ErrorCode::kTooLarge);
+    return nullptr;
+  }
   return *grammar;
 }
 
 // Bytes that may follow, one of them by lot; ends where it may, or at 200 bytes.
 void Walk(const Grammar& grammar, FuzzedDataProvider& data) {
   std::string text;
-  Grammar::State state = grammar.start();
+  Grammar::State state = grammar.Start();
   while (text.size() < 200) {
     if (!text.empty() && grammar.CanEnd(state) && data.ConsumeBool()) break;
     std::string followers;
     for (int byte = 0; byte < 256; ++byte) {
       const char c = static_cast<char>(byte);
-      if (grammar.After(state, {&c, 1}) != Grammar::kOver) followers += c;
+      const Grammar::State after = grammar.After(state, {&c, 1});
+      if (after == Grammar::kUnknown) return;  // more than its budget holds
+      if (after != Grammar::kOver) followers += c;
     }
     if (followers.empty()) break;
     text += followers[data.ConsumeIntegralInRange<std::size_t>(0, followers.size() - 1)];

@@ -128,7 +128,7 @@ TEST(ForcedTokens, LookupsDraftNothingThatTheGrammarRulesOut) {
   const auto piece_of = [&](std::int32_t id) { return engine->Detokenize({&id, 1}); };
   int n_rejected = 0;
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
-    sampling::Grammar::State state = grammar->start();
+    sampling::Grammar::State state = grammar->Start();
     const auto look = [&](const RoundEvent& round) {
       std::size_t n_accepted = static_cast<std::size_t>(round.drafted) - round.rejected.size();
       for (std::size_t i = 0; i < round.events.size(); ++i) {

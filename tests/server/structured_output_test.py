@@ -279,6 +279,30 @@ class StructuredOutput(unittest.TestCase):
                 self.assert_refused(param, words, **fields)
         self.assertRegex(self.text(regex="[ab]{3}"), r"\A[ab]{3}\Z")
 
+    # A grammar that takes more than its budget ends its own answer, whole or streamed; the others are what they were.
+    def test_a_grammar_beyond_its_budget_ends_its_own_answer_alone(self):
+        ambiguous = 'root ::= . root "y" | . root "z" | . root "yz"{0,3} | "!!"'
+        words = "can go on in more than 16384 ways at once"
+        person = self.text(json_schema=PERSON)
+        tale = self.complete()
+
+        def refused():
+            status, _, data = self.server.send("POST", "/v1/completions", {**TALE, "grammar": ambiguous})
+            return status, json.loads(data)["error"]
+
+        def streamed():
+            return self.server.send("POST", "/v1/completions", {**TALE, "grammar": ambiguous, "stream": True})[2]
+
+        others = [lambda: self.text(json_schema=PERSON), self.complete]
+        for _ in range(2):
+            (status, error), stream, text, free = together([refused, streamed, *others])
+            self.assertEqual((status, error["param"], error["code"]), (400, "grammar", "grammar_too_large"), error)
+            self.assertIn(words, error["message"])
+            self.assertIn(words, stream if isinstance(stream, str) else stream.decode())
+            self.assertEqual((text, free["text"]), (person, tale["text"]))
+        # One that not even the first token's mask holds is refused before it waits for the engine.
+        self.assert_refused("grammar", words, grammar='root ::= (""? [a-z]? | [a-z]{1,9}){9999}')
+
     def test_the_flags_give_the_servers_text(self):
         flags = ["-p", TALE["prompt"], "-n", "120", "--temp", "1", "-s", "7", "--json", "-q"]
 

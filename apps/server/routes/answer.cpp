@@ -35,7 +35,8 @@ ApiError OfEngine(const Error& error, bool chat) {
     api.param = "speculative";
   else if (what.find(' ') == std::string::npos)
     api.param = what;
-  if (error.code == ErrorCode::kTooLarge) api.code = "context_length_exceeded";
+  if (error.code == ErrorCode::kTooLarge)
+    api.code = what == "grammar" ? "grammar_too_large" : "context_length_exceeded";
   return api;
 }
 

@@ -99,6 +99,9 @@ std::size_t BytesOf(const Request& request) {
 Parsed<Prepared> PrepareAll(const Service& service, const Charges& charges, GenerationCall& call) {
   auto prompts = PromptsOf(service, call);
   if (!prompts) return Refuse(std::move(prompts).error());
+  // Here, where nobody waits but this client.
+  if (const Status status = service.engine.PrepareGrammar(call.request.sampling); !status)
+    return Refuse(OfEngine(status.error(), call.chat));
   const auto mailbox = std::make_shared<Mailbox>(charges.bytes);
   const std::uint64_t seed = call.seed ? *call.seed : RandomSeed();
   const auto now = std::chrono::steady_clock::now();

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// A grammar that takes more than its budget ends its own request with an error; the others go on,
+// and states that were forgotten change no text.
+#include <gtest/gtest.h>
+
+#include "foretoken/structured_output.h"
+#include "lossless/parts_testing.h"
+#include "sampling/grammar.h"
+
+namespace foretoken {
+namespace {
+
+// Twice as many ways to go on after each character.
+constexpr const char* kAmbiguous =
+    "root ::= [a-z ] root \"y\" | [a-z ] root \"z\" | [a-z ] root \"yz\"{0,3} | \"!\"";
+constexpr const char* kList =
+    "root ::= \"[\" item (\", \" item)* \"]\"\nitem ::= [a-z]{1,6} | root";
+
+Request AskFor(const char* grammar, float temperature = 0.9f, std::uint64_t seed = 1) {
+  Request r = Ask(60, temperature, seed);
+  r.sampling.grammar = grammar;
+  return r;
+}
+
+EngineOptions OptionsOf(const std::string& method, int max_sequences) {
+  EngineOptions options = PairOptions(max_sequences);
+  options.speculative.method = method;
+  if (method != "standalone" && method != "portfolio") options.draft_model.clear();
+  return options;
+}
+
+TEST(GrammarBudget, EndsOneRequestAndTheOthersGoOn) {
+  for (const char* method : {"none", "ngram", "grammar", "standalone", "portfolio"})
+    for (const float temperature : {0.0f, 0.9f}) {
+      const auto engine = OpenEngine(OptionsOf(method, 3));
+      const Request good = AskFor(kList, temperature), free = Ask(60, temperature, 5);
+      const Completion good_alone = Generated(*engine, good), free_alone = Generated(*engine, free);
+      const auto first = engine->Begin(good);
+      const auto bad = engine->Begin(AskFor(kAmbiguous, temperature));
+      const auto last = engine->Begin(free);
+      ASSERT_TRUE(first && bad && last);
+      while (engine->Step()) {
+      }
+      const auto ended = engine->Take(*bad);
+      ASSERT_TRUE(ended);
+      EXPECT_EQ(ended->finish_reason, FinishReason::kError);
+      ASSERT_TRUE(ended->error) << method << " " << ended->text;
+      EXPECT_EQ(ended->error->code, ErrorCode::kTooLarge);
+      EXPECT_EQ(ended->error->message,
+                "grammar: a text of it can go on in more than 16384 ways at once; give fewer "
+                "alternatives, or make it less ambiguous");
+      EXPECT_EQ(engine->Take(*first)->token_ids, good_alone.token_ids) << method;
+      EXPECT_EQ(engine->Take(*last)->token_ids, free_alone.token_ids) << method;
+      EXPECT_EQ(Generated(*engine, good).token_ids, good_alone.token_ids) << method;
+    }
+}
+
+// Where it ends is where plain decoding ends: drafts that go further take no part in it.
+TEST(GrammarBudget, EndsATextAtTheSameTokenWithDrafts) {
+  std::vector<std::int32_t> plain;
+  for (const char* method : {"none", "ngram", "grammar", "standalone", "portfolio"}) {
+    const auto engine = OpenEngine(OptionsOf(method, 1));
+    const auto ticket = engine->Begin(AskFor(kAmbiguous, 0));
+    ASSERT_TRUE(ticket);
+    while (engine->Step()) {
+    }
+    const Completion completion = *engine->Take(*ticket);
+    ASSERT_TRUE(completion.error) << method;
+    EXPECT_GT(completion.token_ids.size(), 2u);
+    if (plain.empty()) plain = completion.token_ids;
+    EXPECT_EQ(completion.token_ids, plain) << method;
+  }
+}
+
+TEST(GrammarBudget, StatesThatAreForgottenChangeNoText) {
+  for (const char* method : {"none", "ngram", "grammar", "standalone", "portfolio"})
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      const auto engine = OpenEngine(OptionsOf(method, 1));
+      Request request = AskFor(kList, seed == 0 ? 0.0f : 0.9f, seed);
+      const Completion expected = Generated(*engine, request);
+      ASSERT_TRUE(engine->PrepareGrammar(request.sampling));
+      ASSERT_NE(request.sampling.prepared_grammar, nullptr);
+      int n_trims = 0;
+      const auto forgotten = engine->Generate(request, [&](const RoundEvent&) {
+        request.sampling.prepared_grammar->Trim();
+        ++n_trims;
+        return true;
+      });
+      ASSERT_TRUE(forgotten);
+      EXPECT_EQ(forgotten->token_ids, expected.token_ids) << method;
+      EXPECT_GT(n_trims, 5);
+    }
+}
+
+TEST(GrammarBudget, PreparedGrammarsAreThoseOfTheirText) {
+  const auto engine = OpenEngine(PairOptions());
+  Request request = AskFor(kList);
+  const Completion expected = Generated(*engine, request);
+  ASSERT_TRUE(engine->PrepareGrammar(request.sampling));
+  EXPECT_EQ(Generated(*engine, request).token_ids, expected.token_ids);
+  request.sampling.grammar = "root ::= \"other\"";  // and not prepared again
+  EXPECT_EQ(Generated(*engine, request).text, "other");
+  request.sampling.grammar = "root ::= (";
+  const Status status = engine->PrepareGrammar(request.sampling);
+  ASSERT_FALSE(status);
+  EXPECT_TRUE(status.error().message.starts_with("grammar: line 1: ")) << status.error().message;
+}
+
+}  // namespace
+}  // namespace foretoken
