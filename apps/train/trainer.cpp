@@ -52,15 +52,15 @@ Status Save(const std::string& path, const std::string& settings, const State& s
       archive.write("first" + n, optimizer.first()[i], true);
       archive.write("second" + n, optimizer.second()[i], true);
     }
+    // After a failed write the rest is taken and dropped: told of it, libtorch would throw from a
+    // destructor, and end the program.
     archive.save_to([&](const void* bytes, std::size_t size) {
       if (written) written = file.Append({static_cast<const std::byte*>(bytes), size});
-      return written ? size : 0;
+      return size;
     });
   } catch (const std::exception& e) {
-    if (!written) return written;
     return Fail(ErrorCode::kIo,
-                fmt::format("{}: the checkpoint cannot be written: {}; make room on the disk", path,
-                            Shown(e.what())));
+                fmt::format("{}: the checkpoint cannot be made: {}", path, Shown(e.what())));
   }
   FORETOKEN_CHECK_OK(written);
   return file.Publish();

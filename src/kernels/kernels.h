@@ -129,7 +129,8 @@ enum class Finiteness : std::uint32_t { kFinite, kMinusInfinity, kNotANumber };
 
 // Of the largest bit patterns, compared as signed and as unsigned numbers: those of +infinity and
 // NaN with a plus are from 0x7f800000 on, those of -infinity and NaN with a minus from 0xff800000.
-constexpr Finiteness FinitenessOf(std::int32_t most_signed, std::uint32_t most_unsigned) {
+// Static: each instruction set has a copy of its own.
+static constexpr Finiteness FinitenessOf(std::int32_t most_signed, std::uint32_t most_unsigned) {
   if (most_signed >= 0x7f800000 || most_unsigned > 0xff800000u) return Finiteness::kNotANumber;
   return most_unsigned == 0xff800000u ? Finiteness::kMinusInfinity : Finiteness::kFinite;
 }
