@@ -91,7 +91,7 @@ struct VerifiedDraft {
   // kRecovered: in place of the first rejected draft; kBonus: behind drafts that were all accepted;
   // kPlain: there was no draft.
   TokenOrigin kind = TokenOrigin::kPlain;
-  std::string_view strategy;  // the rule that was followed; as long-lived as its Verifier
+  std::string_view strategy;  // the rule that was followed; of an own verifier its name()
   bool lossless = true;       // kept tokens have the distribution of plain decoding
   // [accepted + 1], where asked for: natural logarithm, temperature 1, no filters.
   std::vector<TokenLogprobs> logprobs = {};

@@ -141,7 +141,7 @@ class DraftVerification::Impl {
     VerifiedDraft out{.accepted = verdict.accepted,
                       .next = verdict.next,
                       .kind = OriginOf(verdict.kind),
-                      .strategy = rule.name(),
+                      .strategy = NameOf(rule),
                       .lossless = rule.Lossless()};
     if (input.logprobs >= 0) ReadLogprobs(input, out);
     return out;
@@ -216,6 +216,11 @@ class DraftVerification::Impl {
                         i, draft, row[draft]));
     }
     return {};
+  }
+
+  // Of the program's own verifier the name that it gives: the one kept here ends with this object.
+  std::string_view NameOf(const verify::Verifier& rule) const {
+    return own_ && &rule == &*own_ ? options_.verifier->name() : rule.name();
   }
 
   const verify::Verifier& RuleFor(const VerificationInput& input) const {

@@ -58,6 +58,10 @@ TEST_P(Quantize, GivesAScaleThatIsNotFiniteWhereAValueIsNot) {
       const Quantised out = QuantiseRows(GetParam(), x, 1, 64, 64);
       EXPECT_FALSE(std::isfinite(out.d[0])) << i << " " << wrong;
       EXPECT_TRUE(std::isfinite(out.d[1])) << i << " " << wrong;
+      for (const std::int32_t sum : out.sums) {
+        EXPECT_LE(sum, 32 * 128) << i << " " << wrong;
+        EXPECT_GE(sum, -32 * 128) << i << " " << wrong;
+      }
     }
 }
 

@@ -15,13 +15,15 @@ float LargestMagnitude(__m256i v) {
   return __builtin_bit_cast(float, _mm_cvtsi128_si32(_mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1))));
 }
 
-// {sum of a, sum of a and b}.
-void StoreSums(__m256i a, __m256i b, std::int32_t* sums) {
-  const __m256i pairs = _mm256_hadd_epi32(a, _mm256_add_epi32(a, b));
-  const __m256i fours = _mm256_hadd_epi32(pairs, pairs);
-  _mm_storel_epi64(
-      reinterpret_cast<__m128i*>(sums),
-      _mm_add_epi32(_mm256_castsi256_si128(fours), _mm256_extracti128_si256(fours, 1)));
+// {sum of the first 16 bytes, sum of all}. Of the bytes, which are bounded: numbers that are not
+// finite were converted to the least 32-bit integer.
+void StoreSums(__m256i bytes, std::int32_t* sums) {
+  const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes);
+  const __m256i fours = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+  const __m128i first = _mm256_castsi256_si128(fours);
+  const __m128i all = _mm_add_epi32(first, _mm256_extracti128_si256(fours, 1));
+  const __m128i halves = _mm_hadd_epi32(first, all);
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(sums), _mm_hadd_epi32(halves, halves));
 }
 
 void QuantizeBlock(const float* x, std::int8_t* q, float* d, std::int32_t* sums) {
@@ -37,12 +39,13 @@ void QuantizeBlock(const float* x, std::int8_t* q, float* d, std::int32_t* sums)
   __m256i v[4];
   for (int i = 0; i < 4; ++i)
     v[i] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), id));
-  StoreSums(_mm256_add_epi32(v[0], v[1]), _mm256_add_epi32(v[2], v[3]), sums);
   // Packing works within halves of 128 bits: words come out as 0 2 4 6 1 3 5 7.
   const __m256i packed =
       _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(q), _mm256_permutevar8x32_epi32(packed, order));
+  const __m256i bytes = _mm256_permutevar8x32_epi32(packed, order);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(q), bytes);
+  StoreSums(bytes, sums);
 }
 
 }  // namespace
