@@ -53,7 +53,7 @@ inline ApiError NoMemory() {
           .retry_after_s = 1};
 }
 
-// Of the request's address, or of its key.
+// The request's address, or its key, has as many requests under way as it may have.
 inline ApiError TooManyRequests() {
   return {.status = 429,
           .message =

@@ -95,7 +95,7 @@ struct HttpOptions {
   std::int64_t max_body_bytes = 8 << 20;
   int max_workers = 2;  // threads for what takes longer than a moment
   int max_connections = 1024;
-  // Of one address; 0: no limit.
+  // The most connections that one address may have; 0: no limit.
   int max_connections_per_address = 0;
   bool limits_this_machine = false;  // its own addresses too
   int idle_timeout_s = 30;           // a connection without a request

@@ -94,7 +94,7 @@ class TextOffsets {
       : frame_(&frame), next_(echo.text.size()), n_echoed_(echo.tokens.size()) {
     for (const std::int32_t id : echo.tokens) left_ += frame.text_of(id).size();
   }
-  // Of the next token.
+  // The offset of the next token.
   std::size_t Pass(std::int32_t id) {
     if (n_echoed_ == 0) return std::exchange(next_, next_ + frame_->piece(id).size());
     --n_echoed_;
@@ -122,7 +122,7 @@ Json FourLists(const ReplyFrame& frame, std::span<const LogprobOf> tokens, TextO
   return json;
 }
 
-// Of a part of a stream.
+// The log-probabilities of one part of a stream.
 Json LogprobsJson(const ReplyFrame& frame, std::span<const LogprobOf> tokens, std::size_t offset) {
   if (!frame.logprobs) return nullptr;
   if (!frame.chat) {
@@ -142,7 +142,7 @@ std::vector<LogprobOf> EchoTokens(const Echo& echo, std::span<const TokenLogprob
   return tokens;
 }
 
-// Of a whole reply, which may have many tokens.
+// The log-probabilities of a whole reply. It may have many tokens, so they are written in parts.
 void AddLogprobs(const ReplyFrame& frame, const Choice& choice, LongText& text) {
   if (!frame.logprobs) return text.Add("null");
   const Completion& completion = choice.end.completion;

@@ -166,7 +166,7 @@ std::optional<HttpResponse> Router::Screen(const HttpRequest& request) const {
   return std::nullopt;
 }
 
-// Of what the server has left, its part for the request; or that there is none.
+// Gives the request its part of the memory that the server has left, or the answer that refuses it.
 std::optional<HttpResponse> Router::Ration(const HttpRequest& request) {
   std::string methods;
   if (Find(request, methods)->always) return std::nullopt;

@@ -12,8 +12,8 @@
 
 namespace foretoken::server {
 
-// Of one client. Nothing: half of what all have together, but for addresses of this machine, which
-// are then not limited; 0: no limit.
+// What one client may have. A limit that is not set is half of what all clients may have together,
+// and does not hold for addresses of this machine; 0 is no limit.
 struct ClientLimits {
   std::optional<int> connections_per_address, requests_per_address;
   std::optional<int> requests_per_key;  // nothing, and there is one key: no limit

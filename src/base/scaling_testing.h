@@ -10,6 +10,7 @@
 // log(cost) over log(size) best (least squares).
 #pragma once
 
+#include <gtest/gtest.h>
 #include <malloc.h>
 
 #include <ctime>
@@ -20,6 +21,8 @@
 #include <functional>
 #include <limits>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace foretoken {
@@ -85,6 +88,18 @@ inline double TimeExponent(const std::vector<std::size_t>& sizes,
     if (repeat >= kRepeats && exponent <= kMostLinear) break;
   }
   return exponent;
+}
+
+inline void ExpectLinear(const std::string& name, const std::vector<std::size_t>& sizes,
+                         const std::function<std::function<void()>(std::size_t)>& prepare) {
+  EXPECT_LE(TimeExponent(sizes, prepare), kMostLinear) << name;
+}
+
+// The part as often as it fits into size bytes.
+inline std::string Repeated(std::string_view part, std::size_t size) {
+  std::string text;
+  while (text.size() + part.size() <= size) text += part;
+  return text;
 }
 
 }  // namespace foretoken

@@ -12,17 +12,6 @@
 namespace foretoken::engine {
 namespace {
 
-std::string Repeated(std::string_view part, std::size_t size) {
-  std::string text;
-  while (text.size() + part.size() <= size) text += part;
-  return text;
-}
-
-void ExpectLinear(const std::string& name, const std::vector<std::size_t>& sizes,
-                  const std::function<std::function<void()>(std::size_t)>& prepare) {
-  EXPECT_LE(TimeExponent(sizes, prepare), kMostLinear) << name;
-}
-
 TEST(Scaling, Traces) {
   const std::string header = R"({"trace": "foretoken", "version": 1})";
   for (const char* const part :

@@ -13,17 +13,6 @@
 namespace foretoken::formats {
 namespace {
 
-std::string Repeated(std::string_view part, std::size_t size) {
-  std::string text;
-  while (text.size() + part.size() <= size) text += part;
-  return text;
-}
-
-void ExpectLinear(const std::string& name, const std::vector<std::size_t>& sizes,
-                  const std::function<std::function<void()>(std::size_t)>& prepare) {
-  EXPECT_LE(TimeExponent(sizes, prepare), kMostLinear) << name;
-}
-
 // A file with `size` / 32 of what `add` adds.
 std::vector<std::byte> FileOf(std::size_t size,
                               const std::function<void(GgufWriter&, std::size_t)>& add) {

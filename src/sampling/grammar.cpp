@@ -16,6 +16,7 @@
 
 #include "sampling/grammar_program.h"
 #include "sampling/grammar_walk.h"
+#include "sampling/list_memory.h"
 
 namespace foretoken::sampling {
 namespace {
@@ -41,16 +42,6 @@ void MaskWord(std::uint64_t allowed, float* logits, int n) {
   n_kept = 0;
   for (std::uint64_t bits = allowed; bits != 0; bits &= bits - 1)
     logits[std::countr_zero(bits)] = kept[static_cast<std::size_t>(n_kept++)];
-}
-
-template <typename T>
-std::size_t BytesOf(const std::vector<T>& list) {
-  return list.capacity() * sizeof(T);
-}
-
-template <typename T>
-void Free(std::vector<T>& list) noexcept {
-  std::vector<T>().swap(list);
 }
 
 // A number for each state, where one was given.

@@ -6,6 +6,8 @@
 #include <new>
 #include <utility>
 
+#include "sampling/list_memory.h"
+
 namespace foretoken::sampling {
 namespace {
 
@@ -35,16 +37,6 @@ std::uint64_t HashOf(std::span<const Situation> situations, bool can_end) {
   std::uint64_t hash = 0x9E3779B97F4A7C15u + can_end;
   for (const Situation s : situations) hash = (std::rotl(hash, 5) ^ s) * 0xD6E8FEB86659FD93u;
   return Mixed(hash);
-}
-
-template <typename T>
-std::size_t BytesOf(const std::vector<T>& list) {
-  return list.capacity() * sizeof(T);
-}
-
-template <typename T>
-void Free(std::vector<T>& list) noexcept {
-  std::vector<T>().swap(list);
 }
 
 // n times the value, in as little memory as there is to be had; without any, in the list's own.

@@ -14,12 +14,6 @@ namespace {
 
 const std::vector<std::size_t> kSizes = {4096, 16384, 65536};
 
-std::string Repeated(std::string_view part, std::size_t size) {
-  std::string text;
-  while (text.size() + part.size() <= size) text += part;
-  return text;
-}
-
 // Texts that give tokenizers much to do. The last ones fit the vocabularies below.
 constexpr const char* kParts[] = {"a",          " ",    "\n",    "7",       "!",        "\u00e9",
                                   "\U0001f600", "\xff", "\xe2",  "\u2581",  "A",        "aA",
@@ -28,7 +22,7 @@ constexpr const char* kParts[] = {"a",          " ",    "\n",    "7",       "!",
 
 void ExpectLinear(const std::string& name,
                   const std::function<std::function<void()>(std::size_t)>& prepare) {
-  EXPECT_LE(TimeExponent(kSizes, prepare), kMostLinear) << name;
+  foretoken::ExpectLinear(name, kSizes, prepare);
 }
 
 void ExpectLinearCoding(const std::string& name, const Tokenizer& tokenizer) {

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// sampling/list_memory.h: what a list holds of memory, counted and given back.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace foretoken::sampling {
+
+template <typename T>
+std::size_t BytesOf(const std::vector<T>& list) {
+  return list.capacity() * sizeof(T);
+}
+
+template <typename T>
+void Free(std::vector<T>& list) noexcept {
+  std::vector<T>().swap(list);
+}
+
+}  // namespace foretoken::sampling
