@@ -42,7 +42,8 @@ double ExponentOf(const Function& function, const std::vector<std::size_t>& size
 }
 
 TEST(TimeExponent, TellsLinearWorkFromQuadraticWork) {
-  EXPECT_EQ(CountOfEach("abaa"), CountOfEachBySearching("abaa"));
+  const std::string text = "abaa";
+  EXPECT_EQ(CountOfEach(text), CountOfEachBySearching(text));
   EXPECT_LE(ExponentOf(CountOfEach, {4096, 16384, 65536}), kMostLinear);
   EXPECT_GT(ExponentOf(CountOfEachBySearching, {1024, 4096, 16384}), 1.5);
 }
