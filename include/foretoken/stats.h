@@ -47,8 +47,8 @@ struct SpeculationStats {
 };
 
 struct Timings {
-  double prompt_ms = 0;  // prefill of the prompt by the target
-  double decode_ms = 0;  // from the end of prefill to the last token
+  double prompt_ms = 0;          // prefill of the prompt by the target
+  double decode_ms = 0;          // from the end of prefill to the last token
   int prompt_tokens = 0;         // of the prompt, read by the target
   int cached_prompt_tokens = 0;  // of the prompt, found in the cache of another request
   int decoded_tokens = 0;  // tokens that decode_ms produced (the first token belongs to prefill)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// tensor/block_layout.h: how numbers lie in memory: GGUF's blocks as files hold them, and the tiles
-// that kernels read. PODs and plain enums only: kernels of every instruction set include this file.
+// tensor/block_layout.h: how numbers lie in memory: the blocks of GGUF files, and the tiles that
+// kernels read. Only plain structs and enums stand here, because the kernels of every instruction
+// set include this file.
 #pragma once
 
 #include <cstddef>
@@ -8,33 +9,36 @@
 
 namespace foretoken::tensor {
 
-// ---- Blocks as GGUF files hold them (ggml's layouts; d and m are IEEE half precision bits)
-// -------------------------------
+// ---- Blocks of GGUF files -----------------------------------------------------------------------
+// The layouts are those of ggml. d, m and dmin are the bits of IEEE half-precision numbers.
 inline constexpr int kBlock = 32;        // values in a simple block
 inline constexpr int kSuperBlock = 256;  // values in a K-quant block
 
-struct BlockQ4_0 {
+// Byte j of the 16 in qs holds value j in its low four bits and value j + 16 in its high ones; bit
+// j of the 32 in qh is the fifth bit of value j.
+struct BlockQ4_0 {  // x = d * (q - 8)
   std::uint16_t d;
   std::uint8_t qs[16];
-};  // x = d * (q - 8); byte j: values j, j + 16
-struct BlockQ4_1 {
+};
+struct BlockQ4_1 {  // x = d * q + m
   std::uint16_t d, m;
   std::uint8_t qs[16];
-};  // x = d * q + m
-struct BlockQ5_0 {
+};
+struct BlockQ5_0 {  // x = d * (q - 16)
   std::uint16_t d;
   std::uint8_t qh[4];
   std::uint8_t qs[16];
-};  // x = d * (q - 16)
-struct BlockQ5_1 {
+};
+struct BlockQ5_1 {  // x = d * q + m
   std::uint16_t d, m;
   std::uint8_t qh[4];
   std::uint8_t qs[16];
-};  // x = d * q + m
-struct BlockQ8_0 {
+};
+struct BlockQ8_0 {  // x = d * q
   std::uint16_t d;
   std::int8_t qs[32];
-};  // x = d * q
+};
+// The super-blocks of K-quants; dequantize.cpp explains them.
 struct BlockQ4_K {
   std::uint16_t d, dmin;
   std::uint8_t scales[12];
@@ -58,13 +62,14 @@ static_assert(sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20 && sizeof(Block
 static_assert(sizeof(BlockQ8_0) == 34 && sizeof(BlockQ4_K) == 144 && sizeof(BlockQ5_K) == 176 &&
               sizeof(BlockQ6_K) == 210);
 
-// ---- Tiles: weights repacked at load
-// A matrix [n_out, k] becomes ceil(n_out / 16) strips of 16 outputs; a strip runs along k without
-// gaps. Outputs lie in the lanes of a vector, so that no kernel ever sums across lanes and the
-// order of a sum is the order of k. Missing outputs are zero.
+// ---- Tiles: the weights as kernels read them ----------------------------------------------------
+// Weights are repacked into tiles when a model is loaded. A matrix [n_out, k] becomes
+// ceil(n_out / 16) strips of 16 outputs; a strip runs along k without gaps. Outputs lie in the
+// lanes of a vector, so no kernel ever adds across lanes, and the order of a sum is the order of k.
+// Outputs beyond n_out are zero.
 inline constexpr int kTileOutputs = 16;
 
-// One for each number type. A change of a layout raises the version in model/tile_cache.cpp.
+// One for each number type. Whoever changes a layout raises the version in model/tile_cache.cpp.
 enum class TileType : std::uint8_t {
   kF32,
   kF16,
@@ -80,10 +85,11 @@ enum class TileType : std::uint8_t {
 };
 inline constexpr int kTileTypes = 11;
 
-// F32, F16, BF16: for each k, 16 values: strip = [k][16]. Quantised types: one struct after the
-// other, each of 32 k, or of 256 k (8 runs of 32) for K-quants. Weights are unsigned, by an offset
-// where the file's are signed. d, m and dmin are halves, scales of the 16 outputs o. Within a run:
-//   q   four bits: of k = 8 i + j in the low half of q[i][o][j], of k = 8 i + 4 + j in the high one
+// F32, F16, BF16: a strip is [k][16]: 16 values for each k.
+// Quantised types: a strip is a row of the structs below, each of 32 k, or of 256 k (8 runs of 32)
+// for K-quants. Weights are unsigned; where those of the file are signed, an offset is added. d, m
+// and dmin are halves, one for each of the 16 outputs o. Within a run:
+//   q   four bits each: k = 8 i + j in the low half of q[i][o][j], k = 8 i + 4 + j in the high half
 //   qh  the fifth bit of k = 4 f + j is bit f of qh[o][j]
 struct TileQ8_0 {  // x = d * (q - 128); q[i][o][j] belongs to k = 4 i + j
   std::uint8_t q[8][16][4];
@@ -107,8 +113,8 @@ struct TileQ5_1 {  // x = d * q + m
   std::uint8_t qh[16][4];
   std::uint16_t d[16], m[16];
 };
-// K-quants: first what the runs share and their scales, then the runs, so that a kernel reads a
-// strip from front to back, as the hardware's prefetcher likes it; all in whole cache lines.
+// In K-quants the scales and what the runs share come first, then the runs. So a kernel reads a
+// strip from front to back, which suits the hardware's prefetcher. All parts are whole cache lines.
 struct TileQ4_K {  // x = d * scale[run] * q - dmin * minimum[run]; scale and minimum of 6 bits
   std::uint16_t d[16], dmin[16];
   std::uint8_t scale[8][16], minimum[8][16];
@@ -116,7 +122,7 @@ struct TileQ4_K {  // x = d * scale[run] * q - dmin * minimum[run]; scale and mi
     std::uint8_t q[4][16][4];
   } runs[8];
 };
-struct TileQ5_K {  // as Q4_K
+struct TileQ5_K {  // x as for Q4_K
   std::uint16_t d[16], dmin[16];
   std::uint8_t scale[8][16], minimum[8][16];
   struct Run {
@@ -124,8 +130,8 @@ struct TileQ5_K {  // as Q4_K
     std::uint8_t qh[16][4];
   } runs[8];
 };
-// x = d * scale[run][h] * (q - 32), h = 0 for the first 16 k of a run, 1 for the last. qh: the high
-// two bits of k = 16 h + 4 f + j are bits 2 f and 2 f + 1 of qh[h][o][j].
+// x = d * scale[run][h] * (q - 32), where h is 0 for the first 16 k of a run and 1 for the last 16.
+// The high two bits of k = 16 h + 4 f + j are bits 2 f and 2 f + 1 of qh[h][o][j].
 struct TileQ6_K {
   std::uint16_t d[16];
   std::int8_t scale[8][2][16];
@@ -139,12 +145,13 @@ static_assert(sizeof(TileQ8_0) == 544 && sizeof(TileQ4_0) == 288 && sizeof(TileQ
               sizeof(TileQ5_0) == 352 && sizeof(TileQ5_1) == 384);
 static_assert(sizeof(TileQ4_K) == 2368 && sizeof(TileQ5_K) == 2880 && sizeof(TileQ6_K) == 3392);
 
-// ---- Cache blocks: keys and values of 32 consecutive positions of one head
-// ------------------------------------------------ Block b of a sequence holds positions [32 b, 32
-// b + 32). Keys lie transposed, positions in the lanes:
-//   K  f32, f16, bf16: [head_dim][32]        q8_0: int8 [head_dim][32], then f16 scales [head_dim /
-//   32][32] V  f32, f16, bf16: [32][head_dim]        q8_0: int8 [32][head_dim], then f16 scales
-//   [32][head_dim / 32]
+// ---- Cache blocks -------------------------------------------------------------------------------
+// A cache block holds the keys or values of one head at 32 consecutive positions: block b of a
+// sequence holds positions [32 b, 32 b + 32). Keys lie transposed, with positions in the lanes:
+//   K  f32, f16, bf16: [head_dim][32]
+//      q8_0: int8 [head_dim][32], then f16 scales [head_dim / 32][32]
+//   V  f32, f16, bf16: [32][head_dim]
+//      q8_0: int8 [32][head_dim], then f16 scales [32][head_dim / 32]
 inline constexpr int kKvBlock = 32;
 
 enum class KvType : std::uint8_t { kF32, kF16, kBF16, kQ8_0 };
