@@ -39,7 +39,7 @@ inline ApiError BadField(const std::string& field, const std::string& why, std::
 // A request that names another model than the served one.
 inline ApiError NoSuchModel(const std::string& name, const std::string& served) {
   ApiError error =
-      BadField("model", "there is no model '" + name.substr(0, 64) + "' here; use '" + served + "'",
+      BadField("model", "there is no model '" + Shown(name, 64) + "' here; use '" + served + "'",
                "model_not_found");
   error.status = 404;
   return error;

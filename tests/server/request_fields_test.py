@@ -275,6 +275,14 @@ class Names(unittest.TestCase):
             self.assertEqual((reply[0], error["code"], error["param"], error["type"]), (404, "model_not_found", "model", "invalid_request_error"), name)
             self.assertEqual(server.send("GET", "/v1/models/" + name)[0], 404)
 
+    def test_a_name_that_is_no_model_s_is_shown_in_one_line(self):
+        server = self.serve()
+        for name in ("\n" * 200, "\x1b[31mred\u202e", "a" * 62 + "\U0001f600" * 4):
+            status, _, body = server.send("POST", "/v1/completions", {**TALE, "model": name, "max_tokens": 1})
+            message = json.loads(body)["error"]["message"]
+            self.assertEqual(status, 404)
+            self.assertTrue(message.isprintable() and len(message) < 400, message)
+
     def test_a_model_has_its_file_s_name(self):
         server = self.serve()
         for name in ("tales-9m-q8_0", "tales-9m-q8_0.gguf"):
