@@ -5,10 +5,10 @@
 //   lookahead->Observe(proposed, accepted);      // after each round
 //   const int k = lookahead->lookahead();        // for the next one
 //
-// The mean is exponentially weighted: ewma = alpha * accepted + (1 - alpha) * ewma, the first
-// observation as it is. Once in cooldown_steps + 1 observations the draft length becomes ewma + 1,
-// rounded (halves away from zero), within [min, max]. One thread at a time; observing costs
-// nothing.
+// The mean is exponentially weighted: ewma = alpha * accepted + (1 - alpha) * ewma; the first
+// observation is taken as it is. After every cooldown_steps + 1 observations the draft length
+// becomes ewma + 1, rounded (halves away from zero), within [min, max]. One thread at a time.
+// Observing costs next to nothing.
 #pragma once
 
 #include <cstdint>
@@ -30,13 +30,13 @@ class AdaptiveLookahead {
   // Errors: kInvalidArgument, naming the value that is out of range.
   [[nodiscard]] static Result<AdaptiveLookahead> Create(const AdaptiveLookaheadConfig& config);
 
-  // A round drafted `proposed` tokens, of which `accepted` were. More accepted than proposed count
-  // as all, negative numbers as none.
+  // A round drafted `proposed` tokens, and `accepted` of them were accepted. If more were accepted
+  // than proposed, all count as accepted; a negative number counts as 0.
   void Observe(int proposed, int accepted) noexcept;
-  // As after Create.
+  // Back to the state after Create.
   void Reset() noexcept;
-  // Another configuration from here on: the mean and the counters stay, the draft length moves into
-  // the new range. Errors: as Create; nothing has changed then.
+  // Uses another configuration from here on. The mean and the counters stay; the draft length moves
+  // into the new range. Errors: as Create; nothing has changed then.
   [[nodiscard]] Status Configure(const AdaptiveLookaheadConfig& config);
 
   int lookahead() const { return lookahead_; }

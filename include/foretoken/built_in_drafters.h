@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// foretoken/built_in_drafters.h: foretoken's own drafters as objects of a program's: a draft model
-// from a file, n-gram lookup, suffix decoding.
+// foretoken/built_in_drafters.h: foretoken's own drafters as objects for your program: a draft
+// model from a file, n-gram lookup, suffix decoding.
 //
 //   auto drafter = foretoken::OpenDrafter("draft.gguf");
 //   if (!drafter) return Print(drafter.error().message);
 //   auto session = foretoken::DraftSession::Create(*drafter);   // draft_session.h: a text of yours
 //   auto engine = foretoken::Engine::Open({.model = "target.gguf", .drafter = *drafter});
 //
-// They draft as the engine's own do, for it runs the same code: equal text, seed and parameters
-// give equal drafts with equal probabilities, bit for bit. An object serves one engine or one
-// session, and is called by one thread at a time. It may also lie inside a drafter of your own that
-// passes its calls on.
+// They run the engine's own code: equal text, seed and parameters give equal drafts with equal
+// probabilities, bit for bit. An object serves one engine or one session, and one thread calls it
+// at a time. Your own drafter may also contain one and pass its calls on.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +27,10 @@
 namespace foretoken {
 
 struct ModelDrafterOptions {
-  std::string name = "draft-file";  // a method, as Drafter::name
-  int context_size = 0;   // tokens of a text; 0: the model's; beyond it nothing is drafted
-  int max_sequences = 1;  // texts at a time
-  int threads = 0;        // of its own; 0: as EngineOptions
+  std::string name = "draft-file";  // a method's name, as Drafter::name
+  int context_size = 0;             // tokens of a text; 0: the model's; no drafts beyond it
+  int max_sequences = 1;            // texts at a time
+  int threads = 0;                  // this drafter's own; 0: as EngineOptions
   CacheType cache_type_k = CacheType::kF16;
   CacheType cache_type_v = CacheType::kF16;
   int prefill_rows = 256;
@@ -41,11 +40,11 @@ struct ModelDrafterOptions {
   std::optional<SamplingParameters> sampling = {};
 };
 
-// A draft model with a cache and threads of its own.
+// A draft model with its own cache and threads.
 class ModelDrafter : public Drafter {
  public:
   virtual const ModelSummary& summary() const = 0;
-  // By the model's own vocabulary.
+  // These use the model's own vocabulary.
   virtual std::vector<std::int32_t> Tokenize(const std::string& text, bool add_special) const = 0;
   virtual std::string Detokenize(std::span<const std::int32_t> tokens) const = 0;
 };
@@ -55,14 +54,14 @@ class ModelDrafter : public Drafter {
 [[nodiscard]] Result<std::shared_ptr<ModelDrafter>> OpenDrafter(
     const std::string& path, const ModelDrafterOptions& options = {});
 
-// As SpeculativeOptions has them. The target's likely tokens (filler_top_k) are known to the
-// engine's own n-gram drafter alone.
+// The fields of SpeculativeOptions. Only the engine's own n-gram drafter can use the target's
+// likely tokens (filler_top_k).
 struct NgramDrafterOptions {
   std::string name = "own-ngram";
   int max_sequences = 1;
   int ngram_max = 3, ngram_min = 1;
   NgramStorage storage = NgramStorage::kMultiLevel;
-  bool keep = false;                      // what a text taught serves the next ones too
+  bool keep = false;                      // later texts use what earlier ones taught
   std::vector<std::int32_t> corpus = {};  // a text that is known from the start
 };
 // Errors: kInvalidArgument.
@@ -72,7 +71,7 @@ struct NgramDrafterOptions {
 struct SuffixDrafterOptions {
   std::string name = "own-suffix";
   int max_sequences = 1;
-  int max_tokens = 1 << 20;  // of earlier outputs that are remembered, at most
+  int max_tokens = 1 << 20;  // the most tokens of earlier outputs that are kept
 };
 // Errors: kInvalidArgument.
 [[nodiscard]] Result<std::shared_ptr<Drafter>> MakeSuffixDrafter(

@@ -4,10 +4,9 @@
 //   const std::vector<foretoken::ChatMessage> messages = {{"user", "Who are you?"}};
 //   request.prompt_tokens = *engine->FormatChat(messages, {});
 //
-// Chat models were trained on one way of writing a conversation; the model file carries it as a
-// template. foretoken knows the templates of the common families and writes what they would write,
-// character by character. What messages say never becomes a control token: "<|im_end|>" typed by a
-// user is text.
+// A chat model was trained on one way of writing a conversation, and the model file contains it as
+// a template. foretoken knows the templates of the common families and writes exactly what they
+// would write. A message can never become a control token: "<|im_end|>" typed by a user is text.
 #pragma once
 
 #include <string>
@@ -22,12 +21,12 @@ struct ChatMessage {
 };
 
 struct ChatOptions {
-  // One of ChatTemplateNames() or, where the model file has several templates, the name of one of
-  // them. Empty: the file's own.
+  // One of ChatTemplateNames(), or the name of one of the model file's templates if it has several.
+  // Empty: the file's own.
   std::string chat_template = {};
   bool add_generation_prompt = true;  // end with the beginning of an answer
-  // For templates that tell the model the date: "26 Jul 2024". Empty: what the template says, which
-  // may be today's.
+  // For templates that tell the model the date: "26 Jul 2024". Empty: the template decides, and may
+  // use today's.
   std::string date = {};
 };
 

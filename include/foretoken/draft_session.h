@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// foretoken/draft_session.h: any drafter at work on a text of the program's, without an engine.
+// foretoken/draft_session.h: runs any drafter on your own text, without an engine.
 //
 //   auto session = foretoken::DraftSession::Create(drafter);
 //   (*session)->Begin({.prompt = tokens});
@@ -8,7 +8,7 @@
 //   auto more = (*session)->Propose(4);
 //
 // The session draws the drafts, checks them and keeps copies, as an engine does. With the seed and
-// the parameters of an engine's request it gives the drafts that the engine's drafter makes.
+// the parameters of an engine's request it gives the drafts of the engine's drafter.
 //
 // One thread at a time.
 #pragma once
@@ -25,50 +25,52 @@
 namespace foretoken {
 
 struct DraftRequest {
-  std::vector<std::int32_t> prompt = {};  // at least one token
-  int max_new_tokens = 256;               // that may follow the prompt; memory is taken for them
-  int min_new_tokens = 0;                 // end tokens are not drafted until then
-  SamplingParameters sampling = {};       // how drafts are drawn
+  std::vector<std::int32_t> prompt = {};      // at least one token
+  int max_new_tokens = 256;                   // the most tokens that may follow the prompt
+  int min_new_tokens = 0;                     // end tokens are not drafted until then
+  SamplingParameters sampling = {};           // how drafts are drawn
   std::vector<std::int32_t> end_tokens = {};  // a draft ends with one of these
   float draft_p_min = 0;                      // drafts end where no token has this probability
-  std::uint64_t seed = 0, id = 0;             // as Request has them
-  // Drafts are drawn with the noise by which the target draws its own tokens, as an engine's are
-  // under sample-match; false: with noise of the drafter's, as under residual.
+  std::uint64_t seed = 0, id = 0;             // as in Request
+  // True: drafts use the noise with which the target draws its own tokens, as an engine's drafts do
+  // under sample-match. False: they use noise of their own, as under residual.
   bool shares_noise = true;
 };
 
 struct Drafts {
   std::vector<std::int32_t> tokens;
-  // Of each token, under the distribution it was drawn from; 1 where it was certain.
+  // The probability of each token in the distribution that it was drawn from; 1 where it was
+  // certain.
   std::vector<float> probabilities;
-  // [tokens, vocabulary] where asked for: what each was drawn from; one-hot where it was certain.
+  // [tokens, vocabulary], if asked for: the distribution of each draft; one-hot where it was
+  // certain.
   std::vector<float> distributions;
 };
 
 class DraftSession {
  public:
-  // vocabulary_size: tokens that may be drafted, ids [0, vocabulary_size); 0: what the drafter
-  // says. Errors: kInvalidArgument (a drafter with distributions that does not say it).
+  // vocabulary_size: ids that may be drafted are in [0, vocabulary_size); 0: the drafter's own
+  // limit. Errors: kInvalidArgument (a drafter with distributions that has no such limit).
   [[nodiscard]] static Result<std::unique_ptr<DraftSession>> Create(
       std::shared_ptr<Drafter> drafter, int vocabulary_size = 0);
   ~DraftSession();
 
-  // Starts a text. Where one has begun it takes its place, and a draft model keeps the part of its
+  // Starts a text. It replaces a text that has begun; a draft model then keeps the part of its
   // cache that both share. Errors: kInvalidArgument (no prompt, unknown tokens, parameters).
   [[nodiscard]] Status Begin(const DraftRequest& request);
 
-  // Up to k drafts that go on from the text, k in [0, 64]. Errors: kInvalidArgument (no text has
-  // begun, k); with distributions also where the vocabulary is not known.
+  // Up to k drafts that continue the text, k in [0, 64]. Errors: kInvalidArgument (no text has
+  // begun, k; with distributions also an unknown vocabulary).
   [[nodiscard]] Result<Drafts> Propose(int k, bool distributions = false);
 
-  // The text goes on with these tokens, whatever was drafted. Errors: kInvalidArgument (no text has
-  // begun, unknown tokens, more than max_new_tokens); nothing has happened then.
+  // The text continues with these tokens, whatever was drafted. Errors: kInvalidArgument (no text
+  // has begun, unknown tokens, more than max_new_tokens); nothing has happened then.
   [[nodiscard]] Status Observe(std::span<const std::int32_t> committed);
 
-  void End();  // nothing where no text has begun
+  void End();  // does nothing if no text has begun
 
-  std::span<const std::int32_t> text() const;  // the prompt and what was observed
-  DraftWork TakeWork();                        // of the drafter's model since the last call
+  std::span<const std::int32_t> text() const;  // the prompt and the observed tokens
+  DraftWork TakeWork();                        // what the drafter's model did since the last call
   // The first fault of each kind that the drafter has made (drafter.h).
   const std::vector<std::string>& notices() const;
 

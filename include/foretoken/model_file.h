@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// foretoken/model_file.h: looks into a model file without loading it: metadata, tensors, tokenizer.
+// foretoken/model_file.h: reads a model file's metadata, tensors and tokenizer without loading it.
 #pragma once
 
 #include <cstdint>
@@ -20,26 +20,26 @@ struct TensorSummary {
   bool supported = true;  // foretoken computes with this type
 };
 
-// Two vocabularies, id by id: a model can draft for a target where nearly all of the target's
-// tokens are its own tokens of the same ids. The others, padding or a few special tokens, are never
-// drafted; where the text has them, the draft model reads another token.
+// Compares two vocabularies id by id. A model can draft for a target if nearly all of the target's
+// tokens have the same ids in its own vocabulary. The other tokens, padding or a few special ones,
+// are never drafted; where the text has them, the draft model reads another token.
 struct VocabularyDifference {
   int target = 0, draft = 0;            // numbers of tokens
-  std::vector<std::int32_t> differing;  // ids that both have, for different texts; ascending
+  std::vector<std::int32_t> differing;  // ids with different texts in the two; ascending
   std::vector<std::string> first;       // the first few of these: "17: 'a' / 'b'"
 
-  // Of the target's tokens, those that the draft has too.
+  // How many of the target's tokens the draft has too.
   int shared() const;
   bool same() const { return target == draft && differing.empty(); }
-  // "152064 and 151936 tokens, of which 151936 are shared", and what the first ones are.
+  // "152064 and 151936 tokens, of which 151936 are shared", and the first ids that differ.
   std::string Describe() const;
-  // Why the one cannot draft for the other, with Describe's words; "" where it can.
+  // Why the draft cannot be used for the target, with the words of Describe; "" if it can.
   std::string obstacle() const;
 };
 
 class ModelFile {
  public:
-  // Errors: those of the file, each naming the place.
+  // Errors: those of the file, each with its place.
   [[nodiscard]] static Result<std::unique_ptr<ModelFile>> Open(const std::string& path);
   ~ModelFile();
   ModelFile(const ModelFile&) = delete;
@@ -53,23 +53,24 @@ class ModelFile {
   // ...]".
   std::vector<std::pair<std::string, std::string>> metadata() const;
   std::vector<TensorSummary> tensors() const;
-  // "" if this build can run the model, else why not.
+  // "" if this build can run the model, else the reason.
   std::string obstacle() const;
   // False for a head, which only drafts for the target that it was trained for.
   bool is_whole_model() const;
-  // The speculative method that the file serves: "eagle", "mtp" (a head, or a model that carries
-  // one), else "standalone".
+  // The speculative method for this file: "eagle", "mtp" (a head, or a model that contains one),
+  // else "standalone".
   std::string drafts_as() const;
 
-  // The tokenizer of the file; also of vocabulary-only files. Errors: none in the file, or one that
-  // is not supported.
+  // A description of the file's tokenizer; works for vocabulary-only files too. Errors: the file
+  // has none, or an unsupported one.
   [[nodiscard]] Result<std::string> DescribeTokenizer();
   [[nodiscard]] Result<std::vector<std::int32_t>> Tokenize(const std::string& text,
                                                            bool add_special, bool parse_special);
   [[nodiscard]] Result<std::string> Detokenize(std::span<const std::int32_t> tokens, bool special);
   [[nodiscard]] Result<std::vector<std::string>> Pieces(
       std::span<const std::int32_t> tokens);  // each token's text, as the file spells it
-  // Of this file as a target and another that drafts for it. Errors: as of DescribeTokenizer.
+  // Compares this file, as the target, with another that drafts for it. Errors: as
+  // DescribeTokenizer.
   [[nodiscard]] Result<VocabularyDifference> CompareVocabulary(ModelFile& draft);
 
  private:

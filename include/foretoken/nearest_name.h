@@ -7,9 +7,9 @@
 
 namespace foretoken {
 
-// The known name with the fewest edits (insertions, deletions, replacements) from `name`, the first
-// of equals; empty where all are further than a typing error: more than two edits, or a third of
-// the name's length where that is more.
+// The known name with the fewest edits (insertions, deletions, replacements) from `name`; the first
+// of equal ones. Empty if all are too far: more than two edits, or a third of the name's length if
+// that is more.
 std::string_view NearestName(std::string_view name, std::span<const std::string_view> known);
 
 }  // namespace foretoken

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // foretoken/no_memory.h: memory that the system refuses, as an Error.
 //
-// Nothing in foretoken throws, but the standard library does where memory is short. Each function
-// that returns a Result catches that and returns kNoMemory; a program can do the same for its own
+// Nothing in foretoken throws, but the standard library does if memory is short. Each function that
+// returns a Result catches that and returns kNoMemory; your program can do the same for its own
 // parts. What was made so far is destroyed; nothing else changes.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace foretoken {
 
-// "<what>: the system gives no more memory; ...". Where not even the message gets memory, it is
+// "<what>: the system gives no more memory; ...". If there is no memory even for the message, it is
 // "out of memory".
 inline Error NoMemory(std::string_view what) noexcept {
   constexpr std::string_view kWhy =
@@ -33,7 +33,7 @@ inline Error NoMemory(std::string_view what) noexcept {
   }
 }
 
-// Whether an exception of the standard library says that memory or a thread was refused.
+// Whether an exception of the standard library means that memory or a thread was refused.
 inline bool SaysNoMemory(const std::exception& e) noexcept {
   if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) return true;
   if (dynamic_cast<const std::length_error*>(&e) != nullptr) return true;
@@ -42,8 +42,8 @@ inline bool SaysNoMemory(const std::exception& e) noexcept {
                                system->code() == std::errc::not_enough_memory);
 }
 
-// What call() returns, a Result or a Status; kNoMemory where memory was refused on its way. Other
-// exceptions, which are the caller's own, go on.
+// Returns the result of call(), a Result or a Status, or kNoMemory if memory was refused meanwhile.
+// Other exceptions belong to the caller and pass through.
 template <typename Call>
 auto CatchNoMemory(std::string_view what, Call&& call) -> decltype(call()) {
   try {

@@ -3,10 +3,11 @@
 // `foretoken tune` and kept in a file, so that an engine knows it from its first round.
 //
 //   auto profile = foretoken::Profile::Load("target.profile.json");
-//   if (profile && profile->WhyNot(machine, target).empty()) ...
+//   if (profile && profile->WhyNot(machine, target).empty())
+//     options.speculative.profile = "target.profile.json";
 //
-// A profile serves only the machine and the model files that it was measured with. It changes the
-// speed, never the text.
+// A profile counts only for the machine and the model files that it was measured with. It changes
+// the speed, never the text.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +19,17 @@
 namespace foretoken {
 
 struct ProfileMachine {
-  std::string cpu;  // as the system names it, "" where it does not
+  std::string cpu;  // the system's name for it, "" if it has none
   std::string isa;  // of the kernels: "avx512"
   int threads = 1;
 
-  // This one. isa and threads are an engine's: EngineSummary has them.
+  // This machine. isa and threads are those of an engine: see EngineSummary.
   static ProfileMachine This(std::string isa, int threads);
   bool operator==(const ProfileMachine&) const = default;
 };
 
-// A file by its content: its size, and a hash of its beginning (metadata and first tensors), middle
-// and end. Its name is only for people.
+// Identifies a file by its content: its size, and a hash of its beginning (metadata and first
+// tensors), middle and end. The name is only for people.
 struct ProfileModel {
   std::string file;  // without folders
   std::int64_t bytes = 0;
@@ -48,8 +49,8 @@ struct ProfilePass {
 // One more draft token.
 struct ProfileDraft {
   std::string method;  // "standalone"
-  ProfileModel model;  // bytes 0 where the method needs no file
-  double us = 0;       // 0 is allowed: a lookup may be too fast to be seen
+  ProfileModel model;  // bytes is 0 if the method needs no file
+  double us = 0;       // may be 0: a lookup can be too fast to measure
 };
 
 struct Profile {
@@ -59,9 +60,9 @@ struct Profile {
   ProfileModel target;
   std::vector<ProfilePass> passes;   // a full grid, by context and then rows, both ascending
   std::vector<ProfileDraft> drafts;  // each method with each file at most once
-  double rest_us = 0;                // of a round, beside its pass and its drafts
-  // What was fastest: a method's name or "none", its file ("" where it has none), K and controller,
-  // and how much faster than plain decoding it was.
+  double rest_us = 0;                // of a round, besides its pass and its drafts
+  // The fastest choice: a method's name or "none", its file ("" if it has none), K and controller,
+  // and its speed-up over plain decoding.
   struct {
     std::string method = "none", draft_model;
     int num_speculative_tokens = 0;
@@ -69,21 +70,21 @@ struct Profile {
     double speedup = 1;
   } recommendation;
 
-  // Everything is checked: a profile that loads is whole and in range. Errors: those of the file;
-  // kInvalidFile, naming the field.
+  // Everything is checked: a profile that loads is complete and in range. Errors: those of the
+  // file; kInvalidFile, with the field.
   [[nodiscard]] static Result<Profile> Load(const std::string& path);
-  // Of a file's text. Errors: kInvalidFile.
+  // The same from a file's text. Errors: kInvalidFile.
   [[nodiscard]] static Result<Profile> Parse(const std::string& text);
 
   std::string ToText() const;
-  // The file is replaced at once when it is complete; after an error or a kill it is as it was.
-  // Errors: kIo; kInvalidArgument where the profile is one that Load would refuse.
+  // Replaces the file in one step when the new one is complete; after an error or a kill the old
+  // one is still there. Errors: kIo; kInvalidArgument if Load would refuse the profile.
   [[nodiscard]] Status Save(const std::string& path) const;
 
-  // "" if these costs hold for this machine and target, else why they do not: "it was measured on
-  // ..., and this is ...".
+  // "" if these costs hold for this machine and target, else the reason: "it was measured on ...,
+  // and this is ...".
   std::string WhyNot(const ProfileMachine& here, const ProfileModel& model) const;
-  // Null where drafts of this method by this file (null: none) were not measured.
+  // Null if drafts of this method with this file (null: none) were not measured.
   const ProfileDraft* DraftOf(const std::string& method, const ProfileModel* file) const;
 };
 

@@ -31,15 +31,15 @@ struct QuantizeOptions {
   std::string output = {};  // is replaced if it exists; one file, also for a split model
   std::string type = {};    // one of QuantizeTypes(), in capitals or not
   int threads = 0;          // 0: FORETOKEN_THREADS, else the cores
-  // Quantised tensors lose more when they are quantised again; without this that is an error. To
-  // F32, F16 and BF16 they may always be converted.
+  // Quantised tensors lose more when they are quantised again, so that is an error unless this is
+  // set. They may always be converted to F32, F16 and BF16.
   bool allow_requantize = false;
-  bool pure = false;  // every matrix in the type itself: no mix, no more bits for the output head
-  // Number types of single tensors, "" as the rules say: of the output head (the token embedding
-  // where it serves as head), and of the token embedding.
+  bool pure = false;  // every matrix in the type itself: no mix, no larger type for the output head
+  // Number types of single tensors, "" for the rule's type: the output head (the token embedding if
+  // it serves as head), and the token embedding.
   std::string output_tensor_type = {};
   std::string token_embedding_type = {};
-  // Called now and then on the caller's thread; false stops, and no output is left.
+  // Called from time to time on the caller's thread; false stops, and no output is left.
   std::function<bool(const QuantizeProgress&)> on_progress = {};
 };
 
@@ -67,9 +67,9 @@ struct QuantizeReport {
 // Names that QuantizeOptions::type may have.
 std::vector<std::string> QuantizeTypes();
 
-// Reads and writes in pieces: memory stays at some tens of megabytes whatever the sizes of the
-// files. The result is the same for any number of threads. The output appears when it is complete;
-// after an error, a stop or a kill there is none (or the one that was there before).
+// Reads and writes in pieces: memory stays at some tens of megabytes for files of any size. The
+// result is the same for any number of threads. The output appears when it is complete; after an
+// error, a stop or a kill there is none, or the old one.
 //
 // Errors: those of the input file; kInvalidArgument (an unknown type, the input as output, a
 // quantised tensor without allow_requantize); kUnsupported (a matrix of a type that foretoken does

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// foretoken/result.h: how every fallible function of foretoken reports failure.
+// foretoken/result.h: how every function of foretoken that can fail reports failure.
 //
 // Result<T> holds a value or an Error; Status is Result<void>. Nothing in foretoken throws. The
 // members are those of std::expected (has_value, operator*, error, ...). *r is unchecked: test
@@ -20,18 +20,18 @@ enum class ErrorCode {
   kInvalidFile,      // a file that is damaged or of another kind
   kUnsupported,      // well formed, but not something this build runs
   kMismatch,         // two parts that do not belong together (draft and target vocabulary)
-  kTooLarge,         // prompt longer than the context, memory bound exceeded
+  kTooLarge,         // a prompt longer than the context, a memory limit exceeded
   kIo,               // the operating system refused
   kNoMemory,         // the system gives no more memory, or no more threads
 };
 
-// `text` of a file, a flag or a request as an error message may repeat it: in one line, at most
-// `most_bytes` long ("..." follows where it is cut), with escapes for control characters, for
-// characters that hide or turn the text around them, and for bytes that are no UTF-8.
+// Writes `text` of a file, a flag or a request so that an error message can repeat it: in one line,
+// at most `most_bytes` long ("..." follows a cut), with escapes for control characters, for
+// characters that hide or turn the text around them, and for bytes that are not UTF-8.
 std::string Shown(std::string_view text, std::size_t most_bytes = 80);
 
-// A whole message, bounded and escaped likewise; it comes back as it is where nothing is wrong with
-// it, which takes no memory.
+// Bounds and escapes a whole message in the same way. A message that needs no change is returned as
+// it is, without allocating memory.
 std::string OneLine(std::string message);
 
 // One line for a person: "<what>: <why>; <what to do>".
@@ -52,7 +52,7 @@ template <typename T>
 using Result = tl::expected<T, Error>;
 using Status = Result<void>;
 
-// Whatever a message repeats, it is one line of bounded length.
+// Makes the message one line of bounded length, whatever it repeats.
 [[nodiscard]] inline tl::unexpected<Error> Fail(ErrorCode code, std::string message) {
   return tl::unexpected<Error>(Error{code, OneLine(std::move(message))});
 }
@@ -70,7 +70,7 @@ using Status = Result<void>;
   if (!FORETOKEN_CONCAT(try_, __LINE__))                                           \
     return ::foretoken::Fail(std::move(FORETOKEN_CONCAT(try_, __LINE__)).error()); \
   declaration = std::move(*FORETOKEN_CONCAT(try_, __LINE__))
-// For a Status, or where the value is of no interest.
+// The same for a Status, or for a value that is not needed.
 #define FORETOKEN_CHECK_OK(expression)                                        \
   do {                                                                        \
     auto try_status = (expression);                                           \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // foretoken/sampling_presets.h: the usual ways to draw a token, by name, as SamplingParameters.
-// What a preset does not name is off, and may be set afterwards. Ranges: request.h; they are
+// What a preset does not set is off, and may be set afterwards. request.h has the ranges, which are
 // checked where the parameters are used.
 #pragma once
 
@@ -15,28 +15,28 @@ inline SamplingParameters Greedy() {
   return s;
 }
 
-// The model's law at a temperature.
+// Draws from the model's distribution at a temperature.
 inline SamplingParameters Multinomial(float temperature) {
   SamplingParameters s;
   s.temperature = temperature;
   return s;
 }
 
-// Among the k most probable tokens.
+// Draws from the k most probable tokens.
 inline SamplingParameters TopK(float temperature, int k) {
   SamplingParameters s = Multinomial(temperature);
   s.top_k = k;
   return s;
 }
 
-// Among the most probable tokens that hold the mass p together.
+// Draws from the most probable tokens that together hold the mass p.
 inline SamplingParameters Nucleus(float temperature, float p) {
   SamplingParameters s = Multinomial(temperature);
   s.top_p = p;
   return s;
 }
 
-// Nucleus of the law that TopK leaves.
+// Applies the nucleus to the distribution that TopK leaves.
 inline SamplingParameters TopKNucleus(float temperature, int k, float p) {
   SamplingParameters s = TopK(temperature, k);
   s.top_p = p;

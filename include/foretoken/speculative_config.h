@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// foretoken/speculative_config.h: SpeculativeOptions that were checked, and all their settings by
-// name.
+// foretoken/speculative_config.h: SpeculativeOptions that were checked, and all settings by name.
 //
 //   auto config = foretoken::SpeculativeConfig::Load("speculation.yaml");
 //   if (!config) return Print(config.error().message);
@@ -15,7 +14,7 @@
 //     ewma: {initial: 3, max: 8}
 //
 // Files, environment variables, flags and requests name a setting by its key and give its value as
-// text; one table (SpeculativeKeys) reads and prints them all.
+// text. One table (SpeculativeKeys) reads and prints all of them.
 #pragma once
 
 #include <span>
@@ -32,32 +31,32 @@ namespace foretoken {
 
 inline constexpr std::string_view kSpeculativeSection = "speculative_config";
 
-// Whose words a settings file uses. kMax: Modular MAX's SpeculativeConfig, with the defaults that
-// it documents: num_speculative_tokens is 2, and without a speculative_method nothing is drafted;
-// its typical-acceptance is target-probability here. A file may name its dialect itself: dialect:
-// max.
+// The dialect of a settings file. kMax: Modular MAX's SpeculativeConfig, with its documented
+// defaults: num_speculative_tokens is 2, and without a speculative_method nothing is drafted; its
+// typical-acceptance is target-probability here. A file may name its dialect itself: dialect: max.
 enum class ConfigDialect { kForetoken, kMax };
 // "foretoken" or "max". Errors: kInvalidArgument.
 [[nodiscard]] Result<ConfigDialect> ParseConfigDialect(std::string_view name);
 
-// Immutable: what Create has checked stays so.
+// Immutable, so what Create has checked stays valid.
 class SpeculativeConfig {
  public:
-  // Checks all that needs no model: each range, and which settings go together. Method names
-  // become canonical ("draft" -> "standalone"). Errors: kInvalidArgument, naming the key.
+  // Checks everything that needs no model: each range, and which settings go together. Method names
+  // become canonical ("draft" -> "standalone"). Errors: kInvalidArgument, with the key.
   [[nodiscard]] static Result<SpeculativeConfig> Create(const SpeculativeOptions& options);
 
-  // `base` with the settings of a section of a YAML or JSON file; of the whole file where `section`
-  // is empty, or where it is the default one and the file has no sections at all. Unknown keys are
-  // errors. Errors: kInvalidArgument (with file and line), kNotFound (no such file or section),
-  // kInvalidFile, kTooLarge, kIo.
+  // Reads the settings of a section of a YAML or JSON file over `base`. The whole file is read if
+  // `section` is empty, or if it is the default one and the file has no sections at all. Unknown
+  // keys are errors. Errors: kInvalidArgument (with file and line), kNotFound (no such file or
+  // section), kInvalidFile, kTooLarge, kIo.
   [[nodiscard]] static Result<SpeculativeConfig> Load(
       const std::string& path, std::string_view section = kSpeculativeSection,
       SpeculativeOptions base = {}, ConfigDialect dialect = ConfigDialect::kForetoken);
 
   const SpeculativeOptions& options() const { return options_; }
 
-  // The one method is this one. An empty method is none of them: the draft model's file decides.
+  // Whether the only method is this one. An empty method is neither: the draft model's file
+  // decides.
   bool is_standalone() const { return options_.method == "standalone"; }
   bool is_eagle() const { return options_.method == "eagle"; }
   bool is_mtp() const { return options_.method == "mtp"; }
@@ -68,8 +67,8 @@ class SpeculativeConfig {
   bool uses_logit_comparison() const {
     return options_.strategy == VerifyStrategy::kLogitComparison;
   }
-  // True if the text has the distribution that plain decoding gives it, whatever the drafter and
-  // the temperature. At temperature 0 also other strategies are lossless, as they are greedy there.
+  // True if the text has the distribution of plain decoding, for every drafter and temperature. At
+  // temperature 0 other strategies are lossless too, because they are greedy there.
   bool lossless() const;
 
  private:
@@ -77,9 +76,10 @@ class SpeculativeConfig {
   SpeculativeOptions options_;
 };
 
-// The settings of a file's section, or of a JSON text where `file` begins with '{', into `options`,
-// key by key: for callers with more sources to read before Create. `keys` gets the names of the
-// settings that it has. Errors as Load's; `options` then hold the settings before the faulty one.
+// Reads the settings of a file's section, or of a JSON text if `file` begins with '{', into
+// `options`, key by key. For callers that read more sources before Create. `keys` gets the names of
+// the settings that it has. Errors: as Load; `options` then hold the settings before the faulty
+// one.
 [[nodiscard]] Status ReadSpeculativeFile(const std::string& file, std::string_view section,
                                          SpeculativeOptions& options,
                                          ConfigDialect dialect = ConfigDialect::kForetoken,
@@ -93,28 +93,28 @@ struct SpeculativeKey {
   std::span<const std::string_view> aliases;  // {"gamma", ...}
   Type type;
   // Reads a value: "4.0" is 4, yes and on are true. The error begins with the value ("65 is not in
-  // [0, 64]; give a value in that range"): what it is for is put before it.
+  // [0, 64]; give a value in that range"); callers put the setting's name before it.
   Status (*set)(SpeculativeOptions& options, const std::string& text);
-  // A text that `set` reads as the same value.
+  // Prints the value as a text that `set` reads as the same value.
   std::string (*print)(const SpeculativeOptions& options);
   // Why the setting, as `options` have it, has no effect in this use ("only ngram reads it"); empty
-  // where it has one.
+  // if it has one.
   std::string (*idle)(const SpeculativeOptions& options, const SpeculativeUse& use);
 };
 
-// In the order of Describe. The table and all in it last as long as the program.
+// In the order of Describe. The table is valid as long as the program runs.
 std::span<const SpeculativeKey> SpeculativeKeys();
-// By name or alias; hyphens count as underscores. Null where there is none.
+// Finds a setting by name or alias; hyphens count as underscores. Null if there is none.
 const SpeculativeKey* FindSpeculativeKey(std::string_view name);
 
-// Errors: kInvalidArgument: no such key (with the nearest one), or a value that it does not take.
+// Errors: kInvalidArgument: no such key (with the nearest one), or a value that it does not accept.
 [[nodiscard]] Status SetSpeculativeOption(SpeculativeOptions& options, std::string_view key,
                                           const std::string& text);
 
 // The same for Request::prediction.
 std::string WhyNoPrediction(const SpeculativeUse& use);
 
-// Every setting by its canonical name, as SetSpeculativeOption reads it.
+// Every setting by its canonical name, with a value that SetSpeculativeOption reads.
 std::vector<std::pair<std::string, std::string>> Describe(const SpeculativeOptions& options);
 
 }  // namespace foretoken

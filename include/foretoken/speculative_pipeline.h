@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// foretoken/speculative_pipeline.h: many requests, a step at a time, for a caller that schedules
-// them itself: a server with batches of its own, for example.
+// foretoken/speculative_pipeline.h: many requests, one step at a time, for a caller that schedules
+// them itself, such as a server with batches of its own.
 //
 //   auto pipeline = foretoken::StandaloneSpeculativeDecodingPipeline::Create(
 //       {.model = "target.gguf", .draft_model = "draft.gguf", .max_sequences = 8});
-//   std::vector<foretoken::TextGenerationBatch> replicas = {{{"a", one}, {"b", two}}, {{"c",
-//   three}}}; auto outputs = (*pipeline)->Execute(replicas);   // a step for a, b and c for (auto&
-//   [id, output] : *outputs) std::cout << id << ": " << output.text << '\n'; auto completion =
-//   (*pipeline)->Release("a");
+//   std::vector<foretoken::TextGenerationBatch> replicas(2);
+//   replicas[0] = {{"a", one}, {"b", two}};
+//   replicas[1] = {{"c", three}};
+//   auto outputs = (*pipeline)->Execute(replicas);  // one step for a, b and c
+//   for (auto& [id, output] : *outputs) std::cout << id << ": " << output.text << '\n';
+//   auto completion = (*pipeline)->Release("a");
 //
-// Each step is one pass of the target over the requests of all replicas, flattened, with drafts of
-// their own lengths. A request's text is the one that Engine::Generate gives it alone, whatever
-// steps it takes part in and beside whom.
+// Each step is one pass of the target over the requests of all replicas. Each request has its own
+// draft length. Its text is the one that Engine::Generate gives for it alone, whatever steps it
+// takes part in and whatever runs beside it.
 //
-// A face of Engine. One thread at a time.
+// One thread at a time.
 #pragma once
 
 #include <map>
@@ -29,10 +31,11 @@
 
 namespace foretoken {
 
-// Of one replica, by request id. What is asked for is read when an id is new, and not again.
+// The requests of one replica, by request id. A request is read when its id is new, and ignored
+// afterwards.
 using TextGenerationBatch = std::map<std::string, Request>;
 
-// Rows of differing lengths: tokens[row_offsets[i], row_offsets[i + 1]) are request_ids[i]'s.
+// Rows of different lengths: tokens[row_offsets[i], row_offsets[i + 1]) belong to request_ids[i].
 struct RaggedBatch {
   std::vector<std::string> request_ids;  // [n], in the order of the replicas' batches
   std::vector<std::int32_t> tokens;
@@ -41,80 +44,82 @@ struct RaggedBatch {
 
 // What the next pass of each model reads.
 struct PreparedBatch {
-  // Committed tokens that its cache lacks, then the drafts, once they are made. A long prompt is
-  // read in several passes.
+  // Committed tokens that its cache lacks, then the drafts, once they are made. A long prompt takes
+  // several passes.
   RaggedBatch target;
-  // Committed tokens that its cache lacks; its own drafts follow them one by one. None for a prompt
-  // that the target has not read, and once the drafts are made.
+  // Committed tokens that its cache lacks; its own drafts follow one by one. Empty for a prompt
+  // that the target has not prefilled, and once the drafts are made.
   RaggedBatch draft;
 };
 
 struct RequestDrafts {
-  std::vector<std::int32_t> tokens;  // empty: the step decodes plainly or reads a prompt
-  // [tokens]: what the draft model's law gave each; empty where they were certain.
+  std::vector<std::int32_t> tokens;  // empty: the step decodes plainly or prefills
+  // [tokens]: the probability of each in the draft model's distribution; empty if they were
+  // certain.
   std::vector<float> probabilities;
-  // [tokens, vocabulary], copies, where DraftOptions asks for them.
+  // [tokens, vocabulary], copies, if DraftOptions asks for them.
   std::vector<float> distributions, logits;
   int vocabulary_size = 0;  // numbers of a row: TokenRows(logits, vocabulary_size)
 };
 
 struct VerifyOptions {
-  bool target_logits = false;  // in the outputs
+  bool target_logits = false;  // return them in the outputs
 };
 
 struct TextGenerationOutput {
-  std::vector<std::int32_t> tokens;  // committed in this step; none while a prompt is read
-  std::string text;                  // that this step shows: whole characters
+  std::vector<std::int32_t> tokens;  // committed in this step; none during the prefill
+  std::string text;                  // what this step shows: whole characters
   bool done = false;
   std::optional<FinishReason> finish_reason;  // once done
   int drafted = 0, accepted = 0;
-  // The last of the tokens, by where it came from: in place of a rejected draft, or behind drafts
-  // that were all accepted. Neither for a plain token, and where the text ended before it.
+  // The last of the tokens, by its origin: in place of a rejected draft, or behind drafts that were
+  // all accepted. Neither for a plain token, and if the text ended before it.
   std::optional<std::int32_t> recovered_token, bonus_token;
-  // [tokens]: the target's log-probabilities, where Request.logprobs asks for them.
+  // [tokens]: the target's log-probabilities, if Request.logprobs asks for them.
   std::vector<TokenLogprobs> logprobs;
-  // [drafted + 1, vocabulary], a copy, where VerifyOptions asks for it: the target's logits as the
-  // model gives them. Row i verified draft i; the last one follows all drafts.
+  // [drafted + 1, vocabulary], a copy, if VerifyOptions asks for it: the target's unprocessed
+  // logits. Row i verified draft i; the last one follows all drafts.
   std::vector<float> target_logits;
   int vocabulary_size = 0;  // numbers of a row
 };
 
-// Since the start or the last reset, over all requests. Rates without a denominator are absent.
+// Since the start or the last reset, over all requests. A rate without a denominator is absent.
 struct SpeculativeDecodingMetrics {
   std::int64_t rounds = 0, draft_rounds = 0;  // decoding rounds; those with at least one draft
   std::int64_t draft_tokens = 0, accepted_tokens = 0;
   std::int64_t emitted_tokens = 0;
   std::vector<std::int64_t> draft_tokens_per_position, accepted_tokens_per_position;
   std::optional<double> acceptance_rate;  // accepted / drafted
-  // [position]: accepted there / drafted there, and / judged there: all earlier ones were accepted.
+  // [position]: accepted there / drafted there, and / verified there: all earlier ones were
+  // accepted.
   std::vector<std::optional<double>> acceptance_rate_per_position;
   std::vector<std::optional<double>> conditional_acceptance_rate_per_position;
-  // Tokens of a round that drafted: accepted drafts and the target's own token.
+  // Tokens of a round that drafted: the accepted drafts and the target's own token.
   std::optional<double> mean_acceptance_length;
 };
 
 class StandaloneSpeculativeDecodingPipeline {
  public:
-  // max_sequences: requests of all replicas that have begun and are not done, those that take no
-  // part in a step included. Errors: as Engine::Open; kInvalidArgument without a draft model, or
-  // where another method is named.
+  // max_sequences bounds the requests of all replicas that have begun and are not done, including
+  // those that take no part in a step. Errors: as Engine::Open; kInvalidArgument without a draft
+  // model, or if another method is named.
   [[nodiscard]] static Result<std::unique_ptr<StandaloneSpeculativeDecodingPipeline>> Create(
       EngineOptions options);
   ~StandaloneSpeculativeDecodingPipeline();
 
-  // One step for exactly these requests: new ids begin, known ones go on, all others rest. Requests
-  // that are done give an output without tokens. Errors, with nothing begun: kInvalidArgument (an
-  // id in two batches, a parameter out of range, drafts of other requests that wait for Verify...),
-  // kTooLarge (more requests than max_sequences, a prompt beyond the context).
+  // One step for exactly these requests: new ids begin, known ones continue, all others pause.
+  // Requests that are done give an output without tokens. Errors, with nothing begun:
+  // kInvalidArgument (an id in two batches, a parameter out of range, drafts of other requests that
+  // wait for Verify...), kTooLarge (more requests than max_sequences, a prompt beyond the context).
   [[nodiscard]] Result<std::map<std::string, TextGenerationOutput>> Execute(
       std::span<const TextGenerationBatch> replicas);
 
-  // The parts of Execute: who takes part and what is read; the drafts; the target's pass.
+  // The parts of Execute: choose the requests and their rows; draft; run the target's pass.
   [[nodiscard]] Result<PreparedBatch> PrepareBatch(std::span<const TextGenerationBatch> replicas);
   // Errors: kInvalidArgument (nothing is prepared, num_steps out of range).
   [[nodiscard]] Result<std::map<std::string, RequestDrafts>> GenerateDraftTokens(
       const DraftOptions& options = {});
-  // PrepareBatch and the drafts: num_steps of them for each request. Errors: as both.
+  // PrepareBatch and the drafts, num_steps for each request. Errors: as both.
   [[nodiscard]] Result<std::map<std::string, RequestDrafts>> GenerateDraftTokens(
       std::span<const TextGenerationBatch> replicas, int num_steps, DraftOptions options = {});
   // Errors: kInvalidArgument (no drafts were generated).
@@ -124,7 +129,7 @@ class StandaloneSpeculativeDecodingPipeline {
   SpeculativeDecodingMetrics SpecDecodeMetrics() const;
   void ResetMetrics();
 
-  // Forgets an id, which may then be used anew. Returns what the request gave; one that is not done
+  // Forgets an id, which may then be used again. Returns the completion; a request that is not done
   // ends as "cancelled". Errors: kNotFound (an unknown id).
   [[nodiscard]] Result<Completion> Release(const std::string& request_id);
 

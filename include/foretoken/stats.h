@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// foretoken/stats.h: what speculation did, counted. Rates that have no denominator are absent,
-// never 0.
+// foretoken/stats.h: counters of speculation. A rate without a denominator is absent, never 0.
 #pragma once
 
 #include <cstdint>
@@ -10,28 +9,28 @@
 namespace foretoken {
 
 struct SpeculationStats {
-  std::int64_t rounds =
-      0;  // target passes that decoded for this request, those without a draft included
+  // Target passes that decoded for this request, with or without a draft.
+  std::int64_t rounds = 0;
   std::int64_t draft_rounds = 0;  // rounds with at least one draft
   std::int64_t drafted = 0;       // draft tokens sent to the target
   std::int64_t accepted = 0;      // of these, accepted and committed
   std::int64_t recovered = 0;     // target tokens after a rejection
   std::int64_t bonus = 0;         // target tokens after a draft accepted whole
-  std::int64_t plain =
-      0;  // target tokens of rounds without a draft (prefill's first token included)
+  // Target tokens of rounds without a draft, and the first token, which the prefill gives.
+  std::int64_t plain = 0;
   std::int64_t emitted = 0;         // tokens given to the caller
-  std::int64_t rolled_back = 0;     // target cache entries written and taken back
+  std::int64_t rolled_back = 0;     // target cache entries that were written and removed
   std::int64_t draft_forwards = 0;  // passes of the draft model
-  std::int64_t target_forwards =
-      0;  // passes of the target this request was part of, prefill included
-  std::vector<std::int64_t> drafted_per_position;   // [i]: rounds that drafted position i (from 0)
-  std::vector<std::int64_t> judged_per_position;    // of these, with a verdict (all earlier ones
-                                                    // accepted, not cut by an end)
-  std::vector<std::int64_t> accepted_per_position;  // of these, accepted and committed
+  // Passes of the target that this request was part of, prefill included.
+  std::int64_t target_forwards = 0;
+  std::vector<std::int64_t> drafted_per_position;  // [i]: rounds that drafted position i (from 0)
+  // Those with a verdict: all earlier ones were accepted, and no end cut the draft off.
+  std::vector<std::int64_t> judged_per_position;
+  std::vector<std::int64_t> accepted_per_position;  // those that were accepted and committed
   std::vector<std::int64_t> k_histogram;            // [m]: rounds that drafted m tokens
   double draft_ms = 0;                              // drafting, the draft model's catch-up included
   double verify_ms = 0;                             // target passes of decoding rounds
-  double overhead_ms = 0;                           // judging, bookkeeping, rollback
+  double overhead_ms = 0;                           // verification, bookkeeping, rollback
   double draft_prompt_ms = 0;                       // the draft model's work on the prompt
 
   std::optional<double> acceptance_rate() const {
@@ -49,10 +48,10 @@ struct SpeculationStats {
 struct Timings {
   double prompt_ms = 0;          // prefill of the prompt by the target
   double decode_ms = 0;          // from the end of prefill to the last token
-  int prompt_tokens = 0;         // of the prompt, read by the target
-  int cached_prompt_tokens = 0;  // of the prompt, found in the cache of another request
+  int prompt_tokens = 0;         // prompt tokens that the target prefilled
+  int cached_prompt_tokens = 0;  // prompt tokens found in the cache
   int decoded_tokens = 0;  // tokens that decode_ms produced (the first token belongs to prefill)
-  int preemptions = 0;     // times that its cache was given to others and filled anew
+  int preemptions = 0;     // how often it was preempted
 };
 
 }  // namespace foretoken

@@ -15,32 +15,32 @@ namespace foretoken {
 enum class TokenOrigin : std::uint8_t { kPlain, kAccepted, kRecovered, kBonus };
 
 struct TokenLogprobs {
-  float logprob = 0;  // of the chosen token, natural logarithm, the target's raw law (T = 1)
+  float logprob = 0;  // of the chosen token: natural logarithm, raw distribution (T = 1)
   std::vector<std::pair<std::int32_t, float>> top;  // best first, ties by id
 };
 
-// One committed token. `text` is whole UTF-8 characters and may be empty while a character or a
+// One committed token. `text` is whole UTF-8 characters. It may be empty while a character or a
 // possible stop string is held back.
 struct TokenEvent {
   std::int32_t id = 0;
   TokenOrigin origin = TokenOrigin::kPlain;
   std::string text;
-  const TokenLogprobs* logprobs = nullptr;  // where asked for
+  const TokenLogprobs* logprobs = nullptr;  // if asked for
 };
 
-// All that one round of one request did: `events` in order; `rejected` are the drafted tokens the
-// target refused or never judged.
+// What one round of one request did: `events` in order; `rejected` are the drafted tokens that the
+// target rejected or did not verify.
 struct RoundEvent {
   std::uint64_t request_id = 0;
   std::span<const TokenEvent> events;
   std::span<const std::int32_t> rejected;
   int drafted = 0;
-  std::string_view drafter;                        // who drafted: "ngram"; empty where nobody did
-  std::span<const TokenLogprobs> prompt_logprobs;  // with the first events, where asked for
+  std::string_view drafter;                        // "ngram"; empty if nothing was drafted
+  std::span<const TokenLogprobs> prompt_logprobs;  // with the first events, if asked for
 };
 
-// Called on the engine's thread after each pass a request took part in (no events while its prompt
-// is still read); return false to cancel the request (finish reason "cancelled").
+// Called on the engine's thread after each pass that a request took part in (without events during
+// its prefill). Return false to cancel the request (finish reason "cancelled").
 using OnRound = std::function<bool(const RoundEvent&)>;
 
 }  // namespace foretoken

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// foretoken/text_file.h: small files that are read or written whole.
+// foretoken/text_file.h: small files that are read or written as a whole.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,21 @@ namespace foretoken {
 
 struct ReadLimits {
   std::size_t most_bytes = std::size_t{1} << 30;
-  // Also from a pipe, such as a shell's process substitution, and from a terminal: then reading
-  // waits for the writer. Otherwise only regular files are read, and nothing waits.
+  // True: reads from pipes too, such as a shell's process substitution, and from a terminal;
+  // reading then waits for the writer. False: only regular files are read, and nothing waits.
   bool pipes = false;
 };
 
-// All bytes of a file. Folders, devices and sockets are refused without waiting for anything.
-// Errors: kNotFound, kInvalidFile (not a file of a kind that is read), kTooLarge, kIo.
+// All bytes of a file. Folders, devices and sockets are refused without waiting. Errors: kNotFound,
+// kInvalidFile (not a kind of file that can be read), kTooLarge, kIo.
 [[nodiscard]] Result<std::string> ReadTextFile(const std::string& path,
                                                const ReadLimits& limits = {});
-// The same of an open descriptor, which stays open; `name` is for messages.
+// The same for an open descriptor, which stays open; `name` is for messages.
 [[nodiscard]] Result<std::string> ReadDescriptor(int descriptor, std::string_view name,
                                                  const ReadLimits& limits = {});
 
-// Replaces the file or makes it: the text is complete and on the disk under that name, or the name
-// is as it was. Errors: kIo.
+// Replaces or creates the file: either the text is complete and on the disk under that name, or
+// nothing has changed. Errors: kIo.
 [[nodiscard]] Status WriteTextFile(const std::string& path, std::string_view text);
 
 }  // namespace foretoken

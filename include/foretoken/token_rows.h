@@ -8,12 +8,12 @@
 
 namespace foretoken {
 
-// A view, [rows, vocabulary_size]; whoever hands it out says how long it holds.
+// A view, [rows, vocabulary_size]; the function that returns it says how long it is valid.
 struct TokenRows {
   TokenRows() = default;
   TokenRows(const float* first, int n_rows, int n_tokens, std::int64_t from_row_to_row)
       : data(first), rows(n_rows), vocabulary_size(n_tokens), stride(from_row_to_row) {}
-  // The whole rows of numbers that lie without gaps.
+  // As many whole rows as `values` has, without gaps between them.
   TokenRows(std::span<const float> values, int n_tokens)
       : TokenRows(values.data(), n_tokens < 1 ? 0 : static_cast<int>(std::ssize(values) / n_tokens),
                   n_tokens, n_tokens) {}

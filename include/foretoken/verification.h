@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// foretoken/verification.h: verification of drafts on logits of a program's own, by every rule of
-// the engine and without a model.
+// foretoken/verification.h: verification of drafts on your own logits, with every rule of the
+// engine and without a model.
 //
 //   auto verified = foretoken::Verify(
 //       {.vocabulary_size = 3, .speculative = {.strategy = foretoken::VerifyStrategy::kResidual},
@@ -10,9 +10,9 @@
 //        .target_logits = {logits, 3}});                     // [n + 1, 3]
 //   verified->accepted; verified->next; verified->kind;
 //
-// The rules are the engine's own code: fed with the logits and the drafts of an engine's round,
-// the text, the seed and the request's id, they accept and draw exactly what the engine does.
-// docs/speculation.md has the rules, verify_strategy.h their names.
+// The rules are the engine's own code: with the logits and the drafts of an engine's round, its
+// text, seed and request id, they accept and draw exactly what the engine does. docs/speculation.md
+// has the rules, verify_strategy.h their names.
 #pragma once
 
 #include <cstdint>
@@ -31,25 +31,26 @@
 namespace foretoken {
 
 struct VerificationOptions {
-  int vocabulary_size = 0;  // >= 1; rows may be longer, the rest of them is never looked at
-  // The strategy and its settings, or a synthetic acceptance rate; the rest is not read. At
-  // temperature 0 every strategy is greedy. kAuto above it: residual where drafts come with
-  // probabilities or logits, and sample-match where they were certain.
+  int vocabulary_size = 0;  // >= 1; rows may be longer, the rest of them is ignored
+  // The strategy and its settings, or a synthetic acceptance rate; other fields are ignored. At
+  // temperature 0 every strategy is greedy. Above it, kAuto is residual for drafts with
+  // probabilities or logits, and sample-match for certain drafts.
   SpeculativeOptions speculative = {};
-  // How the target's tokens are drawn. Not a grammar: it would need the vocabulary's texts.
+  // How the target's tokens are drawn. A grammar is not allowed: it would need the vocabulary's
+  // texts.
   SamplingParameters sampling = {};
-  // How drafts were drawn from the drafter's logits; `sampling` where it is not given.
+  // How drafts were drawn from the drafter's logits; default: `sampling`.
   std::optional<SamplingParameters> draft_sampling = {};
-  // A rule of the program's own in place of the strategy; `speculative.strategy` is then kAuto.
+  // Your own verifier instead of a strategy; `speculative.strategy` is then kAuto.
   std::shared_ptr<Verifier> verifier = {};
-  // They key the noise, together with the position in the text.
+  // The noise is keyed by these and the position in the text.
   std::uint64_t seed = 0, request_id = 0;
-  // A cap for the kernels, as EngineOptions.isa. Each instruction set gives the same.
+  // A cap for the kernels, as EngineOptions.isa. Every instruction set gives the same result.
   std::string isa = {};
 };
 
-// Uniform numbers in [0, 1) in place of the noise that seed, request id and position give. What is
-// empty is computed.
+// Uniform numbers in [0, 1) instead of the noise that seed, request id and position give. Empty
+// spans are computed from the noise.
 struct VerificationUniforms {
   // [drafts]: whether a draft is accepted (residual, block, target-probability, synthetic).
   std::span<const double> accept = {};
@@ -61,27 +62,27 @@ struct VerificationUniforms {
   std::span<const double> target = {};
 };
 
-// One sequence's drafts. Everything is read during the call alone.
+// One sequence's drafts. Everything is read only during the call.
 struct VerificationInput {
-  // The text before the drafts, or the end of it: what penalties and processors look at. Its last
+  // The text before the drafts, or the end of it: penalties and processors look at it. Its last
   // n_generated tokens are output, the others prompt.
   std::span<const std::int32_t> text = {};
   int n_generated = 0;
-  // Of the first draft, counted from the beginning of the text; not given: text.size().
+  // The position of the first draft in the text; default: text.size().
   std::optional<int> position = {};
 
   std::span<const std::int32_t> drafts = {};  // [n], at most 64; empty: a plain decoding step
   // [n, vocabulary]: the distribution that each draft was drawn from. REQUIRES: no negative
-  // numbers; rows sum to 1. Without it and without logits each draft was certain.
+  // numbers; rows sum to 1. Without it and without logits each draft is certain.
   TokenRows draft_probabilities = {};
-  // [n, vocabulary]: the drafter's logits. logit-comparison needs them; where there are no
-  // probabilities, they and draft_sampling give the distributions.
+  // [n, vocabulary]: the drafter's logits. logit-comparison needs them. If there are no
+  // probabilities, these and draft_sampling give the distributions.
   TokenRows draft_logits = {};
   TokenRows target_logits =
       {};  // [n + 1, vocabulary]; row i verifies draft i, the last is behind all
   VerificationUniforms uniforms = {};
-  // -1: none; n: the log-probabilities of the tokens that are kept, and those of the n best tokens
-  // there, n <= 64.
+  // -1: none; n: the log-probabilities of the kept tokens, and of the n best tokens at each
+  // position, n <= 64.
   int logprobs = -1;
 };
 
@@ -91,9 +92,9 @@ struct VerifiedDraft {
   // kRecovered: in place of the first rejected draft; kBonus: behind drafts that were all accepted;
   // kPlain: there was no draft.
   TokenOrigin kind = TokenOrigin::kPlain;
-  std::string_view strategy;  // the rule that was followed; of an own verifier its name()
+  std::string_view strategy;  // the rule that was followed; the name() of your own verifier
   bool lossless = true;       // kept tokens have the distribution of plain decoding
-  // [accepted + 1], where asked for: natural logarithm, temperature 1, no filters.
+  // [accepted + 1], if asked for: natural logarithm, temperature 1, no filters.
   std::vector<TokenLogprobs> logprobs = {};
 };
 
@@ -106,7 +107,8 @@ class DraftVerification {
   DraftVerification& operator=(DraftVerification&&) noexcept;
   ~DraftVerification();
 
-  // Errors: kInvalidArgument: tokens, rows or numbers that cannot be, and what the strategy lacks.
+  // Errors: kInvalidArgument: impossible tokens, rows or numbers, or missing input that the
+  // strategy needs.
   [[nodiscard]] Result<VerifiedDraft> Verify(const VerificationInput& input);
 
  private:
@@ -115,7 +117,7 @@ class DraftVerification {
   std::unique_ptr<Impl> impl_;
 };
 
-// Create and Verify at once.
+// Create and Verify in one call.
 [[nodiscard]] Result<VerifiedDraft> Verify(VerificationOptions options,
                                            const VerificationInput& input);
 
