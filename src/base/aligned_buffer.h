@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// base/aligned_buffer.h: owning, 64-byte aligned, zero-filled memory; on huge pages where it is
-// large and the system offers them. Movable, not copyable. Untouched pages of a large buffer cost
-// no resident memory.
+// base/aligned_buffer.h: owning, 64-byte aligned, zero-filled memory. Large buffers are on huge
+// pages if the system offers them. Movable, not copyable. Untouched pages of a large buffer use no
+// resident memory.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace foretoken {
 class AlignedBytes {
  public:
   AlignedBytes() = default;
-  // Throws std::bad_alloc where the system gives no more, as operator new does (see
+  // Throws std::bad_alloc if the system gives no more memory, as operator new does (see
   // foretoken/no_memory.h).
   explicit AlignedBytes(std::size_t size_bytes);
   ~AlignedBytes();

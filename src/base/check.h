@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// base/check.h: abort on a broken invariant (a bug of ours, never bad input).
+// base/check.h: aborts on a broken invariant (a bug in foretoken, never bad input).
 #pragma once
 
 namespace foretoken {

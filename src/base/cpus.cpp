@@ -66,7 +66,7 @@ double ShareOfGroup(const std::string& folder, bool unified) {
   return kNoLimit;
 }
 
-// CPUs' worth of time that the process may use.
+// The CPU time that the process may use, in CPUs.
 double QuotaCpus(const std::string& root) {
   double least = kNoLimit;
   for (const CgroupFolder& group : CgroupFolders("cpu", root))

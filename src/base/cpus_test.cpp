@@ -16,7 +16,7 @@ namespace {
 
 using Cpus = std::vector<int>;
 
-// A folder with the files that a machine would have under /sys and /proc.
+// A folder with the files of /sys and /proc of some machine.
 class FakeMachine : public testing::Test {
  protected:
   void SetUp() override {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and writing of whole files: what kinds of files are taken, and what is left where writing
-// fails.
+// Reading and writing whole files: which kinds of files are accepted, and what is left after a
+// failed write.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -46,7 +46,7 @@ class Files : public testing::Test {
   std::string folder_;
 };
 
-// A limit on the size of files, without the signal's being ignored.
+// A limit on the size of files. The signal is not ignored.
 class SizeLimit {
  public:
   explicit SizeLimit(rlim_t bytes) {
@@ -72,7 +72,7 @@ TEST_F(Files, ReadsWholeTextsAndRefusesLongerOnes) {
   EXPECT_EQ(ReadTextFile(At("none")).error().code, ErrorCode::kNotFound);
 }
 
-// Opening any of them for reading without further care waits for ever or reads without an end.
+// Opening one of these for reading without further care waits for ever or reads without an end.
 TEST_F(Files, RefusesWhatIsNoFileWithoutWaiting) {
   ASSERT_EQ(mkfifo(At("fifo").c_str(), 0600), 0);
   ASSERT_EQ(mknod(At("socket").c_str(), S_IFSOCK | 0600, 0), 0);
@@ -138,7 +138,7 @@ TEST_F(Files, TakeTheirModeFromTheUmask) {
   EXPECT_EQ(fs::status(At("b")).permissions(), fs::perms(0600));
 }
 
-// A link that lies where the output goes is replaced; its target stays as it is.
+// A link in place of the output is replaced; its target stays as it is.
 TEST_F(Files, AreNotWrittenThroughLinks) {
   const std::string target = Written("target", "precious");
   fs::create_symlink(target, At("output"));
@@ -147,7 +147,7 @@ TEST_F(Files, AreNotWrittenThroughLinks) {
   EXPECT_FALSE(fs::is_symlink(At("output")));
 }
 
-// Nor are files and links under names that a temporary file might get.
+// Files and links under names that a temporary file might get are not touched either.
 TEST_F(Files, TakeNoTemporaryNameThatIsThere) {
   const std::string target = Written("target", "precious");
   for (int i = 0; i < 40; ++i)
@@ -190,7 +190,7 @@ TEST_F(Files, GiveAnErrorWhereAPipeHasNoReader) {
   EXPECT_NE(status.error().message.find("Broken pipe"), std::string::npos);
 }
 
-// A signal of another's stays what it is.
+// The handling of a signal by others does not change.
 TEST_F(Files, LeaveSignalsOfOthersAlone) {
   static int seen;
   seen = 0;

@@ -15,7 +15,7 @@
 
 namespace foretoken {
 
-// Entries are never freed, only used again, so that the handler can walk the list at any moment.
+// Entries are never freed, only reused, so that the handler can read the list at any moment.
 struct GuardedRange::Entry {
   std::atomic<std::uintptr_t> begin{0};  // 0: free
   std::atomic<std::uintptr_t> end{0};
@@ -30,7 +30,7 @@ using Entry = GuardedRange::Entry;
 
 std::atomic<bool> g_catches{true};
 std::atomic<Entry*> g_entries{nullptr};
-std::mutex g_entries_mutex;  // of those who change the list; the handler only reads it
+std::mutex g_entries_mutex;  // for changes of the list; the handler only reads it
 std::uintptr_t g_page_bytes = 4096;
 struct sigaction g_before = {};  // written once, before the handler is there
 
@@ -52,11 +52,11 @@ bool ReplacePages(std::uintptr_t address) noexcept {
 void HandBack(int signal, siginfo_t* info, void* context) noexcept {
   if ((g_before.sa_flags & SA_SIGINFO) != 0 && g_before.sa_sigaction != nullptr)
     return g_before.sa_sigaction(signal, info, context);
-  const bool sent = info->si_code <= 0;  // by kill, not by a fault
+  const bool sent = info->si_code <= 0;  // sent by kill, not raised by a fault
   if (g_before.sa_handler != SIG_DFL && g_before.sa_handler != SIG_IGN)
     return g_before.sa_handler(signal);
   if (sent && g_before.sa_handler == SIG_IGN) return;
-  // The system's default: the fault happens again at once, what was sent is sent again.
+  // The system's default: a fault happens again at once, a signal that was sent is sent again.
   struct sigaction ends = {};
   ends.sa_handler = SIG_DFL;
   sigaction(signal, &ends, nullptr);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// base/guarded_range.h: a mapping of a file in which a SIGBUS is noted and survived; see
+// base/guarded_range.h: a mapping of a file in which a SIGBUS is recorded and survived; see
 // foretoken/bus_errors.h.
 //
-// The first fault replaces the mapping, from the faulting page to its end, by zeros in memory of
-// our own: a file that was cut short lacks all of those pages. Whoever reads from the range checks
-// faulted() before the result counts.
+// The first fault replaces the mapping, from the faulting page to its end, by zeros: a file that
+// was cut short lacks all of those pages. A reader of the range must check faulted() before it uses
+// what it computed.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ namespace foretoken {
 class GuardedRange {
  public:
   GuardedRange() = default;
-  // The mapping [begin, begin + size), until destruction, which comes before munmap. `protection`
-  // as for mmap. Installs the handler if it is not there yet.
+  // Guards the mapping [begin, begin + size) until destruction, which must come before munmap.
+  // `protection` as for mmap. Installs the handler if it is not there yet.
   GuardedRange(const void* begin, std::size_t size, int protection);
   GuardedRange(GuardedRange&& other) noexcept;
   GuardedRange& operator=(GuardedRange&& other) noexcept;
@@ -23,7 +23,7 @@ class GuardedRange {
 
   bool faulted() const noexcept;
 
-  struct Entry;  // of the list that the handler reads
+  struct Entry;  // an entry of the list that the handler reads
 
  private:
   Entry* entry_ = nullptr;  // null: not guarded

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// base/hash.h: a fast 64-bit hash of bytes (XXH3), the same on every machine. Against accidents,
-// not against attackers.
+// base/hash.h: a fast 64-bit hash of bytes (XXH3), the same on every machine. It protects against
+// accidents, not against attackers.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace foretoken {
 
 std::uint64_t Hash(std::span<const std::byte> bytes) noexcept;
 
-// Of a container of plain values or characters.
+// The hash of a container of plain values or characters.
 template <typename Values>
 std::uint64_t HashOf(const Values& values) noexcept {
   return Hash(std::as_bytes(std::span(values)));

@@ -34,7 +34,7 @@ bool Readable(int fd, const struct stat& status, bool pipes) {
   return S_ISFIFO(status.st_mode) || (S_ISCHR(status.st_mode) && isatty(fd) == 1);
 }
 
-// A pipe that had no writer yet ends at once where it is read; poll waits for the first one.
+// Reading a pipe without a writer ends at once, so poll for the first writer.
 void WaitForWriter(int fd) {
   struct pollfd wanted = {fd, POLLIN, 0};
   while (poll(&wanted, 1, -1) < 0 && errno == EINTR) {
@@ -60,7 +60,7 @@ Result<InputFile> InputFile::Open(const std::string& path, const Options& option
   if (file.fd_ < 0) {
     if (errno == ENOENT)
       return Fail(ErrorCode::kNotFound, fmt::format("{}: no such file; check the path", path));
-    if (errno == ENXIO || errno == ENODEV)  // a socket, a device that is not there
+    if (errno == ENXIO || errno == ENODEV)  // a socket, a missing device
       return Fail(ErrorCode::kInvalidFile,
                   fmt::format("{}: not a file that can be read; name {}", path, options.wanted));
     return Fail(ErrorCode::kIo,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// base/input_file.h: a file that is open for reading. Opening never waits, whatever the name
-// stands for: a pipe without a writer, a device, a folder.
+// base/input_file.h: a file that is open for reading. Opening never waits, even for a pipe without
+// a writer, a device or a folder.
 #pragma once
 
 #include <sys/stat.h>
@@ -14,23 +14,23 @@
 
 namespace foretoken {
 
-// Which file it is, and in which state. Whoever writes to a file moves `changed_ns`, which nobody
-// can set; `modified_ns` can be set back.
+// Identifies a file and its state. A write moves `changed_ns`, which nobody can set; `modified_ns`
+// can be set back.
 struct FileIdentity {
   std::uint64_t device = 0, inode = 0;
   std::int64_t size = 0, modified_ns = 0, changed_ns = 0;
 
   static FileIdentity Of(const struct stat& status) noexcept;
   bool operator==(const FileIdentity&) const = default;
-  // All but changed_ns: it also moves when a file gets another name, owner or mode, or loses its
-  // last name.
+  // Compares everything but changed_ns, which also moves when a file gets another name, owner or
+  // mode, or loses its last name.
   bool SameContentAs(const FileIdentity& other) const noexcept;
 };
 
 class InputFile {
  public:
   struct Options {
-    bool pipes = false;                          // pipes and terminals, too
+    bool pipes = false;                          // accept pipes and terminals too
     bool links = true;                           // the last part of the path may be a symbolic link
     std::string_view wanted = "a regular file";  // for the message: "... name a model file"
   };

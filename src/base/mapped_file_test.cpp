@@ -66,7 +66,7 @@ TEST_F(MappedFiles, ThatAreCutShortReadAsZerosAndFailTheirCheck) {
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::kIo);
   EXPECT_TRUE(status.error().message.starts_with(path + ": the file was cut short"));
-  // Even where the file gets its old size back.
+  // It stays an error when the file gets its old size back.
   fs::resize_file(path, 64 * kPage);
   EXPECT_FALSE(file->Check());
 }
@@ -85,7 +85,7 @@ TEST_F(MappedFiles, SurviveFaultsOnManyThreadsAndInManyMappings) {
   for (std::thread& thread : threads) thread.join();
   for (std::size_t i = 0; i < files.size(); ++i)
     EXPECT_EQ(files[i].Check().has_value(), i % 2 == 1);
-  // What comes in their place begins anew.
+  // New mappings in their place start without a fault.
   files.clear();
   const auto next = MappedFile::Open(Written("next", 8));
   EXPECT_TRUE(next->Check());

@@ -20,7 +20,7 @@ std::int64_t PageBytes() noexcept {
   return bytes;
 }
 
-// "max", and nothing, are no limit.
+// "max" and an empty file are no limit.
 void AddGroupLimit(const std::string& path, std::vector<MemoryLimit>& limits) {
   std::ifstream file(path);
   std::int64_t bytes = 0;
@@ -63,7 +63,8 @@ MemoryLimit TightestMemoryLimit(const std::string& root) {
                            [](const auto& a, const auto& b) { return a.left() < b.left(); });
 }
 
-// The file's numbers, in pages: all that is mapped, resident, shared, code, 0, data with stacks, 0.
+// The numbers of the file, in pages: all that is mapped, resident, shared, code, 0, data with
+// stacks, 0.
 ProcessMemory ReadProcessMemory() noexcept {
   static const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
   std::array<char, 256> text = {};

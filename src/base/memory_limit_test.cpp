@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
 
-// A folder with the files that a machine would have under /sys and /proc.
+// A folder with the files of /sys and /proc of some machine.
 class FakeGroups : public testing::Test {
  protected:
   void SetUp() override {
@@ -70,7 +70,7 @@ TEST_F(FakeGroups, AContainersOwnGroupIsItsLastParent) {
   EXPECT_EQ(Tightest(), 30 * kMiB);
 }
 
-// In a process of its own, as a limit cannot be raised again.
+// Runs in a process of its own, because a limit cannot be raised again.
 template <typename F>
 bool HoldsInChild(F check) {
   const pid_t child = fork();
@@ -89,7 +89,7 @@ TEST(ResourceLimits, WhatTheyLeaveCounts) {
       if (used <= 0 || setrlimit(resource, &limit) != 0) return false;
       rlimit set = {};
       if (getrlimit(resource, &set) != 0) return false;
-      if (set.rlim_cur != wanted) return true;  // an emulator of a processor sets none
+      if (set.rlim_cur != wanted) return true;  // a CPU emulator sets none
       const MemoryLimit tightest = TightestMemoryLimit();
       return tightest.bytes == static_cast<std::int64_t>(wanted) && tightest.left() <= 65 * kMiB &&
              tightest.left() >= 63 * kMiB;

@@ -19,8 +19,8 @@
 namespace foretoken {
 namespace {
 
-// While it lives, this thread's writes fail with EFBIG and EPIPE where the system would also send a
-// signal that ends the program. Nothing changes for other threads.
+// While it lives, writes of this thread fail with EFBIG and EPIPE where the system would also send
+// a signal that ends the program. Other threads are not affected.
 class NoWriteSignals {
  public:
   NoWriteSignals() noexcept {
@@ -53,7 +53,7 @@ std::string FolderOf(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
-// A name of something that is open already, whose folder is none of ours to write to.
+// A name of a descriptor that is already open; its folder is not ours to write to.
 bool IsDescriptor(std::string_view path) {
   return path == "/dev/stdout" || path == "/dev/stderr" || path.starts_with("/dev/fd/") ||
          path.starts_with("/proc/");
@@ -100,7 +100,7 @@ Status OutputFile::Open(const Options& options) {
   return Fail(IoError("cannot create"));
 }
 
-// Without /proc such a file could never be given its name.
+// Without /proc such a file could never get its name.
 bool OutputFile::OpenNameless(const Options& options) {
   const int access_mode = options.readable ? O_RDWR : O_WRONLY;
   fd_ = open(FolderOf(path_).c_str(), access_mode | O_TMPFILE | O_CLOEXEC, options.mode);
@@ -122,7 +122,7 @@ bool OutputFile::OpenNamed(const Options& options) {
                  options.mode);
       if (fd_ >= 0) return temporary_exists_ = true;
     }
-    if (errno != EEXIST) return false;  // else someone else's: the next name
+    if (errno != EEXIST) return false;  // else someone else's: try the next name
   }
   return false;
 }
@@ -142,7 +142,7 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
 OutputFile::~OutputFile() {
   if (fd_ < 0) return;
   if (has_name_ && written_ > published_) {
-    // Should that fail too, the reader finds what was cut off and says so.
+    // If that fails too, the reader finds the incomplete end and reports it.
     static_cast<void>(!ftruncate(fd_, published_));
   }
   if (has_name_ && synced_ && published_ > published_first_) fsync(fd_);
@@ -186,7 +186,7 @@ Status OutputFile::GiveName(bool synced) {
   synced_ = synced;
   published_first_ = written_;
   if (!synced) return {};
-  // The file is whole in any case; a folder that cannot be synced is no reason to fail.
+  // The file is complete in any case, so a folder that cannot be flushed is not an error.
   const int folder = open(FolderOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return {};
   fsync(folder);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// base/output_file.h: the one way in which foretoken writes a file. Others see whole parts only:
-// the file gets its name with the first Publish, and whatever fails afterwards leaves it as the
-// last Publish left it.
+// base/output_file.h: the only way in which foretoken writes a file. Others see complete parts
+// only: the file gets its name with the first Publish, and later failures leave it as the last
+// Publish left it.
 //
-// Until it has its name it has none at all (O_TMPFILE), so that a kill leaves nothing behind;
-// where the file system knows no such files, it is a new file PATH.PID-N.part (O_EXCL, O_NOFOLLOW)
-// that vanishes with this object. A link or a file that someone put there before is never written
-// through. A limit on file sizes (RLIMIT_FSIZE) and a reader that left a pipe are errors here, not
-// signals, whatever the program does with SIGXFSZ and SIGPIPE.
+// Before that it has no name (O_TMPFILE), so a kill leaves nothing behind. If the file system does
+// not support that, it is a new file PATH.PID-N.part (O_EXCL, O_NOFOLLOW) that this object removes.
+// An existing link or file is never written through. A limit on file sizes (RLIMIT_FSIZE) and a
+// closed pipe are errors here, not signals, whatever the program does with SIGXFSZ and SIGPIPE.
 #pragma once
 
 #include <cstddef>
@@ -23,17 +22,17 @@ namespace foretoken {
 class OutputFile {
  public:
   struct Options {
-    unsigned mode = 0666;   // less the umask
-    bool devices = false;   // a device or a pipe of that name is written to as it is
+    unsigned mode = 0666;   // minus the umask
+    bool devices = false;   // write to an existing device or pipe of that name
     bool readable = false;  // the descriptor can be mapped for reading and writing
   };
   // Errors: kIo.
   [[nodiscard]] static Result<OutputFile> Create(const std::string& path, const Options& options);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
-  ~OutputFile();  // what was not published vanishes
+  ~OutputFile();  // removes what was not published
 
-  // Takes the space of the whole file, where the file system can; it goes with the file.
+  // Reserves space for the whole file if the file system can.
   [[nodiscard]] Status Reserve(std::uint64_t bytes);
   // The same on every file system, so that a mapping of the file can be written without a fault.
   [[nodiscard]] Status ReserveForMapping(std::uint64_t bytes);
@@ -41,9 +40,9 @@ class OutputFile {
   [[nodiscard]] Status Append(std::string_view text) {
     return Append(std::as_bytes(std::span(text)));
   }
-  // The first time the file is put on the disk, gets its name, and its folder is put on the disk.
-  // What later times add is put on the disk at the latest when this object ends.
-  // `synced` false: that is left to the system, for what can be made again.
+  // The first call flushes the file to the disk, gives it its name, and flushes its folder. What
+  // later calls add is flushed at the latest when this object ends. `synced` false leaves flushing
+  // to the system, for files that can be made again.
   [[nodiscard]] Status Publish(bool synced = true);
 
   int descriptor() const noexcept { return fd_; }

@@ -44,9 +44,9 @@ std::array<std::uint32_t, 4> Philox(std::array<std::uint32_t, 4> c,
 }
 
 // Three words hold the position, the stream and all 64 bits of the request's id. The id's low 56
-// bits stand above the stream's 8. Its high byte fills bits that are 0 otherwise: the 5 above the
-// stream's own 3, and the 3 above the position's 29. So ids below 2^56 keep the noise that they
-// always had, and no two ids share a block.
+// bits are above the stream's 8. Its high byte uses bits that are otherwise 0: the 5 above the
+// stream's own 3, and the 3 above the position's 29. So ids below 2^56 keep their old noise, and no
+// two ids share a block.
 std::array<std::uint32_t, 3> Noise::Counter(Stream stream, Pos position) const noexcept {
   const std::uint32_t byte = High(request_) >> 24;
   return {

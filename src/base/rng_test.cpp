@@ -46,7 +46,7 @@ TEST(Noise, NamesTheBlocksOfEachStreamApart) {
   }
 }
 
-// Known blocks of ids below 2^56: texts of seeds that people have noted must not change.
+// Known blocks of ids below 2^56: the texts of seeds that people have noted must not change.
 TEST(Noise, OfIdsBelow2To56StaysAsItWas) {
   EXPECT_EQ(Noise(7, 0).Counter(Stream::kTarget, 5), (std::array<std::uint32_t, 3>{5, 0, 0}));
   EXPECT_EQ(Noise(7, 1).Counter(Stream::kTargetRace, (1 << 24) - 1),
@@ -55,9 +55,9 @@ TEST(Noise, OfIdsBelow2To56StaysAsItWas) {
             (std::array<std::uint32_t, 3>{0, 0xffffffff, 0xffffff02}));
 }
 
-// Each power of two, alone and together with another, beside a few small and the largest ids; at
-// positions of one bit, of all streams. A block of its own is a counter of its own, as Philox never
-// maps two to one.
+// Ids: each power of two, alone and together with another, and a few small and the largest ones; at
+// positions of one bit, for all streams. A different counter is a different block, because Philox
+// never maps two counters to one.
 TEST(Noise, EveryRequestIdHasItsOwn) {
   std::set<std::uint64_t> ids = {0, 3, 5, ~std::uint64_t{0}, ~std::uint64_t{0} >> 8};
   for (int i = 0; i < 64; ++i)

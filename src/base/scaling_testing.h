@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// base/scaling_testing.h: for tests: how a cost grows with the size of its input.
+// base/scaling_testing.h: measures in tests how a cost grows with the size of its input.
 //
 //   EXPECT_LE(TimeExponent({4096, 16384, 65536}, [](std::size_t size) {
 //               return [text = std::string(size, 'x')] { Parse(text); };
 //             }),
 //             kMostLinear);
 //
-// An exponent of 1 is linear, 2 is quadratic. It is the slope of the line that fits
-// log(cost) over log(size) best (least squares).
+// An exponent of 1 is linear, 2 is quadratic. It is the slope of the line that best fits log(cost)
+// over log(size) (least squares).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,8 @@
 
 namespace foretoken {
 
-// What a linear cost, or n log n, may measure. Sizes should differ by a factor of 16 or more.
+// The most that a linear cost, or n log n, may measure. Sizes should differ by a factor of 16 or
+// more.
 constexpr double kMostLinear = 1.2;
 
 // REQUIRES: as many costs as sizes, at least two different sizes, all of them more than 0.
@@ -46,24 +47,23 @@ inline double GrowthExponent(std::span<const std::size_t> sizes, std::span<const
   return covariance / variance;
 }
 
-// CPU time of the calling thread: time in which other processes run does not count.
+// CPU time of the calling thread. The time of other processes does not count.
 inline double ThreadCpuSeconds() {
   std::timespec now = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// The exponent of the CPU time that runs of this thread take. prepare(size) returns the function
-// that is measured, with its input inside; only the function's run is timed.
+// The exponent of this thread's CPU time. prepare(size) returns the function to measure, with its
+// input inside; only that function is timed.
 //
-// A run that is too short for the clock is repeated. Each size is measured twice, the sizes in
-// turn, and the least time counts: other work on the machine only ever adds to it. Where that looks
-// more than linear it is measured again, up to 20 times in all, in case the machine was busy all
-// along.
+// A run that is too short for the clock is repeated. Each size is measured twice, in turn, and the
+// least time counts, because other work on the machine only adds to it. If the result looks more
+// than linear, it is measured again, up to 20 times in all, in case the machine was busy.
 inline double TimeExponent(const std::vector<std::size_t>& sizes,
                            const std::function<std::function<void()>(std::size_t)>& prepare) {
-  // Large blocks would be asked of the system and given back in every run, and their pages made
-  // anew: a step in the cost that no parser has made.
+  // Otherwise large blocks would be requested and returned in every run, and their pages made anew:
+  // a step in the cost that no parser has caused.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   constexpr double kLeastSeconds = 2e-3;
@@ -95,7 +95,7 @@ inline void ExpectLinear(const std::string& name, const std::vector<std::size_t>
   EXPECT_LE(TimeExponent(sizes, prepare), kMostLinear) << name;
 }
 
-// The part as often as it fits into size bytes.
+// `part`, repeated as often as it fits into size bytes.
 inline std::string Repeated(std::string_view part, std::size_t size) {
   std::string text;
   while (text.size() + part.size() <= size) text += part;

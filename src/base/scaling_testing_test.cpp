@@ -16,8 +16,8 @@ TEST(GrowthExponent, IsThePowerOfTheSize) {
   EXPECT_NEAR(GrowthExponent(sizes, std::vector<double>{5, 5, 5}), 0, 1e-9);
 }
 
-// The sum over a text's letters of how often each was met up to there, once with a table and once
-// by searching.
+// For each letter of a text, how often it occurred before; the sum of these. Once with a table and
+// once by searching.
 std::size_t CountOfEach(const std::string& text) {
   std::size_t counts[256] = {}, sum = 0;
   for (const char c : text) sum += ++counts[static_cast<unsigned char>(c)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of error messages, which may repeat what files, flags and requests hold.
+// The text of error messages, which may repeat parts of files, flags and requests.
 #include <fmt/format.h>
 
 #include "base/utf8.h"
@@ -8,12 +8,12 @@
 namespace foretoken {
 namespace {
 
-// Whole messages; the beginning names the place, the end says what to do.
+// Limits for whole messages. The beginning names the place, the end says what to do.
 constexpr std::size_t kMostMessageBytes = 2000, kEndBytes = 400;
 
 // Characters that a terminal or a log would act on, or that change how the text around them reads:
-// control characters, those without a width, those that turn the direction of text, and what is no
-// character.
+// control characters, characters without a width, those that turn the direction of text, and code
+// points that are not characters.
 bool Hidden(char32_t c) {
   return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0xAD || c == 0x61C ||
          (c >= 0x200B && c <= 0x200F) || (c >= 0x2028 && c <= 0x202E) ||

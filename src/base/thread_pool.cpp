@@ -21,9 +21,9 @@ void CpuPause() noexcept {
 #endif
 }
 
-// Long enough to bridge the host's work between two steps, short enough not to burn a core while a
-// person types. A team larger than the machine must not spin: the thread that everybody waits for
-// may be the one without a core, or waiting may use up the time that a quota leaves for work.
+// Long enough to bridge the engine's work between two steps, short enough not to burn a core while
+// a person types. A team larger than the machine must not spin: the thread that all others wait for
+// may be the one without a core, or spinning may use up the time that a quota leaves for work.
 int SpinBudgetUs(int n_threads) {
   return n_threads <= UsableCores() ? 200 : 0;
 }
@@ -39,11 +39,11 @@ ThreadPool::ThreadPool(int n_threads, const std::vector<int>& cpus)
       const std::size_t at = static_cast<std::size_t>(t);
       const int cpu = at < cpus.size() ? cpus[at] : -1;
       workers_.emplace_back([this, t, cpu] {
-        if (cpu >= 0) PinThisThread(cpu);  // a wish: without it the work is done all the same
+        if (cpu >= 0) PinThisThread(cpu);  // optional: the work is done without it too
         WorkerLoop(t);
       });
     }
-  } catch (...) {  // the system refuses a thread: those that run must not outlive the pool
+  } catch (...) {  // no more threads: those that run must not outlive the pool
     Stop();
     throw;
   }
@@ -74,7 +74,7 @@ void ThreadPool::WaitForChange(const std::atomic<std::uint32_t>& word,
 }
 
 void ThreadPool::Barrier() noexcept {
-  // Read before arriving: once the last thread has arrived, the owner may already be setting up the
+  // Read this before arriving: once the last thread has arrived, the owner may already set up the
   // next Run.
   const int team = team_;
   if (team == 1) return;
@@ -95,7 +95,7 @@ void ThreadPool::RunErased(Job job, void* argument) noexcept {
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();
   job(argument, 0);
-  Barrier();  // the workers' last act in a job
+  Barrier();  // the last action of a worker in a job
 }
 
 void ThreadPool::WorkerLoop(int thread) noexcept {

@@ -2,10 +2,10 @@
 // base/thread_pool.h: a fixed team of threads that run one function together, with barriers inside
 // it.
 //
-// A step of the engine is one Run: every thread walks through the same phases and meets the others
-// at Barrier() between them. Waiting spins first (a step's phases are microseconds apart) and
-// sleeps after a budget, so that an idle engine costs nothing and a team larger than the machine
-// still makes progress. Which thread does which part never changes a result.
+// A step of the engine is one Run: every thread goes through the same phases, with a Barrier()
+// between them. A waiting thread spins first (phases are microseconds apart) and then sleeps, so
+// that an idle engine costs nothing and a team larger than the machine still makes progress. It
+// never changes a result which thread does which part.
 #pragma once
 
 #include <atomic>
@@ -19,10 +19,10 @@ namespace foretoken {
 
 class ThreadPool {
  public:
-  // n_threads >= 1 counts the caller: n_threads - 1 workers are started. Worker t stays on cpus[t]
-  // where the list goes that far, so that the system moves it to no core that another one uses;
-  // the caller itself goes where the system wants, which is away from the workers. Throws
-  // std::system_error where the system gives no more threads, as std::thread does.
+  // n_threads >= 1 includes the caller, so n_threads - 1 workers are started. Worker t stays on
+  // cpus[t], if the list has one, so that the system does not move it to a core that another worker
+  // uses. The caller runs where the system wants, which is away from the workers. Throws
+  // std::system_error if the system gives no more threads, as std::thread does.
   explicit ThreadPool(int n_threads, const std::vector<int>& cpus = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -30,10 +30,10 @@ class ThreadPool {
 
   int size() const noexcept { return n_threads_; }
 
-  // Calls fn(thread) once on each thread of the team, thread in [0, team()), the caller being 0;
-  // returns when all are done. The team is everybody, or the caller alone where `alone` is set: for
-  // work so small that waking and meeting others costs more than it saves. fn must not throw. One
-  // Run at a time, always from the same owner. Allocates nothing.
+  // Calls fn(thread) once on each thread of the team, thread in [0, team()), where the caller is 0;
+  // returns when all are done. The team is all threads, or only the caller if `alone` is set: for
+  // work so small that waking other threads costs more than it saves. fn must not throw. One Run at
+  // a time, always from the same thread. Allocates nothing.
   template <typename F>
   void Run(F&& fn, bool alone = false) noexcept {
     using Function = std::remove_reference_t<F>;
@@ -44,14 +44,14 @@ class ThreadPool {
   }
   int team() const noexcept { return team_; }
 
-  // Inside Run: returns once every thread of the team has called it. All that was written before is
-  // visible after.
+  // Call it inside Run: it returns once every thread of the team has called it. Everything written
+  // before is visible afterwards.
   void Barrier() noexcept;
 
-  // Barriers that were passed in all, those at the ends of Runs included.
+  // Barriers that were passed in total, including those at the ends of Runs.
   std::uint32_t barriers_passed() const noexcept { return phase_.load(std::memory_order_relaxed); }
 
-  // [begin, end) of a thread's even share within the team of n items, in units of `unit`.
+  // [begin, end): a thread's even share of n items, in units of `unit`.
   struct Share {
     int begin, end;
   };

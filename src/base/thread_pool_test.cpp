@@ -12,7 +12,7 @@
 namespace foretoken {
 namespace {
 
-// Each phase reads what all threads wrote in the phase before: a barrier that lets anyone through
+// Each phase reads what all threads wrote in the phase before. A barrier that lets a thread through
 // early gives a wrong sum.
 void RunPhases(int n_threads, int n_runs, int n_phases, const std::vector<int>& cpus = {}) {
   ThreadPool pool(n_threads, cpus);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// base/utf8.h: the first character of a text that need not be UTF-8.
+// base/utf8.h: reads the first character of a text that may not be valid UTF-8.
 #pragma once
 
 #include <string_view>
@@ -8,11 +8,11 @@ namespace foretoken {
 
 struct Utf8Character {
   char32_t value = 0;
-  int size = 0;  // bytes; 0: the text begins with no UTF-8, or is empty
+  int size = 0;  // in bytes; 0: no UTF-8 at the beginning, or empty
 };
 
-// The shortest form alone is taken. Values may be surrogates or lie behind the last of Unicode:
-// what is wrong with those is the caller's to say.
+// Accepts only the shortest form. Values may be surrogates or beyond the last of Unicode; the
+// caller must check that.
 Utf8Character FirstUtf8Character(std::string_view text) noexcept;
 
 }  // namespace foretoken

@@ -9,7 +9,7 @@ namespace {
 // P_(i+1) from P_i. No division where p is the larger one: p = q keeps P exactly.
 double Joint(double joint, double pd, double qd) {
   if (joint * pd >= qd) return 1;
-  // A float, so that the residual is that of this very number.
+  // As a float, so that the residual is computed with exactly this number.
   return static_cast<double>(static_cast<float>(joint * pd / qd));
 }
 
@@ -28,7 +28,7 @@ round::Verdict Block::Judge(const round::Proposal& proposal, LogitsView logits,
   double joint = 1;
   int judged = 0, accepted = 0;
   Token next = kNoToken;
-  // Once P_i is 0 it stays so, and nothing more is accepted.
+  // Once P_i is 0 it stays 0, and nothing more is accepted.
   for (; judged < m && joint > 0; ++judged) {
     const Token d = proposal.tokens[static_cast<std::size_t>(judged)];
     const float* q = proposal.Law(judged);

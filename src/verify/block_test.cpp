@@ -12,12 +12,12 @@
 namespace foretoken::verify {
 namespace {
 
-// The algorithm as the paper has it, in double and without kernels; and with mistakes that it
-// invites.
+// The algorithm as published, in double and without kernels; and with typical mistakes.
 struct Definition {
-  bool stale_coins = false;      // coins of the position alone, that serve again in the next round
-  bool residual_of_p = false;    // max(0, p - q) in place of max(0, P_i p - q)
-  bool coins_against_p = false;  // keep i drafts where u_i < P_i
+  bool stale_coins =
+      false;  // coins keyed by position alone, so that the next round uses them again
+  bool residual_of_p = false;    // max(0, p - q) instead of max(0, P_i p - q)
+  bool coins_against_p = false;  // keep i drafts if u_i < P_i
 
   round::Verdict operator()(const round::Proposal& proposal, LogitsView logits,
                             sampling::Sampler& sampler, float* scratch) const {
@@ -84,7 +84,7 @@ Experiment OfTwoTokens(int n_drafts, int rounds = 40000) {
           .rounds = rounds};
 }
 
-// E P_1 = 2/3 and E P_2 = 2/3 (1/6 + 1/3) + 1/3 (1/3 + 1/3) = 5/9 make 11/9 drafts; one by one they
+// E P_1 = 2/3 and E P_2 = 2/3 (1/6 + 1/3) + 1/3 (1/3 + 1/3) = 5/9 make 11/9 drafts; one by one it
 // would be 2/3 + 4/9 = 10/9.
 TEST(BlockVerifier, AcceptsAsManyAsTheJointAcceptanceSays) {
   const auto mean = [](const Verifier& verifier) {
@@ -114,7 +114,7 @@ TEST(BlockVerifier, AcceptsNoFewerDraftsThanResidual) {
       std::printf("  accepted of %d: block %.4f, residual %.4f, %s\n", n_drafts,
                   static_cast<double>(block) / rounds, static_cast<double>(residual) / rounds,
                   name);
-      // The deviation of a round's number is below sqrt(mean (1 + 2 mean)) for both.
+      // For both, the deviation of a round's number is below sqrt(mean (1 + 2 mean)).
       const double mean = static_cast<double>(residual) / rounds;
       const double sigma = std::sqrt(2 * mean * (1 + 2 * mean) / rounds) * rounds;
       EXPECT_GE(static_cast<double>(block), static_cast<double>(residual) - 4 * sigma) << name;
@@ -141,7 +141,7 @@ TEST(BlockVerifier, DecidesAsTheDefinitionInDouble) {
       accepted += verdict.accepted;
       return verdict;
     });
-    EXPECT_LE(different, 1);  // one of 20000 draws may lie where a rounding decides
+    EXPECT_LE(different, 1);  // one of 20000 draws may depend on rounding
     EXPECT_GT(accepted, 500);
   }
 }
@@ -170,7 +170,7 @@ TEST(BlockVerifier, NeverKeepsWhatTheTargetGivesNoProbability) {
   EXPECT_GT(tally.accepted, 1000);
 }
 
-// Mistakes that LosslessVerifier.GivesTextsTheirLawOverManyRounds must see.
+// Mistakes that LosslessVerifier.GivesTextsTheirLawOverManyRounds must detect.
 TEST(BlockVerifier, TheTestOfItsTextsSeesMistakes) {
   const auto chi_square = [](const char* name, bool fresh, const Definition& judge) {
     const auto e = Texts(3, false);

@@ -13,7 +13,7 @@
 namespace foretoken::verify {
 namespace {
 
-// The sampler's text is moved along the drafts to the position that is asked about.
+// Moves the sampler's text along the drafts to the position that is asked for.
 class Draft final : public JudgedDraft {
  public:
   Draft(const round::Proposal& proposal, LogitsView logits, sampling::Sampler& sampler, float* laws,
@@ -88,7 +88,7 @@ class Draft final : public JudgedDraft {
   float* const laws_;
   float* const scratch_;
   const Pos begin_;
-  std::array<bool, CustomVerifier::kMaxDraft + 1> known_ = {};  // laws that were computed
+  std::array<bool, CustomVerifier::kMaxDraft + 1> known_ = {};  // distributions that were computed
 };
 
 }  // namespace

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify/custom_verifier.h: a verifier that a program brings (foretoken/verifier.h), made safe: a
-// judgement that is none keeps no draft and takes the target's own token, and what it throws ends
-// here.
+// verify/custom_verifier.h: makes a program's own verifier (foretoken/verifier.h) safe. An invalid
+// judgement keeps no draft and takes the target's own token; exceptions are caught here.
 //
-// One thread at a time: laws are kept in the object while a draft is judged.
+// One thread at a time: the object keeps distributions while a draft is verified.
 #pragma once
 
 #include <array>
@@ -19,13 +18,13 @@ namespace foretoken::verify {
 
 struct CustomSettings {
   int vocabulary = 0;
-  // The first fault of each kind; on the thread that calls Judge.
+  // Gets the first fault of each kind, on the thread that calls Judge.
   std::function<void(std::string)> on_fault = {};
 };
 
 class CustomVerifier final : public Verifier {
  public:
-  static constexpr int kMaxDraft = 64;  // of one proposal
+  static constexpr int kMaxDraft = 64;  // in one proposal
 
   // REQUIRES: verifier is not null.
   CustomVerifier(std::shared_ptr<foretoken::Verifier> verifier, const CustomSettings& settings);
@@ -46,7 +45,8 @@ class CustomVerifier final : public Verifier {
   const std::string name_;
   const bool lossless_, needs_laws_;
   const CustomSettings settings_;
-  // Of the draft being judged: [kMaxDraft + 1, vocabulary]. Pages that are not used take no memory.
+  // Distributions of the draft that is being verified: [kMaxDraft + 1, vocabulary]. Unused pages
+  // take no memory.
   mutable AlignedBuffer<float> laws_;
   mutable std::array<bool, 2> reported_ = {};
 };

@@ -40,7 +40,7 @@ CustomVerifier Custom(Rule rule, bool lossless = true, int vocabulary = kVocabul
            }}};
 }
 
-// Rejection sampling by the public face alone.
+// Rejection sampling through the public interface only.
 Judgement OwnResidual(JudgedDraft& draft) {
   for (int i = 0; i < draft.length(); ++i) {
     const auto p = draft.TargetLaw(i), q = draft.DraftLaw(i);
@@ -55,7 +55,7 @@ Judgement OwnResidual(JudgedDraft& draft) {
   return {draft.length(), draft.Sample(draft.length())};
 }
 
-// Accepts by p and recovers from all of p: the known fault.
+// Accepts with p and recovers from all of p: the known fault.
 Judgement Biased(JudgedDraft& draft) {
   for (int i = 0; i < draft.length(); ++i) {
     const auto p = draft.TargetLaw(i);
@@ -129,7 +129,7 @@ TEST(CustomVerifier, LawsOfAllPositionsHoldInAnyOrderAndLeaveNoTrace) {
     sampler.Begin(std::vector<Token>{0, 1}, 8);
     return sampler;
   };
-  // A penalty: the law of a position depends on the drafts before it.
+  // With a penalty the distribution at a position depends on the drafts before it.
   const SamplingParameters penal{.repetition_penalty = 2.0f};
   auto sampler = sampler_of(penal), walked = sampler_of(penal);
   std::vector<std::vector<float>> want(3, std::vector<float>(4));

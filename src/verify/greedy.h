@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify/greedy.h: the rule at temperature 0, which every strategy follows there.
+// verify/greedy.h: the rule at temperature 0, which every strategy uses there.
 //
-// Accept d_i iff it is the most probable token (ties: lowest id); at the first mismatch commit that
-// most probable token instead.
+// Accepts d_i iff it is the most probable token (of equal ones the lowest id); at the first
+// mismatch it commits that most probable token instead.
 #pragma once
 
 #include "verify/verifier.h"
@@ -12,8 +12,8 @@ namespace foretoken::verify {
 round::Verdict JudgeGreedy(const round::Proposal& proposal, LogitsView logits,
                            sampling::Sampler& sampler) noexcept;
 
-// The verdict of a walk that kept `accepted` drafts and then took `next`; takes the walk's pushes
-// back.
+// The verdict of a walk along the drafts that kept `accepted` of them and then took `next`. Pops
+// the tokens that the walk pushed.
 round::Verdict EndWalk(const round::Proposal& proposal, int accepted, Token next,
                        sampling::Sampler& sampler) noexcept;
 

@@ -20,7 +20,7 @@ sampling::Sampler Make(const SamplingParameters& s, std::vector<Token> ends = {}
 }
 
 TEST(GreedyVerifier, JudgesEachRowWithTheDraftsBeforeItInTheText) {
-  // Token 1 leads by .5 and a presence penalty of 1 undoes that once it was said.
+  // Token 1 leads by .5; once it occurs, a presence penalty of 1 reverses that.
   auto sampler = Make({.temperature = 0, .presence_penalty = 1.0f, .logit_bias = {}});
   const std::vector<float> row = {0, 2.5f, 2, 0};
   EXPECT_EQ(JudgeOnce(Greedy(), {1, 2}, {row, row, row}, {}, sampler).accepted, 2);

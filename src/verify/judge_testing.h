@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify/judge_testing.h: rounds of speculation on laws written down by hand, and what they commit.
+// verify/judge_testing.h: rounds of speculation with distributions written by hand, and the tokens
+// that they commit.
 #pragma once
 
 #include <array>
@@ -26,7 +27,7 @@ inline std::vector<double> HeadAndTail(int vocabulary) {
   return p;
 }
 
-// The probabilities of the head's tokens and of all others together.
+// The probabilities of the head's tokens, and of all others together.
 inline std::vector<double> Buckets(const std::vector<double>& p) {
   std::vector<double> buckets(kHead + 1);
   for (std::size_t i = 0; i < p.size(); ++i) buckets[std::min<std::size_t>(i, kHead)] += p[i];
@@ -40,8 +41,8 @@ inline std::vector<float> Floats(const std::vector<double>& p) {
   return {p.begin(), p.end()};
 }
 
-// What drafts are drawn from: a law q over the vocabulary, or (empty) a certain draft: in round r
-// the r-th token of the head, whatever the noise.
+// What drafts are drawn from: a distribution q over the vocabulary, or (empty) a certain draft,
+// which in round r is the r-th token of the head, whatever the noise.
 struct Drafts {
   std::vector<float> q;
 };
@@ -51,7 +52,7 @@ inline Drafts UniformOverHead(int vocabulary) {
   std::fill_n(drafts.q.begin(), kHead, 0.2f);
   return drafts;
 }
-// Nine tenths on one token of the tail and on the head's least likely one, a little everywhere.
+// Nine tenths are on one token of the tail and on the head's least likely one; the rest is spread.
 inline Drafts FarFromTheTarget(int vocabulary) {
   Drafts drafts{std::vector<float>(static_cast<std::size_t>(vocabulary),
                                    0.1f / static_cast<float>(vocabulary))};
@@ -59,7 +60,7 @@ inline Drafts FarFromTheTarget(int vocabulary) {
   return drafts;
 }
 
-// Likes one token of the head, which every law keeps, far too much.
+// Favours one token of the head far too much. Every filter keeps that token.
 inline Drafts PeakedAtTwo(int vocabulary) {
   Drafts drafts{std::vector<float>(static_cast<std::size_t>(vocabulary))};
   std::fill_n(drafts.q.begin(), kHead, 0.1f);
@@ -77,7 +78,8 @@ inline double Bound(std::size_t freedom) {
 }
 
 struct Tally {
-  // Of the first, the second, the third committed token; of the first two; of the first three.
+  // Counts of the first, the second and the third committed token; of the first two together; of
+  // the first three.
   std::array<std::vector<std::int64_t>, kTold> committed{std::vector<std::int64_t>(kBuckets),
                                                          std::vector<std::int64_t>(kBuckets),
                                                          std::vector<std::int64_t>(kBuckets)};
@@ -90,7 +92,7 @@ struct Tally {
 struct Experiment {
   SamplingParameters parameters;
   std::vector<float>
-      logits;  // of a vocabulary; every row is rotated by the token before it, see RowAfter
+      logits;  // logits of a vocabulary; each row is rotated by the token before it, see RowAfter
   Drafts drafts;
   int n_drafts = 1;
   int rounds = 40000;
@@ -108,7 +110,7 @@ struct Experiment {
   }
 };
 
-// The proposals of an experiment, and what they need to be judged.
+// The proposals of an experiment, and what is needed to verify them.
 class Table {
  public:
   explicit Table(const Experiment& e)
@@ -127,8 +129,7 @@ class Table {
     return sampler;
   }
 
-  // Drafts up to n tokens behind the text, draws them with the noise of `index`, and has them
-  // judged.
+  // Drafts up to n tokens behind the text with the noise of `index`, and verifies them.
   template <typename Judge>
   round::Verdict Play(sampling::Sampler& sampler, int n, int round, std::uint32_t index,
                       Judge&& judge) {
@@ -173,8 +174,8 @@ inline void Commit(const round::Verdict& verdict, std::span<const Token> drafts,
   sampler.Push(verdict.next);
 }
 
-// Plays rounds of one proposal each, with independent noise, and then, where the round gave fewer
-// than kTold tokens, plain rounds for the others. Judge is any callable with the signature of
+// Plays rounds of one proposal each, with independent noise. If a round gave fewer than kTold
+// tokens, plain rounds give the others. Judge is any callable with the signature of
 // Verifier::Judge.
 template <typename Judge>
 Tally Play(const Experiment& e, Judge&& judge) {
@@ -203,10 +204,9 @@ Tally Play(const Experiment& e, Judge&& judge) {
   return tally;
 }
 
-// Plays e.rounds texts of `length` tokens, round after round of e.n_drafts drafts with one noise
+// Plays e.rounds texts of `length` tokens, round after round of e.n_drafts drafts, with one noise
 // for all of a text, and counts the texts: cell sum of t_i vocabulary^(length - 1 - i). fresh:
-// drafts are drawn with noise of their proposal, as drafters do; else with that of their position
-// alone.
+// drafts use the noise of their proposal, as drafters do; else that of their position alone.
 template <typename Judge>
 std::vector<std::int64_t> PlayTexts(const Experiment& e, int length, bool fresh, Judge&& judge) {
   Table table(e);
@@ -231,8 +231,7 @@ std::vector<std::int64_t> PlayTexts(const Experiment& e, int length, bool fresh,
   return cells;
 }
 
-// Three tokens, and drafts that like the first one far too much: there a noise that serves twice
-// shows.
+// Three tokens, and drafts that favour the first one far too much, so that noise used twice shows.
 inline Experiment Texts(int n_drafts, bool rows_depend_on_text) {
   return {.parameters = SamplingParameters{},
           .logits = sampling::LogitsOf({.5, .3, .2}),
@@ -243,7 +242,7 @@ inline Experiment Texts(int n_drafts, bool rows_depend_on_text) {
           .rows_depend_on_text = rows_depend_on_text};
 }
 
-// Of what PlayTexts counted, with the law of such texts.
+// Compares the counts of PlayTexts with the distribution of such texts.
 inline double ChiSquareOfTexts(const Experiment& e, const std::vector<std::int64_t>& cells) {
   const std::size_t vocabulary = e.logits.size();
   std::vector<double> law(cells.size());
@@ -267,8 +266,8 @@ inline auto JudgeOf(const Verifier& verifier) {
   };
 }
 
-// One proposal, judged. rows: logits, one row for each draft and one more. raw_logits: of the
-// drafts, or none.
+// Verifies one proposal. rows: logits, one row for each draft and one more. raw_logits: those of
+// the drafts, or none.
 inline round::Verdict JudgeOnce(const Verifier& verifier, const std::vector<Token>& drafts,
                                 const std::vector<std::vector<float>>& rows,
                                 const std::vector<std::vector<float>>& q,

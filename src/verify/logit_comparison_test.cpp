@@ -31,7 +31,7 @@ TEST(LogitComparisonVerifier, AcceptsWhereTheTargetsLogitIsNotBelowTheDrafters) 
 }
 
 TEST(LogitComparisonVerifier, ComparesRawLogits) {
-  // Processed, token 2 would have 2 / .5 + 9 and token 1, which is said, less than it had.
+  // Processed, token 2 would have 2 / .5 + 9, and token 1, which occurred, less than before.
   const SamplingParameters s{
       .temperature = 0.5f, .presence_penalty = 2, .dry = DryPenalty(), .logit_bias = {{2, 9.0f}}};
   EXPECT_EQ(Accepted(2, 2.5f, s), 0);

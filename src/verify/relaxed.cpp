@@ -7,7 +7,7 @@ namespace foretoken::verify {
 
 bool Relaxed::Accepts(const sampling::Sampler& sampler, const float* p, Token best,
                       Token d) const noexcept {
-  if (!sampler.Knows(d) || !(p[d] > 0)) return false;  // what the request rules out stays out
+  if (!sampler.Knows(d) || !(p[d] > 0)) return false;  // what the request excludes stays excluded
   return static_cast<double>(p[d]) >= static_cast<double>(p[best]) - delta_ &&
          sampler.BetterThan(p, d) < top_n_;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify/relaxed.h: accept what the target nearly prefers.
+// verify/relaxed.h: accepts drafts that are almost as probable as the target's best token.
 //
 //   accept d_i iff d_i is among the top_n most probable tokens of p_i and p_i(d_i) >= max p_i -
 //   delta else the most probable token

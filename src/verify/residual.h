@@ -3,13 +3,13 @@
 //
 //   accept d_i iff u q_i(d_i) < p_i(d_i), u uniform in [0, 1);   else draw from r(x) = max(0,
 //   p_i(x) - q_i(x)), normalised
-// The committed token then has law p_i: q(x) min(1, p(x)/q(x)) + P(reject) r(x) = p(x). No epsilon
-// and no division: p = 0 always rejects, p = q always accepts. A certain draft has q one-hot:
-// accept with probability p(d), recover from p without d. If rounding leaves r nothing, p itself is
-// drawn from.
+// The committed token then has distribution p_i: q(x) min(1, p(x)/q(x)) + P(reject) r(x) = p(x). No
+// epsilon and no division: p = 0 always rejects, p = q always accepts. A certain draft has a
+// one-hot q: accept with probability p(d), recover from p without d. If rounding leaves nothing of
+// r, the token is drawn from p.
 //
-// Two settings give the law up: a threshold t > 0 accepts with probability max(0, min(1, p / q) -
-// t), and without adjustment rejected drafts are replaced from p itself.
+// Two settings give up the distribution: a threshold t > 0 accepts with probability max(0, min(1, p
+// / q) - t), and without adjustment rejected drafts are replaced by tokens drawn from p itself.
 #pragma once
 
 #include "verify/verifier.h"

@@ -20,7 +20,7 @@ Experiment Plain(Drafts drafts, SamplingParameters s = {}) {
           .drafts = std::move(drafts)};
 }
 
-// The law of tokens that stand in for a rejected draft.
+// The distribution of the tokens that replace a rejected draft.
 std::vector<double> ResidualLaw(const std::vector<double>& p, const std::vector<float>& q) {
   std::vector<double> r(p.size());
   double sum = 0;
@@ -59,8 +59,8 @@ TEST(ResidualVerifier, AlwaysAcceptsADraftFromTheTargetsOwnLaw) {
 }
 
 TEST(ResidualVerifier, NeverAcceptsWhatTheTargetGivesNoProbability) {
-  // Token 3 is impossible and the drafter all but certain of it; an epsilon in the rule would let
-  // it through.
+  // Token 3 is impossible, but the drafter is almost certain of it. An epsilon in the rule would
+  // let it through.
   const Experiment e{.parameters = SamplingParameters{},
                      .logits = sampling::LogitsOf({.5, .3, .2, 0, 0, 0}),
                      .drafts = {{0, 0, 1e-20f, 1, 0, 0}}};
@@ -69,8 +69,8 @@ TEST(ResidualVerifier, NeverAcceptsWhatTheTargetGivesNoProbability) {
   EXPECT_LT(sampling::ChiSquare(tally.committed[0], {.5, .3, .2, 0, 0, 0}), kBound);
 }
 
-// p = (.5, .3, .2), certain draft 0: plain decoding's law again, not the (.75, .15, .10) of
-// sampling twice.
+// p = (.5, .3, .2), certain draft 0: again the distribution of plain decoding, not the (.75, .15,
+// .10) of sampling twice.
 TEST(ResidualVerifier, DoesNotSampleTwiceForACertainDraft) {
   Experiment e{.parameters = SamplingParameters{},
                .logits = sampling::LogitsOf({.5, .3, .2, 0, 0, 0}),
@@ -92,8 +92,8 @@ TEST(ResidualVerifier, DoesNotSampleTwiceForACertainDraft) {
   EXPECT_LT(sampling::ChiSquare(wrong, {.75, .15, .10, 0, 0, 0}), kBound);
 }
 
-// The same experiment sees a rule that is wrong: accept with p(d), recover from all of p. It
-// commits p(x) (q(x) + 1 - E_q p).
+// The same experiment with a wrong rule: accept with p(d), recover from all of p. It commits p(x)
+// (q(x) + 1 - E_q p).
 round::Verdict Biased(const round::Proposal& proposal, LogitsView l, sampling::Sampler& s,
                       float* p) {
   for (int i = 0; i < proposal.length(); ++i) {
@@ -144,7 +144,7 @@ TEST(ResidualVerifier, TheTestOfItsJointLawSeesIt) {
   EXPECT_LT(sampling::ChiSquare(Play(e, JudgeOf(Residual())).pairs, joint), 80);
 }
 
-// A law in place of the one that drafts were drawn from, such as one number for all tokens.
+// A distribution other than the one that drafts were drawn from, such as one number for all tokens.
 TEST(ResidualVerifier, TheTestOfItsLawSeesAConstantQ) {
   const auto e = Plain(PeakedAtTwo(kVocabulary));
   const std::vector<float> constant(kVocabulary, 0.3f);
@@ -157,8 +157,8 @@ TEST(ResidualVerifier, TheTestOfItsLawSeesAConstantQ) {
   EXPECT_LT(sampling::ChiSquare(Play(e, JudgeOf(Residual())).committed[0], law), kBound);
 }
 
-// p = (.5, .5), q = (.9, .1): without every draft of token 1, .9 (.5 / .9) + .1 (.5) = .55 is token
-// 0.
+// p = (.5, .5), q = (.9, .1): if every draft of token 1 is dropped, token 0 has .9 (.5 / .9) + .1
+// (.5) = .55.
 TEST(ResidualVerifier, TheTestOfItsLawSeesDraftsThatAreDroppedForTheirValue) {
   const Experiment e{.parameters = SamplingParameters{},
                      .logits = sampling::LogitsOf({.5, .5, 0, 0, 0, 0}),
@@ -174,7 +174,7 @@ TEST(ResidualVerifier, TheTestOfItsLawSeesDraftsThatAreDroppedForTheirValue) {
             kBound);
 }
 
-// -- settings that give the law up
+// -- settings that give up the distribution
 TEST(ResidualVerifier, AcceptsByTheThresholdLess) {
   const auto e = Plain(UniformOverHead(kVocabulary));
   for (const float t : {0.0f, 0.1f, 0.4f, 0.6f, 1.0f}) {

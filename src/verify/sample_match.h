@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify/sample_match.h: draw the target's token as plain decoding would; a draft is right iff it
-// is that token.
+// verify/sample_match.h: draws the target's token as plain decoding would, and accepts a draft iff
+// it is that token.
 //
 //   s_i ~ p_i with the noise of the position; accept d_i iff d_i = s_i; else commit that same s_i.
-// The committed token is the target's own sample whatever was drafted: exact for any drafter, and
-// with noise keyed by position the text of a seed is the same with and without speculation. A
-// second draw after a mismatch would be biased; there is none.
+// The committed token is the target's own sample, whatever was drafted. So it is exact for any
+// drafter, and with noise keyed by position a seed gives the same text with and without
+// speculation. A second draw after a mismatch would be biased; there is none.
 #pragma once
 
 #include "verify/verifier.h"

@@ -18,7 +18,7 @@ std::vector<float> RowOf(std::span<const Token> text) {
   return sampling::RandomLogits(kVocabulary, seed, 1.5f);
 }
 
-// n tokens, in rounds of up to k drafts that a bad drafter guesses.
+// n tokens, in rounds of up to k drafts from a bad drafter.
 std::vector<Token> Generate(const Verifier& verifier, int n, int k, const SamplingParameters& s) {
   sampling::Sampler sampler({.parameters = s, .end_tokens = {}, .noise = Noise(7, 1)}, kVocabulary,
                             sampling::BestKernels());
@@ -63,7 +63,8 @@ TEST(SampleMatchVerifier, AtTemperatureZeroSoDoAllStrategies) {
       EXPECT_EQ(Generate(*MakeVerifier(name).value(), 200, k, s), plain) << name << " " << k;
 }
 
-// Given a mismatch, the sample is any but the draft: its law is p(x) (1 - q(x)), normalised.
+// Given a mismatch, the sample is any token but the draft, with distribution p(x) (1 - q(x)),
+// normalised.
 TEST(SampleMatchVerifier, RecoversTheSampleThatFailedToMatch) {
   const auto p = HeadAndTail(1024);
   for (const auto& drafts : {UniformOverHead(1024), FarFromTheTarget(1024)}) {
@@ -80,7 +81,7 @@ TEST(SampleMatchVerifier, RecoversTheSampleThatFailedToMatch) {
   }
 }
 
-// Where drafter and target have one law and share the noise, they say the same.
+// If drafter and target have the same distribution and share the noise, they draw the same tokens.
 TEST(SampleMatchVerifier, AgreesWithADrafterOfTheSameLawAndNoise) {
   const auto row = sampling::RandomLogits(kVocabulary, 3);
   sampling::Sampler sampler({.parameters = {}, .end_tokens = {}, .noise = Noise(3, 3)}, kVocabulary,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify/synthetic.h: drafts that are accepted at random at a given rate, for benchmarks: what
-// would speculation gain if this share of the drafts were accepted? The text is not the target's.
+// verify/synthetic.h: synthetic acceptance for benchmarks. Drafts are accepted at random with a
+// given rate, to see what speculation would gain at that rate. The text is not the target's.
 //
 //   accept d_i iff u < base(m), u uniform in [0, 1), up to the first that fails; then the target's
 //   argmax
 //
 // m is the number of drafts of this round, and base(m) solves (1 / m) (base + ... + base^m) = rate.
-// So the expected share of accepted drafts is `rate` in every round, whatever length the controller
-// chose or the drafter gave, and accepted / drafted tends to `rate` over all rounds.
+// So the expected share of accepted drafts is `rate` in every round, for every draft length, and
+// accepted / drafted tends to `rate` over all rounds.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ double SyntheticBase(double rate, int k);
 
 class Synthetic final : public Verifier {
  public:
-  static constexpr int kMaxDraft = 64;  // of one proposal
+  static constexpr int kMaxDraft = 64;  // in one proposal
 
   explicit Synthetic(double rate);
   std::string_view name() const override { return "synthetic"; }
@@ -32,7 +32,7 @@ class Synthetic final : public Verifier {
                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 
  private:
-  std::array<double, kMaxDraft + 1> bases_;  // [m]: of a round with m drafts
+  std::array<double, kMaxDraft + 1> bases_;  // [m]: for a round with m drafts
 };
 
 }  // namespace foretoken::verify

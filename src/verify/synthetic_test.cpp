@@ -32,7 +32,7 @@ class SyntheticRounds : public testing::Test {
     double accepted = 0, square = 0;  // sums over the rounds
     std::vector<int> reached;         // [i]: rounds that accepted drafts 1 to i
   };
-  // Checks each verdict's next token.
+  // Also checks each verdict's next token.
   static Counts Play(double rate, int m, int rounds = kRounds) {
     const Synthetic verifier(rate);
     const std::vector<Token> prompt = {1};
@@ -54,12 +54,12 @@ class SyntheticRounds : public testing::Test {
       counts.accepted += verdict.accepted;
       counts.square += verdict.accepted * verdict.accepted;
       for (int i = 0; i <= verdict.accepted; ++i) ++counts.reached[static_cast<std::size_t>(i)];
-      // To positions with draws of their own.
+      // Moves to positions with independent random numbers.
       for (int i = 0; i <= m; ++i) sampler.Push(0);
     }
     return counts;
   }
-  // Standard errors between the mean of accepted / drafted and `rate`.
+  // The distance of mean accepted / drafted from `rate`, in standard errors.
   static double Off(const Counts& counts, int m, double rate) {
     const double mean = counts.accepted / kRounds, variance = counts.square / kRounds - mean * mean;
     return std::abs(mean - rate * m) / std::sqrt(variance / kRounds);
@@ -72,7 +72,7 @@ TEST_F(SyntheticRounds, AcceptAtTheRateAskedForAtEveryLength) {
       EXPECT_LT(Off(Play(rate, m), m, rate), 4.5) << rate << " " << m;
 }
 
-// Each draft is accepted with the same probability, given that those before it were.
+// Each draft is accepted with the same probability, given that those before it were accepted.
 TEST_F(SyntheticRounds, AcceptEveryPositionAlike) {
   for (const int m : {2, 5, 8}) {
     const Counts counts = Play(.6, m);
@@ -84,7 +84,8 @@ TEST_F(SyntheticRounds, AcceptEveryPositionAlike) {
   }
 }
 
-// The control: the base of 8 drafts, used for shorter ones, accepts too many, and the test sees it.
+// The negative control: the base of 8 drafts accepts too many of shorter drafts, and the test
+// detects it.
 TEST_F(SyntheticRounds, WouldBeSeenToUseTheBaseOfAnotherLength) {
   for (const int m : {1, 2, 3, 5}) {
     double mean = 0, power = 1;

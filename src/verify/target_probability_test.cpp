@@ -27,8 +27,7 @@ TEST(TargetProbabilityVerifier, AcceptsADraftAsOftenAsTheTargetWouldSayIt) {
               4 * std::sqrt(mean * (1 - mean) / 40000));
 }
 
-// Given a rejection, x stands in for draft d with p(x) / (1 - p(d)) and d was rejected with 1 -
-// p(d).
+// Given a rejection, x replaces draft d with p(x) / (1 - p(d)), and d was rejected with 1 - p(d).
 TEST(TargetProbabilityVerifier, RecoversFromAllButTheDraft) {
   const auto p = HeadAndTail(kVocabulary);
   for (const auto& drafts : {UniformOverHead(kVocabulary), FarFromTheTarget(kVocabulary)}) {
@@ -67,7 +66,7 @@ TEST(TargetProbabilityVerifier, AlwaysAcceptsTheOnlyTokenThereIs) {
   EXPECT_EQ(Play(e, JudgeOf(TargetProbability())).accepted, 6000);
 }
 
-// The mistake that this rule is known for: recovery from all of p.
+// The typical mistake of this rule: recovery from all of p.
 TEST(TargetProbabilityVerifier, TheTestOfItsLawSeesRecoveryFromTheFullLaw) {
   const auto biased = [](const round::Proposal& proposal, LogitsView l, sampling::Sampler& s,
                          float* p) {

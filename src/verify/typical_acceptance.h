@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify/typical_acceptance.h: accept what is typical of the target's law (Hewitt et al. 2022; Cai
-// et al. 2024, "Medusa").
+// verify/typical_acceptance.h: accepts drafts that are typical of the target's distribution (Hewitt
+// et al. 2022; Cai et al. 2024, "Medusa").
 //
 //   accept d_i iff p_i(d_i) > min(epsilon, delta exp(-H(p_i))), H the entropy in nats
 //   else draw from p_i
-// No noise decides: where the law is flat almost anything passes, where it is sharp only the likely
-// tokens. Not lossless: the text is bent towards what the drafter likes.
+// No random number decides: where the distribution is flat almost any draft passes, where it is
+// peaked only the likely tokens do. Not lossless: the text is bent towards the drafter.
 #pragma once
 
 #include "verify/verifier.h"

@@ -15,7 +15,7 @@ sampling::Sampler Make(int vocabulary, std::uint64_t id = 0, const SamplingParam
   return sampler;
 }
 
-// The drafts that a rule accepts under this law.
+// The drafts that a rule accepts under this distribution.
 std::vector<Token> Accepted(const Verifier& verifier, const std::vector<double>& p,
                             const SamplingParameters& s = {}) {
   auto sampler = Make(static_cast<int>(p.size()), 0, s);
@@ -71,7 +71,7 @@ TEST(TypicalAcceptanceVerifier, SaysWhatPlainDecodingWouldInPlaceOfARejectedDraf
   }
 }
 
-// It is not lossless: drafts that pass are committed as often as they are drafted.
+// It is not lossless: accepted drafts are committed as often as they are drafted.
 TEST(TypicalAcceptanceVerifier, BendsTheLaw) {
   const Experiment e{.parameters = SamplingParameters{},
                      .logits = sampling::LogitsOf({.4, .2, .2, .1, .05, .05}),

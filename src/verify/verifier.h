@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify/verifier.h: decides how much of a proposal the target model agrees with.
+// verify/verifier.h: decides how many drafts of a proposal are accepted.
 //
-// A round hands the verifier one proposal per sequence (drafts with the laws q they were drawn
-// from) and one row of target logits per draft plus one. The verdict keeps a prefix and adds
-// exactly one token drawn from the target: every round makes progress, also when the proposal is
-// empty. At temperature 0 every strategy is `greedy`, decided per request, so batches may mix.
+// In a round the verifier gets one proposal for each sequence (drafts with the distributions q they
+// were drawn from) and one row of target logits for each draft plus one. The verdict keeps the
+// first drafts and adds exactly one token drawn from the target, so every round makes progress,
+// even with an empty proposal. At temperature 0 every strategy is `greedy`. That is decided for
+// each request, so batches may mix strategies.
 //
-// Thread-safe but for the sampler and scratch handed in. Cost: one Law per judged row.
+// Thread-safe except for the sampler and scratch that are passed in. Cost: one Law for each
+// verified row.
 #pragma once
 
 #include <memory>
@@ -34,23 +36,23 @@ class Verifier {
 
   virtual std::string_view name() const = 0;  // "residual"
 
-  // True if the kept tokens are distributed exactly as plain decoding would produce them. The test
-  // suite then holds this verifier to the chi-square tests; see docs/speculation.md.
+  // True if the kept tokens are distributed exactly as in plain decoding. The test suite then
+  // applies the chi-square tests to this verifier; see docs/speculation.md.
   virtual bool Lossless() const = 0;
 
-  // True if it needs the laws that drafts were drawn from, so a drafter that reports none is
-  // refused.
+  // True if it needs the distributions that drafts were drawn from, so a drafter that reports none
+  // is refused.
   virtual bool NeedsLaws() const = 0;
 
-  // True if it compares raw logits of the drafter's.
+  // True if it compares raw logits of the drafter.
   virtual bool NeedsLogits() const { return false; }
 
-  // True if the target's own sample at a position does not depend on drafts: same seed, same text,
-  // with and without speculation. Drafters then draw with the target's noise (Stream::kTarget),
-  // which raises agreement.
+  // True if the target's own sample at a position does not depend on drafts: a seed gives the same
+  // text with and without speculation. Drafters then draw with the target's noise
+  // (Stream::kTarget), which raises agreement.
   virtual bool SharesNoise() const = 0;
 
-  // Returns the kept prefix and the next token for one sequence.
+  // Returns the number of kept drafts and the next token for one sequence.
   //   proposal  may be empty: a plain decoding step
   //   logits    [proposal.length() + 1 rows]; row i judges draft i + 1, the last row gives the
   //   bonus token sampler   the request's; pushed along the drafts while judging, and as found on
@@ -60,7 +62,7 @@ class Verifier {
                                sampling::Sampler& sampler, float* scratch) const noexcept = 0;
 };
 
-// What strategies can be set to; each reads its own. SpeculativeOptions has the meaning and the
+// The settings of all strategies; each reads its own. SpeculativeOptions has the meaning and the
 // ranges.
 struct VerifierSettings {
   float acceptance_threshold = 0;
@@ -71,7 +73,7 @@ struct VerifierSettings {
 };
 
 // By config name: "greedy", "residual", "sample-match", "block", ... Errors: kInvalidArgument with
-// the names there are. REQUIRES: settings within the ranges of SpeculativeOptions.
+// the known names. REQUIRES: settings within the ranges of SpeculativeOptions.
 [[nodiscard]] Result<std::unique_ptr<Verifier>> MakeVerifier(std::string_view name,
                                                              const VerifierSettings& settings = {});
 std::vector<std::string_view> VerifierNames();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every strategy of the registry is held to these, and to more of them if it calls itself lossless.
+// Tests for every strategy of the registry, and more tests for those that call themselves lossless.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -46,7 +46,7 @@ std::vector<std::pair<const char*, Drafts>> ManyDrafts(int vocabulary) {
 class AnyVerifier : public testing::TestWithParam<std::string_view> {
  protected:
   AnyVerifier() : verifier_(MakeVerifier(GetParam()).value()) {}
-  // `greedy` is for temperature 0 alone.
+  // `greedy` is only for temperature 0.
   SamplingParameters Own(SamplingParameters s) const {
     if (GetParam() == "greedy") s.temperature = 0;
     return s;
@@ -67,7 +67,7 @@ std::vector<std::string_view> LosslessNames() {
   return names;
 }
 
-// The law of the token after `text`, whose last `n` tokens are generated.
+// The distribution of the token after `text`, whose last `n` tokens are generated.
 std::vector<double> Expected(const Experiment& e, std::vector<Token> text, int n) {
   const auto row = e.RowAfter(text.back());
   return sampling::ReferenceLaw(
@@ -75,7 +75,8 @@ std::vector<double> Expected(const Experiment& e, std::vector<Token> text, int n
       e.parameters);
 }
 
-// Adds what follows `text`, which has probability p and lies in this cell, up to n tokens.
+// Adds the continuations of `text`, up to n tokens. The text has probability p and belongs to this
+// cell.
 void AddJoint(const Experiment& e, int n, std::vector<Token>& text, double p, std::size_t cell,
               std::vector<double>& joint) {
   const auto before = static_cast<int>(text.size() - e.prompt.size());
@@ -92,7 +93,7 @@ void AddJoint(const Experiment& e, int n, std::vector<Token>& text, double p, st
   }
 }
 
-// The law of the first n tokens behind e.prompt, by buckets: [kBuckets ^ n].
+// The distribution of the first n tokens behind e.prompt, by buckets: [kBuckets ^ n].
 std::vector<double> Joint(const Experiment& e, int n) {
   std::vector<double> joint(static_cast<std::size_t>(std::pow(kBuckets, n)));
   auto text = e.prompt;
@@ -114,7 +115,8 @@ TEST_P(LosslessVerifier, CommitsTheLawOfPlainDecoding) {
     }
 }
 
-// The second row's law depends on the first token and, with penalties, on the drafts before it.
+// The second row's distribution depends on the first token and, with penalties, on the drafts
+// before it.
 TEST_P(LosslessVerifier, CommitsTheJointLawOfTwoTokens) {
   constexpr int kSmall = 64;
   const auto laws = Laws();
@@ -132,8 +134,7 @@ TEST_P(LosslessVerifier, CommitsTheJointLawOfTwoTokens) {
     }
 }
 
-// Three tokens where the last may lie behind the drafts, and where the drafts end by their own
-// tokens.
+// Three tokens: the last may be behind the drafts, and drafts may end by their own tokens.
 TEST_P(LosslessVerifier, CommitsTheJointLawOfThreeTokens) {
   constexpr int kSmall = 16;
   const auto laws = Laws();
@@ -159,7 +160,7 @@ TEST_P(LosslessVerifier, CommitsTheJointLawOfThreeTokens) {
       }
 }
 
-// Round after round with one noise: what decided a round must not decide the next one too.
+// Round after round with one noise: what decided one round must not decide the next one too.
 TEST_P(LosslessVerifier, GivesTextsTheirLawOverManyRounds) {
   constexpr int kLength = 5;
   for (const bool rows_depend_on_text : {false, true})
@@ -230,7 +231,7 @@ TEST_P(AnyVerifier, AtTemperatureZeroAcceptsWhatTheTargetWouldSay) {
       {.parameters = {.temperature = 0, .logit_bias = {}}, .end_tokens = {}, .noise = {}}, 3,
       sampling::BestKernels());
   sampler.Begin(std::vector<Token>{0}, 4);
-  const std::vector<float> one = {0, 2, 2}, two = {0, 1, 2};  // of equals the lowest id
+  const std::vector<float> one = {0, 2, 2}, two = {0, 1, 2};  // of equal ones the lowest id
   const std::vector<std::vector<float>> q = {{.4f, .35f, .25f}, {.4f, .35f, .25f}};
   const auto full = JudgeOnce(*verifier_, {1, 2}, {one, two, one}, q, sampler);
   EXPECT_EQ(full.accepted, 2);
@@ -246,7 +247,7 @@ TEST_P(AnyVerifier, AtTemperatureZeroAcceptsWhatTheTargetWouldSay) {
   EXPECT_EQ(plain.kind, round::NextKind::kPlain);
 }
 
-// A ratio of soft laws at temperature 0 would accept 0 always: u < .45 / .40.
+// A ratio of soft distributions at temperature 0 would always accept 0: u < .45 / .40.
 TEST_P(AnyVerifier, AtTemperatureZeroDoesNotCompareLaws) {
   sampling::Sampler sampler(
       {.parameters = {.temperature = 0, .logit_bias = {}}, .end_tokens = {}, .noise = {}}, 3,
@@ -286,8 +287,7 @@ TEST_P(AnyVerifier, LeavesTheSamplerAsItFoundIt) {
     }
 }
 
-// Nothing but its own drafts, rows and noise decides a verdict: neither what was judged before nor
-// the scratch.
+// Only its own drafts, rows and noise decide a verdict, not earlier verifications or the scratch.
 TEST_P(AnyVerifier, JudgesARowAloneOrAmongOthersAlike) {
   const auto make = [&](std::uint64_t id) {
     sampling::Sampler sampler({.parameters = Own({.top_p = 0.9f, .logit_bias = {}}),
