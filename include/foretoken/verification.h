@@ -78,8 +78,8 @@ struct VerificationInput {
   // [n, vocabulary]: the drafter's logits. logit-comparison needs them. If there are no
   // probabilities, these and draft_sampling give the distributions.
   TokenRows draft_logits = {};
-  TokenRows target_logits =
-      {};  // [n + 1, vocabulary]; row i verifies draft i, the last is behind all
+  // [n + 1, vocabulary]; row i verifies draft i, the last is behind all.
+  TokenRows target_logits = {};
   VerificationUniforms uniforms = {};
   // -1: none; n: the log-probabilities of the kept tokens, and of the n best tokens at each
   // position, n <= 64.

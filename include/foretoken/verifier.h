@@ -37,7 +37,8 @@ enum class NoisePurpose {
 // engine owns the object.
 class JudgedDraft {
  public:
-  virtual std::span<const std::int32_t> tokens() const = 0;  // [length]; may be empty
+  // [length]; may be empty.
+  virtual std::span<const std::int32_t> tokens() const = 0;
   int length() const { return static_cast<int>(tokens().size()); }
   // Prompt and committed tokens, without the drafts.
   virtual std::span<const std::int32_t> text() const = 0;

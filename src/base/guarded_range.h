@@ -26,7 +26,8 @@ class GuardedRange {
   struct Entry;  // an entry of the list that the handler reads
 
  private:
-  Entry* entry_ = nullptr;  // null: not guarded
+  // Null: not guarded.
+  Entry* entry_ = nullptr;
 };
 
 }  // namespace foretoken

@@ -16,7 +16,7 @@ namespace foretoken::formats {
 
 namespace {
 
-// Of four places, evenly apart, the first and the last bytes among them.
+// Samples of four places at even distances, including the first and the last bytes.
 void AddSamples(std::span<const std::byte> data, std::vector<std::uint64_t>& hashes) {
   constexpr std::size_t kSamples = 4, kBytes = 4096;
   if (data.size() <= kSamples * kBytes) return hashes.push_back(Hash(data));
@@ -42,7 +42,7 @@ class GgufCheckpoint final : public Checkpoint {
                     std::make_move_iterator(parsed.tensors.end()));
   }
 
-  // Call once, after the last Append. Error: a tensor name that two parts use.
+  // Call once, after the last Append. Error: a tensor name in two parts.
   Status Index() {
     by_name_.resize(tensors_.size());
     std::iota(by_name_.begin(), by_name_.end(), std::size_t{0});
@@ -283,7 +283,7 @@ Result<std::unique_ptr<Checkpoint>> OpenGguf(MappedFile first) {
     }
   }
   FORETOKEN_CHECK_OK(checkpoint->Index());
-  FORETOKEN_CHECK_OK(checkpoint->Check());  // nothing of it changed while it was parsed
+  FORETOKEN_CHECK_OK(checkpoint->Check());  // nothing changed while the file was parsed
   return checkpoint;
 }
 

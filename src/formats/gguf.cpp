@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kFetchAgain = "the file is damaged, fetch it again";
 constexpr std::string_view kTruncated = "the file is truncated, fetch it again";
 constexpr std::uint64_t kMaxAlignment = std::uint64_t{1} << 30;
-// The format's own rule; it also makes f32 data readable in place.
+// The format's own rule. It also makes f32 data readable in place.
 constexpr std::uint64_t kMinAlignment = 8;
 // The least bytes that a key with its value, or a tensor's entry, can take.
 constexpr std::uint64_t kMinKeyBytes = 8 + 1 + 4 + 1;
@@ -50,7 +50,8 @@ std::size_t Utf8Length(std::string_view text, std::size_t at) {
   return 0;
 }
 
-// Walks the bytes of the header. Each read either fits or fails; nothing past the end is touched.
+// Reads the bytes of the header in order. Each read either fits or fails; nothing past the end is
+// touched.
 class Cursor {
  public:
   explicit Cursor(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -141,7 +142,7 @@ bool IsFloat(GgufType type) {
   return type == GgufType::kFloat32 || type == GgufType::kFloat64;
 }
 
-// Why integers as loaded by LoadInt are not acceptable for their type.
+// Why an integer loaded by LoadInt is not acceptable for its type.
 std::string_view WhyBadInt(GgufType type, std::int64_t value) {
   if (type == GgufType::kUint64 && value < 0) return "an unsigned value above 2^63 - 1";
   if (type == GgufType::kBool && value > 1) return "a bool that is neither 0 nor 1";

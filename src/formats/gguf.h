@@ -10,9 +10,9 @@
 //   padding to general.alignment (32 unless given)
 //   data: each tensor at its offset from here, offsets multiples of the alignment
 //
-// The parser trusts nothing: each count is bounded by the bytes that are left before memory is
-// reserved for it, so the memory taken is at most some 10 times the size of the header, whatever
-// the header claims.
+// The parser trusts nothing: before it reserves memory for a count, it checks the count against the
+// bytes that are left. So it takes at most about 10 times the size of the header in memory,
+// whatever the header claims.
 #pragma once
 
 #include <cstddef>
@@ -53,24 +53,24 @@ enum class GgufType : std::uint32_t {
 };
 
 // How many values a block of a ggml type holds, and in how many bytes. Also known for types that
-// foretoken cannot compute with, so that their tensors can be listed; nullopt for a type number
-// that no one has given out, or that ggml has withdrawn.
+// foretoken cannot compute with, so that their tensors can be listed. nullopt for a type number
+// that ggml has not defined, or has withdrawn.
 struct GgmlBlock {
   std::int64_t values = 1;
   std::int64_t bytes = 1;
 };
 std::optional<GgmlBlock> FindGgmlBlock(std::uint32_t ggml_type);
 
-// Bytes of a tensor. Errors: an unknown type, a dimension below 1, a row that is no multiple of the
-// block, a size beyond 2^63; the message is the reason alone ("row length 33 is not a multiple of
-// ...").
+// Bytes of a tensor. Errors: an unknown type, a dimension below 1, a row that is not a multiple of
+// the block, a size beyond 2^63; the message is only the reason ("row length 33 is not a multiple
+// of ...").
 [[nodiscard]] Result<std::int64_t> GgmlTensorBytes(std::uint32_t ggml_type,
                                                    std::span<const std::int64_t> shape);
 
 // Why a key or tensor name is not acceptable ("is not valid UTF-8"), empty if it is.
 std::string_view WhyBadName(std::string_view name);
 
-// One parsed file. The tensors' data point into the bytes that were parsed.
+// One parsed file. The tensors' data point into the parsed bytes.
 struct GgufFile {
   std::uint32_t version = 0;
   Metadata metadata;
@@ -82,7 +82,7 @@ struct GgufFile {
 [[nodiscard]] Result<GgufFile> ParseGguf(std::span<const std::byte> bytes, const std::string& path,
                                          int file = 0);
 
-// Opens a mapped GGUF file, and with it the other parts if it is the first part of a split model.
+// Opens a mapped GGUF file, and the other parts if it is the first part of a split model.
 [[nodiscard]] Result<std::unique_ptr<Checkpoint>> OpenGguf(MappedFile first);
 
 }  // namespace foretoken::formats

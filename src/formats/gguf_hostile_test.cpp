@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Damaged and malicious GGUF files: each gives an Error or opens, none crashes, none makes the
+// Damaged and malicious GGUF files: each gives an Error or opens; none crashes, and none makes the
 // parser take much memory.
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -62,7 +62,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// Reads all that an opened file offers; under the sanitizers a span beyond the bytes dies here.
+// Reads everything that an opened file offers; sanitizers then find a span beyond the bytes.
 void Touch(const GgufFile& file, std::span<const std::byte> bytes) {
   for (const TensorView& tensor : file.tensors) {
     ASSERT_GE(tensor.data.data(), bytes.data());
@@ -72,14 +72,13 @@ void Touch(const GgufFile& file, std::span<const std::byte> bytes) {
   }
 }
 
-// Parses an exact copy of the bytes and checks the rule of this file. True if it opened.
+// Parses an exact copy of the bytes and checks the rule of this test file. True if it opened.
 bool OpensOrFails(std::span<const std::byte> hostile) {
   const Bytes bytes(hostile.begin(), hostile.end());
   const std::size_t before = live_bytes.load();
   peak_bytes.store(before);
   const auto file = ParseGguf(bytes, "x.gguf");
-  constexpr std::size_t kMessages =
-      4096;  // what an error message may take on top, whatever the size of the file
+  constexpr std::size_t kMessages = 4096;  // for an error message, whatever the size of the file
   EXPECT_LE(peak_bytes.load() - before, 16 * bytes.size() + kMessages);
   if (file) {
     Touch(*file, bytes);

@@ -146,12 +146,12 @@ std::uint64_t AlignUp(std::uint64_t x) {
   return (x + kGgufDefaultAlignment - 1) / kGgufDefaultAlignment * kGgufDefaultAlignment;
 }
 
-// Walks over the keys of a header, from its first byte on.
+// Goes through the keys of a header, from its first byte on.
 class KeyWalker {
  public:
   explicit KeyWalker(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
-  // What comes before the first key. False: this is no GGUF header.
+  // Reads what precedes the first key. False: this is not a GGUF header.
   bool ReadCounts(std::uint64_t* n_keys) {
     std::uint32_t version = 0;
     std::uint64_t n_tensors = 0;

@@ -6,9 +6,9 @@
 //   writer.AddTensor("token_embd.weight", ggml_type, shape, bytes);
 //   FORETOKEN_CHECK_OK(writer.Write("model.gguf"));
 //
-// Keys and tensors are written in the order in which they were first given. What ParseGguf would
-// refuse, the writer refuses: Set, CopyKeys and AddTensor keep the first error and Write returns
-// it. Not thread-safe.
+// Keys and tensors are written in the order in which they were first given. The writer refuses what
+// ParseGguf would refuse: Set, CopyKeys and AddTensor keep the first error, and Write returns it.
+// Not thread-safe.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@
 
 namespace foretoken::formats {
 
-// Where the bytes of a file go, in order.
+// Receives the bytes of a file, in order.
 using ByteSink = std::function<Status(std::span<const std::byte>)>;
 using Producer = std::function<Status(const ByteSink&)>;
 
@@ -36,14 +36,14 @@ class GgufWriter {
   // if it fits, else an i32 or i64; a float is an f32 (rounded); the elements of an array are i32
   // (or i64), f32 or string. general.alignment may only be 32: leave it out of a copy.
   void Set(const std::string& key, MetadataValue value);
-  // The same with a given value type; for arrays the type of the elements. Error: a value that does
-  // not fit the type.
+  // The same with a given value type, which for arrays is the type of the elements. Error: a value
+  // that does not fit the type.
   void SetAs(const std::string& key, GgufType type, MetadataValue value);
 
-  // Takes over every key of a GGUF file with its value and its type, but not general.alignment.
-  // Error: bytes that do not begin as ParseGguf accepts them.
+  // Copies every key of a GGUF file with its value and its type, except general.alignment. Error:
+  // bytes that do not begin as ParseGguf accepts them.
   void CopyKeys(std::span<const std::byte> file);
-  // Takes a key back, if it was given.
+  // Removes a key, if it was given.
   void Remove(const std::string& key);
 
   // Adds a tensor. Its bytes are not copied: the caller keeps them until the last Write or Bytes.
@@ -51,18 +51,18 @@ class GgufWriter {
   // bytes that are not exactly the tensor's.
   void AddTensor(std::string name, std::uint32_t ggml_type, std::span<const std::int64_t> shape,
                  std::span<const std::byte> bytes);
-  // Adds a tensor whose bytes come into being as the file is written, so that they are never all in
-  // memory: each Write (or Bytes) calls `produce` once, when the tensor's turn has come, and
-  // `produce` gives the bytes to the sink in pieces of any size. Its errors, and the sink's, end
-  // the Write. REQUIRES: exactly the tensor's bytes.
+  // Adds a tensor whose bytes are produced while the file is written, so that they are never all in
+  // memory. Each Write (or Bytes) calls `produce` once, at the tensor's turn, and `produce` gives
+  // the bytes to the sink in pieces of any size. Its errors, and the sink's, end the Write.
+  // REQUIRES: exactly the tensor's bytes.
   void AddTensor(std::string name, std::uint32_t ggml_type, std::span<const std::int64_t> shape,
                  Producer produce);
 
   // Writes all of it, or nothing: into a nameless temporary file in the folder of `path`, which
-  // replaces `path` when it is complete and on disk. What ends the program in between leaves
-  // nothing (where the file system knows no nameless files: a file PATH.PID-N.part). The space is
-  // reserved first, so a full disk shows at once. Errors: kInvalidArgument (from Set, CopyKeys,
-  // AddTensor), kIo.
+  // replaces `path` when it is complete and on disk. If the program ends in between, nothing is
+  // left (if the file system does not support nameless files: a file PATH.PID-N.part). The space is
+  // reserved first, so a full disk is noticed at once. Errors: kInvalidArgument (from Set,
+  // CopyKeys, AddTensor), kIo.
   [[nodiscard]] Status Write(const std::string& path) const;
   // The same file in memory.
   [[nodiscard]] Result<std::vector<std::byte>> Bytes() const;
@@ -81,7 +81,7 @@ class GgufWriter {
   };
 
   void Reject(std::string message);
-  // Bytes of a tensor that may be added; nullopt after Reject.
+  // The bytes of a tensor that may be added; nullopt after Reject.
   std::optional<std::uint64_t> SizeOf(const std::string& name, std::uint32_t ggml_type,
                                       std::span<const std::int64_t> shape);
   void Put(const std::string& key, std::vector<std::byte> value);

@@ -12,8 +12,8 @@
 
 namespace foretoken::formats {
 
-// Integers of any width and sign are int64 (larger unsigned values are rejected by the reader),
-// floats are double.
+// Integers of any width and sign become int64 (the reader rejects larger unsigned values), floats
+// become double.
 using MetadataValue =
     std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
                  std::vector<double>,
@@ -27,7 +27,8 @@ class Metadata {
   const std::map<std::string, MetadataValue, std::less<>>& all() const { return values_; }
   const MetadataValue* Find(std::string_view key) const;
 
-  // Absent, or of another kind: nullopt / nullptr. Float accepts an integer; Int accepts a bool.
+  // nullopt / nullptr if the key is absent or of another kind. Float accepts an integer; Int
+  // accepts a bool.
   std::optional<bool> Bool(std::string_view key) const;
   std::optional<std::int64_t> Int(std::string_view key) const;
   std::optional<double> Float(std::string_view key) const;

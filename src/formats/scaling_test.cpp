@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files are not trusted: the time to read them must grow no faster than they do, nor what comes out
-// of them.
+// Files are not trusted: the time to read them, and the size of the result, must grow no faster
+// than their size.
 #include "base/scaling_testing.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 namespace foretoken::formats {
 namespace {
 
-// A file with `size` / 32 of what `add` adds.
+// A file with `size` / 32 repetitions of what `add` adds.
 std::vector<std::byte> FileOf(std::size_t size,
                               const std::function<void(GgufWriter&, std::size_t)>& add) {
   GgufWriter writer;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that knows yaml-cpp, which reads JSON too. It is used by its events: its tree of
-// nodes would resolve aliases and keep the last of two equal keys.
+// The only file that includes yaml-cpp, which reads JSON too. It uses the parser's events, because
+// the parser's tree of nodes would resolve aliases and keep the last of two equal keys.
 #include "formats/settings_file.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ namespace foretoken::formats {
 namespace {
 
 constexpr std::size_t kMaxDepth = 16;
-constexpr std::size_t kMaxKeyBytes = 256;  // with those around it, which each setting repeats
+constexpr std::size_t kMaxKeyBytes = 256;  // with its outer keys, which each setting repeats
 
 class Collector final : public YAML::EventHandler {
  public:
@@ -90,7 +90,7 @@ class Collector final : public YAML::EventHandler {
     if (!failure_) failure_.emplace(mark.line + 1, std::move(why));
   }
 
-  // What is common to all nodes. False: the node is refused, or an earlier one was.
+  // Checks that apply to all nodes. False: this node is refused, or an earlier one was.
   bool Allowed(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
     if (failure_) return false;
     if (anchor != 0)
@@ -149,7 +149,7 @@ class Collector final : public YAML::EventHandler {
     if (list_.back() != '[') list_ += ',';
   }
 
-  // A value, whole lists included, belongs to the keys that lead to it.
+  // A value, possibly a whole list, belongs to the keys that lead to it.
   void Keep(int line, std::string text) {
     if (InSection()) {
       std::string key;
@@ -178,7 +178,7 @@ tl::unexpected<Error> Invalid(std::string_view name, int line, std::string_view 
   return Fail(ErrorCode::kInvalidFile, fmt::format("{}: line {}: {}", name, line, why));
 }
 
-// yaml-cpp's own complaints, on one line.
+// Errors of yaml-cpp itself, on one line.
 tl::unexpected<Error> Malformed(std::string_view name, int line, const char* what) {
   return Invalid(name, line, fmt::format("{}; write YAML (key: value) or JSON", Shown(what)));
 }
@@ -208,7 +208,7 @@ Result<std::vector<Setting>> ParseSettings(const std::string& text, std::string_
       return Fail(ErrorCode::kInvalidFile,
                   fmt::format("{}: it holds several documents; keep one", name));
   } catch (const YAML::Exception& error) {
-    if (const auto& failure = collector.failure())  // the parser went on, and stumbled later
+    if (const auto& failure = collector.failure())  // the parser continued, and failed later
       return Invalid(name, failure->first, failure->second);
     return Malformed(name, std::max(0, error.mark.line) + 1, error.msg.c_str());
   } catch (const std::exception& error) {

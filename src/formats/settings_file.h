@@ -6,9 +6,9 @@
 //     speculative_method: [a, b]    -> {"speculative_method", "[a,b]", 3}
 //     ewma: {min: 1}                -> {"ewma.min", "1", 4}
 //
-// What a value means is the reader's business: scalars stay as they are written, without quotes.
-// Files are not trusted: size, depth and the kinds of nodes are limited, there are no aliases (so
-// nothing grows), and a key that stands twice is an error.
+// The reader decides what a value means: scalars stay as they are written, without quotes. Files
+// are not trusted: size, depth and the kinds of nodes are limited, there are no aliases (so nothing
+// grows), and a duplicate key is an error.
 #pragma once
 
 #include <cstddef>
@@ -21,21 +21,20 @@
 namespace foretoken::formats {
 
 struct Setting {
-  std::string key;   // keys of nested maps have dots between them
+  std::string key;   // dots separate the keys of nested maps
   std::string text;  // a list in brackets, with commas and without spaces: "[[1,4,8],[5,8,2]]"
   int line = 0;      // from 1
 };
 
 inline constexpr std::size_t kMaxSettingsBytes = 64 * 1024;
 
-// The settings of one section, a map at the top of the document, in their order; of the whole
-// document where `section` is empty. `name` stands for the file in messages.
-// Errors: kInvalidFile (with the line), kNotFound (no such section; names those there are),
-// kTooLarge.
+// The settings of one section, a map at the top of the document, in order; of the whole document if
+// `section` is empty. Messages call the file `name`. Errors: kInvalidFile (with the line),
+// kNotFound (no such section; the message names those that exist), kTooLarge.
 [[nodiscard]] Result<std::vector<Setting>> ParseSettings(const std::string& text,
                                                          std::string_view name,
                                                          std::string_view section);
-// The same of a file. Errors: also kNotFound and kIo.
+// The same from a file. Errors: also kNotFound and kIo.
 [[nodiscard]] Result<std::vector<Setting>> ReadSettings(const std::string& path,
                                                         std::string_view section);
 

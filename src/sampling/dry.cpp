@@ -46,8 +46,8 @@ float Dry::PenaltyOf(int length) const noexcept {
   return static_cast<float>(std::min(static_cast<double>(multiplier_) * growth, kMost));
 }
 
-// The Z-function of the text read backwards: matches_[i] is how many tokens before and at the i-th
-// last one are those before and at the last one. [left, right) is the match that reaches furthest.
+// The Z-function of the reversed text: matches_[i] is how many tokens, up to the i-th last one,
+// equal those up to the last one. [left, right) is the match that reaches furthest.
 void Dry::Apply(std::span<const Token> text, float* logits) noexcept {
   text = text.last(std::min(text.size(), matches_.size()));
   const int n = static_cast<int>(text.size()), most = TokensSinceBreaker(text);

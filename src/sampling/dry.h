@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// sampling/dry.h: DRY, the penalty on tokens that would prolong a repetition.
+// sampling/dry.h: DRY, the penalty on tokens that would extend a repetition.
 //
-// A repetition is a suffix of the text that stands in it before; the token that came after it
-// there would prolong it. Each token is punished for the longest repetition that it would prolong.
-// Neither a repetition nor the token after it holds a breaker.
+// A repetition is a suffix of the text that occurs earlier in it; the token that followed it there
+// would extend it. Each token gets a penalty for the longest repetition that it would extend.
+// Neither a repetition nor the token after it contains a breaker.
 //
 // A pure function of the text: there is no state to push or pop. Cost: O(window) per token.
 #pragma once
@@ -22,7 +22,7 @@ class Dry {
   Dry(const DryPenalty& penalty, int vocabulary);
 
   bool active() const noexcept { return multiplier_ > 0; }
-  // Takes the memory for texts of up to `room` tokens.
+  // Reserves the memory for texts of up to `room` tokens.
   void Begin(std::size_t room);
   void Apply(std::span<const Token> text, float* logits) noexcept;
 
@@ -40,9 +40,10 @@ class Dry {
   float multiplier_, base_;
   int allowed_length_, window_;
   std::vector<std::uint8_t> breaks_;  // [vocabulary]
-  std::vector<int> longest_;          // [vocabulary]: repetition that the token would prolong, or 0
-  std::vector<Token> noted_;          // tokens with one
-  std::vector<int> matches_;          // [room]: see Apply
+  // [vocabulary]: the repetition that it would extend, or 0.
+  std::vector<int> longest_;
+  std::vector<Token> noted_;  // tokens with one
+  std::vector<int> matches_;  // [room]: see Apply
 };
 
 }  // namespace foretoken::sampling

@@ -8,7 +8,7 @@
 namespace foretoken::sampling {
 namespace {
 
-// What each token of the vocabulary loses.
+// The penalty of each token of the vocabulary.
 std::vector<float> Losses(const DryPenalty& penalty, const std::vector<Token>& text,
                           int vocabulary = 10) {
   Dry dry(penalty, vocabulary);
@@ -78,7 +78,7 @@ TEST(Dry, EqualsTheComparisonOfAllPairs) {
     if (random() % 2 == 0) s.dry.breakers = {static_cast<Token>(random() % vocabulary)};
     Dry dry(s.dry, vocabulary);
     dry.Begin(80);
-    for (int again = 0; again < 2; ++again) {  // nothing of the first call is left
+    for (int again = 0; again < 2; ++again) {  // nothing of the first call remains
       auto x = RandomLogits(vocabulary, static_cast<std::uint32_t>(round));
       const auto expected = ReferenceEdits(x, s, text, 0, {});
       punished += expected != x;

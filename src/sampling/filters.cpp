@@ -22,8 +22,8 @@ float FromOrdered(std::uint32_t ordered) {
   return std::bit_cast<float>(ordered >> 31 != 0 ? ordered & 0x7fffffffu : ~ordered);
 }
 
-// Weight in the upper half, the complement of the id in the lower: of equals the lowest id is
-// largest.
+// Weight in the upper half, the complement of the id in the lower half: of equal weights the lowest
+// id is largest.
 std::uint64_t MakeKey(float x, Token id) {
   return std::uint64_t{Ordered(x + 0.0f)} << 32 | (0xffffffffu - static_cast<std::uint32_t>(id));
 }
@@ -40,7 +40,7 @@ double MassOf(const std::uint64_t* begin, const std::uint64_t* end) {
   return mass;
 }
 
-// Of the law that the weights, of total `mass`, stand for; in nats.
+// The entropy, in nats, of the distribution given by weights with the total `mass`.
 double EntropyOf(const std::uint64_t* begin, const std::uint64_t* end, double mass) {
   double entropy = 0;
   for (; begin != end; ++begin) {
@@ -100,8 +100,8 @@ int Filters::Collect(const float* x, float threshold) noexcept {
   return found;
 }
 
-// A logit that at least k tokens reach, and not many more; all finite ones where there are fewer
-// than k.
+// A logit that at least k tokens reach, and not many more; if fewer than k are finite, one that all
+// finite ones reach.
 float Filters::TopKThreshold(const float* x) noexcept {
   constexpr float kLowest = std::numeric_limits<float>::lowest();
   const int n_blocks = (vocabulary_ + kMaximaBlock - 1) / kMaximaBlock;
@@ -146,19 +146,19 @@ void Filters::TakeHead(const float* p, double sum) noexcept {
   mass_ = sum;
   double lowest = 0;
   if (top_p_ < 1) {
-    // Tokens of less weight than this hold less than 1 - top_p together, so what is better than any
-    // of them exceeds top_p. The factor leaves room for rounding.
+    // Tokens of less weight than this hold less than 1 - top_p together, so the tokens better than
+    // any of them exceed top_p. The factor leaves room for rounding.
     lowest = (1.0 - static_cast<double>(top_p_)) * sum / vocabulary_ * 0.999;
-    // Few of them matter in a peaked law: higher thresholds first, each a cheap pass. A set that
-    // exceeds top_p by more than rounding holds the cut.
+    // In a peaked distribution few of them matter, so try higher thresholds first, each a cheap
+    // pass. A set that exceeds top_p by more than rounding contains the cut.
     const double enough = static_cast<double>(top_p_) * sum * (1 + 1e-9);
     for (double threshold = sum / 1024; threshold > lowest; threshold /= 32) {
       n_ = Collect(p, static_cast<float>(threshold));
       if (MassOf(keys_.get(), keys_.get() + n_) > enough) return;
     }
   } else if (typical_p_ < 1) {
-    // What is left out holds less than 1e-9, which no float below 1 can ask for, and is further
-    // from the entropy (at most ln V) than all the rest, as its surprise is beyond ln V + 20.
+    // What is left out holds less than 1e-9, which no float below 1 can ask for. It is also further
+    // from the entropy (at most ln V) than all the rest, because its surprise is above ln V + 20.
     lowest = sum / vocabulary_ * 1e-9;
   } else {
     lowest = static_cast<double>(min_p_);  // the best has weight 1
@@ -166,8 +166,8 @@ void Filters::TakeHead(const float* p, double sum) noexcept {
   n_ = Collect(p, std::max(static_cast<float>(lowest), std::numeric_limits<float>::min()));
 }
 
-// Keeps a token while the mass of better ones is at most top_p. Halves the span that holds the cut:
-// keys before `low` are kept, those from `high` on are not.
+// Keeps a token while the mass of better ones is at most top_p. Halves the span that contains the
+// cut: keys before `low` are kept, those from `high` on are not.
 void Filters::CutTopP() noexcept {
   const double limit = static_cast<double>(top_p_) * mass_;
   Key *const begin = keys_.get(), *low = begin, *high = begin + n_;
@@ -205,7 +205,7 @@ void Filters::CutTypical() noexcept {
   double kept = 0;
   int n = 0;
   while (n < n_ && (n == 0 || kept < static_cast<double>(typical_p_) * mass)) {
-    const int i = IdOf(distances_[n]);  // the rank by weight, in an id's place
+    const int i = IdOf(distances_[n]);  // the rank by weight takes the place of an id
     keys_[n++] = MakeKey(values_[i], ids_[i]);
     kept += static_cast<double>(values_[i]);
   }
@@ -227,7 +227,7 @@ double Filters::EtaThreshold(double entropy) const noexcept {
   return std::min(eta, std::sqrt(eta) * std::exp(-entropy));
 }
 
-// Eta as the only filter: the entropy is that of the whole vocabulary, a pass of its own.
+// Eta as the only filter: the entropy of the whole vocabulary takes a pass of its own.
 void Filters::TakeEta(const float* p, double sum) noexcept {
   const double entropy = kernels_->entropy(p, vocabulary_) / sum + std::log(sum);
   const double least = std::min(EtaThreshold(entropy) * sum, 1.0);  // the best has weight 1

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// sampling/filters.h: temperature, then top-k, top-p, typical-p, min-p and eta, in this order,
-// each on the renormalised law that the one before left.
+// sampling/filters.h: temperature, then top-k, top-p, typical-p, min-p and eta, in this order. Each
+// works on the normalised result of the one before.
 //
-// Passes over the vocabulary are the kernels'. What they leave is a small unordered set of tokens
-// with weights (probabilities but for a common factor), and the filters work on it by selection,
-// O(size) and without a full sort. "Better" is always: more weight, then the lower id. So a law is
-// a pure function of the logits, the same on every instruction set.
+// Kernels make the passes over the vocabulary. They leave a small unordered set of tokens with
+// weights (probabilities up to a common factor). The filters work on that set by selection,
+// O(size), without a full sort. "Better" always means more weight, then the lower id. So the
+// distribution is a pure function of the logits, the same on every instruction set.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ namespace foretoken::sampling {
 
 class Filters {
  public:
-  // Takes the scratch that Apply needs; REQUIRES: parameters validated.
+  // Reserves the scratch that Apply needs. REQUIRES: parameters validated.
   Filters(const SamplingParameters& parameters, int vocabulary, const kernels::Kernels& kernels);
 
-  // The law of logits x [vocabulary] to p [vocabulary], which may be x. NaN counts as -inf.
-  // REQUIRES: the largest logit is finite; the temperature is not that of greedy().
+  // Turns logits x [vocabulary] into the distribution p [vocabulary], which may be x. NaN counts as
+  // -inf. REQUIRES: the largest logit is finite; the temperature is not greedy.
   void Apply(const float* x, float* p) noexcept;
 
  private:
-  // A token and its weight as one number, so that sorting in descending order puts the best first.
+  // A token and its weight as one number; in descending order the best comes first.
   using Key = std::uint64_t;
 
   void TakeTopK(const float* x) noexcept;
@@ -46,12 +46,12 @@ class Filters {
   float inv_temperature_, top_p_, min_p_, typical_p_, eta_;
   bool only_eta_;
 
-  // The set: keys_[0, n_), of total weight mass_. Buffers hold [vocabulary], or nothing where no
-  // filter is on; they start unwritten, so that memory is only taken as far as it is used.
+  // The set: keys_[0, n_), with total weight mass_. Buffers hold [vocabulary], or nothing if no
+  // filter is on. They start unwritten, so they only take the memory that is used.
   std::unique_ptr<Key[]> keys_;
   int n_ = 0;
   double mass_ = 0;
-  std::unique_ptr<std::int32_t[]> ids_;  // what collect_at_least found
+  std::unique_ptr<std::int32_t[]> ids_;  // the result of collect_at_least
   std::unique_ptr<float[]> values_;      // maxima of blocks; logits and weights of the k best
   std::unique_ptr<Key[]> distances_;     // typical-p only
 };

@@ -127,7 +127,8 @@ TEST(Filters, EtaKeepsWhatTheSmallerOfItsTwoThresholdsKeeps) {
   const auto x = LogitsOf({.6, .18, .18, .04});
   EXPECT_EQ(Kept(Law(x, {.eta = 0.2f, .logit_bias = {}})), (Tokens{0, 1, 2}));
   EXPECT_EQ(Kept(Law(x, {.eta = 0.01f, .logit_bias = {}})), (Tokens{0, 1, 2, 3}));
-  // In a flat law the second threshold falls below every probability, in a peaked one it does not.
+  // In a flat distribution the second threshold falls below every probability; in a peaked one it
+  // does not.
   EXPECT_EQ(Kept(Law(std::vector<float>(100, 0.0f), {.eta = 0.1f, .logit_bias = {}})).size(), 100u);
   EXPECT_EQ(Kept(Law(LogitsOf({.97, .02, .01}), {.eta = 0.1f, .logit_bias = {}})), (Tokens{0}));
 }

@@ -17,7 +17,7 @@ using Kind = GbnfNode::Kind;
 constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxNodes = std::size_t{1} << 19;  // characters, calls, sequences, ...
 constexpr int kMaxDepth = 200;                           // of groups
-constexpr int kMaxStacked = 8;                           // of * + ? {} right behind each other
+constexpr int kMaxStacked = 8;                           // of * + ? {} directly behind each other
 constexpr int kMaxRepeats = 1 << 16;                     // a number in {n,m}
 constexpr CodePoints kSurrogates = {0xD800, 0xDFFF};
 constexpr char32_t kBeforeSurrogates = 0xD7FF, kAfterSurrogates = 0xE000;
@@ -43,7 +43,7 @@ bool IsScalar(char32_t c) {
   return c <= kLastCodePoint && (c < kSurrogates.first || c > kSurrogates.last);
 }
 
-// Ascending and disjoint, without surrogates.
+// Sorted ranges without overlaps and surrogates.
 std::vector<CodePoints> Normalised(std::vector<CodePoints> ranges) {
   std::sort(ranges.begin(), ranges.end(),
             [](CodePoints a, CodePoints b) { return a.first < b.first; });
@@ -114,7 +114,7 @@ class Parser {
   tl::unexpected<Error> FailHere(std::string_view what) const {
     return FailAt(std::min(at_, text_.size()), what);
   }
-  // What stands here, for a message.
+  // The text at this place, for a message.
   std::string Here() const {
     if (AtEnd()) return "the end";
     const auto c = static_cast<unsigned char>(Peek());
@@ -176,7 +176,7 @@ class Parser {
     return {};
   }
 
-  // Goes to a `|` on one of the next lines, where there is one.
+  // Moves to a `|` on one of the next lines, if there is one.
   void SkipToBar() {
     const std::size_t before = at_;
     SkipSpace(true);
@@ -198,7 +198,7 @@ class Parser {
     return Add(std::move(alternatives));
   }
 
-  // Memory is bounded while it is read, not only when it has been.
+  // Memory is bounded while the text is read, not only afterwards.
   Status CheckSize() const {
     if (gbnf_.nodes.size() <= kMaxNodes) return {};
     return Fail(ErrorCode::kTooLarge,
@@ -349,12 +349,13 @@ class Parser {
   std::string_view text_;
   std::size_t at_ = 0;
   Gbnf gbnf_;
-  std::vector<std::size_t> mentioned_at_;  // [rules]: first
+  std::vector<std::size_t> mentioned_at_;  // [rules]: the place of the first mention
   std::unordered_map<std::string, int> rule_of_;
 };
 
-// What holds for a sequence where it holds for all parts, for alternatives where for one: "can be
-// empty" and, with characters = true, "can end". Linear in the grammar's size.
+// Computes "can be empty" or, with characters = true, "can end", for all nodes. It is true for a
+// sequence if it is true for all parts, and for alternatives if it is true for one. Linear in the
+// grammar's size.
 std::vector<bool> Holds(const Gbnf& gbnf, bool characters) {
   const std::size_t n = gbnf.nodes.size();
   std::vector<bool> holds(n);
@@ -391,7 +392,7 @@ std::vector<bool> Holds(const Gbnf& gbnf, bool characters) {
   return holds;
 }
 
-// Rules that may begin where the node begins.
+// The rules that may begin where the node begins.
 void FindLeftmost(const Gbnf& gbnf, int index, std::vector<int>& rules) {
   const GbnfNode& node = gbnf.nodes[static_cast<std::size_t>(index)];
   if (node.kind == Kind::kRule) rules.push_back(node.rule);
@@ -401,8 +402,8 @@ void FindLeftmost(const Gbnf& gbnf, int index, std::vector<int>& rules) {
   }
 }
 
-// A rule that leads to itself before any character, or -1: what is left where rules without such
-// calls are taken away one by one.
+// A rule that leads to itself before any character, or -1. Removes rules without such calls one by
+// one; what is left is recursive.
 int FindLeftRecursion(const Gbnf& gbnf) {
   const std::size_t n = gbnf.rules.size();
   std::vector<std::vector<int>> callers(n);
@@ -424,7 +425,7 @@ int FindLeftRecursion(const Gbnf& gbnf) {
       if (--n_calls[static_cast<std::size_t>(caller)] == 0) work.push_back(caller);
   }
   if (n_gone == n) return -1;
-  // From any rule that is left, calls among those lead into the cycle.
+  // From any remaining rule, calls to remaining rules lead into the cycle.
   std::vector<bool> seen(n);
   auto rule = static_cast<std::size_t>(
       std::find_if(n_calls.begin(), n_calls.end(), [](std::size_t c) { return c > 0; }) -

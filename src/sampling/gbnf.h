@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// sampling/gbnf.h: a grammar in GBNF, llama.cpp's notation, as a tree.
+// sampling/gbnf.h: reads a grammar in GBNF, llama.cpp's notation, as a tree.
 //
 //   root  ::= "yes" | "no" ws | [a-z]+ "." (item | "x")? {2,5}      # a comment
 //   ws    ::= [ \t\n]*
 //
-// Rules `name ::= alternatives`, one of them `root`. Literals in quotes, classes of characters
-// [a-z_] and [^"\\], any character `.`, groups, and behind an item * + ? {n} {n,} {n,m}. Escapes:
-// \n \r \t \\ \" \[ \] \- \^, \x41, \u00e9, \U0001F600. A rule ends with its line, but for lines
-// inside of groups and those that begin with `|`.
+// A grammar has rules `name ::= alternatives`; one of them is `root`. It has literals in quotes,
+// classes of characters [a-z_] and [^"\\], any character `.`, groups, and behind an item * + ? {n}
+// {n,} {n,m}. Escapes: \n \r \t \\ \" \[ \] \- \^, \x41, \u00e9, \U0001F600. A rule ends with its
+// line, except that lines inside groups and lines that begin with `|` continue it.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ struct GbnfNode {
 
   Kind kind = Kind::kSequence;
   std::vector<int> children = {};       // nodes; a repeat has one
-  std::vector<CodePoints> ranges = {};  // kCharacter: ascending, disjoint, of Unicode scalars
-  int rule = 0;                         // kRule: the one it stands for
-  int least = 0, most = -1;             // kRepeat; most -1: no end
+  std::vector<CodePoints> ranges = {};  // kCharacter: ascending, disjoint, Unicode scalars
+  int rule = 0;                         // kRule: the rule that is called
+  int least = 0, most = -1;             // kRepeat; most -1: no upper limit
 };
 
 struct GbnfRule {
@@ -45,8 +45,8 @@ struct Gbnf {
   std::vector<bool> nullable;  // [nodes]: can be empty
 };
 
-// Errors, with the line: kInvalidArgument (what cannot be read, a rule that is missing or there
-// twice, left recursion, a rule that cannot end), kTooLarge.
+// Errors, with the line: kInvalidArgument (a syntax error, a rule that is missing or defined twice,
+// left recursion, a rule that cannot end), kTooLarge.
 [[nodiscard]] Result<Gbnf> ParseGbnf(std::string_view text);
 
 }  // namespace foretoken::sampling

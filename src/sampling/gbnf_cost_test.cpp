@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What reading a client's grammar may cost: it grows no faster than its size, and what grows faster
-// by its nature is refused soon.
+// The cost of reading a client's grammar grows no faster than its size, and constructs that
+// multiply are refused early.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -83,7 +83,7 @@ TEST(GbnfCost, ReadingGrowsWithTheSizeAlone) {
   }
 }
 
-// A reader of classes that searches all ranges for each range, as this one once did.
+// A reader of classes that searches all ranges for each range: a fault of an earlier version.
 TEST(GbnfCost, TheMeterFindsQuadraticReading) {
   const double exponent = TimeExponent({250, 1000, 4000}, [](std::size_t n) {
     return [n] {
@@ -95,7 +95,7 @@ TEST(GbnfCost, TheMeterFindsQuadraticReading) {
   EXPECT_GT(exponent, 1.5);
 }
 
-// Memory: steps of the program per range.
+// Memory: the steps of the program for each range.
 TEST(GbnfCost, AClassTakesStepsInProportionToItsRanges) {
   const auto steps_of = [](std::size_t n) {
     return CompileGbnf(

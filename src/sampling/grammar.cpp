@@ -24,7 +24,7 @@ namespace {
 constexpr int kWordBits = 64;
 constexpr std::size_t kMostForced = 256;  // bytes
 
-// -inf for the logits whose bit is 0. Copies or bans single ones, whichever are fewer.
+// Sets the logits whose bit is 0 to -inf. Copies or bans single ones, whichever are fewer.
 void MaskWord(std::uint64_t allowed, float* logits, int n) {
   constexpr float kNever = -std::numeric_limits<float>::infinity();
   if (n < kWordBits) allowed &= (std::uint64_t{1} << n) - 1;
@@ -44,7 +44,7 @@ void MaskWord(std::uint64_t allowed, float* logits, int n) {
     logits[std::countr_zero(bits)] = kept[static_cast<std::size_t>(n_kept++)];
 }
 
-// A number for each state, where one was given.
+// Maps states to numbers, for the states that have one.
 class StateNumbers {
  public:
   std::int32_t Of(std::int32_t state) const {
@@ -94,7 +94,7 @@ Error ErrorOf(GrammarFailure failure) {
   }
 }
 
-// The states with what is learnt of the vocabulary in each.
+// The states, with what was learned about the vocabulary in each.
 class Grammar::Machine {
  public:
   Machine(GrammarProgram program, std::shared_ptr<const TokenTrie> vocabulary, Cut cut)
@@ -181,7 +181,8 @@ class Grammar::Machine {
     return number == GrammarStates::kNone ? kUnknown : State{number, generation_};
   }
 
-  // One operation: `failed` where it has no result. Nothing but bad_alloc is thrown in it.
+  // Runs one operation; gives `failed` if it has no result. The operation throws nothing but
+  // bad_alloc.
   template <typename T, typename Operation>
   T Run(State state, GrammarCost* cost, T failed, const Operation& operation) noexcept {
     const std::scoped_lock lock(mutex_);
@@ -193,7 +194,7 @@ class Grammar::Machine {
         result = operation();
         failure = states_.failure();
       } catch (const std::bad_alloc&) {
-        Forget();  // what was half done
+        Forget();  // removes incomplete results
         failure = GrammarFailure::kNoMemory;
       }
       if (cost != nullptr) cost->work += states_.work();
@@ -211,7 +212,7 @@ class Grammar::Machine {
     ++generation_;
   }
 
-  // Of mask_words_. Empty: it failed.
+  // An index into mask_words_, or nothing if it failed.
   std::optional<std::size_t> MaskOf(std::int32_t state) {
     const std::int32_t known = mask_of_.Of(state);
     if (known >= 0) return static_cast<std::size_t>(known);
@@ -223,7 +224,7 @@ class Grammar::Machine {
     return slot;
   }
 
-  // A new one, or the one that was made longest ago.
+  // A new mask, or the oldest one.
   std::size_t TakeMask() {
     if (mask_states_.size() < max_masks_) {
       mask_states_.push_back(GrammarStates::kNone);
@@ -237,7 +238,7 @@ class Grammar::Machine {
     return slot;
   }
 
-  // Sets a bit for each token. False: it failed.
+  // Sets a bit for each allowed token. False: it failed.
   bool FindAllowed(std::int32_t state, std::span<std::uint64_t> allowed) {
     std::fill(allowed.begin(), allowed.end(), 0);
     const auto nodes = vocabulary_->nodes();
@@ -270,7 +271,7 @@ class Grammar::Machine {
     }
     std::vector<Token> tokens;
     if (!text.empty()) tokens = cut_(text);
-    // What the tokenizer does not give back as it was cannot be drafted.
+    // A text that the tokenizer does not reproduce exactly cannot be drafted.
     std::size_t n = 0, at = 0;
     for (; n < tokens.size(); ++n) {
       const std::string_view piece = vocabulary_->Text(tokens[n]);
@@ -291,13 +292,13 @@ class Grammar::Machine {
 
   const std::size_t n_words_, max_masks_;  // of a mask; at a time
   StateNumbers mask_of_;                   // by state: of masks
-  std::vector<std::int32_t> mask_states_;  // [masks]: whose each is
+  std::vector<std::int32_t> mask_states_;  // [masks]: the state of each
   std::vector<std::uint64_t> mask_words_;  // [masks, words]: a bit for each token
   std::size_t oldest_mask_ = 0;
 
-  StateNumbers forced_of_;          // by state: where in forced_
-  std::vector<Token> forced_;       // how many, and then they
-  std::vector<std::int32_t> path_;  // of FindAllowed: the state after each prefix of a text
+  StateNumbers forced_of_;          // by state: an index into forced_
+  std::vector<Token> forced_;       // a count, then that many tokens
+  std::vector<std::int32_t> path_;  // for FindAllowed: the state after each prefix of a text
 };
 
 Grammar::Grammar(std::unique_ptr<Machine> machine) : machine_(std::move(machine)) {}

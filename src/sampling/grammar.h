@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// sampling/grammar.h: which tokens may follow where a text must be one that a grammar gives.
+// sampling/grammar.h: which tokens may come next in a text that must follow a grammar.
 //
-// A text's state (sampling/grammar_states.h) is a plain value: equal texts have equal states, and a
-// rejected branch leaves no trace but memory. States are found as they are needed and kept with
-// what was learnt: where each byte leads and which tokens may follow.
+// The state of a text (sampling/grammar_states.h) is a plain value: equal texts have equal states,
+// and a rejected branch leaves nothing behind but memory. States are found when they are needed,
+// and kept with what was learned: where each byte leads, and which tokens may follow.
 //
-// A grammar comes from a client, so its cost is bounded: the memory of its states (then Trim makes
-// room) and of its masks, and the work of each operation. An operation that would need more gives
-// nothing and says why; it never gives part of a mask. Follow a request's text with a GrammarWalk
-// (sampling/grammar_walk.h), which makes room where that helps.
+// A grammar comes from a client, so its cost is bounded: the memory of its states (Trim makes room)
+// and of its masks, and the work of each operation. An operation that would need more gives no
+// result and says why; it never gives part of a mask. Use a GrammarWalk (sampling/grammar_walk.h)
+// to follow a request's text; it makes room where that helps.
 //
-// One object serves any number of requests, from any thread (a lock inside). Cost: of a state met
-// before, a pass over the vocabulary's bits; of a new one, a walk over the token texts that can
+// One object serves any number of requests, from any thread (it has a lock). Cost: for a known
+// state, a pass over the vocabulary's bits; for a new one, a walk over the token texts that can
 // follow.
 #pragma once
 
@@ -29,7 +29,7 @@
 
 namespace foretoken::sampling {
 
-// What operations took, and the first reason why one of them has no result.
+// The cost of operations, and the first reason why one of them has no result.
 struct GrammarCost {
   std::int64_t work = 0;
   GrammarFailure failure = GrammarFailure::kNone;
@@ -42,49 +42,49 @@ class Grammar {
  public:
   static constexpr std::size_t kMaxMaskBytes = std::size_t{16} << 20;
 
-  // Known until the next Trim.
+  // Valid until the next Trim.
   struct State {
     std::int32_t number = 0;
     std::uint32_t generation = 0;
     friend bool operator==(const State&, const State&) = default;
   };
-  // No text can follow: it has ended, or left the grammar.
+  // No text can follow: the text has ended, or does not follow the grammar.
   static constexpr State kOver = {GrammarStates::kOver, 0};
-  // What an operation gives that failed; operations on it fail too.
+  // The result of an operation that failed; operations on it fail too.
   static constexpr State kUnknown = {GrammarStates::kNone, 0};
 
-  // How the vocabulary's tokenizer cuts a text that stands behind other text.
+  // Cuts a text that follows other text into tokens, as the vocabulary's tokenizer does.
   using Cut = std::function<std::vector<Token>(std::string_view)>;
 
-  // Finds the first token's mask too. Without a cut nothing is Forced. Errors: as CompileGbnf;
-  // those of a budget that does not even hold the first token's mask.
+  // Also finds the first token's mask. Without `cut`, Forced gives nothing. Errors: as CompileGbnf;
+  // those of a limit that does not even allow the first token's mask.
   [[nodiscard]] static Result<std::shared_ptr<const Grammar>> Compile(
       std::string_view gbnf, std::shared_ptr<const TokenTrie> vocabulary, Cut cut = {});
   ~Grammar();
 
-  // Operations add to `cost`, where there is one.
+  // Operations add their cost to `cost`, if it is given.
   State Start(GrammarCost* cost = nullptr) const noexcept;
-  // After one more token. A token without a text leads to kOver.
+  // The state after one more token. A token without a text leads to kOver.
   State After(State state, Token token, GrammarCost* cost = nullptr) const noexcept;
   State After(State state, std::string_view bytes, GrammarCost* cost = nullptr) const noexcept;
-  // Whether the text may end here: so always at kOver. False where it fails.
+  // Whether the text may end here; always true at kOver. False if it fails.
   bool CanEnd(State state, GrammarCost* cost = nullptr) const noexcept;
 
-  // Sets the logits of tokens whose text cannot follow to -inf, also of those without a text and
-  // those beyond the vocabulary. False: it failed, and the logits are as they were.
+  // Sets the logits of tokens that cannot follow to -inf, including those without a text and those
+  // beyond the vocabulary. False: it failed, and the logits are unchanged.
   bool Mask(State state, std::span<float> logits, GrammarCost* cost = nullptr) const noexcept;
 
-  // The tokens that must follow as the tokenizer cuts their text, as far as `out` holds them;
-  // returns how many. Where the text can only end, the last is the vocabulary's first end token.
+  // The tokens that must follow, as the tokenizer cuts their text, as many as `out` holds; returns
+  // how many. Where the text must end, the last one is the vocabulary's first end token.
   int Forced(State state, std::span<Token> out, GrammarCost* cost = nullptr) const noexcept;
 
-  // Forgets all states and what was learnt of them, and gives their memory back.
+  // Forgets all states and what was learned about them, and releases their memory.
   void Trim() const noexcept;
-  // The same, but only while the states of this generation are known: of several threads that want
-  // room, one makes it.
+  // The same, but only while the states of this generation are in use: if several threads want
+  // room, only one makes it.
   void Trim(std::uint32_t generation) const noexcept;
 
-  // Memory that the grammar and its states take. Not the vocabulary.
+  // Memory of the grammar and its states, without the vocabulary.
   std::size_t bytes() const noexcept;
 
   // The vocabulary's.

@@ -19,7 +19,7 @@ Result<std::shared_ptr<const Grammar>> GrammarCache::Get(std::string_view gbnf) 
   }
   FORETOKEN_TRY(auto grammar, Grammar::Compile(gbnf, vocabulary_, cut_));
   const std::scoped_lock lock(mutex_);
-  if (auto known = Find(gbnf)) return known;  // another thread was quicker
+  if (auto known = Find(gbnf)) return known;  // another thread was faster
   entries_.push_front({std::string(gbnf), grammar});
   DropIdle();
   if (SumOfBytes() <= max_bytes_) return grammar;
@@ -68,7 +68,7 @@ std::size_t GrammarCache::SumOfBytes() const noexcept {
   return bytes;
 }
 
-// The oldest first, until few enough are left and all fit.
+// Drops the oldest first, until few enough are left and all fit.
 void GrammarCache::DropIdle() noexcept {
   std::size_t bytes = SumOfBytes();
   auto n_idle = static_cast<std::size_t>(
@@ -83,7 +83,7 @@ void GrammarCache::DropIdle() noexcept {
   }
 }
 
-// Returns the bytes that this gave back.
+// Returns the number of bytes that were released.
 std::size_t GrammarCache::TrimLargest() noexcept {
   const auto largest = std::max_element(
       entries_.begin(), entries_.end(),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// sampling/grammar_cache.h: the grammars of running and of the last requests, with what they have
-// learnt of the vocabulary: requests of one grammar share it, at once and one after the other.
+// sampling/grammar_cache.h: keeps the grammars of running and of recent requests, with what they
+// have learned about the vocabulary. Requests with the same grammar share it.
 //
-// It knows every grammar that somebody uses, so that the memory of all of them is bounded. One that
-// nobody uses is dropped for a later one; one in use forgets its states (Grammar::Trim), and its
-// texts find theirs again.
+// It knows every grammar in use, so that the memory of all of them is bounded. It drops a grammar
+// that nobody uses to make room; a grammar in use forgets its states (Grammar::Trim), and its texts
+// find theirs again.
 //
-// Any thread. A grammar is compiled outside of the lock: nobody waits for another one's.
+// Any thread. A grammar is compiled outside of the lock, so nobody waits for another one's.
 #pragma once
 
 #include <list>
@@ -23,24 +23,25 @@ namespace foretoken::sampling {
 
 class GrammarCache {
  public:
-  static constexpr std::size_t kMostIdle = 16;                      // grammars that nobody uses
-  static constexpr std::size_t kMaxBytes = std::size_t{256} << 20;  // of all of them
+  // Grammars that nobody uses.
+  static constexpr std::size_t kMostIdle = 16;
+  static constexpr std::size_t kMaxBytes = std::size_t{256} << 20;  // all grammars together
 
   GrammarCache(std::shared_ptr<const TokenTrie> vocabulary, Grammar::Cut cut,
                std::size_t max_bytes = kMaxBytes);
 
-  // The one that was kept, or a new one. Errors: as Grammar::Compile; kNoMemory where those in use
-  // leave no room for another. Nothing is kept then.
+  // The kept grammar, or a new one. Errors: as Grammar::Compile; kNoMemory if those in use leave no
+  // room for another; then nothing is kept.
   [[nodiscard]] Result<std::shared_ptr<const Grammar>> Get(std::string_view gbnf);
 
-  // Whether it is this cache's, of this text.
+  // Whether this cache made the grammar from this text.
   bool Made(const Grammar* grammar, std::string_view gbnf) const noexcept;
 
-  // Grammars grow while they are used: this brings their memory under the bound again. Cheap where
-  // it is under it.
+  // Grammars grow while they are used; this brings their memory below the limit again. Cheap if it
+  // is below.
   void Bound() noexcept;
 
-  // Of all grammars and their texts.
+  // Memory of all grammars and their texts.
   std::size_t bytes() const noexcept;
 
  private:
@@ -60,7 +61,7 @@ class GrammarCache {
   const Grammar::Cut cut_;
   const std::size_t max_bytes_;
   mutable std::mutex mutex_;
-  std::list<Entry> entries_;  // the latest first
+  std::list<Entry> entries_;  // the most recently used first
 };
 
 }  // namespace foretoken::sampling

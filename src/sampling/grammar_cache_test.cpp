@@ -52,7 +52,7 @@ TEST(GrammarCache, KeepsThoseInUseUntilTheirLastUserGoes) {
   EXPECT_TRUE(watched.expired());
 }
 
-// Texts in the nested grammar, until its states take about so many bytes.
+// Follows texts in the nested grammar until its states take about `bytes`.
 void Fill(const Grammar& grammar, std::size_t bytes) {
   Grammar::State state = grammar.Start();
   while (grammar.bytes() < bytes) {

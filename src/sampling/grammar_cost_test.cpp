@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What following a client's grammar may cost: it stays within its budgets.
+// The cost of following a client's grammar stays within its limits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace foretoken::sampling {
 namespace {
 
-// Words as real vocabularies have them: the tokens' texts lead to as many states as there are.
+// Words like those of real vocabularies: the tokens' texts lead to as many states as there are.
 std::shared_ptr<const TokenTrie> Words(std::size_t n) {
   std::mt19937 random(1);
   std::vector<std::string> texts;
@@ -27,9 +27,9 @@ std::shared_ptr<const TokenTrie> Words(std::size_t n) {
   return std::make_shared<const TokenTrie>(texts, std::vector<Token>{});
 }
 
-// What came of following a random text.
+// The result of following a random text.
 struct Followed {
-  std::string message;  // of the failure; empty: there was none
+  std::string message;  // of the failure; empty if there was none
   int length = 0;
   std::int64_t work = 0;
   std::size_t most_bytes = 0;
@@ -98,7 +98,7 @@ TEST(GrammarCost, ABudgetEndsATextAtTheSameToken) {
   EXPECT_EQ(first.work, second.work);
 }
 
-// Masks of larger vocabularies cost as much more as they have tokens.
+// A mask of a larger vocabulary costs more in proportion to its tokens.
 TEST(GrammarCost, AMaskGrowsWithTheVocabularyAlone) {
   const double exponent = TimeExponent({2000, 8000, 32'000}, [](std::size_t n) {
     const auto words = Words(n);
@@ -107,7 +107,7 @@ TEST(GrammarCost, AMaskGrowsWithTheVocabularyAlone) {
   EXPECT_LE(exponent, kMostLinear);
 }
 
-// The first mask of a grammar grows with the number of its alternatives alone.
+// The cost of a grammar's first mask grows only with the number of its alternatives.
 TEST(GrammarCost, AMaskGrowsWithTheGrammarAlone) {
   const auto words = Words(4000);
   const double exponent = TimeExponent({250, 1000, 4000}, [&](std::size_t n) {

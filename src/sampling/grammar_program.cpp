@@ -33,7 +33,7 @@ Utf8 Encode(char32_t c) {
   return {{static_cast<std::uint8_t>(0xF0 | c >> 18), tail(12), tail(6), tail(0)}, 4};
 }
 
-// Characters with UTF-8 sequences of one length: each byte is one of a range.
+// Characters whose UTF-8 sequences have one length, with a range for each byte.
 struct ByteRanges {
   Utf8 low, high;
 
@@ -44,7 +44,8 @@ struct ByteRanges {
   }
 };
 
-// Writes steps from the end to the beginning: what follows is known when a node is written.
+// Writes steps from the end to the beginning, so that the next step is known when a node is
+// written.
 class Writer {
  public:
   explicit Writer(const Gbnf& gbnf) : gbnf_(gbnf) { steps_.push_back({.kind = StepKind::kReturn}); }
@@ -62,8 +63,8 @@ class Writer {
   }
 
  private:
-  using SharedBytes =
-      std::unordered_map<std::uint64_t, int>;  // steps of one class by what they are
+  // Finds steps of one class by their content.
+  using SharedBytes = std::unordered_map<std::uint64_t, int>;
 
   int Add(const GrammarStep& step) {
     if (steps_.size() >= kMaxSteps) return too_large_ = true, 0;
@@ -131,7 +132,7 @@ class Writer {
       if (first <= end && end < last) return cut(end);
     const Utf8 low = Encode(first), high = Encode(last);
     for (int i = 1; i < low.size; ++i) {
-      const char32_t tail = (char32_t{1} << (6 * i)) - 1;  // what the last i bytes hold
+      const char32_t tail = (char32_t{1} << (6 * i)) - 1;  // the values of the last i bytes
       if ((first & ~tail) == (last & ~tail)) continue;
       if ((first & tail) != 0) return cut(first | tail);
       if ((last & tail) != tail) return cut((last & ~tail) - 1);
@@ -149,8 +150,8 @@ class Writer {
     return next;
   }
 
-  // A tree of byte i on: the sequences ascend, so those that share a byte range stand together, and
-  // the ranges of different ones are disjoint. A text goes on in one of them at most.
+  // A tree from byte i on. The sequences ascend, so those that share a byte range are adjacent, and
+  // different ranges are disjoint. A text continues in at most one of them.
   int WriteSequences(std::span<const ByteRanges> sequences, int i, int next, SharedBytes& shared) {
     int any = 0;
     for (std::size_t end = sequences.size(); end > 0 && !too_large_;) {

@@ -13,7 +13,7 @@ namespace {
 
 using Situation = GrammarStates::Situation;
 
-// Situations that are looked at and led nowhere cost far less than one that is entered.
+// Situations that led nowhere cost far less than one that is entered.
 constexpr std::int64_t kScansPerWork = 16;
 
 Situation MakeSituation(std::int32_t step, std::int32_t stack) {
@@ -39,7 +39,7 @@ std::uint64_t HashOf(std::span<const Situation> situations, bool can_end) {
   return Mixed(hash);
 }
 
-// n times the value, in as little memory as there is to be had; without any, in the list's own.
+// n copies of the value, in as little memory as possible; n = 0 keeps the list's own memory.
 template <typename T>
 void Reset(std::vector<T>& list, std::size_t n, const T& value) noexcept {
   list.clear();
@@ -130,7 +130,7 @@ GrammarStates::State GrammarStates::Read(State state, std::uint8_t byte) {
 }
 
 void GrammarStates::BeginVisits() {
-  if (++round_ == 0) {  // numbers of rounds that were used before begin again
+  if (++round_ == 0) {  // round numbers wrap around
     Free(visited_);
     round_ = 1;
   }
@@ -165,7 +165,7 @@ void GrammarStates::GrowVisited() {
   }
 }
 
-// The state of what was entered and all that it leads to without a byte.
+// The state of the entered situations and all that they reach without a byte.
 GrammarStates::State GrammarStates::Close() {
   while (!work_list_.empty()) {
     if (work_ > kMaxStepWork) return Fail(GrammarFailure::kStepWork);

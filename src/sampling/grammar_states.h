@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// sampling/grammar_states.h: the states of a grammar's texts, found as they are needed.
+// sampling/grammar_states.h: the states of a grammar's texts, found when they are needed.
 //
 // A grammar (sampling/gbnf.h) is a machine that reads bytes and has a stack. After a text it may be
-// in several situations at once: a step of the program and a stack each. Their set is the text's
-// state. States are numbered, and kept with the state that each byte leads to.
+// in several situations at once, each a step of the program and a stack. The set of these
+// situations is the text's state. States are numbered, and kept with the state that each byte leads
+// to.
 //
-// What a client's grammar can cost is bounded: the situations of one state, the bytes of all
-// states, and the work that an operation does. Work is counted, not timed, so the same operation
-// with the same states in memory always costs the same.
+// The cost of a client's grammar is bounded: the situations of one state, the bytes of all states,
+// and the work of an operation. Work is counted, not timed, so the same operation with the same
+// known states always costs the same.
 //
-// One thread at a time. Memory: exactly bytes(), with what the operating system adds.
+// One thread at a time. Memory: exactly bytes(), plus what the operating system adds.
 #pragma once
 
 #include <array>
@@ -30,7 +31,7 @@ enum class GrammarFailure : std::uint8_t {
   kStepWork,     // one operation took more than kMaxStepWork
   kRequestWork,  // those of one text took more than GrammarWalk::kMaxWork and kMaxWorkPerToken
   kStateBytes,   // the states take more than kMaxStateBytes
-  kForgotten,    // the state was given up to make room
+  kForgotten,    // the state was forgotten to make room
   kNoMemory,     // an allocation failed
 };
 
@@ -39,36 +40,37 @@ class GrammarStates {
   // A step and a stack as one number.
   using Situation = std::uint64_t;
   using State = std::int32_t;
-  static constexpr State kOver = 0;   // no text can follow: it has ended, or left the grammar
+  // No text can follow: it has ended, or is not allowed.
+  static constexpr State kOver = 0;
   static constexpr State kNone = -1;  // it is not known, or could not be found
 
   static constexpr std::size_t kMaxSituations = std::size_t{1} << 14;
-  // Entered on the way from one state to the next.
+  // Situations that were visited on the way from one state to the next.
   static constexpr std::size_t kMaxVisits = std::size_t{1} << 17;
   static constexpr std::size_t kMaxStateBytes = std::size_t{16} << 20;
   static constexpr std::int64_t kMaxStepWork = std::int64_t{1} << 20;
 
   explicit GrammarStates(GrammarProgram program);
 
-  // Begins an operation: its work is counted from 0, and it may fail again.
+  // Begins an operation: its work is counted from 0, and its failure is reset.
   void BeginOperation() { work_ = 0, failure_ = GrammarFailure::kNone; }
   std::int64_t work() const { return work_; }
-  // Of the first thing in this operation that gave kNone.
+  // The reason for the first kNone of this operation.
   GrammarFailure failure() const { return failure_; }
 
-  // kNone: it failed.
+  // kNone if it failed.
   State Start();
   State Next(State state, std::uint8_t byte);
-  // Whether the text may end here: so always at kOver.
+  // Whether the text may end here; always true at kOver.
   bool CanEnd(State state) const { return facts_[static_cast<std::size_t>(state)].can_end; }
-  // Nothing but the text's end can follow.
+  // Whether nothing but the text's end can follow.
   bool OnlyEnds(State state) const;
-  // The one byte that must come next, where there is one.
+  // The byte that must come next, if there is only one.
   std::optional<std::uint8_t> OnlyByte(State state) const;
 
   std::size_t size() const { return facts_.size(); }
   std::size_t bytes() const;
-  // Forgets all states and gives their memory back. The program stays.
+  // Forgets all states and releases their memory. The program stays.
   void Clear() noexcept;
 
  private:
@@ -98,7 +100,7 @@ class GrammarStates {
   State Intern();
 
   const GrammarProgram program_;
-  std::array<std::uint8_t, 256> class_of_ = {};  // bytes that no step tells apart share a class
+  std::array<std::uint8_t, 256> class_of_ = {};  // bytes that every step treats alike share a class
   std::size_t n_classes_ = 1;
 
   std::vector<Stack> stacks_;  // 0 is empty; others are a step to return to on top of another stack
@@ -109,9 +111,9 @@ class GrammarStates {
   std::vector<State> next_;  // [states, classes]
   State start_ = kNone;
 
-  // Of the state that is being found.
+  // For the state that is being found.
   std::vector<Situation> work_list_, found_;
-  std::vector<Visit> visited_;  // a hash table: those of this round
+  std::vector<Visit> visited_;  // a hash table of this round's situations
   std::size_t n_visited_ = 0;
   std::uint32_t round_ = 0;
   bool can_end_ = false;

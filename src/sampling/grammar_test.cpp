@@ -26,7 +26,8 @@ std::shared_ptr<const Grammar> Compiled(std::string_view gbnf,
   return grammar.value();
 }
 
-// "no": it cannot go on so; "yes": a whole text; "open": the beginning of one; "both".
+// "no": no text of the grammar begins so; "yes": a whole text; "open": the beginning of one;
+// "both".
 std::string Verdict(const Grammar& grammar, std::string_view text) {
   const Grammar::State state = grammar.After(grammar.Start(), text);
   if (state == Grammar::kOver) return "no";
@@ -38,7 +39,7 @@ std::string Verdict(const Grammar& grammar, std::string_view text) {
   return grammar.CanEnd(state) ? (open ? "both" : "yes") : "open";
 }
 
-// A grammar as a tree, and what it matches by trying everything.
+// A grammar as a tree, and matching by trying everything.
 struct Expression {
   enum { kText, kSequence, kAny, kRepeat, kRule } kind = kText;
   std::string text = {};
@@ -59,8 +60,8 @@ class RandomGrammar {
     return text;
   }
 
-  // As Verdict. Every expression can be completed, so a text that ends where a character was
-  // wanted is the beginning of a whole one.
+  // As Verdict above. Every expression can be completed, so a text that ends where a character is
+  // expected is the beginning of a whole one.
   std::string Verdict(const std::string& text) {
     wants_more_ = false;
     const bool whole = Ends(rules_[0], text, 0).contains(text.size());
@@ -73,7 +74,7 @@ class RandomGrammar {
 
   static std::string Name(int rule) { return rule == 0 ? "root" : "r" + std::to_string(rule); }
 
-  // Calls only rules from first_rule on, so that none begins with itself.
+  // Calls only rules from first_rule on, so that no rule begins with itself.
   Expression Make(int depth, int first_rule) {
     const auto pick = random_() % 8;
     if (depth == 0 || pick < 2)
@@ -205,7 +206,7 @@ TEST(Grammar, AgreesWithTryingEverything) {
 TEST(Grammar, MasksTheTokensWhoseTextCannotFollow) {
   std::vector<std::string> texts = {"", "aé"};
   for (const std::string& text : TextsUpTo(3)) texts.push_back(text);
-  texts.push_back("a");  // of one text more than one token
+  texts.push_back("a");  // one text more than there are tokens
   const auto trie = TrieOf(texts);
   std::mt19937 random(4);
   int n_allowed = 0, n_banned = 0;
@@ -340,7 +341,7 @@ TEST_F(Forced, IsWhatAloneCanFollowAsTheTokenizerCutsIt) {
   EXPECT_EQ(After(*grammar, "{\"ab\":1"), (Tokens{7, end_}));
   EXPECT_EQ(After(*grammar, "{\"ab\":1}"), (Tokens{end_}));
   EXPECT_EQ(After(*grammar, "", 2), (Tokens{0, 1}));
-  EXPECT_EQ(After(*grammar, ""), (Tokens{0, 1, 4, 5}));  // again, of what was kept
+  EXPECT_EQ(After(*grammar, ""), (Tokens{0, 1, 4, 5}));  // again, from what was kept
 }
 
 TEST_F(Forced, StopsWhereTheTextMayEndOrBranches) {
@@ -365,7 +366,7 @@ TEST_F(Forced, IsNothingWithoutACut) {
   EXPECT_EQ(After(*grammar, ""), Tokens{});
 }
 
-// Whatever the grammar, all of it follows and nothing else could.
+// For every grammar: the forced text follows, and nothing else could.
 TEST_F(Forced, AgreesWithTryingEveryToken) {
   std::vector<std::string> texts = {""};
   for (const std::string& text : TextsUpTo(2)) texts.push_back(text);

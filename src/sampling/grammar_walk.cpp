@@ -19,7 +19,7 @@ void GrammarWalk::Begin(int max_tokens) {
   Retrace(of_text_);
 }
 
-// The states of the same tokens, as the grammar numbers them now.
+// Finds the states of the same tokens, with the grammar's present numbers.
 void GrammarWalk::Retrace(Spent& spent) noexcept {
   GrammarCost cost;
   states_[0] = grammar_->Start(&cost);
@@ -29,8 +29,8 @@ void GrammarWalk::Retrace(Spent& spent) noexcept {
   spent.work += cost.work;
 }
 
-// Runs an operation on the last state; makes room for its states, or finds the walk's own again,
-// where that is what it lacks. Other threads that make room at the same time are waited out.
+// Runs an operation on the last state. Makes room for its states, or finds the walk's own again, if
+// that is what is missing. If other threads make room at the same time, tries again.
 template <typename Operation>
 GrammarFailure GrammarWalk::Try(Spent& spent, const Operation& operation) noexcept {
   constexpr int kMostAttempts = 8;

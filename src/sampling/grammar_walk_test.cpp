@@ -11,7 +11,7 @@
 namespace foretoken::sampling {
 namespace {
 
-// Single letters, and words of them as tokens of real vocabularies have.
+// Single letters, and words of them, like the tokens of real vocabularies.
 std::shared_ptr<const TokenTrie> Words(std::size_t n = 20'000) {
   std::mt19937 random(1);
   std::vector<std::string> texts;
@@ -73,7 +73,8 @@ TEST(GrammarWalk, GoesOnAfterTheStatesWereForgotten) {
   EXPECT_EQ(walk.FailureWithin(1000), GrammarFailure::kNone);
 }
 
-// More states than the memory holds together, but not at once: room is made, and nothing changes.
+// More states than fit into memory together, but not at once: room is made, and the results do not
+// change.
 TEST(GrammarWalk, MakesRoomForWhatItNeeds) {
   const auto trie = Words();
   const auto grammar = *Grammar::Compile("root ::= [a-z]{0,20000}", trie);
@@ -95,7 +96,7 @@ TEST(GrammarWalk, FailsWhereAnAmbiguousTextHasTooManySituations) {
   auto walk = WalkOf(grammar);
   PushAll(walk, std::string(30, 'x'));
   EXPECT_EQ(FailureOf(walk), GrammarFailure::kAmbiguous);
-  // Other texts of it go on.
+  // Other texts of the grammar continue.
   auto other = WalkOf(grammar);
   PushAll(other, "xxxx");
   EXPECT_EQ(MaskOf(other, 26)['y' - 'a'], 1.0f);
@@ -119,7 +120,7 @@ TEST(GrammarWalk, TokensThatAreTakenBackTakeNoFailureWithThem) {
   EXPECT_EQ(walk.FailureWithin(1000), GrammarFailure::kNone);
 }
 
-// Of a text whose masks need ever new states: the work of the whole text is bounded, too.
+// A text whose masks always need new states: the work of the whole text is bounded too.
 TEST(GrammarWalk, FailsWhereItsTextTakesTooMuchWork) {
   const auto trie = Words();
   const auto grammar =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sampling/index_table.h: finds things that lie in a list elsewhere: from a hash to their number.
+// sampling/index_table.h: finds items of a list elsewhere: from a hash to the item's number.
 //
 // A hash table with open addressing in one piece of memory, so that its bytes are known exactly.
 #pragma once
@@ -14,7 +14,7 @@ class IndexTable {
  public:
   static constexpr std::int32_t kNone = -1;
 
-  // The number with this hash for which same(number) holds, or kNone.
+  // The number with this hash for which same(number) is true, or kNone.
   template <typename Same>
   std::int32_t Find(std::uint64_t hash, const Same& same) const {
     if (slots_.empty()) return kNone;
@@ -24,8 +24,8 @@ class IndexTable {
     }
   }
 
-  // REQUIRES: Find gives kNone. hash_of(number) is the hash of what was inserted before: the table
-  // asks for it when it grows.
+  // REQUIRES: Find gives kNone. hash_of(number) must be the hash of an earlier insertion; the table
+  // calls it when it grows.
   template <typename HashOf>
   void Insert(std::uint64_t hash, std::int32_t number, const HashOf& hash_of) {
     if (2 * (n_ + 1) > slots_.size()) Grow(hash_of);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sampling/law_testing.h: the law as its definition reads, in double and with full sorts, and
-// chi-square: what the tests of sampling and verify are held to.
+// sampling/law_testing.h: distributions computed from the definition, in double and with full
+// sorts, and chi-square. The tests of sampling and verify compare with these.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 inline const kernels::Kernels& BestKernels() {
   static const kernels::Kernels& best = kernels::KernelsFor(kernels::AvailableIsas().back());
-  return best;  // asking the processor takes longer than most tests of one row
+  return best;  // detecting the CPU takes longer than most tests of one row
 }
 
 inline std::vector<float> RandomLogits(int n, std::uint32_t seed, float deviation = 2.0f) {
@@ -40,7 +40,8 @@ inline std::vector<float> LogitsOf(const std::vector<double>& p) {
   return x;
 }
 
-// The longest repetition that t would prolong, by comparing every earlier t's past with the text's.
+// The longest repetition that t would extend, found by comparing the text before every earlier t
+// with the end of the text.
 inline int ReferenceRepetition(std::span<const Token> text, const DryPenalty& dry, Token t) {
   const auto breaks = [&](Token token) {
     return std::count(dry.breakers.begin(), dry.breakers.end(), token) > 0;
@@ -103,7 +104,7 @@ inline std::vector<double> ReferenceLaw(const std::vector<float>& x, const Sampl
     for (const auto i : kept) law[i] = p[i] / sum;
     p = law;
   };
-  // Keeps the first ones of `kept`, as many as `more(mass before)` agrees to, at least one.
+  // Keeps the first entries of `kept` while `more(mass before)` is true, at least one.
   const auto cut = [&](auto more) {
     double mass = 0;
     std::size_t n = 0;
@@ -142,8 +143,7 @@ inline std::vector<double> ReferenceLaw(const std::vector<float>& x, const Sampl
   return p;
 }
 
-// Sum over the buckets of (seen - expected)^2 / expected; infinite where an impossible bucket was
-// hit.
+// Sum over the buckets of (seen - expected)^2 / expected; infinite if an impossible bucket was hit.
 inline double ChiSquare(const std::vector<std::int64_t>& seen, const std::vector<double>& p) {
   const double n = static_cast<double>(std::accumulate(seen.begin(), seen.end(), std::int64_t{0}));
   double chi = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sampling/list_memory.h: what a list holds of memory, counted and given back.
+// sampling/list_memory.h: the memory of a list, counted and released.
 #pragma once
 
 #include <cstddef>

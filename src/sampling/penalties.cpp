@@ -40,8 +40,8 @@ void Penalties::Push(Token token) noexcept {
   if (generated_[static_cast<std::size_t>(token)]++ == 0) distinct_generated_.push_back(token);
 }
 
-// Tokens leave in the reverse order of their coming, so one whose count falls to zero is the last
-// of its list.
+// Tokens leave in the reverse order of their arrival, so a token whose count falls to zero is the
+// last of its list.
 void Penalties::Pop(Token token) noexcept {
   if (!Known(token)) return;
   if (--seen_[static_cast<std::size_t>(token)] == 0) distinct_.pop_back();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // sampling/penalties.h: counts of the tokens in a text, and the penalties that read them.
 //
-// A stack like the text it counts: Pop undoes Push exactly. Only tokens that occur are touched,
+// A stack like the text that it counts: Pop undoes Push exactly. It touches only tokens that occur,
 // never the whole vocabulary.
 #pragma once
 
@@ -28,20 +28,20 @@ class Penalties {
   void Apply(std::span<const Token> text, float* logits) noexcept;
 
  private:
-  // false for all tokens where penalties are off, and for ids beyond the vocabulary, which a prompt
-  // may hold.
+  // False for all tokens if penalties are off, and for ids beyond the vocabulary, which a prompt
+  // may contain.
   bool Known(Token token) const noexcept;
   void Repeat(Token token, float* logits) const noexcept;
 
   float repetition_, frequency_, presence_;
   int window_;
   bool active_;
-  std::vector<std::int32_t> seen_,
-      generated_;  // [vocabulary] occurrences in all of the text, in its generated part
-  std::vector<Token> distinct_,
-      distinct_generated_;  // tokens with a count, in order of first occurrence
-  std::vector<std::uint32_t>
-      stamp_;  // [vocabulary] the last Apply that met the token in its window
+  // [vocabulary] occurrences in all of the text, in its generated part.
+  std::vector<std::int32_t> seen_, generated_;
+  // Tokens with a count, in order of first occurrence.
+  std::vector<Token> distinct_, distinct_generated_;
+  // [vocabulary] the last Apply that met the token in its window.
+  std::vector<std::uint32_t> stamp_;
   std::uint32_t now_ = 0;
 };
 

@@ -93,7 +93,8 @@ void Sampler::EditLogits(float* logits) noexcept {
   for (const auto& [id, bias] : config_.parameters.logit_bias) {
     logits[id] += bias;
     if (std::isnan(logits[id]))
-      logits[id] = bias;  // +inf on a token the model rules out, or the reverse: the user decides
+      // +inf on a token that the model excludes: the user decides.
+      logits[id] = bias;
   }
   if (n_generated() < config_.min_new_tokens)
     for (const Token id : config_.end_tokens) logits[id] = kNever;
@@ -114,8 +115,8 @@ void Sampler::ApplyGrammar(float* logits) noexcept {
     logits[grammar_ends_[i]] = end_logits_[i];
 }
 
-// Where nothing is left: the best of the logits as they came; with a grammar the best of those that
-// it allows, or the first one where the model gives all of them -inf.
+// If nothing is left: the best of the unedited logits; with a grammar the best that it allows, or
+// the first of these if the model gives all of them -inf.
 Token Sampler::Fallback(const float* logits) noexcept {
   constexpr float kNever = -std::numeric_limits<float>::infinity();
   if (config_.grammar == nullptr) return kernels_->argmax(logits, vocabulary_);
@@ -129,7 +130,7 @@ Token Sampler::Fallback(const float* logits) noexcept {
   if (best(token)) return token;
   std::fill(edited_.begin(), edited_.end(), 0.0f);
   if (best(token)) return token;
-  return kernels_->argmax(logits, vocabulary_);  // the vocabulary cannot spell what must follow
+  return kernels_->argmax(logits, vocabulary_);  // the vocabulary cannot spell the required text
 }
 
 void Sampler::Law(const float* logits, float* p) noexcept {
@@ -141,7 +142,7 @@ void Sampler::Law(const float* logits, float* p) noexcept {
   }
   const float best = kernels_->max(x, vocabulary_);
   if (std::isfinite(best)) return filters_.Apply(x, p);
-  // Nothing is left, or something outweighs everything: the law is certain.
+  // Nothing is left, or one token outweighs everything: its probability is 1.
   const Token token = best > 0 ? kernels_->argmax(x, vocabulary_) : Fallback(logits);
   std::fill(p, p + vocabulary_, 0.0f);
   p[token] = 1.0f;

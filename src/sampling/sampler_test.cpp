@@ -16,7 +16,7 @@ namespace {
 int allocations = 0;
 }
 
-// Not inlined: gcc would take a new expression of the library with our free() for a mismatch.
+// Not inlined: otherwise gcc reports a new expression of the library with our free() as a mismatch.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   ++allocations;
   if (void* p = std::malloc(size)) return p;
@@ -133,7 +133,8 @@ TEST(SamplerDeathTest, AbortsWhenPushedBeyondTheRoom) {
   EXPECT_DEATH(sampler.Push(1), "room_");
 }
 
-// Adds to each logit what only this text and this token decide, so that any call out of turn shows.
+// Adds to each logit a value that depends only on this text and this token, so that a call at the
+// wrong time shows.
 LogitsProcessor Whim() {
   return [](std::span<const Token> text, std::span<float> logits) {
     std::uint32_t state = 17;
@@ -432,7 +433,8 @@ TEST(Sampler, SamplesByTheRaceOfThePosition) {
   EXPECT_EQ(sampler.Sample(x.data(), p.data()), sampler.Race(p.data()));
 }
 
-// Two laws, drawn from with the same noise at n positions: how often do they give one token?
+// How often two distributions give the same token when both are drawn with the same noise at n
+// positions.
 double Agreement(const std::vector<float>& p, const std::vector<float>& q, int n, bool race) {
   Sampler sampler = Make({}, static_cast<int>(p.size()));
   sampler.Begin(kPrompt, n);
@@ -447,7 +449,8 @@ double Agreement(const std::vector<float>& p, const std::vector<float>& q, int n
   return static_cast<double>(equal) / n;
 }
 
-// Daliri, Musco and Suresh 2024: at least (1 - d) / (1 + d), d the total variation of the two laws.
+// Daliri, Musco and Suresh 2024: at least (1 - d) / (1 + d), d the total variation distance of the
+// two.
 TEST(Sampler, RacesOfTwoLawsAgreeAsOftenAsTheyAreBoundTo) {
   constexpr int kDraws = 4000;
   for (const float spread : {0.3f, 1.0f, 2.0f}) {
@@ -466,7 +469,7 @@ TEST(Sampler, RacesOfTwoLawsAgreeAsOftenAsTheyAreBoundTo) {
                 by_sum);
     EXPECT_GE(by_race, least - 4 * sigma);
     EXPECT_LE(by_race, common + 4 * sigma);  // no two draws agree more often
-    EXPECT_LT(by_sum, least - 4 * sigma);    // the control
+    EXPECT_LT(by_sum, least - 4 * sigma);    // the negative control
   }
 }
 

@@ -34,7 +34,8 @@ TokenTrie::TokenTrie(std::span<const std::string> texts, std::span<const Token> 
       path.resize(common);
       const auto n_before = nodes_.size();
       AddPrefixes(text, path);
-      // The inner ones of the new nodes have no tokens: the text's tokens begin at i for all.
+      // The inner nodes among the new ones have no tokens: the text's tokens begin at i for all of
+      // them.
       for (std::size_t n = n_before; n < nodes_.size(); ++n)
         nodes_[n].first_token = static_cast<std::int32_t>(i);
       before = text;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // sampling/token_trie.h: the texts of a vocabulary's tokens, as a tree of their prefixes.
 //
-// Made once per vocabulary (some 100 ms for 128,000 tokens), then immutable: any thread may read it.
+// Built once per vocabulary (about 100 ms for 128,000 tokens), then immutable: any thread may read
+// it.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +17,18 @@ namespace foretoken::sampling {
 
 class TokenTrie {
  public:
-  // A prefix of one byte more than its parent's. Nodes stand in the order of a walk that goes down
-  // first, so a prefix's extensions are the nodes up to `skip`.
+  // A prefix, one byte longer than its parent's. Nodes are in the order of a depth-first walk, so a
+  // prefix's extensions are the nodes before `skip`.
   struct Node {
     std::uint8_t byte = 0;
-    std::int32_t depth = 0;        // bytes of the prefix
-    std::int32_t skip = 0;         // the next node that is no extension
-    std::int32_t first_token = 0;  // of those whose text it is: up to the next node's first_token
+    std::int32_t depth = 0;  // bytes of the prefix
+    std::int32_t skip = 0;   // the next node that does not extend this prefix
+    // With exactly this text, up to the next node's first_token.
+    std::int32_t first_token = 0;
   };
 
-  // texts: the bytes that each token stands for, "" for those that stand for none (control tokens).
-  // end_tokens: what ends a text; they stand for no bytes, whatever texts has.
+  // texts: the bytes that each token stands for, "" if it stands for none (control tokens).
+  // end_tokens end a text; they stand for no bytes, whatever `texts` says.
   TokenTrie(std::span<const std::string> texts, std::span<const Token> end_tokens);
 
   int vocabulary() const { return static_cast<int>(begins_.size()) - 1; }
@@ -44,7 +46,7 @@ class TokenTrie {
  private:
   void AddPrefixes(std::string_view text, std::vector<std::int32_t>& path);
 
-  std::vector<Node> nodes_;  // and one behind the last
+  std::vector<Node> nodes_;  // with one more at the end
   std::vector<Token> tokens_, end_tokens_;
   std::string bytes_;                // all texts
   std::vector<std::size_t> begins_;  // [vocabulary + 1]: where each begins

@@ -10,7 +10,7 @@ namespace {
 constexpr char32_t kLast = 0x10FFFF;
 constexpr CodePoints kSurrogates = {0xD800, 0xDFFF};
 
-// The rest of Unicode, surrogates included where they are not in ranges.
+// The rest of Unicode, including surrogates that are not in the ranges.
 std::vector<CodePoints> Gaps(const std::vector<CodePoints>& ranges) {
   std::vector<CodePoints> gaps;
   char32_t next = 0;

@@ -13,11 +13,11 @@ using sampling::CodePoints;
 class CharacterClass {
  public:
   CharacterClass() = default;
-  // Of any ranges; surrogates are left out.
+  // Made from any ranges; surrogates are left out.
   explicit CharacterClass(std::vector<CodePoints> ranges);
   static CharacterClass Of(char32_t c) { return CharacterClass({{c, c}}); }
 
-  // Ascending, disjoint, of Unicode scalars.
+  // Ascending and disjoint; Unicode scalars.
   const std::vector<CodePoints>& ranges() const { return ranges_; }
   bool empty() const { return ranges_.empty(); }
   bool IsOne() const { return ranges_.size() == 1 && ranges_[0].first == ranges_[0].last; }

@@ -9,7 +9,7 @@
 namespace foretoken::schema {
 namespace {
 
-constexpr std::size_t kMaxBytes = std::size_t{1} << 20;  // what ParseGbnf takes
+constexpr std::size_t kMaxBytes = std::size_t{1} << 20;  // the most that ParseGbnf accepts
 
 std::string ClassCharacter(char32_t c) {
   const auto value = static_cast<std::uint32_t>(c);
@@ -60,7 +60,7 @@ GbnfWriter::Part GbnfWriter::OneOf(const CharacterClass& characters) {
 
 GbnfWriter::Part GbnfWriter::Sequence(const std::vector<Part>& parts) {
   Piece sequence{.kind = Kind::kSequence};
-  std::string text;  // of texts behind each other
+  std::string text;  // texts joined together
   const auto end_text = [&] {
     if (!text.empty()) sequence.children.push_back(Text(std::exchange(text, {})));
   };
@@ -101,7 +101,7 @@ void GbnfWriter::Define(int rule, Part body) {
   rules_[static_cast<std::size_t>(rule)].body = body;
 }
 
-// From the leaves upwards, each piece once.
+// From the leaves upwards, each part once.
 void GbnfWriter::FindFitting() {
   const std::size_t n = pieces_.size();
   std::vector<std::vector<Part>> users(n), calls(rules_.size());
@@ -170,7 +170,7 @@ void GbnfWriter::PrintCall(int rule, std::string& out) {
   to_print_.push_back(rule);
 }
 
-// group: something stands beside it.
+// group: the part needs parentheses because others stand beside it.
 void GbnfWriter::Print(Part part, bool group, std::string& out) {
   const Piece& piece = At(part);
   if (out.size() > kMaxBytes) return;

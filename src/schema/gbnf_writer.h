@@ -2,7 +2,7 @@
 // schema/gbnf_writer.h: builds a grammar from parts and writes it as GBNF.
 //
 // Parts that no text fits (AnyOf of nothing, rules that always need themselves) are left out where
-// there is another way.
+// there is an alternative.
 #pragma once
 
 #include <string>
@@ -28,14 +28,15 @@ class GbnfWriter {
   Part Repeat(Part part, int least, int most);
   Part Optional(Part part) { return Repeat(part, 0, 1); }
 
-  // A rule's name, for calls before its definition. Names are made unique by the caller.
+  // A rule's name, for calls before its definition. The caller makes names unique.
   int AddRule(std::string name);
   Part Call(int rule);
   void Define(int rule, Part body);
 
-  // More parts or text than that: what is added from here on is not kept.
+  // There are too many parts or too much text; what is added from here on is dropped.
   bool too_large() const { return too_large_; }
-  // The rules that root needs, and root ::= that rule. Empty: no text fits it. Error: kTooLarge.
+  // Writes the rules that root needs, and root ::= that rule. Empty: no text fits it. Error:
+  // kTooLarge.
   [[nodiscard]] Result<std::string> Write(int root);
 
  private:
@@ -59,11 +60,12 @@ class GbnfWriter {
   void PrintRepeat(const Piece& piece, std::string& out);
   void PrintCall(int rule, std::string& out);
 
-  std::vector<Piece> pieces_ = std::vector<Piece>(1);  // the first stands for all that are too many
+  // The first stands for those beyond the limit.
+  std::vector<Piece> pieces_ = std::vector<Piece>(1);
   std::vector<Rule> rules_;
   std::size_t n_text_bytes_ = 0;
   bool too_large_ = false;
-  // Of Write.
+  // For Write.
   std::vector<bool> fits_;     // [pieces]: some text does
   std::vector<bool> reached_;  // [rules]
   std::vector<int> to_print_;  // rules

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// schema/grammar_testing.h: for tests: which texts a grammar gives.
+// schema/grammar_testing.h: tells tests which texts follow a grammar.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,10 +28,10 @@ class GrammarTexts {
     if (compiled) grammar_ = *compiled;
   }
 
-  // As a whole.
+  // Whether the whole text follows the grammar.
   bool Has(std::string_view text) const {
     const Grammar::State state = After(text);
-    // A grammar that has ended is over as well: kOver says neither.
+    // A grammar that has ended gives kOver too, so kOver does not tell.
     return state != Grammar::kOver && grammar_->CanEnd(state);
   }
   bool CanBegin(std::string_view text) const { return After(text) != Grammar::kOver; }

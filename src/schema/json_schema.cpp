@@ -22,7 +22,7 @@ constexpr std::size_t kMaxRules = 1 << 14;
 constexpr std::size_t kMaxWork = std::size_t{1} << 23;  // of Converter::WorkOf
 constexpr int kNoEnd = GbnfWriter::kNoEnd;
 
-// A rule for each set of schemas that some value must fit.
+// Makes a rule for each set of schemas that some value must fit.
 class Converter {
  public:
   explicit Converter(const JsonTree& tree) : tree_(tree), sets_(tree), json_(writer_) {}
@@ -52,15 +52,15 @@ class Converter {
   struct Rule {
     SchemaSet set;
     int rule = -1;                  // of the writer
-    std::vector<std::size_t> ways;  // rules of its choices
+    std::vector<std::size_t> ways;  // rules of its alternatives
   };
 
   std::string PlaceOf(const Rule& rule) const {
     return tree_.Place(rule.set.empty() ? JsonTree::kRoot : rule.set.front().node);
   }
 
-  // What it may take to merge the schemas of a set: each name, and each value of the shortest list,
-  // is looked up in all.
+  // A bound for the work of merging the schemas of a set: each name, and each value of the shortest
+  // list, is looked up in all.
   std::size_t WorkOf(const SchemaSet& set) const {
     constexpr std::size_t kNoValues = std::size_t(-1);
     std::size_t n = 0, n_values = kNoValues;
@@ -90,7 +90,7 @@ class Converter {
   }
 
   Status Define(std::size_t index) {
-    const SchemaSet set = rules_[index].set;  // rules_ may move
+    const SchemaSet set = rules_[index].set;  // a copy: rules_ may move
     FORETOKEN_TRY(const std::vector<SchemaSet> choices, sets_.Choices(set));
     std::vector<Part> ways;
     for (const SchemaSet& choice : choices) {
@@ -106,8 +106,8 @@ class Converter {
     return {};
   }
 
-  // A choice that leads to the same set again, with no value between, has no meaning. Rules are
-  // taken away whose ways are gone; a cycle stays.
+  // A choice that leads to the same set again, without a value between, has no meaning. Rules
+  // without remaining alternatives are removed; a cycle stays.
   Status CheckChoices() const {
     std::vector<std::vector<std::size_t>> users(rules_.size());
     std::vector<std::size_t> n_ways(rules_.size()), gone;
@@ -126,7 +126,7 @@ class Converter {
                             PlaceOf(rules_[static_cast<std::size_t>(left - n_ways.begin())])));
   }
 
-  // A way for each type.
+  // One alternative for each type.
   Status WaysOf(const MergedSchema& merged, std::size_t index, std::vector<Part>& ways) {
     const Rule rule = rules_[index];
     if (!merged.contradiction.empty()) {
@@ -212,7 +212,7 @@ class Converter {
   Result<Part> ArrayOf(const MergedSchema& merged) {
     if (merged.max_items >= 0 && merged.min_items > merged.max_items) return writer_.AnyOf({});
     const auto n_prefix = static_cast<int>(merged.prefix_items.size());
-    // What follows item n, from the end on.
+    // What follows item n, built from the end.
     Part rest = writer_.Text("");
     if (merged.max_items < 0 || merged.max_items > n_prefix) {
       FORETOKEN_TRY(const Part item, ValueOf(merged.items));
@@ -225,7 +225,7 @@ class Converter {
     }
     for (int i = std::min(n_prefix, merged.max_items < 0 ? n_prefix : merged.max_items); i-- > 0;) {
       FORETOKEN_TRY(const Part item, ValueOf(merged.prefix_items[static_cast<std::size_t>(i)]));
-      // Rules of their own, for long lists.
+      // Long lists get rules of their own.
       const int rule = NewRule("items");
       writer_.Define(rule, writer_.Sequence({item, rest}));
       if (i == 0) return Bracketed(writer_.Call(rule), merged.min_items == 0);
@@ -269,8 +269,8 @@ class Converter {
         names, [this] { return NewRule("key"); }, writer_);
   }
 
-  // A comma stands before each member but the first that is there. behind: all members from one
-  // on, each with its comma.
+  // A comma precedes each member except the first that is present. behind: all members from one on,
+  // each with its comma.
   Part MembersOf(const std::vector<MergedSchema::Property>& properties,
                  const std::vector<Part>& members, Part other) {
     const auto with_comma = [this](Part member) {
@@ -319,13 +319,13 @@ class Converter {
   std::map<int, Regex> patterns_;              // by the keyword's node
   int n_helpers_ = 0;
   std::size_t n_work_ = 0;
-  std::string contradiction_;  // the first that was met
+  std::string contradiction_;  // the first that was found
 };
 
 Result<std::string> Convert(std::string_view schema) {
   FORETOKEN_TRY(const JsonTree tree, JsonTree::Parse(schema));
   FORETOKEN_TRY(std::string gbnf, Converter(tree).Convert());
-  // What the engine would refuse is refused here, with the schema's name.
+  // What the engine would refuse is refused here, with the schema's name in the message.
   if (const auto program = sampling::CompileGbnf(gbnf); !program)
     return Fail(
         program.error().code,

@@ -188,8 +188,8 @@ double SecondsOf(const std::string& schema) {
   return best;
 }
 
-// As many parts make the time, not their square, which would be 256 times as much. The bound is
-// wide because other work may share the processor.
+// As many more parts take as much more time, not its square, which would be 256 times. The bound is
+// wide because other programs may use the CPU.
 TEST(JsonSchemaErrors, LargeSchemasTakeMilliseconds) {
   const auto objects = [](int n) {
     std::string schema =

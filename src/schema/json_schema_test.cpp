@@ -11,7 +11,7 @@ namespace {
 struct Case {
   std::string schema;
   std::vector<std::string> texts;   // of its grammar
-  std::vector<std::string> others;  // not of it
+  std::vector<std::string> others;  // not of its grammar
 };
 
 void Check(const std::vector<Case>& cases) {
@@ -259,7 +259,7 @@ TEST(JsonSchema, FollowsReferences) {
            {"type": "array", "items": {"$ref": "#/$defs/tree"}, "minItems": 2, "maxItems": 2}]}}})",
        {"null", "[null,null]", "[[null,null],null]"},
        {"[null]", "[]"}},
-      // The first alternative can never end; the second is what is left.
+      // The first alternative can never end, so only the second is left.
       {R"({"anyOf": [{"items": {"$ref": "#/anyOf/0"}, "minItems": 1}, {"const": 1}]})",
        {"1"},
        {"[1]", "[[1]]"}},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// schema/json_texts.h: JSON's own texts as rules of a grammar.
+// schema/json_texts.h: the texts of JSON as rules of a grammar.
 //
-// Whitespace: one space, or none, behind , and : and nowhere else. Strings hold no raw control
+// Whitespace: one space, or none, behind , and : and nowhere else. Strings contain no raw control
 // characters; an escaped surrogate comes as a pair, which counts as one character.
 #pragma once
 
@@ -29,11 +29,11 @@ class JsonTexts {
   Part AnyValue() { return writer_.Call(value_); }
   int any_object() const { return object_; }
 
-  // ", " between.
+  // The separator ", ".
   Part Comma();
   // "name": and a space.
   Part Key(std::string_view name);
-  // This value, spaces where they may be.
+  // This value, with spaces where they are allowed.
   Part Value(const JsonTree& tree, int node);
 
  private:

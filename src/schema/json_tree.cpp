@@ -12,7 +12,7 @@
 
 namespace foretoken::schema {
 
-// The events of nlohmann's reader, which has no recursion.
+// Handles the events of nlohmann's reader, which does not recurse.
 class JsonTreeBuilder {
  public:
   using Kind = JsonNode::Kind;
@@ -88,7 +88,7 @@ namespace {
 
 constexpr std::size_t kShownBytes = 48, kShownPlaceBytes = 200;
 
-// For messages: what is not plain ASCII becomes an escape, what is long is cut.
+// For messages: escapes everything but plain ASCII, and cuts long texts.
 std::string Plain(std::string_view text, std::size_t most) {
   std::string plain;
   for (const char c : text) {
@@ -105,7 +105,7 @@ int HexDigit(char c) {
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-// One step of a pointer: %25 is %, then ~1 is / and ~0 is ~.
+// Decodes one step of a pointer: first %25 to %, then ~1 to / and ~0 to ~.
 std::string Unescaped(std::string_view step) {
   std::string bytes, key;
   for (std::size_t i = 0; i < step.size(); ++i) {
@@ -128,7 +128,7 @@ Result<JsonTree> JsonTree::Parse(std::string_view text) {
   if (text.size() > kMaxBytes)
     return Fail(ErrorCode::kTooLarge, fmt::format("{} bytes are more than {}; give a shorter one",
                                                   text.size(), kMaxBytes));
-  // The library takes one for the end.
+  // The library would take a zero byte for the end.
   if (text.find('\0') != text.npos)
     return Fail(ErrorCode::kInvalidArgument, "there is a NUL byte in it; take it out");
   JsonTreeBuilder builder;
@@ -139,7 +139,7 @@ Result<JsonTree> JsonTree::Parse(std::string_view text) {
   return tree;
 }
 
-// Children stand behind their parents.
+// Children are behind their parents.
 void JsonTree::NumberValues() {
   std::unordered_map<std::string, int> numbers;
   for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {

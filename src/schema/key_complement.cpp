@@ -35,13 +35,13 @@ std::vector<char32_t> CharactersOf(std::string_view text) {
   return characters;
 }
 
-// Not all of it where it has more nodes than a grammar can have parts.
+// Incomplete if it has more nodes than a grammar can have parts.
 std::vector<TrieNode> TrieOf(std::span<const std::string> keys) {
   std::vector<TrieNode> trie(1);
   for (const std::string& key : keys) {
     if (trie.size() > kMaxNodes) break;
     std::size_t node = 0;
-    bool plain = true;  // another key cannot be written at all
+    bool plain = true;  // the writer cannot write another key
     for (const char32_t c : CharactersOf(key)) {
       plain = plain && PlainInStrings().Has(c);
       if (!plain || trie.size() > kMaxNodes) break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// schema/key_complement.h: keys of a JSON object other than some.
+// schema/key_complement.h: all keys of a JSON object except some.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@
 
 namespace foretoken::schema {
 
-// With its quotes, and without escapes, so that none is written in two ways. new_rule names a rule
-// of the writer's.
+// With quotes, and without escapes, so that no key can be written in two ways. new_rule returns a
+// rule name of the writer.
 GbnfWriter::Part KeyComplement(std::span<const std::string> keys,
                                const std::function<int()>& new_rule, GbnfWriter& writer);
 

@@ -28,13 +28,13 @@ char Down(char digit) {
   return static_cast<char>(digit - 1);
 }
 
-// Digits below or above those of a bound, as many as it has.
+// Digits below or above those of a bound, as many as the bound has.
 class SameLength {
  public:
   SameLength(std::string_view low, std::string_view high, GbnfWriter& writer)
       : low_(low), high_(high), writer_(writer) {}
 
-  // From digit i on; at_low, at_high: those before it are the bound's.
+  // The part from digit i on; at_low, at_high: the digits before it equal the bound's.
   Part From(std::size_t i, bool at_low, bool at_high) {
     const std::size_t left = low_.size() - i;
     if (left == 0) return writer_.Text("");
@@ -62,7 +62,7 @@ class SameLength {
   GbnfWriter& writer_;
 };
 
-// low <= high, digits without zeros before them.
+// low <= high, both without leading zeros.
 Part Naturals(const std::string& low, const std::string& high, GbnfWriter& writer) {
   if (low.size() == high.size()) return SameLength(low, high, writer).From(0, true, true);
   std::vector<Part> ways;
@@ -103,10 +103,10 @@ bool Less(const std::string& a, const std::string& b) {
   return a.size() != b.size() ? a.size() < b.size() : a < b;
 }
 
-// The digits behind the point, with the point, of the numbers whose whole part is a bound's.
+// The digits behind the point, with the point, of numbers whose whole part equals a bound's.
 class Fractions {
  public:
-  // Null: that side is free.
+  // Null: no bound on that side.
   Fractions(const Bound* low, const Bound* high, std::size_t most, GbnfWriter& writer)
       : low_(low), high_(high), most_(most), writer_(writer) {}
 
@@ -128,8 +128,7 @@ class Fractions {
   }
   static bool IsOver(const Bound& bound, std::size_t i) { return i >= bound.value.fraction.size(); }
 
-  // After i digits; at_low, at_high: they are the bound's. What is left of a bound that is over is
-  // zeros.
+  // After i digits; at_low, at_high: they equal the bound's. Beyond the bound's digits are zeros.
   Ways From(std::size_t i, bool at_low, bool at_high) {
     if (at_low && IsOver(*low_, i) && !low_->exclusive) at_low = false;
     Ways ways;
@@ -193,19 +192,19 @@ Bound Magnitude(Bound bound) {
   return bound;
 }
 
-// As many nines as numbers have without this bound.
+// A bound of as many nines as numbers have without this bound.
 Bound Endless(const std::optional<Bound>& other, bool negative) {
   const std::size_t n = std::max(kUsualDigits, other ? other->value.whole.size() : 0);
   return {{.negative = negative, .whole = std::string(n, '9')}};
 }
 
-// Those below 0 behind a minus, and the others; reals(low, high) writes magnitudes.
+// Negative numbers behind a minus, and the others; reals(low, high) writes magnitudes.
 template <typename Write>
 Part Signed(const Bound& low, const Bound& high, GbnfWriter& writer, const Write& write) {
   const Bound zero;
   std::vector<Part> ways;
   if (low.value.negative) {
-    // No -0 where 0 is there too.
+    // No -0 if 0 is there too.
     const Bound nearest = high.value.negative ? Magnitude(high) : Bound{.exclusive = true};
     ways.push_back(writer.Sequence({writer.Text("-"), write(nearest, Magnitude(low))}));
   }
@@ -233,7 +232,7 @@ std::optional<Decimal> Decimal::Parse(std::string_view number) {
   const std::size_t point = std::min(number.find('.'), e);
   std::string digits(number.substr(0, point));
   if (point < e) digits += number.substr(point + 1, e - point - 1);
-  // Where the point stands among the digits.
+  // The position of the point among the digits.
   std::ptrdiff_t at = static_cast<std::ptrdiff_t>(point) + exponent;
   if (at < 0) digits.insert(0, static_cast<std::size_t>(-at), '0'), at = 0;
   if (at > std::ssize(digits)) digits.append(static_cast<std::size_t>(at) - digits.size(), '0');

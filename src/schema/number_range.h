@@ -13,10 +13,10 @@ namespace foretoken::schema {
 // A number as its digits.
 struct Decimal {
   bool negative = false;      // never of 0
-  std::string whole = "0";    // without zeros before it
-  std::string fraction = {};  // without zeros behind it
+  std::string whole = "0";    // without leading zeros
+  std::string fraction = {};  // without trailing zeros
 
-  // Of a JSON number. Empty: more than kMaxDigits on a side of the point.
+  // From a JSON number. Empty: more than kMaxDigits on a side of the point.
   static constexpr std::size_t kMaxDigits = 32;
   static std::optional<Decimal> Parse(std::string_view number);
   static int Compare(const Decimal& a, const Decimal& b);  // <0, 0, >0
@@ -31,20 +31,20 @@ struct Bound {
 struct NumberRange {
   std::optional<Bound> low, high;
 
-  // Keeps the tighter one.
+  // Keeps the tighter bound.
   void RaiseLow(const Bound& bound);
   void LowerHigh(const Bound& bound);
   void Narrow(const NumberRange& other);
   bool IsEmpty() const;  // of reals
 };
 
-// Digits of a number that is bounded on neither side; more come only with bounds that have more.
+// Digits of a number without bounds; there are more only for bounds that have more.
 constexpr std::size_t kUsualDigits = 16;
-// Bounds of numbers with fractions: so many digits together, so that no rounding to a double moves
-// a number over its bound.
+// Bounds of numbers with fractions have at most this many digits together, so that rounding to a
+// double cannot move a number over its bound.
 constexpr std::size_t kExactDigits = 15;
 
-// AnyOf of nothing where there is none.
+// AnyOf of nothing if there is no such number.
 GbnfWriter::Part WholeNumbers(const NumberRange& range, GbnfWriter& writer);
 // Without exponents. REQUIRES: bounds of at most kExactDigits.
 GbnfWriter::Part RealNumbers(const NumberRange& range, GbnfWriter& writer);

@@ -39,7 +39,7 @@ class RandomRange {
  public:
   explicit RandomRange(unsigned seed) : random_(seed) {}
 
-  // Few digits, so that bounds meet often.
+  // Few digits, so that bounds are often equal.
   std::string Number(bool whole) {
     std::string text = random_() % 2 ? "-" : "";
     text += std::to_string(random_() % (random_() % 2 ? 12 : 1200));
@@ -85,7 +85,7 @@ TEST(NumberRange, GivesTheWholeNumbersInside) {
   }
 }
 
-// A bound that is off by one is seen: without that, the test above would prove nothing.
+// The negative control: a bound that is off by one is detected.
 TEST(NumberRange, AnotherRangeGivesOthers) {
   NumberRange range, other;
   range.LowerHigh(BoundOf("999", false));

@@ -26,7 +26,7 @@ bool IsLetter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// \d, \w, \s by their letters, . by its own.
+// \d, \w, \s by their letters, . by itself.
 CharacterClass Named(char name) {
   switch (name) {
     case 'd':
@@ -40,7 +40,7 @@ CharacterClass Named(char name) {
   }
 }
 
-// What \S leaves out: all of ECMAScript's whitespace.
+// What \S excludes: all of ECMAScript's whitespace.
 CharacterClass AnySpace() {
   return Named('s').With(CharacterClass({{0xA0, 0xA0},
                                          {0x1680, 0x1680},
@@ -112,7 +112,7 @@ class Parser {
                  ErrorCode::kTooLarge);
     RegexNode sequence;
     while (!AtEnd() && Peek() != '|' && Peek() != ')') {
-      // $ ends the whole; what else it may mean, Parse says.
+      // $ ends the whole; Parse checks other uses.
       if (depth == 0 && Peek() == '$') break;
       FORETOKEN_TRY(RegexNode atom, ParseAtom(depth));
       FORETOKEN_TRY(RegexNode repeated, ParseQuantifier(std::move(atom)));

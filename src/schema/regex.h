@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// schema/regex.h: regular expressions, of those parts that a grammar can follow.
+// schema/regex.h: regular expressions, with the constructs that a grammar can follow.
 //
-// Literals, classes [a-z] [^...] \d \D \w \W \s \S and ., groups ( ) (?: ) (?<name> ), |, * + ?
-// {n} {n,} {n,m} and their lazy forms, which give the same texts; ^ at the beginning and $ at the
-// end of the whole or of one of its alternatives. Classes are ECMAScript's, \s matches ASCII's
+// Literals, classes [a-z] [^...] \d \D \w \W \s \S and ., groups ( ) (?: ) (?<name> ), |, * + ? {n}
+// {n,} {n,m} and their lazy forms, which match the same texts; ^ at the beginning and $ at the end
+// of the whole or of one of its alternatives. Classes are ECMAScript's; \s matches ASCII's
 // whitespace only.
 #pragma once
 
@@ -36,23 +36,23 @@ struct Regex {
   std::vector<Alternative> alternatives;  // at least one
 };
 
-// Errors: kInvalidArgument (what cannot be read), kUnsupported (lookaround, backreferences, word
+// Errors: kInvalidArgument (a syntax error), kUnsupported (lookaround, backreferences, word
 // boundaries, anchors inside, flags, Unicode properties), kTooLarge. They begin with the place.
 [[nodiscard]] Result<Regex> ParseRegex(std::string_view pattern);
 
-// How many characters its texts have, without what an absent anchor lets stand around them. most
-// kNoEnd: any number.
+// The number of characters of its texts, without what may surround them if an anchor is missing.
+// most kNoEnd: any number.
 struct RegexLength {
   std::int64_t least = 0, most = 0;
 };
 RegexLength LengthOf(const Regex& regex);
 
-// The whole text, whether it is anchored or not.
+// Matches the whole text, whether it is anchored or not.
 GbnfWriter::Part WholeText(const Regex& regex, GbnfWriter& writer);
-// The inside of a JSON string in which it is found; around: a character of such a string.
+// The inside of a JSON string that contains a match; around: a character of such a string.
 GbnfWriter::Part InsideOfString(const Regex& regex, GbnfWriter::Part around, GbnfWriter& writer);
 
-// The characters that a JSON string has without escapes, DEL left out.
+// The characters that a JSON string contains without escapes, except DEL.
 const CharacterClass& PlainInStrings();
 
 }  // namespace foretoken::schema

@@ -11,13 +11,13 @@ namespace {
 using Part = GbnfWriter::Part;
 using Kind = RegexNode::Kind;
 
-// What a character becomes behind a backslash in a JSON string.
+// The character behind a backslash in a JSON string.
 constexpr std::pair<char32_t, const char*> kEscapes[] = {
     {'"', "\\\""}, {'\\', "\\\\"}, {'\b', "\\b"}, {'\f', "\\f"},
     {'\n', "\\n"}, {'\r', "\\r"},  {'\t', "\\t"}};
 
-// One of the characters, as a JSON string has it. Control characters without an escape of their own
-// come only where nothing else is in the class.
+// One of the characters, as written in a JSON string. Control characters without an escape of their
+// own are used only if the class has nothing else.
 Part InString(const CharacterClass& characters, GbnfWriter& writer) {
   std::vector<Part> ways;
   const CharacterClass plain = characters.Without(PlainInStrings().Complement());

@@ -153,7 +153,7 @@ TEST(RegexGrammar, AgreesWithAnotherMatcher) {
   }
 }
 
-// In a schema: found anywhere but at anchors, and written as JSON.
+// In a schema: a match anywhere except at anchors, written as JSON.
 TEST(RegexGrammar, AgreesWithAnotherMatcherInStrings) {
   const std::vector<std::string> texts = AllTexts(3);
   for (unsigned seed = 0; seed < 150; ++seed) {
@@ -162,7 +162,7 @@ TEST(RegexGrammar, AgreesWithAnotherMatcherInStrings) {
     if (random.Draw(2)) pattern = "^" + pattern;
     if (random.Draw(2)) pattern += "$";
     if (random.Draw(3) == 0) pattern += "|^" + random.Pattern(1);
-    // Alternatives of the pattern's own would take the anchors apart.
+    // Alternatives of the pattern itself would separate the anchors.
     const std::regex oracle(pattern, std::regex::ECMAScript);
     const GrammarTexts grammar(
         JsonSchemaGrammar("{\"type\": \"string\", \"pattern\": " + QuotedJson(pattern) + "}"));

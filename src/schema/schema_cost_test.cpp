@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client's schema, pattern or list of choices may cost: it grows no faster than its size,
-// and what grows faster by its nature is refused soon.
+// The cost of a client's schema, pattern or list of choices grows no faster than its size, and
+// constructs that multiply are refused early.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ std::string Times(std::size_t n, const TextOf& part, std::string_view between = 
   return all;
 }
 
-// A character of three bytes, each two apart.
+// Characters of three bytes, two apart.
 std::string Character(std::size_t i) {
   const std::size_t c = 0x800 + 2 * i;
   std::string bytes(3, '\0');
@@ -168,7 +168,7 @@ TEST(JsonSchemaCost, GrowsWithTheSizeAlone) {
       [](const std::string& text) { return JsonSchemaGrammar(text); });
 }
 
-// Alternatives of several parts multiply: what comes of it is refused after bounded work.
+// Alternatives of several parts multiply: the result is refused after bounded work.
 TEST(JsonSchemaCost, ProductsAreRefusedSoon) {
   const auto values = [](std::size_t first) {
     return "{\"enum\":[" +
@@ -230,7 +230,7 @@ TEST(JsonSchemaCost, ProductsAreRefusedSoon) {
   }
 }
 
-// A converter that compares each value with all before it, as none here may.
+// A converter that compares each value with all before it, which must be detected.
 TEST(JsonSchemaCost, TheMeterFindsQuadraticWork) {
   const double exponent = TimeExponent({250, 1000, 4000}, [](std::size_t n) {
     std::vector<std::string> values;

@@ -21,13 +21,13 @@ constexpr std::pair<std::string_view, JsonTypes> kTypeNames[] = {
     {"number", kNumberType}, {"string", kStringType},   {"array", kArrayType},
     {"object", kObjectType}};
 
-// Keywords that say something about values and allow all of them.
+// Keywords that describe values but allow all of them.
 constexpr auto kAnnotations = std::to_array<std::string_view>(
     {"title", "description", "default", "examples", "example", "$schema", "$id", "$comment",
      "$anchor", "$defs", "definitions", "deprecated", "readOnly", "writeOnly", "discriminator",
      "contentMediaType", "contentEncoding", "contentSchema"});
 
-// That a text may go on in at a time, as Grammar::kMaxSituations.
+// In how many ways a text may continue at a time, as Grammar::kMaxSituations.
 constexpr std::size_t kMaxWays = 4096;
 
 bool IsWhole(const Decimal& number) {
@@ -103,7 +103,7 @@ class Reader {
                             tree_.Place(node_), ShownText(name)));
   }
 
-  // Of the keyword that is being read.
+  // An error about the keyword that is being read.
   tl::unexpected<Error> Bad(std::string_view why,
                             ErrorCode code = ErrorCode::kInvalidArgument) const {
     return Fail(code, fmt::format("{}: {}: {}", tree_.Place(node_), name_, why));
@@ -136,7 +136,7 @@ class Reader {
     return Values(value().children);
   }
   Status Const() { return Values({value_}); }
-  // Those of both keywords.
+  // Values that both keywords allow.
   Status Values(const std::vector<int>& values) {
     const bool other = keywords_.values.has_value();
     std::vector<int> kept, numbers;
@@ -204,7 +204,7 @@ class Reader {
   Status Items() { return keywords_.items = value_, Status(); }
   Status PrefixItems() { return Schemas(keywords_.prefix_items); }
 
-  // The older form: items is a list, and additionalItems is what items is now.
+  // The older form: items is a list, and additionalItems has the meaning of today's items.
   Status ReadTuple() {
     name_ = "items";
     if (keywords_.items < 0 || tree_[keywords_.items].kind != Kind::kArray) return {};

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kNone = SchemaKeywords::kNone;
 
-// The smaller of two where kNone is no limit.
+// The smaller of two limits, where kNone is no limit.
 int Smaller(int a, int b) {
   return a == kNone ? b : b == kNone ? a : std::min(a, b);
 }
@@ -32,7 +32,7 @@ class Merger {
       FORETOKEN_CHECK_OK(MergeStrings(*k));
       merged_.range.Narrow(k->range);
     }
-    // The rest is long work that may be in vain.
+    // The rest is long work that may not be needed.
     if (!merged_.values && (merged_.types & kObjectType) != 0) MergeProperties();
     if (!merged_.values && (merged_.types & kArrayType) != 0) MergeItems();
     FindContradiction();
@@ -56,7 +56,7 @@ class Merger {
     if (whole) merged_.types &= ~kFractionType;
   }
 
-  // Those of the shortest list that all have.
+  // The values of the shortest list that all lists have.
   void MergeValues() {
     const SchemaKeywords* shortest = nullptr;
     for (const SchemaKeywords* k : all_)
@@ -72,7 +72,7 @@ class Merger {
     });
   }
 
-  // Values are written as they are, so nothing else may have a say about them.
+  // Values are written as they are, so other constraints cannot apply to them.
   Status CheckValues() {
     if (!merged_.values) return {};
     std::erase_if(*merged_.values,
@@ -100,7 +100,8 @@ class Merger {
                 fmt::format("{}: {}", tree_.Place(set_.front().node), why));
   }
 
-  // All that a member's schema says of one name; a schema that says nothing of it lets it be.
+  // Everything that a member's schema says about one name. A schema that says nothing about the
+  // name allows any value.
   void AddSchemas(const std::string& name, std::vector<int>& out) const {
     for (const SchemaKeywords* k : all_) {
       const int own = k->properties == kNone ? kNone : tree_.Find(k->properties, name);
@@ -135,7 +136,7 @@ class Merger {
 
   void MergeItems() {
     std::size_t n_prefix = 0;
-    bool more = true;  // those behind the prefix are spoken of, or there is none
+    bool more = true;  // items behind the prefix are described, or there is no prefix
     for (const SchemaKeywords* k : all_) {
       n_prefix = std::max(n_prefix, k->prefix_items.size());
       more &= k->prefix_items.empty() || k->items != kNone;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// schema/schema_merge.h: what the schemas of a set say together.
+// schema/schema_merge.h: what the schemas of a set require together.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace foretoken::schema {
 
-// Of a set without choices. Lists of nodes are schemas that all hold.
+// A set without choices, merged. Lists of nodes are schemas that must all be satisfied.
 struct MergedSchema {
   struct Property {
     std::string name;
@@ -23,7 +23,7 @@ struct MergedSchema {
   std::optional<std::vector<int>> values;  // enum and const: one of these, of types
 
   std::vector<Property> properties;  // in order
-  bool open = false;                 // other members are allowed, and fit additional
+  bool open = false;                 // other members are allowed; they must fit `additional`
   std::vector<int> additional;
 
   std::vector<std::vector<int>> prefix_items;
@@ -35,10 +35,10 @@ struct MergedSchema {
   int pattern_at = SchemaKeywords::kNone;
   NumberRange range;
 
-  std::string contradiction;  // why nothing fits, where that is seen here
+  std::string contradiction;  // why no value fits, if that is known here
 };
 
-// Errors: kUnsupported, for what cannot be followed together; they begin with the place.
+// Errors: kUnsupported, for combinations that cannot be followed; they begin with the place.
 [[nodiscard]] Result<MergedSchema> Merge(const JsonTree& tree, const SchemaSets& sets,
                                          const SchemaSet& set);
 

@@ -40,7 +40,7 @@ Status SchemaSets::Add(int node, Search& search) {
   for (const int part : keywords->all_of) FORETOKEN_CHECK_OK(Add(part, search));
   path.pop_back();
   done.push_back(node);
-  // One that is known is to be decided anew: what it was decided for may hang on it.
+  // A known member is decided again, because earlier decisions may depend on it.
   const auto known = std::find_if(found.begin(), found.end(),
                                   [node](const SchemaMember& m) { return m.node == node; });
   if (known != found.end())

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // schema/schema_set.h: schemas that one value must fit together.
 //
-// $ref and allOf add members; anyOf and oneOf stay to be decided, one at a time, each choice
-// another set. Equal sets are equal constraints, so recursion through $ref leads back to a set
-// that is known.
+// $ref and allOf add members. anyOf and oneOf are decided later, one at a time; each choice gives
+// another set. Equal sets are equal constraints, so recursion through $ref leads back to a known
+// set.
 #pragma once
 
 #include <string>
@@ -27,21 +27,21 @@ struct SchemaMember {
   }
 };
 
-// Members that constrain, in the order in which they were found. Empty: every value fits.
+// The members that constrain, in the order in which they were found. Empty: every value fits.
 using SchemaSet = std::vector<SchemaMember>;
 
 class SchemaSets {
  public:
   static constexpr std::size_t kMaxMembers = 64;
-  static constexpr std::size_t kMaxReferences = 200;  // of $ref and allOf in one another
+  static constexpr std::size_t kMaxReferences = 200;  // of nested $ref and allOf
 
   explicit SchemaSets(const JsonTree& tree) : tree_(tree) {}
 
-  // Errors: those of ReadSchema; schemas that lead to themselves with no value between.
+  // Errors: those of ReadSchema; schemas that lead to themselves without a value between.
   [[nodiscard]] Result<SchemaSet> Of(const std::vector<int>& nodes);
-  // One set for each choice of a member's anyOf or oneOf; empty: nothing is to be decided.
+  // One set for each choice of a member's anyOf or oneOf; empty: there is nothing to decide.
   [[nodiscard]] Result<std::vector<SchemaSet>> Choices(const SchemaSet& set);
-  // Of a member.
+  // The keywords of a member.
   const SchemaKeywords& Keywords(const SchemaMember& member) const {
     return keywords_.at(member.node);
   }
@@ -56,7 +56,7 @@ class SchemaSets {
   Result<SchemaSet> With(const SchemaSet& set, std::size_t decided, bool any_of, int choice);
 
   const JsonTree& tree_;
-  std::unordered_map<int, SchemaKeywords> keywords_;  // of nodes met so far
+  std::unordered_map<int, SchemaKeywords> keywords_;  // of the nodes that were read so far
 };
 
 }  // namespace foretoken::schema

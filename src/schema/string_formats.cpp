@@ -3,8 +3,8 @@
 
 #include <utility>
 
-// Years of four digits, the first of them not 0, as most readers of dates want them; no leap
-// seconds; as many digits behind a second's point as they take.
+// Years have four digits, the first of them not 0, as most date parsers want; there are no leap
+// seconds; fractions of a second have as many digits as such parsers accept.
 #define FORETOKEN_DATE                                                  \
   "(?:[1-9][0-9]{3}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"   \
   "|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))" \

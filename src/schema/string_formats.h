@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// schema/string_formats.h: JSON Schema's formats of strings as regular expressions.
+// schema/string_formats.h: JSON Schema's string formats as regular expressions.
 #pragma once
 
 #include <string_view>

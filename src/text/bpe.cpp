@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Byte-level BPE. The pre-tokenizer cuts the text into words. Every byte of a word is a symbol,
 // written as one printable character (GPT-2's alphabet: printable Latin-1 bytes as they are, the
-// other 68 as U+0100..U+0143); then the neighbours of the best merge rank merge, the leftmost first
-// among equals. So any bytes can be encoded, and no two texts give the same symbols.
+// other 68 as U+0100..U+0143). Then the neighbours with the best merge rank merge; of equal ones
+// the leftmost. So any bytes can be encoded, and no two texts give the same symbols.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr char32_t kFirstSubstitute = 0x100;
 constexpr std::size_t kMaxText = std::size_t{1}
-                                 << 28;  // lengths count in 32 bits; longer texts are cut
+                                 << 28;  // lengths have 32 bits; longer texts are cut
 
 constexpr bool IsPrintableLatin1(unsigned byte) {
   return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
@@ -37,7 +37,7 @@ struct Alphabet {
     }
   }
   std::array<std::string, 256> characters;  // of each byte
-  std::array<std::int16_t, 0x144> bytes{};  // of each code, -1 if it stands for none
+  std::array<std::int16_t, 0x144> bytes{};  // for each code, -1 if it stands for no byte
 };
 
 const Alphabet& TheAlphabet() {
@@ -149,8 +149,8 @@ class ByteLevelCodec final : public Codec {
     return TheAlphabet().characters[static_cast<unsigned char>(byte)];
   }
 
-  // The number of a piece. Those that are not in the vocabulary get numbers past its end: merges
-  // may pass through them.
+  // The number of a piece. Pieces that are not in the vocabulary get numbers past its end, because
+  // merges may pass through them.
   std::int32_t Intern(std::string_view text) {
     const std::int32_t found = pieces_.Find(text);
     if (found != StringTable::kAbsent) return found;
@@ -204,7 +204,7 @@ class ByteLevelCodec final : public Codec {
     });
   }
 
-  // A piece that is no token, byte by byte.
+  // Writes a piece that is not a token byte by byte.
   void Spell(std::string_view bytes, std::vector<Token>& tokens) const {
     for (const char byte : bytes) {
       const std::int32_t piece = byte_pieces_[static_cast<unsigned char>(byte)];

@@ -52,7 +52,7 @@ TEST(ByteLevelBpe, MalformedMergesCountForNothing) {
 
 TEST(ByteLevelBpe, AddsBosByTheFamilyUnlessTheFileSays) {
   formats::Metadata metadata = GptMetadata("llama-bpe", {}, {{"<|begin_of_text|>", 0, 3}});
-  EXPECT_FALSE(Load(metadata)->add_bos());  // there is none to add
+  EXPECT_FALSE(Load(metadata)->add_bos());  // the vocabulary has none
   metadata.Set("tokenizer.ggml.bos_token_id", std::int64_t{M});
   EXPECT_EQ(Load(metadata)->Encode("a"), (Tokens{M, 'a'}));
   EXPECT_EQ(Load(metadata)->Encode("a", {.add_special = false}), (Tokens{'a'}));

@@ -9,7 +9,7 @@
 namespace foretoken::text {
 namespace {
 
-// A Jinja program made comparable: one kind of quote, \n for line breaks, message.role for
+// A Jinja program made comparable: one kind of quotes, \n for line breaks, message.role for
 // message['role'].
 class Program {
  public:
@@ -26,14 +26,14 @@ class Program {
   }
 
   bool Has(std::string_view mark) const { return plain_.find(mark) != std::string::npos; }
-  // A mark without spaces, wherever the program has spaces.
+  // Finds a mark written without spaces, wherever the program has spaces.
   bool HasSqueezed(std::string_view mark) const {
     return squeezed_.find(mark) != std::string::npos;
   }
 
   // The text of a string literal of the program between `from` (which may follow anything in the
-  // literal) and `to`, escapes resolved; nothing where the literal ends before `to`. Only the first
-  // marks are looked at: each may be as far from its quotes as the program is long.
+  // literal) and `to`, with escapes resolved; nothing if the literal ends before `to`. Only the
+  // first marks are considered, because each may be as far from its quotes as the program is long.
   std::optional<std::string> Literal(std::string_view from, std::string_view to) const {
     std::size_t at = text_.find(from);
     for (int i = 0; at != std::string::npos && i < kMostMarks; ++i, at = text_.find(from, at + 1)) {
@@ -66,7 +66,7 @@ class Program {
   std::string plain_, squeezed_;
 };
 
-// One way of writing for all roles.
+// A style that writes all roles alike.
 ChatStyle RoleTurns(std::string open, std::string close, std::string prompt, bool trim = false) {
   ChatStyle style;
   style.system = style.user = style.assistant = {std::move(open), std::move(close), trim};
@@ -205,7 +205,7 @@ ChatStyle Zephyr() {
   return RoleTurns("<|{role}|>\n", "{eos}\n", "<|assistant|>\n");
 }
 
-// A tale that children ask for: what users say is direct speech, all else is told.
+// A tale that children ask for: what users say becomes direct speech, the rest is told.
 ChatStyle Story() {
   ChatStyle style;
   style.user = {"\"", "\" said the child.\n", true};
@@ -239,14 +239,14 @@ constexpr std::array kRows = {
     Row{"story", Story},
 };
 
-// Each of these gives the style, by name, that a program of the family has, or nothing.
+// Each of these gives the family's style for a program of that family, or nothing.
 using Recognition = std::optional<ChatStyle>;
 
 Recognition RecogniseChatMl(const Program& p) {
   if (!p.HasSqueezed("'<|im_start|>'+message.role+'\\n'")) return {};
   if (p.Has("<|im_sep|>") || p.Has("strftime_now")) return {};
   if (p.Has("last_query_index") && p.Has("</think>")) return ChatStyleNamed("qwen3");
-  // Reasoning cut out, or white space, in ways that this program does not know.
+  // Reasoning is cut out, or white space removed, in ways that this code does not know.
   if (p.Has("think>") || p.HasSqueezed("|trim") || p.Has("strip(")) return {};
   auto system = p.Literal("<|im_start|>system\\n", "<|im_end|>");
   if (!system) system = p.Literal("<|im_start|>system\n", "<|im_end|>");
@@ -340,7 +340,7 @@ Recognition RecogniseStory(const Program& p) {
   return ChatStyleNamed("story");
 }
 
-// What the programs of every family say about themselves.
+// Traits that programs of every family can have.
 void ReadCommonTraits(const Program& p, ChatStyle& style) {
   if (!p.Has("bos_token"))
     style.start.clear();

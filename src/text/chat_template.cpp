@@ -34,7 +34,8 @@ auto Bad(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));
 }
 
-// Size of the white space that the text begins with, as Python's str.strip() sees it; 0: none.
+// The size of the white space at the beginning of the text, as Python's str.strip() sees it; 0:
+// none.
 std::size_t LeadingSpace(std::string_view text) {
   if (text.empty()) return 0;
   const auto c = static_cast<unsigned char>(text[0]);
@@ -120,7 +121,7 @@ class Renderer {
 
  private:
   bool DefaultHolds(std::span<const ChatMessage> messages) const {
-    // Llama 2's default steps back for a question that brings its own.
+    // Llama 2's default is not used for a question that has its own system message.
     return style_.system_place == SystemPlace::kTurn ||
            messages.front().content.find("<<SYS>>") == std::string::npos;
   }
@@ -145,7 +146,7 @@ class Renderer {
     Turn(style_.user, "user", text);
   }
 
-  // Qwen 3 cuts the thoughts out of earlier answers, and writes those of later ones in one form.
+  // Qwen 3 removes the thoughts from earlier answers, and writes those of later ones in one form.
   std::string Answer(const std::string& content, bool after_questions, bool last) const {
     if (!style_.forgets_thoughts) return Text(style_.assistant, content);
     constexpr std::string_view kBegin = "<think>", kEnd = "</think>";
@@ -261,7 +262,7 @@ std::string Names() {
   return fmt::format("{}", fmt::join(ChatStyleNames(), ", "));
 }
 
-// The beginning of a program on one line, for messages.
+// The beginning of a program, on one line, for messages.
 std::string Beginning(std::string_view program) {
   std::string out;
   for (const char c : program.substr(0, 40)) out += c >= 0x20 && c < 0x7F ? c : ' ';
@@ -317,7 +318,8 @@ Result<std::vector<Token>> EncodeChat(const ChatTemplate& chat_template, const T
       const std::vector<ChatPiece> pieces,
       chat_template.Render(messages, options, text_of(tokenizer.bos()), text_of(tokenizer.eos())));
   std::vector<Token> tokens;
-  std::string text;  // neighbouring text is encoded at once, as merges cross the pieces' borders
+  // Adjacent text is encoded together: merges cross the borders of pieces.
+  std::string text;
   const auto flush = [&] {
     const auto encoded = tokenizer.Encode(text, {.add_special = false});
     tokens.insert(tokens.end(), encoded.begin(), encoded.end());
@@ -327,7 +329,7 @@ Result<std::vector<Token>> EncodeChat(const ChatTemplate& chat_template, const T
     std::vector<Token> control;
     if (piece.control)
       control = tokenizer.Encode(piece.text, {.add_special = false, .parse_special = true});
-    // A mark that the vocabulary has no token for is text as any other.
+    // A mark without a token in the vocabulary is ordinary text.
     if (control.size() != 1 || tokenizer.TokenText(control.front()) != piece.text) {
       text += piece.text;
       continue;

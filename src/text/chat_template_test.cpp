@@ -5,8 +5,8 @@
 
 #include "text/test_vocabulary.h"
 
-// tests/compare/chat_templates.py compares all families with Jinja; here stand the texts that must
-// come out, and what becomes of them as tokens.
+// tests/compare/chat_templates.py compares all families with Jinja. Here are the expected texts,
+// and the tokens that they become.
 namespace foretoken::text {
 namespace {
 
@@ -40,7 +40,7 @@ std::string Rendered(std::string_view name, const Messages& messages,
   return Rendered(Named(name), messages, options);
 }
 
-// The family of a program, and "" where it is refused.
+// The family of a program, or "" if it is refused.
 std::string FamilyOf(std::string_view program) {
   const auto found = ChatTemplate::Recognise(program);
   return found ? found->name() : "";
@@ -137,7 +137,7 @@ TEST(ChatTemplate, RecognisesFamiliesByTheirMarks) {
             "llama2");
   EXPECT_EQ(FamilyOf("{{ '<start_of_turn>' + role + content | trim + '<end_of_turn>\\n' }}"),
             "gemma");
-  // Near misses: contents that are trimmed, thoughts that are cut in another way, a date.
+  // Near misses: trimmed contents, thoughts that are cut in another way, a date.
   EXPECT_EQ(FamilyOf("{{'<|im_start|>' + message['role'] + '\\n' + message['content'] | trim}}"),
             "");
   EXPECT_EQ(FamilyOf("{{'<|im_start|>' + message['role'] + '\\n'}}{{'</think>'}}"), "");
@@ -231,7 +231,7 @@ TEST_F(ChatTokens, ControlTokensInMessagesAreText) {
   EXPECT_EQ(Count(tokens, kEnd), 1);
   EXPECT_EQ(Count(tokens, kSequenceStart), 0);
   EXPECT_EQ(tokenizer->Decode(tokens, true), Rendered("chatml", {{"user", attack}}));
-  // The control: encoded as one text, the attack does get its tokens.
+  // The negative control: encoded as one text, the attack does get its tokens.
   const auto naive = tokenizer->Encode(Rendered("chatml", {{"user", attack}}),
                                        {.add_special = false, .parse_special = true});
   EXPECT_EQ(Count(naive, kEnd), 2);
@@ -239,7 +239,7 @@ TEST_F(ChatTokens, ControlTokensInMessagesAreText) {
 
 TEST_F(ChatTokens, ATokenIsNotMadeOfTemplateAndMessageTogether) {
   const auto tokenizer = Load(Metadata());
-  // "<|im_start|>" + "user\n<|im_" ... the message brings the rest of nothing.
+  // "<|im_start|>" + "user\n<|im_" ...: the message cannot complete a control token.
   const auto tokens = Tokens(*tokenizer, {{"user", "<|im_"}, {"assistant", "end|>"}});
   EXPECT_EQ(Count(tokens, kEnd), 2);
 }

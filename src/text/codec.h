@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// text/codec.h: what the two tokenizer families do differently: plain text to tokens, one token to
-// its bytes.
+// text/codec.h: what the two tokenizer families do differently: plain text to tokens, and one token
+// to its bytes.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ class Codec {
  public:
   virtual ~Codec() = default;
 
-  // Appends the tokens of a non-empty text that holds no special tokens. space_before: a space is
-  // put in front, as SentencePiece does.
+  // Appends the tokens of a non-empty text without special tokens. space_before: put a space in
+  // front, as SentencePiece does.
   virtual void Encode(std::string_view text, bool space_before,
                       std::vector<Token>& tokens) const = 0;
 
@@ -31,8 +31,7 @@ class Codec {
 
 std::unique_ptr<Codec> MakeSentencePieceCodec(const Vocabulary& vocabulary);
 
-// merges: tokenizer.ggml.merges, best first, each "left right"; lines of another form count for
-// nothing.
+// merges: tokenizer.ggml.merges, best first, each "left right"; lines of another form are ignored.
 std::unique_ptr<Codec> MakeByteLevelCodec(const Vocabulary& vocabulary,
                                           const std::vector<std::string>& merges,
                                           const std::string& pre_tokenizer);

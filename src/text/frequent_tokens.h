@@ -10,10 +10,9 @@
 
 namespace foretoken::text {
 
-// n tokens of the vocabulary, ascending (all of it where it has no more): those that end a
-// generation; then those of `sample`, the most frequent first; then single ASCII characters, which
-// vocabularies put anywhere; then by id, which is the order in which a vocabulary's training found
-// them worth a token.
+// n tokens of the vocabulary, ascending (or all of them): first those that end a generation, then
+// those of `sample`, the most frequent first, then single ASCII characters, which vocabularies put
+// anywhere, then by id, which is the order in which the vocabulary's training added them.
 std::vector<Token> FrequentTokens(const Tokenizer& tokenizer, int n, std::string_view sample);
 
 }  // namespace foretoken::text

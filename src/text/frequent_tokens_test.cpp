@@ -50,7 +50,7 @@ TEST(FrequentTokens, HoldTheEnds) {
 
 TEST(FrequentTokens, ComeFromTheSampleByFrequency) {
   const auto tokenizer = Vocabulary();
-  // "he" three times, "." once: with room for the end and one more, "he" it is.
+  // "he" three times, "." once: with room for the end and one more, "he" is chosen.
   EXPECT_EQ(FrequentTokens(*tokenizer, 2, "hehehe."), (Tokens{2, kFirst}));
   const Tokens three = FrequentTokens(*tokenizer, 4, "hehehe.");
   EXPECT_TRUE(Has(three, kFirst + 5));
@@ -58,7 +58,7 @@ TEST(FrequentTokens, ComeFromTheSampleByFrequency) {
 
 TEST(FrequentTokens, PreferAsciiCharactersToTheOrderOfIds) {
   const auto tokenizer = Vocabulary();
-  // 128 byte tokens and five characters are one ASCII character each.
+  // 128 byte tokens and five tokens of the vocabulary are one ASCII character each.
   const Tokens tokens = FrequentTokens(*tokenizer, 1 + 128 + 5, "");
   for (const Token token : {3, 5, 6, 7, 8}) EXPECT_TRUE(Has(tokens, kFirst + token)) << token;
   EXPECT_FALSE(Has(tokens, kFirst)) << "he";

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// text/merge.h: the loop that both tokenizer families share: merge the best neighbouring pair until
-// no pair can be merged.
+// text/merge.h: the loop that both tokenizer families share: merge the best pair of neighbours
+// until no pair can be merged.
 //
-// The best pair is the one of the lowest rank, the leftmost of equals. A heap holds the candidates;
-// an entry goes stale when one of its two symbols has grown or vanished meanwhile, which its
-// recorded size tells. O(n log n) for n symbols.
+// The best pair has the lowest rank; of equal ones the leftmost. A heap holds the candidates. An
+// entry is stale if one of its two symbols has grown or disappeared meanwhile, which its recorded
+// size shows. O(n log n) for n symbols.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct Symbol {
   std::uint32_t size;   // bytes; 0 once merged into its left neighbour
   std::int32_t prev;    // -1 at the start
   std::int32_t next;    // -1 at the end
-  std::int32_t piece;   // what the symbol stands for; its meaning is the caller's
+  std::int32_t piece;   // the symbol's number; its meaning is the caller's
 };
 
 struct Merge {
@@ -63,7 +63,7 @@ class PairMerger {
     }
   }
 
-  // Calls visit(symbol) for what is left, from left to right.
+  // Calls visit(symbol) for the remaining symbols, from left to right.
   template <typename Visit>
   void ForEach(const Visit& visit) const {
     for (std::int32_t i = symbols_.empty() ? -1 : 0; i >= 0; i = symbols_[i].next)

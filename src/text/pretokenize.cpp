@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The expressions only ask for ASCII characters and for Unicode classes. So a text is first
+// The expressions only refer to ASCII characters and to Unicode classes. So a text is first
 // rewritten to one byte per character: ASCII as it is, anything else as 0x80 + class (+ 0x10 in the
-// ideograph and kana blocks). PCRE2 then matches plain bytes: faster than its UTF mode, indifferent
-// to invalid input, and with one set of Unicode tables (utf8proc's) for all patterns.
+// ideograph and kana blocks). PCRE2 then matches plain bytes. That is faster than its UTF mode,
+// works for invalid input, and uses one set of Unicode tables (utf8proc's) for all patterns.
 #include "text/pretokenize.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -18,7 +18,7 @@
 namespace foretoken::text {
 namespace {
 
-// In the expressions below \p{..}, \s and \cjk stand inside brackets only, where Expand replaces
+// In the expressions below, \p{..}, \s and \cjk occur only inside brackets, where Expand replaces
 // them.
 constexpr std::string_view kLlama3[] = {
     R"('[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD]|[^\r\n\p{L}\p{N}]?[\p{L}]+|[\p{N}]{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|[\s]*[\r\n]+|[\s]+(?![^\s])|[\s]+)"};
@@ -40,7 +40,7 @@ constexpr std::string_view kDeepSeek3[] = {
     R"([\p{N}]{1,3})", R"([\cjk]+)",
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|[\s]*[\r\n]+|[\s]+(?![^\s])|[\s]+)"};
 
-// These two tell upper from lower case in ASCII only: letters beyond it count as both.
+// These two separate upper and lower case in ASCII only: letters beyond it count as both.
 constexpr std::string_view kTekken[] = {
     R"([^\r\n\p{L}\p{N}]?[\p{upper}]*[\p{lower}]+|[^\r\n\p{L}\p{N}]?[\p{upper}]+[\p{lower}]*|[\p{N}]| ?[^\s\p{L}\p{N}]+[\r\n/]*|[\s]*[\r\n]+|[\s]+(?![^\s])|[\s]+)"};
 constexpr std::string_view kGpt4o[] = {
@@ -135,7 +135,7 @@ std::string Expand(std::string_view expression) {
   return expanded;
 }
 
-// The subject of the expressions and, unless it is all ASCII, the bytes behind each of its
+// The subject of the expressions and, unless it is all ASCII, the number of bytes of each of its
 // characters.
 struct Subject {
   std::string_view classes;
@@ -182,13 +182,13 @@ struct Pretokenizer::Stage {
     code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(expanded.data()), expanded.size(), 0, &error,
                          &offset, nullptr);
     FORETOKEN_CHECK(code != nullptr);
-    pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // where there is no JIT, the interpreter serves
+    pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // without a JIT the interpreter is used
   }
   ~Stage() { pcre2_code_free(code); }
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
-  // Appends the lengths of the parts of `text`. An error of PCRE2 (a match limit) makes the rest
+  // Appends the lengths of the parts of `text`. After an error of PCRE2 (a match limit) the rest is
   // one part.
   void Split(std::string_view text, pcre2_match_data* match,
              std::vector<std::uint32_t>& parts) const {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // text/pretokenize.h: cuts text into the words within which byte-level BPE merges.
 //
-// Which words is decided by tokenizer.ggml.pre: each name stands for one or more regular
-// expressions, applied in turn, each to the parts that the one before it left. What an expression
-// does not match is a part too, so nothing is lost.
+// tokenizer.ggml.pre decides the words. Each name stands for one or more regular expressions,
+// applied in turn, each to the parts that the one before left. Text that an expression does not
+// match is a part too, so nothing is lost.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace foretoken::text {
 
 struct Pattern {
   std::span<const std::string_view> stages;
-  bool known = true;           // false: the default pattern stands in for an unknown name
-  bool ignore_merges = false;  // a word that is a token needs no merges to become one
-  bool add_bos = false;        // the family's default where the file does not say
+  bool known = true;           // false: an unknown name, replaced by the default pattern
+  bool ignore_merges = false;  // a word that is a token becomes one without merges
+  bool add_bos = false;        // the family's default if the file has no setting
 };
 
-// The pattern behind a value of tokenizer.ggml.pre; empty means "default".
+// The pattern for a value of tokenizer.ggml.pre; empty means "default".
 Pattern FindPattern(std::string_view name);
 
 // Immutable; any thread may use it.

@@ -43,7 +43,7 @@ TEST(Pretokenize, Qwen2SplitsEveryDigit) {
 
 TEST(Pretokenize, Qwen35KeepsMarksWithTheirLetters) {
   EXPECT_EQ(Split("qwen35", "हिन्दी"), (Words{"हिन्दी"}));
-  EXPECT_EQ(Split("qwen2", "हिन्"), (Words{"ह", "िन", "्"}));  // a mark leads the letters after it
+  EXPECT_EQ(Split("qwen2", "हिन्"), (Words{"ह", "िन", "्"}));  // a mark joins the letters after it
 }
 
 TEST(Pretokenize, SmolLmSplitsEveryDigitFirst) {

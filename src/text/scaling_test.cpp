@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts, tokens and templates come from clients and files: the time that they take must grow no
-// faster than they do.
+// Texts, tokens and templates come from clients and files, so their processing time must grow no
+// faster than their size.
 #include "base/scaling_testing.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 const std::vector<std::size_t> kSizes = {4096, 16384, 65536};
 
-// Texts that give tokenizers much to do. The last ones fit the vocabularies below.
+// Texts that are hard for tokenizers. The last ones fit the vocabularies below.
 constexpr const char* kParts[] = {"a",          " ",    "\n",    "7",       "!",        "\u00e9",
                                   "\U0001f600", "\xff", "\xe2",  "\u2581",  "A",        "aA",
                                   " a",         " \n",  "a's'S", "\u4e16a", "<s>",      "<s",
@@ -70,7 +70,7 @@ TEST(Scaling, PreTokenizers) {
       ExpectLinear(std::string(name) + " splits " + part, [&](std::size_t size) {
         return [&pretokenizer, text = Repeated(part, size)] { pretokenizer.Split(text); };
       });
-    // One end or the other differs.
+    // The texts differ at one end.
     for (const char* const part : {" ", "a", "A", "7", "!", "\n"})
       ExpectLinear(std::string(name) + " splits an end behind " + part, [&](std::size_t size) {
         return [&pretokenizer, text = Repeated(part, size) + "x" + Repeated(part, size) + "\n!"] {
@@ -80,7 +80,7 @@ TEST(Scaling, PreTokenizers) {
   }
 }
 
-// Programs out of model files. They are never run; marks in them are looked for.
+// Programs from model files. They are never run; only searched for marks.
 TEST(Scaling, TemplatesAreRecognised) {
   constexpr const char* kPrograms[] = {
       "message['role']",
@@ -112,7 +112,7 @@ TEST(Scaling, ConversationsAreWritten) {
   const auto tokenizer =
       Load(SpmMetadata({{"a", -1}, {"<|im_start|>", 0, 3}, {"<|im_end|>", 0, 3}}));
   const formats::Metadata none;
-  // One of each way to write.
+  // One of each kind of style.
   for (const std::string_view style :
        {"chatml", "qwen3", "llama2", "mistral-v3", "gemma", "zephyr", "story"}) {
     const auto chat = ChatTemplate::Choose(none, style);

@@ -34,7 +34,7 @@ constexpr std::string_view kEndTexts[] = {"<|eot_id|>",
                                           "<｜end▁of▁sentence｜>"};
 
 // Tokens of fill-in-the-middle prompts: the first text that the vocabulary has counts, unless the
-// metadata names the token. Those that separate files end a generation, too.
+// metadata names the token. Those that separate files also end a generation.
 struct FillToken {
   std::string_view key;
   bool ends;
@@ -101,7 +101,7 @@ void FindEndTokens(const formats::Metadata& metadata, Vocabulary& vocabulary) {
   std::sort(ends.begin(), ends.end());
   ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
 
-  // Where a message ends with <|return|> or <|call|>, <|end|> only ends one of its parts.
+  // If messages end with <|return|> or <|call|>, <|end|> only ends a part of a message.
   const auto is_end = [&](std::string_view text) {
     const Token token = named(text);
     return token != kNoToken && std::binary_search(ends.begin(), ends.end(), token);
@@ -111,7 +111,7 @@ void FindEndTokens(const formats::Metadata& metadata, Vocabulary& vocabulary) {
     std::erase(ends, named("<|end|>"));
     vocabulary.types[named("<|end|>")] = TokenType::kUserDefined;
   }
-  // Where there are tool responses, </s> is ordinary text (Gemma 4).
+  // If there are tool responses, </s> is ordinary text (Gemma 4).
   if (is_end("<|tool_response>") && is_end("</s>")) {
     std::erase(ends, named("</s>"));
     vocabulary.types[named("</s>")] = TokenType::kNormal;
@@ -160,8 +160,8 @@ std::vector<Fragment> SpecialTokens::Split(std::string_view text, bool parse_spe
     return a.token != b.token ? a.token < b.token : a.begin < b.begin;
   });
 
-  // What has been taken is at least as long as what comes now, so an overlap shows at one of the
-  // two ends.
+  // What was found before is at least as long as what is searched now, so an overlap shows at one
+  // of the two ends.
   std::vector<bool> taken(found.empty() ? 0 : text.size(), false);
   std::vector<Occurrence> kept;
   for (const Occurrence& occurrence : found) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// text/special_tokens.h: tokens that are found in the text as they stand, before any encoding, and
-// tokens that end a generation.
+// text/special_tokens.h: tokens that are searched in the text before any encoding, and tokens that
+// end a generation.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 namespace foretoken::text {
 
 // Fills vocabulary.end_tokens: eos, eot and eom of the metadata, and tokens known by their texts.
-// Some of these files call "<|im_end|>" a normal token; all that are known by their texts become
-// control tokens here.
+// Some files mark "<|im_end|>" as a normal token; all tokens known by their texts become control
+// tokens here.
 void FindEndTokens(const formats::Metadata& metadata, Vocabulary& vocabulary);
 
 struct Fragment {
@@ -25,8 +25,8 @@ struct Fragment {
 };
 
 // Finds the special tokens of a text: user-defined ones always, control and unknown ones on
-// request. Longer tokens go first, wherever they stand; among equally long ones the lower id, then
-// the leftmost occurrence. Immutable; keeps a reference to the vocabulary.
+// request. Longer tokens are found first, wherever they are; of equally long ones the lower id,
+// then the leftmost occurrence. Immutable; keeps a reference to the vocabulary.
 class SpecialTokens {
  public:
   explicit SpecialTokens(const Vocabulary& vocabulary);
@@ -43,9 +43,8 @@ class SpecialTokens {
               std::vector<Occurrence>& found) const;
 
   const Vocabulary& vocabulary_;
-  std::vector<Token>
-      by_text_;  // sorted by text: the range of a common prefix is the node of a trie
-  std::vector<bool> first_byte_;  // [256], of any special token
+  std::vector<Token> by_text_;  // sorted by text: the range of a common prefix acts as a trie node
+  std::vector<bool> first_byte_;  // [256]: some special token begins with the byte
 };
 
 }  // namespace foretoken::text

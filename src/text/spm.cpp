@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// SentencePiece BPE. Spaces become U+2581, every character a symbol; then the neighbours whose
-// joined text is the token of the highest score merge, the leftmost first among equals. Characters
-// that are no token at the end become byte tokens.
+// SentencePiece BPE. Spaces become U+2581, every character a symbol. Then the neighbours merge
+// whose joined text is the token with the highest score; of equal ones the leftmost. Characters
+// that are not tokens at the end become byte tokens.
 //
-// A merge can only join two bytes that stand side by side in some token. So the text is cut
-// wherever they do not (in most vocabularies before every space), and each cut is encoded alone:
-// the result is the same, and the heap stays small.
+// A merge can only join two bytes that are adjacent in some token. So the text is cut wherever they
+// are not (in most vocabularies before every space), and each part is encoded alone: the result is
+// the same, and the heap stays small.
 #include <algorithm>
 #include <array>
 #include <bitset>
@@ -19,7 +19,7 @@
 namespace foretoken::text {
 namespace {
 
-// Symbols count in 32 bits; a longer run without a cut is cut here.
+// Symbols are counted with 32 bits; a longer text without a cut is cut here.
 constexpr std::size_t kMaxWord = std::size_t{1} << 28;
 
 class SentencePieceCodec final : public Codec {
@@ -42,7 +42,7 @@ class SentencePieceCodec final : public Codec {
   void Encode(std::string_view text, bool space_before, std::vector<Token>& tokens) const override {
     PairMerger merger;
     std::string escaped(space_before ? kSpaceMark : std::string_view());
-    // A U+2581 that the user wrote is kept apart from spaces, where there are bytes to write it
+    // A U+2581 that the user typed is kept apart from spaces, if there are byte tokens to write it
     // with.
     for (std::size_t at = 0; at <= text.size();) {
       const std::size_t mark =
@@ -136,7 +136,7 @@ class SentencePieceCodec final : public Codec {
                        [&](char byte) { return ByteToken(byte) != kNoToken; });
   }
 
-  // Bytes as byte tokens; where one is missing, the whole as one unknown token.
+  // Writes bytes as byte tokens; if one is missing, all of them as one unknown token.
   void Spell(std::string_view bytes, std::vector<Token>& tokens) const {
     if (CanSpell(bytes)) {
       for (const char byte : bytes) tokens.push_back(ByteToken(byte));
@@ -148,8 +148,8 @@ class SentencePieceCodec final : public Codec {
   const Vocabulary& vocabulary_;
   StringTable tokens_;                    // text to token
   std::vector<std::int32_t> ranks_;       // [n_tokens], 0 for the highest score
-  std::array<Token, 256> byte_tokens_{};  // kNoToken where there is none
-  std::bitset<65536> neighbours_;         // byte pairs that occur inside tokens
+  std::array<Token, 256> byte_tokens_{};  // kNoToken if there is none
+  std::bitset<65536> neighbours_;         // pairs of bytes that are adjacent inside tokens
 };
 
 }  // namespace

@@ -10,7 +10,7 @@ constexpr Token F = kFirstSpm;
 TEST(SentencePiece, MergesTheHighestScoreFirst) {
   const auto t =
       Load(SpmMetadata({{"▁", -9}, {"a", -9}, {"b", -9}, {"c", -9}, {"ab", -2}, {"bc", -1}}));
-  EXPECT_EQ(Encode(*t, "abc"), (Tokens{F, F + 1, F + 5}));  // ▁ a bc, though ab stands further left
+  EXPECT_EQ(Encode(*t, "abc"), (Tokens{F, F + 1, F + 5}));  // ▁ a bc, though ab is further left
 }
 
 TEST(SentencePiece, MergesTheLeftmostOfEqualScores) {
@@ -53,7 +53,7 @@ TEST(SentencePiece, SpellsUnknownCharactersInBytes) {
 TEST(SentencePiece, UsesTheUnknownTokenWhereAByteTokenIsMissing) {
   const auto t =
       Load(MakeMetadata("llama", {{"<unk>", 0, 2}, {"<s>", 0, 3}, {"</s>", 0, 3}, {"▁"}, {"a"}}));
-  EXPECT_EQ(t->Encode("aéa"), (Tokens{1, 3, 4, 0, 4}));  // one for the character, not one per byte
+  EXPECT_EQ(t->Encode("aéa"), (Tokens{1, 3, 4, 0, 4}));  // one for the character, not for each byte
   EXPECT_EQ(t->Decode(Tokens{1, 3, 4, 0, 4}), "aa");
 }
 
@@ -92,7 +92,7 @@ TEST(SentencePiece, RemovesOnlyTheSpaceThatItPutInFront) {
   EXPECT_EQ(t->Decode(Tokens{1, F + 1}, false, false), " a");
   EXPECT_EQ(t->Decode(Tokens{1, F + 1}, true), "<s>a");
   EXPECT_EQ(t->Decode(Tokens{F + 2, F + 1}), "a a");
-  EXPECT_EQ(t->Decode(Encode(*t, "  ")), "  ");  // a special token: no space was put there
+  EXPECT_EQ(t->Decode(Encode(*t, "  ")), "  ");  // behind a special token no space was added
 }
 
 TEST(SentencePiece, NanAndInfiniteScoresOnlyOrderTheMerges) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// text/string_table.h: short strings to numbers; the lookup that a tokenizer makes for every pair
-// of symbols it considers.
+// text/string_table.h: maps short strings to numbers. A tokenizer looks up every pair of symbols
+// that it considers.
 #pragma once
 
 #include <bit>
@@ -11,8 +11,8 @@
 
 namespace foretoken::text {
 
-// Open addressing, linear probing, at most half full. Does not own its keys: they must outlive the
-// table.
+// Open addressing, linear probing, at most half full. It does not own its keys, which must outlive
+// the table.
 class StringTable {
  public:
   static constexpr std::int32_t kAbsent = -1;

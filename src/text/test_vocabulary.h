@@ -98,7 +98,7 @@ inline std::vector<Token> Encode(const Tokenizer& tokenizer, std::string_view te
   return tokenizer.Encode(text, {.add_special = false, .parse_special = parse_special});
 }
 
-// Bytes of all kinds: ASCII, pieces of UTF-8, spaces, anything.
+// Bytes of all kinds: ASCII, parts of UTF-8 sequences, spaces, anything.
 inline std::string RandomBytes(std::mt19937& random, std::size_t max_size) {
   static const std::vector<std::string> kParts = {"a",
                                                   "b",

@@ -110,8 +110,8 @@ class GgufTokenizer final : public Tokenizer {
  private:
   static constexpr std::size_t kMaxMerges = std::size_t{1} << 24;
 
-  // In front of a special token the encoder puts no space: one that such a token begins with is the
-  // text's own.
+  // The encoder puts no space before a special token, so a space at the beginning of such a token
+  // belongs to the text.
   bool MayFollowSpacePrefix(Token token) const {
     return vocabulary_.Has(token) && !vocabulary_.IsSpecial(token);
   }

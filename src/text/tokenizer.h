@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// text/tokenizer.h: text to tokens and back, by the vocabulary that a GGUF file carries.
+// text/tokenizer.h: text to tokens and back, with the vocabulary of a GGUF file.
 //
 // Two families: SentencePiece BPE ("llama": merges by score, byte fallback) and byte-level BPE
 // ("gpt2": a pre-tokenizer pattern, then ranked merges). Immutable after Load; any thread may use
@@ -30,21 +30,21 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // Errors: kInvalidFile (missing or inconsistent lists, a token list longer than 2^24),
-  // kUnsupported (an unknown tokenizer.ggml.model, which the message names with the known ones). An
-  // unknown tokenizer.ggml.pre falls back to the default pattern; description() then says so.
+  // Errors: kInvalidFile (missing or inconsistent lists, more than 2^24 tokens), kUnsupported (an
+  // unknown tokenizer.ggml.model; the message has its name and the known ones). An unknown
+  // tokenizer.ggml.pre falls back to the default pattern; description() then says so.
   [[nodiscard]] static Result<std::unique_ptr<Tokenizer>> Load(const formats::Metadata& metadata);
 
-  // Any bytes are accepted, valid UTF-8 or not; Decode(Encode(x)) gives x back (SentencePiece: but
-  // for its own leading space).
+  // Any bytes are accepted, valid UTF-8 or not; Decode(Encode(x)) gives x back (except
+  // SentencePiece's own leading space).
   virtual std::vector<Token> Encode(std::string_view text, EncodeOptions options = {}) const = 0;
 
-  // The bytes one token stands for: control tokens give "" unless special is set (then their text);
+  // The bytes that one token stands for. Control tokens give "", or their text if special is set;
   // ids out of range give "".
   virtual std::string Piece(Token token, bool special = false) const = 0;
 
-  // The text of a sequence. Removes the leading space that SentencePiece's encoder put there, if
-  // the first text token has one and remove_leading_space is set.
+  // The text of a sequence. If remove_leading_space is set, removes the leading space that
+  // SentencePiece's encoder added, if the first text token has one.
   virtual std::string Decode(std::span<const Token> tokens, bool special = false,
                              bool remove_leading_space = true) const = 0;
 

@@ -6,8 +6,7 @@
 namespace foretoken::text {
 namespace {
 
-// The range that the second byte must lie in: this is where overlong forms, surrogates and codes
-// over U+10FFFF are cut off.
+// The range of the second byte. It excludes overlong forms, surrogates and codes over U+10FFFF.
 struct ByteRange {
   unsigned char low;
   unsigned char high;
@@ -58,8 +57,8 @@ std::string EncodeUtf8(char32_t code) {
 }
 
 CharacterClass ClassOf(char32_t code) noexcept {
-  // Debian 12's utf8proc knows Unicode 15.0; these came with 15.1, which the other engines' tables
-  // have.
+  // Debian 12's utf8proc has Unicode 15.0. These characters came with 15.1, which the tables of
+  // other engines have.
   if (code >= 0x2EBF0 && code <= 0x2EE5D) return CharacterClass::kLetter;
   if ((code >= 0x2FFC && code <= 0x2FFF) || code == 0x31EF) return CharacterClass::kSymbol;
   if (IsWhitespace(code)) return CharacterClass::kWhitespace;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // text/unicode.h: UTF-8 one character at a time, and the general categories that pre-tokenizer
-// patterns ask for.
+// patterns use.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@ inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581, Sente
 
 enum class Utf8State {
   kValid,       // a whole character
-  kInvalid,     // bytes that no further byte can make valid
+  kInvalid,     // bytes that no following byte can make valid
   kIncomplete,  // the text ends inside a character that may still become valid
 };
 
 struct Utf8Character {
   char32_t code = 0;     // meaningful if kValid
-  std::size_t size = 0;  // bytes: of the character, or of the maximal invalid (or incomplete) part
+  std::size_t size = 0;  // in bytes: the character, or the maximal invalid (or incomplete) part
   Utf8State state = Utf8State::kInvalid;
 };
 

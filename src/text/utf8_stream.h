@@ -8,17 +8,18 @@
 namespace foretoken::text {
 
 // Bytes go in as tokens produce them; whole UTF-8 characters come out. An incomplete character is
-// held back until its bytes are there; bytes that can never become valid come out as U+FFFD (one
-// per maximal invalid part, as Unicode recommends).
+// held back until its bytes have arrived. Bytes that can never become valid come out as U+FFFD (one
+// for each maximal invalid part, as Unicode recommends).
 class Utf8Stream {
  public:
   // Appends the bytes of one token; returns what may be shown now.
   std::string Push(std::string_view bytes);
-  // The end: what is still held back, made valid.
+  // The end of the text: returns what is still held back, made valid.
   std::string Finish();
 
  private:
-  std::string pending_;  // at most 3 bytes
+  // At most 3 bytes.
+  std::string pending_;
 };
 
 }  // namespace foretoken::text

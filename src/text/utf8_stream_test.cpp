@@ -6,7 +6,7 @@
 namespace foretoken::text {
 namespace {
 
-// The text that comes out when the bytes come in one by one.
+// The text that comes out when the bytes go in one by one.
 std::string Stream(std::string_view bytes) {
   Utf8Stream stream;
   std::string shown;

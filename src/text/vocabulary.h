@@ -24,12 +24,12 @@ enum class TokenType : std::uint8_t {  // the numbers of tokenizer.ggml.token_ty
 
 enum class Family { kSentencePiece, kByteLevel };
 
-// Immutable once read; the encoders keep views into it, so it must not move or change under them.
+// Immutable once read. The encoders keep views into it, so it must not move or change.
 struct Vocabulary {
   Family family = Family::kSentencePiece;
   std::vector<std::string> texts;  // [n_tokens], as the file spells them
   std::vector<TokenType> types;    // [n_tokens]
-  std::vector<float> scores;       // [n_tokens], 0 where the file has none; never NaN
+  std::vector<float> scores;       // [n_tokens], 0 if the file has none; never NaN
   Token bos = kNoToken;
   Token eos = kNoToken;
   Token unknown = kNoToken;
@@ -41,16 +41,16 @@ struct Vocabulary {
   int size() const { return static_cast<int>(texts.size()); }
   bool Has(std::int64_t token) const { return token >= 0 && token < size(); }
 
-  // Tokens that plain text may turn into. Control, unknown and byte tokens only look like text:
-  // "<s>" typed by a user must not become BOS, and "<0x0A>" must come back as it was typed.
+  // Tokens that plain text may become. Control, unknown and byte tokens only look like text: "<s>"
+  // typed by a user must not become BOS, and "<0x0A>" must come back as it was typed.
   bool IsText(Token token) const {
     const TokenType type = types[token];
     return type != TokenType::kControl && type != TokenType::kUnknown && type != TokenType::kByte;
   }
 
-  // Tokens that are found in the text as they stand, before any encoding. A user-defined token that
-  // is spelled with SentencePiece's space mark is none: it stands for spaces, and is met where the
-  // spaces are, among the merges.
+  // Tokens that are searched in the text before any encoding. A user-defined token that is spelled
+  // with SentencePiece's space mark is not one of them: it stands for spaces, and the merges find
+  // it where the spaces are.
   bool IsSpecial(Token token) const;
 };
 

@@ -14,8 +14,8 @@ namespace {
 
 // The algorithm as published, in double and without kernels; and with typical mistakes.
 struct Definition {
-  bool stale_coins =
-      false;  // coins keyed by position alone, so that the next round uses them again
+  // Coins keyed by position alone, so that the next round uses them again.
+  bool stale_coins = false;
   bool residual_of_p = false;    // max(0, p - q) instead of max(0, P_i p - q)
   bool coins_against_p = false;  // keep i drafts if u_i < P_i
 

@@ -24,7 +24,8 @@ struct CustomSettings {
 
 class CustomVerifier final : public Verifier {
  public:
-  static constexpr int kMaxDraft = 64;  // in one proposal
+  // In one proposal.
+  static constexpr int kMaxDraft = 64;
 
   // REQUIRES: verifier is not null.
   CustomVerifier(std::shared_ptr<foretoken::Verifier> verifier, const CustomSettings& settings);

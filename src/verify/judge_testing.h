@@ -91,8 +91,8 @@ struct Tally {
 
 struct Experiment {
   SamplingParameters parameters;
-  std::vector<float>
-      logits;  // logits of a vocabulary; each row is rotated by the token before it, see RowAfter
+  // Logits of a vocabulary; each row is rotated by the token before it, see RowAfter.
+  std::vector<float> logits;
   Drafts drafts;
   int n_drafts = 1;
   int rounds = 40000;

@@ -21,7 +21,8 @@ double SyntheticBase(double rate, int k);
 
 class Synthetic final : public Verifier {
  public:
-  static constexpr int kMaxDraft = 64;  // in one proposal
+  // In one proposal.
+  static constexpr int kMaxDraft = 64;
 
   explicit Synthetic(double rate);
   std::string_view name() const override { return "synthetic"; }
@@ -32,7 +33,8 @@ class Synthetic final : public Verifier {
                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 
  private:
-  std::array<double, kMaxDraft + 1> bases_;  // [m]: for a round with m drafts
+  // [m]: for a round with m drafts.
+  std::array<double, kMaxDraft + 1> bases_;
 };
 
 }  // namespace foretoken::verify
