@@ -14,7 +14,7 @@
 #include "formats/checkpoint.h"
 #include "kernels/dispatch.h"
 #include "model/arch/registry.h"
-#include "model/model.h"
+#include "model/local_runner.h"
 #include "train/head_network.h"
 #include "train/head_task.h"
 #include "train/machine.h"
@@ -438,12 +438,16 @@ TEST_P(HeadTest, TheEngineAgrees) {
   const auto head_config = *model::HeadConfigFromFile(*file);
   ThreadPool pool(1);
   const kernels::Kernels& kernels = kernels::KernelsFor(kernels::Isa::kScalar);
-  const model::ModelOptions room{.max_rows = 16, .max_logit_rows = 1, .max_positions = 32};
+  const model::RunnerOptions room{
+      .max_rows = 16,
+      .max_logit_rows = 1,
+      .max_positions = 32,
+      .cache = {.k_type = tensor::KvType::kF32, .v_type = tensor::KvType::kF32, .n_blocks = 1}};
   const auto engine_target =
-      *model::Model::Load(*target.file, target.config, room, kernels, pool, {});
-  auto loaded = model::Model::LoadHead(*file, head_config, room, kernels, pool, *engine_target);
+      *model::LocalRunner::Load(*target.file, target.config, room, kernels, pool, {});
+  auto loaded =
+      model::LocalRunner::LoadHead(*file, head_config, room, kernels, pool, *engine_target);
   ASSERT_TRUE(loaded) << loaded.error().message;
-  model::Model& engine_head = **loaded;
 
   HeadConfig head;
   head.kind = o.kind, head.block = target.config;
@@ -464,23 +468,14 @@ TEST_P(HeadTest, TheEngineAgrees) {
                             ? target.parameters["output.weight"]
                             : target.parameters["token_embd.weight"];
 
-  const auto forward = [](model::Model& model, kv::Cache& cache, model::Batch batch, int position) {
-    const model::Segment segment{0, 0, batch.n_rows(), position};
-    const kv::Transaction::Rows rows{0, batch.n_rows()};
-    const int logit_row = batch.n_rows() - 1, kept = batch.n_rows();
-    batch.segments = {&segment, 1}, batch.logit_rows = {&logit_row, 1};
-    kv::Transaction transaction(cache, {&rows, 1});
-    model.Forward(batch, cache);
-    transaction.Commit({&kept, 1});
-  };
-  const auto cache_of = [&](const model::ModelConfig& c) {
-    return *kv::Cache::Create({.n_layers = c.n_layers,
-                               .n_kv_heads = c.n_kv_heads,
-                               .head_dim = c.head_dim,
-                               .k_type = tensor::KvType::kF32,
-                               .v_type = tensor::KvType::kF32,
-                               .n_sequences = 1,
-                               .max_positions = 32});
+  // All positions of the only sequence are in block 0.
+  const auto forward = [](model::Runner& runner, model::Pass pass, int position) {
+    const std::int32_t block = 0;
+    const kv::Segment segment{
+        .n_rows = pass.n_rows(), .first_position = position, .blocks = {&block, 1}};
+    const int logit_row = pass.n_rows() - 1;
+    pass.segments = {&segment, 1}, pass.logit_rows = {&logit_row, 1};
+    return runner.Run(pass);
   };
   std::vector<Token> ids(tokens.data_ptr<std::int64_t>(),
                          tokens.data_ptr<std::int64_t>() + kLength + 1);
@@ -490,28 +485,28 @@ TEST_P(HeadTest, TheEngineAgrees) {
   else
     request.normed = true;
   engine_target->KeepFeatures(request);
-  kv::Cache target_cache = cache_of(target.config), head_cache = cache_of(head_config);
-  forward(*engine_target, target_cache, {.tokens = std::span(ids).first(kRow + 1)}, 0);
-  const auto width = static_cast<std::size_t>(engine_target->features_width());
+  const model::PassResult of_target =
+      forward(*engine_target, {.tokens = std::span(ids).first(kRow + 1)}, 0);
+  const auto width = static_cast<std::size_t>(of_target.features_width);
   std::vector<float> features(eagle ? 0 : width);
-  features.insert(features.end(), engine_target->features(0),
-                  engine_target->features(0) + (kRow + 1) * width);
+  features.insert(features.end(), of_target.Features(0),
+                  of_target.Features(0) + (kRow + 1) * width);
   const std::size_t shift = static_cast<std::size_t>(head.Shift());
-  forward(engine_head, head_cache,
-          {.tokens = std::span(ids).subspan(shift, kRow + 1), .features = features.data()}, 0);
+  model::PassResult result =
+      forward(**loaded,
+              {.tokens = std::span(ids).subspan(shift, kRow + 1), .features = features.data()}, 0);
   for (int step = 0; step < kSteps; ++step) {
     if (step > 0) {
-      const std::vector<float> own(engine_head.own_feature(0),
-                                   engine_head.own_feature(0) + head_config.dim);
-      forward(engine_head, head_cache,
-              {.tokens = std::span(ids).subspan(kRow + shift + static_cast<std::size_t>(step), 1),
-               .features = own.data(),
-               .own_features = true},
-              kRow + step);
+      const std::vector<float> own(result.OwnFeature(0), result.OwnFeature(0) + head_config.dim);
+      result = forward(
+          **loaded,
+          {.tokens = std::span(ids).subspan(kRow + shift + static_cast<std::size_t>(step), 1),
+           .features = own.data(),
+           .own_features = true},
+          kRow + step);
     }
     const Tensor known = output.mv(hidden[step][0][kRow]);
-    const Tensor measured =
-        torch::from_blob(const_cast<float*>(engine_head.logits()), {known.size(0)});
+    const Tensor measured = torch::from_blob(const_cast<float*>(result.Logits(0)), {known.size(0)});
     EXPECT_LT((known - measured).abs().max().item<float>(), 1e-3) << "step " << step;
   }
 }

@@ -21,9 +21,10 @@
 #include "base/thread_pool.h"
 #include "formats/checkpoint.h"
 #include "kernels/dispatch.h"
-#include "kv/cache.h"
+#include "kv/block_tables.h"
+#include "kv/transaction.h"
 #include "model/arch/registry.h"
-#include "model/model.h"
+#include "model/local_runner.h"
 
 namespace {
 
@@ -126,18 +127,16 @@ int main(int argc, char** argv) {
   if (!kernels) return Fail(kernels.error().message);
   ThreadPool pool(a.threads);
   const int most = *std::max_element(a.rows.begin(), a.rows.end());
-  auto model = model::Model::Load(**checkpoint, *config,
-                                  {.max_rows = most, .max_logit_rows = 64, .max_positions = most},
-                                  **kernels, pool, {});
-  if (!model) return Fail(model.error().message);
-  auto cache = kv::Cache::Create({.n_layers = config->n_layers,
-                                  .n_kv_heads = config->n_kv_heads,
-                                  .head_dim = config->head_dim,
-                                  .n_sequences = 1,
-                                  .max_positions = most});
-  if (!cache) return Fail(cache.error().message);
+  kv::BlockTables tables({.max_positions = most});
+  auto runner = model::LocalRunner::Load(**checkpoint, *config,
+                                         {.max_rows = most,
+                                          .max_logit_rows = 64,
+                                          .max_positions = most,
+                                          .cache = {.n_blocks = tables.n_blocks()}},
+                                         **kernels, pool, {});
+  if (!runner) return Fail(runner.error().message);
 
-  const double weights_gb = static_cast<double>((*model)->weight_bytes()) / 1e9;
+  const double weights_gb = static_cast<double>((*runner)->info().weight_bytes) / 1e9;
   Bandwidth bandwidth(pool, **kernels);
   std::vector<double> readings;
   std::vector<std::vector<double>> times(a.rows.size());
@@ -150,12 +149,10 @@ int main(int argc, char** argv) {
       const std::vector<Token> tokens(static_cast<std::size_t>(rows), 5);
       std::vector<int> logit_rows;
       for (int row = rows > 64 ? rows - 1 : 0; row < rows; ++row) logit_rows.push_back(row);
-      const model::Segment segment{0, 0, rows, 0};
-      const kv::Transaction::Rows reserve{0, rows};
-      kv::Transaction transaction(*cache, {&reserve, 1});
+      kv::Segment segment{.n_rows = rows};
+      kv::Transaction transaction(tables, {&segment, 1});
       const auto pass = [&] {
-        (*model)->Forward({.tokens = tokens, .segments = {&segment, 1}, .logit_rows = logit_rows},
-                          *cache);
+        (*runner)->Run({.tokens = tokens, .segments = {&segment, 1}, .logit_rows = logit_rows});
       };
       if (weights_gb < 0.1)
         pass();  // a model that lives in the caches is timed there: the bandwidth reading emptied

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "base/check.h"
+#include "kv/transaction.h"
 
 namespace foretoken::draft {
 namespace {
@@ -15,22 +16,21 @@ constexpr int kCatchUpRows = 512;
 
 }  // namespace
 
-DraftModel::DraftModel(std::unique_ptr<model::Model> model, kv::Cache cache,
+DraftModel::DraftModel(std::unique_ptr<model::Runner> runner, const kv::TablesShape& tables,
                        const SharedTokens& shared, int max_draft, const kernels::Kernels& kernels,
                        bool keeps_cache)
-    : model_(std::move(model)),
-      cache_(std::move(cache)),
+    : runner_(std::move(runner)),
+      cache_(tables),
       keeps_cache_(keeps_cache),
-      wide_(shared, model_->output_tokens()) {
+      wide_(shared, runner_->info().output_tokens) {
   const auto n = static_cast<std::size_t>(cache_.shape().n_sequences);
   sequences_.reserve(n);
   for (std::size_t i = 0; i < n; ++i)
     sequences_.push_back({Chain(shared.target, max_draft, kernels)});
-  tokens_.reserve(static_cast<std::size_t>(model_->options().max_rows));
+  tokens_.reserve(static_cast<std::size_t>(runner_->info().max_rows));
   segments_.reserve(n);
   logit_rows_.reserve(n);
   logit_seqs_.reserve(n);
-  rows_.reserve(n);
   kept_.reserve(n);
 }
 
@@ -102,13 +102,13 @@ void DraftModel::CatchUp() noexcept {
   const auto begin = Clock::now();
   bool prompts = false;
   for (;;) {
-    tokens_.clear(), segments_.clear(), logit_rows_.clear(), rows_.clear(), kept_.clear();
+    tokens_.clear(), segments_.clear(), logit_rows_.clear(), kept_.clear();
     for (SeqId seq = 0; seq < cache_.shape().n_sequences; ++seq) {
       Sequence& s = sequences_[static_cast<std::size_t>(seq)];
       if (!s.chain.drafting()) continue;
       prompts |= !s.prompt_read;
       const int cached = cache_.length(seq),
-                room = model_->options().max_rows - static_cast<int>(tokens_.size());
+                room = runner_->info().max_rows - static_cast<int>(tokens_.size());
       // One missing token before the last is cheaper as a second row of the first drafting pass.
       const int missing = s.chain.position() - 1 - cached;
       const int n = s.prompt_read && missing <= 1 ? 0 : std::min({missing, room, s.may_read});
@@ -117,12 +117,11 @@ void DraftModel::CatchUp() noexcept {
       const auto text = s.chain.text();
       segments_.push_back({seq, static_cast<int>(tokens_.size()), n, cached});
       Read(text.subspan(static_cast<std::size_t>(cached), static_cast<std::size_t>(n)));
-      rows_.push_back({seq, n});
       kept_.push_back(n);
     }
     if (tokens_.empty()) break;
     work_.catch_up_rows += static_cast<int>(tokens_.size());
-    Forward();
+    Run();
   }
   for (SeqId seq = 0; seq < cache_.shape().n_sequences; ++seq) {
     Sequence& s = sequences_[static_cast<std::size_t>(seq)];
@@ -138,20 +137,21 @@ void DraftModel::CatchUp() noexcept {
 
 // Puts the tokens into the pass.
 void DraftModel::Read(std::span<const Token> text) noexcept {
-  for (const Token token : text) tokens_.push_back(model_->Readable(token));
+  for (const Token token : text) tokens_.push_back(runner_->info().Readable(token));
 }
 
-void DraftModel::Forward() noexcept {
-  kv::Transaction transaction(cache_, rows_);
-  model_->Forward({.tokens = tokens_, .segments = segments_, .logit_rows = logit_rows_}, cache_);
+const model::PassResult& DraftModel::Run() noexcept {
+  kv::Transaction transaction(cache_, segments_);
+  const model::PassResult& result =
+      runner_->Run({.tokens = tokens_, .segments = segments_, .logit_rows = logit_rows_});
   transaction.Commit(kept_);
   ++work_.forwards;
+  return result;
 }
 
 // One more draft for every sequence that still wants one; false when none does.
 bool DraftModel::Advance() noexcept {
-  tokens_.clear(), segments_.clear(), logit_rows_.clear(), logit_seqs_.clear(), rows_.clear(),
-      kept_.clear();
+  tokens_.clear(), segments_.clear(), logit_rows_.clear(), logit_seqs_.clear(), kept_.clear();
   for (SeqId seq = 0; seq < cache_.shape().n_sequences; ++seq) {
     Sequence& s = sequences_[static_cast<std::size_t>(seq)];
     if (!s.chain.drafting()) continue;
@@ -161,16 +161,14 @@ bool DraftModel::Advance() noexcept {
     Read(text.subspan(static_cast<std::size_t>(cached)));
     logit_rows_.push_back(static_cast<int>(tokens_.size()) - 1);
     logit_seqs_.push_back(seq);
-    rows_.push_back({seq, n});
     kept_.push_back(n);
   }
   if (tokens_.empty()) return false;
-  Forward();
+  const model::PassResult& result = Run();
   for (std::size_t i = 0; i < logit_seqs_.size(); ++i) {
     Chain& chain = sequences_[static_cast<std::size_t>(logit_seqs_[i])].chain;
-    if (model_->finite(static_cast<int>(i)))
-      chain.Draw(
-          wide_.Of(model_->logits() + static_cast<std::int64_t>(i) * model_->logits_stride()));
+    if (result.Finite(static_cast<int>(i)))
+      chain.Draw(wide_.Of(result.Logits(static_cast<int>(i))));
     else
       chain.EndDraft(), ++work_.not_finite;
   }

@@ -18,19 +18,20 @@
 #include "draft/drafter.h"
 #include "draft/wide_logits.h"
 #include "kernels/kernels.h"
-#include "kv/cache.h"
-#include "model/model.h"
+#include "kv/block_tables.h"
+#include "model/runner.h"
 
 namespace foretoken::draft {
 
 class DraftModel final : public Drafter {
  public:
-  // shared: tokens that may be drafted. max_draft: tokens of one proposal at most. The model's
-  // max_logit_rows and the cache's n_sequences are at least the number of sequences. keeps_cache:
-  // false: each pass computes the keys and values of its texts anew, but while a long prompt is
-  // read in parts.
-  DraftModel(std::unique_ptr<model::Model> model, kv::Cache cache, const SharedTokens& shared,
-             int max_draft, const kernels::Kernels& kernels, bool keeps_cache = true);
+  // runner: the draft model; its max_logit_rows is at least the number of sequences in `tables`,
+  // which have as many blocks as the runner. shared: tokens that may be drafted. max_draft: tokens
+  // of one proposal at most. keeps_cache: if false, each proposal computes the keys and values of
+  // its texts again, except while it reads a long prompt in parts.
+  DraftModel(std::unique_ptr<model::Runner> runner, const kv::TablesShape& tables,
+             const SharedTokens& shared, int max_draft, const kernels::Kernels& kernels,
+             bool keeps_cache = true);
 
   std::string_view name() const override { return "standalone"; }
   bool ReportsLaws() const override { return true; }
@@ -42,7 +43,6 @@ class DraftModel final : public Drafter {
   int Missing(SeqId seq) const noexcept override;
   Work TakeWork() noexcept override;
 
-  const model::Model& model() const { return *model_; }
   int cached(SeqId seq) const { return cache_.length(seq); }
 
  private:
@@ -56,20 +56,19 @@ class DraftModel final : public Drafter {
   int Known(const SequenceStart& start) const noexcept;
   void CatchUp() noexcept;
   bool Advance() noexcept;
-  void Forward() noexcept;
+  const model::PassResult& Run() noexcept;
   void Read(std::span<const Token> text) noexcept;
 
-  std::unique_ptr<model::Model> model_;
-  kv::Cache cache_;
+  std::unique_ptr<model::Runner> runner_;
+  kv::BlockTables cache_;
   const bool keeps_cache_;
   WideLogits wide_;
   std::vector<Sequence> sequences_;
   // The pass being put together; capacities are taken in the constructor.
   std::vector<Token> tokens_;
-  std::vector<model::Segment> segments_;
+  std::vector<kv::Segment> segments_;
   std::vector<int> logit_rows_, kept_;
   std::vector<SeqId> logit_seqs_;
-  std::vector<kv::Transaction::Rows> rows_;
   Work work_;
 };
 

@@ -18,7 +18,7 @@
 #include "foretoken/drafter.h"
 #include "foretoken/request.h"
 #include "foretoken/stats.h"
-#include "model/batch.h"
+#include "model/pass.h"
 #include "round/proposal.h"
 #include "round/verdict.h"
 #include "sampling/grammar.h"

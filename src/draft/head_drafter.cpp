@@ -6,12 +6,12 @@
 #include <limits>
 
 #include "base/check.h"
+#include "kv/transaction.h"
 
 namespace foretoken::draft {
 namespace {
 
-int FeatureWidth(const model::ModelConfig& config) {
-  const model::HeadConfig& head = *config.head;
+int FeatureWidth(const model::HeadConfig& head) {
   const int parts =
       head.kind == model::HeadKind::kEagle ? static_cast<int>(head.feature_layers.size()) : 1;
   return parts * head.target_dim;
@@ -19,16 +19,18 @@ int FeatureWidth(const model::ModelConfig& config) {
 
 }  // namespace
 
-HeadDrafter::HeadDrafter(std::unique_ptr<model::Model> head, kv::Cache cache,
-                         const SharedTokens& shared, int max_draft, const kernels::Kernels& kernels)
-    : head_(std::move(head)),
-      cache_(std::move(cache)),
-      eagle_(head_->config().head->kind == model::HeadKind::kEagle),
-      width_(FeatureWidth(head_->config())),
-      wide_(shared, head_->output_tokens()) {
+HeadDrafter::HeadDrafter(std::unique_ptr<model::Runner> runner, const model::HeadConfig& config,
+                         const kv::TablesShape& tables, const SharedTokens& shared, int max_draft,
+                         const kernels::Kernels& kernels)
+    : runner_(std::move(runner)),
+      cache_(tables),
+      config_(config),
+      eagle_(config.kind == model::HeadKind::kEagle),
+      width_(FeatureWidth(config)),
+      wide_(shared, runner_->info().output_tokens) {
   const auto n = static_cast<std::size_t>(cache_.shape().n_sequences),
-             rows = static_cast<std::size_t>(head_->options().max_rows),
-             dim = static_cast<std::size_t>(head_->config().dim);
+             rows = static_cast<std::size_t>(runner_->info().max_rows),
+             dim = static_cast<std::size_t>(runner_->info().dim);
   sequences_.reserve(n);
   for (std::size_t i = 0; i < n; ++i)
     sequences_.push_back({.chain = Chain(shared.target, max_draft, kernels),
@@ -36,13 +38,12 @@ HeadDrafter::HeadDrafter(std::unique_ptr<model::Model> head, kv::Cache cache,
                           .own = AlignedBuffer<float>(dim)});
   features_ = AlignedBuffer<float>(std::max(rows * static_cast<std::size_t>(width_), n * dim));
   tokens_.reserve(rows);
-  segments_.reserve(n), logit_rows_.reserve(n), logit_seqs_.reserve(n), rows_.reserve(n),
-      kept_.reserve(n);
+  segments_.reserve(n), logit_rows_.reserve(n), logit_seqs_.reserve(n), kept_.reserve(n);
   committed_.resize(n);
 }
 
 model::FeatureRequest HeadDrafter::Needs() const {
-  if (eagle_) return {.layers = head_->config().head->feature_layers};
+  if (eagle_) return {.layers = config_.feature_layers};
   return {.normed = true};
 }
 
@@ -75,7 +76,7 @@ void HeadDrafter::Observe(std::span<const Observation> observations) noexcept {
     if (s.full) continue;
     // The row of feature f_p is p (EAGLE) or p + 1: none may be missing.
     FORETOKEN_CHECK(o.first_position + (eagle_ ? 0 : 1) == cache_.length(o.seq) + s.n_waiting);
-    const int capacity = head_->options().max_rows;
+    const int capacity = runner_->info().max_rows;
     for (int done = 0; done < o.n_features;) {
       if (s.n_waiting == capacity) ReadWaiting(o.seq);
       if (s.full) break;
@@ -88,7 +89,7 @@ void HeadDrafter::Observe(std::span<const Observation> observations) noexcept {
 
 // Copies n rows of features, from row `first` on.
 void HeadDrafter::Wait(const Observation& o, int first, int n, Sequence& s) noexcept {
-  const std::int64_t dim = head_->config().head->target_dim;
+  const std::int64_t dim = config_.target_dim;
   float* to = s.waiting.data() + std::int64_t{s.n_waiting} * width_;
   s.n_waiting += n;
   if (o.feature_parts.empty()) {
@@ -102,29 +103,27 @@ void HeadDrafter::Wait(const Observation& o, int first, int n, Sequence& s) noex
 }
 
 void HeadDrafter::StartPass() noexcept {
-  tokens_.clear(), segments_.clear(), logit_rows_.clear(), logit_seqs_.clear(), rows_.clear(),
-      kept_.clear();
+  tokens_.clear(), segments_.clear(), logit_rows_.clear(), logit_seqs_.clear(), kept_.clear();
 }
 
 // Puts as many waiting rows of a sequence into the pass as there is room for; true if all.
 bool HeadDrafter::AddWaiting(SeqId seq, bool with_logits) noexcept {
   Sequence& s = sequences_[static_cast<std::size_t>(seq)];
   const int first = static_cast<int>(tokens_.size()), cached = cache_.length(seq);
-  const int room = std::min(head_->options().max_rows - first, cache_.room(seq));
+  const int room = std::min(runner_->info().max_rows - first, cache_.room(seq));
   const int n = std::min(s.n_waiting, room);
   if (n <= 0) return s.n_waiting == 0;
   const auto text = s.chain.text();
   const int token = cached + (eagle_ ? 1 : 0);
   FORETOKEN_CHECK(token + n <= static_cast<int>(text.size()));
   for (int i = token; i < token + n; ++i)
-    tokens_.push_back(head_->Readable(text[static_cast<std::size_t>(i)]));
+    tokens_.push_back(runner_->info().Readable(text[static_cast<std::size_t>(i)]));
   std::copy_n(s.waiting.data(), std::int64_t{n} * width_,
               features_.data() + std::int64_t{first} * width_);
   s.n_waiting -= n;
   std::copy_n(s.waiting.data() + std::int64_t{n} * width_, std::int64_t{s.n_waiting} * width_,
               s.waiting.data());
   segments_.push_back({seq, first, n, cached});
-  rows_.push_back({seq, n});
   kept_.push_back(n);
   const bool whole = s.n_waiting == 0;
   if (whole && with_logits) {
@@ -134,22 +133,25 @@ bool HeadDrafter::AddWaiting(SeqId seq, bool with_logits) noexcept {
   return whole;
 }
 
-void HeadDrafter::Forward(bool own_features) noexcept {
-  kv::Transaction transaction(cache_, rows_);
-  head_->Forward({.tokens = tokens_,
-                  .segments = segments_,
-                  .logit_rows = logit_rows_,
-                  .features = features_.data(),
-                  .own_features = own_features},
-                 cache_);
+const model::PassResult& HeadDrafter::Run(bool own_features) noexcept {
+  kv::Transaction transaction(cache_, segments_);
+  const model::PassResult& result = runner_->Run({.tokens = tokens_,
+                                                  .segments = segments_,
+                                                  .logit_rows = logit_rows_,
+                                                  .features = features_.data(),
+                                                  .own_features = own_features});
   transaction.Commit(kept_);
   ++work_.forwards;
+  return result;
 }
 
 void HeadDrafter::ReadWaiting(SeqId seq) noexcept {
   StartPass();
   AddWaiting(seq, false);
-  if (!tokens_.empty()) return Forward(false);
+  if (!tokens_.empty()) {
+    Run(false);
+    return;
+  }
   Sequence& s = sequences_[static_cast<std::size_t>(seq)];
   s.full = true, s.n_waiting = 0;
 }
@@ -163,42 +165,40 @@ bool HeadDrafter::DraftFirst() noexcept {
     if (s.chain.drafting() && s.n_waiting > 0) left |= !AddWaiting(seq, true);
   }
   if (tokens_.empty()) return false;
-  Forward(false);
+  const model::PassResult& result = Run(false);
   for (const SeqId seq : logit_seqs_)
     committed_[static_cast<std::size_t>(seq)] = cache_.length(seq);
-  DrawAll();
+  DrawAll(result);
   return left;
 }
 
 // One more draft for every sequence that still wants one; false when none does.
 bool HeadDrafter::DraftNext() noexcept {
   StartPass();
-  const int dim = head_->config().dim;
+  const int dim = runner_->info().dim;
   for (SeqId seq = 0; seq < cache_.shape().n_sequences; ++seq) {
     const Sequence& s = sequences_[static_cast<std::size_t>(seq)];
     if (!s.chain.drafting()) continue;
     const int row = static_cast<int>(tokens_.size());
     std::copy_n(s.own.data(), dim, features_.data() + std::int64_t{row} * dim);
-    tokens_.push_back(head_->Readable(s.chain.text().back()));
+    tokens_.push_back(runner_->info().Readable(s.chain.text().back()));
     segments_.push_back({seq, row, 1, cache_.length(seq)});
-    rows_.push_back({seq, 1});
     kept_.push_back(1);
     logit_rows_.push_back(row);
     logit_seqs_.push_back(seq);
   }
   if (tokens_.empty()) return false;
-  Forward(true);
-  DrawAll();
+  DrawAll(Run(true));
   return true;
 }
 
-void HeadDrafter::DrawAll() noexcept {
+void HeadDrafter::DrawAll(const model::PassResult& result) noexcept {
   for (std::size_t i = 0; i < logit_seqs_.size(); ++i) {
     Sequence& s = sequences_[static_cast<std::size_t>(logit_seqs_[i])];
-    const float* logits = head_->logits() + static_cast<std::int64_t>(i) * head_->logits_stride();
-    std::copy_n(head_->own_feature(static_cast<int>(i)), head_->config().dim, s.own.data());
-    if (head_->finite(static_cast<int>(i)))
-      s.chain.Draw(wide_.Of(logits));
+    const int row = static_cast<int>(i);
+    std::copy_n(result.OwnFeature(row), runner_->info().dim, s.own.data());
+    if (result.Finite(row))
+      s.chain.Draw(wide_.Of(result.Logits(row)));
     else
       s.chain.EndDraft(), ++work_.not_finite;
   }

@@ -24,18 +24,20 @@
 #include "draft/drafter.h"
 #include "draft/wide_logits.h"
 #include "kernels/kernels.h"
-#include "kv/cache.h"
-#include "model/model.h"
+#include "kv/block_tables.h"
+#include "model/config.h"
+#include "model/runner.h"
 
 namespace foretoken::draft {
 
 class HeadDrafter final : public Drafter {
  public:
-  // `head` is a Model::LoadHead. shared: tokens that may be drafted. The model's max_rows is at
-  // least the target's, its max_logit_rows and the cache's n_sequences at least the number of
-  // sequences.
-  HeadDrafter(std::unique_ptr<model::Model> head, kv::Cache cache, const SharedTokens& shared,
-              int max_draft, const kernels::Kernels& kernels);
+  // runner: runs the head that `config` describes; its max_rows is at least the target's, its
+  // max_logit_rows at least the number of sequences in `tables`, which have as many blocks as the
+  // runner. shared: tokens that may be drafted.
+  HeadDrafter(std::unique_ptr<model::Runner> runner, const model::HeadConfig& config,
+              const kv::TablesShape& tables, const SharedTokens& shared, int max_draft,
+              const kernels::Kernels& kernels);
 
   std::string_view name() const override { return eagle_ ? "eagle" : "mtp"; }
   bool ReportsLaws() const override { return true; }
@@ -68,11 +70,12 @@ class HeadDrafter final : public Drafter {
   void ReadWaiting(SeqId seq) noexcept;
   bool DraftFirst() noexcept;
   bool DraftNext() noexcept;
-  void Forward(bool own_features) noexcept;
-  void DrawAll() noexcept;
+  const model::PassResult& Run(bool own_features) noexcept;
+  void DrawAll(const model::PassResult& result) noexcept;
 
-  std::unique_ptr<model::Model> head_;
-  kv::Cache cache_;
+  std::unique_ptr<model::Runner> runner_;
+  kv::BlockTables cache_;
+  const model::HeadConfig config_;
   const bool eagle_;
   const int width_;  // of a target's feature row
   std::vector<Sequence> sequences_;
@@ -80,10 +83,9 @@ class HeadDrafter final : public Drafter {
   // The pass being put together; capacities are taken in the constructor.
   AlignedBuffer<float> features_;  // [max_rows, width] or [sequences, dim]
   std::vector<Token> tokens_;
-  std::vector<model::Segment> segments_;
+  std::vector<kv::Segment> segments_;
   std::vector<int> logit_rows_, kept_, committed_;
   std::vector<SeqId> logit_seqs_;
-  std::vector<kv::Transaction::Rows> rows_;
   Work work_;
 };
 

@@ -10,6 +10,7 @@
 #include "formats/checkpoint.h"
 #include "kernels/dispatch.h"
 #include "model/arch/registry.h"
+#include "model/local_runner.h"
 
 namespace foretoken::draft {
 namespace {
@@ -30,8 +31,12 @@ class Bench {
     auto config = model::ConfigFromMetadata(target_file_->metadata());
     config->vocabulary = options.vocab;
     kernels_ = &kernels::KernelsFor(kernels::AvailableIsas().back());
-    options_ = {.max_rows = max_rows, .max_logit_rows = kSequences, .max_positions = positions};
-    target_ = *model::Model::Load(*target_file_, *config, options_, *kernels_, pool_, {});
+    tables_ = {.n_sequences = kSequences, .max_positions = positions};
+    options_ = {.max_rows = max_rows,
+                .max_logit_rows = kSequences,
+                .max_positions = positions,
+                .cache = {.n_blocks = tables_.n_blocks()}};
+    target_ = *model::LocalRunner::Load(*target_file_, *config, options_, *kernels_, pool_, {});
     vocabulary_ = options.vocab;
     width_ = (eagle ? 3 : 1) * options.dim;
     std::mt19937 random(9);
@@ -42,14 +47,10 @@ class Bench {
 
   std::unique_ptr<HeadDrafter> Make() {
     auto config = *model::HeadConfigFromFile(*head_file_);
-    auto head = model::Model::LoadHead(*head_file_, config, options_, *kernels_, pool_, *target_);
+    auto head =
+        model::LocalRunner::LoadHead(*head_file_, config, options_, *kernels_, pool_, *target_);
     EXPECT_TRUE(head) << head.error().message;
-    auto cache = kv::Cache::Create({.n_layers = 1,
-                                    .n_kv_heads = config.n_kv_heads,
-                                    .head_dim = config.head_dim,
-                                    .n_sequences = kSequences,
-                                    .max_positions = options_.max_positions});
-    return std::make_unique<HeadDrafter>(std::move(*head), std::move(*cache), vocabulary_,
+    return std::make_unique<HeadDrafter>(std::move(*head), *config.head, tables_, vocabulary_,
                                          kMaxDraft, *kernels_);
   }
 
@@ -85,8 +86,9 @@ class Bench {
   std::unique_ptr<formats::Checkpoint> target_file_, head_file_;
   const kernels::Kernels* kernels_;
   ThreadPool pool_{1};
-  model::ModelOptions options_;
-  std::unique_ptr<model::Model> target_;
+  kv::TablesShape tables_;
+  model::RunnerOptions options_;
+  std::unique_ptr<model::LocalRunner> target_;
   int vocabulary_ = 0, width_ = 0;
   std::vector<float> features_;
 };

@@ -56,7 +56,7 @@ void Engine::Impl::CountPass(const PassShape& pass, const StepTimes& times) noex
   ++band.passes;
   band.us += 1000 * times.verify_ms;
   counts_.rows_used += pass.rows;
-  counts_.rows_budget = std::min(target_->options().max_logit_rows, lookahead_->MostRows());
+  counts_.rows_budget = std::min(target_->info().max_logit_rows, lookahead_->MostRows());
 }
 
 void Engine::Impl::CountRound(const Work& work, double us) noexcept {

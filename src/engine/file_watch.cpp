@@ -19,14 +19,14 @@ FileWatch::~FileWatch() {
   if (thread_.joinable()) thread_.join();
 }
 
-void FileWatch::Add(const formats::Checkpoint& checkpoint, model::Model& model) {
-  watched_.push_back({&checkpoint, &model});
+void FileWatch::Add(const formats::Checkpoint& checkpoint, model::LocalRunner& runner) {
+  watched_.push_back({&checkpoint, &runner});
 }
 
 // Without a thread the data are not read again; everything else is as it was.
 void FileWatch::Begin() {
   bool any = false;
-  for (const Watched& w : watched_) any |= !w.model->weights().sources().empty();
+  for (const Watched& w : watched_) any |= !w.runner->weights().sources().empty();
   if (!any) return;
   // Signals are for the program's own threads.
   sigset_t all, before;
@@ -43,7 +43,7 @@ void FileWatch::Begin() {
 Status FileWatch::CheckAll() {
   for (const Watched& w : watched_) {
     FORETOKEN_CHECK_OK(w.checkpoint->Check());
-    FORETOKEN_CHECK_OK(w.model->CheckFiles());
+    FORETOKEN_CHECK_OK(w.runner->CheckFiles());
   }
   return {};
 }
@@ -66,7 +66,7 @@ Status FileWatch::status() const {
   if (error_) return Fail(*error_);
   for (const Watched& w : watched_) {
     FORETOKEN_CHECK_OK(w.checkpoint->Check());
-    FORETOKEN_CHECK_OK(w.model->QuickCheckFiles());
+    FORETOKEN_CHECK_OK(w.runner->QuickCheckFiles());
   }
   return {};
 }
@@ -84,8 +84,8 @@ void FileWatch::Read() noexcept {
 Status FileWatch::ReadSources() {
   using Clock = std::chrono::steady_clock;
   for (const Watched& w : watched_) {
-    if (w.model->weights().sources().empty()) continue;
-    model::SourceCheck check(*w.checkpoint, w.model->weights());
+    if (w.runner->weights().sources().empty()) continue;
+    model::SourceCheck check(*w.checkpoint, w.runner->weights());
     for (bool more = true; more;) {
       if (ending_) return {};
       const auto begin = Clock::now();

@@ -19,7 +19,7 @@
 
 #include "foretoken/result.h"
 #include "formats/checkpoint.h"
-#include "model/model.h"
+#include "model/local_runner.h"
 
 namespace foretoken::engine {
 
@@ -31,7 +31,7 @@ class FileWatch {
   FileWatch& operator=(const FileWatch&) = delete;
 
   // Both must outlive the watch. Before Begin.
-  void Add(const formats::Checkpoint& checkpoint, model::Model& model);
+  void Add(const formats::Checkpoint& checkpoint, model::LocalRunner& runner);
   // Starts the thread, if there is anything for it to do.
   void Begin();
 
@@ -44,7 +44,7 @@ class FileWatch {
  private:
   struct Watched {
     const formats::Checkpoint* checkpoint;
-    model::Model* model;
+    model::LocalRunner* runner;
   };
   [[nodiscard]] Status CheckAll();
   void Note(Status status) noexcept;  // under the mutex; the first error stays

@@ -29,8 +29,8 @@
 #include "foretoken/no_memory.h"
 #include "foretoken/verification.h"
 #include "formats/checkpoint.h"
-#include "kv/cache.h"
-#include "model/model.h"
+#include "kv/block_tables.h"
+#include "model/runner.h"
 #include "text/tokenizer.h"
 #include "verify/verifier.h"
 
@@ -278,7 +278,7 @@ class Engine::Impl {
   [[nodiscard]] Status CheckFiles();
   void EndAll() noexcept;  // with that error
   void JudgeAll() noexcept;
-  round::Verdict Judge(Work& work, const model::Segment& segment) noexcept;
+  round::Verdict Judge(Work& work, const kv::Segment& segment) noexcept;
   void CommitAll(const StepTimes& times) noexcept;
   bool FollowsGrammar(engine::Sequence& s, const round::Verdict& verdict);
   void CommitOne(std::size_t i, const StepTimes& times);
@@ -313,7 +313,7 @@ class Engine::Impl {
   void Notice(std::string_view text) noexcept;
   // Logits of the work's i-th judged row: row 0 follows the newest committed token.
   const float* LogitsOf(const Work& work, int i) const {
-    return target_->logits() + (work.first_logit + i) * target_->logits_stride();
+    return result_->Logits(work.first_logit + i);
   }
 
   EngineOptions options_;
@@ -323,8 +323,9 @@ class Engine::Impl {
   std::unique_ptr<text::Tokenizer> tokenizer_;
   std::unique_ptr<ThreadPool> pool_;
   const kernels::Kernels* kernels_ = nullptr;
-  std::unique_ptr<model::Model> target_;
-  std::optional<kv::Cache> cache_;
+  std::unique_ptr<model::Runner> target_;
+  const model::PassResult* result_ = nullptr;  // of the target's last pass
+  std::optional<kv::BlockTables> cache_;
   std::vector<DrafterEntry> drafters_;
   std::vector<int> default_drafters_;  // of requests that name no method
   std::optional<engine::Rules> rules_;
@@ -367,9 +368,8 @@ class Engine::Impl {
   std::vector<draft::Ask> asks_;
   std::vector<round::Proposal> proposals_;
   std::vector<Token> tokens_;
-  std::vector<model::Segment> segments_;
+  std::vector<kv::Segment> segments_;
   std::vector<int> logit_rows_, kept_;
-  std::vector<kv::Transaction::Rows> rows_;
   std::vector<round::Verdict> verdicts_;
   std::vector<std::vector<draft::Observation>> observations_;  // by drafter
   std::vector<Token> likely_;  // [decoding rows, n_likely_]: the target's best tokens

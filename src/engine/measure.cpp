@@ -165,7 +165,7 @@ class Engine::Impl::Measurer {
         .n_sequences = static_cast<int>(impl_.sequences_.size()),
         .context_size = impl_.context_size_,
         .drafts = NumberOfDrafts(),
-        .features_width = std::int64_t{Drafter().Needs().parts()} * impl_.target_->config().dim,
+        .features_width = std::int64_t{Drafter().Needs().parts()} * impl_.target_->info().dim,
         .sampling = options_.sampling};
     const std::vector<int> rows = DraftRows();
     for (const int context : contexts_) {
@@ -214,11 +214,11 @@ class Engine::Impl::Measurer {
         static_cast<int>(pool.barriers_passed() - before) / pass.passes_per_reading();
     overhead.draft_barriers = draft_barriers_;
     const int k = std::min({NumberOfDrafts(), MaxRows(impl_) - 1, impl_.MostPositions() - 1});
-    engine::PassMeter(*impl_.target_, *impl_.cache_, 0).Microseconds(k + 1, 0, true);
+    pass.Microseconds(k + 1, 0, true);
     Request request;
     request.sampling = options_.sampling;
     engine::JudgeMeter judge(impl_.VerifierFor(request), MakeSampler(k),
-                             {impl_.target_->logits(), impl_.target_->logits_stride()}, k);
+                             {pass.result().logits, pass.result().logits_stride}, k);
     overhead.judged_rows = k + 1;
     overhead.judge_us = median([&] { return judge.JudgeMicroseconds(); });
     overhead.draw_us = median([&] { return judge.DrawMicroseconds(); });
@@ -235,8 +235,8 @@ class Engine::Impl::Measurer {
 
  public:
   static int MaxRows(const Impl& impl) {
-    const model::ModelOptions& options = impl.target_->options();
-    return std::min(options.max_rows, options.max_logit_rows);
+    const model::RunnerInfo& info = impl.target_->info();
+    return std::min(info.max_rows, info.max_logit_rows);
   }
 
  private:

@@ -103,7 +103,7 @@ class Engine::Impl::StartMeasurer {
     // A record is for comparing other numbers of drafts too.
     const int drafts = std::max(*impl_.options_.speculative.num_speculative_tokens,
                                 impl_.recorder_ ? kRecordedDrafts : 0);
-    const int most = std::min(impl_.target_->options().max_logit_rows, impl_.MostPositions()),
+    const int most = std::min(impl_.target_->info().max_logit_rows, impl_.MostPositions()),
               widest = std::min(1 + drafts, most),
               together = n_sequences() > 1 ? 2 * n_sequences() : 0;
     std::vector<PassCost> costs;
@@ -141,7 +141,7 @@ class Engine::Impl::StartMeasurer {
         .n_sequences = n_sequences(),
         .context_size = impl_.context_size_,
         .drafts = drafts,
-        .features_width = std::int64_t{drafter.Needs().parts()} * impl_.target_->config().dim,
+        .features_width = std::int64_t{drafter.Needs().parts()} * impl_.target_->info().dim,
         .sampling = {}};
     engine::DraftMeter meter(drafter, setting, prompt, 2 * kRepeats + 1);
     meter.Microseconds(n_sequences());  // reads the contexts

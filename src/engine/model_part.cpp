@@ -35,19 +35,19 @@ Result<ModelPart> DescribeModel(const formats::Checkpoint& checkpoint,
 }
 
 void SetSizes(ModelPart& part, const PartSizes& sizes) {
-  part.options = {
-      .max_rows = sizes.rows, .max_logit_rows = sizes.logit_rows, .max_positions = sizes.positions};
-  part.cache = {.n_layers = part.config.n_layers,
-                .n_kv_heads = part.config.n_kv_heads,
-                .head_dim = part.config.head_dim,
-                .k_type = KvTypeOf(sizes.k),
-                .v_type = KvTypeOf(sizes.v),
-                .n_sequences = sizes.sequences,
-                .max_positions = sizes.positions};
+  part.tables = {.n_sequences = sizes.sequences,
+                 .max_positions = sizes.positions,
+                 .n_positions = sizes.cache_positions};
+  part.options = {.max_rows = sizes.rows,
+                  .max_logit_rows = sizes.logit_rows,
+                  .max_positions = sizes.positions,
+                  .cache = {.k_type = KvTypeOf(sizes.k),
+                            .v_type = KvTypeOf(sizes.v),
+                            .n_blocks = part.tables.n_blocks()}};
 }
 
 std::int64_t BytesOf(const ModelPart& part, const formats::Checkpoint& checkpoint) {
-  return static_cast<std::int64_t>(kv::Cache::Bytes(part.cache)) + model::ResidentBytes(checkpoint);
+  return model::CacheBytes(part.config, part.options.cache) + model::ResidentBytes(checkpoint);
 }
 
 Status CheckFits(std::int64_t bytes, int positions, int sequences) {
@@ -79,10 +79,10 @@ void Summarise(const ModelPart& part, const formats::Checkpoint& checkpoint,
   out.parameters = ParameterCount(checkpoint);
   out.file_bytes = static_cast<std::int64_t>(checkpoint.file_bytes());
   out.weight_bytes = weight_bytes;
-  out.cache_bytes = static_cast<std::int64_t>(kv::Cache::Bytes(part.cache));
+  out.cache_bytes = model::CacheBytes(part.config, part.options.cache);
   out.vocabulary_size = vocabulary;
   out.context_length = part.config.context_length;
-  out.context_size = part.cache.max_positions;
+  out.context_size = part.tables.max_positions;
 }
 
 }  // namespace foretoken::engine

@@ -9,8 +9,8 @@
 #include "foretoken/engine.h"
 #include "foretoken/options.h"
 #include "formats/checkpoint.h"
-#include "kv/cache.h"
-#include "model/model.h"
+#include "kv/block_tables.h"
+#include "model/local_runner.h"
 #include "model/tile_cache.h"
 #include "text/tokenizer.h"
 
@@ -18,8 +18,8 @@ namespace foretoken::engine {
 
 struct ModelPart {
   model::ModelConfig config;
-  model::ModelOptions options;
-  kv::CacheShape cache;
+  model::RunnerOptions options;
+  kv::TablesShape tables;
 };
 
 // The configuration; sizes are for the caller to set. Errors: as the file's.
@@ -29,6 +29,7 @@ struct ModelPart {
 struct PartSizes {
   int positions = 0;  // of a text
   int sequences = 1;
+  int cache_positions = 0;       // of all texts together; 0: as many as they can have
   int rows = 0, logit_rows = 0;  // of a pass
   CacheType k = CacheType::kF16, v = CacheType::kF16;
 };

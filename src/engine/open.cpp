@@ -164,8 +164,8 @@ class EngineOpener {
     FORETOKEN_CHECK_OK(SetEndTokens());
     impl_->grammars_.emplace(*impl_->tokenizer_, impl_->end_tokens_);
     FORETOKEN_CHECK_OK(CheckOwnDrafter());
-    Size(target_, options().context_size, options().max_sequences * (1 + kMaxDraft));
-    target_.cache.n_positions = options().cache_tokens;
+    Size(target_, options().context_size, options().max_sequences * (1 + kMaxDraft),
+         options().cache_tokens);
     return {};
   }
 
@@ -434,10 +434,11 @@ class EngineOpener {
     return tokens;
   }
 
-  void Size(engine::ModelPart& part, int positions, int logit_rows) {
+  void Size(engine::ModelPart& part, int positions, int logit_rows, int cache_positions = 0) {
     const auto& o = options();
     engine::SetSizes(part, {.positions = positions,
                             .sequences = o.max_sequences,
+                            .cache_positions = cache_positions,
                             .rows = std::max(o.prefill_rows, o.max_sequences * (1 + kMaxDraft)),
                             .logit_rows = logit_rows,
                             .k = o.cache_type_k,
@@ -450,13 +451,13 @@ class EngineOpener {
     return engine::CheckFits(needed, options().context_size, options().max_sequences);
   }
 
-  Result<std::unique_ptr<model::Model>> Load(const engine::ModelPart& part,
-                                             const formats::Checkpoint& checkpoint) {
+  Result<std::unique_ptr<model::LocalRunner>> Load(const engine::ModelPart& part,
+                                                   const formats::Checkpoint& checkpoint) {
     const auto progress = [&](double fraction) {
       if (options().on_load_progress) options().on_load_progress({checkpoint.path(), fraction});
     };
     const model::TileCache cache = engine::TileCacheFor(options().repack_cache, checkpoint);
-    auto loaded = model::Model::Load(
+    auto loaded = model::LocalRunner::Load(
         checkpoint, part.config, part.options, *impl_->kernels_, *impl_->pool_,
         {.cache = &cache, .on_progress = progress, .on_notice = [&](std::string what) {
            summary().notices.push_back(std::move(what));
@@ -465,18 +466,12 @@ class EngineOpener {
     return loaded;
   }
 
-  Result<kv::Cache> MakeCache(const engine::ModelPart& part,
-                              const formats::Checkpoint& checkpoint) {
-    auto cache = kv::Cache::Create(part.cache);
-    if (!cache) return Fail(std::move(cache).error().In(checkpoint.path()));
-    return cache;
-  }
-
   Status LoadTarget() {
-    FORETOKEN_TRY(auto cache, MakeCache(target_, *impl_->checkpoint_));
-    impl_->cache_.emplace(std::move(cache));
-    FORETOKEN_TRY(impl_->target_, Load(target_, *impl_->checkpoint_));
-    impl_->files_.Add(*impl_->checkpoint_, *impl_->target_);
+    FORETOKEN_TRY(auto runner, Load(target_, *impl_->checkpoint_));
+    target_runner_ = runner.get();
+    impl_->files_.Add(*impl_->checkpoint_, *runner);
+    impl_->target_ = std::move(runner);
+    impl_->cache_.emplace(target_.tables);
     return {};
   }
 
@@ -549,17 +544,17 @@ class EngineOpener {
   }
 
   Status MakeModelDrafter(Draft& draft) {
-    FORETOKEN_TRY(auto cache, MakeCache(draft.part, *draft.file));
-    FORETOKEN_TRY(auto model, LoadDraft(draft));
-    draft.weight_bytes = model->weight_bytes();
-    impl_->files_.Add(*draft.file, *model);
+    FORETOKEN_TRY(auto runner, LoadDraft(draft));
+    draft.weight_bytes = runner->info().weight_bytes;
+    impl_->files_.Add(*draft.file, *runner);
     std::unique_ptr<draft::Drafter> drafter;
     if (draft.part.config.head)
-      drafter = std::make_unique<draft::HeadDrafter>(std::move(model), std::move(cache),
-                                                     draft.shared, kMaxDraft, *impl_->kernels_);
+      drafter = std::make_unique<draft::HeadDrafter>(std::move(runner), *draft.part.config.head,
+                                                     draft.part.tables, draft.shared, kMaxDraft,
+                                                     *impl_->kernels_);
     else
       drafter =
-          std::make_unique<draft::DraftModel>(std::move(model), std::move(cache), draft.shared,
+          std::make_unique<draft::DraftModel>(std::move(runner), draft.part.tables, draft.shared,
                                               kMaxDraft, *impl_->kernels_, options().kv_cache);
     impl_->drafters_.push_back({.method = draft.method,
                                 .name = draft.name,
@@ -590,10 +585,10 @@ class EngineOpener {
     }
   }
 
-  Result<std::unique_ptr<model::Model>> LoadDraft(const Draft& draft) {
+  Result<std::unique_ptr<model::LocalRunner>> LoadDraft(const Draft& draft) {
     if (!draft.part.config.head) return Load(draft.part, *draft.file);
-    auto loaded = model::Model::LoadHead(*draft.file, draft.part.config, draft.part.options,
-                                         *impl_->kernels_, *impl_->pool_, *impl_->target_);
+    auto loaded = model::LocalRunner::LoadHead(*draft.file, draft.part.config, draft.part.options,
+                                               *impl_->kernels_, *impl_->pool_, *target_runner_);
     if (!loaded) return Fail(std::move(loaded).error().In(draft.file->path()));
     return loaded;
   }
@@ -625,7 +620,7 @@ class EngineOpener {
     i.sequences_.resize(n);
     i.order_.reserve(n), i.prompts_.reserve(n);
     i.work_.reserve(n), i.asks_.reserve(n), i.proposals_.reserve(n), i.segments_.reserve(n),
-        i.rows_.reserve(n), i.kept_.reserve(n);
+        i.kept_.reserve(n);
     i.verdicts_.reserve(n), i.plans_.reserve(n), i.asked_.reserve(n);
     i.offers_.reserve(n * i.drafters_.size()), i.offered_.reserve(n * i.drafters_.size());
     i.observations_.resize(i.drafters_.size());
@@ -654,7 +649,7 @@ class EngineOpener {
 
   void Summarise() {
     EngineSummary& s = summary();
-    engine::Summarise(target_, *impl_->checkpoint_, impl_->target_->weight_bytes(),
+    engine::Summarise(target_, *impl_->checkpoint_, impl_->target_->info().weight_bytes,
                       impl_->vocabulary_, s.target);
     for (const Draft& draft : drafts_) {
       DrafterSummary& summary = s.drafts.emplace_back();
@@ -708,6 +703,7 @@ class EngineOpener {
   std::unique_ptr<Engine::Impl> impl_;
   std::vector<std::string> methods_;  // of the options
   engine::ModelPart target_;
+  const model::LocalRunner* target_runner_ = nullptr;  // that the engine owns
   std::vector<Draft> drafts_;
 };
 

@@ -81,15 +81,14 @@ class OpenedDrafter::Parts {
                       .k = options_.cache_type_k,
                       .v = options_.cache_type_v});
     FORETOKEN_CHECK_OK(engine::CheckFits(engine::BytesOf(part, *checkpoint_),
-                                         part.cache.max_positions, options_.max_sequences));
-    FORETOKEN_TRY(auto cache, kv::Cache::Create(part.cache));
+                                         part.tables.max_positions, options_.max_sequences));
     const model::TileCache tiles = engine::TileCacheFor(options_.repack_cache, *checkpoint_);
-    FORETOKEN_TRY(auto loaded, model::Model::Load(*checkpoint_, part.config, part.options,
-                                                  *kernels_, *pool_, {.cache = &tiles}));
-    engine::Summarise(part, *checkpoint_, loaded->weight_bytes(), vocabulary, summary_);
+    FORETOKEN_TRY(auto loaded, model::LocalRunner::Load(*checkpoint_, part.config, part.options,
+                                                        *kernels_, *pool_, {.cache = &tiles}));
+    engine::Summarise(part, *checkpoint_, loaded->info().weight_bytes, vocabulary, summary_);
     grammars_.emplace(*tokenizer_, tokenizer_->end_tokens());
-    face_.emplace(std::make_unique<draft::DraftModel>(std::move(loaded), std::move(cache),
-                                                      vocabulary, kMaxDraft, *kernels_),
+    face_.emplace(std::make_unique<draft::DraftModel>(std::move(loaded), part.tables, vocabulary,
+                                                      kMaxDraft, *kernels_),
                   draft::BuiltInSettings{.name = options_.name,
                                          .max_sequences = options_.max_sequences,
                                          .vocabulary = vocabulary,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "draft/draft_model.h"
+#include "kv/transaction.h"
 
 namespace foretoken {
 
@@ -66,7 +67,7 @@ TokenRows Engine::Impl::RowsOf(const round::Proposal& proposal,
 TokenRows Engine::Impl::TargetRowsOf(Ticket ticket) const noexcept {
   const Work* const work = WorkOf(ticket);
   if (work == nullptr || !work->decodes) return {};
-  return {LogitsOf(*work, 0), work->proposal.length() + 1, vocabulary_, target_->logits_stride()};
+  return {LogitsOf(*work, 0), work->proposal.length() + 1, vocabulary_, result_->logits_stride};
 }
 
 Result<round::Proposal> Engine::Impl::DraftAfter(const GivenText& given, const DraftWants& wants) {
@@ -132,10 +133,10 @@ VerificationOptions Engine::Impl::VerificationFor(const SamplingParameters& samp
 }
 
 Status Engine::Impl::ReadRows(std::span<const Feed> feeds, const OnRow& on_row) {
-  const int most = std::min(target_->options().max_rows, target_->options().max_logit_rows);
+  const int most = std::min(target_->info().max_rows, target_->info().max_logit_rows);
   std::vector<std::size_t> done(feeds.size());
   for (;;) {
-    tokens_.clear(), segments_.clear(), logit_rows_.clear(), rows_.clear(), kept_.clear();
+    tokens_.clear(), segments_.clear(), logit_rows_.clear(), kept_.clear();
     std::vector<std::pair<std::size_t, int>> row_of;  // feed and token of each row
     for (std::size_t f = 0; f < feeds.size(); ++f) {
       const int first = static_cast<int>(tokens_.size());
@@ -145,7 +146,6 @@ Status Engine::Impl::ReadRows(std::span<const Feed> feeds, const OnRow& on_row) 
       const auto part = feeds[f].tokens.subspan(done[f], static_cast<std::size_t>(n));
       tokens_.insert(tokens_.end(), part.begin(), part.end());
       segments_.push_back({feeds[f].seq, first, n, cache_->length(feeds[f].seq)});
-      rows_.push_back({feeds[f].seq, n});
       kept_.push_back(n);
       for (int i = 0; i < n; ++i) {
         logit_rows_.push_back(first + i);
@@ -154,19 +154,17 @@ Status Engine::Impl::ReadRows(std::span<const Feed> feeds, const OnRow& on_row) 
       done[f] += static_cast<std::size_t>(n);
     }
     if (tokens_.empty()) return {};
-    kv::Transaction transaction(*cache_, rows_);
-    target_->Forward({.tokens = tokens_, .segments = segments_, .logit_rows = logit_rows_},
-                     *cache_);
+    kv::Transaction transaction(*cache_, segments_);
+    result_ = &target_->Run({.tokens = tokens_, .segments = segments_, .logit_rows = logit_rows_});
     FORETOKEN_CHECK_OK(CheckFiles());
     transaction.Commit(kept_);
     for (std::size_t row = 0; row < row_of.size(); ++row) {
-      if (!target_->finite(static_cast<int>(row))) {
+      if (!result_->Finite(static_cast<int>(row))) {
         const auto [f, token] = row_of[row];
         const int before = cache_->length(feeds[f].seq) - static_cast<int>(done[f]);
         return Fail(NotFinite(before + token + 1));
       }
-      on_row(row_of[row].first, row_of[row].second,
-             target_->logits() + static_cast<std::int64_t>(row) * target_->logits_stride());
+      on_row(row_of[row].first, row_of[row].second, result_->Logits(static_cast<int>(row)));
     }
   }
 }

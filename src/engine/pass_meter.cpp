@@ -2,10 +2,10 @@
 #include "engine/pass_meter.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "engine/stopwatch.h"
+#include "kv/transaction.h"
 
 namespace foretoken::engine {
 namespace {
@@ -14,21 +14,13 @@ constexpr std::int64_t kCachedWeightBytes = 256 << 20;  // what the largest cach
 
 }  // namespace
 
-PassMeter::PassMeter(model::Model& model, kv::Cache& cache, int widest_context)
-    : model_(model), cache_(cache), warms_up_(model.weight_bytes() < kCachedWeightBytes) {
-  tokens_.assign(static_cast<std::size_t>(model.options().max_rows),
-                 std::min(5, model.config().vocabulary - 1));
+PassMeter::PassMeter(model::Runner& runner, kv::BlockTables& cache, int widest_context)
+    : runner_(runner), cache_(cache), warms_up_(runner.info().weight_bytes < kCachedWeightBytes) {
+  tokens_.assign(static_cast<std::size_t>(runner.info().max_rows),
+                 std::min(5, runner.info().vocabulary - 1));
   logit_rows_.resize(tokens_.size());
   Hold(widest_context);
-  for (int layer = 0; layer < cache.shape().n_layers; ++layer)
-    for (int head = 0; head < cache.shape().n_kv_heads; ++head) {
-      const auto view = cache.Head(layer, head);
-      for (const std::int32_t block : cache.Blocks(0)) {
-        const auto index = static_cast<std::size_t>(block);
-        std::memset(view.k + index * view.k_stride, 0, view.k_stride);
-        std::memset(view.v + index * view.v_stride, 0, view.v_stride);
-      }
-    }
+  runner.ClearBlocks(cache.Blocks(0));
 }
 
 PassMeter::~PassMeter() {
@@ -39,23 +31,21 @@ PassMeter::~PassMeter() {
 void PassMeter::Hold(int positions) noexcept {
   cache_.Truncate(0, std::min(cache_.length(0), positions));
   const int missing = positions - cache_.length(0);
-  const kv::Transaction::Rows rows{0, missing};
-  kv::Transaction(cache_, {&rows, 1}).Commit({&missing, 1});
+  kv::Segment segment{.n_rows = missing, .first_position = cache_.length(0)};
+  kv::Transaction(cache_, {&segment, 1}).Commit({&missing, 1});
 }
 
 double PassMeter::Microseconds(int rows, int context, bool all_logits) noexcept {
   Hold(context);
-  const kv::Transaction::Rows reserve{0, rows};
-  const kv::Transaction pending(cache_, {&reserve, 1});
-  const model::Segment segment{0, 0, rows, context};
+  kv::Segment segment{.n_rows = rows, .first_position = context};
+  const kv::Transaction pending(cache_, {&segment, 1});
   const auto n_logits = static_cast<std::size_t>(all_logits ? rows : 1);
   const std::span<int> logit_rows = std::span(logit_rows_).first(n_logits);
   std::iota(logit_rows.begin(), logit_rows.end(), all_logits ? 0 : rows - 1);
   const auto pass = [&] {
-    model_.Forward({.tokens = std::span(tokens_).first(static_cast<std::size_t>(rows)),
-                    .segments = {&segment, 1},
-                    .logit_rows = logit_rows},
-                   cache_);
+    result_ = &runner_.Run({.tokens = std::span(tokens_).first(static_cast<std::size_t>(rows)),
+                            .segments = {&segment, 1},
+                            .logit_rows = logit_rows});
   };
   if (warms_up_) pass();
   return engine::Microseconds(pass);

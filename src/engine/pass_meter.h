@@ -8,8 +8,8 @@
 
 #include <vector>
 
-#include "kv/cache.h"
-#include "model/model.h"
+#include "kv/block_tables.h"
+#include "model/runner.h"
 
 namespace foretoken::engine {
 
@@ -17,7 +17,7 @@ class PassMeter {
  public:
   // widest_context: the largest that will be asked for. Its memory is written once, since pages
   // that nobody wrote are faster to read than memory is.
-  PassMeter(model::Model& model, kv::Cache& cache, int widest_context);
+  PassMeter(model::Runner& runner, kv::BlockTables& cache, int widest_context);
   ~PassMeter();
   PassMeter(const PassMeter&) = delete;
   PassMeter& operator=(const PassMeter&) = delete;
@@ -25,14 +25,17 @@ class PassMeter {
   // Microseconds of a pass of `rows` rows that follow `context` positions, all rows with logits or
   // only the last. REQUIRES: they fit the model and the cache.
   double Microseconds(int rows, int context, bool all_logits) noexcept;
+  // Of the last pass. REQUIRES: there was one, and the runner has run no other since.
+  const model::PassResult& result() const { return *result_; }
   // Passes that a call of Microseconds runs: small models get one before, to fill the caches.
   int passes_per_reading() const { return warms_up_ ? 2 : 1; }
 
  private:
   void Hold(int positions) noexcept;
 
-  model::Model& model_;
-  kv::Cache& cache_;
+  model::Runner& runner_;
+  kv::BlockTables& cache_;
+  const model::PassResult* result_ = nullptr;
   std::vector<Token> tokens_;
   std::vector<int> logit_rows_;
   // A model that lives in the processor's caches is timed there, by a second pass: what ran before

@@ -71,7 +71,7 @@ void Engine::Impl::RecordLaws() noexcept {
   if (!recorder_) return;
   for (const Work& work : work_)
     if (work.decodes)
-      recorder_->ReadLaws(work.seq, work.proposal, {LogitsOf(work, 0), target_->logits_stride()},
+      recorder_->ReadLaws(work.seq, work.proposal, {LogitsOf(work, 0), result_->logits_stride},
                           sequences_[static_cast<std::size_t>(work.seq)]->sampler,
                           judge_scratch_.data());
 }

@@ -33,7 +33,7 @@ bool Engine::Impl::Reads(const engine::Sequence& s) const noexcept {
 // whole text, as far as it fits the sequence's share of a pass beside its drafts.
 int Engine::Impl::MostDecodingRows() const noexcept {
   if (options_.kv_cache) return 1;
-  return target_->options().max_rows / options_.max_sequences - kMaxDraft;
+  return target_->info().max_rows / options_.max_sequences - kMaxDraft;
 }
 
 // The target adds a token of its own, so a draft of room - 1 is the longest that can be committed.
@@ -71,7 +71,7 @@ int Engine::Impl::SpareBlocks() const noexcept {
   for (const auto& s : sequences_) {
     if (s == nullptr || s->preempted) continue;
     const int held = static_cast<int>(cache_->Blocks(s->job->seq).size());
-    spare -= std::max(0, kv::Cache::BlocksFor(s->sampler.position() + 1) - held);
+    spare -= std::max(0, kv::BlocksFor(s->sampler.position() + 1) - held);
   }
   return spare;
 }
@@ -90,7 +90,7 @@ bool Engine::Impl::MayJoin(const engine::Job& job) const noexcept {
       options_.prefix_cache && job.request.reuse_prefix && job.request.prompt_logprobs < 0
           ? cache_->SharedBlocks(std::span(job.prompt).first(job.prompt.size() - 1))
           : 0;
-  return kv::Cache::BlocksFor(n + 1) - shared <= SpareBlocks();
+  return kv::BlocksFor(n + 1) - shared <= SpareBlocks();
 }
 
 void Engine::Impl::AdmitWaiting() noexcept {
@@ -131,7 +131,7 @@ void Engine::Impl::PlanWork() noexcept {
   Resume();
   for (const SeqId seq : order_)
     if (!At(seq).preempted && Reads(At(seq))) SharePrefix(At(seq));
-  const int rows = PlanDecoding(target_->options().max_rows);
+  const int rows = PlanDecoding(target_->info().max_rows);
   PlanPrompts(rows);
   SettleBlocks();
 }
@@ -142,7 +142,7 @@ void Engine::Impl::Resume() noexcept {
     if (!s.preempted) continue;
     // The oldest one need not wait: blocks are taken from the others.
     const int needed =
-        kv::Cache::BlocksFor(s.sampler.position() + 1) - cache_->SharedBlocks(SharableText(s));
+        kv::BlocksFor(s.sampler.position() + 1) - cache_->SharedBlocks(SharableText(s));
     if (seq != order_.front() && needed > SpareBlocks()) return;
     s.preempted = false;
   }

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "engine/impl.h"
 #include "engine/stopwatch.h"
+#include "kv/transaction.h"
 
 namespace foretoken {
 namespace {
@@ -46,11 +47,11 @@ void Engine::Impl::Verify() noexcept {
   drafted_ = false;
   const auto begin = Clock::now();
   Flatten();  // sequences -> rows
-  kv::Transaction pending(*cache_, rows_);
-  target_->Forward({.tokens = tokens_, .segments = segments_, .logit_rows = logit_rows_}, *cache_);
+  kv::Transaction pending(*cache_, segments_);
+  result_ = &target_->Run({.tokens = tokens_, .segments = segments_, .logit_rows = logit_rows_});
   times_.verify_ms = Milliseconds(begin, Clock::now());
   if (!files_.Check()) {
-    kept_.assign(rows_.size(), 0);  // nothing of what was computed is committed
+    kept_.assign(segments_.size(), 0);  // nothing of what was computed is committed
     pending.Commit(kept_);
     return EndAll();
   }
@@ -81,7 +82,7 @@ void Engine::Impl::EndAll() noexcept {
 }
 
 void Engine::Impl::Flatten() noexcept {
-  tokens_.clear(), segments_.clear(), logit_rows_.clear(), rows_.clear();
+  tokens_.clear(), segments_.clear(), logit_rows_.clear();
   for (Work& work : work_) {
     const auto text = sequences_[static_cast<std::size_t>(work.seq)]->sampler.text();
     const int cached = cache_->length(work.seq), n_drafts = work.proposal.length();
@@ -91,7 +92,6 @@ void Engine::Impl::Flatten() noexcept {
     tokens_.insert(tokens_.end(), text.begin() + cached, text.begin() + cached + work.n_feed);
     tokens_.insert(tokens_.end(), work.proposal.tokens.begin(), work.proposal.tokens.end());
     segments_.push_back({work.seq, work.first_row, work.n_feed + n_drafts, cached});
-    rows_.push_back({work.seq, work.n_feed + n_drafts});
     if (!work.decodes) continue;
     for (int i = 0; i <= n_drafts; ++i) logit_rows_.push_back(work.first_row + work.n_feed - 1 + i);
   }
@@ -107,9 +107,9 @@ void Engine::Impl::JudgeAll() noexcept {
 
 // Rows that are not finite are only looked at where they end the request: those of prompt tokens
 // whose log-probabilities are wanted, and the row behind the drafts that were accepted.
-round::Verdict Engine::Impl::Judge(Work& work, const model::Segment& segment) noexcept {
+round::Verdict Engine::Impl::Judge(Work& work, const kv::Segment& segment) noexcept {
   const int n_text = segment.first_position + work.n_feed;  // tokens before the first judged row
-  const auto finite = [&](int i) { return target_->finite(work.first_logit + i); };
+  const auto finite = [&](int i) { return result_->Finite(work.first_logit + i); };
   for (int i = -work.n_prompt_logits; i < 0; ++i)
     if (!finite(i)) work.not_finite = n_text + i;
   if (!work.decodes) return {};
@@ -124,8 +124,8 @@ round::Verdict Engine::Impl::Judge(Work& work, const model::Segment& segment) no
     s.sampler.TakeProcessorFault();  // of what was only recorded
     s.sampler.TakeGrammarFailure(0);
     const auto judge = [&] {
-      verdict = s.verifier->Judge(proposal, {LogitsOf(work, 0), target_->logits_stride()},
-                                  s.sampler, judge_scratch_.data());
+      verdict = s.verifier->Judge(proposal, {LogitsOf(work, 0), result_->logits_stride}, s.sampler,
+                                  judge_scratch_.data());
     };
     judge();
     // Where the grammar cannot be followed behind the drafts that were accepted, those are kept and
@@ -269,16 +269,16 @@ bool Engine::Impl::Report(const Work& work) const {
 void Engine::Impl::NoteObservations(std::size_t i) {
   const Work& work = work_[i];
   const engine::Sequence& s = *sequences_[static_cast<std::size_t>(work.seq)];
-  if (!work.decodes && target_->features(0) == nullptr) return;
+  if (!work.decodes && result_->features == nullptr) return;
   // Of positions that are read again the drafters have the features already.
   const int first = segments_[i].first_position;
   const int known = options_.kv_cache ? std::clamp(s.reached - first, 0, kept_[i]) : 0;
   draft::Observation o = {
       .seq = work.seq,
       .committed = s.sampler.text().last(static_cast<std::size_t>(work.n_committed)),
-      .features = target_->features(work.first_row + known),
+      .features = result_->Features(work.first_row + known),
       .n_features = kept_[i] - known,
-      .feature_stride = target_->features_width(),
+      .feature_stride = result_->features_width,
       .first_position = first + known};
   for (const int d : s.drafters) {
     const DrafterEntry& entry = drafters_[static_cast<std::size_t>(d)];

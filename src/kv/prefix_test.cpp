@@ -9,23 +9,24 @@
 #include <random>
 
 #include "base/hash.h"
-#include "kv/cache.h"
+#include "kv/block_tables.h"
+#include "kv/transaction.h"
 
 namespace foretoken::kv {
 namespace {
 
 constexpr int kSequences = 4, kBlock = tensor::kKvBlock;
 
-CacheShape Shape(int n_blocks) {
-  return {.n_layers = 1,
-          .n_kv_heads = 2,
-          .head_dim = 8,
-          .k_type = tensor::KvType::kF32,
-          .v_type = tensor::KvType::kF32,
-          .n_sequences = kSequences,
-          .max_positions = 200,
-          .n_positions = n_blocks * kBlock};
+TablesShape Shape(int n_blocks) {
+  return {.n_sequences = kSequences, .max_positions = 200, .n_positions = n_blocks * kBlock};
 }
+
+// The tables, and memory that a runner would have: one number stands for the row of a position.
+struct Cache : BlockTables {
+  explicit Cache(const TablesShape& shape)
+      : BlockTables(shape), rows(static_cast<std::size_t>(shape.n_blocks() * kBlock)) {}
+  std::vector<float> rows;
+};
 
 using Text = std::vector<Token>;
 
@@ -34,20 +35,19 @@ float RowOf(const Text& text) {
   return static_cast<float>(HashOf(text) % 100'000);
 }
 
-float* RowAt(Cache& cache, SeqId seq, int position) {
-  const auto view = cache.Head(0, 1);
-  const auto block =
-      static_cast<std::size_t>(cache.Blocks(seq)[static_cast<std::size_t>(position / kBlock)]);
-  return reinterpret_cast<float*>(view.k + block * view.k_stride) + position % kBlock;
+float& RowAt(Cache& cache, SeqId seq, int position) {
+  const int block = cache.Blocks(seq)[static_cast<std::size_t>(position / kBlock)];
+  return cache.rows[static_cast<std::size_t>(block * kBlock + position % kBlock)];
 }
 
 void Append(Cache& cache, SeqId seq, Text& text, std::span<const Token> tokens, int kept) {
-  const Transaction::Rows rows{seq, static_cast<int>(tokens.size())};
-  Transaction transaction(cache, {&rows, 1});
+  Segment segment{
+      .seq = seq, .n_rows = static_cast<int>(tokens.size()), .first_position = cache.length(seq)};
+  Transaction transaction(cache, {&segment, 1});
   Text longer = text;
   for (const Token token : tokens) {
     longer.push_back(token);
-    *RowAt(cache, seq, static_cast<int>(longer.size()) - 1) = RowOf(longer);
+    RowAt(cache, seq, static_cast<int>(longer.size()) - 1) = RowOf(longer);
   }
   transaction.Commit({&kept, 1});
   text.insert(text.end(), tokens.begin(), tokens.begin() + kept);
@@ -145,7 +145,7 @@ void ExpectSame(Cache& cache, const Model& model) {
     Text read;
     for (const Token token : text) {
       read.push_back(token);
-      ASSERT_EQ(*RowAt(cache, seq, static_cast<int>(read.size()) - 1), RowOf(read));
+      ASSERT_EQ(RowAt(cache, seq, static_cast<int>(read.size()) - 1), RowOf(read));
     }
   }
 }
@@ -158,7 +158,7 @@ Text Continue(std::mt19937& random, int n) {
 }
 
 void Program(unsigned seed, int n_blocks) {
-  Cache cache = *Cache::Create(Shape(n_blocks));
+  Cache cache(Shape(n_blocks));
   Model model(n_blocks);
   std::mt19937 random(seed);
   int shared = 0;
@@ -222,7 +222,7 @@ TEST(Prefixes, AreWhatAMapHoldsAfterRandomPrograms) {
 }
 
 TEST(Prefixes, AreSharedInFullBlocksUpToWhereTextsPart) {
-  Cache cache = *Cache::Create(Shape(20));
+  Cache cache(Shape(20));
   Text first;
   Append(cache, 0, first, Tokens(100), 100);
   EXPECT_EQ(cache.Share(1, first), 0) << "nothing was published";
@@ -241,7 +241,7 @@ TEST(Prefixes, AreSharedInFullBlocksUpToWhereTextsPart) {
 }
 
 TEST(Prefixes, AreNotFoundByTheirOwnTokensAloneWhereWhatComesBeforeDiffers) {
-  Cache cache = *Cache::Create(Shape(20));
+  Cache cache(Shape(20));
   Text first;
   Append(cache, 0, first, Tokens(64), 64);
   cache.Publish(0, first);
@@ -253,7 +253,7 @@ TEST(Prefixes, AreNotFoundByTheirOwnTokensAloneWhereWhatComesBeforeDiffers) {
 }
 
 TEST(Prefixes, OfEqualTextsAreKeptOnce) {
-  Cache cache = *Cache::Create(Shape(20));
+  Cache cache(Shape(20));
   Text first, second;
   Append(cache, 0, first, Tokens(70), 70);
   Append(cache, 1, second, Tokens(70), 70);
@@ -266,7 +266,7 @@ TEST(Prefixes, OfEqualTextsAreKeptOnce) {
 }
 
 TEST(Prefixes, ThatWereIdleLongestAreTakenFirstAndTheirEndsBeforeTheirBeginnings) {
-  Cache cache = *Cache::Create(Shape(4));
+  Cache cache(Shape(4));
   Text older, younger;
   Append(cache, 0, older, Tokens(64), 64);
   Append(cache, 1, younger, Tokens(64, 500), 64);
@@ -284,7 +284,7 @@ TEST(Prefixes, ThatWereIdleLongestAreTakenFirstAndTheirEndsBeforeTheirBeginnings
 }
 
 TEST(Prefixes, ThatWereUsedAgainCountAsYoung) {
-  Cache cache = *Cache::Create(Shape(3));
+  Cache cache(Shape(3));
   for (const Token first : {0, 100, 200}) {
     Text text;
     Append(cache, 0, text, Tokens(32, first), 32);
@@ -300,7 +300,7 @@ TEST(Prefixes, ThatWereUsedAgainCountAsYoung) {
 }
 
 TEST(PrefixesDeathTest, APublishedBlockIsNeverCut) {
-  Cache cache = *Cache::Create(Shape(4));
+  Cache cache(Shape(4));
   Text text;
   Append(cache, 0, text, Tokens(40), 40);
   cache.Publish(0, text);

@@ -14,7 +14,7 @@ constexpr int kBlock = tensor::kBlock;
 }  // namespace
 
 void ForwardPass::Run(bool alone) noexcept {
-  for (const Segment& segment : batch_.segments)
+  for (const kv::Segment& segment : pass_.segments)
     for (int i = 0; i < segment.n_rows; ++i)
       scratch_.row_len[static_cast<std::size_t>(segment.row_begin + i)] =
           segment.first_position + i + 1;
@@ -55,7 +55,7 @@ void ForwardPass::Thread(int thread) noexcept {
 
 // Rows are split as Norm splits them: a thread copies what it wrote itself, or what a Sync gave it.
 void ForwardPass::Keep(int layer, int thread) noexcept {
-  const auto share = pool_.ShareOf(batch_.n_rows(), thread);
+  const auto share = pool_.ShareOf(pass_.n_rows(), thread);
   for (std::size_t part = 0; part < feature_request_.layers.size(); ++part) {
     if (feature_request_.layers[part] != layer) continue;
     for (int row = share.begin; row < share.end; ++row)
@@ -68,7 +68,7 @@ void ForwardPass::Keep(int layer, int thread) noexcept {
 
 void ForwardPass::KeepNormed(int thread) noexcept {
   if (!feature_request_.normed) return;
-  const auto share = pool_.ShareOf(batch_.n_rows(), thread);
+  const auto share = pool_.ShareOf(pass_.n_rows(), thread);
   for (int row = share.begin; row < share.end; ++row)
     kernels_.rms_norm(
         scratch_.residual.Row(row), weights_.output_norm, config_.dim, config_.norm_eps,
@@ -80,7 +80,7 @@ void ForwardPass::PairRow(int row, const float* feature) noexcept {
   float* pair = scratch_.pair.Row(row);
   // The embedding passes through `normed`, which the block writes later.
   float* embedding = scratch_.normed.Row(row);
-  weights_.Embed(batch_.tokens[static_cast<std::size_t>(row)], embedding);
+  weights_.Embed(pass_.tokens[static_cast<std::size_t>(row)], embedding);
   kernels_.rms_norm(embedding, weights_.head->token_norm, config_.dim, config_.norm_eps, pair);
   kernels_.rms_norm(feature, weights_.head->feature_norm, config_.dim, config_.norm_eps,
                     pair + config_.dim);
@@ -88,16 +88,15 @@ void ForwardPass::PairRow(int row, const float* feature) noexcept {
 
 void ForwardPass::EnterEagle(int thread) noexcept {
   const HeadWeights& head = *weights_.head;
-  const auto share = pool_.ShareOf(batch_.n_rows(), thread);
+  const auto share = pool_.ShareOf(pass_.n_rows(), thread);
   Activation& residual = scratch_.residual;
-  if (batch_.own_features) {
+  if (pass_.own_features) {
     for (int row = share.begin; row < share.end; ++row)
-      std::copy_n(batch_.features + std::int64_t{row} * config_.dim, config_.dim,
-                  residual.Row(row));
+      std::copy_n(pass_.features + std::int64_t{row} * config_.dim, config_.dim, residual.Row(row));
   } else {
     Activation& mixed = scratch_.mixed;
     for (int row = share.begin; row < share.end; ++row) {
-      const float* features = batch_.features + std::int64_t{row} * mixed.width;
+      const float* features = pass_.features + std::int64_t{row} * mixed.width;
       if (head.features_norm != nullptr)
         kernels_.rms_norm(features, head.features_norm, mixed.width, config_.norm_eps,
                           mixed.Row(row));
@@ -122,9 +121,9 @@ void ForwardPass::EnterEagle(int thread) noexcept {
 
 void ForwardPass::EnterMtp(int thread) noexcept {
   const Linear& mix = weights_.head->mix;
-  const auto share = pool_.ShareOf(batch_.n_rows(), thread);
+  const auto share = pool_.ShareOf(pass_.n_rows(), thread);
   for (int row = share.begin; row < share.end; ++row)
-    PairRow(row, batch_.features + std::int64_t{row} * config_.dim);
+    PairRow(row, pass_.features + std::int64_t{row} * config_.dim);
   if (mix.quantised())
     QuantiseColumns(scratch_.pair, share.begin, share.end - share.begin, 0, scratch_.pair.width);
   Sync();
@@ -134,13 +133,13 @@ void ForwardPass::EnterMtp(int thread) noexcept {
 
 void ForwardPass::Embed(int thread) noexcept {
   // The same split by rows as Norm: a thread reads what it wrote, so no Sync stands between.
-  const auto share = pool_.ShareOf(batch_.n_rows(), thread);
+  const auto share = pool_.ShareOf(pass_.n_rows(), thread);
   for (int row = share.begin; row < share.end; ++row)
-    weights_.Embed(batch_.tokens[static_cast<std::size_t>(row)], scratch_.residual.Row(row));
+    weights_.Embed(pass_.tokens[static_cast<std::size_t>(row)], scratch_.residual.Row(row));
 }
 
 void ForwardPass::Norm(const float* weight, Activation& out, bool quantise, int thread) noexcept {
-  const auto share = pool_.ShareOf(batch_.n_rows(), thread);
+  const auto share = pool_.ShareOf(pass_.n_rows(), thread);
   for (int row = share.begin; row < share.end; ++row)
     kernels_.rms_norm(scratch_.residual.Row(row), weight, config_.dim, config_.norm_eps,
                       out.Row(row));
@@ -181,7 +180,7 @@ void ForwardPass::Multiply(const Linear& w, const Activation& x, int n_rows, flo
 void ForwardPass::MultiplyShare(const Linear& w, const Activation& x, Activation& y,
                                 bool accumulate, int thread) noexcept {
   const auto share = pool_.ShareOf(w.n_tiles, thread);
-  Multiply(w, x, batch_.n_rows(), y.x.data(), y.stride, accumulate, share.begin, share.end);
+  Multiply(w, x, pass_.n_rows(), y.x.data(), y.stride, accumulate, share.begin, share.end);
 }
 
 void ForwardPass::ProjectQkv(const LayerWeights& layer, const Activation& input,
@@ -192,7 +191,7 @@ void ForwardPass::ProjectQkv(const LayerWeights& layer, const Activation& input,
   const auto part = [&](const Linear& w, Activation& y) {
     const int begin = std::clamp(share.begin - first, 0, w.n_tiles),
               end = std::clamp(share.end - first, 0, w.n_tiles);
-    Multiply(w, input, batch_.n_rows(), y.x.data(), y.stride, false, begin, end);
+    Multiply(w, input, pass_.n_rows(), y.x.data(), y.stride, false, begin, end);
     first += w.n_tiles;
   };
   part(layer.q, scratch_.q);
@@ -202,9 +201,9 @@ void ForwardPass::ProjectQkv(const LayerWeights& layer, const Activation& input,
 
 void ForwardPass::Attend(int layer, const LayerWeights& weights, int thread) noexcept {
   const int n_heads = config_.n_kv_heads;
-  const auto share = pool_.ShareOf(static_cast<int>(batch_.segments.size()) * n_heads, thread);
+  const auto share = pool_.ShareOf(static_cast<int>(pass_.segments.size()) * n_heads, thread);
   for (int job = share.begin; job < share.end; ++job)
-    AttendHead(layer, weights, batch_.segments[static_cast<std::size_t>(job / n_heads)],
+    AttendHead(layer, weights, pass_.segments[static_cast<std::size_t>(job / n_heads)],
                job % n_heads, thread);
   if (!weights.o.quantised()) return;
   // Where a head group does not fill whole blocks, a block's columns come from several jobs: meet
@@ -213,7 +212,7 @@ void ForwardPass::Attend(int layer, const LayerWeights& weights, int thread) noe
   if (group % kBlock == 0) return;
   Sync();
   const auto columns = pool_.ShareOf(scratch_.attention.width, thread, kBlock);
-  QuantiseColumns(scratch_.attention, 0, batch_.n_rows(), columns.begin, columns.end);
+  QuantiseColumns(scratch_.attention, 0, pass_.n_rows(), columns.begin, columns.end);
 }
 
 // Bias, norm and rotation of one row's key of this head and the queries that share it.
@@ -238,12 +237,12 @@ void ForwardPass::PrepareRow(const LayerWeights& weights, int row, Pos position,
     for (int i = 0; i < head_dim; ++i) scratch_.v.Row(row)[k_at + i] += weights.v_bias[k_at + i];
 }
 
-void ForwardPass::AttendHead(int layer, const LayerWeights& weights, const Segment& segment,
+void ForwardPass::AttendHead(int layer, const LayerWeights& weights, const kv::Segment& segment,
                              int head, int thread) noexcept {
   const int head_dim = config_.head_dim, n_group = config_.n_heads / config_.n_kv_heads;
   const auto view = cache_.Head(layer, head);
-  const auto blocks = cache_.Blocks(segment.seq);
-  const auto& shape = cache_.shape();
+  const auto blocks = segment.blocks;
+  const CacheOptions& types = cache_.options();
   for (int i = 0; i < segment.n_rows; ++i) {
     const int row = segment.row_begin + i;
     const Pos position = segment.first_position + i;
@@ -251,9 +250,9 @@ void ForwardPass::AttendHead(int layer, const LayerWeights& weights, const Segme
     const auto block =
         static_cast<std::size_t>(blocks[static_cast<std::size_t>(position / tensor::kKvBlock)]);
     const int slot = position % tensor::kKvBlock;
-    kernels_.store_k[static_cast<std::size_t>(shape.k_type)](
+    kernels_.store_k[static_cast<std::size_t>(types.k_type)](
         scratch_.k.Row(row) + head * head_dim, head_dim, slot, view.k + block * view.k_stride);
-    kernels_.store_v[static_cast<std::size_t>(shape.v_type)](
+    kernels_.store_v[static_cast<std::size_t>(types.v_type)](
         scratch_.v.Row(row) + head * head_dim, head_dim, slot, view.v + block * view.v_stride);
   }
   const int at = head * n_group * head_dim;
@@ -272,8 +271,8 @@ void ForwardPass::AttendHead(int layer, const LayerWeights& weights, const Segme
       .k_stride = view.k_stride,
       .v = view.v,
       .v_stride = view.v_stride,
-      .k_type = shape.k_type,
-      .v_type = shape.v_type,
+      .k_type = types.k_type,
+      .v_type = types.v_type,
       .scratch = scratch_.attention_scratch.data() + thread * scratch_.attention_scratch_stride};
   kernels_.attention(args);
   if (weights.o.quantised() && n_group * head_dim % kBlock == 0)
@@ -286,7 +285,7 @@ void ForwardPass::GateUp(const LayerWeights& layer, int thread) noexcept {
   // them alone.
   Activation &gate = scratch_.gate, &up = scratch_.up;
   const auto share = pool_.ShareOf(layer.gate.n_tiles, thread, kBlock / tensor::kTileOutputs);
-  const int rows = batch_.n_rows();
+  const int rows = pass_.n_rows();
   Multiply(layer.gate, scratch_.normed, rows, gate.x.data(), gate.stride, false, share.begin,
            share.end);
   Multiply(layer.up, scratch_.normed, rows, up.x.data(), up.stride, false, share.begin, share.end);
@@ -300,12 +299,12 @@ void ForwardPass::GateUp(const LayerWeights& layer, int thread) noexcept {
 }
 
 void ForwardPass::Output(int thread) noexcept {
-  const int n = static_cast<int>(batch_.logit_rows.size());
+  const int n = static_cast<int>(pass_.logit_rows.size());
   if (n == 0) return;
   Activation& last = scratch_.last;
   const auto share = pool_.ShareOf(n, thread);
   for (int i = share.begin; i < share.end; ++i)
-    kernels_.rms_norm(scratch_.residual.Row(batch_.logit_rows[static_cast<std::size_t>(i)]),
+    kernels_.rms_norm(scratch_.residual.Row(pass_.logit_rows[static_cast<std::size_t>(i)]),
                       weights_.output_norm, config_.dim, config_.norm_eps, last.Row(i));
   if (weights_.output.quantised())
     QuantiseColumns(last, share.begin, share.end - share.begin, 0, last.width);

@@ -16,9 +16,9 @@
 
 #include "base/thread_pool.h"
 #include "kernels/kernels.h"
-#include "kv/cache.h"
-#include "model/batch.h"
+#include "model/cache_memory.h"
 #include "model/config.h"
+#include "model/pass.h"
 #include "model/rope_table.h"
 #include "model/scratch.h"
 #include "model/weights.h"
@@ -33,23 +33,24 @@ struct PassParts {
   const kernels::Kernels& kernels;
   ThreadPool& pool;
   Scratch& scratch;
+  CacheMemory& cache;
   const FeatureRequest& feature_request;
   float* features;  // [max_rows, parts * dim], where the request has parts
 };
 
 class ForwardPass {
  public:
-  ForwardPass(const PassParts& parts, const Batch& batch, kv::Cache& cache) noexcept
+  ForwardPass(const PassParts& parts, const Pass& pass) noexcept
       : config_(parts.config),
         weights_(parts.weights),
         rope_(parts.rope),
         kernels_(parts.kernels),
         pool_(parts.pool),
         scratch_(parts.scratch),
+        cache_(parts.cache),
         feature_request_(parts.feature_request),
         features_(parts.features),
-        batch_(batch),
-        cache_(cache) {}
+        pass_(pass) {}
 
   // alone: on the calling thread only.
   void Run(bool alone) noexcept;
@@ -65,7 +66,7 @@ class ForwardPass {
   void Norm(const float* weight, Activation& out, bool quantise, int thread) noexcept;
   void ProjectQkv(const LayerWeights& layer, const Activation& input, int thread) noexcept;
   void Attend(int layer, const LayerWeights& weights, int thread) noexcept;
-  void AttendHead(int layer, const LayerWeights& weights, const Segment& segment, int head,
+  void AttendHead(int layer, const LayerWeights& weights, const kv::Segment& segment, int head,
                   int thread) noexcept;
   void PrepareRow(const LayerWeights& weights, int row, Pos position, int head) noexcept;
   void GateUp(const LayerWeights& layer, int thread) noexcept;
@@ -85,10 +86,10 @@ class ForwardPass {
   const kernels::Kernels& kernels_;
   ThreadPool& pool_;
   Scratch& scratch_;
+  CacheMemory& cache_;
   const FeatureRequest& feature_request_;
   float* features_;
-  const Batch& batch_;
-  kv::Cache& cache_;
+  const Pass& pass_;
 };
 
 }  // namespace foretoken::model

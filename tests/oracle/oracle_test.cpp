@@ -7,8 +7,9 @@
 
 #include "fixtures/tiny_model.h"
 #include "kernels/dispatch.h"
+#include "kv/transaction.h"
 #include "model/arch/registry.h"
-#include "model/model.h"
+#include "model/local_runner.h"
 #include "oracle/oracle.h"
 
 namespace foretoken::oracle {
@@ -85,38 +86,33 @@ TEST_P(ModelAgainstOracle, GivesTheSameLogitsToTheBit) {
   for (const kernels::Isa isa : kernels::AvailableIsas())
     for (const int threads : {1, 2}) {
       ThreadPool pool(threads);
-      auto model = model::Model::Load(**checkpoint, *config,
-                                      {.max_rows = 64, .max_logit_rows = 2, .max_positions = 64},
-                                      kernels::KernelsFor(isa), pool, {});
-      ASSERT_TRUE(model) << model.error().message;
-      auto cache = kv::Cache::Create({.n_layers = config->n_layers,
-                                      .n_kv_heads = config->n_kv_heads,
-                                      .head_dim = config->head_dim,
-                                      .k_type = cache_type,
-                                      .v_type = cache_type,
-                                      .n_sequences = 1,
-                                      .max_positions = 64});
-      ASSERT_TRUE(cache);
+      kv::BlockTables tables({.max_positions = 64});
+      auto runner = model::LocalRunner::Load(
+          **checkpoint, *config,
+          {.max_rows = 64,
+           .max_logit_rows = 2,
+           .max_positions = 64,
+           .cache = {.k_type = cache_type, .v_type = cache_type, .n_blocks = tables.n_blocks()}},
+          kernels::KernelsFor(isa), pool, {});
+      ASSERT_TRUE(runner) << runner.error().message;
+      model::PassResult result;
       // In two passes, so that the second reads what the first left in the cache.
       for (const auto& [begin, end] : {std::pair{0, 17}, std::pair{17, 37}}) {
         const int n = end - begin;
-        const model::Segment segment{0, 0, n, begin};
+        kv::Segment segment{.n_rows = n, .first_position = begin};
         const std::vector<int> logit_rows =
             begin == 0 ? std::vector<int>{n - 1} : std::vector<int>{2, n - 1};
-        const kv::Transaction::Rows rows{0, n};
-        kv::Transaction transaction(*cache, {&rows, 1});
-        (*model)->Forward({.tokens = std::span(text).subspan(static_cast<std::size_t>(begin),
-                                                             static_cast<std::size_t>(n)),
-                           .segments = {&segment, 1},
-                           .logit_rows = logit_rows},
-                          *cache);
+        kv::Transaction transaction(tables, {&segment, 1});
+        result = (*runner)->Run({.tokens = std::span(text).subspan(static_cast<std::size_t>(begin),
+                                                                   static_cast<std::size_t>(n)),
+                                 .segments = {&segment, 1},
+                                 .logit_rows = logit_rows});
         transaction.Commit({&n, 1});
       }
       const auto bytes = sizeof(float) * whole.size();
-      const float* logits = (*model)->logits();
-      EXPECT_EQ(std::memcmp(logits, shorter.data(), bytes), 0)
+      EXPECT_EQ(std::memcmp(result.Logits(0), shorter.data(), bytes), 0)
           << c.name << " " << kernels::Name(isa) << " " << threads << " threads, row 20";
-      EXPECT_EQ(std::memcmp(logits + (*model)->logits_stride(), whole.data(), bytes), 0)
+      EXPECT_EQ(std::memcmp(result.Logits(1), whole.data(), bytes), 0)
           << c.name << " " << kernels::Name(isa) << " " << threads << " threads, last row";
     }
 }

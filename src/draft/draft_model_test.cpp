@@ -1,46 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// A draft model's cache: after any rounds it is as long as the rules say, and holds what reading
-// the committed text at once would have put there.
+// A draft model drafts what its network says. After any rounds its cache is as long as the rules
+// say, and holds what reading the committed text at once would have put there.
 #include "draft/draft_model.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
-#include "fixtures/tiny_model.h"
-#include "formats/checkpoint.h"
 #include "kernels/dispatch.h"
-#include "model/arch/registry.h"
+#include "model/fake_runner_testing.h"
 
 namespace foretoken::draft {
 namespace {
 
-constexpr int kMaxDraft = 6, kSequences = 2, kPositions = 128;
+constexpr int kMaxDraft = 6, kSequences = 2, kPositions = 128, kVocabulary = 310;
 
 class Bench {
  public:
-  Bench() {
-    fixtures::TinyModelOptions options{.seed = 6};
-    file_ =
-        *formats::OpenCheckpoint(fixtures::WriteTinyModel(fixtures::TemporaryFolder(), options));
-    config_ = *model::ConfigFromMetadata(file_->metadata());
-    config_.vocabulary = options.vocab;
-  }
   std::unique_ptr<DraftModel> Make() {
-    const auto& kernels = kernels::KernelsFor(kernels::AvailableIsas().back());
-    auto loaded = model::Model::Load(
-        *file_, config_,
-        {.max_rows = 16, .max_logit_rows = kSequences, .max_positions = kPositions}, kernels, pool_,
-        {});
-    EXPECT_TRUE(loaded);
-    auto cache = kv::Cache::Create({.n_layers = config_.n_layers,
-                                    .n_kv_heads = config_.n_kv_heads,
-                                    .head_dim = config_.head_dim,
-                                    .n_sequences = kSequences,
-                                    .max_positions = kPositions});
-    return std::make_unique<DraftModel>(std::move(*loaded), std::move(*cache), config_.vocabulary,
-                                        kMaxDraft, kernels);
+    const kv::TablesShape tables{.n_sequences = kSequences, .max_positions = kPositions};
+    auto runner = std::make_unique<model::FakeRunner>(
+        model::FakeRunnerOptions{.vocabulary = kVocabulary,
+                                 .max_rows = 16,
+                                 .max_logit_rows = kSequences,
+                                 .n_blocks = tables.n_blocks()});
+    return std::make_unique<DraftModel>(std::move(runner), tables, kVocabulary, kMaxDraft,
+                                        kernels::KernelsFor(kernels::Isa::kScalar));
   }
   static void Begin(DraftModel& drafter, SeqId seq, std::span<const Token> text,
                     float temperature) {
@@ -52,12 +39,6 @@ class Bench {
                    .sampling = sampling,
                    .noise = Noise(7, static_cast<std::uint64_t>(seq))});
   }
-  int vocabulary() const { return config_.vocabulary; }
-
- private:
-  std::unique_ptr<formats::Checkpoint> file_;
-  model::ModelConfig config_;
-  ThreadPool pool_{1};
 };
 
 struct Drafts {
@@ -69,18 +50,33 @@ struct Drafts {
   }
 };
 
-Drafts Proposed(DraftModel& drafter, SeqId seq, int n, int vocabulary) {
+Drafts Proposed(DraftModel& drafter, SeqId seq, int n) {
   const Ask ask{seq, n};
   round::Proposal proposal;
   drafter.Propose({&ask, 1}, {&proposal, 1});
   Drafts drafts{{proposal.tokens.begin(), proposal.tokens.end()}, {}};
   for (int i = 0; proposal.q != nullptr && i < proposal.length(); ++i)
-    drafts.laws.insert(drafts.laws.end(), proposal.Law(i), proposal.Law(i) + vocabulary);
+    drafts.laws.insert(drafts.laws.end(), proposal.Law(i), proposal.Law(i) + kVocabulary);
   return drafts;
 }
 
 Token RandomToken(std::mt19937& random) {
   return 3 + static_cast<Token>(random() % 300);
+}
+
+TEST(DraftModel, DraftsTheLikeliestTokensOfItsNetworkAtTemperature0) {
+  Bench bench;
+  const auto drafter = bench.Make();
+  std::vector<Token> text = {5, 9, 200};
+  Bench::Begin(*drafter, 1, text, 0);
+  const Drafts drafts = Proposed(*drafter, 1, kMaxDraft);
+  ASSERT_EQ(drafts.tokens.size(), std::size_t{kMaxDraft});
+  const model::FakeRunner network({.vocabulary = kVocabulary});
+  for (const Token token : drafts.tokens) {
+    const std::vector<float> logits = network.LogitsAfter(text);
+    EXPECT_EQ(token, std::max_element(logits.begin(), logits.end()) - logits.begin());
+    text.push_back(token);
+  }
 }
 
 TEST(DraftModel, HoldsTheCommittedTextAfterAnyAcceptsAndRejects) {
@@ -103,14 +99,16 @@ TEST(DraftModel, HoldsTheCommittedTextAfterAnyAcceptsAndRejects) {
       const int asked = static_cast<int>(random() % (kMaxDraft + 1));
       Drafts drafts;
       if (asked > 0) {
-        drafts = Proposed(*drafter, seq, asked, bench.vocabulary());
+        drafts = Proposed(*drafter, seq, asked);
         const auto fresh = bench.Make();
         Bench::Begin(*fresh, seq, text, temperature);
-        ASSERT_TRUE(Proposed(*fresh, seq, asked, bench.vocabulary()) == drafts) << round;
+        ASSERT_TRUE(Proposed(*fresh, seq, asked) == drafts) << round;
       }
       const int m = static_cast<int>(drafts.tokens.size());
       ASSERT_EQ(m, asked);
-      if (m > 0) ASSERT_EQ(drafter->cached(seq), n + m - 1);
+      if (m > 0) {
+        ASSERT_EQ(drafter->cached(seq), n + m - 1);
+      }
       const int accepted = m == 0 ? 0 : static_cast<int>(random() % static_cast<unsigned>(m + 1));
       std::vector<Token> committed(drafts.tokens.begin(), drafts.tokens.begin() + accepted);
       committed.push_back(RandomToken(random));

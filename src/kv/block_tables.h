@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// kv/block_tables.h: which blocks of a network's cache hold the positions of each sequence.
+//
+// The memory of a cache consists of blocks of 32 positions, known by their numbers. A runner owns
+// that memory (model/cache_memory.h); the tables only say which sequence holds which blocks. The
+// number of blocks is fixed at construction, so the bound of the memory is known before the first
+// token.
+//
+// Sequences with a shared prefix may hold the same blocks: Publish makes the full committed blocks
+// of a sequence known by their tokens, and Share gives them to another sequence. Such blocks are
+// only read. A published block that no sequence holds any more is *idle*: it is still known, and it
+// is taken, the longest idle first, when no block is free.
+//
+// One thread owns and calls the tables.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "kv/prefix_index.h"
+#include "kv/segment.h"
+
+namespace foretoken::kv {
+
+struct TablesShape {
+  int n_sequences = 1;
+  int max_positions = 0;  // per sequence
+  int n_positions = 0;    // of all sequences together; 0: max_positions for each sequence
+
+  int n_blocks() const {
+    return n_positions > 0 ? BlocksFor(n_positions) : BlocksFor(max_positions) * n_sequences;
+  }
+};
+
+class BlockTables {
+ public:
+  explicit BlockTables(const TablesShape& shape);
+
+  const TablesShape& shape() const { return shape_; }
+  int length(SeqId seq) const { return sequences_[seq].length; }  // committed positions
+  int room(SeqId seq) const { return shape_.max_positions - length(seq); }
+
+  // Forgets the positions from `length` on (<= length(seq)) and releases the blocks that no
+  // position needs any more. REQUIRES: no published block is cut: `length` is a multiple of 32 or
+  // lies behind the published blocks.
+  void Truncate(SeqId seq, int length) noexcept;
+
+  // From now on the sequence's full blocks can be shared. Where a block with the same text is
+  // already known, it replaces the sequence's own, which holds the same bits. `text`: the tokens of
+  // the committed positions, as many as are known.
+  void Publish(SeqId seq, std::span<const Token> text) noexcept;
+  // Appends published blocks that hold the next positions of `text` (which begins at the sequence's
+  // first position) and returns how many positions that adds: at most text.size() in all, in full
+  // blocks. It adds nothing unless the sequence's own blocks are all published and full.
+  int Share(SeqId seq, std::span<const Token> text) noexcept;
+  // How many blocks Share could add to an empty sequence, counting only blocks that other sequences
+  // hold.
+  int SharedBlocks(std::span<const Token> text) const noexcept;
+
+  // The blocks of a sequence in order of position, pending ones included. The view stays valid; its
+  // length is that of this moment.
+  std::span<const std::int32_t> Blocks(SeqId seq) const noexcept { return sequences_[seq].blocks; }
+
+  // Blocks that a pass may take. A Transaction REQUIRES that they suffice for all its sequences.
+  int n_available_blocks() const { return n_free_blocks() + n_idle_; }
+  // Blocks that a sequence lacks for n more rows.
+  int MissingBlocks(SeqId seq, int n_rows) const noexcept;
+
+  int n_blocks() const { return n_blocks_; }
+  int n_free_blocks() const { return static_cast<int>(free_.size()); }
+  int n_idle_blocks() const { return n_idle_; }
+
+ private:
+  friend class Transaction;
+  struct Sequence {
+    int length = 0;
+    // Numbers, in order of position. Capacity is reserved for max_positions.
+    std::vector<std::int32_t> blocks;
+    int n_published = 0;  // that many, counted from the first
+  };
+  struct Block {
+    int n_users = 0;                            // sequences that hold it
+    std::int32_t older = kNone, newer = kNone;  // idle blocks: the neighbours in order of time
+  };
+  static constexpr std::int32_t kNone = PrefixIndex::kNone;
+
+  void Reserve(SeqId seq, int n_rows) noexcept;
+  void Append(SeqId seq, int n_rows) noexcept;  // of reserved rows; the other ones are released
+  Block& At(std::int32_t block) { return blocks_[static_cast<std::size_t>(block)]; }
+  std::int32_t Take() noexcept;
+  void Hold(std::int32_t block) noexcept;
+  void Release(std::int32_t block) noexcept;
+  void LeaveIdle(std::int32_t block) noexcept;
+  std::int32_t FindNext(std::int32_t before, std::span<const Token> text, int at) const noexcept;
+
+  TablesShape shape_;
+  int n_blocks_ = 0;
+  std::vector<Sequence> sequences_;
+  std::vector<Block> blocks_;
+  std::vector<std::int32_t> free_;  // a stack with the lowest number on top
+  std::int32_t oldest_idle_ = kNone, newest_idle_ = kNone;
+  int n_idle_ = 0;
+  // A sequence that holds a block also holds the blocks before it, and releases it before them. So
+  // no block becomes idle after a block that follows it, and nothing follows the oldest idle block.
+  PrefixIndex index_;
+};
+
+}  // namespace foretoken::kv

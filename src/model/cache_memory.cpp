@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/cache_memory.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/check.h"
+#include "tensor/dtype.h"
+
+namespace foretoken::model {
+namespace {
+
+// Of all heads and blocks of a layer.
+std::size_t LayerBytes(const CacheLayer& layer, tensor::KvType type, int n_blocks) {
+  return tensor::KvBlockBytes(type, layer.head_dim) * static_cast<std::size_t>(layer.n_kv_heads) *
+         static_cast<std::size_t>(n_blocks);
+}
+
+std::size_t TotalBytes(std::span<const CacheLayer> layers, tensor::KvType type, int n_blocks) {
+  std::size_t bytes = 0;
+  for (const CacheLayer& layer : layers) bytes += LayerBytes(layer, type, n_blocks);
+  return bytes;
+}
+
+Status CheckHeadSize(int head_dim, const CacheOptions& options) {
+  const bool q8 =
+      options.k_type == tensor::KvType::kQ8_0 || options.v_type == tensor::KvType::kQ8_0;
+  if (head_dim % (q8 ? 32 : 8) == 0) return {};
+  return Fail(
+      ErrorCode::kUnsupported,
+      fmt::format("cache: head size {} is not a multiple of {}; {}", head_dim, q8 ? 32 : 8,
+                  q8 ? "use --cache-type-k f16 --cache-type-v f16" : "this model cannot run here"));
+}
+
+}  // namespace
+
+std::size_t CacheMemory::Bytes(std::span<const CacheLayer> layers, const CacheOptions& options) {
+  return TotalBytes(layers, options.k_type, options.n_blocks) +
+         TotalBytes(layers, options.v_type, options.n_blocks);
+}
+
+Result<CacheMemory> CacheMemory::Create(std::span<const CacheLayer> layers,
+                                        const CacheOptions& options) {
+  CacheMemory memory;
+  memory.options_ = options;
+  memory.layers_.reserve(layers.size());
+  std::size_t k_bytes = 0, v_bytes = 0;
+  for (const CacheLayer& layer : layers) {
+    FORETOKEN_CHECK_OK(CheckHeadSize(layer.head_dim, options));
+    memory.layers_.push_back(
+        {.n_kv_heads = layer.n_kv_heads,
+         .k_begin = k_bytes,
+         .v_begin = v_bytes,
+         .k_block_bytes = tensor::KvBlockBytes(options.k_type, layer.head_dim),
+         .v_block_bytes = tensor::KvBlockBytes(options.v_type, layer.head_dim)});
+    k_bytes += LayerBytes(layer, options.k_type, options.n_blocks);
+    v_bytes += LayerBytes(layer, options.v_type, options.n_blocks);
+  }
+  memory.k_ = AlignedBytes(k_bytes);
+  memory.v_ = AlignedBytes(v_bytes);
+  return memory;
+}
+
+CacheMemory::HeadView CacheMemory::Head(int layer, int head) noexcept {
+  const Layer& l = layers_[static_cast<std::size_t>(layer)];
+  const auto block = static_cast<std::size_t>(head) * static_cast<std::size_t>(options_.n_blocks);
+  return {k_.data() + l.k_begin + block * l.k_block_bytes,
+          v_.data() + l.v_begin + block * l.v_block_bytes, l.k_block_bytes, l.v_block_bytes};
+}
+
+void CacheMemory::Clear(std::span<const std::int32_t> blocks) noexcept {
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer)
+    for (int head = 0; head < layers_[layer].n_kv_heads; ++head) {
+      const HeadView view = Head(static_cast<int>(layer), head);
+      for (const std::int32_t block : blocks) {
+        const auto index = static_cast<std::size_t>(block);
+        std::memset(view.k + index * view.k_stride, 0, view.k_stride);
+        std::memset(view.v + index * view.v_stride, 0, view.v_stride);
+      }
+    }
+}
+
+}  // namespace foretoken::model

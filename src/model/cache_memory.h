@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// model/cache_memory.h: the memory of a network's keys and values, in blocks of 32 positions.
+//
+// Which sequence has which blocks is the business of kv/block_tables.h. Here a block is a number.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "foretoken/result.h"
+#include "tensor/block_layout.h"
+
+namespace foretoken::model {
+
+struct CacheOptions {
+  tensor::KvType k_type = tensor::KvType::kF16, v_type = tensor::KvType::kF16;
+  int n_blocks = 0;
+};
+
+// What one layer keeps for each position.
+struct CacheLayer {
+  int n_kv_heads = 0, head_dim = 0;
+};
+
+class CacheMemory {
+ public:
+  // Errors: kUnsupported (a head size that the cache type cannot hold).
+  [[nodiscard]] static Result<CacheMemory> Create(std::span<const CacheLayer> layers,
+                                                  const CacheOptions& options);
+  // Bytes that Create would reserve.
+  static std::size_t Bytes(std::span<const CacheLayer> layers, const CacheOptions& options);
+
+  // Where one head of a layer keeps its blocks. Block b begins at k + b * k_stride.
+  struct HeadView {
+    std::byte* k;
+    std::byte* v;
+    std::size_t k_stride, v_stride;  // bytes
+  };
+  HeadView Head(int layer, int head) noexcept;
+  const CacheOptions& options() const noexcept { return options_; }
+
+  // Writes zeros.
+  void Clear(std::span<const std::int32_t> blocks) noexcept;
+
+ private:
+  struct Layer {
+    int n_kv_heads;
+    std::size_t k_begin, v_begin;              // bytes
+    std::size_t k_block_bytes, v_block_bytes;  // of one head
+  };
+
+  CacheOptions options_;
+  std::vector<Layer> layers_;
+  // By layer, then by head, then by block: the blocks that one head reads in a pass lie together,
+  // which suits the hardware's prefetcher.
+  AlignedBytes k_, v_;
+};
+
+}  // namespace foretoken::model

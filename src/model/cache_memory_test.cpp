@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/cache_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+
+namespace foretoken::model {
+namespace {
+
+constexpr std::array kLayers = {CacheLayer{3, 8}, CacheLayer{1, 64}, CacheLayer{2, 32}};
+
+TEST(CacheMemory, KeepsEveryBlockOfEveryHeadApart) {
+  for (const auto& [k_type, v_type] : {std::pair{tensor::KvType::kF16, tensor::KvType::kF32},
+                                       std::pair{tensor::KvType::kF32, tensor::KvType::kBF16}}) {
+    const CacheOptions options{.k_type = k_type, .v_type = v_type, .n_blocks = 5};
+    CacheMemory memory = *CacheMemory::Create(kLayers, options);
+    std::size_t bytes = 0;
+    unsigned char mark = 0;
+    const auto visit = [&](auto&& each) {
+      for (int layer = 0; layer < 3; ++layer)
+        for (int head = 0; head < kLayers[static_cast<std::size_t>(layer)].n_kv_heads; ++head)
+          for (std::size_t block = 0; block < 5; ++block) {
+            const auto view = memory.Head(layer, head);
+            each(view.k + block * view.k_stride, view.k_stride);
+            each(view.v + block * view.v_stride, view.v_stride);
+          }
+    };
+    visit([&](std::byte* at, std::size_t size) {
+      std::memset(at, ++mark, size);
+      bytes += size;
+    });
+    EXPECT_EQ(bytes, CacheMemory::Bytes(kLayers, options));
+    mark = 0;
+    visit([&](const std::byte* at, std::size_t size) {
+      ++mark;
+      ASSERT_EQ(at[0], std::byte{mark});
+      ASSERT_EQ(at[size - 1], std::byte{mark});
+    });
+  }
+}
+
+TEST(CacheMemory, ClearsTheBlocksItIsTold) {
+  CacheMemory memory = *CacheMemory::Create(kLayers, {.n_blocks = 4});
+  const auto view = memory.Head(2, 1);
+  std::memset(view.k, 1, 4 * view.k_stride);
+  memory.Clear(std::array<std::int32_t, 2>{0, 2});
+  for (std::size_t block = 0; block < 4; ++block)
+    EXPECT_EQ(view.k[block * view.k_stride], block % 2 == 0 ? std::byte{0} : std::byte{1});
+}
+
+TEST(CacheMemory, RefusesAQuantisedTypeForSmallHeads) {
+  const auto memory =
+      CacheMemory::Create(kLayers, {.k_type = tensor::KvType::kQ8_0, .n_blocks = 1});
+  ASSERT_FALSE(memory);
+  EXPECT_EQ(memory.error().code, ErrorCode::kUnsupported);
+}
+
+}  // namespace
+}  // namespace foretoken::model

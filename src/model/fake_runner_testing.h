@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// model/fake_runner_testing.h: a network without a file, for unit tests of what stands above a
+// runner: scheduler, drafters, commit, accounting.
+//
+// Its logits are a hash of the tokens of a row's sequence up to that row. It keeps what a real
+// network would keep in its cache: each position of a block holds a hash of the text up to there,
+// and a row reads the hash of the position before it through the block table of its pass. So a
+// wrong block table, a rollback that leaves something behind, or a wrongly shared prefix changes
+// the logits, as it would with a real network.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "model/runner.h"
+
+namespace foretoken::model {
+
+struct FakeRunnerOptions {
+  int vocabulary = 50;
+  int max_rows = 64, max_logit_rows = 64;
+  int n_blocks = 16;
+  int n_layers = 2, dim = 8;
+  std::uint64_t seed = 1;  // runners with the same seed are the same network
+  // Every so many rows of logits, by the hash of their text, hold a NaN; 0: none does.
+  std::uint64_t not_finite_every = 0;
+};
+
+class FakeRunner final : public Runner {
+ public:
+  explicit FakeRunner(const FakeRunnerOptions& options = {})
+      : options_(options),
+        cache_(static_cast<std::size_t>(options.n_blocks) * kBlock),
+        texts_(static_cast<std::size_t>(options.max_rows)),
+        logits_(static_cast<std::size_t>(options.max_logit_rows * options.vocabulary)),
+        own_(static_cast<std::size_t>(options.max_logit_rows * options.dim)),
+        finite_rows_(static_cast<std::size_t>(options.max_logit_rows)),
+        own_features_(static_cast<std::size_t>(options.max_logit_rows)) {
+    info_ = {.max_rows = options.max_rows,
+             .max_logit_rows = options.max_logit_rows,
+             .n_blocks = options.n_blocks,
+             .n_layers = options.n_layers,
+             .dim = options.dim,
+             .vocabulary = options.vocabulary,
+             .readable = options.vocabulary};
+  }
+
+  const PassResult& Run(const Pass& pass) noexcept override {
+    FORETOKEN_CHECK(pass.n_rows() >= 1 && pass.n_rows() <= info_.max_rows);
+    FORETOKEN_CHECK(static_cast<int>(pass.logit_rows.size()) <= info_.max_logit_rows);
+    ++n_passes_, n_rows_ += pass.n_rows();
+    int next = 0;
+    for (const kv::Segment& segment : pass.segments) {
+      FORETOKEN_CHECK(segment.row_begin == next);
+      next += segment.n_rows;
+      for (int i = 0; i < segment.n_rows; ++i) ReadRow(pass, segment, i);
+    }
+    FORETOKEN_CHECK(next == pass.n_rows());
+    for (std::size_t i = 0; i < pass.logit_rows.size(); ++i) WriteLogits(pass.logit_rows[i], i);
+    if (info_.features_width > 0)
+      for (int row = 0; row < pass.n_rows(); ++row)
+        Fill(texts_[static_cast<std::size_t>(row)] ^ 1,
+             {features_.data() + row * info_.features_width,
+              static_cast<std::size_t>(info_.features_width)});
+    const std::size_t n = pass.logit_rows.size();
+    result_ = {.logits = logits_.data(),
+               .logits_stride = options_.vocabulary,
+               .finite_rows = std::span(finite_rows_).first(n),
+               .features = info_.features_width == 0 ? nullptr : features_.data(),
+               .features_width = info_.features_width,
+               .own_features = std::span(own_features_).first(n)};
+    return result_;
+  }
+
+  void KeepFeatures(const FeatureRequest& request) override {
+    info_.features_width = std::int64_t{request.parts()} * info_.dim;
+    features_.resize(static_cast<std::size_t>(info_.max_rows * info_.features_width));
+  }
+
+  void ClearBlocks(std::span<const std::int32_t> blocks) noexcept override {
+    for (const std::int32_t block : blocks)
+      std::fill_n(cache_.begin() + block * std::ptrdiff_t{kBlock}, kBlock, 0);
+  }
+
+  // The logits after the last token of a text, without a pass: what a test expects.
+  std::vector<float> LogitsAfter(std::span<const Token> text) const {
+    std::uint64_t hash = options_.seed;
+    for (const Token token : text) hash = Next(hash, token);
+    std::vector<float> logits(static_cast<std::size_t>(options_.vocabulary));
+    Fill(hash, logits);
+    return logits;
+  }
+
+  int n_passes() const { return n_passes_; }
+  std::int64_t n_rows() const { return n_rows_; }  // of all passes
+
+ private:
+  static constexpr int kBlock = tensor::kKvBlock;
+
+  static std::uint64_t Next(std::uint64_t text, Token token) {
+    const std::uint64_t key[2] = {text, static_cast<std::uint64_t>(token)};
+    return HashOf(key);
+  }
+  // Numbers in [0, 8).
+  static void Fill(std::uint64_t text, std::span<float> out) {
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = static_cast<float>(Next(text, static_cast<Token>(i)) % 4096) / 512;
+  }
+
+  std::uint64_t& At(const kv::Segment& segment, Pos position) {
+    const auto index = static_cast<std::size_t>(position / kBlock);
+    FORETOKEN_CHECK(index < segment.blocks.size());
+    const std::int32_t block = segment.blocks[index];
+    FORETOKEN_CHECK(block >= 0 && block < options_.n_blocks);
+    return cache_[static_cast<std::size_t>(block * kBlock + position % kBlock)];
+  }
+
+  void ReadRow(const Pass& pass, const kv::Segment& segment, int i) {
+    const Pos position = segment.first_position + i;
+    const auto row = static_cast<std::size_t>(segment.row_begin + i);
+    const Token token = pass.tokens[row];
+    FORETOKEN_CHECK(token >= 0 && token < info_.readable);
+    texts_[row] = Next(position == 0 ? options_.seed : At(segment, position - 1), token);
+    At(segment, position) = texts_[row];
+  }
+
+  void WriteLogits(int row, std::size_t i) {
+    const std::uint64_t text = texts_[static_cast<std::size_t>(row)];
+    const auto width = static_cast<std::size_t>(options_.vocabulary);
+    Fill(text, {logits_.data() + i * width, width});
+    finite_rows_[i] = options_.not_finite_every == 0 || text % options_.not_finite_every != 0;
+    if (finite_rows_[i] == 0) logits_[i * width] = std::numeric_limits<float>::quiet_NaN();
+    const auto dim = static_cast<std::size_t>(options_.dim);
+    own_features_[i] = own_.data() + i * dim;
+    Fill(text ^ 2, {own_.data() + i * dim, dim});
+  }
+
+  FakeRunnerOptions options_;
+  std::vector<std::uint64_t> cache_;  // [n_blocks, 32]
+  std::vector<std::uint64_t> texts_;  // of the pass's rows
+  std::vector<float> logits_, features_, own_;
+  std::vector<std::uint8_t> finite_rows_;
+  std::vector<const float*> own_features_;
+  PassResult result_;
+  int n_passes_ = 0;
+  std::int64_t n_rows_ = 0;
+};
+
+}  // namespace foretoken::model

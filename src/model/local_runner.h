@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// model/local_runner.h: a network that runs in this process, on a team of threads.
+//
+// It is immutable after Load, but for the memory of the cache, the rope table and the scratch
+// memory that a pass uses.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "foretoken/result.h"
+#include "formats/checkpoint.h"
+#include "kernels/kernels.h"
+#include "model/cache_memory.h"
+#include "model/config.h"
+#include "model/rope_table.h"
+#include "model/runner.h"
+#include "model/scratch.h"
+#include "model/team_choice.h"
+#include "model/weights.h"
+
+namespace foretoken::model {
+
+struct RunnerOptions {
+  int max_rows = 256;       // of one pass
+  int max_logit_rows = 16;  // rows with logits in one pass
+  int max_positions = 0;    // of a sequence
+  // Rows of the output head to keep, ascending; empty: all. Not for heads.
+  std::vector<std::int32_t> output_tokens = {};
+  CacheOptions cache = {};
+};
+
+// Bytes of the cache's memory.
+std::int64_t CacheBytes(const ModelConfig& config, const CacheOptions& options);
+
+class LocalRunner final : public Runner {
+ public:
+  // `checkpoint`, `kernels` and `pool` must outlive the runner. Errors: those of Weights and
+  // CacheMemory.
+  [[nodiscard]] static Result<std::unique_ptr<LocalRunner>> Load(
+      const formats::Checkpoint& checkpoint, const ModelConfig& config,
+      const RunnerOptions& options, const kernels::Kernels& kernels, ThreadPool& pool,
+      const LoadOptions& load);
+
+  // A head that reads `target`'s features. It uses the target's embedding and output head where its
+  // own file has none: target and its checkpoint must outlive it. Errors: also kMismatch (a head of
+  // another target).
+  [[nodiscard]] static Result<std::unique_ptr<LocalRunner>> LoadHead(
+      const formats::Checkpoint& checkpoint, const ModelConfig& config,
+      const RunnerOptions& options, const kernels::Kernels& kernels, ThreadPool& pool,
+      const LocalRunner& target);
+
+  const PassResult& Run(const Pass& pass) noexcept override;
+  void KeepFeatures(const FeatureRequest& request) override;
+  void ClearBlocks(std::span<const std::int32_t> blocks) noexcept override;
+
+  const ModelConfig& config() const { return config_; }
+  const Weights& weights() const { return weights_; }
+  // As of Weights. CheckFiles is for the thread that runs passes, after a pass.
+  [[nodiscard]] Status CheckFiles() { return weights_.CheckFiles(pool_); }
+  [[nodiscard]] Status QuickCheckFiles() const { return weights_.QuickCheckFiles(); }
+
+ private:
+  LocalRunner(const ModelConfig& config, const RunnerOptions& options,
+              const kernels::Kernels& kernels, ThreadPool& pool, Weights weights,
+              CacheMemory cache);
+  void Check(const Pass& pass) const noexcept;
+  void ExtendRope(const Pass& pass) noexcept;
+  int RunOnTeam(const Pass& pass) noexcept;
+  void NoteResult(const Pass& pass, int team) noexcept;
+
+  ModelConfig config_;
+  int max_positions_;
+  const kernels::Kernels& kernels_;
+  ThreadPool& pool_;
+  Weights weights_;
+  CacheMemory cache_;
+  RopeTable rope_;
+  Scratch scratch_;
+  TeamChoice team_choice_;
+  FeatureRequest feature_request_;
+  AlignedBuffer<float> features_;  // [max_rows, features_width]
+  std::uint64_t layer_work_;       // multiplications of one row in one layer
+  PassResult result_;              // of the last pass, with the memory of its views:
+  std::vector<std::uint8_t> finite_rows_;
+  std::vector<const float*> own_features_;
+};
+
+}  // namespace foretoken::model

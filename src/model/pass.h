@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// model/pass.h: one pass of a network as a value, and what the pass gives.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "kv/segment.h"
+
+namespace foretoken::model {
+
+// The hidden states that a runner keeps for a drafter: one row of floats for each row of a pass,
+// the parts in this order.
+struct FeatureRequest {
+  std::vector<int> layers;  // the residual stream that enters a layer; n_layers: leaves the last
+  bool normed = false;      // the last layer's output after the output norm
+
+  int parts() const { return static_cast<int>(layers.size()) + normed; }
+};
+
+// What a network computes in one pass. It holds views only: its owner keeps what they show until
+// the pass has run. A pass says everything that a runner needs to know, so that it can be sent to a
+// runner elsewhere.
+struct Pass {
+  std::span<const Token> tokens;          // [n_rows]
+  std::span<const kv::Segment> segments;  // cover all rows in order; a sequence appears once
+  std::span<const int> logit_rows;        // the rows whose logits are wanted, ascending
+  // For heads: what each row reads beside its token, [n_rows, width], contiguous. The features of
+  // the target; with own_features the head's own feature of an earlier row, of width dim.
+  const float* features = nullptr;
+  bool own_features = false;
+
+  int n_rows() const { return static_cast<int>(tokens.size()); }
+};
+
+// What a pass gives: views of the runner's memory. They are valid until the runner's next pass.
+struct PassResult {
+  const float* logits = nullptr;  // row i belongs to row logit_rows[i] of the pass
+  std::int64_t logits_stride = 0;
+  std::span<const std::uint8_t> finite_rows;  // of each row of logits: whether all are finite
+  const float* features = nullptr;            // [n_rows, features_width]; null: none are kept
+  std::int64_t features_width = 0;
+  // Heads: for each row of logits the head's own feature, which a next row reads. [dim]
+  std::span<const float* const> own_features;
+
+  const float* Logits(int i) const noexcept { return logits + i * logits_stride; }
+  bool Finite(int i) const noexcept { return finite_rows[static_cast<std::size_t>(i)] != 0; }
+  // Null where no features are kept.
+  const float* Features(int row) const noexcept {
+    return features == nullptr ? nullptr : features + row * features_width;
+  }
+  const float* OwnFeature(int i) const noexcept {
+    return own_features[static_cast<std::size_t>(i)];
+  }
+};
+
+}  // namespace foretoken::model

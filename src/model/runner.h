@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// model/runner.h: the only door to a network.
+//
+// A runner owns the weights of one network and the memory of its cache, and executes passes. It
+// knows nothing of requests, sampling or speculation. Nobody else knows where the network runs: in
+// this process (LocalRunner), elsewhere, or nowhere at all (FakeRunner, for tests).
+//
+// The caller decides which blocks of the cache's memory a sequence has (kv/block_tables.h) and
+// names them in the pass. The logits of a row depend only on the tokens of its sequence up to that
+// row, never on the other rows, on how a text is divided into passes, or on the number of threads.
+//
+// One thread uses a runner at a time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/ids.h"
+#include "model/pass.h"
+
+namespace foretoken::model {
+
+// What callers may ask of a runner. Fixed when it is made, but for features_width.
+struct RunnerInfo {
+  int max_rows = 0;        // of one pass
+  int max_logit_rows = 0;  // rows with logits in one pass
+  int n_blocks = 0;        // of the cache's memory
+  int n_layers = 0;
+  int dim = 0;                      // width of a hidden state
+  int vocabulary = 0;               // columns of the logits
+  int readable = 0;                 // the network has an embedding for the tokens [0, readable)
+  std::int64_t features_width = 0;  // of the features that passes keep; 0: none
+  std::int64_t weight_bytes = 0;
+  // The token of each column of the logits, where the output head covers a part of the vocabulary.
+  // Empty: column i is token i.
+  std::span<const Token> output_tokens = {};
+
+  // The token itself where the network has an embedding for it. Otherwise a token that stands in
+  // for it: the first, which is the unknown token of SentencePiece vocabularies. Drafters need
+  // this, because their target may have more tokens.
+  Token Readable(Token token) const noexcept { return token < readable ? token : 0; }
+};
+
+class Runner {
+ public:
+  virtual ~Runner() = default;
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+
+  const RunnerInfo& info() const noexcept { return info_; }
+
+  // Runs the pass. The result is valid until the next call of Run or KeepFeatures. REQUIRES: the
+  // pass keeps within the limits of info(), its segments name their blocks, and where a network is
+  // a head the pass has features. Allocates nothing.
+  virtual const PassResult& Run(const Pass& pass) noexcept = 0;
+
+  // From now on each pass keeps these hidden states of all its rows.
+  virtual void KeepFeatures(const FeatureRequest& request) = 0;
+
+  // Writes zeros to blocks of the cache's memory, for those who measure: memory that nobody has
+  // written is faster to read than other memory.
+  virtual void ClearBlocks(std::span<const std::int32_t> blocks) noexcept = 0;
+
+ protected:
+  Runner() = default;
+  RunnerInfo info_;
+};
+
+}  // namespace foretoken::model
