@@ -34,7 +34,7 @@ Result<std::vector<BenchPrompt>> Prompts(const BenchSettings& settings) {
   return prompts;
 }
 
-// 0 and kDefaultContext, or half of what there is where that does not fit.
+// 0 and kDefaultContext, or half of the context size if that does not fit.
 std::vector<int> DefaultContexts(int context_size, int most_rows) {
   const int room = context_size - most_rows;
   const int second = room >= kDefaultContext ? kDefaultContext : room / 2;

@@ -42,7 +42,7 @@ Json ModelJson(const ModelSummary& model) {
           {"weight_bytes", model.weight_bytes}};
 }
 
-// {"1": 12.5, "2": ...}, of one context.
+// {"1": 12.5, "2": ...}, for one context.
 Json ByRows(const std::vector<PassCost>& costs, int context, double unit) {
   Json json = Json::object();
   for (const PassCost& cost : costs)
@@ -123,16 +123,17 @@ Json MachineJson(const Bench& bench) {
 
 Result<BenchPrompt> PromptOfLine(const std::string& line) {
   const Json object = Json::parse(line, nullptr, false);
-  if (object.is_discarded()) return BadLine("this is no JSON");
-  if (!object.is_object()) return BadLine("this is no JSON object");
+  if (object.is_discarded()) return BadLine("this is not JSON");
+  if (!object.is_object()) return BadLine("this is not a JSON object");
   const auto prompt = object.find("prompt"), turns = object.find("turns");
   const bool of_turns = prompt == object.end();
   if (of_turns && turns == object.end()) return BadLine("it has neither `prompt` nor `turns`");
   if (of_turns && (!turns->is_array() || turns->empty()))
-    return BadLine("`turns` is no list with a text in it");
+    return BadLine("`turns` is not a list of strings with at least one");
   const Json& text = of_turns ? turns->front() : *prompt;
   if (!text.is_string() || text.get_ref<const std::string&>().empty())
-    return BadLine(fmt::format("`{}` is no text, or an empty one", of_turns ? "turns" : "prompt"));
+    return BadLine(
+        fmt::format("`{}` is not a string, or an empty one", of_turns ? "turns" : "prompt"));
   return BenchPrompt{text.get<std::string>(), Category(object), {}};
 }
 

@@ -16,7 +16,7 @@ namespace foretoken::cli {
 // One JSON object: rates, speed-up and acceptance at K drafts.
 std::string BenchRowJson(const BenchRow& row, int k);
 
-// With a newline at the end. What was not measured is absent or null.
+// Ends with a newline. What was not measured is absent or null.
 std::string BenchJson(const Bench& bench);
 
 }  // namespace foretoken::cli

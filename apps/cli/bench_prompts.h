@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/bench_prompts.h: what `bench` lets the model write.
+// cli/bench_prompts.h: the prompts of `bench`.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@ namespace foretoken::cli {
 
 struct BenchPrompt {
   std::string text;
-  std::string kind;    // "story", or the file's category; "" where it says none
+  std::string kind;    // "story", or the file's category; "" if it has none
   std::string origin;  // for messages: "questions.jsonl:3"
 };
 
-// A few for models of children's stories: free ones, lists, and texts that repeat themselves, where
-// drafts are easy.
+// Some prompts for models of children's stories: free ones, lists, and texts that repeat
+// themselves, where drafts are easy.
 std::vector<BenchPrompt> BuiltInPrompts();
 
-// JSON lines; empty ones are passed over. Errors: those of the file; kInvalidFile, naming the line;
-// a file without prompts.
+// JSON lines; empty lines are ignored. Errors: those of the file; kInvalidFile, with the line; a
+// file without prompts.
 [[nodiscard]] Result<std::vector<BenchPrompt>> ReadPrompts(const std::string& path);
 
 }  // namespace foretoken::cli

@@ -8,7 +8,7 @@
 namespace foretoken::cli {
 namespace {
 
-// Three digits that matter: 12.3k, 1234, 123, 12.3, 1.23.
+// Three significant digits: 12.3k, 1234, 123, 12.3, 1.23.
 std::string Short(double x) {
   if (x >= 10'000) return fmt::format("{:.{}f}k", x / 1000, x < 100'000 ? 1 : 0);
   return fmt::format("{:.{}f}", x, x < 10 ? 2 : x < 100 ? 1 : 0);
@@ -90,7 +90,7 @@ std::string Overhead(const Bench& bench) {
   const StepOverhead& o = bench.measured.overhead;
   std::string out = fmt::format(
       "\nprompt    {} tokens/s, {} rows a pass\n"
-      "overhead  a barrier {} us, dispatch {} us, judging {} {} {} us, a draw {} us\n"
+      "overhead  a barrier {} us, dispatch {} us, verifying {} {} {} us, a draw {} us\n"
       "          plain step: {} ({} barriers)",
       Range(bench.measured.prompt_tokens_per_second), bench.measured.prompt_rows,
       Short(o.barrier_us), Short(o.dispatch_us), o.judged_rows, o.judged_rows == 1 ? "row" : "rows",

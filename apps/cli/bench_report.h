@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/bench_report.h: what `bench` found, for people; bench_json.h writes it for programs.
+// cli/bench_report.h: the results of `bench`, for people; bench_json.h writes them for programs.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ struct Bench {
   const Request* request = nullptr;
   BenchRuns runs;
 
-  // Of passes behind the smallest context, one row being always among them.
+  // The smallest context whose passes were measured; one row is always among them.
   int context() const { return measured.target.front().context; }
   double one_row_us() const { return measured.target.front().us.median; }
   const PassCost* one_draft() const { return measured.DraftCost(1, context()); }
@@ -28,7 +28,8 @@ struct Bench {
   double weights_gb_per_s(const PassCost& pass) const {
     return static_cast<double>(engine->target.weight_bytes) / pass.us.median / 1e3;
   }
-  // Of a step of plain decoding, and of one more draft: what is not the passes' arithmetic.
+  // The share of a step of plain decoding, and of one more draft, that is not the passes'
+  // arithmetic.
   double target_overhead() const {
     return measured.overhead.target_us() / (one_row_us() + measured.overhead.judge_us);
   }
@@ -38,7 +39,7 @@ struct Bench {
   }
 };
 
-// Tables of at most 100 columns.
+// Tables at most 100 columns wide.
 std::string BenchTables(const Bench& bench);
 
 }  // namespace foretoken::cli

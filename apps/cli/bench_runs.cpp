@@ -8,13 +8,13 @@
 namespace foretoken::cli {
 namespace {
 
-// What one run decoded, of all prompts or of one kind.
+// What one run decoded, for all prompts or for one kind.
 struct Tally {
   double ms = 0, tokens = 0;
   double rate() const { return 1000 * tokens / ms; }
 };
 
-// The readings behind one BenchRow.
+// The measurements of one BenchRow.
 struct Readings {
   std::vector<double> plain, speculative;
   SpeculationStats plain_stats, stats;
@@ -54,7 +54,7 @@ class Runner {
   }
 
  private:
-  // The first run pays for memory that nobody has touched and for caches that hold something else.
+  // The first run is slow, because memory is touched for the first time and caches hold other data.
   Status WarmUp() {
     for (const bool plain : {true, false}) {
       const Request request = RequestOf(0, plain);
@@ -74,13 +74,13 @@ class Runner {
     return request;
   }
 
-  // All prompts once, `batch` together. The last batch is filled up with prompts from the start:
-  // one that is not full would count as a slow one.
+  // All prompts once, `batch` together. The last batch is filled up with prompts from the start,
+  // because an incomplete one would count as slow.
   Status Once(int batch, bool plain) {
     const auto size = static_cast<std::size_t>(batch), n = plan_.prompts.size();
     Tally all;
     std::map<std::string, Tally> by_kind;
-    // Texts that an earlier run wrote would be drafted whole.
+    // Otherwise texts that an earlier run wrote would be drafted whole.
     engine_.Forget();
     for (std::size_t first = 0; first < n; first += size) {
       std::vector<Request> requests;
@@ -112,7 +112,7 @@ class Runner {
     return batch == 1 ? origin : fmt::format("{} and the {} after it", origin, batch - 1);
   }
 
-  // Requests that run together read their prompts first; what follows is decoding.
+  // Requests that run together are prefilled first; what follows is decoding.
   static Tally TallyOf(const std::vector<Completion>& completions) {
     Tally tally;
     double prompts_ms = 0;

@@ -20,31 +20,31 @@ struct BenchRow {
   int prompts = 0;
   Spread plain;                       // tokens per second, all requests together
   std::optional<Spread> speculative;  // absent without a drafter
-  std::optional<Spread> speedup;      // of neighbouring runs
+  std::optional<Spread> speedup;      // ratio of neighbouring runs
   SpeculationStats plain_stats;       // of the plain runs: their rounds and times
   SpeculationStats stats;             // of the speculative runs
 };
 
 struct BenchRuns {
   std::vector<BenchRow> batches;  // all prompts, by batch size
-  std::vector<BenchRow> kinds;    // at batch 1, in the prompts' order; empty where there is but one
-  std::string strategy;           // that judged
-  // All texts of a prompt were the same token by token; absent where they need not be.
+  std::vector<BenchRow> kinds;    // at batch 1, in the prompts' order; empty if there is only one
+  std::string strategy;           // the one that verified
+  // All texts of a prompt were the same token by token; absent if they need not be.
   std::optional<bool> identical;
 };
 
 struct RunPlan {
-  Request request;  // of every prompt, but for text and id
+  Request request;  // for every prompt, except text and id
   std::vector<BenchPrompt> prompts;
   std::vector<int> batches;
   int repeats = 1;
-  // Where the repeats decode for less than this, there are more of them, up to 5 times as many: a
-  // median of short runs needs them.
+  // If the repeats decode for less than this, there are more of them, up to 5 times as many: a
+  // median of short runs needs more values.
   double least_seconds = 0;
   std::function<void(int run, int runs)> on_run = {};  // from 1
 };
 
-// Errors: those of a prompt, named by its origin; kInvalidArgument where nothing was decoded.
+// Errors: those of a prompt, with its origin; kInvalidArgument if nothing was decoded.
 [[nodiscard]] Result<BenchRuns> RunInTurn(Engine& engine, const RunPlan& plan);
 
 }  // namespace foretoken::cli

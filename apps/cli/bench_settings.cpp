@@ -56,7 +56,7 @@ FlagGroup MeasuringFlags(BenchSettings& settings) {
           }};
 }
 
-// As generate's, but greedy where no temperature is given: then texts can be compared.
+// Like generate's flags, but greedy unless a temperature is given, so that texts can be compared.
 FlagGroup SamplingFlags(BenchSettings& settings) {
   FlagGroup group = settings::SamplingFlags(settings.generation);
   settings.generation.request.sampling.temperature = 0;
@@ -108,7 +108,7 @@ settings::FlagSet BenchFlags(BenchSettings& settings) {
 }
 
 Status Finish(BenchSettings& settings) {
-  // generate's rules ask for one prompt; bench brings its own.
+  // generate's rules need one prompt; bench has its own.
   settings.generation.prompt.emplace();
   FORETOKEN_CHECK_OK(settings::Finish(settings.generation));
   if (settings.rows.front() != 1) settings.rows.insert(settings.rows.begin(), 1);  // the measure

@@ -17,10 +17,10 @@
 namespace foretoken::cli {
 namespace {
 
-constexpr int kLawDrafts = 4;   // K of the law's test where none is given
-constexpr int kLawPrompts = 2;  // contexts of the law's test where no number of prompts is given
+constexpr int kLawDrafts = 4;   // K of the distribution test if none is given
+constexpr int kLawPrompts = 2;  // its contexts if no number of prompts is given
 constexpr int kLawBatch = 8;
-constexpr int kMostSamples = 4;  // times the samples, while the control passes
+constexpr int kMostSamples = 4;  // times the samples, while the negative control passes
 
 struct CertifySettings : PairSettings {
   std::vector<int> ks = {1, 2, 4, 8}, batches = {1, 4};
@@ -41,7 +41,7 @@ settings::FlagGroup CertifyingFlags(CertifySettings& settings) {
   flags.push_back(
       {{"--stochastic"},
        "",
-       "also draw texts again and again and test that they follow plain decoding's law, "
+       "also draw texts again and again and test that they have plain decoding's distribution, "
        "beside a rule that is known to change it and must fail",
        settings::StoreTrue(settings.stochastic)});
   flags.push_back({{"--samples"},
@@ -82,9 +82,10 @@ settings::FlagSet CertifyFlags(CertifySettings& settings) {
 
 Status Check(const CertifySettings& settings) {
   if (settings.stochastic && settings.generation.request.sampling.greedy())
-    return Fail(ErrorCode::kInvalidArgument,
-                "--stochastic: at temperature 0 there is no law to test; raise --temp or leave "
-                "--stochastic out");
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        "--stochastic: at temperature 0 there is no distribution to test; raise --temp or leave "
+        "--stochastic out");
   return {};
 }
 
@@ -95,8 +96,8 @@ Status CheckDrafter(const EngineSummary& summary) {
               "or --spec-type, and K above 0");
 }
 
-// The strategy that verifies such requests with these flags. Certifying fixes the draft lengths;
-// the default controller does not, and where it leaves the strategy open it takes sample-match.
+// The strategy that verifies such requests with these flags. Certifying fixes the draft lengths.
+// The default controller does not, and if no strategy is named it uses sample-match.
 std::string StrategyInUse(const Engine& engine, const settings::GenerateSettings& generation) {
   const SpeculativeOptions& options = generation.engine.speculative;
   const bool by_default = std::none_of(
@@ -109,7 +110,7 @@ std::string StrategyInUse(const Engine& engine, const settings::GenerateSettings
   return engine.UseFor(generation.request).strategies.front();
 }
 
-// Texts are compared with drafts of temperature 0, and at the lengths of --ks.
+// Texts are compared with drafts of temperature 0, and for the lengths of --ks.
 void ReportIdle(const Engine& engine, const CertifySettings& settings) {
   const settings::GenerateSettings& generation = settings.generation;
   SpeculativeUse use = engine.UseFor(generation.request);

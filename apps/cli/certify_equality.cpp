@@ -23,7 +23,7 @@ bool Same(const TokenLogprobs& a, const TokenLogprobs& b) {
                     });
 }
 
-// Null where there is none.
+// Null if there is none.
 std::optional<Difference> FirstDifference(const Completion& plain, const Completion& other) {
   const std::size_t n = std::min(plain.token_ids.size(), other.token_ids.size());
   std::size_t i = 0;
@@ -73,7 +73,7 @@ class Comparer {
     request.logprobs = kTopLogprobs;
     request.speculative.enabled = k > 0;
     request.speculative.num_speculative_tokens = k;
-    // Greedy drafts are judged by sample-match, where the text depends on the seed alone.
+    // Greedy drafts are verified by sample-match, where the text depends on the seed alone.
     request.speculative.draft_sampling = request.sampling;
     request.speculative.draft_sampling->temperature = 0;
     if (text_ == "greedy") request.sampling.temperature = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/certify_equality.h: speculation against plain decoding of the same engine, token by token and
-// bit by bit.
+// cli/certify_equality.h: compares speculation with plain decoding of the same engine, token by
+// token and bit by bit.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace foretoken::cli {
 
 struct EqualityPlan {
-  Request request;  // of every prompt, but for text and id; at temperature 0 only greedy text runs
+  Request request;  // for every prompt, except text and id; at temperature 0 only greedy text runs
   std::vector<BenchPrompt> prompts;
   std::vector<int> ks, batches;
   std::function<void(int run, int runs)> on_run;  // from 1
@@ -24,10 +24,10 @@ struct EqualityPlan {
 // All prompts with one K and one batch size.
 struct EqualityRow {
   std::string text;  // "greedy" or "sampled": at the request's temperature, with one seed
-  int k = 0;         // 0: plain decoding, together instead of alone
+  int k = 0;         // 0: plain decoding in a batch, not alone
   int batch = 1;
   int prompts = 0, differing = 0;
-  std::int64_t tokens = 0;  // that were compared
+  std::int64_t tokens = 0;  // tokens that were compared
   SpeculationStats stats;
 };
 
@@ -37,7 +37,7 @@ struct Difference {
   int k = 0, batch = 1;
   std::string what;  // "token", "log-probability", "length"
   int position = 0;  // in the generated text, from 0
-  // Where the text is not over before.
+  // Absent if the text has already ended there.
   std::optional<std::int32_t> plain, speculative;
   float plain_logprob = 0, speculative_logprob = 0;
 };
@@ -45,9 +45,10 @@ struct Difference {
 struct Equality {
   std::vector<EqualityRow> rows;
   std::optional<Difference> first;
-  // What verified the texts of temperature 0, and the sampled ones; empty: none were compared.
+  // The strategy that verified the texts of temperature 0, and the sampled ones; empty: none were
+  // compared.
   std::string greedy_strategy, strategy;
-  // Why sampled texts were not compared; empty where they were.
+  // Why sampled texts were not compared; empty if they were.
   std::string sampled_left_out;
   std::int64_t drafted() const {
     std::int64_t n = 0;
@@ -56,8 +57,8 @@ struct Equality {
   }
 };
 
-// What is compared: token ids, and the log-probabilities of each and of the best ones, as the bits
-// of their floats. Goes on after a difference. Errors: those of a prompt, named by its origin.
+// Compares token ids, and the log-probabilities of each token and of the best ones, as the bits of
+// their floats. Continues after a difference. Errors: those of a prompt, with its origin.
 [[nodiscard]] Result<Equality> CompareWithPlain(Engine& engine, const EqualityPlan& plan);
 
 }  // namespace foretoken::cli

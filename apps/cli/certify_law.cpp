@@ -11,9 +11,9 @@ namespace foretoken::cli {
 namespace {
 
 constexpr double kFamilyLevel = 1e-3;
-constexpr std::size_t kContextTokens = 8;  // of the prompt: reading it is most of the work
-constexpr int kGreedyTokens = 12;          // among which the context's end is looked for
-constexpr int kTokens = 4;                 // of a drawn text: prefill's, two drafts, and one more
+constexpr std::size_t kContextTokens = 8;  // of the prompt: the prefill is most of the work
+constexpr int kGreedyTokens = 12;          // the context's end is searched among these
+constexpr int kTokens = 4;                 // of a text: the prefill's, two drafts, one more
 constexpr std::size_t kTests = 4;
 constexpr std::array<const char*, kTests> kTestNames = {"2", "3", "4", "2 and 3"};
 
@@ -21,7 +21,7 @@ enum Kind { kPlain, kSpeculative, kControl, kKinds };
 constexpr std::array<const char*, kKinds> kKindNames = {"plain decoding", "speculation",
                                                         "the control"};
 
-// Of the best tokens at temperature t, as far as they are known.
+// The distribution of the best tokens at temperature t, as far as they are known.
 struct Shape {
   double peak = 0, entropy = 0;
 };
@@ -37,7 +37,8 @@ Shape ShapeOf(const TokenLogprobs& logprobs, double t) {
   return shape;
 }
 
-// Where the next token is nearly certain, so that all texts share it, and those after it are not.
+// A place where the next token is nearly certain, so that all texts share it, and those after it
+// are not.
 std::size_t SharpestPlace(const std::vector<TokenLogprobs>& logprobs, double t) {
   std::size_t best = 0;
   double most = -1;
@@ -51,7 +52,7 @@ std::size_t SharpestPlace(const std::vector<TokenLogprobs>& logprobs, double t) 
   return best;
 }
 
-// A part of the prompt and of its greedy continuation.
+// A context: a part of the prompt and of its greedy continuation.
 Result<std::vector<std::int32_t>> ContextOf(Engine& engine, const LawPlan& plan,
                                             const BenchPrompt& prompt) {
   auto tokens = engine.Tokenize(prompt.text, plan.request.add_special, plan.request.parse_special);
@@ -81,7 +82,7 @@ Request RequestFor(const LawPlan& plan, Kind kind) {
   request.logprobs = -1;
   request.stop.clear();
   request.speculative.enabled = kind != kPlain;
-  // Each kind has noise of its own: the test asks for independent sets.
+  // Each kind has its own noise, because the test needs independent sets.
   request.seed += 0x9E3779B97F4A7C15u * static_cast<std::uint64_t>(kind);
   return request;
 }
@@ -180,7 +181,7 @@ class LawTester {
   Engine& control_;
   const LawPlan& plan_;
   std::vector<Context> contexts_;
-  SpeculationStats stats_;  // of speculation, not of the control
+  SpeculationStats stats_;  // of speculation, not of the negative control
   LawVerdict verdict_;
   int drawn_ = 0;
 };

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/certify_law.h: whether speculation draws tokens from the law of plain decoding, by counting.
+// cli/certify_law.h: tests by counting whether speculation draws tokens from plain decoding's
+// distribution.
 //
 // Short texts after a context are drawn again and again: by plain decoding, by speculation, and, as
-// the negative control, by speculation with a rule that is known to change the law. Tokens 2 to 4
-// (the first is prefill's) and the pair of 2 and 3 are compared with plain decoding's by a
-// chi-square test. Speculation must pass it, and the control must not: a test that the control
-// passes could not have seen an error.
+// the negative control, by speculation with a rule that is known to change the distribution. Tokens
+// 2 to 4 (the first is the prefill's) and the pair of 2 and 3 are compared with plain decoding's by
+// a chi-square test. Speculation must pass it, and the control must fail: a test that the control
+// passes could not have detected an error.
 #pragma once
 
 #include <functional>
@@ -21,8 +22,8 @@ namespace foretoken::cli {
 struct LawPlan {
   Request request;  // sampling, seed, draft length
   std::vector<BenchPrompt> prompts;
-  int samples = 20'000;       // texts of each kind and context
-  int most_samples = 80'000;  // they are doubled up to here while the control passes
+  int samples = 20'000;       // for each kind and context
+  int most_samples = 80'000;  // they are doubled up to this while the control passes
   std::function<void(const std::string& what, double fraction)> on_progress;
 };
 
@@ -35,23 +36,24 @@ struct LawTest {
 struct LawVerdict {
   std::string strategy, control;  // "residual", "residual without adjustment"
   int samples = 0;
-  double acceptance_rate = 0;  // of the drafts
+  double acceptance_rate = 0;  // of drafts
   double level = 0;            // of each test: 0.001 for all together
   std::vector<LawTest> tests;
 
-  bool passed() const;          // speculation, in all tests
-  bool control_failed() const;  // in one at least
+  bool passed() const;          // speculation passed all tests
+  bool control_failed() const;  // the control failed at least one
 };
 
-// How the control's engine is opened: as `options`, but with a rule that changes the law: where
-// `strategy` (that of the engine under test) is residual, with tokens after a rejection drawn from
-// the target's whole law, else with typical acceptance. `name` is what to call it.
+// The options of the control's engine: like `options`, but with a rule that changes the
+// distribution. If `strategy` (of the engine under test) is residual, tokens after a rejection are
+// drawn from the target's whole distribution; otherwise the rule is typical acceptance. `name`
+// receives the rule's name.
 EngineOptions ControlOptions(EngineOptions options, const std::string& strategy, std::string& name);
 
-// The rule by which the engine judges such requests.
+// The strategy by which the engine verifies such requests.
 [[nodiscard]] Result<std::string> StrategyOf(Engine& engine, const LawPlan& plan);
 
-// Errors: those of a prompt, named by its origin; kInvalidArgument where nothing was drafted.
+// Errors: those of a prompt, with its origin; kInvalidArgument if nothing was drafted.
 [[nodiscard]] Result<LawVerdict> TestLaw(Engine& engine, Engine& control, const LawPlan& plan);
 
 }  // namespace foretoken::cli

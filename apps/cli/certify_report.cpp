@@ -72,7 +72,7 @@ std::string LawTable(const Certification& c) {
   const SamplingParameters& s = c.request->sampling;
   std::string out = fmt::format(
       "\nlaw of the drawn tokens: {} texts of each kind and context, T {:g}, top-p {:g}, top-k {}\n"
-      "judged by {}; {:.1f} % of the drafts were accepted; negative control: {}\n"
+      "verified by {}; {:.1f} % of the drafts were accepted; negative control: {}\n"
       "  {:<28} {:<8} {:<24} {}\n",
       law.samples, s.temperature, s.top_p, s.top_k, law.strategy, 100 * law.acceptance_rate,
       law.control, "chi-square/degrees", "tokens", "speculation", "control");
@@ -86,7 +86,7 @@ std::string LawTable(const Certification& c) {
   return out;
 }
 
-// On lines of at most 100 columns, the further ones indented.
+// Lines of at most 100 columns; all but the first are indented.
 std::string Wrapped(std::string text) {
   constexpr std::size_t kWidth = 100;
   std::size_t begin = 0;
@@ -106,7 +106,7 @@ bool Tested(const Certification& c, std::string_view strategy) {
 
 std::string Verdict(const Certification& c) {
   if (c.certificate() == Certificate::kDiffers) {
-    // Nothing but synthetic acceptance may change a text of temperature 0.
+    // Only synthetic acceptance may change a text of temperature 0.
     const bool lossy = c.equality.first && c.equality.first->text == "greedy"
                            ? c.equality.greedy_strategy != "greedy"
                            : !c.engine->lossless;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/certify_report.h: what `certify` found, for people; certify_json.cpp writes it for programs.
+// cli/certify_report.h: the results of `certify`, for people; certify_json.cpp writes them for
+// programs.
 #pragma once
 
 #include <optional>
@@ -19,18 +20,18 @@ struct Certification {
   int prompts = 0;
   Equality equality;
   std::optional<LawVerdict> law;  // with --stochastic
-  // The strategy that verifies such requests with the flags that were given.
+  // The strategy that verifies such requests with the given flags.
   std::string strategy;
 
-  // Untested: nothing was drafted, the strategy above was not among those that were compared, or
-  // the negative control passed.
+  // Untested: nothing was drafted, the strategy above was not among the compared ones, or the
+  // negative control passed.
   Certificate certificate() const;
-  // What was compared and is the same, and what was asked for and was not compared, in sentence
-  // parts.
+  // What was compared and is the same, and what was requested but not compared, as parts of
+  // sentences.
   std::vector<std::string> proved() const, not_proved() const;
 };
 
-// Tables of at most 100 columns, and the verdict in a sentence at the end.
+// Tables at most 100 columns wide, and the result in a sentence at the end.
 std::string CertificationTables(const Certification& certification, const Engine& engine);
 std::string CertificationJson(const Certification& certification);
 const char* Name(Certificate certificate);  // "exact"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// foretoken chat: reads lines, carries out commands, answers prompts.
+// foretoken chat: reads lines, runs commands, answers prompts.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -31,7 +31,7 @@ ChatSession NewSession(const settings::GenerateSettings& settings, bool show_pro
   return session;
 }
 
-// The template, where there is one; a file without one is no error unless one was asked for.
+// The template, if there is one. A file without one is an error only if a template was asked for.
 Status ChooseTemplate(ChatSession& session) {
   const auto chosen = ExecuteChatCommand(session, "/chat on");
   if (chosen) return {};
@@ -53,7 +53,7 @@ std::string Greeting(const ChatSession& session, const EngineSummary& engine) {
                             : "chat: off, each prompt is a text to continue");
 }
 
-// Commands change the temperature, and turn n-gram drafts on.
+// Commands can change the temperature and turn n-gram drafts on.
 SpeculativeUse UseOfChat(const Engine& engine, const Request& request) {
   SpeculativeUse use = engine.UseFor(request);
   for (const float temperature : {0.0f, 1.0f}) {
@@ -66,7 +66,7 @@ SpeculativeUse UseOfChat(const Engine& engine, const Request& request) {
   return use;
 }
 
-// One line; false where the chat goes on though it failed.
+// Handles one line. False: it failed, and the chat continues.
 bool Obey(ChatSession& session, const std::string& line, Output& output, bool colour) {
   if (line.find_first_not_of(" \t") == std::string::npos) return true;
   if (IsChatCommand(line)) {
@@ -106,7 +106,7 @@ Result<int> Converse(settings::GenerateSettings& settings) {
   if (editor.interactive() && !session.quit) output.Write("\n");
   if (output.closed_pipe()) return kDone;
   FORETOKEN_CHECK_OK(output.status());
-  // A person has seen what failed; a script asks for the exit code.
+  // A person has seen the error; a script needs the exit code.
   return failed && !editor.interactive() ? kFailed : kDone;
 }
 

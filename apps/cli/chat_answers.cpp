@@ -28,7 +28,7 @@ std::string Coloured(bool colour, const char* code, const std::string& text) {
   return colour ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
 }
 
-// The conversation with the prompt at its end, as tokens that leave room for an answer.
+// The conversation with the prompt at its end, as tokens, leaving room for an answer.
 Result<std::vector<std::int32_t>> Conversation(ChatSession& session, const Engine& engine,
                                                const std::string& prompt, Output& output,
                                                bool colour) {
@@ -61,7 +61,7 @@ Result<Engine*> EngineOf(ChatSession& session, ChatMode mode) {
   return mode == ChatMode::kDrafter ? session.engines.Drafter() : session.engines.Target();
 }
 
-// The text as it comes; nothing is kept back.
+// Shows the text as it comes; nothing is held back.
 Result<Completion> Stream(Engine& engine, const Request& request, bool debug, bool colour,
                           Output& output) {
   std::optional<Trace> trace;
@@ -100,7 +100,7 @@ std::string Length(const Completion& completion) {
   return fmt::format("{} token{}", n, n == 1 ? "" : "s");
 }
 
-// A line on an answer; `plain`: the target's, where it answered too.
+// A line about an answer; `plain`: the target's answer, if there is one.
 std::string Line(const Answer& answer, const Answer* plain) {
   const Completion& completion = answer.completion;
   const auto rate = answer.tokens_per_second();

@@ -46,7 +46,7 @@ const char* OnOff(bool on) {
   return on ? "on" : "off";
 }
 
-// The state after a switch: the other one, or the one that is named.
+// The state after a switch: the other one, or the named one.
 Result<bool> Switched(bool before, const Words& words) {
   if (words.empty()) return !before;
   if (words.size() == 1 && (words[0] == "on" || words[0] == "off")) return words[0] == "on";
@@ -108,7 +108,7 @@ Reply Ngram(ChatSession& session, const Words& words) {
   return SwitchMode(session, words, ChatMode::kNgram);
 }
 
-// What happened is counted, and shown beside what is set.
+// Shows the settings and the counts.
 Reply Cache(ChatSession& session, const Words& words) {
   const EngineOptions& options = session.engines.options();
   const bool before = options.kv_cache;
@@ -182,7 +182,7 @@ Reply Processor(ChatSession& session, const Words& words) {
     return !words.empty() && p.name == words[0];
   });
   if (preset == kPresets.end())
-    return Bad(fmt::format("'{}' is no processor; write one of: {}",
+    return Bad(fmt::format("'{}' is not a processor; write one of: {}",
                            words.empty() ? "" : Shown(words[0]), usages));
   FORETOKEN_CHECK_OK(
       WantNumber({words.begin() + 1, words.end()}, preset->letters.size(), PresetUsage(*preset)));
@@ -198,7 +198,7 @@ Reply Processor(ChatSession& session, const Words& words) {
     }
   }
   session.request.sampling = preset->make(t, static_cast<int>(k), p);
-  session.request.speculative.draft_sampling.reset();  // of the processor before
+  session.request.speculative.draft_sampling.reset();  // the parameters of the previous processor
   std::string shown(preset->name);
   for (const char letter : preset->letters)
     shown += letter == 'K'   ? fmt::format(", k {}", k)
@@ -218,7 +218,7 @@ Reply SetNgramStorage(ChatSession& session, const Words& words) {
   constexpr std::string_view kUsage = "/set_ngramstorage basic|onelevel N";
   FORETOKEN_CHECK_OK(WantNumber(words, 2, kUsage));
   if (words[0] != "basic" && words[0] != "onelevel")
-    return Bad(fmt::format("'{}' is no storage; write {}", Shown(words[0]), kUsage));
+    return Bad(fmt::format("'{}' is not a storage; write {}", Shown(words[0]), kUsage));
   FORETOKEN_TRY(const auto n, settings::ParseInteger(words[1], 1, 16));
   SpeculativeOptions& options = session.engines.ChangeSpeculation();
   const bool basic = words[0] == "basic";

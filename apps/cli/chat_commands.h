@@ -9,12 +9,12 @@
 
 namespace foretoken::cli {
 
-// "/..." but not "//...", by which a prompt may begin with a slash.
+// "/..." but not "//...": a prompt that begins with a slash doubles it.
 bool IsChatCommand(const std::string& line);
 
-// Carries out a command and returns what to print: the value that is set now. Errors:
-// kInvalidArgument (an unknown command, a wrong value; the session is then as before), those of the
-// engines that a command opens.
+// Runs a command and returns what to print: the present value. Errors: kInvalidArgument (an unknown
+// command, a wrong value; the session is then unchanged), those of the engines that a command
+// opens.
 [[nodiscard]] Result<std::string> ExecuteChatCommand(ChatSession& session, const std::string& line);
 
 }  // namespace foretoken::cli

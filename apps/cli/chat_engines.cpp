@@ -34,7 +34,7 @@ Result<Engine*> ChatEngines::Drafter() {
   options.model = file;
   options.draft_model.clear();
   options.speculative = {.method = "none"};
-  options.record.clear();  // of the target alone
+  options.record.clear();  // only the target's engine records
   FORETOKEN_TRY(drafter_, OpenEngine(std::move(options), !show_progress_));
   return drafter_.get();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/chat_engines.h: the engines that answer in a chat, opened when they are first needed.
+// cli/chat_engines.h: the engines of a chat, opened when they are first needed.
 #pragma once
 
 #include <memory>
@@ -17,17 +17,17 @@ class ChatEngines {
 
   // The model with all its drafters. Errors: Engine::Open's.
   [[nodiscard]] Result<Engine*> Target();
-  // The draft model alone. Errors: kNotFound where there is none, or only a head; Engine::Open's.
+  // The draft model alone. Errors: kNotFound if there is none, or only a head; Engine::Open's.
   [[nodiscard]] Result<Engine*> Drafter();
 
   const EngineOptions& options() const { return options_; }
-  // Settings of the drafters are read when an engine opens: changing them closes it, and the next
+  // The drafters' settings are read when an engine opens. Changing them closes it, and the next
   // answer opens it again.
   SpeculativeOptions& ChangeSpeculation() {
     target_.reset();
     return options_.speculative;
   }
-  // Likewise what concerns both models.
+  // The same for settings of both models.
   EngineOptions& Change() {
     target_.reset();
     drafter_.reset();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/chat_session.h: all that a chat remembers between two lines.
+// cli/chat_session.h: everything that a chat remembers between two lines.
 #pragma once
 
 #include <array>
@@ -14,13 +14,13 @@
 
 namespace foretoken::cli {
 
-// Who answers, in this order.
+// The modes, in the order in which they answer.
 enum class ChatMode : std::uint8_t { kSpeculative, kTarget, kDrafter, kNgram };
 inline constexpr std::array<ChatMode, 4> kChatModes = {ChatMode::kSpeculative, ChatMode::kTarget,
                                                        ChatMode::kDrafter, ChatMode::kNgram};
 const char* Name(ChatMode mode);  // "speculative"
 
-// What a mode did since /reset_stats.
+// The totals of a mode since /reset_stats.
 struct ChatTotals {
   SpeculationStats stats;
   std::int64_t answers = 0, tokens = 0;
@@ -30,7 +30,7 @@ struct ChatTotals {
 
 struct ChatSession {
   ChatEngines engines;
-  Request request;  // of every answer, but for prompt and method
+  Request request;  // for every answer, except prompt and method
   bool uses_template = false;
   ChatOptions format;
   std::string system;                // "": none

@@ -55,7 +55,7 @@ settings::FlagSet ChatFlags(settings::GenerateSettings& settings) {
 }
 
 Status FinishChat(settings::GenerateSettings& settings) {
-  settings.prompt.emplace();  // generate's rules ask for one prompt, and for --chat
+  settings.prompt.emplace();  // generate's rules need one prompt, also for --chat
   settings.chat = true;
   return settings::Finish(settings);
 }

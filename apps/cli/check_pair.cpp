@@ -50,7 +50,7 @@ settings::FlagSet CheckPairFlags(CheckPairSettings& settings) {
   return flags;
 }
 
-// The file that drafts: a model's own one where it carries its head. "": lookups, which have none.
+// The drafting file: the model's own file if it contains a head. "": lookups, which need none.
 Result<std::string> DraftFile(const EngineOptions& options) {
   const std::string& method = options.speculative.method;
   const std::vector<std::string> files = options.DraftFiles();
@@ -72,8 +72,8 @@ class PairMeasurer {
   PairMeasurer(const CheckPairSettings& settings, const std::vector<BenchPrompt>& prompts)
       : settings_(settings), prompts_(prompts), line_(!settings.generation.quiet) {}
 
-  // `engine` is as the user's options say. All drafts of one length need a `fixed` one, which is
-  // opened when the other is closed: both together might not fit the machine's memory.
+  // `engine` has the user's options. Drafts of one length need the `fixed` controller, so a second
+  // engine is opened after this one is closed: both together might not fit into memory.
   Result<PairMeasurement> All(std::unique_ptr<Engine> engine) {
     PairMeasurement m;
     m.lookahead = engine->summary().lookahead;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/check_pair_fit.h: two model files side by side, before anything is loaded.
+// cli/check_pair_fit.h: compares two model files before anything is loaded.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ struct FileFacts {
 
 struct PairFit {
   FileFacts target;
-  // Absent where a lookup drafts.
+  // Absent if a lookup drafts.
   std::optional<FileFacts> draft;
   VocabularyDifference vocabulary;
-  // Why the one cannot draft for the other; "" where nothing is in the way.
+  // Why the draft cannot be used for the model; "" if it can.
   std::string obstacle() const;
 };
 

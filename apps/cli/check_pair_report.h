@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/check_pair_report.h: what `check-pair` found, for people; check_pair_json.cpp writes it for
-// programs.
+// cli/check_pair_report.h: the results of `check-pair`, for people; check_pair_json.cpp writes them
+// for programs.
 #pragma once
 
 #include <memory>
@@ -14,28 +14,28 @@
 
 namespace foretoken::cli {
 
-// What the loaded pair did.
+// Measurements of the loaded pair.
 struct PairMeasurement {
   std::unique_ptr<Engine> engine;
   std::string lookahead;  // of the user's options
   int most = 0;           // drafts of a round
   BenchRow as_set;        // decoded as those options say: what `bench` measures
   PairEstimate estimate;  // of fixed lengths
-  // Decoded at the fixed length that is estimated best; absent where none pays.
+  // Decoded with the fixed length that has the best estimate; absent if none pays.
   std::optional<BenchRow> best;
 
-  // Whether that was faster than as_set in every run: more than chance.
+  // Whether that was faster than as_set in every run, which is more than chance.
   bool BestIsFaster() const { return best && best->speedup->least > as_set.speedup->most; }
 };
 
 struct PairCheck {
   PairFit fit;
-  std::string obstacle;  // why the pair does not work; "" where it does
+  std::string obstacle;  // why the pair does not work; "" if it does
   const Request* request = nullptr;
   int prompts = 0, repeats = 0;
   std::optional<PairMeasurement> measured;
 
-  // In a sentence or two.
+  // One or two sentences.
   std::string Recommendation() const;
 };
 

@@ -56,7 +56,7 @@ std::vector<Cell> CellsOf(const Counts& a, const Counts& b) {
   }
   if (rest.a + rest.b >= kLeastTogether || cells.empty())
     cells.push_back(rest);
-  else  // too few even together: they may go anywhere
+  else  // too few even together: they may go into any cell
     cells.back().a += rest.a, cells.back().b += rest.b;
   return cells;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/chi_square.h: whether two sets of counts may come from one law.
+// cli/chi_square.h: tests whether two sets of counts may come from one distribution.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ using Counts = std::map<std::int64_t, std::int64_t>;
 struct Comparability {
   double statistic = 0;
   int degrees = 0;  // 0: one cell alone, so nothing was compared
-  double p = 1;     // probability of such a difference, or a larger one, if the law is one
+  double p = 1;     // of such a difference, or a larger one, if the distribution is the same
 };
 
-// Pearson's test of homogeneity. Outcomes that both sets together saw less than 10 times share one
-// cell, so that a cell is expected to hold at least 5 where the sets are of one size.
+// Pearson's test of homogeneity. Outcomes that both sets together have less than 10 times share one
+// cell, so that each cell is expected to hold at least 5 for sets of equal size.
 Comparability CompareLaws(const Counts& a, const Counts& b);
 
 }  // namespace foretoken::cli

@@ -25,7 +25,7 @@ Result<std::optional<Comparison>> Compare(Engine& engine, const Request& request
   std::vector<std::int32_t> token_ids;
   for (int run = 0; run < 2 * kRepeats; ++run) {
     on_run(run + 1, 2 * kRepeats);
-    engine.Forget();  // else the text that an earlier run wrote would be drafted whole
+    engine.Forget();  // else the text of an earlier run would be drafted whole
     const bool plain = run % 2 == 0;
     Request one = request;
     one.speculative.enabled = !plain;

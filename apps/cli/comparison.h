@@ -11,10 +11,10 @@
 namespace foretoken::cli {
 
 // Decodes the request with and without speculation, in turn, three times each, on one engine.
-// Drafters forget between the runs what earlier ones taught them. What stays warm is what the
-// engine measured: the costs of passes, and how often drafts were accepted.
-// on_run gets the number of the run that begins, from 1, and how many there will be; where it or
-// Ctrl-C says stop, or nothing was decoded, the result is absent.
+// Between the runs drafters forget what earlier runs taught them. What the engine measured stays:
+// the costs of passes, and how often drafts were accepted. on_run gets the number of the run that
+// begins, from 1, and the total. The result is absent if on_run or Ctrl-C stopped it, or if nothing
+// was decoded.
 [[nodiscard]] Result<std::optional<Comparison>> Compare(
     Engine& engine, const Request& request, const std::function<void(int run, int runs)>& on_run);
 

@@ -45,7 +45,7 @@ Status ReadPrompt(GenerateSettings& settings) {
   return {};
 }
 
-// With --chat the prompt becomes a conversation, as tokens.
+// With --chat the prompt becomes the tokens of a conversation.
 Status ApplyTemplate(const Engine& engine, GenerateSettings& settings) {
   if (!settings.chat) return {};
   std::vector<ChatMessage> messages;
@@ -60,7 +60,7 @@ Result<Completion> Stream(Engine& engine, const GenerateSettings& settings, Outp
   const bool shown = !settings.json;
   std::optional<Trace> trace;
   bool begun = !shown || settings.quiet;
-  const auto begin = [&] {  // not before the request is known to be in order
+  const auto begin = [&] {  // not before the request has been checked
     if (!std::exchange(begun, true))
       std::fputs(
           Fitted(StartLine(engine.summary(), settings.request.sampling.greedy()), STDERR_FILENO, 2)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/generation.h: what `generate` reports about one run, for people (statistics.h) and for
-// programs (json_report.h).
+// cli/generation.h: the result of one `generate`, for people (statistics.h) and for programs
+// (json_report.h).
 #pragma once
 
 #include <optional>
@@ -22,8 +22,8 @@ struct Comparison {
 struct Generation {
   const EngineSummary* engine = nullptr;
   const Completion* completion = nullptr;
-  const SpeculativeOptions* config = nullptr;  // what was asked for
-  std::string strategy;                        // the one that judged, never "auto"
+  const SpeculativeOptions* config = nullptr;  // the requested settings
+  std::string strategy;                        // the one that verified, never "auto"
   bool greedy = false;                         // the request's temperature is 0
   std::optional<Comparison> comparison;
 };

@@ -83,7 +83,7 @@ settings::FlagSet DescribeHelp() {
 
 int RunHelp(const Arguments& given) {
   Arguments arguments = given;
-  // The verb's --help-all is asked for, not that of help.
+  // --help-all belongs to the verb, not to help.
   if (!arguments.empty() && !arguments.front().starts_with('-'))
     std::replace(arguments.begin(), arguments.end(), std::string("--help-all"),
                  std::string("--all"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/help.h: what the program says of itself.
+// cli/help.h: what the program prints about itself.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace foretoken::cli {
 // The verbs, and two commands to try.
 std::string Overview(std::size_t width);
 
-// The error for a verb that is not there: the nearest one, and all that are.
+// The error for an unknown verb: the nearest one, and all verbs.
 Error NoSuchVerb(const std::string& name);
 
 }  // namespace foretoken::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/idle_report.h: one notice on standard error that names what was set and has no effect.
+// cli/idle_report.h: one notice on standard error about settings that have no effect.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace foretoken::cli {
 
-// For a verb that runs this request, once or several times. Nothing with --quiet. `more`: what the
-// verb itself leaves aside.
+// For a verb that runs this request once or several times. Nothing with --quiet. `more`: settings
+// that the verb itself ignores.
 void ReportIdleSettings(const settings::GenerateSettings& settings, const SpeculativeUse& use,
                         std::vector<settings::IdleSetting> more = {});
 

@@ -80,8 +80,8 @@ void Row(std::string& out, const char* label, const std::string& value) {
   if (!value.empty()) out += fmt::format("  {:<14}{}\n", label, OnOneLine(value));
 }
 
-// "64 wide, 5 layers, 8 heads (4 for keys and values), feed-forward 172"; parts that the file lacks
-// are left out.
+// "64 wide, 5 layers, 8 heads (4 for keys and values), feed-forward 172"; parts that the file does
+// not give are left out.
 std::string Shape(const Inspection& inspection) {
   const auto value = [&](const char* key) {
     return inspection.Metadata(inspection.architecture + "." + key);
@@ -145,7 +145,7 @@ std::string TensorList(const Inspection& inspection) {
 std::string MetadataList(const Inspection& inspection) {
   std::string out = "\nmetadata\n";
   for (const auto& [key, value] : inspection.metadata) {
-    // Quoted, as a value may hold line breaks (chat templates do); the quotes themselves only then.
+    // Quoted if the value contains line breaks, as chat templates do.
     const std::string quoted = Quoted(value);
     const bool plain = quoted.size() == value.size() + 2;
     out += fmt::format("  {} = {}\n", OnOneLine(key), plain ? value : quoted);

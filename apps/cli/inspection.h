@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/inspection.h: what `inspect` found in a model file.
+// cli/inspection.h: the results of `inspect`.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,17 @@ struct TypeTotal {
 struct Inspection {
   std::string path, format, name, architecture, type;
   std::int64_t file_bytes = 0, parameters = 0;
-  std::string context_length;  // "" where the file does not say
-  std::string tokenizer;       // "" where there is none to use
+  std::string context_length;  // "" if the file does not say
+  std::string tokenizer;       // "" if there is none that can be used
   std::string tokenizer_obstacle;
   std::string obstacle;          // "" if foretoken can run the model
-  std::string drafts_as;         // the --spec-type that the file serves
+  std::string drafts_as;         // the --spec-type for this file
   bool whole_model = true;       // else a head
   std::vector<TypeTotal> types;  // most bytes first
   std::vector<TensorSummary> tensors;
   std::vector<std::pair<std::string, std::string>> metadata;
 
-  // Value of a metadata key, "" without it.
+  // Value of a metadata key; "" if it is absent.
   std::string Metadata(const std::string& key) const;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// With bench_json.cpp, the only file of the program that knows nlohmann-json.
+// With bench_json.cpp, the only file of the program that includes nlohmann-json.
 #include "cli/json_report.h"
 
 #include <charconv>
@@ -24,7 +24,7 @@ void PutIfAny(Json& object, const char* key, const std::optional<double>& value)
   if (value) object[key] = *value;
 }
 
-// JSON has no infinities; a token that cannot come has a log-probability of null.
+// JSON has no infinities; an impossible token has the log-probability null.
 Json Number(float value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }
@@ -44,7 +44,7 @@ Json LogprobsJson(const Completion& completion) {
   return tokens;
 }
 
-// Numbers and switches as such; "auto", "off" and names as text.
+// Numbers and switches as such; "auto", "off" and names as strings.
 Json ConfigJson(const SpeculativeOptions& options) {
   using Type = SpeculativeKey::Type;
   Json config = Json::object();

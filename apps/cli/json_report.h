@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/json_report.h: the JSON objects of the verbs, as text with a newline at the end. Rates
-// without a denominator are absent. Bytes that are no UTF-8 become U+FFFD.
+// cli/json_report.h: the JSON objects of the verbs, as text with a newline at the end. A rate
+// without a denominator is absent. Bytes that are not UTF-8 become U+FFFD.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ std::string GenerationJson(const Generation& generation);
 std::string InspectionJson(const Inspection& inspection, bool with_tensors, bool with_metadata);
 std::string TokensJson(std::span<const std::int32_t> ids, const std::vector<std::string>& pieces);
 std::string TextJson(const std::string& text, std::span<const std::int32_t> ids);
-// A string as JSON writes it, quotes included: for showing bytes on one line.
+// A string in JSON's form, with quotes, to show bytes on one line.
 std::string Quoted(const std::string& text);
 
 }  // namespace foretoken::cli

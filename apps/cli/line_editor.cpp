@@ -23,7 +23,7 @@ constexpr int kHistoryLines = 1000;
 
 volatile sig_atomic_t interrupted = 0, resized = 0, resumed = 0;
 
-// Signals of a terminal, minded while one lives: the read they come into fails with EINTR.
+// Handles a terminal's signals while it lives: the read that they interrupt fails with EINTR.
 class SignalGuard {
  public:
   SignalGuard() {
@@ -71,7 +71,7 @@ int ReadByte(EditLine* editor) {
   }
 }
 
-// UTF-8; a byte that belongs to no character is taken for Latin-1.
+// UTF-8; a byte that is not part of a character is read as Latin-1.
 int ReadCharacter(EditLine* editor, wchar_t* character) {
   const int lead = ReadByte(editor);
   if (lead < 0) return 0;
@@ -86,7 +86,7 @@ int ReadCharacter(EditLine* editor, wchar_t* character) {
   return 1;
 }
 
-// libedit writes as the locale says; a C locale would break every accent.
+// libedit writes as the locale says, and a C locale would break every accent.
 void UseUtf8() {
   const char* set = std::setlocale(LC_CTYPE, "");
   if (set == nullptr ||
@@ -148,7 +148,7 @@ class LineEditor::Terminal {
   }
 
  private:
-  // Around what the terminal does not show, such as colours.
+  // Surrounds what takes no room on the terminal, such as colours.
   static constexpr char kLiteral = '\1';
 
   static char* Prompt(EditLine* editor) {
@@ -157,8 +157,8 @@ class LineEditor::Terminal {
     return static_cast<Terminal*>(self)->prompt_.data();
   }
 
-  // Written at once: another chat, or a crash, loses nothing. A history that cannot be written is
-  // no reason to stop.
+  // Written at once, so that another chat or a crash loses nothing. If the history cannot be
+  // written, the chat continues.
   void Remember(const std::string& line) {
     HistEvent event;
     history(history_, &event, H_ENTER, line.c_str());

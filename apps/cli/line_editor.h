@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/line_editor.h: lines that a person types, or that a pipe gives.
+// cli/line_editor.h: lines from a person or a pipe.
 //
 // On a terminal: a prompt, editing as in a shell, and a history that a file keeps. From a pipe the
-// lines come as they are, and no prompt is shown. One at a time, on the main thread: while it reads
-// it minds Ctrl-C, a resized window and a return from the background.
+// lines come as they are, without a prompt. One at a time, on the main thread. While it reads it
+// handles Ctrl-C, a resized window and a return from the background.
 #pragma once
 
 #include <memory>
@@ -13,20 +13,20 @@ namespace foretoken::cli {
 
 enum class LineOutcome {
   kLine,
-  kInterrupted,  // Ctrl-C: what was typed is dropped
+  kInterrupted,  // Ctrl-C: the typed text is dropped
   kEnd,          // Ctrl-D, or the pipe's end
 };
 
 class LineEditor {
  public:
-  // What `prompt` holds between two \1 takes no room on the terminal, such as colours; it ends with
-  // something that does. history_file "": none is kept.
+  // Text of `prompt` between two \1 takes no room on the terminal, such as colours; the prompt ends
+  // with visible text. history_file "": no history.
   LineEditor(std::string prompt, std::string history_file);
   ~LineEditor();
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
 
-  // A line without its end, into `line`.
+  // Reads a line, without its end, into `line`.
   LineOutcome Read(std::string& line);
   // Both standard input and output are a terminal.
   bool interactive() const { return terminal_ != nullptr; }

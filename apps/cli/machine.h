@@ -6,7 +6,7 @@
 namespace foretoken::cli {
 
 struct Machine {
-  std::string cpu;  // as the system names it; "" where it does not
+  std::string cpu;  // the system's name for it; "" if it has none
   int cores = 0;    // that this program may use
 
   static Machine This();

@@ -12,7 +12,7 @@
 namespace foretoken::cli {
 namespace {
 
-// The text as roff shows it: a hyphen that can be copied, and no line that looks like a request.
+// Escapes the text for roff: hyphens can be copied, and no line looks like a request.
 std::string Escaped(std::string_view text) {
   std::string out;
   if (text.starts_with('.') || text.starts_with('\'')) out += "\\&";
@@ -32,7 +32,7 @@ std::string Heading(std::string_view page) {
   std::string name(page);
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  // Neither hyphens of its own nor stretched lines: flags are to be copied.
+  // No hyphenation and no stretched lines, so that flags can be copied.
   return fmt::format(".TH {} 1 \"\" \"foretoken {}\" \"foretoken\"\n.nh\n.ad l\n", Escaped(name),
                      kVersion);
 }
@@ -46,7 +46,7 @@ std::string Names(const settings::Flag& flag) {
   return out;
 }
 
-// Helps are parts of sentences; here they become sentences.
+// Helps are parts of sentences; this makes them whole sentences.
 std::string Sentence(std::string text) {
   if (text.empty()) return text;
   text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));

@@ -6,12 +6,12 @@
 namespace foretoken::cli {
 namespace {
 
-// Of each price by itself: whatever else ran on the machine made it higher, never lower.
+// The least of each price: other work on the machine only makes it higher.
 RoundPrices Least(const std::vector<RoundPrices>& runs) {
   RoundPrices least = runs.front();
   for (const RoundPrices& run : runs) {
     for (auto& [rows, us] : least.pass) us = std::min(us, run.pass.at(rows));
-    // Of one run: of two runs they would not belong together.
+    // From one run: prices of two runs would not belong together.
     if (run.begin + run.draft < least.begin + least.draft)
       least.begin = run.begin, least.draft = run.draft;
     least.rest = std::min(least.rest, run.rest);
@@ -48,7 +48,7 @@ Result<PairEstimate> EstimatePair(Engine& engine, const RunPlan& plan, const Mea
                               {.plain = row.plain_stats,
                                .shortest = shortest_runs.batches.front().stats,
                                .longest = row.stats}));
-    estimate.stats = row.stats;  // of every run the same, but for its times
+    estimate.stats = row.stats;  // the same in every run, except its times
   }
   estimate.prices = Least(prices);
   estimate.shares = SharesOf(estimate.stats, most);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/pair_estimate.h: what a drafter promises at each fixed draft length, from a few runs of all
-// the prompts: plainly, with the longest drafts and with the shortest.
+// cli/pair_estimate.h: estimates the speed-up of a drafter for each fixed draft length from a few
+// runs of all prompts: plain, with the longest drafts and with the shortest.
 #pragma once
 
 #include <optional>
@@ -16,14 +16,13 @@ struct PairEstimate {
   RoundPrices prices;
   SpeculationStats stats;  // of the run with drafts
   DraftShares shares;
-  std::vector<double> survival;  // as SurvivalOf
+  std::vector<double> survival;  // see SurvivalOf
   BestLength best;
   std::optional<double> break_even;
 };
 
-// The engine's lookahead is `fixed`; `most` is the longest draft. `measured` has passes of 1 to
-// 1 + most rows behind `context`. Prices are the least of the plan's repeats. Errors: as of
-// RunInTurn.
+// The engine's controller is `fixed`; `most` is the longest draft. `measured` has passes of 1 to 1
+// + most rows behind `context`. Prices are the least of the plan's repeats. Errors: as RunInTurn.
 [[nodiscard]] Result<PairEstimate> EstimatePair(Engine& engine, const RunPlan& plan,
                                                 const Measurements& measured, int context,
                                                 int most);

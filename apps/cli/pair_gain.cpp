@@ -25,7 +25,7 @@ double PerRound(double ms, const SpeculationStats& stats) {
   return stats.rounds > 0 ? 1000 * ms / static_cast<double>(stats.rounds) : 0;
 }
 
-// How much longer the rounds' passes took than the measured ones of as many rows.
+// How much longer the rounds' passes took than measured passes with as many rows.
 double Scale(const RoundPrices& measured, const SpeculationStats& stats) {
   double expected = 0;
   for (std::size_t m = 0; m < stats.k_histogram.size(); ++m)
@@ -39,7 +39,7 @@ double MeanRows(const SpeculationStats& stats) {
              : 1;
 }
 
-// In the mean of the rounds that drafted.
+// Averages over the rounds that drafted.
 struct Drafting {
   explicit Drafting(const SpeculationStats& stats) {
     if (stats.draft_rounds == 0) return;
@@ -72,7 +72,8 @@ RoundPrices PricesOf(const Measurements& measured, int context, const PairRounds
   prices.pass = PassesOf(measured, context);
   const double alone = Scale(prices, plain), high = Scale(prices, longest),
                low = shortest.rounds > 0 ? Scale(prices, shortest) : high;
-  // Of two rows as in rounds of one draft; from there to the rows of the longest in equal steps.
+  // The factor for two rows as in rounds of one draft; from there in equal steps to the rows of the
+  // longest.
   const double most = std::max(2.0, MeanRows(longest));
   for (auto& [rows, us] : prices.pass) {
     const double share = most > 2 ? std::clamp((rows - 2) / (most - 2), 0.0, 1.0) : 1;
@@ -114,7 +115,7 @@ DraftShares SharesOf(double accepted, int n) {
 }
 
 double Speedup(const RoundPrices& prices, const DraftShares& shares, int k) {
-  double tokens = 1, us = prices.rest, left = 1;  // left: share of rounds of at least i drafts
+  double tokens = 1, us = prices.rest, left = 1;  // left: share of rounds with at least i drafts
   for (int i = 0; i < k; ++i) {
     const double drafted = shares.drafted[static_cast<std::size_t>(i)];
     tokens += shares.gained[static_cast<std::size_t>(i)];

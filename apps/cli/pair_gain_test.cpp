@@ -42,8 +42,8 @@ TEST(RoundPrices, NeverFallWithMoreRows) {
   EXPECT_EQ(passes, (std::map<int, double>{{1, 160}, {2, 160}, {3, 170}, {4, 170}}));
 }
 
-// In the texts a pass of one row takes half as long again, and one of three rows twice as long, as
-// where nothing else ran in between.
+// In the texts a pass of one row takes half as long again as when nothing else runs in between, and
+// one of three rows twice as long.
 TEST(RoundPrices, AreThoseOfRealRounds) {
   PairRounds rounds;
   SpeculationStats &plain = rounds.plain, &drafting = rounds.longest, &one = rounds.shortest;
@@ -76,8 +76,8 @@ TEST(Speedup, CountsTokensOverTime) {
   EXPECT_DOUBLE_EQ(Speedup(prices, shares, 2), 2.3 * 110 / 150);
 }
 
-// A lookup that knows something in 4 of 10 rounds, and then is mostly right: by survival alone it
-// would promise 3 times the speed.
+// A lookup that has a draft in 4 of 10 rounds, and then is mostly right: by survival alone it would
+// promise a speed-up of 3.
 TEST(Speedup, CountsRoundsWithoutDrafts) {
   SpeculationStats stats;
   stats.rounds = 10, stats.draft_rounds = 4, stats.drafted = 11, stats.accepted = 9;
@@ -93,7 +93,7 @@ TEST(Speedup, CountsRoundsWithoutDrafts) {
   EXPECT_EQ(SharesOf(SpeculationStats(), 3).most(), 0);
 }
 
-// The estimate for the length that ran is what it ran at.
+// For the length that ran, the estimate is the measured speed-up.
 TEST(Speedup, AgreesWithTheRunThatItIsMadeFrom) {
   PairRounds rounds;
   SpeculationStats &plain = rounds.plain, &drafting = rounds.longest;

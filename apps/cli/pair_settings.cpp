@@ -28,7 +28,7 @@ std::vector<settings::Flag> PromptFlags(PairSettings& settings) {
        settings::StoreInteger(request.max_new_tokens, 2, 1 << 24)},
       {{"--ignore-eos"},
        "",
-       "go on after an end token, so that all texts have that many",
+       "continue after an end token, so that all texts have that many",
        settings::StoreTrue(request.ignore_eos)},
   };
 }
@@ -57,7 +57,7 @@ settings::FlagGroup PairOutputFlags(settings::GenerateSettings& generation) {
 }
 
 Status Finish(PairSettings& settings) {
-  // generate's rules ask for one prompt; these verbs bring their own.
+  // generate's rules need one prompt; these verbs have their own.
   settings.generation.prompt.emplace();
   settings.default_length =
       !settings.generation.engine.speculative.num_speculative_tokens.has_value();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/pair_settings.h: what the verbs that examine a pair of models have in common: certify,
-// check-pair, tune.
+// cli/pair_settings.h: what the verbs that examine a pair of models share: certify, check-pair,
+// tune.
 #pragma once
 
 #include <memory>
@@ -20,14 +20,14 @@ struct PairSettings {
   settings::GenerateSettings generation;
   std::optional<std::string> prompts_file;
   int max_prompts = 0;  // 0: all
-  // No draft length was given: that of the bundled models' is a default too. Set by Finish.
+  // No draft length was given; the bundled models' length is a default too. Set by Finish.
   bool default_length = false;
 };
 
 // --prompts, --max-prompts, -n, --ignore-eos.
 std::vector<settings::Flag> PromptFlags(PairSettings& settings);
-// generate's, but greedy where no temperature is given, as bench is: their figures are to be
-// compared.
+// generate's flags, but greedy unless a temperature is given, as for bench, so that the figures can
+// be compared.
 settings::FlagGroup PairSamplingFlags(PairSettings& settings);
 settings::FlagGroup PairOutputFlags(settings::GenerateSettings& generation);
 

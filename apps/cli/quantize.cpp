@@ -23,7 +23,7 @@ struct QuantizeSettings {
   bool json = false, quiet = false;
 };
 
-// IN, OUT, TYPE and, as llama-quantize takes it, the number of threads.
+// IN, OUT, TYPE and, as in llama-quantize, the number of threads.
 Status TakePositional(QuantizeSettings& s, const std::string& argument) {
   switch (s.positionals++) {
     case 0:

@@ -59,7 +59,7 @@ settings::FlagSet Flags(ReplaySettings& s) {
   return flags;
 }
 
-// Plain decoding first; what was measured is among them.
+// Plain decoding first; measured settings are among them.
 std::vector<ReplayOptions> Choices(const ReplaySettings& s,
                                    const std::vector<MeasuredSetting>& measured) {
   std::vector<ReplayOptions> choices = {{.num_speculative_tokens = 0}};
@@ -76,7 +76,7 @@ std::vector<ReplayOptions> Choices(const ReplaySettings& s,
     for (int k = s.num_speculative_tokens.value_or(0); k <= most; ++k) add(fixed, k);
   for (const char* lookahead : {"ewma", "heuristic", "cost-model"})
     if (s.lookahead.empty() || s.lookahead == lookahead) add(lookahead, most);
-  if (fixed != "fixed") add(fixed, most);  // another one is an error of the replay
+  if (fixed != "fixed") add(fixed, most);  // another controller is an error of the replay
   const bool all = s.lookahead.empty() && !s.num_speculative_tokens;
   for (const MeasuredSetting& m : measured)
     if (all && m.lookahead != "batch-size") add(m.lookahead, m.num_speculative_tokens);

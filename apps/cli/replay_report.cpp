@@ -25,7 +25,7 @@ std::string Head(const ReplayReport& report) {
   const TraceHeader& header = report.trace->header;
   std::string out = fmt::format(
       "recorded  {} on {}, {}, {} {}\n", OnOneLine(FileName(header.model)),
-      header.cpu.empty() ? "an unnamed processor" : OnOneLine(header.cpu), OnOneLine(header.isa),
+      header.cpu.empty() ? "an unnamed CPU" : OnOneLine(header.cpu), OnOneLine(header.isa),
       header.threads, header.threads == 1 ? "thread" : "threads");
   out +=
       fmt::format("          drafter {}{}\n", OnOneLine(header.method),
@@ -40,7 +40,7 @@ std::string Head(const ReplayReport& report) {
   return out;
 }
 
-// The share of verdicts that the recording lacks, of the row that lacks most.
+// The share of verdicts that the recording does not have, for the row with the most of them.
 std::string Foot(const ReplayReport& report) {
   double share = 0;
   for (const ReplayRow& row : report.rows)
@@ -48,7 +48,8 @@ std::string Foot(const ReplayReport& report) {
       share = std::max(
           share, static_cast<double>(row.result.by_lot) / static_cast<double>(row.result.judged));
   return fmt::format(
-      "\n* the recorded setting. Verdicts that the trace lacks are decided by lot, at most {:.1f} "
+      "\n* the recorded setting. Verdicts that the trace lacks are decided at random, at most "
+      "{:.1f} "
       "%.\n",
       100 * share);
 }

@@ -11,19 +11,18 @@ namespace foretoken::cli {
 
 inline constexpr int kDone = 0, kFailed = 1, kBadUsage = 2, kInterrupted = 130;
 
-// Prints "foretoken: <text>" on standard error: one line whatever the text holds, which a terminal
-// shows broken between words.
+// Prints "foretoken: <text>" on standard error: one line whatever the text contains; a terminal
+// shows it broken between words.
 void ReportNotice(const std::string& text);
 
-// The same with an error's message. Returns the exit code that belongs to it: 2 for bad usage, else
-// 1.
+// The same with an error's message. Returns its exit code: 2 for wrong usage, else 1.
 int ReportError(const Error& error);
 
-// Writes a verb's whole output. Returns its exit code: an output that cannot be written is an
-// error, a reader that has seen enough is none.
+// Writes a verb's whole output. Returns the exit code: an output that cannot be written is an
+// error, a reader that closed the pipe is not.
 int WriteOutput(std::string_view text);
 
-// That memory is short, without needing any. Returns the exit code.
+// Reports that memory is short, without needing any. Returns the exit code.
 int ReportNoMemory() noexcept;
 
 }  // namespace foretoken::cli

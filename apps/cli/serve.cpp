@@ -18,7 +18,7 @@
 namespace foretoken::cli {
 namespace {
 
-// IPv6 addresses stand in brackets.
+// IPv6 addresses need brackets.
 std::string Address(const std::string& host, int port) {
   const bool colons = host.find(':') != std::string::npos;
   return fmt::format("http://{}{}{}:{}", colons ? "[" : "", host, colons ? "]" : "", port);

@@ -25,7 +25,7 @@ using settings::StoreTrue;
 
 constexpr int kMaxParallel = 256;
 
-// Blank lines and those that begin with # are no keys.
+// Blank lines and lines that begin with # are not keys.
 Status ReadKeys(const std::string& path, std::vector<std::string>& keys) {
   constexpr std::size_t kMostBytes = 1 << 20;
   FORETOKEN_TRY(const std::string text,
@@ -41,7 +41,7 @@ Status ReadKeys(const std::string& path, std::vector<std::string>& keys) {
               fmt::format("{}: it holds no key; give a file with a key in each line", path));
 }
 
-// As browsers write it: scheme and host, perhaps a port, nothing else.
+// As browsers write it: scheme and host, an optional port, nothing else.
 Status CheckOrigin(const std::string& text) {
   const std::size_t begin = text.starts_with("http://")    ? 7
                             : text.starts_with("https://") ? 8
@@ -269,11 +269,11 @@ Status FinishServe(ServeSettings& settings) {
                 "--draft-temp: each request has its temperature, and drafts follow it; leave it "
                 "out");
   if (settings.generate.engine.speculative.strategy == VerifyStrategy::kGreedy)
-    settings.generate.request.sampling.temperature = 0;  // requests are checked as they come
+    settings.generate.request.sampling.temperature = 0;  // requests are checked as they arrive
   if (const char* const key = std::getenv("FORETOKEN_API_KEY"); key != nullptr && *key != '\0')
     settings.server.api_keys.emplace_back(key);
   settings.server.log_requests = !settings.generate.quiet;
-  settings.generate.prompt.emplace();  // generate's rules ask for a prompt
+  settings.generate.prompt.emplace();  // generate's rules need a prompt
   return settings::Finish(settings.generate);
 }
 

@@ -45,7 +45,7 @@ ValueKind KindOf(const Flag& flag) {
   return flag.value == "FOLDER" ? ValueKind::kFolder : ValueKind::kOther;
 }
 
-// What a menu has room for: the help up to its first stop.
+// What fits into a menu: the help up to its first full stop.
 std::string Brief(const Flag& flag) {
   constexpr std::size_t kMost = 70;
   std::string text = flag.help.substr(0, flag.help.find(';'));
@@ -63,7 +63,7 @@ std::vector<Flag> FlagsOf(const FlagSet& set) {
   return flags;
 }
 
-// In single quotes, which `quote` ends, escapes and opens again.
+// In single quotes, which `quote` closes, escapes and opens again.
 std::string Quoted(std::string_view text, std::string_view quote) {
   std::string out = "'";
   for (const char c : text) {
@@ -116,7 +116,7 @@ std::string BashVerb(const Verb& verb) {
 
 // -- zsh
 
-// Brackets and colons have a meaning in the specifications of _arguments.
+// Brackets and colons are special in the specifications of _arguments.
 std::string ZshText(std::string_view text) {
   std::string out;
   for (const char c : text) {

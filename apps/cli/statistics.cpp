@@ -58,8 +58,8 @@ std::string DrafterLine(const Generation& generation) {
                           : generation.greedy ? "lossless: the same text as plain decoding"
                           : generation.strategy == "sample-match"
                               ? "lossless: the same text as plain decoding with this seed"
-                              : "lossless: the same law as plain decoding";
-  return fmt::format("  drafter   {}{}, K {}; judged by {}, {}\n", engine.method, file,
+                              : "lossless: the same distribution as plain decoding";
+  return fmt::format("  drafter   {}{}, K {}; verified by {}, {}\n", engine.method, file,
                      engine.num_speculative_tokens, generation.strategy, exactness);
 }
 
@@ -99,7 +99,7 @@ std::string ComparisonLine(const Generation& generation) {
 std::string StartLine(const EngineSummary& engine, bool greedy) {
   if (engine.num_speculative_tokens == 0 || engine.method == "none")
     return "speculation: none, plain decoding\n";
-  // A program's own verifier and synthetic acceptance keep their rule at temperature 0.
+  // Your own verifiers and synthetic acceptance keep their rule at temperature 0.
   const bool replaced = greedy && !engine.strategies.empty();
   const std::string strategy =
       engine.strategy == "auto" ? "drafter and temperature"
@@ -109,7 +109,7 @@ std::string StartLine(const EngineSummary& engine, bool greedy) {
           : engine.strategy;
   const std::string file = engine.draft ? fmt::format(" ({})", DraftFileNames(engine)) : "";
   return fmt::format(
-      "speculation: {}{}; K {}{}, {}; judged by {}; {}\n", engine.method, file,
+      "speculation: {}{}; K {}{}, {}; verified by {}; {}\n", engine.method, file,
       engine.lookahead == "fixed" ? "" : "at most ", engine.num_speculative_tokens,
       engine.lookahead, strategy,
       engine.lossless || replaced ? "lossless" : "LOSSY: the text has another distribution");

@@ -27,7 +27,7 @@ bool Set(const char* variable) {
   return value != nullptr && *value != '\0';
 }
 
-// $COLUMNS, else those of the terminal; 0 where neither is known.
+// $COLUMNS, else the terminal's width; 0 if neither is known.
 std::size_t Columns(int descriptor) {
   std::size_t columns = 0;
   if (const char* text = std::getenv("COLUMNS"))

@@ -23,7 +23,7 @@ struct TokenizeSettings {
   std::string model;
   std::optional<std::string> text, file;
   std::vector<std::int32_t> ids;
-  bool piped = false;  // no flag names a text: standard input does
+  bool piped = false;  // no flag gives a text: read standard input
   bool detokenize = false, no_bos = false, special = false, raw = false, json = false;
 };
 
@@ -124,7 +124,7 @@ Result<std::string> Tokens(ModelFile& file, const TokenizeSettings& s) {
 Result<std::string> Text(ModelFile& file, const TokenizeSettings& s) {
   FORETOKEN_TRY(std::string text, file.Detokenize(s.ids, s.special));
   if (s.json) return TextJson(text, s.ids);
-  if (StandardOutputIsTerminal()) text += '\n';  // elsewhere the bytes stay exact
+  if (StandardOutputIsTerminal()) text += '\n';  // elsewhere the output is exact
   return text;
 }
 

@@ -40,9 +40,9 @@ std::string Trace::Begin(const std::string& prompt) const {
          Own("the target's own token") + "\n\n" + Shown(prompt);
 }
 
-// Rejected text never was part of the output, so its line breaks must not break lines.
-// A token's text depends on what stands before it (a leading space at the start of a text), so it
-// is read off as what the tokens add to the text of the token before.
+// Rejected text was never part of the output, so its line breaks must not break lines. A token's
+// text depends on what precedes it (a leading space at the start of a text), so it is the
+// difference between the text with the tokens and the text of the token before.
 std::string Trace::RejectedText(std::span<const std::int32_t> rejected) const {
   if (rejected.empty()) return "";
   if (last_token_ < 0) return OnOneLine(detokenize_(rejected));

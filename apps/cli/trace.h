@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/trace.h: the rounds of a generation made visible.
+// cli/trace.h: shows the rounds of a generation.
 //
 //   colour     accepted drafts green, rejected ones red and struck through, the target's own token
 //   bold blue brackets   [+accepted][-rejected][=the target's own], where there is no colour
@@ -16,7 +16,7 @@ namespace foretoken::cli {
 
 class Trace {
  public:
-  // Text of tokens, for the rejected ones, which the stream names only by id.
+  // Gives the text of rejected tokens, which the stream names only by id.
   using Detokenize = std::function<std::string(std::span<const std::int32_t>)>;
 
   // escapes: for a terminal, which must not obey the texts.
@@ -25,7 +25,7 @@ class Trace {
   // The line that explains the marks, and the prompt, plain.
   std::string Begin(const std::string& prompt) const;
   std::string Round(const RoundEvent& round);
-  // Text that no round showed.
+  // Text that no round has shown.
   std::string Rest(const std::string& text) const;
 
  private:
@@ -38,7 +38,7 @@ class Trace {
 
   bool colour_, escapes_;
   Detokenize detokenize_;
-  std::int32_t last_token_ = -1;  // the newest committed token that no later one has followed
+  std::int32_t last_token_ = -1;  // the newest committed token
 };
 
 }  // namespace foretoken::cli

@@ -72,7 +72,7 @@ settings::FlagSet TuneFlags(TuneSettings& settings) {
   return flags;
 }
 
-// Before Finish names the bundled models.
+// Runs before Finish names the bundled models.
 Status FillInDrafts(TuneSettings& settings) {
   EngineOptions& options = settings.generation.engine;
   if (!options.model.empty()) return {};

@@ -13,8 +13,8 @@ namespace {
 constexpr double kOverPlain = 1.03, kOverAnother = 1.02, kOnce = 1.05;
 constexpr double kStandardErrors = 3;
 
-// In each repeat `challenger` and `holder` ran within the same seconds, so that their ratio is free
-// of what slows the machine for longer.
+// In each repeat `challenger` and `holder` ran within the same seconds, so their ratio does not
+// depend on what slows the machine for longer.
 bool Displaces(const std::vector<double>& challenger, const std::vector<double>& holder,
                double margin) {
   std::vector<double> ratios;

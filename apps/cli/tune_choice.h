@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/tune_choice.h: which of several ways to draft `tune` recommends.
+// cli/tune_choice.h: chooses the way of drafting that `tune` recommends.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,10 @@
 
 namespace foretoken::cli {
 
-// speedups[i][r]: of trial i in repeat r; trials stand in the order of what they promise, and each
-// repeat ran all of them one after another. A trial takes the place of plain decoding, and then of
-// another trial, only where it was faster in every repeat, and by more than the repeats scatter:
-// what runs once, or is ahead by the noise of a few runs, displaces nothing. Empty: plain
-// decoding stays.
+// speedups[i][r]: trial i in repeat r. Trials are in the order of their estimates, and each repeat
+// ran all of them one after another. A trial replaces plain decoding, and then another trial, only
+// if it was faster in every repeat and by more than the repeats scatter. A single run, or a lead
+// within the noise of a few runs, replaces nothing. Empty: plain decoding stays.
 std::optional<std::size_t> ChooseTrial(const std::vector<std::vector<double>>& speedups);
 
 }  // namespace foretoken::cli

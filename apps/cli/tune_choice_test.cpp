@@ -21,15 +21,16 @@ TEST(ChooseTrial, KeepsPlainDecodingWhereNothingIsClearlyFaster) {
 }
 
 TEST(ChooseTrial, DisplacesATrialOnlyByOneThatIsFasterInEveryRepeat) {
-  // The second's median is higher, but by one disturbed run: 1.20, 1.35 and 1.19 over 1.21.
+  // The second trial's median is higher, but only because of one disturbed run: 1.20, 1.35 and 1.19
+  // over 1.21.
   EXPECT_EQ(ChooseTrial({{1.21, 1.21, 1.20}, {1.20, 1.35, 1.25}}), 0U);
   EXPECT_EQ(ChooseTrial({{1.21, 1.21, 1.21}, {1.22, 1.22, 1.22}}), 0U);  // faster by 1 %
   EXPECT_EQ(ChooseTrial({{1.21, 1.21, 1.20}, {1.30, 1.31, 1.29}}), 1U);
-  // All ran slowly in the second repeat; the ratios are steady.
+  // All were slow in the second repeat; the ratios are steady.
   EXPECT_EQ(ChooseTrial({{1.5, 1.1, 1.5}, {1.6, 1.18, 1.6}}), 1U);
 }
 
-// Five ways that all gain 1.2, and readings with a noise of 4 %: the first stays where the highest
+// Five ways that all give 1.2, measured with a noise of 4 %: the first one stays. The highest
 // median would choose another in four of five tunings.
 TEST(ChooseTrial, IsNotTheLuckiestOfEqualOnes) {
   std::mt19937 random(5);

@@ -13,7 +13,7 @@
 namespace foretoken::cli {
 namespace {
 
-constexpr double kWorthwhile = 1.03;  // less is not told from chance
+constexpr double kWorthwhile = 1.03;  // less cannot be told from chance
 constexpr int kPassRepeats = 9;
 constexpr int kMostContext = 2048;
 constexpr std::size_t kFinalists = 3;
@@ -67,7 +67,7 @@ class Tuner {
     return drafter;
   }
 
-  // A new one each time: a controller has then learnt from nothing else.
+  // A new engine for each trial, so that the controller has learned nothing from others.
   Result<std::unique_ptr<Engine>> Open(const TunedDrafter* drafter, const std::string& lookahead,
                                        int k) const {
     EngineOptions options = plan_.options;
@@ -113,8 +113,8 @@ class Tuner {
     return {};
   }
 
-  // The drafters that promise most, with the K that does, and with the controller that looks for
-  // it while it runs.
+  // The drafters with the best estimates, each with its best K and with the controller that looks
+  // for K while it runs.
   void ChooseFinalists() {
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < tuning_.drafters.size(); ++i)
@@ -129,7 +129,7 @@ class Tuner {
     }
   }
 
-  // All trials in turn, again and again.
+  // Runs all trials in turn, again and again.
   Status RunFinalists() {
     ChooseFinalists();
     for (int repeat = 0; repeat < plan_.repeats; ++repeat)
@@ -146,7 +146,7 @@ class Tuner {
     return {};
   }
 
-  // As bench does it: plainly and with drafts in turn, on one engine that has run before.
+  // As bench: plain and with drafts in turn, on one engine that has run before.
   Status Run(TuneTrial& trial, int repeat, const char* what) {
     const TunedDrafter& drafter = tuning_.drafters[trial.drafter];
     Show(fmt::format("{} {}, {}", what, Shown(drafter), trial.lookahead),

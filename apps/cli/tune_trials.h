@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/tune_trials.h: what each drafter gives on this machine: first an estimate from one run, then
-// the most promising ones by the clock, in turn, and the chosen one once more by runs of its own.
+// cli/tune_trials.h: measures each drafter on this machine: first an estimate from one run, then
+// the most promising ones in turn, and the chosen one once more in new runs.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ struct TunePlan {
 
 // One way to draft.
 struct TunedDrafter {
-  std::string method, file;  // file "" where it needs none, or where it is the model's own
+  std::string method, file;  // file: "" if it needs none, or if it is in the model's own file
   ProfileModel model;        // of the file; bytes 0 without one
   PairEstimate estimate;
 };
@@ -35,7 +35,7 @@ struct TunedDrafter {
 struct TuneTrial {
   std::size_t drafter = 0;  // index in Tuning::drafters
   std::string lookahead;
-  int k = 0;                            // the most, where a controller chooses
+  int k = 0;                            // the most, if a controller chooses
   std::vector<double> speedups, rates;  // of each repeat
 
   Spread speedup() const { return SpreadOf(speedups); }
@@ -47,10 +47,10 @@ struct Tuning {
   int context = 0;  // of the estimates: the smallest that was measured
   std::vector<TunedDrafter> drafters;
   std::vector<TuneTrial> trials;
-  // One of the trials, run anew: the runs by which it was chosen are those in which it was lucky.
-  // Absent where plain decoding stays.
+  // One of the trials, run again, because the runs by which it was chosen are those in which it was
+  // lucky. Absent if plain decoding stays.
   std::optional<TuneTrial> recommended;
-  double rest_us = 0;  // of a round of plain decoding, beside its pass
+  double rest_us = 0;  // of a round of plain decoding, besides its pass
   Spread plain_tokens_per_second;
   std::string isa;
   int threads = 0;
@@ -59,7 +59,7 @@ struct Tuning {
 // Errors: those of the files and the prompts.
 [[nodiscard]] Result<Tuning> Tune(const TunePlan& plan);
 
-// The part of a tuning that engines read.
+// The part of the results that engines read.
 [[nodiscard]] Result<Profile> ProfileOf(const Tuning& tuning, const std::string& target);
 
 // Tables of at most 100 columns.

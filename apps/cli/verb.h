@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/verb.h: the verbs of the program. Each lives in a .cpp of its name and has one row in
-// verbs.cpp.
+// cli/verb.h: the verbs of the program. Each has a .cpp with its name and one row in verbs.cpp.
 #pragma once
 
 #include <span>
@@ -22,7 +21,7 @@ struct Verb {
 
 // In the order of the overview.
 std::span<const Verb> Verbs();
-// Null where there is none of that name.
+// Null if there is no verb of that name.
 const Verb* FindVerb(std::string_view name);
 
 int RunBench(const Arguments& arguments);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/verb_flags.h: what every verb does first: its flags are read, or its help is shown.
+// cli/verb_flags.h: the first step of every verb: reading its flags or showing its help.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace foretoken::cli {
 
-// A value where the verb ends here: its exit code, after the help or a wrong flag was reported. One
-// line on standard error names the flags of other programs that were accepted and have no effect.
+// A value if the verb ends here: its exit code, after the help or an error was printed. One line on
+// standard error names flags of other programs that were accepted without effect.
 [[nodiscard]] std::optional<int> ReadFlags(const settings::FlagSet& flags,
                                            const Arguments& arguments);
 

@@ -30,7 +30,8 @@ bool Holds(const std::string& folder, std::string_view file) {
   return fs::is_regular_file(fs::path(folder) / file, failed);
 }
 
-// `path` lies in `folder` or below it. Links are followed; what does not exist lies nowhere.
+// Whether `path` is in `folder` or below it. Links are followed; a path that does not exist is
+// nowhere.
 bool LiesIn(const std::string& path, const std::string& folder) {
   std::error_code failed;
   const fs::path inner = fs::canonical(path, failed);
@@ -58,7 +59,7 @@ tl::unexpected<Error> NotFound(const ModelPlaces& places) {
                   kWayOut));
 }
 
-// Those that bundled files draft for.
+// The methods that bundled files draft for.
 std::vector<std::string_view> DraftsFor(std::string_view methods) {
   if (methods == "portfolio") return {kBestMethod};
   std::vector<std::string_view> found;

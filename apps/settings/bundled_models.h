@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// settings/bundled_models.h: the models that come with foretoken: where they lie, and what they
-// stand for where the user names none. Programs ask here; the library knows no default.
+// settings/bundled_models.h: finds the models that come with foretoken and uses them where the user
+// names none. Only programs do this; the library has no default model.
 #pragma once
 
 #include <string>
@@ -12,24 +12,24 @@
 
 namespace foretoken::settings {
 
-// The bundled target's drafter where neither a draft nor a method is named: the fastest measured.
+// The bundled target's drafter if neither a draft nor a method is named: the fastest one measured.
 inline constexpr std::string_view kBestMethod = "standalone";
-// And how many tokens its drafters draft in a round: the target lies in the processor's caches, so
-// rows beyond the third cost nearly as much as the first (models/README.md).
+// The number of tokens that its drafters draft in a round: the target fits into the CPU's caches,
+// so rows beyond the third cost nearly as much as the first (models/README.md).
 inline constexpr int kBestTokens = 2;
 
-// The folders where the bundled models may lie.
+// The folders where the bundled models may be.
 struct ModelPlaces {
-  std::string environment;           // $FORETOKEN_MODELS; where it is set, nothing else counts
+  std::string environment;           // $FORETOKEN_MODELS; if it is set, nothing else counts
   std::vector<std::string> folders;  // in order of preference
 
   static ModelPlaces OfThisProgram();
-  // Of the program whose file is `program`: the share/ folder of its installation, wherever that
-  // was moved to; then, for a program in the folder that it was built in, the sources' models/.
+  // For the program with the file `program`: the share/ folder of its installation, wherever that
+  // was moved; then, for a program in its build folder, the models/ of the sources.
   static ModelPlaces Of(const std::string& program);
 };
 
-// `methods` is the method, or names it in a list with commas.
+// `methods` is this method, or a list with commas that contains it.
 bool UsesMethod(std::string_view methods, std::string_view method);
 
 class BundledModels {
@@ -46,13 +46,13 @@ class BundledModels {
   std::string folder_;
 };
 
-// Where `options` name no model: the bundled target, and, unless a draft is named or the methods
-// need none, its drafter of a named method that needs one, or of kBestMethod where none or a
-// portfolio is named, with kBestTokens where no number is given. Options that name a model stay as
+// If `options` name no model: uses the bundled target and, unless a draft is named or the methods
+// need none, its drafter for the first named method that needs one (kBestMethod if none or a
+// portfolio is named), with kBestTokens if no number is given. Options that name a model stay as
 // they are. Errors: kNotFound.
 [[nodiscard]] Status FillInModels(EngineOptions& options, const ModelPlaces& places);
 
-// The bundled target where `model` is empty, for verbs that need no drafter. Errors: kNotFound.
+// The bundled target if `model` is empty, for verbs without a drafter. Errors: kNotFound.
 [[nodiscard]] Status FillInModel(std::string& model);
 
 }  // namespace foretoken::settings

@@ -23,14 +23,14 @@ void Touch(const fs::path& path) {
   ASSERT_TRUE(std::ofstream(path) << "a file");
 }
 
-// A folder with these files; they are looked for, not opened.
+// A folder with these files; they are searched, not opened.
 std::string FolderWith(std::initializer_list<const char*> files) {
   const std::string folder = fixtures::TemporaryFolder();
   for (const char* file : files) Touch(fs::path(folder) / file);
   return folder;
 }
 
-// The options after filling in, with one folder to look in.
+// The options after filling in, with one folder to search.
 EngineOptions FilledIn(EngineOptions options, const std::string& folder) {
   const Status status = FillInModels(options, {.environment = "", .folders = {folder}});
   EXPECT_TRUE(status) << status.error().message;

@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::string_view kPrefix = "FORETOKEN_";
 
-// Beside those of SpeculativeKeys(): of the programs, then of deploy/, tools/ and tests/.
+// Variables besides those of SpeculativeKeys(): of the programs, then of deploy/, tools/ and
+// tests/.
 constexpr auto kVariables = std::to_array<std::string_view>({
     "FORETOKEN_API_KEY",
     "FORETOKEN_ISA",
@@ -65,7 +66,7 @@ std::string VariableOf(std::string_view key) {
 std::vector<std::string> UnknownVariables(std::span<const std::string> names) {
   std::vector<std::string> lines;
   const std::vector<std::string> known = KnownVariables();
-  // Without the prefix that all have in common, which would make distant names look near.
+  // Without the common prefix, which would make distant names look near.
   std::vector<std::string_view> ends;
   for (const std::string& name : known)
     ends.push_back(std::string_view(name).substr(kPrefix.size()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// settings/environment.h: the environment's variables, and those that nobody reads.
+// settings/environment.h: environment variables, and those that nothing reads.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace foretoken::settings {
 
-// The value of a variable; none where it is not set.
+// The value of a variable; nothing if it is not set.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 Environment ProcessEnvironment();
 std::vector<std::string> ProcessVariables();  // the names of those that are set
@@ -20,7 +20,7 @@ std::vector<std::string> ProcessVariables();  // the names of those that are set
 std::string VariableOf(std::string_view key);
 
 // A line for each name that begins with FORETOKEN_ and that neither the programs nor the project's
-// tools and tests read, with the nearest one that they do: typing errors.
+// tools and tests read: probably a typing error. It contains the nearest name that exists.
 std::vector<std::string> UnknownVariables(std::span<const std::string> names);
 
 }  // namespace foretoken::settings

@@ -24,7 +24,7 @@ Character FirstOf(std::string_view text) {
     if ((byte(i) & 0xC0) != 0x80) return {};
     code = code << 6 | (byte(i) & 0x3Fu);
   }
-  // Longer than it need be: such forms hide control characters from those who look for bytes.
+  // Longer than necessary. Such forms hide control characters from programs that search for bytes.
   const bool overlong = (size == 3 && code < 0x800) || (size == 4 && code < 0x10000);
   if (overlong || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return {};
   return {code, size};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that knows CLI11, which sorts arguments into values of flags and the rest.
+// The only file that includes CLI11, which sorts arguments into values of flags and the rest.
 #include "settings/flag_set.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ bool IsLongWithOneDash(const std::string& name) {
   return name.size() > 2 && name[0] == '-' && name[1] != '-';
 }
 
-// What CLI11 gets to see.
+// The name that CLI11 gets.
 std::string ParserName(const std::string& name) {
   return IsLongWithOneDash(name) ? "-" + name : name;
 }
@@ -102,7 +102,7 @@ std::string FlagSet::Nearest(const std::string& name) const {
   return nearest.empty() ? "--help" : std::string(nearest);
 }
 
-// Error for an argument that no flag takes.
+// The error for an argument that no flag takes.
 Status FlagSet::CheckLeftOver(const std::string& argument) const {
   if (!LooksLikeFlag(argument)) {
     return Bad(
@@ -156,8 +156,8 @@ Status FlagSet::TakeForeign(const ForeignFlag& flag, const std::vector<std::stri
   return {};
 }
 
-// A name that nobody knows: "-n5" is -n with 5. Other clusters are refused here, because CLI11
-// would take "-ngl" for -n with the value "gl".
+// An unknown name: "-n5" is -n with 5. Other clusters are refused here, because CLI11 would take
+// "-ngl" for -n with the value "gl".
 Status FlagSet::TakeUnknown(const std::string& argument, Sorted& sorted) const {
   const Flag* const flag = Find(argument.substr(0, 2));
   const bool number = IsLongWithOneDash(argument) &&
@@ -168,8 +168,8 @@ Status FlagSet::TakeUnknown(const std::string& argument, Sorted& sorted) const {
   return {};
 }
 
-// The arguments as CLI11 can read them: names with one dash and several letters get a second one,
-// and foreign flags are taken out. Flags are named in their order, still without values.
+// The arguments in CLI11's form: names with one dash and several letters get a second dash, and
+// foreign flags are removed. Flags are listed in their order, still without values.
 Result<FlagSet::Sorted> FlagSet::Normalise(const std::vector<std::string>& arguments) const {
   Sorted sorted;
   bool only_positional = false;
@@ -199,8 +199,8 @@ Status FlagSet::Apply(const Flag& flag, const std::vector<Given>& given) const {
   return {};
 }
 
-// Lets CLI11 put the values beside their names, and the rest into `left_over`. False: the help was
-// asked for.
+// Lets CLI11 assign the values to their names, and the rest to `left_over`. False: help was
+// requested.
 Result<bool> FlagSet::Sort(Sorted& sorted) const {
   CLI::App app;
   app.set_help_flag();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// settings/flag_set.h: the flags of one verb, and the one place that reads argv.
+// settings/flag_set.h: the flags of one verb, and the only place that reads argv.
 //
-// A flag is a row: its names (the first is canonical, the rest are aliases), the word its value has
-// in the help ("" for a switch), the help, and what to do with a value. The help (help_text.h), the
-// manual pages and the completion of shells are made from these rows. An unknown flag and a missing
-// value are errors of one line, in the form "<what>: <why>; <what to do>". The last of a repeated
-// flag wins, by whatever name it was given.
+// A flag is a row: its names (the first is canonical, the rest are aliases), the word for its value
+// in the help ("" for a switch), the help, and a function for its value. The help (help_text.h),
+// the manual pages and the shells' completion are made from these rows. An unknown flag or a
+// missing value is an error of one line, "<what>: <why>; <what to do>". If a flag is repeated,
+// under any of its names, the last one counts.
 #pragma once
 
 #include <cstddef>
@@ -23,33 +23,33 @@ namespace foretoken::settings {
 struct Flag {
   std::vector<std::string> names;  // {"-n", "--n-predict", "--max-tokens"}
   std::string value;               // "N"; "" for a switch
-  std::string help;                // one sentence part, no full stop
-  // Called for each value in the order given; a switch gets "". The text says what is wrong with
-  // the value ("3 is not in [0, 2]; give a value in that range"): the flag's name is put before it.
+  std::string help;                // part of a sentence, without a full stop
+  // Called for each value in order; a switch gets "". The error says what is wrong with the value
+  // ("3 is not in [0, 2]; give a value in that range"); the flag's name is put before it.
   std::function<Status(const std::string&)> set;
-  // Each value counts, and not just the last one.
+  // Every value counts, not just the last one.
   bool repeatable = false;
-  // The values that shells offer; empty: those that `value` names with | between.
+  // The values that shells offer; empty: those in `value`, separated by |.
   std::vector<std::string> choices = {};
 };
 
 struct FlagGroup {
   std::string title;
   std::vector<Flag> flags;
-  // Called once by Parse, given or not, after the values of the first n_first flags and before
-  // those of the others, which thus override what it does.
+  // Parse calls it once, in any case, after the values of the first n_first flags and before those
+  // of the others, which can thus override its effect.
   std::function<Status()> after_first = {};
   std::size_t n_first = 0;
 };
 
-// A flag of another program that users of that program will type here.
+// A flag of another program that users of that program may type here.
 struct ForeignFlag {
   enum class Takes { kNothing, kValue, kSwitchValue };  // kSwitchValue: perhaps on, off, auto
   std::vector<std::string> names;
   Takes takes = Takes::kNothing;
-  // What to do in place of it: the flag is refused. "": the flag is accepted and has no effect.
+  // What to do instead: the flag is refused. "": the flag is accepted without effect.
   std::string advice;
-  // Accepted with this value, though there is an advice for all others.
+  // This value is accepted although all others are refused.
   std::string harmless_value = {};
 };
 
@@ -62,24 +62,25 @@ struct Parsed {
 
 class FlagSet {
  public:
-  // `synopsis` follows "usage: foretoken": "generate -m MODEL [flags]". One that begins with "-"
-  // goes on with the program's name: "-train model [flags]".
+  // `synopsis` follows "usage: foretoken": "generate -m MODEL [flags]". If it begins with "-", it
+  // continues the program's name: "-train model [flags]".
   FlagSet(std::string synopsis, std::string description);
 
   void Add(FlagGroup group);
-  // The flags of the short help, by any of their names. Without a call the short help has all.
+  // The flags of the short help, under any of their names. Without a call the short help has all
+  // flags.
   void SetEssential(std::vector<std::string> names) { essential_ = std::move(names); }
   void AddForeign(std::vector<ForeignFlag> flags);
-  // A name users know that foretoken lacks: the error says `advice` instead of guessing.
+  // A name that users know but foretoken does not have: the error gives `advice`.
   void AddAbsent(std::string name, std::string advice);
-  // Takes arguments that are no flags; without it they are errors. `value` is their word in the
+  // Accepts arguments that are not flags; otherwise they are errors. `value` is their word in the
   // synopsis; `choices` as in Flag.
   void SetPositional(std::string value, std::function<Status(const std::string&)> set,
                      std::vector<std::string> choices = {});
-  // Commands, one each, and a sentence on the environment, for the end of the help.
+  // Commands, one each, and a sentence about the environment, for the end of the help.
   void SetExamples(std::vector<std::string> commands) { examples_ = std::move(commands); }
   void SetEnvironment(std::string text) { environment_ = std::move(text); }
-  // Keeps what the flags write into as long as the set lives.
+  // Keeps the target of the flags' values as long as the set lives.
   void Keep(std::shared_ptr<void> settings) { kept_ = std::move(settings); }
 
   // `arguments` without program and verb. -h, --help and --help-all win over everything else.
@@ -98,7 +99,7 @@ class FlagSet {
   struct Given {
     std::string name, value;
   };
-  // The arguments of one call, on their way to the flags.
+  // The arguments of one call, being sorted.
   struct Sorted {
     std::vector<std::string> arguments, left_over, without_effect;
     std::map<const Flag*, std::vector<Given>> given;

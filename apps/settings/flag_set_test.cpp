@@ -66,7 +66,7 @@ TEST(FlagSet, TheLastOfARepeatedFlagWinsByWhateverName) {
   EXPECT_EQ(target.k, 3);
   ASSERT_TRUE(target.Flags().Parse({"--gamma", "3", "-n6"}));
   EXPECT_EQ(target.k, 6);
-  // What is wrong is said, though a later value would win.
+  // A wrong value is an error even if a later value would count.
   EXPECT_EQ(MessageOf(target.Flags(), {"--gamma", "65", "-n", "5"}),
             "--gamma: 65 is not in [0, 64]; give a value in that range");
 }

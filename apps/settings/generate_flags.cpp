@@ -35,8 +35,9 @@ Setter StoreCacheType(CacheType& target) {
         return {};
       }
     }
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("'{}' is no cache type; choose f32, f16, bf16 or q8_0", Shown(text)));
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("'{}' is not a cache type; choose f32, f16, bf16 or q8_0", Shown(text)));
   };
 }
 
@@ -46,7 +47,7 @@ FlagGroup PromptFlags(GenerateSettings& settings) {
           {
               {{"-p", "--prompt"},
                "TEXT",
-               "the text to continue; -, or no prompt at all: what is piped to standard input",
+               "the text to continue; -, or no prompt at all: read it from standard input",
                StoreText(settings.prompt)},
               {{"-f", "--file"},
                "PATH",
@@ -158,11 +159,12 @@ FlagGroup ChatFlags(GenerateSettings& settings) {
 Status CheckChat(const GenerateSettings& settings) {
   const auto bad = [](const char* message) { return Fail(ErrorCode::kInvalidArgument, message); };
   if (!settings.chat && !settings.system.empty())
-    return bad("--system: a prompt without a chat template has no place for it; add --chat");
+    return bad("--system: without a chat template there is no place for it; add --chat");
   if (!settings.chat && !settings.chat_format.chat_template.empty())
-    return bad("--chat-template: nothing is written by it; add --chat");
+    return bad("--chat-template: it has no effect without --chat; add --chat");
   if (settings.chat && !settings.request.prompt_tokens.empty())
-    return bad("--chat: tokens of --prompt-tokens go to the model as they are; drop one of them");
+    return bad(
+        "--chat: --prompt-tokens are used as they are, without a template; drop one of them");
   if (settings.chat && settings.request.parse_special)
     return bad(
         "--chat: control tokens in a message are text, and --special would let them be "
@@ -188,7 +190,7 @@ Status CheckDrafter(const EngineOptions& options) {
   const bool needs_file = eagle || UsesMethod(method, "standalone");
   if (needs_file && !options.model.empty() && options.DraftFiles().empty()) {
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("--spec-type {}: -m names the model, and nothing its {}; name one with "
+                fmt::format("--spec-type {}: -m names a model without its {}; name one with "
                             "-md PATH, or choose ngram",
                             method, eagle ? "head" : "draft model"));
   }

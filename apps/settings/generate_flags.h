@@ -19,8 +19,8 @@ struct GenerateSettings {
   Request request;
   std::optional<std::string> prompt;       // -p; "-" is standard input
   std::optional<std::string> prompt_file;  // -f; "-" is standard input
-  bool prompt_is_piped =
-      false;                // neither of them: standard input holds the prompt, if there is one
+  // Neither of them: standard input holds the prompt, if there is one.
+  bool prompt_is_piped = false;
   bool chat = false;        // --chat: the prompt is a user's message, written by chat_format
   ChatOptions chat_format;  // --chat-template
   std::string system;       // --system: a message before it; "" is none
@@ -32,8 +32,8 @@ struct GenerateSettings {
   std::vector<std::string> stop_tokens;   // --stop-token: ids with commas, or a token's text
   std::string grammar_file;               // --grammar-file
   std::string json_schema, json_schema_file;  // --json-schema, --json-schema-file
-  std::vector<GivenSetting>
-      given;                       // settings of speculation that a file, a variable or a flag gave
+  // Settings of speculation that a file, a variable or a flag gave.
+  std::vector<GivenSetting> given;
   bool draft_model_given = false;  // -md
   bool prompt_ids = false;         // --prompt-tokens
   bool seed_given = false;
@@ -41,20 +41,21 @@ struct GenerateSettings {
   bool compare = false;
   bool json = false;
   bool quiet = false;
-  bool raw = false;  // texts go to a terminal as they are
+  bool raw = false;  // a terminal gets texts as they are
 };
 
 // The flags write into `settings`, which must live as long as the FlagSet.
 FlagSet GenerateFlags(GenerateSettings& settings);
 
-// After Parse: what concerns several flags at once. Fills in the seed, the drafter's temperature
-// and, where no model is named, the bundled ones. Errors: no prompt or two, a strategy that does
-// not fit the temperature, a method without its file, bundled models that are not found.
+// After Parse: checks that concern several flags. Fills in the seed, the drafter's temperature and,
+// if no model is named, the bundled ones. Errors: no prompt or two, a strategy that does not fit
+// the temperature, a method without its file, bundled models that are not found.
 [[nodiscard]] Status Finish(GenerateSettings& settings);
 
-// The groups that generate's relatives share.
+// The groups that other verbs use too.
 FlagGroup ModelFlags(EngineOptions& options);
-// Its first flags name the settings file; Parse reads it, then the environment, then the others.
+// Its first flags name the settings file. Parse reads it, then the environment, then the other
+// flags.
 FlagGroup SpeculationFlags(GenerateSettings& settings);
 FlagGroup DraftingFlags(GenerateSettings& settings);
 FlagGroup SamplingFlags(GenerateSettings& settings);

@@ -28,8 +28,8 @@ void AppendRow(std::string& out, const std::string& left, const std::string& hel
   out += Wrapped(help, width, column, column);
 }
 
-// A command that is longer than a line goes on after a backslash, so that it can still be pasted.
-// What stands in quotes is one word.
+// A command that is longer than a line continues after a backslash, so that it can still be pasted.
+// Text in quotes is one word.
 void AppendCommand(std::string& out, std::string command, std::size_t width) {
   constexpr char kSpace = '\1';
   char quote = 0;

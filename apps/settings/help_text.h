@@ -16,8 +16,8 @@ struct HelpForm {
 
 std::string HelpText(const FlagSet& flags, const HelpForm& form);
 
-// The text in lines of at most `width` columns, the second and later ones indented. `used` columns
-// of the first line are taken. Ends with a line break.
+// The text in lines of at most `width` columns; all but the first are indented. `used` columns of
+// the first line are taken. Ends with a line break.
 std::string Wrapped(const std::string& text, std::size_t width, std::size_t indent,
                     std::size_t used = 0);
 

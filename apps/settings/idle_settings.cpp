@@ -16,7 +16,7 @@ constexpr const char* kGreedy = "temperature 0 takes the most probable token";
 constexpr const char* kNoDry = "--dry-multiplier is 0";
 constexpr const char* kIds = "the prompt is given as token ids";
 
-// Whether a model or a head drafts, or a drafter of the program's own: they draw their drafts.
+// Whether a model, a head or your own drafter drafts: these draw their drafts.
 bool ModelDrafts(const SpeculativeUse& use) {
   constexpr std::array<std::string_view, 4> kLookups = {"ngram", "suffix", "prediction", "grammar"};
   return std::any_of(use.methods.begin(), use.methods.end(), [&](const std::string& method) {
@@ -51,7 +51,7 @@ std::string OfPlainPrompts(const GenerateSettings& settings, const SpeculativeUs
                        : OfPromptTexts(settings, use);
 }
 
-// A flag that is none of SpeculativeKeys().
+// A flag that does not belong to SpeculativeKeys().
 struct OtherFlag {
   const char* name;
   bool (*given)(const GenerateSettings& settings);
@@ -97,7 +97,7 @@ std::vector<IdleSetting> IdleSettings(const GenerateSettings& settings, const Sp
   const SpeculativeOptions& options = settings.engine.speculative;
   std::vector<IdleSetting> idle;
   for (const SpeculativeKey& key : SpeculativeKeys()) {
-    // Of several that name a key the last one counts.
+    // If several name a key, the last one counts.
     const auto given = std::find_if(settings.given.rbegin(), settings.given.rend(),
                                     [&](const GivenSetting& g) { return g.key == &key; });
     if (given == settings.given.rend() || (given->in_file && IsDefault(key, options))) continue;

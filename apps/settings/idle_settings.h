@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// settings/idle_settings.h: what was set, by a flag, a file or a variable, and has no effect.
+// settings/idle_settings.h: settings from flags, files or variables that have no effect.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@
 
 namespace foretoken::settings {
 
-// Where an idle setting was given, and why it has no effect: "--ngram-max", "only ngram reads it".
+// The place of a setting without effect, and the reason: "--ngram-max", "only ngram reads it".
 struct IdleSetting {
   std::string name, why;
 };
 
-// `use`: what the requests of this run meet. Settings of a file count if they differ from their
-// defaults, so that one file can list them all.
+// `use`: what applies to the requests of this run. Settings of a file count if they differ from
+// their defaults, so that one file can list them all.
 std::vector<IdleSetting> IdleSettings(const GenerateSettings& settings, const SpeculativeUse& use);
 
-// The same, and `more`, in one line; empty where all have an effect.
+// The same with `more`, in one line; empty if all have an effect.
 std::string IdleNotice(const GenerateSettings& settings, const SpeculativeUse& use,
                        std::vector<IdleSetting> more = {});
 

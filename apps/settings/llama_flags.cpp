@@ -22,7 +22,7 @@ std::vector<std::string> Names(std::string_view text) {
   return names;
 }
 
-// How llama.cpp computes, prints and logs: nothing of it is in the text.
+// Flags about how llama.cpp computes, prints and logs, which do not change the text.
 std::vector<ForeignFlag> WithoutEffect() {
   return {
       {Names("-cb --cont-batching -nocb --no-cont-batching --jinja --metrics --slots "
@@ -56,7 +56,7 @@ std::vector<ForeignFlag> WithoutEffect() {
   };
 }
 
-// What has another name here.
+// Flags with another name here.
 std::vector<ForeignFlag> Renamed() {
   return {
       {{"-e", "--escape"},
@@ -96,7 +96,7 @@ std::vector<ForeignFlag> Renamed() {
   };
 }
 
-// What foretoken does not do.
+// Flags for what foretoken does not do.
 std::vector<ForeignFlag> Missing() {
   return {
       {Names("-hf -hfr --hf-repo -hff --hf-file -hfd -hfrd --hf-repo-draft -hft --hf-token "

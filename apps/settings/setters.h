@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// settings/setters.h: what the rows of the flag tables do with a value. `target` must outlive the
-// row.
+// settings/setters.h: functions for the values of flag rows. `target` must outlive the row.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +14,7 @@ namespace foretoken::settings {
 
 using Setter = std::function<Status(const std::string&)>;
 
-// Into a string or an optional<string>.
+// Stores into a string or an optional<string>.
 template <typename T>
 Setter StoreText(T& target) {
   return [&target](const std::string& text) -> Status {
@@ -24,7 +23,7 @@ Setter StoreText(T& target) {
   };
 }
 
-// A path; an empty one, such as of an unset variable in a script, is refused.
+// Stores a path. An empty one, such as an unset variable in a script, is refused.
 inline Setter StorePath(std::string& target) {
   return [&target](const std::string& text) -> Status {
     if (text.empty()) {
@@ -36,7 +35,7 @@ inline Setter StorePath(std::string& target) {
   };
 }
 
-// Into an int or an optional<int>.
+// Stores into an int or an optional<int>.
 template <typename T>
 Setter StoreInteger(T& target, std::int64_t low, std::int64_t high) {
   return [&target, low, high](const std::string& text) -> Status {
@@ -46,7 +45,7 @@ Setter StoreInteger(T& target, std::int64_t low, std::int64_t high) {
   };
 }
 
-// A number of tokens, into an int; -1, llama.cpp's "no limit", is more than any context holds.
+// Stores a number of tokens into an int; -1, llama.cpp's "no limit", is more than any context.
 inline Setter StoreLength(int& target, int low) {
   return [&target, low](const std::string& text) -> Status {
     constexpr int kMost = 1 << 24;
@@ -62,7 +61,7 @@ inline Setter StoreLength(int& target, int low) {
   };
 }
 
-// Into a float or an optional<float>.
+// Stores into a float or an optional<float>.
 template <typename T>
 Setter StoreNumber(T& target, float low, float high) {
   return [&target, low, high](const std::string& text) -> Status {

@@ -43,13 +43,13 @@ std::vector<Row> MethodRows() {
        {"--num-speculative-tokens", "--spec-draft-n-max", "--draft-max", "--draft", "--draft-n",
         "--spec-tokens", "--gamma"},
        "K",
-       fmt::format("tokens drafted per round, or, where a controller chooses, at most, 0 to 64; "
+       fmt::format("the most tokens that a round drafts, 0 to 64; "
                    "default 16; fixed 4, with bundled drafters {}; ewma 12",
                    kBestTokens)},
       {"min_speculative_tokens",
        {"--spec-draft-n-min", "--draft-min", "--min-speculative-tokens"},
        "N",
-       "drafts of fewer tokens are not sent; default 0"},
+       "the shortest draft: a round drafts none or at least N; default 0"},
       {"draft_p_min",
        {"--spec-draft-p-min", "--draft-p-min"},
        "P",
@@ -57,12 +57,12 @@ std::vector<Row> MethodRows() {
       {"first_target",
        {"--first-target"},
        "on|off",
-       "off: the first token may be drafted, and is verified together with the prompt; default on"},
+       "off: the first token may be drafted, and is verified with the prompt; default on"},
       {"draft_vocabulary",
        {"--draft-vocabulary"},
        "N",
-       "tokens that a draft model's output head keeps, the most frequent ones: less work per draft "
-       "where vocabularies are large; default 0: all"},
+       "how many tokens a draft model's output head keeps, the most frequent ones: less work per "
+       "draft if the vocabulary is large; default 0: all"},
       {"draft_vocabulary_sample",
        {"--draft-vocabulary-sample"},
        "PATH",
@@ -75,12 +75,13 @@ std::vector<Row> LookaheadRows() {
       {"lookahead",
        {"--lookahead"},
        "NAME",
-       fmt::format("how K is chosen: cost-model (what promises the most tokens per second, none "
-                   "included); fixed; ewma (follows the mean of accepted drafts); heuristic (two "
-                   "more after a draft accepted whole, else one less); batch-size (by the table); "
-                   "by-text (as cost-model, but by costs from a table, so that K depends on the "
-                   "text alone); default {}; by-text takes the place of cost-model and batch-size "
-                   "where the text depends on the drafts, so that a seed gives one text",
+       fmt::format("the draft-length controller: cost-model (the length that promises the most "
+                   "tokens per second, possibly 0); fixed; ewma (follows the mean of accepted "
+                   "drafts); heuristic (two more after a draft accepted whole, else one less); "
+                   "batch-size (from a table); by-text (as cost-model, with costs from a table, so "
+                   "that lengths depend on the text alone); default {}; by-text replaces "
+                   "cost-model and batch-size where the text depends on the drafts, so that a seed "
+                   "gives one text",
                    SpeculativeOptions().lookahead),
        {"cost-model", "fixed", "ewma", "heuristic", "batch-size", "by-text"}},
       {"lookahead_initial", {"--lookahead-initial"}, "K", "ewma: K at first; default 5"},
@@ -94,7 +95,7 @@ std::vector<Row> LookaheadRows() {
       {"num_speculative_tokens_per_batch_size",
        {"--num-speculative-tokens-per-batch-size"},
        "TABLE",
-       "batch-size: K by the requests that run together, as in 1-4:8,5-16:2"},
+       "batch-size: K by the number of requests that run together, as in 1-4:8,5-16:2"},
   };
 }
 
@@ -103,19 +104,19 @@ std::vector<Row> VerifyRows() {
       {"rejection_sampling_strategy",
        {"--verify", "--rejection-sampling-strategy"},
        "NAME",
-       "how drafts are judged; lossless: auto (by drafter and temperature), greedy, residual, "
-       "sample-match, target-probability, block; LOSSY, the text has another law: "
-       "typical-acceptance, logit-comparison, relaxed; default auto",
+       "the verification strategy; lossless: auto (chosen by drafter and temperature), greedy, "
+       "residual, sample-match, target-probability, block; LOSSY, the text has another "
+       "distribution: typical-acceptance, logit-comparison, relaxed; default auto",
        {"auto", "greedy", "residual", "sample-match", "target-probability", "block",
         "typical-acceptance", "logit-comparison", "relaxed"}},
       {"acceptance_threshold",
        {"--acceptance-threshold"},
        "T",
-       "residual: this much is taken off each probability to accept; LOSSY unless 0, the default"},
+       "residual: subtracted from the probability to accept a draft; LOSSY unless 0, the default"},
       {"skip_sample_adjustment",
        {"--skip-sample-adjustment"},
        "",
-       "residual: after a rejection draw from the model's law as it is; LOSSY"},
+       "residual: after a rejection draw from the model's own distribution; LOSSY"},
       {"typical_epsilon", {"--typical-epsilon"}, "E", "typical-acceptance: default 0.09"},
       {"typical_delta", {"--typical-delta"}, "D", "typical-acceptance: default 0.3"},
       {"relaxed_top_n", {"--relaxed-top-n"}, "N", "relaxed: among the N best; default 10"},
@@ -136,7 +137,7 @@ std::vector<Row> LookupRows() {
       {"ngram_max",
        {"--ngram-max", "--spec-ngram-size-n", "--prompt-lookup-max"},
        "N",
-       "n-gram: longest context that is looked up, 1 to 16; default 3"},
+       "n-gram: tokens of the longest context that is looked up, 1 to 16; default 3"},
       {"ngram_min", {"--ngram-min", "--prompt-lookup-min"}, "N", "n-gram: shortest one; default 1"},
       {"ngram_storage",
        {"--ngram-storage"},
@@ -151,16 +152,16 @@ std::vector<Row> LookupRows() {
       {"ngram_keep",
        {"--ngram-keep"},
        "on|off",
-       "n-gram: what a request taught serves the next ones; default off"},
+       "n-gram: later requests use what earlier ones taught; default off"},
       {"ngram_corpus", {"--ngram-corpus"}, "PATH", "n-gram: a text that is known from the start"},
       {"suffix_max_tokens",
        {"--suffix-max-tokens"},
        "N",
-       "suffix: tokens of earlier texts that are remembered; default 1048576"},
+       "suffix: the most tokens of earlier texts that are kept; default 1048576"},
       {"profile",
        {"--profile"},
        "PATH",
-       "what `foretoken tune` measured here, so that the first rounds know the costs"},
+       "a profile that `foretoken tune` wrote, so that the costs are known from the first round"},
   };
 }
 
@@ -218,8 +219,8 @@ void AddSources(FlagGroup& group, GenerateSettings& settings) {
   group.flags.push_back(
       {{"--config-dialect"},
        "NAME",
-       "whose words the file uses: foretoken, or max, Modular MAX's: K 2, and nothing is drafted "
-       "where no method is given; default foretoken, or the file's own key dialect",
+       "the file's dialect: foretoken, or max for Modular MAX (K is 2, and nothing is drafted "
+       "unless a method is given); default foretoken, or the file's own key dialect",
        [file](const std::string& text) -> Status {
          FORETOKEN_TRY(file->dialect, ParseConfigDialect(text));
          return {};
@@ -234,10 +235,10 @@ void AddSources(FlagGroup& group, GenerateSettings& settings) {
                   "FILE");
     if (file->path.starts_with('{') && file->section != kSpeculativeSection)
       return Fail(ErrorCode::kInvalidArgument,
-                  "--config-section: the settings are a text, which is read whole; leave it out");
+                  "--config-section: settings given as JSON text have no sections; leave it out");
     if (file->path.empty() && file->dialect != ConfigDialect::kForetoken)
       return Fail(ErrorCode::kInvalidArgument,
-                  "--config-dialect: there is no file that is written in it; add "
+                  "--config-dialect: there is no file to read; add "
                   "--speculative-config FILE");
     return ReadSpeculativeSources(*file, ProcessEnvironment(), settings.engine.speculative,
                                   settings.given);
@@ -247,14 +248,14 @@ void AddSources(FlagGroup& group, GenerateSettings& settings) {
 }  // namespace
 
 FlagGroup SpeculationFlags(GenerateSettings& settings) {
-  FlagGroup group = {"Speculation (changes the speed, never the text's law, unless marked LOSSY)",
-                     {}};
+  FlagGroup group = {
+      "Speculation (changes the speed, not the text's distribution, unless marked LOSSY)", {}};
   AddSources(group, settings);
   group.flags.push_back(
       {{"-md", "--model-draft", "--spec-draft-model", "--draft-models"},
        "PATH",
-       "what drafts: a small model of the same family, or a head that was trained for "
-       "the model; repeated, each round takes what promises most",
+       "the drafter: a small model of the same family, or a head that was trained for "
+       "the model; if repeated, each round uses the one that promises most",
        AddDraftModel(settings),
        true});
   for (auto rows : {MethodRows(), LookaheadRows(), VerifyRows(), LookupRows()})

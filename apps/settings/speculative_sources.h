@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// settings/speculative_sources.h: where settings of speculation come from. What stands further left
-// wins: request > flags > environment > file > defaults. A profile is named by a setting and brings
+// settings/speculative_sources.h: the sources of speculative settings. The one further left wins:
+// request > flags > environment > file > defaults. A profile is named by a setting and provides
 // measured costs; it overrides none of these.
 #pragma once
 
@@ -15,21 +15,21 @@
 namespace foretoken::settings {
 
 struct SpeculativeFile {
-  std::string path;  // empty: none; JSON text where it begins with '{'
+  std::string path;  // empty: none; JSON text if it begins with '{'
   std::string section = std::string(kSpeculativeSection);
   ConfigDialect dialect = ConfigDialect::kForetoken;
 };
 
-// A setting that some source gave.
+// A setting from some source.
 struct GivenSetting {
   const SpeculativeKey* key = nullptr;
-  std::string name;  // as its source has it: "--ngram-max", "FORETOKEN_NGRAM_MAX"
+  std::string name;  // as in its source: "--ngram-max", "FORETOKEN_NGRAM_MAX"
   bool in_file = false;
 };
 
-// The file's settings and then the environment's into `options`, and what they were into `given`;
-// the caller's flags follow, and a request's own fields override all in the engine. A variable that
-// is set and empty counts as unset. Errors: kInvalidArgument, naming file and line, or the
+// Reads the file's settings and then the environment's into `options`, and records them in `given`.
+// The caller's flags follow, and a request's own fields override everything in the engine. A
+// variable that is empty counts as not set. Errors: kInvalidArgument, with file and line, or the
 // variable.
 [[nodiscard]] Status ReadSpeculativeSources(const SpeculativeFile& file,
                                             const Environment& environment,

@@ -30,7 +30,7 @@ std::string File(const std::string& text) {
   return path;
 }
 
-// A value that differs from the default and stands alone: no other setting has to change with it.
+// For each key a value that differs from the default and that needs no other setting.
 const std::map<std::string_view, std::string>& Values() {
   static const std::map<std::string_view, std::string> values = {
       {"speculative_method", "ngram,suffix"},
@@ -75,7 +75,7 @@ std::string FlagName(std::string_view key) {
   return out;
 }
 
-// The options after parsing flags, with these variables of the process set meanwhile.
+// The options after parsing flags, with these variables set meanwhile.
 Result<SpeculativeOptions> ByFlags(const std::vector<std::string>& arguments,
                                    const Variables& variables = {}) {
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int32_t kMaxId = std::numeric_limits<std::int32_t>::max();
 
-// True where all of `text` is one number of type T; from_chars also takes "inf" and "nan".
+// True if all of `text` is one number of type T; from_chars also accepts "inf" and "nan".
 template <typename T>
 bool ParseWhole(std::string_view text, T& value) {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);

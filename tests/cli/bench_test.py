@@ -128,7 +128,7 @@ class BadUsage(base.Transcript):
         self.fails(1, ("contexts: 2000", "--ctx-size"), "bench", "-m", TARGET, "--contexts", "2000")
 
     def test_lines_of_the_prompts_file_are_named(self):
-        for line, words in (("{", ("no JSON",)), ("[1]", ("no JSON object",)), ('{"text": "a"}', ("`prompt`", "`turns`")),
+        for line, words in (("{", ("not JSON",)), ("[1]", ("not a JSON object",)), ('{"text": "a"}', ("`prompt`", "`turns`")),
                             ('{"prompt": 3}', ("`prompt`",)), ('{"prompt": ""}', ("`prompt`", "empty")),
                             ('{"turns": []}', ("`turns`",)), ('{"turns": [1]}', ("`turns`",)), ('{"turns": "a"}', ("`turns`",))):
             path = prompts_file('{"prompt": "fine"}\n\n%s\n' % line, "bad.jsonl")
