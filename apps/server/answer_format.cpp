@@ -34,7 +34,7 @@ class Reader {
  private:
   enum class Kind { kGrammar, kRegex };
 
-  // Takes what a field gives, unless another did.
+  // Takes the grammar of a field, unless another field gave one.
   void Take(const std::string& field, Result<std::string> grammar) {
     if (fields_.failed()) return;
     if (!grammar) return fields_.Bad(field, grammar.error().message);
@@ -54,7 +54,7 @@ class Reader {
       for (const auto& [name, value] : format->items())
         if (!value.is_null() && std::find(names.begin(), names.end(), name) == names.end())
           fields_.Bad("response_format",
-                      fmt::format("{} is no field of it with this type; leave it out",
+                      fmt::format("{} is not a field of it with this type; leave it out",
                                   JsonFields::Shown(Json(name))));
     };
     if (type == "text") return known({"type"});
@@ -74,7 +74,8 @@ class Reader {
     ReadNamedSchema(format->value("json_schema", Json()));
   }
 
-  // OpenAI's {"name", "description", "schema", "strict"}. A schema always holds, strict or not.
+  // OpenAI's {"name", "description", "schema", "strict"}. A schema is always enforced, strict or
+  // not.
   void ReadNamedSchema(const Json& value) {
     const char* const wanted =
         "json_schema.schema is missing; give {\"name\": ..., \"schema\": "
@@ -100,7 +101,7 @@ class Reader {
     ReadSchema("response_format", {"response_format", "json_schema", "schema"}, schema);
   }
 
-  // As JSON, or as a text that is JSON. The order of its members is only in the body.
+  // As JSON, or as a string of JSON. Only the body has the order of its members.
   void ReadSchema(const std::string& field, std::initializer_list<std::string_view> path,
                   const Json* value) {
     if (value == nullptr || value->is_null() || fields_.failed()) return;
@@ -114,10 +115,10 @@ class Reader {
       return fields_.Bad(field, JsonFields::Shown(*value) + " is not a text; give one in quotes");
     const auto& text = value->get_ref<const std::string&>();
     if (kind == Kind::kRegex) return Take(field, RegexGrammar(text));
-    if (!text.empty()) Take(field, Checked(text));  // "": none
+    if (!text.empty()) Take(field, Checked(text));  // "": no grammar
   }
 
-  // The field's name stands before the message already.
+  // The message already begins with the field's name.
   static Result<std::string> Checked(const std::string& grammar) {
     const Status status = CheckGrammar(grammar);
     if (status) return grammar;

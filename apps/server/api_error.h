@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/api_error.h: what a client is told when a request fails: OpenAI's error object, as values.
+// server/api_error.h: what a client gets when a request fails: OpenAI's error object, as values.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ inline const std::string& NameOf(const ApiError& error) {
   return error.code.empty() ? error.type : error.code;
 }
 
-// A value, or what the client is told.
+// A value, or the error for the client.
 template <typename T>
 using Parsed = tl::expected<T, ApiError>;
 
@@ -31,12 +31,12 @@ inline tl::unexpected<ApiError> Refuse(ApiError error) {
   return tl::unexpected<ApiError>(std::move(error));
 }
 
-// A field that is wrong; the message begins with its name.
+// An invalid field; the message begins with its name.
 inline ApiError BadField(const std::string& field, const std::string& why, std::string code = {}) {
   return {.message = field + ": " + why, .param = field, .code = std::move(code)};
 }
 
-// A request that names another model than the served one.
+// The request names a model that is not the served one.
 inline ApiError NoSuchModel(const std::string& name, const std::string& served) {
   ApiError error =
       BadField("model", "there is no model '" + Shown(name, 64) + "' here; use '" + served + "'",
@@ -53,7 +53,7 @@ inline ApiError NoMemory() {
           .retry_after_s = 1};
 }
 
-// The request's address, or its key, has as many requests under way as it may have.
+// The request's address, or its key, already has as many running requests as it may have.
 inline ApiError TooManyRequests() {
   return {.status = 429,
           .message =

@@ -6,7 +6,7 @@
 namespace foretoken::server {
 namespace {
 
-// Without a hint, by its time, how much of the key was right.
+// Takes the same time however much of the key was right.
 bool SameKey(std::string_view given, std::string_view key) {
   unsigned difference = given.size() == key.size() ? 0 : 1;
   for (std::size_t i = 0; i < given.size(); ++i)
@@ -14,7 +14,7 @@ bool SameKey(std::string_view given, std::string_view key) {
   return difference == 0;
 }
 
-// Behind "Bearer "; "" where the scheme is another.
+// The key behind "Bearer "; "" for another scheme.
 std::string_view BearerKey(std::string_view authorization) {
   constexpr std::string_view kScheme = "bearer ";
   if (authorization.size() < kScheme.size()) return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/api_keys.h: which of the server's keys a request has.
+// server/api_keys.h: finds the server's key that a request has.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace foretoken::server {
 
-// Its place among `keys`, from "Authorization: Bearer KEY" (the scheme in any case) or "X-Api-Key:
-// KEY"; nothing: it has none of them.
+// Its index in `keys`, from "Authorization: Bearer KEY" (the scheme in any case) or "X-Api-Key:
+// KEY"; nothing if the request has none of them.
 std::optional<std::size_t> KeyOf(const HttpRequest& request, const std::vector<std::string>& keys);
 
 }  // namespace foretoken::server

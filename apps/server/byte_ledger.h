@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/byte_ledger.h: how many bytes connections and their requests hold together, from a
-// request's first byte until the last of its answer has left: header, body, the work that waits for
-// the engine, events that were not read, the answer's text. Any thread may use it.
+// server/byte_ledger.h: counts the bytes that connections and their requests hold together, from a
+// request's first byte until the last byte of its answer has left: header, body, work that waits
+// for the engine, unread events, the answer's text. Any thread may use it.
 #pragma once
 
 #include <atomic>
@@ -11,12 +11,12 @@
 
 namespace foretoken::server {
 
-// Outlives its accounts.
+// Must outlive its accounts.
 class ByteLedger {
  public:
   std::size_t held() const { return held_.load(std::memory_order_relaxed); }
 
-  // What one connection and its requests hold: the sum of its holds, which keep it alive.
+  // The bytes of one connection and its requests: the sum of its holds, which keep it alive.
   class Account {
    public:
     explicit Account(ByteLedger& ledger) : ledger_(ledger) {}
@@ -24,7 +24,7 @@ class ByteLedger {
 
    private:
     friend class ByteLedger;
-    void Add(std::size_t bytes) {  // modulo 2^64, as it may be less than nothing
+    void Add(std::size_t bytes) {  // modulo 2^64, because it may be negative for a moment
       held_.fetch_add(bytes, std::memory_order_relaxed);
       ledger_.held_.fetch_add(bytes, std::memory_order_relaxed);
     }
@@ -33,7 +33,7 @@ class ByteLedger {
     std::atomic<std::size_t> held_ = 0;
   };
 
-  // A part of an account, while it lives. One thread at a time.
+  // A part of an account, as long as it lives. One thread at a time.
   class Hold {
    public:
     Hold() = default;

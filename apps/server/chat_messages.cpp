@@ -39,7 +39,7 @@ ChatMessage ReadMessage(const Json& value, const std::string& where, std::option
       fields.Bad(call, "models here call no tools; leave it out", "unsupported_parameter");
   }
   const Json* const content = fields.Find("content");
-  std::string refusal;  // what OpenAI's models say in place of an answer
+  std::string refusal;  // what OpenAI's models say instead of an answer
   fields.Text("refusal", refusal);
   if (content != nullptr)
     message.content = ReadContent(*content, "content", fields);
@@ -52,9 +52,9 @@ ChatMessage ReadMessage(const Json& value, const std::string& where, std::option
   return message;
 }
 
-// The text of a part of a message; nothing where it has none.
+// The text of a part of a message; nothing if it has none.
 std::optional<std::string> TextOf(const Json& part) {
-  // OpenAI's other API names the parts of questions and answers so.
+  // The names that OpenAI's other API uses for the parts of questions and answers.
   constexpr std::array<std::pair<std::string_view, const char*>, 4> kKinds = {
       {{"text", "text"}, {"input_text", "text"}, {"output_text", "text"}, {"refusal", "refusal"}}};
   if (!part.is_object()) return std::nullopt;

@@ -21,18 +21,18 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLinger{500};    // for what a client still sends after its last answer
+constexpr milliseconds kLinger{500};    // for input after the last answer
 constexpr milliseconds kLastWord{200};  // for a request that was on its way when the server stopped
-constexpr std::chrono::microseconds kTimePerByte{1'000'000 / 1024};  // the slowest pace
+constexpr std::chrono::microseconds kTimePerByte{1'000'000 / 1024};  // the slowest allowed pace
 constexpr int kRequestsPerConnection = 10'000;
-constexpr int kRequestsPerTurn = 16;          // of one client, before others have theirs
-constexpr std::size_t kReadAhead = 64 << 10;  // of requests behind the one that is answered
-constexpr std::size_t kOwnBytes = 4 << 10;    // of a connection, without what comes and goes
-constexpr std::size_t kAtOnce = 16 << 10;     // read of one client, before others have their turn
-constexpr std::chrono::seconds kFresh{1};     // a connection's, for its first request to come
+constexpr int kRequestsPerTurn = 16;          // of one client, before others have their turn
+constexpr std::size_t kReadAhead = 64 << 10;  // of requests behind the one that is being answered
+constexpr std::size_t kOwnBytes = 4 << 10;    // of a connection, without its buffers
+constexpr std::size_t kAtOnce = 16 << 10;     // read from one client, before others have their turn
+constexpr std::chrono::seconds kFresh{1};     // a connection's, for its first request to arrive
 constexpr milliseconds kFreshInReserve{20};
-constexpr std::chrono::seconds kSoon{5};    // for a request to arrive where others want its place
-constexpr milliseconds kReserveTime{2000};  // of a connection in reserve
+constexpr std::chrono::seconds kSoon{5};        // for a request to arrive when others wait
+constexpr milliseconds kReserveTime{2000};      // of a connection in reserve
 constexpr std::size_t kSmallBuffer = 16 << 10;  // kept between requests
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -48,7 +48,7 @@ void Shrink(std::string& buffer) {
 
 }  // namespace
 
-// `function` with a hold on this connection, and not called once it is closed.
+// `function`, with a reference to this connection; not called once the connection is closed.
 template <typename F>
 auto Connection::Bound(F function) {
   return [self = shared_from_this(), function = std::move(function)](auto&&... arguments) mutable {
@@ -61,10 +61,10 @@ auto Connection::Bound(F function) {
   };
 }
 
-Connection::Connection(Shared& shared, Socket socket, Guest guest)
+Connection::Connection(Shared& shared, Socket socket, Client client)
     : shared_(shared),
       socket_(std::move(socket)),
-      guest_(std::move(guest)),
+      client_(std::move(client)),
       account_(std::make_shared<ByteLedger::Account>(shared.bytes)),
       held_(account_, kOwnBytes),
       reader_({.body_bytes = static_cast<std::size_t>(shared.options.max_body_bytes)}),
@@ -84,14 +84,14 @@ std::optional<Connection::Clock::time_point> Connection::could_go_since(
   if (state_ == State::kAnswering || state_ == State::kClosed) return std::nullopt;
   Clock::duration own = {};
   if (state_ == State::kArriving || n_requests_ == 0)
-    own = guest_.in_reserve            ? Clock::duration(kFreshInReserve)
+    own = client_.in_reserve           ? Clock::duration(kFreshInReserve)
           : state_ == State::kArriving ? Clock::duration(kSoon)
                                        : Clock::duration(kFresh);
   if (now - since_ < own) return std::nullopt;
   return since_;
 }
 
-// ---- What comes in.
+// ---- Input.
 
 void Connection::AwaitInput() {
   if (state_ == State::kClosed || input_ended_ || std::exchange(reading_, true)) return;
@@ -113,15 +113,15 @@ void Connection::Receive() {
     Look();
     Account();
   }
-  // A client that sends on and on while it is answered waits for that.
+  // A client that keeps sending while it is answered has to wait.
   if (state_ == State::kAnswering && input_.size() >= kReadAhead) return AwaitFailure();
   AwaitInput();
 }
 
-// Ending one's sending looks the same whether the client waits for its answer or has closed. So an
-// interim response is sent, which HTTP/1.1 lets a server do unasked: a closed socket resets it. A
-// client that had its "100 Continue" gets no second one, and HTTP/1.0 has none: there the system's
-// own question is reset, once the client's has forgotten the connection.
+// A client that ends its sending looks the same whether it waits for its answer or has closed. So
+// the server sends an interim response, which HTTP/1.1 allows at any time: a closed socket resets
+// it. A client that had its "100 Continue" gets no second one, and HTTP/1.0 has none. There the
+// system's keep-alive probe is reset once the client's system has forgotten the connection.
 void Connection::EndInput() {
   input_ended_ = true;
   if (state_ == State::kLeaving) return Close();
@@ -130,7 +130,7 @@ void Connection::EndInput() {
   AwaitFailure();
 }
 
-// While nothing is read: whether the connection is broken.
+// Checks whether the connection is broken while nothing is read.
 void Connection::AwaitFailure() {
   if (state_ == State::kClosed || std::exchange(watching_, true)) return;
   socket_.async_wait(Socket::wait_error, Bound([this](error_code error) {
@@ -148,7 +148,7 @@ bool Connection::Failed() {
 void Connection::Enter(State state, milliseconds time) {
   state_ = state;
   since_ = Clock::now();
-  if (guest_.in_reserve) time = std::min(time, kReserveTime);
+  if (client_.in_reserve) time = std::min(time, kReserveTime);
   if (shared_.stop_end) time = std::min(time, kLastWord);
   until_ = since_ + time;
 }
@@ -157,9 +157,9 @@ void Connection::AwaitRequest() {
   Enter(State::kIdle, std::chrono::seconds(shared_.options.idle_timeout_s));
 }
 
-// At what has come: as many requests as are there.
+// Handles the input: as many requests as have arrived.
 void Connection::Look() {
-  if (std::exchange(looking_, true)) return;  // an answer that has left at once
+  if (std::exchange(looking_, true)) return;  // already handling input: an answer has left at once
   int n = 0;
   while ((state_ == State::kIdle || state_ == State::kArriving) && Advance())
     if (state_ == State::kIdle && ++n == kRequestsPerTurn) {
@@ -172,7 +172,7 @@ void Connection::Look() {
   if (state_ == State::kArriving) Refuse(400);
 }
 
-// The request that arrives, a step further. False: more of it has to come first.
+// Reads the arriving request further. False: more input is needed.
 bool Connection::Advance() {
   using Reading = RequestReader::State;
   if (reader_.state() != Reading::kWhole) input_.erase(0, reader_.Read(input_));
@@ -200,8 +200,8 @@ void Connection::NameRequest() {
   HttpRequest& request = reader_.request();
   const std::string_view id = request.Field("x-request-id");
   request.id = IsSaneId(id) ? std::string(id) : NewId();
-  request.remote_address = guest_.address;
-  request.in_reserve = guest_.in_reserve;
+  request.remote_address = client_.address;
+  request.in_reserve = client_.in_reserve;
   request.charges = std::make_shared<Charges>();
   request.charges->bytes = account_;
 }
@@ -249,9 +249,9 @@ void Connection::Refuse(int status) {
   Respond(shared_.responder.Refuse(reader_.request(), status), true);
 }
 
-// ---- What goes out.
+// ---- Output.
 
-// close: the connection, after the answer.
+// close: close the connection after the answer.
 void Connection::Respond(HttpResponse response, bool close) {
   state_ = State::kAnswering;
   ++n_requests_;
@@ -274,7 +274,7 @@ void Connection::SendHead(HttpResponse head, std::optional<std::size_t> n_bytes)
   head_sent_ = true;
   chunked_ = !n_bytes && request_->http11;
   const bool last = n_requests_ >= kRequestsPerConnection || shared_.stop_end ||
-                    guest_.in_reserve || shared_.overload.ends_connections();
+                    client_.in_reserve || shared_.overload.ends_connections();
   close_ = close_ || last || (!n_bytes && !chunked_) || (input_ended_ && input_.empty());
   head.headers.insert(head.headers.end(), later_headers_.begin(), later_headers_.end());
   output_ += HeadText(head, {.http11 = request_->http11,
@@ -284,7 +284,7 @@ void Connection::SendHead(HttpResponse head, std::optional<std::size_t> n_bytes)
                              .request_id = request_->id});
 }
 
-// Called by any thread. It posts no second call before the first has run.
+// Any thread may call the result. It posts no second call before the first has run.
 std::function<void()> Connection::Waker() {
   return [weak = weak_from_this(), &io = shared_.io,
           posted = std::make_shared<std::atomic<bool>>(false)] {
@@ -299,7 +299,7 @@ std::function<void()> Connection::Waker() {
   };
 }
 
-// Where the client has taken all that there was.
+// Called when the client has read everything that there was.
 void Connection::Pull() {
   if (!later_ || !output_.empty()) return;
   woken_ = false;
@@ -322,7 +322,7 @@ void Connection::Deliver(Delivery delivery) {
   Flush();
 }
 
-// Where nothing else waits to leave.
+// Only if nothing else waits to leave.
 void Connection::SendNow(std::string_view text) {
   error_code error;
   socket_.write_some(asio::buffer(text.data(), text.size()), error);
@@ -375,8 +375,8 @@ void Connection::Finish() {
   AwaitInput();
 }
 
-// Unread bytes at the close would reset the connection, and the answer with it: so what the client
-// still sends is read, for a while.
+// Unread input at the close would reset the connection and so lose the answer. So what the client
+// still sends is read for a while.
 void Connection::Leave() {
   error_code error;
   socket_.shutdown(Socket::shutdown_send, error);
@@ -403,7 +403,7 @@ void Connection::Account() {
             output_.capacity());
 }
 
-// ---- Where memory is scarce.
+// ---- Memory is scarce.
 
 std::size_t Connection::DroppableBytes() const {
   const bool waits = state_ == State::kArriving || (state_ == State::kAnswering && !with_worker_);
@@ -443,7 +443,7 @@ void Connection::LookAtClock(Clock::time_point now) {
 
 void Connection::BeginStop() {
   if (state_ == State::kAnswering) {
-    woken_ = true;  // an answer that is not finished is to end
+    woken_ = true;  // an unfinished answer must end
     return Pull();
   }
   until_ = std::min(until_, Clock::now() + kLastWord);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // server/connection.h: one connection: its requests, one after the other, and their answers.
 //
-// All of it runs in the one thread of the io_context, but for what it sends to the workers. It
-// reads into a buffer that all connections share and writes what the system takes, so that it holds
-// no more than what has come and was not used, and what is to leave and was not taken.
+// All of it runs in the one thread of the io_context, except work for the workers. It reads into a
+// buffer that all connections share, and writes as much as the system accepts. So it only holds
+// input that was not used yet and output that was not accepted yet.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -30,7 +30,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   using Clock = std::chrono::steady_clock;
   using Socket = boost::asio::ip::tcp::socket;
 
-  // What all connections of a server share. It outlives them.
+  // What all connections of a server share. It must outlive them.
   struct Shared {
     const HttpOptions& options;
     Responder& responder;
@@ -42,30 +42,30 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::optional<Clock::time_point> stop_end = {};  // set: no more requests are taken
   };
 
-  // Who is at its other end, and what that takes.
-  struct Guest {
+  // The client at the other end, and the limits that it counts against.
+  struct Client {
     std::string address;
     Quota::Share share = {};  // of the address's connections
-    bool in_reserve = false;  // for what is answered while all other connections are taken
+    bool in_reserve = false;  // for paths that are answered while all other connections are taken
   };
-  Connection(Shared& shared, Socket socket, Guest guest);
+  Connection(Shared& shared, Socket socket, Client client);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
   void Begin();
-  // Answers nothing but this.
+  // Sends only this refusal.
   void BeginRefused(int status);
   void LookAtClock(Clock::time_point now);
-  // The server takes no more: shared.stop_end was set.
+  // The server accepts nothing more: shared.stop_end was set.
   void BeginStop();
   void Close();
-  // Since when it could give its place to another: it is idle, lingers, or has sent a part of a
-  // request or nothing at all for a while; nothing: it could not.
+  // Since when it could be closed for another connection: it is idle, lingers, or has sent only a
+  // part of a request, or nothing, for a while. Nothing: it could not.
   std::optional<Clock::time_point> could_go_since(Clock::time_point now) const;
-  bool in_reserve() const { return guest_.in_reserve; }
-  // What it and its requests hold; 0 where Drop would not change that now.
+  bool in_reserve() const { return client_.in_reserve; }
+  // The bytes of it and its requests; 0 if Drop would not change that now.
   std::size_t DroppableBytes() const;
-  // Refuses its request, or breaks its answer off: there is no memory for it.
+  // Refuses its request, or cuts its answer: there is no memory for it.
   void Drop();
 
  private:
@@ -101,19 +101,19 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   Shared& shared_;
   Socket socket_;
-  const Guest guest_;
+  const Client client_;
   const std::shared_ptr<ByteLedger::Account> account_;
-  ByteLedger::Hold held_;  // for what stands below
+  ByteLedger::Hold held_;  // for the members below
   State state_ = State::kIdle;
-  Clock::time_point since_, until_;  // it stays in this state; not where it is answered
+  Clock::time_point since_, until_;  // of this state; not while it answers
   int n_requests_ = 0;
 
   RequestReader reader_;
-  std::string input_;  // what came and was not used
+  std::string input_;  // input that was not used yet
   bool reading_ = false, watching_ = false, looking_ = false;
   bool input_ended_ = false;                // the client sends no more
   bool head_seen_ = false, asked_ = false;  // by the responder; 100 Continue was sent
-  std::shared_ptr<HttpRequest> request_;    // the one that is answered
+  std::shared_ptr<HttpRequest> request_;    // the one that is being answered
 
   std::shared_ptr<LaterReply> later_;
   HttpFields later_headers_;
@@ -125,7 +125,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t output_sent_ = 0;
   bool writing_ = false;
   Clock::time_point blocked_since_;
-  Clock::duration patience_;  // grows with what the client takes
+  Clock::duration patience_;  // grows with what the client reads
 };
 
 }  // namespace foretoken::server

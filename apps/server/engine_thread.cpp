@@ -9,9 +9,9 @@
 namespace foretoken::server {
 namespace {
 
-// Of the runs that measure plain decoding, for one number of requests.
+// For the runs that measure plain decoding with one number of requests.
 constexpr int kPlainTokens = 6, kPlainRuns = 8;
-constexpr double kPlainMs = 250;  // after two runs no more are begun
+constexpr double kPlainMs = 250;  // no more runs begin after two of this length
 
 double Milliseconds(std::chrono::steady_clock::time_point from,
                     std::chrono::steady_clock::time_point to) {
@@ -35,7 +35,7 @@ RoundRecord RecordOf(const RoundEvent& round) {
   return record;
 }
 
-// Where there is no memory for them, counters stay behind; no answer does.
+// If there is no memory, counters are not updated; no answer is lost.
 template <typename Call>
 void Count(Call&& call) {
   static_cast<void>(CatchNoMemory("metrics", [&]() -> Status {
@@ -46,7 +46,7 @@ void Count(Call&& call) {
 
 }  // namespace
 
-// A job that the engine has taken in.
+// A job that the engine has accepted.
 struct EngineThread::Running {
   std::unique_ptr<Job> job;
   Ticket ticket = 0;
@@ -55,7 +55,7 @@ struct EngineThread::Running {
   ChoiceEnd end;
   Counted counted;
   int n_tokens = 0;
-  // In this step.
+  // In the present step.
   bool took_part = false, prefill = false;
   int n_committed = 0;
 };
@@ -79,8 +79,8 @@ EngineThread::~EngineThread() {
   thread_.join();
 }
 
-// So that the engine knows what plain decoding costs before it drafts: of one request, and of as
-// many as may run together. One that plans by costs has measured them.
+// Lets the engine learn what plain decoding costs before it drafts: for one request, and for as
+// many as may run together. The cost model has measured that already.
 void EngineThread::MeasurePlain() {
   if (engine_.PlainStepUs(1) > 0) return;
   Request request;
@@ -131,7 +131,7 @@ void EngineThread::Begin(std::unique_ptr<Job> job) {
   r.method = r.job->request.speculative.method.value_or(engine_.summary().method);
   r.end.queue_ms = Milliseconds(r.job->arrived, r.begun);
   auto ticket = engine_.Begin(std::move(r.job->request),
-                              [this, &r](const RoundEvent& round) { return See(r, round); });
+                              [this, &r](const RoundEvent& round) { return Record(r, round); });
   if (!ticket) return EndWithError(r, std::move(ticket).error());
   r.ticket = *ticket;
   r.job->mailbox->Push({.kind = Event::Kind::kBegun, .choice = r.job->choice});
@@ -139,7 +139,7 @@ void EngineThread::Begin(std::unique_ptr<Job> job) {
 }
 
 // False: nobody wants more of it.
-bool EngineThread::See(Running& r, const RoundEvent& round) {
+bool EngineThread::Record(Running& r, const RoundEvent& round) {
   r.took_part = true;
   r.n_committed = static_cast<int>(round.events.size());
   r.prefill = r.n_tokens == 0;
@@ -174,9 +174,8 @@ void EngineThread::StepOnce() {
   TakeOut();
 }
 
-// A step with n requests that decode gives c_i tokens to request i. Plain decoding would give each
-// of them in a step of its own: c_i times as long as a plain step; what prompts took in this one,
-// they would take then too.
+// In a step with n decoding requests, request i gets c_i tokens. Plain decoding would need a step
+// for each of them: c_i times a plain step. Prompt rows would cost the same then.
 void EngineThread::Account(double step_ms) {
   int n = 0;
   bool prompts = false;
@@ -188,7 +187,7 @@ void EngineThread::Account(double step_ms) {
   const double would_ms = engine_.PlainStepUs(n) / 1000;
   if (n == 0 || would_ms == 0) return;
   plain_ms_ = engine_.PlainStepUs(1) / 1000;
-  // A plain step has fewer rows and no drafts: it would not have taken longer than this one.
+  // A plain step has fewer rows and no drafts, so it would not have taken longer than this one.
   const double plain_ms = std::min(would_ms, step_ms);
   const double besides = prompts ? step_ms - plain_ms : 0;
   double all_plain = 0;

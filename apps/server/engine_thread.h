@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/engine_thread.h: the one thread that moves the engine: takes jobs from the queue, steps,
-// and tells each job's mailbox what happened.
+// server/engine_thread.h: the one thread that runs the engine: it takes jobs from the queue, steps,
+// and reports to each job's mailbox.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ namespace foretoken::server {
 
 class EngineThread {
  public:
-  // All of them must outlive it. Measures plain decoding before it returns, unless the engine
+  // All arguments must outlive it. Measures plain decoding before it returns, unless the engine
   // records its requests.
   EngineThread(Engine& engine, JobQueue& queue, Metrics& metrics, Totals& totals,
                const EngineOptions& options);
@@ -29,9 +29,9 @@ class EngineThread {
 
   // Any thread.
   double cache_usage() const { return cache_usage_.load(std::memory_order_relaxed); }
-  // A plain token of a request alone; 0: not known.
+  // The time of a plain token of a request that is alone; 0: not known.
   double plain_ms_per_token() const { return plain_ms_.load(std::memory_order_relaxed); }
-  // What a pass costs by its rows, as of the end of the last request.
+  // What a pass costs by its rows, at the end of the last request.
   std::vector<RowCost> pass_costs() const {
     const std::lock_guard lock(costs_mutex_);
     return pass_costs_;
@@ -45,7 +45,7 @@ class EngineThread {
   void Work();
   void TakeIn(bool wait);
   void Begin(std::unique_ptr<Job> job);
-  bool See(Running& running, const RoundEvent& round);
+  bool Record(Running& running, const RoundEvent& round);
   void StepOnce();
   void Account(double step_ms);
   void TakeOut();

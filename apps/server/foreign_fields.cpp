@@ -14,7 +14,7 @@ enum class Place { kBoth, kCompletions, kChats };
 struct ForeignField {
   std::string_view name;
   Treatment treatment;
-  // Values that ask for nothing, as a list in JSON. Null, "", [] and {} always are.
+  // Values that change nothing, as a JSON list. Null, "", [] and {} always change nothing.
   const char* neutral = "[]";
   const char* advice = "";
   Place place = Place::kBoth;
@@ -32,7 +32,7 @@ constexpr const char* kOwnTemplate =
     "the template is the model's or that of --chat-template; leave it out";
 
 constexpr auto kFields = std::to_array<ForeignField>({
-    // OpenAI: what concerns its own service.
+    // OpenAI: fields for its own service.
     {"user", kSilent},
     {"metadata", kSilent},
     {"store", kSilent},
@@ -41,7 +41,7 @@ constexpr auto kFields = std::to_array<ForeignField>({
     {"prompt_cache_key", kSilent},
     {"prompt_cache_retention", kSilent},
     {"prompt_cache_options", kSilent},
-    // OpenAI: what models here cannot do.
+    // OpenAI: what models cannot do here.
     {"suffix", kRefuse, "[]", "texts are only continued; leave it out"},
     {"best_of", kRefuse, "[1]", "every choice is returned; use n"},
     {"audio", kRefuse, "[]", kTextOnly, Place::kChats},
@@ -53,7 +53,7 @@ constexpr auto kFields = std::to_array<ForeignField>({
     {"reasoning_effort", kNotice, "[\"none\"]", kNoThinking, Place::kChats},
     {"reasoning", kNotice, "[]", kNoThinking, Place::kChats},
     {"verbosity", kNotice, "[\"medium\"]", kNoThinking, Place::kChats},
-    // llama.cpp: filters, and the parameters of those that are off.
+    // llama.cpp: filters, and the parameters of filters that are off.
     {"mirostat", kRefuse, "[0]", kNoSuchFilter},
     {"mirostat_tau", kSilent},
     {"mirostat_eta", kSilent},
@@ -68,7 +68,7 @@ constexpr auto kFields = std::to_array<ForeignField>({
     {"samplers", kRefuse, "[]", kOneOrder},
     {"min_keep", kRefuse, "[0, 1]", "filters keep the best token only; leave it out"},
     {"penalize_nl", kRefuse, "[false]", "there is no such switch; leave it out"},
-    // llama.cpp: the text and its length.
+    // llama.cpp: fields about the text and its length.
     {"n_indent", kRefuse, "[0]", "no least indentation is kept; leave it out"},
     {"t_max_predict_ms", kRefuse, "[0, -1]", "texts end by length, not by time; use max_tokens"},
     {"t_max_prompt_ms", kRefuse, "[0, -1]", "prompts are read to their end; leave it out"},
@@ -78,7 +78,7 @@ constexpr auto kFields = std::to_array<ForeignField>({
      "log-probabilities are those before all filters; leave it out"},
     {"n_keep", kNotice, "[0]", kNoShift},
     {"n_discard", kNotice, "[0]", kNoShift},
-    // llama.cpp: how it serves and replies.
+    // llama.cpp: fields about serving and replies.
     {"id_slot", kNotice, "[-1]", "there are no slots to choose; it changes nothing"},
     {"n_cache_reuse", kNotice, "[0]", "whole beginnings of prompts are used again, no parts"},
     {"timings_per_token", kNotice, "[false]", "timings come with the last part"},
@@ -91,7 +91,7 @@ constexpr auto kFields = std::to_array<ForeignField>({
     {"thinking_forced_open", kNotice, "[false]", kNoThinking, Place::kChats},
     {"thinking_budget_tokens", kNotice, "[-1]", kNoThinking, Place::kChats},
     {"parse_tool_calls", kSilent, "[]", "", Place::kChats},
-    // vLLM: the text.
+    // vLLM: fields about the text.
     {"use_beam_search", kRefuse, "[false]", "there is no beam search; leave it out"},
     {"length_penalty", kSilent},
     {"early_stopping", kSilent},
@@ -122,7 +122,7 @@ constexpr auto kFields = std::to_array<ForeignField>({
      "all requests share one cache of prefixes; start the server with --prefix-cache off"},
     {"kv_transfer_params", kRefuse, "[]", "the cache stays in this server; leave it out"},
     {"ec_transfer_params", kRefuse, "[]", "the cache stays in this server; leave it out"},
-    // vLLM: how it serves and replies.
+    // vLLM: fields about serving and replies.
     {"prompt_logprobs", kNotice, "[0]", "it is not returned; use echo with logprobs"},
     {"logprob_token_ids", kNotice, "[]", kNotReturned},
     {"return_token_ids", kNotice, "[false]", kNotReturned},

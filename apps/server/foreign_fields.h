@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/foreign_fields.h: fields that clients of other servers send, and that foretoken has no
-// use for: one table of what becomes of each.
+// server/foreign_fields.h: fields of other servers that foretoken does not have: one table that
+// says how each is treated.
 //
-// A field that could change the text is refused, unless its value asks for nothing. One that could
-// not is taken, and a notice in the reply says that it changes nothing.
+// A field that could change the text is refused, unless its value changes nothing. Any other field
+// is accepted, and a notice in the reply says that it has no effect.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace foretoken::server {
 
-// fields: of the body of a completion or a chat. Errors go to them.
+// fields: those of the body of a completion or a chat. Errors go to them.
 void ReadForeignFields(JsonFields& fields, bool chat, std::vector<std::string>& notices);
 
 }  // namespace foretoken::server

@@ -35,21 +35,21 @@ using std::chrono::milliseconds;
 using Clock = Connection::Clock;
 
 constexpr int kBacklog = 1024;          // connections that wait for their turn
-constexpr int kPerTurn = 64;            // of them, before others have theirs
-constexpr milliseconds kLookEvery{50};  // at the clocks
-constexpr milliseconds kLookSoon{10};   // where somebody waits at the door
+constexpr int kPerTurn = 64;            // accepted in one turn, before others have theirs
+constexpr milliseconds kLookEvery{50};  // clock ticks
+constexpr milliseconds kLookSoon{10};   // while a client waits for a connection
 constexpr std::size_t kWorthDropping = 64 << 10;
 const error_code kNoneInSystem(ENFILE, boost::system::system_category());
-constexpr int kReserve = 128;  // of the connections, for what is answered while others are taken
+constexpr int kReserve = 128;  // connections that are kept for health and metrics
 // The system asks silent clients whether they are there: first after, then every, so often.
 // Seconds.
 constexpr int kAskAfter = 10, kAskEvery = 5, kAskTimes = 3;
 
-// Bytes that the system keeps of a connection, in memory that counts in a control group: those that
-// were not read, and those that were written and did not leave.
+// Bytes that the system keeps for a connection, in memory that counts in a control group: unread
+// input, and output that has not left.
 constexpr int kUnreadBytes = 128 << 10, kUnsentBytes = 128 << 10;
 
-// Connections inherit these from the listener.
+// Connections inherit these options from the listener.
 void SetOptions(int socket) {
   const int on = 1;
   setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &kUnreadBytes, sizeof(kUnreadBytes));
@@ -111,7 +111,7 @@ class HttpServer::Impl {
     Run([this] { io_.run(); });  // until nothing is left to wait for
     workers_.Join();
     io_.restart();
-    Run([this] { io_.poll(); });  // what workers still had for connections that were closed
+    Run([this] { io_.poll(); });  // what workers still had for closed connections
   }
 
   void Stop(milliseconds grace) {
@@ -142,7 +142,7 @@ class HttpServer::Impl {
     });
   }
 
-  // Goes on where a handler failed, most likely for want of memory.
+  // Continues after a handler failed, most likely because memory is short.
   template <typename F>
   void Run(F run) {
     for (;;) try {
@@ -154,7 +154,7 @@ class HttpServer::Impl {
       }
   }
 
-  // False: there is no room, or the system has none; the clock asks again.
+  // False: there is no room, or the system gives none; the clock tries again.
   bool Admit() {
     shared_.overload.Look();
     for (int i = 0; i < kPerTurn; ++i) {
@@ -167,7 +167,7 @@ class HttpServer::Impl {
       if (error == asio::error::would_block) break;
       if (error == asio::error::interrupted || error == asio::error::connection_aborted) continue;
       if (error == asio::error::no_descriptors || error == kNoneInSystem) {
-        if (!SomebodyWaits()) break;  // the system says so even then
+        if (!SomebodyWaits()) break;  // the system reports it in this case too
         if (MakeRoom(false) || MakeRoom(true)) continue;
         if (!UseSpare()) return false;
         acceptor_.accept(socket, address, error);
@@ -189,10 +189,10 @@ class HttpServer::Impl {
     const bool limited = options_.limits_this_machine || !IsThisMachine(address);
     auto share = limited ? by_address_.Take(ClientOf(address)) : Quota::Share();
     const bool refused = !share;
-    Connection::Guest guest{.address = std::move(address), .in_reserve = !open};
-    if (share) guest.share = *std::move(share);
+    Connection::Client client{.address = std::move(address), .in_reserve = !open};
+    if (share) client.share = *std::move(share);
     const auto connection =
-        std::make_shared<Connection>(shared_, std::move(socket), std::move(guest));
+        std::make_shared<Connection>(shared_, std::move(socket), std::move(client));
     connections_.emplace(connection.get(), connection);
     n_in_reserve_ += !open;
     refused ? connection->BeginRefused(429) : connection->Begin();
@@ -204,7 +204,8 @@ class HttpServer::Impl {
     KeepSpare();
   }
 
-  // The connection gives way that could for the longest time, of those in reserve or of the others.
+  // Closes the connection that could have been closed for the longest time, of those in reserve or
+  // of the others.
   bool MakeRoom(bool in_reserve) {
     Connection* oldest = nullptr;
     const Clock::time_point now = Clock::now();
@@ -220,7 +221,7 @@ class HttpServer::Impl {
     return oldest != nullptr;
   }
 
-  // A descriptor for one more connection where the system gives none.
+  // A spare descriptor, for one more connection when the system gives none.
   void KeepSpare() {
     if (spare_ < 0) spare_ = open("/dev/null", O_RDONLY | O_CLOEXEC);
   }
@@ -276,7 +277,7 @@ class HttpServer::Impl {
   }
 
   void BeginStop(milliseconds grace) {
-    for (int turn = 0; turn < kBacklog / kPerTurn && Admit(); ++turn) continue;  // who came before
+    for (int turn = 0; turn < kBacklog / kPerTurn && Admit(); ++turn) continue;  // earlier clients
     shared_.stop_end = Clock::now() + grace;
     error_code error;
     acceptor_.close(error);

@@ -18,7 +18,7 @@ JobQueue::Outcome JobQueue::Submit(std::vector<Job> jobs) {
   return Outcome::kTaken;
 }
 
-// Their readers have gone.
+// Jobs whose clients have gone.
 void JobQueue::DropCancelled() {
   std::erase_if(waiting_, [](const auto& job) { return job->mailbox->cancelled(); });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/job_queue.h: the bounded hand-over from the workers that read requests to the engine's
+// server/job_queue.h: the bounded queue between the workers that read requests and the engine's
 // thread.
 #pragma once
 
@@ -19,30 +19,30 @@ namespace foretoken::server {
 struct Job {
   Request request;
   int choice = 0;
-  bool first_of_prompt = true;  // of the choices that share a prompt
+  bool first_of_prompt = true;  // first of the choices that share a prompt
   std::shared_ptr<Mailbox> mailbox;
-  bool wants_rounds = false;  // else only its end
+  bool wants_rounds = false;  // false: it only wants its end
   std::chrono::steady_clock::time_point arrived;
   ByteLedger::Hold held = {};  // for the request
 };
 
 class JobQueue {
  public:
-  // parallel: jobs that run together; max_waiting: more of them that may wait.
+  // parallel: jobs that run together; max_waiting: jobs that may wait besides.
   JobQueue(int parallel, int max_waiting) : parallel_(parallel), max_waiting_(max_waiting) {}
 
   enum class Outcome { kTaken, kFull, kDraining };
-  // All of them or none.
+  // Accepts all of them or none.
   Outcome Submit(std::vector<Job> jobs);
   // The most that one request may submit.
   int capacity() const { return parallel_ + max_waiting_; }
 
-  // From now on nothing is taken in; what was, will be answered.
+  // Accepts nothing more from now on; accepted jobs will be answered.
   void Drain();
   bool draining() const;
-  // All that was taken in has ended, within the time.
+  // Whether all accepted jobs have ended within the time.
   bool AwaitIdle(std::chrono::milliseconds time);
-  // Next gives nothing more; jobs that wait are left.
+  // Next gives nothing more; waiting jobs are left.
   void Stop();
 
   struct Load {
@@ -50,8 +50,8 @@ class JobQueue {
   };
   Load load() const;
 
-  // The engine's thread. The next job that is still wanted, if one may run; it runs until Done.
-  // Waits for one if `wait` is set. False in `going`: the queue was stopped.
+  // For the engine's thread: the next wanted job, if one may run; it runs until Done. Waits for one
+  // if `wait` is set. `going` becomes false when the queue was stopped.
   std::unique_ptr<Job> Next(bool wait, bool& going);
   void Done();
 

@@ -13,7 +13,7 @@ namespace foretoken::server {
 namespace {
 
 constexpr std::size_t kShownBytes = 40, kShownNameBytes = 64;
-constexpr std::size_t kNamesLookedAt = 32;  // of unknown fields, each beside all that are known
+constexpr std::size_t kNamesLookedAt = 32;  // unknown fields; each is compared with all known ones
 
 const char* Wanted(Json::value_t kind) {
   return kind == Json::value_t::boolean  ? "is neither true nor false; give one of them"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/json_fields.h: the fields of one JSON object, read by name and checked.
+// server/json_fields.h: reads the fields of one JSON object by name and checks them.
 //
-// Each reader leaves `out` alone where the field is absent or null. The first thing that is wrong
-// is kept and ends all further reading; Finish reports fields that no reader asked for. A field
-// with several names may be given by any of them; values that differ are an error.
+// Each reader leaves `out` alone if the field is absent or null. The first error is kept and ends
+// all further reading. Finish reports fields that no reader asked for. A field with several names
+// may be given under any of them; values that differ are an error.
 #pragma once
 
 #include <cstdint>
@@ -24,19 +24,19 @@ using Json = nlohmann::json;
 
 class JsonFields {
  public:
-  // `object` and `error` must outlive this, names the readers. prefix: of the names in errors,
-  // "speculative.".
+  // `object` and `error` must outlive this object, and names must outlive the readers. prefix: for
+  // names in errors, "speculative.".
   JsonFields(const Json& object, std::string prefix, std::optional<ApiError>& error)
       : object_(object), prefix_(std::move(prefix)), error_(error) {}
 
   bool failed() const { return error_.has_value(); }
   void Bad(std::string_view name, const std::string& why, std::string code = {});
   void Refuse(ApiError error);
-  // Null where the field is absent, null, or no longer of interest.
+  // Null if the field is absent or null, or after an error.
   const Json* Find(std::string_view name);
   bool Has(std::string_view name) { return Find(name) != nullptr; }
 
-  // A name or several of one field, the first of which is the field's own. Texts that last.
+  // One or several names of a field; the first is the canonical one. The texts must outlive it.
   class Names {
    public:
     Names(const char* name) : names_{name} {}
@@ -49,7 +49,7 @@ class JsonFields {
     std::vector<std::string_view> names_;
   };
 
-  // `out`: T or optional<T>. True: it was given.
+  // `out`: T or optional<T>. True: the field was given.
   template <typename T>
   bool Integer(const Names& names, std::int64_t least, std::int64_t most, T& out) {
     const auto value = Agreed<std::int64_t>(
@@ -78,30 +78,29 @@ class JsonFields {
     if (value) out = *value;
     return value.has_value();
   }
-  // Null where it is absent; an error where it is something else.
+  // Null if it is absent; an error if it has another type.
   const Json* Object(std::string_view name) { return ReadKind(name, Json::value_t::object); }
 
-  // A field of other servers: known, but no name to suggest for one that is mistyped.
+  // A field of other servers: known, but not suggested for a mistyped name.
   const Json* FindForeign(std::string_view name);
-  // Reports the first field that nobody asked for, or one of the first few whose name is near to a
+  // Reports the first field that nobody asked for; of the first few, one whose name is near to a
   // known one.
   void Finish();
-  // The first few fields that nobody asked for. One whose name is near to that of an absent field
-  // is an error.
+  // The first few fields that nobody asked for. A name near to that of an absent field is an error.
   std::vector<std::string> Others();
 
-  // 4 and 4.0, within 64 bits.
+  // Accepts 4 and 4.0, within 64 bits.
   static std::optional<std::int64_t> WholeNumber(const Json& value);
-  // A value in an error, on one line and short.
+  // A value for an error message, short and on one line.
   static std::string Shown(const Json& value);
-  // A name out of a body, in a line of text: plain ASCII, and not endless.
+  // A name from a body for a line of text: plain ASCII, of bounded length.
   static std::string ShownName(const std::string& name);
 
  private:
   std::optional<std::int64_t> ReadInteger(std::string_view name, std::int64_t least,
                                           std::int64_t most);
   std::optional<double> ReadNumber(std::string_view name, double least, double most);
-  // The value that `read` finds under the names.
+  // The value that `read` makes of the field with these names.
   template <typename T, typename Read>
   std::optional<T> Agreed(const Names& names, const Read& read) {
     std::optional<T> agreed;

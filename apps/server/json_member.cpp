@@ -14,7 +14,7 @@ std::size_t SkipSpace(std::string_view json, std::size_t at) {
   return std::min(json.find_first_not_of(kSpace, at), json.size());
 }
 
-// Behind the string that begins at its quote.
+// The place behind the string that begins at its quote.
 std::size_t EndOfString(std::string_view json, std::size_t at) {
   for (++at; at < json.size() && json[at] != '"'; ++at)
     if (json[at] == '\\') ++at;
@@ -34,7 +34,7 @@ std::size_t EndOfValue(std::string_view json, std::size_t at) {
   return at;
 }
 
-// Escapes in it count as what they stand for.
+// Escapes count as the characters that they stand for.
 bool Names(std::string_view key, std::string_view name) {
   return key.find('\\') == key.npos ? key.substr(1, key.size() - 2) == name
                                     : Json::parse(key, nullptr, false) == Json(name);

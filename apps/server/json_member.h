@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/json_member.h: a member's value as it was written, for readers to whom the order of
-// members matters.
+// server/json_member.h: a member's value as it was written, for readers that need the order of
+// members.
 #pragma once
 
 #include <initializer_list>
@@ -8,8 +8,8 @@
 
 namespace foretoken::server {
 
-// Of an object, then of its member's object, and so on. Empty: there is no such member.
-// REQUIRES: json is valid JSON, without a name twice.
+// Follows the names from object to object. Empty: there is no such member. REQUIRES: json is valid
+// JSON, without a name twice.
 std::string_view RawMember(std::string_view json, std::initializer_list<std::string_view> path);
 
 }  // namespace foretoken::server

@@ -13,7 +13,7 @@ namespace foretoken::server {
 namespace {
 
 constexpr std::size_t kMaxDepth = 72;  // a JSON Schema's own 64, and the fields around it
-// About what the values take. A short text can have many: "{}," makes 24 times its size.
+// About the memory of the values. A short text can have many: "{}," takes 24 times its size.
 constexpr std::size_t kMaxTreeBytes = 32 << 20;
 constexpr std::size_t kValueBytes = 24;   // a place in a list, some of which are free
 constexpr std::size_t kListBytes = 40;    // a list or an object beside its place
@@ -30,8 +30,8 @@ ApiError TooMuch() {
           .code = "request_too_large"};
 }
 
-// Builds the values as the library's parser finds them. The library's own builder looks through a
-// list's earlier values after each list or object in it where one asks to be told of names.
+// Builds the values as the library's parser finds them. The library's own builder, when asked to
+// report names, searches a list's earlier values after each list or object in it.
 class Builder {
  public:
   bool null() { return Put(nullptr); }
@@ -74,8 +74,8 @@ class Builder {
     bytes_ += bytes;
     return bytes_ <= kMaxTreeBytes || Fail(TooMuch());
   }
-  // Where the value stands. Places in lists move as a list grows, but not while a value in it is
-  // open.
+  // Where the next value goes. Places in lists move when a list grows, but not while a value in it
+  // is open.
   Json* Place(Json value) {
     if (open_.empty()) return &(root_ = std::move(value));
     if (open_.back()->is_array()) return &open_.back()->emplace_back(std::move(value));
@@ -96,7 +96,7 @@ class Builder {
   }
 
   Json root_;
-  Json* member_ = nullptr;   // the one whose value comes next
+  Json* member_ = nullptr;   // the member whose value comes next
   std::vector<Json*> open_;  // the lists and objects around the next value
   std::size_t bytes_ = 0;
   std::optional<ApiError> error_;
@@ -106,7 +106,7 @@ class Builder {
 
 Parsed<Json> ReadJsonObject(std::string_view text) {
   if (text.empty()) return Refuse(Bad("it is empty; send a JSON object"));
-  // The library takes one for the end.
+  // The library would take a zero byte for the end.
   if (text.find('\0') != text.npos)
     return Refuse(Bad("there is a NUL byte in it; send a JSON object"));
   Builder builder;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/json_tree.h: the body of a request, from text to values.
+// server/json_tree.h: parses the body of a request.
 //
-// The time is linear in the text, and the memory bounded: nesting is limited, and so is what all
-// values take together.
+// The time is linear in the text. The memory is bounded: nesting and the size of all values
+// together are limited.
 #pragma once
 
 #include <string_view>
@@ -12,8 +12,8 @@
 
 namespace foretoken::server {
 
-// Errors: the text is not one JSON object in UTF-8, names a member twice (one of them would be
-// silently ignored), is nested too deeply, or its values are too many.
+// Errors: the text is not one JSON object in UTF-8, has a member twice (one of them would be
+// silently ignored), is nested too deeply, or has too many values.
 [[nodiscard]] Parsed<Json> ReadJsonObject(std::string_view text);
 
 }  // namespace foretoken::server

@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A pipe that is ready takes so much without waiting (PIPE_BUF).
+// A pipe that is ready accepts this much without waiting (PIPE_BUF).
 constexpr std::size_t kAtOnce = 4096;
 constexpr int kLookEveryMs = 50;  // at the end, while the reader takes nothing
 constexpr std::chrono::seconds kLastWords{1};
@@ -45,13 +45,13 @@ struct LogWriter::State {
 
   mutable std::mutex mutex;
   std::condition_variable changed;
-  std::string waiting;                    // guarded, as all that follows
-  std::int64_t dropped = 0, told_of = 0;  // lines; those that a line has told of
-  std::optional<Clock::time_point> end;   // no later than this; set once it is to stop
+  std::string waiting;                    // guarded, like all that follows
+  std::int64_t dropped = 0, told_of = 0;  // lines; dropped lines that a line has reported
+  std::optional<Clock::time_point> end;   // the latest end; set once it must stop
   bool ended = false;
 };
 
-// Nothing more is waited for: it is time to end.
+// Nothing more is waited for: it must end.
 bool LogWriter::State::Send(int descriptor, std::string_view text, std::size_t& sent) {
   while (sent < text.size()) {
     pollfd entry = {.fd = descriptor, .events = POLLOUT, .revents = 0};
@@ -83,7 +83,7 @@ void LogWriter::State::Run(int descriptor) {
     const bool whole = sent == text.size();
     if (whole) told_of += missing;
     if (!whole) dropped += LinesOf(std::string_view(text).substr(sent)) - (missing > 0 ? 1 : 0);
-    // Where nobody reads there is nobody to tell.
+    // If nobody reads, there is nobody to tell.
     if (!whole) told_of = dropped;
   }
   ended = true;

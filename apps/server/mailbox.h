@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/mailbox.h: what the engine's thread tells of a request, for the thread of all connections.
+// server/mailbox.h: what the engine's thread reports about a request, for the thread of all
+// connections.
 //
-// The engine never waits for a reader. A slow one cannot make it hold much: a choice gives one
+// The engine never waits for a reader. A slow reader cannot make it hold much: a choice has one
 // event for each round, of which there are no more than tokens, and one for its end.
 #pragma once
 
@@ -44,18 +45,18 @@ struct DrafterCount {
 };
 using DrafterCounts = std::map<std::string, DrafterCount, std::less<>>;
 
-// A choice's end: its completion and what the server measured of it.
+// The end of a choice: its completion and the server's measurements.
 struct ChoiceEnd {
   Completion completion;
   DrafterCounts drafters;
   double queue_ms = 0, first_token_ms = 0, total_ms = 0;  // since the request's arrival
-  double actual_ms = 0, plain_ms = 0;  // decoding, and what it would have taken without drafts
+  double actual_ms = 0, plain_ms = 0;                     // decoding, and its time without drafts
 };
 
 struct Event {
   enum class Kind { kBegun, kRound, kEnd, kError };
   Kind kind = Kind::kBegun;
-  int choice = 0;  // among the request's
+  int choice = 0;  // index among the request's choices
   RoundRecord round = {};
   std::optional<ChoiceEnd> end = {};
   Error error = {};
@@ -66,13 +67,13 @@ class Mailbox {
  public:
   explicit Mailbox(std::shared_ptr<ByteLedger::Account> account) : account_(std::move(account)) {}
 
-  // The engine's thread. Where memory for an event is refused, the reader gets an error after what
-  // came before, and nothing more is wanted.
+  // For the engine's thread. If memory for an event is refused, the reader gets an error after the
+  // earlier events, and nothing more is wanted.
   void Push(Event event) noexcept;
   void FailForMemory() noexcept;
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
-  // The reader's. The oldest event that it has not had.
+  // For the reader: the oldest event that it has not read.
   std::optional<Event> Take() {
     const std::lock_guard lock(mutex_);
     if (events_.empty()) {
@@ -83,12 +84,12 @@ class Mailbox {
     events_.pop_front();
     return event;
   }
-  // `ready` is called by the engine's thread after each event, and must be quick; null: no more.
+  // The engine's thread calls `ready` after each event; it must be quick. Null: no more calls.
   void Watch(std::function<void()> ready) {
     const std::lock_guard lock(mutex_);
     ready_ = std::move(ready);
   }
-  // No more of it is wanted: its choices end at their next step.
+  // Nothing more is wanted: its choices end at their next step.
   void Cancel() { cancelled_.store(true, std::memory_order_relaxed); }
 
  private:

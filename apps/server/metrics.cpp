@@ -25,7 +25,7 @@ std::string Full(const char* name) {
   return std::string("foretoken:") + name;
 }
 
-// Counters by one label, each made when it is first counted.
+// Counters by one label, each created when it is first counted.
 class ByLabel {
  public:
   ByLabel(Family<Counter>& family, const char* label) : family_(family), label_(label) {}
@@ -54,7 +54,7 @@ const Histogram::BucketBoundaries kTokenSeconds = {0.0001, 0.0005, 0.001, 0.0025
                                                    0.025,  0.05,   0.075, 0.1,    0.15,  0.2,
                                                    0.3,    0.4,    0.5,   0.75,   1,     2.5};
 
-// Drafts of a round.
+// Draft lengths.
 const Histogram::BucketBoundaries kLengths = {0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 64};
 const Histogram::BucketBoundaries kRatios = {EngineCounts::kRatioBounds.begin(),
                                              EngineCounts::kRatioBounds.end()};
@@ -139,9 +139,10 @@ class Metrics::Impl {
   ByLabel verify_passes{
       CounterFamily("spec_decode_verify_passes_total", "Their number, by the same rows."), "rows"};
   ByLabel overhead_seconds{
-      CounterFamily("spec_decode_overhead_seconds_total",
-                    "The engine's own time: sample (judging and handing out tokens), rollback, "
-                    "control (planning and learning)."),
+      CounterFamily(
+          "spec_decode_overhead_seconds_total",
+          "The engine's own time: sample (verification and handing out tokens), rollback, "
+          "control (planning and learning)."),
       "part"};
   Histogram& chosen_length = Spread("spec_decode_chosen_num_tokens",
                                     "Drafts chosen for a round; 0: plain by choice.", kLengths);
@@ -226,7 +227,7 @@ class Metrics::Impl {
 
   std::mutex render;
   EngineState engine_shown;
-  // Present while they have a value.
+  // Exist while they have a value.
   Gauge* speedup_value = nullptr;
   Gauge* baseline_value = nullptr;
 };
@@ -243,7 +244,7 @@ void SetOrRemove(Family<Gauge>& family, Gauge*& gauge, const std::optional<doubl
   }
 }
 
-// Of counts by name, those that were added.
+// The additions to counts by name.
 template <typename Entries, typename Names, typename Value>
 void AddNew(ByLabel& family, const Names& names, const Entries& now, const Entries& before,
             Value value) {

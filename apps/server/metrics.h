@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/metrics.h: counters for Prometheus, named as vLLM and llama.cpp name theirs, with the
-// prefix foretoken: (docs/serving.md lists them). metrics.cpp alone knows prometheus-cpp.
+// server/metrics.h: counters for Prometheus, named like those of vLLM and llama.cpp, with the
+// prefix foretoken: (docs/serving.md lists them). Only metrics.cpp includes prometheus-cpp.
 //
 // Any thread may use it.
 #pragma once
@@ -16,8 +16,8 @@
 
 namespace foretoken::server {
 
-// What of a request was counted round by round; its end adds the rest (a round that nobody was told
-// of because its reader had gone).
+// What was counted of a request round by round. Its end adds the rest (a round that was not
+// reported because its reader had gone).
 struct Counted {
   std::int64_t draft_rounds = 0, drafted = 0, judged = 0, accepted = 0;
   std::int64_t recovered = 0, bonus = 0, plain = 0;
@@ -30,18 +30,18 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  // prefill: the round read the prompt. gap_ms: since the request's last emission, or its arrival.
+  // prefill: the round had prompt rows. gap_ms: since the request's last tokens, or its arrival.
   void AddRound(const RoundEvent& round, bool prefill, double gap_ms, Counted& counted);
-  // A choice has ended. prompt_tokens: 0 for all choices of a prompt but the first.
+  // A choice has ended. prompt_tokens: 0 for all choices of a prompt except the first.
   void AddEnd(const ChoiceEnd& end, const Counted& counted, std::string_view drafter,
               int prompt_tokens);
-  // Decoding time of a step, as Totals has it.
+  // Decoding time of a step, as in Totals.
   void AddTime(double actual_ms, double plain_ms);
   void AddResponse(int status);
-  // What the engine has counted by now. The first call sets where counting begins.
+  // The engine's present counters. The first call sets their starting point.
   void SeeEngine(const EngineCounts& counts, const EngineLoad& load);
 
-  // What is true at the moment of asking.
+  // Values at the moment of the request.
   struct Now {
     int running = 0, waiting = 0;
     double cache_usage = 0;  // [0, 1]

@@ -17,13 +17,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kLeastLogprob = -9999;  // in place of -inf, which JSON lacks; as others have it
+constexpr double kLeastLogprob = -9999;  // instead of -inf, which JSON lacks; as other servers do
 
 std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// An object without its end, for more members behind it, and members with the end.
+// An object without its end, so that more members can follow; and members with the end.
 std::string Opened(const Json& object) {
   std::string text = Dump(object);
   text.pop_back();
@@ -59,7 +59,7 @@ Json ChatToken(const PieceOf& piece, std::int32_t id, float logprob) {
 
 struct LogprobOf {
   std::int32_t id;
-  const TokenLogprobs* logprobs;  // null: it has none, as a prompt's first token
+  const TokenLogprobs* logprobs;  // null: none, as for a prompt's first token
 };
 
 Json ChatEntry(const PieceOf& piece, const LogprobOf& entry) {
@@ -85,8 +85,9 @@ Json TopEntry(const PieceOf& piece, const LogprobOf& token) {
   return top;
 }
 
-// Where each token begins in the text, in bytes: those of the prompt first, where it is told of. A
-// text may lack the space that its first token begins with: a prompt's are counted from its end.
+// The offset of each token in the text, in bytes; first those of the prompt, if it is echoed. A
+// text may lack the space with which its first token begins, so a prompt's offsets are counted from
+// its end.
 class TextOffsets {
  public:
   explicit TextOffsets(const ReplyFrame& frame, std::size_t begin) : frame_(&frame), next_(begin) {}
@@ -106,7 +107,7 @@ class TextOffsets {
  private:
   const ReplyFrame* frame_;
   std::size_t next_ = 0, left_ = 0;
-  std::size_t n_echoed_ = 0;  // that come before the answer's
+  std::size_t n_echoed_ = 0;  // tokens before those of the answer
 };
 
 Json FourLists(const ReplyFrame& frame, std::span<const LogprobOf> tokens, TextOffsets& offsets) {
@@ -122,7 +123,7 @@ Json FourLists(const ReplyFrame& frame, std::span<const LogprobOf> tokens, TextO
   return json;
 }
 
-// The log-probabilities of one part of a stream.
+// The log-probabilities of one chunk of a stream.
 Json LogprobsJson(const ReplyFrame& frame, std::span<const LogprobOf> tokens, std::size_t offset) {
   if (!frame.logprobs) return nullptr;
   if (!frame.chat) {
@@ -134,7 +135,7 @@ Json LogprobsJson(const ReplyFrame& frame, std::span<const LogprobOf> tokens, st
   return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
-// Those of the prompt, of which the first token has none.
+// The entries of the prompt, whose first token has none.
 std::vector<LogprobOf> EchoTokens(const Echo& echo, std::span<const TokenLogprobs> logprobs) {
   std::vector<LogprobOf> tokens;
   for (std::size_t i = 0; i < echo.tokens.size(); ++i)
@@ -142,7 +143,7 @@ std::vector<LogprobOf> EchoTokens(const Echo& echo, std::span<const TokenLogprob
   return tokens;
 }
 
-// The log-probabilities of a whole reply. It may have many tokens, so they are written in parts.
+// The log-probabilities of a whole reply. They may be many, so they are written in parts.
 void AddLogprobs(const ReplyFrame& frame, const Choice& choice, LongText& text) {
   if (!frame.logprobs) return text.Add("null");
   const Completion& completion = choice.end.completion;
@@ -248,7 +249,7 @@ std::optional<double> Speedup(double plain_ms, double actual_ms) {
   return plain_ms / actual_ms;
 }
 
-// llama.cpp's names, and what was waited for.
+// llama.cpp's names, and the waiting times.
 Json TimingsJson(const Together& sum) {
   const Timings& t = sum.timings;
   Json json = {{"prompt_n", t.prompt_tokens}, {"prompt_ms", t.prompt_ms}};
@@ -277,7 +278,7 @@ Json RequestSpeculationJson(const ReplyFrame& frame, const Together& sum) {
   return json;
 }
 
-// Those of the request's fields, then those of the engine, each once.
+// The notices of the request's fields, then those of the engine, each once.
 std::vector<std::string> NoticesOf(const ReplyFrame& frame, std::span<const Choice> choices) {
   std::vector<std::string> notices = frame.notices;
   for (const Choice& choice : choices)
@@ -366,7 +367,7 @@ Json MetaJson(const ModelSummary& model) {
           {"context_size", model.context_size}};
 }
 
-// By the names that requests and statistics use.
+// The names that requests and statistics use.
 Json DraftsJson(const EngineSummary& engine) {
   Json drafts = Json::array();
   for (const DrafterSummary& draft : engine.drafts) {
@@ -393,7 +394,8 @@ Json JsonOf(const ServedModel& served) {
 
 }  // namespace
 
-// Doubled, so that a space that a text may begin without is seen in the second one.
+// Doubled, so that a leading space, which the beginning of a text may drop, shows in the second
+// one.
 std::string Piece(const Engine& engine, std::int32_t token, bool special) {
   const std::array twice = {token, token};
   const std::string text = engine.Detokenize(twice, special);
@@ -445,7 +447,7 @@ std::string PartJson(const ReplyFrame& frame, const StreamPart& part) {
 
 LongText EchoParts(const ReplyFrame& frame, int choice, const Echo& echo,
                    std::vector<TokenLogprobs> logprobs) {
-  static constexpr std::size_t kTokens = 64;  // of a part
+  static constexpr std::size_t kTokens = 64;  // in a part
   struct Prompt {
     std::vector<TokenLogprobs> logprobs;
     std::vector<LogprobOf> tokens;
@@ -457,7 +459,7 @@ LongText EchoParts(const ReplyFrame& frame, int choice, const Echo& echo,
   LongText text;
   text.AddEach(n, [&frame, choice, &echo, prompt](std::size_t i, std::string& out) {
     Json json = Base(frame, true);
-    const std::string rest;  // the text goes with the first one
+    const std::string rest;  // the text of the prompt goes with the first one
     Json part = PartChoice(frame, choice, i == 0 ? &echo.text : &rest, i == 0);
     const auto tokens = std::span(prompt->tokens).subspan(i * kTokens);
     if (frame.echo_logprobs)
@@ -517,7 +519,7 @@ LongText TokensText(std::vector<std::int32_t> tokens, PieceOf piece) {
   return text;
 }
 
-// A character is not cut in two, whatever else the bytes are.
+// Never cuts a character in two, whatever else the bytes are.
 LongText ContentText(std::string content) {
   constexpr std::size_t kPart = 16 << 10;
   const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/openai_replies.h: what is sent back, as JSON on one line. Bytes that are no UTF-8 become
-// U+FFFD. Rates without a denominator are absent.
+// server/openai_replies.h: writes replies, as JSON on one line. Bytes that are not UTF-8 become
+// U+FFFD. A rate without a denominator is absent.
 #pragma once
 
 #include <cstdint>
@@ -22,21 +22,21 @@ namespace foretoken::server {
 
 // A token's bytes as text, control tokens by their names.
 using PieceOf = std::function<std::string(std::int32_t)>;
-// As above, for one token: where a leading space is a part of it, it stays.
+// The same for one token: a leading space stays if it is part of it.
 std::string Piece(const Engine& engine, std::int32_t token, bool special = true);
 
-// What all parts of one reply share.
+// What all chunks of one reply share.
 struct ReplyFrame {
   bool chat = false;
   std::string id;  // "cmpl-..." or "chatcmpl-..."
   std::int64_t created = 0;
   std::string model;
   const EngineSummary* engine = nullptr;
-  // Of this request: who might draft ("none": nobody), and K or its ceiling.
+  // What may draft for this request ("none": nothing), and K or the most for a controller.
   std::string method;
   int num_speculative_tokens = 0;
   PieceOf piece;
-  PieceOf text_of;  // of one token in a text: none of a control token
+  PieceOf text_of;  // of one token in a text: nothing for a control token
   bool logprobs = false;
   bool echo_logprobs = false;  // those of the prompt too
   bool include_usage = false;
@@ -44,7 +44,7 @@ struct ReplyFrame {
   std::vector<std::string> notices;
 };
 
-// The prompt, where it was asked for.
+// The prompt, if it was asked for.
 struct Echo {
   std::string text;
   std::vector<std::int32_t> tokens;
@@ -60,27 +60,28 @@ struct Usage {
   std::int64_t cached_prompt_tokens = 0;
   std::int64_t accepted_prediction_tokens = 0, rejected_prediction_tokens = 0;
 };
-// prompts: choices of one prompt stand together, n each; a prompt counts once.
+// prompts: choices of one prompt are adjacent, n each; a prompt counts once.
 Usage UsageOf(std::span<const Choice> choices, int n);
 
 // The arguments must outlive it.
 LongText ReplyText(const ReplyFrame& frame, std::span<const Choice> choices, int n);
 
-// Parts of a streamed reply. The text goes on; rounds are shown where the frame asks for traces.
+// A chunk of a streamed reply. The text continues; rounds are shown if the frame asks for traces.
 struct StreamPart {
   int choice = 0;
-  bool first = false;  // of its choice: says who speaks
+  bool first = false;  // the first of its choice: it has the role
   std::string text;
   const RoundRecord* round = nullptr;
   int round_number = 0;         // from 1
   std::size_t text_offset = 0;  // in bytes, of this part's text
 };
 std::string PartJson(const ReplyFrame& frame, const StreamPart& part);
-// The prompt, as events: its text, with `logprobs` of its tokens but the first where the frame
-// wants them. Frame and echo must outlive it.
+// The prompt, as events: its text, with `logprobs` of all tokens but the first if the frame wants
+// them. Frame and echo must outlive it.
 LongText EchoParts(const ReplyFrame& frame, int choice, const Echo& echo,
                    std::vector<TokenLogprobs> logprobs);
-// A choice's last part; with `all` (the choices, where this is the last one to end) the statistics.
+// A choice's last chunk; with `all` (the choices, if this is the last one to end) also the
+// statistics.
 std::string EndPartJson(const ReplyFrame& frame, int choice, FinishReason reason,
                         std::span<const Choice> all);
 std::string UsagePartJson(const ReplyFrame& frame, const Usage& usage);
@@ -98,7 +99,7 @@ struct ServedModel {
 std::string ModelsJson(const ServedModel& model);
 std::string ModelJson(const ServedModel& model);
 
-// piece: null where pieces were not asked for.
+// piece: null if pieces were not asked for.
 LongText TokensText(std::vector<std::int32_t> tokens, PieceOf piece);
 LongText ContentText(std::string text);
 // `files`: Engine::FileStatus.

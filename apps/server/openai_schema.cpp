@@ -20,8 +20,8 @@ namespace {
 constexpr int kMaxTokens = 1 << 24;
 constexpr int kMaxTopLogprobs = 20;
 constexpr std::size_t kMaxStops = 16, kMaxStopBytes = 1024;
-constexpr int kCompletionTokens = 16;  // OpenAI's, where /v1/completions gives no max_tokens
-// The settings that requests may change, as SetSpeculativeOption knows them.
+constexpr int kCompletionTokens = 16;  // OpenAI's default for /v1/completions without max_tokens
+// The settings that requests may change, with their names for SetSpeculativeOption.
 constexpr std::string_view kMethodKey = "speculative_method",
                            kStrategyKey = "rejection_sampling_strategy";
 
@@ -31,7 +31,7 @@ void ReadModel(JsonFields& fields, const ModelLimits& limits) {
     fields.Refuse(NoSuchModel(model, limits.name));
 }
 
-// Reads a body of generation into a call, with the fields in one JsonFields.
+// Reads the body of a generation request into a call, with the fields in one JsonFields.
 class CallReader {
  public:
   CallReader(const Json& json, std::string_view body, const ModelLimits& limits, bool chat)
@@ -96,14 +96,14 @@ class CallReader {
   void ReadChat() {
     call_.messages = ReadMessages(fields_, error_, call_.notices);
     fields_.Switch("add_generation_prompt", call_.add_generation_prompt);
-    bool special = false;  // the template has them all
+    bool special = false;  // the template writes them all
     if (fields_.Switch("add_special_tokens", special) && special)
       fields_.Bad("add_special_tokens", "the template writes them already; leave it out",
                   "unsupported_parameter");
     ReadTools();
   }
 
-  // No tools, and no call wanted.
+  // No tools, and no call requested.
   void ReadTools() {
     constexpr const char* kAdvice = "models here call no tools; leave it out";
     const Json* const tools = fields_.Find("tools");
@@ -156,7 +156,7 @@ class CallReader {
     }
   }
 
-  // -1: one that the server makes.
+  // -1: the server chooses one.
   void ReadSeed() {
     std::string_view first;
     for (const std::string_view name : {"seed", "sampling_seed"}) {
@@ -194,7 +194,7 @@ class CallReader {
     JsonFields fields(*options, "stream_options.", error_);
     bool padding = false, often = false;
     fields.Switch("include_usage", call_.include_usage);
-    fields.Switch("include_obfuscation", padding);  // against who reads sizes on the wires
+    fields.Switch("include_obfuscation", padding);  // protects from readers of packet sizes
     fields.Switch("continuous_usage_stats", often);
     if (padding)
       call_.notices.emplace_back("stream_options.include_obfuscation: nothing is padded");
@@ -206,7 +206,7 @@ class CallReader {
       fields_.Bad("stream_options", "stream is not true; set it, or leave the options out");
   }
 
-  // n_probs is llama.cpp's name of their number; 0 asks for none.
+  // n_probs is llama.cpp's name; 0 means none.
   void ReadLogprobs() {
     std::optional<int> wanted, probs;
     fields_.Integer("n_probs", 0, kMaxTopLogprobs, probs);
@@ -245,7 +245,7 @@ class CallReader {
     fields.Finish();
   }
 
-  // The object `speculative`, and llama.cpp's dotted names for the same.
+  // The object `speculative`, and llama.cpp's dotted names for the same fields.
   void ReadSpeculation() {
     Settings object, dotted;
     if (const Json* const value = fields_.Object("speculative")) {
@@ -320,12 +320,12 @@ class CallReader {
     out = options.strategy;
   }
 
-  // The field's name stands before it already.
+  // The message already begins with the field's name.
   static std::string WithoutKey(std::string_view key, const std::string& message) {
     return message.starts_with(std::string(key) + ": ") ? message.substr(key.size() + 2) : message;
   }
 
-  // A prediction asks for the method of this name, beside the others, unless a type is given.
+  // A prediction adds the method of this name to the others, unless a type is given.
   void UsePrediction() {
     std::optional<std::string>& method = request().speculative.method;
     if (request().prediction.empty() || method) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/openai_schema.h: bodies of requests, JSON to values. Everything is checked here that needs
-// no model but its sizes; a field that is not known is an error, with the nearest known one.
+// server/openai_schema.h: reads the bodies of requests. It checks everything that needs only the
+// model's sizes. An unknown field is an error, with the nearest known one.
 //
 // Pure functions of their arguments; any bytes may come in.
 #pragma once
@@ -21,17 +21,17 @@ namespace foretoken::server {
 // What a body is checked against.
 struct ModelLimits {
   std::string name;                  // the served model's, in replies
-  std::vector<std::string> aliases;  // other names of it that requests may give as "model"
-  bool any_name = false;             // they may give any
+  std::vector<std::string> aliases;  // other names that requests may give as "model"
+  bool any_name = false;             // requests may give any name
   int vocabulary_size = 0;
-  std::string method;   // the server's, for requests that bring a prediction
-  int max_choices = 0;  // prompts times n of one request
+  std::string method;   // the server's method, for requests with a prediction
+  int max_choices = 0;  // prompts times n, for one request
 
   bool Serves(std::string_view model) const;
 };
 
-// Texts that stand for DryPenalty.breakers. Those of a client must be tokens; of the usual ones
-// those count that are.
+// Texts for DryPenalty.breakers. A client's texts must be tokens; of the default ones those that
+// are tokens count.
 struct DryBreakers {
   std::vector<std::string> texts;
   bool of_client = false;
@@ -44,17 +44,17 @@ struct GenerationCall {
   bool chat = false;
   std::vector<Prompt> prompts;        // completions: at least one
   std::vector<ChatMessage> messages;  // chat: at least one
-  Request request;                    // of every choice, but for prompt, seed and id
-  // The template's last part, which asks for an answer.
+  Request request;                    // for every choice, except prompt, seed and id
+  // Whether to write the template's last part, which asks for an answer.
   bool add_generation_prompt = true;
   DryBreakers dry_breakers;           // for Request.sampling.dry.breakers
-  std::optional<int> max_tokens;      // absent: as much as fits
-  std::optional<std::uint64_t> seed;  // absent: one that the server makes
+  std::optional<int> max_tokens;      // absent: as many as fit
+  std::optional<std::uint64_t> seed;  // absent: the server chooses one
   int n = 1;                          // choices of each prompt
   bool stream = false, include_usage = false;
   bool echo = false;
   bool trace = false;  // speculative.trace
-  // For the reply: what was asked for and is taken without effect.
+  // For the reply: fields that are accepted without effect.
   std::vector<std::string> notices;
 };
 [[nodiscard]] Parsed<GenerationCall> ParseCompletionCall(std::string_view body,
@@ -64,7 +64,7 @@ struct GenerationCall {
 
 struct TokenizeCall {
   std::string content;
-  std::vector<ChatMessage> messages;  // in place of the content, for the chat template
+  std::vector<ChatMessage> messages;  // instead of the content, for the chat template
   bool add_generation_prompt = true;
   bool add_special = false, parse_special = false, with_pieces = false;
 };

@@ -13,15 +13,15 @@ namespace foretoken::server {
 namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
-constexpr std::int64_t kLeastRoom = 32 * kMiB;  // beside the model
+constexpr std::int64_t kLeastRoom = 32 * kMiB;  // left beside the model
 constexpr std::int64_t kUsualRequests = 256 * kMiB;
 
-// How full it is when a state begins; one that holds ends below that by kSlack.
+// The fill level at which a state begins; it ends kSlack below that.
 constexpr std::array kBegins = {0.0, 0.6, 0.8, 0.92};
 constexpr double kSlack = 0.1;
 
-// Larger buffers are the system's own again at once; smaller ones stay with the allocator, as to
-// ask for them anew costs more than to fill them.
+// Larger buffers go back to the system at once. Smaller ones stay with the allocator, because
+// requesting them again costs more than filling them.
 constexpr int kLargeBuffer = 2 << 20, kKeptFree = 16 << 20;
 constexpr std::int64_t kWorthTrimming = 32 * kMiB;
 constexpr std::chrono::seconds kLeastTrimPause{1}, kMostTrimPause{30};
@@ -121,7 +121,7 @@ std::string_view Name(Overload::State state) {
 
 void ReturnLargeBuffers() {
 #ifdef __GLIBC__
-  mallopt(M_MMAP_THRESHOLD, kLargeBuffer);  // and no larger one after a large buffer was freed
+  mallopt(M_MMAP_THRESHOLD, kLargeBuffer);  // also after a large buffer was freed
   mallopt(M_TRIM_THRESHOLD, kKeptFree);
 #endif
 }

@@ -17,7 +17,7 @@ using State = Overload::State;
 
 constexpr std::int64_t kMiB = 1 << 20, kGiB = 1 << 30;
 
-// With a ceiling that this process does not come near.
+// With a ceiling that this process does not reach.
 MemoryPlan Plan(std::int64_t requests) {
   return {.ceiling = 64 * kGiB, .base = 8 * kGiB, .requests = requests, .work = kMiB};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/quota.h: how many of something each client has, and at most: connections of an address,
+// server/quota.h: limits how many of something each client may have: connections of an address,
 // requests of an address or of a key. Any thread may use it.
 #pragma once
 
@@ -10,21 +10,21 @@
 
 namespace foretoken::server {
 
-// Outlives its shares.
+// Must outlive its shares.
 class Quota {
  public:
   explicit Quota(int limit) : limit_(limit) {}  // for each client; 0: none
   Quota(const Quota&) = delete;
   Quota& operator=(const Quota&) = delete;
 
-  // What a client has, until it is destroyed.
+  // What a client has, until this is destroyed.
   class Share {
    public:
     Share() = default;
     Share(Share&& other) noexcept;
     Share& operator=(Share&& other) noexcept;
     ~Share();
-    // By n more. False: the client has no room for them, and nothing changed.
+    // Adds n. False: that would exceed the limit, and nothing changed.
     bool Grow(int n);
 
    private:
@@ -36,7 +36,7 @@ class Quota {
     int n_ = 0;
   };
 
-  // One. Nothing: the client has as many as it may.
+  // Takes one. Nothing: the client already has as many as it may.
   std::optional<Share> Take(const std::string& client);
 
  private:

@@ -39,7 +39,7 @@ std::string HeadText(const HttpResponse& response, const ReplyFraming& framing) 
 }
 
 std::string DateText(std::time_t time) {
-  // Its own names of days and months: those of the locale may be others.
+  // Its own names of days and months, because those of the locale may differ.
   static constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
   static constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                             "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};

@@ -18,8 +18,8 @@ bool Plain(char c) {
          std::string_view("-_./:,+@").find(c) != std::string_view::npos;
 }
 
-// As JSON writes it: no control characters, and what is not UTF-8 replaced. Nor what JSON leaves in
-// and a terminal obeys.
+// As a JSON string: no control characters, and U+FFFD for what is not UTF-8. Also escapes what JSON
+// allows but a terminal obeys.
 std::string Quoted(std::string_view text) {
   using Json = nlohmann::json;
   return settings::Escaped(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // server/request_log.h: one line on standard error for each request: name=value pairs, values with
-// spaces in quotes. No text of a prompt or an answer, unless the server was asked for prompts.
+// spaces in quotes. No text of a prompt or an answer, unless the server logs prompts.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class LogLine {
   std::string text_;
 };
 
-// Writes whole lines, each with the time before it; any thread may use it, and none waits for the
+// Writes whole lines, each with the time before it. Any thread may use it, and none waits for the
 // log's reader.
 class RequestLog {
  public:
@@ -33,7 +33,7 @@ class RequestLog {
   std::int64_t dropped() const { return writer_ ? writer_->dropped() : 0; }
 
  private:
-  std::optional<LogWriter> writer_;  // nothing: no log is shown
+  std::optional<LogWriter> writer_;  // nothing: there is no log
 };
 
 }  // namespace foretoken::server

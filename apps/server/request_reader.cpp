@@ -17,7 +17,7 @@ using boost::beast::error_code;
 using boost::beast::string_view;
 
 constexpr std::size_t kMaxChunkLine = 1024;    // a chunk's size and extensions
-constexpr std::size_t kLargeBody = 128 << 10;  // of what has come
+constexpr std::size_t kLargeBody = 128 << 10;  // of received body
 constexpr std::size_t kLastChunk = 5;          // "0\r\n\r\n", which Beast wants to see whole
 
 std::string Lower(std::string_view text) {
@@ -38,7 +38,7 @@ int HexDigit(char c) {
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// %41 as A. What is no such code stays.
+// Decodes %41 to A. Anything that is not such a code stays.
 std::string Decoded(std::string_view text) {
   std::string decoded;
   decoded.reserve(text.size());
@@ -55,7 +55,7 @@ std::string Decoded(std::string_view text) {
   return decoded;
 }
 
-// The name of "NAME:PORT" or "[ADDRESS]:PORT", in lower case. False: it is neither.
+// The name in "NAME:PORT" or "[ADDRESS]:PORT", in lower case. False: it is neither.
 bool ReadHost(std::string_view text, std::string& name) {
   const std::size_t bracket = text.starts_with('[') ? text.find(']') : 0;
   if (bracket == std::string_view::npos) return false;
@@ -85,7 +85,7 @@ class RequestReader::Parser : public http::basic_parser<true> {
  public:
   explicit Parser(const Limits& limits) : limits_(limits) {
     eager(false);
-    header_limit(std::numeric_limits<std::uint32_t>::max());  // the reader counts
+    header_limit(std::numeric_limits<std::uint32_t>::max());  // this reader counts itself
     body_limit(std::numeric_limits<std::uint64_t>::max());
   }
 
@@ -101,7 +101,7 @@ class RequestReader::Parser : public http::basic_parser<true> {
     if (!ReadTarget(View(target))) error = http::error::bad_target;
   }
 
-  // "/path?query", "http://host/path?query", or "*" where a method has no path.
+  // "/path?query", "http://host/path?query", or "*" for a method without a path.
   bool ReadTarget(std::string_view target) {
     const std::string scheme = Lower(target.substr(0, 8));
     if (scheme.starts_with("http://") || scheme.starts_with("https://")) {
@@ -123,7 +123,7 @@ class RequestReader::Parser : public http::basic_parser<true> {
 
   void on_field_impl(http::field, string_view name_text, string_view value_text,
                      error_code& error) override {
-    if (is_header_done()) return;  // a trailer; nothing here asks for one
+    if (is_header_done()) return;  // a trailer, which nothing here needs
     std::string name = Lower(View(name_text));
     const std::string_view value = View(value_text);
     if (name == "content-length" && !IsNumber(value)) error = http::error::bad_content_length;
@@ -133,7 +133,7 @@ class RequestReader::Parser : public http::basic_parser<true> {
     if (name == "host") {
       std::string host;
       if (++n_hosts_ > 1 || !ReadHost(value, host)) error = http::error::bad_field;
-      if (!absolute_) request.host = std::move(host);  // else the target names it
+      if (!absolute_) request.host = std::move(host);  // else the target has the host
     }
     if (++n_fields > limits_.n_fields) error = http::error::header_limit;
     request.fields.emplace_back(std::move(name), value);
@@ -154,7 +154,7 @@ class RequestReader::Parser : public http::basic_parser<true> {
   void on_finish_impl(error_code&) override {}
 
   std::size_t Append(string_view body) {
-    // One that is on its way to be large grows once: copies would take longer than its reading.
+    // A body that will be large grows once, because copies would take longer than reading it.
     const auto length = content_length();
     if (length && request.body.size() >= kLargeBody && *length <= limits_.body_bytes)
       request.body.reserve(static_cast<std::size_t>(*length));
@@ -211,7 +211,7 @@ std::size_t RequestReader::ReadBody(std::string_view input) {
     const std::size_t n = parser_->put({rest.data(), rest.size()}, error);
     used += n;
     body_wire_bytes_ += n;
-    if (body_wire_bytes_ > 2 * limits_.body_bytes + limits_.header_bytes)  // frames cost, too
+    if (body_wire_bytes_ > 2 * limits_.body_bytes + limits_.header_bytes)  // framing costs too
       return Refuse(413), used;
     if (error == http::error::need_more) {
       if (parser_->chunked()) CheckChunkLine(input.substr(used));
@@ -223,8 +223,8 @@ std::size_t RequestReader::ReadBody(std::string_view input) {
   return used;
 }
 
-// Of `rest`, which begins with a chunk's line (the end of the chunk before it may stand in front)
-// and, where that is the last one, goes on with trailers.
+// Checks `rest`, which begins with a chunk's line (possibly after the end of the chunk before it)
+// and, if that is the last chunk, continues with trailers.
 void RequestReader::CheckChunkLine(std::string_view rest) {
   if (rest.starts_with("\r\n")) rest.remove_prefix(2);
   if (std::min(rest.find("\r\n"), rest.size()) > kMaxChunkLine)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/request_reader.h: from the bytes of a connection to requests.
+// server/request_reader.h: turns the bytes of a connection into requests.
 //
-// Boost.Beast parses; this adds limits and refuses what two readers (a proxy in front, and this
-// server) could take differently: two lengths, a length beside chunks, an unknown encoding, folded
-// lines, two hosts. request_reader.cpp alone knows Beast's parser.
+// Boost.Beast parses. This class adds limits and refuses what two readers (a proxy in front, and
+// this server) could read differently: two lengths, a length beside chunks, an unknown encoding,
+// folded lines, two hosts. Only request_reader.cpp includes Beast's parser.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +22,9 @@ class RequestReader {
     std::size_t body_bytes = 8 << 20;
   };
   enum class State {
-    kEmpty,  // nothing of a request has come
-    kHead,   // its header has not ended
-    kBody,   // its body has not ended
+    kEmpty,  // no byte of a request has arrived
+    kHead,   // its header is incomplete
+    kBody,   // its body is incomplete
     kWhole,
     kRefused
   };
@@ -34,22 +34,23 @@ class RequestReader {
   RequestReader(const RequestReader&) = delete;
   RequestReader& operator=(const RequestReader&) = delete;
 
-  // Uses up the first bytes of `input` and returns how many. It stops behind the header and behind
-  // the request. The rest is to be given again, with what comes after it. REQUIRES: neither whole
-  // nor refused.
+  // Consumes the first bytes of `input` and returns how many. It stops behind the header and behind
+  // the request. Give the rest again, together with what follows. REQUIRES: the request is neither
+  // complete nor refused.
   std::size_t Read(std::string_view input);
   State state() const { return state_; }
-  // The status, where it is refused: 400, 413, 431.
+  // The status if it is refused: 400, 413, 431.
   int refusal() const { return refusal_; }
-  // As far as it has come; from kBody on all but the body.
+  // The request so far; from kBody on everything but the body.
   HttpRequest& request();
-  // What its header takes in memory.
+  // The memory of its header.
   std::size_t head_bytes() const;
-  // The client can use the connection for another request. REQUIRES: the header is there.
+  // Whether the client can use the connection for another request. REQUIRES: the header is there.
   bool keeps_connection() const;
-  // The client waits for "100 Continue" before it sends the body. REQUIRES: the header is there.
+  // Whether the client waits for "100 Continue" before it sends the body. REQUIRES: the header is
+  // there.
   bool expects_continue() const;
-  // For the next request.
+  // Prepares for the next request.
   void Restart();
 
  private:

@@ -16,7 +16,7 @@ using State = RequestReader::State;
 
 constexpr RequestReader::Limits kLimits{.header_bytes = 200, .body_bytes = 30};
 
-// What a reader made of the bytes of a connection, up to the end of its first request.
+// The result of reading the bytes of a connection, up to the end of its first request.
 struct Seen {
   State state = State::kEmpty;
   std::size_t used = 0;
@@ -29,7 +29,7 @@ struct Seen {
   }
 };
 
-// As the bytes come in pieces: what was not used is given again, with what comes after it.
+// The bytes come in pieces: what was not used is given again, with what follows.
 Seen InPieces(std::string_view input, std::size_t step) {
   RequestReader reader(kLimits);
   Seen seen;
@@ -48,7 +48,7 @@ Seen InPieces(std::string_view input, std::size_t step) {
   }
   seen.state = reader.state();
   seen.refusal = reader.refusal();
-  if (seen.state == State::kRefused) seen.used = 0;  // how far it had read says nothing
+  if (seen.state == State::kRefused) seen.used = 0;  // the bytes read so far mean nothing
   if (seen.state != State::kRefused) seen.request = reader.request();
   return seen;
 }
@@ -221,8 +221,8 @@ TEST(RequestReader, SeesWhoWaitsToBeAskedAndWhoGoesOn) {
   EXPECT_TRUE(reader.keeps_connection());
 }
 
-// Requests put together at random, most of them wrong: how they are cut into pieces on their way
-// changes nothing.
+// Random requests, most of them wrong: the result does not depend on how their bytes are cut into
+// pieces.
 TEST(RequestReader, DecidesTheSameHoweverTheBytesCome) {
   const std::vector<std::string> parts = {"GET / HTTP/1.1\r\n",
                                           "Host: a\r\n",
@@ -247,7 +247,8 @@ TEST(RequestReader, DecidesTheSameHoweverTheBytesCome) {
     const Seen at_once = AtOnce(input);
     for (const std::size_t step : {1, 2, 7}) {
       const Seen seen = InPieces(input, step);
-      // Which of several faults it names may depend on which it saw first.
+      // If there are several faults, the one that is reported may depend on the order of the bytes'
+      // arrival.
       ASSERT_EQ(seen.state, at_once.state) << input;
       if (seen.state == State::kWhole) ASSERT_TRUE(seen == at_once) << input;
     }

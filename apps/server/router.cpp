@@ -14,14 +14,14 @@
 namespace foretoken::server {
 namespace {
 
-// "/v1/models/*": to all that begins so and goes on.
+// "/v1/models/*" matches everything that begins so and continues.
 bool Leads(std::string_view pattern, std::string_view path) {
   if (!pattern.ends_with('*')) return path == pattern;
   pattern.remove_suffix(1);
   return path.size() > pattern.size() && path.starts_with(pattern);
 }
 
-// What a client sent, short enough for a message.
+// A client's text, shortened for a message.
 std::string Short(std::string_view text) {
   return std::string(text.substr(0, 128));
 }
@@ -136,7 +136,7 @@ Router::Router(Service& service)
       by_key_(service.options.limits.requests_per_key.value_or(
           service.options.api_keys.size() > 1 ? service.queue.capacity() / 2 : 0)) {}
 
-// Null where the path, or its method, is not there; `methods` are those that the path has.
+// Null if there is no such path, or not with this method; `methods` are those that the path has.
 const Route* Router::Find(const HttpRequest& request, std::string& methods) const {
   const std::string_view method =
       request.method == "HEAD" ? "GET" : std::string_view(request.method);
@@ -149,7 +149,7 @@ const Route* Router::Find(const HttpRequest& request, std::string& methods) cons
   return found;
 }
 
-// The answer to what no route gets to see.
+// Answers requests that no route gets to see.
 std::optional<HttpResponse> Router::Screen(const HttpRequest& request) const {
   if (!rules_.KnowsHost(request)) return ErrorResponse(NotThisHost(request));
   if (auto preflight = rules_.Preflight(request)) return preflight;
@@ -166,7 +166,8 @@ std::optional<HttpResponse> Router::Screen(const HttpRequest& request) const {
   return std::nullopt;
 }
 
-// Gives the request its part of the memory that the server has left, or the answer that refuses it.
+// Gives the request its part of the memory that the server has left, or returns the answer that
+// refuses it.
 std::optional<HttpResponse> Router::Ration(const HttpRequest& request) {
   std::string methods;
   if (Find(request, methods)->always) return std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/router.h: from a request to its route: hosts, origins, keys, unknown paths, logs.
+// server/router.h: finds the route of a request; checks hosts, origins, keys and paths; logs.
 #pragma once
 
 #include <optional>
@@ -13,11 +13,11 @@
 
 namespace foretoken::server {
 
-// The answer to a failure.
+// The reply to a failure.
 HttpResponse ErrorResponse(const ApiError& error);
 
-// Answers from the header alone what needs no more: refusals, and the routes of GET, which take no
-// longer than a moment. Routes of POST run in a worker.
+// Answers from the header alone where that is enough: refusals, and the routes of GET, which take
+// only a moment. Routes of POST run in a worker.
 class Router : public Responder {
  public:
   explicit Router(Service& service);

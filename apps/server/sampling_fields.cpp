@@ -13,8 +13,8 @@ constexpr int kMaxWindow = 1 << 24;
 constexpr std::size_t kMaxBreakers = 64, kMaxBreakerBytes = 64;
 constexpr int kRepeatWindow = 64;  // llama.cpp's, where repeat_penalty comes without one
 
-// repetition_penalty is of the whole text, as vLLM and transformers have it; llama.cpp's name of it
-// is of the last tokens.
+// repetition_penalty counts the whole text, as in vLLM and transformers; llama.cpp's name for it
+// counts the last tokens.
 void ReadRepetition(JsonFields& fields, SamplingParameters& s) {
   fields.Number({"repetition_penalty", "repeat_penalty"}, 1e-3, 1e3, s.repetition_penalty);
   const bool whole_text = fields.Has("repetition_penalty") || !fields.Has("repeat_penalty");
@@ -23,7 +23,7 @@ void ReadRepetition(JsonFields& fields, SamplingParameters& s) {
   if (s.repetition_window == 0) s.repetition_penalty = 1;
 }
 
-// llama.cpp's fields and their defaults.
+// llama.cpp's fields and defaults.
 void ReadDry(JsonFields& fields, DryPenalty& dry, DryBreakers& breakers) {
   fields.Number("dry_multiplier", 0, 100, dry.multiplier);
   fields.Number("dry_base", 1, 100, dry.base);
@@ -46,7 +46,7 @@ void ReadDry(JsonFields& fields, DryPenalty& dry, DryBreakers& breakers) {
   if (dry.multiplier == 0) breakers = {};
 }
 
-// A token's id, as the name of a member, or as a number.
+// A token's id, as the name of a member or as a number.
 std::optional<std::int32_t> IdOf(const Json& value, int vocabulary_size) {
   std::optional<std::int64_t> id = JsonFields::WholeNumber(value);
   if (value.is_string()) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/sampling_fields.h: how tokens are drawn, JSON to SamplingParameters, by the names of
-// OpenAI, llama.cpp and vLLM.
+// server/sampling_fields.h: reads SamplingParameters, with the names of OpenAI, llama.cpp and vLLM.
 #pragma once
 
 #include <string>
@@ -12,11 +11,11 @@
 
 namespace foretoken::server {
 
-// A list of token ids; false: something is wrong with it, and `fields` has the error of `name`.
+// A list of token ids. False: it is invalid, and `fields` has an error about `name`.
 bool ReadTokenIds(std::string_view name, const Json& list, int vocabulary_size, JsonFields& fields,
                   std::vector<std::int32_t>& out);
 
-// fields: of the body. Errors go to them.
+// fields: those of the body. Errors go to them.
 void ReadSamplingFields(JsonFields& fields, int vocabulary_size, SamplingParameters& sampling,
                         DryBreakers& dry_breakers);
 

@@ -25,14 +25,14 @@
 namespace foretoken::server {
 namespace {
 
-// They read requests and write long answers; the engine has threads of its own.
+// Workers read requests and write long answers; the engine has threads of its own.
 constexpr int kMinWorkers = 2, kMaxWorkers = 4;
 constexpr rlim_t kMaxConnections = 4096;
 constexpr rlim_t kOwnFiles = 64;  // descriptors that are no connections
-// What is said already has this long to leave; after a second signal, less.
+// The time for answers to leave; less after a second signal.
 constexpr std::chrono::seconds kGrace{30}, kShortGrace{1};
 
-// Signals as bytes of a pipe while one lives. The third takes the system's course.
+// Turns signals into bytes of a pipe while it lives. The third signal has its default effect.
 class Signals {
  public:
   Signals() {
@@ -59,7 +59,7 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  // Waits for the next one; -1 ms: as long as it takes.
+  // Waits for the next one; -1 ms: without a limit.
   bool Await(int ms) {
     pollfd entry = {.fd = pipe_[0], .events = POLLIN, .revents = 0};
     while (true) {
@@ -80,7 +80,7 @@ class Signals {
   std::array<struct sigaction, 3> before_ = {};
 };
 
-// As many as this process may have open, which it raises as far as it may.
+// As many as this process may have open; raises that limit as far as possible.
 int MaxConnections() {
   rlimit files = {};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0) return 256;
@@ -93,13 +93,13 @@ int MaxConnections() {
   return static_cast<int>(all > 2 * kOwnFiles ? all - kOwnFiles : all / 2);
 }
 
-// Behind a proxy that says for whom it asks, all connections are the proxy's.
+// Behind a proxy that names the client, all connections are the proxy's.
 int ConnectionsPerAddress(const ClientLimits& limits, int connections) {
   const bool of_proxy = !limits.client_address_header.empty();
   return limits.connections_per_address.value_or(of_proxy ? 0 : connections / 2);
 }
 
-// The names that requests may give the model; the first is the one that replies have.
+// The names that requests may use for the model; replies use the first one.
 std::vector<std::string> NamesOf(const ServerOptions& options, const EngineSummary& engine) {
   std::vector<std::string> names = options.model_names;
   const std::string& path = engine.target.path;
@@ -129,7 +129,7 @@ bool Chats(const Engine& engine, const ServerOptions& options) {
   return engine.FormatChat({&hello, 1}, {.chat_template = options.chat_template}).has_value();
 }
 
-// Returns when all that was accepted is answered, or after a second signal.
+// Returns when everything that was accepted is answered, or after a second signal.
 ServeOutcome Drain(Signals& signals, JobQueue& queue) {
   queue.Drain();
   while (!queue.AwaitIdle(std::chrono::milliseconds(20)))
@@ -143,14 +143,14 @@ Result<ServeOutcome> Serve(Engine& engine, const EngineOptions& engine_options,
                            const ServerOptions& options,
                            const std::function<void(int port)>& on_listening) {
   ReturnLargeBuffers();
-  ByteLedger bytes;  // before all who hold some of them
+  ByteLedger bytes;  // before all objects that hold bytes
   JobQueue queue(engine_options.max_sequences, options.max_queue);
   const ModelLimits limits = LimitsOf(options, engine.summary(), queue);
   Metrics metrics(limits.name);
   Totals totals;
   RequestLog log(options.log_requests);
   std::atomic<bool> stopping = false;
-  // Destroyed last: the engine's thread and the connections use what stands above.
+  // Destroyed last: the engine's thread and the connections use the objects above.
   EngineThread engine_thread(engine, queue, metrics, totals, engine_options);
   struct QueueStop {
     JobQueue& queue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/server.h: an engine behind HTTP, spoken to as OpenAI's API is (docs/server.md).
+// server/server.h: an engine behind HTTP, with OpenAI's API (docs/server.md).
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,29 @@
 
 namespace foretoken::server {
 
-// What one client may have. A limit that is not set is half of what all clients may have together,
-// and does not hold for addresses of this machine; 0 is no limit.
+// Limits for one client. A limit that is not set is half of what all clients may have together, and
+// does not apply to addresses of this machine; 0 is no limit.
 struct ClientLimits {
   std::optional<int> connections_per_address, requests_per_address;
   std::optional<int> requests_per_key;  // nothing, and there is one key: no limit
-  // In lower case. The last address in this header field is a request's, as a proxy in front wrote
-  // it; "": the connection's.
+  // In lower case. The last address in this header field, which a proxy wrote, is the client's; "":
+  // the connection's.
   std::string client_address_header;
 };
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
   int port = 8080;                         // 0: one that is free
-  std::vector<std::string> api_keys;       // one of them opens; empty: no key is asked for
-  std::vector<std::string> cors_origins;   // whose pages may read answers; "*": all
-  std::vector<std::string> allowed_hosts;  // names of the server beside localhost
-  int max_queue = 64;                      // choices that wait for their turn
+  std::vector<std::string> api_keys;       // accepted keys; empty: no key is needed
+  std::vector<std::string> cors_origins;   // sites whose pages may use the server; "*": all
+  std::vector<std::string> allowed_hosts;  // names of the server besides localhost
+  int max_queue = 64;                      // choices that may wait
   std::int64_t max_body_bytes = 8 << 20;
-  std::int64_t max_memory = 0;  // bytes, of the process; 0: nine tenths of what it may have
+  std::int64_t max_memory = 0;  // bytes of the process; 0: nine tenths of what it may have
   ClientLimits limits;
   int request_timeout_s = 600;  // from arrival to the last token; 0: none
-  // The model's names in requests; the first one is that of replies. Its file's name is one too,
-  // with .gguf and without, and where none is given the latter is the first.
+  // The model's names in requests; replies use the first one. The file's name, with .gguf and
+  // without, works too; if no name is given, the one without is the first.
   std::vector<std::string> model_names;
   bool any_model = false;     // requests may name any model
   std::string chat_template;  // "": the model file's
@@ -46,9 +46,9 @@ enum class ServeOutcome { kDrained, kStopped };
 
 // Serves until SIGTERM, SIGINT or SIGHUP, then answers what it has accepted and refuses the rest
 // (kDrained); a second signal cancels what runs (kStopped). Handles these signals while it runs,
-// but for a SIGHUP that was ignored (nohup). `engine_options` are those that the engine was opened
-// with. on_listening gets the port. Errors: kIo: the address cannot be listened on;
-// kTooLarge: beside the model there is too little memory.
+// except a SIGHUP that was ignored (nohup). `engine_options` are those of the engine. on_listening
+// gets the port. Errors: kIo: the address cannot be used; kTooLarge: the model leaves too little
+// memory.
 [[nodiscard]] Result<ServeOutcome> Serve(Engine& engine, const EngineOptions& engine_options,
                                          const ServerOptions& options,
                                          const std::function<void(int port)>& on_listening);

@@ -236,7 +236,7 @@ onPage('drafter and draft length are those of the settings', {}, async (page) =>
   assert.ok(plain.every((round) => round.drafted === 0));
 });
 
-onPage('drafts are judged by the chosen strategy, and the page says what that promises', {}, async (page) => {
+onPage('drafts are verified by the chosen strategy, and the page says what that promises', {}, async (page) => {
   const rule = page.locator('#rule');
   const names = await page.locator('#strategy option').evaluateAll((options) => options.map((option) => option.value));
   for (const name of ['', 'sample-match', ...(draft ? ['residual', 'block'] : []), 'typical-acceptance', 'relaxed']) assert.ok(names.includes(name), `${name}: ${names}`);
@@ -248,18 +248,18 @@ onPage('drafts are judged by the chosen strategy, and the page says what that pr
     return page.locator('.answer .summary').last().textContent();
   };
   for (const name of names.filter(Boolean)) {
-    assert.match(await judgedBy(name, '0.8'), new RegExp(`judged by ${name}`));
-    assert.match(await rule.textContent(), new RegExp(`judged by ${name}: `));
+    assert.match(await judgedBy(name, '0.8'), new RegExp(`verified by ${name}`));
+    assert.match(await rule.textContent(), new RegExp(`verified by ${name}: `));
     await page.click('#clear');
   }
-  assert.match(await judgedBy('', '0.8'), /judged by sample-match/);
+  assert.match(await judgedBy('', '0.8'), /verified by sample-match/);
   assert.match(await rule.textContent(), /exactly the text that plain decoding gives with this seed/);
   await page.selectOption('#strategy', 'relaxed');
-  assert.match(await rule.textContent(), /judged by relaxed: not the model's own law/);
+  assert.match(await rule.textContent(), /verified by relaxed: not the model's own distribution/);
   await page.fill('#temperature', '0');
-  assert.match(await rule.textContent(), /judged by relaxed: /);
+  assert.match(await rule.textContent(), /verified by relaxed: /);
   await page.selectOption('#strategy', 'target-probability');
-  assert.match(await rule.textContent(), /judged by greedy: exactly the text of plain decoding/);
+  assert.match(await rule.textContent(), /verified by greedy: exactly the text of plain decoding/);
 });
 
 onPage('a strategy that the drafter does not fit is refused in the server\'s words', {}, async (page) => {

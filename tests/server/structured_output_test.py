@@ -255,7 +255,7 @@ class StructuredOutput(unittest.TestCase):
             ("response_format", "schema is missing", {"response_format": {"type": "json_schema", "json_schema": {"name": "a"}}}),
             ("response_format", "\"sch\" is not known", {"response_format": {"type": "json_schema", "json_schema": {"sch": {}}}}),
             ("response_format", "\"strict\" is not known or of another kind", {"response_format": {"type": "json_schema", "json_schema": {"schema": {}, "strict": 1}}}),
-            ("response_format", "\"schema\" is no field of it", {"response_format": {"type": "text", "schema": {}}}),
+            ("response_format", "\"schema\" is not a field of it", {"response_format": {"type": "text", "schema": {}}}),
             ("response_format", "json schema: #: its $ref", {"response_format": openai_format({"$ref": "#"})}),
             ("response_format", "it is not a schema", {"response_format": {"type": "json_object", "schema": 3}}),
             ("json_schema", "leads nowhere", {"json_schema": {"$ref": "#/$defs/none"}}),

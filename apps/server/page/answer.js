@@ -145,7 +145,7 @@ export function outcomeText(answer, { speed, drafted, reason, strategy }) {
     const accepted = answer.tokens.filter((token) => token.origin === 'accepted').length;
     parts.push(`${percent(accepted / drafted)} of ${count(drafted, 'draft')}`);
   }
-  if (drafted > 0 && strategy) parts.push(`judged by ${strategy}`);
+  if (drafted > 0 && strategy) parts.push(`verified by ${strategy}`);
   if (speed) parts.push(`${speedText(speed)} tokens/s`);
   const ends = { length: 'cut at the length limit', cancelled: 'stopped' };
   if (ends[reason]) parts.push(ends[reason]);

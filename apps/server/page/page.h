@@ -7,7 +7,7 @@
 namespace foretoken::server {
 
 // One HTML document with its style and scripts inside, for "/" and "/index.html", to be sent as
-// text/html; charset=utf-8. It loads nothing else and calls this server's /v1/... only. Empty for
+// text/html; charset=utf-8. It loads nothing else and only calls this server's /v1/... . Empty for
 // any other path.
 std::string_view PageOf(std::string_view path);
 

@@ -146,7 +146,7 @@ function modelText({ id, meta, draft }) {
 
 function welcome(chats) {
   if (!chats) {
-    find('welcome-title').textContent = 'Begin a text, and the model goes on';
+    find('welcome-title').textContent = 'Begin a text, and the model continues it';
     find('prompt').placeholder = 'Begin a text; this model has no chat template and continues it';
   }
   find('examples').replaceChildren(...kExamples[chats ? 'chat' : 'text'].map((words) => {

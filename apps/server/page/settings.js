@@ -10,7 +10,7 @@ const kRules = {
   'target-probability': "exactly the model's law; the text may differ from plain decoding with this seed",
   block: "exactly the model's law; the text may differ from plain decoding with this seed",
 };
-const kLossy = "not the model's own law: the text may differ from what it would write alone";
+const kLossy = "not the model's own distribution: the text may differ from what it would write alone";
 
 // What a rule promises of the text.
 export function promiseOf(rule) {
@@ -87,7 +87,7 @@ export class Settings {
     if (drafter.value === 'none' || !rule) return;
     const most = length.value ? ` up to ${length.value}` : '';
     this.#rule.textContent = `Drafts by ${drafter.value || this.#server.method}, length by ` +
-      `${this.#server.lookahead}${most}, judged by ${rule}: ${promiseOf(rule)}.`;
+      `${this.#server.lookahead}${most}, verified by ${rule}: ${promiseOf(rule)}.`;
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/routes/answer.h: the events of one request, gathered as they come.
+// server/routes/answer.h: collects the events of one request as they come.
 #pragma once
 
 #include <chrono>
@@ -17,10 +17,10 @@
 
 namespace foretoken::server {
 
-// The engine's refusal of a request.
+// An error of the engine as a reply.
 ApiError OfEngine(const Error& error, bool chat);
 
-// For the thread of all connections. Destroyed before its end, it cancels what still runs.
+// For the thread of all connections. If it is destroyed before its end, it cancels what still runs.
 class Answer {
  public:
   struct Setting {
@@ -34,15 +34,15 @@ class Answer {
   Answer(const Answer&) = delete;
   Answer& operator=(const Answer&) = delete;
 
-  // As LaterReply has them.
+  // As in LaterReply.
   void Watch(std::function<void()> ready) { mailbox_->Watch(std::move(ready)); }
   std::chrono::steady_clock::time_point deadline() const { return deadline_; }
 
-  // Ends it: the server has no memory for it.
+  // Ends it, because the server has no memory for it.
   void Drop() { Fail(NoMemory()); }
 
-  // The next event that is there. The ends are kept in choices(). Nothing: none has come yet, or it
-  // has failed. REQUIRES: not ended.
+  // The next event. The ends are kept in choices(). Nothing: none has come yet, or it has failed.
+  // REQUIRES: not ended.
   std::optional<Event> Next();
   bool ended() const { return n_ended_ == choices_.size(); }
   bool failed() const { return failed_; }
@@ -50,7 +50,7 @@ class Answer {
   const std::vector<Choice>& choices() const { return choices_; }
   int n_per_prompt() const { return setting_.n; }
   Usage usage() const { return UsageOf(choices_, setting_.n); }
-  // What a log tells of it. REQUIRES: ended.
+  // Fills in the log line. REQUIRES: ended.
   void Describe(LogLine& line) const;
 
  private:
@@ -59,7 +59,7 @@ class Answer {
   Service& service_;
   const std::shared_ptr<Mailbox> mailbox_;
   const Setting setting_;
-  std::chrono::steady_clock::time_point deadline_;  // by the server's time for a request
+  std::chrono::steady_clock::time_point deadline_;  // by the server's limit for a request
   std::vector<Choice> choices_;
   std::vector<ByteLedger::Hold> held_;  // for their ends
   std::size_t n_ended_ = 0;
@@ -67,11 +67,11 @@ class Answer {
   ApiError failure_;
 };
 
-// Bytes of a delivery; more go with the next one.
+// Bytes of one delivery; the rest goes with the next one.
 constexpr std::size_t kAtOnce = 32 << 10;
 
-// An answer of the engine on its way to the client. It counts and logs itself: with the status of
-// its head, or 499 where its client went before it had one.
+// An answer of the engine on its way to the client. It counts and logs itself, with the status of
+// its head, or 499 if its client went before it had one.
 class GenerationReply : public LaterReply {
  public:
   GenerationReply(Service& service, std::unique_ptr<Answer> answer, ReplyFrame frame, LogLine line);
@@ -87,10 +87,10 @@ class GenerationReply : public LaterReply {
   }
 
  protected:
-  // The first delivery's head.
+  // The head of the first delivery.
   HttpResponse Head(HttpResponse head);
   bool has_head() const { return status_ != 0; }
-  // The answer's failure, as one delivery: REQUIRES: there is no head yet.
+  // The answer's failure, as one delivery. REQUIRES: there is no head yet.
   Delivery Refusal();
 
   Service& service_;
@@ -102,10 +102,10 @@ class GenerationReply : public LaterReply {
   int status_ = 0;
 };
 
-// All at once, at its end.
+// Sends everything at its end.
 std::shared_ptr<LaterReply> WholeReply(Service& service, std::unique_ptr<Answer> answer,
                                        ReplyFrame frame, const LogLine& line);
-// As server-sent events. Its status is decided by the first event, so that a refusal has its own.
+// Sends server-sent events. The first event decides the status, so that a refusal has its own.
 std::shared_ptr<LaterReply> StreamReply(Service& service, std::unique_ptr<Answer> answer,
                                         ReplyFrame frame, const LogLine& line);
 

@@ -14,7 +14,7 @@ constexpr std::size_t kMaxTextBytes = 8 << 20;
 HttpResponse Detokenize(Service& service, const HttpRequest& request, LogLine& line) {
   const auto call = ParseDetokenizeCall(request.body, service.limits);
   if (!call) return ErrorResponse(call.error());
-  // Tokens may be long: a short list of them can stand for more than the answer may hold.
+  // Tokens may be long: a short list of them can stand for more than an answer may have.
   std::size_t bytes = 0;
   for (const std::int32_t token : call->tokens)
     if ((bytes += Piece(service.engine, token, call->special).size()) > kMaxTextBytes)

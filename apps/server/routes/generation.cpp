@@ -20,12 +20,12 @@ std::uint64_t RandomNumber() {
   return (std::uint64_t{device()} << 32) | device();
 }
 
-// A whole number that JSON's readers keep exactly, so that a client can send it back.
+// A whole number that JSON readers represent exactly, so that a client can send it back.
 std::uint64_t RandomSeed() {
   return RandomNumber() >> (64 - 53);
 }
 
-// One prompt of a call, as the engine takes it.
+// One prompt of a call, as a request for the engine.
 Parsed<Request> Prepare(const Service& service, GenerationCall& call, const Prompt& prompt) {
   Request request = call.request;
   const Engine& engine = service.engine;
@@ -84,7 +84,7 @@ struct Prepared {
   std::vector<Echo> echoes;  // of each job
 };
 
-// A copy of it.
+// The bytes of a copy.
 std::size_t BytesOf(const Request& request) {
   std::size_t bytes =
       sizeof(Job) + request.prompt.size() + request.sampling.grammar.size() +
@@ -95,11 +95,12 @@ std::size_t BytesOf(const Request& request) {
   return bytes;
 }
 
-// A job for each choice: prompts in order, n choices each, whose noise differs by the request's id.
+// A job for each choice: prompts in order, n choices each, with different request ids and so
+// different noise.
 Parsed<Prepared> PrepareAll(const Service& service, const Charges& charges, GenerationCall& call) {
   auto prompts = PromptsOf(service, call);
   if (!prompts) return Refuse(std::move(prompts).error());
-  // Here, where nobody waits but this client.
+  // Here nobody waits but this client.
   if (const Status status = service.engine.PrepareGrammar(call.request.sampling); !status)
     return Refuse(OfEngine(status.error(), call.chat));
   const auto mailbox = std::make_shared<Mailbox>(charges.bytes);

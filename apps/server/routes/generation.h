@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/routes/generation.h: what both endpoints of generation do: prompts to tokens, jobs to the
+// server/routes/generation.h: what both generation endpoints do: prompts to tokens, jobs to the
 // engine, events to an answer.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace foretoken::server {
 
 HttpResponse Generate(Service& service, const HttpRequest& request, GenerationCall call,
                       LogLine& line);
-// The error as a response, noted in the log line.
+// The error as a response; also written into the log line.
 HttpResponse RefuseGeneration(const ApiError& error, LogLine& line);
 
 }  // namespace foretoken::server

@@ -21,7 +21,7 @@ class Reply : public LaterReply {
   Reply(const Reply&) = delete;
   Reply& operator=(const Reply&) = delete;
 
-  void Watch(std::function<void()>) override {}  // all of it is there
+  void Watch(std::function<void()>) override {}  // everything is there already
   std::chrono::steady_clock::time_point deadline() const override {
     return std::chrono::steady_clock::time_point::max();
   }

@@ -8,8 +8,8 @@
 
 namespace foretoken::server {
 
-// `text`, JSON, as its client takes it. It counts and logs itself. What it is made of: so many
-// bytes.
+// Sends `text`, which is JSON, as its client reads it. It counts and logs itself. The last argument
+// is the size of its source in bytes.
 HttpResponse LongReply(Service& service, const HttpRequest& request, const LogLine& line,
                        LongText text, std::size_t bytes);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/routes/routes.h: the table of paths. Each endpoint lives in a .cpp that ends in its row.
+// server/routes/routes.h: the table of paths. Each endpoint is a .cpp that ends with its row.
 #pragma once
 
 #include <span>
@@ -11,11 +11,11 @@ namespace foretoken::server {
 
 struct Route {
   const char* method;
-  const char* path;  // with a * at its end: all that begin so
+  const char* path;  // with a * at its end: all paths that begin so
   bool open;         // answered without a key
-  // Adds to the line what a log should tell of this request.
+  // Adds what a log should say about this request to the line.
   HttpResponse (*handle)(Service& service, const HttpRequest& request, LogLine& line);
-  bool always = false;  // answered also while the server refuses everything else
+  bool always = false;  // answered even while the server refuses everything else
 };
 
 std::span<const Route* const> Routes();

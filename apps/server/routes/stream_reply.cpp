@@ -8,7 +8,7 @@
 namespace foretoken::server {
 namespace {
 
-// An answer as events. What rounds are there when the connection can take more go out together.
+// An answer as events. All rounds that are ready when the connection can take more go out together.
 class Stream : public GenerationReply {
  public:
   Stream(Service& service, std::unique_ptr<Answer> answer, ReplyFrame frame, const LogLine& line)
@@ -45,7 +45,7 @@ class Stream : public GenerationReply {
     const int choice = event.choice;
     Shown& shown = shown_[static_cast<std::size_t>(choice)];
     const Choice& known = answer_->choices()[static_cast<std::size_t>(choice)];
-    // Log-probabilities of the prompt are known when it has been read.
+    // Log-probabilities of the prompt are known after the prefill.
     if (event.kind == Event::Kind::kBegun && !frame_.echo_logprobs &&
         (frame_.chat || !known.echo.text.empty()))
       text_.Add(EchoParts(frame_, choice, known.echo, {}));
@@ -101,7 +101,7 @@ class Stream : public GenerationReply {
     text_.Add(LastEvent());
   }
 
-  // Where the status has left long ago the error is an event.
+  // If the status has already left, the error is an event.
   Delivery Fail(Delivery delivery) {
     if (!has_head()) return Refusal();
     delivery.bytes += EventText(ErrorJson(answer_->failure())) + LastEvent();
