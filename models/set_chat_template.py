@@ -46,7 +46,7 @@ def with_template(data, template):
     reader = Reader(data)
     magic, version, n_tensors, n_values = reader.take("4sIQQ")
     if magic != b"GGUF" or version not in (2, 3):
-        raise SystemExit("set_chat_template: this is no GGUF file of version 2 or 3; name one")
+        raise SystemExit("set_chat_template: this is not a GGUF file of version 2 or 3; name one")
     values, alignment = [], 32
     for _ in range(n_values):
         begin, key, kind = reader.at, reader.text(), reader.take("I")

@@ -3,7 +3,7 @@
 # Makes the bundled models from text: vocabulary, target, what the target writes, draft, heads.
 # usage: models/train.sh CORPUS WORK
 #   CORPUS: folder with children_books.txt.xz, tinystories_train.txt.xz and tinystories_valid.txt.xz (see models/README.md)
-#   WORK:   folder for everything that is made; a run that was stopped goes on when the command is given again
+#   WORK:   folder for everything that is made; a run that was stopped continues when the command is given again
 # Environment: TRAIN (the program; build/release/foretoken-train), MINUTES_TARGET (75), MINUTES_DRAFT, MINUTES_EAGLE, MINUTES_MTP (12, 12, 8)
 set -Eeuo pipefail
 corpus=$1 work=$2

@@ -12,7 +12,7 @@
 namespace foretoken::train {
 namespace {
 
-constexpr int kPeriod = 1000;  // shares are kept to a thousandth
+constexpr int kPeriod = 1000;  // shares are exact to a thousandth
 
 // A permutation of 0..n-1 without a table: a Feistel network over the next power of four, walked
 // until it lands inside.
@@ -44,7 +44,7 @@ Result<TextSource> ParseTextSource(const std::string& text) {
   try {
     source.share = std::stod(text.substr(colon + 1), &used);
   } catch (const std::exception&) {
-    return source;  // a colon of the path
+    return source;  // the colon belongs to the path
   }
   if (used != text.size() - colon - 1) return source;
   source.path = text.substr(0, colon);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // train/corpus.h: text as tokens, and the order in which training reads them.
 //
-// Each document becomes BOS, its tokens, EOS; a source is the row of a file's documents. Training
-// reads windows of `length + 1` tokens. Which window a row of a batch reads is a pure function of
-// (seed, number of the row since the start): so a run that was stopped goes on as if it had not
-// been, and within one pass over a source no window comes twice.
+// Each document becomes BOS, its tokens, EOS; a source is the sequence of a file's documents.
+// Training reads windows of `length + 1` tokens. The window of a row in a batch is a pure function
+// of (seed, number of the row since the start). So a run that was stopped continues as if nothing
+// had happened, and within one pass over a source no window comes twice.
 #pragma once
 
 #include <torch/torch.h>
@@ -57,7 +57,7 @@ class Corpus {
 
   std::vector<Source> sources_;
   std::vector<int> pattern_;  // which source the rows of a period read, by their shares
-  std::vector<std::vector<std::int64_t>> before_;  // [period][source]: rows of it before this one
+  std::vector<std::vector<std::int64_t>> before_;  // [period][source]: its rows before this one
   int length_ = 0;
   std::uint64_t seed_ = 0;
 };

@@ -64,7 +64,7 @@ std::vector<std::int64_t> TokensOf(const std::vector<std::string>& documents) {
   return tokens;
 }
 
-// Where a row lies in the tokens; -1: nowhere.
+// The place of a row in the tokens; -1: it is not there.
 std::int64_t PlaceOf(const std::vector<std::int64_t>& row,
                      const std::vector<std::int64_t>& tokens) {
   const auto found = std::search(tokens.begin(), tokens.end(), row.begin(), row.end());
@@ -89,8 +89,8 @@ TEST(Corpus, PassCoversTheTextAndNoWindowComesTwice) {
       order[pass].push_back(place);
       places.insert(place);
     }
-    // Distinct, and neighbours lie a window apart: each token is read once, but for those that
-    // are left at both ends.
+    // All distinct, and neighbours are a window apart: each token is read once, except those left
+    // over at both ends.
     EXPECT_EQ(static_cast<std::int64_t>(places.size()), windows);
     EXPECT_EQ(*places.rbegin() - *places.begin(), (windows - 1) * kLength);
     EXPECT_LE(static_cast<std::int64_t>(tokens.size()) - windows * kLength, 2 * kLength + 1);
@@ -146,7 +146,7 @@ TEST(Corpus, FingerprintTellsTextSharesAndSeedApart) {
       Load({{path, 2}}).Fingerprint(),       Load({{Write(changed)}}).Fingerprint(),
       Load({{path}, {other}}).Fingerprint(), Load({{path}, {other, 2}}).Fingerprint()};
   EXPECT_EQ(all.size(), 6);
-  EXPECT_EQ(Load({{path}}).Fingerprint(), Load({{other}}).Fingerprint()) << "the path is no text";
+  EXPECT_EQ(Load({{path}}).Fingerprint(), Load({{other}}).Fingerprint()) << "the path is not text";
 }
 
 std::string LoadError(const std::vector<TextSource>& sources) {
@@ -158,8 +158,9 @@ TEST(Corpus, RefusesWhatIsNoText) {
   const std::string good = Write(Letters('a', 'z', 300, 9));
   EXPECT_NE(LoadError({}).find("none is given"), std::string::npos);
   EXPECT_NE(LoadError({{good}, {Write("")}}).find("holds no text"), std::string::npos);
-  EXPECT_NE(LoadError({{good}, {Write("\x7f\x45\x4c\x46")}}).find("is no text"), std::string::npos);
-  EXPECT_NE(LoadError({{good}, {Write("caf\xE9")}}).find("is no text"), std::string::npos);
+  EXPECT_NE(LoadError({{good}, {Write("\x7f\x45\x4c\x46")}}).find("is not text"),
+            std::string::npos);
+  EXPECT_NE(LoadError({{good}, {Write("caf\xE9")}}).find("is not text"), std::string::npos);
   EXPECT_NE(LoadError({{good}, {"/no/such/text"}}).find("/no/such/text: no such file"),
             std::string::npos);
 }

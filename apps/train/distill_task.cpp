@@ -21,7 +21,7 @@ struct DraftFigures {
   std::string Text() const {
     return fmt::format(
         "held-out KL {:.4f} nats per token, loss {:.4f}; agrees with the target's best token "
-        "{:.3f}; mean overlap of the laws {:.3f}",
+        "{:.3f}; mean overlap of the distributions {:.3f}",
         divergence / positions, loss / positions, agree / positions, overlap / positions);
   }
 };
@@ -59,8 +59,9 @@ class DistillTask : public Task {
     const Tensor tokens = rows.narrow(1, 0, length), wanted = rows.narrow(1, 1, length);
     const Tensor normed = TargetNormed(tokens);
     const LlamaPass pass = RunLlama(config_, leaves, tokens, false);
-    // A row at a time: no law of the whole batch is ever there. Each turns the head into the
-    // compute type anew, so that the head's gradients are summed in the master type.
+    // One row at a time, so that the distributions of the whole batch never exist at once. Each row
+    // converts the head to the compute type again, so that the head's gradients are summed in the
+    // master type.
     Tensor loss = torch::zeros({}, torch::TensorOptions(BestDevice()).dtype(torch::kDouble));
     for (std::int64_t r = 0; r < rows.size(0); ++r) {
       const Tensor logits = Logits(leaves, pass.normed[r]);

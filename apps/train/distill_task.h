@@ -19,18 +19,18 @@ struct DistillOptions {
   std::vector<std::string> text, held_out;
   std::int64_t samples = 0;  // tokens of the target's own text; 0: none
   double samples_temperature = 0.8;
-  double mix =
-      1;  // share of KL(target || draft) in the loss; the rest is cross entropy on the text
+  // Share of KL(target || draft) in the loss; the rest is cross entropy on the text.
+  double mix = 1;
   // context 0: the target's
   ModelShape shape{.layers = 2, .dim = 128, .heads = 2, .kv_heads = 1, .ff = 384, .context = 0};
   FileType type = FileType::kQ8_0;
   std::string name, license;  // name "": the target's and " draft"
 };
 
-// With samples, `out.samples.txt` is written first where it is not there or was made otherwise;
+// With samples, `out.samples.txt` is written first, unless it exists and was made in the same way;
 // half of the rows come from it. Errors, all before that work begins: those of OpenTarget and
 // LoadCorpus; kInvalidArgument (a shape that does not fit, a window longer than the target's
-// context); kTooLarge, kIo (no room).
+// context); kTooLarge, kIo (not enough room).
 [[nodiscard]] Result<std::unique_ptr<Task>> MakeDistillTask(const DistillOptions& options,
                                                             const TrainingOptions& training);
 

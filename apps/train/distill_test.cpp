@@ -73,7 +73,7 @@ Figures Evaluate(Task& task) {
   Figures f;
   EXPECT_EQ(std::sscanf(text.c_str(),
                         "held-out KL %lf nats per token, loss %lf; agrees with the target's best "
-                        "token %lf; mean overlap of the laws %lf",
+                        "token %lf; mean overlap of the distributions %lf",
                         &f.divergence, &f.loss, &f.agree, &f.overlap),
             4)
       << text;
@@ -111,7 +111,7 @@ TEST(Distill, GivesTheSameFileForTheSameSeed) {
   EXPECT_NE(files[0], files[2]);
 }
 
-// The target's own weights in a draft of its shape.
+// The draft has the target's own weights and shape.
 TEST(Distill, FindsNothingToLearnInTheTargetItself) {
   Distillation run("same.gguf");
   run.distill.target = fixtures::WriteTinyModel(
@@ -123,7 +123,7 @@ TEST(Distill, FindsNothingToLearnInTheTargetItself) {
   ASSERT_TRUE(target) << target.error().message;
   for (Parameter& p : task->parameters().all()) p.value = target->parameters[p.name];
   const Figures f = Evaluate(*task);
-  // The target is computed in the fast type, here the draft in F32.
+  // The target is computed in the fast type, the draft in F32.
   EXPECT_NEAR(f.divergence, 0, 0.01);
   EXPECT_GT(f.agree, 0.9);
   EXPECT_GT(f.overlap, 0.95);

@@ -33,7 +33,7 @@ Status CheckText(const std::string& text, const std::string& path) {
     if (length == 0 || c == 0x7f || (c < 0x20 && c != '\n' && c != '\t' && c != '\r' && c != '\f'))
       return Fail(
           ErrorCode::kInvalidFile,
-          fmt::format("{}: byte {:#04x} at {} is no text; give UTF-8 text (unpack archives, "
+          fmt::format("{}: byte {:#04x} at {} is not text; give UTF-8 text (unpack archives, "
                       "convert other encodings with iconv)",
                       path, c, i));
     i += static_cast<std::size_t>(length);

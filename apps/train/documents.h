@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// train/documents.h: plain text files as documents, parted by "<|endoftext|>".
+// train/documents.h: plain text files as documents, separated by "<|endoftext|>".
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace foretoken::train {
 
-// White space around a document is cut. Errors: kNotFound, kIo, kInvalidFile (no text, not UTF-8,
-// control characters of a binary file).
+// White space around a document is removed. Errors: kNotFound, kIo, kInvalidFile (not text, not
+// UTF-8, control characters of a binary file).
 [[nodiscard]] Result<std::vector<std::string>> ReadDocuments(const std::string& path);
 
 }  // namespace foretoken::train

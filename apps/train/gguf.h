@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// train/gguf.h: weights from GGUF files and into them.
+// train/gguf.h: reads weights from GGUF files and writes them.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@
 
 namespace foretoken::train {
 
-// A target as the trainer reads it.
+// A target for the trainer.
 struct Target {
   std::unique_ptr<formats::Checkpoint> file;
   std::unique_ptr<text::Tokenizer> tokenizer;
@@ -25,7 +25,7 @@ struct Target {
 };
 
 // Opens a llama, qwen2 or qwen3 GGUF file and expands its weights. Errors: those of the reader;
-// kUnsupported (another architecture, scaled rope, a tensor type nobody can compute with).
+// kUnsupported (another architecture, scaled rope, an unsupported tensor type).
 [[nodiscard]] Result<Target> OpenTarget(const std::string& path);
 // A vocabulary, of any GGUF file that has one.
 [[nodiscard]] Result<std::unique_ptr<text::Tokenizer>> OpenVocabulary(
@@ -34,11 +34,11 @@ struct Target {
 enum class FileType { kF32, kF16, kQ8_0 };
 [[nodiscard]] Result<FileType> ParseFileType(const std::string& name);
 
-// Turns weights into tensors of a file; keeps their bytes until it is written.
+// Turns weights into tensors of a file, and keeps their bytes until it is written.
 class TensorStore {
  public:
   explicit TensorStore(FileType type) : type_(type) {}
-  // Matrices and tables in the file's type (F32 where a row is no multiple of 32 values), gains in
+  // Matrices and tables in the file's type (F32 if a row is not a multiple of 32 values), gains in
   // F32.
   void Add(formats::GgufWriter& writer, const Parameter& parameter);
   void AddInt64(formats::GgufWriter& writer, const std::string& name,
@@ -54,7 +54,7 @@ class TensorStore {
 // Copies every tokenizer.* key.
 void CopyVocabulary(const formats::Metadata& from, formats::GgufWriter& to);
 
-// general.*, and PREFIX.* of the config's sizes.
+// Writes general.*, and PREFIX.* with the config's sizes.
 void DescribeModel(const model::ModelConfig& config, const std::string& name,
                    const std::string& license, formats::GgufWriter& writer);
 

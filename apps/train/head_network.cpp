@@ -12,14 +12,14 @@ using torch::autograd::tensor_list;
 using torch::autograd::Variable;
 
 constexpr std::int64_t kQueryChunk = 128;  // queries that attend together
-constexpr std::int64_t kChunkValues =
-    1 << 18;  // of laws that are worked on together: they stay in the processor's cache
+// Of laws that are worked on together: they stay in the processor's cache.
+constexpr std::int64_t kChunkValues = 1 << 18;
 
 torch::Dtype Wide(const Tensor& x) {
   return x.scalar_type() == torch::kDouble ? torch::kDouble : torch::kFloat;
 }
 
-// Rotates the pairs of each head, as numbers of the complex plane.
+// Rotates the pairs of each head, as complex numbers.
 class TurnFunction : public torch::autograd::Function<TurnFunction> {
  public:
   // x: [batch, length, heads, head_dim]; turns: complex [length, 1, n_rot / 2]
@@ -51,7 +51,7 @@ class TurnFunction : public torch::autograd::Function<TurnFunction> {
   }
 };
 
-// Of positions 0, 1, ... : [positions, 1, n_rot / 2].
+// For positions 0, 1, ... : [positions, 1, n_rot / 2].
 Tensor TurnsOf(const model::RopeConfig& rope, std::int64_t positions, const Tensor& like) {
   const auto options = torch::TensorOptions().dtype(torch::kDouble);
   const Tensor pair = torch::arange(rope.n_rot / 2, options);
@@ -171,7 +171,8 @@ class OwnRowsFunction : public torch::autograd::Function<OwnRowsFunction> {
   }
 };
 
-// The loss knows its gradient in the forward pass: softmax(logits) - law, times the output head.
+// The forward pass already computes the loss's gradient: softmax(logits) - distribution, times the
+// output head.
 class UnrolledLossFunction : public torch::autograd::Function<UnrolledLossFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& hidden, const Tensor& head,
@@ -215,7 +216,7 @@ class UnrolledLossFunction : public torch::autograd::Function<UnrolledLossFuncti
           loss.add_((negative_entropy.narrow(0, first + begin, n).sum() - (law * logs).sum())
                         .to(torch::kDouble),
                     part);
-          some.copy_(logs.exp_().sub_(law));  // in place of the logits
+          some.copy_(logs.exp_().sub_(law));  // overwrites the logits
         }
         dhidden[s][b].narrow(0, 0, rows).copy_(torch::mm(logits, weight).mul_(part));
         if (trains_head) dhead.add_(torch::mm(logits.t(), y), part);
@@ -240,7 +241,7 @@ Tensor ByGroup(const Tensor& x, std::int64_t groups) {
                          : turned.reshape({batch * groups, heads / groups, length, dim});
 }
 
-// The attention of a head through its steps: it remembers what later steps attend to.
+// The attention of a head through its steps; it keeps what later steps attend to.
 class StepAttention {
  public:
   StepAttention(const HeadConfig& head, const Leaves& leaves, const Tensor& like,
@@ -335,7 +336,7 @@ Parameters InitHead(const HeadConfig& head, const model::ModelConfig& target_con
   const auto matrix = [&](const std::string& name, const Tensor& value) {
     p.Add(name, ParameterKind::kMatrix, value.to(torch::kFloat).contiguous());
   };
-  // Small, and the identity at one place: what is read there goes through as it is.
+  // Small, and the identity at one place, where its input passes through unchanged.
   const auto passage = [&](const std::string& name, std::int64_t places, std::int64_t place) {
     Tensor m = Normal(seed, name, dim, places * dim, 0.02 / std::sqrt(static_cast<double>(places)));
     m.narrow(1, place * dim, dim).add_(torch::eye(dim));
@@ -350,7 +351,7 @@ Parameters InitHead(const HeadConfig& head, const model::ModelConfig& target_con
     gain(at + "nextn.shared_head_norm.weight", target["output_norm.weight"]);
   }
 
-  // A rotation of other pairs, or norms that the head lacks, make the target's queries useless.
+  // With another rotation of pairs, or norms that the head lacks, the target's queries are useless.
   const bool same_queries = !eagle || (target_config.rope.interleaved && !target_config.qk_norm);
   Parameters fresh;
   InitBlock(c, at, eagle ? 2 * dim : dim, seed, fresh);
@@ -387,7 +388,7 @@ Tensor Unroll(const HeadConfig& head, const Leaves& leaves, const HeadInput& inp
     return RmsNorm(x.to(Wide(x)), leaves[name], c.norm_eps, compute);
   };
   const std::int64_t length = input.features.size(1);
-  // Tokens beyond the window repeat its last: rows that read them count for nothing.
+  // Tokens beyond the window repeat its last one; rows that read them do not count.
   const Tensor index =
       torch::arange(length + steps, input.embedded.options().dtype(torch::kLong)).clamp_max(length);
   const Tensor tokens = norm(input.embedded.index_select(1, index),

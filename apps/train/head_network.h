@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // train/head_network.h: the networks of heads in libtorch, unrolled over their own drafts.
 //
-// A head is one block that reads what its target computed. Row r of a window joins a token with a
-// feature of the target and foretells the target's law for the token after it:
+// A head is one block that reads what its target computed. Row r of a window combines a token with
+// a feature of the target and predicts the target's distribution of the token after it:
 //   EAGLE-3 (Li et al. 2025): token x[r + 1] and the residual stream of three depths at r; the row
 //     lies at position r, and the block's own output is the feature of its next step.
 //   MTP (nextn; Gloeckle et al. 2024, in DeepSeek-V3's form): token x[r] and the normed output of
 //     the target at r - 1 (zeros before the first); position r, and the head's normed output is the
 //     feature of its next step.
 //
-// Training-time test: step 0 runs all rows on the target's features. In step s, row r takes the
+// Training-time test: step 0 runs all rows on the target's features. In step s, row r uses the
 // token s places further and its own output of step s - 1, and attends to the step-0 keys of rows
-// up to r and to its own keys of steps 1 to s: what drafting sees, for every row at once.
+// up to r and to its own keys of steps 1 to s. That is what drafting sees, for every row at once.
 #pragma once
 
 #include <torch/torch.h>
@@ -32,30 +32,30 @@ struct HeadConfig {
   std::vector<int> layers;   // EAGLE: the target's block inputs that it reads; n_layers: the output
   std::string prefix = "blk.0.";
 
-  // Row r of step s reads token r + s + Shift() and foretells the law at that position.
+  // Row r of step s reads token r + s + Shift() and predicts the distribution at that position.
   int Shift() const { return kind == HeadKind::kEagle ? 1 : 0; }
 };
 
-// The frozen target's part in a window of tokens [batch, length + 1].
+// What the frozen target contributes for a window of tokens [batch, length + 1].
 struct HeadInput {
   torch::Tensor embedded;  // [batch, length + 1, dim], raw rows of the embedding
   torch::Tensor features;  // [batch, length, 3 dim or dim], of row r
-  torch::Tensor normed;    // [batch, length, dim]: the output head gives the laws of it
+  torch::Tensor normed;    // [batch, length, dim]: the output head turns it into the distributions
 };
 HeadInput RunTarget(const HeadConfig& head, const model::ModelConfig& target, const Leaves& leaves,
                     const torch::Tensor& tokens);
 
-// Fresh weights that take after the target's last block where shapes agree.
+// New weights that are similar to the target's last block where shapes agree.
 Parameters InitHead(const HeadConfig& head, const model::ModelConfig& target_config,
                     const Parameters& target, std::uint64_t seed);
 
-// What the output head reads in each of `steps` steps: [steps, batch, length, dim], compute type.
-// Row r of step s means nothing where r + s + Shift() lies beyond the window.
+// The input of the output head in each of `steps` steps: [steps, batch, length, dim], compute type.
+// Row r of step s is meaningless if r + s + Shift() is beyond the window.
 torch::Tensor Unroll(const HeadConfig& head, const Leaves& leaves, const HeadInput& input,
                      int steps);
 
-// Sum over steps of decay^s KL_s over the sum of decay^s, where KL_s is the mean over rows of
-// KL(law || softmax(hidden head^T)) and the laws are softmax(normed target_head^T).
+// Sum over steps of decay^s KL_s over the sum of decay^s, where KL_s is the mean over rows of KL(p
+// || softmax(hidden head^T)) and p is softmax(normed target_head^T).
 //   hidden: as Unroll gives it; normed: [batch, length, dim]; both heads: [tokens, dim], the same
 //   tokens. No [rows, tokens] tensor of the whole batch is ever made.
 torch::Tensor UnrolledLoss(const torch::Tensor& hidden, const torch::Tensor& head,

@@ -24,7 +24,7 @@ auto Refuse(std::string what) {
   return Fail(ErrorCode::kInvalidArgument, std::move(what));
 }
 
-// A number that changes when any weight of the file does.
+// A hash that changes with any weight of the file.
 std::uint64_t HashOf(const formats::Checkpoint& file) {
   std::uint64_t hash = 1469598103934665603ULL;  // FNV-1a, eight bytes at a time
   for (const formats::TensorView& tensor : file.tensors())
@@ -36,10 +36,9 @@ std::uint64_t HashOf(const formats::Checkpoint& file) {
   return hash;
 }
 
-// The tokens that come most often, in ascending order.
+// The most frequent tokens, in ascending order.
 std::vector<std::int64_t> MostFrequent(const Corpus& corpus, int vocabulary, int n) {
-  constexpr std::int64_t kWindows = 1
-                                    << 14;  // of a long text: more would not change the order much
+  constexpr std::int64_t kWindows = 1 << 14;  // of a long text: more would hardly change the order
   const Tensor rows =
       corpus.EvenRows(static_cast<int>(std::min<std::int64_t>(kWindows, corpus.windows())));
   const Tensor counts = torch::bincount(rows.flatten(), {}, vocabulary);
@@ -292,8 +291,8 @@ class HeadTask : public Task {
     return writer.Write(out_);
   }
 
-  // A file of the target's architecture with one block more, which alone it holds, or beside the
-  // target's own tensors.
+  // A file of the target's architecture with one more block; it contains only that block, or also
+  // the target's own tensors.
   Status ExportMtp(const std::string& path, bool whole) {
     const formats::Metadata& metadata = target_.file->metadata();
     const std::string& arch = target_.config.architecture;
@@ -342,7 +341,8 @@ class HeadTask : public Task {
 
 std::vector<int> DefaultLayers(int n_layers) {
   if (n_layers >= 7) return {2, n_layers / 2, n_layers - 3};
-  // Not the output of the last block where there are others: programs differ in where they take it.
+  // The output of the last block is avoided if possible, because programs take it from different
+  // places.
   if (n_layers >= 4) return {1, n_layers / 2, n_layers - 1};
   return n_layers == 3 ? std::vector{0, 1, 2} : std::vector{0, n_layers / 2, n_layers};
 }

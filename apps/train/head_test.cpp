@@ -70,7 +70,7 @@ std::string Content(const std::string& path) {
   return std::move(text).str();
 }
 
-// A target in F64, and a head whose weights are disturbed, so that none is zero or one.
+// A target in F64, and a head with disturbed weights, so that none is zero or one.
 struct Bench {
   explicit Bench(const Case& c) : target(*OpenTarget(TargetPath(c.arch))) {
     for (Parameter& p : target.parameters.all()) p.value = p.value.to(torch::kDouble);
@@ -150,8 +150,8 @@ TEST_P(HeadTest, GradientsAreThoseOfFiniteDifferences) {
   }
 }
 
-// The head as it drafts: one row after another, each attending to all rows before it. Written out
-// in loops, with nothing of the trainer's.
+// The head as it drafts: one row after another, each attending to all rows before it. Written in
+// loops, without any code of the trainer.
 class SlowHead {
  public:
   SlowHead(const HeadConfig& head, const Parameters& weights) : h_(head), w_(weights) {}
@@ -259,7 +259,7 @@ TEST(HeadInputTest, FeaturesAreThoseOfTheRow) {
   EXPECT_TRUE(e.embedded.narrow(1, 0, 9).equal(pass.inputs[0]));
 }
 
-// Against the formula on whole tensors; so many tokens that rows come in several chunks.
+// Compared with the formula on whole tensors, for so many tokens that rows come in several chunks.
 TEST(UnrolledLossTest, IsTheFormula) {
   constexpr std::int64_t kSteps = 3, kBatch = 2, kLength = 40, kDim = 4, kTokens = 20000;
   torch::manual_seed(2);

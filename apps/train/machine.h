@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// train/machine.h: what this machine computes with.
+// train/machine.h: what this machine can compute with.
 #pragma once
 
 #include <torch/torch.h>
@@ -14,7 +14,7 @@ torch::Dtype FastType(const torch::Tensor& like);  // BF16 where it is fast and 
 void UseThreads(int threads);
 std::string DescribeMachine();
 
-// Errors: kTooLarge, kIo: memory or disk that a run of this size would not find.
+// Errors: kTooLarge, kIo: this machine lacks the memory or disk for a run of this size.
 [[nodiscard]] Status CheckRoom(std::int64_t memory_bytes, std::int64_t disk_bytes,
                                const std::string& path);
 

@@ -20,7 +20,7 @@ constexpr const char* kUsage =
     "  distill    a small draft model that imitates a target\n"
     "  eagle      an EAGLE-3 head for a target\n"
     "  mtp        a next-token head (MTP) for a target\n"
-    "\nforetoken-train VERB --help lists the flags. A run that was stopped goes on when its "
+    "\nforetoken-train VERB --help lists the flags. A run that was stopped continues when its "
     "command is given again.\n";
 
 struct Verb {
@@ -31,7 +31,7 @@ constexpr std::array kVerbs = {Verb{"model", ModelVerb}, Verb{"sample", SampleVe
                                Verb{"distill", DistillVerb}, Verb{"eagle", EagleVerb},
                                Verb{"mtp", MtpVerb}};
 
-// The vocabulary trainer lies beside this program.
+// The vocabulary trainer is beside this program.
 int TokenizerVerb(char** argv) {
   std::error_code failed;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", failed);
@@ -50,7 +50,7 @@ int Main(int argc, char** argv) {
     if (verb == known.name) return known.run(arguments);
   if (verb == "-h" || verb == "--help" || verb == "help") return std::fputs(kUsage, stdout) < 0;
   return Report({ErrorCode::kInvalidArgument,
-                 fmt::format("'{}' is no verb; see foretoken-train --help", Shown(verb))});
+                 fmt::format("'{}' is not a verb; see foretoken-train --help", Shown(verb))});
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 using torch::autograd::Variable;
 
-constexpr std::int64_t kQueryChunk =
-    128;  // queries that attend together: they skip the keys after them
+// Queries that attend together: they skip the keys after them.
+constexpr std::int64_t kQueryChunk = 128;
 
 // Sums are taken in F32, or in F64 where the inputs are.
 torch::Dtype Wide(const Tensor& x) {

@@ -14,8 +14,8 @@ ProgressLine::~ProgressLine() {
   if (shown_ && drawn_) std::fputc('\n', stderr);
 }
 
-// The rest of a longer line is overwritten by spaces: that needs no escape sequence, which a dumb
-// terminal would print.
+// Spaces overwrite the rest of a longer line. That needs no escape sequence, which a dumb terminal
+// would print.
 void ProgressLine::Draw(const std::string& text) {
   if (!shown_) return;
   const std::size_t rest = last_size_ - std::min(last_size_, text.size());

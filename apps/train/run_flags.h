@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// train/run_flags.h: what all verbs that train share: flags of the run, and the run itself.
+// train/run_flags.h: what all training verbs share: the run's flags, and the run itself.
 #pragma once
 
 #include <cstdio>
@@ -25,7 +25,7 @@ settings::Flag TypeFlag(FileType& type);
 // One line on stderr; the exit code (2 for bad usage).
 int Report(const Error& error);
 
-// Parses, makes the task, trains it. The exit code.
+// Parses, makes the task, trains it. Returns the exit code.
 int RunTask(const settings::FlagSet& flags, const Arguments& arguments, TrainingOptions& training,
             const std::function<Result<std::unique_ptr<Task>>()>& make);
 

@@ -27,8 +27,8 @@ namespace foretoken::train {
 namespace {
 
 constexpr std::string_view kEnd = "<|endoftext|>";
-constexpr int kSequences = 16;               // that the engine writes together
-constexpr int kNewTokens = 240;              // of a sample, where nothing is asked for
+constexpr int kSequences = 16;               // written together by the engine
+constexpr int kNewTokens = 240;              // of a sample, by default
 constexpr int kMostAtOnce = 256;             // samples between two writes to the disk at most
 constexpr double kSecondsAtOnce = 15;        // and the time that they aim at
 constexpr std::size_t kBytesPerToken = 24;   // of text that surely holds a prompt's tokens
@@ -61,7 +61,7 @@ class Prompts {
     return prompts;
   }
 
-  // Text that begins as prompt i does.
+  // Text that begins like prompt i.
   std::string At(std::uint64_t seed, std::int64_t i, std::size_t n_bytes) const {
     const auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
     const auto n = static_cast<std::uint64_t>(i);
@@ -123,7 +123,7 @@ std::string WholeCharacters(std::string text) {
   return text;
 }
 
-// Text that ReadDocuments takes as one document.
+// Text that ReadDocuments reads as one document.
 std::string Cleaned(std::string text) {
   for (char& c : text)
     if ((static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f) c = ' ';
@@ -138,7 +138,7 @@ Status CannotWrite(const std::string& path) {
                                           path));
 }
 
-// A file that is complete and on the disk when it returns.
+// The file is complete and on the disk when it returns.
 Status Append(const std::string& path, const std::string& text) {
   std::FILE* file = std::fopen(path.c_str(), "ab");
   if (file == nullptr) return CannotWrite(path);
@@ -147,7 +147,7 @@ Status Append(const std::string& path, const std::string& text) {
   return std::fclose(file) == 0 && written ? Status{} : CannotWrite(path);
 }
 
-// Empty where there is no such file.
+// Empty if there is no such file.
 std::string ReadAll(const std::string& path) {
   return ReadTextFile(path, {.most_bytes = std::size_t{1} << 40}).value_or("");
 }
@@ -157,8 +157,8 @@ struct Sample {
   std::int64_t tokens = 0;  // that the target wrote
 };
 
-// The finished samples on the disk: a line of settings, then each sample and a line of the
-// separator and its number of tokens. What a kill left half written is cut off.
+// The finished samples on the disk: a line of settings, then each sample and a line with the
+// separator and its number of tokens. What a kill left incomplete is cut off.
 class PartFile {
  public:
   PartFile(std::string path, std::string settings)
@@ -219,7 +219,7 @@ class Sampler {
     return {};
   }
 
-  // Goes on until options.tokens are written.
+  // Runs until options.tokens are written.
   Status Run(const PartFile& part, std::vector<Sample>& samples) {
     using Clock = std::chrono::steady_clock;
     for (const Sample& sample : samples) written_ += sample.tokens;
@@ -233,7 +233,8 @@ class Sampler {
       };
       FORETOKEN_TRY(std::vector<Sample> more, Next(static_cast<std::int64_t>(samples.size()), n));
       if (seconds(from) < kSecondsAtOnce / 2) n = std::min(2 * n, kMostAtOnce);
-      // Whole batches, but no sample more than it takes: how many ran together must not show.
+      // Whole batches, but no more samples than needed: the result must not depend on the batch
+      // size.
       std::size_t kept = 0;
       while (kept < more.size() && written_ < options_.tokens) written_ += more[kept++].tokens;
       more.resize(kept);
@@ -269,7 +270,7 @@ class Sampler {
     const auto wanted = static_cast<std::size_t>(options_.prompt_tokens);
     const std::string text = prompts_.At(options_.seed, i, wanted * kBytesPerToken);
     const auto tokens = engine_->Tokenize(text, false, false);
-    // A text that was cut may take more tokens than it had.
+    // A text that was cut may need more tokens than it had.
     for (std::size_t n = std::min(tokens.size(), wanted); n > 0; --n) {
       std::string prompt = WholeCharacters(engine_->Detokenize(std::span(tokens).first(n)));
       if (engine_->Tokenize(prompt, true, false).size() <= wanted + 1) return prompt;
@@ -290,8 +291,8 @@ class Sampler {
   std::int64_t written_ = 0;
 };
 
-// Sets options.new_tokens where it is 0. Errors: those of the file; samples that are longer than
-// the target's context.
+// Sets options.new_tokens if it is 0. Errors: those of the file; samples that are longer than the
+// target's context.
 Status FitToContext(const formats::Checkpoint& file, SampleOptions& o) {
   auto config = model::ConfigFromMetadata(file.metadata());
   if (!config) return Fail(std::move(config).error().In(o.model));

@@ -121,8 +121,8 @@ TEST(Samples, OfOnePromptDiffer) {
 TEST(Samples, GoOnWhereAKilledRunWas) {
   const SampleOptions whole = Options("whole");
   ASSERT_TRUE(WriteSamples(whole));
-  // What a run has on the disk on its way: the settings, samples with their tokens, and a sample
-  // that is not complete. The numbers are made up: they show that the samples were not made again.
+  // The files of an unfinished run: the settings, samples with their tokens, and an incomplete
+  // sample. The numbers are made up, to show that the samples were not made again.
   const std::string settings = Bytes(whole.out + ".settings"),
                     line = settings.substr(0, settings.find('\n') + 1);
   const SampleOptions o = Options("killed");
@@ -141,7 +141,7 @@ TEST(Samples, GoOnWhereAKilledRunWas) {
   std::filesystem::remove(twice.out);
   ASSERT_TRUE(WriteSamples(twice));
   EXPECT_EQ(Bytes(twice.out), Bytes(whole.out));
-  // Of other settings.
+  // From other settings.
   const SampleOptions other = Options("other");
   Write("other.part", "samples of something else\none\n<|endoftext|> 300\n");
   ASSERT_TRUE(WriteSamples(other));
@@ -180,7 +180,7 @@ TEST(Samples, AreRefusedWhereTheyCannotBeMade) {
            "context of 64");
   contains(refusal([](SampleOptions& o) { o.temperature = 2.5; }), "temperature: 2.5");
   contains(refusal([](SampleOptions& o) { o.text.clear(); }), "text: none");
-  contains(refusal([](SampleOptions& o) { o.text = {o.model}; }), "is no text");
+  contains(refusal([](SampleOptions& o) { o.text = {o.model}; }), "is not text");
   contains(refusal([](SampleOptions& o) { o.tokens = 0; }), "must be positive");
   contains(refusal([](SampleOptions& o) { o.model = "/no/such.gguf"; }), "/no/such.gguf");
   contains(refusal([](SampleOptions& o) { o.out = Folder() + "/none/out"; }), "/none/out");

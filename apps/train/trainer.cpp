@@ -52,8 +52,8 @@ Status Save(const std::string& path, const std::string& settings, const State& s
       archive.write("first" + n, optimizer.first()[i], true);
       archive.write("second" + n, optimizer.second()[i], true);
     }
-    // After a failed write the rest is taken and dropped: told of it, libtorch would throw from a
-    // destructor, and end the program.
+    // After a failed write the rest is dropped: if libtorch learned of it, it would throw from a
+    // destructor and end the program.
     archive.save_to([&](const void* bytes, std::size_t size) {
       if (written) written = file.Append({static_cast<const std::byte*>(bytes), size});
       return size;
@@ -95,7 +95,7 @@ Status Restore(const std::string& path, const std::string& settings, State& stat
   return {};
 }
 
-// How far the run is, 0 to 1.
+// How much of the run is done, 0 to 1.
 double Fraction(const TrainingOptions& o, const State& state) {
   return o.steps > 0 ? static_cast<double>(state.step) / static_cast<double>(o.steps)
                      : state.seconds / (60 * o.minutes);
@@ -143,7 +143,7 @@ class Run {
       const double scale = Schedule(options_, Fraction(options_, state_)), loss = OneStep(scale);
       if (!std::isfinite(loss))
         return Fail(ErrorCode::kInvalidArgument,
-                    fmt::format("step {}: the loss is no number; lower --rate", state_.step));
+                    fmt::format("step {}: the loss is not a number; lower --rate", state_.step));
       const double took = Since(begin), rate = options_.batch * options_.window / took;
       state_.seconds += took;
       mean_ = mean_ == 0 ? loss : 0.95 * mean_ + 0.05 * loss;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// train/trainer.h: the loop that every kind of training runs: steps, schedule, progress, and
-// checkpoints that a kill cannot spoil.
+// train/trainer.h: the training loop for all tasks: steps, schedule, progress, and checkpoints that
+// a kill cannot damage.
 //
-// A checkpoint is written beside its place, flushed, and renamed over the old one; it holds the
-// master weights and the optimiser's state exactly, so a resumed run computes what an unbroken one
-// would have. With --steps the result depends on the settings and the seed alone; with --minutes it
-// also depends on the machine.
+// A checkpoint is written beside its place, flushed, and renamed over the old one. It contains the
+// exact master weights and optimiser state, so a resumed run computes what an unbroken one would
+// have. With --steps the result depends only on the settings and the seed; with --minutes it also
+// depends on the machine.
 #pragma once
 
 #include <torch/torch.h>

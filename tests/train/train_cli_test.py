@@ -188,7 +188,7 @@ class Refusals(TrainTest):
     RUN = " --out out.gguf --steps 1"
 
     def test_of_verbs_and_flags(self):
-        self.fails(2, "'teach' is no verb", "teach")
+        self.fails(2, "'teach' is not a verb", "teach")
         self.fails(2, "--colour", "distill --colour red")
         self.fails(2, "--mix: 1.5", "distill --mix 1.5")
         self.fails(2, "out: no file", "distill --target target.gguf --steps 1")
@@ -200,7 +200,7 @@ class Refusals(TrainTest):
         model = "model --vocabulary target.gguf --width 16 --heads 2" + self.RUN
         self.fails(2, "text: none", model)
         self.fails(1, "empty.txt: holds no text", model + " --text empty.txt")
-        self.fails(1, "binary.txt: byte 0x00 at 0 is no text", model + " --text binary.txt")
+        self.fails(1, "binary.txt: byte 0x00 at 0 is not text", model + " --text binary.txt")
         self.fails(2, "the share of text.txt is 0", model + " --text text.txt:0")
 
     def test_of_targets_and_shapes(self):
