@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// own_drafter TARGET [DRAFT]: a drafter of one's own. It drafts what came after the newest token
-// the last time, in this request or an earlier one, and the text stays the target's.
+// own_drafter TARGET [DRAFT]: your own drafter. It drafts what followed the newest token the last
+// time, in this request or an earlier one. The text stays the target's.
 #include <cstdint>
 #include <iostream>
 #include <memory>

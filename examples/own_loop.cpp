@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// own_loop TARGET DRAFT: a speculative loop written out: two scorers, verification, nothing else.
+// own_loop TARGET DRAFT: a speculative loop from two scorers and verification, nothing else.
 #include <algorithm>
 #include <cstdint>
 #include <iostream>
@@ -13,12 +13,12 @@ namespace {
 
 using Tokens = std::vector<std::int32_t>;
 
-// Feeds what the scorer has not read of the text; the last row predicts what follows.
+// Reads the text that the scorer has not read yet; the last row predicts what follows.
 foretoken::Result<foretoken::TokenRows> Read(foretoken::Scorer& scorer, const Tokens& text) {
   return scorer.Score(std::span(text).subspan(static_cast<std::size_t>(scorer.length())));
 }
 
-// Four drafts of the draft model's best tokens, and back to the committed text.
+// Four drafts, each the draft model's best token; then removes them from its cache.
 foretoken::Result<Tokens> Draft(foretoken::Scorer& drafter, Tokens text) {
   Tokens drafts;
   for (int i = 0; i < 4; ++i) {

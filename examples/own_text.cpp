@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// own_text TARGET DRAFT: foretoken's drafters on a text of the program's, without an engine, and
-// then the same draft model as the drafter of one.
+// own_text TARGET DRAFT: foretoken's drafters on your own text, without an engine, and then the
+// same draft model as an engine's drafter.
 #include <iomanip>
 #include <iostream>
 
@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   auto session = foretoken::DraftSession::Create(*drafter);
   if (!session) return Fail(session.error().message);
 
-  // Drafts for a text, with the probability that each was drawn with.
+  // Drafts for a text, with the probability of each.
   const auto text = (*drafter)->Tokenize("Once upon a time there was a little", true);
   if (const auto begun = (*session)->Begin({.prompt = text, .seed = 7}); !begun)
     return Fail(begun.error().message);
@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
       std::cout << std::quoted((*drafter)->Detokenize({&drafts->tokens[i], 1})) << ' '
                 << std::setprecision(2) << drafts->probabilities[i] << "  ";
     std::cout << '\n';
-    // Here the text takes all of them; a verifier would decide.
+    // Here all drafts are taken as the text; a verifier would decide.
     if (const auto seen = (*session)->Observe(drafts->tokens); !seen)
       return Fail(seen.error().message);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// own_verifier TARGET DRAFT: two verifiers of one's own, a lossless one and one that is not.
+// own_verifier TARGET DRAFT: two verifiers of your own, a lossless one and a lossy one.
 #include <algorithm>
 #include <cstdint>
 #include <iostream>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// Draws the target's token as plain decoding would; a draft is right if it is that token.
+// Draws the target's token as plain decoding would, and accepts a draft if it is that token.
 class Match final : public foretoken::Verifier {
  public:
   std::string_view name() const override { return "match"; }
@@ -24,8 +24,8 @@ class Match final : public foretoken::Verifier {
   }
 };
 
-// Keeps a draft that the target finds at least a quarter as probable as its best token. Quicker,
-// and not the target's law.
+// Accepts a draft that the target finds at least a quarter as probable as its best token. This is
+// faster, and the distribution is not the target's.
 class Lenient final : public foretoken::Verifier {
  public:
   std::string_view name() const override { return "lenient"; }

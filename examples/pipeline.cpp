@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pipeline TARGET DRAFT: two replicas' batches, a step at a time; requests come, rest and go.
+// pipeline TARGET DRAFT: batches of two replicas, one step at a time; requests come, pause and go.
 #include <iostream>
 
 #include "foretoken/speculative_pipeline.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// stepwise TARGET DRAFT: one request by the halves of its rounds, with a look at the drafts.
+// stepwise TARGET DRAFT: one request, round by round, with a look at the drafts.
 #include <algorithm>
 #include <iostream>
 
@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
   request.prompt = "Once upon a time";
   request.max_new_tokens = 60;
   request.sampling.temperature = 0;
-  const auto first = decoder.Begin(request);  // reads the prompt
+  const auto first = decoder.Begin(request);  // prefills
   if (!first) return std::cerr << first.error().message << '\n', 1;
   std::cout << first->text << '\n';
   while (!decoder.done()) {
@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   if (statistics.speedup_estimate) std::cout << ", estimate " << *statistics.speedup_estimate;
   std::cout << ", next draft " << decoder.adaptive()->lookahead() << " tokens\n";
 
-  decoder.ResetStats();  // the controller begins anew, too
+  decoder.ResetStats();  // the controller starts again, too
   if (decoder.acceptance_rate() != 0 || decoder.adaptive()->observations() != 0)
     return std::cerr << "stepwise: the statistics are still there\n", 1;
   const auto whole = decoder.Generate(request);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ten_lines TARGET DRAFT: a prompt to text, as it comes.
+// ten_lines TARGET DRAFT: shows the text as it comes.
 #include <iostream>
 
 #include "foretoken/engine.h"

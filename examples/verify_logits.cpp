@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify_logits: every verification rule on logits that are made up here, without a model.
+// verify_logits: every verification rule on made-up logits, without a model.
 #include <cmath>
 #include <cstdint>
 #include <iostream>
@@ -8,7 +8,7 @@
 #include "foretoken/verification.h"
 
 int main() {
-  // What a drafter and a target think of the next token, of three; the draft is token 0.
+  // The probabilities of three tokens for a drafter and a target; the draft is token 0.
   const std::vector<float> q = {0.40f, 0.35f, 0.25f};
   std::vector<float> logits;
   for (int row = 0; row < 2; ++row)  // one to verify the draft, one behind it
@@ -46,7 +46,7 @@ int main() {
       return std::cerr << "verify_logits: that is not its rule\n", 1;
   }
 
-  // At temperature 0 the target's best token stands, whatever the ratio of the probabilities says.
+  // At temperature 0 the target's best token counts, whatever the ratio of the probabilities is.
   foretoken::VerificationOptions greedy;
   greedy.vocabulary_size = 3;
   greedy.sampling.temperature = 0;

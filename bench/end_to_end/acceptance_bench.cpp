@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each way of drafting yields on a text: acceptance by K, and tokens per second over plain
-// decoding in the same process.
+// Measures each way of drafting on a text: acceptance by K, and the speed-up over plain decoding in
+// the same process.
 //
 //   acceptance_bench --model TARGET.gguf --text FILE [METHOD=DRAFT.gguf ... ngram]
 //                    [--prompts 16] [--prompt-tokens 48] [--tokens 128] [--k 1,2,3,4,5,6,7,8]
 //                    [--temps 0,0.8] [--repeats 3] [--threads N] [--json]
 //
-// Prompts are cut from the text at even distances, at the begin of a line. In each repeat every
-// engine runs all prompts in turn, plain decoding first, so that a slow moment of the machine hits
-// all alike; speeds are of decoding alone, without prompts, medians over the repeats of the ratio
-// to plain decoding.
+// Prompts are cut from the text at even distances, at the beginning of a line. In each repeat every
+// engine runs all prompts in turn, plain decoding first, so that a slow moment of the machine
+// affects all alike. Speeds are of decoding alone, without prefill: medians over the repeats of the
+// ratio to plain decoding.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -209,7 +209,7 @@ int main(int argc, char** argv) {
     for (int repeat = 0; repeat < s.repeats; ++repeat)
       for (std::size_t e = 0; e < engines.size(); ++e)
         for (std::size_t i = 0; i < s.k.size(); ++i) {
-          // Plain runs stand on both sides of each drafted one.
+          // Plain runs before and after each run with drafts.
           const Measure before = Generate(*plain, requests, temperature, 0);
           Cell& cell = cells[e][i];
           cell.last = Generate(*engines[e], requests, temperature, static_cast<int>(s.k[i]));

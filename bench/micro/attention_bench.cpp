@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench/micro/attention_bench.cpp: what attention costs by context, rows and cache type.
+// bench/micro/attention_bench.cpp: the cost of attention by context, rows and cache type.
 //
 // One layer in the shape of a 1B model (8 heads of keys and values of 64 dimensions, 4 queries
-// each), its heads shared out among all cores as the engine does. Names read
-// cache type / instruction set / context / rows. An iteration is one layer; layers take turns in a
-// cache of at least 256 MiB, so that keys and values come from memory.
+// each), whose heads are distributed among all cores as in the engine. Names are cache type /
+// instruction set / context / rows. An iteration is one layer; layers take turns in a cache of at
+// least 256 MiB, so that keys and values come from memory.
 //   Time              of one layer
 //   bytes_per_second  keys and values read
 //   per_row           time / rows
@@ -31,7 +31,7 @@ constexpr int kHeads = 8, kGroup = 4, kHeadDim = 64, kMaxRows = 16;
 constexpr int kWidth = kHeads * kGroup * kHeadDim;  // of queries and results
 constexpr std::size_t kCacheBytes = std::size_t{256} << 20;
 
-// Keys and values of as many layers as fill kCacheBytes: [layers, blocks, heads, block].
+// Keys and values of enough layers to fill kCacheBytes: [layers, blocks, heads, block].
 class Layers {
  public:
   Layers(tensor::KvType type, int positions, const Kernels& kernels)

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench/micro/draft_bench.cpp: what looking drafts up costs: nanoseconds for each drafted and for
-// each committed token, of the drafters that need no model, behind texts of 8,000 and 100,000
-// tokens.
+// bench/micro/draft_bench.cpp: the cost of lookups: nanoseconds for each drafted and for each
+// committed token, for the drafters that need no model, behind texts of 8,000 and 100,000 tokens.
 //
-// Names read propose or observe / drafter / length of the text. Texts repeat themselves as written
-// ones do: token frequencies by Zipf's law over 32,000 ids, and passages that occur again.
+// Names are propose or observe / drafter / length of the text. Texts repeat themselves like written
+// ones: token frequencies by Zipf's law over 32,000 ids, and passages that occur again.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -69,7 +68,7 @@ void Rounds(benchmark::State& state, const Make& make, bool propose) {
       drafter->Observe({&observation, 1});
       observing += std::chrono::steady_clock::now() - proposed;
       proposing += proposed - begin;
-      tokens += propose ? std::max(1, proposal.length()) : 1;  // finding nothing takes time too
+      tokens += propose ? std::max(1, proposal.length()) : 1;  // an empty search takes time
     }
     drafter->End(0);
     const auto time = propose ? proposing : observing;

@@ -4,9 +4,9 @@
 //
 //   forward_bench MODEL.gguf [--threads N] [--repeats N] [--rows 1,2,4,8,16,512] [--json]
 //
-// Every row of a pass up to 64 asks for its logits, as verification does; longer passes (prefill)
-// ask for the last row's only. Repeats go round all row counts in turn, with a bandwidth reading in
-// each turn, so that a slow moment of the machine hits all alike.
+// Every row of a pass up to 64 has logits, as in verification; longer passes (prefill) have logits
+// for the last row only. Each repeat goes through all row counts, with a bandwidth measurement each
+// time, so that a slow moment of the machine affects all alike.
 #include <fmt/format.h>
 
 #include <algorithm>

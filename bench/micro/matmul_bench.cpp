@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench/micro/matmul_bench.cpp: what a pass over weights in memory costs by the number of rows: the
-// curve that speculation lives on.
+// bench/micro/matmul_bench.cpp: the cost of a pass over weights in memory by the number of rows, on
+// which the gain of speculation depends.
 //
 // One line per type, instruction set and number of rows, for 1 GiB of weights (64 MiB for scalar)
 // on all cores:
@@ -9,8 +9,8 @@
 //   read      plain reading of the same memory, in GB/s: the ceiling of GB/s
 //   of_read   GB/s / read
 //   x1        time / time of one row
-// One row and plain reading are measured again beside each line, pass by pass, so that a busy
-// neighbour disturbs all three alike.
+// One row and plain reading are measured again beside each line, pass by pass, so that other
+// programs disturb all three alike.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -115,7 +115,7 @@ void PassReading(Setup& setup, std::size_t n_bytes) {
   });
 }
 
-// As a step of the engine: matrix after matrix, a barrier after each.
+// Like a step of the engine: matrix after matrix, with a barrier after each.
 void PassMultiplying(Setup& setup, const Kernels& kernels, TileType type, int n_matrices,
                      int n_rows) {
   setup.pool.Run([&](int thread) {
@@ -150,7 +150,8 @@ void Matmul(benchmark::State& state, Setup& setup, Isa isa, TileType type, int n
   double best = std::numeric_limits<double>::infinity(), one = best, read = best;
   for (auto _ : state) {
     for (int pass = 0; pass < (isa == Isa::kScalar ? 1 : kPasses); ++pass) {
-      // A pass over the whole set before each keeps the last-level cache from helping a small one.
+      // A pass over the whole set comes before each, so that the last-level cache does not help a
+      // small one.
       read = std::min(read, Seconds([&] { PassReading(setup, kWeightBytes); }));
       one = std::min(one, Seconds([&] { PassMultiplying(setup, kernels, type, n_matrices, 1); }));
       best = std::min(best,
@@ -166,7 +167,7 @@ void Matmul(benchmark::State& state, Setup& setup, Isa isa, TileType type, int n
   state.counters["x1"] = best / one;
 }
 
-// Repacking from file layout, one thread: what the loader pays per byte of the file.
+// Repacking from file layout, one thread: what loading costs for each byte of the file.
 void RepackOneThread(benchmark::State& state, Setup& setup, TileType type) {
   const std::size_t n_bytes = TiledBytes(type, kOutputs, kK);
   const std::byte* rows = setup.weights.data();

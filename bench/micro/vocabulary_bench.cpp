@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench/micro/vocabulary_bench.cpp: passes over one row of logits, on one thread: what judging and
-// drawing are made of.
+// bench/micro/vocabulary_bench.cpp: passes over one row of logits, on one thread: the parts of
+// verification and drawing.
 //
-// Names read kernel or law / instruction set / vocabulary. Rows take turns among nine, as after a
+// Names are kernel or distribution / instruction set / vocabulary. Nine rows take turns, as after a
 // pass with eight drafts.
 #include <benchmark/benchmark.h>
 
@@ -84,7 +84,7 @@ void CollectPass(const kernels::Kernels& kernels, Logits& logits, const float* x
       kernels.collect_at_least(x, logits.n(), 10.0F, logits.ids(), logits.n()));
 }
 
-// The draw of a token from a finished law: by the race, or from the running sum of the law.
+// Draws a token from a finished distribution: by the race, or from its running sum.
 class Laws {
  public:
   Laws(int n, const SamplingParameters& parameters, const kernels::Kernels& kernels)
@@ -123,7 +123,7 @@ void Draw(benchmark::State& state, kernels::Isa isa, const SamplingParameters& p
   }
 }
 
-// A whole law with these parameters: what a sampled token costs before it is drawn.
+// A whole distribution with these parameters: the cost of a sampled token before it is drawn.
 void Law(benchmark::State& state, kernels::Isa isa, const SamplingParameters& parameters) {
   const kernels::Kernels& kernels = kernels::KernelsFor(isa);
   Logits logits(static_cast<int>(state.range(0)));

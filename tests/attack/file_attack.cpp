@@ -65,7 +65,8 @@ std::int64_t PeakMib() {
   return usage.ru_maxrss / 1024;
 }
 
-// CPU time, which a busy machine does not change; the default action of its signal ends the child.
+// CPU time does not depend on how busy the machine is. The default action of its signal ends the
+// child.
 void LimitCpu(double seconds) {
   const itimerval limit{{0, 0}, {static_cast<time_t>(seconds), 0}};
   setitimer(ITIMER_PROF, &limit, nullptr);
@@ -190,7 +191,7 @@ void Attack::Count(std::string_view line) {
   if (!fields[3].empty()) Fault(std::stoull(fields[0]), fields[3]);
 }
 
-// A child that waits for ever takes no CPU time: it is ended when nothing came for long.
+// A child that waits for ever uses no CPU time, so it is ended if nothing came for long.
 void Attack::Collect(int pipe, pid_t child) {
   std::string data;
   std::array<char, 65536> part;
@@ -243,7 +244,7 @@ std::uint64_t Attack::RunChild(std::uint64_t begin) {
   return at + 1;
 }
 
-// Of many faults the first ones are kept.
+// Only the first faults of many are kept.
 void Attack::Fault(std::uint64_t number, const std::string& why) {
   if (++faults_ > kKeptFaults) return;
   const Mutated mutated = File(number);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // attack/file_attack.h: gives mutated files to a reader, each in a process that may die, and counts
-// what became of them.
+// the results.
 //
-// A child reads files one after the other; the parent knows which one it is at. A child that dies
-// of a signal, that a sanitizer ends, that takes more CPU time or memory than it may, or whose
-// reader says that an answer was wrong, is a fault: the file is kept with what is known, and a new
-// child continues with the next file.
+// A child reads files one after the other; the parent knows which one it is reading. These are
+// faults: a child dies by a signal, a sanitizer ends it, it uses too much CPU time or memory, or
+// its reader reports a wrong answer. The file is then kept with what is known, and a new child
+// continues with the next file.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace foretoken::attack {
 
-// What became of one file: "opened", "refused: kInvalidFile", ...; a fault says what was wrong.
+// The result for one file: "opened", "refused: kInvalidFile", ...; a fault says what was wrong.
 struct Outcome {
   std::string label;
   std::string fault = {};
@@ -38,7 +38,7 @@ struct AttackOptions {
   std::string keep = "attack-kept";  // a folder for files that found a fault
   std::string write = {};            // a folder: the files are only written there
   std::vector<std::string> more;     // good files beside those of the fixtures
-  // For the control that the attack finds what there is: the file whose reader does this.
+  // For the negative control of the attack: what the reader of the planted file does.
   std::string plant = {};  // "crash", "abort", "hang", "memory", "wrong" or "message"
 };
 

@@ -15,8 +15,8 @@ struct GoodFiles {
   std::string target, draft;  // paths of a whole model and of one that drafts for it
 };
 
-// Every architecture and kind of head that the fixtures write, in several number types, and the
-// files of `more` beside them. The target and the draft are written into `folder`.
+// Files for every architecture and kind of head that the fixtures write, in several number types,
+// and the files of `more`. The target and the draft are written into `folder`.
 GoodFiles MakeGoodFiles(const std::string& folder, std::span<const std::string> more);
 
 }  // namespace foretoken::attack

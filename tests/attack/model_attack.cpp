@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // model_attack: mutated model files against everything in the library that reads them.
 //
-// Each file is looked into (metadata, tensors, tokenizer), opened as a target, as a draft or as a
-// head, and where it opens it generates a few tokens without and with speculation: both texts must
-// be the same. Some files are quantised as well. See attack/file_attack.h.
+// Each file is inspected (metadata, tensors, tokenizer) and opened as a target, as a draft or as a
+// head. If it opens, it generates a few tokens without and with speculation, and both texts must be
+// the same. Some files are quantised as well. See attack/file_attack.h.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -108,7 +108,7 @@ void Reader::Quantise(const std::string& path, Random& random) {
     if (std::filesystem::exists(output)) Wrong("quantize failed and left an output");
     return;
   }
-  // What the project wrote, it must read.
+  // What the project wrote, it must be able to read.
   const auto written = ModelFile::Open(output);
   if (!written) Wrong("quantize wrote a file that does not open: " + written.error().message);
   std::filesystem::remove(output);

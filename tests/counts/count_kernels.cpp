@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/counts/count_kernels.cpp: each kernel that matters once, on a fixed amount of fixed
-// numbers, for counts_test.py, which runs it under valgrind.
+// tests/counts/count_kernels.cpp: runs each important kernel once on a fixed amount of fixed
+// numbers, for counts_test.py, which counts its instructions under valgrind.
 //
 // usage: count_kernels scalar|avx2|build
 // Prints the name of each piece of work, in the order of the calls of CountedCall; with "build",
@@ -36,7 +36,7 @@ constexpr int kVocabulary = 4096;
 constexpr int kMaxRows = 8;
 constexpr int kHeadDim = 64, kGroup = 4, kPositions = 200;  // the last cache block is not full
 
-// No library's random numbers: the same bytes with any of them.
+// Its own random numbers, which do not depend on a library.
 class Noise {
  public:
   std::uint32_t Word() {

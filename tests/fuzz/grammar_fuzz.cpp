@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random GBNF and random text: a grammar compiles or gives one line of complaint, and one that
-// compiles is followed the same way byte by byte and at once, by the mask and by the text.
+// Random GBNF and random text: a grammar compiles or gives an error of one line. A grammar that
+// compiles gives the same result byte by byte and at once, by the mask and by the text.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::shared_ptr<const TokenTrie> Trie() {
   return trie;
 }
 
-// Where a budget does not hold it, the logits are as they were.
+// If a limit is exceeded, the logits are unchanged.
 void CheckMask(const Grammar& grammar, Grammar::State state) {
   std::vector<float> logits(Texts().size() + 1, 1.0f);
   const bool masked = grammar.Mask(state, logits);
@@ -47,7 +47,7 @@ void CheckMask(const Grammar& grammar, Grammar::State state) {
   FORETOKEN_CHECK(grammar.bytes() < kMaxBytes);
 }
 
-// As byte by byte, also where all states are forgotten on the way.
+// The same as byte by byte, even if all states are forgotten in between.
 void CheckWalk(const std::shared_ptr<const Grammar>& grammar, std::string_view tokens) {
   GrammarWalk walk(grammar);
   walk.Begin(static_cast<int>(tokens.size()));

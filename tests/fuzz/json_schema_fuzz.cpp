@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random JSON Schemas and regular expressions: each makes a grammar that compiles or gives one line
-// of complaint, and what the grammar of a schema lets a random walk write is valid JSON.
+// Random JSON Schemas and regular expressions: each makes a grammar that compiles or gives an error
+// of one line, and a random text of a schema's grammar is valid JSON.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <cstring>
@@ -42,7 +42,7 @@ std::shared_ptr<const Grammar> Compiled(const Result<std::string>& gbnf) {
   return *grammar;
 }
 
-// Bytes that may follow, one of them by lot; ends where it may, or at 200 bytes.
+// Appends a random one of the bytes that may follow; ends where the text may end, or at 200 bytes.
 void Walk(const Grammar& grammar, FuzzedDataProvider& data) {
   std::string text;
   Grammar::State state = grammar.Start();
@@ -59,7 +59,7 @@ void Walk(const Grammar& grammar, FuzzedDataProvider& data) {
     text += followers[data.ConsumeIntegralInRange<std::size_t>(0, followers.size() - 1)];
     state = grammar.After(state, std::string_view(text).substr(text.size() - 1));
   }
-  // Every text can be gone on with, or has ended.
+  // Every text can be continued, or has ended.
   if (text.size() < 200) {
     FORETOKEN_CHECK(grammar.CanEnd(state));
     FORETOKEN_CHECK(nlohmann::json::accept(text));
@@ -78,7 +78,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   return text.size();
 }
 
-// The schema is the bytes before the first NUL, the walk's lots are those behind it.
+// The schema is the bytes before the first NUL; the rest are the random choices of the walk.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   const std::string_view all(reinterpret_cast<const char*>(bytes), size);
   const std::size_t end = std::min(all.find('\0'), size);

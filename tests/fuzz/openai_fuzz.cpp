@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds bytes to the reader of the server's requests: it gives a call whose values are in their
-// ranges, or an error of one line that is short and names what is wrong; never a crash. Needs no
-// corpus.
+// Feeds bytes to the reader of the server's requests. It gives a call whose values are in their
+// ranges, or a short error of one line that names what is wrong; it never crashes. Needs no corpus.
 #include <cstdint>
 #include <cstring>
 #include <string>

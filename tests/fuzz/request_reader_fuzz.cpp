@@ -87,8 +87,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Seen whole = Read(input, std::max<std::size_t>(1, input.size()));
   for (const std::size_t step : {std::size_t{1}, std::size_t{1} + data[0] % 64}) {
     const Seen pieces = Read(input, step);
-    // What is wrong may be seen later where it comes in pieces, but no request more or less, and
-    // none that is different.
+    // A fault may be noticed later when the bytes come in pieces, but the requests must be the
+    // same.
     FORETOKEN_CHECK(pieces.requests.size() == whole.requests.size());
     FORETOKEN_CHECK(whole.refused || !pieces.refused);
     for (std::size_t i = 0; i < whole.requests.size(); ++i)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds bytes to the reader of settings files: it gives settings or an Error of one line, never a
-// crash, and what it gives stays within what the file holds. Needs no corpus.
+// Feeds bytes to the reader of settings files. It gives settings or an Error of one line, never a
+// crash, and its result is not larger than the file. Needs no corpus.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

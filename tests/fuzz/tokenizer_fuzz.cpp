@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random vocabulary metadata and random text: Load gives a value or an Error, tokens are in range,
-// and where the vocabulary can spell every byte, the text comes back as it was.
+// and if the vocabulary can spell every byte, the text comes back unchanged.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decode loop allocates nothing: a longer text costs no more allocations, but for the doubling
-// of what is handed back. A program of its own, as it counts every allocation.
+// The decoding loop allocates nothing: a longer text needs no more allocations, except for the
+// growth of what is returned. This is a program of its own, because it counts every allocation.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -31,7 +31,7 @@ std::size_t n_allocations = 0;
 namespace foretoken {
 namespace {
 
-// Of a program's own, which allocate nothing themselves.
+// Drafters of a program's own that allocate nothing themselves.
 class EvenDrafter final : public Drafter {
  public:
   std::string_view name() const override { return "own"; }
@@ -115,7 +115,7 @@ TEST_P(Allocations, DoNotGrowWithTheText) {
   }
 }
 
-// Where the first token may be drafted, and without a cache.
+// The same if the first token may be drafted, and without a cache.
 TEST_P(Allocations, DoNotGrowInUnusualRounds) {
   const auto engine = Open(GetParam(), false);
   Count(*engine, 200, 0.8f);
@@ -123,7 +123,7 @@ TEST_P(Allocations, DoNotGrowInUnusualRounds) {
   EXPECT_LE(more, fewer + 12);
 }
 
-// A look at what rounds were made of costs nothing once there is room for the drafter's logits.
+// Looking at what rounds were made of costs nothing once there is room for the drafter's logits.
 TEST(DecoderAllocations, AreTheSameWithALookAtDistributionsAndLogits) {
   const std::string folder = fixtures::TemporaryFolder();
   fixtures::TinyModelOptions model{.seed = 71, .context_length = 1024};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// foretoken's drafters as objects of a program's: outside an engine they draft what the engine's
-// own draft, bit for bit, and inside one they serve as a drafter of the program's.
+// foretoken's drafters as objects for programs: outside an engine they draft what the engine's own
+// draft, bit for bit, and inside one they serve as a program's own drafter.
 #include "foretoken/built_in_drafters.h"
 
 #include <gtest/gtest.h>
@@ -34,12 +34,12 @@ bool SameBits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-// Of one request, what the engine's drafter and the session drafted.
+// The drafts of the engine's drafter and of the session for one request.
 struct Compared {
   int rounds = 0, drafts = 0, uncertain = 0, rejected = 0;
 };
 
-// Steps an engine's request and, beside it, a session that is told the same text.
+// Steps an engine's request and, beside it, a session with the same text.
 Compared Compare(EngineOptions options, const Request& request, std::shared_ptr<Drafter> drafter) {
   Compared seen;
   auto decoder = SpeculativeDecoder::Create(std::move(options));
@@ -110,7 +110,7 @@ TEST(BuiltInDrafters, ADraftModelsOwnSamplingParametersAreTheRequests) {
   Request request = Ask(60, 0.9f, 5);
   request.speculative.draft_sampling = own;
   EXPECT_GT(Compare(PairOptions(), request, Opened()).uncertain, 20);
-  // The same parameters, given to the drafter: it draws by them whatever the request says.
+  // The same parameters, given to the drafter: it uses them whatever the request says.
   const auto by_request = SessionOf(Opened()), by_drafter = SessionOf(Opened({.sampling = own}));
   ASSERT_TRUE(by_request->Begin({.prompt = {1, 60, 61}, .sampling = own, .seed = 4}));
   ASSERT_TRUE(by_drafter->Begin({.prompt = {1, 60, 61}, .seed = 4}));
@@ -152,7 +152,7 @@ TEST(BuiltInDrafters, ReportTheDistributionOfEachDraft) {
   EXPECT_EQ(Proposed(*session, 5).tokens, drafts.tokens);
 }
 
-// A proposal reads 512 tokens of a text at most; a session goes on until there are drafts.
+// A proposal reads at most 512 tokens of a text; a session continues until there are drafts.
 TEST(BuiltInDrafters, ALongTextIsReadToItsEnd) {
   const std::string path =
       fixtures::WriteTinyModel(fixtures::TemporaryFolder(), {.seed = 51, .context_length = 1400});
@@ -165,8 +165,8 @@ TEST(BuiltInDrafters, ALongTextIsReadToItsEnd) {
   EXPECT_EQ(Proposed(*session, 4).tokens.size(), 4u);
 }
 
-// A text that takes the place of another is drafted for as if it had been there from the start, and
-// only what differs is read.
+// After a text that replaces another, drafts are the same as if it had been there from the start,
+// and only the part that differs is read.
 TEST(BuiltInDrafters, ADivergingTextRollsTheCacheBack) {
   std::vector<std::int32_t> text = {1};
   for (int i = 0; i < 60; ++i) text.push_back(60 + i * 7 % 200);
@@ -249,8 +249,8 @@ TEST(BuiltInDrafters, ServeAnEngineAsItsOwnDraftModelDoes) {
   }
 }
 
-// A drafter of the target's own file has the target's distributions: under sample-match, which the
-// default controller uses, every draft is the target's own token.
+// A drafter with the target's own file has the target's distributions: under sample-match, which
+// the default controller uses, every draft is the target's own token.
 TEST(BuiltInDrafters, TheTargetItselfIsAcceptedWhole) {
   for (const char* lookahead : {"cost-model", "batch-size"}) {
     EngineOptions options = PairOptions();
@@ -275,7 +275,7 @@ TEST(BuiltInDrafters, TheTargetItselfIsAcceptedWhole) {
   }
 }
 
-// One of foretoken's inside one of the program's.
+// One of foretoken's drafters inside a program's own drafter.
 class Cautious final : public Drafter {
  public:
   explicit Cautious(std::shared_ptr<Drafter> inner) : inner_(std::move(inner)) {}
@@ -347,7 +347,7 @@ TEST(BuiltInDrafters, ErrorsSayWhatIsWrong) {
   EXPECT_FALSE(session->Begin({.prompt = {1}, .sampling = {.temperature = -1}}));
   ASSERT_TRUE(session->Begin({.prompt = {1}, .max_new_tokens = 2}));
   EXPECT_FALSE(session->Propose(65));
-  EXPECT_EQ(Proposed(*session, 9).tokens.size(), 2u);  // the text takes no more
+  EXPECT_EQ(Proposed(*session, 9).tokens.size(), 2u);  // the text has room for no more
   EXPECT_FALSE(session->Observe(std::vector<std::int32_t>{1, 2, 3}));
   EXPECT_TRUE(session->Observe(std::vector<std::int32_t>{1, 2}));
   EXPECT_TRUE(Proposed(*session, 4).tokens.empty());

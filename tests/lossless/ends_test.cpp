@@ -21,13 +21,13 @@ std::vector<Request> Asked(float temperature, int k) {
 
 class EveryDraftersEnds : public testing::TestWithParam<MatrixDrafter> {
  protected:
-  // Under this strategy the text of a seed depends on no draft.
+  // Under this strategy the text of a seed does not depend on drafts.
   void SetUp() override {
     engine_ = OpenMatrix(
         {.drafter = GetParam().name, .strategy = VerifyStrategy::kSampleMatch, .max_sequences = 3});
     plain_engine_ = OpenMatrix({});
   }
-  // Each of the requests, which differ by their ends, must end as plain text does.
+  // Each of the requests, which have different ends, must end as plain text does.
   void ExpectPlain(std::vector<Request> requests, const char* what) {
     const auto plain = MatrixTexts(*plain_engine_, requests);
     for (int k = 1; k <= 8; ++k) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model files and kept tiles that are changed: between two starts, and while an engine reads them.
-// Answers are those of the file, or there is an error that names it; the process goes on.
+// Model files and kept tiles that are changed between two starts, or while an engine reads them.
+// Answers are those of the file, or there is an error that names it; the process continues.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -30,7 +30,7 @@ std::string Bytes(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Writes into the file as it is, and gives it its old times back if `keep_time`.
+// Overwrites part of the file, and restores its old times if `keep_time`.
 void WriteInto(const std::string& path, std::size_t at, const std::string& bytes, bool keep_time) {
   struct stat status {};
   ASSERT_EQ(stat(path.c_str(), &status), 0);
@@ -117,7 +117,7 @@ TEST_F(FileChanges, AnotherModelUnderTheSameNameTimeAndSizeGivesItsOwnText) {
   EXPECT_EQ(now, Text(false));
 }
 
-// What the samples in the key do not cover, the reading in the background does.
+// The background check finds what the samples in the key do not cover.
 TEST_F(FileChanges, ASmallChangeUnderTheSameTimeIsFoundInTheBackground) {
   Text();
   const std::string kept = KeptOf(model_);
@@ -159,7 +159,7 @@ class FileChangesInUse : public FileChanges,
  protected:
   FileChangesInUse() { draft_ = Model(71, "d.gguf", 0.1); }
 
-  // The file, and where the part begins that passes read.
+  // The file, and the beginning of the part that passes read.
   std::string Path() const {
     switch (std::get<0>(GetParam())) {
       case Which::kModel:
@@ -202,7 +202,7 @@ TEST_P(FileChangesInUse, EndRequestsWithAnErrorAndCommitNothingOfThem) {
   ASSERT_GE(told.size(), 10u);
   ASSERT_LE(told.size(), wanted.size());
   EXPECT_TRUE(std::equal(told.begin(), told.end(), wanted.begin())) << "a token of bad pages";
-  // From now on it takes nothing in.
+  // From now on it accepts no requests.
   const auto next = engine->Begin(Prompt());
   ASSERT_FALSE(next);
   EXPECT_EQ(next.error().message, completion.error().message);
@@ -255,7 +255,7 @@ TEST_F(FileChanges, ChangesBetweenRequestsAreNoticedByTheNextOne) {
   EXPECT_TRUE(completion.error().message.starts_with(model_ + ": the file was changed"));
 }
 
-// As files are replaced by whoever does it well: the engine goes on with the old one.
+// The right way to replace a file: the engine continues with the old one.
 TEST_F(FileChanges, AFileInPlaceOfTheOldOneChangesNothing) {
   const Tokens wanted = Text();
   auto engine = Open();
@@ -265,7 +265,7 @@ TEST_F(FileChanges, AFileInPlaceOfTheOldOneChangesNothing) {
   EXPECT_TRUE(engine->FileStatus());
 }
 
-// ---- What messages repeat ----------------------------------------------------------------------
+// ---- Messages with hostile names ----------------------------------------------------------------
 
 TEST_F(FileChanges, MessagesRepeatTheTextOfAFileInBriefAndOnOneLine) {
   const auto file = formats::OpenCheckpoint(model_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests whose first token may be drafted (first_target off), and engines that compute the whole
-// text anew each round (kv_cache off): the text stays the target's, bit for bit.
+// text again each round (kv_cache off): the text stays the target's, bit for bit.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -135,8 +135,8 @@ TEST(FirstTarget, OffEndsWhereTheTextEnds) {
   }
 }
 
-// Prompts of several passes, of exactly one pass, and of all lengths beside each other: each
-// request gets what it gets alone, under a rule whose text depends on the drafts.
+// Prompts of several passes, of exactly one pass, and of all lengths together: each request gets
+// what it gets alone, under a rule whose text depends on the drafts.
 TEST(FirstTarget, OffGivesEachRequestOfABatchWhatItGetsAlone) {
   for (const auto strategy : {VerifyStrategy::kResidual, VerifyStrategy::kBlock}) {
     EngineOptions options = PairOptions(1);
@@ -156,7 +156,7 @@ TEST(FirstTarget, OffGivesEachRequestOfABatchWhatItGetsAlone) {
     ASSERT_TRUE(batch);
     for (std::size_t i = 0; i < requests.size(); ++i)
       ExpectSameText((*batch)[i], Generated(*alone, requests[i]), fmt::format("request {}", i));
-    // As they come: Begin and Step, where prompts wait for each other.
+    // Requests that come one by one: Begin and Step, where prompts wait for each other.
     std::vector<Ticket> tickets;
     for (const Request& r : requests) {
       tickets.push_back(*together->Begin(r));
@@ -169,8 +169,8 @@ TEST(FirstTarget, OffGivesEachRequestOfABatchWhatItGetsAlone) {
   }
 }
 
-// The first token's distribution, drafted or not: chi-square over many seeds, and as the negative
-// control a rule that accepts too much.
+// The first token's distribution is the same whether it was drafted or not: chi-square over many
+// seeds. The negative control is a rule that accepts too much.
 TEST(FirstTarget, OffLeavesTheFirstTokensItsDistribution) {
   constexpr int kSeeds = 4000;
   const auto count = [&](Engine& engine, bool first_target) {
@@ -187,7 +187,7 @@ TEST(FirstTarget, OffLeavesTheFirstTokensItsDistribution) {
     for (const Completion& c : *texts) ++pairs[{c.token_ids[0], c.token_ids[1]}];
     return pairs;
   };
-  // Two samples against each other; cells of few are put together.
+  // Compares two samples; cells with few counts are merged.
   const auto chi_square = [](auto a, auto b, int& freedom) {
     double chi = 0, rest_a = 0, rest_b = 0;
     freedom = 0;
@@ -238,7 +238,7 @@ TEST(FirstTarget, OffIsRefusedWhereATraceIsRecorded) {
   EXPECT_TRUE(closed.error().message.starts_with("kv cache: ")) << closed.error().message;
 }
 
-// What drafters say of themselves may differ: passes and times.
+// The drafters' own reports (passes and times) may differ.
 void ExpectSameRounds(const Completion& a, const Completion& b, const std::string& where) {
   ExpectSameText(a, b, where);
   const SpeculationStats &x = a.speculation, &y = b.speculation;
@@ -288,7 +288,7 @@ TEST(NoCache, ComputesTheWholeTextEachRound) {
   EXPECT_EQ(rows_of(false), all);
 }
 
-// Texts that do not fit a pass are read in several.
+// Texts that do not fit into one pass take several.
 TEST(NoCache, HoldsForTextsLongerThanAPass) {
   static const std::string folder = fixtures::TemporaryFolder();
   fixtures::TinyModelOptions model{.seed = 52, .context_length = 1024};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a grammar forces is drafted, whatever else drafts, and the text stays plain decoding's.
+// What a grammar forces is drafted beside any other drafter, and the text stays plain decoding's.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -60,7 +60,8 @@ TEST(ForcedTokens, AreDraftedBesideEveryMethodAndTheTextStaysPlain) {
       const auto engine = OpenEngine(options);
       int rounds = 0;
       for (std::uint64_t seed = 0; seed < 6; ++seed) {
-        // Where drafts are drawn from laws of their own, the text may be another one of the law's.
+        // Where drafts are drawn from distributions of their own, the text may be another one of
+        // the same distribution.
         const bool residual =
             lookahead != std::string("cost-model") &&
             (method == std::string("standalone") || method == std::string("portfolio"));
@@ -104,7 +105,7 @@ TEST(ForcedTokens, AreNotDraftedWhereNoneAreAskedFor) {
   EXPECT_TRUE(Tell(*engine, free).rounds.empty());
 }
 
-// Rules that compare laws or logits get drafts that have them.
+// Rules that compare distributions or logits only get drafts that have them.
 TEST(ForcedTokens, StayOutOfTheWayOfRulesThatReadLaws) {
   const auto engine = OpenEngine(PairOptions());
   for (const VerifyStrategy strategy :
@@ -118,7 +119,7 @@ TEST(ForcedTokens, StayOutOfTheWayOfRulesThatReadLaws) {
   }
 }
 
-// What a lookup found is cut where the grammar rules it out: there it would be rejected for sure.
+// A lookup's draft is cut where the grammar excludes it, because it would be rejected there.
 TEST(ForcedTokens, LookupsDraftNothingThatTheGrammarRulesOut) {
   const auto engine = OpenEngine(OptionsOf("ngram"));
   const char* const gbnf = "root ::= ([u-v]{3} [s-t]{2})+";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rounds show of their distributions and logits, verification on logits of the caller's, and
-// scoring: all of it is what the engine itself computes, bit for bit.
+// The distributions and logits that rounds show, verification on the caller's logits, and scoring:
+// all of it is what the engine itself computes, bit for bit.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -87,7 +87,7 @@ TEST(GivenLogits, EveryRuleGivesWhatTheEngineCommits) {
       ASSERT_EQ(verified->next, round->tokens.back()) << Name(strategy);
       EXPECT_EQ(verified->kind == TokenOrigin::kRecovered, round->recovered_token.has_value());
       EXPECT_EQ(verified->kind == TokenOrigin::kBonus, round->bonus_token.has_value());
-      // The drafter's logits say what its distributions are.
+      // The drafter's logits give its distributions.
       input.draft_probabilities = {};
       EXPECT_EQ(verification->Verify(input)->next, verified->next) << Name(strategy);
       accepted += verified->accepted;
@@ -140,7 +140,7 @@ TEST(GivenLogits, RoundsShowWhatTheyWereMadeOfWhereAsked) {
               whole && round->drafted > 0);
     if (round->recovered_token) EXPECT_EQ(*round->recovered_token, round->tokens.back());
   }
-  // Nothing that was not asked for; greedy drafts are certain, and have logits.
+  // Only what was asked for; greedy drafts are certain, and have logits.
   ASSERT_TRUE(decoder->Begin(Ask(20)));
   auto drafted = decoder->Draft();
   EXPECT_TRUE(drafted->distributions.empty() && drafted->logits.empty());
@@ -217,7 +217,7 @@ TEST(GivenLogits, ThePipelinesStepsShowThemToo) {
   EXPECT_FALSE((*pipeline)->GenerateDraftTokens(replicas, 65));
 }
 
-// Prompt and text by scoring, in pieces of every size and with drafts taken back.
+// Prompt and text by scoring, in pieces of every size, with drafts that are removed again.
 TEST(Scorer, GivesTheLogitsOfTheEnginesOwnPasses) {
   const auto decoder = Decoder(PairOptions());
   const auto scorer = MakeScorer(PairOptions(2));
@@ -329,7 +329,7 @@ TEST(SpeculativeDecoder, VerifiesOnLogitsOfTheCallersWithItsOwnState) {
   EXPECT_EQ(decoder->adaptive()->mean_accepted(), 2);
   EXPECT_EQ(decoder->adaptive()->lookahead(), 3);
   EXPECT_EQ(decoder->stats().judged_per_position[2], 1);
-  // No noise serves twice: the same drafts and logits again draw other tokens.
+  // No noise is used twice: the same drafts and logits again draw other tokens.
   const std::vector<float> flat(static_cast<std::size_t>(vocabulary));
   Tokens drawn, again;
   for (auto* out : {&drawn, &again}) {
@@ -347,7 +347,7 @@ TEST(SpeculativeDecoder, VerifiesOnLogitsOfTheCallersWithItsOwnState) {
   EXPECT_FALSE(decoder->Draft(drafts, greedy));
 }
 
-// Steps on the target's own logits, given by a scorer: the text is the target's.
+// Steps on the target's own logits from a scorer: the text is the target's.
 TEST(SpeculativeDecoder, StepsOnLogitsOfTheCallersGiveTheTargetsText) {
   for (const char* method : {"standalone", "ngram", "suffix"})
     for (const float temperature : {0.0f, 0.9f}) {
@@ -389,7 +389,7 @@ TEST(SpeculativeDecoder, StepsOnLogitsOfTheCallersGiveTheTargetsText) {
       EXPECT_EQ(decoder->statistics().total_accepted_tokens, accepted);
       if (std::string(method) == "standalone") EXPECT_GT(accepted, 5);
     }
-  // Penalties of what was generated count it in the context.
+  // Penalties for generated tokens count them in the context.
   const auto decoder_with_penalties = Decoder(PairOptions());
   const int width = decoder_with_penalties->engine().summary().target.vocabulary_size;
   std::vector<float> row(static_cast<std::size_t>(width));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A grammar that takes more than its budget ends its own request with an error; the others go on,
-// and states that were forgotten change no text.
+// A grammar that exceeds its limits ends its own request with an error. The others continue, and
+// forgotten states change no text.
 #include <gtest/gtest.h>
 
 #include "foretoken/structured_output.h"
@@ -10,7 +10,7 @@
 namespace foretoken {
 namespace {
 
-// Twice as many ways to go on after each character.
+// Twice as many ways to continue after each character.
 constexpr const char* kAmbiguous =
     "root ::= [a-z ] root \"y\" | [a-z ] root \"z\" | [a-z ] root \"yz\"{0,3} | \"!\"";
 constexpr const char* kList =
@@ -55,7 +55,7 @@ TEST(GrammarBudget, EndsOneRequestAndTheOthersGoOn) {
     }
 }
 
-// Where it ends is where plain decoding ends: drafts that go further take no part in it.
+// It ends where plain decoding ends; drafts beyond that do not matter.
 TEST(GrammarBudget, EndsATextAtTheSameTokenWithDrafts) {
   std::vector<std::int32_t> plain;
   for (const char* method : {"none", "ngram", "grammar", "standalone", "portfolio"}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Heads that do not fit, and files that lie.
+// Heads that do not fit, and files with false contents.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -182,7 +182,7 @@ TEST(Heads, AnMtpHeadInTheTargetsOwnFileDraftsAsOneOfItsOwnDoes) {
   EXPECT_EQ(apart.token_ids, together.token_ids);
   EXPECT_EQ(apart.speculation.accepted, together.speculation.accepted);
   EXPECT_GT(apart.speculation.drafted, 0);
-  // As a model it is what it was without the head.
+  // As a model the file is what it was without the head.
   const auto plain = run({.model = Target(), .speculative = {.method = "none"}}),
              plain_both = run({.model = both, .speculative = {.method = "none"}});
   EXPECT_EQ(plain.token_ids, plain_both.token_ids);

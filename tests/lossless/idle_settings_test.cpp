@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every setting of speculation with every method, strategy, controller and temperature: it is
-// refused, or it changes something, or its notice says why it does not. Notices are true: what they
-// call idle changes nothing.
+// refused, or it changes something, or its notice says why it does not. Notices are true: a setting
+// that they call idle changes nothing.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -47,7 +47,7 @@ std::vector<Combination> Combinations() {
 
 constexpr const char* kText = "a b c d b c a d c a b b d a c b c d a a b c";
 
-// Texts of few tokens, so that they recur, and none recurs forever.
+// Texts of few different tokens, so that they recur, but none recurs for ever.
 const SamplingParameters& Sampling() {
   static const SamplingParameters sampling = [] {
     SamplingParameters made;
@@ -59,7 +59,7 @@ const SamplingParameters& Sampling() {
   return sampling;
 }
 
-// What plain decoding gives.
+// The text of plain decoding.
 const std::string& PlainText(float temperature) {
   static std::map<float, std::string> texts;
   std::string& text = texts[temperature];
@@ -93,7 +93,7 @@ Request RequestOf(const Combination& of, std::uint64_t id) {
   return r;
 }
 
-// What a run shows: texts, and each round's lengths. Empty where the options are refused.
+// The visible results of a run: texts, and each round's lengths. Empty if the options are refused.
 using Shown = std::vector<
     std::tuple<std::vector<std::int32_t>, std::vector<std::int64_t>, std::vector<std::int64_t>>>;
 Shown Observe(const Combination& of, const SpeculativeOptions& options,
@@ -114,7 +114,7 @@ Shown Observe(const Combination& of, const SpeculativeOptions& options,
   return shown;
 }
 
-// Values that make a difference wherever the setting is read at all.
+// Values that make a difference wherever the setting is read.
 const std::map<std::string_view, std::string>& Values() {
   static const std::map<std::string_view, std::string> values = [] {
     const std::string corpus = fixtures::TemporaryFolder() + "/corpus.txt";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults that other designs of speculative decoding have had, where they would show in an engine.
-// Those of the rules themselves have their tests in src/verify; docs/speculation.md, "Proof", lists
-// both.
+// Faults of other designs of speculative decoding, tested where they would show in an engine.
+// Faults of the rules themselves have their tests in src/verify; docs/speculation.md, "Proof",
+// lists both.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 namespace foretoken {
 namespace {
 
-// Knows the text, and errs at every draft whose place in its round is `wrong` (from 0).
+// Knows the text, and makes a mistake at every draft whose place in its round is `wrong` (from 0).
 class Scripted final : public Drafter {
  public:
   Scripted(std::vector<std::int32_t> text, int wrong) : text_(std::move(text)), wrong_(wrong) {}
@@ -53,8 +53,8 @@ std::unique_ptr<Engine> OpenScripted(const Completion& plain, int wrong, int max
   return OpenEngine(options);
 }
 
-// A cache cut one entry too far or too little computes other log-probabilities from then on; here
-// after each number of accepted drafts, again and again.
+// A cache that is cut one entry too far or too little gives other log-probabilities from then on;
+// tested after each number of accepted drafts, repeatedly.
 TEST(KnownFaults, CacheIsCutToTheVeryEntryAfterEveryNumberOfAcceptedDrafts) {
   for (const float temperature : {0.0f, 0.9f}) {
     Request r = Ask(60, temperature, 5);
@@ -98,7 +98,7 @@ TEST(KnownFaults, ATextTakesAsManyRoundsAsItNeeds) {
   const Completion plain = PlainText(r);
   for (const int wrong : {0, 2, 4}) {
     const Completion got = Generated(*OpenScripted(plain, wrong), r);
-    // The first token is the prompt's; each round commits its right drafts and one more token.
+    // The prefill gives the first token; each round commits its right drafts and one more token.
     EXPECT_EQ(got.speculation.rounds, (59 + wrong) / (wrong + 1)) << wrong;
     EXPECT_EQ(got.speculation.emitted, 60);
   }
@@ -121,8 +121,8 @@ TEST(KnownFaults, OfSeveralEndTokensTheFirstInTheTextEndsItWhereverItFallsInARou
   }
 }
 
-// Drafts behind a stop string are judged, and right; still they are not part of the answer, of the
-// events or of the counts.
+// Drafts behind a stop string are verified, and right; still they do not belong to the answer, the
+// events or the counts.
 TEST(KnownFaults, NothingBehindAnEndIsEmittedOrCounted) {
   const Completion plain = PlainText(Ask(40));
   const auto engine = OpenScripted(plain, 8);
@@ -169,8 +169,8 @@ TEST(KnownFaults, WithoutDraftsThereIsNoRateAndNotOneOfZero) {
   EXPECT_EQ(*wrong.speculation.mean_acceptance_length(), 1);
 }
 
-// A threshold lowers the probability of acceptance by so much; it is no gate that nothing passes.
-// Drafts here come from the target itself, so that p = q.
+// A threshold lowers the probability of acceptance by its value; drafts can still pass it. Drafts
+// here come from the target itself, so that p = q.
 TEST(KnownFaults, AnAcceptanceThresholdIsNoShutGate) {
   const auto rate = [](float threshold) {
     EngineOptions options = PairOptions(8);
@@ -194,8 +194,8 @@ TEST(KnownFaults, AnAcceptanceThresholdIsNoShutGate) {
   EXPECT_EQ(rate(1), 0);
 }
 
-// One number for every law, or laws of another round, would accept other shares: with p = q all
-// drafts are accepted, at any temperature and whatever the filters are.
+// One number for every distribution, or distributions of another round, would accept other shares:
+// with p = q all drafts are accepted, for every temperature and every filter.
 TEST(KnownFaults, LawsOfDraftsAreThoseTheyWereDrawnFrom) {
   EngineOptions options = PairOptions(8);
   options.draft_model = Pair().target;
@@ -243,7 +243,7 @@ TEST(KnownFaults, BonusTokensAreDrawn) {
   EXPECT_LT(best, bonus * 3 / 4);
 }
 
-// One sequence's short draft, or its nearness to the end, shortens no other's.
+// One sequence's short draft, or its nearness to the end, does not shorten another's draft.
 TEST(KnownFaults, OneSequenceNeverShortensAnothersDraft) {
   const Completion plain = PlainText(Ask(40));
   const auto engine = OpenScripted(plain, 64, 4);

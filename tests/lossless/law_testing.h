@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// lossless/law_testing.h: do two samples come from one distribution?
+// lossless/law_testing.h: tests whether two samples come from one distribution.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +19,14 @@ inline double NormalQuantile(double p) {
   return low;
 }
 
-// What chi-square exceeds with the probability of a normal variable beyond z (Wilson and Hilferty
-// 1931).
+// The chi-square value that is exceeded with the probability of a normal variable beyond z (Wilson
+// and Hilferty 1931).
 inline double ChiSquareBound(int freedom, double z) {
   const double variance = 2.0 / (9 * freedom);
   return freedom * std::pow(1 - variance + z * std::sqrt(variance), 3);
 }
 
-// How often each few tokens came.
+// Counts of sequences of a few tokens.
 using TokenKey = std::pair<int, int>;
 using TokenHistogram = std::map<TokenKey, double>;
 
@@ -35,7 +35,7 @@ struct TwoSamples {
   int freedom = 0;
 };
 
-// Two samples of unequal size; what the smaller one can hardly have seen is one bin.
+// Compares two samples of unequal size; outcomes that are rare in the smaller one share one bin.
 inline TwoSamples CompareSamples(const TokenHistogram& a, double n_a, const TokenHistogram& b,
                                  double n_b) {
   std::map<TokenKey, std::pair<double, double>> both;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What loading may vary without a word of the text changing: tiles kept from an earlier start, and
-// a draft model's reduced output head.
+// Variants of loading that must not change the text: tiles kept from an earlier start, and a draft
+// model's reduced output head.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -58,13 +58,13 @@ class KeptTiles : public testing::Test {
       for (const auto& entry : fs::directory_iterator(cache())) files.push_back(entry.path());
     return files;
   }
-  // Another for every file that ever was there at the same time as its successor.
+  // Differs for every file that existed at the same time as its successor.
   ino_t FileNumber() const {
     struct stat info {};
     EXPECT_EQ(stat(Kept().at(0).c_str(), &info), 0);
     return info.st_ino;
   }
-  // The text, by an engine whose weights must come out right whatever lies in the folder.
+  // Checks the text of an engine whose weights must be right whatever the folder contains.
   void ExpectTheText() {
     const Completion kept = Generate(Options(cache()));
     EXPECT_EQ(kept.token_ids, expected_.token_ids);
@@ -178,15 +178,15 @@ TEST_F(ReducedHead, DraftsAsTheWholeHeadWhereItHoldsAll) {
 }
 
 TEST_F(ReducedHead, DraftsOnlyTokensThatItHas) {
-  // The sample is the text itself, so nearly all that the whole head got right can still be drafted
-  // (the same characters may make other tokens).
+  // The sample is the text itself, so nearly everything that the whole head drafted right can still
+  // be drafted (the same characters may be other tokens).
   const Completion whole = Reduced(0, 0);
   std::ofstream(sample_) << whole.text;
   const std::set<std::int32_t> distinct(whole.token_ids.begin(), whole.token_ids.end());
   const Completion reduced = Reduced(static_cast<int>(distinct.size()) + 40, 0, sample_);
   EXPECT_EQ(reduced.token_ids, whole.token_ids);
   EXPECT_GE(reduced.speculation.accepted, whole.speculation.accepted * 2 / 3);
-  // With one token, an end, next to nothing is accepted.
+  // With one token, an end, almost nothing is accepted.
   EXPECT_LT(Reduced(1, 0).speculation.accepted, whole.speculation.accepted / 4);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The promise: speculation changes when tokens come, never which, nor any bit of the target's
-// log-probabilities.
+// The promise: speculation changes when tokens come, but neither the tokens nor any bit of the
+// target's log-probabilities.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ struct Pair {
 };
 
 // Synthetic pairs (a draft is its target with noise), the bundled models, and another real small
-// pair where it is at hand.
+// pair if it is available.
 const std::vector<Pair>& Pairs() {
   static const std::vector<Pair> pairs = [] {
     using tensor::DType;
@@ -120,7 +120,7 @@ std::vector<Request> Requests(float temperature, int n) {
   return requests;
 }
 
-// With the texts of these, but for a gap in each, as predictions.
+// The texts of these requests, with a gap in each, become predictions.
 std::vector<Request> Predicted(std::vector<Request> requests,
                                const std::vector<Completion>& plain) {
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -180,7 +180,7 @@ TEST(Lossless, GreedyTokensAndLogprobsAreBitwiseThoseOfPlainDecoding) {
               ExpectSame(
                   completions[i], plain[i],
                   fmt::format("{} {} K {} {} {} threads", pair.name, method, k, isa, threads));
-              // Drafters compute as exactly: each instruction set proposes the same.
+              // Drafters are exact too: each instruction set proposes the same.
               const std::int64_t n = completions[i].speculation.accepted;
               const auto known = drafts.emplace(fmt::format("{} K {} request {}", method, k, i), n);
               EXPECT_EQ(known.first->second, n)
@@ -263,14 +263,14 @@ TEST(Lossless, SampleMatchGivesTheSameTextForTheSameSeedWhateverTheDrafter) {
   }
 }
 
-// How often each of the commonest pairs (second token, third token) came out of n requests with
-// noise of their own.
+// How often each of the most frequent pairs (second token, third token) occurred in n requests with
+// different noise.
 std::map<std::vector<std::int32_t>, double> CountPairs(Engine& engine, float temperature,
                                                        std::uint64_t first_id, int n) {
   Request r;
   r.prompt = "once upon a time there was";
-  r.max_new_tokens =
-      4;  // the first comes from the prompt's pass; the others are drafted and judged
+  // The first comes from the prompt's pass; the others are drafted and judged.
+  r.max_new_tokens = 4;
   r.ignore_eos = true;
   r.sampling.temperature = temperature;
   r.speculative.num_speculative_tokens = 3;
@@ -283,7 +283,8 @@ std::map<std::vector<std::int32_t>, double> CountPairs(Engine& engine, float tem
   return counts;
 }
 
-// Two-sample chi-square over the pairs that are common in both samples together, the rest as one.
+// Two-sample chi-square over the pairs that are frequent in both samples together; the rest is one
+// cell.
 std::pair<double, int> ChiSquare(const std::map<std::vector<std::int32_t>, double>& a,
                                  const std::map<std::vector<std::int32_t>, double>& b) {
   std::map<std::vector<std::int32_t>, std::pair<double, double>> both;
@@ -304,8 +305,8 @@ std::pair<double, int> ChiSquare(const std::map<std::vector<std::int32_t>, doubl
   return {chi_square, bins - 1};
 }
 
-// The whole path, engine and draft model included: drafted text at T = 0.8 has the law of plain
-// text; text at T = 0.7 has not.
+// The whole path, engine and draft model included: drafted text at T = 0.8 has the distribution of
+// plain text; text at T = 0.7 does not.
 TEST(Lossless, DraftedTextHasTheLawOfPlainTextAtTemperature08) {
   constexpr int kRequests = 6000;
   for (const auto& [at, method] :
@@ -329,7 +330,7 @@ TEST(Lossless, DraftedTextHasTheLawOfPlainTextAtTemperature08) {
   }
 }
 
-// Chunks of the prompt, and verification in place of single steps, write the very same cache.
+// Prefill in chunks, and verification instead of single steps, write exactly the same cache.
 TEST(Lossless, PrefillInChunksOfAnySizeGivesTheSameBits) {
   const Pair& pair = Pairs()[1];
   std::vector<Completion> first;

@@ -50,7 +50,7 @@ std::vector<std::int32_t> FirstPrompt() {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
-// A random model's favourites are bytes that no text has, and a prediction is a text.
+// A random model prefers bytes that no text contains, and a prediction must be a text.
 void KeepLetters(std::span<const std::int32_t>, std::span<float> logits) {
   for (std::int32_t id = 0; id < kFirstLetter; ++id)
     if (id != kEnd) logits[static_cast<std::size_t>(id)] = kNever;
@@ -63,8 +63,8 @@ Request InLetters() {
   return r;
 }
 
-// What the plain texts of the model are like: drafters and parameters are chosen by it, so that
-// they have something to do.
+// Properties of the model's plain texts, by which drafters and parameters are chosen, so that they
+// have an effect.
 struct Facts {
   std::vector<std::int32_t> prompt;                             // its words come again
   std::vector<std::int32_t> common;                             // tokens, the commonest first
@@ -80,8 +80,8 @@ std::vector<std::int32_t> ByCount(const std::map<std::int32_t, int>& counts) {
   return tokens;
 }
 
-// The text that plain decoding is likely to begin with, of those whose first tokens are, but for
-// the space before them, as they were made.
+// A text with which plain decoding is likely to begin, whose first tokens are tokenized as they
+// were generated, except for the space before them.
 std::string LikelyText(const Engine& engine, const std::vector<Completion>& texts) {
   std::map<std::vector<std::int32_t>, int> beginnings;
   const auto beginning = [](const Completion& c) {
@@ -131,7 +131,7 @@ const Facts& Known() {
   return facts;
 }
 
-// Drafts what followed the last token in other texts, with far too much confidence.
+// Drafts what followed the last token in other texts, with far too high probabilities.
 class Fond final : public Drafter {
  public:
   explicit Fond(bool laws) : laws_(laws), followers_(Known().followers) {}
@@ -160,7 +160,7 @@ class Fond final : public Drafter {
   std::map<std::int32_t, std::vector<std::int32_t>> followers_;
 };
 
-// Depends on the text: drafts that are judged must be part of it.
+// Depends on the text: drafts that are verified must be part of it.
 void DislikeByLastToken(std::span<const std::int32_t> text, std::span<float> logits) {
   for (std::size_t i = 0; i < logits.size(); ++i)
     if ((static_cast<std::size_t>(text.back()) + i) % 2 == 1) logits[i] -= 2;

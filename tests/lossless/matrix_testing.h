@@ -13,18 +13,18 @@
 
 namespace foretoken {
 
-// A parameter: `given` is what it needs to matter, `set` sets it. Both are applied to a request of
-// temperature 0.7.
+// A parameter: `given` is what it needs to have an effect, `set` sets it. Both are applied to a
+// request of temperature 0.7.
 struct MatrixSetting {
   std::string name;
   std::function<void(Request&)> given, set;
-  // Where it shows: in the text, in the log-probabilities or in the drafts alone.
+  // Where it has an effect: in the text, in the log-probabilities or only in the drafts.
   enum class Shows { kText, kLogprobs, kDrafts } shows = Shows::kText;
 };
 const std::vector<MatrixSetting>& MatrixSettings();
 
-// "own" reports laws, "own-certain" does not. "portfolio" is the lookups in turn, "all" a model
-// and the lookups.
+// "own" reports distributions, "own-certain" does not. "portfolio" is the lookups in turn, "all" a
+// model and the lookups.
 struct MatrixDrafter {
   std::string name;
   bool laws = false;
@@ -41,9 +41,9 @@ struct MatrixEngine {
 Result<std::unique_ptr<Engine>> TryOpenMatrix(const MatrixEngine& of);
 std::unique_ptr<Engine> OpenMatrix(const MatrixEngine& of);
 
-// A request of n tokens with temperature 0.7 and, for the drafters that read one, a prediction.
+// A request of n tokens with temperature 0.7 and a prediction for the drafters that use one.
 Request MatrixRequest(int n);
-// n of them with ids first_id, first_id + 1, ...: equal but for their noise.
+// n requests with ids first_id, first_id + 1, ...: equal except for their noise.
 std::vector<Request> MatrixRequests(const MatrixSetting& setting, int n_tokens,
                                     std::uint64_t first_id, int n);
 

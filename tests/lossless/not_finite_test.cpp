@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights that are NaN or infinite end a request with an error that names the model and the place,
-// never with an empty or a wrong text; a draft model's only cost its drafts.
+// never with an empty or a wrong text. Those of a draft model only cost its drafts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -190,7 +190,7 @@ Result<Completion> WithProcessor(float value, float temperature, bool others) {
         if (text.size() > 8) logits[5] = value;
       }};
   if (!others) return (*engine)->Generate(requests[0]);
-  // One beside it is not touched.
+  // A request beside it is not affected.
   const auto bad = (*engine)->Begin(requests[0]), good = (*engine)->Begin(Asking(temperature));
   while ((*engine)->Step()) continue;
   EXPECT_EQ((*engine)->Take(*bad)->finish_reason, FinishReason::kError);
@@ -244,7 +244,7 @@ TEST(NotFiniteOfCallers, ABiasIsFiniteOrBans) {
   }
 }
 
-// The control: undamaged files of the same kinds give texts.
+// The negative control: undamaged files of the same kinds give texts.
 TEST(NotFiniteControl, WholeFilesGiveTexts) {
   for (const tensor::DType type : {tensor::DType::kF32, tensor::DType::kQ8_0}) {
     EngineOptions options{.threads = 1};

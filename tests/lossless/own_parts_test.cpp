@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drafters and verifiers of a program's own in an engine: they change the speed, and a lossless
-// verifier the noise, never what the text is drawn from.
+// A program's own drafters and verifiers in an engine. They change the speed; a lossless verifier
+// may change the noise, but never the distribution of the text.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ EngineOptions Target() {
   return options;
 }
 
-// Drafts the request's known text with a fault now and then.
+// Drafts the request's known text with an occasional mistake.
 Rule Knowing(std::vector<std::int32_t> all) {
   return [all = std::move(all)](DraftProposal& p) {
     while (p.left() > 0) {
@@ -77,7 +77,7 @@ TEST(OwnDrafter, LeavesTheTextAsItIs) {
   }
 }
 
-// Keeps each sequence's text by what it is told, and holds it against what it is shown.
+// Keeps each sequence's text from what it is told, and compares it with what it is shown.
 class Bookkeeper final : public Drafter {
  public:
   std::string_view name() const override { return "bookkeeper"; }
@@ -178,12 +178,12 @@ TEST(OwnDrafter, ItsNameIsAMethodAndMustBeFree) {
   request.speculative.method = "yours";
   EXPECT_FALSE(engine->Generate(request));
   options.speculative.method = "mine";
-  options.speculative.strategy = VerifyStrategy::kResidual;  // it reports no laws
+  options.speculative.strategy = VerifyStrategy::kResidual;  // it reports no distributions
   EXPECT_FALSE(Engine::Open(options));
 }
 
-// The target's distribution, as a function of the newest token alone: a processor puts these logits
-// in place of the model's.
+// The target's distribution, as a function of the newest token alone: a processor replaces the
+// model's logits by these.
 std::vector<float> LogitsAfter(std::int32_t token) {
   std::vector<float> logits(320);
   for (std::size_t i = 0; i < logits.size(); ++i)
@@ -199,8 +199,8 @@ Request KnownDistributions(int n, std::uint64_t seed, float temperature = 1) {
   return r;
 }
 
-// Draws from exactly the target's distribution, or from one that is `off` by a factor at half of
-// the tokens.
+// Draws from exactly the target's distribution, or from one that is wrong by a factor `off` for
+// half of the tokens.
 std::shared_ptr<OwnDrafter> DrawsLikeTheTarget(double temperature, double off = 1) {
   return std::make_shared<OwnDrafter>(
       [=](DraftProposal& p) {
@@ -249,7 +249,7 @@ TEST(OwnDrafter, WithTheTargetsDistributionIsAcceptedWhole) {
                static_cast<double>(std::max<std::int64_t>(1, drafted));
       };
       EXPECT_EQ(share(1), 1.0) << lookahead;
-      // The test can fail; of so small a model the cost model drafts too little to tell.
+      // The test can fail. For such a small model the cost model drafts too little to tell.
       if (options.speculative.lookahead != "cost-model") EXPECT_LT(share(20), 0.5) << lookahead;
     }
 }
@@ -282,7 +282,7 @@ class OwnVerifier final : public Verifier {
 TEST(OwnParts, KeepTheTargetsLawAndABiasedVerifierDoesNot) {
   constexpr int kSeeds = 3000;
   const auto want = SecondTokens(*OpenEngine(Target()), 0, kSeeds);
-  // Draws from a law that is far too fond of one token that the target knows.
+  // Draws from a distribution that favours one token, which the target knows, far too much.
   std::size_t fond = 0;
   for (std::size_t i = 0; i < want.size(); ++i)
     if (want[i] > kSeeds / 20 && want[i] < kSeeds / 3) fond = i;
@@ -301,7 +301,7 @@ TEST(OwnParts, KeepTheTargetsLawAndABiasedVerifierDoesNot) {
     options.verifier = std::move(verifier);
     const auto engine = OpenEngine(options);
     EXPECT_EQ(Generated(*engine, Ask(5, 1)).strategy, strategy);
-    // Other seeds than the plain run's: two samples of one law.
+    // Other seeds than the plain run's: two samples of one distribution.
     const double x = Difference(want, SecondTokens(*engine, kSeeds, kSeeds), freedom);
     std::printf("  chi-square %6.2f, %d degrees of freedom  %s\n", x, freedom, strategy);
     return x;
@@ -314,7 +314,7 @@ TEST(OwnParts, KeepTheTargetsLawAndABiasedVerifierDoesNot) {
   EXPECT_GT(chi(std::make_shared<OwnVerifier>(OwnVerifier::Kind::kBiased), "mine", freedom), 70);
 }
 
-// The same where sample-match is the engine's own choice; a verifier that accepts everything is the
+// The same if sample-match is the engine's own choice; a verifier that accepts everything is the
 // negative control.
 TEST(OwnParts, UnderSampleMatchDrawnDraftsKeepTheTargetsDistribution) {
   constexpr int kSeeds = 3000;
@@ -360,7 +360,7 @@ TEST(OwnVerifier, JudgesInPlaceOfAStrategyAndSaysWhatItIs) {
   EXPECT_EQ(got.token_ids, plain.token_ids);
   EXPECT_EQ(got.strategy, "mine");
   EXPECT_GT(got.speculation.accepted, 0);
-  // What a grammar forces comes without laws, which this one reads.
+  // What a grammar forces has no distributions, which this verifier reads.
   Request letters = Ask(40, 1);
   letters.sampling.grammar = "root ::= \"once upon a time \" [a-z ]+";
   EXPECT_TRUE(Generated(*engine, letters).text.starts_with("once upon a time"));
@@ -375,7 +375,7 @@ TEST(OwnVerifier, JudgesInPlaceOfAStrategyAndSaysWhatItIs) {
   options.speculative.strategy = VerifyStrategy::kBlock;
   EXPECT_FALSE(Engine::Open(options));
   options = Target();
-  options.speculative.method = "ngram";  // reports no laws
+  options.speculative.method = "ngram";  // reports no distributions
   options.verifier = std::make_shared<OwnVerifier>(OwnVerifier::Kind::kResidual);
   EXPECT_FALSE(Engine::Open(options));
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameter matrix, its half by chance: with every parameter and every drafter, the strategies
-// whose text depends on drafts commit tokens of plain decoding's law.
+// The statistical half of the parameter matrix: with every parameter and every drafter, strategies
+// whose text depends on drafts commit tokens with plain decoding's distribution.
 //
-// Of many short requests that differ by their noise alone, the tokens at positions 1 to 4 (the one
-// at 0 comes from the prompt's pass) and two pairs of neighbours are counted; a two-sample
-// chi-square holds them to plain texts of other noise. Its bound is what chance exceeds in any cell
-// of the whole matrix with a probability of 1e-5. For each parameter a control that skips the
+// In many short requests that differ only by their noise, the tokens at positions 1 to 4 (the
+// prefill gives the one at 0) and two pairs of neighbours are counted. A two-sample chi-square
+// compares them with plain texts of other noise. Its bound is what chance exceeds in any cell of
+// the whole matrix with a probability of 1e-5. For each parameter a negative control without the
 // residual must exceed the same bound.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace foretoken {
 namespace {
 
 constexpr int kPositions = 5, kStatistics = 6;
-// Of all tests below; a few are not made where a law leaves a single bin.
+// For all tests below; a few are skipped where a distribution has a single bin.
 constexpr double kComparisons = 40 * 23 * kStatistics;
 
 double Bound(int freedom) {
@@ -76,7 +76,7 @@ std::string Text(const TwoSamples& c) {
                      c.freedom > 0 ? Bound(c.freedom) : 0);
 }
 
-// Their figures stand in docs/speculation.md.
+// docs/speculation.md has their figures.
 bool IsInTheDocs(const std::string& setting) {
   return setting == "temperature 1" || setting == "top_p" || setting == "edits together";
 }
@@ -86,7 +86,7 @@ struct Size {
 };
 constexpr Size kQuick = {4000, 1500}, kLarge = {16000, 8000};
 
-// Settings that have a law.
+// Settings with randomness.
 std::vector<const MatrixSetting*> RandomSettings() {
   std::vector<const MatrixSetting*> settings;
   for (const MatrixSetting& setting : MatrixSettings())
@@ -94,7 +94,7 @@ std::vector<const MatrixSetting*> RandomSettings() {
   return settings;
 }
 
-// Each sample has noise of its own. Column 0 is plain decoding.
+// Each sample has its own noise. Column 0 is plain decoding.
 std::uint64_t FirstId(std::size_t setting, std::size_t column) {
   return setting * 1'000'000 + column * 50'000;
 }
@@ -117,7 +117,7 @@ std::vector<Column> Columns(VerifyStrategy strategy) {
   for (const MatrixDrafter& drafter : MatrixDrafters())
     if (drafter.laws || strategy == VerifyStrategy::kTargetProbability)
       columns.push_back({drafter.name, strategy});
-  // A portfolio with a model is judged by `residual` where the strategy is left open.
+  // A portfolio with a model is verified by `residual` if no strategy is named.
   if (strategy == VerifyStrategy::kResidual) columns.push_back({"all", VerifyStrategy::kAuto});
   return columns;
 }
@@ -159,7 +159,7 @@ TEST_P(ParameterLaw, IsThatOfPlainDecodingWithEveryDrafter) {
   ExpectPlainLaws(Columns(GetParam()), kQuick);
 }
 
-// With lengths that follow what was accepted before.
+// With lengths that depend on what was accepted before.
 TEST(ParameterLawByText, IsThatOfPlainDecoding) {
   ExpectPlainLaws({{"standalone", VerifyStrategy::kResidual, "ewma"},
                    {"standalone", VerifyStrategy::kBlock, "heuristic"},
@@ -176,7 +176,7 @@ constexpr VerifyStrategy kRandomised[] = {VerifyStrategy::kResidual, VerifyStrat
 INSTANTIATE_TEST_SUITE_P(Strategies, ParameterLaw, testing::ValuesIn(kRandomised),
                          [](const auto& of) { return Identifier(Name(of.param)); });
 
-// The same of larger samples.
+// The same with larger samples.
 std::vector<Column> AllColumns() {
   std::vector<Column> all;
   for (const VerifyStrategy strategy : kRandomised)
@@ -193,8 +193,8 @@ INSTANTIATE_TEST_SUITE_P(Columns, SlowParameterLaw, testing::ValuesIn(AllColumns
                                              of.param.drafter);
                          });
 
-// The control: without the residual, recovered tokens come from all of p, and drafts that are too
-// fond of some tokens make these too frequent. Every parameter's test must see it.
+// The negative control: without the residual, recovered tokens come from all of p, and drafts that
+// favour some tokens too much make these too frequent. Every parameter's test must detect it.
 TEST(ParameterLawControl, EveryParametersTestSeesRecoveryFromTheFullLaw) {
   const auto settings = RandomSettings();
   const auto plain = PlainSamples(kQuick.plain);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameter matrix, its exact half: every parameter with every drafter gives, at temperature 0
-// and under sample-match, the very text and log-probabilities of plain decoding; no parameter is
-// ignored; what does not go together is refused by name. parameter_law_test.cpp is the other half.
+// The exact half of the parameter matrix: every parameter with every drafter gives, at temperature
+// 0 and under sample-match, exactly the text and log-probabilities of plain decoding; no parameter
+// is ignored; impossible combinations are refused by name. parameter_law_test.cpp is the other
+// half.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -105,7 +106,7 @@ TEST(ParameterMatrix, UnderSampleMatchEveryDrafterGivesPlainText) {
   }
 }
 
-// What the cost model drafts depends on the machine's mood; what is said does not.
+// The cost model's drafts depend on the speed of the machine; the text does not.
 TEST(ParameterMatrix, UnderTheDefaultsEveryDrafterGivesPlainText) {
   for (const bool greedy : {true, false}) {
     const auto plain = PlainTexts(greedy);
@@ -117,8 +118,8 @@ TEST(ParameterMatrix, UnderTheDefaultsEveryDrafterGivesPlainText) {
   }
 }
 
-// The control of the tests above: a strategy that is not exact changes texts of nearly every
-// setting.
+// The negative control of the tests above: a strategy that is not exact changes the texts of nearly
+// every setting.
 TEST(ParameterMatrix, TextsOfAnotherLawAreToldFromPlainOnes) {
   const auto plain = PlainTexts(false);
   const auto engine =
@@ -152,7 +153,7 @@ TEST(ParameterMatrix, NoParameterIsIgnored) {
                        : setting.shows == Shows::kLogprobs ? logprobs
                                                            : drafts;
     EXPECT_GT(differ, 0) << setting.name;
-    // What concerns log-probabilities or drafts alone leaves plain text as it is.
+    // A setting for log-probabilities or drafts alone leaves plain text unchanged.
     if (setting.shows != Shows::kText) {
       const auto changed = MatrixTexts(*plain, MatrixRequests(setting, kTokens, 0, 20));
       const auto unchanged = MatrixTexts(*plain, MatrixRequests(without, kTokens, 0, 20));
@@ -162,7 +163,7 @@ TEST(ParameterMatrix, NoParameterIsIgnored) {
   }
 }
 
-// ---- What does not go together ------------------------------------------------------------------
+// ---- Impossible combinations --------------------------------------------------------------------
 
 std::string WhyNot(const MatrixEngine& of, const Request& request) {
   const auto engine = TryOpenMatrix(of);

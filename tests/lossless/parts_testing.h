@@ -68,7 +68,7 @@ inline std::vector<std::int64_t> SecondTokens(Engine& engine, int first_seed, in
   r.prompt_tokens = {1, 60, 61};
   r.sampling.top_k = 8;
   r.sampling.logit_bias = {{70, 1000.0f}};
-  r.sampling.presence_penalty = 2000;  // it does not come again
+  r.sampling.presence_penalty = 2000;  // it does not occur again
   if (!method.empty()) r.speculative.method = method;
   for (int i = 0; i < n; ++i) {
     r.seed = static_cast<std::uint64_t>(first_seed + i);
@@ -77,7 +77,7 @@ inline std::vector<std::int64_t> SecondTokens(Engine& engine, int first_seed, in
   return counts;
 }
 
-// Chi-square of two samples of one size, over tokens that came at least 20 times together.
+// Chi-square of two samples of equal size, over tokens that occurred at least 20 times together.
 inline double Difference(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b,
                          int& freedom) {
   double sum = 0;

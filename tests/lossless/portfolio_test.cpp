@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several draft models and heads in one engine: each drafts as it does alone, the text stays the
-// target's, and names tell them apart.
+// target's, and names tell the drafters apart.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -67,7 +67,7 @@ TEST(Portfolio, NamesTellFilesOfOneMethodApart) {
     EXPECT_GT(draft.model.cache_bytes, 0) << draft.name;
   }
   EXPECT_EQ(summary.draft->path, Made().far);
-  // One file of a method needs no name, and answers to it.
+  // A method with one file needs no name, but accepts it.
   const auto one = OpenEngine(With({Made().near}));
   EXPECT_EQ(one->summary().drafts[0].name, "standalone");
   Request request = Ask(8);
@@ -89,8 +89,8 @@ TEST(Portfolio, FilesOfOneNameGetNumbers) {
   EXPECT_EQ(engine->summary().drafts[1].name, "standalone:near-2");
 }
 
-// What each drafts does not depend on the others: a head gets its own features, whoever else reads
-// some, and each cache holds its own text.
+// The drafts of each do not depend on the others: a head gets its own features, and each cache
+// contains its own text.
 TEST(Portfolio, EachDraftsAsItDoesAlone) {
   const auto together = OpenEngine(All());
   for (const auto& [name, file] :
@@ -119,8 +119,8 @@ TEST(Portfolio, EachDraftsAsItDoesAlone) {
   }
 }
 
-// Tokens and log-probabilities are plain decoding's, bit for bit, whoever drafts, one by one and in
-// a batch; above temperature 0 the text is.
+// Tokens and log-probabilities are plain decoding's, bit for bit, with every drafter, alone and in
+// a batch; above temperature 0 the text is the same too.
 TEST(Portfolio, LeavesTheTextAsItIs) {
   const auto plain = OpenEngine(With({}));
   const std::vector<std::string> methods = {"portfolio", "eagle,mtp", "standalone",
@@ -152,8 +152,8 @@ TEST(Portfolio, LeavesTheTextAsItIs) {
     }
 }
 
-// The cost model chooses by what it has learned of each (CostModel tests); where lengths follow
-// fixed rules the first file drafts.
+// The cost model chooses by what it has learned about each (CostModel tests); under fixed rules the
+// first file drafts.
 TEST(Portfolio, UnderFixedLengthsTheFirstFileDrafts) {
   for (const bool near_first : {true, false}) {
     std::vector<std::string> files = {Made().near, Made().far};
@@ -169,7 +169,7 @@ TEST(Portfolio, UnderFixedLengthsTheFirstFileDrafts) {
   }
 }
 
-// Accepts whatever is drafted: the negative control.
+// Accepts every draft: the negative control.
 class AcceptsAll final : public Verifier {
  public:
   std::string_view name() const override { return "all"; }

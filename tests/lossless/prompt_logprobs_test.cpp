@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log-probabilities of the prompt's own tokens: those that Engine::Score gives, bit for bit, in any
-// company, and they change no text.
+// Log-probabilities of the prompt's own tokens: they are those of Engine::Score, bit for bit,
+// whatever runs beside, and they change no text.
 #include <gtest/gtest.h>
 
 #include "lossless/parts_testing.h"
@@ -8,7 +8,7 @@
 namespace foretoken {
 namespace {
 
-// Of words that come again, so that prompts share their beginnings.
+// Made of words that recur, so that prompts share prefixes.
 std::vector<std::int32_t> Prompt(int n, int variant) {
   std::vector<std::int32_t> tokens = {1};
   for (int i = 1; i < n; ++i) tokens.push_back(260 + (i * 7 + (i > 40 ? variant : 0)) % 50);
@@ -77,7 +77,7 @@ TEST(PromptLogprobs, ChangeNoText) {
   }
 }
 
-// With others that decode, read prompts, share prefixes, and take blocks away.
+// With other requests that decode, prefill, share prefixes, and cause preemptions.
 TEST(PromptLogprobs, InCompanyAreThoseOfARequestAlone) {
   EngineOptions options = PairOptions(4);
   options.cache_tokens = 160;

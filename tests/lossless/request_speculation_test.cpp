@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a request says of its own speculation: its rule and its shortest draft. Each request gets
-// what an engine opened with that setting gives it, whatever those beside it ask for.
+// A request's own strategy and shortest draft. Each request gets what an engine opened with that
+// setting gives it, whatever the requests beside it use.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ Request AskBy(VerifyStrategy strategy, std::uint64_t seed) {
   return r;
 }
 
-// Two of each, and no two alike.
+// Two of each kind, and no two equal.
 std::vector<Request> Mixed() {
   std::vector<Request> requests;
   for (const std::uint64_t first : {10, 50})
@@ -114,7 +114,7 @@ TEST(RequestStrategy, IsGreedyAndLosslessAtTemperature0) {
       EXPECT_EQ(c.token_ids, plain.token_ids) << Name(strategy);
     }
   }
-  // Accepting at random is no rule that temperature 0 replaces.
+  // Temperature 0 does not replace synthetic acceptance.
   EngineOptions synthetic = PairOptions();
   synthetic.speculative.synthetic_acceptance_rate = 0.9;
   const Completion c = Generated(*OpenEngine(synthetic), Ask(30, 0, 1));
@@ -172,13 +172,13 @@ TEST(RequestStrategy, OfOthersThatComeAndGoChangesNoText) {
   }
 }
 
-// The control: if strategies were mixed up or ignored, the tests above would see it.
+// The negative control: if strategies were mixed up or ignored, the tests above would detect it.
 TEST(RequestStrategy, OfItsOwnChangesATextsDraws) {
   const auto engine = OpenEngine(PairOptions());
   for (const VerifyStrategy a : kStrategies)
     for (const VerifyStrategy b : kStrategies) {
       const bool same_rule = std::max(a, b) == VerifyStrategy::kResidual &&
-                             std::min(a, b) == VerifyStrategy::kAuto;  // by a model's laws
+                             std::min(a, b) == VerifyStrategy::kAuto;  // by a model's distributions
       if (a >= b || same_rule) continue;
       int differ = 0;
       for (std::uint64_t seed = 0; seed < 12; ++seed) {
@@ -189,7 +189,7 @@ TEST(RequestStrategy, OfItsOwnChangesATextsDraws) {
     }
 }
 
-// ---- What is refused ----------------------------------------------------------------------------
+// ---- Refusals -----------------------------------------------------------------------------------
 
 TEST(RequestStrategy, IsRefusedByTheRulesOfTheFlag) {
   const auto engine = OpenEngine(PairOptions());
@@ -259,7 +259,7 @@ TEST(RequestStrategy, NamesAreThoseThatTheDraftersOfTheEngineFit) {
 
 // ---- The shortest draft -------------------------------------------------------------------------
 
-// Its drafts end where the draft model is not sure enough, at many lengths.
+// Its drafts end where the draft model is not certain enough, at many lengths.
 Request Unsure(int seed) {
   Request r = Ask(40, 0.9f, static_cast<std::uint64_t>(seed), 6);
   r.speculative.strategy = VerifyStrategy::kSampleMatch;
@@ -290,7 +290,7 @@ TEST(RequestLeastDrafts, KeepsShorterOnesBackAndTheTextAsItIs) {
   EXPECT_GT(longer, 0);
 }
 
-// The controller knows of it: no shorter length is chosen, and no draft is made to be dropped.
+// The controller respects it: no shorter length is chosen, and no draft is made to be dropped.
 TEST(RequestLeastDrafts, ArePartOfTheChoice) {
   for (const char* lookahead : {"cost-model", "fixed", "ewma", "heuristic", "by-text"})
     for (const char* method : {"standalone", "ngram"}) {
@@ -317,7 +317,7 @@ TEST(RequestLeastDrafts, ArePartOfTheChoice) {
     }
 }
 
-// Left open, the strategy is one under which it can be kept.
+// If no strategy is named, one is used under which it can be kept.
 TEST(RequestLeastDrafts, ChooseTheStrategyThatIsLeftOpen) {
   const auto engine = OpenEngine(PairOptions());
   for (int seed = 0; seed < 8; ++seed) {
@@ -331,7 +331,7 @@ TEST(RequestLeastDrafts, ChooseTheStrategyThatIsLeftOpen) {
   }
 }
 
-// The engine's own setting is not passed over in silence where a request's rule cannot keep it.
+// The engine's own setting is refused, not silently ignored, where a request's rule cannot keep it.
 TEST(RequestLeastDrafts, OfTheEngineAreRefusedWithARuleThatJudgesLaws) {
   EngineOptions options = PairOptions();
   options.speculative.min_speculative_tokens = 3;
@@ -346,7 +346,7 @@ TEST(RequestLeastDrafts, OfTheEngineAreRefusedWithARuleThatJudgesLaws) {
     r.speculative.min_speculative_tokens = 0;
     EXPECT_EQ(WhyNot(*engine, r), "");
     r.speculative.min_speculative_tokens.reset();
-    r.sampling.temperature = 0;  // greedy, which reads no laws
+    r.sampling.temperature = 0;  // greedy, which reads no distributions
     EXPECT_EQ(WhyNot(*engine, r), "");
   }
   options.speculative.skip_sample_adjustment = true;  // residual, though it is left open

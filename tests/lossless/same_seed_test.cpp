@@ -83,7 +83,7 @@ void ExpectSame(const std::vector<Completion>& a, const std::vector<Completion>&
   }
 }
 
-// Others want the cores meanwhile.
+// Other threads use the cores meanwhile.
 class Load {
  public:
   Load() {
@@ -120,7 +120,7 @@ TEST_P(SeedThatDraftsMayBend, GivesOneText) {
     EXPECT_EQ(c.lookahead, "by-text");
     drafted += c.speculation.drafted, accepted += c.speculation.accepted;
   }
-  EXPECT_GT(drafted, 20);  // so that lengths could matter
+  EXPECT_GT(drafted, 20);  // enough drafts that lengths could matter
   EXPECT_LT(accepted, drafted);
   ExpectSame(Alone(*engine, requests), first, "after other requests");
   ExpectSame(Alone(*Opened(OptionsOf(GetParam())), requests), first, "another engine");
@@ -149,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(Strategies, SeedThatDraftsMayBend,
                            return name;
                          });
 
-// The control: other lengths do give other texts, so the test above would see them.
+// The negative control: other lengths do give other texts, so the test above would detect them.
 TEST(SeedThatDraftsMayBendControl, OtherLengthsGiveOtherTexts) {
   if (!std::filesystem::exists(Bundled("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
   auto requests = Requests();
@@ -164,7 +164,7 @@ TEST(SeedThatDraftsMayBendControl, OtherLengthsGiveOtherTexts) {
   }
 }
 
-// Where the text does not depend on drafts, lengths follow measured time as ever.
+// Where the text does not depend on drafts, lengths still follow measured time.
 TEST(SeedThatDraftsCannotBend, LeavesLengthsToTheController) {
   if (!std::filesystem::exists(Bundled("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
   const auto engine = Opened(OptionsOf({VerifyStrategy::kResidual, "standalone"}));

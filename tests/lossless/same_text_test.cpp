@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same text whatever is drafted, by whatever length, and in whatever company: the bundled
-// models under the settings that programs run with.
+// The text is the same for every drafter, every draft length, and whatever runs beside it: the
+// bundled models under the settings that programs use.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -137,7 +137,7 @@ TEST_P(SameSeed, GivesTheSameTextWithoutDraftsAndAtEveryDraftLength) {
 INSTANTIATE_TEST_SUITE_P(Drafters, SameSeed, testing::ValuesIn(Draftings()),
                          [](const auto& of) { return of.param.method; });
 
-// The control: another seed gives other texts.
+// The negative control: another seed gives other texts.
 TEST(AnotherSeed, GivesAnotherText) {
   SkipWithoutBundledModels();
   if (testing::Test::IsSkipped()) return;
@@ -150,9 +150,9 @@ TEST(AnotherSeed, GivesAnotherText) {
   EXPECT_LT(equal, 10);
 }
 
-// ---- Company ------------------------------------------------------------------------------------
+// ---- Requests beside each other ----------------------------------------------------------------
 
-// Eight requests of which no two are alike.
+// Eight requests, no two of them equal.
 std::vector<Request> Eight() {
   std::vector<Request> requests(8);
   const float temperatures[] = {0, 0.8f, 0, 1.0f, 0.5f, 1.3f, 0, 0.7f};
@@ -197,7 +197,7 @@ TEST_P(Company, OfEightGivesEachRequestTheTextThatItGetsAlone) {
     EXPECT_EQ(together[i].strategy, alone[i].strategy) << i;
   }
   EXPECT_EQ(together[4].speculation.drafted, 0);
-  // What the cost model finds worth while depends on the machine's mood.
+  // What the cost model drafts depends on the machine's speed.
   if (std::get<1>(GetParam()) != std::string("fixed")) return;
   for (const std::size_t i : {1, 2, 3, 6}) EXPECT_GT(together[i].speculation.drafted, 0) << i;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests that come and go, share prefixes, run out of cache blocks and wait for each other: each
-// gets every bit that it gets alone.
+// gets exactly the bits that it gets alone.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using Tokens = std::vector<std::int32_t>;
 
 constexpr int kContext = 256;
 
-// A target and what drafts for it, by method.
+// A target and its drafters, by method.
 struct Models {
   std::string target;
   std::map<std::string, std::string> drafts;
@@ -68,7 +68,8 @@ Tokens TokensOf(int n, unsigned seed) {
   return tokens;
 }
 
-// Prompts begin alike and part anywhere, inside blocks too; some begin with what others said.
+// Prompts have shared prefixes of any length, also ending inside blocks; some begin with the
+// outputs of others.
 std::vector<Arrival> Arrivals(unsigned seed, int n, int most_tokens) {
   std::mt19937 random(seed);
   std::vector<Arrival> arrivals;
@@ -144,7 +145,7 @@ void ExpectSame(const Completion& a, const Completion& b, const std::string& whe
   }
 }
 
-// What was drafted, too, does not depend on others, where its length does not.
+// The drafts, too, do not depend on other requests, where their length does not.
 void ExpectSameRounds(const Completion& a, const Completion& b, const std::string& where) {
   EXPECT_EQ(a.speculation.rounds, b.speculation.rounds) << where;
   EXPECT_EQ(a.speculation.drafted, b.speculation.drafted) << where;
@@ -170,7 +171,7 @@ class Serving : public testing::TestWithParam<const char*> {};
 TEST_P(Serving, RequestsThatComeAndGoGetTheBitsTheyGetAlone) {
   std::int64_t cached = 0;
   const std::string method = GetParam();
-  const bool remembers = method == "suffix";  // what others said
+  const bool remembers = method == "suffix";  // the outputs of others
   for (unsigned seed = 0; seed < 3; ++seed) {
     const auto arrivals = Arrivals(100 + seed, 14, 200);
     EngineOptions options = Options(GetParam());
@@ -220,7 +221,7 @@ INSTANTIATE_TEST_SUITE_P(Methods, Serving,
                          testing::Values("none", "ngram", "suffix", "standalone", "eagle", "mtp"),
                          [](const auto& of) { return std::string(of.param); });
 
-// A rule whose text depends on the draft's length: blocks that run out must not shorten a draft.
+// Under a rule whose text depends on the draft's length, a lack of blocks must not shorten a draft.
 TEST(Serving, UnderResidualTheDraftsAreNotShortenedWhereBlocksRunOut) {
   std::int64_t preemptions = 0;
   for (unsigned seed = 0; seed < 4; ++seed) {
@@ -262,7 +263,7 @@ TEST(Serving, EveryCacheTypeAndInstructionSetSharesAndGivesBackExactly) {
     }
 }
 
-// With the default controller draft lengths follow the clock, and no text may.
+// With the default controller draft lengths follow the clock, but texts must not.
 TEST(Serving, UnderTheCostModelTextsAreThoseOfARequestAlone) {
   const auto arrivals = Arrivals(9, 12, 180);
   EngineOptions options = Options("portfolio");
@@ -305,7 +306,7 @@ TEST(PrefixCache, HoldsGeneratedTextToo) {
   Tokens text = TokensOf(20, 5);
   const auto first = *engine->Generate(Read(text, 80));
   text.insert(text.end(), first.token_ids.begin(), first.token_ids.end());
-  // The last token was never read.
+  // The last token was never computed.
   EXPECT_EQ(engine->Generate(Read(text, 1))->timings.cached_prompt_tokens, 96);
 }
 
@@ -364,7 +365,7 @@ TEST(CacheTokens, BoundTheMemoryThatIsReserved) {
   EXPECT_EQ(Open(options)->summary().target.cache_bytes * 4, all);
 }
 
-// A request that is cancelled while it waits for blocks or rows ends all the same.
+// A request that is cancelled while it waits for blocks or rows ends too.
 TEST(Serving, CancelledRequestsEndAtOnceWhereverTheyAre) {
   EngineOptions options = Options("none");
   options.max_sequences = 3;
@@ -381,7 +382,7 @@ TEST(Serving, CancelledRequestsEndAtOnceWhereverTheyAre) {
   EXPECT_EQ(engine->load().used_blocks, 0);
 }
 
-// Passes from a request's beginning to its first token, while `others` go on.
+// Passes from a request's beginning to its first token, while `others` continue.
 int PassesToFirstToken(Engine& engine, const Tokens& prompt) {
   bool first = false;
   const auto ticket = *engine.Begin(Read(prompt, 1), [&first](const RoundEvent& round) {

@@ -161,8 +161,8 @@ TEST(SpeculativeDecoder, StatisticsAreTheRequestsCountersSinceTheReset) {
   ASSERT_TRUE(s.acceptance_rate && s.speedup_estimate);
   EXPECT_EQ(*s.acceptance_rate, static_cast<double>(s.total_accepted_tokens) /
                                     static_cast<double>(s.total_draft_tokens));
-  // (1 - a^(K+1)) / ((1 - a) (c K + 1)) by the sum that it stands for, with whole K below and
-  // above.
+  // (1 - a^(K+1)) / ((1 - a) (c K + 1)), computed as the sum that it stands for, with whole K below
+  // and above.
   const SpeculationStats stats = decoder->stats();
   const double a = *s.acceptance_rate;
   const double k = static_cast<double>(stats.drafted) / static_cast<double>(stats.draft_rounds);
@@ -179,7 +179,7 @@ TEST(SpeculativeDecoder, StatisticsAreTheRequestsCountersSinceTheReset) {
   ASSERT_TRUE(decoder->Begin(Ask(30)));
   ASSERT_TRUE(decoder->Step());
   ASSERT_TRUE(decoder->Step());
-  decoder->ResetStats();  // in the midst of a request
+  decoder->ResetStats();  // in the middle of a request
   EXPECT_EQ(decoder->statistics().total_steps, 0);
   EXPECT_FALSE(decoder->statistics().acceptance_rate);
   int drafted = 0;

@@ -44,7 +44,7 @@ std::map<std::string, Completion> Alone(const TextGenerationBatch& requests) {
   return completions;
 }
 
-// What steps gave, put together.
+// The collected results of steps.
 struct Collected {
   std::map<std::string, TextGenerationOutput> all;
   void Add(const Result<std::map<std::string, TextGenerationOutput>>& outputs) {
@@ -68,7 +68,7 @@ struct Collected {
   }
 };
 
-// Over three replicas; what is done is left out.
+// Distributes requests over three replicas, without those that are done.
 Batches Split(const TextGenerationBatch& requests, const Collected& collected) {
   Batches replicas(3);
   std::size_t next = 0;
@@ -100,7 +100,7 @@ TEST(SpeculativePipeline, FlattenedReplicasGiveTheTextOfEachRequestAlone) {
   EXPECT_GT(drafted, 0);
 }
 
-// Each request takes part in every second or third step only.
+// Each request takes part only in every second or third step.
 TEST(SpeculativePipeline, RequestsThatRestGoOnAsIfTheyHadNot) {
   const auto requests = Mixed();
   const auto want = Alone(requests);
@@ -153,7 +153,7 @@ std::vector<std::int32_t> Row(const RaggedBatch& batch, std::size_t i) {
           batch.tokens.begin() + batch.row_offsets[i + 1]};
 }
 
-// What each model has read is what was prepared for it, all in all: the text but its last token.
+// Together, each model has read what was prepared for it: the text except its last token.
 TEST(SpeculativePipeline, PreparesWhatTheNextPassReads) {
   const auto pipeline = Make(2);
   Batches replicas = {{{"a", Ask(30, 0, 0, 4)}}, {{"b", Ask(30, 0.9f, 1, 2)}}};
@@ -199,7 +199,7 @@ TEST(SpeculativePipeline, PreparesWhatTheNextPassReads) {
     collected.Add(outputs);
     for (const auto& [id, output] : *outputs) {
       text[id].insert(text[id].end(), output.tokens.begin(), output.tokens.end());
-      // Accepted drafts were read by this pass.
+      // This pass has read the accepted drafts.
       target[id].insert(target[id].end(), output.tokens.begin(), output.tokens.end() - 1);
     }
   }

@@ -40,8 +40,8 @@ SpeculationStats Generated(const char* lookahead, double rate) {
   return all;
 }
 
-// Standard errors between accepted / drafted and `rate`. Given its length m a round accepts
-// m * rate drafts in the mean, so the differences are a martingale whose variance is that of the
+// The distance of accepted / drafted from `rate`, in standard errors. A round of length m accepts m
+// * rate drafts on average, so the differences are a martingale whose variance is that of the
 // rounds by their lengths.
 double Off(const SpeculationStats& stats, double rate) {
   double variance = 0;
@@ -74,7 +74,7 @@ TEST_P(SyntheticRate, IsTheMeanOfAcceptedOverDrafted) {
     if (stats.drafted == 0) continue;
     EXPECT_LT(Off(stats, rate), 4.5)
         << rate << ": " << stats.accepted << " of " << stats.drafted << " drafts";
-    // The control: the bound tells other rates apart.
+    // The negative control: the bound detects other rates.
     if (stats.drafted > 500) EXPECT_GT(Off(stats, rate - .2), 4.5) << rate;
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drafters whose vocabularies are not quite the target's: shorter, longer, with a few tokens of
-// other texts. What is not shared is never drafted, texts that hold it are drafted for, and the
-// target's text or distribution stays what it is.
+// Drafters whose vocabularies differ a little from the target's: shorter, longer, with a few tokens
+// of other texts. Tokens that are not shared are never drafted, texts that contain them are drafted
+// for, and the target's text or distribution does not change.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ fixtures::TinyModelOptions Options(int vocabulary, std::map<int, std::string> re
 }
 const std::map<int, std::string> kRespelled = {
     {0, "<|pad|>"}, {2, "<|end|>"}, {265, "<|tool|>"}, {301, "<|x|>"}};
-// They come up everywhere in the texts below, and no drafter has all of them.
+// They occur everywhere in the texts below, and no drafter has all of them.
 const std::map<std::int32_t, float> kFavoured = {{2, 1.0F},   {265, 4.0F}, {301, 4.0F}, {305, 4.5F},
                                                  {319, 4.0F}, {299, 3.5F}, {270, 3.5F}};
 
@@ -163,8 +163,8 @@ Sample Draw(Engine& engine, std::uint64_t first_id, int n, bool speculates) {
   return sample;
 }
 
-// The greatest share of its bound that chi-square reaches; above 1 the samples differ. By chance
-// that happens in one of 100,000 runs of all these tests.
+// The largest ratio of chi-square to its bound; above 1 the samples differ. By chance that happens
+// in one of 100,000 runs of all these tests.
 double Difference(const Sample& a, const Sample& b) {
   static const double z = NormalQuantile(1e-5 / (6 * 15));
   double worst = 0;
@@ -191,7 +191,8 @@ TEST(Vocabularies, TheDistributionStaysTheTargets) {
       EXPECT_LT(Difference(plain, sample), 1) << pair.name << ", " << Name(strategy);
       EXPECT_GT(sample.accepted, kSpeculative / 4) << pair.name << ", " << Name(strategy);
     }
-    // The control: without the residual, what the drafter cannot draft comes too seldom.
+    // The negative control: without the residual, tokens that the drafter cannot draft are too
+    // rare.
     EngineOptions biased = OptionsOf(pair, VerifyStrategy::kResidual);
     biased.speculative.skip_sample_adjustment = true;
     const Sample sample = Draw(*Open(std::move(biased)), first_id += 100'000, kSpeculative, true);
@@ -221,7 +222,7 @@ TEST(Vocabularies, WhatIsNotSharedIsNamed) {
   }
 }
 
-// Up to a tenth of the target's tokens may be others.
+// Up to a tenth of the target's tokens may differ.
 TEST(Vocabularies, OfAnotherFamilyAreRefused) {
   const auto error = [](int vocabulary, int n_respelled) {
     auto options = Options(vocabulary, {});
@@ -239,7 +240,7 @@ TEST(Vocabularies, OfAnotherFamilyAreRefused) {
             std::string::npos);
 }
 
-// The head of a draft model that keeps some tokens keeps shared ones only.
+// A reduced output head keeps shared tokens only.
 TEST(Vocabularies, AReducedOutputHeadKeepsSharedTokens) {
   for (const Pair& pair : Pairs()) {
     if (pair.method != "standalone") continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every allocation of a scenario fails in its turn, once and from then on: what was asked for is an
-// error that says so, what else runs is not touched, and no memory is kept. The tests named Slow
-// visit every site, the others every n-th.
+// Makes every allocation of a scenario fail in turn, once and from then on. The request gets an
+// error that says so, nothing else is affected, and no memory is kept. The tests named Slow visit
+// every allocation, the others every n-th.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,14 +27,14 @@ using tests::FailAllocation;
 using tests::Resume;
 using tests::StopFailing;
 
-// What a scenario gave: a text for each part of it, or that it says memory is short.
+// The result of a scenario: for each part a text, or that memory is short.
 struct Outcome {
   std::vector<std::string> texts;
   std::vector<Error> errors;
 };
 
 void ExpectSaysSo(const Error& error, const std::string& where) {
-  // A file that cannot be mapped says it in the system's words.
+  // A file that cannot be mapped gives the system's message.
   const bool mapping = error.message.find("Cannot allocate memory") != std::string::npos;
   EXPECT_TRUE(error.code == ErrorCode::kNoMemory || mapping) << where << ": " << error.message;
   EXPECT_NE(error.message.find("memory"), std::string::npos) << where << ": " << error.message;
@@ -42,10 +42,10 @@ void ExpectSaysSo(const Error& error, const std::string& where) {
 }
 
 constexpr int kAllSites = 1;
-// Bytes that malloc gives beyond what was asked for differ from time to time.
+// malloc may give a few bytes more than requested, and not always the same.
 constexpr std::int64_t kRounding = 64;
 
-// Each part gave what it gives undisturbed, or an error.
+// Each part gave its undisturbed result, or an error.
 void CheckOutcome(const Outcome& outcome, const Outcome& undisturbed, const std::string& where) {
   for (const Error& error : outcome.errors) ExpectSaysSo(error, where);
   for (std::size_t i = 0; i < outcome.texts.size(); ++i) {
@@ -55,19 +55,19 @@ void CheckOutcome(const Outcome& outcome, const Outcome& undisturbed, const std:
   EXPECT_TRUE(!outcome.errors.empty() || outcome.texts == undisturbed.texts);
 }
 
-// Runs it undisturbed, then with each stride-th allocation failing. `check` looks at what else must
-// hold after each run; REQUIRES: `run` keeps no memory.
+// Runs it undisturbed, then with each stride-th allocation failing. `check` tests other conditions
+// after each run. REQUIRES: `run` keeps no memory.
 void Sweep(int stride, const std::function<Outcome()>& run,
            const std::function<void()>& check = {}) {
-  run();  // what is taken once for good
+  run();  // memory that is taken only once
   run();
   FailAllocation(0, false);
   const Outcome undisturbed = run();
   const std::int64_t n = StopFailing();
   ASSERT_TRUE(undisturbed.errors.empty()) << undisturbed.errors.front().message;
   ASSERT_GT(n, 20);
-  // Buffers that are kept for the next request may grow while the first sweep goes on, for errors
-  // change who uses which; in the second one nothing does.
+  // Buffers that are kept for the next request may grow during the first sweep, because errors
+  // change who uses which; in the second sweep they do not.
   std::int64_t n_failed = 0, n_sites = 0, most_held = 0;
   for (const bool grown : {false, true})
     for (const bool from_then_on : {false, true})
@@ -87,7 +87,7 @@ void Sweep(int stride, const std::function<Outcome()>& run,
         EXPECT_LE(BytesHeld(), most_held + kRounding);
         if (testing::Test::HasFailure()) return;
       }
-  EXPECT_GT(n_failed, n_sites / 2);  // the sweep does make things fail
+  EXPECT_GT(n_failed, n_sites / 2);  // the sweep does cause failures
   std::printf("[ sites    ] %ld of %ld, %ld runs ended with an error\n", static_cast<long>(n_sites),
               static_cast<long>(4 * n), static_cast<long>(n_failed));
 }
@@ -146,7 +146,7 @@ class MemoryShort : public testing::TestWithParam<int> {
     return request;
   }
 
-  // Three requests side by side, each of which may fail alone.
+  // Three requests side by side; each may fail alone.
   static Outcome RunThree(Engine& engine) {
     Outcome outcome;
     std::vector<Ticket> tickets;
@@ -290,7 +290,7 @@ TEST_P(MemoryShort, ADecoder) {
       outcome.errors.push_back(std::move(failed).error());
     return outcome;
   };
-  // A decoder keeps its last completion: the next one takes its place.
+  // A decoder keeps its last completion until the next one replaces it.
   Sweep(stride(7), run, [&] { EXPECT_TRUE(run().errors.empty()); });
 }
 

@@ -54,9 +54,9 @@ struct Quantised {
   }
 };
 
-// 32 values of a row as their type's formula has them: x = scale[i / 16] * (q - offset), or scale *
-// q + minimum. What multiplies an integer sum is `scale` where all 32 share one; Q6_K has integer
-// scales of its own before it.
+// 32 values of a row, by their type's formula: x = scale[i / 16] * (q - offset), or scale * q +
+// minimum. An integer sum is multiplied by `scale` if all 32 share one; Q6_K has integer scales of
+// its own before that.
 struct Values {
   std::array<int, 32> q{};
   std::array<int, 2> factor{1, 1};
@@ -71,7 +71,7 @@ Block Read(const std::byte* row, std::size_t index) {
   return block;
 }
 
-// Of the 32-value types; the high four bits of a byte belong to the second half.
+// For the 32-value types; the high four bits of a byte belong to the second half.
 template <typename Block>
 Values Simple(const std::byte* row, std::size_t b, int offset) {
   const auto block = Read<Block>(row, b);
