@@ -116,7 +116,7 @@ class Checker:
                 continue
             for dep in sorted(deps):
                 if dep not in self.order:
-                    self.fail(where, f"DEPS names {dep}, which is no module")
+                    self.fail(where, f"DEPS names {dep}, which is not a module")
                 elif self.order.index(dep) >= self.order.index(module):
                     self.fail(where, f"{module} depends on {dep}, which stands after it in FORETOKEN_MODULES")
             if module in reachable(self.deps, module):
@@ -183,7 +183,7 @@ class Checker:
         elif other in denied:
             return f"{module} never sees {other}: {reason}"
         if other not in self.order:
-            return f"{other} is no module"
+            return f"{other} is not a module"
         return None if other in allowed else f"{other} is not among the DEPS of {module}"
 
     def run(self):

@@ -88,10 +88,10 @@ torch::Tensor Block(const model::ModelConfig& config, const Leaves& leaves,
                     const std::string& prefix, const torch::Tensor& x);
 
 struct LlamaPass {
-  std::vector<torch::Tensor> inputs;  // of each block, [batch, length, dim], where asked for; the
-                                      // last entry is the last block's output
-  torch::Tensor hidden;               // the last block's output before the norm
-  torch::Tensor normed;               // after output_norm, compute type
+  // [batch, length, dim] for each block, if asked for; the last entry is the last block's output.
+  std::vector<torch::Tensor> inputs;
+  torch::Tensor hidden;  // the last block's output before the norm
+  torch::Tensor normed;  // after output_norm, compute type
 };
 // tokens: int64 [batch, length].
 LlamaPass RunLlama(const model::ModelConfig& config, const Leaves& leaves,

@@ -4,15 +4,15 @@
 
   end_to_end.py --foretoken build/release/foretoken --llama "PREFIX" --seen-as FOLDER -m TARGET.gguf -md DRAFT.gguf
                 [--prompts FILE.jsonl] [-n 128] [-k 7] [--repeats 5] [--threads 2] [--ctx-size 2048]
-                [--acceptance-length L]
+                [--acceptance-length L] [--json FILE]
 
 PREFIX runs a program of llama.cpp (it gets `llama-server ...` appended); FOLDER is where that program sees the models' folder. Each repeat
 runs `foretoken bench --repeats 1`, then a llama-server without a draft, then one with it; every text is greedy and has N tokens. Rates are
 of decoding alone, sums over the prompts; the table shows medians (least-most) of the repeats, and ratios of medians.
 
---acceptance-length L lets both programs accept drafts by lot, so that on average L tokens come of a round of K drafts, the target's own
-token among them (llama-server --spec-synth-len L, foretoken --synthetic-acceptance-rate (L - 1) / K): for models with random weights, whose
-drafts would be accepted always or never. Both programs report what they got: see the row `length`.
+--acceptance-length L lets both programs accept drafts at random, so that a round of K drafts gives L tokens on average, the target's own
+token included (llama-server --spec-synth-len L, foretoken --synthetic-acceptance-rate (L - 1) / K). It is for models with random weights,
+whose drafts would be accepted always or never. Both programs report the length that they reached: see the row `length`.
 """
 import argparse
 import contextlib
@@ -27,6 +27,8 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+
+import measured
 
 START_SECONDS, TEXT_SECONDS = 300, 600
 PROMPTS = [
@@ -172,6 +174,7 @@ def parse():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--ctx-size", type=int, default=2048)
     parser.add_argument("--acceptance-length", type=float)
+    parser.add_argument("--json", default="", metavar="FILE", help="writes all figures there")
     args = parser.parse_args()
     args.llama_spec_type = args.llama_spec_type or ("draft-simple" if args.draft else "ngram-simple")
     if args.acceptance_length and not 1 <= args.acceptance_length <= args.k + 1:
@@ -189,6 +192,9 @@ def main():
             ours.append(foretoken_once(args))
             theirs.append(llama_both(args))
         table(args, ours, theirs)
+        if args.json:
+            measured.write(args.json, {"model": os.path.basename(args.model), "draft": os.path.basename(args.draft or ""), "k": args.k,
+                                       "threads": args.threads, "foretoken": ours, "llama_cpp": theirs})
 
 
 if __name__ == "__main__":

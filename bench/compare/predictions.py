@@ -4,11 +4,11 @@
 
   predictions.py --foretoken build/release/foretoken --bundled models [--models FOLDER] [--repeats 5] [--only WORD] [--json FILE]
 
-For each pair: `bench`, then `check-pair` and `tune` with the same flags, then `bench` again. Each promise is compared with the mean of the two
-benches around it; it must lie within 10 %. Where these two differ by more than 5 %, the machine was disturbed, and the pair is measured anew, three
-times at most. The estimate of the best fixed length is shown beside them; it promises nothing, it chooses what is run. FOLDER may hold
+For each pair it runs `bench`, then `check-pair` and `tune` with the same flags, then `bench` again. Each promise is compared with the mean of the two
+benches around it; it must lie within 10 %. If these two differ by more than 5 %, the machine was disturbed, and the pair is measured again, three times
+at most. The estimate of the best fixed length is shown too; it is not a promise, it only chooses what is run. FOLDER may hold
 tiny1m-F32.gguf and stories260K.gguf (a small real pair), and t1b-Q4_0.gguf and d100m-Q4_0.gguf (random weights of the shapes of a 1B model and a 100M
-draft; drafts are accepted by lot there). Pairs without their files are left out, and named. Exit code 1 where a promise was off by more, 77 where no
+draft; drafts are accepted at random there). Pairs without their files are left out, and named. Exit code 1 if a promise was off by more, 77 if no
 pair could be measured.
 """
 import argparse
@@ -37,7 +37,7 @@ def pairs(a):
         ("bundled model and MTP head", ["-m", target, "-md", bundled("tales-9m-mtp-q8_0.gguf")], []),
         ("bundled model and EAGLE-3 head", ["-m", target, "-md", bundled("tales-9m-eagle-q8_0.gguf")], []),
         ("tiny1m and stories260K", ["-m", inside("tiny1m-F32.gguf"), "-md", inside("stories260K.gguf")], []),
-        ("1B and 100M, 70 % by lot", ["-m", inside("t1b-Q4_0.gguf"), "-md", inside("d100m-Q4_0.gguf"), *short],
+        ("1B and 100M, 70 % synthetic", ["-m", inside("t1b-Q4_0.gguf"), "-md", inside("d100m-Q4_0.gguf"), *short],
          ["--synthetic-acceptance-rate", "0.7"]),
     ]
 
@@ -65,7 +65,7 @@ def around(a, flags, promise):
 
 
 def compare(a, flags, more):
-    """Of each promise: its name and what `around` found."""
+    """For each promise: its name and the result of `around`."""
     latest = {}
 
     def check():

@@ -7,8 +7,8 @@
                   [--llama "PREFIX" --seen-as FOLDER [--llama-flag=...]...]
 
 For each width W: W clients, each with its own connection, send --requests completions one after the other, --tokens tokens each, end tokens ignored, no
-prompt twice. The figure is all tokens over the time from the first request to the last reply. Each repeat runs every server once; servers that are not
-being measured hold no thread. Ratios are those of a repeat, the table shows medians (least to most).
+prompt twice. The figure is the number of all tokens divided by the time from the first request to the last reply. Each repeat runs every server once;
+a server that is not being measured uses no CPU. Ratios are taken within a repeat; the table shows medians (least to most).
 
 PREFIX runs a program of llama.cpp (it gets `llama-server ...` appended); FOLDER is where that program sees the model files' folder. It runs plain and,
 where there is a draft, with `--spec-type draft-simple`.
@@ -26,6 +26,8 @@ import subprocess
 import sys
 import threading
 import time
+
+import measured
 
 WORDS = ("the little girl old dog ran to a big red house and saw her mother under green tree near blue lake who said it was time for lunch but "
          "they did not want go home so he took ball in his hand then put on table with cake bread milk bird sang song about sun moon").split()
@@ -134,7 +136,7 @@ def main():
     p.add_argument("--widths", default="1,2,4,8,16", type=lambda s: [int(x) for x in s.split(",")])
     p.add_argument("--requests", type=int, default=4)
     p.add_argument("--tokens", type=int, default=64)
-    p.add_argument("--words", type=int, default=24, help="of a prompt")
+    p.add_argument("--words", type=int, default=24, help="words in a prompt")
     p.add_argument("--repeats", type=int, default=5)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--ctx-size", type=int, default=1024)
@@ -142,7 +144,7 @@ def main():
     p.add_argument("--flag", action="append", default=[])
     p.add_argument("--llama", default="")
     p.add_argument("--seen-as", default="")
-    p.add_argument("--llama-plain", action="store_true", help="not with a draft model, too")
+    p.add_argument("--llama-plain", action="store_true", help="run llama-server only without a draft model")
     p.add_argument("--llama-flag", action="append", default=[])
     p.add_argument("--json", default="")
     args = p.parse_args()
@@ -172,8 +174,8 @@ def main():
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     if args.json:
-        with open(args.json, "w") as file:
-            json.dump(report, file, indent=1)
+        measured.write(args.json, {"model": os.path.basename(args.model), "draft": os.path.basename(args.draft), "threads": args.threads,
+                                   "clients": report})
 
 
 if __name__ == "__main__":

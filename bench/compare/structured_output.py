@@ -42,7 +42,7 @@ def ask(contender):
         sys.exit(f"structured_output: {contender.name}: {response.status} {data}")
     text = data["choices"][0]["text"]
     if set(json.loads(text)) != set(ORDER):
-        sys.exit(f"structured_output: {contender.name}: {text!r} is no order")
+        sys.exit(f"structured_output: {contender.name}: {text!r} is not an order")
     return text, data["usage"]["completion_tokens"], seconds
 
 

@@ -2,16 +2,17 @@
 // draft/head_drafter.h: drafters of one block that read the target's hidden states: EAGLE-3 and MTP
 // heads.
 //
-// A row of the head joins a token with the feature of the position before it:
+// A row of the head combines a token with the feature of the position before it:
 //
-//   position      0       1       2     ...   C-1
-//   token        x_0     x_1     x_2         x_C-1     (committed)
-//   feature       f_0     f_1    ...    f_C-2          (the target has processed all but the
-//   newest) rows              (x_1,f_0) (x_2,f_1) ... (x_C-1,f_C-2) -> the law of x_C
+//   position     0      1          2          ...  C-1
+//   token        x_0    x_1        x_2        ...  x_C-1          (committed)
+//   feature      f_0    f_1        f_2        ...                 up to f_C-2: the target has
+//                                                                 processed all but the newest
+//   row                 (x_1,f_0)  (x_2,f_1)  ...  (x_C-1,f_C-2)  -> the distribution of x_C
 //
 // An MTP head has a row (x_0, 0) before these, so its row i holds x_i; row i of an EAGLE-3 head
-// holds x_i+1. Features arrive through Observe and wait there until the next proposal reads them
-// all in one pass, whose last row gives the first draft; each next row joins the draft with the
+// holds x_i+1. Features arrive through Observe and wait there. The next proposal reads all of them
+// in one pass, whose last row gives the first draft. Each further row combines the draft with the
 // head's own feature. Rows of drafts are approximate: they leave the cache with the proposal, and
 // accepted positions are read again with the target's features.
 #pragma once

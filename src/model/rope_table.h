@@ -4,10 +4,11 @@
 //
 //   angle(pos, i) = pos * base^(-2i / n_rot) / factor_i, then scaled:
 //   linear:  angle * freq_scale
-//   yarn:    fast dimensions keep their angle, slow ones are interpolated, a ramp between (Peng et
-//   al. 2023); both cos and sin
-//            are multiplied by attention_factor * (1 + 0.1 ln(1 / freq_scale))
-// factor_i comes from the file's rope_freqs tensor (Llama 3.1 and later), else 1.
+//   yarn:    fast dimensions keep their angle, slow ones are interpolated, with a ramp between
+//            (Peng et al. 2023); both cos and sin are multiplied by
+//            attention_factor * (1 + 0.1 ln(1 / freq_scale))
+//
+// factor_i comes from the file's rope_freqs tensor (Llama 3.1 and later), else it is 1.
 #pragma once
 
 #include <span>

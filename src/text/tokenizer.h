@@ -20,10 +20,10 @@
 namespace foretoken::text {
 
 struct EncodeOptions {
-  bool add_special = true;     // put BOS / EOS where the file's add_bos / add_eos say so
-  bool parse_special = false;  // recognise control tokens written in the text ("<|im_end|>"); else
-                               // they are plain text
-  bool continues = false;      // it stands behind other text: no space is put before it
+  bool add_special = true;  // add BOS / EOS if the file's add_bos / add_eos say so
+  // Recognise control tokens written in the text ("<|im_end|>"); otherwise they are plain text.
+  bool parse_special = false;
+  bool continues = false;  // the text follows other text: no space is put before it
 };
 
 class Tokenizer {

@@ -108,7 +108,7 @@ def train_verb(programs, options, path, text):
 
 
 def special_files(programs, options):
-    """What is no regular file, in the place of a model. A pipe without a writer must not be waited for."""
+    """Special files in place of a model. The program must not wait for a pipe without a writer."""
     fifo, folder, empty = (os.path.join(programs.folder, name) for name in ("fifo.gguf", "folder.gguf", "empty.gguf"))
     os.mkfifo(fifo)
     os.mkdir(folder)

@@ -56,7 +56,7 @@ def wrong_with(found):
 
 
 def answers(data, hostile):
-    """[(status, headers, body)]. Raises an error where it is no HTTP. HEAD's answers have a length and no body, and a stream in HTTP/1.0
+    """[(status, headers, body)]. Raises an error if it is not HTTP. HEAD's answers have a length and no body, and a stream in HTTP/1.0
     ends with its connection: nothing is read of those."""
     return [] if b"HEAD " in hostile.data or b" HTTP/1.0" in hostile.data and b"text/event-stream" in data else responses(data)
 

@@ -162,7 +162,7 @@ class Modes(Chat):
         self.assertNotEqual(first, third.split("\n", 1)[1])
 
     def test_cache_tells_what_was_found_in_it(self):
-        """Texts that begin alike share blocks of 32 positions."""
+        """Texts with a shared prefix share blocks of 32 positions."""
         prompt = "Once upon a time there was a dog and a cat and a bird in a house by the sea and they played"
         counts = re.compile(r"so far (\d+) prompt tokens were read, and (\d+) found in the cache")
         flags = ("-m", TARGET, "--spec-type", "ngram", "--temp", "0", "-n", "4")

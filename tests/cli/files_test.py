@@ -48,7 +48,7 @@ class FilesTest(unittest.TestCase):
 
 class Inputs(FilesTest):
     def no_files(self):
-        """What names stand for that are no files; reading some of them would never end."""
+        """Names of things that are not files; reading some of them would never end."""
         fifo, unix = self.folder / "fifo", self.folder / "socket"
         os.mkfifo(fifo)
         listener = socket.socket(socket.AF_UNIX)

@@ -55,7 +55,7 @@ class Certify(base.Transcript):
             self.assertEqual((answer["method"], answer["certificate"]), (method, "exact"))
 
     def test_texts_that_are_not_the_models_are_found_out(self):
-        """The negative control of the comparison: accepting by lot changes texts."""
+        """The negative control of the comparison: accepting at random changes texts."""
         answer = self.certify(1, "--synthetic-acceptance-rate", "0.9", "--ks", "2", "--batch", "1")
         self.assertEqual(answer["certificate"], "differs")
         first = answer["first_difference"]

@@ -23,7 +23,7 @@ FOLDER = tempfile.TemporaryDirectory()
 TARGET, DRAFT, OTHER = (str(pathlib.Path(FOLDER.name) / name) for name in ("target.gguf", "draft.gguf", "other.gguf"))
 # Tiny models under the names of the bundled ones.
 BUNDLED = pathlib.Path(FOLDER.name) / "models"
-# Bytes of every kind: letters, accents, CJK, emoji, control bytes, and some that are no UTF-8.
+# Bytes of every kind: letters, accents, CJK, emoji, control bytes, and some that are not UTF-8.
 ODD_BYTES = "Once upon\n\ta time, café 日本 🙂 ".encode() + bytes([0xFF, 0xC3, 0x28, 0x80, 0x01, 0x7F])
 
 

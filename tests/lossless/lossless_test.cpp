@@ -158,8 +158,8 @@ std::vector<std::string> Isas() {
 TEST(Lossless, GreedyTokensAndLogprobsAreBitwiseThoseOfPlainDecoding) {
   std::map<std::string, std::int64_t> accepted;  // by method; 0 would mean that nothing was tested
   for (const Pair& pair : Pairs()) {
-    std::vector<Completion> first;  // plain decoding by the first instruction set, one thread: all
-                                    // others are held to it
+    // Plain decoding with the first instruction set and one thread; all others must be equal.
+    std::vector<Completion> first;
     std::map<std::string, std::int64_t> drafts;  // accepted, by method, K and request
     for (const std::string& isa : Isas())
       for (const int threads : {1, 2}) {

@@ -122,7 +122,7 @@ class AddressSpace(unittest.TestCase):
                 process.stdout.close()
 
     def ask(self, port, where):
-        """One request: its text, or an error of the server's that says why. The server goes on."""
+        """One request: its text, or an error of the server that says why. The server continues."""
         answered = False
         for method, path, body in (("POST", "/v1/completions", json.dumps({"prompt": "Once", "max_tokens": 8, "temperature": 0})),
                                    ("GET", "/health", None)):

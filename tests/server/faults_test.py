@@ -74,7 +74,7 @@ NOT_HTTP = [
     ("a space before the colon", header_lines("Content-Length : 5", body=b"hello"), 400),
     ("percent garbage", b"GET /%zz%00%ff%%2e%2e/%c0%af HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 404),
     ("a negative length", header_lines("Content-Length: -1", body=GOOD_BODY), 400),
-    ("a length that is no number", header_lines("Content-Length: many", body=GOOD_BODY), 400),
+    ("a length that is not a number", header_lines("Content-Length: many", body=GOOD_BODY), 400),
     ("a signed length", header_lines("Content-Length: +5", body=GOOD_BODY), 400),
     ("an empty length", header_lines("Content-Length:", body=GOOD_BODY), 400),
     ("a length past all integers", header_lines("Content-Length: " + "9" * 40), 400),

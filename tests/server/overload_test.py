@@ -363,7 +363,7 @@ class Overload(unittest.TestCase):
         server = self.serve("--max-queue", "600", program=program, env={"FORETOKEN_ISA": "scalar"})
         with self.health_is_answered(server):
             busy = [server.socket() for _ in range(480)]
-            for sock in busy:  # none of them can give way
+            for sock in busy:  # none of them can be closed for others
                 sock.sendall(request_bytes(COMPLETIONS, LONG))
             server.await_accepted(440)  # the others came when all were taken
             status, headers, body = server.send("POST", COMPLETIONS, SHORT)

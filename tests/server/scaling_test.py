@@ -67,8 +67,8 @@ ANY_BODY = {
     "deep objects": lambda n: '{"x":' * (n // 5),
     "white space": lambda n: '{"x":' + " " * n + "0}",
     "text without an end": lambda n: '{"x":"' + "a" * n,
-    "bytes that are no UTF-8": lambda n: b'{"x":"' + b"\xff" * n + b'"}',
-    "no JSON": lambda n: "x" * n,
+    "bytes that are not UTF-8": lambda n: b'{"x":"' + b"\xff" * n + b'"}',
+    "not JSON": lambda n: "x" * n,
 }
 
 TEXTS = {

@@ -294,7 +294,7 @@ class OneServer(unittest.TestCase):
         for i in range(1, n):  # all of the text, token by token
             self.assertEqual(prompt[offsets[i]:offsets[i + 1]], logprobs["tokens"][i].lstrip() if i == 1 else logprobs["tokens"][i])
             self.assertLessEqual(logprobs["token_logprobs"][i], max(logprobs["top_logprobs"][i].values()))
-        # Generated token by token, the prompt has the same: each is what the law before it gives.
+        # Generated token by token, the prompt has the same: each is computed from the tokens before it.
         tokens = self.server.post("/tokenize", {"content": prompt, "add_special": True})["tokens"]
         for i in (1, n // 2, n - 1):
             one = self.server.completion(prompt=tokens[:i], max_tokens=1, temperature=0, logprobs=20, logit_bias={str(tokens[i]): 100})["choices"][0]

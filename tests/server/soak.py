@@ -156,7 +156,7 @@ class Client:
 
 
 def growth(samples, warm_up):
-    """Of the resident size, [(requests, KiB)], from after the warm-up to the end: by the medians of its first and last tenth, and by the slope."""
+    """The growth of the resident size, [(requests, KiB)], after the warm-up: by the medians of its first and last tenth, and by the slope."""
     kept = [(n, rss) for n, rss in samples if n > samples[-1][0] * warm_up]
     tenth = max(1, len(kept) // 10)
     first, last = (statistics.median(rss for _, rss in part) for part in (kept[:tenth], kept[-tenth:]))

@@ -6,7 +6,7 @@ import { Speedometer } from './rounds.js';
 // page: what its parts share: {service, settings, rounds, announcer, context, inspector, replot,
 // follow}. turns: what the server is sent, or a promise of that.
 // Returns {speed, drafted, reason, strategy, tokens (prompt and answer)}; throws what Service.answer throws, with the error
-// shown in `answer`. A stop is no error: its reason is "cancelled".
+// shown in `answer`. A stop is not an error: its reason is "cancelled".
 export async function runAnswer(page, { turns, fields, answer, signal }) {
   const speculative = fields.speculative.enabled;
   const speedometer = new Speedometer();

@@ -42,7 +42,7 @@ export class Comparison {
       const speculative = await this.#side(this.#speculative, 'Speculative answer', turns,
         fields.speculative, signal);
       if (signal.aborted) return this.#stopped();
-      this.#judge(plain, speculative);
+      this.#compare(plain, speculative);
     } catch (error) {
       this.#show('', 'Not compared', 'One of the two answers did not come to its end.');
       throw error;
@@ -60,7 +60,7 @@ export class Comparison {
     this.#show('', 'Not compared', 'Stopped before both answers were there.');
   }
 
-  #judge(plain, speculative) {
+  #compare(plain, speculative) {
     const at = firstDifference(plain.answer.tokens, speculative.answer.tokens);
     if (at < 0) {
       const tokens = count(plain.answer.tokens.length, 'token');

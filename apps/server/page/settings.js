@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings of the next answer: what the controls say, as fields of a request, and in words.
+// The settings of the next answer: the values of the controls, as fields of a request and in words.
 
 const kLengths = [1, 2, 3, 4, 5, 6, 8, 12, 16];
 const kRules = {
   auto: 'an exact rule that suits the drafter',
   greedy: 'exactly the text of plain decoding',
   'sample-match': 'exactly the text that plain decoding gives with this seed',
-  residual: "exactly the model's law; the text may differ from plain decoding with this seed",
-  'target-probability': "exactly the model's law; the text may differ from plain decoding with this seed",
-  block: "exactly the model's law; the text may differ from plain decoding with this seed",
+  residual: "exactly the model's distribution; the text may differ from plain decoding with this seed",
+  'target-probability': "exactly the model's distribution; the text may differ from plain decoding with this seed",
+  block: "exactly the model's distribution; the text may differ from plain decoding with this seed",
 };
 const kLossy = "not the model's own distribution: the text may differ from what it would write alone";
 
-// What a rule promises of the text.
+// What a rule promises about the text.
 export function promiseOf(rule) {
   return kRules[rule] ?? kLossy;
 }
@@ -73,7 +73,7 @@ export class Settings {
     };
   }
 
-  // The rule that will judge the drafts.
+  // The rule that will verify the drafts.
   rule() {
     const rule = this.#controls.strategy.value || this.#server.strategy;
     const exact = rule in kRules;
