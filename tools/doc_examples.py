@@ -61,7 +61,8 @@ def examples():
 
 def source(found):
     """One function for each example; #line lets an error name the document."""
-    parts = ["// Made by tools/doc_examples.py.\n", '#include "doc_examples_context.h"\n']
+    headers = [os.path.relpath(header, "include") for header in files(HEADERS, ".h")]
+    parts = ["// Made by tools/doc_examples.py.\n", *(f'#include "{header}"\n' for header in headers), '#include "doc_examples_context.h"\n']
     for number, (path, line, code) in enumerate(found):
         directives = "".join(re.findall(r'^#include .*\n', code, re.M))
         body = re.sub(r'^#include .*$', "", code, flags=re.M)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the examples of documents and public headers may use without declaring it
-// (tools/doc_examples.py). They are compiled and never run, so nothing here is defined.
+// What the examples of documents and public headers may use without declaring it. The source that
+// tools/doc_examples.py makes includes all public headers before this one. Examples are compiled
+// and never run, so nothing here is defined.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +11,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
-#include "foretoken/adaptive_lookahead.h"
-#include "foretoken/built_in_drafters.h"
-#include "foretoken/bus_errors.h"
-#include "foretoken/chat.h"
-#include "foretoken/draft_session.h"
-#include "foretoken/drafter.h"
-#include "foretoken/engine.h"
-#include "foretoken/measure.h"
-#include "foretoken/profile.h"
-#include "foretoken/quantize.h"
-#include "foretoken/replay.h"
-#include "foretoken/scorer.h"
-#include "foretoken/speculative_config.h"
-#include "foretoken/speculative_decoder.h"
-#include "foretoken/speculative_pipeline.h"
-#include "foretoken/structured_output.h"
-#include "foretoken/verification.h"
-#include "foretoken/verifier.h"
 
 // An example may return an exit code, or an error by FORETOKEN_TRY.
 struct Outcome {
