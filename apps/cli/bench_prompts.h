@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/bench_prompts.h: the prompts of `bench`.
+// cli/bench_prompts.h: what `bench` lets the model write.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/bench_report.h: the results of `bench`, for people; bench_json.h writes them for programs.
+// cli/bench_report.h: what `bench` found, for people; bench_json.h writes it for programs.
 #pragma once
 
 #include <optional>

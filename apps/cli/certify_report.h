@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/certify_report.h: the results of `certify`, for people; certify_json.cpp writes them for
-// programs.
+// cli/certify_report.h: what `certify` found, for people; certify_json.cpp writes it for programs.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/chat_answers.h: every enabled mode answers a prompt with the same seed and is compared with
+// cli/chat_answers.h: every enabled mode answers a prompt, with one seed, and is compared with
 // plain decoding.
 #pragma once
 

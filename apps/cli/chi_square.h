@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/chi_square.h: tests whether two sets of counts may come from one distribution.
+// cli/chi_square.h: whether two sets of counts may come from one law.
 #pragma once
 
 #include <cstdint>

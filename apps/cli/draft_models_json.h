@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/draft_models_json.h: the models and heads that draft, for --json.
+// cli/draft_models_json.h: the models and heads that draft, as --json has them.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/generation.h: the result of one `generate`, for people (statistics.h) and for programs
-// (json_report.h).
+// cli/generation.h: what `generate` reports about one run, for people (statistics.h) and for
+// programs (json_report.h).
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/help.h: what the program prints about itself.
+// cli/help.h: what the program says of itself.
 #pragma once
 
 #include <cstddef>

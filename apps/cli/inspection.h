@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/inspection.h: the results of `inspect`.
+// cli/inspection.h: what `inspect` found in a model file.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/pair_settings.h: what the verbs that examine a pair of models share: certify, check-pair,
-// tune.
+// cli/pair_settings.h: what the verbs that examine a pair of models have in common: certify,
+// check-pair, tune.
 #pragma once
 
 #include <memory>

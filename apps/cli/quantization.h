@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/quantization.h: how the result of `quantize` is printed.
+// cli/quantization.h: how the result of `quantize` is told.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/trace.h: shows the rounds of a generation.
+// cli/trace.h: the rounds of a generation made visible.
 //
 //   colour     accepted drafts green, rejected ones red and struck through, the target's own token
 //   bold blue brackets   [+accepted][-rejected][=the target's own], where there is no colour

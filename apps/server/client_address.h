@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/client_address.h: which client a request comes from, for the limits.
+// server/client_address.h: from whom a request comes, as far as limits are concerned.
 #pragma once
 
 #include <string>
