@@ -23,7 +23,7 @@ CMAKE = {
     "src/engine/CMakeLists.txt": "foretoken_module(engine SOURCES a.cpp DEPS draft verify text)",
 }
 MODULES = ("base", "tensor", "kernels", "formats", "round", "text", "kv", "sampling", "model", "verify", "draft", "engine")
-PUBLIC = ("result.h", "engine.h", "model_file.h", "request.h")
+PUBLIC = ("result.h", "engine.h", "scorer.h", "request.h")
 
 
 class CheckLayersTest(unittest.TestCase):
@@ -81,7 +81,7 @@ class CheckLayersTest(unittest.TestCase):
 
     def test_public_headers_of_the_engine_stay_above_it(self):
         self.forbid("src/draft/b.cpp", '"foretoken/engine.h"')
-        self.forbid("src/formats/b.cpp", '"foretoken/model_file.h"')
+        self.forbid("src/formats/b.cpp", '"foretoken/scorer.h"')
         self.forbid("include/foretoken/b.h", '"base/a.h"')
 
     def test_programs_see_only_the_public_api(self):

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "cli/draft_models_json.h"
+#include "cli/pair/draft_models_json.h"
 #include "foretoken/speculative_config.h"
-#include "server/stats_json.h"
+#include "server/api/stats_json.h"
 
 namespace foretoken::cli {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/generation.h"
-#include "cli/inspection.h"
+#include "cli/files/inspection.h"
+#include "cli/generate/generation.h"
 
 namespace foretoken::cli {
 

@@ -7,7 +7,7 @@
 #include <exception>
 #include <string>
 
-#include "cli/help.h"
+#include "cli/documents/help.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"

@@ -19,7 +19,7 @@
 
 #include "foretoken/engine.h"
 #include "foretoken/no_memory.h"
-#include "server/byte_ledger.h"
+#include "server/net/byte_ledger.h"
 
 namespace foretoken::server {
 

@@ -17,7 +17,7 @@
 
 #include "foretoken/engine.h"
 #include "foretoken/result.h"
-#include "server/byte_ledger.h"
+#include "server/net/byte_ledger.h"
 
 namespace foretoken::server {
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "foretoken/memory_limit.h"
-#include "server/client_address.h"
-#include "server/quota.h"
+#include "server/net/client_address.h"
+#include "server/net/quota.h"
 
 namespace foretoken::server {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/log_writer.h"
+#include "server/net/log_writer.h"
 
 namespace foretoken::server {
 

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <utility>
 
-#include "server/api_keys.h"
-#include "server/client_address.h"
-#include "server/openai_replies.h"
+#include "server/api/openai_replies.h"
+#include "server/net/api_keys.h"
+#include "server/net/client_address.h"
 
 namespace foretoken::server {
 namespace {

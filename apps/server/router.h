@@ -5,11 +5,11 @@
 #include <optional>
 #include <string>
 
-#include "server/api_error.h"
-#include "server/http.h"
+#include "server/api/api_error.h"
+#include "server/net/http.h"
+#include "server/net/web_rules.h"
 #include "server/routes/routes.h"
 #include "server/service.h"
-#include "server/web_rules.h"
 
 namespace foretoken::server {
 

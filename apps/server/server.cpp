@@ -18,7 +18,7 @@
 #include <utility>
 
 #include "foretoken/no_memory.h"
-#include "server/http.h"
+#include "server/net/http.h"
 #include "server/router.h"
 #include "server/service.h"
 

@@ -6,10 +6,10 @@
 #include <cstdint>
 
 #include "foretoken/engine.h"
+#include "server/api/openai_schema.h"
 #include "server/engine_thread.h"
 #include "server/job_queue.h"
 #include "server/metrics.h"
-#include "server/openai_schema.h"
 #include "server/overload.h"
 #include "server/request_log.h"
 #include "server/server.h"

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "foretoken/result.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "train/documents.h"
 
 namespace foretoken::train {

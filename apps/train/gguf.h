@@ -11,7 +11,7 @@
 #include "formats/checkpoint.h"
 #include "formats/gguf_writer.h"
 #include "model/config.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "train/network.h"
 
 namespace foretoken::train {

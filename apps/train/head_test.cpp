@@ -9,7 +9,7 @@
 #include <random>
 #include <sstream>
 
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 #include "fixtures/tiny_model.h"
 #include "formats/checkpoint.h"
 #include "kernels/dispatch.h"

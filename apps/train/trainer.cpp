@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "base/output_file.h"
+#include "base/files/output_file.h"
 #include "train/machine.h"
 #include "train/progress_line.h"
 

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "foretoken/engine.h"
-#include "foretoken/model_file.h"
+#include "foretoken/tools/model_file.h"
 
 namespace {
 

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
-#include "base/cpus.h"
-#include "base/thread_pool.h"
+#include "base/machine/cpus.h"
+#include "base/machine/thread_pool.h"
 #include "kernels/dispatch.h"
 #include "tensor/dtype.h"
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "draft/ngram.h"
-#include "draft/suffix.h"
+#include "draft/lookup/ngram.h"
+#include "draft/lookup/suffix.h"
 
 namespace foretoken::draft {
 namespace {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 #include "formats/checkpoint.h"
 #include "kernels/dispatch.h"
 #include "kv/block_tables.h"

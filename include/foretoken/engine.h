@@ -27,13 +27,13 @@
 
 #include "foretoken/chat.h"
 #include "foretoken/engine_counts.h"
-#include "foretoken/measure.h"
 #include "foretoken/options.h"
 #include "foretoken/request.h"
 #include "foretoken/result.h"
 #include "foretoken/speculative_use.h"
 #include "foretoken/stats.h"
 #include "foretoken/stream.h"
+#include "foretoken/tools/measure.h"
 
 namespace foretoken {
 

@@ -14,7 +14,7 @@
 #include "foretoken/result.h"
 #include "foretoken/verify_strategy.h"
 
-namespace foretoken::sampling {
+namespace foretoken::grammar {
 class Grammar;
 }
 
@@ -71,7 +71,7 @@ struct SamplingParameters {
   std::string grammar = {};
   // The result of Engine::PrepareGrammar. Without it the grammar is compiled when the request
   // begins.
-  std::shared_ptr<const sampling::Grammar> prepared_grammar = {};
+  std::shared_ptr<const grammar::Grammar> prepared_grammar = {};
 
   bool greedy() const { return temperature < 1e-5f; }
   // Errors: kInvalidArgument with the field, its value and the range.

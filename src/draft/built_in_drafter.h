@@ -15,7 +15,7 @@
 
 #include "draft/drafter.h"
 #include "foretoken/drafter.h"
-#include "sampling/grammar.h"
+#include "grammar/grammar.h"
 
 namespace foretoken::draft {
 
@@ -25,8 +25,7 @@ struct BuiltInSettings {
   int vocabulary = 0;                               // 0: any
   std::optional<SamplingParameters> sampling = {};  // for drafts, in place of the request's
   // The compiled grammar of a request; empty: grammars are not obeyed, which costs acceptance.
-  std::function<std::shared_ptr<const sampling::Grammar>(const SamplingParameters&)> grammar_of =
-      {};
+  std::function<std::shared_ptr<const grammar::Grammar>(const SamplingParameters&)> grammar_of = {};
 };
 
 class BuiltInDrafter final : public foretoken::Drafter {

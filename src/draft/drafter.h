@@ -18,10 +18,10 @@
 #include "foretoken/drafter.h"
 #include "foretoken/request.h"
 #include "foretoken/stats.h"
+#include "grammar/grammar.h"
 #include "model/pass.h"
 #include "round/proposal.h"
 #include "round/verdict.h"
-#include "sampling/grammar.h"
 
 namespace foretoken::draft {
 
@@ -38,7 +38,7 @@ struct SequenceStart {
   float draft_p_min = 0;  // stop before a token whose law has no probability of at least this
   std::span<const Token> prediction;  // tokens that the output probably resembles
   bool own_text_only = false;         // drafts must not depend on what other sequences taught
-  std::shared_ptr<const sampling::Grammar> grammar = {};  // that the output follows; null: none
+  std::shared_ptr<const grammar::Grammar> grammar = {};  // that the output follows; null: none
 };
 
 struct Ask {

@@ -10,10 +10,10 @@
 #include <random>
 #include <set>
 
-#include "draft/ngram.h"
+#include "draft/lookup/ngram.h"
+#include "draft/lookup/prediction.h"
+#include "draft/lookup/suffix.h"
 #include "draft/none.h"
-#include "draft/prediction.h"
-#include "draft/suffix.h"
 
 namespace {
 std::size_t n_allocations = 0;

@@ -10,7 +10,7 @@ GrammarDrafter::GrammarDrafter(int max_sequences)
 
 void GrammarDrafter::Begin(const SequenceStart& start) {
   Sequence& s = sequences_[static_cast<std::size_t>(start.seq)];
-  s.walk = sampling::GrammarWalk(start.grammar);
+  s.walk = grammar::GrammarWalk(start.grammar);
   s.walk.Begin(start.max_new_tokens + 1);
   s.n_output = 0;
   s.draft.Begin(start);

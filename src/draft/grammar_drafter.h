@@ -12,9 +12,9 @@
 #include <array>
 #include <vector>
 
-#include "draft/certain_draft.h"
 #include "draft/drafter.h"
-#include "sampling/grammar_walk.h"
+#include "draft/lookup/certain_draft.h"
+#include "grammar/grammar_walk.h"
 
 namespace foretoken::draft {
 
@@ -31,7 +31,7 @@ class GrammarDrafter final : public Drafter {
 
  private:
   struct Sequence {
-    sampling::GrammarWalk walk;  // along the committed text; without a grammar nothing is drafted
+    grammar::GrammarWalk walk;  // along the committed text; without a grammar nothing is drafted
     int n_output = 0;
     CertainDraft draft;
   };

@@ -14,12 +14,12 @@ using Tokens = std::vector<Token>;
 constexpr Token kEnd = 26;
 
 // A token for each letter, and the end.
-std::shared_ptr<const sampling::Grammar> Letters(std::string_view gbnf) {
+std::shared_ptr<const grammar::Grammar> Letters(std::string_view gbnf) {
   std::vector<std::string> texts;
   for (char c = 'a'; c <= 'z'; ++c) texts.emplace_back(1, c);
   texts.emplace_back();
-  const auto trie = std::make_shared<const sampling::TokenTrie>(texts, std::vector<Token>{kEnd});
-  return *sampling::Grammar::Compile(gbnf, trie, [](std::string_view text) {
+  const auto trie = std::make_shared<const grammar::TokenTrie>(texts, std::vector<Token>{kEnd});
+  return *grammar::Grammar::Compile(gbnf, trie, [](std::string_view text) {
     Tokens tokens;
     for (const char c : text) tokens.push_back(c - 'a');
     return tokens;
@@ -36,7 +36,7 @@ class GrammarDrafts : public testing::Test {
  protected:
   GrammarDrafter drafter_{2};
 
-  void Begin(SeqId seq, std::shared_ptr<const sampling::Grammar> grammar, int min_new_tokens = 0) {
+  void Begin(SeqId seq, std::shared_ptr<const grammar::Grammar> grammar, int min_new_tokens = 0) {
     const Tokens prompt = {1}, ends = {kEnd};
     drafter_.Begin({.seq = seq,
                     .prompt = prompt,

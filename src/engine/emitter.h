@@ -14,8 +14,8 @@
 #include "base/ids.h"
 #include "foretoken/engine.h"
 #include "foretoken/request.h"
-#include "text/tokenizer.h"
-#include "text/utf8_stream.h"
+#include "text/tokenizer/tokenizer.h"
+#include "text/tokenizer/utf8_stream.h"
 
 namespace foretoken::engine {
 

@@ -182,12 +182,12 @@ Status Engine::Impl::Check(const Request& request, std::span<const Token> prompt
   if (request.min_new_tokens > request.max_new_tokens)
     return bad(fmt::format("min tokens: {} is more than max tokens {}; lower it",
                            request.min_new_tokens, request.max_new_tokens));
-  if (request.logprobs < -1 || request.logprobs > engine::kMaxTopLogprobs)
+  if (request.logprobs < -1 || request.logprobs > sampling::kMaxTopLogprobs)
     return bad(fmt::format("logprobs: {} is out of range; use 0 to {}", request.logprobs,
-                           engine::kMaxTopLogprobs));
-  if (request.prompt_logprobs < -1 || request.prompt_logprobs > engine::kMaxTopLogprobs)
+                           sampling::kMaxTopLogprobs));
+  if (request.prompt_logprobs < -1 || request.prompt_logprobs > sampling::kMaxTopLogprobs)
     return bad(fmt::format("prompt logprobs: {} is out of range; use 0 to {}",
-                           request.prompt_logprobs, engine::kMaxTopLogprobs));
+                           request.prompt_logprobs, sampling::kMaxTopLogprobs));
   for (const auto& stop : request.stop)
     if (stop.empty()) return bad("stop: an empty stop string; drop it");
   for (const Token id : request.stop_token_ids)
@@ -295,7 +295,7 @@ std::vector<std::string> Engine::Impl::StrategyNames() const {
     return std::any_of(drafters_.begin(), drafters_.end(),
                        [what](const DrafterEntry& entry) { return ((*entry.drafter).*what)(); });
   };
-  for (std::size_t i = 1; i < engine::Rules::kCount; ++i) {
+  for (std::size_t i = 1; i < verify::Rules::kCount; ++i) {
     const verify::Verifier& verifier = VerifierOf(static_cast<VerifyStrategy>(i));
     if (verifier.NeedsLaws() && !reported(&draft::Drafter::ReportsLaws)) continue;
     if (verifier.NeedsLogits() && !reported(&draft::Drafter::ReportsLogits)) continue;

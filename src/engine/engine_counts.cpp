@@ -44,9 +44,9 @@ PlainReason Engine::Impl::WhyNoOffers(const Work& work) const noexcept {
 }
 
 // Why a plan with offers has no drafts.
-PlainReason Engine::Impl::WhyNotDrafted(const engine::Plan& plan) const noexcept {
+PlainReason Engine::Impl::WhyNotDrafted(const draft_length::Plan& plan) const noexcept {
   const bool any = std::any_of(plan.offers.begin(), plan.offers.end(),
-                               [](const engine::Offer& offer) { return offer.most > 0; });
+                               [](const draft_length::Offer& offer) { return offer.most > 0; });
   if (plan.k > 0 || !any) return PlainReason::kNoDraft;
   return plan.out_of_rows ? PlainReason::kBudget : PlainReason::kCost;
 }

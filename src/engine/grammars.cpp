@@ -7,7 +7,7 @@
 
 namespace foretoken::engine {
 
-sampling::GrammarCache& Grammars::Cache() {
+grammar::GrammarCache& Grammars::Cache() {
   const std::scoped_lock lock(mutex_);
   if (cache_) return *cache_;
   std::vector<std::string> texts;
@@ -15,16 +15,16 @@ sampling::GrammarCache& Grammars::Cache() {
   std::vector<Token> ends = end_tokens_;
   // The likeliest first.
   std::stable_partition(ends.begin(), ends.end(), [&](Token t) { return t == tokenizer_.eos(); });
-  cache_ = std::make_unique<sampling::GrammarCache>(
-      std::make_shared<const sampling::TokenTrie>(texts, ends), [this](std::string_view text) {
+  cache_ = std::make_unique<grammar::GrammarCache>(
+      std::make_shared<const grammar::TokenTrie>(texts, ends), [this](std::string_view text) {
         return tokenizer_.Encode(text, {.add_special = false, .continues = true});
       });
   return *cache_;
 }
 
-Result<std::shared_ptr<const sampling::Grammar>> Grammars::Of(const SamplingParameters& sampling) {
-  if (sampling.grammar.empty()) return std::shared_ptr<const sampling::Grammar>();
-  sampling::GrammarCache& cache = Cache();
+Result<std::shared_ptr<const grammar::Grammar>> Grammars::Of(const SamplingParameters& sampling) {
+  if (sampling.grammar.empty()) return std::shared_ptr<const grammar::Grammar>();
+  grammar::GrammarCache& cache = Cache();
   if (cache.Made(sampling.prepared_grammar.get(), sampling.grammar))
     return sampling.prepared_grammar;
   return cache.Get(sampling.grammar);

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "foretoken/request.h"
-#include "sampling/grammar_cache.h"
-#include "text/tokenizer.h"
+#include "grammar/grammar_cache.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace foretoken::engine {
 
@@ -22,18 +22,18 @@ class Grammars {
 
   // Null where the parameters have none. One that was prepared here is taken as it is. Errors: as
   // GrammarCache::Get.
-  [[nodiscard]] Result<std::shared_ptr<const sampling::Grammar>> Of(
+  [[nodiscard]] Result<std::shared_ptr<const grammar::Grammar>> Of(
       const SamplingParameters& sampling);
   // As GrammarCache::Bound: after each step.
   void Bound() noexcept;
 
  private:
-  sampling::GrammarCache& Cache();
+  grammar::GrammarCache& Cache();
 
   const text::Tokenizer& tokenizer_;
   const std::vector<Token> end_tokens_;
-  std::mutex mutex_;                               // of the pointer
-  std::unique_ptr<sampling::GrammarCache> cache_;  // made for the first one
+  std::mutex mutex_;                              // of the pointer
+  std::unique_ptr<grammar::GrammarCache> cache_;  // made for the first one
 };
 
 }  // namespace foretoken::engine

@@ -13,17 +13,14 @@
 #include <optional>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 #include "draft/drafter.h"
+#include "draft_length/lookahead.h"
+#include "draft_length/round_costs.h"
 #include "engine/file_watch.h"
 #include "engine/grammars.h"
 #include "engine/job.h"
-#include "engine/logprobs.h"
-#include "engine/lookahead.h"
 #include "engine/prompt_rows.h"
-#include "engine/round_costs.h"
-#include "engine/rules.h"
-#include "engine/run_recorder.h"
 #include "engine/sequence.h"
 #include "foretoken/engine.h"
 #include "foretoken/no_memory.h"
@@ -31,7 +28,10 @@
 #include "formats/checkpoint.h"
 #include "kv/block_tables.h"
 #include "model/runner.h"
-#include "text/tokenizer.h"
+#include "sampling/logprobs.h"
+#include "text/tokenizer/tokenizer.h"
+#include "trace/run_recorder.h"
+#include "verify/rules.h"
 #include "verify/verifier.h"
 
 namespace foretoken {
@@ -268,7 +268,7 @@ class Engine::Impl {
   void AskInstantDrafter(int drafter) noexcept;
   void AskDrafter(int drafter) noexcept;
   void NoteNotFinite(DrafterEntry& entry) noexcept;
-  void TakePlan(Work& work, const engine::Plan& plan) noexcept;
+  void TakePlan(Work& work, const draft_length::Plan& plan) noexcept;
   int WantedOf(SeqId seq, int n_decoding) const noexcept;
   void ChooseLengths() noexcept;
   void WithholdShortDrafts() noexcept;
@@ -294,7 +294,7 @@ class Engine::Impl {
   void LearnCosts(const PassShape& pass, const StepTimes& times) noexcept;
   // engine_counts.cpp
   PlainReason WhyNoOffers(const Work& work) const noexcept;
-  PlainReason WhyNotDrafted(const engine::Plan& plan) const noexcept;
+  PlainReason WhyNotDrafted(const draft_length::Plan& plan) const noexcept;
   void CountPass(const PassShape& pass, const StepTimes& times) noexcept;
   void CountRound(const Work& work, double us) noexcept;
   void CountPrediction(const PassShape& pass, const StepTimes& times, double rest_us) noexcept;
@@ -305,7 +305,7 @@ class Engine::Impl {
   // record.cpp; they do nothing where nothing is recorded.
   [[nodiscard]] Status OpenRecord();
   void RecordRequest(SeqId seq);
-  int Wanted(const engine::Plan& plan, int room) const noexcept;
+  int Wanted(const draft_length::Plan& plan, int room) const noexcept;
   void RecordLaws() noexcept;
   void RecordPass(const StepTimes& times) noexcept;
   void PublishRecord() noexcept;
@@ -328,7 +328,7 @@ class Engine::Impl {
   std::optional<kv::BlockTables> cache_;
   std::vector<DrafterEntry> drafters_;
   std::vector<int> default_drafters_;  // of requests that name no method
-  std::optional<engine::Rules> rules_;
+  std::optional<verify::Rules> rules_;
   std::unique_ptr<verify::Verifier> synthetic_;     // null but for benchmarks: then it judges all
   std::unique_ptr<verify::Verifier> own_verifier_;  // the program's, in their place; or null
   int vocabulary_ = 0, context_size_ = 0;
@@ -337,11 +337,11 @@ class Engine::Impl {
   std::optional<engine::Grammars> grammars_;
 
   // What draft lengths are chosen by.
-  std::optional<engine::RoundCosts> costs_;
+  std::optional<draft_length::RoundCosts> costs_;
   // They never change, and come from a profile or from the files' sizes: for the lengths of
   // requests whose text depends on them.
-  std::optional<engine::RoundCosts> fixed_costs_;
-  std::unique_ptr<engine::Lookahead> lookahead_;
+  std::optional<draft_length::RoundCosts> fixed_costs_;
+  std::unique_ptr<draft_length::Lookahead> lookahead_;
 
   // Requests from Begin to Take, and those of them that wait for a sequence.
   std::map<Ticket, std::unique_ptr<engine::Job>> jobs_;
@@ -361,10 +361,10 @@ class Engine::Impl {
   std::vector<SeqId> order_, prompts_;  // sequences that are not paused, oldest first; of them
                                         // those that read, in the order in which they get rows
   std::vector<Work> work_;
-  std::vector<engine::Plan> plans_;
-  std::vector<engine::Offer> offers_;     // of all plans, one after the other
-  std::vector<round::Proposal> offered_;  // [offers_]: of instant drafters
-  std::vector<int> asked_;                // work or offers that the asks are for
+  std::vector<draft_length::Plan> plans_;
+  std::vector<draft_length::Offer> offers_;  // of all plans, one after the other
+  std::vector<round::Proposal> offered_;     // [offers_]: of instant drafters
+  std::vector<int> asked_;                   // work or offers that the asks are for
   std::vector<draft::Ask> asks_;
   std::vector<round::Proposal> proposals_;
   std::vector<Token> tokens_;
@@ -377,9 +377,9 @@ class Engine::Impl {
   int n_likely_rows_ = 0;      // of this step so far
   std::vector<TokenEvent> events_;
   AlignedBuffer<float> judge_scratch_;  // [2, vocabulary]
-  std::optional<engine::LogprobReader> logprobs_;
-  std::unique_ptr<engine::RunRecorder> recorder_;  // null: nothing is recorded
-  engine::FileWatch files_;                        // ends first: its thread reads the models
+  std::optional<sampling::LogprobReader> logprobs_;
+  std::unique_ptr<trace::RunRecorder> recorder_;  // null: nothing is recorded
+  engine::FileWatch files_;                       // ends first: its thread reads the models
 };
 
 template <typename Call>

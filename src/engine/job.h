@@ -8,7 +8,7 @@
 
 #include "base/ids.h"
 #include "foretoken/engine.h"
-#include "sampling/grammar.h"
+#include "grammar/grammar.h"
 
 namespace foretoken::engine {
 
@@ -17,7 +17,7 @@ struct Job {
   Request request;
   std::vector<Token> prompt;
   OnRound on_round;
-  std::shared_ptr<const sampling::Grammar> grammar;
+  std::shared_ptr<const grammar::Grammar> grammar;
   bool in_batch = false;  // all that run beside it are known and nobody waits for one of them
   bool cancelled = false;
   bool paused = false;                   // takes no part in steps

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the engine's own models. Each repeat goes round all passes in turn, so that a slow
 // moment of the machine hits all alike.
-#include "foretoken/measure.h"
+#include "foretoken/tools/measure.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
 
-#include "engine/draft_meter.h"
-#include "engine/host_meter.h"
+#include "calibrate/draft_meter.h"
+#include "calibrate/host_meter.h"
+#include "calibrate/memory_meter.h"
+#include "calibrate/pass_meter.h"
 #include "engine/impl.h"
-#include "engine/memory_meter.h"
-#include "engine/pass_meter.h"
 #include "model/arch/registry.h"
 
 namespace foretoken {
@@ -25,13 +25,6 @@ std::vector<int> Ascending(std::vector<int> values) {
   std::sort(values.begin(), values.end());
   values.erase(std::unique(values.begin(), values.end()), values.end());
   return values;
-}
-
-const PassCost* Find(const std::vector<PassCost>& costs, int rows, int context) {
-  const auto found = std::find_if(costs.begin(), costs.end(), [&](const PassCost& cost) {
-    return cost.rows == rows && cost.context == context;
-  });
-  return found == costs.end() ? nullptr : &*found;
 }
 
 // Readings of a grid of passes, as they come in.
@@ -74,21 +67,6 @@ class Progress {
 };
 
 }  // namespace
-
-Spread SpreadOf(std::vector<double> values) {
-  if (values.empty()) return {};
-  std::sort(values.begin(), values.end());
-  const std::size_t n = values.size();
-  return {(values[(n - 1) / 2] + values[n / 2]) / 2, values.front(), values.back()};
-}
-
-const PassCost* Measurements::TargetCost(int rows, int context) const {
-  return Find(target, rows, context);
-}
-
-const PassCost* Measurements::DraftCost(int rows, int context) const {
-  return Find(draft, rows, context);
-}
 
 class Engine::Impl::Measurer {
  public:
@@ -135,8 +113,8 @@ class Engine::Impl::Measurer {
   }
 
   void MeasureTarget(Measurements& m) {
-    engine::MemoryMeter memory(*impl_.pool_, *impl_.kernels_);
-    engine::PassMeter passes(*impl_.target_, *impl_.cache_, contexts_.back());
+    calibrate::MemoryMeter memory(*impl_.pool_, *impl_.kernels_);
+    calibrate::PassMeter passes(*impl_.target_, *impl_.cache_, contexts_.back());
     Readings readings(rows_, contexts_);
     std::vector<double> bandwidths;
     for (int round = -kWarmUps; round < options_.repeats; ++round) {
@@ -161,7 +139,7 @@ class Engine::Impl::Measurer {
 
   void MeasureDrafts(Measurements& m) {
     if (!Drafts()) return;
-    const engine::DraftSetting setting = {
+    const calibrate::DraftSetting setting = {
         .n_sequences = static_cast<int>(impl_.sequences_.size()),
         .context_size = impl_.context_size_,
         .drafts = NumberOfDrafts(),
@@ -182,9 +160,9 @@ class Engine::Impl::Measurer {
     return !draft || context + NumberOfDrafts() < draft->context_size;
   }
 
-  void MeasureDraftsAt(int context, const engine::DraftSetting& setting, Readings& readings) {
+  void MeasureDraftsAt(int context, const calibrate::DraftSetting& setting, Readings& readings) {
     const auto rounds = static_cast<int>(Rounds() * readings.cells().size());
-    engine::DraftMeter drafts(Drafter(), setting, context, rounds);
+    calibrate::DraftMeter drafts(Drafter(), setting, context, rounds);
     drafts.Microseconds(setting.n_sequences);  // reads the context
     for (int round = -kWarmUps; round < options_.repeats; ++round)
       for (Readings::Cell& cell : readings.cells()) {
@@ -205,9 +183,9 @@ class Engine::Impl::Measurer {
       return SpreadOf(std::move(us)).median;
     };
     ThreadPool& pool = *impl_.pool_;
-    overhead.dispatch_us = median([&] { return engine::DispatchMicroseconds(pool); });
-    overhead.barrier_us = median([&] { return engine::BarrierMicroseconds(pool); });
-    engine::PassMeter pass(*impl_.target_, *impl_.cache_, 0);
+    overhead.dispatch_us = median([&] { return calibrate::DispatchMicroseconds(pool); });
+    overhead.barrier_us = median([&] { return calibrate::BarrierMicroseconds(pool); });
+    calibrate::PassMeter pass(*impl_.target_, *impl_.cache_, 0);
     const std::uint32_t before = pool.barriers_passed();
     pass.Microseconds(1, 0, true);
     overhead.target_barriers =
@@ -217,8 +195,8 @@ class Engine::Impl::Measurer {
     pass.Microseconds(k + 1, 0, true);
     Request request;
     request.sampling = options_.sampling;
-    engine::JudgeMeter judge(impl_.VerifierFor(request), MakeSampler(k),
-                             {pass.result().logits, pass.result().logits_stride}, k);
+    calibrate::JudgeMeter judge(impl_.VerifierFor(request), MakeSampler(k),
+                                {pass.result().logits, pass.result().logits_stride}, k);
     overhead.judged_rows = k + 1;
     overhead.judge_us = median([&] { return judge.JudgeMicroseconds(); });
     overhead.draw_us = median([&] { return judge.DrawMicroseconds(); });

@@ -3,11 +3,11 @@
 // an engine is opened.
 #include <algorithm>
 
-#include "engine/draft_meter.h"
+#include "calibrate/draft_meter.h"
+#include "calibrate/pass_meter.h"
+#include "draft_length/table_costs.h"
 #include "engine/impl.h"
-#include "engine/pass_meter.h"
-#include "engine/table_costs.h"
-#include "foretoken/profile.h"
+#include "foretoken/tools/profile.h"
 
 namespace foretoken {
 namespace {
@@ -34,14 +34,14 @@ class Engine::Impl::StartMeasurer {
 
   // What no clock says: costs by the sizes of the files.
   void ReadTable() {
-    std::vector<engine::TableDrafter> drafters;
+    std::vector<draft_length::TableDrafter> drafters;
     for (int d = 0; d < static_cast<int>(impl_.drafters_.size()); ++d) {
       const DrafterEntry& entry = impl_.drafters_[static_cast<std::size_t>(d)];
       if (entry.instant) continue;
       drafters.push_back(
           {.drafter = d, .file_bytes = FileBytes(entry.name), .head = entry.reads_features()});
     }
-    engine::StartWithTable(*impl_.fixed_costs_, impl_.summary_.target.file_bytes, drafters);
+    draft_length::StartWithTable(*impl_.fixed_costs_, impl_.summary_.target.file_bytes, drafters);
   }
 
   // Of the model or head that drafts under this name; 0 for a drafter without a file.
@@ -113,7 +113,7 @@ class Engine::Impl::StartMeasurer {
         costs.push_back({rows, 0, {}});
     const int far = std::min(kFarContext, impl_.MostPositions() - widest);
     if (far >= 512) costs.push_back({widest, far, {}});
-    engine::PassMeter passes(*impl_.target_, *impl_.cache_, std::max(0, far));
+    calibrate::PassMeter passes(*impl_.target_, *impl_.cache_, std::max(0, far));
     double row_us = passes.Microseconds(1, 0, true);  // fills the caches
     for (int repeat = 0; repeat < kMostRepeats && (repeat < kRepeats || SpentUs() < kSoonUs);
          ++repeat)
@@ -137,13 +137,13 @@ class Engine::Impl::StartMeasurer {
     const int drafts = std::min(kDrafts, *impl_.options_.speculative.num_speculative_tokens);
     const int prompt = n_sequences() == 1 ? kPrompt : std::max(2, kPrompts / n_sequences());
     if (drafts < 1 || impl_.context_size_ < kPrompt + 2 * kRepeats + kDrafts + 3) return;
-    const engine::DraftSetting setting = {
+    const calibrate::DraftSetting setting = {
         .n_sequences = n_sequences(),
         .context_size = impl_.context_size_,
         .drafts = drafts,
         .features_width = std::int64_t{drafter.Needs().parts()} * impl_.target_->info().dim,
         .sampling = {}};
-    engine::DraftMeter meter(drafter, setting, prompt, 2 * kRepeats + 1);
+    calibrate::DraftMeter meter(drafter, setting, prompt, 2 * kRepeats + 1);
     meter.Microseconds(n_sequences());  // reads the contexts
     const double one_us = DraftUs(meter, 1, drafts),
                  all_us = n_sequences() > 1 ? DraftUs(meter, n_sequences(), drafts) : 0;
@@ -151,7 +151,7 @@ class Engine::Impl::StartMeasurer {
   }
 
   // The quickest of several; 0: not known.
-  static double DraftUs(engine::DraftMeter& meter, int sequences, int drafts) {
+  static double DraftUs(calibrate::DraftMeter& meter, int sequences, int drafts) {
     double least = 0, spent_us = 0;
     for (int repeat = 0; repeat < kRepeats; ++repeat) {
       const double us = meter.Microseconds(sequences);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "foretoken/measure.h"
+#include "foretoken/tools/measure.h"
 
 #include <gtest/gtest.h>
 
@@ -57,16 +57,6 @@ void ExpectSpread(const Spread& s) {
   EXPECT_GT(s.least, 0);
   EXPECT_LE(s.least, s.median);
   EXPECT_LE(s.median, s.most);
-}
-
-TEST(SpreadOf, MedianLeastAndMost) {
-  const Spread odd = SpreadOf({3, 1, 100});
-  EXPECT_EQ(odd.median, 3);
-  EXPECT_EQ(odd.least, 1);
-  EXPECT_EQ(odd.most, 100);
-  EXPECT_EQ(SpreadOf({4, 1, 2, 100}).median, 3);
-  EXPECT_EQ(SpreadOf({5}).median, 5);
-  EXPECT_EQ(SpreadOf({}).median, 0);
 }
 
 TEST(Measure, FillsTheWholeTableInOrder) {

@@ -5,8 +5,8 @@
 
 #include <array>
 
-#include "engine/weight_type.h"
 #include "foretoken/memory_limit.h"
+#include "formats/weight_type.h"
 #include "model/arch/registry.h"
 
 namespace foretoken::engine {
@@ -76,7 +76,7 @@ void Summarise(const ModelPart& part, const formats::Checkpoint& checkpoint,
   if (const auto* name = checkpoint.metadata().String("general.name")) out.name = *name;
   out.architecture = part.config.architecture;
   out.type = WeightType(checkpoint);
-  out.parameters = ParameterCount(checkpoint);
+  out.parameters = formats::ParameterCount(checkpoint);
   out.file_bytes = static_cast<std::int64_t>(checkpoint.file_bytes());
   out.weight_bytes = weight_bytes;
   out.cache_bytes = model::CacheBytes(part.config, part.options.cache);

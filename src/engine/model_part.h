@@ -12,7 +12,7 @@
 #include "kv/block_tables.h"
 #include "model/local_runner.h"
 #include "model/tile_cache.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace foretoken::engine {
 

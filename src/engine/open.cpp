@@ -7,19 +7,18 @@
 #include <algorithm>
 #include <array>
 
-#include "base/cpus.h"
+#include "base/machine/cpus.h"
+#include "base/machine/thread_count.h"
 #include "draft/custom_drafter.h"
 #include "draft/draft_model.h"
 #include "draft/grammar_drafter.h"
 #include "draft/head_drafter.h"
-#include "draft/ngram.h"
-#include "draft/prediction.h"
-#include "draft/suffix.h"
+#include "draft/lookup/ngram.h"
+#include "draft/lookup/prediction.h"
+#include "draft/lookup/suffix.h"
 #include "engine/impl.h"
 #include "engine/model_part.h"
 #include "engine/opened_drafter.h"
-#include "engine/thread_count.h"
-#include "engine/vocabulary_difference.h"
 #include "foretoken/drafter.h"
 #include "foretoken/speculative_config.h"
 #include "foretoken/text_file.h"
@@ -27,9 +26,10 @@
 #include "kernels/dispatch.h"
 #include "model/arch/registry.h"
 #include "text/frequent_tokens.h"
-#include "text/unicode.h"
+#include "text/tokenizer/unicode.h"
+#include "text/vocabulary_difference.h"
 #include "verify/custom_verifier.h"
-#include "verify/synthetic.h"
+#include "verify/strategies/synthetic.h"
 
 namespace foretoken {
 namespace {
@@ -101,7 +101,7 @@ class EngineOpener {
     }
     FORETOKEN_CHECK_OK(CheckOwnVerifier());
     if (!speculative.num_speculative_tokens)
-      speculative.num_speculative_tokens = engine::DefaultCeiling(speculative);
+      speculative.num_speculative_tokens = draft_length::DefaultCeiling(speculative);
     SplitMethods();
     FORETOKEN_CHECK_OK(CheckDraftFiles());
     FORETOKEN_CHECK_OK(CheckRange("context size", o.context_size, 0, 1 << 24));
@@ -114,7 +114,7 @@ class EngineOpener {
                   "kv cache: a trace tells what rounds with a cache cost; leave the cache on, or "
                   "record nothing");
     o.prefix_cache &= o.kv_cache;
-    FORETOKEN_TRY(o.threads, engine::ThreadCount(o.threads));
+    FORETOKEN_TRY(o.threads, ThreadCount(o.threads));
     FORETOKEN_TRY(impl_->kernels_, kernels::KernelsByName(o.isa));
     impl_->pool_ =
         std::make_unique<ThreadPool>(o.threads, o.pin_threads ? UsableCpus() : std::vector<int>());
@@ -222,7 +222,7 @@ class EngineOpener {
                       sequences, impl_->options_.max_sequences));
     if (const auto* const model = dynamic_cast<const OpenedDrafter*>(own.get())) {
       const VocabularyDifference difference =
-          engine::CompareVocabularies(*impl_->tokenizer_, model->tokenizer());
+          text::CompareVocabularies(*impl_->tokenizer_, model->tokenizer());
       if (!difference.same())
         return in_drafter(
             fmt::format("its vocabulary is not the target's: {}; give its file as "
@@ -393,7 +393,7 @@ class EngineOpener {
 
   // What of the target's vocabulary the draft shares.
   Status CompareVocabularies(Draft& draft, const text::Tokenizer& tokenizer) {
-    VocabularyDifference difference = engine::CompareVocabularies(*impl_->tokenizer_, tokenizer);
+    VocabularyDifference difference = text::CompareVocabularies(*impl_->tokenizer_, tokenizer);
     if (const std::string why = difference.obstacle(); !why.empty())
       return Fail(ErrorCode::kMismatch, "draft model: " + why);
     if (difference.shared() < difference.target)
@@ -637,7 +637,7 @@ class EngineOpener {
     i.costs_.emplace(target_.options.max_rows, static_cast<int>(i.drafters_.size()),
                      static_cast<int>(i.sequences_.size()));
     i.fixed_costs_.emplace(target_.options.max_rows, static_cast<int>(i.drafters_.size()));
-    i.lookahead_ = engine::MakeLookahead(
+    i.lookahead_ = draft_length::MakeLookahead(
         {.name = options().speculative.lookahead,
          .max_sequences = options().max_sequences,
          .n_drafters = static_cast<int>(i.drafters_.size()),

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 
-#include "base/thread_pool.h"
+#include "base/machine/thread_count.h"
+#include "base/machine/thread_pool.h"
 #include "draft/built_in_drafter.h"
 #include "draft/draft_model.h"
 #include "engine/grammars.h"
 #include "engine/model_part.h"
 #include "engine/opened_drafter.h"
-#include "engine/thread_count.h"
 #include "kernels/dispatch.h"
 #include "model/arch/registry.h"
 
@@ -41,7 +41,7 @@ class OpenedDrafter::Parts {
 
   Status Open(const std::string& path) {
     FORETOKEN_CHECK_OK(Check(options_));
-    FORETOKEN_TRY(const int threads, engine::ThreadCount(options_.threads));
+    FORETOKEN_TRY(const int threads, ThreadCount(options_.threads));
     if (options_.isa.empty()) {
       FORETOKEN_TRY(kernels_, kernels::KernelsFromEnvironment());
     } else {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "foretoken/built_in_drafters.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace foretoken {
 

@@ -126,7 +126,7 @@ VerificationOptions Engine::Impl::VerificationFor(const SamplingParameters& samp
   Request request;
   request.sampling = sampling;
   const verify::Verifier& rule = VerifierFor(request);
-  for (std::size_t i = 1; i < engine::Rules::kCount; ++i)
+  for (std::size_t i = 1; i < verify::Rules::kCount; ++i)
     if (&rule == &VerifierOf(static_cast<VerifyStrategy>(i)))
       options.speculative.strategy = static_cast<VerifyStrategy>(i);
   return options;

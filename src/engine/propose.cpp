@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/stopwatch.h"
 #include "engine/impl.h"
-#include "engine/stopwatch.h"
 
 namespace foretoken {
 
@@ -18,7 +18,7 @@ bool Engine::Impl::Uses(const Work& work, int drafter) const noexcept {
 void Engine::Impl::Propose() noexcept {
   MakeOffers();
   if (offers_.empty()) return;
-  counts_.overhead.control_us += engine::Microseconds([&] { ChooseLengths(); });
+  counts_.overhead.control_us += Microseconds([&] { ChooseLengths(); });
   std::size_t plan = 0;
   for (Work& work : work_)
     if (work.may_draft) TakePlan(work, plans_[plan++]);
@@ -36,7 +36,7 @@ int Engine::Impl::WantedOf(SeqId seq, int n_decoding) const noexcept {
 void Engine::Impl::ChooseLengths() noexcept {
   lookahead_->Choose(plans_);
   if (!wants_.length) return;
-  for (engine::Plan& plan : plans_) {
+  for (draft_length::Plan& plan : plans_) {
     plan.probe.reset();
     plan.out_of_rows = false;
     if (plan.k == 0)
@@ -50,7 +50,7 @@ void Engine::Impl::ChooseLengths() noexcept {
 }
 
 // What was chosen for it; drafts that are made become its proposal.
-void Engine::Impl::TakePlan(Work& work, const engine::Plan& plan) noexcept {
+void Engine::Impl::TakePlan(Work& work, const draft_length::Plan& plan) noexcept {
   if (!plan.offers.empty()) work.why_plain = WhyNotDrafted(plan);
   work.probe = plan.probe;
   work.wanted = Wanted(plan, work.max_draft);
@@ -95,8 +95,8 @@ void Engine::Impl::MakeOffers() noexcept {
 void Engine::Impl::AskInstantDrafter(int drafter) noexcept {
   asks_.clear(), asked_.clear();
   const int n_decoding = static_cast<int>(plans_.size());
-  for (const engine::Plan& plan : plans_)
-    for (const engine::Offer& offer : plan.offers) {
+  for (const draft_length::Plan& plan : plans_)
+    for (const draft_length::Offer& offer : plan.offers) {
       if (offer.drafter != drafter) continue;
       asks_.push_back({plan.seq, std::min(offer.most, WantedOf(plan.seq, n_decoding))});
       asked_.push_back(static_cast<int>(&offer - offers_.data()));
@@ -112,7 +112,7 @@ void Engine::Impl::AskInstantDrafter(int drafter) noexcept {
     offered.tokens = offered.tokens.first(static_cast<std::size_t>(n));
     offers_[at].most = n < At(asks_[i].seq).least_drafts ? 0 : n;
     offers_[at].made = true;
-    offers_[at].evidence = std::clamp(offered.evidence, 0, engine::kEvidenceClasses - 1);
+    offers_[at].evidence = std::clamp(offered.evidence, 0, draft_length::kEvidenceClasses - 1);
   }
 }
 
@@ -127,7 +127,7 @@ void Engine::Impl::AskDrafter(int drafter) noexcept {
   if (asks_.empty()) return;
   draft::Drafter& d = *drafters_[static_cast<std::size_t>(drafter)].drafter;
   proposals_.resize(asks_.size());
-  const double us = engine::Microseconds([&] { d.Propose(asks_, proposals_); });
+  const double us = Microseconds([&] { d.Propose(asks_, proposals_); });
   for (std::size_t i = 0; i < asks_.size(); ++i) {
     work_[static_cast<std::size_t>(asked_[i])].proposal = proposals_[i];
     drafts += proposals_[i].length();

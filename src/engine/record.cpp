@@ -37,7 +37,7 @@ Status Engine::Impl::OpenRecord() {
                      .num_speculative_tokens = s.num_speculative_tokens,
                      .context_size = context_size_,
                      .max_sequences = options_.max_sequences};
-  FORETOKEN_TRY(recorder_, engine::RunRecorder::Create(options_.record, header));
+  FORETOKEN_TRY(recorder_, trace::RunRecorder::Create(options_.record, header));
   return {};
 }
 
@@ -107,9 +107,9 @@ void Engine::Impl::RecordPass(const StepTimes& times) noexcept {
 
 // Drafts that were wanted for the plan; of made ones that are all taken, as many as were asked for,
 // for then the drafter knew no more.
-int Engine::Impl::Wanted(const engine::Plan& plan, int room) const noexcept {
+int Engine::Impl::Wanted(const draft_length::Plan& plan, int room) const noexcept {
   if (plan.offers.empty()) return 0;
-  const engine::Offer& offer = plan.offers[static_cast<std::size_t>(plan.chosen)];
+  const draft_length::Offer& offer = plan.offers[static_cast<std::size_t>(plan.chosen)];
   if (!offer.made || plan.k < offer.most) return plan.k;
   return std::min(room, lookahead_->Most(plan.seq, static_cast<int>(plans_.size())));
 }

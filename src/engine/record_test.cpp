@@ -6,7 +6,7 @@
 
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
-#include "foretoken/replay.h"
+#include "foretoken/tools/replay.h"
 
 namespace foretoken {
 namespace {

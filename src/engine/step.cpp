@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/stopwatch.h"
 #include "engine/impl.h"
-#include "engine/stopwatch.h"
 #include "kv/transaction.h"
 
 namespace foretoken {
@@ -30,7 +30,7 @@ bool Engine::Impl::Draft(const DraftWants& wants) noexcept {
   if (drafted_) return true;
   wants_ = wants;
   AdmitWaiting();
-  engine::Laps laps;
+  Laps laps;
   PlanWork();  // who runs, and how many rows each may use
   if (work_.empty()) return false;
   laps.AddTo(counts_.overhead.control_us);
@@ -57,7 +57,7 @@ void Engine::Impl::Verify() noexcept {
   }
   RecordLaws();  // before the judging is timed
   times_.judged_at = Clock::now();
-  engine::Laps laps;
+  Laps laps;
   JudgeAll();  // kept prefix and one token of the target's each
   laps.AddTo(counts_.overhead.sample_us);
   pending.Commit(kept_);
@@ -131,7 +131,7 @@ round::Verdict Engine::Impl::Judge(Work& work, const kv::Segment& segment) noexc
     // Where the grammar cannot be followed behind the drafts that were accepted, those are kept and
     // the next round says so, as plain decoding would.
     while (proposal.length() > 0 &&
-           s.sampler.TakeGrammarFailure(verdict.accepted) != sampling::GrammarFailure::kNone) {
+           s.sampler.TakeGrammarFailure(verdict.accepted) != grammar::GrammarFailure::kNone) {
       proposal.tokens =
           proposal.tokens.first(static_cast<std::size_t>(std::max(verdict.accepted - 1, 0)));
       judge();
@@ -145,7 +145,7 @@ round::Verdict Engine::Impl::Judge(Work& work, const kv::Segment& segment) noexc
 
 // Each request by itself: where memory runs out for one, the others are committed all the same.
 void Engine::Impl::CommitAll(const StepTimes& times) noexcept {
-  engine::Laps laps;
+  Laps laps;
   EngineCounts::Overhead& overhead = counts_.overhead;
   for (auto& observations : observations_) observations.clear();
   n_likely_rows_ = 0;
@@ -182,8 +182,8 @@ void Engine::Impl::CommitAll(const StepTimes& times) noexcept {
 // nothing, and the request has its error.
 bool Engine::Impl::FollowsGrammar(engine::Sequence& s, const round::Verdict& verdict) {
   const auto failure = s.sampler.TakeGrammarFailure(verdict.accepted);
-  if (failure == sampling::GrammarFailure::kNone) return true;
-  Blame(*s.job, sampling::ErrorOf(failure));
+  if (failure == grammar::GrammarFailure::kNone) return true;
+  Blame(*s.job, grammar::ErrorOf(failure));
   return false;
 }
 

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/files/mapped_file.h"
 #include "base/hash.h"
-#include "base/mapped_file.h"
 #include "formats/gguf.h"
 
 namespace foretoken::formats {

@@ -24,7 +24,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "foretoken/result.h"
 #include "formats/checkpoint.h"
 #include "formats/metadata.h"

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/output_file.h"
+#include "base/files/output_file.h"
 
 namespace foretoken::formats {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/embedding_table.h"
 
+#include "base/files/mapped_file.h"
 #include "base/hash.h"
-#include "base/mapped_file.h"
 #include "tensor/dtype.h"
 
 namespace foretoken::model {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 #include "foretoken/result.h"
 #include "formats/checkpoint.h"
 

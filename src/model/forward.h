@@ -14,7 +14,7 @@
 // reads what others wrote. No split changes a bit of any result.
 #pragma once
 
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 #include "kernels/kernels.h"
 #include "model/cache_memory.h"
 #include "model/config.h"

@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/files/mapped_file.h"
 #include "base/hash.h"
-#include "base/mapped_file.h"
 
 namespace foretoken::model {
 namespace {

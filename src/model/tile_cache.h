@@ -7,11 +7,11 @@
 // the tiles are right, and if this user alone can write to it and to its folder; else it is as if
 // it were not there, and is replaced.
 //
-// A new file has no name until it is whole (base/output_file.h): a full disk, a crash or a kill
+// A new file has no name until it is whole (base/files/output_file.h): a full disk, a crash or a kill
 // leaves nothing behind.
 //
 // A kept file stays mapped while the model is used, and so it can change under it. Check says so;
-// a file that was cut short reads as zeros (base/guarded_range.h).
+// a file that was cut short reads as zeros (base/files/guarded_range.h).
 #pragma once
 
 #include <cstddef>
@@ -23,10 +23,10 @@
 #include <string_view>
 
 #include "base/aligned_buffer.h"
-#include "base/guarded_range.h"
-#include "base/input_file.h"
-#include "base/output_file.h"
-#include "base/thread_pool.h"
+#include "base/files/guarded_range.h"
+#include "base/files/input_file.h"
+#include "base/files/output_file.h"
+#include "base/machine/thread_pool.h"
 #include "foretoken/result.h"
 
 namespace foretoken::model {

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 #include "foretoken/result.h"
 #include "formats/checkpoint.h"
 #include "model/config.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "foretoken/request.h"
-#include "sampling/grammar_program.h"
+#include "grammar/grammar_program.h"
 
 namespace foretoken {
 namespace {
@@ -83,7 +83,7 @@ Status SamplingParameters::Validate(int vocabulary_size) const {
                               "called, or drop it",
                               i + 1));
   if (!grammar.empty()) {
-    if (const auto program = sampling::CompileGbnf(grammar); !program) return Fail(program.error());
+    if (const auto program = grammar::CompileGbnf(grammar); !program) return Fail(program.error());
   }
   for (const auto& [id, bias] : logit_bias) {
     if (id < 0 || id >= vocabulary_size)

@@ -76,8 +76,8 @@ int Sampler::Follows(std::span<const Token> tokens) noexcept {
   return grammar_walk_.Follows(tokens, grammar_ends_);
 }
 
-GrammarFailure Sampler::TakeGrammarFailure(int n_more) noexcept {
-  const GrammarFailure failure = grammar_walk_.FailureWithin(n_generated() + n_more);
+grammar::GrammarFailure Sampler::TakeGrammarFailure(int n_more) noexcept {
+  const grammar::GrammarFailure failure = grammar_walk_.FailureWithin(n_generated() + n_more);
   grammar_walk_.ForgetFailure();
   return failure;
 }

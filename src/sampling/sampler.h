@@ -20,10 +20,10 @@
 #include "base/ids.h"
 #include "base/rng.h"
 #include "foretoken/request.h"
+#include "grammar/grammar_walk.h"
 #include "kernels/kernels.h"
 #include "sampling/dry.h"
 #include "sampling/filters.h"
-#include "sampling/grammar_walk.h"
 #include "sampling/penalties.h"
 
 namespace foretoken::sampling {
@@ -36,7 +36,7 @@ struct SamplerConfig {
   // The compiled parameters.grammar for the texts of this vocabulary; null: no grammar. End tokens
   // (the vocabulary's and those above) are drawn only where the text may end, and nothing else is
   // drawn where only the end may follow. If that conflicts with min_new_tokens, the grammar wins.
-  std::shared_ptr<const Grammar> grammar = {};
+  std::shared_ptr<const grammar::Grammar> grammar = {};
 };
 
 // The token at which the running sum of p, [n], exceeds u (in [0, 1)) times the sum of p.
@@ -73,7 +73,7 @@ class Sampler {
   // Why the grammar could not be followed up to the text with n_more more tokens, or for its
   // distribution. If it failed, no distribution since the last call is valid. Ask after each
   // verdict.
-  GrammarFailure TakeGrammarFailure(int n_more) noexcept;
+  grammar::GrammarFailure TakeGrammarFailure(int n_more) noexcept;
 
   // Whether one of the request's processors has left NaN or +infinity since the last call. If so,
   // what was drawn is invalid.
@@ -133,9 +133,9 @@ class Sampler {
   std::size_t room_ = 0;  // the most tokens of text
   Penalties penalties_;
   Dry dry_;
-  GrammarWalk grammar_walk_;         // follows the generated tokens
-  std::vector<Token> grammar_ends_;  // end tokens of the vocabulary and of the request
-  std::vector<float> end_logits_;    // their logits, while the mask is applied
+  grammar::GrammarWalk grammar_walk_;  // follows the generated tokens
+  std::vector<Token> grammar_ends_;    // end tokens of the vocabulary and of the request
+  std::vector<float> end_logits_;      // their logits, while the mask is applied
   Filters filters_;
   bool processor_fault_ = false;
   bool always_edits_ = false;  // edits logits always, not only while end tokens are masked

@@ -243,8 +243,8 @@ Sampler WithGrammar(const std::string& gbnf, const SamplingParameters& s = {},
                     std::vector<Token> ends = {4}, int min_new = 0,
                     const kernels::Kernels& kernels = BestKernels()) {
   const std::vector<std::string> texts = {"a", "b", "c", "ab", "</s>", ""};
-  auto grammar =
-      Grammar::Compile(gbnf, std::make_shared<const TokenTrie>(texts, std::vector<Token>{4}));
+  auto grammar = grammar::Grammar::Compile(
+      gbnf, std::make_shared<const grammar::TokenTrie>(texts, std::vector<Token>{4}));
   Sampler sampler({.parameters = s,
                    .end_tokens = std::move(ends),
                    .min_new_tokens = min_new,
@@ -366,10 +366,10 @@ TEST(Sampler, ATextMadeUnderAGrammarIsOfIt) {
       if (token != 4)
         text += std::vector<std::string>{"a", "b", "c", "ab"}.at(static_cast<std::size_t>(token));
     }
-    const auto grammar = Grammar::Compile(
-        gbnf, std::make_shared<const TokenTrie>(std::vector<std::string>(), Tokens()));
+    const auto grammar = grammar::Grammar::Compile(
+        gbnf, std::make_shared<const grammar::TokenTrie>(std::vector<std::string>(), Tokens()));
     const auto state = (*grammar)->After((*grammar)->Start(), text);
-    ASSERT_NE(state, Grammar::kOver) << text;
+    ASSERT_NE(state, grammar::Grammar::kOver) << text;
     ASSERT_TRUE(token != 4 || (*grammar)->CanEnd(state)) << text;
   }
 }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "text/unicode.h"
+#include "text/tokenizer/unicode.h"
 
 namespace foretoken::text {
 namespace {

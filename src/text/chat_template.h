@@ -16,7 +16,7 @@
 #include "foretoken/result.h"
 #include "formats/metadata.h"
 #include "text/chat_style.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace foretoken::text {
 

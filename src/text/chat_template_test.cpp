@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "text/test_vocabulary.h"
+#include "text/tokenizer/test_vocabulary.h"
 
 // tests/compare/chat_templates.py compares all families with Jinja. Here are the expected texts,
 // and the tokens that they become.

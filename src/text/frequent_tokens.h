@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace foretoken::text {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "text/test_vocabulary.h"
+#include "text/tokenizer/test_vocabulary.h"
 
 namespace foretoken::text {
 namespace {

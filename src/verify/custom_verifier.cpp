@@ -8,7 +8,7 @@
 #include <exception>
 #include <vector>
 
-#include "verify/greedy.h"
+#include "verify/strategies/greedy.h"
 
 namespace foretoken::verify {
 namespace {

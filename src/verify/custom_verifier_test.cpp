@@ -9,8 +9,8 @@
 #include <stdexcept>
 
 #include "verify/judge_testing.h"
-#include "verify/residual.h"
-#include "verify/sample_match.h"
+#include "verify/strategies/residual.h"
+#include "verify/strategies/sample_match.h"
 
 namespace foretoken::verify {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "verify/greedy.h"
+#include "verify/strategies/greedy.h"
 
 namespace foretoken::verify {
 namespace {

@@ -5,14 +5,14 @@
 #include <array>
 #include <type_traits>
 
-#include "verify/block.h"
-#include "verify/greedy.h"
 #include "verify/logit_comparison.h"
-#include "verify/relaxed.h"
-#include "verify/residual.h"
-#include "verify/sample_match.h"
-#include "verify/target_probability.h"
-#include "verify/typical_acceptance.h"
+#include "verify/strategies/block.h"
+#include "verify/strategies/greedy.h"
+#include "verify/strategies/relaxed.h"
+#include "verify/strategies/residual.h"
+#include "verify/strategies/sample_match.h"
+#include "verify/strategies/target_probability.h"
+#include "verify/strategies/typical_acceptance.h"
 #include "verify/verifier.h"
 
 namespace foretoken::verify {

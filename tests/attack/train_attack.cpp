@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "attack/file_attack.h"
-#include "foretoken/model_file.h"
+#include "foretoken/tools/model_file.h"
 #include "train/verbs.h"
 
 namespace foretoken::attack {

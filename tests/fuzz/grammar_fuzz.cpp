@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "sampling/grammar_walk.h"
+#include "grammar/grammar_walk.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "foretoken/structured_output.h"
-#include "sampling/grammar.h"
+#include "grammar/grammar.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "server/openai_schema.h"
+#include "server/api/openai_schema.h"
 
 namespace {
 

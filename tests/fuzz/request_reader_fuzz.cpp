@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "server/request_reader.h"
+#include "server/net/request_reader.h"
 
 namespace {
 

@@ -5,8 +5,8 @@
 
 #include <cstdlib>
 
-#include "text/tokenizer.h"
-#include "text/utf8_stream.h"
+#include "text/tokenizer/tokenizer.h"
+#include "text/tokenizer/utf8_stream.h"
 
 namespace {
 

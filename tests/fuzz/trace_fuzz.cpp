@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/check.h"
-#include "foretoken/replay.h"
+#include "foretoken/tools/replay.h"
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "foretoken/verifier.h"
+#include "grammar/grammar.h"
 #include "lossless/parts_testing.h"
-#include "sampling/grammar.h"
 
 namespace foretoken {
 namespace {
@@ -123,20 +123,20 @@ TEST(ForcedTokens, StayOutOfTheWayOfRulesThatReadLaws) {
 TEST(ForcedTokens, LookupsDraftNothingThatTheGrammarRulesOut) {
   const auto engine = OpenEngine(OptionsOf("ngram"));
   const char* const gbnf = "root ::= ([u-v]{3} [s-t]{2})+";
-  const auto grammar =
-      *sampling::Grammar::Compile(gbnf, std::make_shared<const sampling::TokenTrie>(
-                                            std::vector<std::string>(), std::vector<Token>()));
+  const auto grammar = *grammar::Grammar::Compile(
+      gbnf,
+      std::make_shared<const grammar::TokenTrie>(std::vector<std::string>(), std::vector<Token>()));
   const auto piece_of = [&](std::int32_t id) { return engine->Detokenize({&id, 1}); };
   int n_rejected = 0;
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
-    sampling::Grammar::State state = grammar->Start();
+    grammar::Grammar::State state = grammar->Start();
     const auto look = [&](const RoundEvent& round) {
       std::size_t n_accepted = static_cast<std::size_t>(round.drafted) - round.rejected.size();
       for (std::size_t i = 0; i < round.events.size(); ++i) {
         if (i == n_accepted && !round.rejected.empty()) {
           ++n_rejected;
           const std::string piece = piece_of(round.rejected[0]);
-          EXPECT_NE(grammar->After(state, piece), sampling::Grammar::kOver) << piece;
+          EXPECT_NE(grammar->After(state, piece), grammar::Grammar::kOver) << piece;
         }
         state = grammar->After(state, piece_of(round.events[i].id));
       }

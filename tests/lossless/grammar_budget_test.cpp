@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "foretoken/structured_output.h"
+#include "grammar/grammar.h"
 #include "lossless/parts_testing.h"
-#include "sampling/grammar.h"
 
 namespace foretoken {
 namespace {

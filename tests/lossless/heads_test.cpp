@@ -8,7 +8,7 @@
 
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
-#include "foretoken/model_file.h"
+#include "foretoken/tools/model_file.h"
 #include "formats/checkpoint.h"
 #include "formats/gguf_writer.h"
 

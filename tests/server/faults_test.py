@@ -30,7 +30,7 @@ COMPLETIONS = "/v1/completions"
 SHORT = {"prompt": "Once upon a time", "max_tokens": 6, "temperature": 0.8, "seed": 4}
 BYSTANDER = {"prompt": "One day, Tom", "max_tokens": 24, "temperature": 0.8, "seed": 3, "logprobs": 2}
 LONG = {"prompt": "Once upon a time", "max_tokens": 300, "ignore_eos": True, "temperature": 0.8, "seed": 5}
-WAIT_S = 30  # the server's patience with a client (apps/server/http.h)
+WAIT_S = 30  # the server's patience with a client (apps/server/net/http.h)
 
 
 def exact(reply):

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "server/api_error.h"
-#include "server/http.h"
+#include "server/api/api_error.h"
+#include "server/api/openai_replies.h"
 #include "server/mailbox.h"
-#include "server/openai_replies.h"
+#include "server/net/http.h"
 #include "server/service.h"
 
 namespace foretoken::server {

@@ -8,7 +8,7 @@
 #include <random>
 #include <utility>
 
-#include "server/openai_replies.h"
+#include "server/api/openai_replies.h"
 #include "server/router.h"
 #include "server/routes/answer.h"
 

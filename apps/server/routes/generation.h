@@ -3,8 +3,8 @@
 // engine, events to an answer.
 #pragma once
 
-#include "server/http.h"
-#include "server/openai_schema.h"
+#include "server/api/openai_schema.h"
+#include "server/net/http.h"
 #include "server/service.h"
 
 namespace foretoken::server {

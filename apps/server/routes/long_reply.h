@@ -2,8 +2,8 @@
 // server/routes/long_reply.h: answers that may be much larger than their requests.
 #pragma once
 
-#include "server/http.h"
-#include "server/long_text.h"
+#include "server/api/long_text.h"
+#include "server/net/http.h"
 #include "server/service.h"
 
 namespace foretoken::server {

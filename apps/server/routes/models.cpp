@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/openai_replies.h"
+#include "server/api/openai_replies.h"
 #include "server/router.h"
 #include "server/routes/routes.h"
 

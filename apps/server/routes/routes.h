@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "server/http.h"
+#include "server/net/http.h"
 #include "server/service.h"
 
 namespace foretoken::server {

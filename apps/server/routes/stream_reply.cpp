@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include "server/net/sse.h"
 #include "server/router.h"
 #include "server/routes/answer.h"
-#include "server/sse.h"
 
 namespace foretoken::server {
 namespace {

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "cli/bench/bench_json.h"
+#include "cli/bench/bench_report.h"
+#include "cli/bench/bench_settings.h"
+#include "cli/idle_report.h"
+#include "cli/input.h"
+#include "cli/open_engine.h"
+#include "cli/report.h"
+#include "cli/sampling_texts.h"
+#include "cli/terminal.h"
+#include "cli/verb.h"
+#include "cli/verb_flags.h"
+
+namespace foretoken::cli {
+namespace {
+
+constexpr int kDefaultContext = 2048;
+constexpr int kPassRepeats = 9;  // at least: passes are short beside whole texts
+
+Result<std::vector<BenchPrompt>> Prompts(const BenchSettings& settings) {
+  std::vector<BenchPrompt> prompts;
+  if (settings.prompts_file) {
+    FORETOKEN_TRY(prompts, ReadPrompts(*settings.prompts_file));
+  } else {
+    prompts = BuiltInPrompts();
+  }
+  const auto most = static_cast<std::size_t>(settings.max_prompts);
+  if (most > 0 && prompts.size() > most) prompts.resize(most);
+  return prompts;
+}
+
+// 0 and kDefaultContext, or half of the context size if that does not fit.
+std::vector<int> DefaultContexts(int context_size, int most_rows) {
+  const int room = context_size - most_rows;
+  const int second = room >= kDefaultContext ? kDefaultContext : room / 2;
+  return second > 0 ? std::vector<int>{0, second} : std::vector<int>{0};
+}
+
+Result<Measurements> MeasurePasses(Engine& engine, const BenchSettings& settings) {
+  ProgressLine line(!settings.generation.quiet);
+  MeasureOptions options{.rows = settings.rows,
+                         .contexts = settings.contexts,
+                         .repeats = std::max(kPassRepeats, settings.repeats),
+                         .sampling = settings.generation.request.sampling,
+                         .on_progress = [&line](double fraction) {
+                           line.Show(fmt::format("measuring passes {:.0f} %", 100 * fraction));
+                         }};
+  if (options.contexts.empty())
+    options.contexts = DefaultContexts(engine.summary().target.context_size, settings.rows.back());
+  return engine.Measure(options);
+}
+
+Result<BenchRuns> RunTexts(Engine& engine, const BenchSettings& settings,
+                           std::vector<BenchPrompt> prompts) {
+  ProgressLine line(!settings.generation.quiet);
+  return RunInTurn(engine, {.request = settings.generation.request,
+                            .prompts = std::move(prompts),
+                            .batches = settings.batches,
+                            .repeats = settings.repeats,
+                            .on_run = [&line](int run, int runs) {
+                              line.Show(fmt::format("decoding: run {} of {}", run, runs));
+                            }});
+}
+
+Result<int> RunAll(BenchSettings& settings) {
+  FORETOKEN_TRY(std::vector<BenchPrompt> prompts, Prompts(settings));
+  FORETOKEN_TRY(const std::unique_ptr<Engine> engine,
+                OpenEngine(settings.generation.engine, settings.generation.quiet));
+  FORETOKEN_CHECK_OK(ReadSamplingTexts(*engine, settings.generation));
+  ReportIdleSettings(settings.generation, engine->UseFor(settings.generation.request));
+  Bench bench{.engine = &engine->summary(),
+              .machine = Machine::This(),
+              .passes = std::max(kPassRepeats, settings.repeats),
+              .measured = {},
+              .n_prompts = static_cast<int>(prompts.size()),
+              .repeats = settings.repeats,
+              .request = &settings.generation.request,
+              .runs = {}};
+  FORETOKEN_TRY(bench.measured, MeasurePasses(*engine, settings));
+  FORETOKEN_TRY(bench.runs, RunTexts(*engine, settings, std::move(prompts)));
+  Output output;
+  output.Write(settings.generation.json ? BenchJson(bench) : BenchTables(bench));
+  if (!output.closed_pipe()) FORETOKEN_CHECK_OK(output.status());
+  FORETOKEN_CHECK_OK(engine->RecordStatus());
+  if (bench.runs.identical.value_or(true)) return kDone;
+  return Fail(ErrorCode::kMismatch,
+              "bench: speculation changed a text that it must not change; please report it, with "
+              "the models and flags");
+}
+
+}  // namespace
+
+settings::FlagSet DescribeBench() {
+  return Described(BenchFlags);
+}
+
+int RunBench(const Arguments& arguments) {
+  BenchSettings settings;
+  const settings::FlagSet flags = BenchFlags(settings);
+  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
+  if (const Status status = Finish(settings); !status) return ReportError(status.error());
+  const Result<int> code = RunAll(settings);
+  return code ? *code : ReportError(code.error());
+}
+
+}  // namespace foretoken::cli

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "cli/generate/generation.h"
+
+namespace foretoken::cli {
+
+// One line before the text: what drafts, and what verifies; greedy: at temperature 0.
+std::string StartLine(const EngineSummary& engine, bool greedy);
+
+// The block of a few lines that follows the text.
+std::string Statistics(const Generation& generation);
+
+}  // namespace foretoken::cli

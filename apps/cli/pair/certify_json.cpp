@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "cli/pair/draft_models_json.h"
+
+#include "cli/pair/certify_report.h"
+
+namespace foretoken::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json ModelJson(const ModelSummary& model) {
+  return {{"path", model.path},
+          {"architecture", model.architecture},
+          {"parameters", model.parameters},
+          {"type", model.type}};
+}
+
+Json RowJson(const EqualityRow& row) {
+  Json json = {{"text", row.text},
+               {"batch", row.batch},
+               {"k", row.k},
+               {"texts", row.prompts},
+               {"tokens", row.tokens},
+               {"drafted", row.stats.drafted},
+               {"accepted", row.stats.accepted}};
+  json["differing"] = row.differing;
+  return json;
+}
+
+Json TokenJson(const std::optional<std::int32_t>& token, float logprob) {
+  if (!token) return nullptr;
+  return {{"id", *token}, {"logprob", logprob}};
+}
+
+Json DifferenceJson(const Difference& d) {
+  return {{"prompt", d.origin},
+          {"text", d.text},
+          {"k", d.k},
+          {"batch", d.batch},
+          {"what", d.what},
+          {"position", d.position},
+          {"plain", TokenJson(d.plain, d.plain_logprob)},
+          {"speculative", TokenJson(d.speculative, d.speculative_logprob)}};
+}
+
+Json TestJson(const lab::Comparability& test) {
+  return {{"chi_square", test.statistic}, {"degrees", test.degrees}, {"p", test.p}};
+}
+
+Json LawJson(const LawVerdict& law) {
+  Json tests = Json::array();
+  for (const LawTest& test : law.tests)
+    tests.push_back({{"prompt", test.origin},
+                     {"tokens", test.tokens},
+                     {"speculation", TestJson(test.speculation)},
+                     {"control", TestJson(test.control)}});
+  return {{"strategy", law.strategy},
+          {"control", law.control},
+          {"samples", law.samples},
+          {"acceptance_rate", law.acceptance_rate},
+          {"level", law.level},
+          {"passed", law.passed()},
+          {"control_failed", law.control_failed()},
+          {"tests", std::move(tests)}};
+}
+
+}  // namespace
+
+std::string CertificationJson(const Certification& c) {
+  const EngineSummary& engine = *c.engine;
+  Json rows = Json::array();
+  for (const EqualityRow& row : c.equality.rows) rows.push_back(RowJson(row));
+  Json json = {{"certificate", Name(c.certificate())},
+               {"proved", c.proved()},
+               {"not_proved", c.not_proved()},
+               {"strategy", c.strategy},
+               {"model", ModelJson(engine.target)},
+               {"draft_model", engine.draft ? ModelJson(*engine.draft) : Json(nullptr)},
+               {"draft_models", DraftsJson(engine)},
+               {"method", engine.method},
+               {"isa", engine.isa},
+               {"threads", engine.threads},
+               {"prompts", c.prompts},
+               {"tokens", c.request->max_new_tokens},
+               {"temperature", c.request->sampling.temperature},
+               {"seed", c.request->seed},
+               {"runs", std::move(rows)}};
+  json["first_difference"] = c.equality.first ? DifferenceJson(*c.equality.first) : Json(nullptr);
+  json["sampled_left_out"] = c.equality.sampled_left_out;
+  json["law"] = c.law ? LawJson(*c.law) : Json(nullptr);
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace foretoken::cli

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "cli/idle_report.h"
+#include "cli/open_engine.h"
+#include "cli/pair/check_pair_report.h"
+#include "cli/pair/pair_settings.h"
+#include "cli/report.h"
+#include "cli/sampling_texts.h"
+#include "cli/terminal.h"
+#include "cli/verb.h"
+#include "cli/verb_flags.h"
+#include "settings/llama_flags.h"
+
+namespace foretoken::cli {
+namespace {
+
+constexpr int kPassRepeats = 9;
+
+struct CheckPairSettings : PairSettings {
+  int repeats = 3;
+};
+
+settings::FlagSet CheckPairFlags(CheckPairSettings& settings) {
+  settings::GenerateSettings& generation = settings.generation;
+  settings::FlagSet flags(
+      "check-pair [-m MODEL -md DRAFT] [flags]",
+      "Tells whether one model, or a lookup such as --spec-type ngram, can draft for a model, and "
+      "whether it pays on this machine: vocabularies, memory, costs of passes and drafts, how many "
+      "drafts are accepted, and the speed-up of texts that are decoded plainly and with drafts in "
+      "turn, as `bench` does. Exit code 1 where the pair does not work.");
+  flags.Add(settings::ModelFlags(generation.engine));
+  settings::FlagGroup measuring = {"Measuring", PromptFlags(settings)};
+  measuring.flags.push_back({{"--repeats"},
+                             "N",
+                             "how often the texts are decoded, plainly and with drafts in turn; "
+                             "default 3; up to 5 times as often where that takes less than 2 s",
+                             settings::StoreInteger(settings.repeats, 1, 1000)});
+  flags.Add(std::move(measuring));
+  flags.Add(settings::SpeculationFlags(generation));
+  flags.Add(settings::DraftingFlags(generation));
+  flags.Add(PairSamplingFlags(settings));
+  flags.Add(PairOutputFlags(generation));
+  flags.SetEssential({"-m", "-c", "-t", "-md", "--spec-type", "--num-speculative-tokens",
+                      "--prompts", "-n", "--temp", "--json", "-q"});
+  settings::AddLlamaFlags(flags);
+  flags.SetExamples({"foretoken check-pair",
+                     "foretoken check-pair -m target.gguf -md draft.gguf --prompts questions.jsonl",
+                     "foretoken check-pair -m target.gguf --spec-type ngram"});
+  return flags;
+}
+
+// The drafting file: the model's own file if it contains a head. "": lookups, which need none.
+Result<std::string> DraftFile(const EngineOptions& options) {
+  const std::string& method = options.speculative.method;
+  const std::vector<std::string> files = options.DraftFiles();
+  if (files.size() > 1)
+    return Fail(ErrorCode::kInvalidArgument,
+                "-md: a pair has one draft, and several are given; name one");
+  if (!files.empty()) return files.front();
+  if (method == "mtp") return options.model;
+  const bool reads_file = method.find("standalone") != std::string::npos ||
+                          method.find("eagle") != std::string::npos ||
+                          method.find("mtp") != std::string::npos;
+  if (!method.empty() && method != "none" && !reads_file) return std::string();
+  return Fail(ErrorCode::kInvalidArgument,
+              "-md: no draft is given; name a draft model or a head with -md PATH");
+}
+
+class PairMeasurer {
+ public:
+  PairMeasurer(const CheckPairSettings& settings, const std::vector<BenchPrompt>& prompts)
+      : settings_(settings), prompts_(prompts), line_(!settings.generation.quiet) {}
+
+  // `engine` has the user's options. Drafts of one length need the `fixed` controller, so a second
+  // engine is opened after this one is closed: both together might not fit into memory.
+  Result<PairMeasurement> All(std::unique_ptr<Engine> engine) {
+    PairMeasurement m;
+    m.lookahead = engine->summary().lookahead;
+    m.most = engine->summary().num_speculative_tokens;
+    FORETOKEN_TRY(m.as_set, Decode(*engine, m.most, "as set"));
+    EngineOptions options = settings_.generation.engine;
+    if (m.lookahead != "fixed") {
+      options.speculative.lookahead = "fixed";
+      options.speculative.num_speculative_tokens = m.most;
+      engine.reset();
+      FORETOKEN_TRY(engine, Engine::Open(options));
+    }
+    FORETOKEN_TRY(m.estimate, Estimate(*engine, m.most));
+    if (const int k = m.estimate.best.k; k > 0) {
+      FORETOKEN_TRY(m.best, Decode(*engine, k, "at the best length"));
+    }
+    m.engine = std::move(engine);
+    return m;
+  }
+
+ private:
+  Result<PairEstimate> Estimate(Engine& engine, int most) {
+    MeasureOptions options{.rows = {},
+                           .contexts = {0},
+                           .repeats = kPassRepeats,
+                           .sampling = settings_.generation.request.sampling,
+                           .on_progress = [this](double fraction) {
+                             line_.Show(fmt::format("measuring passes {:.0f} %", 100 * fraction));
+                           }};
+    for (int rows = 1; rows <= 1 + most; ++rows) options.rows.push_back(rows);
+    FORETOKEN_TRY(const Measurements measured, engine.Measure(options));
+    return EstimatePair(engine, Plan(most, settings_.repeats, "the longest drafts"), measured, 0,
+                        most);
+  }
+
+  Result<BenchRow> Decode(Engine& engine, int k, const char* what) {
+    FORETOKEN_TRY(const BenchRuns runs, RunInTurn(engine, Plan(k, settings_.repeats, what)));
+    return runs.batches.front();
+  }
+
+  RunPlan Plan(int k, int repeats, const char* what) {
+    Request request = settings_.generation.request;
+    request.speculative.num_speculative_tokens = k;
+    RunPlan plan = PlanOf(request, prompts_, repeats);
+    plan.on_run = [this, what](int run, int runs) {
+      line_.Show(fmt::format("decoding, {}: run {} of {}", what, run, runs));
+    };
+    return plan;
+  }
+
+  const CheckPairSettings& settings_;
+  const std::vector<BenchPrompt>& prompts_;
+  ProgressLine line_;
+};
+
+Result<int> CheckPair(CheckPairSettings settings) {
+  const EngineOptions& options = settings.generation.engine;
+  if (options.speculative.num_speculative_tokens == 0)
+    return Fail(ErrorCode::kInvalidArgument,
+                "--num-speculative-tokens: with 0 nothing is drafted; give 1 or more");
+  if (options.speculative.method == "none")
+    return Fail(ErrorCode::kInvalidArgument,
+                "--spec-type: 'none' drafts nothing; leave it out or name another");
+  FORETOKEN_TRY(const std::string draft, DraftFile(options));
+  FORETOKEN_TRY(const std::vector<BenchPrompt> prompts, Prompts(settings));
+  PairCheck check{.fit = {},
+                  .obstacle = {},
+                  .request = &settings.generation.request,
+                  .prompts = static_cast<int>(prompts.size()),
+                  .repeats = settings.repeats,
+                  .measured = {}};
+  FORETOKEN_TRY(check.fit, lab::ExamineFiles(options.model, draft));
+  check.obstacle = check.fit.obstacle();
+  if (check.obstacle.empty()) {
+    auto engine = OpenEngine(options, settings.generation.quiet);
+    if (!engine && engine.error().code == ErrorCode::kInvalidArgument)
+      return Fail(std::move(engine).error());
+    if (!engine)
+      check.obstacle = engine.error().message;
+    else {
+      FORETOKEN_CHECK_OK(ReadSamplingTexts(**engine, settings.generation));
+      ReportIdleSettings(settings.generation, (*engine)->UseFor(settings.generation.request));
+      FORETOKEN_TRY(check.measured, PairMeasurer(settings, prompts).All(std::move(*engine)));
+    }
+  }
+  Output output;
+  output.Write(settings.generation.json ? PairJson(check) : PairTables(check));
+  if (!output.closed_pipe()) FORETOKEN_CHECK_OK(output.status());
+  return check.obstacle.empty() ? kDone : kFailed;
+}
+
+}  // namespace
+
+settings::FlagSet DescribeCheckPair() {
+  return Described(CheckPairFlags);
+}
+
+int RunCheckPair(const Arguments& arguments) {
+  CheckPairSettings settings;
+  const settings::FlagSet flags = CheckPairFlags(settings);
+  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
+  if (const Status status = Finish(settings); !status) return ReportError(status.error());
+  const Result<int> code = CheckPair(settings);
+  return code ? *code : ReportError(code.error());
+}
+
+}  // namespace foretoken::cli

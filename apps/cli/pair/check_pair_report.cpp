@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/pair/check_pair_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/input.h"
+#include "cli/terminal.h"
+
+namespace foretoken::cli {
+namespace {
+
+constexpr int kPerLine = 8;  // draft lengths that a line shows
+
+constexpr double kWorthwhile = 1.05;
+
+double Mega(std::int64_t n) {
+  return static_cast<double>(n) / 1e6;
+}
+
+std::string FileLine(const char* what, const lab::FileFacts& facts) {
+  return fmt::format("{:<9} {}: {}, {}, {:.4g} million parameters, file {:.4g} MB\n", what,
+                     FileName(facts.path), OnOneLine(facts.architecture), facts.type,
+                     Mega(facts.parameters), Mega(facts.bytes));
+}
+
+std::string VocabularyLines(const VocabularyDifference& v) {
+  if (v.same()) return fmt::format("tokens    the same {} in both\n", v.target);
+  std::string out = fmt::format("tokens    {} and {}; {} ({:.2f} % of the model's) are shared{}\n",
+                                v.target, v.draft, v.shared(), 100.0 * v.shared() / v.target,
+                                v.shared() < v.target ? ", the others are never drafted" : "");
+  if (!v.differing.empty())
+    out += fmt::format("          {} of other texts, first\n", v.differing.size());
+  for (const std::string& first : v.first) out += fmt::format("          {}\n", OnOneLine(first));
+  return out;
+}
+
+std::string MemoryLines(const EngineSummary& engine) {
+  const auto line = [](const char* what, const ModelSummary& model) {
+    return fmt::format("  {:<7} weights {:.4g} MB, cache {:.4g} MB for {} tokens\n", what,
+                       Mega(model.weight_bytes), Mega(model.cache_bytes), model.context_size);
+  };
+  std::string out = "\nmemory\n" + line("model", engine.target);
+  if (engine.draft) out += line("drafter", *engine.draft);
+  return out;
+}
+
+std::string CostLines(const PairMeasurement& m) {
+  const lab::RoundPrices& prices = m.estimate.prices;
+  const double one = prices.Pass(1);
+  std::string out =
+      fmt::format("\ncosts in these texts ({}, {} {}), microseconds\n  {:<14} {:>8} {:>12}\n",
+                  m.engine->summary().isa, m.engine->summary().threads,
+                  m.engine->summary().threads == 1 ? "thread" : "threads", "", "", "of one row");
+  for (const auto& [rows, us] : prices.pass)
+    out += fmt::format("  pass, {:>2} {:<5} {:>8.4g} {:>11.2f}x\n", rows,
+                       rows == 1 ? "row" : "rows", us, us / one);
+  out += fmt::format("  {:<14} {:>8.4g} {:>11.2f}x\n", "begin to draft", prices.begin,
+                     prices.begin / one);
+  out += fmt::format("  {:<14} {:>8.4g} {:>11.2f}x\n", "one more draft", prices.draft,
+                     prices.draft / one);
+  return out + fmt::format("  {:<14} {:>8.4g} {:>11.2f}x\n", "rest of a round", prices.rest,
+                           prices.rest / one);
+}
+
+std::string AcceptanceLines(const PairCheck& check) {
+  const PairEstimate& e = check.measured->estimate;
+  std::string out = fmt::format(
+      "\ndrafts    {} {}, T {:g}: {} drafted, {} accepted; the probability that all up to each "
+      "are",
+      check.prompts, check.prompts == 1 ? "prompt" : "prompts", check.request->sampling.temperature,
+      e.stats.drafted, e.stats.accepted);
+  for (std::size_t i = 0; i < e.survival.size(); ++i)
+    out += fmt::format("{}  {}: {:.1f} %", i % std::size_t{kPerLine} == 0 ? "\n  " : "", i + 1,
+                       100 * e.survival[i]);
+  out += "\nestimates of fixed lengths by these costs and drafts, over plain decoding";
+  for (int k = 1; k <= e.shares.most(); ++k)
+    out += fmt::format("{}  K {}: {:.2f}", (k - 1) % kPerLine == 0 ? "\n  " : "", k,
+                       lab::Speedup(e.prices, e.shares, k));
+  out += "\n";
+  if (e.break_even)
+    out += fmt::format(
+        "          it pays from {:.1f} % accepted drafts on; here the first is accepted in "
+        "{:.1f} %\n",
+        100 * *e.break_even, e.survival.empty() ? 0.0 : 100 * e.survival[0]);
+  return out;
+}
+
+std::string Interval(const Spread& s, const char* format) {
+  return fmt::format("{} ({}-{})", fmt::format(fmt::runtime(format), s.median),
+                     fmt::format(fmt::runtime(format), s.least),
+                     fmt::format(fmt::runtime(format), s.most));
+}
+
+std::string RunLine(const std::string& what, const Spread& rate, const Spread* speedup) {
+  return fmt::format("  {:<22} {:>22} {:>20}\n", what, Interval(rate, "{:.4g}"),
+                     speedup != nullptr ? Interval(*speedup, "{:.2f}") + "x" : "");
+}
+
+std::string RunLines(const PairCheck& check) {
+  const PairMeasurement& m = *check.measured;
+  std::string out =
+      fmt::format("\nmeasured, tokens/s: {} tokens at most, {} in turn, median (least-most)\n",
+                  check.request->max_new_tokens,
+                  check.repeats == 1 ? "once" : fmt::format("{} times", check.repeats));
+  out += RunLine("plain", m.as_set.plain, nullptr) +
+         RunLine(fmt::format("{}, K {}", m.lookahead, m.most), *m.as_set.speculative,
+                 &*m.as_set.speedup);
+  if (m.best)
+    out += RunLine(fmt::format("fixed, K {}", m.estimate.best.k), *m.best->speculative,
+                   &*m.best->speedup);
+  return out;
+}
+
+}  // namespace
+
+std::string PairCheck::Recommendation() const {
+  if (!obstacle.empty()) return fmt::format("This pair does not work: {}", obstacle);
+  const PairMeasurement& m = *measured;
+  if (m.estimate.survival.empty()) return "Nothing was drafted for these prompts: give others.";
+  const Spread& speedup = m.BestIsFaster() ? *m.best->speedup : *m.as_set.speedup;
+  const std::string how =
+      m.BestIsFaster()
+          ? fmt::format("--lookahead fixed --num-speculative-tokens {}", m.estimate.best.k)
+          : fmt::format("--lookahead {}", m.lookahead);
+  const std::string gain =
+      fmt::format("{} times the speed of plain decoding", Interval(speedup, "{:.2f}"));
+  if (speedup.median >= kWorthwhile)
+    return fmt::format("Use it, with {}: {} for texts like these.", how, gain);
+  if (!m.estimate.break_even)
+    return fmt::format(
+        "Do not use this draft here: a draft token costs {:.0f} % of a pass, so that not even "
+        "drafts that are always right would pay. A much smaller draft might.",
+        100 * m.estimate.prices.draft / m.estimate.prices.Pass(1));
+  if (m.estimate.best.k > 0)
+    return fmt::format(
+        "It hardly pays for texts like these: {} with {}. Try a draft that agrees more, or a "
+        "smaller one.",
+        gain, how);
+  return fmt::format(
+      "Do not use it for texts like these: a draft must be accepted in {:.0f} %, and the first is "
+      "in {:.0f} %. A draft that agrees more, or a smaller one, might pay.",
+      100 * *m.estimate.break_even, 100 * m.estimate.survival[0]);
+}
+
+std::string PairTables(const PairCheck& check) {
+  std::string out = FileLine("model", check.fit.target);
+  if (check.fit.draft)
+    out += FileLine("draft", *check.fit.draft) + VocabularyLines(check.fit.vocabulary);
+  if (check.measured)
+    out += MemoryLines(check.measured->engine->summary()) + CostLines(*check.measured) +
+           AcceptanceLines(check) + RunLines(check);
+  return out + "\n" + check.Recommendation() + "\n";
+}
+
+}  // namespace foretoken::cli

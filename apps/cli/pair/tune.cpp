@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "cli/input.h"
+#include "cli/pair/pair_settings.h"
+#include "cli/pair/tune_trials.h"
+#include "cli/report.h"
+#include "cli/sampling_texts.h"
+#include "cli/terminal.h"
+#include "cli/verb.h"
+#include "cli/verb_flags.h"
+#include "settings/bundled_models.h"
+#include "settings/llama_flags.h"
+
+namespace foretoken::cli {
+namespace {
+
+struct TuneSettings : PairSettings {
+  std::vector<std::string> draft_files;
+  std::string output;
+  int most_drafts = 8, repeats = 3;
+};
+
+settings::FlagGroup TuningFlags(TuneSettings& settings) {
+  std::vector<settings::Flag> flags = {
+      {{"-md", "--model-draft", "--spec-draft-model"},
+       "PATH",
+       "a draft model or a head to try; may be repeated; default: those of the bundled model",
+       [&settings](const std::string& text) -> Status {
+         std::string path;
+         FORETOKEN_CHECK_OK(settings::StorePath(path)(text));
+         settings.draft_files.push_back(std::move(path));
+         return {};
+       },
+       true},
+      {{"-o", "--output"},
+       "PATH",
+       "the profile that is written; default: the model's file name and .profile.json, here",
+       settings::StorePath(settings.output)},
+      {{"--num-speculative-tokens", "--spec-draft-n-max", "--draft-max", "--draft", "--gamma"},
+       "K",
+       "the longest draft to try, 1 to 32; default 8",
+       settings::StoreInteger(settings.most_drafts, 1, 32)},
+      {{"--repeats"},
+       "N",
+       "how often the best ones are run beside plain decoding, in turn, and then the chosen one by "
+       "itself; default 3",
+       settings::StoreInteger(settings.repeats, 1, 1000)},
+  };
+  for (settings::Flag& flag : PromptFlags(settings)) flags.push_back(std::move(flag));
+  return {"Tuning", std::move(flags)};
+}
+
+settings::FlagSet TuneFlags(TuneSettings& settings) {
+  settings::GenerateSettings& generation = settings.generation;
+  settings::FlagSet flags(
+      "tune [-m MODEL] [-md DRAFT]... [flags]",
+      "Finds out what drafts best for a model on this machine: measures passes and drafts, runs "
+      "the "
+      "most promising drafters, draft lengths and controllers beside plain decoding, and writes a "
+      "profile, which other verbs read with --profile.");
+  flags.Add(settings::ModelFlags(generation.engine));
+  flags.Add(TuningFlags(settings));
+  flags.Add(PairSamplingFlags(settings));
+  flags.Add(PairOutputFlags(generation));
+  flags.SetEssential({"-m", "-c", "-t", "-md", "-o", "--num-speculative-tokens", "--prompts", "-n",
+                      "--temp", "--json", "-q"});
+  settings::AddLlamaFlags(flags);
+  flags.SetExamples(
+      {"foretoken tune",
+       "foretoken tune -m target.gguf -md draft.gguf -md head.gguf --prompts questions.jsonl"});
+  return flags;
+}
+
+// Runs before Finish names the bundled models.
+Status FillInDrafts(TuneSettings& settings) {
+  EngineOptions& options = settings.generation.engine;
+  if (!options.model.empty()) return {};
+  FORETOKEN_TRY(const auto bundled,
+                settings::BundledModels::Find(settings::ModelPlaces::OfThisProgram()));
+  options.model = bundled.target();
+  if (!settings.draft_files.empty()) return {};
+  for (const char* method : {"standalone", "eagle", "mtp"})
+    if (auto path = bundled.Drafter(method)) settings.draft_files.push_back(std::move(*path));
+  return {};
+}
+
+Result<int> TuneAndSave(TuneSettings settings) {
+  FORETOKEN_CHECK_OK(ReadSamplingTexts(settings.generation));
+  FORETOKEN_TRY(const std::vector<BenchPrompt> prompts, Prompts(settings));
+  ProgressLine line(!settings.generation.quiet);
+  const TunePlan plan{.options = settings.generation.engine,
+                      .request = settings.generation.request,
+                      .prompts = prompts,
+                      .draft_files = settings.draft_files,
+                      .most_drafts = settings.most_drafts,
+                      .repeats = settings.repeats,
+                      .on_progress = [&line](const std::string& what, double fraction) {
+                        line.Show(fmt::format("{}: {:.0f} %", what, 100 * fraction));
+                      }};
+  FORETOKEN_TRY(const Tuning tuning, Tune(plan));
+  FORETOKEN_TRY(const Profile profile, ProfileOf(tuning, plan.options.model));
+  const std::string path =
+      settings.output.empty() ? FileName(plan.options.model) + ".profile.json" : settings.output;
+  FORETOKEN_CHECK_OK(profile.Save(path));
+  line.Clear();
+  Output output;
+  output.Write(settings.generation.json ? TuningJson(tuning, profile, path)
+                                        : TuningTables(tuning, profile, path));
+  if (!output.closed_pipe()) FORETOKEN_CHECK_OK(output.status());
+  return kDone;
+}
+
+}  // namespace
+
+settings::FlagSet DescribeTune() {
+  return Described(TuneFlags);
+}
+
+int RunTune(const Arguments& arguments) {
+  TuneSettings settings;
+  const settings::FlagSet flags = TuneFlags(settings);
+  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
+  if (const Status status = FillInDrafts(settings); !status) return ReportError(status.error());
+  if (const Status status = Finish(settings); !status) return ReportError(status.error());
+  const Result<int> code = TuneAndSave(settings);
+  return code ? *code : ReportError(code.error());
+}
+
+}  // namespace foretoken::cli

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "cli/pair/tune_trials.h"
+
+namespace foretoken::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json SpreadJson(const Spread& s) {
+  return {{"median", s.median}, {"min", s.least}, {"max", s.most}};
+}
+
+Json DraftersJson(const Tuning& tuning) {
+  Json list = Json::array();
+  for (const TunedDrafter& drafter : tuning.drafters)
+    list.push_back({{"method", drafter.method},
+                    {"draft_model", drafter.file},
+                    {"draft_us", drafter.estimate.prices.draft},
+                    {"drafted", drafter.estimate.stats.drafted},
+                    {"accepted", drafter.estimate.stats.accepted},
+                    {"survival", drafter.estimate.survival},
+                    {"expected_k", drafter.estimate.best.k},
+                    {"expected_speedup", drafter.estimate.best.speedup}});
+  return list;
+}
+
+Json TrialJson(const Tuning& tuning, const TuneTrial& trial) {
+  const TunedDrafter& drafter = tuning.drafters[trial.drafter];
+  return {{"method", drafter.method},
+          {"draft_model", drafter.file},
+          {"lookahead", trial.lookahead},
+          {"k", trial.k},
+          {"tokens_per_second", SpreadJson(trial.tokens_per_second())},
+          {"speedup", SpreadJson(trial.speedup())}};
+}
+
+Json TrialsJson(const Tuning& tuning) {
+  Json list = Json::array();
+  for (const TuneTrial& trial : tuning.trials) list.push_back(TrialJson(tuning, trial));
+  return list;
+}
+
+}  // namespace
+
+std::string TuningJson(const Tuning& tuning, const Profile& profile, const std::string& path) {
+  Json json = {{"profile_path", path},
+               {"profile", Json::parse(profile.ToText())},
+               {"plain_tokens_per_second", SpreadJson(tuning.plain_tokens_per_second)},
+               {"drafters", DraftersJson(tuning)},
+               {"trials", TrialsJson(tuning)}};
+  json["recommended"] = tuning.recommended ? TrialJson(tuning, *tuning.recommended) : Json(nullptr);
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace foretoken::cli

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "cli/idle_report.h"
+#include "cli/input.h"
+#include "cli/open_engine.h"
+#include "cli/report.h"
+#include "cli/serve/serve_settings.h"
+#include "cli/terminal.h"
+#include "cli/verb.h"
+#include "cli/verb_flags.h"
+#include "foretoken/engine.h"
+#include "server/server.h"
+
+namespace foretoken::cli {
+namespace {
+
+// IPv6 addresses need brackets.
+std::string Address(const std::string& host, int port) {
+  const bool colons = host.find(':') != std::string::npos;
+  return fmt::format("http://{}{}{}:{}", colons ? "[" : "", host, colons ? "]" : "", port);
+}
+
+Result<int> Serve(ServeSettings& settings) {
+  const EngineOptions& options = settings.generate.engine;
+  FORETOKEN_TRY(const std::unique_ptr<Engine> engine, OpenEngine(options, settings.generate.quiet));
+  if (settings.key_on_command_line && !settings.generate.quiet)
+    std::fputs(
+        "foretoken: --api-key: others on this machine can read the command line; use "
+        "--api-key-file or FORETOKEN_API_KEY\n",
+        stderr);
+  ReportIdleSettings(settings.generate, engine->UseForAny());
+  Output output;
+  FORETOKEN_TRY(
+      const server::ServeOutcome outcome,
+      server::Serve(*engine, options, settings.server, [&](int port) {
+        output.Write(fmt::format("foretoken: {} at {}\n", FileName(engine->summary().target.path),
+                                 Address(settings.server.host, port)));
+      }));
+  FORETOKEN_CHECK_OK(engine->RecordStatus());
+  return outcome == server::ServeOutcome::kDrained ? kDone : kInterrupted;
+}
+
+}  // namespace
+
+settings::FlagSet DescribeServe() {
+  return Described(ServeFlags);
+}
+
+int RunServe(const Arguments& arguments) {
+  ServeSettings settings;
+  const settings::FlagSet flags = ServeFlags(settings);
+  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
+  if (const Status status = FinishServe(settings); !status) return ReportError(status.error());
+  const Result<int> code = Serve(settings);
+  return code ? *code : ReportError(code.error());
+}
+
+}  // namespace foretoken::cli

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api/answer_format.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+#include "foretoken/structured_output.h"
+#include "server/api/json_member.h"
+
+namespace foretoken::server {
+namespace {
+
+class Reader {
+ public:
+  Reader(std::string_view body, JsonFields& fields, std::string& grammar)
+      : body_(body), fields_(fields), grammar_(grammar) {}
+
+  void Read() {
+    ReadResponseFormat();
+    ReadSchema("json_schema", {"json_schema"}, fields_.Find("json_schema"));
+    ReadSchema("guided_json", {"guided_json"}, fields_.Find("guided_json"));
+    for (const char* name : {"grammar", "ebnf", "guided_grammar"})
+      ReadText(name, fields_.Find(name), Kind::kGrammar);
+    for (const char* name : {"regex", "guided_regex"})
+      ReadText(name, fields_.Find(name), Kind::kRegex);
+    ReadChoice("guided_choice", fields_.Find("guided_choice"));
+    ReadStructuredOutputs();
+  }
+
+ private:
+  enum class Kind { kGrammar, kRegex };
+
+  // Takes the grammar of a field, unless another field gave one.
+  void Take(const std::string& field, Result<std::string> grammar) {
+    if (fields_.failed()) return;
+    if (!grammar) return fields_.Bad(field, grammar.error().message);
+    if (!taken_.empty())
+      return fields_.Bad(field, fmt::format("{} is given too, and a text has one form; keep one of "
+                                            "them",
+                                            taken_));
+    taken_ = field;
+    grammar_ = *std::move(grammar);
+  }
+
+  void ReadResponseFormat() {
+    const Json* const format = fields_.Object("response_format");
+    if (format == nullptr) return;
+    const Json type = format->value("type", Json());
+    const auto known = [&](std::initializer_list<std::string_view> names) {
+      for (const auto& [name, value] : format->items())
+        if (!value.is_null() && std::find(names.begin(), names.end(), name) == names.end())
+          fields_.Bad("response_format",
+                      fmt::format("{} is not a field of it with this type; leave it out",
+                                  JsonFields::Shown(Json(name))));
+    };
+    if (type == "text") return known({"type"});
+    if (type == "json_object") {
+      known({"type", "schema"});
+      const auto schema = format->find("schema");
+      if (schema == format->end() || schema->is_null())
+        return Take("response_format", JsonGrammar());
+      return ReadSchema("response_format", {"response_format", "schema"}, &*schema);
+    }
+    if (type != "json_schema")
+      return fields_.Bad("response_format",
+                         fmt::format("its type {} is not known; use text, json_object or "
+                                     "json_schema",
+                                     JsonFields::Shown(type)));
+    known({"type", "json_schema"});
+    ReadNamedSchema(format->value("json_schema", Json()));
+  }
+
+  // OpenAI's {"name", "description", "schema", "strict"}. A schema is always enforced, strict or
+  // not.
+  void ReadNamedSchema(const Json& value) {
+    const char* const wanted =
+        "json_schema.schema is missing; give {\"name\": ..., \"schema\": "
+        "{...}}";
+    if (!value.is_object()) return fields_.Bad("response_format", wanted);
+    const std::pair<std::string_view, Json::value_t> others[] = {
+        {"name", Json::value_t::string},
+        {"description", Json::value_t::string},
+        {"strict", Json::value_t::boolean}};
+    const Json* schema = nullptr;
+    for (const auto& [name, member] : value.items()) {
+      if (name == "schema" && !member.is_null()) schema = &member;
+      bool good = name == "schema";
+      for (const auto& [other, kind] : others)
+        good |= name == other && (member.is_null() || member.type() == kind);
+      if (!good)
+        return fields_.Bad("response_format",
+                           fmt::format("json_schema.{} is not known or of another kind; leave it "
+                                       "out",
+                                       JsonFields::Shown(Json(name))));
+    }
+    if (schema == nullptr) return fields_.Bad("response_format", wanted);
+    ReadSchema("response_format", {"response_format", "json_schema", "schema"}, schema);
+  }
+
+  // As JSON, or as a string of JSON. Only the body has the order of its members.
+  void ReadSchema(const std::string& field, std::initializer_list<std::string_view> path,
+                  const Json* value) {
+    if (value == nullptr || value->is_null() || fields_.failed()) return;
+    Take(field, value->is_string() ? JsonSchemaGrammar(value->get_ref<const std::string&>())
+                                   : JsonSchemaGrammar(RawMember(body_, path)));
+  }
+
+  void ReadText(const std::string& field, const Json* value, Kind kind) {
+    if (value == nullptr || value->is_null() || fields_.failed()) return;
+    if (!value->is_string())
+      return fields_.Bad(field, JsonFields::Shown(*value) + " is not a text; give one in quotes");
+    const auto& text = value->get_ref<const std::string&>();
+    if (kind == Kind::kRegex) return Take(field, RegexGrammar(text));
+    if (!text.empty()) Take(field, Checked(text));  // "": no grammar
+  }
+
+  // The message already begins with the field's name.
+  static Result<std::string> Checked(const std::string& grammar) {
+    const Status status = CheckGrammar(grammar);
+    if (status) return grammar;
+    constexpr std::string_view kPrefix = "grammar: ";
+    Error error = status.error();
+    if (error.message.starts_with(kPrefix)) error.message.erase(0, kPrefix.size());
+    return Fail(std::move(error));
+  }
+
+  void ReadChoice(const std::string& field, const Json* value) {
+    if (value == nullptr || value->is_null() || fields_.failed()) return;
+    std::vector<std::string> choices;
+    bool good = value->is_array();
+    if (good)
+      for (const Json& choice : *value) {
+        good &= choice.is_string();
+        if (good) choices.push_back(choice.get<std::string>());
+      }
+    if (!good) return fields_.Bad(field, "it is not a list of texts; give one");
+    Take(field, ChoiceGrammar(choices));
+  }
+
+  void ReadStructuredOutputs() {
+    const Json* const object = fields_.Object("structured_outputs");
+    if (object == nullptr) return;
+    for (const auto& [name, value] : object->items()) {
+      const std::string field = "structured_outputs." + name;
+      if (name == "json")
+        ReadSchema(field, {"structured_outputs", "json"}, &value);
+      else if (name == "regex" || name == "grammar")
+        ReadText(field, &value, name == "regex" ? Kind::kRegex : Kind::kGrammar);
+      else if (name == "choice")
+        ReadChoice(field, &value);
+      else if (name == "json_object" && value == true)
+        Take(field, JsonGrammar());
+      else if (!value.is_null() && !(name == "json_object" && value == false))
+        fields_.Bad("structured_outputs",
+                    fmt::format("{} is not followed; use json, regex, choice, grammar or "
+                                "json_object",
+                                JsonFields::Shown(Json(name))));
+    }
+  }
+
+  const std::string_view body_;
+  JsonFields& fields_;
+  std::string& grammar_;
+  std::string taken_;  // the field that gave the grammar
+};
+
+}  // namespace
+
+void ReadAnswerFormat(std::string_view body, JsonFields& fields, std::string& grammar) {
+  Reader(body, fields, grammar).Read();
+}
+
+}  // namespace foretoken::server

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// server/api/chat_messages.h: the messages of a chat, JSON to values, as this server and others write
+// them and as clients send them back.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "foretoken/chat.h"
+#include "server/api/json_fields.h"
+
+namespace foretoken::server {
+
+// Reads the field "messages" of the body. Errors go to `fields`. Notices name the members of
+// messages other than roles and texts, which no template writes.
+std::vector<ChatMessage> ReadMessages(JsonFields& fields, std::optional<ApiError>& error,
+                                      std::vector<std::string>& notices);
+
+// A string, or a list of text parts; other members of the parts are ignored. An error names `where`
+// and goes to `fields`.
+std::string ReadContent(const Json& content, std::string_view where, JsonFields& fields);
+
+}  // namespace foretoken::server

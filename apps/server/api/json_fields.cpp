@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api/json_fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "foretoken/nearest_name.h"
+
+namespace foretoken::server {
+namespace {
+
+constexpr std::size_t kShownBytes = 40, kShownNameBytes = 64;
+constexpr std::size_t kNamesLookedAt = 32;  // unknown fields; each is compared with all known ones
+
+const char* Wanted(Json::value_t kind) {
+  return kind == Json::value_t::boolean  ? "is neither true nor false; give one of them"
+         : kind == Json::value_t::string ? "is not a text; give one in quotes"
+                                         : "is not an object; give one";
+}
+
+}  // namespace
+
+void JsonFields::Refuse(ApiError error) {
+  if (!failed()) error_ = std::move(error);
+}
+
+void JsonFields::Bad(std::string_view name, const std::string& why, std::string code) {
+  Refuse(BadField(prefix_ + std::string(name), why, std::move(code)));
+}
+
+const Json* JsonFields::Find(std::string_view name) {
+  known_.push_back(name);
+  if (failed()) return nullptr;
+  const auto found = object_.find(name);
+  return found == object_.end() || found->is_null() ? nullptr : &*found;
+}
+
+std::optional<std::int64_t> JsonFields::ReadInteger(std::string_view name, std::int64_t least,
+                                                    std::int64_t most) {
+  const Json* const value = Find(name);
+  if (value == nullptr) return std::nullopt;
+  const auto n = WholeNumber(*value);
+  if (!n)
+    Bad(name, Shown(*value) + " is not a whole number; give one");
+  else if (*n < least || *n > most)
+    Bad(name, fmt::format("{} is not in [{}, {}]; give a value in that range", *n, least, most));
+  return failed() ? std::nullopt : n;
+}
+
+std::optional<double> JsonFields::ReadNumber(std::string_view name, double least, double most) {
+  const Json* const value = Find(name);
+  if (value == nullptr) return std::nullopt;
+  const double x = value->is_number() ? value->get<double>() : 0;
+  if (!value->is_number())
+    Bad(name, Shown(*value) + " is not a number; give one");
+  else if (!(x >= least && x <= most))
+    Bad(name, fmt::format("{} is not in [{}, {}]; give a value in that range", Shown(*value), least,
+                          most));
+  return failed() ? std::nullopt : std::optional(x);
+}
+
+const Json* JsonFields::ReadKind(std::string_view name, Json::value_t kind) {
+  const Json* const value = Find(name);
+  if (value == nullptr || value->type() == kind) return value;
+  Bad(name, fmt::format("{} {}", Shown(*value), Wanted(kind)));
+  return nullptr;
+}
+
+const Json* JsonFields::FindForeign(std::string_view name) {
+  const Json* const value = Find(name);
+  known_.pop_back();
+  foreign_.push_back(name);
+  return value;
+}
+
+void JsonFields::Differ(std::string_view name, std::string_view other) {
+  Bad(name, fmt::format("{} is given too, with another value; keep one of them", other));
+}
+
+std::string_view JsonFields::Nearest(const std::string& name) const {
+  return name.size() <= kShownNameBytes ? NearestName(name, known_) : std::string_view();
+}
+
+std::vector<std::string> JsonFields::Unknown() const {
+  std::vector<std::string> names;
+  for (const auto& item : object_.items()) {
+    if (names.size() == kNamesLookedAt) break;
+    const auto in = [&item](const std::vector<std::string_view>& known) {
+      return std::find(known.begin(), known.end(), item.key()) != known.end();
+    };
+    if (!item.value().is_null() && !in(known_) && !in(foreign_)) names.push_back(item.key());
+  }
+  return names;
+}
+
+void JsonFields::BadName(const std::string& name) {
+  const std::string_view nearest = Nearest(name);
+  Bad(ShownName(name),
+      nearest.empty() ? "no such field; leave it out"
+                      : fmt::format("no such field; the nearest one is {}", nearest),
+      "unknown_field");
+}
+
+std::vector<std::string> JsonFields::Others() {
+  std::vector<std::string> others;
+  for (const std::string& name : Unknown()) {
+    const std::string_view nearest = Nearest(name);
+    if (!nearest.empty() && !object_.contains(nearest)) BadName(name);
+    others.push_back(ShownName(name));
+  }
+  return others;
+}
+
+void JsonFields::Finish() {
+  const std::vector<std::string> unknown = Unknown();
+  const auto mistyped = std::find_if(unknown.begin(), unknown.end(),
+                                     [this](const auto& name) { return !Nearest(name).empty(); });
+  if (!unknown.empty()) BadName(mistyped != unknown.end() ? *mistyped : unknown.front());
+}
+
+std::string JsonFields::ShownName(const std::string& name) {
+  const std::string shown = Shown(Json(name));
+  return shown.substr(1, shown.size() - 2);
+}
+
+std::optional<std::int64_t> JsonFields::WholeNumber(const Json& value) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > kMost) return std::nullopt;
+  if (value.is_number_integer()) return value.get<std::int64_t>();
+  if (!value.is_number_float()) return std::nullopt;
+  const double x = value.get<double>();
+  if (!(std::fabs(x) < 9e15) || x != std::floor(x)) return std::nullopt;
+  return static_cast<std::int64_t>(x);
+}
+
+std::string JsonFields::Shown(const Json& value) {
+  if (value.is_object()) return "an object";
+  if (value.is_array()) return "a list";
+  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  if (text.size() > kShownBytes) text = text.substr(0, kShownBytes - 3) + "...";
+  return text;
+}
+
+}  // namespace foretoken::server

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// server/api/json_fields.h: the fields of one JSON object, read by name and checked.
+//
+// Each reader leaves `out` alone if the field is absent or null. The first error is kept and ends
+// all further reading. Finish reports fields that no reader asked for. A field with several names
+// may be given under any of them; values that differ are an error.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "server/api/api_error.h"
+
+namespace foretoken::server {
+
+using Json = nlohmann::json;
+
+class JsonFields {
+ public:
+  // `object` and `error` must outlive this object, and names must outlive the readers. prefix: for
+  // names in errors, "speculative.".
+  JsonFields(const Json& object, std::string prefix, std::optional<ApiError>& error)
+      : object_(object), prefix_(std::move(prefix)), error_(error) {}
+
+  bool failed() const { return error_.has_value(); }
+  void Bad(std::string_view name, const std::string& why, std::string code = {});
+  void Refuse(ApiError error);
+  // Null if the field is absent or null, or after an error.
+  const Json* Find(std::string_view name);
+  bool Has(std::string_view name) { return Find(name) != nullptr; }
+
+  // One or several names of a field; the first is the canonical one. The texts must outlive it.
+  class Names {
+   public:
+    Names(const char* name) : names_{name} {}
+    Names(std::string_view name) : names_{name} {}
+    Names(std::initializer_list<std::string_view> names) : names_(names) {}
+    auto begin() const { return names_.begin(); }
+    auto end() const { return names_.end(); }
+
+   private:
+    std::vector<std::string_view> names_;
+  };
+
+  // `out`: T or optional<T>. True: the field was given.
+  template <typename T>
+  bool Integer(const Names& names, std::int64_t least, std::int64_t most, T& out) {
+    const auto value = Agreed<std::int64_t>(
+        names, [&](std::string_view name) { return ReadInteger(name, least, most); });
+    if (value) out = static_cast<int>(*value);
+    return value.has_value();
+  }
+  template <typename T>
+  bool Number(const Names& names, double least, double most, T& out) {
+    const auto value =
+        Agreed<double>(names, [&](std::string_view name) { return ReadNumber(name, least, most); });
+    if (value) out = static_cast<float>(*value);
+    return value.has_value();
+  }
+  template <typename T>
+  bool Switch(std::string_view name, T& out) {
+    const Json* const value = ReadKind(name, Json::value_t::boolean);
+    if (value != nullptr) out = value->get<bool>();
+    return value != nullptr;
+  }
+  bool Text(const Names& names, std::string& out) {
+    const auto value = Agreed<std::string>(names, [&](std::string_view name) {
+      const Json* const text = ReadKind(name, Json::value_t::string);
+      return text != nullptr ? std::optional(text->get<std::string>()) : std::nullopt;
+    });
+    if (value) out = *value;
+    return value.has_value();
+  }
+  // Null if it is absent; an error if it has another type.
+  const Json* Object(std::string_view name) { return ReadKind(name, Json::value_t::object); }
+
+  // A field of other servers: known, but not suggested for a mistyped name.
+  const Json* FindForeign(std::string_view name);
+  // Reports the first field that nobody asked for; of the first few, one whose name is near to a
+  // known one.
+  void Finish();
+  // The first few fields that nobody asked for. A name near to that of an absent field is an error.
+  std::vector<std::string> Others();
+
+  // Accepts 4 and 4.0, within 64 bits.
+  static std::optional<std::int64_t> WholeNumber(const Json& value);
+  // A value for an error message, short and on one line.
+  static std::string Shown(const Json& value);
+  // A name from a body for a line of text: plain ASCII, of bounded length.
+  static std::string ShownName(const std::string& name);
+
+ private:
+  std::optional<std::int64_t> ReadInteger(std::string_view name, std::int64_t least,
+                                          std::int64_t most);
+  std::optional<double> ReadNumber(std::string_view name, double least, double most);
+  // The value that `read` makes of the field with these names.
+  template <typename T, typename Read>
+  std::optional<T> Agreed(const Names& names, const Read& read) {
+    std::optional<T> agreed;
+    std::string_view first;
+    for (const std::string_view name : names) {
+      const std::optional<T> value = read(name);
+      if (agreed && value && *agreed != *value) Differ(name, first);
+      if (!agreed && value) agreed = value, first = name;
+    }
+    return failed() ? std::nullopt : agreed;
+  }
+  void Differ(std::string_view name, std::string_view other);
+  std::vector<std::string> Unknown() const;
+  std::string_view Nearest(const std::string& name) const;
+  void BadName(const std::string& name);
+  const Json* ReadKind(std::string_view name, Json::value_t kind);
+
+  const Json& object_;
+  const std::string prefix_;
+  std::optional<ApiError>& error_;
+  std::vector<std::string_view> known_, foreign_;
+};
+
+}  // namespace foretoken::server

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// server/api/json_member.h: a member's value as it was written, for readers to whom the order of
+// members matters.
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+
+namespace foretoken::server {
+
+// Follows the names from object to object. Empty: there is no such member. REQUIRES: json is valid
+// JSON, without a name twice.
+std::string_view RawMember(std::string_view json, std::initializer_list<std::string_view> path);
+
+}  // namespace foretoken::server

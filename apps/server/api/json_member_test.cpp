@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api/json_member.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace foretoken::server {
+namespace {
+
+TEST(JsonMember, IsTheTextBetweenColonAndComma) {
+  const std::string json =
+      "\n{ \"a\" : {\"z\": [1, {\"b\": \"}\"}], \"y\":2 } ,\"b\":\"x\\\"},{\", \"c\" :-1.5e3\n, "
+      "\"d\":[],\"e\": true }";
+  EXPECT_EQ(RawMember(json, {"a"}), "{\"z\": [1, {\"b\": \"}\"}], \"y\":2 }");
+  EXPECT_EQ(RawMember(json, {"b"}), "\"x\\\"},{\"");
+  EXPECT_EQ(RawMember(json, {"c"}), "-1.5e3");
+  EXPECT_EQ(RawMember(json, {"d"}), "[]");
+  EXPECT_EQ(RawMember(json, {"e"}), "true");
+  EXPECT_EQ(RawMember(json, {"a", "z"}), "[1, {\"b\": \"}\"}]");
+  EXPECT_EQ(RawMember(json, {"a", "y"}), "2");
+}
+
+TEST(JsonMember, IsEmptyWhereThereIsNone) {
+  EXPECT_EQ(RawMember("{}", {"a"}), "");
+  EXPECT_EQ(RawMember("[1]", {"a"}), "");
+  EXPECT_EQ(RawMember("{\"b\": {\"a\": 1}}", {"a"}), "");
+  EXPECT_EQ(RawMember("{\"a\": [{\"b\": 1}]}", {"a", "b"}), "");
+  EXPECT_EQ(RawMember("{\"a\": \"b\"}", {"b"}), "");
+}
+
+TEST(JsonMember, ReadsEscapesOfNames) {
+  EXPECT_EQ(RawMember("{\"\\u0061\\\"\": 1, \"a\": 2}", {"a\""}), "1");
+  EXPECT_EQ(RawMember("{\"\\\\\": 1, \"a\": 2}", {"a"}), "2");
+}
+
+}  // namespace
+}  // namespace foretoken::server

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// server/api/openai_replies.h: what is sent back, as JSON on one line. Bytes that are no UTF-8 become
+// U+FFFD. Rates without a denominator are absent.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "foretoken/engine.h"
+#include "server/api/api_error.h"
+#include "server/api/long_text.h"
+#include "server/job_queue.h"
+#include "server/mailbox.h"
+#include "server/overload.h"
+#include "server/totals.h"
+
+namespace foretoken::server {
+
+// A token's bytes as text, control tokens by their names.
+using PieceOf = std::function<std::string(std::int32_t)>;
+// The same for one token: a leading space stays if it is part of it.
+std::string Piece(const Engine& engine, std::int32_t token, bool special = true);
+
+// What all chunks of one reply share.
+struct ReplyFrame {
+  bool chat = false;
+  std::string id;  // "cmpl-..." or "chatcmpl-..."
+  std::int64_t created = 0;
+  std::string model;
+  const EngineSummary* engine = nullptr;
+  // What may draft for this request ("none": nothing), and K or the most for a controller.
+  std::string method;
+  int num_speculative_tokens = 0;
+  PieceOf piece;
+  PieceOf text_of;  // of one token in a text: nothing for a control token
+  bool logprobs = false;
+  bool echo_logprobs = false;  // those of the prompt too
+  bool include_usage = false;
+  bool trace = false;
+  std::vector<std::string> notices;
+};
+
+// The prompt, if it was asked for.
+struct Echo {
+  std::string text;
+  std::vector<std::int32_t> tokens;
+};
+
+struct Choice {
+  Echo echo;
+  ChoiceEnd end;
+};
+
+struct Usage {
+  std::int64_t prompt_tokens = 0, completion_tokens = 0;
+  std::int64_t cached_prompt_tokens = 0;
+  std::int64_t accepted_prediction_tokens = 0, rejected_prediction_tokens = 0;
+};
+// prompts: choices of one prompt are adjacent, n each; a prompt counts once.
+Usage UsageOf(std::span<const Choice> choices, int n);
+
+// The arguments must outlive it.
+LongText ReplyText(const ReplyFrame& frame, std::span<const Choice> choices, int n);
+
+// A chunk of a streamed reply. The text continues; rounds are shown if the frame asks for traces.
+struct StreamPart {
+  int choice = 0;
+  bool first = false;  // the first of its choice: it has the role
+  std::string text;
+  const RoundRecord* round = nullptr;
+  int round_number = 0;         // from 1
+  std::size_t text_offset = 0;  // in bytes, of this part's text
+};
+std::string PartJson(const ReplyFrame& frame, const StreamPart& part);
+// The prompt, as events: its text, with `logprobs` of all tokens but the first if the frame wants
+// them. Frame and echo must outlive it.
+LongText EchoParts(const ReplyFrame& frame, int choice, const Echo& echo,
+                   std::vector<TokenLogprobs> logprobs);
+// A choice's last chunk; with `all` (the choices, if this is the last one to end) also the
+// statistics.
+std::string EndPartJson(const ReplyFrame& frame, int choice, FinishReason reason,
+                        std::span<const Choice> all);
+std::string UsagePartJson(const ReplyFrame& frame, const Usage& usage);
+
+std::string ErrorJson(const ApiError& error);
+
+// GET /v1/models and GET /v1/models/NAME.
+struct ServedModel {
+  std::string name;
+  std::vector<std::string> aliases;
+  std::int64_t created = 0;
+  const EngineSummary* engine = nullptr;
+  bool chats = false;  // it has a chat template
+};
+std::string ModelsJson(const ServedModel& model);
+std::string ModelJson(const ServedModel& model);
+
+// piece: null if pieces were not asked for.
+LongText TokensText(std::vector<std::int32_t> tokens, PieceOf piece);
+LongText ContentText(std::string text);
+// `files`: Engine::FileStatus.
+std::string HealthJson(bool draining, JobQueue::Load load, const Overload& overload,
+                       const Status& files);
+std::string VersionJson();
+
+// GET /v1/speculation.
+struct SpeculationState {
+  const EngineSummary* engine = nullptr;
+  Totals::Sum totals;
+  std::optional<double> recent_speedup;
+  double plain_ms_per_token = 0;  // 0: not known
+  std::vector<RowCost> pass_costs = {};
+  JobQueue::Load load;
+  int parallel = 0;
+};
+std::string SpeculationJson(const SpeculationState& state);
+
+}  // namespace foretoken::server

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api/openai_schema.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "foretoken/speculative_config.h"
+#include "server/api/answer_format.h"
+#include "server/api/chat_messages.h"
+#include "server/api/foreign_fields.h"
+#include "server/api/json_fields.h"
+#include "server/api/json_tree.h"
+#include "server/api/sampling_fields.h"
+
+namespace foretoken::server {
+namespace {
+
+constexpr int kMaxTokens = 1 << 24;
+constexpr int kMaxTopLogprobs = 20;
+constexpr std::size_t kMaxStops = 16, kMaxStopBytes = 1024;
+constexpr int kCompletionTokens = 16;  // OpenAI's default for /v1/completions without max_tokens
+// The settings that requests may change, with their names for SetSpeculativeOption.
+constexpr std::string_view kMethodKey = "speculative_method",
+                           kStrategyKey = "rejection_sampling_strategy";
+
+void ReadModel(JsonFields& fields, const ModelLimits& limits) {
+  std::string model = limits.name;
+  if (fields.Text("model", model) && !limits.Serves(model))
+    fields.Refuse(NoSuchModel(model, limits.name));
+}
+
+// Reads the body of a generation request into a call, with the fields in one JsonFields.
+class CallReader {
+ public:
+  CallReader(const Json& json, std::string_view body, const ModelLimits& limits, bool chat)
+      : body_(body), limits_(limits), fields_(json, "", error_) {
+    call_.chat = chat;
+  }
+
+  Parsed<GenerationCall> Read() {
+    ReadModel(fields_, limits_);
+    if (call_.chat)
+      ReadChat();
+    else
+      ReadPrompts();
+    ReadLength();
+    ReadStops();
+    ReadSamplingFields(fields_, limits_.vocabulary_size, request().sampling, call_.dry_breakers);
+    ReadSeed();
+    ReadAnswerFormat(body_, fields_, request().sampling.grammar);
+    fields_.Switch("cache_prompt", request().reuse_prefix);
+    ReadChoices();
+    ReadStreaming();
+    ReadLogprobs();
+    ReadPrediction();
+    ReadSpeculation();
+    ReadForeignFields(fields_, call_.chat, call_.notices);
+    fields_.Finish();
+    if (error_) return Refuse(*std::move(error_));
+    return std::move(call_);
+  }
+
+ private:
+  Request& request() { return call_.request; }
+
+  void ReadPrompts() {
+    const Json* const value = fields_.Find("prompt");
+    if (value == nullptr)
+      return fields_.Bad("prompt", "it is missing; give a text or a list of tokens");
+    if (value->is_array() && !value->empty() && !value->front().is_number()) {
+      for (const Json& prompt : *value) ReadPrompt(prompt);
+    } else {
+      ReadPrompt(*value);
+    }
+    fields_.Switch("add_special_tokens", request().add_special);
+  }
+
+  void ReadPrompt(const Json& value) {
+    if (fields_.failed()) return;
+    if (value.is_string()) {
+      call_.prompts.emplace_back(value.get<std::string>());
+    } else if (value.is_array() && !value.empty()) {
+      std::vector<std::int32_t> tokens;
+      if (ReadTokenIds("prompt", value, limits_.vocabulary_size, fields_, tokens))
+        call_.prompts.emplace_back(std::move(tokens));
+    } else {
+      fields_.Bad("prompt",
+                  fmt::format("{} is not a prompt; give a text, a list of token ids, or a list of "
+                              "such",
+                              value.is_array() ? "an empty list" : JsonFields::Shown(value)));
+    }
+  }
+
+  void ReadChat() {
+    call_.messages = ReadMessages(fields_, error_, call_.notices);
+    fields_.Switch("add_generation_prompt", call_.add_generation_prompt);
+    bool special = false;  // the template writes them all
+    if (fields_.Switch("add_special_tokens", special) && special)
+      fields_.Bad("add_special_tokens", "the template writes them already; leave it out",
+                  "unsupported_parameter");
+    ReadTools();
+  }
+
+  // No tools, and no call requested.
+  void ReadTools() {
+    constexpr const char* kAdvice = "models here call no tools; leave it out";
+    const Json* const tools = fields_.Find("tools");
+    const Json* const choice = fields_.Find("tool_choice");
+    const bool any = tools != nullptr && *tools != Json::array();
+    const bool none = choice != nullptr && *choice == "none";
+    if (choice != nullptr && !none && *choice != "auto")
+      return fields_.Bad("tool_choice", kAdvice, "unsupported_parameter");
+    if (any && !none)
+      return fields_.Bad("tools",
+                         "models here call no tools; leave it out, or set tool_choice to "
+                         "\"none\"",
+                         "unsupported_parameter");
+    if (any) call_.notices.emplace_back("tools: models here call no tools; they are not told of");
+  }
+
+  void ReadLength() {
+    fields_.Integer({"max_tokens", "max_completion_tokens", "n_predict", "max_new_tokens"}, -1,
+                    kMaxTokens, call_.max_tokens);
+    if (!call_.max_tokens && !call_.chat) call_.max_tokens = kCompletionTokens;
+    if (call_.max_tokens == -1) call_.max_tokens.reset();
+    int& least = request().min_new_tokens;
+    fields_.Integer({"min_tokens", "min_new_tokens"}, 0, kMaxTokens, least);
+    if (call_.max_tokens && least > *call_.max_tokens)
+      fields_.Bad("min_tokens",
+                  fmt::format("{} is more than max_tokens {}; lower it", least, *call_.max_tokens));
+    fields_.Switch("ignore_eos", request().ignore_eos);
+  }
+
+  void ReadStops() {
+    if (const Json* const value = fields_.Find("stop")) {
+      const Json list = value->is_array() ? *value : Json::array({*value});
+      for (const Json& stop : list) {
+        if (stop.is_null() || stop == "") continue;  // it stops nothing
+        if (!stop.is_string() || stop.get_ref<const std::string&>().size() > kMaxStopBytes)
+          return fields_.Bad("stop", fmt::format("{} is not a text of at most {} bytes; give one",
+                                                 JsonFields::Shown(stop), kMaxStopBytes));
+        request().stop.push_back(stop.get<std::string>());
+      }
+      if (request().stop.size() > kMaxStops)
+        return fields_.Bad("stop", fmt::format("{} texts are more than {}; give fewer",
+                                               request().stop.size(), kMaxStops));
+    }
+    if (const Json* const value = fields_.Find("stop_token_ids")) {
+      if (!value->is_array())
+        return fields_.Bad("stop_token_ids",
+                           JsonFields::Shown(*value) + " is not a list of token ids; give one");
+      ReadTokenIds("stop_token_ids", *value, limits_.vocabulary_size, fields_,
+                   request().stop_token_ids);
+    }
+  }
+
+  // -1: the server chooses one.
+  void ReadSeed() {
+    std::string_view first;
+    for (const std::string_view name : {"seed", "sampling_seed"}) {
+      const Json* const seed = fields_.Find(name);
+      if (seed == nullptr) continue;
+      const bool big = seed->is_number_unsigned();
+      const auto value = JsonFields::WholeNumber(*seed);
+      if (!big && !value)
+        return fields_.Bad(name, JsonFields::Shown(*seed) + " is not a whole number; give one");
+      const auto number =
+          big ? seed->get<std::uint64_t>() : static_cast<std::uint64_t>(value.value_or(0));
+      const std::optional<std::uint64_t> read =
+          !big && *value == -1 ? std::nullopt : std::optional(number);
+      if (!first.empty() && read != call_.seed)
+        return fields_.Bad(name, "seed is given too, with another value; keep one of them");
+      call_.seed = read, first = name;
+    }
+  }
+
+  void ReadChoices() {
+    fields_.Integer({"n", "n_cmpl"}, 1, 128, call_.n);
+    const std::int64_t prompts = std::max<std::int64_t>(1, std::ssize(call_.prompts));
+    if (prompts * call_.n > limits_.max_choices)
+      fields_.Bad(
+          call_.n > 1 ? "n" : "prompt",
+          fmt::format("{} prompts with {} choices each are more than the {} that this server "
+                      "takes at a time; ask for fewer",
+                      prompts, call_.n, limits_.max_choices));
+  }
+
+  void ReadStreaming() {
+    fields_.Switch("stream", call_.stream);
+    const Json* const options = fields_.Object("stream_options");
+    if (options == nullptr) return;
+    JsonFields fields(*options, "stream_options.", error_);
+    bool padding = false, often = false;
+    fields.Switch("include_usage", call_.include_usage);
+    fields.Switch("include_obfuscation", padding);  // protects from readers of packet sizes
+    fields.Switch("continuous_usage_stats", often);
+    if (padding)
+      call_.notices.emplace_back("stream_options.include_obfuscation: nothing is padded");
+    if (often)
+      call_.notices.emplace_back(
+          "stream_options.continuous_usage_stats: the usage comes once, at the end");
+    fields.Finish();
+    if (call_.include_usage && !call_.stream)
+      fields_.Bad("stream_options", "stream is not true; set it, or leave the options out");
+  }
+
+  // n_probs is llama.cpp's name; 0 means none.
+  void ReadLogprobs() {
+    std::optional<int> wanted, probs;
+    fields_.Integer("n_probs", 0, kMaxTopLogprobs, probs);
+    if (probs == 0) probs.reset();
+    const Json* const logprobs = fields_.Find("logprobs");
+    if (call_.chat) {
+      bool any = false;
+      fields_.Switch("logprobs", any);
+      fields_.Integer("top_logprobs", 0, kMaxTopLogprobs, wanted);
+      if (wanted.value_or(0) > 0 && !any && !probs)
+        fields_.Bad("top_logprobs", "logprobs is not true; set it");
+      if (!wanted && any && !probs) wanted = 0;
+      if (!any && !probs) wanted.reset();
+    } else if (logprobs != nullptr && *logprobs != false) {
+      fields_.Integer("logprobs", 0, kMaxTopLogprobs, wanted);
+    }
+    if (wanted && probs && *wanted != *probs)
+      fields_.Bad("n_probs", "another number is given too; keep one of them");
+    request().logprobs = wanted ? *wanted : probs.value_or(-1);
+    if (call_.chat) return;
+    fields_.Switch("echo", call_.echo);
+    if (call_.echo) request().prompt_logprobs = request().logprobs;
+  }
+
+  void ReadPrediction() {
+    const Json* const value = fields_.Object("prediction");
+    if (value == nullptr) return;
+    JsonFields fields(*value, "prediction.", error_);
+    std::string type;
+    fields.Text("type", type);
+    if (type != "content") fields.Bad("type", "it is not \"content\"; that is the one there is");
+    if (const Json* const content = fields.Find("content"))
+      request().prediction = ReadContent(*content, "content", fields);
+    else
+      fields.Bad("content", "it is missing; give a text");
+    fields.Finish();
+  }
+
+  // The object `speculative`, and llama.cpp's dotted names for the same fields.
+  void ReadSpeculation() {
+    Settings object, dotted;
+    if (const Json* const value = fields_.Object("speculative")) {
+      JsonFields fields(*value, "speculative.", error_);
+      ReadType(fields, "type", object.type);
+      ReadStrategy(fields, "strategy", object.strategy);
+      fields.Integer("num_speculative_tokens", 0, 64, object.n_max);
+      fields.Integer("n_min", 0, 64, object.n_min);
+      fields.Number("p_min", 0, 1, object.p_min);
+      fields.Switch("enabled", request().speculative.enabled);
+      fields.Switch("trace", call_.trace);
+      fields.Finish();
+      if (call_.trace && !call_.stream)
+        fields.Bad("trace", "stream is not true; only streams show rounds");
+    }
+    ReadType(fields_, "speculative.type", dotted.type);
+    ReadStrategy(fields_, "speculative.strategy", dotted.strategy);
+    fields_.Integer("speculative.n_max", 0, 64, dotted.n_max);
+    fields_.Integer("speculative.n_min", 0, 64, dotted.n_min);
+    fields_.Number("speculative.p_min", 0, 1, dotted.p_min);
+    SpeculativeParameters& s = request().speculative;
+    s.method = OneOf("speculative.type", object.type, dotted.type);
+    s.strategy = OneOf("speculative.strategy", object.strategy, dotted.strategy);
+    s.num_speculative_tokens = OneOf("speculative.n_max", object.n_max, dotted.n_max);
+    s.min_speculative_tokens = OneOf("speculative.n_min", object.n_min, dotted.n_min);
+    s.draft_p_min = OneOf("speculative.p_min", object.p_min, dotted.p_min);
+    UsePrediction();
+  }
+
+  struct Settings {
+    std::optional<std::string> type;
+    std::optional<VerifyStrategy> strategy;
+    std::optional<int> n_max, n_min;
+    std::optional<float> p_min;
+  };
+
+  template <typename T>
+  std::optional<T> OneOf(const char* name, const std::optional<T>& a, const std::optional<T>& b) {
+    if (a && b && *a != *b)
+      fields_.Bad(name, "the object speculative gives another value; keep one of them");
+    return a ? a : b;
+  }
+
+  // A method, or a list of them; made canonical ("draft" is standalone).
+  void ReadType(JsonFields& fields, std::string_view name, std::optional<std::string>& out) {
+    const Json* const value = fields.Find(name);
+    if (value == nullptr) return;
+    std::string text;
+    bool good = value->is_string() || (value->is_array() && !value->empty());
+    if (value->is_string()) text = value->get<std::string>();
+    if (value->is_array())
+      for (const Json& method : *value) {
+        good &= method.is_string();
+        if (good) text += (text.empty() ? "" : ",") + method.get<std::string>();
+      }
+    if (!good || text.empty())
+      return fields.Bad(name, "it is not a method's name or a list of such; give one");
+    SpeculativeOptions options;
+    if (const auto set = SetSpeculativeOption(options, kMethodKey, text); !set)
+      return fields.Bad(name, WithoutKey(kMethodKey, set.error().message));
+    const auto config = SpeculativeConfig::Create(options);
+    if (!config) return fields.Bad(name, WithoutKey(kMethodKey, config.error().message));
+    out = config->options().method;
+  }
+
+  void ReadStrategy(JsonFields& fields, std::string_view name, std::optional<VerifyStrategy>& out) {
+    std::string text;
+    if (!fields.Text(name, text)) return;
+    SpeculativeOptions options;
+    if (const auto set = SetSpeculativeOption(options, kStrategyKey, text); !set)
+      return fields.Bad(name, WithoutKey(kStrategyKey, set.error().message));
+    out = options.strategy;
+  }
+
+  // The message already begins with the field's name.
+  static std::string WithoutKey(std::string_view key, const std::string& message) {
+    return message.starts_with(std::string(key) + ": ") ? message.substr(key.size() + 2) : message;
+  }
+
+  // A prediction adds the method of this name to the others, unless a type is given.
+  void UsePrediction() {
+    std::optional<std::string>& method = request().speculative.method;
+    if (request().prediction.empty() || method) return;
+    const std::string& own = limits_.method;
+    if (own.find("prediction") != std::string::npos || own == "portfolio") return;
+    method = own.empty() || own == "none" ? "prediction" : own + ",prediction";
+  }
+
+  const std::string_view body_;
+  const ModelLimits& limits_;
+  std::optional<ApiError> error_;
+  JsonFields fields_;
+  GenerationCall call_;
+};
+
+}  // namespace
+
+bool ModelLimits::Serves(std::string_view model) const {
+  return any_name || model == name ||
+         std::find(aliases.begin(), aliases.end(), model) != aliases.end();
+}
+
+Parsed<GenerationCall> ParseCompletionCall(std::string_view body, const ModelLimits& limits) {
+  const Parsed<Json> json = ReadJsonObject(body);
+  if (!json) return Refuse(json.error());
+  return CallReader(*json, body, limits, false).Read();
+}
+
+Parsed<GenerationCall> ParseChatCall(std::string_view body, const ModelLimits& limits) {
+  const Parsed<Json> json = ReadJsonObject(body);
+  if (!json) return Refuse(json.error());
+  return CallReader(*json, body, limits, true).Read();
+}
+
+Parsed<TokenizeCall> ParseTokenizeCall(std::string_view body, const ModelLimits& limits) {
+  const Parsed<Json> json = ReadJsonObject(body);
+  if (!json) return Refuse(json.error());
+  std::optional<ApiError> error;
+  JsonFields fields(*json, "", error);
+  TokenizeCall call;
+  std::vector<std::string> notices;
+  ReadModel(fields, limits);
+  const bool content = fields.Text({"content", "prompt"}, call.content);
+  if (fields.Has("messages")) call.messages = ReadMessages(fields, error, notices);
+  if (content && fields.Has("messages"))
+    fields.Bad("messages", "a content is given too; keep one of them");
+  if (!content && !fields.Has("messages"))
+    fields.Bad("content", "it is missing; give a text, or messages");
+  fields.Switch("add_generation_prompt", call.add_generation_prompt);
+  fields.Switch("add_special", call.add_special);
+  fields.Switch("parse_special", call.parse_special);
+  fields.Switch("with_pieces", call.with_pieces);
+  fields.Finish();
+  if (error) return Refuse(*std::move(error));
+  return call;
+}
+
+Parsed<DetokenizeCall> ParseDetokenizeCall(std::string_view body, const ModelLimits& limits) {
+  const Parsed<Json> json = ReadJsonObject(body);
+  if (!json) return Refuse(json.error());
+  std::optional<ApiError> error;
+  JsonFields fields(*json, "", error);
+  DetokenizeCall call;
+  ReadModel(fields, limits);
+  const Json* const tokens = fields.Find("tokens");
+  if (tokens == nullptr || !tokens->is_array())
+    fields.Bad("tokens", "it is not a list of token ids; give one");
+  else
+    ReadTokenIds("tokens", *tokens, limits.vocabulary_size, fields, call.tokens);
+  fields.Switch("special", call.special);
+  fields.Finish();
+  if (error) return Refuse(*std::move(error));
+  return call;
+}
+
+}  // namespace foretoken::server

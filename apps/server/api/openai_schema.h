@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// server/api/openai_schema.h: bodies of requests, JSON to values. Everything is checked here that needs
+// no model but its sizes; a field that is not known is an error, with the nearest known one.
+//
+// Pure functions of their arguments; any bytes may come in.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "foretoken/chat.h"
+#include "foretoken/request.h"
+#include "server/api/api_error.h"
+
+namespace foretoken::server {
+
+// What a body is checked against.
+struct ModelLimits {
+  std::string name;                  // the served model's, in replies
+  std::vector<std::string> aliases;  // other names that requests may give as "model"
+  bool any_name = false;             // requests may give any name
+  int vocabulary_size = 0;
+  std::string method;   // the server's method, for requests with a prediction
+  int max_choices = 0;  // prompts times n, for one request
+
+  bool Serves(std::string_view model) const;
+};
+
+// Texts for DryPenalty.breakers. A client's texts must be tokens; of the default ones those that
+// are tokens count.
+struct DryBreakers {
+  std::vector<std::string> texts;
+  bool of_client = false;
+};
+
+using Prompt = std::variant<std::string, std::vector<std::int32_t>>;
+
+// A body of /v1/completions or /v1/chat/completions.
+struct GenerationCall {
+  bool chat = false;
+  std::vector<Prompt> prompts;        // completions: at least one
+  std::vector<ChatMessage> messages;  // chat: at least one
+  Request request;                    // for every choice, except prompt, seed and id
+  // Whether to write the template's last part, which asks for an answer.
+  bool add_generation_prompt = true;
+  DryBreakers dry_breakers;           // for Request.sampling.dry.breakers
+  std::optional<int> max_tokens;      // absent: as many as fit
+  std::optional<std::uint64_t> seed;  // absent: the server chooses one
+  int n = 1;                          // choices of each prompt
+  bool stream = false, include_usage = false;
+  bool echo = false;
+  bool trace = false;  // speculative.trace
+  // For the reply: fields that are accepted without effect.
+  std::vector<std::string> notices;
+};
+[[nodiscard]] Parsed<GenerationCall> ParseCompletionCall(std::string_view body,
+                                                         const ModelLimits& limits);
+[[nodiscard]] Parsed<GenerationCall> ParseChatCall(std::string_view body,
+                                                   const ModelLimits& limits);
+
+struct TokenizeCall {
+  std::string content;
+  std::vector<ChatMessage> messages;  // instead of the content, for the chat template
+  bool add_generation_prompt = true;
+  bool add_special = false, parse_special = false, with_pieces = false;
+};
+[[nodiscard]] Parsed<TokenizeCall> ParseTokenizeCall(std::string_view body,
+                                                     const ModelLimits& limits);
+
+struct DetokenizeCall {
+  std::vector<std::int32_t> tokens;
+  bool special = false;
+};
+[[nodiscard]] Parsed<DetokenizeCall> ParseDetokenizeCall(std::string_view body,
+                                                         const ModelLimits& limits);
+
+}  // namespace foretoken::server

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api/sampling_fields.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+
+namespace foretoken::server {
+namespace {
+
+constexpr int kMaxWindow = 1 << 24;
+constexpr std::size_t kMaxBreakers = 64, kMaxBreakerBytes = 64;
+constexpr int kRepeatWindow = 64;  // llama.cpp's, where repeat_penalty comes without one
+
+// repetition_penalty counts the whole text, as in vLLM and transformers; llama.cpp's name for it
+// counts the last tokens.
+void ReadRepetition(JsonFields& fields, SamplingParameters& s) {
+  fields.Number({"repetition_penalty", "repeat_penalty"}, 1e-3, 1e3, s.repetition_penalty);
+  const bool whole_text = fields.Has("repetition_penalty") || !fields.Has("repeat_penalty");
+  if (!whole_text) s.repetition_window = kRepeatWindow;
+  fields.Integer("repeat_last_n", -1, kMaxWindow, s.repetition_window);
+  if (s.repetition_window == 0) s.repetition_penalty = 1;
+}
+
+// llama.cpp's fields and defaults.
+void ReadDry(JsonFields& fields, DryPenalty& dry, DryBreakers& breakers) {
+  fields.Number("dry_multiplier", 0, 100, dry.multiplier);
+  fields.Number("dry_base", 1, 100, dry.base);
+  fields.Integer("dry_allowed_length", 1, kMaxWindow, dry.allowed_length);
+  fields.Integer("dry_penalty_last_n", -1, kMaxWindow, dry.window);
+  breakers = {.texts = {"\n", ":", "\"", "*"}};
+  if (const Json* const list = fields.Find("dry_sequence_breakers")) {
+    breakers = {.of_client = true};
+    bool good = list->is_array() && list->size() <= kMaxBreakers;
+    if (good)
+      for (const Json& text : *list) {
+        good &= text.is_string() && text.get_ref<const std::string&>().size() <= kMaxBreakerBytes;
+        if (good && text != "") breakers.texts.push_back(text.get<std::string>());
+      }
+    if (!good)
+      fields.Bad("dry_sequence_breakers",
+                 fmt::format("it is not a list of at most {} texts of at most {} bytes; give one",
+                             kMaxBreakers, kMaxBreakerBytes));
+  }
+  if (dry.multiplier == 0) breakers = {};
+}
+
+// A token's id, as the name of a member or as a number.
+std::optional<std::int32_t> IdOf(const Json& value, int vocabulary_size) {
+  std::optional<std::int64_t> id = JsonFields::WholeNumber(value);
+  if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    std::int64_t number = -1;
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (problem == std::errc() && end == text.data() + text.size()) id = number;
+  }
+  if (!id || *id < 0 || *id >= vocabulary_size) return std::nullopt;
+  return static_cast<std::int32_t>(*id);
+}
+
+void ReadOneBias(const Json& key, const Json& value, int vocabulary_size, JsonFields& fields,
+                 SamplingParameters& s) {
+  const auto id = IdOf(key, vocabulary_size);
+  if (!id)
+    return fields.Bad("logit_bias", fmt::format("{} is not a token; use ids from 0 to {}",
+                                                JsonFields::Shown(key), vocabulary_size - 1));
+  if (value.is_null()) return;
+  if (value == false) {
+    s.logit_bias[*id] = -std::numeric_limits<float>::infinity();
+    return;
+  }
+  const double bias = value.is_number() ? value.get<double>() : 1000;
+  if (!(bias >= -100 && bias <= 100))
+    return fields.Bad(
+        "logit_bias",
+        fmt::format("{} of token {} is not in [-100, 100]; give a number in that range",
+                    JsonFields::Shown(value), *id));
+  s.logit_bias[*id] = static_cast<float>(bias);
+}
+
+// {"id": bias}, or llama.cpp's [[id, bias]], where false bans the token.
+void ReadBias(JsonFields& fields, int vocabulary_size, SamplingParameters& s) {
+  const Json* const biases = fields.Find("logit_bias");
+  if (biases == nullptr) return;
+  bool good = biases->is_structured();
+  if (biases->is_object())
+    for (const auto& [key, value] : biases->items())
+      ReadOneBias(Json(key), value, vocabulary_size, fields, s);
+  if (biases->is_array())
+    for (const Json& pair : *biases) {
+      good &= pair.is_array() && pair.size() == 2;
+      if (good) ReadOneBias(pair[0], pair[1], vocabulary_size, fields, s);
+    }
+  if (!good)
+    fields.Bad("logit_bias",
+               "it is not an object of ids and numbers, nor a list of such pairs; give one");
+}
+
+}  // namespace
+
+bool ReadTokenIds(std::string_view name, const Json& list, int vocabulary_size, JsonFields& fields,
+                  std::vector<std::int32_t>& out) {
+  for (const Json& value : list) {
+    const auto id = JsonFields::WholeNumber(value);
+    if (!id || *id < 0 || *id >= vocabulary_size) {
+      fields.Bad(name, fmt::format("{} is not a token; use ids from 0 to {}",
+                                   JsonFields::Shown(value), vocabulary_size - 1));
+      return false;
+    }
+    out.push_back(static_cast<std::int32_t>(*id));
+  }
+  return true;
+}
+
+void ReadSamplingFields(JsonFields& fields, int vocabulary_size, SamplingParameters& sampling,
+                        DryBreakers& dry_breakers) {
+  SamplingParameters& s = sampling;
+  fields.Number({"temperature", "temp"}, 0, 2, s.temperature);
+  fields.Number("top_p", 0, 1, s.top_p);
+  fields.Integer("top_k", -1, kMaxWindow, s.top_k);
+  fields.Number("min_p", 0, 1, s.min_p);
+  fields.Number({"typical_p", "typ_p"}, 0, 1, s.typical_p);
+  fields.Number("eta", 0, 0.999999, s.eta);
+  fields.Number("frequency_penalty", -2, 2, s.frequency_penalty);
+  fields.Number("presence_penalty", -2, 2, s.presence_penalty);
+  ReadRepetition(fields, s);
+  ReadDry(fields, s.dry, dry_breakers);
+  ReadBias(fields, vocabulary_size, s);
+}
+
+}  // namespace foretoken::server

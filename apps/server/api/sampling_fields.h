@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// server/api/sampling_fields.h: how tokens are drawn, JSON to SamplingParameters, by the names of
+// OpenAI, llama.cpp and vLLM.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "foretoken/request.h"
+#include "server/api/json_fields.h"
+#include "server/api/openai_schema.h"
+
+namespace foretoken::server {
+
+// A list of token ids. False: it is invalid, and `fields` has an error about `name`.
+bool ReadTokenIds(std::string_view name, const Json& list, int vocabulary_size, JsonFields& fields,
+                  std::vector<std::int32_t>& out);
+
+// fields: those of the body. Errors go to them.
+void ReadSamplingFields(JsonFields& fields, int vocabulary_size, SamplingParameters& sampling,
+                        DryBreakers& dry_breakers);
+
+}  // namespace foretoken::server

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// server/api/stats_json.h: what speculation did, as the JSON of every program has it.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "foretoken/stats.h"
+
+namespace foretoken::server {
+
+// The counts and the rates of them, by the names of SpeculationStats; a rate without a denominator
+// is absent. Times are left out.
+void PutCounts(nlohmann::ordered_json& object, const SpeculationStats& stats);
+
+}  // namespace foretoken::server

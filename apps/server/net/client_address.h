@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// server/net/client_address.h: from whom a request comes, as far as limits are concerned.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "server/net/http.h"
+
+namespace foretoken::server {
+
+// One client: an IPv4 address, also if written as an IPv6 one; or the first 64 bits of an IPv6
+// address, because the owner of one such address has them all.
+std::string ClientOf(const std::string& address);
+
+// An address of this machine (127.0.0.0/8, ::1).
+bool IsThisMachine(const std::string& address);
+
+// The last address in the last header field of that name, which the proxy next to this server
+// wrote. "" if there is none.
+std::string ForwardedAddress(const HttpRequest& request, std::string_view field);
+
+}  // namespace foretoken::server

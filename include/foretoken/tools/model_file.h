@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// foretoken/tools/model_file.h: reads a model file's metadata, tensors and tokenizer without loading it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "foretoken/result.h"
+
+namespace foretoken {
+
+struct TensorSummary {
+  std::string name, type;           // "Q4_0"
+  std::vector<std::int64_t> shape;  // ggml's order: row length first
+  std::int64_t bytes = 0;
+  bool supported = true;  // foretoken computes with this type
+};
+
+// Compares two vocabularies id by id. A model can draft for a target if nearly all of the target's
+// tokens have the same ids in its own vocabulary. The other tokens, padding or a few special ones,
+// are never drafted; where the text has them, the draft model reads another token.
+struct VocabularyDifference {
+  int target = 0, draft = 0;            // numbers of tokens
+  std::vector<std::int32_t> differing;  // ids with different texts in the two; ascending
+  std::vector<std::string> first;       // the first few of these: "17: 'a' / 'b'"
+
+  // How many of the target's tokens the draft has too.
+  int shared() const;
+  bool same() const { return target == draft && differing.empty(); }
+  // "152064 and 151936 tokens, of which 151936 are shared", and the first ids that differ.
+  std::string Describe() const;
+  // Why the draft cannot be used for the target, with the words of Describe; "" if it can.
+  std::string obstacle() const;
+};
+
+class ModelFile {
+ public:
+  // Errors: those of the file, each with its place.
+  [[nodiscard]] static Result<std::unique_ptr<ModelFile>> Open(const std::string& path);
+  ~ModelFile();
+  ModelFile(const ModelFile&) = delete;
+  ModelFile& operator=(const ModelFile&) = delete;
+
+  std::string format() const;  // "GGUF v3"
+  std::int64_t file_bytes() const;
+  std::int64_t parameters() const;
+  std::string type() const;  // of most weights
+  // Key and value as text, sorted by key; long arrays are shortened: "[32000 strings: <unk>, <s>,
+  // ...]".
+  std::vector<std::pair<std::string, std::string>> metadata() const;
+  std::vector<TensorSummary> tensors() const;
+  // "" if this build can run the model, else the reason.
+  std::string obstacle() const;
+  // False for a head, which only drafts for the target that it was trained for.
+  bool is_whole_model() const;
+  // The speculative method for this file: "eagle", "mtp" (a head, or a model that contains one),
+  // else "standalone".
+  std::string drafts_as() const;
+
+  // A description of the file's tokenizer; works for vocabulary-only files too. Errors: the file
+  // has none, or an unsupported one.
+  [[nodiscard]] Result<std::string> DescribeTokenizer();
+  [[nodiscard]] Result<std::vector<std::int32_t>> Tokenize(const std::string& text,
+                                                           bool add_special, bool parse_special);
+  [[nodiscard]] Result<std::string> Detokenize(std::span<const std::int32_t> tokens, bool special);
+  [[nodiscard]] Result<std::vector<std::string>> Pieces(
+      std::span<const std::int32_t> tokens);  // each token's text, as the file spells it
+  // Compares this file, as the target, with another that drafts for it. Errors: as
+  // DescribeTokenizer.
+  [[nodiscard]] Result<VocabularyDifference> CompareVocabulary(ModelFile& draft);
+
+ private:
+  class Impl;
+  explicit ModelFile(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace foretoken

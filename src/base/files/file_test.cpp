@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading and writing whole files: which kinds of files are accepted, and what is left after a
+// failed write.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/files/output_file.h"
+#include "foretoken/text_file.h"
+
+namespace foretoken {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Files : public testing::Test {
+ protected:
+  Files() {
+    std::string name = testing::TempDir() + "files_XXXXXX";
+    folder_ = mkdtemp(name.data());
+  }
+  ~Files() override { fs::remove_all(folder_); }
+
+  std::string At(const std::string& name) const { return folder_ + "/" + name; }
+  std::string Written(const std::string& name, const std::string& text) const {
+    std::ofstream(At(name)) << text;
+    return At(name);
+  }
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_))
+      names.push_back(entry.path().filename());
+    return names;
+  }
+
+  std::string folder_;
+};
+
+// A limit on the size of files. The signal is not ignored.
+class SizeLimit {
+ public:
+  explicit SizeLimit(rlim_t bytes) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const struct rlimit limit = {bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~SizeLimit() { setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  struct rlimit before_;
+};
+
+// ---- Reading -----------------------------------------------------------------------------------
+
+TEST_F(Files, ReadsWholeTextsAndRefusesLongerOnes) {
+  const std::string text(100'000, 'x');
+  EXPECT_EQ(*ReadTextFile(Written("a", text)), text);
+  EXPECT_EQ(*ReadTextFile(Written("empty", "")), "");
+  const auto refused = ReadTextFile(At("a"), {.most_bytes = 99'999});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kTooLarge);
+  EXPECT_EQ(ReadTextFile(At("none")).error().code, ErrorCode::kNotFound);
+}
+
+// Opening one of these for reading without further care waits for ever or reads without an end.
+TEST_F(Files, RefusesWhatIsNoFileWithoutWaiting) {
+  ASSERT_EQ(mkfifo(At("fifo").c_str(), 0600), 0);
+  ASSERT_EQ(mknod(At("socket").c_str(), S_IFSOCK | 0600, 0), 0);
+  for (const std::string& path :
+       {At("fifo"), At("socket"), folder_, std::string("/dev/zero"), std::string("/dev/tty")}) {
+    const auto text = ReadTextFile(path);
+    ASSERT_FALSE(text) << path;
+    EXPECT_NE(text.error().code, ErrorCode::kNotFound) << text.error().message;
+    EXPECT_TRUE(text.error().message.starts_with(path + ": ")) << text.error().message;
+    EXPECT_NE(text.error().message.find("; "), std::string::npos) << text.error().message;
+  }
+}
+
+TEST_F(Files, ReadsAPipeWhereItIsWantedAndWaitsForItsWriter) {
+  ASSERT_EQ(mkfifo(At("fifo").c_str(), 0600), 0);
+  const std::string text(300'000, 'y');  // more than a pipe holds
+  std::thread writer([&] {
+    usleep(50'000);
+    std::ofstream(At("fifo")) << text;
+  });
+  EXPECT_EQ(*ReadTextFile(At("fifo"), {.pipes = true}), text);
+  writer.join();
+}
+
+// ---- Writing -----------------------------------------------------------------------------------
+
+TEST_F(Files, AreReplacedAsAWholeAndLeaveNothingBeside) {
+  ASSERT_TRUE(WriteTextFile(At("a"), "old"));
+  ASSERT_TRUE(WriteTextFile(At("a"), "new"));
+  EXPECT_EQ(*ReadTextFile(At("a")), "new");
+  EXPECT_EQ(Names(), std::vector<std::string>{"a"});
+}
+
+TEST_F(Files, AreInvisibleUntilTheyArePublished) {
+  Written("a", "old");
+  {
+    auto file = OutputFile::Create(At("a"), {});
+    ASSERT_TRUE(file);
+    ASSERT_TRUE(file->Append("half"));
+    EXPECT_EQ(*ReadTextFile(At("a")), "old");
+  }
+  EXPECT_EQ(*ReadTextFile(At("a")), "old");
+  EXPECT_EQ(Names(), std::vector<std::string>{"a"});
+}
+
+TEST_F(Files, KeepWhatWasPublishedLast) {
+  {
+    auto file = OutputFile::Create(At("a"), {});
+    ASSERT_TRUE(file->Append("one "));
+    ASSERT_TRUE(file->Publish());
+    ASSERT_TRUE(file->Append("two"));
+  }
+  EXPECT_EQ(*ReadTextFile(At("a")), "one ");
+}
+
+TEST_F(Files, TakeTheirModeFromTheUmask) {
+  const mode_t before = umask(027);
+  ASSERT_TRUE(WriteTextFile(At("a"), "x"));
+  auto file = OutputFile::Create(At("b"), {.mode = 0600});
+  ASSERT_TRUE(file->Publish());
+  umask(before);
+  EXPECT_EQ(fs::status(At("a")).permissions(), fs::perms(0640));
+  EXPECT_EQ(fs::status(At("b")).permissions(), fs::perms(0600));
+}
+
+// A link in place of the output is replaced; its target stays as it is.
+TEST_F(Files, AreNotWrittenThroughLinks) {
+  const std::string target = Written("target", "precious");
+  fs::create_symlink(target, At("output"));
+  ASSERT_TRUE(WriteTextFile(At("output"), "x"));
+  EXPECT_EQ(*ReadTextFile(target), "precious");
+  EXPECT_FALSE(fs::is_symlink(At("output")));
+}
+
+// Files and links under names that a temporary file might get are not touched either.
+TEST_F(Files, TakeNoTemporaryNameThatIsThere) {
+  const std::string target = Written("target", "precious");
+  for (int i = 0; i < 40; ++i)
+    fs::create_symlink(
+        target, At("output." + std::to_string(getpid()) + "-" + std::to_string(i) + ".part"));
+  ASSERT_TRUE(WriteTextFile(At("output"), "x"));
+  EXPECT_EQ(*ReadTextFile(target), "precious");
+  EXPECT_EQ(*ReadTextFile(At("output")), "x");
+  EXPECT_EQ(Names().size(), 42u);
+}
+
+TEST_F(Files, GiveAnErrorAtALimitOfTheirSizeAndKeepTheOldFile) {
+  Written("a", "old");
+  const SizeLimit limit(10'000);
+  const Status status = WriteTextFile(At("a"), std::string(20'000, 'x'));
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kIo);
+  EXPECT_NE(status.error().message.find("File too large"), std::string::npos);
+  auto file = OutputFile::Create(At("b"), {});
+  EXPECT_FALSE(file->Reserve(20'000));
+  EXPECT_EQ(*ReadTextFile(At("a")), "old");
+  EXPECT_EQ(Names(), std::vector<std::string>{"a"});
+}
+
+TEST_F(Files, GiveAnErrorOnAFullDisk) {
+  const Status status = WriteTextFile("/dev/full", "x");
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message.find("No space left"), std::string::npos);
+}
+
+TEST_F(Files, GiveAnErrorWhereAPipeHasNoReader) {
+  ASSERT_EQ(mkfifo(At("fifo").c_str(), 0600), 0);
+  EXPECT_FALSE(WriteTextFile(At("fifo"), "x"));  // nobody has opened it: no wait
+  const int reader = open(At("fifo").c_str(), O_RDONLY | O_NONBLOCK);
+  auto file = OutputFile::Create(At("fifo"), {.devices = true});
+  ASSERT_TRUE(file);
+  close(reader);
+  const Status status = file->Append("x");  // no signal
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message.find("Broken pipe"), std::string::npos);
+}
+
+// The handling of a signal by others does not change.
+TEST_F(Files, LeaveSignalsOfOthersAlone) {
+  static int seen;
+  seen = 0;
+  const auto before = std::signal(SIGXFSZ, [](int) { ++seen; });
+  {
+    const SizeLimit limit(10);
+    EXPECT_FALSE(WriteTextFile(At("a"), std::string(100, 'x')));
+  }
+  EXPECT_EQ(seen, 0);
+  raise(SIGXFSZ);
+  EXPECT_EQ(seen, 1);
+  std::signal(SIGXFSZ, before);
+}
+
+}  // namespace
+}  // namespace foretoken

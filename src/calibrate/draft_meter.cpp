@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/draft_meter.h"
+
+#include <algorithm>
+
+#include "base/stopwatch.h"
+
+namespace foretoken::calibrate {
+namespace {
+
+constexpr int kFeatureRows = 64;
+constexpr Token kFiller = 5;  // every vocabulary has it
+
+}  // namespace
+
+DraftMeter::DraftMeter(draft::Drafter& drafter, const DraftSetting& setting, int context,
+                       int rounds)
+    : drafter_(drafter),
+      setting_(setting),
+      features_(static_cast<std::size_t>(kFeatureRows * setting.features_width)) {
+  const auto n = static_cast<std::size_t>(setting.n_sequences);
+  std::fill_n(features_.data(), features_.size(), 0.01F);
+  processed_.resize(n), last_drafted_.resize(n), asks_.reserve(n), proposals_.resize(n);
+  for (SeqId seq = 0; seq < setting.n_sequences; ++seq) Start(seq, std::max(1, context), rounds);
+}
+
+DraftMeter::~DraftMeter() {
+  for (SeqId seq = 0; seq < setting_.n_sequences; ++seq) drafter_.End(seq);
+}
+
+void DraftMeter::Start(SeqId seq, int context, int rounds) {
+  const std::vector<Token> prompt(static_cast<std::size_t>(context), kFiller);
+  drafter_.Begin({.seq = seq,
+                  .prompt = prompt,
+                  .max_new_tokens = rounds + 3 + setting_.drafts,
+                  .sampling = setting_.sampling,
+                  .noise = Noise(0, static_cast<std::uint64_t>(seq))});
+  int& processed = processed_[static_cast<std::size_t>(seq)];
+  while (processed < context) {
+    const int n = std::min(kFeatureRows, context - processed);
+    Observe(seq, n, processed + n == context);
+  }
+}
+
+// The target has processed n more positions; after the last of them one token is committed.
+void DraftMeter::Observe(SeqId seq, int n_features, bool commits) noexcept {
+  const auto i = static_cast<std::size_t>(seq);
+  const Token token = kFiller;
+  const draft::Observation observation = {
+      .seq = seq,
+      .committed = {&token, commits ? std::size_t{1} : 0},
+      .drafted = last_drafted_[i],
+      .accepted = 0,
+      .features = setting_.features_width > 0 ? features_.data() : nullptr,
+      .n_features = n_features,
+      .first_position = processed_[i]};
+  drafter_.Observe({&observation, 1});
+  processed_[i] += n_features;
+  last_drafted_[i] = 0;
+}
+
+double DraftMeter::Microseconds(int rows) noexcept {
+  asks_.clear();
+  for (SeqId seq = 0; seq < rows; ++seq) {
+    // The engine asks for no drafts that its own context could not take.
+    const int room = setting_.context_size - processed_[static_cast<std::size_t>(seq)] - 1;
+    if (room < setting_.drafts) return -1;
+    asks_.push_back({seq, setting_.drafts});
+  }
+  const auto proposals = std::span(proposals_).first(asks_.size());
+  const double us = foretoken::Microseconds([&] { drafter_.Propose(asks_, proposals); });
+  const draft::Drafter::Work work = drafter_.TakeWork();
+  read_rows_ += work.catch_up_rows, read_ms_ += work.catch_up_ms;
+  bool whole = true;
+  for (std::size_t i = 0; i < asks_.size(); ++i) {
+    last_drafted_[i] = proposals[i].length();
+    whole &= last_drafted_[i] == setting_.drafts;
+  }
+  for (SeqId seq = 0; seq < rows; ++seq) Observe(seq, 1, true);
+  return whole ? us / setting_.drafts : -1;
+}
+
+}  // namespace foretoken::calibrate

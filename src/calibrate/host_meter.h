@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// calibrate/host_meter.h: times what a step costs beside the arithmetic of its passes: meetings of the
+// threads, judging, drawing.
+#pragma once
+
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "base/machine/thread_pool.h"
+#include "sampling/sampler.h"
+#include "verify/verifier.h"
+
+namespace foretoken::calibrate {
+
+double DispatchMicroseconds(ThreadPool& pool) noexcept;
+double BarrierMicroseconds(ThreadPool& pool) noexcept;
+
+// Times the judging of drafts that all agree with the target: the most that a verifier has to do.
+class JudgeMeter {
+ public:
+  // logits: of n_drafts + 1 rows, each as after one more token of the sampler's text; they and the
+  // verifier must outlive the meter. The sampler has begun, with room for n_drafts + 1 tokens.
+  JudgeMeter(const verify::Verifier& verifier, sampling::Sampler sampler, verify::LogitsView logits,
+             int n_drafts);
+
+  double JudgeMicroseconds() noexcept;
+  double DrawMicroseconds() noexcept;
+
+ private:
+  round::Verdict Judge() noexcept {
+    return verifier_.Judge(proposal_, logits_, sampler_, scratch_.data());
+  }
+
+  const verify::Verifier& verifier_;
+  sampling::Sampler sampler_;
+  verify::LogitsView logits_;
+  std::vector<Token> drafts_;
+  AlignedBuffer<float> laws_;     // [drafts, vocabulary], empty where greedy
+  AlignedBuffer<float> scratch_;  // [2, vocabulary]
+  round::Proposal proposal_;
+};
+
+}  // namespace foretoken::calibrate

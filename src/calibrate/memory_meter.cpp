@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/memory_meter.h"
+
+#include <algorithm>
+
+#include "base/stopwatch.h"
+
+namespace foretoken::calibrate {
+namespace {
+
+constexpr std::size_t kFloats = std::size_t{64} << 20;
+volatile float sink = 0;  // keeps the reading from being optimised away
+
+}  // namespace
+
+MemoryMeter::MemoryMeter(ThreadPool& pool, const kernels::Kernels& kernels)
+    : pool_(pool), kernels_(kernels), data_(kFloats) {
+  pool_.Run([this](int thread) {
+    const auto part = pool_.ShareOf(static_cast<int>(kFloats), thread, 64);
+    std::fill(data_.data() + part.begin, data_.data() + part.end, 1.0F);
+  });
+}
+
+double MemoryMeter::GigabytesPerSecond() noexcept {
+  const double us = foretoken::Microseconds([this] {
+    pool_.Run([this](int thread) {
+      const auto part = pool_.ShareOf(static_cast<int>(kFloats), thread, 64);
+      const float most = kernels_.max(data_.data() + part.begin, part.end - part.begin);
+      if (thread == 0) sink = most;
+    });
+  });
+  return static_cast<double>(kFloats * sizeof(float)) / us / 1e3;
+}
+
+}  // namespace foretoken::calibrate

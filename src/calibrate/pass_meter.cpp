@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/pass_meter.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/stopwatch.h"
+#include "kv/transaction.h"
+
+namespace foretoken::calibrate {
+namespace {
+
+constexpr std::int64_t kCachedWeightBytes = 256 << 20;  // what the largest caches hold
+
+}  // namespace
+
+PassMeter::PassMeter(model::Runner& runner, kv::BlockTables& cache, int widest_context)
+    : runner_(runner), cache_(cache), warms_up_(runner.info().weight_bytes < kCachedWeightBytes) {
+  tokens_.assign(static_cast<std::size_t>(runner.info().max_rows),
+                 std::min(5, runner.info().vocabulary - 1));
+  logit_rows_.resize(tokens_.size());
+  Hold(widest_context);
+  runner.ClearBlocks(cache.Blocks(0));
+}
+
+PassMeter::~PassMeter() {
+  cache_.Truncate(0, 0);
+}
+
+// The cache holds that many positions of sequence 0 afterwards.
+void PassMeter::Hold(int positions) noexcept {
+  cache_.Truncate(0, std::min(cache_.length(0), positions));
+  const int missing = positions - cache_.length(0);
+  kv::Segment segment{.n_rows = missing, .first_position = cache_.length(0)};
+  kv::Transaction(cache_, {&segment, 1}).Commit({&missing, 1});
+}
+
+double PassMeter::Microseconds(int rows, int context, bool all_logits) noexcept {
+  Hold(context);
+  kv::Segment segment{.n_rows = rows, .first_position = context};
+  const kv::Transaction pending(cache_, {&segment, 1});
+  const auto n_logits = static_cast<std::size_t>(all_logits ? rows : 1);
+  const std::span<int> logit_rows = std::span(logit_rows_).first(n_logits);
+  std::iota(logit_rows.begin(), logit_rows.end(), all_logits ? 0 : rows - 1);
+  const auto pass = [&] {
+    result_ = &runner_.Run({.tokens = std::span(tokens_).first(static_cast<std::size_t>(rows)),
+                            .segments = {&segment, 1},
+                            .logit_rows = logit_rows});
+  };
+  if (warms_up_) pass();
+  return foretoken::Microseconds(pass);
+}
+
+}  // namespace foretoken::calibrate

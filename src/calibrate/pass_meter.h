@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// calibrate/pass_meter.h: times passes of a model behind a context that was never computed: what a
+// pass costs does not depend on the values in the cache, so positions are only reserved and
+// committed.
+//
+// Works on sequence 0 of a cache without running sequences, and leaves the cache empty.
+#pragma once
+
+#include <vector>
+
+#include "kv/block_tables.h"
+#include "model/runner.h"
+
+namespace foretoken::calibrate {
+
+class PassMeter {
+ public:
+  // widest_context: the largest that will be asked for. Its memory is written once, since pages
+  // that nobody wrote are faster to read than memory is.
+  PassMeter(model::Runner& runner, kv::BlockTables& cache, int widest_context);
+  ~PassMeter();
+  PassMeter(const PassMeter&) = delete;
+  PassMeter& operator=(const PassMeter&) = delete;
+
+  // Microseconds of a pass of `rows` rows that follow `context` positions, all rows with logits or
+  // only the last. REQUIRES: they fit the model and the cache.
+  double Microseconds(int rows, int context, bool all_logits) noexcept;
+  // Of the last pass. REQUIRES: there was one, and the runner has run no other since.
+  const model::PassResult& result() const { return *result_; }
+  // Passes that a call of Microseconds runs: small models get one before, to fill the caches.
+  int passes_per_reading() const { return warms_up_ ? 2 : 1; }
+
+ private:
+  void Hold(int positions) noexcept;
+
+  model::Runner& runner_;
+  kv::BlockTables& cache_;
+  const model::PassResult* result_ = nullptr;
+  std::vector<Token> tokens_;
+  std::vector<int> logit_rows_;
+  // A model that lives in the processor's caches is timed there, by a second pass: what ran before
+  // may have taken its place.
+  const bool warms_up_;
+};
+
+}  // namespace foretoken::calibrate

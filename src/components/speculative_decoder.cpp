@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "foretoken/speculative_decoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/parts.h"
+#include "foretoken/no_memory.h"
+#include "round/stats_total.h"
+
+namespace foretoken {
+namespace {
+
+tl::unexpected<Error> Bad(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+std::optional<double> SpeedupEstimate(const SpeculationStats& s) {
+  if (s.drafted == 0 || !(s.verify_ms > 0)) return std::nullopt;
+  const double a = *s.acceptance_rate();
+  const double k = static_cast<double>(s.drafted) / static_cast<double>(s.draft_rounds);
+  const double draft = (s.draft_ms - s.draft_prompt_ms) / static_cast<double>(s.drafted);
+  const double c = draft / (s.verify_ms / static_cast<double>(s.rounds));
+  const double tokens = a < 1 ? (1 - std::pow(a, k + 1)) / (1 - a) : k + 1;
+  return tokens / (c * k + 1);
+}
+
+}  // namespace
+
+class SpeculativeDecoder::Impl {
+ public:
+  explicit Impl(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {
+    round_tokens_.reserve(kMaxDraft + 1);
+    probabilities_.reserve(kMaxDraft);
+    parts().BeginGiven();
+  }
+
+  Result<DecodedRound> Begin(Request request, OnRound on_round) {
+    if (!done()) return Bad("begin: a request is running; take it to its end or cancel it");
+    FORETOKEN_TRY(const Ticket ticket,
+                  parts().Begin(std::move(request), Watch(std::move(on_round))));
+    ticket_ = ticket;
+    completion_.reset();
+    ClearRound();
+    while (!done() && round_tokens_.empty()) {
+      parts().Step();
+      Collect();
+    }
+    return Round();
+  }
+
+  Result<DraftedTokens> Draft(const DraftOptions& options) {
+    if (done()) return Bad("draft: no request is running; begin one");
+    FORETOKEN_TRY(const auto wants, EngineParts::WantsOf(options));
+    parts().Draft(wants);
+    return Drafted(parts().ProposalOf(ticket_), options);
+  }
+
+  Result<DecodedRound> Verify() {
+    if (done() || !parts().drafted()) return Bad("verify: there are no drafts; call Draft first");
+    ClearRound();
+    parts().Verify();
+    Collect();
+    return Round();
+  }
+
+  Result<DecodedRound> Verify(std::span<const Token> drafts) {
+    FORETOKEN_CHECK_OK(Draft(DraftOptions()));
+    FORETOKEN_CHECK_OK(parts().Replace(ticket_, drafts));
+    return Verify();
+  }
+
+  Result<DraftedTokens> Draft(std::span<const Token> context, const GivenSampling& given,
+                              DraftOptions options) {
+    if (!done()) return Bad("draft: a request is running; take it to its end or cancel it");
+    const int most = parts().GivenDraftLength();
+    options.num_steps = options.num_steps.value_or(most);
+    FORETOKEN_TRY(const auto wants, EngineParts::WantsOf(options));
+    FORETOKEN_TRY(
+        const round::Proposal proposal,
+        parts().DraftAfter({context, given.sampling, {given.seed, given.request_id}}, wants));
+    return Drafted(proposal, options);
+  }
+
+  Result<VerifiedDraft> Verify(std::span<const Token> drafts, const TokenRows& target_logits,
+                               const GivenSampling& given) {
+    FORETOKEN_TRY(
+        const VerifiedDraft verified,
+        VerifyGiven({.position = given_position_, .drafts = drafts, .target_logits = target_logits},
+                    given));
+    given_position_ += verified.accepted + 1;
+    return verified;
+  }
+
+  Result<VerifiedStep> Step(std::span<const Token> context, const TokenRows& target_logits,
+                            const GivenSampling& given) {
+    if (target_logits.rows < 1)
+      return Bad("target logits: there are none; give a row for each draft and one more");
+    const int most = std::min(parts().GivenDraftLength(), target_logits.rows - 1);
+    FORETOKEN_TRY(
+        const DraftedTokens drafted,
+        Draft(context, given, {.num_steps = most, .distributions = true, .logits = true}));
+    TokenRows rows = target_logits;
+    rows.rows = static_cast<int>(drafted.tokens.size()) + 1;
+    FORETOKEN_TRY(const VerifiedDraft verified,
+                  VerifyGiven({.text = context,
+                               .n_generated = given.n_generated,
+                               .drafts = drafted.tokens,
+                               .draft_probabilities = drafted.distributions,
+                               .draft_logits = drafted.logits,
+                               .target_logits = rows},
+                              given));
+    VerifiedStep step{.drafts = drafted.tokens, .verified = verified, .acceptance_rate = {}};
+    if (!drafted.tokens.empty())
+      step.acceptance_rate =
+          static_cast<double>(verified.accepted) / static_cast<double>(drafted.tokens.size());
+    return step;
+  }
+
+  void Cancel() {
+    parts().End(ticket_);
+    Collect();
+  }
+
+  bool done() const { return ticket_ == 0 || completion_.has_value(); }
+  Completion completion() const {
+    if (completion_) return *completion_;
+    const engine::Sequence* const s = parts().SequenceOf(ticket_);
+    if (s == nullptr) return {};
+    Completion so_far = s->completion;
+    so_far.text = s->emitter.text();
+    return so_far;
+  }
+
+  SpeculationStats stats() const { return total_.Read(Running()); }
+  void ResetStats() {
+    total_.Reset(Running());
+    parts().ResetLookahead(0);
+    given_position_ = 0;
+  }
+  AdaptiveLookahead* adaptive() const { return parts().Adaptive(0); }
+  const Engine& engine() const { return *engine_; }
+
+ private:
+  EngineParts::Impl& parts() const { return EngineParts::Of(engine_); }
+
+  DraftedTokens Drafted(const round::Proposal& proposal, const DraftOptions& options) {
+    probabilities_.clear();
+    for (int i = 0; proposal.q != nullptr && i < proposal.length(); ++i)
+      probabilities_.push_back(proposal.Law(i)[proposal.tokens[static_cast<std::size_t>(i)]]);
+    return {.tokens = proposal.tokens,
+            .probabilities = probabilities_,
+            .distributions = parts().RowsOf(proposal, options.distributions ? proposal.q : nullptr),
+            .logits = parts().RowsOf(proposal, options.logits ? proposal.logits : nullptr)};
+  }
+
+  // By the decoder's rule, and counted as a round.
+  Result<VerifiedDraft> VerifyGiven(const VerificationInput& input, const GivenSampling& given) {
+    if (!done()) return Bad("verify: a request is running; take it to its end or cancel it");
+    VerificationOptions options = parts().VerificationFor(given.sampling);
+    options.seed = given.seed;
+    options.request_id = given.request_id;
+    FORETOKEN_TRY(const VerifiedDraft verified, foretoken::Verify(std::move(options), input));
+    const std::size_t n = input.drafts.size();
+    CountGiven(n, verified);
+    if (n > 0) parts().ObserveGiven(static_cast<int>(n), verified.accepted);
+    return verified;
+  }
+
+  void CountGiven(std::size_t n, const VerifiedDraft& verified) {
+    SpeculationStats round;
+    round.rounds = 1;
+    round.draft_rounds = n > 0;
+    round.drafted = static_cast<std::int64_t>(n);
+    round.accepted = verified.accepted;
+    round.recovered = verified.kind == TokenOrigin::kRecovered;
+    round.bonus = verified.kind == TokenOrigin::kBonus;
+    round.plain = verified.kind == TokenOrigin::kPlain;
+    round.emitted = verified.accepted + 1;
+    const auto accepted = static_cast<std::size_t>(verified.accepted);
+    round.drafted_per_position.assign(n, 1);
+    round.judged_per_position.assign(n, 0);
+    std::fill_n(round.judged_per_position.begin(), std::min(n, accepted + 1), 1);
+    round.accepted_per_position.assign(n, 0);
+    std::fill_n(round.accepted_per_position.begin(), accepted, 1);
+    round.k_histogram.assign(n + 1, 0);
+    round.k_histogram[n] = 1;
+    total_.Add(round);
+  }
+
+  OnRound Watch(OnRound on_round) {
+    return [this, on_round = std::move(on_round)](const RoundEvent& round) {
+      for (const TokenEvent& event : round.events) {
+        round_tokens_.push_back(event.id);
+        round_.text += event.text;
+        round_.accepted += event.origin == TokenOrigin::kAccepted;
+        if (event.origin == TokenOrigin::kRecovered) round_.recovered_token = event.id;
+        if (event.origin == TokenOrigin::kBonus) round_.bonus_token = event.id;
+      }
+      // They lie one behind the other in the completion, which keeps their place.
+      if (!round.events.empty() && round.events.front().logprobs != nullptr)
+        round_.logprobs = {round.events.front().logprobs, round.events.size()};
+      round_.drafted = round.drafted;
+      round_.target_logits = parts().TargetRowsOf(ticket_);
+      return !on_round || on_round(round);
+    };
+  }
+  void ClearRound() {
+    round_tokens_.clear();
+    round_ = {};
+  }
+  Result<DecodedRound> Round() {
+    if (completion_ && completion_->error) return Fail(*completion_->error);
+    round_.tokens = round_tokens_;
+    round_.done = done();
+    return round_;
+  }
+
+  void Collect() {
+    if (done()) return;
+    completion_ = parts().Take(ticket_);
+    if (completion_) total_.Add(completion_->speculation);
+  }
+  SpeculationStats Running() const {
+    const engine::Sequence* const s = done() ? nullptr : parts().SequenceOf(ticket_);
+    return s == nullptr ? SpeculationStats() : s->completion.speculation;
+  }
+
+  std::unique_ptr<Engine> engine_;
+  Ticket ticket_ = 0;
+  std::optional<Completion> completion_;  // once the request has ended
+  round::StatsTotal total_;
+  int given_position_ = 0;  // tokens that verification of given logits gave
+  // The round.
+  std::vector<Token> round_tokens_;
+  std::vector<float> probabilities_;
+  DecodedRound round_;
+};
+
+SpeculativeDecoder::SpeculativeDecoder(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+SpeculativeDecoder::~SpeculativeDecoder() = default;
+
+Result<std::unique_ptr<SpeculativeDecoder>> SpeculativeDecoder::Create(EngineOptions options) {
+  if (options.max_sequences != 1)
+    return Bad(
+        fmt::format("sequences: {} are asked for, and a decoder runs one; leave it at 1, or "
+                    "use an engine or a pipeline",
+                    options.max_sequences));
+  FORETOKEN_TRY(auto engine, Engine::Open(std::move(options)));
+  return std::unique_ptr<SpeculativeDecoder>(
+      new SpeculativeDecoder(std::make_unique<Impl>(std::move(engine))));
+}
+
+Result<DecodedRound> SpeculativeDecoder::Begin(Request request, OnRound on_round) {
+  return CatchNoMemory("decoder",
+                       [&] { return impl_->Begin(std::move(request), std::move(on_round)); });
+}
+Result<DraftedTokens> SpeculativeDecoder::Draft(const DraftOptions& options) {
+  return CatchNoMemory("decoder", [&] { return impl_->Draft(options); });
+}
+Result<DraftedTokens> SpeculativeDecoder::Draft(std::span<const std::int32_t> context,
+                                                const GivenSampling& given,
+                                                const DraftOptions& options) {
+  return CatchNoMemory("decoder", [&] { return impl_->Draft(context, given, options); });
+}
+Result<DecodedRound> SpeculativeDecoder::Verify() {
+  return CatchNoMemory("decoder", [&] { return impl_->Verify(); });
+}
+Result<DecodedRound> SpeculativeDecoder::Verify(std::span<const std::int32_t> drafts) {
+  return CatchNoMemory("decoder", [&] { return impl_->Verify(drafts); });
+}
+Result<VerifiedDraft> SpeculativeDecoder::Verify(std::span<const std::int32_t> drafts,
+                                                 const TokenRows& target_logits,
+                                                 const GivenSampling& given) {
+  return CatchNoMemory("decoder", [&] { return impl_->Verify(drafts, target_logits, given); });
+}
+Result<DecodedRound> SpeculativeDecoder::Step() {
+  FORETOKEN_CHECK_OK(Draft(DraftOptions()));
+  return Verify();
+}
+Result<VerifiedStep> SpeculativeDecoder::Step(std::span<const std::int32_t> context,
+                                              const TokenRows& target_logits,
+                                              const GivenSampling& given) {
+  return CatchNoMemory("decoder", [&] { return impl_->Step(context, target_logits, given); });
+}
+
+Result<Completion> SpeculativeDecoder::Generate(Request request, const OnRound& on_round) {
+  FORETOKEN_CHECK_OK(Begin(std::move(request), on_round));
+  while (!done()) FORETOKEN_CHECK_OK(Step());
+  return completion();
+}
+
+void SpeculativeDecoder::Cancel() {
+  impl_->Cancel();
+}
+bool SpeculativeDecoder::done() const {
+  return impl_->done();
+}
+Completion SpeculativeDecoder::completion() const {
+  return impl_->completion();
+}
+SpeculationStats SpeculativeDecoder::stats() const {
+  return impl_->stats();
+}
+
+DecoderStatistics SpeculativeDecoder::statistics() const {
+  const SpeculationStats s = stats();
+  return {.total_steps = s.rounds,
+          .total_draft_tokens = s.drafted,
+          .total_accepted_tokens = s.accepted,
+          .acceptance_rate = s.acceptance_rate(),
+          .speedup_estimate = SpeedupEstimate(s)};
+}
+
+void SpeculativeDecoder::ResetStats() {
+  impl_->ResetStats();
+}
+const AdaptiveLookahead* SpeculativeDecoder::adaptive() const {
+  return impl_->adaptive();
+}
+AdaptiveLookahead* SpeculativeDecoder::adaptive() {
+  return impl_->adaptive();
+}
+const Engine& SpeculativeDecoder::engine() const {
+  return impl_->engine();
+}
+
+}  // namespace foretoken

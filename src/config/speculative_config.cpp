@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "foretoken/speculative_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "draft_length/lookahead.h"
+
+namespace foretoken {
+namespace {
+
+tl::unexpected<Error> Bad(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+std::vector<std::string_view> Methods(const SpeculativeOptions& options) {
+  std::vector<std::string_view> methods;
+  const std::string_view text = options.method;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    methods.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return methods;
+}
+
+// "standalone" is in "standalone:NAME" too.
+bool Has(const std::vector<std::string_view>& methods, std::string_view method) {
+  return std::any_of(methods.begin(), methods.end(),
+                     [&](std::string_view m) { return m.substr(0, m.find(':')) == method; });
+}
+
+// Each value as if it came from a file: the table knows the ranges.
+Result<SpeculativeOptions> CheckRanges(const SpeculativeOptions& options) {
+  SpeculativeOptions checked;
+  for (const SpeculativeKey& key : SpeculativeKeys()) {
+    if (Status status = key.set(checked, key.print(options)); !status)
+      return Fail(std::move(status.error()).In(key.name));
+  }
+  return checked;
+}
+
+Status CheckMethods(const SpeculativeOptions& o) {
+  const auto methods = Methods(o);
+  const bool reads = methods.empty() || Has(methods, "standalone") || Has(methods, "portfolio");
+  if (o.draft_vocabulary > 0 && !reads)
+    return Bad(
+        fmt::format("draft_vocabulary: '{}' drafts without a draft model's output head; "
+                    "leave it out, or use standalone",
+                    o.method));
+  if (!o.draft_vocabulary_sample.empty() && o.draft_vocabulary == 0)
+    return Bad(
+        "draft_vocabulary_sample: draft_vocabulary is 0, so all tokens are kept; give a "
+        "number or leave the sample out");
+  return {};
+}
+
+Status CheckLengths(const SpeculativeOptions& o) {
+  const int ceiling = o.num_speculative_tokens.value_or(draft_length::DefaultCeiling(o));
+  if (o.min_speculative_tokens > ceiling)
+    return Bad(
+        fmt::format("min_speculative_tokens: {} is more than the {} that a round drafts at "
+                    "most; lower it or raise num_speculative_tokens",
+                    o.min_speculative_tokens, ceiling));
+  const bool bent = o.acceptance_threshold != 0 || o.skip_sample_adjustment;
+  const bool keeps_law = o.strategy == VerifyStrategy::kResidual ||
+                         o.strategy == VerifyStrategy::kBlock ||
+                         (o.strategy == VerifyStrategy::kAuto && bent);
+  if (o.min_speculative_tokens > 0 && keeps_law && !o.synthetic_acceptance_rate)
+    return Bad(fmt::format(
+        "min_speculative_tokens: under {} a drawn draft must be judged, and "
+        "dropping short ones would bias the text; set it to 0 or use "
+        "sample-match",
+        Name(o.strategy == VerifyStrategy::kAuto ? VerifyStrategy::kResidual : o.strategy)));
+  if (auto ewma = AdaptiveLookahead::Create(o.ewma); !ewma) return Fail(std::move(ewma).error());
+  const auto& table = o.num_speculative_tokens_per_batch_size;
+  if (o.lookahead == "batch-size" && table.empty())
+    return Bad("lookahead: batch-size has no table; give num_speculative_tokens_per_batch_size");
+  if (o.lookahead != "batch-size" && !table.empty())
+    return Bad(
+        fmt::format("num_speculative_tokens_per_batch_size: lookahead is {}, which does not "
+                    "read it; write lookahead: batch-size or leave the table out",
+                    o.lookahead));
+  for (const BatchDraftLength& row : table)
+    if (o.num_speculative_tokens && row.num_speculative_tokens > *o.num_speculative_tokens)
+      return Bad(
+          fmt::format("num_speculative_tokens_per_batch_size: {} is more than the {} of "
+                      "num_speculative_tokens; lower it or raise those",
+                      row.num_speculative_tokens, *o.num_speculative_tokens));
+  if (o.ngram_min > o.ngram_max)
+    return Bad(fmt::format("ngram_min: {} is more than the {} of ngram_max; lower it or raise that",
+                           o.ngram_min, o.ngram_max));
+  return {};
+}
+
+// Methods that give no law: every draft is certain.
+bool AllCertain(const SpeculativeOptions& options) {
+  constexpr std::array<std::string_view, 4> kCertain = {"ngram", "suffix", "prediction", "grammar"};
+  const auto methods = Methods(options);
+  return !methods.empty() && std::all_of(methods.begin(), methods.end(), [&](std::string_view m) {
+    return std::find(kCertain.begin(), kCertain.end(), m) != kCertain.end();
+  });
+}
+
+Status CheckStrategy(const SpeculativeOptions& o) {
+  const bool residual =
+      o.strategy == VerifyStrategy::kAuto || o.strategy == VerifyStrategy::kResidual;
+  for (const auto& [key, on] : {std::pair("acceptance_threshold", o.acceptance_threshold != 0),
+                                {"skip_sample_adjustment", o.skip_sample_adjustment}}) {
+    if (!on) continue;
+    if (!residual)
+      return Bad(fmt::format("{}: {} does not read it, only residual does; leave one of them out",
+                             key, Name(o.strategy)));
+    if (AllCertain(o))
+      return Bad(
+          fmt::format("{}: '{}' reports no law, and residual, which reads it, needs one; "
+                      "leave it out",
+                      key, o.method));
+  }
+  if (o.synthetic_acceptance_rate || !AllCertain(o)) return {};
+  if (o.strategy == VerifyStrategy::kResidual || o.strategy == VerifyStrategy::kBlock)
+    return Bad(
+        fmt::format("rejection_sampling_strategy: '{}' needs a drafter that reports its law, and "
+                    "'{}' reports none; use sample-match",
+                    Name(o.strategy), o.method));
+  if (o.strategy == VerifyStrategy::kLogitComparison)
+    return Bad(
+        fmt::format("rejection_sampling_strategy: 'logit-comparison' needs a drafter that "
+                    "reports its logits, and '{}' reports none; use sample-match",
+                    o.method));
+  return {};
+}
+
+}  // namespace
+
+Result<SpeculativeConfig> SpeculativeConfig::Create(const SpeculativeOptions& options) {
+  FORETOKEN_TRY(SpeculativeOptions checked, CheckRanges(options));
+  FORETOKEN_CHECK_OK(CheckMethods(checked));
+  FORETOKEN_CHECK_OK(CheckLengths(checked));
+  FORETOKEN_CHECK_OK(CheckStrategy(checked));
+  return SpeculativeConfig(std::move(checked));
+}
+
+Result<SpeculativeConfig> SpeculativeConfig::Load(const std::string& path, std::string_view section,
+                                                  SpeculativeOptions base, ConfigDialect dialect) {
+  FORETOKEN_CHECK_OK(ReadSpeculativeFile(path, section, base, dialect));
+  auto config = Create(base);
+  if (!config) return Fail(std::move(config).error().In(path));
+  return config;
+}
+
+bool SpeculativeConfig::lossless() const {
+  const SpeculativeOptions& o = options_;
+  constexpr std::array kLossless = {VerifyStrategy::kAuto,
+                                    VerifyStrategy::kGreedy,
+                                    VerifyStrategy::kResidual,
+                                    VerifyStrategy::kSampleMatch,
+                                    VerifyStrategy::kTargetProbability,
+                                    VerifyStrategy::kBlock};
+  return !o.synthetic_acceptance_rate && o.acceptance_threshold == 0 && !o.skip_sample_adjustment &&
+         std::find(kLossless.begin(), kLossless.end(), o.strategy) != kLossless.end();
+}
+
+}  // namespace foretoken

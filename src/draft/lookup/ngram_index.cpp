@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft/lookup/ngram_index.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace foretoken::draft {
+namespace {
+
+std::uint64_t HashOf(std::span<const Token> ngram) {
+  std::uint64_t h = 0x9E3779B97F4A7C15u;
+  for (const Token t : ngram) {
+    h = (h ^ static_cast<std::uint32_t>(t)) * 0xD6E8FEB86659FD93u;
+    h ^= h >> 32;
+  }
+  return h;
+}
+
+}  // namespace
+
+void NgramIndex::Begin(int n, int max_tokens) {
+  n_ = n;
+  slots_.assign(std::bit_ceil(static_cast<std::size_t>(max_tokens) * 2 + 2), 0);
+  before_.assign(static_cast<std::size_t>(max_tokens), -1);
+}
+
+// The slot that holds this n-gram, or the free one where it would go.
+std::size_t NgramIndex::Slot(std::span<const Token> ngram,
+                             std::span<const Token> text) const noexcept {
+  const std::size_t mask = slots_.size() - 1;
+  for (std::size_t i = HashOf(ngram) & mask;; i = (i + 1) & mask) {
+    const int end = slots_[i] - 1;
+    if (end < 0 || std::equal(ngram.begin(), ngram.end(), text.begin() + (end + 1 - n_))) return i;
+  }
+}
+
+void NgramIndex::Add(std::span<const Token> text) noexcept {
+  const int size = static_cast<int>(text.size());
+  if (size < n_) return;
+  auto& slot = slots_[Slot(text.last(static_cast<std::size_t>(n_)), text)];
+  before_[static_cast<std::size_t>(size - 1)] = slot - 1;
+  slot = size;
+}
+
+int NgramIndex::Last(std::span<const Token> ngram, std::span<const Token> text) const noexcept {
+  return slots_[Slot(ngram, text)] - 1;
+}
+
+}  // namespace foretoken::draft

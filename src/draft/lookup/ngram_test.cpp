@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft/lookup/ngram.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <random>
+
+namespace foretoken::draft {
+namespace {
+
+// A text and the tokens that the target held to be likely at each of its positions.
+struct NaiveText {
+  std::vector<Token> tokens;
+  std::vector<std::vector<Token>> likely = {};  // none, or of each position
+};
+
+constexpr int kMaxMatch = 16;
+
+// How far back the text that ends at `end` is the same as the context.
+int NaiveMatch(const std::vector<Token>& context, const std::vector<Token>& tokens, int end) {
+  int n = 0;
+  while (n < kMaxMatch && n < static_cast<int>(context.size()) && n <= end &&
+         context[context.size() - 1 - static_cast<std::size_t>(n)] ==
+             tokens[static_cast<std::size_t>(end - n)])
+    ++n;
+  return n;
+}
+
+// What followed the context's last n tokens at the 32 latest occurrences in the texts, the latest
+// text first: after the longest match, then the most frequent, then the latest.
+Token NaiveFollower(const std::vector<Token>& context, int n, std::span<const NaiveText> texts) {
+  std::vector<Token> order;  // by recency of the latest occurrence, a position's own token first
+  std::map<Token, std::pair<int, int>> votes;  // the longest match, the number
+  int seen = 0, matched = 0;
+  const auto count = [&](Token t) {
+    if (votes[t].second++ == 0) order.push_back(t);
+    votes[t].first = std::max(votes[t].first, matched);
+  };
+  for (const auto& [tokens, likely] : texts)
+    for (int end = static_cast<int>(tokens.size()) - 2; end >= n - 1 && seen < 32; --end) {
+      if (!std::equal(context.end() - n, context.end(), tokens.begin() + (end + 1 - n))) continue;
+      ++seen;
+      matched = std::max(n, NaiveMatch(context, tokens, end));
+      const auto next = static_cast<std::size_t>(end + 1);
+      count(tokens[next]);
+      if (likely.empty()) continue;
+      for (const Token t : likely[next])
+        if (t != tokens[next]) count(t);
+    }
+  const auto best = std::max_element(order.begin(), order.end(),
+                                     [&](Token a, Token b) { return votes[a] < votes[b]; });
+  return best == order.end() ? kNoToken : *best;
+}
+
+// The rule as it reads, by scanning all texts for every draft; the first text is to be continued
+// and outranks the others.
+std::vector<Token> NaiveDraft(const std::vector<NaiveText>& texts, int n_max, int n_min, int most) {
+  std::vector<Token> context = texts[0].tokens, drafts;
+  while (static_cast<int>(drafts.size()) < most) {
+    Token next = kNoToken;
+    for (int n = std::min(n_max, static_cast<int>(context.size())); n >= n_min && next == kNoToken;
+         --n) {
+      next = NaiveFollower(context, n, std::span(texts).first(1));
+      if (next == kNoToken) next = NaiveFollower(context, n, std::span(texts).subspan(1));
+    }
+    if (next == kNoToken) break;
+    context.push_back(next);
+    drafts.push_back(next);
+  }
+  return drafts;
+}
+
+std::vector<Token> Propose(NgramDrafter& drafter, SeqId seq, int most) {
+  const Ask ask{seq, most};
+  round::Proposal proposal;
+  drafter.Propose({&ask, 1}, {&proposal, 1});
+  EXPECT_EQ(proposal.q, nullptr);
+  return {proposal.tokens.begin(), proposal.tokens.end()};
+}
+
+void Commit(NgramDrafter& drafter, SeqId seq, const std::vector<Token>& tokens) {
+  const Observation observation{seq, tokens, 0, 0};
+  drafter.Observe({&observation, 1});
+}
+
+TEST(NgramDrafter, DraftsWhatANaiveScanOfTheTextDrafts) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 60; ++round) {
+    const int alphabet = 2 + round % 7, n_max = 1 + round % 4, n_min = 1 + round % n_max;
+    NgramDrafter drafter(
+        {.max_sequences = 2, .max_context = 1000, .ngram_max = n_max, .ngram_min = n_min});
+    std::vector<Token> texts[2];
+    for (SeqId seq = 0; seq < 2; ++seq) {
+      for (int i = 0; i < 1 + round; ++i)
+        texts[seq].push_back(static_cast<Token>(random() % static_cast<unsigned>(alphabet)));
+      drafter.Begin({.seq = seq,
+                     .prompt = texts[seq],
+                     .max_new_tokens = 200,
+                     .sampling = {},
+                     .end_tokens = {},
+                     .noise = {}});
+    }
+    for (int step = 0; step < 40; ++step)
+      for (SeqId seq = 0; seq < 2; ++seq) {
+        ASSERT_EQ(Propose(drafter, seq, 6), NaiveDraft({{texts[seq]}}, n_max, n_min, 6))
+            << "round " << round << " step " << step;
+        std::vector<Token> next;
+        for (unsigned i = 0; i <= random() % 3; ++i)
+          next.push_back(static_cast<Token>(random() % static_cast<unsigned>(alphabet)));
+        Commit(drafter, seq, next);
+        texts[seq].insert(texts[seq].end(), next.begin(), next.end());
+      }
+  }
+}
+
+TEST(NgramDrafter, ProposesNothingForWordsItNeverSaw) {
+  NgramDrafter drafter({.max_sequences = 1, .max_context = 100, .ngram_max = 3, .ngram_min = 1});
+  const std::vector<Token> prompt = {1, 2, 3, 4};
+  drafter.Begin(
+      {.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
+  EXPECT_TRUE(Propose(drafter, 0, 4).empty());
+}
+
+TEST(NgramDrafter, TheLongestContextWinsOverTheMostFrequentFollower) {
+  NgramDrafter drafter({.max_sequences = 1, .max_context = 100, .ngram_max = 2, .ngram_min = 1});
+  const std::vector<Token> prompt = {5, 1, 7, 9, 1, 8,
+                                     9, 1, 8, 5, 1};  // after "1": 8 twice; after "5 1": 7
+  drafter.Begin(
+      {.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
+  EXPECT_EQ(Propose(drafter, 0, 1), std::vector<Token>{7});
+}
+
+TEST(NgramDrafter, TheMostFrequentFollowerWinsAndOfEqualsTheLatest) {
+  NgramDrafter drafter({.max_sequences = 2, .max_context = 100, .ngram_max = 1, .ngram_min = 1});
+  const std::vector<Token> frequent = {1, 8, 1, 8, 1, 7, 1}, recent = {1, 8, 1, 7, 1};
+  drafter.Begin({.seq = 0,
+                 .prompt = frequent,
+                 .max_new_tokens = 10,
+                 .sampling = {},
+                 .end_tokens = {},
+                 .noise = {}});
+  drafter.Begin({.seq = 1,
+                 .prompt = recent,
+                 .max_new_tokens = 10,
+                 .sampling = {},
+                 .end_tokens = {},
+                 .noise = {}});
+  EXPECT_EQ(Propose(drafter, 0, 1), std::vector<Token>{8});
+  EXPECT_EQ(Propose(drafter, 1, 1), std::vector<Token>{7});
+}
+
+// "2 3" was mostly followed by 9, but after "7 2 3" came 8.
+TEST(NgramDrafter, OfOccurrencesThoseThatAgreeFarthestBackDecide) {
+  for (const int ngram_max : {1, 2}) {
+    NgramDrafter drafter(
+        {.max_sequences = 1, .max_context = 100, .ngram_max = ngram_max, .ngram_min = 1});
+    const std::vector<Token> prompt = {7, 2, 3, 8, 5, 2, 3, 9, 6, 2, 3, 9, 4, 2, 3, 9, 7, 2, 3};
+    drafter.Begin(
+        {.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
+    EXPECT_EQ(Propose(drafter, 0, 2), (std::vector<Token>{8, 5})) << ngram_max;
+  }
+}
+
+TEST(NgramDrafter, DraftsAreNoEvidenceForDrafts) {
+  NgramDrafter drafter({.max_sequences = 1, .max_context = 100, .ngram_max = 2, .ngram_min = 1});
+  const std::vector<Token> prompt = {1, 2, 1, 3, 1, 2, 1, 2};
+  drafter.Begin(
+      {.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
+  const auto first = Propose(drafter, 0, 8);
+  EXPECT_EQ(first, NaiveDraft({{prompt}}, 2, 1, 8));
+  EXPECT_EQ(Propose(drafter, 0, 8), first);  // nor does proposing leave a trace
+}
+
+TEST(NgramDrafter, StopsWhereTheTextOutgrowsWhatWasAnnounced) {
+  NgramDrafter drafter({.max_sequences = 1, .max_context = 6, .ngram_max = 3, .ngram_min = 1});
+  const std::vector<Token> prompt = {1, 2, 1, 2};
+  drafter.Begin({.prompt = prompt,
+                 .max_new_tokens = std::numeric_limits<int>::max(),
+                 .sampling = {},
+                 .end_tokens = {},
+                 .noise = {}});
+  EXPECT_EQ(Propose(drafter, 0, 2), (std::vector<Token>{1, 2}));
+  Commit(drafter, 0, std::vector<Token>(50, 1));
+  EXPECT_TRUE(Propose(drafter, 0, 2).empty());
+}
+
+TEST(NgramDrafter, ProposesNoMoreThanItIsAskedFor) {
+  NgramDrafter drafter({.max_sequences = 1, .max_context = 1000, .ngram_max = 3, .ngram_min = 1});
+  const std::vector<Token> prompt(20, 1);
+  drafter.Begin(
+      {.prompt = prompt, .max_new_tokens = 500, .sampling = {}, .end_tokens = {}, .noise = {}});
+  EXPECT_TRUE(Propose(drafter, 0, 0).empty());
+  EXPECT_EQ(Propose(drafter, 0, 5).size(), 5u);
+  EXPECT_EQ(Propose(drafter, 0, 1000).size(), 64u);
+}
+
+TEST(NgramDrafter, EndsADraftWithAnEndTokenAndKeepsIt) {
+  NgramDrafter drafter({.max_sequences = 1, .max_context = 100, .ngram_max = 3, .ngram_min = 1});
+  const std::vector<Token> prompt = {4, 5, 2, 6, 4}, ends = {2};
+  drafter.Begin(
+      {.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .end_tokens = ends, .noise = {}});
+  EXPECT_EQ(Propose(drafter, 0, 6), (std::vector<Token>{5, 2}));
+}
+
+TEST(NgramDrafter, DoesNotProposeAnEndTokenThatIsStillMasked) {
+  NgramDrafter drafter({.max_sequences = 1, .max_context = 100, .ngram_max = 3, .ngram_min = 1});
+  const std::vector<Token> prompt = {4, 5, 2, 6, 4}, ends = {2};
+  for (const int min_new_tokens : {0, 1, 2, 3}) {
+    drafter.Begin({.prompt = prompt,
+                   .max_new_tokens = 10,
+                   .sampling = {},
+                   .end_tokens = ends,
+                   .min_new_tokens = min_new_tokens,
+                   .noise = {}});
+    // The end would be the output's second token.
+    const std::vector<Token> expected =
+        min_new_tokens <= 1 ? std::vector<Token>{5, 2} : std::vector<Token>{5};
+    EXPECT_EQ(Propose(drafter, 0, 6), expected) << min_new_tokens;
+    drafter.End(0);
+  }
+}
+
+TEST(NgramDrafter, ForgetsATextWhenItsSequenceEnds) {
+  NgramDrafter drafter({.max_sequences = 1, .max_context = 100, .ngram_max = 3, .ngram_min = 1});
+  const std::vector<Token> first = {1, 2, 3, 1, 2, 3}, second = {1, 2};
+  drafter.Begin(
+      {.prompt = first, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
+  EXPECT_EQ(Propose(drafter, 0, 2), (std::vector<Token>{1, 2}));
+  drafter.End(0);
+  drafter.Begin(
+      {.prompt = second, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
+  EXPECT_TRUE(Propose(drafter, 0, 2).empty());
+}
+
+std::vector<Token> RandomTokens(std::mt19937& random, int alphabet, std::size_t n) {
+  std::vector<Token> tokens(n);
+  for (Token& t : tokens) t = static_cast<Token>(random() % static_cast<unsigned>(alphabet));
+  return tokens;
+}
+
+void Start(NgramDrafter& drafter, SeqId seq, const std::vector<Token>& prompt) {
+  drafter.Begin({.seq = seq,
+                 .prompt = prompt,
+                 .max_new_tokens = 400,
+                 .sampling = {},
+                 .end_tokens = {},
+                 .noise = {}});
+}
+
+// Requests one after the other, each with random tokens; `kept`: earlier texts, the latest first.
+class NgramProgram {
+ public:
+  NgramProgram(const NgramSettings& settings, unsigned seed)
+      : settings_(settings),
+        random_(seed),
+        corpus_(RandomTokens(random_, 5, settings.corpus.empty() ? 0 : 300)),
+        drafter_(WithCorpus()) {}
+
+  void CompareOneRequest(int round) {
+    NaiveText text{RandomTokens(random_, 5, 1 + random_() % 30)};
+    text.likely.resize(text.tokens.size());
+    Start(drafter_, 0, text.tokens);
+    for (int step = 0; step < 40; ++step) {
+      std::vector<NaiveText> texts = {text};
+      texts.insert(texts.end(), kept_.begin(), kept_.end());
+      texts.push_back({corpus_});
+      const int n_min = settings_.storage == NgramStorage::kSingleLevel ? settings_.ngram_max
+                                                                        : settings_.ngram_min;
+      const auto expected = NaiveDraft(texts, settings_.ngram_max, n_min, 6);
+      ASSERT_EQ(Propose(drafter_, 0, 6), expected) << "request " << round << " step " << step;
+      n_drafted_ += static_cast<int>(expected.size());
+      CommitSome(text);
+    }
+    drafter_.End(0);
+    if (settings_.keep) kept_.insert(kept_.begin(), text);
+  }
+  int n_drafted() const { return n_drafted_; }
+
+ private:
+  NgramSettings WithCorpus() {
+    NgramSettings settings = settings_;
+    settings.corpus = corpus_;
+    return settings;
+  }
+  void CommitSome(NaiveText& text) {
+    const auto next = RandomTokens(random_, 5, 1 + random_() % 3);
+    const auto k = static_cast<std::size_t>(drafter_.LikelyTokens());
+    std::vector<Token> likely;
+    for (std::size_t i = 0; i < next.size(); ++i) {
+      std::vector<Token> order = {0, 1, 2, 3, 4};
+      std::shuffle(order.begin(), order.end(), random_);
+      text.likely.emplace_back(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k));
+      likely.insert(likely.end(), text.likely.back().begin(), text.likely.back().end());
+    }
+    text.tokens.insert(text.tokens.end(), next.begin(), next.end());
+    const Observation observation{.committed = next,
+                                  .likely = k > 0 ? likely.data() : nullptr,
+                                  .n_likely = static_cast<int>(k)};
+    drafter_.Observe({&observation, 1});
+  }
+
+  NgramSettings settings_;
+  std::mt19937 random_;
+  std::vector<Token> corpus_;
+  NgramDrafter drafter_;
+  std::vector<NaiveText> kept_;
+  int n_drafted_ = 0;
+};
+
+TEST(NgramDrafter, DraftsWhatANaiveScanDraftsInEverySetting) {
+  const std::vector<Token> some = {1};
+  unsigned seed = 0;
+  for (const auto storage : {NgramStorage::kMultiLevel, NgramStorage::kSingleLevel})
+    for (const int filler_top_k : {1, 2, 4})
+      for (const bool keep : {false, true})
+        for (const bool corpus : {false, true}) {
+          NgramProgram program({.max_context = 1000,
+                                .ngram_max = 2 + static_cast<int>(seed % 2),
+                                .storage = storage,
+                                .filler_top_k = filler_top_k,
+                                .keep = keep,
+                                .corpus = corpus ? std::span(some) : std::span<const Token>()},
+                               ++seed);
+          for (int round = 0; round < 5; ++round) program.CompareOneRequest(round);
+          EXPECT_GT(program.n_drafted(), 300);
+        }
+}
+
+TEST(NgramDrafter, EvidenceIsWhatSpeaksForTheFirstDraft) {
+  const std::pair<std::vector<Token>, int> cases[] = {
+      {{1, 2, 3}, 0},                       // nothing
+      {{1, 2, 3, 1}, 0},                    // one token
+      {{1, 2, 3, 1, 2, 4, 1}, 1},           // twice
+      {{1, 2, 3, 1, 2}, 1},                 // two tokens
+      {{1, 2, 3, 1, 2, 3, 1, 2, 3, 1}, 3},  // three, ...
+      {{5, 1, 2, 3, 6, 1, 2, 3, 7, 1, 2}, 2},
+      {{1, 2, 3, 4, 1, 2, 3}, 2},
+      {{1, 2, 3, 9, 1, 2, 4, 8, 1, 2}, 0}};  // differ
+  for (const auto& [prompt, evidence] : cases) {
+    NgramDrafter drafter({.max_context = 100});
+    Start(drafter, 0, prompt);
+    const Ask ask{0, 8};
+    round::Proposal proposal;
+    drafter.Propose({&ask, 1}, {&proposal, 1});
+    EXPECT_EQ(proposal.evidence, evidence) << testing::PrintToString(prompt);
+  }
+}
+
+TEST(NgramDrafter, ALikelyTokenCountsOncePerOccurrenceWhateverWasCommitted) {
+  NgramDrafter drafter({.max_context = 100, .ngram_max = 1, .filler_top_k = 2});
+  EXPECT_EQ(drafter.LikelyTokens(), 2);
+  Start(drafter, 0, {1});
+  // After 1: 7 (7 and 8 likely), 8 (8 and 7), 9 (7 and 9): seven 3 times, not 4.
+  const std::vector<Token> committed = {7, 1, 8, 1, 9, 1},
+                           likely = {7, 8, 0, 0, 8, 7, 0, 0, 7, 9, 0, 0};
+  const Observation observation{.committed = committed, .likely = likely.data(), .n_likely = 2};
+  drafter.Observe({&observation, 1});
+  EXPECT_EQ(Propose(drafter, 0, 1), std::vector<Token>{7});
+  NgramDrafter without({.max_context = 100, .ngram_max = 1});
+  EXPECT_EQ(without.LikelyTokens(), 0);
+  Start(without, 0, {1});
+  without.Observe({&observation, 1});
+  EXPECT_EQ(Propose(without, 0, 1), std::vector<Token>{9});
+}
+
+TEST(NgramDrafter, SingleLevelStorageKnowsTheLongestContextOnly) {
+  NgramDrafter drafter({.max_context = 100, .ngram_max = 2, .storage = NgramStorage::kSingleLevel});
+  Start(drafter, 0, {1, 2, 3, 4, 2});
+  EXPECT_TRUE(Propose(drafter, 0, 2).empty());
+  Commit(drafter, 0, {3});
+  EXPECT_EQ(Propose(drafter, 0, 2), (std::vector<Token>{4, 2}));
+}
+
+TEST(NgramDrafter, KeptTextsServeTheNextRequestsUntilTheyAreTheOldest) {
+  NgramDrafter drafter({.max_context = 100, .keep = true, .max_kept_tokens = 20});
+  for (const Token first : {10, 20, 30}) {  // 8 tokens each: one fills a generation
+    Start(drafter, 0, {first, first + 1, first + 2, first + 3});
+    Commit(drafter, 0, {first + 4, first + 5, first + 6, first + 7});
+    drafter.End(0);
+  }
+  const auto drafts = [&](Token last) {
+    Start(drafter, 0, {last});
+    return Propose(drafter, 0, 3);
+  };
+  EXPECT_EQ(drafts(32), (std::vector<Token>{33, 34, 35}));
+  EXPECT_EQ(drafts(24), (std::vector<Token>{25, 26, 27}));
+  EXPECT_TRUE(drafts(12).empty());
+}
+
+TEST(NgramDrafter, ForgetsKeptTextsWhenItIsTold) {
+  NgramDrafter drafter({.max_context = 100, .keep = true, .max_kept_tokens = 40});
+  for (int request = 0; request < 2; ++request) {  // one is kept, one has just ended
+    Start(drafter, 0, {1, 2, 3, 4});
+    drafter.End(0);
+  }
+  drafter.Forget();
+  Start(drafter, 0, {2, 3});
+  EXPECT_TRUE(Propose(drafter, 0, 3).empty());
+}
+
+TEST(NgramDrafter, TheOwnTextOutranksOthersWithAContextOfTheSameLength) {
+  const std::vector<Token> corpus = {5, 1, 8, 6, 1, 8, 7, 1, 8};
+  NgramDrafter drafter({.max_context = 100, .keep = true, .corpus = corpus});
+  Start(drafter, 0, {3, 1, 8, 4, 1, 8});
+  drafter.End(0);
+  Start(drafter, 0, {2, 1, 9, 2, 9, 1});  // 9 once here; 8 five times elsewhere
+  EXPECT_EQ(Propose(drafter, 0, 1), std::vector<Token>{9});
+  Start(drafter, 0, {2, 1, 9, 2, 5, 1});  // elsewhere a longer context
+  EXPECT_EQ(Propose(drafter, 0, 1), std::vector<Token>{8});
+}
+
+TEST(NgramDrafter, NothingFollowsTheEndOfAKeptText) {
+  NgramDrafter drafter({.max_context = 100, .keep = true});
+  for (const Token first : {10, 20}) {
+    Start(drafter, 0, {first, first + 1});
+    drafter.End(0);
+  }
+  Start(drafter, 0, {11});
+  EXPECT_TRUE(Propose(drafter, 0, 3).empty());
+}
+
+TEST(NgramDrafter, OfATextThatIsTooLongTheEndIsKept) {
+  NgramDrafter drafter({.max_context = 100, .keep = true, .max_kept_tokens = 8});
+  Start(drafter, 0, {10, 11, 12, 13, 14, 15, 16, 17, 18, 19});
+  drafter.End(0);
+  Start(drafter, 0, {16});
+  EXPECT_EQ(Propose(drafter, 0, 8), (std::vector<Token>{17, 18, 19}));
+  Start(drafter, 0, {14});
+  EXPECT_TRUE(Propose(drafter, 0, 8).empty());
+}
+
+}  // namespace
+}  // namespace foretoken::draft

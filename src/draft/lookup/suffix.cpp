@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft/lookup/suffix.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "draft/lookup/text_room.h"
+
+namespace foretoken::draft {
+namespace {
+
+int EvidenceOf(SuffixAutomaton::Match m, const SuffixAutomaton::Follower& follower) {
+  if (follower.count < follower.total) return 0;
+  const int length = m.length + (follower.count > 1 ? 2 : 0);
+  return (length >= 2) + (length >= 4) + (length >= 7);
+}
+
+}  // namespace
+
+SuffixDrafter::SuffixDrafter(const SuffixSettings& settings)
+    : settings_(settings), sequences_(static_cast<std::size_t>(settings.max_sequences)) {}
+
+void SuffixDrafter::Begin(const SequenceStart& start) {
+  Sequence& s = sequences_[static_cast<std::size_t>(start.seq)];
+  s.ended = true;  // whatever stood there
+  RememberEnded();
+  s.ended = false;
+  s.own_text_only = start.own_text_only;
+  s.n_prompt = start.prompt.size();
+  s.room = static_cast<std::size_t>(TextRoom(start, settings_.max_context));
+  s.draft_p_min = start.draft_p_min;
+  s.draft.Begin(start);
+  s.text.reserve(s.room);
+  s.own.Clear();
+  s.own.Reserve(static_cast<int>(s.room));
+  s.matches = {};
+  for (const Token t : start.prompt) Append(s, t);
+}
+
+// At Begin, not at End: End is part of a round that others wait for.
+void SuffixDrafter::RememberEnded() {
+  for (Sequence& s : sequences_) {
+    if (!s.ended) continue;
+    Remember(std::span(s.text).subspan(std::min(s.n_prompt, s.text.size())));
+    s.text.clear();
+  }
+  for (Sequence& s : sequences_)
+    if (!s.ended) FindMatches(s);
+}
+
+void SuffixDrafter::Forget() {
+  for (Sequence& s : sequences_)
+    if (s.ended) s.text.clear();
+  for (SuffixAutomaton& outputs : outputs_) outputs.Clear();
+}
+
+void SuffixDrafter::Remember(std::span<const Token> output) {
+  const auto most = static_cast<std::size_t>(settings_.max_tokens / 2);
+  output = output.last(std::min(output.size(), most));
+  if (output.empty()) return;
+  if (static_cast<std::size_t>(outputs_[0].size()) + output.size() > most) {
+    std::swap(outputs_[0], outputs_[1]);
+    outputs_[0].Clear();
+  }
+  outputs_[0].MakeRoom(static_cast<int>(output.size()));
+  outputs_[0].StartText();
+  for (const Token t : output) outputs_[0].Add(t);
+}
+
+void SuffixDrafter::FindMatches(Sequence& s) const noexcept {
+  const std::span<const Token> text = s.text;
+  const std::size_t n = std::min<std::size_t>(text.size(), SuffixAutomaton::kMaxContext);
+  s.matches = {};
+  for (const Token t : text.last(n))
+    for (std::size_t i = 0; i < outputs_.size(); ++i)
+      s.matches[i] = outputs_[i].Advance(s.matches[i], t);
+}
+
+void SuffixDrafter::Append(Sequence& s, Token token) noexcept {
+  if (s.text.size() == s.room) return;  // more than was announced at Begin: it stays unknown
+  s.text.push_back(token);
+  s.own.Add(token);
+  for (std::size_t i = 0; i < outputs_.size(); ++i)
+    s.matches[i] = outputs_[i].Advance(s.matches[i], token);
+}
+
+void SuffixDrafter::Observe(std::span<const Observation> observations) noexcept {
+  for (const Observation& o : observations)
+    for (const Token t : o.committed) Append(sequences_[static_cast<std::size_t>(o.seq)], t);
+}
+
+void SuffixDrafter::End(SeqId seq) noexcept {
+  sequences_[static_cast<std::size_t>(seq)].ended = true;
+}
+
+void SuffixDrafter::Propose(std::span<const Ask> asks,
+                            std::span<round::Proposal> proposals) noexcept {
+  for (std::size_t i = 0; i < asks.size(); ++i) {
+    Sequence& s = sequences_[static_cast<std::size_t>(asks[i].seq)];
+    proposals[i] = Draft(s, s.text.size() == s.room ? 0 : asks[i].max_tokens);
+  }
+}
+
+round::Proposal SuffixDrafter::Draft(Sequence& s, int max_tokens) const noexcept {
+  const SuffixAutomaton* source = &s.own;
+  Match longest = s.own.Followed(s.own.newest());
+  for (std::size_t i = 0; i < outputs_.size() && !s.own_text_only; ++i) {
+    const Match match = outputs_[i].Followed(s.matches[i]);
+    if (match.length > longest.length) source = &outputs_[i], longest = match;
+  }
+  const double most = settings_.length_factor * longest.length;
+  s.draft.Start(static_cast<int>(std::min<double>(max_tokens, most)),
+                static_cast<int>(s.text.size() - s.n_prompt));
+  Follow(s, *source, longest);
+  return s.draft.proposal(longest.length == 0 ? 0 : EvidenceOf(longest, source->Next(longest)));
+}
+
+void SuffixDrafter::Follow(Sequence& s, const SuffixAutomaton& source, Match m) const noexcept {
+  double path = 1;
+  while (s.draft.open()) {
+    m = source.Followed(m);
+    if (m.length == 0) break;
+    const auto next = source.Next(m);
+    const double share = static_cast<double>(next.count) / next.total;
+    path *= share;
+    if (path < settings_.min_path_probability || share < static_cast<double>(s.draft_p_min)) break;
+    s.draft.Push(next.token);
+    m = source.Advance(m, next.token);
+  }
+}
+
+}  // namespace foretoken::draft

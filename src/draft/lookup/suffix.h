@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// draft/lookup/suffix.h: suffix decoding: a draft goes on as the text did where its end stood before, as
+// far as that end is long and what followed it clear (Oliaro et al. 2024, "SuffixDecoding").
+//
+// "Before" is the sequence's own text, or the outputs of sequences that have ended: the source in
+// which the longest end of the text (up to 64 tokens) was followed by something; of equals the own
+// text, then the younger outputs. At each step the context is the longest end of text and drafts
+// that something followed in this source, and the draft its most frequent follower, of equals the
+// latest; the share of the followers that it has is its estimated probability. The draft ends
+//
+//   - at length_factor * (the length of the first context) tokens,
+//   - before a token with which the product of the probabilities falls below min_path_probability,
+//   - before a token whose own probability is below the request's draft_p_min,
+//   - where no end is known.
+//
+// Evidence grows with the first context's length, more so where it occurred twice, and is 0 where
+// its followers differ. Of words of tales, code and arithmetic a first draft of class 0 was right
+// in up to 35 % of the cases, of class 1 in 42 to 57, of class 2 in 75 to 86, of class 3 in over
+// 90.
+//
+// All this is decided from committed text, and drafts are certain: proposals carry no law.
+//
+// Costs: a few hash look-ups for each draft and each committed token. A sequence's memory is taken
+// at Begin, for the whole request, and outputs are remembered there too; their memory is bounded,
+// and the oldest are forgotten.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "draft/drafter.h"
+#include "draft/lookup/certain_draft.h"
+#include "draft/lookup/suffix_automaton.h"
+
+namespace foretoken::draft {
+
+struct SuffixSettings {
+  int max_sequences = 1;
+  int max_context = 0;                // tokens of a sequence's text
+  int max_tokens = 1 << 20;           // of earlier outputs, at most
+  double length_factor = 2;           // > 0
+  double min_path_probability = 0.2;  // [0, 1]
+};
+
+class SuffixDrafter final : public Drafter {
+ public:
+  explicit SuffixDrafter(const SuffixSettings& settings);
+
+  std::string_view name() const override { return "suffix"; }
+  bool ReportsLaws() const override { return false; }
+  void Begin(const SequenceStart& start) override;
+  void Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept override;
+  void Observe(std::span<const Observation> observations) noexcept override;
+  void End(SeqId seq) noexcept override;
+  void Forget() override;
+
+ private:
+  using Match = SuffixAutomaton::Match;
+  // What earlier outputs know of a text's end, one match for each generation.
+  using Matches = std::array<Match, 2>;
+
+  struct Sequence {
+    std::vector<Token> text;
+    std::size_t n_prompt = 0, room = 0;
+    bool ended = true, own_text_only = false;
+    float draft_p_min = 0;
+    SuffixAutomaton own;
+    Matches matches;
+    CertainDraft draft;
+  };
+
+  void RememberEnded();
+  void Remember(std::span<const Token> output);
+  void FindMatches(Sequence& s) const noexcept;
+  void Append(Sequence& s, Token token) noexcept;
+  round::Proposal Draft(Sequence& s, int max_tokens) const noexcept;
+  void Follow(Sequence& s, const SuffixAutomaton& source, Match m) const noexcept;
+
+  const SuffixSettings settings_;
+  std::vector<Sequence> sequences_;
+  // Generations of outputs, the younger first: where it is full the older one is forgotten.
+  std::array<SuffixAutomaton, 2> outputs_;
+};
+
+}  // namespace foretoken::draft

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft_length/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace foretoken::draft_length {
+namespace {
+
+constexpr int kFirstInterval = 16, kLongestInterval = 4096;
+constexpr int kFirstPatience = 24, kLongestPatience = 512;
+constexpr int kLongestSleep = 16;
+constexpr double kPlanningUs = 0.8;  // of a sequence, in a round in which nothing comes of it
+constexpr double kPrior = 0.7, kProbeShare = 0.01, kOwnProbeShare = 0.05, kReviewShare = 0.002;
+constexpr double kMargin = 1.02, kPerUnrest = 0.25;  // a gain that is less is not trusted
+constexpr int kCatchUpRounds = 16;  // over which what a drafter must read first is spread
+constexpr double kSharedFading = 0.98, kStaling = 0.985;
+
+}  // namespace
+
+CostModel::CostModel(const LookaheadSettings& settings)
+    : costs_(*settings.costs),
+      n_drafters_(settings.n_drafters),
+      states_(static_cast<std::size_t>(settings.max_sequences)),
+      shared_(static_cast<std::size_t>(n_drafters_ * kEvidenceClasses), Survival(kSharedFading)),
+      drafting_(static_cast<std::size_t>(n_drafters_ * Survival::kPositions)),
+      unread_us_(static_cast<std::size_t>(n_drafters_)),
+      referee_(settings.max_sequences) {
+  for (State& state : states_) state.survival.resize(shared_.size());
+  picks_.reserve(states_.size() * Survival::kPositions);
+}
+
+void CostModel::Begin(SeqId seq, const DraftLengths& lengths) noexcept {
+  State& state = At(seq);
+  state.ceiling = std::min(lengths.most, Survival::kPositions);
+  state.least = std::min(lengths.least, state.ceiling);
+  state.idle_rounds = state.asleep = 0, state.interval = kFirstInterval;
+  state.rounds_on_one = 0, state.patience = kFirstPatience;
+  state.probing = false;
+  state.total_us = state.probe_us = 0;
+  std::fill(state.survival.begin(), state.survival.end(), Survival());
+}
+
+void CostModel::Reset(SeqId seq) noexcept {
+  std::fill(shared_.begin(), shared_.end(), Survival(kSharedFading));
+  const State& state = At(seq);
+  Begin(seq, {state.least, state.ceiling});
+}
+
+int CostModel::Most(SeqId seq, int) const noexcept {
+  const State& state = states_[static_cast<std::size_t>(seq)];
+  return state.asleep > 0 ? 0 : state.ceiling;
+}
+
+// Of one sequence alone.
+double CostModel::DraftUs(const Offer& offer, int k) const noexcept {
+  if (offer.made) return 0;
+  return k * costs_.DraftUs(offer.drafter, 1) +
+         costs_.CatchUpUs(offer.drafter, offer.missing) / kCatchUpRounds;
+}
+
+double CostModel::Rate(const Pass& pass, double tokens, int drafts,
+                       double draft_us) const noexcept {
+  const int rows = pass.n_decoding + drafts;
+  return tokens / (costs_.PassUs(rows, pass.context) + draft_us + costs_.RestUs());
+}
+
+// Drafts that the sequence may have of this offer if it drafts alone; 0 where they are too few.
+int CostModel::MostOf(const Pass& pass, const State& state, const Offer& offer) const noexcept {
+  const int most = std::min({offer.most, state.ceiling, pass.trusted_rows - pass.n_decoding});
+  return most < state.least ? 0 : most;
+}
+
+// 0 where most < least.
+double CostModel::BestAlone(const Pass& pass, const Offer& offer, const double* s, int least,
+                            int most) const noexcept {
+  double tokens = pass.n_decoding, best = 0;
+  for (int k = 1; k <= most; ++k) {
+    tokens += s[k - 1];
+    if (k < least) continue;
+    best = std::max(best, Rate(pass, tokens, k, DraftUs(offer, k)));
+  }
+  return best;
+}
+
+// The offer that would be best if this sequence alone drafted. Its survival is left in the state.
+void CostModel::ChooseOffer(const Pass& pass, Plan& plan) noexcept {
+  State& state = At(plan.seq);
+  // What the own last verdicts say of the text grows old while nothing is drafted.
+  const double weight = std::pow(kStaling, state.idle_rounds);
+  double best = -1;
+  for (std::size_t i = 0; i < plan.offers.size(); ++i) {
+    const Offer& offer = plan.offers[i];
+    const int most = MostOf(pass, state, offer);
+    if (most == 0) continue;
+    double s[Survival::kPositions];
+    const std::size_t slot = Slot(offer.drafter, offer.evidence);
+    state.survival[slot].Read(shared_[slot], kPrior, weight, most, s);
+    const double rate = BestAlone(pass, offer, s, state.least, most);
+    if (rate <= best) continue;
+    best = rate;
+    plan.chosen = static_cast<int>(i);
+    std::copy_n(s, most, state.s);
+    std::fill(state.s + most, state.s + Survival::kPositions, 0.0);
+  }
+  state.best_rate = best;
+  if (best < 0) std::fill(state.s, state.s + Survival::kPositions, 0.0);
+}
+
+// The plan whose next draft is most likely to be kept; -1: none may have one. A plan's first drafts
+// come together, as many as its least number, and count by their mean.
+int CostModel::NextToDraft(const Pass& pass, std::span<const Plan> plans) const noexcept {
+  const int rows = pass.trusted_rows - pass.n_decoding - static_cast<int>(picks_.size());
+  int next = -1;
+  double likeliest = 0;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const Plan& plan = plans[i];
+    if (plan.offers.empty() || plan.k >= Survival::kPositions) continue;
+    const State& state = states_[static_cast<std::size_t>(plan.seq)];
+    const int n = plan.k == 0 ? state.least : 1;
+    if (n > rows) continue;
+    const double s = std::accumulate(state.s + plan.k, state.s + plan.k + n, 0.0) / n;
+    if (s > likeliest) likeliest = s, next = static_cast<int>(i);
+  }
+  return next;
+}
+
+// Adds the draft that is most likely to be kept, again and again, and goes back to where the rate
+// was best.
+void CostModel::Share(const Pass& pass, std::span<Plan> plans) noexcept {
+  std::fill(drafting_.begin(), drafting_.end(), 0);
+  picks_.clear();
+  double tokens = pass.n_decoding, draft_us = 0, best = pass.least_rate;
+  std::size_t n_best = 0;
+  for (int next = NextToDraft(pass, plans); next >= 0; next = NextToDraft(pass, plans)) {
+    Plan& plan = plans[static_cast<std::size_t>(next)];
+    const State& state = At(plan.seq);
+    const Offer& offer = plan.offers[static_cast<std::size_t>(plan.chosen)];
+    if (!offer.made && plan.k == 0)
+      draft_us += costs_.CatchUpUs(offer.drafter, offer.missing) / kCatchUpRounds;
+    for (int n = plan.k == 0 ? state.least : 1; n > 0; --n) {
+      // Sequences that draft together share a drafter's passes.
+      int& together =
+          drafting_[static_cast<std::size_t>(offer.drafter * Survival::kPositions + plan.k)];
+      tokens += state.s[plan.k++];
+      picks_.push_back(next);
+      if (offer.made) continue;
+      draft_us -= costs_.DraftUs(offer.drafter, together);
+      draft_us += costs_.DraftUs(offer.drafter, ++together);
+    }
+    const double rate = Rate(pass, tokens, static_cast<int>(picks_.size()), draft_us);
+    if (rate <= best) continue;
+    best = rate;
+    n_best = picks_.size();
+  }
+  for (std::size_t i = n_best; i < picks_.size(); ++i)
+    --plans[static_cast<std::size_t>(picks_[i])].k;
+}
+
+// The fewest drafts of a round, what their model must read before them included.
+double CostModel::ProbeUs(const State& state, const Offer& offer) const noexcept {
+  return offer.made ? 0
+                    : state.least * costs_.DraftUs(offer.drafter, 1) +
+                          costs_.CatchUpUs(offer.drafter, offer.missing);
+}
+
+// Whether perfect drafts would pay, and a probe is within a share of all time and a larger one of
+// the request's own.
+bool CostModel::MayPay(const Pass& pass, const State& state, const Offer& offer) const noexcept {
+  const double us = ProbeUs(state, offer);
+  if (probe_us_ + us > kProbeShare * total_us_) return false;
+  if (state.probe_us + us > kOwnProbeShare * state.total_us) return false;
+  double always[Survival::kPositions];
+  std::fill_n(always, Survival::kPositions, 1.0);
+  const int most = MostOf(pass, state, offer);
+  return BestAlone(pass, offer, always, state.least, most) > pass.least_rate;
+}
+
+// Drafts that could not pay, as far as is known, may have been timed in a bad moment: they are
+// timed again, within a share of all time since they were timed last.
+bool CostModel::Stale(const Pass& pass, const State& state, const Offer& offer) const noexcept {
+  if (offer.made) return false;
+  const double rows_us = costs_.PassUs(pass.n_decoding + state.least, pass.context) -
+                         costs_.PassUs(pass.n_decoding, pass.context);
+  return ProbeUs(state, offer) + rows_us <=
+         kReviewShare * unread_us_[static_cast<std::size_t>(offer.drafter)];
+}
+
+void CostModel::Probe(const Pass& pass, Plan& plan) noexcept {
+  State& state = At(plan.seq);
+  if (state.idle_rounds < state.interval || state.s[0] == 0) return;
+  const Offer& offer = plan.offers[static_cast<std::size_t>(plan.chosen)];
+  if (MostOf(pass, state, offer) == 0) return;
+  if (!Stale(pass, state, offer) && !MayPay(pass, state, offer)) return;
+  state.probing = true;
+  plan.k = state.least;
+}
+
+// Another drafter of a portfolio gets a round now and then, the more seldom the less came of it, as
+// far as it could be better and the hundredth of the time allows.
+void CostModel::LookElsewhere(const Pass& pass, Plan& plan) noexcept {
+  State& state = At(plan.seq);
+  if (plan.offers.size() < 2 || ++state.rounds_on_one < state.patience) return;
+  if (state.probe_us > kProbeShare * state.total_us) return;
+  state.rounds_on_one = 0;
+  state.patience = std::min(kLongestPatience, 2 * state.patience);
+  double always[Survival::kPositions];
+  std::fill_n(always, Survival::kPositions, 1.0);
+  for (std::size_t i = 1; i < plan.offers.size(); ++i) {
+    const int other = (plan.chosen + static_cast<int>(i)) % static_cast<int>(plan.offers.size());
+    const Offer& offer = plan.offers[static_cast<std::size_t>(other)];
+    const int most = MostOf(pass, state, offer);
+    if (most == 0 || costs_.CatchUpUs(offer.drafter, offer.missing) > kProbeShare * state.total_us)
+      continue;
+    if (BestAlone(pass, offer, always, state.least, most) <= state.best_rate) continue;
+    plan.chosen = other;
+    plan.k = std::max(state.least, std::min(2, most));
+    state.probing = true;
+    return;
+  }
+}
+
+// How many rounds may pass before there is something to plan again: none where a plan costs next to
+// nothing beside a pass.
+int CostModel::Sleep(const Pass& pass, const Plan& plan) const noexcept {
+  constexpr double kShare = 0.002;
+  const double pass_us = costs_.PassUs(pass.n_decoding, pass.context);
+  const int rounds = static_cast<int>((1 + pass.n_decoding) * kPlanningUs / (kShare * pass_us));
+  const State& state = states_[static_cast<std::size_t>(plan.seq)];
+  const int to_probe = state.interval - state.idle_rounds;
+  return std::min({rounds, kLongestSleep, to_probe > 0 ? to_probe : kLongestSleep});
+}
+
+void CostModel::Choose(std::span<Plan> plans) noexcept {
+  Pass pass;
+  std::int64_t context = 0;
+  const bool known = costs_.known();
+  for (Plan& plan : plans) {
+    plan.k = plan.chosen = 0;
+    plan.out_of_rows = false;
+    plan.probe.reset();
+    if (!known && !plan.offers.empty()) plan.probe = ProbeKind::kBaseline;
+    context += plan.context;
+  }
+  if (plans.empty()) return;
+  TellReferee();
+  if (!known) return;
+  pass.n_decoding = static_cast<int>(plans.size());
+  pass.context = static_cast<int>(context / pass.n_decoding);
+  pass.trusted_rows = costs_.TrustedRows();
+  pass.least_rate = Rate(pass, pass.n_decoding, 0, 0) * (kMargin + kPerUnrest * costs_.Unrest());
+  for (Plan& plan : plans)
+    if (!plan.offers.empty()) ChooseOffer(pass, plan);
+  pass_sequences_ = pass.n_decoding;
+  pass_kind_ = PassKind::kPlain;
+  const Referee::Word word = referee_.Next(pass.n_decoding);
+  if (word != Referee::Word::kDraft) return StayPlain(pass, plans, word);
+  Share(pass, plans);
+  if (std::any_of(plans.begin(), plans.end(), [](const Plan& p) { return p.k > 0; }))
+    pass_kind_ = PassKind::kDrafts;
+  Measure(pass, plans);
+}
+
+void CostModel::StayPlain(const Pass& pass, std::span<Plan> plans, Referee::Word word) noexcept {
+  for (Plan& plan : plans) {
+    if (plan.offers.empty()) continue;
+    if (word == Referee::Word::kCompare) plan.probe = ProbeKind::kBaseline;
+    if (word == Referee::Word::kSuspended) At(plan.seq).asleep = Sleep(pass, plan);
+  }
+}
+
+// What the last pass gave those of its sequences that may draft.
+void CostModel::TellReferee() noexcept {
+  if (pass_us_ > 0 && pass_kind_ != PassKind::kOther)
+    referee_.See(pass_sequences_, pass_kind_ == PassKind::kDrafts, pass_tokens_, pass_us_);
+  pass_kind_ = PassKind::kOther;
+  pass_tokens_ = 0, pass_us_ = 0;
+}
+
+// Rounds that are to teach something beside what was decided; the others without drafts sleep.
+void CostModel::Measure(const Pass& pass, std::span<Plan> plans) noexcept {
+  int rows = pass.n_decoding;
+  for (const Plan& plan : plans) rows += plan.k;
+  bool probed = false;
+  for (Plan& plan : plans) {
+    if (plan.offers.empty()) continue;
+    State& state = At(plan.seq);
+    state.probing = false;
+    if (plan.k > 0) {
+      LookElsewhere(pass, plan);
+    } else {
+      if (!probed) Probe(pass, plan);
+      probed |= plan.k > 0;  // one in a pass
+      plan.out_of_rows = plan.k == 0 && rows >= pass.trusted_rows;
+      if (plan.k == 0) state.asleep = Sleep(pass, plan);
+    }
+    if (!state.probing) continue;
+    plan.probe = ProbeKind::kDrafter;
+    pass_kind_ = PassKind::kOther;
+  }
+}
+
+void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
+  State& state = At(seq);
+  pass_tokens_ += 1 + round.accepted;
+  pass_us_ += round.us / std::max(1, round.n_decoding);
+  if (round.reads) pass_kind_ = PassKind::kOther;
+  state.total_us += round.us;
+  total_us_ += round.us / std::max(1, round.n_decoding);
+  for (double& us : unread_us_) us += round.us / std::max(1, round.n_decoding);
+  if (round.drafted + round.withheld == 0) {
+    ++state.idle_rounds;
+    if (state.asleep > 0) --state.asleep;
+    return;
+  }
+  unread_us_[static_cast<std::size_t>(round.drafter)] = 0;
+  const std::size_t slot = Slot(round.drafter, round.evidence);
+  // What was too short to be sent gave nothing, like a draft whose first token is rejected.
+  state.survival[slot].Observe(round.drafted + round.withheld, round.accepted);
+  shared_[slot].Observe(round.drafted + round.withheld, round.accepted);
+  state.idle_rounds = 0;
+  if (!state.probing) {
+    state.interval = kFirstInterval;
+    return;
+  }
+  const double probe_us =
+      std::max(0.0, round.us - costs_.PassUs(round.n_decoding, round.context) - costs_.RestUs());
+  state.probe_us += probe_us;
+  probe_us_ += probe_us;
+  state.interval = round.accepted > 0 ? std::max(2, state.interval / 2)
+                                      : std::min(kLongestInterval, 2 * state.interval);
+  if (round.withheld == 0 && round.accepted == round.drafted) state.patience = kFirstPatience;
+}
+
+}  // namespace foretoken::draft_length

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// draft_length/cost_model.h: the draft lengths that promise the most tokens per second.
+//
+//   tokens(k) = sum over sequences of 1 + s_1 + ... + s_k        s_i: drafts 1..i all accepted
+//   time(k)   = pass(rows, context) + drafting + rest            rows: sequences + all drafts
+//
+// Sequences share a pass: the draft that is most likely to be kept is added first, and the best
+// number of drafts, 0 included, is taken. 0 wins unless the gain exceeds a margin. What is learned
+// of a drafter in other requests is the start for each request; drafts with different evidence are
+// learned apart. A sequence drafts nothing or at least its least number of tokens: the first draft
+// counts together with those that must come with it.
+//
+// While a sequence decodes plainly it probes with one draft (or its least number), the more seldom
+// the more probes failed, for no more than a hundredth of the time, and not at all where even
+// drafts that were always right would not pay; in most such rounds nothing is even planned. A
+// portfolio looks at a drafter that it does not use in the same way.
+//
+// Predictions can be wrong for long; a referee compares what passes gave and may suspend drafting.
+#pragma once
+
+#include <vector>
+
+#include "draft_length/lookahead.h"
+#include "draft_length/referee.h"
+#include "draft_length/survival.h"
+
+namespace foretoken::draft_length {
+
+class CostModel final : public Lookahead {
+ public:
+  explicit CostModel(const LookaheadSettings& settings);
+
+  void Begin(SeqId seq, const DraftLengths& lengths) noexcept override;
+  int Most(SeqId seq, int n_decoding) const noexcept override;
+  void Choose(std::span<Plan> plans) noexcept override;
+  void Observe(SeqId seq, const RoundOutcome& round) noexcept override;
+  void Reset(SeqId seq) noexcept override;
+  int MostRows() const noexcept override { return costs_.TrustedRows(); }
+
+ private:
+  struct State {
+    int least = 1, ceiling = 0;         // drafts of a round that has any
+    int idle_rounds = 0, interval = 0;  // rounds without drafts; before the next probe
+    int asleep = 0;                     // rounds in which nothing is planned
+    bool probing = false;
+    int rounds_on_one = 0, patience = 0;  // rounds with one drafter of several; before another's
+    double best_rate = 0;                 // of the offer in hand
+    double total_us = 0, probe_us = 0;
+    std::vector<Survival> survival;  // [drafters, evidence]
+    double s[Survival::kPositions];  // of the offer in hand
+  };
+  enum class PassKind { kPlain, kDrafts, kOther };
+  struct Pass {
+    int n_decoding = 0, context = 0, trusted_rows = 0;
+    double least_rate = 0;  // that a draft must promise, in tokens per microsecond
+  };
+  State& At(SeqId seq) { return states_[static_cast<std::size_t>(seq)]; }
+  std::size_t Slot(int drafter, int evidence) const {
+    return static_cast<std::size_t>(drafter * kEvidenceClasses + evidence);
+  }
+  double DraftUs(const Offer& offer, int k) const noexcept;
+  double Rate(const Pass& pass, double tokens, int drafts, double draft_us) const noexcept;
+  int MostOf(const Pass& pass, const State& state, const Offer& offer) const noexcept;
+  double BestAlone(const Pass& pass, const Offer& offer, const double* s, int least,
+                   int most) const noexcept;
+  int NextToDraft(const Pass& pass, std::span<const Plan> plans) const noexcept;
+  void ChooseOffer(const Pass& pass, Plan& plan) noexcept;
+  void Share(const Pass& pass, std::span<Plan> plans) noexcept;
+  double ProbeUs(const State& state, const Offer& offer) const noexcept;
+  bool MayPay(const Pass& pass, const State& state, const Offer& offer) const noexcept;
+  bool Stale(const Pass& pass, const State& state, const Offer& offer) const noexcept;
+  void Probe(const Pass& pass, Plan& plan) noexcept;
+  void Measure(const Pass& pass, std::span<Plan> plans) noexcept;
+  void LookElsewhere(const Pass& pass, Plan& plan) noexcept;
+  int Sleep(const Pass& pass, const Plan& plan) const noexcept;
+  void StayPlain(const Pass& pass, std::span<Plan> plans, Referee::Word word) noexcept;
+  void TellReferee() noexcept;
+
+  const RoundCosts& costs_;
+  const int n_drafters_;
+  std::vector<State> states_;
+  std::vector<Survival> shared_;        // [drafters, evidence], over all requests
+  std::vector<int> drafting_;           // [drafters, position]: sequences with a draft there
+  double total_us_ = 0, probe_us_ = 0;  // of all requests
+  std::vector<double> unread_us_;       // [drafters]: decoding since their drafts were last timed
+  Referee referee_;
+  // Of the last pass, for the referee.
+  PassKind pass_kind_ = PassKind::kOther;
+  int pass_sequences_ = 0, pass_tokens_ = 0;
+  double pass_us_ = 0;
+  std::vector<int> picks_;  // plans, in the order in which they got drafts
+};
+
+}  // namespace foretoken::draft_length

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// draft_length/lookahead.h: who drafts for each sequence in the next pass, and how many tokens. It
+// changes the speed. Where the verification strategy lets drafts decide the text it changes the
+// text too, though not its distribution; lengths of such sequences depend on their text alone.
+//
+// One for an engine; sequences are known by their ids. Choose sees all that decode in a pass, so
+// that they can share its rows.
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "draft_length/round_costs.h"
+#include "foretoken/engine_counts.h"
+#include "foretoken/options.h"
+
+namespace foretoken::draft_length {
+
+inline constexpr int kEvidenceClasses = 4;  // see round::Proposal
+
+// What one drafter could do for a sequence.
+struct Offer {
+  int drafter = 0;
+  int most = 0;       // drafts: those it has made, or that it may be asked for
+  bool made = false;  // they cost nothing any more
+  int evidence = 0;   // of made ones
+  int missing = 0;    // committed tokens that its model would have to read first
+};
+
+// A sequence that decodes in the next pass.
+struct Plan {
+  SeqId seq = 0;
+  int context = 0;                // positions before its row
+  std::span<const Offer> offers;  // empty: it decodes plainly
+  // The answer: k drafts of offers[chosen]; k = 0: none.
+  int chosen = 0, k = 0;
+  bool out_of_rows = false;        // k = 0: the pass has no row more to give
+  std::optional<ProbeKind> probe;  // the round is to measure something
+};
+
+struct RoundOutcome {
+  int drafter = 0, evidence = 0;
+  int drafted = 0, accepted = 0;
+  int withheld = 0;  // drafts that were made and not sent, because they were fewer than the least
+  int n_decoding = 1, context = 0;  // of the pass
+  bool reads = false;               // prompts, too
+  double us = 0;                    // of the whole round
+};
+
+// What a request may draft in a round: nothing, or `least` to `most` tokens.
+struct DraftLengths {
+  int least = 1, most = 1;  // 1 <= least <= most
+  bool by_text = false;     // they depend on its text alone: not on time, load or other requests
+};
+
+class Lookahead {
+ public:
+  virtual ~Lookahead() = default;
+
+  // A request begins. The only call that may allocate.
+  virtual void Begin(SeqId seq, const DraftLengths& lengths) = 0;
+  // Drafts that are worth making before Choose where they cost nothing; n_decoding sequences
+  // share the pass.
+  virtual int Most(SeqId seq, int n_decoding) const noexcept = 0;
+  virtual void Choose(std::span<Plan> plans) noexcept = 0;
+  // A decoding round of a sequence that was begun has ended.
+  virtual void Observe(SeqId seq, const RoundOutcome& round) noexcept = 0;
+  // Rows of a pass that it plans with at most.
+  virtual int MostRows() const noexcept { return std::numeric_limits<int>::max(); }
+  // What a sequence's rounds and those of others taught is forgotten; its request goes on.
+  virtual void Reset(SeqId seq) noexcept = 0;
+  // What a sequence's draft lengths come from, where that is an AdaptiveLookahead; else null. Its
+  // configuration stays when a request begins.
+  virtual AdaptiveLookahead* Adaptive(SeqId) noexcept { return nullptr; }
+};
+
+struct LookaheadSettings {
+  std::string_view name;  // one of LookaheadNames()
+  int max_sequences = 1, n_drafters = 1;
+  AdaptiveLookaheadConfig ewma = {};
+  std::span<const BatchDraftLength> batch_sizes = {};
+  // Both must outlive it. For cost-model; for by-text, which needs some that never change.
+  const RoundCosts *costs = nullptr, *fixed_costs = nullptr;
+};
+
+// cost-model the drafts, none included, that promise the most tokens per second (cost_model.h)
+// fixed      always the ceiling
+// ewma       AdaptiveLookahead, within the ceiling
+// heuristic  two more after a draft that was accepted whole, else one less; at least 1; it starts
+//            with the ceiling's half
+// batch-size K by the number of sequences that decode together; the ceiling where none is given
+// by-text    as cost-model, by costs that never change and each sequence by itself (by_text.h);
+//            in place of cost-model and batch-size for sequences that begin with
+//            DraftLengths::by_text
+// All but cost-model and by-text draft with a sequence's first offer that has enough drafts.
+// REQUIRES: one of LookaheadNames(), checked settings.
+std::unique_ptr<Lookahead> MakeLookahead(const LookaheadSettings& settings);
+std::span<const std::string_view> LookaheadNames();
+// The ceiling where the user names none.
+int DefaultCeiling(const SpeculativeOptions& options);
+
+}  // namespace foretoken::draft_length

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft_length/round_costs.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace foretoken::draft_length {
+
+namespace {
+
+// Of a reading, into the level and into its own rows: far apart, so that what moves all rows is not
+// taken for something about these.
+constexpr double kFast = 0.15, kSlow = 0.005;
+constexpr int kStartCounts = 8;   // readings
+constexpr double kRestful = 0.1;  // unrest at which a reading counts half for its rows
+
+}  // namespace
+
+RoundCosts::RoundCosts(int max_rows, int n_drafters, int max_sequences)
+    : bands_(kBands, Band(static_cast<std::size_t>(max_rows) + 1)),
+      drafters_(static_cast<std::size_t>(n_drafters)) {
+  start_.reserve(64);
+  pools_.reserve(static_cast<std::size_t>(max_rows) + 1);
+  for (DrafterCosts& d : drafters_) d.draft_us.resize(static_cast<std::size_t>(max_sequences) + 1);
+}
+
+void RoundCosts::Start(std::span<const PassCost> passes) noexcept {
+  start_.clear();
+  if (passes.empty()) return;
+  const auto nearer = [](const PassCost& a, const PassCost& b) { return a.context < b.context; };
+  const int least = std::min_element(passes.begin(), passes.end(), nearer)->context;
+  for (const PassCost& pass : passes)
+    if (pass.context == least && pass.us.median > 0 && start_.size() < start_.capacity())
+      start_.push_back({pass.rows, pass.us.median});
+  std::sort(start_.begin(), start_.end(), [](Point a, Point b) { return a.rows < b.rows; });
+  for (std::size_t i = 1; i < start_.size(); ++i)
+    start_[i].us = std::max(start_[i].us, start_[i - 1].us);
+  position_us_ = 0;
+  for (const PassCost& pass : passes) {
+    if (pass.context <= least) continue;
+    const double added = pass.us.median - Curve(pass.rows, 0);
+    position_us_ = std::max(position_us_, added / pass.rows / (pass.context - least));
+  }
+}
+
+void RoundCosts::StartDrafter(int drafter, double one_us, double all_us, double row_us) noexcept {
+  DrafterCosts& d = drafters_[static_cast<std::size_t>(drafter)];
+  d.row_us = std::max(0.0, row_us);
+  d.draft_us[1] = std::max(0.0, one_us);
+  if (d.draft_us.size() > 2) d.draft_us.back() = std::max(0.0, all_us);
+}
+
+// A tenth of the way, but half of it where what is known was far too dear: work may take longer
+// than it need by chance, never shorter.
+double RoundCosts::Moved(double known, double seen) noexcept {
+  if (known == 0) return seen;
+  if (seen < known / 2) return (known + seen) / 2;
+  return 0.9 * known + 0.1 * std::min(seen, known * 2);
+}
+
+int RoundCosts::BandOf(int context) noexcept {
+  const auto parts = static_cast<unsigned>(std::max(0, context)) / 512;
+  return std::min(kBands - 1, static_cast<int>(std::bit_width(parts)));
+}
+
+void RoundCosts::SeePass(int rows, int context, double us) noexcept {
+  auto& band = bands_[static_cast<std::size_t>(BandOf(context))];
+  if (rows < 1 || rows >= static_cast<int>(band.size()) || us <= 0) return;
+  Reading& known = band[static_cast<std::size_t>(rows)];
+  const double expected = Estimate(band, rows, context);
+  if (expected == 0) {
+    known = {us / level_, 1, 0};
+  } else {
+    if (known.n > 1) MoveLevel(Off(us, expected));
+    const double rest = unrest_ / kRestful,
+                 fresh = 1.0 / (known.n + (start_.empty() ? 2 : kStartCounts)),
+                 weight = std::max(kSlow, fresh) / (1 + rest * rest);
+    known = {expected * (1 + weight * Off(us, expected)), known.n + 1, 0};
+  }
+  seen_rows_ = std::max(seen_rows_, rows);
+  Raise(band);
+}
+
+// No reading counts for more than twice or less than half of what is expected: a pass that lost its
+// core for a while says nothing about passes.
+double RoundCosts::Off(double us, double expected) const noexcept {
+  return std::clamp(us / (expected * level_), 0.5, 2.0) - 1;
+}
+
+// The more readings in a row lie far off on the same side, the less they are chance.
+void RoundCosts::MoveLevel(double off) noexcept {
+  constexpr double kFar = 0.25;
+  const int side = off > kFar ? 1 : off < -kFar ? -1 : 0;
+  n_aside_ = side == 0 ? 0 : side * n_aside_ > 0 ? n_aside_ + side : side;
+  const double weight = std::min(0.6, kFast * std::max(1, std::abs(n_aside_)));
+  level_ = std::clamp(level_ * (1 + weight * off), 0.01, 100.0);
+  unrest_ += kFast * (std::abs(off) - unrest_);
+}
+
+void RoundCosts::Raise(Band& band) noexcept {
+  constexpr int kMost = 32;  // readings that count
+  pools_.clear();
+  for (int rows = 1; rows <= seen_rows_; ++rows) {
+    const Reading& reading = band[static_cast<std::size_t>(rows)];
+    if (reading.n == 0) continue;
+    Pool pool{reading.us, static_cast<double>(std::min(reading.n, kMost)), rows};
+    for (; !pools_.empty() && pools_.back().us > pool.us; pools_.pop_back()) {
+      const Pool& other = pools_.back();
+      const double weight = pool.weight + other.weight;
+      pool.us = (pool.weight * pool.us + other.weight * other.us) / weight;
+      pool.weight = weight;
+    }
+    pools_.push_back(pool);
+  }
+  int rows = 1;
+  for (const Pool& pool : pools_)
+    for (; rows <= pool.last; ++rows) {
+      Reading& reading = band[static_cast<std::size_t>(rows)];
+      reading.risen = reading.n == 0 ? 0 : pool.us;
+    }
+}
+
+// How many sequences a step of a round's drafts has in the mean; the last steps have fewer.
+int RoundCosts::Together(int drafts, int longest) noexcept {
+  return std::max(1, (drafts + longest / 2) / longest);
+}
+
+void RoundCosts::SeeDrafts(int drafter, int drafts, int longest, double us) noexcept {
+  if (longest < 1 || us < 0) return;
+  auto& known = drafters_[static_cast<std::size_t>(drafter)].draft_us;
+  const auto together =
+      std::min(static_cast<std::size_t>(Together(drafts, longest)), known.size() - 1);
+  known[together] = Moved(DraftUs(drafter, static_cast<int>(together)), us / longest);
+}
+
+double RoundCosts::DraftsUs(int drafter, int drafts, int longest) const noexcept {
+  return longest < 1 ? 0 : longest * DraftUs(drafter, Together(drafts, longest));
+}
+
+// Between two readings along a line; beyond the last one a sequence more costs at most what it did
+// up to there.
+double RoundCosts::DraftUs(int drafter, int sequences) const noexcept {
+  const auto& known = At(drafter).draft_us;
+  const auto at = [&known](int n) { return known[static_cast<std::size_t>(n)]; };
+  const int last = static_cast<int>(known.size()) - 1, n = std::min(sequences, last);
+  if (n <= 0) return 0;
+  int below = n, above = n + 1;
+  while (below > 0 && at(below) == 0) --below;
+  while (above <= last && at(above) == 0) ++above;
+  if (below == n || (above > last && below > 0)) return at(below) * n / below;
+  if (above > last) return 0;
+  if (below == 0) return at(above);
+  return at(below) + (at(above) - at(below)) * (n - below) / (above - below);
+}
+
+void RoundCosts::SeeCatchUp(int drafter, int rows, double us) noexcept {
+  double& known = drafters_[static_cast<std::size_t>(drafter)].row_us;
+  if (rows > 0 && us >= 0) known = Moved(known, us / rows);
+}
+
+void RoundCosts::SeeRest(double us) noexcept {
+  if (us >= 0) rest_us_ = Moved(rest_us_, us);
+}
+
+std::vector<int> RoundCosts::KnownRows() const {
+  std::vector<int> known;
+  for (const Point& point : start_) known.push_back(point.rows);
+  for (const Band& band : bands_)
+    for (int rows = 1; rows <= seen_rows_; ++rows)
+      if (band[static_cast<std::size_t>(rows)].n > 0) known.push_back(rows);
+  std::sort(known.begin(), known.end());
+  known.erase(std::unique(known.begin(), known.end()), known.end());
+  return known;
+}
+
+int RoundCosts::TrustedRows() const noexcept {
+  return std::max(start_.size() < 2 ? 0 : start_.back().rows, 2 * seen_rows_);
+}
+
+// What was measured at the start; 0: nothing was. Beyond its last point a row is taken for somewhat
+// dearer than the last ones were, and for a quarter of a pass where there was one point only.
+double RoundCosts::Curve(int rows, int context) const noexcept {
+  constexpr double kDearer = 1.2, kLeast = 0.02, kUnknown = 0.25;
+  if (start_.empty()) return 0;
+  const double far = position_us_ * rows * context;
+  const auto right = std::lower_bound(start_.begin(), start_.end(), rows,
+                                      [](const Point& p, int r) { return p.rows < r; });
+  if (right == start_.begin()) return right->us * (0.9 + 0.1 * rows / right->rows) + far;
+  const Point& left = *(right - 1);
+  if (right != start_.end())
+    return left.us + (right->us - left.us) * (rows - left.rows) / (right->rows - left.rows) + far;
+  if (start_.size() == 1) return left.us * (1 + kUnknown * (rows - left.rows)) + far;
+  const Point& before = *(right - 2);
+  const double slope = kDearer * (left.us - before.us) / (left.rows - before.rows);
+  return left.us + (rows - left.rows) * (slope + kLeast * before.us) + far;
+}
+
+// Over the level.
+double RoundCosts::Estimate(const Band& band, int rows, int context) const noexcept {
+  const auto at = [&band](int r) { return band[static_cast<std::size_t>(r)].risen; };
+  const int last = std::min(static_cast<int>(band.size()) - 1, seen_rows_);
+  if (rows <= last && at(rows) > 0) return at(rows);
+  int below = std::min(rows, last), above = std::min(rows + 1, last);
+  while (below > 0 && at(below) == 0) --below;
+  while (above <= last && at(above) == 0) ++above;
+  const bool left = below > 0, right = above <= last && at(above) > 0 && above > rows;
+  // Readings over the curve where there is one, else over a curve that rises by a quarter a row.
+  const bool curved = !start_.empty();
+  const auto curve = [&](int r) { return curved ? Curve(r, context) : 1 + 0.25 * (r - 1); };
+  if (!left && !right) return curved ? curve(rows) : 0;
+  const double from = left ? at(below) / curve(below) : 0,
+               to = right ? at(above) / curve(above) : 0;
+  if (!left) return curve(rows) * to;
+  if (!right) return curve(rows) * from;
+  const double share = static_cast<double>(rows - below) / (above - below);
+  return std::clamp(curve(rows) * (from + (to - from) * share), at(below), at(above));
+}
+
+double RoundCosts::PassUs(int rows, int context) const noexcept {
+  int nearest = BandOf(context);
+  if (start_.empty())  // without a curve the nearest band that was read stands for this one
+    while (nearest > 0 && Estimate(bands_[static_cast<std::size_t>(nearest)], 1, context) == 0)
+      --nearest;
+  const auto& band = bands_[static_cast<std::size_t>(nearest)];
+  return Estimate(band, rows, context) * level_;
+}
+
+}  // namespace foretoken::draft_length

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft_length/round_costs.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken::draft_length {
+namespace {
+
+PassCost Cost(int rows, int context, double us) {
+  return {rows, context, {us, us, us}};
+}
+
+TEST(RoundCosts, KnowsNothingAtFirst) {
+  const RoundCosts costs(16, 1);
+  EXPECT_FALSE(costs.known());
+  EXPECT_EQ(costs.PassUs(3, 0), 0);
+  EXPECT_EQ(costs.TrustedRows(), 0);
+}
+
+TEST(RoundCosts, TakesTheFirstReadingWholeAndOthersInPart) {
+  RoundCosts costs(16, 1);
+  costs.SeePass(1, 0, 100);
+  EXPECT_DOUBLE_EQ(costs.PassUs(1, 0), 100);
+  costs.SeePass(1, 0, 110);
+  EXPECT_GT(costs.PassUs(1, 0), 101);
+  EXPECT_LT(costs.PassUs(1, 0), 110);
+  for (int i = 0; i < 100; ++i) costs.SeePass(1, 0, 110);
+  EXPECT_NEAR(costs.PassUs(1, 0), 110, 0.1);
+  costs.SeePass(1, 0, 1e9);  // a pass that lost its core counts as twice as slow
+  EXPECT_LT(costs.PassUs(1, 0), 130);
+}
+
+TEST(RoundCosts, KnowsTheRowsItWasToldOf) {
+  RoundCosts costs(16, 1);
+  EXPECT_TRUE(costs.KnownRows().empty());
+  costs.Start(std::vector{Cost(9, 0, 180), Cost(1, 0, 100), Cost(9, 2048, 190)});
+  EXPECT_EQ(costs.KnownRows(), (std::vector{1, 9}));
+  costs.SeePass(4, 0, 120);
+  costs.SeePass(4, 4000, 130);
+  costs.SeePass(2, 4000, 125);
+  EXPECT_EQ(costs.KnownRows(), (std::vector{1, 2, 4, 9}));
+}
+
+TEST(RoundCosts, SlowMinutesDoNotMakeOldReadingsDear) {
+  RoundCosts costs(16, 1);
+  costs.Start(std::vector{Cost(1, 0, 100), Cost(3, 0, 120)});
+  for (int i = 0; i < 100; ++i) costs.SeePass(1, 0, 100), costs.SeePass(3, 0, 120);
+  for (int i = 0; i < 100; ++i) costs.SeePass(3, 0, 240);  // slow, and only three rows are read
+  for (int i = 0; i < 100; ++i) costs.SeePass(1, 0, 100);  // quick again, and only one row is
+  EXPECT_NEAR(costs.PassUs(1, 0), 100, 2);
+  EXPECT_LT(costs.PassUs(3, 0), 175);
+}
+
+TEST(RoundCosts, ReadsItsStartingCurve) {
+  RoundCosts costs(16, 1);
+  costs.Start(std::vector{Cost(9, 0, 180), Cost(1, 0, 100), Cost(5, 0, 140)});
+  EXPECT_TRUE(costs.known());
+  EXPECT_EQ(costs.TrustedRows(), 9);
+  EXPECT_DOUBLE_EQ(costs.PassUs(1, 0), 100);
+  EXPECT_DOUBLE_EQ(costs.PassUs(3, 0), 120);
+  EXPECT_DOUBLE_EQ(costs.PassUs(9, 0), 180);
+  EXPECT_GT(costs.PassUs(11, 0), 180 + 2 * 10);  // beyond: dearer than the last rows were
+}
+
+TEST(RoundCosts, FollowsReadingsAlongTheCurve) {
+  RoundCosts costs(16, 1);
+  costs.Start(std::vector{Cost(1, 0, 100), Cost(5, 0, 140)});
+  for (int i = 0; i < 200; ++i) costs.SeePass(1, 0, 200);  // the machine has become half as fast
+  EXPECT_NEAR(costs.PassUs(1, 0), 200, 1);
+  EXPECT_NEAR(costs.PassUs(5, 0), 280, 2);
+  // Five rows are dearer than the curve says.
+  for (int i = 0; i < 400; ++i) costs.SeePass(5, 0, 400), costs.SeePass(1, 0, 200);
+  EXPECT_NEAR(costs.PassUs(5, 0), 400, 8);
+  EXPECT_NEAR(costs.PassUs(1, 0), 200, 4);
+  EXPECT_NEAR(costs.PassUs(3, 0), 300, 12);
+}
+
+// The machine's pace changes while one kind of pass is made: the others move with it.
+TEST(RoundCosts, TakesAChangeOfPaceForOne) {
+  RoundCosts costs(64, 1);
+  costs.Start(std::vector{Cost(1, 0, 100), Cost(8, 0, 400), Cost(16, 0, 800)});
+  for (int i = 0; i < 200; ++i) costs.SeePass(8, 0, 400), costs.SeePass(12, 0, 600);
+  for (int minute = 0; minute < 6; ++minute) {
+    for (int i = 0; i < 300; ++i) costs.SeePass(8, 0, 720);
+    EXPECT_NEAR(costs.PassUs(12, 0) / costs.PassUs(8, 0), 1.5, 0.06) << minute;
+    for (int i = 0; i < 300; ++i) costs.SeePass(8, 0, 400);
+    EXPECT_NEAR(costs.PassUs(12, 0) / costs.PassUs(8, 0), 1.5, 0.06) << minute;
+  }
+}
+
+TEST(RoundCosts, OneSlowPassOfRowsThatWereNeverReadChangesLittle) {
+  RoundCosts costs(16, 1);
+  costs.Start(std::vector{Cost(1, 0, 100), Cost(5, 0, 140)});
+  costs.SeePass(4, 0, 10'000);
+  EXPECT_LT(costs.PassUs(4, 0), 250);
+}
+
+TEST(RoundCosts, AddsWhatContextCosts) {
+  RoundCosts costs(16, 1);
+  costs.Start(std::vector{Cost(1, 0, 100), Cost(5, 0, 140), Cost(5, 1000, 140 + 5 * 20)});
+  EXPECT_NEAR(costs.PassUs(1, 2000), 100 + 40, 1e-9);
+  EXPECT_NEAR(costs.PassUs(5, 2000), 140 + 200, 1e-9);
+  for (int i = 0; i < 100; ++i) costs.SeePass(1, 5000, 300);
+  EXPECT_NEAR(costs.PassUs(1, 5000), 300, 1);
+  EXPECT_NEAR(costs.PassUs(1, 0), 100, 60);  // another band: only the common drift
+}
+
+TEST(RoundCosts, NeverFallsWithRows) {
+  for (const bool start : {false, true}) {
+    RoundCosts costs(16, 1);
+    if (start) costs.Start(std::vector{Cost(1, 0, 90), Cost(2, 0, 70), Cost(8, 0, 100)});
+    costs.SeePass(1, 0, 100);
+    costs.SeePass(2, 0, 80);  // noise
+    costs.SeePass(6, 0, 90);
+    for (int rows = 2; rows <= 20; ++rows)
+      EXPECT_GE(costs.PassUs(rows, 0), costs.PassUs(rows - 1, 0)) << rows << start;
+  }
+}
+
+// A few readings that were slow by chance must not make more rows look free.
+TEST(RoundCosts, FewReadingsOfFewerRowsDoNotHideWhatMoreRowsCost) {
+  RoundCosts costs(64, 1);
+  for (int i = 0; i < 60; ++i) costs.SeePass(8, 0, 400), costs.SeePass(16, 0, 800);
+  for (int i = 0; i < 2; ++i) costs.SeePass(7, 0, 700);
+  EXPECT_NEAR(costs.PassUs(16, 0) / costs.PassUs(8, 0), 2, 0.1);
+  EXPECT_NEAR(costs.PassUs(12, 0) / costs.PassUs(8, 0), 1.5, 0.1);
+  EXPECT_LE(costs.PassUs(7, 0), costs.PassUs(8, 0));
+}
+
+TEST(RoundCosts, TakesRowsItNeverSawForDearAndTrustsOnlyTwiceWhatItSaw) {
+  RoundCosts costs(16, 1);
+  costs.SeePass(1, 0, 100);
+  EXPECT_EQ(costs.TrustedRows(), 2);
+  EXPECT_DOUBLE_EQ(costs.PassUs(2, 0), 125);
+  costs.SeePass(4, 0, 130);
+  EXPECT_EQ(costs.TrustedRows(), 8);
+  EXPECT_GT(costs.PassUs(6, 0), 150);
+}
+
+TEST(RoundCosts, KeepsDraftersApart) {
+  RoundCosts costs(16, 2);
+  costs.StartDrafter(0, 20, 0, 3);
+  EXPECT_DOUBLE_EQ(costs.DraftUs(0, 1), 20);
+  EXPECT_DOUBLE_EQ(costs.CatchUpUs(0, 10), 30);
+  EXPECT_DOUBLE_EQ(costs.DraftUs(1, 1), 0);
+  costs.SeeDrafts(1, 4, 4, 60);
+  costs.SeeCatchUp(1, 10, 50);
+  EXPECT_DOUBLE_EQ(costs.DraftUs(1, 1), 15);
+  EXPECT_DOUBLE_EQ(costs.CatchUpUs(1, 2), 10);
+  EXPECT_DOUBLE_EQ(costs.DraftUs(0, 1), 20);
+}
+
+TEST(RoundCosts, KnowsDraftsBySequences) {
+  RoundCosts costs(64, 1, 8);
+  costs.StartDrafter(0, 10, 45, 0);
+  EXPECT_DOUBLE_EQ(costs.DraftUs(0, 0), 0);
+  EXPECT_DOUBLE_EQ(costs.DraftUs(0, 1), 10);
+  EXPECT_DOUBLE_EQ(costs.DraftUs(0, 3), 20);
+  EXPECT_DOUBLE_EQ(costs.DraftUs(0, 8), 45);
+  // Drafts of 4, 4 and 1 tokens: four steps, of two sequences in the mean.
+  for (int i = 0; i < 200; ++i) costs.SeeDrafts(0, 9, 4, 4 * 14);
+  EXPECT_NEAR(costs.DraftUs(0, 2), 14, 0.01);
+  EXPECT_DOUBLE_EQ(costs.DraftUs(0, 1), 10);
+  EXPECT_DOUBLE_EQ(costs.DraftUs(0, 8), 45);
+  // One reading alone: each sequence more costs as much again.
+  RoundCosts other(64, 1, 8);
+  other.SeeDrafts(0, 4, 2, 40);
+  EXPECT_DOUBLE_EQ(other.DraftUs(0, 2), 20);
+  EXPECT_DOUBLE_EQ(other.DraftUs(0, 6), 60);
+  EXPECT_DOUBLE_EQ(other.DraftUs(0, 1), 20);
+}
+
+TEST(RoundCosts, IgnoresWhatCannotBe) {
+  RoundCosts costs(4, 1);
+  costs.SeePass(0, 0, 10);
+  costs.SeePass(5, 0, 10);
+  costs.SeePass(2, 0, -1);
+  costs.SeeDrafts(0, 0, 0, 10);
+  costs.SeeCatchUp(0, 0, 10);
+  costs.Start({});
+  EXPECT_FALSE(costs.known());
+  EXPECT_EQ(costs.DraftUs(0, 1), 0);
+}
+
+}  // namespace
+}  // namespace foretoken::draft_length

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// draft_length/survival.h: how likely a draft is accepted at each position of a round, given that those
+// before it were; learned from verdicts, old ones fading.
+#pragma once
+
+#include <algorithm>
+#include <array>
+
+namespace foretoken::draft_length {
+
+class Survival {
+ public:
+  static constexpr int kPositions = 64;
+
+  // fading: what a verdict still weighs when the next one comes; where none comes it grows old more
+  // slowly, so that a longer draft gets another chance.
+  explicit Survival(double fading = 0.93) : fading_(fading), ageing_(1 - (1 - fading) / 4) {}
+
+  void Observe(int drafted, int accepted) noexcept {
+    // A rejection is the verdict of the position it happened at; those behind it have none.
+    const int judged = std::min({drafted, accepted + 1, kPositions});
+    for (int i = 0; i < judged; ++i) {
+      Position& p = positions_[static_cast<std::size_t>(i)];
+      p.judged = fading_ * p.judged + 1;
+      p.accepted = fading_ * p.accepted + (i < accepted ? 1 : 0);
+    }
+    for (int i = judged; i < known_; ++i) {
+      Position& p = positions_[static_cast<std::size_t>(i)];
+      p.judged *= ageing_, p.accepted *= ageing_;
+    }
+    known_ = std::max(known_, judged);
+  }
+
+  // s[i], i in [0, n): probability that drafts 0..i are all accepted. Where verdicts are few,
+  // `others` counts as two of them; where it has few too, what counts as five is that each position
+  // is like the one before it and the first like `prior`. weight: what the own verdicts still
+  // count, in [0, 1]. n <= kPositions.
+  void Read(const Survival& others, double prior, double weight, int n, double* s) const noexcept {
+    double own = prior, common = prior, product = 1;
+    for (int i = 0; i < n; ++i) {
+      common = others.Moved(i, common, kPriorOfAll, 1);
+      own = Moved(i, i == 0 ? common : std::min(common, (common + own) / 2), kPrior, weight);
+      s[i] = product *= own;
+    }
+  }
+
+ private:
+  static constexpr double kPrior = 2, kPriorOfAll = 5;  // verdicts
+  double Moved(int i, double prior, double counts, double weight) const noexcept {
+    const Position& p = positions_[static_cast<std::size_t>(i)];
+    return (weight * p.accepted + counts * prior) / (weight * p.judged + counts);
+  }
+
+  struct Position {
+    double accepted = 0, judged = 0;
+  };
+  double fading_, ageing_;
+  int known_ = 0;  // positions that ever had a verdict
+  std::array<Position, kPositions> positions_{};
+};
+
+}  // namespace foretoken::draft_length

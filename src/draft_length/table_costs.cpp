@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft_length/table_costs.h"
+
+#include <algorithm>
+#include <array>
+
+namespace foretoken::draft_length {
+namespace {
+
+constexpr double kPassUs = 1000;
+// Of a pass, for each row more: where the weights lie in the caches rows are bound by arithmetic.
+constexpr double kCachedRow = 0.2, kMemoryRow = 0.12;
+constexpr std::int64_t kCachedBytes = 64'000'000;
+// Of a pass, for a draft: a part that is alike for all, then by bytes.
+constexpr double kLeastDraft = 0.05, kHeadDraft = 0.3;
+constexpr int kMostRows = 65;
+
+}  // namespace
+
+void StartWithTable(RoundCosts& costs, std::int64_t target_bytes,
+                    std::span<const TableDrafter> drafters) {
+  const double row = target_bytes < kCachedBytes ? kCachedRow : kMemoryRow;
+  std::array<PassCost, 3> passes;
+  for (std::size_t i = 0; const int rows : {1, 2, kMostRows})
+    passes[i++] = {rows, 0, {.median = kPassUs * (1 + row * (rows - 1)), .least = 0, .most = 0}};
+  costs.Start(passes);
+  for (const TableDrafter& d : drafters) {
+    const double share = static_cast<double>(d.file_bytes) /
+                         static_cast<double>(std::max<std::int64_t>(1, target_bytes));
+    costs.StartDrafter(d.drafter, kPassUs * (d.head ? kHeadDraft : kLeastDraft + share), 0, 0);
+  }
+}
+
+}  // namespace foretoken::draft_length

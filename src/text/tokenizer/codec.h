@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// text/tokenizer/codec.h: what the two tokenizer families do differently: plain text to tokens, and one token
+// to its bytes.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "text/tokenizer/vocabulary.h"
+
+namespace foretoken::text {
+
+// Immutable; any thread may use it. Keeps a reference to the vocabulary.
+class Codec {
+ public:
+  virtual ~Codec() = default;
+
+  // Appends the tokens of a non-empty text without special tokens. space_before: put a space in
+  // front, as SentencePiece does.
+  virtual void Encode(std::string_view text, bool space_before,
+                      std::vector<Token>& tokens) const = 0;
+
+  // The bytes of a token that is neither control nor unknown.
+  virtual std::string Piece(Token token) const = 0;
+
+  virtual std::string name() const = 0;  // "SentencePiece BPE"
+};
+
+std::unique_ptr<Codec> MakeSentencePieceCodec(const Vocabulary& vocabulary);
+
+// merges: tokenizer.ggml.merges, best first, each "left right"; lines of another form are ignored.
+std::unique_ptr<Codec> MakeByteLevelCodec(const Vocabulary& vocabulary,
+                                          const std::vector<std::string>& merges,
+                                          const std::string& pre_tokenizer);
+
+}  // namespace foretoken::text

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text/tokenizer/special_tokens.h"
+
+#include "text/tokenizer/test_vocabulary.h"
+
+namespace foretoken::text {
+namespace {
+
+using Tokens = std::vector<Token>;
+constexpr Token M = kFirstMerge;
+
+TEST(SpecialTokens, ControlTokensAreParsedOnlyOnRequest) {
+  const auto t = Load(GptMetadata("gpt-2", {}, {{"<c>", 0, 3}}));
+  EXPECT_EQ(Encode(*t, "a<c>"), (Tokens{'a', '<', 'c', '>'}));
+  EXPECT_EQ(Encode(*t, "a<c>", true), (Tokens{'a', M}));
+}
+
+TEST(SpecialTokens, UserDefinedTokensAreAlwaysParsed) {
+  const auto t = Load(GptMetadata("gpt-2", {}, {{"<u>", 0, 4}}));
+  EXPECT_EQ(Encode(*t, "<u>a<u><u>"), (Tokens{M, 'a', M, M}));
+}
+
+TEST(SpecialTokens, TheLongestGoesFirstWhereverItStands) {
+  const auto t = Load(GptMetadata("gpt-2", {}, {{"ab", 0, 4}, {"bcd", 0, 4}, {"a", 0, 4}}));
+  EXPECT_EQ(Encode(*t, "abcd"), (Tokens{M + 2, M + 1}));
+  EXPECT_EQ(Encode(*t, "abc"), (Tokens{M, 'c'}));
+}
+
+TEST(SpecialTokens, TheLowerIdGoesFirstAmongEquallyLongOnes) {
+  const auto t = Load(GptMetadata("gpt-2", {}, {{"ba", 0, 4}, {"ab", 0, 4}}));
+  EXPECT_EQ(Encode(*t, "aba"), (Tokens{'a', M}));
+}
+
+TEST(SpecialTokens, OverlappingOccurrencesAreTakenFromTheLeft) {
+  const auto t = Load(GptMetadata("gpt-2", {}, {{"xx", 0, 4}}));
+  EXPECT_EQ(Encode(*t, "xxxxx"), (Tokens{M, M, 'x'}));
+}
+
+TEST(SpecialTokens, AControlTokenDoesNotHideAUserDefinedOneInPlainText) {
+  const auto t = Load(GptMetadata("gpt-2", {}, {{"<u>!", 0, 3}, {"<u>", 0, 4}}));
+  EXPECT_EQ(Encode(*t, "<u>!"), (Tokens{M + 1, '!'}));
+  EXPECT_EQ(Encode(*t, "<u>!", true), (Tokens{M}));
+}
+
+TEST(EndOfGeneration, HoldsTheTokensOfTheMetadata) {
+  formats::Metadata metadata = GptMetadata("gpt-2", {}, {{"e", 0, 3}, {"t", 0, 3}, {"m", 0, 3}});
+  metadata.Set("tokenizer.ggml.eos_token_id", std::int64_t{M});
+  metadata.Set("tokenizer.ggml.eot_token_id", std::int64_t{M + 1});
+  metadata.Set("tokenizer.ggml.eom_token_id", std::int64_t{M + 2});
+  EXPECT_EQ(Load(metadata)->end_tokens(), (Tokens{M, M + 1, M + 2}));
+  EXPECT_EQ(Load(metadata)->eos(), M);
+  EXPECT_TRUE(Load(metadata)->IsEndOfGeneration(M + 2));
+  EXPECT_FALSE(Load(metadata)->IsEndOfGeneration('a'));
+}
+
+TEST(EndOfGeneration, HoldsTokensKnownByTheirTextsAndMakesThemControl) {
+  const auto t = Load(GptMetadata(
+      "gpt-2", {},
+      {{"<|im_end|>"}, {"<|fim_pad|>", 0, 4}, {"<|fim_prefix|>"}, {"<|endoftext|>", 0, 3}}));
+  EXPECT_EQ(t->end_tokens(), (Tokens{M, M + 1, M + 3}));
+  for (const Token token : {M, M + 1, M + 2, M + 3}) EXPECT_TRUE(t->IsControl(token));
+  EXPECT_EQ(t->Piece(M), "");
+}
+
+TEST(EndOfGeneration, LeavesOutTheEndOfAPartWhereMessagesEndOtherwise) {
+  const auto t =
+      Load(GptMetadata("gpt-2", {}, {{"<|end|>", 0, 3}, {"<|return|>", 0, 3}, {"<|call|>", 0, 3}}));
+  EXPECT_EQ(t->end_tokens(), (Tokens{M + 1, M + 2}));
+}
+
+}  // namespace
+}  // namespace foretoken::text

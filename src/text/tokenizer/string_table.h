@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// text/tokenizer/string_table.h: maps short strings to numbers. A tokenizer looks up every pair of symbols
+// that it considers.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+namespace foretoken::text {
+
+// Open addressing, linear probing, at most half full. It does not own its keys, which must outlive
+// the table.
+class StringTable {
+ public:
+  static constexpr std::int32_t kAbsent = -1;
+
+  // Keeps the first value of a key; returns whether the key was new.
+  bool Insert(std::string_view key, std::int32_t value) {
+    if ((size_ + 1) * 2 > slots_.size()) Grow();
+    const std::uint64_t hash = Hash(key);
+    Slot& slot = slots_[Probe(key, hash)];
+    if (slot.value != kAbsent) return false;
+    slot = {key.data(), static_cast<std::uint32_t>(key.size()), value, hash};
+    longest_ = key.size() > longest_ ? key.size() : longest_;
+    ++size_;
+    return true;
+  }
+
+  std::int32_t Find(std::string_view key) const noexcept {
+    if (key.size() > longest_ || size_ == 0) return kAbsent;
+    return slots_[Probe(key, Hash(key))].value;
+  }
+
+ private:
+  struct Slot {
+    const char* data = nullptr;
+    std::uint32_t size = 0;
+    std::int32_t value = kAbsent;
+    std::uint64_t hash = 0;
+  };
+
+  static std::uint64_t Mix(std::uint64_t x) noexcept {
+    x *= 0x9E3779B97F4A7C15u;
+    return x ^ (x >> 29);
+  }
+
+  static std::uint64_t Hash(std::string_view key) noexcept {
+    std::uint64_t hash = key.size();
+    std::size_t i = 0;
+    for (; i + 8 <= key.size(); i += 8) {
+      std::uint64_t word;
+      std::memcpy(&word, key.data() + i, 8);
+      hash = Mix(hash ^ word);
+    }
+    std::uint64_t tail = 0;
+    for (; i < key.size(); ++i) tail = tail << 8 | static_cast<unsigned char>(key[i]);
+    return Mix(Mix(hash ^ tail));
+  }
+
+  std::size_t Probe(std::string_view key, std::uint64_t hash) const noexcept {
+    const std::size_t mask = slots_.size() - 1;
+    for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
+      const Slot& slot = slots_[i];
+      if (slot.value == kAbsent) return i;
+      if (slot.hash == hash && std::string_view(slot.data, slot.size) == key) return i;
+    }
+  }
+
+  void Grow() {
+    std::vector<Slot> old(slots_.empty() ? 64 : slots_.size() * 2);
+    old.swap(slots_);
+    for (const Slot& slot : old) {
+      if (slot.value != kAbsent) {
+        slots_[Probe(std::string_view(slot.data, slot.size), slot.hash)] = slot;
+      }
+    }
+  }
+
+  std::vector<Slot> slots_;  // [a power of two]
+  std::size_t size_ = 0;
+  std::size_t longest_ = 0;
+};
+
+}  // namespace foretoken::text

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text/tokenizer/tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "text/tokenizer/codec.h"
+#include "text/tokenizer/special_tokens.h"
+#include "text/tokenizer/vocabulary.h"
+
+namespace foretoken::text {
+namespace {
+
+// The vocabulary comes first: the other two keep references to it.
+class GgufTokenizer final : public Tokenizer {
+ public:
+  explicit GgufTokenizer(Vocabulary vocabulary)
+      : vocabulary_(std::move(vocabulary)), special_tokens_(vocabulary_) {}
+
+  [[nodiscard]] Status MakeCodec(const formats::Metadata& metadata) {
+    if (vocabulary_.family == Family::kSentencePiece) {
+      codec_ = MakeSentencePieceCodec(vocabulary_);
+      return {};
+    }
+    const auto* merges = metadata.Strings("tokenizer.ggml.merges");
+    if (merges == nullptr) {
+      return Fail(
+          ErrorCode::kInvalidFile,
+          "tokenizer: tokenizer.ggml.merges is missing; byte-level BPE needs it, convert the "
+          "model anew");
+    }
+    if (merges->size() > kMaxMerges) {
+      return Fail(
+          ErrorCode::kInvalidFile,
+          fmt::format("tokenizer: {} merges are more than the limit of {}; the file is damaged",
+                      merges->size(), kMaxMerges));
+    }
+    const std::string* pre = metadata.String("tokenizer.ggml.pre");
+    codec_ = MakeByteLevelCodec(vocabulary_, *merges, pre == nullptr ? std::string() : *pre);
+    return {};
+  }
+
+  std::vector<Token> Encode(std::string_view text, EncodeOptions options) const override {
+    std::vector<Token> tokens;
+    tokens.reserve(text.size() / 3 + 2);
+    if (options.add_special && vocabulary_.add_bos) tokens.push_back(vocabulary_.bos);
+    bool after_special = !options.continues;  // also at the start
+    for (const Fragment& fragment : special_tokens_.Split(text, options.parse_special)) {
+      if (fragment.token != kNoToken) {
+        tokens.push_back(fragment.token);
+      } else {
+        codec_->Encode(text.substr(fragment.begin, fragment.size),
+                       vocabulary_.add_space_prefix && after_special, tokens);
+      }
+      after_special = fragment.token != kNoToken;
+    }
+    if (options.add_special && vocabulary_.add_eos) tokens.push_back(vocabulary_.eos);
+    return tokens;
+  }
+
+  std::string Piece(Token token, bool special) const override {
+    if (!vocabulary_.Has(token)) return {};
+    const TokenType type = vocabulary_.types[token];
+    if (type == TokenType::kControl || type == TokenType::kUnknown) {
+      return special ? vocabulary_.texts[token] : std::string();
+    }
+    return codec_->Piece(token);
+  }
+
+  std::string Decode(std::span<const Token> tokens, bool special,
+                     bool remove_leading_space) const override {
+    std::string text;
+    bool at_start = remove_leading_space && vocabulary_.add_space_prefix;
+    for (const Token token : tokens) {
+      const std::string piece = Piece(token, special);
+      const bool drop = at_start && MayFollowSpacePrefix(token) && piece.starts_with(' ');
+      if (vocabulary_.Has(token) && !IsControl(token)) at_start = false;
+      text.append(piece, drop ? 1 : 0, std::string::npos);
+    }
+    return text;
+  }
+
+  int vocabulary_size() const override { return vocabulary_.size(); }
+
+  const std::string& TokenText(Token token) const override {
+    static const std::string kNone;
+    return vocabulary_.Has(token) ? vocabulary_.texts[token] : kNone;
+  }
+
+  bool IsControl(Token token) const override {
+    return vocabulary_.Has(token) && vocabulary_.types[token] == TokenType::kControl;
+  }
+
+  bool IsEndOfGeneration(Token token) const override {
+    return std::binary_search(vocabulary_.end_tokens.begin(), vocabulary_.end_tokens.end(), token);
+  }
+
+  std::vector<Token> end_tokens() const override { return vocabulary_.end_tokens; }
+  std::optional<Token> bos() const override { return Optional(vocabulary_.bos); }
+  std::optional<Token> eos() const override { return Optional(vocabulary_.eos); }
+  bool add_bos() const override { return vocabulary_.add_bos; }
+  bool add_eos() const override { return vocabulary_.add_eos; }
+  bool adds_space_prefix() const override { return vocabulary_.add_space_prefix; }
+
+  std::string description() const override {
+    return fmt::format("{}, {} tokens", codec_->name(), vocabulary_.size());
+  }
+
+ private:
+  static constexpr std::size_t kMaxMerges = std::size_t{1} << 24;
+
+  // The encoder puts no space before a special token, so a space at the beginning of such a token
+  // belongs to the text.
+  bool MayFollowSpacePrefix(Token token) const {
+    return vocabulary_.Has(token) && !vocabulary_.IsSpecial(token);
+  }
+
+  static std::optional<Token> Optional(Token token) {
+    return token == kNoToken ? std::nullopt : std::optional<Token>(token);
+  }
+
+  const Vocabulary vocabulary_;
+  const SpecialTokens special_tokens_;
+  std::unique_ptr<Codec> codec_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Tokenizer>> Tokenizer::Load(const formats::Metadata& metadata) {
+  FORETOKEN_TRY(Vocabulary vocabulary, ReadVocabulary(metadata));
+  auto tokenizer = std::make_unique<GgufTokenizer>(std::move(vocabulary));
+  FORETOKEN_CHECK_OK(tokenizer->MakeCodec(metadata));
+  return tokenizer;
+}
+
+}  // namespace foretoken::text

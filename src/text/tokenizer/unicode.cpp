@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text/tokenizer/unicode.h"
+
+#include <utf8proc.h>
+
+namespace foretoken::text {
+namespace {
+
+// The range of the second byte. It excludes overlong forms, surrogates and codes over U+10FFFF.
+struct ByteRange {
+  unsigned char low;
+  unsigned char high;
+};
+constexpr ByteRange SecondByteRange(unsigned char lead) {
+  switch (lead) {
+    case 0xE0:
+      return {0xA0, 0xBF};
+    case 0xED:
+      return {0x80, 0x9F};
+    case 0xF0:
+      return {0x90, 0xBF};
+    case 0xF4:
+      return {0x80, 0x8F};
+    default:
+      return {0x80, 0xBF};
+  }
+}
+
+constexpr bool IsWhitespace(char32_t code) {
+  return (code >= 0x09 && code <= 0x0D) || code == 0x20 || code == 0x85 || code == 0xA0 ||
+         code == 0x1680 || (code >= 0x2000 && code <= 0x200A) || code == 0x2028 || code == 0x2029 ||
+         code == 0x202F || code == 0x205F || code == 0x3000;
+}
+
+}  // namespace
+
+Utf8Character ReadUtf8(std::string_view text) noexcept {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return {lead, 1, Utf8State::kValid};
+  if (lead < 0xC2 || lead > 0xF4) return {0, 1, Utf8State::kInvalid};
+  const std::size_t size = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  char32_t code = lead & (0x7Fu >> size);
+  for (std::size_t i = 1; i < size; ++i) {
+    if (i == text.size()) return {0, i, Utf8State::kIncomplete};
+    const ByteRange range = i == 1 ? SecondByteRange(lead) : ByteRange{0x80, 0xBF};
+    if (byte(i) < range.low || byte(i) > range.high) return {0, i, Utf8State::kInvalid};
+    code = code << 6 | (byte(i) & 0x3Fu);
+  }
+  return {code, size, Utf8State::kValid};
+}
+
+std::string EncodeUtf8(char32_t code) {
+  utf8proc_uint8_t bytes[4];
+  const auto size = utf8proc_encode_char(static_cast<utf8proc_int32_t>(code), bytes);
+  return {reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size)};
+}
+
+CharacterClass ClassOf(char32_t code) noexcept {
+  // Debian 12's utf8proc has Unicode 15.0. These characters came with 15.1, which the tables of
+  // other engines have.
+  if (code >= 0x2EBF0 && code <= 0x2EE5D) return CharacterClass::kLetter;
+  if ((code >= 0x2FFC && code <= 0x2FFF) || code == 0x31EF) return CharacterClass::kSymbol;
+  if (IsWhitespace(code)) return CharacterClass::kWhitespace;
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(code))) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+      return CharacterClass::kLetter;
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_NO:
+      return CharacterClass::kNumber;
+    case UTF8PROC_CATEGORY_PC:
+    case UTF8PROC_CATEGORY_PD:
+    case UTF8PROC_CATEGORY_PS:
+    case UTF8PROC_CATEGORY_PE:
+    case UTF8PROC_CATEGORY_PI:
+    case UTF8PROC_CATEGORY_PF:
+    case UTF8PROC_CATEGORY_PO:
+      return CharacterClass::kPunctuation;
+    case UTF8PROC_CATEGORY_SM:
+    case UTF8PROC_CATEGORY_SC:
+    case UTF8PROC_CATEGORY_SK:
+    case UTF8PROC_CATEGORY_SO:
+      return CharacterClass::kSymbol;
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+      return CharacterClass::kMark;
+    default:
+      return CharacterClass::kOther;
+  }
+}
+
+std::string ReplaceAll(std::string_view text, std::string_view from, std::string_view to) {
+  std::string out;
+  out.reserve(text.size());
+  for (;;) {
+    const std::size_t at = text.find(from);
+    out.append(text.substr(0, at));
+    if (at == std::string_view::npos) return out;
+    out.append(to);
+    text.remove_prefix(at + from.size());
+  }
+}
+
+bool IsText(std::string_view bytes) noexcept {
+  while (!bytes.empty()) {
+    const Utf8Character character = ReadUtf8(bytes);
+    if (character.state != Utf8State::kValid || character.code == 0) return false;
+    bytes.remove_prefix(character.size);
+  }
+  return true;
+}
+
+}  // namespace foretoken::text

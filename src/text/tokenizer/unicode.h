@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// text/tokenizer/unicode.h: UTF-8 one character at a time, and the general categories that pre-tokenizer
+// patterns use.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace foretoken::text {
+
+inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+FFFD
+inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581, SentencePiece's space
+
+enum class Utf8State {
+  kValid,       // a whole character
+  kInvalid,     // bytes that no following byte can make valid
+  kIncomplete,  // the text ends inside a character that may still become valid
+};
+
+struct Utf8Character {
+  char32_t code = 0;     // meaningful if kValid
+  std::size_t size = 0;  // in bytes: the character, or the maximal invalid (or incomplete) part
+  Utf8State state = Utf8State::kInvalid;
+};
+
+// Reads the first character of a non-empty text. Overlong forms, surrogates and codes over U+10FFFF
+// are invalid.
+Utf8Character ReadUtf8(std::string_view text) noexcept;
+
+std::string EncodeUtf8(char32_t code);
+
+// True if all of it is UTF-8 and no byte is 0.
+bool IsText(std::string_view bytes) noexcept;
+
+enum class CharacterClass : std::uint8_t {
+  kLetter,
+  kNumber,
+  kWhitespace,  // Unicode's White_Space property
+  kPunctuation,
+  kSymbol,
+  kMark,
+  kOther,
+};
+
+CharacterClass ClassOf(char32_t code) noexcept;
+
+// Replaces every occurrence of `from`, which is not empty.
+std::string ReplaceAll(std::string_view text, std::string_view from, std::string_view to);
+
+}  // namespace foretoken::text

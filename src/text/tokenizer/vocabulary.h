@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// text/tokenizer/vocabulary.h: what a GGUF file says about its tokens, checked and completed once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "foretoken/result.h"
+#include "formats/metadata.h"
+
+namespace foretoken::text {
+
+enum class TokenType : std::uint8_t {  // the numbers of tokenizer.ggml.token_type
+  kUndefined = 0,
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6,
+};
+
+enum class Family { kSentencePiece, kByteLevel };
+
+// Immutable once read. The encoders keep views into it, so it must not move or change.
+struct Vocabulary {
+  Family family = Family::kSentencePiece;
+  std::vector<std::string> texts;  // [n_tokens], as the file spells them
+  std::vector<TokenType> types;    // [n_tokens]
+  std::vector<float> scores;       // [n_tokens], 0 if the file has none; never NaN
+  Token bos = kNoToken;
+  Token eos = kNoToken;
+  Token unknown = kNoToken;
+  bool add_bos = false;
+  bool add_eos = false;
+  bool add_space_prefix = false;
+  std::vector<Token> end_tokens;  // ascending
+
+  int size() const { return static_cast<int>(texts.size()); }
+  bool Has(std::int64_t token) const { return token >= 0 && token < size(); }
+
+  // Tokens that plain text may become. Control, unknown and byte tokens only look like text: "<s>"
+  // typed by a user must not become BOS, and "<0x0A>" must come back as it was typed.
+  bool IsText(Token token) const {
+    const TokenType type = types[token];
+    return type != TokenType::kControl && type != TokenType::kUnknown && type != TokenType::kByte;
+  }
+
+  // Tokens that are searched in the text before any encoding. A user-defined token that is spelled
+  // with SentencePiece's space mark is not one of them: it stands for spaces, and the merges find
+  // it where the spaces are.
+  bool IsSpecial(Token token) const;
+};
+
+// The value of "<0x41>", or -1 if the text is not of that form.
+int ByteOfTokenText(std::string_view text);
+
+// Errors: as Tokenizer::Load.
+[[nodiscard]] Result<Vocabulary> ReadVocabulary(const formats::Metadata& metadata);
+
+}  // namespace foretoken::text

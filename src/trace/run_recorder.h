@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// trace/run_recorder.h: writes the trace of a run (foretoken/replay.h): a line of JSON for the
+// run, each request and each request's part of a pass.
+//
+// For each pass: ReadLaws for every sequence that decodes, before its verdict; Add for every
+// sequence, after it; EndPass. Nothing is formatted before EndPass, so that times which are taken
+// until Add hold no work of the recorder's; ReadLaws computes laws and must be left out of them.
+// Allocates only in Create and Begin. One thread at a time.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/files/output_file.h"
+#include "foretoken/tools/measure.h"
+#include "foretoken/tools/replay.h"
+#include "round/proposal.h"
+#include "round/verdict.h"
+#include "sampling/sampler.h"
+#include "verify/verifier.h"
+
+namespace foretoken::trace {
+
+// The pass as a whole.
+struct RecordedPass {
+  int rows = 0;
+  double draft_us = 0, verify_us = 0;
+};
+
+// A sequence's part in it. TracedRound has the meaning.
+struct RecordedRound {
+  SeqId seq = 0;
+  bool prefill = false;
+  int fed = 0, position = 0, context = 0, asked = 0;
+  bool instant = false;
+  int evidence = 0;
+  std::string_view drafter;                 // lives until EndPass
+  std::span<const Token> drafts;            // likewise
+  const round::Verdict* verdict = nullptr;  // null while the prompt is read in parts
+  int committed = 0;
+  double rest_us = 0;
+  const char* end = "";  // lives on
+};
+
+class RunRecorder {
+ public:
+  // Errors: kInvalidArgument where `path` is a file that is no trace; kIo.
+  [[nodiscard]] static Result<std::unique_ptr<RunRecorder>> Create(const std::string& path,
+                                                                   const TraceHeader& header);
+  ~RunRecorder();
+
+  // A request gets a sequence.
+  void Begin(SeqId seq, const TracedRequest& request) noexcept;
+  // logits: [drafts + 1 rows]; sampler: as found on return; scratch: [vocabulary].
+  void ReadLaws(SeqId seq, const round::Proposal& proposal, verify::LogitsView logits,
+                sampling::Sampler& sampler, float* scratch) noexcept;
+  void Add(const RecordedRound& round) noexcept;
+  void EndPass(const RecordedPass& pass) noexcept;
+  void AddCosts(std::span<const PassCost> costs);
+
+  // What was recorded becomes visible under the path; for moments when no request runs. After a
+  // failure nothing more is written, the file is as the last Publish left it, and every call
+  // returns the first error.
+  [[nodiscard]] const Status& Publish() noexcept;
+  const Status& status() const { return status_; }
+
+ private:
+  static constexpr int kMaxDrafts = 64;
+  struct Laws {
+    std::array<float, kMaxDrafts> q, p;
+  };
+  struct Slot {  // of a sequence
+    int request = 0;
+    Laws laws;
+  };
+
+  explicit RunRecorder(OutputFile file) : file_(std::move(file)) {}
+  Slot& SlotOf(SeqId seq);
+  void WriteRequest(SeqId seq, const TracedRequest& request);
+  void WritePass(const RecordedPass& pass);
+  void Write(const RecordedPass& pass, const RecordedRound& round, int others);
+  void Flush();
+  template <typename Call>
+  void Try(Call&& write) noexcept;
+
+  OutputFile file_;
+  std::string lines_;
+  std::vector<std::unique_ptr<Slot>> slots_;  // by sequence
+  std::vector<RecordedRound> rounds_;         // of the running pass
+  int requests_ = 0;
+  long long passes_ = 0;
+  Status status_;
+};
+
+}  // namespace foretoken::trace

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// trace/traced_costs.h: what the parts of a round cost, fitted to the passes of a recorded run.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "foretoken/tools/replay.h"
+
+namespace foretoken::trace {
+
+// A curve through medians that never falls: where it would, neighbours are averaged by weight.
+// Straight lines between the points; beyond the last one the line from the first to the last goes
+// on, before the first one it is level. Empty: 0 everywhere.
+class RisingCurve {
+ public:
+  struct Point {
+    double x = 0, y = 0, weight = 1;
+  };
+  RisingCurve() = default;
+  explicit RisingCurve(std::vector<Point> points);  // ascending x
+  double At(double x) const noexcept;
+
+ private:
+  std::vector<Point> points_;
+};
+
+// A pass of the trace with all that it did.
+struct TracedPass {
+  std::int64_t pass = 0;
+  bool prefill = false;        // somebody read a prompt
+  int rows = 0, context = 0;   // context: the mean of its requests
+  int asking = 0, drafts = 0;  // requests with drafts; drafts of the longest
+  int judged = 0;              // logits that verdicts looked at: accepted + 1 each
+  int committed = 0;
+  double draft_us = 0, verify_us = 0, rest_us = 0;
+  double us() const { return draft_us + verify_us + rest_us; }
+};
+std::vector<TracedPass> PassesOf(const RunTrace& trace);
+
+class TracedCosts {
+ public:
+  TracedCosts(const RunTrace& trace, const std::vector<TracedPass>& passes);
+
+  struct Cost {
+    double draft_us = 0, verify_us = 0, rest_us = 0;
+    double us() const { return draft_us + verify_us + rest_us; }
+  };
+  // Of a pass in which nobody reads a prompt, from its rows, context, asking, drafts and judged.
+  Cost Of(const TracedPass& pass) const noexcept;
+  // The recorded time of all those passes over what the fit gives for them; Of has it in it.
+  double recorded_over_fit() const { return scale_; }
+
+ private:
+  static void LeanOn(const RisingCurve& expected, std::vector<RisingCurve::Point>& points);
+  void FitVerify(const RunTrace& trace, const std::vector<TracedPass>& passes);
+  void FitDraft(const std::vector<TracedPass>& passes);
+  void FitRest(const std::vector<TracedPass>& passes);
+
+  RisingCurve verify_, rest_;
+  std::map<int, RisingCurve> draft_;  // by requests that ask together
+  // Microseconds per position of context more than middle_: of a pass, of a draft.
+  double verify_slope_ = 0, draft_slope_ = 0, middle_ = 0;
+  double scale_ = 1;
+};
+
+}  // namespace foretoken::trace

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/strategies/block.h"
+
+#include "verify/strategies/greedy.h"
+
+namespace foretoken::verify {
+namespace {
+
+// P_(i+1) from P_i. No division where p is the larger one: p = q keeps P exactly.
+double Joint(double joint, double pd, double qd) {
+  if (joint * pd >= qd) return 1;
+  // As a float, so that the residual is computed with exactly this number.
+  return static_cast<double>(static_cast<float>(joint * pd / qd));
+}
+
+}  // namespace
+
+round::Verdict Block::Judge(const round::Proposal& proposal, LogitsView logits,
+                            sampling::Sampler& sampler, float* scratch) const noexcept {
+  if (sampler.greedy()) return JudgeGreedy(proposal, logits, sampler);
+  const int m = proposal.length();
+  const Noise& noise = sampler.noise();
+  const Pos begin = sampler.position();
+  const auto coin = [&](int i) {  // u_i
+    return noise.Uniform(Stream::kCoin, begin + i - 1, static_cast<std::uint32_t>(begin));
+  };
+  float *p = scratch, *r = scratch + sampler.vocabulary();
+  double joint = 1;
+  int judged = 0, accepted = 0;
+  Token next = kNoToken;
+  // Once P_i is 0 it stays 0, and nothing more is accepted.
+  for (; judged < m && joint > 0; ++judged) {
+    const Token d = proposal.tokens[static_cast<std::size_t>(judged)];
+    const float* q = proposal.Law(judged);
+    sampler.Law(logits.Row(judged), p);
+    const double mass = sampler.Residual(p, static_cast<float>(joint), q, d, r);
+    if (judged == 0 || coin(judged) * (mass + 1 - joint) < mass) {
+      accepted = judged;
+      next = sampler.Draw(mass > 0 ? r : p, noise.Uniform(Stream::kResidual, begin + judged));
+    }
+    const double pd = sampler.Knows(d) ? static_cast<double>(p[d]) : 0.0;
+    const double qd = q != nullptr && sampler.Knows(d) ? static_cast<double>(q[d]) : 1.0;
+    joint = pd > 0 ? Joint(joint, pd, qd) : 0;
+    if (joint > 0) sampler.Push(d);
+  }
+  if (judged == m && (m == 0 || coin(m) < joint)) {
+    accepted = m;
+    next = sampler.Sample(logits.Row(m), p);
+  }
+  sampler.Pop(sampler.position() - begin - accepted);
+  return EndWalk(proposal, accepted, next, sampler);
+}
+
+}  // namespace foretoken::verify

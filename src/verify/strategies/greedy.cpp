@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/strategies/greedy.h"
+
+namespace foretoken::verify {
+
+round::Verdict EndWalk(const round::Proposal& proposal, int accepted, Token next,
+                       sampling::Sampler& sampler) noexcept {
+  sampler.Pop(accepted);
+  const auto kind = proposal.length() == 0          ? round::NextKind::kPlain
+                    : accepted == proposal.length() ? round::NextKind::kBonus
+                                                    : round::NextKind::kRecovered;
+  return {.accepted = accepted, .next = next, .kind = kind};
+}
+
+round::Verdict JudgeGreedy(const round::Proposal& proposal, LogitsView logits,
+                           sampling::Sampler& sampler) noexcept {
+  for (int i = 0;; ++i) {
+    const Token best = sampler.Argmax(logits.Row(i));
+    if (i == proposal.length() || best != proposal.tokens[static_cast<std::size_t>(i)])
+      return EndWalk(proposal, i, best, sampler);
+    sampler.Push(best);
+  }
+}
+
+round::Verdict Greedy::Judge(const round::Proposal& proposal, LogitsView logits,
+                             sampling::Sampler& sampler, float*) const noexcept {
+  return JudgeGreedy(proposal, logits, sampler);
+}
+
+}  // namespace foretoken::verify

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// verify/strategies/greedy.h: the rule at temperature 0, which every strategy uses there.
+//
+// Accepts d_i iff it is the most probable token (of equal ones the lowest id); at the first
+// mismatch it commits that most probable token instead.
+#pragma once
+
+#include "verify/verifier.h"
+
+namespace foretoken::verify {
+
+round::Verdict JudgeGreedy(const round::Proposal& proposal, LogitsView logits,
+                           sampling::Sampler& sampler) noexcept;
+
+// The verdict of a walk along the drafts that kept `accepted` of them and then took `next`. Pops
+// the tokens that the walk pushed.
+round::Verdict EndWalk(const round::Proposal& proposal, int accepted, Token next,
+                       sampling::Sampler& sampler) noexcept;
+
+class Greedy final : public Verifier {
+ public:
+  std::string_view name() const override { return "greedy"; }
+  bool Lossless() const override { return true; }
+  bool NeedsLaws() const override { return false; }
+  bool SharesNoise() const override { return false; }
+  round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
+                       sampling::Sampler& sampler, float* scratch) const noexcept override;
+};
+
+}  // namespace foretoken::verify

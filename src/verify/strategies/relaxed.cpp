@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/strategies/relaxed.h"
+
+#include "verify/strategies/greedy.h"
+
+namespace foretoken::verify {
+
+bool Relaxed::Accepts(const sampling::Sampler& sampler, const float* p, Token best,
+                      Token d) const noexcept {
+  if (!sampler.Knows(d) || !(p[d] > 0)) return false;  // what the request excludes stays excluded
+  return static_cast<double>(p[d]) >= static_cast<double>(p[best]) - delta_ &&
+         sampler.BetterThan(p, d) < top_n_;
+}
+
+round::Verdict Relaxed::Judge(const round::Proposal& proposal, LogitsView logits,
+                              sampling::Sampler& sampler, float* p) const noexcept {
+  if (sampler.greedy()) return JudgeGreedy(proposal, logits, sampler);
+  for (int i = 0; i < proposal.length(); ++i) {
+    sampler.Law(logits.Row(i), p);
+    const Token best = sampler.Argmax(logits.Row(i));
+    const Token d = proposal.tokens[static_cast<std::size_t>(i)];
+    if (!Accepts(sampler, p, best, d)) return EndWalk(proposal, i, best, sampler);
+    sampler.Push(d);
+  }
+  return EndWalk(proposal, proposal.length(), sampler.Sample(logits.Row(proposal.length()), p),
+                 sampler);
+}
+
+}  // namespace foretoken::verify

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/strategies/residual.h"
+
+#include "verify/strategies/greedy.h"
+
+namespace foretoken::verify {
+round::Verdict Residual::Judge(const round::Proposal& proposal, LogitsView logits,
+                               sampling::Sampler& sampler, float* scratch) const noexcept {
+  if (sampler.greedy()) return JudgeGreedy(proposal, logits, sampler);
+  float *p = scratch, *residual = scratch + sampler.vocabulary();
+  for (int i = 0; i < proposal.length(); ++i) {
+    sampler.Law(logits.Row(i), p);
+    const Token d = proposal.tokens[static_cast<std::size_t>(i)];
+    const float* q = proposal.Law(i);
+    const double pd = sampler.Knows(d) ? static_cast<double>(p[d]) : 0.0;
+    const double qd = q != nullptr && sampler.Knows(d) ? static_cast<double>(q[d]) : 1.0;
+    const double u = sampler.noise().Uniform(Stream::kCoin, sampler.position());
+    if (!(u + threshold_ < 1 && (u + threshold_) * qd < pd)) {
+      const double v = sampler.noise().Uniform(Stream::kResidual, sampler.position());
+      const Token next = adjusts_ ? sampler.DrawResidual(p, q, d, v, residual) : sampler.Draw(p, v);
+      return EndWalk(proposal, i, next, sampler);
+    }
+    sampler.Push(d);
+  }
+  return EndWalk(proposal, proposal.length(), sampler.Sample(logits.Row(proposal.length()), p),
+                 sampler);
+}
+
+}  // namespace foretoken::verify

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/strategies/sample_match.h"
+
+#include "verify/strategies/greedy.h"
+
+namespace foretoken::verify {
+
+round::Verdict SampleMatch::Judge(const round::Proposal& proposal, LogitsView logits,
+                                  sampling::Sampler& sampler, float* scratch) const noexcept {
+  for (int i = 0;; ++i) {
+    const Token sample = sampler.Sample(logits.Row(i), scratch);
+    if (i == proposal.length() || sample != proposal.tokens[static_cast<std::size_t>(i)])
+      return EndWalk(proposal, i, sample, sampler);
+    sampler.Push(sample);
+  }
+}
+
+}  // namespace foretoken::verify

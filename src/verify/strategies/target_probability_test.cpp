@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/strategies/target_probability.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "verify/judge_testing.h"
+
+namespace foretoken::verify {
+namespace {
+
+constexpr int kVocabulary = 1024;
+constexpr double kBound = 30;
+
+Experiment Plain(const Drafts& drafts) {
+  return {.parameters = SamplingParameters{},
+          .logits = sampling::LogitsOf(HeadAndTail(kVocabulary)),
+          .drafts = drafts};
+}
+
+TEST(TargetProbabilityVerifier, AcceptsADraftAsOftenAsTheTargetWouldSayIt) {
+  const auto tally = Play(Plain(UniformOverHead(kVocabulary)), JudgeOf(TargetProbability()));
+  const double mean = (.28 + .20 + .13 + .10 + .07) / 5;
+  EXPECT_NEAR(static_cast<double>(tally.accepted) / 40000, mean,
+              4 * std::sqrt(mean * (1 - mean) / 40000));
+}
+
+// Given a rejection, x replaces draft d with p(x) / (1 - p(d)), and d was rejected with 1 - p(d).
+TEST(TargetProbabilityVerifier, RecoversFromAllButTheDraft) {
+  const auto p = HeadAndTail(kVocabulary);
+  for (const auto& drafts : {UniformOverHead(kVocabulary), FarFromTheTarget(kVocabulary)}) {
+    std::vector<double> law(p.size());
+    double sum = 0;
+    for (std::size_t x = 0; x < p.size(); ++x)
+      sum += law[x] = p[x] * (1 - static_cast<double>(drafts.q[x]));
+    for (double& x : law) x /= sum;
+    const auto tally = Play(Plain(drafts), JudgeOf(TargetProbability()));
+    const double chi = sampling::ChiSquare(tally.recovered, Buckets(law));
+    std::printf("  chi-square %6.2f  target-probability, recovered\n", chi);
+    EXPECT_LT(chi, kBound);
+  }
+}
+
+TEST(TargetProbabilityVerifier, NeedsNoLawOfTheDrafter) {
+  const auto row = sampling::LogitsOf({.5, .3, .2});
+  for (std::uint64_t id = 0; id < 200; ++id) {
+    sampling::Sampler sampler({.parameters = {}, .end_tokens = {}, .noise = Noise(1, id)}, 3,
+                              sampling::BestKernels());
+    sampler.Begin(std::vector<Token>{0}, 4);
+    const auto with = JudgeOnce(TargetProbability(), {1, 0}, {row, row, row},
+                                {{.1f, .8f, .1f}, {.9f, .05f, .05f}}, sampler);
+    const auto without = JudgeOnce(TargetProbability(), {1, 0}, {row, row, row}, {}, sampler);
+    EXPECT_EQ(with.accepted, without.accepted);
+    EXPECT_EQ(with.next, without.next);
+  }
+}
+
+TEST(TargetProbabilityVerifier, AlwaysAcceptsTheOnlyTokenThereIs) {
+  const Experiment e{.parameters = SamplingParameters{},
+                     .logits = sampling::LogitsOf({1, 0, 0, 0, 0, 0}),
+                     .drafts = {{1, 0, 0, 0, 0, 0}},
+                     .n_drafts = 3,
+                     .rounds = 2000};
+  EXPECT_EQ(Play(e, JudgeOf(TargetProbability())).accepted, 6000);
+}
+
+// The typical mistake of this rule: recovery from all of p.
+TEST(TargetProbabilityVerifier, TheTestOfItsLawSeesRecoveryFromTheFullLaw) {
+  const auto biased = [](const round::Proposal& proposal, LogitsView l, sampling::Sampler& s,
+                         float* p) {
+    s.Law(l.Row(0), p);
+    const Token d = proposal.length() > 0 ? proposal.tokens[0] : 0;
+    const bool accept = proposal.length() > 0 &&
+                        s.noise().Uniform(Stream::kCoin, s.position()) < static_cast<double>(p[d]);
+    if (!accept)
+      return round::Verdict{0, s.Draw(p, s.noise().Uniform(Stream::kResidual, s.position())),
+                            round::NextKind::kRecovered};
+    s.Push(d);
+    const Token next = s.Sample(l.Row(1), p);
+    s.Pop(1);
+    return round::Verdict{1, next, round::NextKind::kBonus};
+  };
+  for (const auto& [name, drafts] : {std::pair{"uniform", UniformOverHead(kVocabulary)},
+                                     {"peaked", PeakedAtTwo(kVocabulary)},
+                                     {"certain", Drafts{}}}) {
+    const auto law = Buckets(HeadAndTail(kVocabulary));
+    const double wrong = sampling::ChiSquare(Play(Plain(drafts), biased).committed[0], law);
+    const double right =
+        sampling::ChiSquare(Play(Plain(drafts), JudgeOf(TargetProbability())).committed[0], law);
+    std::printf("  chi-square %6.1f  recovery from all of p; %.2f without the draft; %s\n", wrong,
+                right, name);
+    EXPECT_GT(wrong, 5 * kBound) << name;
+    EXPECT_LT(right, kBound) << name;
+  }
+}
+
+}  // namespace
+}  // namespace foretoken::verify

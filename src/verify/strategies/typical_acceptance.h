@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// verify/strategies/typical_acceptance.h: accepts drafts that are typical of the target's distribution (Hewitt
+// et al. 2022; Cai et al. 2024, "Medusa").
+//
+//   accept d_i iff p_i(d_i) > min(epsilon, delta exp(-H(p_i))), H the entropy in nats
+//   else draw from p_i
+// No random number decides: where the distribution is flat almost any draft passes, where it is
+// peaked only the likely tokens do. Not lossless: the text is bent towards the drafter.
+#pragma once
+
+#include "verify/verifier.h"
+
+namespace foretoken::verify {
+
+class TypicalAcceptance final : public Verifier {
+ public:
+  explicit TypicalAcceptance(const VerifierSettings& settings = {})
+      : epsilon_(static_cast<double>(settings.typical_epsilon)),
+        delta_(static_cast<double>(settings.typical_delta)) {}
+  std::string_view name() const override { return "typical-acceptance"; }
+  bool Lossless() const override { return false; }
+  bool NeedsLaws() const override { return false; }
+  bool SharesNoise() const override { return false; }
+  round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
+                       sampling::Sampler& sampler, float* scratch) const noexcept override;
+
+ private:
+  double epsilon_, delta_;
+};
+
+}  // namespace foretoken::verify
