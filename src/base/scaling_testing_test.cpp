@@ -42,7 +42,7 @@ double ExponentOf(const Function& function, const std::vector<std::size_t>& size
 }
 
 TEST(TimeExponent, TellsLinearWorkFromQuadraticWork) {
-  const std::string text = "abaa";
+  static const std::string text = "abaa";
   EXPECT_EQ(CountOfEach(text), CountOfEachBySearching(text));
   EXPECT_LE(ExponentOf(CountOfEach, {4096, 16384, 65536}), kMostLinear);
   EXPECT_GT(ExponentOf(CountOfEachBySearching, {1024, 4096, 16384}), 1.5);

@@ -14,8 +14,8 @@
 
 #include "attack/file_attack.h"
 #include "foretoken/engine.h"
-#include "foretoken/model_file.h"
-#include "foretoken/quantize.h"
+#include "foretoken/tools/model_file.h"
+#include "foretoken/tools/quantize.h"
 
 namespace foretoken::attack {
 namespace {
@@ -38,6 +38,8 @@ const char* NameOf(ErrorCode code) {
       return "too large";
     case ErrorCode::kIo:
       return "i/o";
+    case ErrorCode::kNoMemory:
+      return "no memory";
   }
   return "an unknown error code";
 }

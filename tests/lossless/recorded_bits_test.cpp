@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Token ids and bits of log-probabilities of 216 requests, as they were when recorded_bits.txt was
+// written: every method, strategy, network, cache type and way of batching. All instruction sets
+// must give these bits.
+//
+// A deliberate change of the arithmetic or of a rule changes the file:
+// RECORD_BITS=tests/lossless/recorded_bits.txt
+// build/release/tests/lossless/recorded_bits_tests
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "fixtures/tiny_model.h"
+#include "foretoken/engine.h"
+#include "kernels/dispatch.h"
+
+namespace foretoken {
+namespace {
+
+struct Network {
+  const char* name;
+  fixtures::TinyModelOptions options;
+};
+
+// K-quants have rows of 256.
+std::vector<Network> Networks() {
+  using tensor::DType;
+  fixtures::TinyModelOptions llama{
+      .seed = 301, .n_heads = 2, .n_kv_heads = 1, .vocab = 400, .context_length = 160};
+  fixtures::TinyModelOptions qwen2{.arch = "qwen2",
+                                   .seed = 302,
+                                   .dim = 128,
+                                   .ff = 128,
+                                   .vocab = 400,
+                                   .tied = true,
+                                   .context_length = 160,
+                                   .weight_type = DType::kQ8_0};
+  fixtures::TinyModelOptions qwen3{.arch = "qwen3",
+                                   .seed = 303,
+                                   .n_layers = 3,
+                                   .dim = 256,
+                                   .ff = 256,
+                                   .head_dim = 32,
+                                   .vocab = 400,
+                                   .context_length = 160,
+                                   .weight_type = DType::kQ4_0};
+  qwen3.weight_types = {{"attn_v", DType::kQ6_K}, {"ffn_down", DType::kQ4_K}};
+  return {{"llama", llama}, {"qwen2", qwen2}, {"qwen3", qwen3}};
+}
+
+struct Method {
+  const char* name;
+  bool draft = false, eagle = false, mtp = false;  // files that it reads
+};
+constexpr Method kMethods[] = {{"none"},
+                               {"ngram"},
+                               {"suffix"},
+                               {"prediction"},
+                               {"standalone", true},
+                               {"mtp", false, false, true},
+                               {"eagle", false, true},
+                               {"standalone,ngram,suffix", true}};
+
+struct Files {
+  std::string target, draft, eagle, mtp;
+};
+Files Write(const Network& network) {
+  const std::string folder = fixtures::TemporaryFolder();
+  fixtures::TinyModelOptions options = network.options;
+  Files files;
+  files.target = fixtures::WriteTinyModel(folder, options);
+  fixtures::TinyHeadOptions head{.target = options, .layers = {0, 1, 2}};
+  files.mtp = fixtures::WriteTinyHead(folder, head);
+  head.eagle = true;
+  files.eagle = fixtures::WriteTinyHead(folder, head);
+  options.noise = 0.1;
+  files.draft = fixtures::WriteTinyModel(folder, options);
+  return files;
+}
+
+EngineOptions OptionsFor(const Files& files, const Method& method, CacheType cache,
+                         const std::string& isa) {
+  EngineOptions o;
+  o.model = files.target;
+  o.draft_model = method.draft   ? files.draft
+                  : method.eagle ? files.eagle
+                  : method.mtp   ? files.mtp
+                                 : "";
+  o.speculative.method = method.name;
+  o.speculative.lookahead = "fixed";
+  o.speculative.num_speculative_tokens = 4;
+  o.max_sequences = 3;
+  o.threads = 2;
+  o.isa = isa;
+  o.cache_type_k = o.cache_type_v = cache;
+  return o;
+}
+
+std::vector<Request> Requests(int k) {
+  Request greedy;
+  greedy.prompt = "the tale of the old mill and the tale of the mill";
+  greedy.max_new_tokens = 40;
+  greedy.ignore_eos = true;
+  greedy.logprobs = 3;
+  greedy.sampling.temperature = 0;
+  greedy.prediction = " and the tale of the mill";
+  greedy.id = static_cast<std::uint64_t>(k);
+  Request sampled = greedy;
+  sampled.prompt = "a b a b a";
+  sampled.sampling.temperature = 0.8f;
+  sampled.sampling.top_p = 0.95f;
+  sampled.seed = 5;
+  Request shaped = greedy;
+  shaped.prompt = "the tale of the old";  // shares its beginning with the first
+  shaped.sampling.temperature = 1.0f;
+  shaped.sampling.top_k = 40;
+  shaped.sampling.min_p = 0.01f;
+  shaped.sampling.repetition_penalty = 1.1f;
+  shaped.sampling.dry.multiplier = 0.5f;
+  shaped.sampling.grammar = "root ::= [a-z ]{8,60}";
+  shaped.ignore_eos = false;
+  shaped.seed = 6;
+  return {greedy, sampled, shaped};
+}
+
+constexpr std::uint64_t kSeed = 0xcbf29ce484222325;
+void Mix(std::uint64_t& hash, std::uint64_t value) {
+  for (int i = 0; i < 8; ++i) hash = (hash ^ ((value >> (8 * i)) & 0xff)) * 0x100000001b3;
+}
+
+std::string LineOf(const std::string& what, const Completion& c) {
+  std::uint64_t tokens = kSeed, bits = kSeed;
+  for (const auto id : c.token_ids) Mix(tokens, static_cast<std::uint32_t>(id));
+  for (const TokenLogprobs& logprobs : c.logprobs) {
+    Mix(bits, std::bit_cast<std::uint32_t>(logprobs.logprob));
+    for (const auto& [id, value] : logprobs.top)
+      Mix(bits, static_cast<std::uint32_t>(id)), Mix(bits, std::bit_cast<std::uint32_t>(value));
+  }
+  std::ostringstream line;
+  line << what << ' ' << c.strategy << ' ' << c.token_ids.size() << " tokens " << std::hex << tokens
+       << " logprobs " << bits << std::dec << " drafted " << c.speculation.drafted << " accepted "
+       << c.speculation.accepted;
+  return line.str();
+}
+
+// Strategies that read distributions need a drafter that reports them.
+std::vector<VerifyStrategy> StrategiesOf(const Method& method) {
+  using enum VerifyStrategy;
+  const bool reports = method.draft || method.eagle || method.mtp;
+  const bool all = reports && std::string_view(method.name).find(',') == std::string_view::npos;
+  if (all) return {kAuto, kResidual, kBlock, kRelaxed, kLogitComparison};
+  return {kAuto, kSampleMatch, kTargetProbability, kTypicalAcceptance};
+}
+
+void Run(const Network& network, const Files& files, int m, const std::string& isa,
+         std::vector<std::string>& lines) {
+  constexpr CacheType kCaches[] = {CacheType::kF16, CacheType::kF32, CacheType::kQ8_0};
+  const Method& method = kMethods[m];
+  auto engine = Engine::Open(OptionsFor(files, method, kCaches[m % 3], isa));
+  ASSERT_TRUE(engine) << engine.error().message;
+  const auto strategies = StrategiesOf(method);
+  for (int turn = 0; turn < 3; ++turn) {
+    std::vector<Request> requests = Requests(10 * m + turn);
+    for (std::size_t i = 0; i < requests.size(); ++i)
+      requests[i].speculative.strategy =
+          strategies[(static_cast<std::size_t>(turn) + i) % strategies.size()];
+    std::vector<Completion> done;
+    if (turn == 0) {  // one after the other; then together
+      for (const Request& request : requests) {
+        auto one = (*engine)->Generate(request);
+        ASSERT_TRUE(one) << one.error().message;
+        done.push_back(*std::move(one));
+      }
+    } else {
+      auto all = (*engine)->GenerateBatch(requests);
+      ASSERT_TRUE(all) << all.error().message;
+      done = *std::move(all);
+    }
+    for (std::size_t i = 0; i < done.size(); ++i)
+      lines.push_back(LineOf(std::string(network.name) + ' ' + method.name + ' ' +
+                                 std::to_string(turn) + '.' + std::to_string(i),
+                             done[i]));
+  }
+}
+
+std::vector<std::string> RunAll(const std::string& isa) {
+  std::vector<std::string> lines;
+  for (const Network& network : Networks()) {
+    const Files files = Write(network);
+    for (int m = 0; m < static_cast<int>(std::size(kMethods)); ++m)
+      Run(network, files, m, isa, lines);
+  }
+  return lines;
+}
+
+std::vector<std::string> Recorded() {
+  std::ifstream file(FORETOKEN_RECORDED_BITS);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(RecordedBits, AreTheSameOnEveryInstructionSet) {
+  if (const char* const path = std::getenv("RECORD_BITS")) {
+    std::ofstream file(path);
+    for (const std::string& line : RunAll("scalar")) file << line << '\n';
+  }
+  const auto recorded = Recorded();
+  ASSERT_EQ(recorded.size(), 216u);
+  int drafted = 0;
+  for (const std::string& line : recorded) drafted += line.find("accepted 0") == std::string::npos;
+  EXPECT_GT(drafted, 60);  // texts under speculation are what this is about
+  for (const kernels::Isa isa : kernels::AvailableIsas()) {
+    const auto lines = RunAll(std::string(kernels::Name(isa)));
+    ASSERT_EQ(lines.size(), recorded.size());
+    for (std::size_t i = 0; i < lines.size(); ++i)
+      EXPECT_EQ(lines[i], recorded[i]) << kernels::Name(isa);
+  }
+}
+
+}  // namespace
+}  // namespace foretoken
