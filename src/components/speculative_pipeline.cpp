@@ -242,6 +242,7 @@ Result<Completion> StandaloneSpeculativeDecodingPipeline::Impl::Release(const st
   Completion completion = *std::move(entry.completion);
   entries_.erase(found);
   std::erase(current_, id);
+  if (current_.empty()) prepared_ = drafted_ = false;  // nobody's drafts wait any more
   if (completion.error) return Fail(*std::move(completion.error));
   return completion;
 }

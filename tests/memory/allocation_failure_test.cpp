@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "fixtures/tiny_model.h"
+#include "foretoken/built_in_drafters.h"
+#include "foretoken/draft_session.h"
 #include "foretoken/drafter.h"
 #include "foretoken/engine.h"
 #include "foretoken/scorer.h"
@@ -219,6 +221,102 @@ TEST_P(MemoryShortByMethod, RequestsWithAnEagleHead) {
 }
 TEST_P(MemoryShortByMethod, RequestsWithAllDrafters) {
   SweepRequests("portfolio", 29);
+}
+
+// Each run's grammar is another text, so that each compiles one.
+TEST_P(MemoryShort, ARequestWithAGrammar) {
+  auto engine = Engine::Open(Options("ngram"));
+  ASSERT_TRUE(engine) << engine.error().message;
+  int n_runs = 1'000'000;
+  const auto run = [&] {
+    Outcome outcome;
+    Request request = Asking(0);
+    request.sampling.grammar =
+        "root ::= word (\" \" word){0,9} # " + std::to_string(++n_runs) + "\nword ::= [a-m]{1,4}";
+    outcome.errors.reserve(1), outcome.texts.resize(1);
+    Resume();
+    auto completion = (*engine)->Generate(request);
+    StopFailing();
+    if (completion)
+      outcome.texts[0] = TextOf(*completion);
+    else
+      outcome.errors.push_back(std::move(completion).error());
+    return outcome;
+  };
+  for (int i = 0; i < 24; ++i) run();  // as many grammars as are kept
+  Sweep(stride(23), run);
+}
+
+TEST_P(MemoryShort, ADraftSession) {
+  auto drafter = MakeNgramDrafter();
+  ASSERT_TRUE(drafter) << drafter.error().message;
+  auto session = DraftSession::Create(*drafter, 320);
+  ASSERT_TRUE(session) << session.error().message;
+  Sweep(stride(1), [&] {
+    Outcome outcome;
+    Status failed;
+    std::vector<std::int32_t> drafts;
+    DraftRequest request{.prompt = {5, 6, 7, 8, 5, 6, 7, 8, 5, 6}, .max_new_tokens = 32};
+    outcome.errors.reserve(1), drafts.reserve(32);
+    Resume();
+    failed = (*session)->Begin(request);
+    for (int round = 0; failed && round < 8; ++round) {
+      auto proposed = (*session)->Propose(4, true);
+      if (!proposed) failed = Fail(std::move(proposed).error());
+      if (!failed) break;
+      drafts.insert(drafts.end(), proposed->tokens.begin(), proposed->tokens.end());
+      failed = (*session)->Observe(std::array{7, 8, 5, 6});
+    }
+    StopFailing();
+    (*session)->End();
+    if (!failed)
+      outcome.errors.push_back(std::move(failed).error());
+    else
+      outcome.texts.push_back(testing::PrintToString(drafts));
+    return outcome;
+  });
+}
+
+TEST_P(MemoryShort, APipeline) {
+  EngineOptions options = Options("standalone");
+  auto pipeline = StandaloneSpeculativeDecodingPipeline::Create(options);
+  ASSERT_TRUE(pipeline) << pipeline.error().message;
+  const auto run = [&] {
+    Outcome outcome;
+    Status failed;
+    std::string text;
+    const std::vector<TextGenerationBatch> replicas = {{{"a", Asking(0)}, {"b", Asking(1)}}};
+    outcome.errors.reserve(1), text.reserve(4096);
+    bool done = false;
+    Resume();
+    while (failed && !done) {
+      auto outputs = (*pipeline)->Execute(replicas);
+      if (!outputs) {
+        failed = Fail(std::move(outputs).error());
+        break;
+      }
+      done = true;
+      for (const auto& [id, output] : *outputs) {
+        for (const std::int32_t token : output.tokens) text += id + std::to_string(token) + " ";
+        done &= output.done;
+      }
+    }
+    StopFailing();
+    for (const char* id : {"a", "b"}) {
+      auto completion = (*pipeline)->Release(id);
+      if (!failed) continue;
+      if (!completion)
+        failed = Fail(std::move(completion).error());
+      else if (completion->error)
+        failed = Fail(*std::move(completion->error));
+    }
+    if (!failed)
+      outcome.errors.push_back(std::move(failed).error());
+    else
+      outcome.texts.push_back(text);
+    return outcome;
+  };
+  Sweep(stride(31), run);
 }
 
 Outcome OpenAndAsk(const EngineOptions& options) {
