@@ -42,9 +42,9 @@ tl::unexpected<Error> Bad(const std::string& what, const std::string& why) {
 // An object of the file whose fields are taken one by one; what is left over is an error.
 class Fields {
  public:
-  // `object` must outlive this. Errors: it is no object.
+  // `object` must outlive this. Errors: it is not an object.
   static Result<Fields> Of(const Json& object, std::string where) {
-    if (!object.is_object()) return Bad(where, "it is no object");
+    if (!object.is_object()) return Bad(where, "it is not an object");
     return Fields(object, std::move(where));
   }
 
@@ -56,7 +56,7 @@ class Fields {
   }
   Status Read(const char* name, std::string& out) {
     FORETOKEN_TRY(const Json* value, Take(name));
-    if (!value->is_string()) return Bad(Path(name), "it is no text");
+    if (!value->is_string()) return Bad(Path(name), "it is not a string");
     if (value->get_ref<const std::string&>().size() > kMostText)
       return Bad(Path(name), fmt::format("it is longer than {} bytes", kMostText));
     out = value->get<std::string>();
@@ -68,21 +68,21 @@ class Fields {
     const bool huge = value->is_number_unsigned() && value->get<std::uint64_t>() > INT64_MAX;
     if (!value->is_number_integer() || huge || value->get<std::int64_t>() < least ||
         value->get<std::int64_t>() > most)
-      return Bad(Path(name), fmt::format("it is no whole number from {} to {}", least, most));
+      return Bad(Path(name), fmt::format("it is not a whole number from {} to {}", least, most));
     out = static_cast<Integer>(value->get<std::int64_t>());
     return {};
   }
   Status ReadNumber(const char* name, double least, double most, double& out) {
     FORETOKEN_TRY(const Json* value, Take(name));
     if (!value->is_number() || !(value->get<double>() >= least && value->get<double>() <= most))
-      return Bad(Path(name), fmt::format("it is no number from {:g} to {:g}", least, most));
+      return Bad(Path(name), fmt::format("it is not a number from {:g} to {:g}", least, most));
     out = value->get<double>();
     return {};
   }
   // Errors: no list, or more than `most` entries.
   Result<const Json*> TakeList(const char* name, std::size_t most) {
     FORETOKEN_TRY(const Json* value, Take(name));
-    if (!value->is_array()) return Bad(Path(name), "it is no list");
+    if (!value->is_array()) return Bad(Path(name), "it is not a list");
     if (value->size() > most)
       return Bad(Path(name), fmt::format("it has {} entries, more than {}", value->size(), most));
     return value;
@@ -109,7 +109,7 @@ Status ReadModel(const Json& json, const std::string& where, ProfileModel& model
   FORETOKEN_CHECK_OK(fields.ReadInteger("bytes", 1, INT64_MAX, model.bytes));
   FORETOKEN_CHECK_OK(fields.Read("hash", hash));
   if (hash.size() != 16 || hash.find_first_not_of("0123456789abcdef") != std::string::npos)
-    return Bad(where + ".hash", "it is no number of 16 hexadecimal digits");
+    return Bad(where + ".hash", "it is not a number of 16 hexadecimal digits");
   model.hash = std::strtoull(hash.c_str(), nullptr, 16);
   return fields.End();
 }
@@ -234,7 +234,7 @@ Result<Profile> Profile::Load(const std::string& path) {
 Result<Profile> Profile::Parse(const std::string& text) {
   if (text.size() > kMostBytes) return Bad("profile", "it is too long");
   const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) return Bad("profile", "this is no JSON");
+  if (json.is_discarded()) return Bad("profile", "this is not JSON");
   FORETOKEN_TRY(Fields fields, Fields::Of(json, ""));
   if (!json.contains("foretoken_profile")) return Bad("profile", "this is none");
   Profile profile;

@@ -94,7 +94,7 @@ Status CheckUniforms(const char* what, std::span<const double> numbers, std::siz
                            what, numbers.size(), n));
   for (const double u : numbers)
     if (!(u >= 0 && u < 1))
-      return Bad(fmt::format("{}: {} is no uniform number; give one in [0, 1)", what, u));
+      return Bad(fmt::format("{}: {} is not a uniform number; give one in [0, 1)", what, u));
   return {};
 }
 

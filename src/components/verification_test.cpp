@@ -486,7 +486,7 @@ TEST(Verification, SaysWhatCannotBe) {
   input = good;
   const std::vector<double> one = {1.0}, two = {.5, .5};
   input.uniforms.accept = one;
-  begins(options, input, "accept: 1 is no uniform number");
+  begins(options, input, "accept: 1 is not a uniform number");
   input.uniforms.accept = two;
   begins(options, input, "accept: 2 uniform numbers");
   input = good;

@@ -70,7 +70,7 @@ Status CheckLengths(const SpeculativeOptions& o) {
                          (o.strategy == VerifyStrategy::kAuto && bent);
   if (o.min_speculative_tokens > 0 && keeps_law && !o.synthetic_acceptance_rate)
     return Bad(fmt::format(
-        "min_speculative_tokens: under {} a drawn draft must be judged, and "
+        "min_speculative_tokens: under {} a drawn draft must be verified, and "
         "dropping short ones would bias the text; set it to 0 or use "
         "sample-match",
         Name(o.strategy == VerifyStrategy::kAuto ? VerifyStrategy::kResidual : o.strategy)));
@@ -114,17 +114,17 @@ Status CheckStrategy(const SpeculativeOptions& o) {
       return Bad(fmt::format("{}: {} does not read it, only residual does; leave one of them out",
                              key, Name(o.strategy)));
     if (AllCertain(o))
-      return Bad(
-          fmt::format("{}: '{}' reports no law, and residual, which reads it, needs one; "
-                      "leave it out",
-                      key, o.method));
+      return Bad(fmt::format(
+          "{}: '{}' reports no distributions, and residual, which reads them, needs them; "
+          "leave it out",
+          key, o.method));
   }
   if (o.synthetic_acceptance_rate || !AllCertain(o)) return {};
   if (o.strategy == VerifyStrategy::kResidual || o.strategy == VerifyStrategy::kBlock)
-    return Bad(
-        fmt::format("rejection_sampling_strategy: '{}' needs a drafter that reports its law, and "
-                    "'{}' reports none; use sample-match",
-                    Name(o.strategy), o.method));
+    return Bad(fmt::format(
+        "rejection_sampling_strategy: '{}' needs a drafter that reports its distributions, and "
+        "'{}' reports none; use sample-match",
+        Name(o.strategy), o.method));
   if (o.strategy == VerifyStrategy::kLogitComparison)
     return Bad(
         fmt::format("rejection_sampling_strategy: 'logit-comparison' needs a drafter that "

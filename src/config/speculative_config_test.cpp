@@ -203,22 +203,22 @@ TEST(SpeculativeKeys, EachErrorSaysWhatWouldDo) {
   EXPECT_EQ(error("draft_p_min", "1.5"),
             "draft_p_min: 1.5 is not in [0, 1]; give a value in that range");
   EXPECT_EQ(error("draft_p_min", "nan"), "draft_p_min: 'nan' is not a number; give one in [0, 1]");
-  EXPECT_EQ(error("ngram_keep", "maybe"), "ngram_keep: 'maybe' is no switch; use on or off");
+  EXPECT_EQ(error("ngram_keep", "maybe"), "ngram_keep: 'maybe' is not a switch; use on or off");
   EXPECT_EQ(error("method", "nggram"),
-            "method: 'nggram' is no drafter; did you mean ngram? choose one of auto, none, "
+            "method: 'nggram' is not a drafter; did you mean ngram? choose one of auto, none, "
             "standalone, eagle, mtp, ngram, suffix, prediction, grammar, portfolio");
   EXPECT_EQ(error("method", "none,ngram"),
             "method: 'none' stands alone, and here in a list; leave it or the others out");
-  EXPECT_EQ(error("method", "ngram,").substr(0, 25), "method: '' is no drafter;");
+  EXPECT_EQ(error("method", "ngram,").substr(0, 28), "method: '' is not a drafter;");
   EXPECT_EQ(error("strategy", "guess"),
-            "strategy: 'guess' is no strategy; choose one of auto, greedy, residual, "
+            "strategy: 'guess' is not a strategy; choose one of auto, greedy, residual, "
             "sample-match, target-probability, block, typical-acceptance, logit-comparison, "
             "relaxed");
   EXPECT_EQ(error("lookahead", "guess"),
-            "lookahead: 'guess' is no controller; choose one of cost-model, fixed, ewma, "
+            "lookahead: 'guess' is not a controller; choose one of cost-model, fixed, ewma, "
             "heuristic, batch-size, by-text");
   EXPECT_EQ(error("ngram_storage", "trie"),
-            "ngram_storage: 'trie' is no storage; choose one of multi-level, single-level");
+            "ngram_storage: 'trie' is not a storage; choose one of multi-level, single-level");
   for (const char* table : {"8", "1-4", "[[1,4]]", "[[1,4,8],5,6,7]", "[[1,4,8]"})
     EXPECT_NE(error("schedule", table).find("write LEAST-MOST:K"), std::string::npos) << table;
   EXPECT_EQ(error("schedule", "4-1:8"),
@@ -285,7 +285,7 @@ TEST(SpeculativeConfig, WhatDoesNotGoTogetherIsRefused) {
        [](auto& o) { o.draft_vocabulary_sample = "x"; }},
       {"min_speculative_tokens: 3 is more than the 2",
        [](auto& o) { o.min_speculative_tokens = 3, o.num_speculative_tokens = 2; }},
-      {"min_speculative_tokens: under residual a drawn draft must be judged",
+      {"min_speculative_tokens: under residual a drawn draft must be verified",
        [](auto& o) { o.min_speculative_tokens = 1, o.strategy = VerifyStrategy::kResidual; }},
       {"min_speculative_tokens: under block",
        [](auto& o) { o.min_speculative_tokens = 1, o.strategy = VerifyStrategy::kBlock; }},
@@ -304,9 +304,10 @@ TEST(SpeculativeConfig, WhatDoesNotGoTogetherIsRefused) {
        [](auto& o) { o.acceptance_threshold = 0.1f, o.strategy = VerifyStrategy::kBlock; }},
       {"skip_sample_adjustment: greedy does not read it",
        [](auto& o) { o.skip_sample_adjustment = true, o.strategy = VerifyStrategy::kGreedy; }},
-      {"acceptance_threshold: 'ngram' reports no law",
+      {"acceptance_threshold: 'ngram' reports no distributions",
        [](auto& o) { o.acceptance_threshold = 0.1f, o.method = "ngram"; }},
-      {"rejection_sampling_strategy: 'residual' needs a drafter that reports its law, and "
+      {"rejection_sampling_strategy: 'residual' needs a drafter that reports its distributions, "
+       "and "
        "'ngram,suffix'",
        [](auto& o) { o.method = "ngram,suffix", o.strategy = VerifyStrategy::kResidual; }},
       {"rejection_sampling_strategy: 'logit-comparison' needs a drafter that reports its logits",
@@ -503,7 +504,7 @@ TEST(ConfigDialect, WhatHasNoCounterpartIsRefused) {
   EXPECT_EQ(error("s: {use_greedy_acceptance: true}").find("line 1: use_greedy_acceptance:"), 0u);
   EXPECT_EQ(error("s: {draft_proposal: argmax}").find("line 1: draft_proposal:"), 0u);
   EXPECT_EQ(error("s: {dialect: mix}"),
-            "line 1: dialect: 'mix' is no dialect; choose foretoken or max");
+            "line 1: dialect: 'mix' is not a dialect; choose foretoken or max");
   EXPECT_EQ(error("s: {dialect: foretoken}").find("line 1: dialect: 'foretoken' stands here"), 0u);
   // The words of that dialect are no settings of foretoken's own.
   EXPECT_FALSE(SpeculativeConfig::Load(File("s: {relaxed_topk: 7}"), "s"));

@@ -130,7 +130,7 @@ void SetMaxDefaults(SpeculativeOptions& options) {
 Result<ConfigDialect> ParseConfigDialect(std::string_view name) {
   if (name == "foretoken") return ConfigDialect::kForetoken;
   if (name == "max") return ConfigDialect::kMax;
-  return Bad(fmt::format("'{}' is no dialect; choose foretoken or max", Shown(name)));
+  return Bad(fmt::format("'{}' is not a dialect; choose foretoken or max", Shown(name)));
 }
 
 Status ReadSpeculativeFile(const std::string& file, std::string_view section,

@@ -82,7 +82,7 @@ Result<bool> ReadSwitch(const std::string& text) {
     if (word == yes) return true;
   for (const char* no : {"false", "no", "off", "0"})
     if (word == no) return false;
-  return Bad(fmt::format("'{}' is no switch; use on or off", Shown(text)));
+  return Bad(fmt::format("'{}' is not a switch; use on or off", Shown(text)));
 }
 
 // A member of the options, or of their controller's.
@@ -172,7 +172,7 @@ Result<std::string_view> Choose(std::string_view text, std::span<const Word> wor
     if (written == meant) meanings.push_back(meant);
   }
   const std::string_view nearest = NearestName(word, known);
-  return Bad(fmt::format("'{}' is no {}; {}choose one of {}", Shown(text), kind,
+  return Bad(fmt::format("'{}' is not a {}; {}choose one of {}", Shown(text), kind,
                          nearest.empty() ? "" : fmt::format("did you mean {}? ", nearest),
                          fmt::join(meanings, ", ")));
 }
@@ -349,7 +349,7 @@ Result<std::vector<std::array<std::string_view, 3>>> Rows(std::string_view text)
   std::vector<std::array<std::string_view, 3>> rows;
   const auto malformed = [text] {
     return Bad(
-        fmt::format("'{}' is no table of draft lengths; write LEAST-MOST:K with commas, as "
+        fmt::format("'{}' is not a table of draft lengths; write LEAST-MOST:K with commas, as "
                     "in 1-4:8,5-16:2",
                     Shown(text)));
   };

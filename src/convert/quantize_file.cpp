@@ -51,7 +51,7 @@ Status CheckOutput(const std::string& output, const std::vector<std::string>& in
     if (fs::equivalent(input, output, ignored)) return bad("is the input, too");
   const fs::file_status status = fs::status(output, ignored);
   if (fs::is_directory(status)) return bad("is a folder");
-  if (fs::exists(status) && !fs::is_regular_file(status)) return bad("is no ordinary file");
+  if (fs::exists(status) && !fs::is_regular_file(status)) return bad("is not an ordinary file");
   return {};
 }
 

@@ -119,18 +119,21 @@ class CustomDrafter::Sequence final : public DraftProposal {
   bool Check(std::span<const float> law, double& sum) {
     sum = law.size() == vocabulary() ? SumOf(law) : 0;
     if (!owner_.reports_laws_) {
-      owner_.Report(Fault::kNoLaws,
-                    "it draws and does not report laws, so its drafts end before the first draw; "
-                    "let ReportsLaws return true");
+      owner_.Report(
+          Fault::kNoLaws,
+          "it draws and does not report distributions, so its drafts end before the first draw; "
+          "let ReportsLaws return true");
     } else if (law.size() != vocabulary()) {
-      owner_.Report(Fault::kLaw, fmt::format("a law has {} probabilities, so its drafts end before "
-                                             "it; give one for each of the {} tokens",
-                                             law.size(), vocabulary()));
-    } else if (!(std::abs(sum - 1) <= kSumTolerance)) {
       owner_.Report(Fault::kLaw,
-                    fmt::format("a law sums to {:.6g} or has values that are no probabilities, so "
-                                "its drafts end before it; normalise it",
-                                sum));
+                    fmt::format("a distribution has {} probabilities, so its drafts end before "
+                                "it; give one for each of the {} tokens",
+                                law.size(), vocabulary()));
+    } else if (!(std::abs(sum - 1) <= kSumTolerance)) {
+      owner_.Report(
+          Fault::kLaw,
+          fmt::format("a distribution sums to {:.6g} or has values that are not probabilities, so "
+                      "its drafts end before it; normalise it",
+                      sum));
     } else {
       return true;
     }
@@ -192,7 +195,7 @@ bool CustomDrafter::Guarded(const char* where, Call&& call) noexcept {
   } catch (const std::exception& e) {
     ReportThrown(where, e.what());
   } catch (...) {
-    ReportThrown(where, "an exception that is no std::exception");
+    ReportThrown(where, "an exception that is not a std::exception");
   }
   return false;
 }

@@ -310,7 +310,7 @@ Status Engine::Impl::CheckLeastDrafts(const Request& request) const {
   const SpeculativeOptions& set = options_.speculative;
   if (LeastDraftsOf(request) > 1 && JudgesLaws(request))
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("min_speculative_tokens: under {} a drawn draft must be judged, and "
+                fmt::format("min_speculative_tokens: under {} a drawn draft must be verified, and "
                             "dropping short ones would bias the text; set it to 0 or use "
                             "sample-match",
                             VerifierFor(request).name()));
@@ -372,7 +372,7 @@ Status Engine::Impl::CheckSpeculation(const Request& request) const {
   constexpr VerifyStrategy kAuto = VerifyStrategy::kAuto;
   const VerifyStrategy strategy = StrategyOf(request);
   if ((synthetic_ || own_verifier_) && s.strategy.value_or(kAuto) != kAuto)
-    return bad(fmt::format("verify: '{}' judges every request of this engine; leave '{}' out",
+    return bad(fmt::format("verify: '{}' verifies every request of this engine; leave '{}' out",
                            VerifierFor(request).name(), Name(strategy)));
   if (strategy == VerifyStrategy::kGreedy && !request.sampling.greedy())
     return bad(
@@ -385,10 +385,10 @@ Status Engine::Impl::CheckSpeculation(const Request& request) const {
   for (const int d : DraftersFor(request)) {
     const DrafterEntry& entry = drafters_[static_cast<std::size_t>(d)];
     if (verifier.NeedsLaws() && !entry.drafter->ReportsLaws())
-      return bad(
-          fmt::format("verify: '{}' needs a drafter that reports its law, and {} reports none; use "
-                      "sample-match",
-                      verifier.name(), entry.name));
+      return bad(fmt::format(
+          "verify: '{}' needs a drafter that reports its distributions, and {} reports none; use "
+          "sample-match",
+          verifier.name(), entry.name));
     if (verifier.NeedsLogits() && !entry.drafter->ReportsLogits())
       return bad(
           fmt::format("verify: '{}' needs a drafter that reports its logits, and {} reports none; "

@@ -231,7 +231,7 @@ Status Engine::Impl::Check(const MeasureOptions& options) const {
   };
   FORETOKEN_CHECK_OK(options.sampling.Validate(vocabulary_));
   if (options_.speculative.strategy == VerifyStrategy::kGreedy && !options.sampling.greedy())
-    return bad("measure: 'greedy' judges at temperature 0 alone; set the temperature to 0");
+    return bad("measure: 'greedy' verifies only at temperature 0; set the temperature to 0");
   if (options.repeats < 1 || options.repeats > 10'000)
     return bad(fmt::format("repeats: {} is out of range; use 1 to 10000", options.repeats));
   if (options.rows.empty()) return bad("rows: there are none; give at least one, such as 1");

@@ -254,7 +254,7 @@ class EngineOpener {
     if (good) return {};
     return Fail(
         ErrorCode::kInvalidArgument,
-        fmt::format("{}: '{}' is no name; use letters, digits, '-' and '_'", what, Shown(name)));
+        fmt::format("{}: '{}' is not a name; use letters, digits, '-' and '_'", what, Shown(name)));
   }
 
   void SplitMethods() {

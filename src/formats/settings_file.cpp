@@ -103,7 +103,7 @@ class Collector final : public YAML::EventHandler {
   bool Begin(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
     if (!Allowed(mark, tag, anchor)) return false;
     if (!frames_.empty() && frames_.back().is_map && !frames_.back().has_key)
-      Fail(mark, "a key is no text; write key: value");
+      Fail(mark, "a key is not a string; write key: value");
     if (frames_.size() >= kMaxDepth)
       Fail(mark, fmt::format("nested more than {} deep; write flat keys", kMaxDepth));
     return !failure_;
@@ -194,7 +194,7 @@ Result<std::vector<Setting>> ParseSettings(const std::string& text, std::string_
   if (const std::size_t zero = text.find('\0'); zero != std::string::npos) {
     const auto line =
         1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(zero), '\n');
-    return Malformed(name, static_cast<int>(line), "a zero byte, so this is no text");
+    return Malformed(name, static_cast<int>(line), "a zero byte, so this is not text");
   }
   Collector collector(section);
   try {

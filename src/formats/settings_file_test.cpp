@@ -61,7 +61,8 @@ TEST(SettingsFile, RefusesWhatCouldBeMeantTwoWays) {
   EXPECT_EQ(Parsed("word"), "f.yaml: line 1: a single value stands here; write keys and values");
   EXPECT_EQ(Parsed("s: {a: [{b: 1}]}"),
             "f.yaml: line 1: a map stands in a list; lists hold values and lists");
-  EXPECT_EQ(Parsed("s:\n  ? [1]\n  : 2\n"), "f.yaml: line 2: a key is no text; write key: value");
+  EXPECT_EQ(Parsed("s:\n  ? [1]\n  : 2\n"),
+            "f.yaml: line 2: a key is not a string; write key: value");
   EXPECT_EQ(Parsed("s: {a: 1}\n---\ns: {a: 2}\n"), "f.yaml: it holds several documents; keep one");
 }
 

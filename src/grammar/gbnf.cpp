@@ -297,7 +297,7 @@ class Parser {
       value = value * 16 + static_cast<char32_t>(digit);
     }
     if (!IsScalar(value))
-      return FailHere(fmt::format("U+{:04X} is no character; give one of Unicode",
+      return FailHere(fmt::format("U+{:04X} is not a character; give one of Unicode",
                                   static_cast<std::uint32_t>(value)));
     return value;
   }

@@ -57,7 +57,7 @@ TEST(Gbnf, NamesTheLineTheFaultAndTheRemedy) {
       {"root ::= \"x\"{99999999999}", "grammar: line 1: a repetition of more than 65536; lower it"},
       {"root ::= \"\\q\"", "grammar: line 1: 'q' after \\; write \\\\ for a backslash"},
       {"root ::= \"\\x4\"", "grammar: line 1: '\"' in an escape of 2 hex digits; complete it"},
-      {"root ::= \"\\uD800\"", "grammar: line 1: U+D800 is no character; give one of Unicode"},
+      {"root ::= \"\\uD800\"", "grammar: line 1: U+D800 is not a character; give one of Unicode"},
       {"root ::= \"\xC0\x80\"",
        "grammar: line 1: byte 0xc0 is not UTF-8; write the grammar in UTF-8"},
       {"root ::= \"x\" root",

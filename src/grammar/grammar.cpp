@@ -72,7 +72,7 @@ Error ErrorOf(GrammarFailure failure) {
   switch (failure) {
     case GrammarFailure::kAmbiguous:
       return too_large(fmt::format(
-          "grammar: a text of it can go on in more than {} ways at once; give fewer alternatives, "
+          "grammar: a text of it can continue in more than {} ways at once; give fewer alternatives, "
           "or make it less ambiguous",
           GrammarStates::kMaxSituations));
     case GrammarFailure::kStepWork:

@@ -66,10 +66,10 @@ TEST(GrammarCost, GrammarsWithManyStatesEndInAnErrorThatNamesTheBudget) {
       {"root ::= ([a-z]? [a-z] | [a-m]* [a-z]{1,40} [n-z]){1,60}",
        "has taken more than 4194304 steps of it, and 65536 for each token"},
       {"root ::= \"x\" root \"y\" | \"x\" root \"z\" | [a-z] root root | \"\"",
-       "can go on in more than 16384 ways at once"},
+       "can continue in more than 16384 ways at once"},
       {"root ::= [a-z] (\"\" | root) (\"\" | root)", "its states take more than 16 MiB"},
       {"root ::= ([a-z] | [a-z] [a-z]){1,9000}", "its states take more than 16 MiB"},
-      {"root ::= (\"\"? [a-z]? | [a-z]{1,9}){9999}", "can go on in more than 16384 ways at once"},
+      {"root ::= (\"\"? [a-z]? | [a-z]{1,9}){9999}", "can continue in more than 16384 ways at once"},
       {"root ::= (([a-z]*)* [a-z]*){500}", ""},
       {"root ::= (\"\"*)* [a-z]+", ""},
   };

@@ -55,7 +55,7 @@ std::string WhyNotOurs(const struct stat& status) {
 std::string WhyNotOurFolder(const std::string& folder) {
   struct stat status {};
   if (stat(folder.c_str(), &status) != 0) return std::strerror(errno);
-  return S_ISDIR(status.st_mode) ? WhyNotOurs(status) : "it is no folder";
+  return S_ISDIR(status.st_mode) ? WhyNotOurs(status) : "it is not a folder";
 }
 
 }  // namespace

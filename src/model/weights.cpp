@@ -283,7 +283,7 @@ class WeightsLoader {
       std::int64_t id = 0;
       std::memcpy(&id, t->data.data() + 8 * static_cast<std::size_t>(i), 8);
       if (id < 0 || id >= target_vocabulary)
-        return refuse(fmt::format("{} is no token of the target's {}", id, target_vocabulary));
+        return refuse(fmt::format("{} is not a token of the target's {}", id, target_vocabulary));
       if (seen[static_cast<std::size_t>(id)])
         return refuse(fmt::format("token {} comes twice", id));
       seen[static_cast<std::size_t>(id)] = true;
@@ -296,7 +296,7 @@ class WeightsLoader {
     const formats::TensorView* t = checkpoint_.Find(name);
     if (t == nullptr)
       return Fail(ErrorCode::kInvalidFile,
-                  fmt::format("tensor {}: missing; this is no complete model file", name));
+                  fmt::format("tensor {}: missing; this is not a complete model file", name));
     if (t->shape != std::array<std::int64_t, 4>{k, n_out, 1, 1})
       return Fail(
           ErrorCode::kInvalidFile,

@@ -60,7 +60,7 @@ Status CheckReplaceable(const std::string& path) {
   const ssize_t n = pread(file.descriptor(), begin.data(), begin.size(), 0);
   if (n == 0 || begin.starts_with(kFirstKey)) return {};
   return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("{}: the file exists and is no trace; name another one", path));
+              fmt::format("{}: the file exists and is not a trace; name another one", path));
 }
 
 std::string HeaderLine(const TraceHeader& h) {

@@ -48,7 +48,7 @@ class Fields {
         return;
       }
     }
-    Bad(fmt::format("'{}' is no whole number in [{}, {}]", key, low, high));
+    Bad(fmt::format("'{}' is not a whole number in [{}, {}]", key, low, high));
   }
   void Number(const char* key, double low, double high, double& value) {
     const Json* json = Take(key);
@@ -58,7 +58,7 @@ class Fields {
     if (x >= low && x <= high)
       value = x;
     else
-      Bad(fmt::format("'{}' is no number in [{}, {}]", key, low, high));
+      Bad(fmt::format("'{}' is not a number in [{}, {}]", key, low, high));
   }
   void Text(const char* key, std::string& value) {
     const Json* json = Take(key);
@@ -66,12 +66,12 @@ class Fields {
     if (json->is_string())
       value = json->get<std::string>();
     else
-      Bad(fmt::format("'{}' is no text", key));
+      Bad(fmt::format("'{}' is not a string", key));
   }
   void OneOf(const char* key, std::span<const char* const> names, std::string& value) {
     Text(key, value);
     if (why_.empty() && std::find(names.begin(), names.end(), value) == names.end())
-      Bad(fmt::format("'{}' is none of its values", key));
+      Bad(fmt::format("'{}' is not one of its values", key));
   }
   void Flag(const char* key, bool& value) {
     const Json* json = Take(key);
@@ -84,7 +84,7 @@ class Fields {
   const Json* Array(const char* key, std::size_t most) {
     const Json* json = Take(key);
     if (json != nullptr && json->is_array() && json->size() <= most) return json;
-    if (json != nullptr) Bad(fmt::format("'{}' is no list of at most {}", key, most));
+    if (json != nullptr) Bad(fmt::format("'{}' is not a list of at most {}", key, most));
     return nullptr;
   }
   void Probabilities(const char* key, std::vector<float>& values) {
@@ -304,7 +304,7 @@ Result<RunTrace> ParseTrace(std::string_view text, const std::string& name) {
     const std::size_t end = text.find('\n');
     if (end == std::string_view::npos) return bad(line + 1, "the file is cut off here");
     const Json object = Json::parse(text.substr(0, end), nullptr, false);
-    if (!object.is_object()) return bad(line + 1, "this is no JSON object");
+    if (!object.is_object()) return bad(line + 1, "this is not a JSON object");
     if (const std::string why = reader.Take(object); !why.empty()) return bad(line + 1, why);
     text.remove_prefix(end + 1);
   }

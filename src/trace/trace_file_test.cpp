@@ -217,7 +217,7 @@ class HostileTrace : public TraceFile {
 };
 
 TEST_F(HostileTrace, NamesTheLine) {
-  EXPECT_NE(WhyNot("\"pass\":0", "\"pass\":-1").find("t: line 4: 'pass' is no whole number"),
+  EXPECT_NE(WhyNot("\"pass\":0", "\"pass\":-1").find("t: line 4: 'pass' is not a whole number"),
             std::string::npos)
       << WhyNot("\"pass\":0", "\"pass\":-1");
 }

@@ -134,7 +134,7 @@ round::Verdict CustomVerifier::Judge(const round::Proposal& proposal, LogitsView
     ReportThrown(e.what());
     judgement = {0, draft.Sample(0)};
   } catch (...) {
-    ReportThrown("an exception that is no std::exception");
+    ReportThrown("an exception that is not a std::exception");
     judgement = {0, draft.Sample(0)};
   }
   draft.MoveTo(judgement.accepted);

@@ -81,7 +81,7 @@ class Replay(unittest.TestCase):
         self.fails(2, "nothing was drafted", "replay", self.trace)
 
     def test_records_replace_only_records(self):
-        self.fails(2, "no trace", "generate", "-m", TARGET, "-p", "a", "-n", "4", "-q", "--record", DRAFT)
+        self.fails(2, "not a trace", "generate", "-m", TARGET, "-p", "a", "-n", "4", "-q", "--record", DRAFT)
         self.fails(1, "cannot create", "generate", "-m", TARGET, "-p", "a", "-n", "4", "-q", "--record", self.folder + "/no/run.jsonl")
 
     def test_a_full_disk_is_an_error_after_the_text(self):

@@ -47,7 +47,7 @@ TEST(GrammarBudget, EndsOneRequestAndTheOthersGoOn) {
       ASSERT_TRUE(ended->error) << method << " " << ended->text;
       EXPECT_EQ(ended->error->code, ErrorCode::kTooLarge);
       EXPECT_EQ(ended->error->message,
-                "grammar: a text of it can go on in more than 16384 ways at once; give fewer "
+                "grammar: a text of it can continue in more than 16384 ways at once; give fewer "
                 "alternatives, or make it less ambiguous");
       EXPECT_EQ(engine->Take(*first)->token_ids, good_alone.token_ids) << method;
       EXPECT_EQ(engine->Take(*last)->token_ids, free_alone.token_ids) << method;

@@ -145,8 +145,8 @@ TEST(Heads, AWrongMapOfTokensIsRefused) {
                                     .ids = std::move(ids)}));
   };
   EXPECT_EQ(with({1, 2, 3, 4, 5, 6, 7, 8}), "");
-  EXPECT_NE(with({1, 2, 3, 4, 5, 6, 7, 320}).find("320 is no token"), std::string::npos);
-  EXPECT_NE(with({1, 2, 3, 4, 5, 6, 7, -1}).find("-1 is no token"), std::string::npos);
+  EXPECT_NE(with({1, 2, 3, 4, 5, 6, 7, 320}).find("320 is not a token"), std::string::npos);
+  EXPECT_NE(with({1, 2, 3, 4, 5, 6, 7, -1}).find("-1 is not a token"), std::string::npos);
   EXPECT_NE(with({1, 2, 3, 4, 5, 6, 7, 7}).find("token 7 comes twice"), std::string::npos);
   EXPECT_NE(with({1, 2, 3}).find("d2t"), std::string::npos);
   EXPECT_NE(OpenError(Edited(eagle, {.drop_tensor = "d2t"})).find("no tensor d2t"),

@@ -183,7 +183,7 @@ TEST(ParameterMatrix, StrategiesThatReadLawsAreRefusedWhereADrafterReportsNone) 
         continue;
       }
       EXPECT_NE(why.find(std::string(": '") + Name(strategy) +
-                         "' needs a drafter that reports its law, and "),
+                         "' needs a drafter that reports its distributions, and "),
                 std::string::npos)
           << drafter.name << ": " << why;
       EXPECT_TRUE(why.ends_with("reports none; use sample-match")) << why;

@@ -202,9 +202,10 @@ TEST(RequestStrategy, IsRefusedByTheRulesOfTheFlag) {
     Request r = AskBy(strategy, 1);
     EXPECT_EQ(WhyNot(*engine, r), "");
     r.speculative.method = "ngram";
-    EXPECT_EQ(WhyNot(*engine, r), std::string("verify: '") + Name(strategy) +
-                                      "' needs a drafter that reports its law, and ngram reports "
-                                      "none; use sample-match");
+    EXPECT_EQ(WhyNot(*engine, r),
+              std::string("verify: '") + Name(strategy) +
+                  "' needs a drafter that reports its distributions, and ngram reports "
+                  "none; use sample-match");
   }
   Request r = AskBy(VerifyStrategy::kLogitComparison, 1);
   r.speculative.method = "ngram";
@@ -233,7 +234,7 @@ TEST(RequestStrategy, IsRefusedWhereOneVerifierJudgesAll) {
     const std::string name = engine->summary().strategy;
     EXPECT_EQ(
         WhyNot(*engine, AskBy(VerifyStrategy::kSampleMatch, 1)),
-        "verify: '" + name + "' judges every request of this engine; leave 'sample-match' out");
+        "verify: '" + name + "' verifies every request of this engine; leave 'sample-match' out");
     EXPECT_EQ(WhyNot(*engine, AskBy(VerifyStrategy::kAuto, 1)), "");
   }
 }
@@ -339,10 +340,11 @@ TEST(RequestLeastDrafts, OfTheEngineAreRefusedWithARuleThatJudgesLaws) {
   for (const VerifyStrategy strategy : {VerifyStrategy::kResidual, VerifyStrategy::kBlock}) {
     Request r = Unsure(1);
     r.speculative.strategy = strategy;
-    EXPECT_EQ(WhyNot(*engine, r),
-              std::string("min_speculative_tokens: under ") + Name(strategy) +
-                  " a drawn draft must be judged, and dropping short ones would bias the text; set "
-                  "it to 0 or use sample-match");
+    EXPECT_EQ(
+        WhyNot(*engine, r),
+        std::string("min_speculative_tokens: under ") + Name(strategy) +
+            " a drawn draft must be verified, and dropping short ones would bias the text; set "
+            "it to 0 or use sample-match");
     r.speculative.min_speculative_tokens = 0;
     EXPECT_EQ(WhyNot(*engine, r), "");
     r.speculative.min_speculative_tokens.reset();

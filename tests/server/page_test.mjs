@@ -269,7 +269,7 @@ onPage('a strategy that the drafter does not fit is refused in the server\'s wor
   await page.fill('#prompt', kPrompt);
   await page.press('#prompt', 'Enter');
   await page.waitForSelector('.answer .error');
-  assert.match(await page.locator('.answer .error').textContent(), /'residual' needs a drafter that reports its law, and ngram reports none; use sample-match/);
+  assert.match(await page.locator('.answer .error').textContent(), /'residual' needs a drafter that reports its distributions, and ngram reports none; use sample-match/);
   await image(page, 'refused');
 });
 

@@ -282,7 +282,7 @@ class StructuredOutput(unittest.TestCase):
     # A grammar that takes more than its budget ends its own answer, whole or streamed; the others are what they were.
     def test_a_grammar_beyond_its_budget_ends_its_own_answer_alone(self):
         ambiguous = 'root ::= . root "y" | . root "z" | . root "yz"{0,3} | "!!"'
-        words = "can go on in more than 16384 ways at once"
+        words = "can continue in more than 16384 ways at once"
         person = self.text(json_schema=PERSON)
         tale = self.complete()
 

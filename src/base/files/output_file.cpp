@@ -88,7 +88,7 @@ Status OutputFile::Open(const Options& options) {
   if (exists && (!S_ISREG(status.st_mode) || IsDescriptor(path_))) {
     if (!options.devices)
       return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: is no ordinary file; name another output", path_));
+                  fmt::format("{}: is not an ordinary file; name another output", path_));
     // A pipe without a reader is an error, not a wait.
     regular_ = false;
     fd_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

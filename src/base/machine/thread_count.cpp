@@ -21,7 +21,7 @@ Result<int> ThreadCount(int asked) {
     const auto parsed = std::from_chars(view.data(), view.data() + view.size(), asked);
     if (parsed.ec != std::errc() || parsed.ptr != view.data() + view.size() || asked == 0)
       return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("FORETOKEN_THREADS: '{}' is no number of threads; use 1 to {}",
+                  fmt::format("FORETOKEN_THREADS: '{}' is not a number of threads; use 1 to {}",
                               Shown(view), kMost));
   }
   if (asked >= 1 && asked <= kMost) return asked;

@@ -287,7 +287,7 @@ class Parser {
   Result<CharacterClass> OneOrError(char32_t value) const {
     const bool scalar = value <= kLastCodePoint && (value < 0xD800 || value > 0xDFFF);
     if (!scalar)
-      return Bad(fmt::format("U+{:04X} is no character; give one of Unicode",
+      return Bad(fmt::format("U+{:04X} is not a character; give one of Unicode",
                              static_cast<std::uint32_t>(value)));
     return CharacterClass::Of(value);
   }

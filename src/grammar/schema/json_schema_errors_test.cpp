@@ -79,7 +79,7 @@ TEST(JsonSchemaErrors, NameKeywordsThatAreNotFollowed) {
 
 TEST(JsonSchemaErrors, NameKeywordsOfAnotherKind) {
   Check({
-      {R"({"type": "text"})", kInvalid, "#: type: 'text' is no type"},
+      {R"({"type": "text"})", kInvalid, "#: type: 'text' is not a type"},
       {R"({"type": 3})", kInvalid, "#: type: "},
       {R"({"type": ["string", null]})", kInvalid, "#: type: "},
       {R"({"enum": []})", kInvalid, "#: enum: "},

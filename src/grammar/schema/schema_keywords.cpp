@@ -120,7 +120,7 @@ class Reader {
           [&](const auto& type) { return name.kind == Kind::kString && type.first == name.text; });
       if (found == std::end(kTypeNames))
         return Bad(
-            fmt::format("{} is no type; use null, boolean, integer, number, string, array "
+            fmt::format("{} is not a type; use null, boolean, integer, number, string, array "
                         "or object",
                         name.kind == Kind::kString ? ShownText(name.text) : "it"));
       types |= found->second;

@@ -45,7 +45,7 @@ class Reader {
     const auto value = per_layer != nullptr ? std::optional(per_layer->front()) : Int(key);
     if (!value && fallback < 0)
       return Fail(ErrorCode::kInvalidFile,
-                  fmt::format("{}: missing; this is no complete model file", Key(key)));
+                  fmt::format("{}: missing; this is not a complete model file", Key(key)));
     const std::int64_t v = value.value_or(fallback);
     if (v < 1 || v > most)
       return Fail(ErrorCode::kInvalidFile,
@@ -114,7 +114,7 @@ Result<ModelConfig> ReadCommon(const Reader& read, std::string architecture) {
                             read.Key("attention.head_count"), c.n_heads, c.n_kv_heads));
   if (!read.Int("attention.key_length") && c.dim % c.n_heads != 0)
     return Fail(ErrorCode::kInvalidFile,
-                fmt::format("{}: {} is no multiple of {} heads", read.Key("embedding_length"),
+                fmt::format("{}: {} is not a multiple of {} heads", read.Key("embedding_length"),
                             c.dim, c.n_heads));
   FORETOKEN_TRY(c.head_dim, read.Size("attention.key_length", 1024, c.dim / c.n_heads));
   FORETOKEN_TRY(const int value_length, read.Size("attention.value_length", 1024, c.head_dim));
@@ -146,8 +146,9 @@ Result<ModelConfig> EagleConfig(const formats::Checkpoint& checkpoint) {
   if (layers == nullptr || layers->size() != 3)
     return Fail(
         ErrorCode::kInvalidFile,
-        fmt::format("{}: three layers of the target are needed; this is no complete EAGLE-3 head",
-                    read.Key("target_layers")));
+        fmt::format(
+            "{}: three layers of the target are needed; this is not a complete EAGLE-3 head",
+            read.Key("target_layers")));
   for (const std::int64_t layer : *layers) {
     if (layer < 0 || layer > 1024)
       return Fail(ErrorCode::kInvalidFile, fmt::format("{}: {} is out of range (0 to 1024)",
@@ -210,7 +211,7 @@ std::vector<std::string_view> ArchitectureNames() {
 Result<ModelConfig> ConfigFromMetadata(const formats::Metadata& metadata) {
   const std::string* name = metadata.String("general.architecture");
   if (name == nullptr)
-    return Fail(ErrorCode::kInvalidFile, "general.architecture: missing; this is no model file");
+    return Fail(ErrorCode::kInvalidFile, "general.architecture: missing; this is not a model file");
   for (const Row& row : kRows) {
     if (row.name != *name) continue;
     FORETOKEN_TRY(ModelConfig config, ReadCommon(Reader(metadata, *name), *name));
