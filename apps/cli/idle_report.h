@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/idle_report.h: one notice on standard error that names what was set and has no effect.
+// cli/idle_report.h: one notice on standard error about settings that have no effect.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/input.h: texts that come from files.
+// cli/input.h: texts from files.
 #pragma once
 
 #include <string>

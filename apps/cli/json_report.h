@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/json_report.h: the JSON objects of the verbs, as text with a newline at the end. Rates
-// without a denominator are absent. Bytes that are no UTF-8 become U+FFFD.
+// cli/json_report.h: the JSON objects of the verbs, as text with a newline at the end. A rate
+// without a denominator is absent. Bytes that are not UTF-8 become U+FFFD.
 #pragma once
 
 #include <cstdint>

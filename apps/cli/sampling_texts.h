@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/sampling_texts.h: what flags of sampling give as text, as the engine takes it.
+// cli/sampling_texts.h: turns sampling flags that are text into what the engine needs.
 #pragma once
 
 #include "foretoken/engine.h"

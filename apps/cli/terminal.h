@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/terminal.h: what surrounds the program: terminals, colours, standard output, Ctrl-C.
+// cli/terminal.h: the program's surroundings: terminals, colours, standard output, Ctrl-C.
 #pragma once
 
 #include <cstddef>

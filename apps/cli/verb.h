@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/verb.h: the verbs of the program. Each lives in a .cpp of its name and has one row in
-// verbs.cpp.
+// cli/verb.h: the verbs of the program. Each has a .cpp with its name and one row in verbs.cpp.
 #pragma once
 
 #include <span>

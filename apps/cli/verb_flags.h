@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/verb_flags.h: what every verb does first: its flags are read, or its help is shown.
+// cli/verb_flags.h: the first step of every verb: reading its flags or showing its help.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/engine_thread.h: the one thread that moves the engine: takes jobs from the queue, steps,
-// and tells each job's mailbox what happened.
+// server/engine_thread.h: the one thread that runs the engine: it takes jobs from the queue, steps,
+// and reports to each job's mailbox.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/job_queue.h: the bounded hand-over from the workers that read requests to the engine's
+// server/job_queue.h: the bounded queue between the workers that read requests and the engine's
 // thread.
 #pragma once
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/mailbox.h: what the engine's thread tells of a request, for the thread of all connections.
+// server/mailbox.h: what the engine's thread reports about a request, for the thread of all
+// connections.
 //
 // The engine never waits for a reader. A slow reader cannot make it hold much: a choice has one
 // event for each round, of which there are no more than tokens, and one for its end.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/metrics.h: counters for Prometheus, named as vLLM and llama.cpp name theirs, with the
-// prefix foretoken: (docs/serving.md lists them). metrics.cpp alone knows prometheus-cpp.
+// server/metrics.h: counters for Prometheus, named like those of vLLM and llama.cpp, with the
+// prefix foretoken: (docs/serving.md lists them). Only metrics.cpp includes prometheus-cpp.
 //
 // Any thread may use it.
 #pragma once

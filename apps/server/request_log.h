@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // server/request_log.h: one line on standard error for each request: name=value pairs, values with
-// spaces in quotes. No text of a prompt or an answer, unless the server was asked for prompts.
+// spaces in quotes. No text of a prompt or an answer, unless the server logs prompts.
 #pragma once
 
 #include <cstdint>

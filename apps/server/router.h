@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/router.h: from a request to its route: hosts, origins, keys, unknown paths, logs.
+// server/router.h: finds the route of a request; checks hosts, origins, keys and paths; logs.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/server.h: an engine behind HTTP, spoken to as OpenAI's API is (docs/server.md).
+// server/server.h: an engine behind HTTP, with OpenAI's API (docs/server.md).
 #pragma once
 
 #include <cstdint>

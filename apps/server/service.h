@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/service.h: what the routes work with. One for the server's life; any thread may use it.
+// server/service.h: what the routes work with. There is one for the server's life; any thread may
+// use it.
 #pragma once
 
 #include <atomic>

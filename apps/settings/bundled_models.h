@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// settings/bundled_models.h: the models that come with foretoken: where they lie, and what they
-// stand for where the user names none. Programs ask here; the library knows no default.
+// settings/bundled_models.h: finds the models that come with foretoken and uses them where the user
+// names none. Only programs do this; the library has no default model.
 #pragma once
 
 #include <string>

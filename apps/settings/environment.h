@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// settings/environment.h: the environment's variables, and those that nobody reads.
+// settings/environment.h: environment variables, and those that nothing reads.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// settings/escaped_text.h: text of models, files and requests, for terminals and logs.
+// settings/escaped_text.h: makes text of models, files and requests safe for terminals and logs.
 #pragma once
 
 #include <string>

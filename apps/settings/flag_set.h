@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// settings/flag_set.h: the flags of one verb, and the one place that reads argv.
+// settings/flag_set.h: the flags of one verb, and the only place that reads argv.
 //
 // A flag is a row: its names (the first is canonical, the rest are aliases), the word for its value
 // in the help ("" for a switch), the help, and a function for its value. The help (help_text.h),

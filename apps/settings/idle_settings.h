@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// settings/idle_settings.h: what was set, by a flag, a file or a variable, and has no effect.
+// settings/idle_settings.h: settings from flags, files or variables that have no effect.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// settings/llama_flags.h: flags that users of llama.cpp's programs will type here.
+// settings/llama_flags.h: flags that users of llama.cpp's programs may type here.
 #pragma once
 
 #include "settings/flag_set.h"

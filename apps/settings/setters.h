@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// settings/setters.h: what the rows of the flag tables do with a value. `target` must outlive the
-// row.
+// settings/setters.h: functions for the values of flag rows. `target` must outlive the row.
 #pragma once
 
 #include <algorithm>

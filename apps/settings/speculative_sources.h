@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// settings/speculative_sources.h: where settings of speculation come from. What stands further left
-// wins: request > flags > environment > file > defaults. A profile is named by a setting and brings
+// settings/speculative_sources.h: the sources of speculative settings. The one further left wins:
+// request > flags > environment > file > defaults. A profile is named by a setting and provides
 // measured costs; it overrides none of these.
 #pragma once
 

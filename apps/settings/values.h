@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // settings/values.h: text to numbers, with the range in the error. The messages begin with the text
-// itself, so that "--temp" put before reads "--temp: 3 is not in [0, 2]; ...".
+// itself, so that with "--temp" before it one reads "--temp: 3 is not in [0, 2]; ...".
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// train/documents.h: plain text files as documents, parted by "<|endoftext|>".
+// train/documents.h: plain text files as documents, separated by "<|endoftext|>".
 #pragma once
 
 #include <string>

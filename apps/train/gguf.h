@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// train/gguf.h: weights from GGUF files and into them.
+// train/gguf.h: reads weights from GGUF files and writes them.
 #pragma once
 
 #include <map>

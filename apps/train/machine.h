@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// train/machine.h: what this machine computes with.
+// train/machine.h: what this machine can compute with.
 #pragma once
 
 #include <torch/torch.h>

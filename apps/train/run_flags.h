@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// train/run_flags.h: what all verbs that train share: flags of the run, and the run itself.
+// train/run_flags.h: what all training verbs share: the run's flags, and the run itself.
 #pragma once
 
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// train/trainer.h: the loop that every kind of training runs: steps, schedule, progress, and
-// checkpoints that a kill cannot spoil.
+// train/trainer.h: the training loop for all tasks: steps, schedule, progress, and checkpoints that
+// a kill cannot damage.
 //
 // A checkpoint is written beside its place, flushed, and renamed over the old one. It contains the
 // exact master weights and optimiser state, so a resumed run computes what an unbroken one would

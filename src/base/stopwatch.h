@@ -14,7 +14,7 @@ double Microseconds(F&& work) {
       .count();
 }
 
-// Splits a stretch of time, which begins with it, into parts.
+// Splits a stretch of time, which begins with this object, into parts.
 class Laps {
  public:
   void AddTo(double& us) noexcept { us += Next(); }

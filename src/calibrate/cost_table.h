@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// calibrate/cost_table.h: what a pass costs by its rows and its context, between the points where it
-// was measured and beyond them.
+// calibrate/cost_table.h: the cost of a pass by its rows and its context, between the measured
+// points and beyond them.
 #pragma once
 
 #include <span>
@@ -18,10 +18,11 @@ class CostTable {
 
   struct Cost {
     double us = 0;
-    bool measured = false;  // within the grid, so interpolated; else continued beyond it
+    bool measured = false;  // within the grid, so interpolated; else extrapolated
   };
   // Bilinear between the four points around. Beyond the last point of an axis the line of its last
-  // two goes on, but never falls; before the first, and where an axis has one point, it is level.
+  // two points continues, but never falls. Before the first point, and for an axis with one point,
+  // it is constant.
   Cost At(int rows, int context) const noexcept;
 
   std::span<const int> rows() const { return rows_; }

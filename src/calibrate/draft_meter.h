@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// calibrate/draft_meter.h: times a drafter through its own interface, as the engine calls it: any
-// method can be measured, and what it spends beside its passes counts.
+// calibrate/draft_meter.h: times a drafter through its own interface, as the engine calls it. So
+// any method can be measured, with everything that it does besides its passes.
 //
-// Unlike a target's, the context of a drafter is really read, once per context. Works on a drafter
-// without running sequences, and leaves it so.
+// Unlike a target's, the context of a drafter is really read, once for each context. It needs a
+// drafter without running sequences, and leaves it so.
 #pragma once
 
 #include <vector>
@@ -17,26 +17,26 @@ struct DraftSetting {
   int n_sequences = 1;              // that the drafter has room for
   int context_size = 0;             // positions of a sequence at most
   int drafts = 1;                   // of one proposal
-  std::int64_t features_width = 0;  // of the target's features; 0: the drafter needs none
+  std::int64_t features_width = 0;  // of the target's features; 0: it needs none
   SamplingParameters sampling;
 };
 
 class DraftMeter {
  public:
-  // Starts all sequences, each with `context` positions that the target has processed (one at
-  // least). rounds: how many will be asked for.
+  // Starts all sequences, each with `context` positions that the target has processed (at least
+  // one). rounds: how many will be measured.
   DraftMeter(draft::Drafter& drafter, const DraftSetting& setting, int context, int rounds);
   ~DraftMeter();
   DraftMeter(const DraftMeter&) = delete;
   DraftMeter& operator=(const DraftMeter&) = delete;
 
-  // Microseconds of one more draft for the first `rows` sequences together, the mean of a round in
-  // which all drafts are rejected; negative where a proposal was cut short, so that the round says
-  // nothing.
+  // Microseconds of one more draft for the first `rows` sequences together: the mean over a round
+  // in which all drafts are rejected. Negative if a proposal was cut short, so that the round
+  // cannot be used.
   double Microseconds(int rows) noexcept;
 
-  // Of a row that the drafter's model read before it drafted, the mean so far; 0: none was
-  // reported.
+  // Microseconds of a row that the drafter's model read before it drafted, the mean so far; 0: none
+  // was reported.
   double RowMicroseconds() const { return read_rows_ == 0 ? 0 : 1000 * read_ms_ / read_rows_; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// calibrate/host_meter.h: times what a step costs beside the arithmetic of its passes: meetings of the
-// threads, judging, drawing.
+// calibrate/host_meter.h: times what a step costs besides the arithmetic of its passes: barriers,
+// verification, drawing.
 #pragma once
 
 #include <vector>
@@ -15,10 +15,11 @@ namespace foretoken::calibrate {
 double DispatchMicroseconds(ThreadPool& pool) noexcept;
 double BarrierMicroseconds(ThreadPool& pool) noexcept;
 
-// Times the judging of drafts that all agree with the target: the most that a verifier has to do.
+// Times the verification of drafts that the target accepts all, which is the most work for a
+// verifier.
 class JudgeMeter {
  public:
-  // logits: of n_drafts + 1 rows, each as after one more token of the sampler's text; they and the
+  // logits: n_drafts + 1 rows, each as after one more token of the sampler's text; they and the
   // verifier must outlive the meter. The sampler has begun, with room for n_drafts + 1 tokens.
   JudgeMeter(const verify::Verifier& verifier, sampling::Sampler sampler, verify::LogitsView logits,
              int n_drafts);

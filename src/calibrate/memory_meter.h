@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// calibrate/memory_meter.h: how fast all threads together read memory: the ceiling of decoding.
+// calibrate/memory_meter.h: how fast all threads together read memory, which limits decoding.
 #pragma once
 
 #include "base/aligned_buffer.h"
@@ -10,10 +10,10 @@ namespace foretoken::calibrate {
 
 class MemoryMeter {
  public:
-  // Takes and fills a buffer of 256 MiB, more than processors cache.
+  // Allocates and fills a buffer of 256 MiB, more than CPUs cache.
   MemoryMeter(ThreadPool& pool, const kernels::Kernels& kernels);
 
-  // One reading of the whole buffer. It empties the caches of everything else.
+  // Reads the whole buffer once. That empties the caches of everything else.
   double GigabytesPerSecond() noexcept;
 
  private:

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// calibrate/pass_meter.h: times passes of a model behind a context that was never computed: what a
-// pass costs does not depend on the values in the cache, so positions are only reserved and
-// committed.
+// calibrate/pass_meter.h: times passes of a model behind a context that was never computed. A pass
+// costs the same whatever values the cache has, so positions are only reserved and committed.
 //
-// Works on sequence 0 of a cache without running sequences, and leaves the cache empty.
+// Uses sequence 0 of a cache without running sequences, and leaves the cache empty.
 #pragma once
 
 #include <vector>
@@ -15,8 +14,8 @@ namespace foretoken::calibrate {
 
 class PassMeter {
  public:
-  // widest_context: the largest that will be asked for. Its memory is written once, since pages
-  // that nobody wrote are faster to read than memory is.
+  // widest_context: the largest that will be used. Its memory is written once, because pages that
+  // nobody wrote are read faster than memory.
   PassMeter(model::Runner& runner, kv::BlockTables& cache, int widest_context);
   ~PassMeter();
   PassMeter(const PassMeter&) = delete;
@@ -27,7 +26,7 @@ class PassMeter {
   double Microseconds(int rows, int context, bool all_logits) noexcept;
   // Of the last pass. REQUIRES: there was one, and the runner has run no other since.
   const model::PassResult& result() const { return *result_; }
-  // Passes that a call of Microseconds runs: small models get one before, to fill the caches.
+  // Passes that a call of Microseconds runs: small models run one more before, to fill the caches.
   int passes_per_reading() const { return warms_up_ ? 2 : 1; }
 
  private:
@@ -38,8 +37,8 @@ class PassMeter {
   const model::PassResult* result_ = nullptr;
   std::vector<Token> tokens_;
   std::vector<int> logit_rows_;
-  // A model that lives in the processor's caches is timed there, by a second pass: what ran before
-  // may have taken its place.
+  // A model that fits into the CPU's caches is timed there, in a second pass, because something
+  // else may have replaced it.
   const bool warms_up_;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// convert/quantize_plan.h: which number type each tensor of a quantised file gets.
+// convert/quantize_plan.h: the number type of each tensor of a quantised file.
 //
-// The rules are those of llama.cpp's llama-quantize for dense models and without an importance
-// matrix, so that files of one name have the same contents whoever made them.
+// The rules are those of llama.cpp's llama-quantize for dense models without an importance matrix,
+// so that a type's name means the same for every program.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace foretoken::convert {
 
-// Which tensors of a K-quant file get more bits.
+// Which tensors of a K-quant file get larger types.
 enum class Mix { kNone, kSmall, kMedium };
 
 struct QuantizeRecipe {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft/built_in_drafter.h: one of foretoken's drafters as a program sees it: the public face
-// (foretoken/drafter.h) of a draft::Drafter. Whoever asks for drafts draws them (Ask::proposal), so
-// they come out alike in an engine and outside of one.
+// draft/built_in_drafter.h: gives one of foretoken's drafters the public interface
+// (foretoken/drafter.h). The caller draws the drafts (Ask::proposal), so they are the same inside
+// and outside of an engine.
 //
-// It answers wrong calls with no drafts: sequences out of range, and texts that grow beyond what
-// Begin announced.
+// Wrong calls get no drafts: sequences out of range, and texts that grow beyond what Begin
+// announced.
 #pragma once
 
 #include <functional>
@@ -23,8 +23,8 @@ struct BuiltInSettings {
   std::string name = {};
   int max_sequences = 1;
   int vocabulary = 0;                               // 0: any
-  std::optional<SamplingParameters> sampling = {};  // for drafts, in place of the request's
-  // The compiled grammar of a request; empty: grammars are not obeyed, which costs acceptance.
+  std::optional<SamplingParameters> sampling = {};  // for drafts, instead of the request's
+  // The compiled grammar of a request; empty: grammars are ignored, which costs acceptance.
   std::function<std::shared_ptr<const grammar::Grammar>(const SamplingParameters&)> grammar_of = {};
 };
 
@@ -46,7 +46,7 @@ class BuiltInDrafter final : public foretoken::Drafter {
   DraftWork TakeWork() override;
 
  private:
-  // Tokens that its text may still get; nothing where no text has begun.
+  // Tokens that its text may still get; nothing if no text has begun.
   std::optional<int>& Room(int sequence) { return room_[static_cast<std::size_t>(sequence)]; }
   bool Runs(int sequence) const {
     return sequence >= 0 && sequence < settings_.max_sequences &&

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft/chain.h: the drafts of one sequence in the making: which token is drawn next from a model's
-// logits, by the drafter's own sampling parameters, and when to stop.
+// draft/chain.h: builds the drafts of one sequence: draws each token from a model's logits, with
+// the drafter's own sampling parameters, and decides when to stop.
 //
-// The sampler's text holds the committed tokens; drafts are pushed onto it while a proposal is
-// made and popped when it is finished. Start allocates; nothing else does.
+// The sampler's text has the committed tokens. Drafts are pushed onto it while a proposal is made,
+// and popped when it is finished. Start allocates; nothing else does.
 //
-// NOISE. Where the target's noise is shared (Stream::kTarget), a draft is the winner of the
-// target's own race at its position, run over the drafter's law. Else it is drawn with a uniform
-// number of its position and of its proposal (index = the position the proposal began at): a
-// verifier may let drafts behind the kept ones decide, so their noise must not serve again when
-// their positions are drafted anew.
+// NOISE. If the target's noise is shared (Stream::kTarget), a draft is the winner of the target's
+// own race at its position, run over the drafter's distribution. Otherwise it is drawn with a
+// uniform number of its position and of its proposal (index = the position at which the proposal
+// began): under some strategies drafts behind the kept ones decide too, so their noise must not be
+// used again when their positions are drafted again.
 #pragma once
 
 #include <memory>
@@ -24,28 +24,28 @@ namespace foretoken::draft {
 
 class Chain {
  public:
-  // vocabulary: tokens that may be drafted, ids [0, vocabulary). max_draft: of one proposal at
-  // most.
+  // vocabulary: tokens that may be drafted, ids [0, vocabulary). max_draft: the most drafts of a
+  // proposal.
   Chain(int vocabulary, int max_draft, const kernels::Kernels& kernels);
 
   void Start(const SequenceStart& start);
   void Stop() noexcept { sampler_.reset(); }
 
-  // Begins a proposal of up to n tokens; n <= 0: none. with_logits: it keeps the logits of all its
-  // drafts; the first such proposal allocates, and where memory is refused it has none. Where
-  // `proposal` is given, it draws them and takes each (Ask::proposal); it must live until Finish.
+  // Begins a proposal of up to n tokens; n <= 0: none. with_logits: keeps the logits of all its
+  // drafts; the first such proposal allocates, and without memory it has none. If `proposal` is
+  // given, it draws and takes each draft (Ask::proposal); it must live until Finish.
   void BeginProposal(int n, bool with_logits = false, DraftProposal* proposal = nullptr) noexcept;
   bool drafting() const { return left_ > 0; }
-  // No draft follows those that were made.
+  // Ends the draft.
   void EndDraft() noexcept { left_ = 0; }
 
-  // Draws the next draft from the law of these logits, [vocabulary]; ends the drafting where it is
-  // the last that was wanted, an end token, or, without a token, where no token has draft_p_min.
-  // Whether to stop is decided before the draw, so that no drawn token is ever dropped for its own
-  // value.
+  // Draws the next draft from the distribution of these logits, [vocabulary]. The draft ends with
+  // the last token that was wanted, with an end token, or, without a token, where no token has
+  // draft_p_min. It is decided before the draw whether to stop, so that no drawn token is ever
+  // dropped for its own value.
   void Draw(const float* logits) noexcept;
 
-  // Takes the drafts off the text. A view, valid until the next BeginProposal.
+  // Removes the drafts from the text. The result is a view, valid until the next BeginProposal.
   round::Proposal Finish() noexcept;
 
   void Commit(std::span<const Token> tokens) noexcept;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft/custom_drafter.h: a drafter that a program brings (foretoken/drafter.h), made safe: what it
-// proposes is checked, its distributions are copied and drawn from here, and what it throws ends
+// draft/custom_drafter.h: makes a program's own drafter (foretoken/drafter.h) safe. Its proposals
+// are checked, its distributions are copied and drawn from here, and its exceptions are caught
 // here.
 //
-// Drafts are drawn as draft/chain.h draws them, so an equal distribution gives an equal token.
-// Memory is taken in the constructor and Begin; the program's own code may take more.
+// Drafts are drawn as in draft/chain.h, so an equal distribution gives an equal token. The
+// constructor and Begin reserve memory; the program's own code may take more.
 #pragma once
 
 #include <array>
@@ -22,9 +22,9 @@ namespace foretoken::draft {
 struct CustomSettings {
   int max_sequences = 1;
   int vocabulary = 0;                         // tokens that may be drafted, ids [0, vocabulary)
-  int max_draft = 64;                         // of one proposal
+  int max_draft = 64;                         // in one proposal
   const kernels::Kernels* kernels = nullptr;  // REQUIRES: not null
-  // The first fault of each kind; on the thread that calls the drafter.
+  // Gets the first fault of each kind, on the thread that calls the drafter.
   std::function<void(std::string)> on_fault = {};
 };
 
@@ -52,7 +52,7 @@ class CustomDrafter final : public Drafter {
 
   void Report(Fault fault, const std::string& what);
   void ReportThrown(const char* where, const char* what) noexcept;
-  // Calls the program's code; false where it threw.
+  // Calls the program's code; false if it threw.
   template <typename Call>
   bool Guarded(const char* where, Call&& call) noexcept;
 

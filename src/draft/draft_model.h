@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // draft/draft_model.h: the standalone drafter: a smaller model with its own cache. Its vocabulary
-// is the target's, or nearly: it drafts the tokens that both share, and where the text has a token
-// that it has no embedding for, it reads another in its place, which costs acceptance and never
-// exactness.
+// is (nearly) the target's: it drafts the tokens that both share. If the text has a token without
+// an embedding, the model reads another one instead, which costs acceptance but never exactness.
 //
-// Between rounds its cache holds c <= C - 1 of the C committed tokens. A proposal first feeds the C
+// Between rounds its cache holds c <= C - 1 of the C committed tokens. A proposal first reads the C
 // - c missing ones (1, or 2 after a draft that was accepted whole; the prompt at the first
-// proposal), then its own drafts but the last; Observe takes rejected ones back. All sequences that
-// draft together share each pass. A text that Begin puts in the place of one that has not ended
-// keeps the positions that both share.
+// proposal), then its own drafts except the last. Observe removes rejected ones. All sequences that
+// draft together share each pass. If Begin replaces a text that has not ended, the positions that
+// both share stay in the cache.
 #pragma once
 
 #include <memory>
@@ -64,7 +63,7 @@ class DraftModel final : public Drafter {
   const bool keeps_cache_;
   WideLogits wide_;
   std::vector<Sequence> sequences_;
-  // The pass being put together; capacities are taken in the constructor.
+  // The pass that is being built; the constructor reserves the memory.
   std::vector<Token> tokens_;
   std::vector<kv::Segment> segments_;
   std::vector<int> logit_rows_, kept_;

@@ -2,7 +2,7 @@
 // draft/drafter.h: anything that proposes tokens: a draft model, n-gram lookup, nothing.
 //
 // The engine tells a drafter the text of each sequence (Begin: the prompt; Observe: what each round
-// committed) and asks for proposals; a drafter keeps whatever it needs of it, its own cache
+// committed) and asks for proposals. A drafter keeps what it needs of the text, its own cache
 // included. A drafter may always propose fewer tokens than asked for, or none; it never fails a
 // request. It never sees the target's cache.
 //
@@ -34,8 +34,8 @@ struct SequenceStart {
   std::span<const Token> end_tokens;  // a draft ends with one of these
   int min_new_tokens = 0;             // end tokens are masked until then
   Noise noise;
-  Stream stream = Stream::kDraft;  // the noise that drafts are drawn with
-  float draft_p_min = 0;  // stop before a token whose law has no probability of at least this
+  Stream stream = Stream::kDraft;     // the noise for drawing drafts
+  float draft_p_min = 0;              // a draft ends where no token has this probability
   std::span<const Token> prediction;  // tokens that the output probably resembles
   bool own_text_only = false;         // drafts must not depend on what other sequences taught
   std::shared_ptr<const grammar::Grammar> grammar = {};  // that the output follows; null: none
@@ -45,10 +45,9 @@ struct Ask {
   SeqId seq = 0;
   // >= 0; the room in the target's context and in the request is already counted.
   int max_tokens = 0;
-  bool with_logits = false;  // the proposal carries all logits where the drafter computes any
-  // Takes each draft, and draws it where the drafter has a distribution; its text is the
-  // sequence's. Null: the drafter draws with noise of its own. Drafters of certain drafts ignore
-  // it.
+  bool with_logits = false;  // keep all logits in the proposal, if the drafter computes any
+  // Takes each draft, and draws it if the drafter has a distribution; its text is the sequence's.
+  // Null: the drafter draws with its own noise. Lookups ignore it.
   DraftProposal* proposal = nullptr;
 };
 
@@ -59,15 +58,15 @@ struct Observation {
       committed;    // the accepted drafts and the target's token, cut by the request's end
   int drafted = 0;  // of the last proposal
   int accepted = 0;
-  // For drafters that need features: the target's of the kept positions that its pass processed,
-  // [n_features, feature_stride], from first_position on. While a prompt is read in parts,
-  // observations come with features and nothing committed. Features from position 0 on begin anew,
+  // For drafters that need features: those of the kept positions that the target's pass processed,
+  // [n_features, feature_stride], from first_position on. While a prompt is prefilled in parts,
+  // observations have features and no committed tokens. Features from position 0 on start again,
   // whatever came before.
   const float* features = nullptr;
   int n_features = 0;
-  // A row holds what all drafters need. feature_parts[i] is where the drafter's part i lies in it,
-  // counted in widths of the target; empty: the row is the drafter's parts alone, in order, and the
-  // stride theirs.
+  // A row has what all drafters need. feature_parts[i] is the place of the drafter's part i in it,
+  // in widths of the target. Empty: the row has only the drafter's parts, in order, with their
+  // stride.
   std::int64_t feature_stride = 0;
   std::span<const int> feature_parts;
   Pos first_position = 0;
@@ -81,14 +80,14 @@ class Drafter {
  public:
   virtual ~Drafter() = default;
   virtual std::string_view name() const = 0;  // "ngram"
-  // True if proposals carry the laws they were drawn from (where the request's draft sampling is
-  // not greedy).
+  // True if proposals have the distributions that they were drawn from (unless the request's draft
+  // sampling is greedy).
   virtual bool ReportsLaws() const = 0;
-  // True if proposals carry the raw logits of the drafted tokens.
+  // True if proposals have the raw logits of the drafted tokens.
   virtual bool ReportsLogits() const { return false; }
-  // How many likely tokens observations carry for each position; 0: none.
+  // How many likely tokens observations need for each position; 0: none.
   virtual int LikelyTokens() const { return 0; }
-  // The target's hidden states that observations carry.
+  // The target's hidden states that observations need.
   virtual model::FeatureRequest Needs() const { return {}; }
 
   virtual void Begin(const SequenceStart& start) = 0;
@@ -98,7 +97,7 @@ class Drafter {
   virtual void Observe(std::span<const Observation> observations) noexcept = 0;
   virtual void End(SeqId seq) noexcept = 0;
 
-  // Drops what sequences that have ended taught; for moments when none runs.
+  // Forgets what sequences that have ended taught; call it while none runs.
   virtual void Forget() {}
 
   // Committed tokens that the drafter's model would have to read before its first draft.

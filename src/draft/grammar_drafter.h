@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft/grammar_drafter.h: drafts of what a request's grammar forces: where only one text can go
-// on (the keys of a JSON schema, its brackets, the end), its tokens as the tokenizer cuts them.
+// draft/grammar_drafter.h: drafts what a request's grammar forces: where only one text can follow
+// (the keys of a JSON schema, its brackets, the end), its tokens as the tokenizer cuts them.
 //
-// The model may spell the same text with other tokens, so the target judges these drafts as any.
-// Evidence grows with their number: 0 for one, 1 below 4, 2 below 8, 3.
+// The model may spell the same text with other tokens, so the target verifies these drafts like all
+// others. Evidence grows with their number: 0 for one, 1 below 4, 2 below 8, 3.
 //
-// Costs: a look-up for each proposal and each committed token; where a grammar's state is met for
-// the first time, the tokenizer's work on what it forces.
+// Cost: a look-up for each proposal and each committed token; for a new state of a grammar, the
+// tokenizer's work on the forced text.
 #pragma once
 
 #include <array>

@@ -58,7 +58,7 @@ class HeadDrafter final : public Drafter {
  private:
   struct Sequence {
     Chain chain;
-    AlignedBuffer<float> waiting;  // [max_rows, width]: features that no pass has read
+    AlignedBuffer<float> waiting;  // [max_rows, width]: features that no pass has read yet
     int n_waiting = 0;
     bool full = false;         // the text is longer than the head's context: no more drafts
     AlignedBuffer<float> own;  // [dim]: the head's feature of its newest row
@@ -81,7 +81,7 @@ class HeadDrafter final : public Drafter {
   const int width_;  // of a target's feature row
   std::vector<Sequence> sequences_;
   WideLogits wide_;
-  // The pass being put together; capacities are taken in the constructor.
+  // The pass that is being built; the constructor reserves the memory.
   AlignedBuffer<float> features_;  // [max_rows, width] or [sequences, dim]
   std::vector<Token> tokens_;
   std::vector<kv::Segment> segments_;

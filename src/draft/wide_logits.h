@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // draft/wide_logits.h: a drafter's logits in the target's vocabulary. Tokens that the drafter's
-// vocabulary does not share, or that its output head leaves out, cannot be drafted (-inf), which
-// costs acceptance and never exactness.
+// vocabulary does not share, or that its output head lacks, cannot be drafted (-inf), which costs
+// acceptance but never exactness.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +43,7 @@ class WideLogits {
  private:
   static constexpr float kNever = -std::numeric_limits<float>::infinity();
   int n_copied_ = 0;                                    // columns that keep their place
-  std::vector<Token> never_;                            // of them, those that are not shared
+  std::vector<Token> never_;                            // those among them that are not shared
   std::vector<std::pair<std::size_t, Token>> columns_;  // others: column and token
   AlignedBuffer<float> wide_;
 };

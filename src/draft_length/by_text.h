@@ -2,12 +2,12 @@
 // draft_length/by_text.h: draft lengths that depend on a sequence's text alone, for verification
 // strategies under which other lengths would give another text.
 //
-// Each such sequence has a cost model of its own that never sees a clock: passes and drafts cost
-// what a table says, a round is taken to have lasted as long as the table says, and neither other
-// sequences nor earlier ones count. So the same seed gives the same lengths, and the same text, on
-// every run, under any load, with any number of threads and in any batch.
+// Each such sequence has its own cost model, which sees no clock: passes and drafts cost what a
+// table says, a round counts as if it had taken that long, and other sequences do not matter. So
+// the same seed gives the same lengths, and the same text, on every run, under any load, with any
+// number of threads and in any batch.
 //
-// The other sequences of an engine go to the controller that it was opened with.
+// The other sequences use the controller that the engine was opened with.
 #pragma once
 
 #include <memory>
@@ -20,8 +20,8 @@ namespace foretoken::draft_length {
 
 class ByText final : public Lookahead {
  public:
-  // others: for sequences that need not depend on their text alone; null: all do.
-  // REQUIRES: settings.fixed_costs, known and never changing, before such a sequence begins.
+  // others: for sequences whose lengths may depend on more than their text; null: there are none.
+  // REQUIRES: settings.fixed_costs are known before such a sequence begins, and never change.
   ByText(const LookaheadSettings& settings, std::unique_ptr<Lookahead> others);
 
   void Begin(SeqId seq, const DraftLengths& lengths) override;
@@ -34,7 +34,7 @@ class ByText final : public Lookahead {
 
  private:
   struct Own {
-    std::unique_ptr<CostModel> model;  // null: the sequence belongs to the others
+    std::unique_ptr<CostModel> model;  // null: the sequence uses the others' controller
     int context = 0, missing = 0;      // of the last plan; of its offer
     bool made = false;
   };
@@ -46,7 +46,7 @@ class ByText final : public Lookahead {
   const RoundCosts* costs_;
   std::unique_ptr<Lookahead> others_;
   std::vector<Own> sequences_;
-  std::vector<Plan> plans_;  // of a pass, as the others see it
+  std::vector<Plan> plans_;  // of a pass, for the others' controller
 };
 
 }  // namespace foretoken::draft_length

@@ -4,18 +4,19 @@
 //   tokens(k) = sum over sequences of 1 + s_1 + ... + s_k        s_i: drafts 1..i all accepted
 //   time(k)   = pass(rows, context) + drafting + rest            rows: sequences + all drafts
 //
-// Sequences share a pass: the draft that is most likely to be kept is added first, and the best
-// number of drafts, 0 included, is taken. 0 wins unless the gain exceeds a margin. What is learned
-// of a drafter in other requests is the start for each request; drafts with different evidence are
-// learned apart. A sequence drafts nothing or at least its least number of tokens: the first draft
-// counts together with those that must come with it.
+// Sequences share a pass. The controller adds the draft that is most likely to be accepted first,
+// then the next one, and keeps the best number of drafts, which may be 0. Drafts are used only if
+// the gain exceeds a margin. A request starts with what other requests taught about the drafter;
+// drafts with different evidence are learned separately. A sequence drafts nothing, or at least its
+// shortest draft: the first draft counts together with those that must come with it.
 //
-// While a sequence decodes plainly it probes with one draft (or its least number), the more seldom
-// the more probes failed, for no more than a hundredth of the time, and not at all where even
-// drafts that were always right would not pay; in most such rounds nothing is even planned. A
-// portfolio looks at a drafter that it does not use in the same way.
+// A sequence that decodes plainly probes with one draft (or its shortest draft) from time to time;
+// the interval between probes doubles after each failure. Probes take at most a hundredth of the
+// time, and there are none where even perfect drafts would not pay. In most plain rounds nothing is
+// even planned. A portfolio probes a drafter that it does not use in the same way.
 //
-// Predictions can be wrong for long; a referee compares what passes gave and may suspend drafting.
+// Predictions can be wrong for long, so a referee compares the results of passes and may suspend
+// drafting.
 #pragma once
 
 #include <vector>
@@ -40,19 +41,20 @@ class CostModel final : public Lookahead {
  private:
   struct State {
     int least = 1, ceiling = 0;         // drafts of a round that has any
-    int idle_rounds = 0, interval = 0;  // rounds without drafts; before the next probe
+    int idle_rounds = 0, interval = 0;  // rounds without drafts; rounds before the next probe
     int asleep = 0;                     // rounds in which nothing is planned
     bool probing = false;
-    int rounds_on_one = 0, patience = 0;  // rounds with one drafter of several; before another's
-    double best_rate = 0;                 // of the offer in hand
+    int rounds_on_one = 0,
+        patience = 0;      // rounds with one drafter; before another is probed
+    double best_rate = 0;  // of the present offer
     double total_us = 0, probe_us = 0;
     std::vector<Survival> survival;  // [drafters, evidence]
-    double s[Survival::kPositions];  // of the offer in hand
+    double s[Survival::kPositions];  // of the present offer
   };
   enum class PassKind { kPlain, kDrafts, kOther };
   struct Pass {
     int n_decoding = 0, context = 0, trusted_rows = 0;
-    double least_rate = 0;  // that a draft must promise, in tokens per microsecond
+    double least_rate = 0;  // the least rate that a draft must promise, in tokens per microsecond
   };
   State& At(SeqId seq) { return states_[static_cast<std::size_t>(seq)]; }
   std::size_t Slot(int drafter, int evidence) const {
@@ -82,7 +84,7 @@ class CostModel final : public Lookahead {
   std::vector<Survival> shared_;        // [drafters, evidence], over all requests
   std::vector<int> drafting_;           // [drafters, position]: sequences with a draft there
   double total_us_ = 0, probe_us_ = 0;  // of all requests
-  std::vector<double> unread_us_;       // [drafters]: decoding since their drafts were last timed
+  std::vector<double> unread_us_;       // [drafters]: decoding time since they were last timed
   Referee referee_;
   // Of the last pass, for the referee.
   PassKind pass_kind_ = PassKind::kOther;

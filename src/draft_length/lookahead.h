@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft_length/lookahead.h: who drafts for each sequence in the next pass, and how many tokens. It
-// changes the speed. Where the verification strategy lets drafts decide the text it changes the
-// text too, though not its distribution; lengths of such sequences depend on their text alone.
+// draft_length/lookahead.h: the draft-length controller: which drafter drafts for each sequence in
+// the next pass, and how many tokens. It changes the speed. Where the verification strategy lets
+// drafts decide the text, it changes the text too, but not its distribution; the lengths of such
+// sequences depend on their text alone.
 //
-// One for an engine; sequences are known by their ids. Choose sees all that decode in a pass, so
-// that they can share its rows.
+// There is one for each engine; sequences are known by their ids. Choose sees all sequences that
+// decode in a pass, so that they can share its rows.
 #pragma once
 
 #include <limits>
@@ -23,12 +24,12 @@ namespace foretoken::draft_length {
 
 inline constexpr int kEvidenceClasses = 4;  // see round::Proposal
 
-// What one drafter could do for a sequence.
+// What one drafter can do for a sequence.
 struct Offer {
   int drafter = 0;
-  int most = 0;       // drafts: those it has made, or that it may be asked for
-  bool made = false;  // they cost nothing any more
-  int evidence = 0;   // of made ones
+  int most = 0;       // drafts that it has made, or may be asked for
+  bool made = false;  // they are made already, so they cost nothing more
+  int evidence = 0;   // of drafts that are made
   int missing = 0;    // committed tokens that its model would have to read first
 };
 
@@ -36,26 +37,26 @@ struct Offer {
 struct Plan {
   SeqId seq = 0;
   int context = 0;                // positions before its row
-  std::span<const Offer> offers;  // empty: it decodes plainly
+  std::span<const Offer> offers;  // empty: it must decode plainly
   // The answer: k drafts of offers[chosen]; k = 0: none.
   int chosen = 0, k = 0;
-  bool out_of_rows = false;        // k = 0: the pass has no row more to give
-  std::optional<ProbeKind> probe;  // the round is to measure something
+  bool out_of_rows = false;        // k = 0: the pass has no rows left
+  std::optional<ProbeKind> probe;  // the round also measures something
 };
 
 struct RoundOutcome {
   int drafter = 0, evidence = 0;
   int drafted = 0, accepted = 0;
-  int withheld = 0;  // drafts that were made and not sent, because they were fewer than the least
+  int withheld = 0;                 // drafts that were made but not sent, because they were too few
   int n_decoding = 1, context = 0;  // of the pass
-  bool reads = false;               // prompts, too
+  bool reads = false;               // it has prompt rows too
   double us = 0;                    // of the whole round
 };
 
 // What a request may draft in a round: nothing, or `least` to `most` tokens.
 struct DraftLengths {
   int least = 1, most = 1;  // 1 <= least <= most
-  bool by_text = false;     // they depend on its text alone: not on time, load or other requests
+  bool by_text = false;     // they depend on its text alone, not on time or load
 };
 
 class Lookahead {
@@ -64,18 +65,18 @@ class Lookahead {
 
   // A request begins. The only call that may allocate.
   virtual void Begin(SeqId seq, const DraftLengths& lengths) = 0;
-  // Drafts that are worth making before Choose where they cost nothing; n_decoding sequences
-  // share the pass.
+  // How many drafts are worth making before Choose if they cost nothing; n_decoding sequences share
+  // the pass.
   virtual int Most(SeqId seq, int n_decoding) const noexcept = 0;
   virtual void Choose(std::span<Plan> plans) noexcept = 0;
   // A decoding round of a sequence that was begun has ended.
   virtual void Observe(SeqId seq, const RoundOutcome& round) noexcept = 0;
-  // Rows of a pass that it plans with at most.
+  // The most rows of a pass that it plans with.
   virtual int MostRows() const noexcept { return std::numeric_limits<int>::max(); }
-  // What a sequence's rounds and those of others taught is forgotten; its request goes on.
+  // Forgets what rounds of this sequence and of others taught; its request continues.
   virtual void Reset(SeqId seq) noexcept = 0;
-  // What a sequence's draft lengths come from, where that is an AdaptiveLookahead; else null. Its
-  // configuration stays when a request begins.
+  // The AdaptiveLookahead that chooses a sequence's draft lengths, or null. Its configuration stays
+  // when a request begins.
   virtual AdaptiveLookahead* Adaptive(SeqId) noexcept { return nullptr; }
 };
 
@@ -84,7 +85,7 @@ struct LookaheadSettings {
   int max_sequences = 1, n_drafters = 1;
   AdaptiveLookaheadConfig ewma = {};
   std::span<const BatchDraftLength> batch_sizes = {};
-  // Both must outlive it. For cost-model; for by-text, which needs some that never change.
+  // Both must outlive it. costs: for cost-model; fixed_costs: for by-text, must never change.
   const RoundCosts *costs = nullptr, *fixed_costs = nullptr;
 };
 
@@ -101,7 +102,7 @@ struct LookaheadSettings {
 // REQUIRES: one of LookaheadNames(), checked settings.
 std::unique_ptr<Lookahead> MakeLookahead(const LookaheadSettings& settings);
 std::span<const std::string_view> LookaheadNames();
-// The ceiling where the user names none.
+// K if the user gives none.
 int DefaultCeiling(const SpeculativeOptions& options);
 
 }  // namespace foretoken::draft_length

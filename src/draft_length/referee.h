@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft_length/referee.h: whether drafts pay, by what passes gave: tokens over time with drafts against
-// without, apart for each number of sequences that decode together.
+// draft_length/referee.h: decides by results whether drafts pay: tokens per time with drafts
+// against without, separately for each number of sequences that decode together.
 //
-// The cost model predicts, and what it does not see (a machine that others load, drafts that wake
-// threads, costs that were measured in a bad moment) makes its predictions wrong for long. So after
-// some passes with drafts a few are made plainly; where these gave more, drafting is suspended, for
-// longer each time that a trial confirms it. Where drafts pay, plain passes become rare.
+// The cost model predicts. It cannot see everything (other programs, drafts that wake threads,
+// costs that were measured in a bad moment), so it can be wrong for long. So after some passes with
+// drafts a few passes are made plainly. If those were faster, drafting is suspended, for longer
+// each time that a trial confirms it. If drafts pay, plain passes become rare.
 #pragma once
 
 #include <vector>
@@ -17,13 +17,13 @@ class Referee {
   explicit Referee(int max_sequences);
 
   enum class Word {
-    kDraft,      // as is planned
-    kCompare,    // plainly: for the comparison
-    kSuspended,  // plainly: drafts have lost
+    kDraft,      // as planned
+    kCompare,    // plainly, for the comparison
+    kSuspended,  // plainly, because drafts were slower
   };
-  // Of the next pass, with n sequences.
+  // For the next pass, with n sequences.
   Word Next(int n) const noexcept;
-  // A pass of n sequences that read no prompt and measured nothing else: its tokens and time.
+  // Records a pass of n sequences without prompt rows and other measurements: its tokens and time.
   void See(int n, bool drafted, int tokens, double us) noexcept;
 
  private:
@@ -36,9 +36,9 @@ class Referee {
   };
   struct Match {
     Sum with, without;
-    int until_review = 0, interval = 0;  // passes with drafts
-    int comparing = 0;                   // plain passes that are left of a review
-    int suspended = 0, suspension = 0;   // plain passes that are left; of the next time
+    int until_review = 0, interval = 0;  // passes with drafts before the next review
+    int comparing = 0;                   // plain passes left in a review
+    int suspended = 0, suspension = 0;   // plain passes left; the length of the next suspension
   };
   void Judge(Match& m) noexcept;
 

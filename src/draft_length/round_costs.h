@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft_length/round_costs.h: what a round costs on this machine with these models: the target's passes
-// by rows and context, drafts by drafter, and what the host adds. Begun with what was measured
-// before, kept fresh while the engine runs.
+// draft_length/round_costs.h: the cost of a round on this machine with these models: the target's
+// passes by rows and context, drafts by drafter, and the engine's own work. It starts with
+// measurements and is updated while the engine runs.
 //
-// One for an engine. Readings are kept by rows and band of context, relative to the machine's level
-// of the moment: it moves fast and concerns all rows alike, so that what was last read in a slow
-// minute is not taken for dear in a quick one. More rows never cost less: where readings say so,
-// each counts as often as it was made (isotonic regression, by pooling neighbours that disagree).
-// What was never read is estimated from its neighbours along the curve that was measured at the
-// start; nothing is believed beyond the measured rows or twice those that were seen.
+// There is one for each engine. Readings are stored by rows and band of context, relative to the
+// machine's current speed, so a slow minute does not make a pass look expensive later. More rows
+// never cost less: where readings say otherwise, they are averaged, weighted by how often each was
+// made (isotonic regression, by pooling neighbours that disagree). A row count that was never read
+// is estimated from its neighbours along the curve that was measured at the start. Nothing is
+// estimated beyond the measured rows, or twice the rows that were seen.
 #pragma once
 
 #include <span>
@@ -20,18 +20,18 @@ namespace foretoken::draft_length {
 
 class RoundCosts {
  public:
-  // max_rows: of a pass; max_sequences: that may draft together.
+  // max_rows: of a pass; max_sequences: the most that may draft together.
   RoundCosts(int max_rows, int n_drafters, int max_sequences = 1);
 
-  // Measured costs, medians, before the first reading. The smallest context is the curve's; others
-  // say what a row and position of context add.
+  // Measured costs (medians), before the first reading. The smallest context gives the curve;
+  // others give the cost of a row and position of context.
   void Start(std::span<const PassCost> passes) noexcept;
-  // One more draft of one sequence, and of each of all that may run (0: not known).
+  // The cost of one more draft for one sequence, and for all that may run together (0: not known).
   void StartDrafter(int drafter, double one_us, double all_us, double row_us) noexcept;
 
-  // A pass of the target that only decoded, `context` positions before a row in the mean; proposals
-  // of `drafts` tokens in all, the longest of `longest`; rows that a drafter had to read before
-  // them; the rest of the round.
+  // A pass of the target that only decoded, with an average of `context` positions before a row;
+  // proposals with `drafts` tokens in all, the longest of `longest`; rows that a drafter had to
+  // read before them; the rest of the round.
   void SeePass(int rows, int context, double us) noexcept;
   void SeeDrafts(int drafter, int drafts, int longest, double us) noexcept;
   void SeeCatchUp(int drafter, int rows, double us) noexcept;
@@ -39,17 +39,17 @@ class RoundCosts {
 
   bool known() const noexcept { return seen_rows_ > 0 || !start_.empty(); }
   double PassUs(int rows, int context) const noexcept;  // > 0 once known
-  // One more draft of each of `sequences`, which share the drafter's passes; 0 for none.
+  // One more draft for each of `sequences`, which share the drafter's passes; 0 for none.
   double DraftUs(int drafter, int sequences) const noexcept;
-  // Proposals as SeeDrafts has them.
+  // Proposals as in SeeDrafts.
   double DraftsUs(int drafter, int drafts, int longest) const noexcept;
   double CatchUpUs(int drafter, int rows) const noexcept { return rows * At(drafter).row_us; }
   double RestUs() const noexcept { return rest_us_; }
-  // How far passes lie from PassUs of late, as a share of it.
+  // The recent error of PassUs, as a share of it.
   double Unrest() const noexcept { return unrest_; }
-  // Of passes that were measured at the start or read since, ascending.
+  // Row counts that were measured at the start or read since, ascending.
   std::vector<int> KnownRows() const;
-  // Most rows that may be planned for.
+  // The most rows that may be planned for.
   int TrustedRows() const noexcept;
 
  private:
@@ -59,7 +59,7 @@ class RoundCosts {
     double us;
   };
   struct DrafterCosts {
-    std::vector<double> draft_us;  // [max_sequences + 1], by sequences; 0: never read
+    std::vector<double> draft_us;  // [max_sequences + 1], by sequences; 0: no reading
     double row_us = 0;
   };
   static double Moved(double known, double seen) noexcept;
@@ -68,9 +68,9 @@ class RoundCosts {
   const DrafterCosts& At(int drafter) const { return drafters_[static_cast<std::size_t>(drafter)]; }
   double Curve(int rows, int context) const noexcept;
   struct Reading {
-    double us = 0;  // over the level; 0: none yet
+    double us = 0;  // relative to the machine's speed; 0: no reading
     int n = 0;
-    double risen = 0;  // us, so that it does not fall with the rows
+    double risen = 0;  // us, made monotone in the rows
   };
   using Band = std::vector<Reading>;  // [max_rows + 1], by rows
   struct Pool {
@@ -83,12 +83,12 @@ class RoundCosts {
   double Estimate(const Band& band, int rows, int context) const noexcept;
 
   std::vector<Point> start_;  // ascending rows, without context
-  double position_us_ = 0;    // what a row pays for a position of context
+  double position_us_ = 0;    // cost of a row for each position of context
   std::vector<Band> bands_;   // [kBands]
   std::vector<Pool> pools_;
-  double level_ = 1;   // of the moment
-  double unrest_ = 0;  // how far passes lie from what is expected, in the mean of late
-  int n_aside_ = 0;    // the last ones that lay far off; < 0: below
+  double level_ = 1;   // the machine's current speed
+  double unrest_ = 0;  // recent mean error of the estimates
+  int n_aside_ = 0;    // the last readings that were far off; < 0: below
   int seen_rows_ = 0;  // the most that were read
   std::vector<DrafterCosts> drafters_;
   double rest_us_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft_length/survival.h: how likely a draft is accepted at each position of a round, given that those
-// before it were; learned from verdicts, old ones fading.
+// draft_length/survival.h: how likely a draft is accepted at each position of a round, if those
+// before it were; learned from verdicts, where old ones count less.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@ class Survival {
  public:
   static constexpr int kPositions = 64;
 
-  // fading: what a verdict still weighs when the next one comes; where none comes it grows old more
+  // fading: the weight of a verdict when the next one comes. Positions without verdicts fade more
   // slowly, so that a longer draft gets another chance.
   explicit Survival(double fading = 0.93) : fading_(fading), ageing_(1 - (1 - fading) / 4) {}
 
   void Observe(int drafted, int accepted) noexcept {
-    // A rejection is the verdict of the position it happened at; those behind it have none.
+    // A rejection is the verdict of its position; positions behind it have none.
     const int judged = std::min({drafted, accepted + 1, kPositions});
     for (int i = 0; i < judged; ++i) {
       Position& p = positions_[static_cast<std::size_t>(i)];
@@ -31,10 +31,10 @@ class Survival {
     known_ = std::max(known_, judged);
   }
 
-  // s[i], i in [0, n): probability that drafts 0..i are all accepted. Where verdicts are few,
-  // `others` counts as two of them; where it has few too, what counts as five is that each position
-  // is like the one before it and the first like `prior`. weight: what the own verdicts still
-  // count, in [0, 1]. n <= kPositions.
+  // s[i], i in [0, n): the probability that drafts 0..i are all accepted. Smoothed with 2
+  // pseudo-observations of `others`; `others` itself with 5 that say that position i behaves like
+  // position i - 1, and the first like `prior`. weight: what the own verdicts count, in [0, 1]. n
+  // <= kPositions.
   void Read(const Survival& others, double prior, double weight, int n, double* s) const noexcept {
     double own = prior, common = prior, product = 1;
     for (int i = 0; i < n; ++i) {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // engine/file_watch.h: whether the model files are still what the engine was opened with.
 //
-// Weights and embeddings are read from mapped files for as long as the engine lives. Whoever cuts
-// such a file short or writes over it changes what passes compute. The engine asks Check after each
-// pass, before anything of it is committed, and when a request begins. Once it fails it fails for
-// ever: nothing that the engine holds can be trusted any more.
+// Weights and embeddings are read from mapped files for as long as the engine lives. If someone
+// cuts such a file short or overwrites it, passes compute something else. The engine calls Check
+// after each pass, before anything of it is committed, and when a request begins. Once it has
+// failed it always fails, because nothing that the engine holds can be trusted any more.
 //
-// A thread in the background reads the data again that kept tiles were made of
-// (model/source_check.h), at the lowest priority and at a quarter of the time, and ends when all is
-// read.
+// A background thread reads the sources of the kept tiles again (model/source_check.h), at the
+// lowest priority and for a quarter of the time, and ends when everything is read.
 #pragma once
 
 #include <atomic>
@@ -35,10 +34,10 @@ class FileWatch {
   // Starts the thread, if there is anything for it to do.
   void Begin();
 
-  // For the thread of the passes; well below a microsecond for each file where nothing happened.
+  // For the thread of the passes; well below a microsecond for each file if nothing happened.
   // False: there is an error.
   bool Check() noexcept;
-  // The error, or what can be seen without waiting for a pass. Any thread.
+  // The error, or what can be found out without waiting for a pass. Any thread.
   [[nodiscard]] Status status() const;
 
  private:

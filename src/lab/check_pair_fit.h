@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// lab/check_pair_fit.h: two model files side by side, before anything is loaded.
+// lab/check_pair_fit.h: compares two model files before anything is loaded.
 #pragma once
 
 #include <cstdint>

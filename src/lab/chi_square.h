@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// lab/chi_square.h: whether two sets of counts may come from one law.
+// lab/chi_square.h: tests whether two sets of counts may come from one distribution.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lab/pair_gain.h: what speculation with a fixed draft length gains, estimated from runs of the
-// longest and of the shortest drafts: from what rounds cost and from how far drafts came in them.
+// lab/pair_gain.h: estimates the speed-up of a fixed draft length from runs of the longest and of
+// the shortest drafts: from the costs of rounds, and from how many drafts were accepted.
 //
 //   speed-up(K) = (1 + g_1 + ... + g_K) plain round /
 //                 (passes(K) + d_1 begin + (d_1 + ... + d_K) draft + rest)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// lab/tune_choice.h: which of several ways to draft `tune` recommends.
+// lab/tune_choice.h: chooses the way of drafting that `tune` recommends.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // round/proposal.h: what a drafter proposes for one sequence in one round: a chain of tokens and
-// the laws they were drawn from.
+// the distributions that they were drawn from.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ struct Proposal {
                              // over the vocabulary
   std::int64_t q_stride = 0;
   const float* raw_logits = nullptr;  // [m]: the drafter's logit of each draft, before processing
-  const float* logits = nullptr;      // [m, q_stride]: all of them, where they were asked for
-  // How much the drafter saw that speaks for its drafts, 0 to 3; what is learned of the drafts of
-  // one class says nothing about those of another. Known before the first draft was chosen.
+  const float* logits = nullptr;      // [m, q_stride]: all of them, if they were asked for
+  // How strongly the text supports the drafts, 0 to 3. The acceptance of each class is learned
+  // separately. Known before the first draft was chosen.
   int evidence = 0;
 
   int length() const { return static_cast<int>(tokens.size()); }
-  // Without q each draft was certain: its law is one-hot.
+  // Without q each draft is certain: its distribution is one-hot.
   const float* Law(int i) const { return q == nullptr ? nullptr : q + i * q_stride; }
 };
 

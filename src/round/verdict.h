@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// round/verdict.h: what the target made of a proposal.
+// round/verdict.h: the result of verifying a proposal.
 #pragma once
 
 #include "base/ids.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sampling/logprobs.h: log-probabilities of the target's raw law (temperature 1, no filters).
+// sampling/logprobs.h: log-probabilities in the target's raw distribution (temperature 1, no
+// filters).
 #pragma once
 
 #include <span>

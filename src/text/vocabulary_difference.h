@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// text/vocabulary_difference.h: the vocabularies of a target and of what drafts for it, compared.
+// text/vocabulary_difference.h: compares the vocabularies of a target and of its draft model.
 #pragma once
 
 #include "foretoken/tools/model_file.h"

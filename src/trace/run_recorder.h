@@ -2,10 +2,10 @@
 // trace/run_recorder.h: writes the trace of a run (foretoken/replay.h): a line of JSON for the
 // run, each request and each request's part of a pass.
 //
-// For each pass: ReadLaws for every sequence that decodes, before its verdict; Add for every
-// sequence, after it; EndPass. Nothing is formatted before EndPass, so that times which are taken
-// until Add hold no work of the recorder's; ReadLaws computes laws and must be left out of them.
-// Allocates only in Create and Begin. One thread at a time.
+// For each pass call ReadLaws for every decoding sequence before its verdict, Add for every
+// sequence after it, and EndPass. Nothing is formatted before EndPass, so times taken until Add
+// contain no work of the recorder. ReadLaws computes distributions, and must not be part of these
+// times. Only Create and Begin allocate. One thread at a time.
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ struct RecordedRound {
   int evidence = 0;
   std::string_view drafter;                 // lives until EndPass
   std::span<const Token> drafts;            // likewise
-  const round::Verdict* verdict = nullptr;  // null while the prompt is read in parts
+  const round::Verdict* verdict = nullptr;  // null during the prefill
   int committed = 0;
   double rest_us = 0;
   const char* end = "";  // lives on
@@ -48,7 +48,7 @@ struct RecordedRound {
 
 class RunRecorder {
  public:
-  // Errors: kInvalidArgument where `path` is a file that is no trace; kIo.
+  // Errors: kInvalidArgument if `path` is a file that is not a trace; kIo.
   [[nodiscard]] static Result<std::unique_ptr<RunRecorder>> Create(const std::string& path,
                                                                    const TraceHeader& header);
   ~RunRecorder();
@@ -62,9 +62,9 @@ class RunRecorder {
   void EndPass(const RecordedPass& pass) noexcept;
   void AddCosts(std::span<const PassCost> costs);
 
-  // What was recorded becomes visible under the path; for moments when no request runs. After a
-  // failure nothing more is written, the file is as the last Publish left it, and every call
-  // returns the first error.
+  // Makes what was recorded visible under the path; call it while no request runs. After a failure
+  // nothing more is written, the file is as the last Publish left it, and every call returns the
+  // first error.
   [[nodiscard]] const Status& Publish() noexcept;
   const Status& status() const { return status_; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// trace/traced_costs.h: what the parts of a round cost, fitted to the passes of a recorded run.
+// trace/traced_costs.h: the costs of the parts of a round, fitted to the passes of a recorded run.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace foretoken::trace {
 
-// A curve through medians that never falls: where it would, neighbours are averaged by weight.
-// Straight lines between the points; beyond the last one the line from the first to the last goes
-// on, before the first one it is level. Empty: 0 everywhere.
+// A monotone curve through medians: where it would fall, neighbours are averaged by weight.
+// Straight lines between the points. Beyond the last point the line from the first to the last
+// continues; before the first it is constant. Empty: 0 everywhere.
 class RisingCurve {
  public:
   struct Point {
@@ -26,10 +26,10 @@ class RisingCurve {
   std::vector<Point> points_;
 };
 
-// A pass of the trace with all that it did.
+// A pass of the trace and its work.
 struct TracedPass {
   std::int64_t pass = 0;
-  bool prefill = false;        // somebody read a prompt
+  bool prefill = false;        // it has prompt rows
   int rows = 0, context = 0;   // context: the mean of its requests
   int asking = 0, drafts = 0;  // requests with drafts; drafts of the longest
   int judged = 0;              // logits that verdicts looked at: accepted + 1 each
@@ -47,9 +47,9 @@ class TracedCosts {
     double draft_us = 0, verify_us = 0, rest_us = 0;
     double us() const { return draft_us + verify_us + rest_us; }
   };
-  // Of a pass in which nobody reads a prompt, from its rows, context, asking, drafts and judged.
+  // The cost of a pass without prompt rows, from its rows, context, asking, drafts and judged.
   Cost Of(const TracedPass& pass) const noexcept;
-  // The recorded time of all those passes over what the fit gives for them; Of has it in it.
+  // The recorded time of all those passes over their fitted time; Of includes it.
   double recorded_over_fit() const { return scale_; }
 
  private:
@@ -60,7 +60,7 @@ class TracedCosts {
 
   RisingCurve verify_, rest_;
   std::map<int, RisingCurve> draft_;  // by requests that ask together
-  // Microseconds per position of context more than middle_: of a pass, of a draft.
+  // Microseconds for each position of context beyond middle_: of a pass, of a draft.
   double verify_slope_ = 0, draft_slope_ = 0, middle_ = 0;
   double scale_ = 1;
 };

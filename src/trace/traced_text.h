@@ -11,16 +11,17 @@
 
 namespace foretoken::trace {
 
-// How often drafts were there and right, over a whole trace.
+// How often there was a draft, and how often it was right, over a whole trace.
 class TracedRates {
  public:
   explicit TracedRates(const RunTrace& trace);
 
-  // A draft behind `depth` accepted ones of its round is accepted, given that there is one.
+  // The probability that a draft behind `depth` accepted ones of its round is accepted, if there is
+  // one.
   double Accepted(int depth) const { return accepted_[At(depth)]; }
-  // The drafter knows nothing there.
+  // The probability that the drafter has no draft there.
   double Nothing(int depth) const { return nothing_[At(depth)]; }
-  // The same at each further draft behind one that is wrong.
+  // The same for each further draft behind a wrong one.
   double NothingBehindRejection() const { return nothing_behind_; }
 
  private:
@@ -46,9 +47,9 @@ class TracedText {
     int drafted = 0, accepted = 0;
     int by_lot = 0, judged = 0;  // positions, and those without a recorded verdict among them
   };
-  // Of drafts in a round that begins there, as far as the recording tells.
+  // The evidence of drafts in a round that begins there, as far as the recording tells.
   int Evidence(int position) const;
-  // A round that begins at `position` and asks for k drafts.
+  // Plays a round that begins at `position` and asks for k drafts.
   Round Play(int position, int k, const TracedRates& rates, std::uint64_t seed) const;
 
  private:

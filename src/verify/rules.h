@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify/rules.h: every strategy's verifier, with the settings that options give it.
+// verify/rules.h: the verifiers of all strategies, with their settings from the options.
 #pragma once
 
 #include <array>

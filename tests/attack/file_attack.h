@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // attack/file_attack.h: gives mutated files to a reader, each in a process that may die, and counts
-// what became of them.
+// the results.
 //
 // A child reads files one after the other; the parent knows which one it is reading. These are
 // faults: a child dies by a signal, a sanitizer ends it, it uses too much CPU time or memory, or

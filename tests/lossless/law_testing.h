@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// lossless/law_testing.h: do two samples come from one distribution?
+// lossless/law_testing.h: tests whether two samples come from one distribution.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// memory/failing_memory.h: makes a chosen allocation of this program fail. Counted are operator
-// new, mmap where foretoken calls it and, without a sanitizer, malloc of the C libraries and the
-// start of threads.
+// memory/failing_memory.h: makes a chosen allocation of this program fail. It counts operator new,
+// mmap where foretoken calls it and, without a sanitizer, malloc in the C libraries and the start
+// of threads.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/oracle/oracle.h: the slow, obvious decoder that the engine is held to, bit for bit.
+// tests/oracle/oracle.h: the slow, simple decoder that the engine must agree with, bit for bit.
 //
 // Recomputes the whole prefix for every token: no cache, no batch, no tiles, no threads, plain
 // loops over the file's own layout. It shares with the engine only the file reader and the

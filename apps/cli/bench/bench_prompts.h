@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/bench/bench_prompts.h: what `bench` lets the model write.
+// cli/bench/bench_prompts.h: the prompts of `bench`.
 #pragma once
 
 #include <string>

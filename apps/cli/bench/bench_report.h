@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/bench/bench_report.h: what `bench` found, for people; bench_json.h writes it for programs.
+// cli/bench/bench_report.h: the results of `bench`, for people; bench_json.h writes them for
+// programs.
 #pragma once
 
 #include <optional>

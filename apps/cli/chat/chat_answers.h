@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/chat/chat_answers.h: every enabled mode answers a prompt, with one seed, and is compared with
-// plain decoding.
+// cli/chat/chat_answers.h: every enabled mode answers a prompt with the same seed and is compared
+// with plain decoding.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/chat/chat_engines.h: the engines that answer in a chat, opened when they are first needed.
+// cli/chat/chat_engines.h: the engines of a chat, opened when they are first needed.
 #pragma once
 
 #include <memory>

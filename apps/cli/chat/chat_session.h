@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/chat/chat_session.h: all that a chat remembers between two lines.
+// cli/chat/chat_session.h: everything that a chat remembers between two lines.
 #pragma once
 
 #include <array>

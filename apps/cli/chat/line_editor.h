@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/chat/line_editor.h: lines that a person types, or that a pipe gives.
+// cli/chat/line_editor.h: lines from a person or a pipe.
 //
 // On a terminal: a prompt, editing as in a shell, and a history that a file keeps. From a pipe the
 // lines come as they are, without a prompt. One at a time, on the main thread. While it reads it

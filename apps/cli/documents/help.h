@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/documents/help.h: what the program says of itself.
+// cli/documents/help.h: what the program prints about itself.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/documents/shell_completion.h: scripts that let shells complete verbs, flags and values, made from the
-// flags of each verb. They hold all names, so that a Tab starts no program.
+// cli/documents/shell_completion.h: scripts that let shells complete verbs, flags and values, made
+// from the flags of each verb. They contain all names, so that a Tab starts no program.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/files/inspection.h: what `inspect` found in a model file.
+// cli/files/inspection.h: the results of `inspect`.
 #pragma once
 
 #include <cstdint>

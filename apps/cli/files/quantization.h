@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/files/quantization.h: how the result of `quantize` is told.
+// cli/files/quantization.h: how the result of `quantize` is printed.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/generate/generation.h: what `generate` reports about one run, for people (statistics.h) and for
+// cli/generate/generation.h: the result of one `generate`, for people (statistics.h) and for
 // programs (json_report.h).
 #pragma once
 

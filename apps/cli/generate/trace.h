@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/generate/trace.h: the rounds of a generation made visible.
+// cli/generate/trace.h: shows the rounds of a generation.
 //
 //   colour     accepted drafts green, rejected ones red and struck through, the target's own token
 //   bold blue brackets   [+accepted][-rejected][=the target's own], where there is no colour

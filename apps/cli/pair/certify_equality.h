@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/pair/certify_equality.h: speculation against plain decoding of the same engine, token by token and
-// bit by bit.
+// cli/pair/certify_equality.h: compares speculation with plain decoding of the same engine, token
+// by token and bit by bit.
 #pragma once
 
 #include <cstdint>

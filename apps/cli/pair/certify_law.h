@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/pair/certify_law.h: whether speculation draws tokens from the law of plain decoding, by counting.
+// cli/pair/certify_law.h: tests by counting whether speculation draws tokens from plain decoding's
+// distribution.
 //
 // Short texts after a context are drawn again and again: by plain decoding, by speculation, and, as
 // the negative control, by speculation with a rule that is known to change the distribution. Tokens

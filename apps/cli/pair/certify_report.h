@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/pair/certify_report.h: what `certify` found, for people; certify_json.cpp writes it for programs.
+// cli/pair/certify_report.h: the results of `certify`, for people; certify_json.cpp writes them for
+// programs.
 #pragma once
 
 #include <optional>

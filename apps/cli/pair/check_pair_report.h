@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/pair/check_pair_report.h: what `check-pair` found, for people; check_pair_json.cpp writes it for
-// programs.
+// cli/pair/check_pair_report.h: the results of `check-pair`, for people; check_pair_json.cpp writes
+// them for programs.
 #pragma once
 
 #include <memory>

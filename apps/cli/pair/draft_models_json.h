@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/pair/draft_models_json.h: the models and heads that draft, as --json has them.
+// cli/pair/draft_models_json.h: the models and heads that draft, for --json.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/pair/pair_estimate.h: what a drafter promises at each fixed draft length, from a few runs of all
-// the prompts: plainly, with the longest drafts and with the shortest.
+// cli/pair/pair_estimate.h: estimates the speed-up of a drafter for each fixed draft length from a
+// few runs of all prompts: plain, with the longest drafts and with the shortest.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/pair/pair_settings.h: what the verbs that examine a pair of models have in common: certify,
+// cli/pair/pair_settings.h: what the verbs that examine a pair of models share: certify,
 // check-pair, tune.
 #pragma once
 

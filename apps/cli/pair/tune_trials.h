@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/pair/tune_trials.h: what each drafter gives on this machine: first an estimate from one run, then
-// the most promising ones by the clock, in turn, and the chosen one once more by runs of its own.
+// cli/pair/tune_trials.h: measures each drafter on this machine: first an estimate from one run,
+// then the most promising ones in turn, and the chosen one once more in new runs.
 #pragma once
 
 #include <functional>

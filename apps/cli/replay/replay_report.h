@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/replay/replay_report.h: what `replay` found, for people and for programs.
+// cli/replay/replay_report.h: the results of `replay`, for people and for programs.
 #pragma once
 
 #include <string>

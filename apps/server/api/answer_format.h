@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/api/answer_format.h: the fields that say what an answer must look like, as one grammar.
+// server/api/answer_format.h: the fields for the form of an answer, as one grammar.
 //
 // OpenAI's response_format, llama.cpp's json_schema and grammar, vLLM's structured_outputs and
 // guided_json, guided_regex, guided_choice, guided_grammar, SGLang's regex and ebnf. A request has

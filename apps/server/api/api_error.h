@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/api/api_error.h: what a client is told when a request fails: OpenAI's error object, as values.
+// server/api/api_error.h: what a client gets when a request fails: OpenAI's error object, as
+// values.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/api/chat_messages.h: the messages of a chat, JSON to values, as this server and others write
-// them and as clients send them back.
+// server/api/chat_messages.h: reads the messages of a chat from JSON, as this server and others
+// write them and as clients send them back.
 #pragma once
 
 #include <string>

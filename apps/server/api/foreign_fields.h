@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/api/foreign_fields.h: fields that clients of other servers send, and that foretoken has no
-// use for: one table of what becomes of each.
+// server/api/foreign_fields.h: fields of other servers that foretoken does not have: one table that
+// says how each is treated.
 //
 // A field that could change the text is refused, unless its value changes nothing. Any other field
 // is accepted, and a notice in the reply says that it has no effect.

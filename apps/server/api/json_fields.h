@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/api/json_fields.h: the fields of one JSON object, read by name and checked.
+// server/api/json_fields.h: reads the fields of one JSON object by name and checks them.
 //
 // Each reader leaves `out` alone if the field is absent or null. The first error is kept and ends
 // all further reading. Finish reports fields that no reader asked for. A field with several names

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/api/json_member.h: a member's value as it was written, for readers to whom the order of
-// members matters.
+// server/api/json_member.h: a member's value as it was written, for readers that need the order of
+// members.
 #pragma once
 
 #include <initializer_list>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/api/json_tree.h: the body of a request, from text to values.
+// server/api/json_tree.h: parses the body of a request.
 //
 // The time is linear in the text. The memory is bounded: nesting and the size of all values
 // together are limited.

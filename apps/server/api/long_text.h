@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/api/long_text.h: a text that may be much longer than what it is made of, written part by part
-// as its reader takes it, so that it never stands in memory as a whole.
+// server/api/long_text.h: a text that may be much longer than its source, written part by part as
+// its reader takes it, so that it is never in memory as a whole.
 #pragma once
 
 #include <cstddef>

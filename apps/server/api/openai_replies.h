@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/api/openai_replies.h: what is sent back, as JSON on one line. Bytes that are no UTF-8 become
-// U+FFFD. Rates without a denominator are absent.
+// server/api/openai_replies.h: writes replies, as JSON on one line. Bytes that are not UTF-8 become
+// U+FFFD. A rate without a denominator is absent.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/api/openai_schema.h: bodies of requests, JSON to values. Everything is checked here that needs
-// no model but its sizes; a field that is not known is an error, with the nearest known one.
+// server/api/openai_schema.h: reads the bodies of requests. It checks everything that needs only
+// the model's sizes. An unknown field is an error, with the nearest known one.
 //
 // Pure functions of their arguments; any bytes may come in.
 #pragma once

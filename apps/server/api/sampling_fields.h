@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/api/sampling_fields.h: how tokens are drawn, JSON to SamplingParameters, by the names of
-// OpenAI, llama.cpp and vLLM.
+// server/api/sampling_fields.h: reads SamplingParameters, with the names of OpenAI, llama.cpp and
+// vLLM.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/net/api_keys.h: which of the server's keys a request has.
+// server/net/api_keys.h: finds the server's key that a request has.
 #pragma once
 
 #include <cstddef>

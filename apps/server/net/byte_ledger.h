@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/net/byte_ledger.h: how many bytes connections and their requests hold together, from a
-// request's first byte until the last of its answer has left: header, body, the work that waits for
-// the engine, events that were not read, the answer's text. Any thread may use it.
+// server/net/byte_ledger.h: counts the bytes that connections and their requests hold together,
+// from a request's first byte until the last byte of its answer has left: header, body, work that
+// waits for the engine, unread events, the answer's text. Any thread may use it.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/net/client_address.h: from whom a request comes, as far as limits are concerned.
+// server/net/client_address.h: which client a request comes from, for the limits.
 #pragma once
 
 #include <string>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/net/log_writer.h: lines on their way to a descriptor whose reader may be slow, stalled or
-// gone.
+// server/net/log_writer.h: writes lines to a descriptor whose reader may be slow, stalled or gone.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/net/quota.h: how many of something each client has, and at most: connections of an address,
+// server/net/quota.h: limits how many of something each client may have: connections of an address,
 // requests of an address or of a key. Any thread may use it.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/net/request_reader.h: from the bytes of a connection to requests.
+// server/net/request_reader.h: turns the bytes of a connection into requests.
 //
 // Boost.Beast parses. This class adds limits and refuses what two readers (a proxy in front, and
 // this server) could read differently: two lengths, a length beside chunks, an unknown encoding,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/routes/answer.h: the events of one request, gathered as they come.
+// server/routes/answer.h: collects the events of one request as they come.
 #pragma once
 
 #include <chrono>

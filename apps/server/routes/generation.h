@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/routes/generation.h: what both endpoints of generation do: prompts to tokens, jobs to the
+// server/routes/generation.h: what both generation endpoints do: prompts to tokens, jobs to the
 // engine, events to an answer.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/routes/routes.h: the table of paths. Each endpoint lives in a .cpp that ends in its row.
+// server/routes/routes.h: the table of paths. Each endpoint is a .cpp that ends with its row.
 #pragma once
 
 #include <span>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft/lookup/certain_draft.h: a proposal of certain tokens in the making, for drafters that look text
-// up: it knows where a draft ends.
+// draft/lookup/certain_draft.h: builds a proposal of certain tokens, for lookups; it knows where a
+// draft ends.
 //
 // Begin allocates; nothing else does.
 #pragma once
@@ -13,15 +13,15 @@ namespace foretoken::draft {
 
 class CertainDraft {
  public:
-  static constexpr int kMaxTokens = 64;  // of one proposal, whatever is asked for
+  static constexpr int kMaxTokens = 64;  // in one proposal, whatever is asked for
 
   void Begin(const SequenceStart& start);
 
   // Starts a proposal of up to n tokens behind a text with n_generated tokens of output.
   void Start(int n, int n_generated) noexcept;
   bool open() const { return left_ > 0; }
-  // The next draft, while open. It closes the draft where it is the last that was wanted or an end
-  // token, and stays out of it where it is one that is still masked: the target cannot agree.
+  // Adds the next draft, while open. The draft closes with the last token that was wanted and with
+  // an end token. An end token that is still masked is left out, because the target cannot agree.
   void Push(Token token) noexcept;
   void Close() noexcept { left_ = 0; }
 

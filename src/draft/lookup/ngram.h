@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft/lookup/ngram.h: prompt lookup: what followed the last words when they stood in the text before is
-// likely to follow again (Saxena 2023, "Prompt Lookup Decoding"). The context is the last n tokens,
-// n from ngram_max down to ngram_min; the longest that occurred before wins. Of its 32 latest
-// occurrences those count first before which the text is the same farthest back, up to 16 tokens;
-// then the token that followed most often, then the most recent. The next draft is looked up with
-// the drafted tokens as context; only committed text votes. Where nothing is known the draft ends.
-// Drafts are certain: proposals carry no law.
+// draft/lookup/ngram.h: prompt lookup: what followed the last words earlier in the text is likely
+// to follow again (Saxena 2023, "Prompt Lookup Decoding"). The context is the last n tokens, n from
+// ngram_max down to ngram_min; the longest that occurred before wins. Its 32 latest occurrences are
+// compared: those count before which the text agrees farthest back, up to 16 tokens; then the token
+// that followed most often, then the most recent. The next draft is looked up with the drafted
+// tokens as context; only committed text votes. If nothing is known, the draft ends. Drafts are
+// certain: proposals have no distribution.
 //
-// "Before" is the sequence's own text, and only where that does not know a context of this length,
-// together and from the latest back: with `keep`, the texts of sequences that have ended; the
-// corpus. (Of an edited text, what other texts say of a context is a worse guide than its own one
-// occurrence.) With filler_top_k > 1 the tokens that the target held to be the most likely ones at
-// a position followed its context too, each once, whichever was committed.
+// "Earlier in the text" means the sequence's own text. Only if it does not know a context of this
+// length, other texts are asked, together and from the latest back: with `keep`, the texts of
+// sequences that have ended; the corpus. (In an edited text, its own single occurrence is a better
+// guide than those of other texts.) With filler_top_k > 1 the target's most likely tokens at a
+// position count as having followed its context too, each once, whichever was committed.
 //
-// Evidence of the first draft: where all occurrences agree, it grows by one with each token of the
-// context and with a second occurrence. Where they differ it is 0, but 2 from a match of 6 tokens
-// on and 3 from 12 on: there a first draft was right in 34 to 100 % of the cases (tales, code and
-// JSON; below 6 tokens in 0 to 55 %, where all agree in 71 to 99 from 3 tokens on).
+// Evidence of the first draft: if all occurrences agree, it grows by one with each token of the
+// context and with a second occurrence. If they differ it is 0, but 2 from a match of 6 tokens on
+// and 3 from 12 on: there a first draft was right in 34 to 100 % of the cases (tales, code and
+// JSON). Below 6 tokens it was right in 0 to 55 %; where all agree, in 71 to 99 % from 3 tokens on.
 //
-// Costs: a few hash look-ups for each draft, O(ngram_max) for each committed token. Memory is taken
-// at Begin, for the whole request; that of kept texts is bounded, and the oldest are forgotten.
+// Cost: a few hash look-ups for each draft, O(ngram_max) for each committed token. Begin reserves
+// the memory for the whole request. The memory of kept texts is bounded, and the oldest are
+// forgotten.
 #pragma once
 
 #include <array>

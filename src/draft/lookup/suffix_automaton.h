@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft/lookup/suffix_automaton.h: every substring of a growing text, or of several, with how often each
-// was followed by what (Blumer et al. 1985, "The smallest automaton recognizing the subwords of a
-// text").
+// draft/lookup/suffix_automaton.h: every substring of a growing text, or of several, with the
+// counts of what followed it (Blumer et al. 1985, "The smallest automaton recognizing the subwords
+// of a text").
 //
 //   state       a class of substrings that end at the same places: suffixes of one another, longer
 //               than those of its link, up to `length` tokens
@@ -36,7 +36,7 @@ class SuffixAutomaton {
   };
   // What followed a substring.
   struct Follower {
-    Token token = kNoToken;  // most often; of equals the one that did so last
+    Token token = kNoToken;  // the most frequent; of equal ones the latest
     std::int32_t count = 0;  // its occurrences
     std::int32_t total = 0;  // those of all
   };
@@ -46,17 +46,17 @@ class SuffixAutomaton {
   void Clear();
   // Makes room for n_tokens in all.
   void Reserve(int n_tokens);
-  // For so many more. Where memory is refused, nothing has changed.
+  // Makes room for n_more. If memory is refused, nothing has changed.
   void MakeRoom(int n_more);
 
-  // What is added next does not follow what is there.
+  // The next token does not follow the present text.
   void StartText() noexcept;
   void Add(Token token);
   int size() const { return n_tokens_; }
 
-  // The longest end of the text that StartText began, kMaxContext tokens of it at most.
+  // The longest end of the text since StartText, at most kMaxContext tokens.
   Match newest() const { return newest_; }
-  // The longest end of (m, token) that occurs, kMaxContext tokens of it at most.
+  // The longest end of (m, token) that occurs, at most kMaxContext tokens.
   Match Advance(Match m, Token token) const noexcept;
   // The longest end of m that something followed.
   Match Followed(Match m) const noexcept;
@@ -69,7 +69,7 @@ class SuffixAutomaton {
   struct State {
     std::int32_t length = 0, link = kNone, first_edge = kNone;
     std::int32_t count = 0, followed = 0;
-    Token best = kNoToken;  // what followed most often
+    Token best = kNoToken;  // the most frequent follower
     std::int32_t best_count = 0;
   };
   struct Edge {

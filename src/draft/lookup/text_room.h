@@ -9,7 +9,7 @@
 
 namespace foretoken::draft {
 
-// Tokens of prompt and output, one more than can be read: the newest is never processed.
+// Tokens of prompt and output, one more than can be read, because the newest is never processed.
 inline int TextRoom(const SequenceStart& start, int max_context) {
   // In 64 bits: max_new_tokens may be anything.
   const auto prompt = static_cast<std::int64_t>(start.prompt.size());
