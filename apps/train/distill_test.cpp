@@ -200,9 +200,9 @@ TEST(Distill, RefusesWhatDoesNotFitBeforeAnyWork) {
   EXPECT_EQ(refuses("multiple of 8", [](Distillation& s) { s.distill.shape.dim = 48; }), bad);
   EXPECT_EQ(refuses("context of 64", [](Distillation& s) { s.training.window = 65; }), bad);
   EXPECT_EQ(refuses("text: none", [](Distillation& s) { s.distill.text.clear(); }), bad);
-  EXPECT_EQ(refuses("no text", [](Distillation& s) { s.distill.text = {TargetPath()}; }),
+  EXPECT_EQ(refuses("not text", [](Distillation& s) { s.distill.text = {TargetPath()}; }),
             ErrorCode::kInvalidFile);
-  EXPECT_EQ(refuses("no text", [](Distillation& s) { s.distill.held_out = {TargetPath()}; }),
+  EXPECT_EQ(refuses("not text", [](Distillation& s) { s.distill.held_out = {TargetPath()}; }),
             ErrorCode::kInvalidFile);
   EXPECT_EQ(refuses("--out", [](Distillation& s) { s.training.out = Folder() + "/none/x.gguf"; }),
             ErrorCode::kIo);

@@ -179,7 +179,7 @@ TEST_F(TraceFile, NeverReplacesAnotherKindOfFile) {
   const auto recorder = RunRecorder::Create(path_, TraceOf({}, 2, 0).header);
   ASSERT_FALSE(recorder);
   EXPECT_EQ(recorder.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_NE(recorder.error().message.find("no trace"), std::string::npos);
+  EXPECT_NE(recorder.error().message.find("not a trace"), std::string::npos);
   const auto folder = RunRecorder::Create(fs::path(path_).parent_path(), TraceOf({}, 2, 0).header);
   ASSERT_FALSE(folder);
   EXPECT_EQ(folder.error().code, ErrorCode::kIo);
