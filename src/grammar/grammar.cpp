@@ -71,10 +71,11 @@ Error ErrorOf(GrammarFailure failure) {
   };
   switch (failure) {
     case GrammarFailure::kAmbiguous:
-      return too_large(fmt::format(
-          "grammar: a text of it can continue in more than {} ways at once; give fewer alternatives, "
-          "or make it less ambiguous",
-          GrammarStates::kMaxSituations));
+      return too_large(
+          fmt::format("grammar: a text of it can continue in more than {} ways at once; give fewer "
+                      "alternatives, "
+                      "or make it less ambiguous",
+                      GrammarStates::kMaxSituations));
     case GrammarFailure::kStepWork:
       return too_large(fmt::format(
           "grammar: one token takes more than {} steps of it; make it smaller or less ambiguous",

@@ -69,7 +69,8 @@ TEST(GrammarCost, GrammarsWithManyStatesEndInAnErrorThatNamesTheBudget) {
        "can continue in more than 16384 ways at once"},
       {"root ::= [a-z] (\"\" | root) (\"\" | root)", "its states take more than 16 MiB"},
       {"root ::= ([a-z] | [a-z] [a-z]){1,9000}", "its states take more than 16 MiB"},
-      {"root ::= (\"\"? [a-z]? | [a-z]{1,9}){9999}", "can continue in more than 16384 ways at once"},
+      {"root ::= (\"\"? [a-z]? | [a-z]{1,9}){9999}",
+       "can continue in more than 16384 ways at once"},
       {"root ::= (([a-z]*)* [a-z]*){500}", ""},
       {"root ::= (\"\"*)* [a-z]+", ""},
   };
