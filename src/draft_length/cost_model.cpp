@@ -13,7 +13,7 @@ constexpr int kFirstPatience = 24, kLongestPatience = 512;
 constexpr int kLongestSleep = 16;
 constexpr double kPlanningUs = 0.8;  // of a sequence, in a round in which nothing comes of it
 constexpr double kPrior = 0.7, kProbeShare = 0.01, kOwnProbeShare = 0.05, kReviewShare = 0.002;
-constexpr double kMargin = 1.02, kPerUnrest = 0.25;  // a gain that is less is not trusted
+constexpr double kMargin = 1.02, kPerJitter = 0.25;  // a gain that is less is not trusted
 constexpr int kCatchUpRounds = 16;  // over which what a drafter must read first is spread
 constexpr double kSharedFading = 0.98, kStaling = 0.985;
 
@@ -249,31 +249,32 @@ void CostModel::Choose(std::span<Plan> plans) noexcept {
   pass.n_decoding = static_cast<int>(plans.size());
   pass.context = static_cast<int>(context / pass.n_decoding);
   pass.trusted_rows = costs_.TrustedRows();
-  pass.least_rate = Rate(pass, pass.n_decoding, 0, 0) * (kMargin + kPerUnrest * costs_.Unrest());
+  pass.least_rate = Rate(pass, pass.n_decoding, 0, 0) * (kMargin + kPerJitter * costs_.Jitter());
   for (Plan& plan : plans)
     if (!plan.offers.empty()) ChooseOffer(pass, plan);
   pass_sequences_ = pass.n_decoding;
   pass_kind_ = PassKind::kPlain;
-  const Referee::Word word = referee_.Next(pass.n_decoding);
-  if (word != Referee::Word::kDraft) return StayPlain(pass, plans, word);
+  const Referee::Decision decision = referee_.Next(pass.n_decoding);
+  if (decision != Referee::Decision::kDraft) return StayPlain(pass, plans, decision);
   Share(pass, plans);
   if (std::any_of(plans.begin(), plans.end(), [](const Plan& p) { return p.k > 0; }))
     pass_kind_ = PassKind::kDrafts;
   Measure(pass, plans);
 }
 
-void CostModel::StayPlain(const Pass& pass, std::span<Plan> plans, Referee::Word word) noexcept {
+void CostModel::StayPlain(const Pass& pass, std::span<Plan> plans,
+                          Referee::Decision decision) noexcept {
   for (Plan& plan : plans) {
     if (plan.offers.empty()) continue;
-    if (word == Referee::Word::kCompare) plan.probe = ProbeKind::kBaseline;
-    if (word == Referee::Word::kSuspended) At(plan.seq).asleep = Sleep(pass, plan);
+    if (decision == Referee::Decision::kCompare) plan.probe = ProbeKind::kBaseline;
+    if (decision == Referee::Decision::kSuspended) At(plan.seq).asleep = Sleep(pass, plan);
   }
 }
 
 // What the last pass gave those of its sequences that may draft.
 void CostModel::TellReferee() noexcept {
   if (pass_us_ > 0 && pass_kind_ != PassKind::kOther)
-    referee_.See(pass_sequences_, pass_kind_ == PassKind::kDrafts, pass_tokens_, pass_us_);
+    referee_.Record(pass_sequences_, pass_kind_ == PassKind::kDrafts, pass_tokens_, pass_us_);
   pass_kind_ = PassKind::kOther;
   pass_tokens_ = 0, pass_us_ = 0;
 }

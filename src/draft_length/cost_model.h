@@ -75,7 +75,7 @@ class CostModel final : public Lookahead {
   void Measure(const Pass& pass, std::span<Plan> plans) noexcept;
   void LookElsewhere(const Pass& pass, Plan& plan) noexcept;
   int Sleep(const Pass& pass, const Plan& plan) const noexcept;
-  void StayPlain(const Pass& pass, std::span<Plan> plans, Referee::Word word) noexcept;
+  void StayPlain(const Pass& pass, std::span<Plan> plans, Referee::Decision decision) noexcept;
   void TellReferee() noexcept;
 
   const RoundCosts& costs_;

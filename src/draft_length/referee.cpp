@@ -29,12 +29,14 @@ Referee::Referee(int max_sequences) : matches_(static_cast<std::size_t>(max_sequ
   }
 }
 
-Referee::Word Referee::Next(int n) const noexcept {
+Referee::Decision Referee::Next(int n) const noexcept {
   const Match& m = matches_[static_cast<std::size_t>(n)];
-  return m.suspended > 0 ? Word::kSuspended : m.comparing > 0 ? Word::kCompare : Word::kDraft;
+  return m.suspended > 0   ? Decision::kSuspended
+         : m.comparing > 0 ? Decision::kCompare
+                           : Decision::kDraft;
 }
 
-void Referee::See(int n, bool drafted, int tokens, double us) noexcept {
+void Referee::Record(int n, bool drafted, int tokens, double us) noexcept {
   Match& m = matches_[static_cast<std::size_t>(n)];
   (drafted ? m.with : m.without).Add(tokens, us);
   if (!drafted && m.suspended > 0) {

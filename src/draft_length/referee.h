@@ -16,15 +16,15 @@ class Referee {
  public:
   explicit Referee(int max_sequences);
 
-  enum class Word {
+  enum class Decision {
     kDraft,      // as planned
     kCompare,    // plainly, for the comparison
     kSuspended,  // plainly, because drafts were slower
   };
   // For the next pass, with n sequences.
-  Word Next(int n) const noexcept;
+  Decision Next(int n) const noexcept;
   // Records a pass of n sequences without prompt rows and other measurements: its tokens and time.
-  void See(int n, bool drafted, int tokens, double us) noexcept;
+  void Record(int n, bool drafted, int tokens, double us) noexcept;
 
  private:
   struct Sum {

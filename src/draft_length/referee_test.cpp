@@ -8,7 +8,7 @@
 namespace foretoken::draft_length {
 namespace {
 
-using Word = Referee::Word;
+using Decision = Referee::Decision;
 
 // Passes whose drafts, wherever they are allowed, give `gain` times the tokens per second.
 struct Played {
@@ -24,12 +24,12 @@ class Match {
     int drafted = 0;
     std::uniform_real_distribution<double> uniform(0, 1);
     for (int i = 0; i < passes; ++i) {
-      const bool drafts = referee_.Next(n_) == Word::kDraft;
+      const bool drafts = referee_.Next(n_) == Decision::kDraft;
       const double lost = uniform(random_) < 0.01 ? 9000 : 0;  // its core, for a while
       const double pass_us = pace * 500 * (0.9 + 0.2 * uniform(random_)) + lost;
       const int made = drafts ? n_ + static_cast<int>(uniform(random_) * (2 * n_ + 1)) : n_;
       const double took = drafts ? pass_us * 2 / gain : pass_us;  // twice the tokens in the mean
-      referee_.See(n_, drafts, made, took);
+      referee_.Record(n_, drafts, made, took);
       drafted += drafts;
       tokens += drafts ? 2.0 * n_ : n_;
       us += took;
@@ -61,7 +61,7 @@ TEST(Referee, SuspendsDraftsThatLose) {
     }
   // The control: who is always free drafts always.
   Referee referee(1);
-  EXPECT_EQ(referee.Next(1), Word::kDraft);
+  EXPECT_EQ(referee.Next(1), Decision::kDraft);
 }
 
 TEST(Referee, LosesLittleOverall) {
@@ -85,19 +85,19 @@ TEST(Referee, IsNotMisledByThePaceOfTheMachine) {
 TEST(Referee, KeepsNumbersOfSequencesApart) {
   Referee referee(4);
   for (int i = 0; i < 2000; ++i) {
-    const bool drafts = referee.Next(4) == Word::kDraft;
-    referee.See(4, drafts, drafts ? 6 : 4, drafts ? 1000 : 500);
+    const bool drafts = referee.Next(4) == Decision::kDraft;
+    referee.Record(4, drafts, drafts ? 6 : 4, drafts ? 1000 : 500);
   }
-  EXPECT_NE(referee.Next(4), Word::kDraft);
-  EXPECT_EQ(referee.Next(3), Word::kDraft);
-  EXPECT_EQ(referee.Next(1), Word::kDraft);
+  EXPECT_NE(referee.Next(4), Decision::kDraft);
+  EXPECT_EQ(referee.Next(3), Decision::kDraft);
+  EXPECT_EQ(referee.Next(1), Decision::kDraft);
 }
 
 TEST(Referee, ComparesSoonerWhereMoreDecodeTogether) {
   const auto first = [](int n) {
     Referee referee(8);
     int passes = 0;
-    for (; referee.Next(n) == Word::kDraft; ++passes) referee.See(n, true, 2 * n, 500);
+    for (; referee.Next(n) == Decision::kDraft; ++passes) referee.Record(n, true, 2 * n, 500);
     return passes;
   };
   EXPECT_EQ(first(1), 256);

@@ -12,8 +12,8 @@ namespace {
 // Of a reading, into the level and into its own rows: far apart, so that what moves all rows is not
 // taken for something about these.
 constexpr double kFast = 0.15, kSlow = 0.005;
-constexpr int kStartCounts = 8;   // readings
-constexpr double kRestful = 0.1;  // unrest at which a reading counts half for its rows
+constexpr int kStartCounts = 8;  // readings
+constexpr double kCalm = 0.1;    // jitter at which a reading counts half for its rows
 
 }  // namespace
 
@@ -73,7 +73,7 @@ void RoundCosts::SeePass(int rows, int context, double us) noexcept {
     known = {us / level_, 1, 0};
   } else {
     if (known.n > 1) MoveLevel(Off(us, expected));
-    const double rest = unrest_ / kRestful,
+    const double rest = jitter_ / kCalm,
                  fresh = 1.0 / (known.n + (start_.empty() ? 2 : kStartCounts)),
                  weight = std::max(kSlow, fresh) / (1 + rest * rest);
     known = {expected * (1 + weight * Off(us, expected)), known.n + 1, 0};
@@ -95,7 +95,7 @@ void RoundCosts::MoveLevel(double off) noexcept {
   n_aside_ = side == 0 ? 0 : side * n_aside_ > 0 ? n_aside_ + side : side;
   const double weight = std::min(0.6, kFast * std::max(1, std::abs(n_aside_)));
   level_ = std::clamp(level_ * (1 + weight * off), 0.01, 100.0);
-  unrest_ += kFast * (std::abs(off) - unrest_);
+  jitter_ += kFast * (std::abs(off) - jitter_);
 }
 
 void RoundCosts::Raise(Band& band) noexcept {
@@ -117,7 +117,7 @@ void RoundCosts::Raise(Band& band) noexcept {
   for (const Pool& pool : pools_)
     for (; rows <= pool.last; ++rows) {
       Reading& reading = band[static_cast<std::size_t>(rows)];
-      reading.risen = reading.n == 0 ? 0 : pool.us;
+      reading.monotone = reading.n == 0 ? 0 : pool.us;
     }
 }
 
@@ -198,7 +198,7 @@ double RoundCosts::Curve(int rows, int context) const noexcept {
 
 // Over the level.
 double RoundCosts::Estimate(const Band& band, int rows, int context) const noexcept {
-  const auto at = [&band](int r) { return band[static_cast<std::size_t>(r)].risen; };
+  const auto at = [&band](int r) { return band[static_cast<std::size_t>(r)].monotone; };
   const int last = std::min(static_cast<int>(band.size()) - 1, seen_rows_);
   if (rows <= last && at(rows) > 0) return at(rows);
   int below = std::min(rows, last), above = std::min(rows + 1, last);

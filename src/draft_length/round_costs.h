@@ -46,7 +46,7 @@ class RoundCosts {
   double CatchUpUs(int drafter, int rows) const noexcept { return rows * At(drafter).row_us; }
   double RestUs() const noexcept { return rest_us_; }
   // The recent error of PassUs, as a share of it.
-  double Unrest() const noexcept { return unrest_; }
+  double Jitter() const noexcept { return jitter_; }
   // Row counts that were measured at the start or read since, ascending.
   std::vector<int> KnownRows() const;
   // The most rows that may be planned for.
@@ -70,7 +70,7 @@ class RoundCosts {
   struct Reading {
     double us = 0;  // relative to the machine's speed; 0: no reading
     int n = 0;
-    double risen = 0;  // us, made monotone in the rows
+    double monotone = 0;  // us, made monotone in the rows
   };
   using Band = std::vector<Reading>;  // [max_rows + 1], by rows
   struct Pool {
@@ -87,7 +87,7 @@ class RoundCosts {
   std::vector<Band> bands_;   // [kBands]
   std::vector<Pool> pools_;
   double level_ = 1;   // the machine's current speed
-  double unrest_ = 0;  // recent mean error of the estimates
+  double jitter_ = 0;  // recent mean error of the estimates
   int n_aside_ = 0;    // the last readings that were far off; < 0: below
   int seen_rows_ = 0;  // the most that were read
   std::vector<DrafterCosts> drafters_;

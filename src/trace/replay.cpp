@@ -37,29 +37,29 @@ void Count(ReplayTally& tally, int drafted, int accepted, int committed) {
 }
 
 // Requests that ran together, in the order they came, and how many at a time.
-struct Crew {
+struct Cohort {
   std::vector<int> requests;
   std::size_t together = 1;
 };
 
-std::vector<Crew> CrewsOf(const RunTrace& trace) {
+std::vector<Cohort> CohortsOf(const RunTrace& trace) {
   std::vector<std::int64_t> last(trace.requests.size(), -1);
   for (const TracedRound& r : trace.rounds) last[static_cast<std::size_t>(r.request)] = r.pass;
-  std::vector<Crew> crews;
+  std::vector<Cohort> cohorts;
   std::vector<bool> known(trace.requests.size());
   std::int64_t until = -1, pass = -1;
   std::size_t in_pass = 0;
   for (const TracedRound& r : trace.rounds) {
     const auto request = static_cast<std::size_t>(r.request);
-    if (r.pass > until) crews.emplace_back();  // nobody of before is left
+    if (r.pass > until) cohorts.emplace_back();  // nobody of before is left
     in_pass = r.pass == pass ? in_pass + 1 : 1;
     pass = r.pass;
-    crews.back().together = std::max(crews.back().together, in_pass);
+    cohorts.back().together = std::max(cohorts.back().together, in_pass);
     until = std::max(until, last[request]);
-    if (!known[request]) crews.back().requests.push_back(r.request);
+    if (!known[request]) cohorts.back().requests.push_back(r.request);
     known[request] = true;
   }
-  return crews;
+  return cohorts;
 }
 
 class Player {
@@ -70,7 +70,7 @@ class Player {
         passes_(trace::PassesOf(trace)),
         costs_(trace, passes_),
         rates_(trace),
-        crews_(CrewsOf(trace)),
+        cohorts_(CohortsOf(trace)),
         learnt_(kMostRows, 1, MostTogether()),
         fixed_(kMostRows, 1, MostTogether()) {
     for (int i = 0; i < static_cast<int>(trace.requests.size()); ++i) texts_.emplace_back(trace, i);
@@ -82,7 +82,7 @@ class Player {
   }
 
   ReplayResult Play() {
-    for (const Crew& crew : crews_) Play(crew);
+    for (const Cohort& cohort : cohorts_) Play(cohort);
     result_.recorded_over_fit = costs_.recorded_over_fit();
     for (const MeasuredSetting& m : MeasuredSettings(trace_))
       if (IsTheSame(m)) result_.measured = m.tally;
@@ -107,7 +107,7 @@ class Player {
 
   int MostTogether() const {
     std::size_t together = 1;
-    for (const Crew& crew : crews_) together = std::max(together, crew.together);
+    for (const Cohort& cohort : cohorts_) together = std::max(together, cohort.together);
     return static_cast<int>(together);
   }
 
@@ -141,13 +141,13 @@ class Player {
            m.num_speculative_tokens == options_.num_speculative_tokens;
   }
 
-  void Play(const Crew& crew) {
+  void Play(const Cohort& cohort) {
     std::deque<int> waiting;
-    for (const int request : crew.requests)
+    for (const int request : cohort.requests)
       if (trace_.requests[static_cast<std::size_t>(request)].drafts()) waiting.push_back(request);
     for (;;) {
       std::erase_if(running_, [](const Running& r) { return r.left() <= 0; });
-      for (SeqId seq = 0; seq < static_cast<SeqId>(crew.together); ++seq) {
+      for (SeqId seq = 0; seq < static_cast<SeqId>(cohort.together); ++seq) {
         const auto has = [seq](const Running& r) { return r.seq == seq; };
         if (std::any_of(running_.begin(), running_.end(), has)) continue;
         while (!waiting.empty() && !Start(waiting.front(), seq)) waiting.pop_front();
@@ -243,7 +243,7 @@ class Player {
   const std::vector<TracedPass> passes_;
   const TracedCosts costs_;
   const TracedRates rates_;
-  const std::vector<Crew> crews_;
+  const std::vector<Cohort> cohorts_;
   bool instant_ = false;
   std::vector<TracedText> texts_;
   std::vector<Running> running_;
