@@ -164,7 +164,7 @@ class DistillTask : public Task {
   std::uint64_t hash_ = 0;
   std::optional<Leaves> frozen_;
   Tensor head_;  // of the target
-  model::ModelConfig config_;
+  NetworkConfig config_;
   std::optional<Corpus> corpus_, held_out_;
   Parameters parameters_;
 };

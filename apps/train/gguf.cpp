@@ -73,17 +73,19 @@ Result<Target> OpenTarget(const std::string& path) {
   FORETOKEN_TRY(target.tokenizer, OpenVocabulary(path, target.file));
   auto config = model::ConfigFromMetadata(target.file->metadata());
   if (!config) return Fail(std::move(config).error().In(path));
-  target.config = std::move(*config);
   auto rows = model::VocabularyRows(*target.file);
   if (!rows) return Fail(std::move(rows).error().In(path));
-  target.config.vocabulary = *rows;
+  config->vocabulary = *rows;
+  auto known = NetworkConfigOf(*config);
+  if (!known) return Fail(std::move(known).error().In(path));
+  target.config = std::move(*known);
   if (target.config.rope.yarn || target.file->Find("rope_freqs.weight") != nullptr)
     return Fail(ErrorCode::kUnsupported,
                 fmt::format("{}: its positions are scaled (yarn or rope_freqs), which training "
                             "does not know; use a "
                             "target without",
                             path));
-  if (auto whole = model::Weights::Check(*target.file, target.config); !whole)
+  if (auto whole = model::Weights::Check(*target.file, *config); !whole)
     return Fail(std::move(whole).error().In(path));
   for (const formats::TensorView& view : target.file->tensors()) {
     auto values = Expand(view);
@@ -152,8 +154,8 @@ void CopyVocabulary(const formats::Metadata& from, formats::GgufWriter& to) {
     if (key.starts_with("tokenizer.")) to.Set(key, value);
 }
 
-void DescribeModel(const model::ModelConfig& config, const std::string& name,
-                   const std::string& license, formats::GgufWriter& writer) {
+void DescribeModel(const NetworkConfig& config, const std::string& name, const std::string& license,
+                   formats::GgufWriter& writer) {
   const std::string& arch = config.architecture;
   const auto set = [&](const char* key, std::int64_t value) {
     writer.Set(arch + "." + key, value);

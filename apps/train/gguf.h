@@ -10,9 +10,9 @@
 #include "foretoken/result.h"
 #include "formats/checkpoint.h"
 #include "formats/gguf_writer.h"
-#include "model/config.h"
 #include "text/tokenizer/tokenizer.h"
 #include "train/network.h"
+#include "train/network_config.h"
 
 namespace foretoken::train {
 
@@ -20,7 +20,7 @@ namespace foretoken::train {
 struct Target {
   std::unique_ptr<formats::Checkpoint> file;
   std::unique_ptr<text::Tokenizer> tokenizer;
-  model::ModelConfig config;
+  NetworkConfig config;
   Parameters parameters;  // F32, on the best device
 };
 
@@ -55,7 +55,7 @@ class TensorStore {
 void CopyVocabulary(const formats::Metadata& from, formats::GgufWriter& to);
 
 // Writes general.*, and PREFIX.* with the config's sizes.
-void DescribeModel(const model::ModelConfig& config, const std::string& name,
-                   const std::string& license, formats::GgufWriter& writer);
+void DescribeModel(const NetworkConfig& config, const std::string& name, const std::string& license,
+                   formats::GgufWriter& writer);
 
 }  // namespace foretoken::train

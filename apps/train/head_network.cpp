@@ -253,7 +253,7 @@ class StepAttention {
 
   // h: [batch, length, inputs], normed.
   Tensor Run(const Tensor& h, int step) {
-    const model::ModelConfig& c = head_.block;
+    const NetworkConfig& c = head_.block;
     const std::int64_t batch = h.size(0), kv = c.n_kv_heads, per_group = c.n_heads / kv;
     const Tensor turns = turns_.narrow(0, step, length_);
     const auto turn = [&](const Tensor& x) {
@@ -299,7 +299,7 @@ class StepAttention {
 
 }  // namespace
 
-HeadInput RunTarget(const HeadConfig& head, const model::ModelConfig& target, const Leaves& leaves,
+HeadInput RunTarget(const HeadConfig& head, const NetworkConfig& target, const Leaves& leaves,
                     const Tensor& tokens) {
   torch::NoGradGuard frozen;
   const bool eagle = head.kind == HeadKind::kEagle;
@@ -321,9 +321,9 @@ HeadInput RunTarget(const HeadConfig& head, const model::ModelConfig& target, co
   return input;
 }
 
-Parameters InitHead(const HeadConfig& head, const model::ModelConfig& target_config,
+Parameters InitHead(const HeadConfig& head, const NetworkConfig& target_config,
                     const Parameters& target, std::uint64_t seed) {
-  const model::ModelConfig& c = head.block;
+  const NetworkConfig& c = head.block;
   const bool eagle = head.kind == HeadKind::kEagle;
   const std::string &at = head.prefix,
                     last = "blk." + std::to_string(target_config.n_layers - 1) + ".";
@@ -380,7 +380,7 @@ Parameters InitHead(const HeadConfig& head, const model::ModelConfig& target_con
 }
 
 Tensor Unroll(const HeadConfig& head, const Leaves& leaves, const HeadInput& input, int steps) {
-  const model::ModelConfig& c = head.block;
+  const NetworkConfig& c = head.block;
   const bool eagle = head.kind == HeadKind::kEagle;
   const std::string& at = head.prefix;
   const torch::Dtype compute = leaves.compute();

@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "model/config.h"
 #include "train/network.h"
+#include "train/network_config.h"
 
 namespace foretoken::train {
 
@@ -28,8 +28,8 @@ enum class HeadKind { kEagle, kMtp };
 
 struct HeadConfig {
   HeadKind kind = HeadKind::kEagle;
-  model::ModelConfig block;  // sizes of the head's block
-  std::vector<int> layers;   // EAGLE: the target's block inputs that it reads; n_layers: the output
+  NetworkConfig block;      // sizes of the head's block
+  std::vector<int> layers;  // EAGLE: the target's block inputs that it reads; n_layers: the output
   std::string prefix = "blk.0.";
 
   // Row r of step s reads token r + s + Shift() and predicts the distribution at that position.
@@ -42,11 +42,11 @@ struct HeadInput {
   torch::Tensor features;  // [batch, length, 3 dim or dim], of row r
   torch::Tensor normed;    // [batch, length, dim]: the output head turns it into the distributions
 };
-HeadInput RunTarget(const HeadConfig& head, const model::ModelConfig& target, const Leaves& leaves,
+HeadInput RunTarget(const HeadConfig& head, const NetworkConfig& target, const Leaves& leaves,
                     const torch::Tensor& tokens);
 
 // New weights that are similar to the target's last block where shapes agree.
-Parameters InitHead(const HeadConfig& head, const model::ModelConfig& target_config,
+Parameters InitHead(const HeadConfig& head, const NetworkConfig& target_config,
                     const Parameters& target, std::uint64_t seed);
 
 // The input of the output head in each of `steps` steps: [steps, batch, length, dim], compute type.

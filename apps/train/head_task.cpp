@@ -68,8 +68,8 @@ Status CheckLayers(const std::vector<int>& layers, int n_layers) {
   return {};
 }
 
-Result<model::ModelConfig> BlockConfig(const HeadOptions& o, const model::ModelConfig& target) {
-  model::ModelConfig c = target;
+Result<NetworkConfig> BlockConfig(const HeadOptions& o, const NetworkConfig& target) {
+  NetworkConfig c = target;
   if (o.kind == HeadKind::kMtp) return c;
   c.architecture = "eagle3";
   c.n_layers = 1, c.n_next_layers = 0;
@@ -125,7 +125,7 @@ class HeadTask : public Task {
     if (training.window <= 2 * options_.unroll)
       return Refuse(fmt::format("window: {} tokens are too few for {} steps; use a larger --window",
                                 training.window, options_.unroll));
-    const model::ModelConfig& c = target_.config;
+    const NetworkConfig& c = target_.config;
     FORETOKEN_TRY(head_.block, BlockConfig(options_, c));
     head_.kind = options_.kind;
     if (options_.kind == HeadKind::kEagle) {
@@ -166,7 +166,7 @@ class HeadTask : public Task {
   }
 
   std::string Fingerprint() const override {
-    const model::ModelConfig& c = head_.block;
+    const NetworkConfig& c = head_.block;
     return fmt::format(
         "{} of target {:016x} layers {} heads {}/{} size {} ff {} draft vocabulary {} unroll {} "
         "decay {} {}",
@@ -299,7 +299,7 @@ class HeadTask : public Task {
     formats::GgufWriter writer;
     TensorStore store(options_.type);
     if (!whole) {
-      model::ModelConfig described = target_.config;
+      NetworkConfig described = target_.config;
       ++described.n_layers;
       DescribeModel(described, Name(" MTP head"), options_.license, writer);
       writer.Set("general.file_type", store.file_type());

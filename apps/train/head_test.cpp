@@ -443,8 +443,10 @@ TEST_P(HeadTest, TheEngineAgrees) {
       .max_logit_rows = 1,
       .max_positions = 32,
       .cache = {.k_type = tensor::KvType::kF32, .v_type = tensor::KvType::kF32, .n_blocks = 1}};
+  auto target_config = *model::ConfigFromMetadata(target.file->metadata());
+  target_config.vocabulary = target.config.vocabulary;
   const auto engine_target =
-      *model::LocalRunner::Load(*target.file, target.config, room, kernels, pool, {});
+      *model::LocalRunner::Load(*target.file, target_config, room, kernels, pool, {});
   auto loaded =
       model::LocalRunner::LoadHead(*file, head_config, room, kernels, pool, *engine_target);
   ASSERT_TRUE(loaded) << loaded.error().message;

@@ -60,14 +60,14 @@ class ModelTask : public Task {
   ModelOptions options_;
   std::string out_;
   std::unique_ptr<formats::Checkpoint> vocabulary_;
-  model::ModelConfig config_;
+  NetworkConfig config_;
   std::optional<Corpus> corpus_, held_out_;
   Parameters parameters_;
 };
 
 }  // namespace
 
-Result<model::ModelConfig> ConfigOf(const ModelShape& s, int vocabulary) {
+Result<NetworkConfig> ConfigOf(const ModelShape& s, int vocabulary) {
   const auto refuse = [](std::string what) {
     return Fail(ErrorCode::kInvalidArgument, std::move(what));
   };
@@ -83,7 +83,7 @@ Result<model::ModelConfig> ConfigOf(const ModelShape& s, int vocabulary) {
   if (s.heads % s.kv_heads != 0)
     return refuse(fmt::format("shape: {} heads cannot share {} key heads; use a divisor", s.heads,
                               s.kv_heads));
-  model::ModelConfig config;
+  NetworkConfig config;
   config.architecture = "llama";
   config.n_layers = s.layers, config.dim = s.dim, config.ff = s.ff;
   config.n_heads = s.heads, config.n_kv_heads = s.kv_heads, config.head_dim = s.dim / s.heads;
@@ -102,8 +102,7 @@ Result<Corpus> LoadCorpus(const std::vector<std::string>& texts, const text::Tok
   return Corpus::Load(sources, tokenizer, training.window, training.seed);
 }
 
-std::string HeldOutLoss(const model::ModelConfig& config, const Leaves& leaves,
-                        const Corpus& corpus) {
+std::string HeldOutLoss(const NetworkConfig& config, const Leaves& leaves, const Corpus& corpus) {
   const Tensor rows = corpus.EvenRows(32);
   double loss = 0;
   for (std::int64_t r = 0; r < rows.size(0); ++r) {
@@ -121,7 +120,7 @@ std::string HeldOutLoss(const model::ModelConfig& config, const Leaves& leaves,
                      loss / std::log(2.0) * tokens_per_byte);
 }
 
-Status WriteLlama(const std::string& path, const model::ModelConfig& config,
+Status WriteLlama(const std::string& path, const NetworkConfig& config,
                   const Parameters& parameters, const formats::Metadata& vocabulary, FileType type,
                   const std::string& name, const std::string& license) {
   formats::GgufWriter writer;

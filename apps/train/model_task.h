@@ -18,7 +18,7 @@ struct ModelShape {
 };
 
 // Errors: kInvalidArgument (sizes that do not fit together).
-[[nodiscard]] Result<model::ModelConfig> ConfigOf(const ModelShape& shape, int vocabulary);
+[[nodiscard]] Result<NetworkConfig> ConfigOf(const ModelShape& shape, int vocabulary);
 
 struct ModelOptions {
   std::string vocabulary;  // a GGUF file that has one
@@ -36,11 +36,10 @@ struct ModelOptions {
                                         const text::Tokenizer& tokenizer,
                                         const TrainingOptions& training);
 // Mean loss per token and bits per byte of a held-out corpus, 32 windows of it.
-std::string HeldOutLoss(const model::ModelConfig& config, const Leaves& leaves,
-                        const Corpus& corpus);
+std::string HeldOutLoss(const NetworkConfig& config, const Leaves& leaves, const Corpus& corpus);
 
 // Writes a llama file: vocabulary, sizes, weights.
-[[nodiscard]] Status WriteLlama(const std::string& path, const model::ModelConfig& config,
+[[nodiscard]] Status WriteLlama(const std::string& path, const NetworkConfig& config,
                                 const Parameters& parameters, const formats::Metadata& vocabulary,
                                 FileType type, const std::string& name, const std::string& license);
 

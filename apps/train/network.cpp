@@ -256,7 +256,7 @@ Tensor Normal(std::uint64_t seed, const std::string& name, std::int64_t rows, st
   return torch::empty({rows, columns}).normal_(0, spread, generator);
 }
 
-void InitBlock(const model::ModelConfig& config, const std::string& prefix, std::int64_t input,
+void InitBlock(const NetworkConfig& config, const std::string& prefix, std::int64_t input,
                std::uint64_t seed, Parameters& parameters) {
   const std::int64_t dim = config.dim, heads = config.n_heads * config.head_dim,
                      kv = config.n_kv_heads * config.head_dim;
@@ -275,7 +275,7 @@ void InitBlock(const model::ModelConfig& config, const std::string& prefix, std:
   matrix("ffn_down.weight", dim, config.ff, out);
 }
 
-Parameters InitLlama(const model::ModelConfig& config, bool tied, std::uint64_t seed) {
+Parameters InitLlama(const NetworkConfig& config, bool tied, std::uint64_t seed) {
   Parameters parameters;
   parameters.Add("token_embd.weight", ParameterKind::kTable,
                  Normal(seed, "token_embd.weight", config.vocabulary, config.dim, 0.02));
@@ -301,7 +301,7 @@ Tensor RmsNorm(const Tensor& x, const Tensor& gain, double eps, torch::Dtype com
   return RmsNormFunction::apply(x, gain, eps, compute);
 }
 
-Tensor Attention(const model::ModelConfig& config, const Leaves& leaves, const std::string& prefix,
+Tensor Attention(const NetworkConfig& config, const Leaves& leaves, const std::string& prefix,
                  const Tensor& h) {
   const std::int64_t batch = h.size(0), length = h.size(1), kv = config.n_kv_heads,
                      dim = config.head_dim, per_group = config.n_heads / kv;
@@ -337,7 +337,7 @@ Tensor FeedForward(const Leaves& leaves, const std::string& prefix, const Tensor
   return Linear(SwigluFunction::apply(gate, up), leaves[prefix + "ffn_down.weight"]);
 }
 
-Tensor Block(const model::ModelConfig& config, const Leaves& leaves, const std::string& prefix,
+Tensor Block(const NetworkConfig& config, const Leaves& leaves, const std::string& prefix,
              const Tensor& x) {
   const auto norm = [&](const Tensor& y, const char* name) {
     return RmsNorm(y, leaves[prefix + name], config.norm_eps, leaves.compute());
@@ -346,7 +346,7 @@ Tensor Block(const model::ModelConfig& config, const Leaves& leaves, const std::
   return y + FeedForward(leaves, prefix, norm(y, "ffn_norm.weight"));
 }
 
-LlamaPass RunLlama(const model::ModelConfig& config, const Leaves& leaves, const Tensor& tokens,
+LlamaPass RunLlama(const NetworkConfig& config, const Leaves& leaves, const Tensor& tokens,
                    bool keep_inputs) {
   LlamaPass pass;
   const Tensor& table = leaves["token_embd.weight"];

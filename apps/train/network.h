@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "model/config.h"
+#include "train/network_config.h"
 
 namespace foretoken::train {
 
@@ -63,9 +63,9 @@ class Leaves {
 };
 
 // Fresh weights of a llama model (token_embd to output_norm; output where it is not tied).
-Parameters InitLlama(const model::ModelConfig& config, bool tied, std::uint64_t seed);
+Parameters InitLlama(const NetworkConfig& config, bool tied, std::uint64_t seed);
 // Fresh weights of one block under `prefix` ("blk.0."); q, k and v read `input` values.
-void InitBlock(const model::ModelConfig& config, const std::string& prefix, std::int64_t input,
+void InitBlock(const NetworkConfig& config, const std::string& prefix, std::int64_t input,
                std::uint64_t seed, Parameters& parameters);
 // A normal matrix drawn from (seed, name) alone.
 torch::Tensor Normal(std::uint64_t seed, const std::string& name, std::int64_t rows,
@@ -79,13 +79,13 @@ torch::Tensor RmsNorm(const torch::Tensor& x, const torch::Tensor& gain, double 
 
 // Causal attention of grouped heads over the rows of one window, positions 0, 1, ...
 //   h: [batch, length, inputs], normalised; gives [batch, length, dim].
-torch::Tensor Attention(const model::ModelConfig& config, const Leaves& leaves,
+torch::Tensor Attention(const NetworkConfig& config, const Leaves& leaves,
                         const std::string& prefix, const torch::Tensor& h);
 torch::Tensor FeedForward(const Leaves& leaves, const std::string& prefix, const torch::Tensor& h);
 
 // x + attention(norm x), then + feed-forward(norm): one block. x: [batch, length, dim].
-torch::Tensor Block(const model::ModelConfig& config, const Leaves& leaves,
-                    const std::string& prefix, const torch::Tensor& x);
+torch::Tensor Block(const NetworkConfig& config, const Leaves& leaves, const std::string& prefix,
+                    const torch::Tensor& x);
 
 struct LlamaPass {
   // [batch, length, dim] for each block, if asked for; the last entry is the last block's output.
@@ -94,8 +94,8 @@ struct LlamaPass {
   torch::Tensor normed;  // after output_norm, compute type
 };
 // tokens: int64 [batch, length].
-LlamaPass RunLlama(const model::ModelConfig& config, const Leaves& leaves,
-                   const torch::Tensor& tokens, bool keep_inputs);
+LlamaPass RunLlama(const NetworkConfig& config, const Leaves& leaves, const torch::Tensor& tokens,
+                   bool keep_inputs);
 // The output head: logits [..., vocabulary] in the compute type.
 torch::Tensor Logits(const Leaves& leaves, const torch::Tensor& normed);
 

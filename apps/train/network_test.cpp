@@ -22,8 +22,8 @@ Tensor Noise(torch::IntArrayRef sizes, unsigned seed, double spread = 1) {
 }
 
 // Head size is not width over heads, and each key head has two query heads.
-model::ModelConfig TinyConfig() {
-  model::ModelConfig c;
+NetworkConfig TinyConfig() {
+  NetworkConfig c;
   c.architecture = "llama";
   c.n_layers = 2, c.dim = 16, c.ff = 24, c.n_heads = 4, c.n_kv_heads = 2, c.head_dim = 8;
   c.vocabulary = 29, c.context_length = 256;
@@ -32,7 +32,7 @@ model::ModelConfig TinyConfig() {
 }
 
 // F64 weights that are large enough for every one of them to matter.
-Parameters Doubles(const model::ModelConfig& config, bool tied) {
+Parameters Doubles(const NetworkConfig& config, bool tied) {
   Parameters parameters = InitLlama(config, tied, 1);
   if (config.qkv_bias || config.qk_norm)
     for (int layer = 0; layer < config.n_layers; ++layer)
@@ -54,7 +54,7 @@ Parameters Doubles(const model::ModelConfig& config, bool tied) {
 }
 
 struct LossCase {
-  model::ModelConfig config;
+  NetworkConfig config;
   Tensor tokens, targets, law;
   bool divergence = false;
 
@@ -69,7 +69,7 @@ struct LossCase {
   }
 };
 
-LossCase MakeCase(const model::ModelConfig& config, int batch, int length, bool divergence) {
+LossCase MakeCase(const NetworkConfig& config, int batch, int length, bool divergence) {
   auto generator = at::detail::createCPUGenerator(5);
   const auto ids = [&](torch::IntArrayRef sizes) {
     return torch::randint(config.vocabulary, sizes, generator, torch::kInt64);
@@ -113,7 +113,7 @@ TEST(Gradients, OfALlamaModelAreThoseOfFiniteDifferences) {
 }
 
 TEST(Gradients, OfBiasesHeadNormsAndATiedHeadAreThoseOfFiniteDifferences) {
-  model::ModelConfig config = TinyConfig();
+  NetworkConfig config = TinyConfig();
   config.qkv_bias = config.qk_norm = true;
   config.rope = {.interleaved = false, .n_rot = 4, .freq_base = 500, .freq_scale = 0.5};
   Parameters parameters = Doubles(config, true);
@@ -122,7 +122,7 @@ TEST(Gradients, OfBiasesHeadNormsAndATiedHeadAreThoseOfFiniteDifferences) {
 }
 
 TEST(Gradients, OfAttentionOverSeveralChunksOfQueriesAreThoseOfFiniteDifferences) {
-  model::ModelConfig config = TinyConfig();
+  NetworkConfig config = TinyConfig();
   config.n_layers = 1;
   Parameters parameters = Doubles(config, false);
   CheckGradients(MakeCase(config, 1, 150, false), parameters);  // chunks are of 128
@@ -144,7 +144,7 @@ TEST(Losses, AreTheirDefinitions) {
 }
 
 TEST(Attention, SeesNothingThatComesLater) {
-  const model::ModelConfig config = TinyConfig();
+  const NetworkConfig config = TinyConfig();
   const Parameters parameters = Doubles(config, false);
   const Leaves leaves(parameters, torch::kDouble, false);
   Tensor tokens = MakeCase(config, 1, 140, false).tokens;

@@ -7,7 +7,7 @@
 #include <chrono>
 
 #include "base/check.h"
-#include "model/forward.h"
+#include "model/network.h"
 
 namespace foretoken::model {
 namespace {
@@ -17,8 +17,12 @@ namespace {
 constexpr std::uint64_t kAlwaysForTheTeam = 16'000'000;
 
 std::vector<CacheLayer> CacheLayers(const ModelConfig& config) {
-  return std::vector<CacheLayer>(static_cast<std::size_t>(config.n_layers),
-                                 {config.n_kv_heads, config.head_dim});
+  std::vector<CacheLayer> layers;
+  for (const LayerConfig& layer : config.layers) {
+    const AttentionConfig& attention = layer.attention();
+    layers.push_back({attention.n_kv_heads, attention.head_dim});
+  }
+  return layers;
 }
 
 Status CheckHeadFits(const formats::Checkpoint& checkpoint, const ModelConfig& config,
@@ -31,12 +35,12 @@ Status CheckHeadFits(const formats::Checkpoint& checkpoint, const ModelConfig& c
   if (head.target_dim != base.dim)
     return mismatch(fmt::format("it reads hidden states of {} values, the target has {}",
                                 head.target_dim, base.dim));
-  if (head.target_layers != 0 && head.target_layers != base.n_layers)
+  if (head.target_layers != 0 && head.target_layers != base.n_layers())
     return mismatch(fmt::format("it belongs behind {} blocks, the target has {}",
-                                head.target_layers, base.n_layers));
+                                head.target_layers, base.n_layers()));
   for (const int layer : head.feature_layers)
-    if (layer > base.n_layers)
-      return mismatch(fmt::format("it reads layer {}, the target has {}", layer, base.n_layers));
+    if (layer > base.n_layers())
+      return mismatch(fmt::format("it reads layer {}, the target has {}", layer, base.n_layers()));
   const bool own_embedding = checkpoint.Find("token_embd.weight") != nullptr,
              own_output = checkpoint.Find("output.weight") != nullptr;
   if (config.dim != base.dim && !(own_embedding && own_output))
@@ -57,22 +61,19 @@ LocalRunner::LocalRunner(const ModelConfig& config, const RunnerOptions& options
                          const kernels::Kernels& kernels, ThreadPool& pool, Weights weights,
                          CacheMemory cache)
     : config_(config),
-      max_positions_(options.max_positions),
-      kernels_(kernels),
       pool_(pool),
       weights_(std::move(weights)),
       cache_(std::move(cache)),
-      rope_(config.rope, options.max_positions, weights_.rope_factors),
       scratch_(config, options.max_rows, options.max_logit_rows, pool.size()),
-      layer_work_(static_cast<std::uint64_t>(config.dim) *
-                  static_cast<std::uint64_t>(
-                      2 * config.head_dim * (config.n_heads + config.n_kv_heads) + 3 * config.ff)),
+      network_(config_, weights_,
+               {.kernels = kernels, .pool = pool, .scratch = scratch_, .cache = cache_},
+               options.max_positions),
       finite_rows_(static_cast<std::size_t>(options.max_logit_rows)),
       own_features_(config.head ? static_cast<std::size_t>(options.max_logit_rows) : 0) {
   info_ = {.max_rows = options.max_rows,
            .max_logit_rows = options.max_logit_rows,
            .n_blocks = options.cache.n_blocks,
-           .n_layers = config.n_layers,
+           .n_layers = config.n_layers(),
            .dim = config.dim,
            .vocabulary = config.vocabulary,
            .readable = weights_.embedding_rows(),
@@ -108,10 +109,10 @@ Result<std::unique_ptr<LocalRunner>> LocalRunner::LoadHead(
 }
 
 void LocalRunner::KeepFeatures(const FeatureRequest& request) {
-  feature_request_ = request;
   info_.features_width = std::int64_t{request.parts()} * config_.dim;
   features_ = AlignedBuffer<float>(static_cast<std::size_t>(info_.max_rows) *
                                    static_cast<std::size_t>(info_.features_width));
+  network_.Keep(request, features_.data());
   result_ = {};
 }
 
@@ -121,7 +122,6 @@ void LocalRunner::ClearBlocks(std::span<const std::int32_t> blocks) noexcept {
 
 const PassResult& LocalRunner::Run(const Pass& pass) noexcept {
   Check(pass);
-  ExtendRope(pass);
   NoteResult(pass, RunOnTeam(pass));
   return result_;
 }
@@ -135,35 +135,17 @@ void LocalRunner::Check(const Pass& pass) const noexcept {
                     kv::BlocksFor(s.first_position + s.n_rows));
 }
 
-// New positions come in strides of 32, so that decoding seldom pays for the table.
-void LocalRunner::ExtendRope(const Pass& pass) noexcept {
-  for (const kv::Segment& s : pass.segments) {
-    const int end = (s.first_position + s.n_rows + 31) / 32 * 32;
-    rope_.Extend(std::min(end, max_positions_));
-  }
-}
-
 // Returns how many threads took part.
 int LocalRunner::RunOnTeam(const Pass& pass) noexcept {
-  ForwardPass forward({.config = config_,
-                       .weights = weights_,
-                       .rope = rope_,
-                       .kernels = kernels_,
-                       .pool = pool_,
-                       .scratch = scratch_,
-                       .cache = cache_,
-                       .feature_request = feature_request_,
-                       .features = features_.data()},
-                      pass);
-  const std::uint64_t work = layer_work_ * static_cast<std::uint64_t>(pass.n_rows());
+  const std::uint64_t work = network_.layer_work() * static_cast<std::uint64_t>(pass.n_rows());
   if (pool_.size() == 1 || work > kAlwaysForTheTeam) {
-    forward.Run(false);
+    network_.Run(pass, pool_, false);
     return pool_.size();
   }
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   const bool alone = team_choice_.Alone(work);
-  forward.Run(alone);
+  network_.Run(pass, pool_, alone);
   team_choice_.Observe(work,
                        std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
   return alone ? 1 : pool_.size();
@@ -171,21 +153,17 @@ int LocalRunner::RunOnTeam(const Pass& pass) noexcept {
 
 void LocalRunner::NoteResult(const Pass& pass, int team) noexcept {
   const std::size_t n = pass.logit_rows.size();
-  for (std::size_t i = 0; i < n; ++i) {
-    bool finite = true;
-    for (int thread = 0; thread < team; ++thread)
-      finite &= scratch_.not_finite[static_cast<std::size_t>(thread) *
-                                        static_cast<std::size_t>(scratch_.not_finite_stride) +
-                                    i] == 0;
-    finite_rows_[i] = finite;
-  }
-  if (config_.head)
+  const Output& output = network_.output();
+  for (std::size_t i = 0; i < n; ++i) finite_rows_[i] = output.Finite(static_cast<int>(i), team);
+  if (config_.head) {
+    const bool normed = config_.head->kind == HeadKind::kMtp;
+    const Activation residual = scratch_.residual.View(config_.dim);
     for (std::size_t i = 0; i < n; ++i)
-      own_features_[i] = config_.head->kind == HeadKind::kMtp
-                             ? scratch_.last.Row(static_cast<int>(i))
-                             : scratch_.residual.Row(pass.logit_rows[i]);
-  result_ = {.logits = scratch_.logits.data(),
-             .logits_stride = scratch_.logits_stride,
+      own_features_[i] =
+          normed ? output.last().Row(static_cast<int>(i)) : residual.Row(pass.logit_rows[i]);
+  }
+  result_ = {.logits = output.logits().x,
+             .logits_stride = output.logits().stride,
              .finite_rows = std::span(finite_rows_).first(n),
              .features = info_.features_width == 0 ? nullptr : features_.data(),
              .features_width = info_.features_width,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // model/local_runner.h: a network that runs in this process, on a team of threads.
 //
-// It is immutable after Load, but for the memory of the cache, the rope table and the scratch
+// It is immutable after Load, but for the memory of the cache, the rope tables and the scratch
 // memory that a pass uses.
 #pragma once
 
@@ -15,7 +15,7 @@
 #include "kernels/kernels.h"
 #include "model/cache_memory.h"
 #include "model/config.h"
-#include "model/rope_table.h"
+#include "model/network.h"
 #include "model/runner.h"
 #include "model/scratch.h"
 #include "model/team_choice.h"
@@ -67,22 +67,17 @@ class LocalRunner final : public Runner {
               const kernels::Kernels& kernels, ThreadPool& pool, Weights weights,
               CacheMemory cache);
   void Check(const Pass& pass) const noexcept;
-  void ExtendRope(const Pass& pass) noexcept;
   int RunOnTeam(const Pass& pass) noexcept;
   void NoteResult(const Pass& pass, int team) noexcept;
 
   ModelConfig config_;
-  int max_positions_;
-  const kernels::Kernels& kernels_;
   ThreadPool& pool_;
   Weights weights_;
   CacheMemory cache_;
-  RopeTable rope_;
   Scratch scratch_;
+  Network network_;
   TeamChoice team_choice_;
-  FeatureRequest feature_request_;
   AlignedBuffer<float> features_;  // [max_rows, features_width]
-  std::uint64_t layer_work_;       // multiplications of one row in one layer
   PassResult result_;              // of the last pass, with the memory of its views:
   std::vector<std::uint8_t> finite_rows_;
   std::vector<const float*> own_features_;

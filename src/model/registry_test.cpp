@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "model/arch/registry.h"
 
 namespace foretoken::model {
@@ -28,12 +30,16 @@ ErrorCode CodeAfter(const char* key, formats::MetadataValue value) {
 TEST(Registry, FillsWhatALlamaFileLeavesUnsaid) {
   const auto config = ConfigFromMetadata(Llama());
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(config->n_kv_heads, 8);
-  EXPECT_EQ(config->head_dim, 8);
-  EXPECT_EQ(config->rope.n_rot, 8);
-  EXPECT_TRUE(config->rope.interleaved);
-  EXPECT_EQ(config->rope.freq_base, 10000);
-  EXPECT_EQ(config->rope.freq_scale, 1);
+  ASSERT_EQ(config->n_layers(), 2);
+  const AttentionConfig& attention = config->layers[1].attention();
+  EXPECT_EQ(config->layers[1].block, 1);
+  EXPECT_EQ(config->layers[1].ffn().width, 96);
+  EXPECT_EQ(attention.n_kv_heads, 8);
+  EXPECT_EQ(attention.head_dim, 8);
+  EXPECT_EQ(attention.rope->n_rot, 8);
+  EXPECT_TRUE(attention.rope->interleaved);
+  EXPECT_EQ(attention.rope->freq_base, 10000);
+  EXPECT_EQ(attention.rope->freq_scale, 1);
 }
 
 TEST(Registry, ReadsRopeScaling) {
@@ -43,9 +49,32 @@ TEST(Registry, ReadsRopeScaling) {
   m.Set("llama.rope.scaling.original_context_length", std::int64_t{32});
   const auto config = ConfigFromMetadata(m);
   ASSERT_TRUE(config);
-  EXPECT_TRUE(config->rope.yarn);
-  EXPECT_EQ(config->rope.freq_scale, 0.25);
-  EXPECT_EQ(config->rope.original_context, 32);
+  const RopeConfig& rope = *config->layers[0].attention().rope;
+  EXPECT_TRUE(rope.yarn);
+  EXPECT_EQ(rope.freq_scale, 0.25);
+  EXPECT_EQ(rope.original_context, 32);
+}
+
+TEST(Registry, ReadsListsByLayer) {
+  auto m = Llama();
+  m.Set("llama.attention.head_count", std::vector<std::int64_t>{8, 4});
+  m.Set("llama.attention.head_count_kv", std::vector<std::int64_t>{2, 4});
+  m.Set("llama.feed_forward_length", std::vector<std::int64_t>{96, 32});
+  const auto config = ConfigFromMetadata(m);
+  ASSERT_TRUE(config) << config.error().message;
+  for (const std::size_t i : {0u, 1u}) {
+    const AttentionConfig& attention = config->layers[i].attention();
+    EXPECT_EQ(attention.n_heads, i == 0 ? 8 : 4);
+    EXPECT_EQ(attention.n_kv_heads, i == 0 ? 2 : 4);
+    EXPECT_EQ(attention.head_dim, i == 0 ? 8 : 16);
+    EXPECT_EQ(attention.rope->n_rot, attention.head_dim);
+    EXPECT_EQ(config->layers[i].ffn().width, i == 0 ? 96 : 32);
+  }
+}
+
+TEST(Registry, IsSortedByName) {
+  const auto names = ArchitectureNames();
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
 }
 
 TEST(Registry, NamesTheArchitecturesThereAreForAnUnknownOne) {
@@ -65,8 +94,10 @@ TEST(Registry, RefusesValuesThatCannotBe) {
   EXPECT_EQ(CodeAfter("llama.attention.layer_norm_rms_epsilon", -1.0), ErrorCode::kInvalidFile);
   EXPECT_EQ(CodeAfter("llama.rope.dimension_count", std::int64_t{7}), ErrorCode::kInvalidFile);
   EXPECT_EQ(CodeAfter("llama.rope.scaling.type", std::string("su")), ErrorCode::kUnsupported);
-  EXPECT_EQ(CodeAfter("llama.attention.head_count_kv", std::vector<std::int64_t>{8, 4}),
-            ErrorCode::kUnsupported);
+  EXPECT_EQ(CodeAfter("llama.attention.head_count_kv", std::vector<std::int64_t>{8, 0}),
+            ErrorCode::kInvalidFile);
+  EXPECT_EQ(CodeAfter("llama.attention.head_count_kv", std::vector<std::int64_t>{8}),
+            ErrorCode::kInvalidFile);
   EXPECT_EQ(CodeAfter("llama.expert_count", std::int64_t{8}), ErrorCode::kUnsupported);
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/scratch.h"
 
+#include <algorithm>
+
+#include "base/check.h"
 #include "kernels/kernels.h"
 #include "tensor/block_layout.h"
 
@@ -11,45 +14,76 @@ std::int64_t RoundUp(std::int64_t n, std::int64_t unit) {
   return (n + unit - 1) / unit * unit;
 }
 
+// The largest sizes among the layers.
+struct Widest {
+  int q = 0, kv = 0, head_dim = 0, ffn = 0;
+  bool scaled_residual = false;
+
+  explicit Widest(const ModelConfig& config) {
+    for (const LayerConfig& layer : config.layers) {
+      std::visit([this](const auto& part) { Note(part); }, layer.mixer);
+      std::visit([this](const auto& part) { Note(part); }, layer.feed_forward);
+      scaled_residual |= layer.residual_scale != 1;
+    }
+  }
+  void Note(const AttentionConfig& a) {
+    q = std::max(q, a.n_heads * a.head_dim);
+    kv = std::max(kv, a.n_kv_heads * a.head_dim);
+    head_dim = std::max(head_dim, a.head_dim);
+  }
+  void Note(const GatedFfnConfig& f) { ffn = std::max(ffn, f.width); }
+};
+
 }  // namespace
 
-Activation::Activation(int max_rows, int row_width)
-    : stride(RoundUp(row_width, 16)), width(row_width) {
+ActivationMemory::ActivationMemory(int max_rows, int max_width, bool quantised)
+    : max_width_(max_width) {
   const auto rows = static_cast<std::size_t>(max_rows);
-  x = AlignedBuffer<float>(rows * static_cast<std::size_t>(stride));
-  if (width % tensor::kBlock != 0) return;
-  q = AlignedBuffer<std::int8_t>(rows * static_cast<std::size_t>(width));
-  d = AlignedBuffer<float>(rows * static_cast<std::size_t>(width / tensor::kBlock));
-  s = AlignedBuffer<std::int32_t>(rows * static_cast<std::size_t>(width / tensor::kBlock) * 2);
+  x_ = AlignedBuffer<float>(rows * static_cast<std::size_t>(RoundUp(max_width, 16)));
+  if (!quantised) return;
+  const auto width = static_cast<std::size_t>(RoundUp(max_width, tensor::kBlock));
+  q_ = AlignedBuffer<std::int8_t>(rows * width);
+  d_ = AlignedBuffer<float>(rows * width / tensor::kBlock);
+  s_ = AlignedBuffer<std::int32_t>(rows * width / tensor::kBlock * 2);
 }
 
-Scratch::Scratch(const ModelConfig& c, int max_rows, int max_logit_rows, int n_threads)
-    : residual(max_rows, c.dim),
-      normed(max_rows, c.dim),
-      q(max_rows, c.n_heads * c.head_dim),
-      k(max_rows, c.n_kv_heads * c.head_dim),
-      v(max_rows, c.n_kv_heads * c.head_dim),
-      attention(max_rows, c.n_heads * c.head_dim),
-      gate(max_rows, c.ff),
-      up(max_rows, c.ff),
-      last(max_logit_rows, c.dim),
-      logits_stride(RoundUp(c.vocabulary, 16)),
-      attention_scratch_stride(
-          RoundUp(static_cast<std::int64_t>(kernels::AttentionScratchFloats(c.head_dim)), 32)),
-      row_len(static_cast<std::size_t>(max_rows)) {
+Activation ActivationMemory::View(int width) noexcept {
+  FORETOKEN_CHECK(width <= max_width_);
+  return {.x = x_.data(),
+          .stride = RoundUp(width, 16),
+          .width = width,
+          .q = q_.data(),
+          .d = d_.data(),
+          .s = s_.data()};
+}
+
+Scratch::Scratch(const ModelConfig& c, int max_rows, int max_logit_rows, int n_threads) {
+  const Widest widest(c);
+  residual = ActivationMemory(max_rows, c.dim, false);
+  normed = ActivationMemory(max_rows, c.dim);
+  q = ActivationMemory(max_rows, widest.q, false);
+  k = ActivationMemory(max_rows, widest.kv, false);
+  v = ActivationMemory(max_rows, widest.kv, false);
+  attention = ActivationMemory(max_rows, widest.q);
+  gate = ActivationMemory(max_rows, widest.ffn);
+  up = ActivationMemory(max_rows, widest.ffn, false);
+  if (widest.scaled_residual) delta = ActivationMemory(max_rows, c.dim, false);
+  last = ActivationMemory(max_logit_rows, c.dim);
   if (c.head) {
-    pair = Activation(max_rows, 2 * c.dim);
-    if (c.head->kind == HeadKind::kEagle)
-      mixed = Activation(max_rows,
-                         static_cast<int>(c.head->feature_layers.size()) * c.head->target_dim);
+    pair = ActivationMemory(max_rows, 2 * c.dim);
+    mixed = ActivationMemory(max_rows,
+                             static_cast<int>(c.head->feature_layers.size()) * c.head->target_dim);
   }
-  logits = AlignedBuffer<float>(static_cast<std::size_t>(max_logit_rows) *
-                                static_cast<std::size_t>(logits_stride));
-  not_finite_stride = RoundUp(max_logit_rows, 64);  // threads write no cache line of another one
+  logits = ActivationMemory(max_logit_rows, c.vocabulary, false);
+  // Threads write no cache line of another thread.
+  not_finite_stride = RoundUp(max_logit_rows, 64);
   not_finite = AlignedBuffer<std::uint8_t>(static_cast<std::size_t>(n_threads) *
                                            static_cast<std::size_t>(not_finite_stride));
+  attention_scratch_stride =
+      RoundUp(static_cast<std::int64_t>(kernels::AttentionScratchFloats(widest.head_dim)), 32);
   attention_scratch = AlignedBuffer<float>(static_cast<std::size_t>(n_threads) *
                                            static_cast<std::size_t>(attention_scratch_stride));
+  row_len = AlignedBuffer<std::int32_t>(static_cast<std::size_t>(max_rows));
 }
 
 }  // namespace foretoken::model

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/scratch.h: the buffers a forward pass writes, taken once. Untouched rows cost no resident
-// memory.
+// model/scratch.h: the buffers that a pass writes, allocated once. Rows that are never touched cost
+// no resident memory.
 #pragma once
 
 #include <cstdint>
@@ -10,39 +10,52 @@
 
 namespace foretoken::model {
 
-// An activation in f32 and, for quantised weights, in int8 with a scale and two sums for each 32
-// values.
+// A view of activations in f32, and in int8 with a scale and two sums for each 32 values, which is
+// what quantised weights read.
 struct Activation {
-  AlignedBuffer<float> x;   // [max_rows, stride]
+  float* x = nullptr;       // [rows, stride]
   std::int64_t stride = 0;  // width rounded up to 16: matmul writes whole tiles
   int width = 0;
-  AlignedBuffer<std::int8_t> q;   // [max_rows, width]
-  AlignedBuffer<float> d;         // [max_rows, width / 32]
-  AlignedBuffer<std::int32_t> s;  // [max_rows, width / 32, 2]
+  std::int8_t* q = nullptr;   // [rows, width]
+  float* d = nullptr;         // [rows, width / 32]
+  std::int32_t* s = nullptr;  // [rows, width / 32, 2]
 
-  Activation() = default;
-  Activation(int max_rows, int width);
-  float* Row(int row) { return x.data() + row * stride; }
-  const float* Row(int row) const { return x.data() + row * stride; }
+  float* Row(int row) const noexcept { return x + row * stride; }
+};
+
+// The memory of activations of up to max_width values. Layers of different widths share it.
+class ActivationMemory {
+ public:
+  ActivationMemory() = default;
+  // quantised: with room for the int8 form.
+  ActivationMemory(int max_rows, int max_width, bool quantised = true);
+  // REQUIRES: width <= max_width.
+  Activation View(int width) noexcept;
+
+ private:
+  int max_width_ = 0;
+  AlignedBuffer<float> x_, d_;
+  AlignedBuffer<std::int8_t> q_;
+  AlignedBuffer<std::int32_t> s_;
 };
 
 struct Scratch {
-  Activation residual;   // the stream: [rows, dim]
-  Activation normed;     // [rows, dim]
-  Activation q, k, v;    // [rows, heads * head_dim] ...
-  Activation attention;  // [rows, heads * head_dim]
-  Activation gate;       // [rows, ff]; silu(gate) * up lands here
-  Activation up;         // [rows, ff]
-  Activation last;       // [logit rows, dim]
-  Activation mixed;      // heads: [rows, features], the target's features before fc
-  Activation pair;       // heads: [rows, 2 dim], embedding and feature, each normed
-  AlignedBuffer<float> logits;
-  std::int64_t logits_stride = 0;
+  ActivationMemory residual;   // the residual stream: [rows, dim]
+  ActivationMemory normed;     // [rows, dim]
+  ActivationMemory q, k, v;    // [rows, heads * head_dim] ...
+  ActivationMemory attention;  // [rows, heads * head_dim]
+  ActivationMemory gate;       // [rows, width]; silu(gate) * up is written here
+  ActivationMemory up;         // [rows, width]
+  ActivationMemory delta;      // [rows, dim]: what is scaled and then added to the residual stream
+  ActivationMemory last;       // [logit rows, dim]
+  ActivationMemory mixed;      // heads: [rows, features], the target's features before fc
+  ActivationMemory pair;       // heads: [rows, 2 dim], embedding and feature, each normed
+  ActivationMemory logits;     // [logit rows, vocabulary]
   AlignedBuffer<std::uint8_t> not_finite;  // [threads, max_logit_rows]: in a thread's part of a row
   std::int64_t not_finite_stride = 0;
   AlignedBuffer<float> attention_scratch;  // [threads, attention_scratch_stride]
   std::int64_t attention_scratch_stride = 0;
-  AlignedBuffer<std::int32_t> row_len;  // [max_rows]: positions a row sees
+  AlignedBuffer<std::int32_t> row_len;  // [max_rows]: positions that a row sees
 
   Scratch(const ModelConfig& config, int max_rows, int max_logit_rows, int n_threads);
 };

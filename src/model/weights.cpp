@@ -47,13 +47,9 @@ class WeightsLoader {
                               config_.dim, weights_.output));
     KeepOutputRows(output_tokens);
     FORETOKEN_CHECK_OK(RopeFactors());
-    weights_.layers.resize(static_cast<std::size_t>(config_.n_layers));
-    for (int i = 0; i < config_.n_layers; ++i) {
-      LayerWeights& layer = weights_.layers[static_cast<std::size_t>(i)];
-      FORETOKEN_CHECK_OK(
-          Vector(fmt::format("blk.{}.attn_norm.weight", i), config_.dim, layer.attention_norm));
-      FORETOKEN_CHECK_OK(Block(i, config_.dim, layer));
-    }
+    weights_.layers.resize(config_.layers.size());
+    for (std::size_t i = 0; i < config_.layers.size(); ++i)
+      FORETOKEN_CHECK_OK(Layer(config_.layers[i], weights_.layers[i]));
     return {};
   }
 
@@ -63,7 +59,10 @@ class WeightsLoader {
     HeadWeights& own = weights_.head.emplace();
     weights_.layers.resize(1);
     LayerWeights& layer = weights_.layers[0];
-    const auto name = [&](const char* part) { return fmt::format("blk.{}.{}", head.block, part); };
+    const LayerConfig& config = config_.layers[0];
+    const auto name = [&](const char* part) {
+      return fmt::format("blk.{}.{}", config.block, part);
+    };
     const auto optional = [&](const std::string& tensor) {
       return checkpoint_.Find(tensor) == nullptr ? std::string() : tensor;
     };
@@ -75,7 +74,7 @@ class WeightsLoader {
         FORETOKEN_CHECK_OK(Vector("enc.output_norm.weight", features, own.features_norm));
       FORETOKEN_CHECK_OK(Vector(name("attn_norm.weight"), dim, own.token_norm));
       FORETOKEN_CHECK_OK(Vector(name("attn_norm_2.weight"), dim, own.feature_norm));
-      FORETOKEN_CHECK_OK(Block(0, 2 * dim, layer));
+      FORETOKEN_CHECK_OK(Layer(config, layer));
       embedding = optional("token_embd.weight"), output = optional("output.weight");
       norm = "output_norm.weight";
       FORETOKEN_CHECK_OK(RopeFactors());
@@ -84,8 +83,7 @@ class WeightsLoader {
       FORETOKEN_CHECK_OK(Matrix(name("nextn.eh_proj.weight"), dim, 2 * dim, own.mix));
       FORETOKEN_CHECK_OK(Vector(name("nextn.enorm.weight"), dim, own.token_norm));
       FORETOKEN_CHECK_OK(Vector(name("nextn.hnorm.weight"), dim, own.feature_norm));
-      FORETOKEN_CHECK_OK(Vector(name("attn_norm.weight"), dim, layer.attention_norm));
-      FORETOKEN_CHECK_OK(Block(head.block, dim, layer));
+      FORETOKEN_CHECK_OK(Layer(config, layer));
       embedding = optional(name("nextn.embed_tokens.weight"));
       output = optional(name("nextn.shared_head_head.weight"));
       norm = optional(name("nextn.shared_head_norm.weight"));
@@ -244,26 +242,46 @@ class WeightsLoader {
     return {};
   }
 
-  // Everything of block i but the norm before its attention, whose input has `width` values.
-  Status Block(int i, int width, LayerWeights& layer) {
-    const int dim = config_.dim, q_dim = config_.n_heads * config_.head_dim,
-              kv_dim = config_.n_kv_heads * config_.head_dim;
-    const auto name = [i](const char* part) { return fmt::format("blk.{}.{}", i, part); };
-    FORETOKEN_CHECK_OK(Matrix(name("attn_q.weight"), q_dim, width, layer.q));
-    FORETOKEN_CHECK_OK(Matrix(name("attn_k.weight"), kv_dim, width, layer.k));
-    FORETOKEN_CHECK_OK(Matrix(name("attn_v.weight"), kv_dim, width, layer.v));
-    FORETOKEN_CHECK_OK(Matrix(name("attn_output.weight"), dim, q_dim, layer.o));
-    FORETOKEN_CHECK_OK(Bias(name("attn_q.bias"), q_dim, layer.q_bias));
-    FORETOKEN_CHECK_OK(Bias(name("attn_k.bias"), kv_dim, layer.k_bias));
-    FORETOKEN_CHECK_OK(Bias(name("attn_v.bias"), kv_dim, layer.v_bias));
-    if (config_.qk_norm) {
-      FORETOKEN_CHECK_OK(Vector(name("attn_q_norm.weight"), config_.head_dim, layer.q_norm));
-      FORETOKEN_CHECK_OK(Vector(name("attn_k_norm.weight"), config_.head_dim, layer.k_norm));
-    }
-    FORETOKEN_CHECK_OK(Vector(name("ffn_norm.weight"), dim, layer.ffn_norm));
-    FORETOKEN_CHECK_OK(Matrix(name("ffn_gate.weight"), config_.ff, dim, layer.gate));
-    FORETOKEN_CHECK_OK(Matrix(name("ffn_up.weight"), config_.ff, dim, layer.up));
-    return Matrix(name("ffn_down.weight"), dim, config_.ff, layer.down);
+  Status Layer(const LayerConfig& config, LayerWeights& layer) {
+    const std::string prefix = fmt::format("blk.{}.", config.block);
+    FORETOKEN_CHECK_OK(std::visit(
+        [&](const auto& part) { return Mixer(prefix, part, layer.mixer); }, config.mixer));
+    return std::visit([&](const auto& part) { return FeedForward(prefix, part, layer); },
+                      config.feed_forward);
+  }
+
+  Status Mixer(const std::string& prefix, const AttentionConfig& config,
+               std::variant<AttentionWeights>& mixer) {
+    auto& w = mixer.emplace<AttentionWeights>();
+    if (config.window != 0)
+      return Fail(ErrorCode::kUnsupported,
+                  fmt::format("{}: a sliding window of {} positions is not supported yet", prefix,
+                              config.window));
+    const int dim = config_.dim, q_dim = config.n_heads * config.head_dim,
+              kv_dim = config.n_kv_heads * config.head_dim;
+    // Without a norm of its own the layer is a head's, whose entry gives it two normed rows.
+    const int width = config.norm.empty() ? 2 * dim : dim;
+    if (!config.norm.empty())
+      FORETOKEN_CHECK_OK(Vector(fmt::format("{}{}.weight", prefix, config.norm), dim, w.norm));
+    FORETOKEN_CHECK_OK(Matrix(prefix + "attn_q.weight", q_dim, width, w.q));
+    FORETOKEN_CHECK_OK(Matrix(prefix + "attn_k.weight", kv_dim, width, w.k));
+    FORETOKEN_CHECK_OK(Matrix(prefix + "attn_v.weight", kv_dim, width, w.v));
+    FORETOKEN_CHECK_OK(Matrix(prefix + "attn_output.weight", dim, q_dim, w.o));
+    FORETOKEN_CHECK_OK(Bias(prefix + "attn_q.bias", q_dim, config.qkv_bias, w.q_bias));
+    FORETOKEN_CHECK_OK(Bias(prefix + "attn_k.bias", kv_dim, config.qkv_bias, w.k_bias));
+    FORETOKEN_CHECK_OK(Bias(prefix + "attn_v.bias", kv_dim, config.qkv_bias, w.v_bias));
+    if (!config.qk_norm) return {};
+    FORETOKEN_CHECK_OK(Vector(prefix + "attn_q_norm.weight", config.head_dim, w.q_norm));
+    return Vector(prefix + "attn_k_norm.weight", config.head_dim, w.k_norm);
+  }
+
+  Status FeedForward(const std::string& prefix, const GatedFfnConfig& config, LayerWeights& layer) {
+    auto& w = layer.feed_forward.emplace<GatedFfnWeights>();
+    const int dim = config_.dim;
+    FORETOKEN_CHECK_OK(Vector(fmt::format("{}{}.weight", prefix, config.norm), dim, w.norm));
+    FORETOKEN_CHECK_OK(Matrix(prefix + "ffn_gate.weight", config.width, dim, w.gate));
+    FORETOKEN_CHECK_OK(Matrix(prefix + "ffn_up.weight", config.width, dim, w.up));
+    return Matrix(prefix + "ffn_down.weight", dim, config.width, w.down);
   }
 
   // d2t: int64, the target's id of each of the head's tokens.
@@ -318,14 +336,24 @@ class WeightsLoader {
     return {};
   }
 
-  Status Bias(const std::string& name, int n, const float*& out) {
-    if (!config_.qkv_bias && checkpoint_.Find(name) == nullptr) return {};
+  Status Bias(const std::string& name, int n, bool needed, const float*& out) {
+    if (!needed && checkpoint_.Find(name) == nullptr) return {};
     return Vector(name, n, out);
   }
 
   Status RopeFactors() {
     if (checkpoint_.Find("rope_freqs.weight") == nullptr) return {};
-    const int n = config_.rope.n_rot / 2;
+    int n = 0;
+    for (const LayerConfig& layer : config_.layers) {
+      const auto& rope = layer.attention().rope;
+      if (!rope) continue;
+      if (n != 0 && n != rope->n_rot / 2)
+        return Fail(ErrorCode::kUnsupported,
+                    "tensor rope_freqs.weight: layers rotate different numbers of dimensions, "
+                    "which is not supported yet");
+      n = rope->n_rot / 2;
+    }
+    if (n == 0) return {};
     const float* factors = nullptr;
     FORETOKEN_CHECK_OK(Vector("rope_freqs.weight", n, factors));
     weights_.rope_factors.assign(factors, factors + n);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "base/machine/thread_pool.h"
@@ -27,15 +28,25 @@ struct Linear {
   bool quantised() const { return tensor::IsQuantised(type); }
 };
 
-struct LayerWeights {
-  const float *attention_norm = nullptr, *ffn_norm = nullptr;  // [dim]
-  Linear q, k, v, o;  // [heads * head_dim, dim] ...; o: [dim, heads * head_dim]
+struct AttentionWeights {
+  const float* norm = nullptr;  // [dim]; null where the layer has none
+  Linear q, k, v, o;            // [heads * head_dim, dim] ...; o: [dim, heads * head_dim]
   const float *q_bias = nullptr, *k_bias = nullptr, *v_bias = nullptr;
   const float *q_norm = nullptr, *k_norm = nullptr;  // [head_dim]
-  Linear gate, up, down;                             // [ff, dim], [ff, dim], [dim, ff]
 };
 
-// What a head has before its block.
+struct GatedFfnWeights {
+  const float* norm = nullptr;  // [dim]
+  Linear gate, up, down;        // [width, dim], [width, dim], [dim, width]
+};
+
+// Of the same kinds as the parts of the LayerConfig.
+struct LayerWeights {
+  std::variant<AttentionWeights> mixer;
+  std::variant<GatedFfnWeights> feed_forward;
+};
+
+// What a head has before its layer.
 struct HeadWeights {
   Linear mix;  // fc [dim, features * target_dim]; eh_proj [dim, 2 dim]
   const float *token_norm = nullptr,

@@ -214,21 +214,24 @@ Oracle::Row Oracle::Norm(const Row& x, const std::string& weight) const {
   return y;
 }
 
-void Oracle::RotateAndNorm(Row& heads, int position, const std::string& norm) const {
-  const auto head_dim = static_cast<std::size_t>(config_.head_dim);
-  const std::size_t half = static_cast<std::size_t>(config_.rope.n_rot) / 2;
+void Oracle::NormAndRotate(Row& heads, const model::AttentionConfig& config, int position,
+                           const std::string& norm) const {
+  const auto head_dim = static_cast<std::size_t>(config.head_dim);
   for (std::size_t h = 0; h < heads.size(); h += head_dim) {
-    if (config_.qk_norm) {
+    if (config.qk_norm) {
       const auto begin = heads.begin() + static_cast<std::ptrdiff_t>(h);
-      const Row normed = Norm(Row(begin, begin + config_.head_dim), norm);
+      const Row normed = Norm(Row(begin, begin + config.head_dim), norm);
       std::copy(normed.begin(), normed.end(), begin);
     }
+    if (!config.rope) continue;
+    const model::RopeConfig& rope = *config.rope;
+    const std::size_t half = static_cast<std::size_t>(rope.n_rot) / 2;
     for (std::size_t i = 0; i < half; ++i) {
-      const double angle = position * std::pow(config_.rope.freq_base,
-                                               -2.0 * static_cast<double>(i) / config_.rope.n_rot);
+      const double angle =
+          position * std::pow(rope.freq_base, -2.0 * static_cast<double>(i) / rope.n_rot);
       const float c = static_cast<float>(std::cos(angle)), s = static_cast<float>(std::sin(angle));
-      float& a = heads[h + (config_.rope.interleaved ? 2 * i : i)];
-      float& b = heads[h + (config_.rope.interleaved ? 2 * i + 1 : i + half)];
+      float& a = heads[h + (rope.interleaved ? 2 * i : i)];
+      float& b = heads[h + (rope.interleaved ? 2 * i + 1 : i + half)];
       const float a0 = a, b0 = b;
       a = std::fma(a0, c, -(b0 * s));
       b = std::fma(a0, s, b0 * c);
@@ -236,13 +239,15 @@ void Oracle::RotateAndNorm(Row& heads, int position, const std::string& norm) co
   }
 }
 
-Oracle::Row Oracle::Attend(const Row& queries, const std::vector<Row>& keys,
-                           const std::vector<Row>& values) const {
-  const auto dim = static_cast<std::size_t>(config_.head_dim);
-  const std::size_t group = static_cast<std::size_t>(config_.n_heads / config_.n_kv_heads);
-  const float scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config_.head_dim)));
+Oracle::Row Oracle::Attend(const model::AttentionConfig& config, const Row& queries,
+                           const std::vector<Row>& keys, const std::vector<Row>& values) {
+  const auto dim = static_cast<std::size_t>(config.head_dim);
+  const std::size_t group = static_cast<std::size_t>(config.n_heads / config.n_kv_heads);
+  const float scale = config.scale != 0
+                          ? config.scale
+                          : static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim)));
   Row out(queries.size());
-  for (std::size_t head = 0; head < static_cast<std::size_t>(config_.n_heads); ++head) {
+  for (std::size_t head = 0; head < static_cast<std::size_t>(config.n_heads); ++head) {
     const std::size_t q_at = head * dim, k_at = head / group * dim;
     float m = -INFINITY, l = 0;
     Row acc(dim, 0.0f);
@@ -276,10 +281,42 @@ Oracle::Row Oracle::Attend(const Row& queries, const std::vector<Row>& keys,
   return out;
 }
 
-std::vector<float> Oracle::Logits(const std::vector<Token>& tokens) const {
+void Oracle::RunLayer(const model::LayerConfig& layer, std::vector<Row>& stream) const {
   const auto add = [](Row& a, const Row& b) {
     for (std::size_t i = 0; i < b.size(); ++i) a[i] += b[i];
   };
+  const auto add_scaled = [&](Row& a, Row b) {
+    if (layer.residual_scale != 1)
+      for (float& f : b) f *= layer.residual_scale;
+    add(a, b);
+  };
+  const auto name = [&](const char* part) { return fmt::format("blk.{}.{}", layer.block, part); };
+  const model::AttentionConfig& attention = layer.attention();
+  std::vector<Row> keys, values;
+  for (std::size_t i = 0; i < stream.size(); ++i) {
+    Row& x = stream[i];
+    const Row h = Norm(x, name("attn_norm.weight"));
+    Row q = Multiply(name("attn_q.weight"), h), k = Multiply(name("attn_k.weight"), h),
+        v = Multiply(name("attn_v.weight"), h);
+    add(q, Vector(name("attn_q.bias"))), add(k, Vector(name("attn_k.bias"))),
+        add(v, Vector(name("attn_v.bias")));
+    NormAndRotate(q, attention, static_cast<int>(i), name("attn_q_norm.weight"));
+    NormAndRotate(k, attention, static_cast<int>(i), name("attn_k_norm.weight"));
+    if (half_cache_)
+      for (Row* row : {&k, &v})
+        for (float& f : *row) f = tensor::F16ToF32(tensor::F32ToF16(f));
+    keys.push_back(k), values.push_back(v);
+    add_scaled(x, Multiply(name("attn_output.weight"), Attend(attention, q, keys, values)));
+    const Row h2 = Norm(x, name("ffn_norm.weight"));
+    Row gate = Multiply(name("ffn_gate.weight"), h2);
+    const Row up = Multiply(name("ffn_up.weight"), h2);
+    for (std::size_t j = 0; j < gate.size(); ++j)
+      gate[j] = (gate[j] / (1.0f + Exp(-gate[j]))) * up[j];
+    add_scaled(x, Multiply(name("ffn_down.weight"), gate));
+  }
+}
+
+std::vector<float> Oracle::Logits(const std::vector<Token>& tokens) const {
   std::vector<Row> stream;
   const formats::TensorView& embedding = *checkpoint_.Find("token_embd.weight");
   const std::size_t row_bytes =
@@ -289,35 +326,16 @@ std::vector<float> Oracle::Logits(const std::vector<Token>& tokens) const {
     tensor::Dequantize(tensor::FindDType(embedding.ggml_type)->type,
                        embedding.data.data() + static_cast<std::size_t>(token) * row_bytes,
                        config_.dim, x.data());
+    if (config_.embedding_scale != 1)
+      for (float& f : x) f *= config_.embedding_scale;
   }
-  for (int layer = 0; layer < config_.n_layers; ++layer) {
-    const auto name = [&](const char* part) { return fmt::format("blk.{}.{}", layer, part); };
-    std::vector<Row> keys, values;
-    for (std::size_t i = 0; i < stream.size(); ++i) {
-      Row& x = stream[i];
-      const Row h = Norm(x, name("attn_norm.weight"));
-      Row q = Multiply(name("attn_q.weight"), h), k = Multiply(name("attn_k.weight"), h),
-          v = Multiply(name("attn_v.weight"), h);
-      add(q, Vector(name("attn_q.bias"))), add(k, Vector(name("attn_k.bias"))),
-          add(v, Vector(name("attn_v.bias")));
-      RotateAndNorm(q, static_cast<int>(i), name("attn_q_norm.weight"));
-      RotateAndNorm(k, static_cast<int>(i), name("attn_k_norm.weight"));
-      if (half_cache_)
-        for (Row* row : {&k, &v})
-          for (float& f : *row) f = tensor::F16ToF32(tensor::F32ToF16(f));
-      keys.push_back(k), values.push_back(v);
-      add(x, Multiply(name("attn_output.weight"), Attend(q, keys, values)));
-      const Row h2 = Norm(x, name("ffn_norm.weight"));
-      Row gate = Multiply(name("ffn_gate.weight"), h2);
-      const Row up = Multiply(name("ffn_up.weight"), h2);
-      for (std::size_t j = 0; j < gate.size(); ++j)
-        gate[j] = (gate[j] / (1.0f + Exp(-gate[j]))) * up[j];
-      add(x, Multiply(name("ffn_down.weight"), gate));
-    }
-  }
+  for (const model::LayerConfig& layer : config_.layers) RunLayer(layer, stream);
   const bool tied = checkpoint_.Find("output.weight") == nullptr;
-  return Multiply(tied ? "token_embd.weight" : "output.weight",
-                  Norm(stream.back(), "output_norm.weight"));
+  Row logits = Multiply(tied ? "token_embd.weight" : "output.weight",
+                        Norm(stream.back(), "output_norm.weight"));
+  if (config_.logit_scale != 1)
+    for (float& f : logits) f *= config_.logit_scale;
+  return logits;
 }
 
 std::vector<Token> Oracle::Decode(std::vector<Token> tokens, int n) const {

@@ -31,9 +31,11 @@ class Oracle {
   Row Multiply(const std::string& tensor, const Row& x) const;
   Row Vector(const std::string& tensor) const;
   Row Norm(const Row& x, const std::string& weight) const;
-  void RotateAndNorm(Row& heads, int position, const std::string& norm) const;
-  Row Attend(const Row& queries, const std::vector<Row>& keys,
-             const std::vector<Row>& values) const;
+  void NormAndRotate(Row& heads, const model::AttentionConfig& config, int position,
+                     const std::string& norm) const;
+  static Row Attend(const model::AttentionConfig& config, const Row& queries,
+                    const std::vector<Row>& keys, const std::vector<Row>& values);
+  void RunLayer(const model::LayerConfig& layer, std::vector<Row>& stream) const;
 
   const formats::Checkpoint& checkpoint_;
   model::ModelConfig config_;

@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Qwen 2 and 2.5: biases on queries, keys and values, NeoX rotation.
+// Biases on queries, keys and values, NeoX rotation.
 #include "model/arch/registry.h"
 
 namespace foretoken::model::arch {
+namespace {
 
-Status Qwen2(const formats::Metadata&, ModelConfig& config) {
-  config.rope.interleaved = false;
-  config.qkv_bias = true;
+Status Complete(const MetadataReader&, ModelConfig& config) {
+  for (LayerConfig& layer : config.layers) {
+    layer.attention().rope->interleaved = false;
+    layer.attention().qkv_bias = true;
+  }
   return {};
 }
+
+}  // namespace
+
+extern const Architecture kQwen2 = {
+    .name = "qwen2", .networks = "Qwen 2 and 2.5", .complete = Complete};
 
 }  // namespace foretoken::model::arch

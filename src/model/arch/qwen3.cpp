@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Qwen 3 (dense): a norm on each query and key head, NeoX rotation, a head size of its own.
+// A norm on each query and key head, NeoX rotation, a head size of its own.
 #include "model/arch/registry.h"
 
 namespace foretoken::model::arch {
+namespace {
 
-Status Qwen3(const formats::Metadata&, ModelConfig& config) {
-  config.rope.interleaved = false;
-  config.qk_norm = true;
+Status Complete(const MetadataReader&, ModelConfig& config) {
+  for (LayerConfig& layer : config.layers) {
+    layer.attention().rope->interleaved = false;
+    layer.attention().qk_norm = true;
+  }
   return {};
 }
+
+}  // namespace
+
+extern const Architecture kQwen3 = {
+    .name = "qwen3", .networks = "Qwen 3 (dense)", .complete = Complete};
 
 }  // namespace foretoken::model::arch

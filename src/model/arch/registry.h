@@ -1,22 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/arch/registry.h: from a file's metadata to a ModelConfig, by architecture name.
+// model/arch/registry.h: from a file's metadata to a ModelConfig, by the name of the architecture.
+//
+// An architecture is one file in this folder and one row in registry.cpp. The row's function says
+// what the files of that architecture leave unsaid.
 #pragma once
 
-#include <string>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "foretoken/result.h"
 #include "formats/checkpoint.h"
 #include "formats/metadata.h"
+#include "model/arch/metadata_reader.h"
 #include "model/config.h"
 
 namespace foretoken::model {
 
-// Errors: kUnsupported (an architecture nobody here knows; the message lists those there are),
-// kInvalidFile (a key that is missing or out of range).
-[[nodiscard]] Result<ModelConfig> ConfigFromMetadata(const formats::Metadata& metadata);
+struct Architecture {
+  std::string_view name;      // general.architecture of its files
+  std::string_view networks;  // what people call the networks, for documents
+  // Completes a configuration that holds what all architectures have in common: layers of attention
+  // with an interleaved rotation, and a gated feed-forward part.
+  Status (*complete)(const MetadataReader& read, ModelConfig& config);
+};
+
+// Sorted by name.
+std::span<const Architecture* const> Architectures();
 std::vector<std::string_view> ArchitectureNames();
+
+// Errors: kUnsupported (an architecture that is not in the registry; the message lists those that
+// are), kInvalidFile (a key that is missing or out of range).
+[[nodiscard]] Result<ModelConfig> ConfigFromMetadata(const formats::Metadata& metadata);
 
 // What a file can serve as in speculation.
 enum class DraftFile { kModel, kEagleHead, kMtpHead, kModelWithMtpHead };
@@ -26,13 +41,4 @@ DraftFile KindOfDraft(const formats::Checkpoint& checkpoint);
 // is 0: it is the target's. Errors: as above; kUnsupported (several next-n blocks).
 [[nodiscard]] Result<ModelConfig> HeadConfigFromFile(const formats::Checkpoint& checkpoint);
 
-namespace arch {
-
-// One row per architecture: what its files leave unsaid.
-using Adjust = Status (*)(const formats::Metadata& metadata, ModelConfig& config);
-Status Llama(const formats::Metadata& metadata, ModelConfig& config);
-Status Qwen2(const formats::Metadata& metadata, ModelConfig& config);
-Status Qwen3(const formats::Metadata& metadata, ModelConfig& config);
-
-}  // namespace arch
 }  // namespace foretoken::model

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/network_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace foretoken::train {
+
+Result<NetworkConfig> NetworkConfigOf(const model::ModelConfig& model) {
+  const model::LayerConfig& first = model.layers.front();
+  const model::AttentionConfig& attention = first.attention();
+  const bool alike = std::all_of(model.layers.begin(), model.layers.end(), [&](const auto& layer) {
+    return layer.mixer == first.mixer && layer.feed_forward == first.feed_forward &&
+           layer.residual_scale == 1;
+  });
+  if (!alike || !attention.rope || attention.scale != 0 || model.embedding_scale != 1 ||
+      model.logit_scale != 1)
+    return Fail(ErrorCode::kUnsupported,
+                fmt::format("architecture '{}': training does not know layers that differ from "
+                            "each other, layers without rotation, or scales; use a llama, qwen2 "
+                            "or qwen3 model",
+                            model.architecture));
+  return NetworkConfig{.architecture = model.architecture,
+                       .n_layers = model.n_layers(),
+                       .n_next_layers = model.n_next_layers,
+                       .dim = model.dim,
+                       .ff = first.ffn().width,
+                       .n_heads = attention.n_heads,
+                       .n_kv_heads = attention.n_kv_heads,
+                       .head_dim = attention.head_dim,
+                       .vocabulary = model.vocabulary,
+                       .context_length = model.context_length,
+                       .norm_eps = model.norm_eps,
+                       .rope = *attention.rope,
+                       .qkv_bias = attention.qkv_bias,
+                       .qk_norm = attention.qk_norm};
+}
+
+}  // namespace foretoken::train

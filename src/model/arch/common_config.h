@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// model/arch/common_config.h: the keys that all architectures have in common.
+#pragma once
+
+#include "foretoken/result.h"
+#include "model/arch/metadata_reader.h"
+#include "model/config.h"
+
+namespace foretoken::model {
+
+// The layers include those of an MTP head, n_next_layers of them, at the end. Errors: kInvalidFile,
+// kUnsupported.
+[[nodiscard]] Result<ModelConfig> ReadCommonConfig(const MetadataReader& read);
+
+}  // namespace foretoken::model

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/blocks/attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/blocks/product.h"
+
+namespace foretoken::model {
+
+Attention::Attention(const Workspace& space, const AttentionConfig& config,
+                     const AttentionWeights& weights, const LayerPlace& place,
+                     const RopeTable* rope, const Activation& input)
+    : space_(space),
+      config_(config),
+      weights_(weights),
+      place_(place),
+      rope_(rope),
+      group_width_(config.n_heads / config.n_kv_heads * config.head_dim),
+      quantise_input_(weights.q.quantised() || weights.k.quantised() || weights.v.quantised()),
+      groups_fill_blocks_(group_width_ % tensor::kBlock == 0),
+      scale_(config.scale != 0
+                 ? config.scale
+                 : static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.head_dim)))),
+      residual_(space.scratch.residual.View(place.dim)),
+      input_(input),
+      q_(space.scratch.q.View(config.n_heads * config.head_dim)),
+      k_(space.scratch.k.View(config.n_kv_heads * config.head_dim)),
+      v_(space.scratch.v.View(config.n_kv_heads * config.head_dim)),
+      attended_(space.scratch.attention.View(config.n_heads * config.head_dim)) {}
+
+void Attention::AddPhases(std::vector<Phase>& phases) const {
+  if (weights_.norm != nullptr) phases.push_back(PhaseOf<&Attention::Norm>(*this, Split::kRows));
+  phases.push_back(PhaseOf<&Attention::Project>(*this, Split::kOther));
+  phases.push_back(PhaseOf<&Attention::Attend>(*this, Split::kOther));
+  if (weights_.o.quantised() && !groups_fill_blocks_)
+    phases.push_back(PhaseOf<&Attention::QuantiseAttended>(*this, Split::kOther));
+  phases.push_back(PhaseOf<&Attention::Output>(*this, Split::kOther));
+}
+
+void Attention::Norm(const Pass& pass, int thread) const noexcept {
+  const auto rows = space_.RowsOf(pass, thread);
+  for (int row = rows.begin; row < rows.end; ++row)
+    space_.kernels.rms_norm(residual_.Row(row), weights_.norm, place_.dim, place_.norm_eps,
+                            input_.Row(row));
+  if (quantise_input_) Quantise(space_.kernels, input_, rows);
+}
+
+// The three matrices are one range of tiles, so that each thread gets an even part of the whole.
+void Attention::Project(const Pass& pass, int thread) const noexcept {
+  const auto share =
+      space_.pool.ShareOf(weights_.q.n_tiles + weights_.k.n_tiles + weights_.v.n_tiles, thread);
+  int first = 0;
+  const auto part = [&](const Linear& w, const Activation& y) {
+    const int begin = std::clamp(share.begin - first, 0, w.n_tiles),
+              end = std::clamp(share.end - first, 0, w.n_tiles);
+    Multiply(space_.kernels, w, input_, pass.n_rows(), y, false, begin, end);
+    first += w.n_tiles;
+  };
+  part(weights_.q, q_);
+  part(weights_.k, k_);
+  part(weights_.v, v_);
+}
+
+// A thread takes key-value heads of sequences, with all queries that read them.
+void Attention::Attend(const Pass& pass, int thread) const noexcept {
+  const int n_heads = config_.n_kv_heads;
+  const auto share = space_.pool.ShareOf(static_cast<int>(pass.segments.size()) * n_heads, thread);
+  for (int job = share.begin; job < share.end; ++job)
+    AttendHead(pass.segments[static_cast<std::size_t>(job / n_heads)], job % n_heads, thread);
+}
+
+// Heads of one row, right after they were multiplied.
+void Attention::Prepare(float* x, int n_heads, const float* bias, const float* norm,
+                        Pos position) const noexcept {
+  const int head_dim = config_.head_dim;
+  if (bias != nullptr)
+    for (int i = 0; i < n_heads * head_dim; ++i) x[i] += bias[i];
+  if (norm != nullptr)
+    for (int h = 0; h < n_heads; ++h)
+      space_.kernels.rms_norm(x + h * head_dim, norm, head_dim, place_.norm_eps, x + h * head_dim);
+  if (rope_ != nullptr)
+    space_.kernels.rope(x, n_heads, head_dim, config_.rope->n_rot, config_.rope->interleaved,
+                        rope_->Cos(position), rope_->Sin(position));
+}
+
+// Prepares the queries that read this head, prepares the head's keys and values, and stores them.
+void Attention::StoreHead(const kv::Segment& segment, int head,
+                          const CacheMemory::HeadView& view) const noexcept {
+  const int head_dim = config_.head_dim, n_group = config_.n_heads / config_.n_kv_heads;
+  const int q_at = head * group_width_, k_at = head * head_dim;
+  const auto from = [](const float* bias, int at) { return bias == nullptr ? bias : bias + at; };
+  const auto& types = space_.cache.options();
+  for (int i = 0; i < segment.n_rows; ++i) {
+    const int row = segment.row_begin + i;
+    const Pos position = segment.first_position + i;
+    float *const k = k_.Row(row) + k_at, *const v = v_.Row(row) + k_at;
+    Prepare(q_.Row(row) + q_at, n_group, from(weights_.q_bias, q_at), weights_.q_norm, position);
+    Prepare(k, 1, from(weights_.k_bias, k_at), weights_.k_norm, position);
+    if (weights_.v_bias != nullptr)
+      for (int j = 0; j < head_dim; ++j) v[j] += weights_.v_bias[k_at + j];
+    const auto block = static_cast<std::size_t>(
+        segment.blocks[static_cast<std::size_t>(position / tensor::kKvBlock)]);
+    const int slot = position % tensor::kKvBlock;
+    space_.kernels.store_k[static_cast<std::size_t>(types.k_type)](k, head_dim, slot,
+                                                                   view.k + block * view.k_stride);
+    space_.kernels.store_v[static_cast<std::size_t>(types.v_type)](v, head_dim, slot,
+                                                                   view.v + block * view.v_stride);
+  }
+}
+
+void Attention::AttendHead(const kv::Segment& segment, int head, int thread) const noexcept {
+  const int at = head * group_width_;
+  const auto view = space_.cache.Head(place_.layer, head);
+  StoreHead(segment, head, view);
+  Scratch& scratch = space_.scratch;
+  const kernels::AttentionArgs args = {
+      .q = q_.Row(segment.row_begin) + at,
+      .q_stride = q_.stride,
+      .out = attended_.Row(segment.row_begin) + at,
+      .out_stride = attended_.stride,
+      .n_rows = segment.n_rows,
+      .n_group = config_.n_heads / config_.n_kv_heads,
+      .head_dim = config_.head_dim,
+      .scale = scale_,
+      .row_len = scratch.row_len.data() + segment.row_begin,
+      .blocks = segment.blocks.data(),
+      .k = view.k,
+      .k_stride = view.k_stride,
+      .v = view.v,
+      .v_stride = view.v_stride,
+      .k_type = space_.cache.options().k_type,
+      .v_type = space_.cache.options().v_type,
+      .scratch = scratch.attention_scratch.data() + thread * scratch.attention_scratch_stride};
+  space_.kernels.attention(args);
+  if (weights_.o.quantised() && groups_fill_blocks_)
+    Quantise(space_.kernels, attended_, segment.row_begin, segment.n_rows, at, at + group_width_);
+}
+
+void Attention::QuantiseAttended(const Pass& pass, int thread) const noexcept {
+  const auto columns = space_.pool.ShareOf(attended_.width, thread, tensor::kBlock);
+  Quantise(space_.kernels, attended_, 0, pass.n_rows(), columns.begin, columns.end);
+}
+
+void Attention::Output(const Pass& pass, int thread) const noexcept {
+  AddProduct(space_, weights_.o, attended_, pass.n_rows(), place_.residual_scale, residual_,
+             thread);
+}
+
+}  // namespace foretoken::model

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// model/blocks/attention.h: grouped-query attention.
+//
+//   h = norm(x);  q, k, v = W h (+ biases);  q, k normed by head;  rotate q and k;
+//   store k and v;  a = attention(q, cache);  x = x + residual_scale * Wo a
+#pragma once
+
+#include "model/blocks/phase.h"
+#include "model/config.h"
+#include "model/rope_table.h"
+#include "model/weights.h"
+
+namespace foretoken::model {
+
+// Where a block stands in its network.
+struct LayerPlace {
+  int layer = 0;  // of the cache
+  int dim = 0;
+  float norm_eps = 0;
+  float residual_scale = 1;
+};
+
+class Attention final : public Block {
+ public:
+  // rope: null where the layer does not rotate. input: what q, k and v are computed from, where the
+  // layer has no norm that would compute it. All references must outlive the block.
+  Attention(const Workspace& space, const AttentionConfig& config, const AttentionWeights& weights,
+            const LayerPlace& place, const RopeTable* rope, const Activation& input);
+
+  void AddPhases(std::vector<Phase>& phases) const override;
+
+ private:
+  void Norm(const Pass& pass, int thread) const noexcept;
+  void Project(const Pass& pass, int thread) const noexcept;
+  void Attend(const Pass& pass, int thread) const noexcept;
+  void QuantiseAttended(const Pass& pass, int thread) const noexcept;
+  void Output(const Pass& pass, int thread) const noexcept;
+  void AttendHead(const kv::Segment& segment, int head, int thread) const noexcept;
+  void StoreHead(const kv::Segment& segment, int head,
+                 const CacheMemory::HeadView& view) const noexcept;
+  void Prepare(float* x, int n_heads, const float* bias, const float* norm,
+               Pos position) const noexcept;
+
+  const Workspace space_;
+  const AttentionConfig& config_;
+  const AttentionWeights& weights_;
+  const LayerPlace place_;
+  const RopeTable* const rope_;
+  const int group_width_;  // of the queries that share a key-value head
+  const bool quantise_input_;
+  // Whole blocks of 32 columns belong to one head group, so a thread can quantise its own results.
+  const bool groups_fill_blocks_;
+  const float scale_;
+  const Activation residual_, input_, q_, k_, v_, attended_;
+};
+
+}  // namespace foretoken::model

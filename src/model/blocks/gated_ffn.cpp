@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/blocks/gated_ffn.h"
+
+#include <algorithm>
+
+#include "model/blocks/product.h"
+
+namespace foretoken::model {
+
+GatedFfn::GatedFfn(const Workspace& space, const GatedFfnConfig& config,
+                   const GatedFfnWeights& weights, const LayerPlace& place)
+    : space_(space),
+      weights_(weights),
+      place_(place),
+      residual_(space.scratch.residual.View(place.dim)),
+      normed_(space.scratch.normed.View(place.dim)),
+      gate_(space.scratch.gate.View(config.width)),
+      up_(space.scratch.up.View(config.width)) {}
+
+void GatedFfn::AddPhases(std::vector<Phase>& phases) const {
+  phases.push_back(PhaseOf<&GatedFfn::Norm>(*this, Split::kRows));
+  phases.push_back(PhaseOf<&GatedFfn::GateUp>(*this, Split::kOther));
+  phases.push_back(PhaseOf<&GatedFfn::Down>(*this, Split::kOther));
+}
+
+void GatedFfn::Norm(const Pass& pass, int thread) const noexcept {
+  const auto rows = space_.RowsOf(pass, thread);
+  for (int row = rows.begin; row < rows.end; ++row)
+    space_.kernels.rms_norm(residual_.Row(row), weights_.norm, place_.dim, place_.norm_eps,
+                            normed_.Row(row));
+  if (weights_.gate.quantised() || weights_.up.quantised()) Quantise(space_.kernels, normed_, rows);
+}
+
+// A thread computes the same columns of both matrices, whole blocks of them, so it can finish them
+// alone.
+void GatedFfn::GateUp(const Pass& pass, int thread) const noexcept {
+  const kernels::Kernels& kernels = space_.kernels;
+  const int rows = pass.n_rows();
+  const auto share =
+      space_.pool.ShareOf(weights_.gate.n_tiles, thread, tensor::kBlock / tensor::kTileOutputs);
+  Multiply(kernels, weights_.gate, normed_, rows, gate_, false, share.begin, share.end);
+  Multiply(kernels, weights_.up, normed_, rows, up_, false, share.begin, share.end);
+  const int begin = share.begin * tensor::kTileOutputs,
+            end = std::min(share.end * tensor::kTileOutputs, gate_.width);
+  if (begin >= end) return;
+  for (int row = 0; row < rows; ++row) {
+    float* const gate = gate_.Row(row) + begin;
+    kernels.silu_mul(gate, up_.Row(row) + begin, end - begin, gate);
+  }
+  if (weights_.down.quantised()) Quantise(kernels, gate_, 0, rows, begin, end);
+}
+
+void GatedFfn::Down(const Pass& pass, int thread) const noexcept {
+  AddProduct(space_, weights_.down, gate_, pass.n_rows(), place_.residual_scale, residual_, thread);
+}
+
+}  // namespace foretoken::model

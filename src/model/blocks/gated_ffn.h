@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// model/blocks/gated_ffn.h: the gated feed-forward part.
+//
+//   h = norm(x);  x = x + residual_scale * Wdown (silu(Wgate h) * Wup h)
+#pragma once
+
+#include "model/blocks/attention.h"
+#include "model/blocks/phase.h"
+#include "model/weights.h"
+
+namespace foretoken::model {
+
+class GatedFfn final : public Block {
+ public:
+  // All references must outlive the block.
+  GatedFfn(const Workspace& space, const GatedFfnConfig& config, const GatedFfnWeights& weights,
+           const LayerPlace& place);
+
+  void AddPhases(std::vector<Phase>& phases) const override;
+
+ private:
+  void Norm(const Pass& pass, int thread) const noexcept;
+  void GateUp(const Pass& pass, int thread) const noexcept;
+  void Down(const Pass& pass, int thread) const noexcept;
+
+  const Workspace space_;
+  const GatedFfnWeights& weights_;
+  const LayerPlace place_;
+  const Activation residual_, normed_, gate_, up_;
+};
+
+}  // namespace foretoken::model

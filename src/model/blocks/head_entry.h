@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// model/blocks/head_entry.h: how a pass of a head begins. Both entries join the token's embedding
+// with a feature:
+//
+//   pair = [norm(embedding(token)), norm(feature)]
+#pragma once
+
+#include "model/blocks/phase.h"
+#include "model/config.h"
+#include "model/weights.h"
+
+namespace foretoken::model {
+
+class HeadEntry : public Block {
+ protected:
+  HeadEntry(const Workspace& space, const ModelConfig& config, const Weights& weights);
+
+  void WritePair(Token token, const float* feature, int row) const noexcept;
+
+  const Workspace space_;
+  const ModelConfig& config_;
+  const Weights& weights_;
+  const HeadWeights& head_;
+  const Activation residual_, pair_;
+
+ private:
+  const Activation normed_;
+};
+
+// EAGLE-3: x = feature, or the normed feature; the attention of the layer reads the pair. The
+// feature is fc applied to the target's features, or the head's own feature of an earlier row.
+class EagleEntry final : public HeadEntry {
+ public:
+  EagleEntry(const Workspace& space, const ModelConfig& config, const Weights& weights);
+
+  void AddPhases(std::vector<Phase>& phases) const override;
+
+ private:
+  void Gather(const Pass& pass, int thread) const noexcept;
+  void Mix(const Pass& pass, int thread) const noexcept;
+  void TakeOwn(const Pass& pass, int thread) const noexcept;
+  void Pair(const Pass& pass, int thread) const noexcept;
+
+  const bool quantise_pair_;
+  const Activation mixed_;
+};
+
+// MTP: x = eh_proj pair.
+class MtpEntry final : public HeadEntry {
+ public:
+  MtpEntry(const Workspace& space, const ModelConfig& config, const Weights& weights)
+      : HeadEntry(space, config, weights) {}
+
+  void AddPhases(std::vector<Phase>& phases) const override;
+
+ private:
+  void Pair(const Pass& pass, int thread) const noexcept;
+  void Mix(const Pass& pass, int thread) const noexcept;
+};
+
+}  // namespace foretoken::model

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// model/blocks/output.h: logits = logit_scale * (Woutput norm(x)), for the rows that ask for them.
+#pragma once
+
+#include "model/blocks/phase.h"
+#include "model/config.h"
+#include "model/weights.h"
+
+namespace foretoken::model {
+
+class Output final : public Block {
+ public:
+  Output(const Workspace& space, const ModelConfig& config, const Weights& weights);
+
+  void AddPhases(std::vector<Phase>& phases) const override;
+
+  // Of the last pass, by row of logits. team: the threads that took part in it.
+  bool Finite(int i, int team) const noexcept;
+  const Activation& logits() const noexcept { return logits_; }
+  // The normed rows that the logits were computed from.
+  const Activation& last() const noexcept { return last_; }
+
+ private:
+  void Norm(const Pass& pass, int thread) const noexcept;
+  void Multiply(const Pass& pass, int thread) const noexcept;
+
+  const Workspace space_;
+  const Weights& weights_;
+  const float norm_eps_, scale_;
+  const Activation residual_, last_, logits_;
+};
+
+}  // namespace foretoken::model

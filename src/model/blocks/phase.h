@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// model/blocks/phase.h: how the arithmetic of a network is divided among the threads of a team.
+//
+// A block declares phases. A phase is what every thread does between two barriers: it takes its
+// share of rows, tiles or heads, and reads what earlier phases wrote. The walk over all phases
+// (model/network.h) is the only place with a barrier in it. No division changes a bit of a result.
+#pragma once
+
+#include <vector>
+
+#include "base/machine/thread_pool.h"
+#include "kernels/kernels.h"
+#include "model/cache_memory.h"
+#include "model/pass.h"
+#include "model/scratch.h"
+
+namespace foretoken::model {
+
+enum class Split {
+  // A thread reads and writes nothing but its share of the pass's rows, ShareOf(n_rows, thread). So
+  // no barrier is needed between two such phases.
+  kRows,
+  kOther
+};
+
+struct Phase {
+  void (*run)(const void* block, const Pass& pass, int thread) noexcept;
+  const void* block;
+  Split split;
+  bool (*wanted)(const Pass& pass) = nullptr;  // null: in every pass
+};
+
+// What all blocks of a network compute with.
+struct Workspace {
+  const kernels::Kernels& kernels;
+  const ThreadPool& pool;
+  Scratch& scratch;
+  CacheMemory& cache;
+
+  ThreadPool::Share RowsOf(const Pass& pass, int thread) const noexcept {
+    return pool.ShareOf(pass.n_rows(), thread);
+  }
+};
+
+class Block {
+ public:
+  virtual ~Block() = default;
+  Block() = default;
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  // Appends the block's phases. They refer to the block, which must outlive them.
+  virtual void AddPhases(std::vector<Phase>& phases) const = 0;
+};
+
+// The phase that calls a member function: PhaseOf<&Attention::Project>(*this, Split::kOther).
+template <auto kMember, typename B>
+Phase PhaseOf(const B& block, Split split, bool (*wanted)(const Pass&) = nullptr) {
+  const auto run = [](const void* self, const Pass& pass, int thread) noexcept {
+    (static_cast<const B*>(self)->*kMember)(pass, thread);
+  };
+  return {.run = run, .block = &block, .split = split, .wanted = wanted};
+}
+
+}  // namespace foretoken::model

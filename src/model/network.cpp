@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/network.h"
+
+#include <algorithm>
+
+#include "model/blocks/attention.h"
+#include "model/blocks/embedding.h"
+#include "model/blocks/gated_ffn.h"
+#include "model/blocks/head_entry.h"
+#include "model/blocks/kept_state.h"
+
+namespace foretoken::model {
+namespace {
+
+std::unique_ptr<Block> MakeEntry(const Workspace& space, const ModelConfig& config,
+                                 const Weights& weights) {
+  if (!config.head) return std::make_unique<Embedding>(space, config, weights);
+  if (config.head->kind == HeadKind::kEagle)
+    return std::make_unique<EagleEntry>(space, config, weights);
+  return std::make_unique<MtpEntry>(space, config, weights);
+}
+
+std::int64_t WorkOf(const AttentionConfig& a, int dim) {
+  return std::int64_t{dim} * (2 * a.head_dim * (a.n_heads + a.n_kv_heads));
+}
+std::int64_t WorkOf(const GatedFfnConfig& f, int dim) {
+  return std::int64_t{dim} * (3 * f.width);
+}
+
+}  // namespace
+
+Network::Network(const ModelConfig& config, const Weights& weights, const Workspace& space,
+                 int max_positions)
+    : config_(config),
+      weights_(weights),
+      space_(space),
+      max_positions_(max_positions),
+      entry_(MakeEntry(space, config, weights)),
+      output_(space, config, weights) {
+  for (int layer = 0; layer < config.n_layers(); ++layer) AddLayer(layer);
+  AddPhases();
+}
+
+const RopeTable* Network::RopeOf(const AttentionConfig& config) {
+  if (!config.rope) return nullptr;
+  for (const Rope& rope : ropes_)
+    if (rope.config == *config.rope) return &rope.table;
+  ropes_.push_back({*config.rope, RopeTable(*config.rope, max_positions_, weights_.rope_factors)});
+  return &ropes_.back().table;
+}
+
+void Network::AddLayer(int layer) {
+  const auto index = static_cast<std::size_t>(layer);
+  const LayerConfig& config = config_.layers[index];
+  const LayerWeights& weights = weights_.layers[index];
+  const LayerPlace place = {.layer = layer,
+                            .dim = config_.dim,
+                            .norm_eps = config_.norm_eps,
+                            .residual_scale = config.residual_scale};
+  const AttentionConfig& attention = config.attention();
+  const auto& attention_weights = std::get<AttentionWeights>(weights.mixer);
+  Scratch& scratch = space_.scratch;
+  // Without a norm of its own the attention reads what the entry has prepared.
+  const Activation input = attention.norm.empty() ? scratch.pair.View(2 * config_.dim)
+                                                  : scratch.normed.View(config_.dim);
+  mixers_.push_back(std::make_unique<Attention>(space_, attention, attention_weights, place,
+                                                RopeOf(attention), input));
+  feed_forwards_.push_back(std::make_unique<GatedFfn>(
+      space_, config.ffn(), std::get<GatedFfnWeights>(weights.feed_forward), place));
+}
+
+void Network::AddPhases() {
+  phases_.clear();
+  const auto keep = [this](int layer) {
+    for (const Kept& kept : kept_)
+      if (kept.layer == layer) kept.block->AddPhases(phases_);
+  };
+  entry_->AddPhases(phases_);
+  for (int layer = 0; layer < config_.n_layers(); ++layer) {
+    keep(layer);
+    mixers_[static_cast<std::size_t>(layer)]->AddPhases(phases_);
+    feed_forwards_[static_cast<std::size_t>(layer)]->AddPhases(phases_);
+  }
+  keep(config_.n_layers());
+  output_.AddPhases(phases_);
+}
+
+void Network::Keep(const FeatureRequest& request, float* features) {
+  kept_.clear();
+  const std::int64_t stride = std::int64_t{request.parts()} * config_.dim;
+  const auto add = [&](int layer, const float* norm) {
+    kept_.push_back({layer, std::make_unique<KeptState>(space_, config_.dim, norm, config_.norm_eps,
+                                                        features, stride)});
+    features += config_.dim;
+  };
+  for (const int layer : request.layers) add(layer, nullptr);
+  if (request.normed) add(config_.n_layers(), weights_.output_norm);
+  AddPhases();
+}
+
+void Network::Run(const Pass& pass, ThreadPool& pool, bool alone) noexcept {
+  ExtendRopes(pass);
+  NoteRowLengths(pass);
+  pool.Run([&](int thread) { Walk(phases_, pass, thread, [&pool] { pool.Barrier(); }); }, alone);
+}
+
+// New positions come in strides of 32, so that decoding seldom pays for the tables.
+void Network::ExtendRopes(const Pass& pass) noexcept {
+  for (Rope& rope : ropes_)
+    for (const kv::Segment& s : pass.segments) {
+      const int end = (s.first_position + s.n_rows + 31) / 32 * 32;
+      rope.table.Extend(std::min(end, max_positions_));
+    }
+}
+
+void Network::NoteRowLengths(const Pass& pass) noexcept {
+  std::int32_t* const lengths = space_.scratch.row_len.data();
+  for (const kv::Segment& s : pass.segments)
+    for (int i = 0; i < s.n_rows; ++i) lengths[s.row_begin + i] = s.first_position + i + 1;
+}
+
+std::uint64_t Network::layer_work() const noexcept {
+  std::int64_t work = 0;
+  for (const LayerConfig& layer : config_.layers) {
+    work += std::visit([this](const auto& part) { return WorkOf(part, config_.dim); }, layer.mixer);
+    work += std::visit([this](const auto& part) { return WorkOf(part, config_.dim); },
+                       layer.feed_forward);
+  }
+  return static_cast<std::uint64_t>(work / std::max(1, config_.n_layers()));
+}
+
+}  // namespace foretoken::model

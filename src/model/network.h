@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// model/network.h: the blocks of a network in order, and the walk over their phases.
+//
+//   entry | layer 0: mixer, feed-forward part | layer 1: ... | output
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/machine/thread_pool.h"
+#include "model/blocks/output.h"
+#include "model/blocks/phase.h"
+#include "model/config.h"
+#include "model/rope_table.h"
+#include "model/weights.h"
+
+namespace foretoken::model {
+
+// Calls the phases that the pass wants, and `barrier` between two of them unless both are divided
+// by rows. Every thread of a team walks the same way.
+template <typename Barrier>
+void Walk(std::span<const Phase> phases, const Pass& pass, int thread, Barrier&& barrier) noexcept {
+  bool first = true;
+  Split before = Split::kRows;
+  for (const Phase& phase : phases) {
+    if (phase.wanted != nullptr && !phase.wanted(pass)) continue;
+    if (!first && (before != Split::kRows || phase.split != Split::kRows)) barrier();
+    phase.run(phase.block, pass, thread);
+    before = phase.split;
+    first = false;
+  }
+}
+
+class Network {
+ public:
+  // All references must outlive the network.
+  Network(const ModelConfig& config, const Weights& weights, const Workspace& space,
+          int max_positions);
+
+  // From now on every pass writes these hidden states of its rows to features, [max_rows, parts *
+  // dim].
+  void Keep(const FeatureRequest& request, float* features);
+
+  // Runs the pass on the team, or on the calling thread alone.
+  void Run(const Pass& pass, ThreadPool& pool, bool alone) noexcept;
+
+  const Output& output() const noexcept { return output_; }
+  // Multiplications of one row in a layer, in the mean.
+  std::uint64_t layer_work() const noexcept;
+
+ private:
+  const RopeTable* RopeOf(const AttentionConfig& config);
+  void AddLayer(int layer);
+  void AddPhases();
+  void ExtendRopes(const Pass& pass) noexcept;
+  void NoteRowLengths(const Pass& pass) noexcept;
+
+  struct Rope {
+    RopeConfig config;
+    RopeTable table;
+  };
+  struct Kept {
+    int layer;  // stands before this layer; the number of layers: behind the last
+    std::unique_ptr<Block> block;
+  };
+
+  const ModelConfig& config_;
+  const Weights& weights_;
+  const Workspace space_;
+  const int max_positions_;
+  std::deque<Rope> ropes_;  // different ones; blocks point to the tables
+  std::unique_ptr<Block> entry_;
+  std::vector<std::unique_ptr<Block>> mixers_, feed_forwards_;  // by layer
+  Output output_;
+  std::vector<Kept> kept_;
+  std::vector<Phase> phases_;
+};
+
+}  // namespace foretoken::model
