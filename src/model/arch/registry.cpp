@@ -11,13 +11,14 @@
 namespace foretoken::model {
 namespace arch {
 
-extern const Architecture kLlama, kQwen2, kQwen3;
+extern const Architecture kLlama, kQwen2, kQwen3, kSmolLm3;
 
 }  // namespace arch
 
 namespace {
 
-constexpr std::array<const Architecture*, 3> kRows = {&arch::kLlama, &arch::kQwen2, &arch::kQwen3};
+constexpr std::array<const Architecture*, 4> kRows = {&arch::kLlama, &arch::kQwen2, &arch::kQwen3,
+                                                      &arch::kSmolLm3};
 
 constexpr std::string_view kEagle = "eagle3";
 

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every fourth layer encodes no positions.
+#include "model/arch/registry.h"
+
+namespace foretoken::model::arch {
+namespace {
+
+Status Complete(const MetadataReader&, ModelConfig& config) {
+  for (std::size_t i = 3; i < config.layers.size(); i += 4)
+    config.layers[i].attention().rope.reset();
+  return {};
+}
+
+}  // namespace
+
+extern const Architecture kSmolLm3 = {
+    .name = "smollm3", .networks = "SmolLM 3", .complete = Complete};
+
+}  // namespace foretoken::model::arch
