@@ -11,14 +11,15 @@
 namespace foretoken::model {
 namespace arch {
 
-extern const Architecture kLlama, kQwen2, kQwen3, kSmolLm3;
+extern const Architecture kGranite, kLlama, kQwen2, kQwen3, kSmolLm3;
 
 }  // namespace arch
 
 namespace {
 
-constexpr std::array<const Architecture*, 4> kRows = {&arch::kLlama, &arch::kQwen2, &arch::kQwen3,
-                                                      &arch::kSmolLm3};
+constexpr std::array<const Architecture*, 5> kRows = {
+    &arch::kGranite, &arch::kLlama, &arch::kQwen2, &arch::kQwen3, &arch::kSmolLm3,
+};
 
 constexpr std::string_view kEagle = "eagle3";
 

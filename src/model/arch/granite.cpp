@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scales of the embedding, of what layers add to the residual stream, of the attention's scores and
+// of the logits. A file says with rope.scaling.finetuned = false that no layer encodes positions.
+#include <cmath>
+
+#include "model/arch/registry.h"
+
+namespace foretoken::model::arch {
+namespace {
+
+Status Complete(const MetadataReader& read, ModelConfig& config) {
+  FORETOKEN_TRY(const double embedding, read.Positive("embedding_scale", 1));
+  FORETOKEN_TRY(const double residual, read.Positive("residual_scale", 1));
+  FORETOKEN_TRY(const double logits, read.Positive("logit_scale", 1));
+  config.embedding_scale = static_cast<float>(embedding);
+  config.logit_scale = 1 / static_cast<float>(logits);
+  const bool rotates = read.Bool("rope.scaling.finetuned").value_or(true);
+  for (LayerConfig& layer : config.layers) {
+    AttentionConfig& attention = layer.attention();
+    FORETOKEN_TRY(
+        const double scale,
+        read.Positive("attention.scale", 1 / std::sqrt(static_cast<double>(attention.head_dim))));
+    attention.scale = static_cast<float>(scale);
+    layer.residual_scale = static_cast<float>(residual);
+    if (!rotates) attention.rope.reset();
+  }
+  return {};
+}
+
+}  // namespace
+
+extern const Architecture kGranite = {
+    .name = "granite", .networks = "Granite 3 and 4 (dense)", .complete = Complete};
+
+}  // namespace foretoken::model::arch
