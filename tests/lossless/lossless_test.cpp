@@ -55,6 +55,9 @@ const std::vector<Pair>& Pairs() {
         {.layers = {0, 0, 1}, .draft_vocabulary = 96, .norm_before_residual = true});
     add("qwen3_q4_0", {.arch = "qwen3", .seed = 23, .n_layers = 1, .weight_type = DType::kQ4_0},
         {.layers = {1, 0, 1}, .own_embedding = true, .norm_before_fc = true});
+    add("smollm3_f32", {.arch = "smollm3", .seed = 25, .n_layers = 4}, {.layers = {0, 3, 4}});
+    add("granite_q8_0", {.arch = "granite", .seed = 26, .n_layers = 1, .weight_type = DType::kQ8_0},
+        {.layers = {0, 0, 1}});
     // All the other types in one model.
     add("llama_other_types",
         {.seed = 24,
