@@ -12,7 +12,7 @@ using torch::autograd::tensor_list;
 using torch::autograd::Variable;
 
 constexpr std::int64_t kQueryChunk = 128;  // queries that attend together
-// Of laws that are worked on together: they stay in the processor's cache.
+// Values of distributions that are processed together, so that they stay in the CPU's cache.
 constexpr std::int64_t kChunkValues = 1 << 18;
 
 torch::Dtype Wide(const Tensor& x) {

@@ -148,8 +148,8 @@ class CausalFunction : public torch::autograd::Function<CausalFunction> {
   }
 };
 
-// Both losses know their gradient in the forward pass: softmax(logits) - law, over the number of
-// rows.
+// The forward pass of both losses already computes their gradient: softmax(logits) - distribution,
+// over the number of rows.
 class LossFunction : public torch::autograd::Function<LossFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& logits, const Tensor& target,

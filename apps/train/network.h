@@ -103,8 +103,8 @@ torch::Tensor Logits(const Leaves& leaves, const torch::Tensor& normed);
 // out).
 //   logits: [rows, vocabulary]; targets: int64 [rows].
 torch::Tensor CrossEntropy(const torch::Tensor& logits, const torch::Tensor& targets);
-// Mean over rows of KL(p || softmax(logits)), for laws p: [rows, vocabulary]. Rows of zeros count
-// for nothing.
+// Mean over rows of KL(p || softmax(logits)), for distributions p: [rows, vocabulary]. Rows of
+// zeros do not count.
 torch::Tensor Divergence(const torch::Tensor& logits, const torch::Tensor& law);
 
 }  // namespace foretoken::train

@@ -36,7 +36,7 @@ JudgeMeter::JudgeMeter(const verify::Verifier& verifier, sampling::Sampler sampl
   const auto vocabulary = static_cast<std::size_t>(sampler_.vocabulary());
   if (!sampler_.greedy())
     laws_ = AlignedBuffer<float>(static_cast<std::size_t>(n_drafts) * vocabulary);
-  // The target's own tokens and laws: neither the coin nor the comparison can refuse them.
+  // The target's own tokens and distributions: neither the coin nor the comparison rejects them.
   for (int i = 0; i < n_drafts; ++i) {
     drafts_.push_back(sampler_.Sample(logits.Row(i), scratch_.data()));
     if (!sampler_.greedy())

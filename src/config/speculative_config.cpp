@@ -95,7 +95,7 @@ Status CheckLengths(const SpeculativeOptions& o) {
   return {};
 }
 
-// Methods that give no law: every draft is certain.
+// Methods without distributions: every draft is certain.
 bool AllCertain(const SpeculativeOptions& options) {
   constexpr std::array<std::string_view, 4> kCertain = {"ngram", "suffix", "prediction", "grammar"};
   const auto methods = Methods(options);

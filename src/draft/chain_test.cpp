@@ -56,7 +56,8 @@ TEST(Chain, DraftsWithTheTargetsNoiseOfThePositionAlone) {
   EXPECT_EQ(Agreements(Stream::kTarget, 200), 400);
 }
 
-// A drafter of the target's own law then drafts the target's own text, also behind other proposals.
+// A drafter with the target's distribution then drafts the target's own text, also behind other
+// proposals.
 TEST(Chain, DraftsTheTargetsTextWhereItHasItsLawAndNoise) {
   const std::vector<float> logits = {0, 1, 2, 0, 1, 2, 0, 1};
   int equal = 0, own = 0;

@@ -28,7 +28,7 @@ class CustomDrafter::Sequence final : public DraftProposal {
       : owner_(owner), max_draft_(static_cast<std::size_t>(owner.settings_.max_draft)) {
     drafts_.reserve(max_draft_);
     drawn_.reserve(max_draft_);
-    // Pages that no law is written to take no memory.
+    // Pages without a distribution take no memory.
     if (owner.reports_laws_)
       laws_ =
           AlignedBuffer<float>(max_draft_ * static_cast<std::size_t>(owner.settings_.vocabulary));
@@ -115,7 +115,7 @@ class CustomDrafter::Sequence final : public DraftProposal {
     return token;
   }
 
-  // The draft ends before a draw from what is no law: nothing that was drawn is dropped.
+  // The draft ends before a draw from an invalid distribution: nothing that was drawn is dropped.
   bool Check(std::span<const float> law, double& sum) {
     sum = law.size() == vocabulary() ? SumOf(law) : 0;
     if (!owner_.reports_laws_) {
@@ -159,7 +159,7 @@ class CustomDrafter::Sequence final : public DraftProposal {
   const std::size_t max_draft_;
   bool greedy_ = false;
   std::vector<Token> end_tokens_, text_, drafts_;
-  std::vector<bool> drawn_;    // [drafts]: from a law
+  std::vector<bool> drawn_;    // [drafts]: from a distribution
   AlignedBuffer<float> laws_;  // [max_draft, vocabulary]
   Noise noise_;
   Stream stream_ = Stream::kDraft;

@@ -127,7 +127,7 @@ void DraftModel::CatchUp() noexcept {
     Sequence& s = sequences_[static_cast<std::size_t>(seq)];
     if (!s.chain.drafting()) continue;
     s.prompt_read = s.chain.position() - 1 - cache_.length(seq) <= 1;
-    if (!s.prompt_read) s.chain.BeginProposal(0);  // it goes on reading at the next proposal
+    if (!s.prompt_read) s.chain.BeginProposal(0);  // it continues at the next proposal
   }
   if (work_.catch_up_rows == 0) return;
   const double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();

@@ -29,8 +29,8 @@ struct SequenceStart {
   SeqId seq = 0;
   std::span<const Token> prompt;  // at least one token
   int max_new_tokens = 0;
-  SamplingParameters sampling;  // the drafter's own: greedy drafts are certain, others are drawn
-                                // from the processed law
+  // The drafter's own: greedy drafts are certain, others are drawn from the processed distribution.
+  SamplingParameters sampling;
   std::span<const Token> end_tokens;  // a draft ends with one of these
   int min_new_tokens = 0;             // end tokens are masked until then
   Noise noise;

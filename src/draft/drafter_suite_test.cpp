@@ -46,7 +46,7 @@ struct Kind {
   std::function<std::unique_ptr<Drafter>(std::span<const Token> corpus)> make;
 };
 
-// A text that often goes on as it did before.
+// A text that often continues as it did before.
 std::vector<Token> Story(unsigned seed, int n, Token first_token) {
   std::mt19937 random(seed);
   std::vector<Token> text;
@@ -60,7 +60,7 @@ std::vector<Token> Story(unsigned seed, int n, Token first_token) {
 }
 
 // A request whose output is known: the drafter is asked, and a target that would write `output`
-// judges.
+// verifies.
 struct Play {
   SeqId seq = 0;
   std::vector<Token> prompt, output, prediction;

@@ -13,8 +13,9 @@ namespace foretoken::round {
 // A view; the drafter owns the memory until its next Propose. Empty: the round decodes plainly.
 struct Proposal {
   std::span<const Token> tokens;  // d_1 .. d_m
-  const float* q = nullptr;  // [m, q_stride]: row i is the law d_{i+1} was drawn from, normalised
-                             // over the vocabulary
+  // [m, q_stride]: row i is the distribution that d_{i+1} was drawn from, normalised over the
+  // vocabulary.
+  const float* q = nullptr;
   std::int64_t q_stride = 0;
   const float* raw_logits = nullptr;  // [m]: the drafter's logit of each draft, before processing
   const float* logits = nullptr;      // [m, q_stride]: all of them, if they were asked for

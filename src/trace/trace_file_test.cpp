@@ -23,7 +23,7 @@ std::string ReadFile(const std::string& path) {
   return text.str();
 }
 
-// Hands a trace to the recorder as an engine would, laws aside.
+// Hands a trace to the recorder as an engine would, without distributions.
 Status Record(const RunTrace& trace, const std::string& path) {
   FORETOKEN_TRY(const auto recorder, RunRecorder::Create(path, trace.header));
   for (const TracedRequest& request : trace.requests)

@@ -113,7 +113,7 @@ int TracedText::Evidence(int position) const {
   return 0;
 }
 
-// A drafter does not know that it is wrong and goes on.
+// A drafter does not know that it is wrong, and continues.
 int TracedText::LengthBehindRejection(int position, int accepted, int k, const TracedRates& rates,
                                       std::uint64_t seed) const {
   int drafted = accepted + 1;

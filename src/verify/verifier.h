@@ -54,9 +54,11 @@ class Verifier {
 
   // Returns the number of kept drafts and the next token for one sequence.
   //   proposal  may be empty: a plain decoding step
-  //   logits    [proposal.length() + 1 rows]; row i judges draft i + 1, the last row gives the
-  //   bonus token sampler   the request's; pushed along the drafts while judging, and as found on
-  //   return: the caller commits scratch   [2 * vocabulary] floats
+  //   logits    [proposal.length() + 1 rows]; row i verifies draft i + 1, the last row gives the
+  //             bonus token
+  //   sampler   the request's; pushed along the drafts meanwhile, and unchanged on return, because
+  //             the caller commits
+  //   scratch   [2 * vocabulary] floats
   // REQUIRES: each draft was drawn from the q it carries.
   virtual round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
                                sampling::Sampler& sampler, float* scratch) const noexcept = 0;

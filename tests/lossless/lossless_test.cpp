@@ -272,7 +272,7 @@ std::map<std::vector<std::int32_t>, double> CountPairs(Engine& engine, float tem
                                                        std::uint64_t first_id, int n) {
   Request r;
   r.prompt = "once upon a time there was";
-  // The first comes from the prompt's pass; the others are drafted and judged.
+  // The prefill gives the first; the others are drafted and verified.
   r.max_new_tokens = 4;
   r.ignore_eos = true;
   r.sampling.temperature = temperature;

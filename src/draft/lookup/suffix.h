@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft/lookup/suffix.h: suffix decoding: a draft goes on as the text did where its end stood before, as
-// far as that end is long and what followed it clear (Oliaro et al. 2024, "SuffixDecoding").
+// draft/lookup/suffix.h: suffix decoding: continues the text as it continued before, where its end
+// occurred before, as long as the match is long and the continuation clear (Oliaro et al. 2024,
+// "SuffixDecoding").
 //
-// "Before" is the sequence's own text, or the outputs of sequences that have ended: the source in
-// which the longest end of the text (up to 64 tokens) was followed by something; of equals the own
-// text, then the younger outputs. At each step the context is the longest end of text and drafts
-// that something followed in this source, and the draft its most frequent follower, of equals the
-// latest; the share of the followers that it has is its estimated probability. The draft ends
+// The source is the sequence's own text or the outputs of sequences that have ended: the one with
+// the longest match (up to 64 tokens) that something followed; of equal ones the own text, then the
+// younger outputs. At each step the context is the longest match of text and drafts so far in this
+// source. The draft is its most frequent follower (of equal ones the latest), and the share of the
+// followers that it has is its estimated probability. The draft ends
 //
 //   - at length_factor * (the length of the first context) tokens,
 //   - before a token with which the product of the probabilities falls below min_path_probability,
 //   - before a token whose own probability is below the request's draft_p_min,
-//   - where no end is known.
+//   - where there is no match.
 //
-// Evidence grows with the first context's length, more so where it occurred twice, and is 0 where
-// its followers differ. Of words of tales, code and arithmetic a first draft of class 0 was right
-// in up to 35 % of the cases, of class 1 in 42 to 57, of class 2 in 75 to 86, of class 3 in over
-// 90.
+// Evidence grows with the first context's length, more so if it occurred twice, and is 0 if its
+// followers differ. In tales, code and arithmetic a first draft of class 0 was right in up to 35 %
+// of the cases, of class 1 in 42 to 57, of class 2 in 75 to 86, of class 3 in over 90.
 //
-// All this is decided from committed text, and drafts are certain: proposals carry no law.
+// All this depends on committed text only, and drafts are certain: proposals have no distribution.
 //
 // Costs: a few hash look-ups for each draft and each committed token. A sequence's memory is taken
 // at Begin, for the whole request, and outputs are remembered there too; their memory is bounded,
