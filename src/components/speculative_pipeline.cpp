@@ -110,6 +110,7 @@ Result<std::vector<std::string>> StandaloneSpeculativeDecodingPipeline::Impl::Fl
 Status StandaloneSpeculativeDecodingPipeline::Impl::Select(
     std::span<const TextGenerationBatch> replicas) {
   FORETOKEN_TRY(auto ids, Flatten(replicas));
+  if (current_.empty()) drafted_ = false;  // the requests of these drafts were released
   if (drafted_) {
     if (ids == current_) return {};
     return Bad("batches: drafts of other requests wait; verify them first");
@@ -242,7 +243,6 @@ Result<Completion> StandaloneSpeculativeDecodingPipeline::Impl::Release(const st
   Completion completion = *std::move(entry.completion);
   entries_.erase(found);
   std::erase(current_, id);
-  if (current_.empty()) prepared_ = drafted_ = false;  // nobody's drafts wait any more
   if (completion.error) return Fail(*std::move(completion.error));
   return completion;
 }
