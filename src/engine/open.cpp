@@ -8,6 +8,7 @@
 #include <array>
 
 #include "base/machine/cpus.h"
+#include "base/machine/stack.h"
 #include "base/machine/thread_count.h"
 #include "draft/custom_drafter.h"
 #include "draft/draft_model.h"
@@ -41,7 +42,8 @@ Status CheckRange(const char* name, std::int64_t value, std::int64_t least, std:
 }
 
 static_assert(verify::Synthetic::kMaxDraft == kMaxDraft);
-constexpr int kLeastCacheTokens = 128;  // a whole draft fits, and a little text
+constexpr std::size_t kStackBytes = 1 << 20;  // a pass needs up to 700 KiB (AMX)
+constexpr int kLeastCacheTokens = 128;        // a whole draft fits, and a little text
 
 }  // namespace
 
@@ -53,6 +55,7 @@ class EngineOpener {
 
   Result<std::unique_ptr<Engine::Impl>> Open() {
     const auto begin = std::chrono::steady_clock::now();
+    if (!ReserveStack(kStackBytes)) return Fail(NoMemory("engine"));
     FORETOKEN_CHECK_OK(CheckOptions());
     FORETOKEN_CHECK_OK(OpenTarget());
     FORETOKEN_CHECK_OK(OpenDrafts());

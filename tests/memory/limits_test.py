@@ -30,7 +30,7 @@ SANITIZED = "asan" in PROGRAM or "tsan" in PROGRAM  # their shadow memory needs 
 
 
 def limited(mib):
-    return lambda: resource.setrlimit(resource.RLIMIT_AS, (mib * MIB, mib * MIB))
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (int(mib * MIB),) * 2)
 
 
 def run(mib, *arguments):
@@ -76,6 +76,12 @@ class AddressSpace(unittest.TestCase):
         # The walk begins below what it needs and ends above.
         self.assertNotEqual(outcomes[0], 0, outcomes)
         self.assertEqual(outcomes[-1], 0, outcomes)
+
+    def test_no_level_ends_it_by_a_signal(self):
+        """The windows in which a stack cannot grow are narrow."""
+        for quarters in range(4 * self.least, 4 * (self.least + 48)):
+            done = run(quarters / 4, "generate", "-m", TARGET, "-md", DRAFT, "-p", "Once", "-n", "2", "-t", "1", "-q", "--repack-cache", "off")
+            self.assertIn(done.returncode, (0, 1), f"{quarters / 4} MiB: {done.stderr}")
 
     def test_generate(self):
         self.walk("generate", "-m", TARGET, "-md", DRAFT, "-p", "Once upon a time", "-n", "8", "-q", "--repack-cache", "off")
