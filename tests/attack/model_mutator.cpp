@@ -42,6 +42,11 @@ struct Model {
 constexpr std::uint32_t kString = 8, kArray = 9;
 constexpr std::array<std::size_t, 13> kWidths = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
+// 0: texts, arrays, and types that an earlier change made up.
+std::size_t WidthOf(std::uint32_t type) {
+  return type < kWidths.size() ? kWidths[type] : 0;
+}
+
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -140,7 +145,7 @@ class Writer {
   void Values(const Key& key, std::uint32_t element) {
     if (element == kString)
       for (const std::string& text : key.texts) Text(text);
-    const std::size_t width = element < kWidths.size() ? kWidths[element] : 0;
+    const std::size_t width = WidthOf(element);
     if (width != 0 && key.numbers.size() == width) places.push_back({bytes.size(), width});
     Raw(key.numbers);
   }
@@ -330,7 +335,7 @@ void ChangeValue(Random& random, Key& key) {
     if (!key.texts.empty()) random.Pick(key.texts) = HostileText(random);
     return;
   }
-  const std::size_t width = kWidths[element];
+  const std::size_t width = WidthOf(element);
   if (width == 0 || key.numbers.size() < width) return;
   const std::size_t at = static_cast<std::size_t>(random.Below(key.numbers.size() / width)) * width;
   if (element == 6 || element == 12) {
@@ -368,7 +373,7 @@ void ChangeLength(Random& random, Key& key) {
   }
   key.count = now;
   if (key.element == kString) key.texts.resize(now);
-  if (key.element < kWidths.size()) key.numbers.resize(now * kWidths[key.element]);
+  if (key.element < kWidths.size()) key.numbers.resize(now * WidthOf(key.element));
 }
 
 // The same name, another type: its bytes are kept or made anew.
