@@ -24,7 +24,7 @@ class PassMeter {
   // Microseconds of a pass of `rows` rows that follow `context` positions, all rows with logits or
   // only the last. REQUIRES: they fit the model and the cache.
   double Microseconds(int rows, int context, bool all_logits) noexcept;
-  // Of the last pass. REQUIRES: there was one, and the runner has run no other since.
+  // What the last pass gave. REQUIRES: there was one, and the runner has run no other since.
   const model::PassResult& result() const { return *result_; }
   // Passes that a call of Microseconds runs: small models run one more before, to fill the caches.
   int passes_per_reading() const { return warms_up_ ? 2 : 1; }

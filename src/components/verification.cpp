@@ -218,7 +218,8 @@ class DraftVerification::Impl {
     return {};
   }
 
-  // Of the program's own verifier the name that it gives: the one kept here ends with this object.
+  // A program's own verifier outlives this object, so the name is taken from it, not from the
+  // adapter that is kept here.
   std::string_view NameOf(const verify::Verifier& rule) const {
     return own_ && &rule == &*own_ ? options_.verifier->name() : rule.name();
   }

@@ -11,7 +11,7 @@
 namespace foretoken::model {
 namespace {
 
-// Of all heads and blocks of a layer.
+// Memory for all heads and blocks of a layer.
 std::size_t LayerBytes(const CacheLayer& layer, tensor::KvType type, int n_blocks) {
   return tensor::KvBlockBytes(type, layer.head_dim) * static_cast<std::size_t>(layer.n_kv_heads) *
          static_cast<std::size_t>(n_blocks);

@@ -40,7 +40,7 @@ struct GatedFfnWeights {
   Linear gate, up, down;        // [width, dim], [width, dim], [dim, width]
 };
 
-// Of the same kinds as the parts of the LayerConfig.
+// Its parts are of the same kinds as those of the LayerConfig.
 struct LayerWeights {
   std::variant<AttentionWeights> mixer;
   std::variant<GatedFfnWeights> feed_forward;

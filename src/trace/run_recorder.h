@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// trace/run_recorder.h: writes the trace of a run (foretoken/replay.h): a line of JSON for the
+// trace/run_recorder.h: writes the trace of a run (foretoken/tools/replay.h): a line of JSON for the
 // run, each request and each request's part of a pass.
 //
 // For each pass call ReadLaws for every decoding sequence before its verdict, Add for every

@@ -75,7 +75,8 @@ struct TracedRound {
   int committed = 0;       // tokens, cut by the request's end; 0 during the prefill
   std::int32_t next = -1;  // the target's token; -1 during the prefill
   std::string kind;        // of that token: "plain", "recovered", "bonus"
-  // Of the whole pass; rest: from its end until this request's part was verified and committed.
+  // The times of the whole pass. rest_us runs from the end of the pass until this request's part is
+  // verified and committed.
   double draft_us = 0, verify_us = 0, rest_us = 0;
   std::string end;  // "stop", "length", "cancelled"; "": it continues
 };

@@ -2,6 +2,7 @@
 #include "base/machine/stack.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace foretoken {
@@ -19,7 +20,9 @@ constexpr std::size_t kPage = 4096;
 
 bool ReserveStack(std::size_t bytes) noexcept {
   if (getpid() != gettid()) return true;
-  // A trial: the touch itself cannot be refused politely.
+  rlimit limit{};
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur < 2 * bytes) return true;
+  // The touch ends the process where it is refused, so a mapping is tried first.
   void* const trial =
       mmap(nullptr, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (trial == MAP_FAILED) return false;

@@ -8,7 +8,8 @@ namespace foretoken {
 
 // The main thread's stack grows while it is used. Where the address space is limited and used up,
 // a growth that is refused ends the process. This takes `bytes` of the stack now, where a refusal
-// can be told. Other threads have their whole stack from the start. False: there is no memory.
+// can be told. Other threads have their whole stack from the start, and a stack that may not become
+// twice as large is left alone. False: there is no memory.
 [[nodiscard]] bool ReserveStack(std::size_t bytes) noexcept;
 
 }  // namespace foretoken

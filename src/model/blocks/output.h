@@ -14,7 +14,7 @@ class Output final : public Block {
 
   void AddPhases(std::vector<Phase>& phases) const override;
 
-  // Of the last pass, by row of logits. team: the threads that took part in it.
+  // Results of the last pass; i is a row of logits. team: how many threads took part.
   bool Finite(int i, int team) const noexcept;
   const Activation& logits() const noexcept { return logits_; }
   // The normed rows that the logits were computed from.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// text/utf8_stream.h: turns tokens into a stream of text that never splits a character.
+// text/tokenizer/utf8_stream.h: turns tokens into a stream of text that never splits a character.
 #pragma once
 
 #include <string>
