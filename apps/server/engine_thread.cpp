@@ -128,7 +128,7 @@ void EngineThread::Begin(std::unique_ptr<Job> job) {
   r.job = std::move(job);
   r.begun = Clock::now();
   r.last_emission = r.job->arrived;
-  r.method = r.job->request.speculative.method.value_or(engine_.summary().method);
+  r.method = r.job->request.request().speculative.method.value_or(engine_.summary().method);
   r.end.queue_ms = Milliseconds(r.job->arrived, r.begun);
   auto ticket = engine_.Begin(std::move(r.job->request),
                               [this, &r](const RoundEvent& round) { return Record(r, round); });

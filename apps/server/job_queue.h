@@ -10,14 +10,14 @@
 #include <mutex>
 #include <vector>
 
-#include "foretoken/request.h"
+#include "foretoken/prepared_request.h"
 #include "server/mailbox.h"
 
 namespace foretoken::server {
 
-// One choice of a request. Its prompt is tokens.
+// One choice of a request.
 struct Job {
-  Request request;
+  PreparedRequest request;
   int choice = 0;
   bool first_of_prompt = true;  // first of the choices that share a prompt
   std::shared_ptr<Mailbox> mailbox;

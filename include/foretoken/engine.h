@@ -28,6 +28,7 @@
 #include "foretoken/chat.h"
 #include "foretoken/engine_counts.h"
 #include "foretoken/options.h"
+#include "foretoken/prepared_request.h"
 #include "foretoken/request.h"
 #include "foretoken/result.h"
 #include "foretoken/speculative_use.h"
@@ -137,8 +138,17 @@ class Engine {
   [[nodiscard]] Result<std::vector<Completion>> GenerateBatch(std::span<const Request> requests,
                                                               const OnRound& on_round = {});
 
-  // Accepts a request. It joins the running ones as soon as one of max_sequences is free. Errors:
-  // as Generate; later errors are in the completion.
+  // Checks a request, tokenizes its prompt and compiles its grammar, so that no running request
+  // waits for that. Any thread, at any time. Errors: kInvalidArgument (a parameter out of range, or
+  // a fault in the grammar and where it is), kTooLarge (the prompt does not fit the context, or the
+  // grammar exceeds its limit), kIo (see FileStatus), kNoMemory.
+  [[nodiscard]] Result<PreparedRequest> Prepare(Request request) const;
+
+  // Accepts a request. It joins the running ones as soon as one of max_sequences is free. Later
+  // errors are in the completion. Errors: kInvalidArgument (another engine prepared it), kIo,
+  // kNoMemory.
+  [[nodiscard]] Result<Ticket> Begin(PreparedRequest request, OnRound on_round = {});
+  // Prepares the request and begins it. Errors: as Prepare.
   [[nodiscard]] Result<Ticket> Begin(Request request, OnRound on_round = {});
   // One pass of the target for all running requests: prompts are prefilled, drafts verified, tokens
   // committed. Returns false when nothing is left to do. If memory runs out, the request that
@@ -164,16 +174,12 @@ class Engine {
   // not hold them).
   [[nodiscard]] Result<Measurements> Measure(const MeasureOptions& options = {});
 
-  // What the settings apply to: for this request, which Begin would accept; for any request.
+  // What the settings apply to: for this request, which Prepare would accept; for any request. Any
+  // thread.
   SpeculativeUse UseFor(const Request& request) const;
   SpeculativeUse UseForAny() const;
 
-  // Compiles sampling.grammar into sampling.prepared_grammar, so that Begin need not do it and no
-  // running request waits for it. Does nothing without a grammar. Any thread, at any time. Errors:
-  // kInvalidArgument (what is wrong, and where), kTooLarge (which limit it exceeds).
-  [[nodiscard]] Status PrepareGrammar(SamplingParameters& sampling) const;
-
-  // Text to tokens and back, with the target's vocabulary.
+  // Text to tokens and back, with the target's vocabulary. Any thread.
   std::vector<std::int32_t> Tokenize(const std::string& text, bool add_special,
                                      bool parse_special) const;
   std::string Detokenize(std::span<const std::int32_t> tokens, bool special = false) const;

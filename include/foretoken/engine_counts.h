@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "foretoken/limits.h"
+
 namespace foretoken {
 
 // Passes by the rows that they verify. Passes with prompt rows are kept apart, because they say
@@ -43,7 +45,7 @@ struct RowCost {
 };
 
 struct EngineCounts {
-  static constexpr int kMostDrafts = 64;  // in a round
+  static constexpr int kMostDrafts = kMaxDraft;  // in a round
   // Upper bounds of the classes of ratios; the last class has none.
   static constexpr std::array<double, 14> kRatioBounds = {0.25, 0.5, 0.67, 0.8, 0.9, 0.95, 1,
                                                           1.05, 1.1, 1.25, 1.5, 2,   3,    4};

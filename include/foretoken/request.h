@@ -14,10 +14,6 @@
 #include "foretoken/result.h"
 #include "foretoken/verify_strategy.h"
 
-namespace foretoken::grammar {
-class Grammar;
-}
-
 namespace foretoken {
 
 // Edits the logits of the next token, [vocabulary], in place. text: prompt and generated tokens,
@@ -69,9 +65,6 @@ struct SamplingParameters {
   // mask, applied before the processors. structured_output.h makes grammars from JSON Schemas and
   // patterns. End tokens are allowed only where the grammar allows an end. Empty: none.
   std::string grammar = {};
-  // The result of Engine::PrepareGrammar. Without it the grammar is compiled when the request
-  // begins.
-  std::shared_ptr<const grammar::Grammar> prepared_grammar = {};
 
   bool greedy() const { return temperature < 1e-5f; }
   // Errors: kInvalidArgument with the field, its value and the range.

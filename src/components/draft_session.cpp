@@ -6,13 +6,13 @@
 #include <algorithm>
 
 #include "draft/custom_drafter.h"
+#include "foretoken/limits.h"
 #include "foretoken/no_memory.h"
 #include "kernels/dispatch.h"
 
 namespace foretoken {
 namespace {
 
-constexpr int kMaxDraft = 64;                  // of one proposal
 constexpr int kAnyVocabulary = 1 << 30;        // of drafters that name tokens and no distributions
 constexpr std::int64_t kMostTokens = 1 << 24;  // of a text
 

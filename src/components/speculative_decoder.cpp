@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "engine/parts.h"
+#include "foretoken/limits.h"
 #include "foretoken/no_memory.h"
 #include "round/stats_total.h"
 

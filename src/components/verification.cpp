@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/aligned_buffer.h"
+#include "foretoken/limits.h"
 #include "foretoken/no_memory.h"
 #include "foretoken/speculative_config.h"
 #include "foretoken/verifier.h"
@@ -21,8 +22,6 @@
 
 namespace foretoken {
 namespace {
-
-constexpr int kMaxDraft = 64;  // of one proposal
 
 tl::unexpected<Error> Bad(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));

@@ -7,96 +7,143 @@
 #include <utility>
 
 #include "draft/draft_model.h"
+#include "engine/requests/admission.h"
+#include "foretoken/limits.h"
 #include "kv/transaction.h"
+#include "sampling/logprobs.h"
 
 namespace foretoken {
 
-Result<Engine::Impl::DraftWants> EngineParts::WantsOf(const DraftOptions& options) {
+Result<engine::DraftWants> EngineParts::WantsOf(const DraftOptions& options) {
   if (const int k = options.num_steps.value_or(0); k < 0 || k > kMaxDraft)
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("num_steps: {} is out of range; use 0 to {}", k, kMaxDraft));
-  return Impl::DraftWants{options.num_steps, options.logits};
+  return engine::DraftWants{options.num_steps, options.logits};
 }
 
-void Engine::Impl::Plan() noexcept {
-  if (drafted_) return;
-  AdmitWaiting();
-  PlanWork();
+// Of the plan that is made; none: the request has no part in the pass.
+std::optional<std::size_t> Engine::Impl::EntryOf(Ticket ticket) const noexcept {
+  const engine::Sequence* const s = SequenceOf(ticket);
+  if (s == nullptr) return std::nullopt;
+  for (std::size_t i = 0; i < step_->plan.size(); ++i)
+    if (step_->plan.entries[i].seq == s->job->seq) return i;
+  return std::nullopt;
 }
 
-const Engine::Impl::Work* Engine::Impl::WorkOf(Ticket ticket) const noexcept {
-  const engine::Job* const job = JobOf(ticket);
-  if (job == nullptr || job->seq < 0) return nullptr;
-  for (const Work& work : work_)
-    if (work.seq == job->seq) return &work;
-  return nullptr;
+Status Engine::Impl::Replace(Ticket ticket, std::span<const Token> drafts) {
+  const auto bad = [](std::string message) {
+    return Fail(ErrorCode::kInvalidArgument, std::move(message));
+  };
+  const auto at = EntryOf(ticket);
+  const auto decodes = [&] {
+    const engine::PlannedSequence& planned = step_->plan.entries[*at];
+    return planned.decodes && !planned.prefill;
+  };
+  if (!step_->drafted || !at || !decodes())
+    return bad("drafts: the request does not decode in this step; call Draft first");
+  engine::Sequence& s = admission_->sequences().At(step_->plan.entries[*at].seq);
+  const int most = std::min(kMaxDraft, s.emitter.tokens_left() - 1);
+  if (static_cast<int>(drafts.size()) > most)
+    return bad(fmt::format("drafts: {} are given, and this request takes {} at most; give fewer",
+                           drafts.size(), most));
+  for (const Token id : drafts)
+    if (id < 0 || id >= opened_.vocabulary)
+      return bad(fmt::format("drafts: {} is not in the vocabulary; use 0 to {}", id,
+                             opened_.vocabulary - 1));
+  if (s.verifier->NeedsLogits())
+    return bad(
+        fmt::format("drafts: '{}' compares a drafter's logits, and given drafts have none; "
+                    "use another strategy",
+                    s.verifier->name()));
+  engine::DraftedSequence& drafted = step_->drafts.entries[*at];
+  const round::Proposal made = std::exchange(drafted.proposal, {.tokens = drafts});
+  if (!scheduler_->Fits(step_->plan, step_->drafts)) {
+    drafted.proposal = made;
+    return Fail(ErrorCode::kTooLarge,
+                fmt::format("drafts: the cache has no blocks left for {}; give fewer or raise "
+                            "--cache-tokens",
+                            drafts.size()));
+  }
+  drafted.given = true;
+  s.completion.lossless = s.verifier->Lossless();
+  engine::MakeRoomForCounts(s.completion.speculation, drafts.size());
+  return {};
 }
 
 std::span<const Token> Engine::Impl::FeedOf(Ticket ticket) const noexcept {
-  const Work* const work = WorkOf(ticket);
-  if (work == nullptr) return {};
+  const auto at = EntryOf(ticket);
+  if (!at) return {};
+  const engine::PlannedSequence& planned = step_->plan.entries[*at];
   return SequenceOf(ticket)->sampler.text().subspan(
-      static_cast<std::size_t>(cache_->length(work->seq)), static_cast<std::size_t>(work->n_feed));
+      static_cast<std::size_t>(opened_.cache->length(planned.seq)),
+      static_cast<std::size_t>(planned.n_feed));
 }
 
 std::span<const Token> Engine::Impl::DraftFeedOf(Ticket ticket) const noexcept {
-  const Work* const work = WorkOf(ticket);
-  if (work == nullptr || !work->may_draft || work->max_draft == 0) return {};
+  const auto at = EntryOf(ticket);
+  if (!at) return {};
+  const engine::PlannedSequence& planned = step_->plan.entries[*at];
+  const int most = step_->drafted ? step_->drafts.entries[*at].asked : planned.max_draft;
+  if (!planned.may_draft || most == 0) return {};
   const engine::Sequence& s = *SequenceOf(ticket);
   for (const int d : s.drafters) {
-    const auto* const model = dynamic_cast<const draft::DraftModel*>(
-        drafters_[static_cast<std::size_t>(d)].drafter.get());
+    const auto* const model = dynamic_cast<const draft::DraftModel*>(drafters_[d].drafter.get());
     if (model == nullptr) continue;
     const auto text = s.sampler.text();
-    return text.subspan(std::min(text.size(), static_cast<std::size_t>(model->cached(work->seq))));
+    return text.subspan(
+        std::min(text.size(), static_cast<std::size_t>(model->cached(planned.seq))));
   }
   return {};
 }
 
 round::Proposal Engine::Impl::ProposalOf(Ticket ticket) const noexcept {
-  const Work* const work = WorkOf(ticket);
-  return work == nullptr || !drafted_ ? round::Proposal() : work->proposal;
+  const auto at = EntryOf(ticket);
+  return at && step_->drafted ? step_->drafts.entries[*at].proposal : round::Proposal();
 }
 
 TokenRows Engine::Impl::RowsOf(const round::Proposal& proposal,
                                const float* numbers) const noexcept {
   if (numbers == nullptr || proposal.length() == 0) return {};
-  return {numbers, proposal.length(), vocabulary_, proposal.q_stride};
+  return {numbers, proposal.length(), opened_.vocabulary, proposal.q_stride};
 }
 
 TokenRows Engine::Impl::TargetRowsOf(Ticket ticket) const noexcept {
-  const Work* const work = WorkOf(ticket);
-  if (work == nullptr || !work->decodes) return {};
-  return {LogitsOf(*work, 0), work->proposal.length() + 1, vocabulary_, result_->logits_stride};
+  const auto at = EntryOf(ticket);
+  if (!at || !step_->plan.entries[*at].decodes) return {};
+  const model::PassResult& result = *step_->result;
+  return {result.Logits(step_->pass.entries[*at].first_logit),
+          step_->drafts.entries[*at].length() + 1, opened_.vocabulary, result.logits_stride};
 }
 
-Result<round::Proposal> Engine::Impl::DraftAfter(const GivenText& given, const DraftWants& wants) {
+Result<round::Proposal> Engine::Impl::DraftAfter(const GivenText& given,
+                                                 const engine::DraftWants& wants) {
   Request request;
   request.prompt_tokens.assign(given.text.begin(), given.text.end());
   request.sampling = given.sampling;
   request.max_new_tokens = 0;
-  FORETOKEN_CHECK_OK(Check(request, given.text));
-  FORETOKEN_TRY(const auto grammar, grammars_->Of(given.sampling));
+  FORETOKEN_CHECK_OK(preparation_->Check(request, given.text));
+  FORETOKEN_TRY(const auto grammar, preparation_->GrammarOf(given.sampling));
   const auto drafts_alone = [this](int d) {
-    const DrafterEntry& entry = drafters_[static_cast<std::size_t>(d)];
+    const engine::DrafterEntry& entry = drafters_[d];
     return !entry.reads_features() && entry.method != "prediction";
   };
-  const auto found = std::find_if(default_drafters_.begin(), default_drafters_.end(), drafts_alone);
-  if (found == default_drafters_.end())
+  const auto found =
+      std::find_if(drafters_.defaults().begin(), drafters_.defaults().end(), drafts_alone);
+  if (found == drafters_.defaults().end())
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("drafts: '{}' does not draft from a text alone; open the decoder with "
                             "standalone, ngram, suffix or a drafter of your own",
-                            summary_.method));
-  draft::Drafter& drafter = *drafters_[static_cast<std::size_t>(*found)].drafter;
-  const bool shares = VerifierFor(request).SharesNoise();
+                            opened_.summary.method));
+  draft::Drafter& drafter = *drafters_[*found].drafter;
+  const bool shares = speculation_->VerifierFor(request).SharesNoise();
   drafter.Begin({.seq = 0,
                  .prompt = given.text,
-                 .max_new_tokens = context_size_ - static_cast<int>(given.text.size()),
+                 .max_new_tokens = opened_.context - static_cast<int>(given.text.size()),
                  .sampling = given.sampling,
-                 .end_tokens = end_tokens_,
+                 .end_tokens = opened_.end_tokens,
                  .noise = given.noise,
                  .stream = shares ? Stream::kTarget : Stream::kDraft,
-                 .draft_p_min = options_.speculative.draft_p_min,
+                 .draft_p_min = opened_.options.speculative.draft_p_min,
                  .prediction = {},
                  .grammar = grammar});
   const draft::Ask ask{0, wants.length.value_or(0), wants.logits};
@@ -113,79 +160,94 @@ Result<round::Proposal> Engine::Impl::DraftAfter(const GivenText& given, const D
 
 // The cost model learns from passes alone, and there are none.
 void Engine::Impl::ObserveGiven(int drafted, int accepted) noexcept {
-  if (options_.speculative.lookahead != "cost-model")
-    lookahead_->Observe(0, {.drafted = drafted, .accepted = accepted});
+  if (opened_.options.speculative.lookahead != "cost-model")
+    controller().Observe(0, {.drafted = drafted, .accepted = accepted});
 }
 
 VerificationOptions Engine::Impl::VerificationFor(const SamplingParameters& sampling) const {
-  VerificationOptions options{.vocabulary_size = vocabulary_,
-                              .speculative = options_.speculative,
+  VerificationOptions options{.vocabulary_size = opened_.vocabulary,
+                              .speculative = opened_.options.speculative,
                               .sampling = sampling,
-                              .verifier = options_.verifier,
-                              .isa = options_.isa};
+                              .verifier = opened_.options.verifier,
+                              .isa = opened_.options.isa};
   Request request;
   request.sampling = sampling;
-  const verify::Verifier& rule = VerifierFor(request);
+  const verify::Verifier& verifier = speculation_->VerifierFor(request);
   for (std::size_t i = 1; i < verify::Rules::kCount; ++i)
-    if (&rule == &VerifierOf(static_cast<VerifyStrategy>(i)))
+    if (&verifier == &speculation_->Of(static_cast<VerifyStrategy>(i)))
       options.speculative.strategy = static_cast<VerifyStrategy>(i);
   return options;
 }
 
-Status Engine::Impl::ReadRows(std::span<const Feed> feeds, const OnRow& on_row) {
-  const int most = std::min(target_->info().max_rows, target_->info().max_logit_rows);
-  std::vector<std::size_t> done(feeds.size());
-  for (;;) {
-    tokens_.clear(), segments_.clear(), logit_rows_.clear(), kept_.clear();
-    std::vector<std::pair<std::size_t, int>> row_of;  // feed and token of each row
-    for (std::size_t f = 0; f < feeds.size(); ++f) {
-      const int first = static_cast<int>(tokens_.size());
-      const int left = static_cast<int>(feeds[f].tokens.size() - done[f]);
-      const int n = std::min(left, most - first);
-      if (n <= 0) continue;
-      const auto part = feeds[f].tokens.subspan(done[f], static_cast<std::size_t>(n));
-      tokens_.insert(tokens_.end(), part.begin(), part.end());
-      segments_.push_back({feeds[f].seq, first, n, cache_->length(feeds[f].seq)});
-      kept_.push_back(n);
-      for (int i = 0; i < n; ++i) {
-        logit_rows_.push_back(first + i);
-        row_of.emplace_back(f, static_cast<int>(done[f]) + i);
-      }
-      done[f] += static_cast<std::size_t>(n);
+// Puts the next rows of the feeds into the pass; row_of: feed and token of each. Returns how many.
+std::size_t Engine::Impl::FillPass(std::span<const Feed> feeds, std::vector<std::size_t>& done,
+                                   std::vector<std::pair<std::size_t, int>>& row_of) {
+  const model::RunnerInfo& info = opened_.target->info();
+  const int most = std::min(info.max_rows, info.max_logit_rows);
+  engine::FlatPass& pass = step_->pass;
+  pass.Clear(), step_->verdicts.kept.clear(), row_of.clear();
+  for (std::size_t f = 0; f < feeds.size(); ++f) {
+    const int first = pass.n_rows();
+    const int left = static_cast<int>(feeds[f].tokens.size() - done[f]);
+    const int n = std::min(left, most - first);
+    if (n <= 0) continue;
+    pass.Add(feeds[f].seq, opened_.cache->length(feeds[f].seq),
+             feeds[f].tokens.subspan(done[f], static_cast<std::size_t>(n)), {});
+    step_->verdicts.kept.push_back(n);
+    for (int i = 0; i < n; ++i) {
+      pass.logit_rows.push_back(first + i);
+      row_of.emplace_back(f, static_cast<int>(done[f]) + i);
     }
-    if (tokens_.empty()) return {};
-    kv::Transaction transaction(*cache_, segments_);
-    result_ = &target_->Run({.tokens = tokens_, .segments = segments_, .logit_rows = logit_rows_});
-    FORETOKEN_CHECK_OK(CheckFiles());
-    transaction.Commit(kept_);
-    for (std::size_t row = 0; row < row_of.size(); ++row) {
-      if (!result_->Finite(static_cast<int>(row))) {
-        const auto [f, token] = row_of[row];
-        const int before = cache_->length(feeds[f].seq) - static_cast<int>(done[f]);
-        return Fail(NotFinite(before + token + 1));
-      }
-      on_row(row_of[row].first, row_of[row].second, result_->Logits(static_cast<int>(row)));
-    }
+    done[f] += static_cast<std::size_t>(n);
   }
+  return row_of.size();
 }
 
-void Engine::Impl::End(Ticket ticket) noexcept {
-  const auto found = jobs_.find(ticket);
-  if (found == jobs_.end() || found->second->completion) return;
-  engine::Job& job = *found->second;
-  if (job.seq >= 0) {
-    std::erase_if(work_, [&](const Work& work) { return work.seq == job.seq; });
-    drafted_ = drafted_ && !work_.empty();
-    Finish(job, FinishReason::kCancelled);
-    PublishRecord();
-    return;
+Status Engine::Impl::ReadRows(std::span<const Feed> feeds, const OnRow& on_row) {
+  std::vector<std::size_t> done(feeds.size());
+  std::vector<std::pair<std::size_t, int>> row_of;
+  while (FillPass(feeds, done, row_of) > 0) {
+    kv::Transaction transaction(*opened_.cache, step_->pass.segments);
+    const model::PassResult& result = opened_.target->Run(step_->pass.View());
+    if (!files_.Check()) return files_.status();
+    transaction.Commit(step_->verdicts.kept);
+    for (std::size_t row = 0; row < row_of.size(); ++row) {
+      const auto [f, token] = row_of[row];
+      if (!result.Finite(static_cast<int>(row))) {
+        const int before = CachedPositions(feeds[f].seq) - static_cast<int>(done[f]);
+        return Fail(commit_->NotFinite(before + token + 1));
+      }
+      on_row(f, token, result.Logits(static_cast<int>(row)));
+    }
   }
-  std::erase(waiting_, &job);
-  Completion& completion = job.completion.emplace();
-  completion.finish_reason = job.error ? FinishReason::kError : FinishReason::kCancelled;
-  completion.error = std::move(job.error);
-  completion.prompt_token_ids = std::move(job.prompt);
-  completion.seed = job.request.seed;
+  return {};
+}
+
+Result<std::vector<float>> Engine::Impl::Score(std::span<const Token> tokens) {
+  if (static_cast<int>(tokens.size()) > opened_.MostPositions())
+    return Fail(ErrorCode::kTooLarge, fmt::format("score: {} tokens do not fit a context of {}",
+                                                  tokens.size(), opened_.MostPositions()));
+  for (const Token id : tokens)
+    if (id < 0 || id >= opened_.vocabulary)
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("score: token {} is not in the vocabulary of {}", id, opened_.vocabulary));
+  if (!admission_->sequences().none())
+    return Fail(ErrorCode::kInvalidArgument,
+                "score: requests are running; take their results first");
+  std::vector<float> logprobs;
+  if (tokens.empty()) return logprobs;
+  sampling::LogprobReader reader(opened_.vocabulary, *opened_.kernels);
+  const Feed feed{0, tokens.first(tokens.size() - 1)};
+  logprobs.reserve(tokens.size());
+  const Status read = CatchNoMemory("score", [&] {
+    return ReadRows({&feed, 1}, [&](std::size_t, int i, const float* logits) {
+      logprobs.push_back(reader.Of(logits, tokens[static_cast<std::size_t>(i) + 1]));
+    });
+  });
+  TruncateCache(0, 0);
+  if (!read) return Fail(read.error());
+  return logprobs;
 }
 
 }  // namespace foretoken

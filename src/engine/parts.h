@@ -12,7 +12,7 @@ class EngineParts {
   using Impl = Engine::Impl;
   static Impl& Of(const std::unique_ptr<Engine>& engine) noexcept { return *engine->impl_; }
   // Errors: kInvalidArgument.
-  [[nodiscard]] static Result<Impl::DraftWants> WantsOf(const DraftOptions& options);
+  [[nodiscard]] static Result<engine::DraftWants> WantsOf(const DraftOptions& options);
 };
 
 }  // namespace foretoken

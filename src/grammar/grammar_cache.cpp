@@ -32,13 +32,6 @@ Result<std::shared_ptr<const Grammar>> GrammarCache::Get(std::string_view gbnf) 
                           max_bytes_ >> 20));
 }
 
-bool GrammarCache::Made(const Grammar* grammar, std::string_view gbnf) const noexcept {
-  if (grammar == nullptr) return false;
-  const std::scoped_lock lock(mutex_);
-  return std::any_of(entries_.begin(), entries_.end(),
-                     [&](const Entry& e) { return e.grammar.get() == grammar && e.gbnf == gbnf; });
-}
-
 void GrammarCache::Bound() noexcept {
   const std::scoped_lock lock(mutex_);
   DropIdle();

@@ -34,9 +34,6 @@ class GrammarCache {
   // room for another; then nothing is kept.
   [[nodiscard]] Result<std::shared_ptr<const Grammar>> Get(std::string_view gbnf);
 
-  // Whether this cache made the grammar from this text.
-  bool Made(const Grammar* grammar, std::string_view gbnf) const noexcept;
-
   // Grammars grow while they are used; this brings their memory below the limit again. Cheap if it
   // is below.
   void Bound() noexcept;

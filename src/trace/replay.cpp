@@ -12,6 +12,7 @@
 
 #include "draft_length/lookahead.h"
 #include "draft_length/table_costs.h"
+#include "foretoken/limits.h"
 #include "trace/traced_costs.h"
 #include "trace/traced_text.h"
 
@@ -22,8 +23,6 @@ using trace::TracedCosts;
 using trace::TracedPass;
 using trace::TracedRates;
 using trace::TracedText;
-
-constexpr int kMaxDraft = 64;
 
 void Count(ReplayTally& tally, int drafted, int accepted, int committed) {
   ++tally.rounds;

@@ -136,7 +136,7 @@ void RunRecorder::ReadLaws(SeqId seq, const round::Proposal& proposal, verify::L
                            sampling::Sampler& sampler, float* scratch) noexcept {
   if (!status_) return;
   Laws& laws = SlotOf(seq).laws;
-  const int n = std::min(proposal.length(), kMaxDrafts);
+  const int n = std::min(proposal.length(), kMaxDraft);
   for (int i = 0; i < n; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const Token draft = proposal.tokens[at];
@@ -176,7 +176,7 @@ void RunRecorder::WritePass(const RecordedPass& pass) {
 
 void RunRecorder::Write(const RecordedPass& pass, const RecordedRound& round, int others) {
   const Slot& slot = SlotOf(round.seq);
-  const std::size_t n = std::min<std::size_t>(round.drafts.size(), kMaxDrafts);
+  const std::size_t n = std::min<std::size_t>(round.drafts.size(), kMaxDraft);
   auto out = std::back_inserter(lines_);
   fmt::format_to(out,
                  "{{\"pass\":{},\"of\":{},\"prefill\":{},\"fed\":{},\"position\":{},\"context\":{},"

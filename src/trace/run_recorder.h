@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/files/output_file.h"
+#include "foretoken/limits.h"
 #include "foretoken/tools/measure.h"
 #include "foretoken/tools/replay.h"
 #include "round/proposal.h"
@@ -69,9 +70,8 @@ class RunRecorder {
   const Status& status() const { return status_; }
 
  private:
-  static constexpr int kMaxDrafts = 64;
   struct Laws {
-    std::array<float, kMaxDrafts> q, p;
+    std::array<float, kMaxDraft> q, p;
   };
   struct Slot {  // of a sequence
     int request = 0;

@@ -11,6 +11,7 @@
 #include <span>
 #include <utility>
 
+#include "foretoken/limits.h"
 #include "foretoken/text_file.h"
 #include "foretoken/tools/replay.h"
 
@@ -20,7 +21,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;
-constexpr int kMaxDrafts = 64, kMaxTokens = 1 << 24, kMaxToken = std::numeric_limits<int>::max();
+constexpr int kMaxTokens = 1 << 24, kMaxToken = std::numeric_limits<int>::max();
 constexpr double kMostUs = 1e12;
 
 // Takes the values of one object, each once. The first thing that is wrong sticks; after it all
@@ -88,7 +89,7 @@ class Fields {
     return nullptr;
   }
   void Probabilities(const char* key, std::vector<float>& values) {
-    const Json* list = Array(key, kMaxDrafts);
+    const Json* list = Array(key, kMaxDraft);
     if (list == nullptr) return;
     for (const Json& json : *list) {
       const double x = json.is_number() ? json.get<double>() : -1;
@@ -97,7 +98,7 @@ class Fields {
     }
   }
   void Tokens(const char* key, std::vector<std::int32_t>& values) {
-    const Json* list = Array(key, kMaxDrafts);
+    const Json* list = Array(key, kMaxDraft);
     if (list == nullptr) return;
     for (const Json& json : *list) {
       const bool whole = json.is_number_integer();
@@ -173,7 +174,7 @@ class TraceReader {
     f.Text("method", h.method);
     f.Text("strategy", h.strategy);
     f.Text("lookahead", h.lookahead);
-    f.Integer("num_speculative_tokens", 0, kMaxDrafts, h.num_speculative_tokens);
+    f.Integer("num_speculative_tokens", 0, kMaxDraft, h.num_speculative_tokens);
     f.Integer("context_size", 1, kMaxTokens, h.context_size);
     f.Integer("max_sequences", 1, 1024, h.max_sequences);
   }
@@ -189,7 +190,7 @@ class TraceReader {
     f.Text("method", r.method);
     f.Text("strategy", r.strategy);
     f.Text("lookahead", r.lookahead);
-    f.Integer("num_speculative_tokens", 0, kMaxDrafts, r.num_speculative_tokens);
+    f.Integer("num_speculative_tokens", 0, kMaxDraft, r.num_speculative_tokens);
     f.Number("temperature", 0, 2, r.temperature);
     f.Integer("top_k", -1, kMaxToken, r.top_k);
     f.Number("top_p", 0, 1, r.top_p);
@@ -224,7 +225,7 @@ class TraceReader {
     f.Integer("context", 0, kMaxTokens, r.context);
     f.Integer("others", 0, 1024, r.others);
     f.Integer("rows", 1, 1 << 20, r.rows);
-    f.Integer("asked", 0, kMaxDrafts, r.asked);
+    f.Integer("asked", 0, kMaxDraft, r.asked);
     if (f.Has("drafts")) Drafts(f, r);
     if (f.Has("next")) Verdict(f, r);
     f.Number("draft_us", 0, kMostUs, r.draft_us);

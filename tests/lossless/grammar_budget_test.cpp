@@ -78,32 +78,46 @@ TEST(GrammarBudget, StatesThatAreForgottenChangeNoText) {
       const auto engine = OpenEngine(OptionsOf(method, 1));
       Request request = AskFor(kList, seed == 0 ? 0.0f : 0.9f, seed);
       const Completion expected = Generated(*engine, request);
-      ASSERT_TRUE(engine->PrepareGrammar(request.sampling));
-      ASSERT_NE(request.sampling.prepared_grammar, nullptr);
+      auto prepared = engine->Prepare(request);
+      ASSERT_TRUE(prepared);
+      const auto kept = *prepared;
+      ASSERT_NE(kept.grammar(), nullptr);
       int n_trims = 0;
-      const auto forgotten = engine->Generate(request, [&](const RoundEvent&) {
-        request.sampling.prepared_grammar->Trim();
+      const auto ticket = engine->Begin(*std::move(prepared), [&](const RoundEvent&) {
+        kept.grammar()->Trim();
         ++n_trims;
         return true;
       });
+      ASSERT_TRUE(ticket);
+      while (engine->Step()) continue;
+      const auto forgotten = engine->Take(*ticket);
       ASSERT_TRUE(forgotten);
       EXPECT_EQ(forgotten->token_ids, expected.token_ids) << method;
       EXPECT_GT(n_trims, 5);
     }
 }
 
-TEST(GrammarBudget, PreparedGrammarsAreThoseOfTheirText) {
+TEST(GrammarBudget, PreparedRequestsHaveTheGrammarOfTheirText) {
   const auto engine = OpenEngine(PairOptions());
-  Request request = AskFor(kList);
-  const Completion expected = Generated(*engine, request);
-  ASSERT_TRUE(engine->PrepareGrammar(request.sampling));
-  EXPECT_EQ(Generated(*engine, request).token_ids, expected.token_ids);
-  request.sampling.grammar = "root ::= \"other\"";  // and not prepared again
-  EXPECT_EQ(Generated(*engine, request).text, "other");
-  request.sampling.grammar = "root ::= (";
-  const Status status = engine->PrepareGrammar(request.sampling);
-  ASSERT_FALSE(status);
-  EXPECT_TRUE(status.error().message.starts_with("grammar: line 1: ")) << status.error().message;
+  const Completion expected = Generated(*engine, AskFor(kList));
+  auto prepared = engine->Prepare(AskFor(kList));
+  ASSERT_TRUE(prepared);
+  const auto ticket = engine->Begin(*std::move(prepared));
+  ASSERT_TRUE(ticket);
+  while (engine->Step()) continue;
+  EXPECT_EQ(engine->Take(*ticket)->token_ids, expected.token_ids);
+  const auto refused = engine->Prepare(AskFor("root ::= ("));
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(refused.error().message.starts_with("grammar: line 1: ")) << refused.error().message;
+}
+
+TEST(GrammarBudget, OnlyTheEngineThatPreparedARequestBeginsIt) {
+  const auto one = OpenEngine(PairOptions()), other = OpenEngine(PairOptions());
+  auto prepared = one->Prepare(AskFor(kList));
+  ASSERT_TRUE(prepared);
+  const auto ticket = other->Begin(*std::move(prepared));
+  ASSERT_FALSE(ticket);
+  EXPECT_TRUE(ticket.error().message.starts_with("request: another engine prepared it"));
 }
 
 }  // namespace

@@ -57,8 +57,6 @@ Parsed<Request> Prepare(const Service& service, GenerationCall& call, const Prom
     if (!token) return Refuse(BadField("dry_sequence_breakers", token.error().message));
     request.sampling.dry.breakers.push_back(*token);
   }
-  if (const Status status = request.sampling.Validate(service.limits.vocabulary_size); !status)
-    return Refuse(OfEngine(status.error(), call.chat));
   return request;
 }
 
@@ -100,9 +98,6 @@ std::size_t BytesOf(const Request& request) {
 Parsed<Prepared> PrepareAll(const Service& service, const Charges& charges, GenerationCall& call) {
   auto prompts = PromptsOf(service, call);
   if (!prompts) return Refuse(std::move(prompts).error());
-  // Here nobody waits but this client.
-  if (const Status status = service.engine.PrepareGrammar(call.request.sampling); !status)
-    return Refuse(OfEngine(status.error(), call.chat));
   const auto mailbox = std::make_shared<Mailbox>(charges.bytes);
   const std::uint64_t seed = call.seed ? *call.seed : RandomSeed();
   const auto now = std::chrono::steady_clock::now();
@@ -114,7 +109,10 @@ Parsed<Prepared> PrepareAll(const Service& service, const Charges& charges, Gene
     for (int i = 0; i < call.n; ++i) {
       if (service.overload.full()) return Refuse(NoMemory());
       request->id = static_cast<std::uint64_t>(i);
-      prepared.jobs.push_back({.request = *request,
+      // Here nobody waits but this client.
+      auto checked = service.engine.Prepare(*request);
+      if (!checked) return Refuse(OfEngine(checked.error(), call.chat));
+      prepared.jobs.push_back({.request = *std::move(checked),
                                .choice = static_cast<int>(prepared.jobs.size()),
                                .first_of_prompt = i == 0,
                                .mailbox = mailbox,

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/start_measurer.h"
+
+#include <algorithm>
+
+#include "calibrate/draft_meter.h"
+#include "calibrate/pass_meter.h"
+
+namespace foretoken::calibrate {
+namespace {
+
+constexpr double kBudgetUs = 350'000;       // of all passes
+constexpr double kDraftBudgetUs = 100'000;  // of each drafter
+constexpr int kRepeats = 4, kDrafts = 3;
+constexpr int kMostRepeats = 24;            // of passes, as long as all take no longer than this:
+constexpr double kSoonUs = 40'000;          // one moment says little of a machine that others use
+constexpr int kPrompt = 24, kPrompts = 64;  // tokens: of one sequence; of several together
+constexpr int kFarContext = 2048;
+
+// The quickest of several; 0: not known.
+double DraftUs(DraftMeter& meter, int sequences, int drafts) {
+  double least = 0, spent_us = 0;
+  for (int repeat = 0; repeat < kRepeats; ++repeat) {
+    const double us = meter.Microseconds(sequences);
+    if (us > 0) least = least > 0 ? std::min(least, us) : us;
+    spent_us += us * drafts;
+    if (spent_us > kDraftBudgetUs / 2) break;
+  }
+  return least;
+}
+
+}  // namespace
+
+double StartMeasurer::SpentUs() const {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin_)
+      .count();
+}
+
+bool StartMeasurer::Affordable(double us) const {
+  return SpentUs() + us < kBudgetUs;
+}
+
+// In turn, so that a slow moment hits all alike.
+std::vector<PassCost> StartMeasurer::Passes(int drafts) {
+  const int most = std::min(subject_.target.info().max_logit_rows, subject_.most_positions),
+            widest = std::min(1 + drafts, most),
+            together = subject_.n_sequences > 1 ? 2 * subject_.n_sequences : 0;
+  std::vector<PassCost> costs;
+  for (const int rows : {1, widest, 3, 5, 2, 9, 17, 33})
+    if (rows <= std::max(widest, std::min(together + 1, most)) &&
+        std::none_of(costs.begin(), costs.end(), [&](auto& c) { return c.rows == rows; }))
+      costs.push_back({rows, 0, {}});
+  const int far = std::min(kFarContext, subject_.most_positions - widest);
+  if (far >= 512) costs.push_back({widest, far, {}});
+  PassMeter passes(subject_.target, subject_.cache, std::max(0, far));
+  double row_us = passes.Microseconds(1, 0, true);  // fills the caches
+  for (int repeat = 0; repeat < kMostRepeats && (repeat < kRepeats || SpentUs() < kSoonUs);
+       ++repeat)
+    for (PassCost& cost : costs) {
+      // A pass of several rows may take as many times as long.
+      const double expected =
+          cost.us.median > 0 ? cost.us.median : row_us * (1 + 0.25 * (cost.rows - 1));
+      if (!Affordable(expected)) continue;
+      const double us = passes.Microseconds(cost.rows, cost.context, true);
+      cost.us.median = cost.us.median > 0 ? std::min(us, cost.us.median) : us;
+      if (cost.rows == 1) row_us = cost.us.median;
+    }
+  std::erase_if(costs, [](const PassCost& cost) { return cost.us.median <= 0; });
+  if (costs.empty()) costs.push_back({1, 0, {row_us, row_us, row_us}});
+  return costs;
+}
+
+StartMeasurer::DraftCosts StartMeasurer::Drafts(draft::Drafter& drafter) {
+  const int drafts = std::min(kDrafts, subject_.drafts), n = subject_.n_sequences;
+  const int prompt = n == 1 ? kPrompt : std::max(2, kPrompts / n);
+  if (drafts < 1 || subject_.context < kPrompt + 2 * kRepeats + kDrafts + 3) return {};
+  const DraftSetting setting = {
+      .n_sequences = n,
+      .context_size = subject_.context,
+      .drafts = drafts,
+      .features_width = std::int64_t{drafter.Needs().parts()} * subject_.target.info().dim,
+      .sampling = {}};
+  DraftMeter meter(drafter, setting, prompt, 2 * kRepeats + 1);
+  meter.Microseconds(n);  // reads the contexts
+  DraftCosts costs{.one_us = DraftUs(meter, 1, drafts), .measured = true};
+  if (n > 1) costs.all_us = DraftUs(meter, n, drafts);
+  costs.row_us = meter.RowMicroseconds();
+  return costs;
+}
+
+}  // namespace foretoken::calibrate

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// calibrate/start_measurer.h: measures passes and drafts quickly, while an engine is opened. Of
+// each the quickest reading counts.
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+#include "calibrate/subject.h"
+#include "draft/drafter.h"
+#include "foretoken/tools/measure.h"
+
+namespace foretoken::calibrate {
+
+class StartMeasurer {
+ public:
+  // Its time begins now.
+  explicit StartMeasurer(const Subject& subject) : subject_(subject) {}
+
+  // One row and a round of `drafts` come first, in case there is no time for more. Where several
+  // requests may run, passes have as many rows. At least one row is measured.
+  std::vector<PassCost> Passes(int drafts);
+
+  // Of one more draft, for one sequence and for all together, and of a row that the drafter's model
+  // reads; 0: not known.
+  struct DraftCosts {
+    double one_us = 0, all_us = 0, row_us = 0;
+    bool measured = false;  // the context has room for it
+  };
+  DraftCosts Drafts(draft::Drafter& drafter);
+
+ private:
+  double SpentUs() const;
+  bool Affordable(double us) const;
+
+  const Subject& subject_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace foretoken::calibrate

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/open/file_watch.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "foretoken/no_memory.h"
+#include "model/source_check.h"
+
+namespace foretoken::engine {
+
+FileWatch::~FileWatch() {
+  ending_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+void FileWatch::Add(const formats::Checkpoint& checkpoint, model::LocalRunner& runner) {
+  watched_.push_back({&checkpoint, &runner});
+}
+
+// Without a thread the data are not read again; everything else is as it was.
+void FileWatch::Begin() {
+  bool any = false;
+  for (const Watched& w : watched_) any |= !w.runner->weights().sources().empty();
+  if (!any) return;
+  // Signals are for the program's own threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  sigdelset(&all, SIGBUS);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    thread_ = std::thread([this] { Read(); });
+  } catch (const std::exception&) {
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Status FileWatch::CheckAll() {
+  for (const Watched& w : watched_) {
+    FORETOKEN_CHECK_OK(w.checkpoint->Check());
+    FORETOKEN_CHECK_OK(w.runner->CheckFiles());
+  }
+  return {};
+}
+
+void FileWatch::Note(Status status) noexcept {
+  if (status || error_) return;
+  error_ = std::move(status).error();
+  failed_.store(true, std::memory_order_release);
+}
+
+bool FileWatch::Check() noexcept {
+  if (failed_.load(std::memory_order_acquire)) return false;
+  const std::lock_guard lock(mutex_);
+  Note(CatchNoMemory("model files", [&] { return CheckAll(); }));
+  return !error_;
+}
+
+Status FileWatch::status() const {
+  const std::lock_guard lock(mutex_);
+  if (error_) return Fail(*error_);
+  for (const Watched& w : watched_) {
+    FORETOKEN_CHECK_OK(w.checkpoint->Check());
+    FORETOKEN_CHECK_OK(w.runner->QuickCheckFiles());
+  }
+  return {};
+}
+
+void FileWatch::Read() noexcept {
+  // Linux gives each thread a policy of its own; refused, the pauses still hold.
+  const struct sched_param parameters = {};
+  sched_setscheduler(0, SCHED_IDLE, &parameters);
+  Status status = CatchNoMemory("model files", [&] { return ReadSources(); });
+  if (!status && status.error().code == ErrorCode::kNoMemory) return;
+  const std::lock_guard lock(mutex_);
+  Note(std::move(status));
+}
+
+Status FileWatch::ReadSources() {
+  using Clock = std::chrono::steady_clock;
+  for (const Watched& w : watched_) {
+    if (w.runner->weights().sources().empty()) continue;
+    model::SourceCheck check(*w.checkpoint, w.runner->weights());
+    for (bool more = true; more;) {
+      if (ending_) return {};
+      const auto begin = Clock::now();
+      more = check.Step();
+      std::this_thread::sleep_for(3 * (Clock::now() - begin));
+    }
+    FORETOKEN_CHECK_OK(w.checkpoint->Check());  // that it changed while it was read goes before
+    FORETOKEN_CHECK_OK(check.Finish());
+  }
+  return {};
+}
+
+}  // namespace foretoken::engine

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// engine/open/file_watch.h: whether the model files are still what the engine was opened with.
+//
+// Weights and embeddings are read from mapped files for as long as the engine lives. If someone
+// cuts such a file short or overwrites it, passes compute something else. The engine calls Check
+// after each pass, before anything of it is committed, and when a request begins. Once it has
+// failed it always fails, because nothing that the engine holds can be trusted any more.
+//
+// A background thread reads the sources of the kept tiles again (model/source_check.h), at the
+// lowest priority and for a quarter of the time, and ends when everything is read.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "foretoken/result.h"
+#include "formats/checkpoint.h"
+#include "model/local_runner.h"
+
+namespace foretoken::engine {
+
+class FileWatch {
+ public:
+  FileWatch() = default;
+  ~FileWatch();  // waits for the thread, at most for a piece of a file
+  FileWatch(const FileWatch&) = delete;
+  FileWatch& operator=(const FileWatch&) = delete;
+
+  // Both must outlive the watch. Before Begin.
+  void Add(const formats::Checkpoint& checkpoint, model::LocalRunner& runner);
+  // Starts the thread, if there is anything for it to do.
+  void Begin();
+
+  // For the thread of the passes; well below a microsecond for each file if nothing happened.
+  // False: there is an error.
+  bool Check() noexcept;
+  // The error, or what can be found out without waiting for a pass. Any thread.
+  [[nodiscard]] Status status() const;
+
+ private:
+  struct Watched {
+    const formats::Checkpoint* checkpoint;
+    model::LocalRunner* runner;
+  };
+  [[nodiscard]] Status CheckAll();
+  void Note(Status status) noexcept;  // under the mutex; the first error stays
+  void Read() noexcept;               // the thread
+  [[nodiscard]] Status ReadSources();
+
+  std::vector<Watched> watched_;
+  std::atomic<bool> failed_{false}, ending_{false};
+  mutable std::mutex mutex_;  // of error_, and of what Check remembers in the models
+  std::optional<Error> error_;
+  std::thread thread_;
+};
+
+}  // namespace foretoken::engine

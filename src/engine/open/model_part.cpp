@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/open/model_part.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "foretoken/memory_limit.h"
+#include "formats/weight_type.h"
+#include "model/arch/registry.h"
+
+namespace foretoken::engine {
+namespace {
+
+tensor::KvType KvTypeOf(CacheType type) {
+  constexpr std::array kTypes = {tensor::KvType::kF32, tensor::KvType::kF16, tensor::KvType::kBF16,
+                                 tensor::KvType::kQ8_0};
+  return kTypes[static_cast<std::size_t>(type)];
+}
+
+}  // namespace
+
+Result<ModelPart> DescribeModel(const formats::Checkpoint& checkpoint,
+                                const text::Tokenizer& tokenizer) {
+  ModelPart part;
+  FORETOKEN_TRY(part.config, model::ConfigFromMetadata(checkpoint.metadata()));
+  FORETOKEN_TRY(part.config.vocabulary, model::VocabularyRows(checkpoint));
+  if (tokenizer.vocabulary_size() > part.config.vocabulary)
+    return Fail(
+        ErrorCode::kInvalidFile,
+        fmt::format(
+            "tokenizer: it has {} tokens, the embedding only {} rows; the file is inconsistent",
+            tokenizer.vocabulary_size(), part.config.vocabulary));
+  return part;
+}
+
+void SetSizes(ModelPart& part, const PartSizes& sizes) {
+  part.tables = {.n_sequences = sizes.sequences,
+                 .max_positions = sizes.positions,
+                 .n_positions = sizes.cache_positions};
+  part.options = {.max_rows = sizes.rows,
+                  .max_logit_rows = sizes.logit_rows,
+                  .max_positions = sizes.positions,
+                  .cache = {.k_type = KvTypeOf(sizes.k),
+                            .v_type = KvTypeOf(sizes.v),
+                            .n_blocks = part.tables.n_blocks()}};
+}
+
+std::int64_t BytesOf(const ModelPart& part, const formats::Checkpoint& checkpoint) {
+  return model::CacheBytes(part.config, part.options.cache) + model::ResidentBytes(checkpoint);
+}
+
+Status CheckFits(std::int64_t bytes, int positions, int sequences) {
+  const MemoryLimit limit = TightestMemoryLimit();
+  if (bytes <= limit.left()) return {};
+  constexpr double kGiB = 1 << 30;
+  return Fail(ErrorCode::kTooLarge,
+              fmt::format("memory: weights and a cache of {} positions for {} sequence(s) need "
+                          "{:.2f} GiB, {} {:.2f}; lower --ctx-size",
+                          positions, sequences, static_cast<double>(bytes) / kGiB, limit.who,
+                          static_cast<double>(limit.left()) / kGiB));
+}
+
+model::TileCache TileCacheFor(const std::string& repack_cache,
+                              const formats::Checkpoint& checkpoint) {
+  if (repack_cache == "off") return {};
+  if (repack_cache != "auto") return model::TileCache(repack_cache);
+  constexpr std::int64_t kWorthKeeping = 64'000'000;
+  if (model::ResidentBytes(checkpoint) < kWorthKeeping) return {};
+  return model::TileCache(model::TileCache::UserFolder());
+}
+
+void Summarise(const ModelPart& part, const formats::Checkpoint& checkpoint,
+               std::int64_t weight_bytes, int vocabulary, ModelSummary& out) {
+  out.path = checkpoint.path();
+  if (const auto* name = checkpoint.metadata().String("general.name")) out.name = *name;
+  out.architecture = part.config.architecture;
+  out.type = WeightType(checkpoint);
+  out.parameters = formats::ParameterCount(checkpoint);
+  out.file_bytes = static_cast<std::int64_t>(checkpoint.file_bytes());
+  out.weight_bytes = weight_bytes;
+  out.cache_bytes = model::CacheBytes(part.config, part.options.cache);
+  out.vocabulary_size = vocabulary;
+  out.context_length = part.config.context_length;
+  out.context_size = part.tables.max_positions;
+}
+
+}  // namespace foretoken::engine

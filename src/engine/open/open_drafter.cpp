@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// A draft model as an object of a program's: opens the file and puts the engine's own drafter
+// behind the public face.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/machine/thread_count.h"
+#include "base/machine/thread_pool.h"
+#include "draft/built_in_drafter.h"
+#include "draft/draft_model.h"
+#include "engine/open/model_part.h"
+#include "engine/open/opened_drafter.h"
+#include "engine/requests/grammars.h"
+#include "foretoken/limits.h"
+#include "kernels/dispatch.h"
+#include "model/arch/registry.h"
+
+namespace foretoken {
+namespace {
+
+Status CheckRange(const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
+  if (value >= least && value <= most) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("{}: {} is out of range; use {} to {}", name, value, least, most));
+}
+
+Status Check(const ModelDrafterOptions& o) {
+  FORETOKEN_CHECK_OK(CheckRange("context size", o.context_size, 0, 1 << 24));
+  FORETOKEN_CHECK_OK(CheckRange("sequences", o.max_sequences, 1, 1024));
+  return CheckRange("prefill rows", o.prefill_rows, 1, 4096);
+}
+
+}  // namespace
+
+// Members are destroyed from the last to the first: what others point to comes first.
+class OpenedDrafter::Parts {
+ public:
+  explicit Parts(ModelDrafterOptions options) : options_(std::move(options)) {}
+
+  Status Open(const std::string& path) {
+    FORETOKEN_CHECK_OK(Check(options_));
+    FORETOKEN_TRY(const int threads, ThreadCount(options_.threads));
+    if (options_.isa.empty()) {
+      FORETOKEN_TRY(kernels_, kernels::KernelsFromEnvironment());
+    } else {
+      FORETOKEN_TRY(const kernels::Isa cap, kernels::ParseIsa(options_.isa));
+      kernels_ = &kernels::KernelsFor(cap);
+    }
+    pool_ = std::make_unique<ThreadPool>(threads);
+    FORETOKEN_TRY(checkpoint_, formats::OpenCheckpoint(path));
+    auto opened = OpenModel();
+    return opened ? Status() : Fail(std::move(opened).error().In(path));
+  }
+
+  draft::BuiltInDrafter& face() { return *face_; }
+  const ModelSummary& summary() const { return summary_; }
+  const text::Tokenizer& tokenizer() const { return *tokenizer_; }
+
+ private:
+  Status OpenModel() {
+    using model::DraftFile;
+    const DraftFile kind = model::KindOfDraft(*checkpoint_);
+    if (kind != DraftFile::kModel && kind != DraftFile::kModelWithMtpHead)
+      return Fail(ErrorCode::kMismatch,
+                  fmt::format("this is {} head, which drafts from a target's hidden states; give "
+                              "it to an engine as its draft model",
+                              kind == DraftFile::kEagleHead ? "an EAGLE-3" : "an MTP"));
+    FORETOKEN_TRY(tokenizer_, text::Tokenizer::Load(checkpoint_->metadata()));
+    const int vocabulary = tokenizer_->vocabulary_size();
+    if (options_.sampling) FORETOKEN_CHECK_OK(options_.sampling->Validate(vocabulary));
+    FORETOKEN_TRY(engine::ModelPart part, engine::DescribeModel(*checkpoint_, *tokenizer_));
+    const int context = options_.context_size;
+    engine::SetSizes(part,
+                     {.positions = context == 0 ? part.config.context_length
+                                                : std::min(context, part.config.context_length),
+                      .sequences = options_.max_sequences,
+                      .rows = std::max(options_.prefill_rows, 2 * options_.max_sequences),
+                      .logit_rows = options_.max_sequences,
+                      .k = options_.cache_type_k,
+                      .v = options_.cache_type_v});
+    FORETOKEN_CHECK_OK(engine::CheckFits(engine::BytesOf(part, *checkpoint_),
+                                         part.tables.max_positions, options_.max_sequences));
+    const model::TileCache tiles = engine::TileCacheFor(options_.repack_cache, *checkpoint_);
+    FORETOKEN_TRY(auto loaded, model::LocalRunner::Load(*checkpoint_, part.config, part.options,
+                                                        *kernels_, *pool_, {.cache = &tiles}));
+    engine::Summarise(part, *checkpoint_, loaded->info().weight_bytes, vocabulary, summary_);
+    grammars_.emplace(*tokenizer_, tokenizer_->end_tokens());
+    face_.emplace(std::make_unique<draft::DraftModel>(std::move(loaded), part.tables, vocabulary,
+                                                      kMaxDraft, *kernels_),
+                  draft::BuiltInSettings{.name = options_.name,
+                                         .max_sequences = options_.max_sequences,
+                                         .vocabulary = vocabulary,
+                                         .sampling = options_.sampling,
+                                         .grammar_of = [this](const SamplingParameters& sampling) {
+                                           auto grammar = grammars_->Of(sampling);
+                                           return grammar ? *grammar : nullptr;
+                                         }});
+    return {};
+  }
+
+  const ModelDrafterOptions options_;
+  const kernels::Kernels* kernels_ = nullptr;
+  std::unique_ptr<ThreadPool> pool_;
+  std::unique_ptr<formats::Checkpoint> checkpoint_;
+  std::unique_ptr<text::Tokenizer> tokenizer_;
+  std::optional<engine::Grammars> grammars_;
+  ModelSummary summary_;
+  std::optional<draft::BuiltInDrafter> face_;
+};
+
+OpenedDrafter::OpenedDrafter(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+OpenedDrafter::~OpenedDrafter() = default;
+
+foretoken::Drafter& OpenedDrafter::face() const {
+  return parts_->face();
+}
+const ModelSummary& OpenedDrafter::summary() const {
+  return parts_->summary();
+}
+const text::Tokenizer& OpenedDrafter::tokenizer() const {
+  return parts_->tokenizer();
+}
+
+std::vector<std::int32_t> OpenedDrafter::Tokenize(const std::string& text, bool add_special) const {
+  return tokenizer().Encode(text, {.add_special = add_special, .parse_special = false});
+}
+
+std::string OpenedDrafter::Detokenize(std::span<const std::int32_t> tokens) const {
+  return tokenizer().Decode(tokens, false);
+}
+
+Result<std::shared_ptr<ModelDrafter>> OpenDrafter(const std::string& path,
+                                                  const ModelDrafterOptions& options) {
+  auto parts = std::make_unique<OpenedDrafter::Parts>(options);
+  FORETOKEN_CHECK_OK(parts->Open(path));
+  return std::make_shared<OpenedDrafter>(std::move(parts));
+}
+
+}  // namespace foretoken

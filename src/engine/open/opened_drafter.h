@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// engine/open/opened_drafter.h: what OpenDrafter gives: a draft model with its file, threads and cache,
+// behind the public face of a drafter.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "foretoken/built_in_drafters.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace foretoken {
+
+class OpenedDrafter final : public ModelDrafter {
+ public:
+  class Parts;
+  explicit OpenedDrafter(std::unique_ptr<Parts> parts);
+  ~OpenedDrafter() override;
+
+  std::string_view name() const override { return face().name(); }
+  bool ReportsLaws() const override { return true; }
+  DrafterLimits limits() const override { return face().limits(); }
+  void Begin(const DraftedRequest& request) override { face().Begin(request); }
+  void Propose(int sequence, DraftProposal& proposal) override {
+    face().Propose(sequence, proposal);
+  }
+  void ProposeAll(std::span<const DraftTask> tasks) override { face().ProposeAll(tasks); }
+  void Observe(const DraftedRound& round) override { face().Observe(round); }
+  void End(int sequence) override { face().End(sequence); }
+  int Unread(int sequence) const override { return face().Unread(sequence); }
+  DraftWork TakeWork() override { return face().TakeWork(); }
+
+  const ModelSummary& summary() const override;
+  std::vector<std::int32_t> Tokenize(const std::string& text, bool add_special) const override;
+  std::string Detokenize(std::span<const std::int32_t> tokens) const override;
+
+  const text::Tokenizer& tokenizer() const;
+
+ private:
+  foretoken::Drafter& face() const;
+
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace foretoken

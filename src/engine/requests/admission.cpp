@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/requests/admission.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "foretoken/limits.h"
+
+namespace foretoken::engine {
+
+Error ThrownBy(std::string_view what) noexcept {
+  const Status status = CatchNoMemory("request", [&]() -> Status {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("request: its callback threw an exception: {}; catch it there", what));
+  });
+  return status.error();
+}
+
+void MakeRoomForCounts(SpeculationStats& stats, std::size_t n) {
+  for (auto* counts :
+       {&stats.drafted_per_position, &stats.judged_per_position, &stats.accepted_per_position})
+    counts->resize(std::max(counts->size(), n));
+  stats.k_histogram.resize(std::max(stats.k_histogram.size(), n + 1));
+}
+
+Admission::Admission(AdmissionSettings settings, const EngineOptions& options,
+                     const text::Tokenizer& tokenizer, const kernels::Kernels& kernels,
+                     const SpeculationRules& rules, DrafterSet& drafters, kv::BlockTables& cache,
+                     OnAdmitted on_admitted)
+    : settings_(std::move(settings)),
+      options_(options),
+      tokenizer_(tokenizer),
+      kernels_(kernels),
+      rules_(rules),
+      drafters_(drafters),
+      cache_(cache),
+      on_admitted_(std::move(on_admitted)),
+      sequences_(options.max_sequences) {}
+
+Ticket Admission::Add(PreparedRequest request, OnRound on_round, bool in_batch) {
+  auto job = std::make_unique<Job>();
+  job->prompt = std::move(request.prompt_);
+  job->grammar = std::move(request.grammar_);
+  job->request = std::move(request.request_);
+  job->no_memory = NoMemory("request");
+  job->on_round = std::move(on_round);
+  job->in_batch = in_batch;
+  const Ticket ticket = job->ticket = last_ticket_ + 1;
+  const auto at = jobs_.emplace(ticket, std::move(job)).first;
+  try {
+    waiting_.push_back(at->second.get());
+  } catch (const std::bad_alloc&) {
+    jobs_.erase(at);
+    throw;
+  }
+  return last_ticket_ = ticket;
+}
+
+Job* Admission::Find(Ticket ticket) const noexcept {
+  const auto found = jobs_.find(ticket);
+  return found == jobs_.end() ? nullptr : found->second.get();
+}
+
+const Sequence* Admission::SequenceOf(Ticket ticket) const noexcept {
+  const Job* const job = Find(ticket);
+  return job == nullptr || job->seq < 0 ? nullptr : sequences_.Slot(job->seq).get();
+}
+
+void Admission::Cancel(Ticket ticket) noexcept {
+  if (Job* const job = Find(ticket)) job->cancelled = true;
+}
+
+void Admission::Pause(Ticket ticket, bool paused) noexcept {
+  if (Job* const job = Find(ticket)) job->paused = paused;
+}
+
+std::optional<Completion> Admission::Take(Ticket ticket) noexcept {
+  const auto found = jobs_.find(ticket);
+  if (found == jobs_.end() || !found->second->completion) return std::nullopt;
+  auto completion = std::move(found->second->completion);
+  jobs_.erase(found);
+  return completion;
+}
+
+// Those that no pass may reach soon.
+bool Admission::EndCancelled() noexcept {
+  bool any = false;
+  for (SeqId seq = 0; seq < static_cast<SeqId>(sequences_.size()); ++seq) {
+    const Sequence* const s = sequences_.Slot(seq).get();
+    if (s == nullptr || !s->job->cancelled) continue;
+    Finish(*s->job, FinishReason::kCancelled);
+    any = true;
+  }
+  return any;
+}
+
+void Admission::AdmitFirst(SeqId seq) noexcept {
+  Job& job = *waiting_.front();
+  waiting_.pop_front();
+  job.seq = seq;
+  if (!TryFor(job, [&] { Admit(job, seq); })) return Finish(job, FinishReason::kError);
+  if (job.cancelled) return Finish(job, FinishReason::kCancelled);
+  const Sequence& s = sequences_.At(seq);
+  if (s.emitter.tokens_left() <= 0 && !s.awaits_prompt_logprobs())
+    Finish(job, FinishReason::kLength);
+}
+
+// All tokens that end a request.
+std::vector<Token> Admission::EndTokensOf(const Request& request) const {
+  std::vector<Token> tokens = request.stop_token_ids;
+  if (!request.ignore_eos)
+    tokens.insert(tokens.end(), settings_.end_tokens.begin(), settings_.end_tokens.end());
+  return tokens;
+}
+
+void Admission::Admit(Job& job, SeqId seq) {
+  const Request& request = job.request;
+  const verify::Verifier& verifier = rules_.VerifierFor(request);
+  const int room = settings_.context - static_cast<int>(job.prompt.size());
+  const int max_new = std::min(request.max_new_tokens, room);
+  const std::vector<Token> end_tokens = EndTokensOf(request);
+  sampling::Sampler sampler({.parameters = request.sampling,
+                             .end_tokens = end_tokens,
+                             .min_new_tokens = request.min_new_tokens,
+                             .noise = Noise(request.seed, request.id),
+                             .grammar = job.grammar},
+                            settings_.vocabulary, kernels_);
+  sampler.Begin(job.prompt, max_new + kMaxDraft + 1);
+  auto& slot = sequences_.Slot(seq);
+  slot.reset(new Sequence{.job = &job,
+                          .sampler = std::move(sampler),
+                          .emitter = Emitter(tokenizer_, request, end_tokens, room),
+                          .verifier = &verifier,
+                          .drafters = rules_.DraftersFor(request)});
+  Completion& completion = slot->completion;
+  completion.seed = request.seed;
+  completion.strategy = verifier.name();
+  completion.lossless = rules_.Lossless(verifier, slot->drafts());
+  completion.notices = rules_.NoticesOf(request);
+  completion.token_ids.reserve(static_cast<std::size_t>(max_new));
+  if (request.logprobs >= 0) completion.logprobs.reserve(static_cast<std::size_t>(max_new));
+  if (request.prompt_logprobs >= 0) completion.prompt_logprobs.reserve(job.prompt.size() - 1);
+  slot->follows_drafts = rules_.FollowsDrafts(request, verifier);
+  BeginDrafters(*slot, seq, end_tokens, max_new);
+  completion.lookahead = rules_.ControllerOf(slot->drafts(), slot->follows_drafts);
+  on_admitted_(seq, *slot);
+  completion.prompt_token_ids = job.prompt;
+}
+
+void Admission::BeginDrafters(Sequence& s, SeqId seq, std::span<const Token> end_tokens,
+                              int max_new) {
+  const Request& request = s.request();
+  const SpeculativeParameters& speculative = request.speculative;
+  const SpeculativeOptions& options = options_.speculative;
+  if (s.drafts())
+    s.most_drafts = speculative.num_speculative_tokens.value_or(*options.num_speculative_tokens);
+  MakeRoomForCounts(s.completion.speculation, static_cast<std::size_t>(s.most_drafts));
+  if (!s.drafts()) return;
+  const SamplingParameters sampling = speculative.draft_sampling.value_or(request.sampling);
+  const auto prediction =
+      tokenizer_.Encode(request.prediction, {.add_special = false, .parse_special = false});
+  for (const int d : s.drafters) {
+    draft::Drafter& drafter = *drafters_[d].drafter;
+    s.n_likely = std::max(s.n_likely, drafter.LikelyTokens());
+    drafter.Begin({.seq = seq,
+                   .prompt = s.sampler.text(),
+                   .max_new_tokens = max_new,
+                   .sampling = sampling,
+                   .end_tokens = end_tokens,
+                   .min_new_tokens = request.min_new_tokens,
+                   .noise = s.sampler.noise(),
+                   .stream = s.verifier->SharesNoise() ? Stream::kTarget : Stream::kDraft,
+                   .draft_p_min = speculative.draft_p_min.value_or(options.draft_p_min),
+                   .prediction = prediction,
+                   .own_text_only = s.follows_drafts,
+                   .grammar = s.job->grammar});
+  }
+  s.drafts_first = !rules_.FirstTokenIsTargets(request) && request.prompt_logprobs < 0;
+  s.least_drafts = rules_.LeastDraftsOf(request);
+}
+
+void Admission::Finish(Job& job, FinishReason reason) noexcept {
+  const SeqId seq = job.seq;
+  auto& slot = sequences_.Slot(seq);
+  Completion& completion = job.completion.emplace();
+  if (slot != nullptr) {
+    Sequence& s = *slot;
+    std::string rest;
+    TryFor(job, [&] { s.emitter.Flush(rest); });  // empty unless the request was cancelled
+    completion = std::move(s.completion);
+    completion.text = s.emitter.TakeText();
+    for (const int d : s.drafters) drafters_[d].drafter->End(seq);
+  }
+  cache_.Truncate(seq, 0);
+  completion.finish_reason = job.error ? FinishReason::kError : reason;
+  completion.error = std::move(job.error);
+  job.seq = -1;
+  slot.reset();
+}
+
+SeqId Admission::End(Ticket ticket) noexcept {
+  Job* const job = Find(ticket);
+  if (job == nullptr || job->completion) return -1;
+  const SeqId seq = job->seq;
+  if (seq >= 0) {
+    Finish(*job, FinishReason::kCancelled);
+    return seq;
+  }
+  std::erase(waiting_, job);
+  Completion& completion = job->completion.emplace();
+  completion.finish_reason = job->error ? FinishReason::kError : FinishReason::kCancelled;
+  completion.error = std::move(job->error);
+  completion.prompt_token_ids = std::move(job->prompt);
+  completion.seed = job->request.seed;
+  return -1;
+}
+
+}  // namespace foretoken::engine

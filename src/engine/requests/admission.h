@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// engine/requests/admission.h: the requests of an engine, from Begin to Take: those that wait, and
+// how one becomes a sequence and ends.
+//
+// Where memory runs out, the request that needed it ends with an error and the others stay.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/requests/drafter_set.h"
+#include "engine/requests/job.h"
+#include "engine/requests/sequence.h"
+#include "engine/requests/speculation_rules.h"
+#include "foretoken/prepared_request.h"
+#include "kernels/kernels.h"
+#include "kv/block_tables.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace foretoken::engine {
+
+struct AdmissionSettings {
+  int vocabulary = 0;
+  int context = 0;                     // positions of a text
+  std::vector<Token> end_tokens = {};  // of requests that do not ignore them
+};
+
+class Admission {
+ public:
+  // A request has become a sequence: where the draft-length controller and the trace begin with it.
+  // May need memory.
+  using OnAdmitted = std::function<void(SeqId seq, const Sequence& s)>;
+
+  // All references must outlive it.
+  Admission(AdmissionSettings settings, const EngineOptions& options,
+            const text::Tokenizer& tokenizer, const kernels::Kernels& kernels,
+            const SpeculationRules& rules, DrafterSet& drafters, kv::BlockTables& cache,
+            OnAdmitted on_admitted);
+
+  // The request waits from now on. May need memory: then it was never there.
+  Ticket Add(PreparedRequest request, OnRound on_round, bool in_batch = false);
+
+  // Requests get the sequences that are free, oldest first, while may_join says so; those that were
+  // cancelled end. True: some ended.
+  template <typename MayJoin>
+  bool AdmitWaiting(MayJoin&& may_join) noexcept {
+    const bool ended = EndCancelled();
+    for (SeqId seq = 0; seq < static_cast<SeqId>(sequences_.size()); ++seq)
+      while (!waiting_.empty() && sequences_.Slot(seq) == nullptr) {
+        if (!may_join(*waiting_.front())) return ended;
+        AdmitFirst(seq);
+      }
+    return ended;
+  }
+
+  const Sequences& sequences() const { return sequences_; }
+  int n_waiting() const { return static_cast<int>(waiting_.size()); }
+  bool idle() const { return waiting_.empty() && sequences_.none(); }  // nothing waits or runs
+
+  // Null: unknown, or it does not run.
+  const Sequence* SequenceOf(Ticket ticket) const noexcept;
+  void Cancel(Ticket ticket) noexcept;
+  void Pause(Ticket ticket, bool paused) noexcept;
+  // Once it has ended; then the ticket is forgotten.
+  std::optional<Completion> Take(Ticket ticket) noexcept;
+  // What the sequence's request holds goes back, also where it was not admitted whole.
+  void Finish(Job& job, FinishReason reason) noexcept;
+  // A request that has not ended is cancelled, whatever it is about to do. Returns the id that it
+  // had as a sequence; -1: it was none.
+  SeqId End(Ticket ticket) noexcept;
+  template <typename Call>
+  void ForEachUnended(Call&& call) noexcept {
+    for (auto& [ticket, job] : jobs_)
+      if (!job->completion) call(*job);
+  }
+
+ private:
+  bool EndCancelled() noexcept;
+  void AdmitFirst(SeqId seq) noexcept;
+  void Admit(Job& job, SeqId seq);
+  std::vector<Token> EndTokensOf(const Request& request) const;
+  void BeginDrafters(Sequence& s, SeqId seq, std::span<const Token> end_tokens, int max_new);
+  Job* Find(Ticket ticket) const noexcept;
+
+  const AdmissionSettings settings_;
+  const EngineOptions& options_;
+  const text::Tokenizer& tokenizer_;
+  const kernels::Kernels& kernels_;
+  const SpeculationRules& rules_;
+  DrafterSet& drafters_;
+  kv::BlockTables& cache_;
+  const OnAdmitted on_admitted_;
+  std::map<Ticket, std::unique_ptr<Job>> jobs_;  // from Add to Take
+  std::deque<Job*> waiting_;                     // those of them that wait for a sequence
+  Ticket last_ticket_ = 0;
+  Sequences sequences_;
+};
+
+// For rounds of up to n drafts.
+void MakeRoomForCounts(SpeculationStats& stats, std::size_t n);
+
+}  // namespace foretoken::engine

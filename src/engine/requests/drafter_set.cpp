@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/requests/drafter_set.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace foretoken::engine {
+
+Result<std::vector<int>> DrafterSet::Find(std::string_view methods) const {
+  std::vector<int> found;
+  for (std::size_t at = 0; at <= methods.size();) {
+    const std::size_t comma = std::min(methods.find(',', at), methods.size());
+    const std::string_view method = methods.substr(at, comma - at);
+    at = comma + 1;
+    if (method == "none" || method.empty()) continue;
+    const std::size_t before = found.size();
+    for (int d = 0; d < size(); ++d)
+      if ((*this)[d].Answers(method)) found.push_back(d);
+    if (found.size() == before && method != "portfolio") {
+      std::vector<std::string_view> names = {"none"};
+      for (const DrafterEntry& entry : entries_) names.push_back(entry.name);
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("speculative method: '{}' is not one of this engine's; use {}",
+                              method, fmt::join(names, ", ")));
+    }
+  }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+}  // namespace foretoken::engine

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/requests/grammars.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace foretoken::engine {
+
+grammar::GrammarCache& Grammars::Cache() {
+  const std::scoped_lock lock(mutex_);
+  if (cache_) return *cache_;
+  std::vector<std::string> texts;
+  for (Token t = 0; t < tokenizer_.vocabulary_size(); ++t) texts.push_back(tokenizer_.Piece(t));
+  std::vector<Token> ends = end_tokens_;
+  // The likeliest first.
+  std::stable_partition(ends.begin(), ends.end(), [&](Token t) { return t == tokenizer_.eos(); });
+  cache_ = std::make_unique<grammar::GrammarCache>(
+      std::make_shared<const grammar::TokenTrie>(texts, ends), [this](std::string_view text) {
+        return tokenizer_.Encode(text, {.add_special = false, .continues = true});
+      });
+  return *cache_;
+}
+
+Result<std::shared_ptr<const grammar::Grammar>> Grammars::Of(const SamplingParameters& sampling) {
+  if (sampling.grammar.empty()) return std::shared_ptr<const grammar::Grammar>();
+  return Cache().Get(sampling.grammar);
+}
+
+void Grammars::Bound() noexcept {
+  const std::scoped_lock lock(mutex_);
+  if (cache_) cache_->Bound();
+}
+
+}  // namespace foretoken::engine

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// engine/requests/job.h: a request from its arrival to its result.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "foretoken/engine.h"
+#include "foretoken/no_memory.h"
+#include "grammar/grammar.h"
+
+namespace foretoken::engine {
+
+struct Job {
+  Ticket ticket = 0;
+  Request request;            // without its prompt's tokens:
+  std::vector<Token> prompt;  // at least one
+  OnRound on_round;
+  std::shared_ptr<const grammar::Grammar> grammar;
+  bool in_batch = false;  // all requests beside it are known, and nobody waits for one of them
+  bool cancelled = false;
+  bool paused = false;                   // takes no part in passes
+  SeqId seq = -1;                        // while it runs
+  std::optional<Completion> completion;  // once it has ended
+  std::optional<Error> error = {};       // why it ends before its time
+  Error no_memory = {};                  // made beforehand, for when there is no memory
+
+  void Blame(Error why) noexcept {  // the first error stays
+    if (!error) error = std::move(why);
+  }
+};
+
+// The error of a request whose callback threw.
+Error ThrownBy(std::string_view what) noexcept;
+
+// Calls what may need memory for one request, or is the request's own callback. False where there
+// is no memory or the callback threw: then the request has its error and must be finished.
+template <typename Call>
+bool TryFor(Job& job, Call&& call) noexcept {
+  try {
+    call();
+    return true;
+  } catch (const std::exception& e) {
+    job.Blame(SaysNoMemory(e) ? std::move(job.no_memory) : ThrownBy(e.what()));
+  } catch (...) {
+    job.Blame(ThrownBy("no std::exception"));
+  }
+  return false;
+}
+
+}  // namespace foretoken::engine

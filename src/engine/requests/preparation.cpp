@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/requests/preparation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sampling/logprobs.h"
+
+namespace foretoken::engine {
+namespace {
+
+tl::unexpected<Error> Bad(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+}  // namespace
+
+Result<PreparedRequest> Preparation::Prepare(Request request) const {
+  PreparedRequest prepared;
+  prepared.prepared_by_ = this;
+  prepared.prompt_ = PromptTokens(request);
+  FORETOKEN_CHECK_OK(Check(request, prepared.prompt_));
+  FORETOKEN_TRY(prepared.grammar_, grammars_.Of(request.sampling));
+  prepared.request_ = std::move(request);
+  return prepared;
+}
+
+std::vector<Token> Preparation::PromptTokens(Request& request) const {
+  if (!request.prompt_tokens.empty()) return std::exchange(request.prompt_tokens, {});
+  auto tokens = tokenizer_.Encode(
+      request.prompt, {.add_special = request.add_special, .parse_special = request.parse_special});
+  if (tokens.empty() && tokenizer_.bos()) tokens.push_back(*tokenizer_.bos());
+  return tokens;
+}
+
+Status Preparation::Check(const Request& request, std::span<const Token> prompt) const {
+  FORETOKEN_CHECK_OK(request.sampling.Validate(limits_.vocabulary));
+  if (request.speculative.draft_sampling) {
+    if (auto status = request.speculative.draft_sampling->Validate(limits_.vocabulary); !status)
+      return Fail(std::move(status).error().In("draft sampling"));
+  }
+  FORETOKEN_CHECK_OK(CheckOutput(request));
+  FORETOKEN_CHECK_OK(CheckTokens(request, prompt));
+  FORETOKEN_CHECK_OK(rules_.Check(request));
+  if (limits_.records && !rules_.FirstTokenIsTargets(request))
+    return Bad(
+        "first target: a trace begins with a token of the target's; leave it on, or record "
+        "nothing");
+  return CheckRoom(request, prompt);
+}
+
+Status Preparation::CheckOutput(const Request& request) const {
+  if (request.max_new_tokens < 0)
+    return Bad(fmt::format("max tokens: {} is negative; use 0 or more", request.max_new_tokens));
+  if (request.min_new_tokens < 0)
+    return Bad(fmt::format("min tokens: {} is negative; use 0 or more", request.min_new_tokens));
+  if (request.min_new_tokens > request.max_new_tokens)
+    return Bad(fmt::format("min tokens: {} is more than max tokens {}; lower it",
+                           request.min_new_tokens, request.max_new_tokens));
+  if (request.logprobs < -1 || request.logprobs > sampling::kMaxTopLogprobs)
+    return Bad(fmt::format("logprobs: {} is out of range; use 0 to {}", request.logprobs,
+                           sampling::kMaxTopLogprobs));
+  if (request.prompt_logprobs < -1 || request.prompt_logprobs > sampling::kMaxTopLogprobs)
+    return Bad(fmt::format("prompt logprobs: {} is out of range; use 0 to {}",
+                           request.prompt_logprobs, sampling::kMaxTopLogprobs));
+  for (const auto& stop : request.stop)
+    if (stop.empty()) return Bad("stop: an empty stop string; drop it");
+  return {};
+}
+
+Status Preparation::CheckTokens(const Request& request, std::span<const Token> prompt) const {
+  for (const Token id : request.stop_token_ids)
+    if (id < 0 || id >= limits_.vocabulary)
+      return Bad(fmt::format("stop token ids: {} is not in the vocabulary; use 0 to {}", id,
+                             limits_.vocabulary - 1));
+  for (const Token id : prompt)
+    if (id < 0 || id >= limits_.vocabulary)
+      return Bad(fmt::format("prompt tokens: {} is not in the vocabulary; use 0 to {}", id,
+                             limits_.vocabulary - 1));
+  return {};
+}
+
+Status Preparation::CheckRoom(const Request& request, std::span<const Token> prompt) const {
+  if (prompt.empty()) return Bad("prompt: it has no tokens; give some text");
+  if (static_cast<int>(prompt.size()) >= limits_.context)
+    return Fail(
+        ErrorCode::kTooLarge,
+        fmt::format("prompt: {} tokens do not fit a context of {}; shorten it or raise --ctx-size",
+                    prompt.size(), limits_.context));
+  // It must be able to run when all others have been preempted.
+  const auto n = static_cast<int>(prompt.size());
+  const int more = std::min(request.max_new_tokens, limits_.context - n);
+  if (n + more > limits_.most_positions)
+    return Fail(ErrorCode::kTooLarge,
+                fmt::format("prompt: {} tokens and up to {} more do not fit a cache of {}; ask for "
+                            "fewer or raise --cache-tokens",
+                            n, more, limits_.most_positions));
+  return {};
+}
+
+}  // namespace foretoken::engine

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// engine/requests/sequence.h: the requests that run.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "engine/requests/emitter.h"
+#include "engine/requests/job.h"
+#include "foretoken/engine.h"
+#include "sampling/sampler.h"
+#include "verify/verifier.h"
+
+namespace foretoken::engine {
+
+struct Sequence {
+  Job* job = nullptr;
+  sampling::Sampler sampler;  // its text is the sequence's: prompt and committed tokens
+  Emitter emitter;
+  const verify::Verifier* verifier = nullptr;
+  std::vector<int> drafters = {};  // that may draft for it; empty: it decodes plainly
+  int most_drafts = 0;             // of a round, whatever the controller says
+  int least_drafts = 1;            // of a round that has any: shorter drafts are not sent
+  bool follows_drafts = false;     // other drafts would give another text (of the same distribution
+                                   // where the strategy is lossless)
+  bool drafts_first = false;       // its first token may be drafted
+  int n_likely = 0;                // of the target's best tokens, that its drafters want to see
+  int first_likely = 0;            // row of this pass's in the table of such tokens
+  int reached = 0;         // positions that the target's cache has held, also before a preemption
+  bool preempted = false;  // it lost its blocks and waits for others
+  int passed_over = 0;     // passes since its prompt got rows
+  Completion completion = {};
+
+  const Request& request() const { return job->request; }
+  bool drafts() const { return !drafters.empty(); }
+  bool UsesDrafter(int d) const {
+    return std::find(drafters.begin(), drafters.end(), d) != drafters.end();
+  }
+  // Not all log-probabilities of the prompt that were asked for are known yet.
+  bool awaits_prompt_logprobs() const {
+    return request().prompt_logprobs >= 0 &&
+           completion.prompt_logprobs.size() + 1 < job->prompt.size();
+  }
+};
+
+// By sequence id.
+class Sequences {
+ public:
+  explicit Sequences(int n) : slots_(static_cast<std::size_t>(n)) {}
+  int size() const { return static_cast<int>(slots_.size()); }
+  // Empty where no request has the id.
+  std::unique_ptr<Sequence>& Slot(SeqId seq) { return slots_[static_cast<std::size_t>(seq)]; }
+  const std::unique_ptr<Sequence>& Slot(SeqId seq) const {
+    return slots_[static_cast<std::size_t>(seq)];
+  }
+  // REQUIRES: a request has the id.
+  Sequence& At(SeqId seq) const { return *slots_[static_cast<std::size_t>(seq)]; }
+  bool none() const {
+    return std::all_of(slots_.begin(), slots_.end(), [](const auto& s) { return s == nullptr; });
+  }
+  auto begin() const { return slots_.begin(); }
+  auto end() const { return slots_.end(); }
+
+ private:
+  std::vector<std::unique_ptr<Sequence>> slots_;
+};
+
+}  // namespace foretoken::engine

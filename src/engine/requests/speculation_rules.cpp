@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/requests/speculation_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "draft_length/lookahead.h"
+#include "foretoken/limits.h"
+#include "foretoken/speculative_config.h"
+
+namespace foretoken {
+namespace {
+
+void AddName(std::vector<std::string>& names, std::string_view name) {
+  if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
+}
+
+tl::unexpected<Error> Bad(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+// Drafts that are not drawn have no distribution.
+bool DrawsDrafts(const Request& request) {
+  return !request.speculative.draft_sampling.value_or(request.sampling).greedy();
+}
+
+bool ByTime(std::string_view controller) {
+  return controller == "cost-model" || controller == "batch-size";
+}
+
+}  // namespace
+
+void SpeculativeUse::Add(const SpeculativeUse& other) {
+  for (const std::string& method : other.methods) AddName(methods, method);
+  for (const std::string& strategy : other.strategies) AddName(strategies, strategy);
+  sampled |= other.sampled;
+  sampled_drafts |= other.sampled_drafts;
+  several_requests |= other.several_requests;
+  learns_from_others |= other.learns_from_others;
+  max_sequences = std::max(max_sequences, other.max_sequences);
+}
+
+namespace engine {
+
+std::vector<int> SpeculationRules::DraftersFor(const Request& request) const {
+  const SpeculativeParameters& s = request.speculative;
+  const int k = s.num_speculative_tokens.value_or(*options_.speculative.num_speculative_tokens);
+  if (!s.enabled.value_or(true) || k == 0) return {};
+  auto drafters = s.method ? *drafters_.Find(*s.method) : drafters_.defaults();
+  const bool any = !drafters.empty();
+  std::erase_if(drafters, [&](int d) {
+    const std::string_view method = drafters_[d].method;
+    return method == "grammar" || (method == "prediction" && request.prediction.empty());
+  });
+  // What a grammar forces is drafted before all else, whatever method was chosen, unless the
+  // strategy reads distributions or logits, which such drafts lack.
+  const verify::Verifier* const asked = AskedFor(request);
+  const bool reads_drafts = asked != nullptr && (asked->NeedsLaws() || asked->NeedsLogits());
+  if (any && !request.sampling.grammar.empty() && !reads_drafts)
+    drafters.insert(drafters.begin(), drafters_.Find("grammar")->front());
+  return drafters;
+}
+
+// The verifier that was asked for, also where temperature 0 replaces it by greedy; null: none was.
+const verify::Verifier* SpeculationRules::AskedFor(const Request& request) const {
+  if (verifiers_.own) return verifiers_.own.get();
+  const VerifyStrategy strategy = StrategyOf(request);
+  return strategy == VerifyStrategy::kAuto ? nullptr : &verifiers_.Of(strategy);
+}
+
+// By name where the request or the engine names a strategy, else by what its drafts will be.
+const verify::Verifier& SpeculationRules::VerifierFor(const Request& request) const {
+  if (verifiers_.synthetic) return *verifiers_.synthetic;
+  if (verifiers_.own) return *verifiers_.own;
+  // At temperature 0 every strategy is greedy, so that is the name and the promise of the result.
+  if (request.sampling.greedy()) return verifiers_.Of(VerifyStrategy::kGreedy);
+  const VerifyStrategy strategy = StrategyOf(request);
+  if (strategy != VerifyStrategy::kAuto) return verifiers_.Of(strategy);
+  // Where draft lengths follow measured time or the load, no text may depend on them (ADR 0009).
+  const SpeculativeOptions& set = options_.speculative;
+  const bool bent = set.acceptance_threshold != 0 || set.skip_sample_adjustment;
+  // A least draft length needs a strategy under which shorter drafts may be withheld.
+  if ((ByTime(set.lookahead) || LeastDraftsOf(request) > 1) && !bent)
+    return verifiers_.Of(VerifyStrategy::kSampleMatch);
+  for (const int d : DraftersFor(request))
+    if (drafters_[d].drafter->ReportsLaws() && DrawsDrafts(request))
+      return verifiers_.Of(VerifyStrategy::kResidual);
+  return verifiers_.Of(VerifyStrategy::kSampleMatch);
+}
+
+std::vector<std::string> SpeculationRules::StrategyNames() const {
+  std::vector<std::string> names;
+  if (verifiers_.one_for_all()) return names;
+  const auto reported = [this](auto what) {
+    return std::any_of(drafters_.begin(), drafters_.end(),
+                       [what](const DrafterEntry& entry) { return ((*entry.drafter).*what)(); });
+  };
+  for (std::size_t i = 1; i < verify::Rules::kCount; ++i) {
+    const verify::Verifier& verifier = verifiers_.Of(static_cast<VerifyStrategy>(i));
+    if (verifier.NeedsLaws() && !reported(&draft::Drafter::ReportsLaws)) continue;
+    if (verifier.NeedsLogits() && !reported(&draft::Drafter::ReportsLogits)) continue;
+    names.emplace_back(verifier.name());
+  }
+  return names;
+}
+
+// The engine's setting counts as K for requests with a smaller K.
+int SpeculationRules::LeastDraftsOf(const Request& request) const {
+  const SpeculativeParameters& s = request.speculative;
+  const SpeculativeOptions& set = options_.speculative;
+  const int most = s.num_speculative_tokens.value_or(*set.num_speculative_tokens);
+  return std::max(1, std::min(most, s.min_speculative_tokens.value_or(set.min_speculative_tokens)));
+}
+
+// Whether its drafts are drawn from distributions that its verifier reads.
+bool SpeculationRules::VerifiesDistributions(const Request& request) const {
+  if (!DrawsDrafts(request) || request.sampling.greedy() || !VerifierFor(request).NeedsLaws())
+    return false;
+  const auto drafters = DraftersFor(request);
+  return std::any_of(drafters.begin(), drafters.end(),
+                     [this](int d) { return drafters_[d].drafter->ReportsLaws(); });
+}
+
+// At temperature 0 lossless strategies are greedy, and so are those of foretoken's own that are not
+// lossless. Synthetic acceptance is for measurements, which want the engine's controller.
+bool SpeculationRules::FollowsDrafts(const Request& request,
+                                     const verify::Verifier& verifier) const {
+  if (verifier.SharesNoise() || &verifier == verifiers_.synthetic.get()) return false;
+  const bool own = &verifier == verifiers_.own.get();
+  return !request.sampling.greedy() || (own && !verifier.Lossless());
+}
+
+// Without drafts no strategy of foretoken's changes anything, but a verifier for all requests may.
+bool SpeculationRules::Lossless(const verify::Verifier& verifier, bool drafts) const {
+  return (!drafts && !verifiers_.one_for_all()) || verifier.Lossless();
+}
+
+std::string SpeculationRules::ControllerOf(bool drafts, bool follows_drafts) const {
+  if (!drafts) return "";
+  const std::string& name = options_.speculative.lookahead;
+  return ByTime(name) && follows_drafts ? "by-text" : name;
+}
+
+// By the rules for the engine's own setting.
+Status SpeculationRules::CheckLeastDrafts(const Request& request) const {
+  const SpeculativeParameters& s = request.speculative;
+  const SpeculativeOptions& set = options_.speculative;
+  if (LeastDraftsOf(request) > 1 && VerifiesDistributions(request))
+    return Bad(
+        fmt::format("min_speculative_tokens: under {} a drawn draft must be verified, and "
+                    "dropping short ones would bias the text; set it to 0 or use "
+                    "sample-match",
+                    VerifierFor(request).name()));
+  if (!s.min_speculative_tokens) return {};
+  SpeculativeOptions asked;
+  asked.strategy = StrategyOf(request);
+  asked.num_speculative_tokens = s.num_speculative_tokens.value_or(*set.num_speculative_tokens);
+  asked.min_speculative_tokens = *s.min_speculative_tokens;
+  asked.synthetic_acceptance_rate = set.synthetic_acceptance_rate;
+  auto config = SpeculativeConfig::Create(asked);
+  return config ? Status() : Fail(std::move(config).error());
+}
+
+Status SpeculationRules::Check(const Request& request) const {
+  const SpeculativeParameters& s = request.speculative;
+  if (s.method) {
+    if (auto drafters = drafters_.Find(*s.method); !drafters)
+      return Fail(std::move(drafters).error());
+  }
+  const int k = s.num_speculative_tokens.value_or(0);
+  if (k < 0 || k > kMaxDraft)
+    return Bad(fmt::format("speculative tokens: {} is out of range; use 0 to {}", k, kMaxDraft));
+  const float p_min = s.draft_p_min.value_or(0);
+  if (!(p_min >= 0 && p_min <= 1))
+    return Bad(fmt::format("draft p-min: {} is out of range; use 0 to 1", p_min));
+  FORETOKEN_CHECK_OK(CheckLeastDrafts(request));
+  constexpr VerifyStrategy kAuto = VerifyStrategy::kAuto;
+  const VerifyStrategy strategy = StrategyOf(request);
+  if (verifiers_.one_for_all() && s.strategy.value_or(kAuto) != kAuto)
+    return Bad(fmt::format("verify: '{}' verifies every request of this engine; leave '{}' out",
+                           VerifierFor(request).name(), Name(strategy)));
+  if (strategy == VerifyStrategy::kGreedy && !request.sampling.greedy())
+    return Bad(
+        fmt::format("verify: 'greedy' with temperature {} would give greedy text; use temperature "
+                    "0, or residual or sample-match",
+                    request.sampling.temperature));
+  return CheckDrafters(request);
+}
+
+// What the verifier that was asked for needs of the drafters.
+Status SpeculationRules::CheckDrafters(const Request& request) const {
+  const verify::Verifier* const verifier = AskedFor(request);
+  if (verifiers_.synthetic || verifier == nullptr) return {};
+  for (const int d : DraftersFor(request)) {
+    const DrafterEntry& entry = drafters_[d];
+    if (verifier->NeedsLaws() && !entry.drafter->ReportsLaws())
+      return Bad(fmt::format(
+          "verify: '{}' needs a drafter that reports its distributions, and {} reports none; "
+          "use sample-match",
+          verifier->name(), entry.name));
+    if (verifier->NeedsLogits() && !entry.drafter->ReportsLogits())
+      return Bad(
+          fmt::format("verify: '{}' needs a drafter that reports its logits, and {} reports none; "
+                      "use sample-match",
+                      verifier->name(), entry.name));
+  }
+  return {};
+}
+
+SpeculativeUse SpeculationRules::UseFor(const Request& request) const {
+  SpeculativeUse use{.methods = {},
+                     .strategies = {std::string(VerifierFor(request).name())},
+                     .lookahead = options_.speculative.lookahead,
+                     .sampled = !request.sampling.greedy(),
+                     .learns_from_others = !FollowsDrafts(request, VerifierFor(request)),
+                     .max_sequences = options_.max_sequences};
+  for (const int d : DraftersFor(request)) {
+    const DrafterEntry& entry = drafters_[d];
+    AddName(use.methods, entry.method);
+    use.sampled_drafts |= DrawsDrafts(request) && entry.drafter->ReportsLaws();
+  }
+  return use;
+}
+
+SpeculativeUse SpeculationRules::UseForAny() const {
+  SpeculativeUse use{.methods = {},
+                     .strategies = StrategyNames(),
+                     .lookahead = options_.speculative.lookahead,
+                     .sampled = true,
+                     .learns_from_others = true,
+                     .max_sequences = options_.max_sequences};
+  if (use.strategies.empty()) use.strategies.emplace_back(VerifierFor(Request()).name());
+  for (const DrafterEntry& entry : drafters_) {
+    AddName(use.methods, entry.method);
+    use.sampled_drafts |= entry.drafter->ReportsLaws();
+  }
+  return use;
+}
+
+std::vector<std::string> SpeculationRules::NoticesOf(const Request& request) const {
+  const SpeculativeParameters& s = request.speculative;
+  SpeculativeOptions set;
+  std::vector<std::string_view> keys;
+  if (s.method) set.method = *s.method, keys.push_back("speculative_method");
+  if (s.strategy) set.strategy = *s.strategy, keys.push_back("rejection_sampling_strategy");
+  if (s.num_speculative_tokens) {
+    set.num_speculative_tokens = s.num_speculative_tokens;
+    keys.push_back("num_speculative_tokens");
+  }
+  if (s.min_speculative_tokens) {
+    set.min_speculative_tokens = *s.min_speculative_tokens;
+    keys.push_back("min_speculative_tokens");
+  }
+  if (s.draft_p_min) set.draft_p_min = *s.draft_p_min, keys.push_back("draft_p_min");
+  std::vector<std::string> notices;
+  if (keys.empty() && request.prediction.empty()) return notices;
+  const SpeculativeUse use = UseFor(request);
+  for (const std::string_view key : keys)
+    if (const std::string why = FindSpeculativeKey(key)->idle(set, use); !why.empty())
+      notices.push_back(std::string(key) + ": " + why);
+  if (!request.prediction.empty())
+    if (const std::string why = WhyNoPrediction(use); !why.empty())
+      notices.push_back("prediction: " + why);
+  return notices;
+}
+
+}  // namespace engine
+}  // namespace foretoken

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/step/commit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "foretoken/limits.h"
+
+namespace foretoken::engine {
+namespace {
+
+Error ProcessorFault(int n_tokens) {
+  return {ErrorCode::kInvalidArgument,
+          fmt::format("logits processor: after {} tokens of text it left NaN or +infinity; leave "
+                      "finite numbers, or -infinity to ban a token",
+                      n_tokens)};
+}
+
+TokenOrigin OriginOf(round::NextKind kind) {
+  if (kind == round::NextKind::kRecovered) return TokenOrigin::kRecovered;
+  return kind == round::NextKind::kBonus ? TokenOrigin::kBonus : TokenOrigin::kPlain;
+}
+
+}  // namespace
+
+struct Commit::Part {
+  const PlannedSequence& planned;
+  const DraftedSequence& drafted;
+  const SequenceRows& rows;
+  const SequenceVerdict& verdict;
+  int kept;
+  const model::PassResult& result;
+  Sequence& s;
+  CommittedSequence& out;
+  Commits& commits;
+
+  // Row 0 follows the newest committed token.
+  const float* Logits(int i) const { return result.Logits(rows.first_logit + i); }
+};
+
+Commit::Commit(const CommitSettings& settings, kv::BlockTables& cache, const DrafterSet& drafters,
+               const kernels::Kernels& kernels)
+    : settings_(settings),
+      cache_(cache),
+      drafters_(drafters),
+      logprobs_(settings.vocabulary, kernels),
+      events_(kMaxDraft + 1) {}
+
+Commits Commit::MakeCommits() const {
+  Commits commits;
+  commits.entries.reserve(static_cast<std::size_t>(settings_.max_sequences));
+  for (const DrafterEntry& entry : drafters_)
+    commits.n_likely = std::max(commits.n_likely, entry.drafter->LikelyTokens());
+  commits.likely.resize(static_cast<std::size_t>(settings_.max_rows * commits.n_likely));
+  return commits;
+}
+
+Error Commit::NotFinite(int n_tokens) const {
+  return {ErrorCode::kInvalidFile,
+          fmt::format("{}: the logits after {} tokens of text are not finite, so no token can be "
+                      "chosen; its weights are damaged or too large: fetch or convert it again",
+                      settings_.target_path, n_tokens)};
+}
+
+void Commit::Apply(const PassPlan& plan, const Proposals& drafts, const FlatPass& pass,
+                   const Verdicts& verdicts, const model::PassResult& result,
+                   const Sequences& sequences, Commits& commits) noexcept {
+  commits.entries.clear();
+  n_likely_rows_ = 0;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    CommittedSequence& out = commits.entries.emplace_back();
+    const Part part{.planned = plan.entries[i],
+                    .drafted = drafts.entries[i],
+                    .rows = pass.entries[i],
+                    .verdict = verdicts.entries[i],
+                    .kept = verdicts.kept[i],
+                    .result = result,
+                    .s = sequences.At(plan.entries[i].seq),
+                    .out = out,
+                    .commits = commits};
+    Job& job = *part.s.job;
+    const auto apply = [&] {
+      if (part.verdict.not_finite >= 0)
+        job.Blame(NotFinite(part.verdict.not_finite));
+      else if (part.verdict.processor_fault >= 0)
+        job.Blame(ProcessorFault(part.verdict.processor_fault));
+      else if (FollowsGrammar(part))
+        ApplyOne(part);
+    };
+    if (!TryFor(job, apply) || job.error) out.ended = FinishReason::kError;
+  }
+}
+
+// False: its grammar could not be followed up to the verdict's last token, so the verdict means
+// nothing, and the request has its error.
+bool Commit::FollowsGrammar(const Part& part) const {
+  const auto failure = part.s.sampler.TakeGrammarFailure(part.verdict.verdict.accepted);
+  if (failure == grammar::GrammarFailure::kNone) return true;
+  part.s.job->Blame(grammar::ErrorOf(failure));
+  return false;
+}
+
+void Commit::ApplyOne(const Part& part) {
+  Sequence& s = part.s;
+  CommittedSequence& out = part.out;
+  s.first_likely = n_likely_rows_;
+  ReadPromptLogprobs(part);
+  if (part.planned.decodes) CommitTokens(part);
+  if (s.n_likely > 0) n_likely_rows_ += out.n_committed;
+  const int first = part.rows.first_position, length = cache_.length(part.planned.seq);
+  out.n_fresh = std::max(0, length - std::max(s.reached, length - part.planned.n_feed));
+  // Of positions that are read again the drafters have the features already.
+  out.n_known = settings_.kv_cache ? std::clamp(s.reached - first, 0, part.kept) : 0;
+  out.done = std::chrono::steady_clock::now();
+  out.whole = true;
+  if (!Report(part) && !out.ended) out.ended = FinishReason::kCancelled;
+  out.reported = true;
+  s.reached = std::max(s.reached, first + part.kept);
+  if (settings_.prefix_cache) cache_.Publish(part.planned.seq, s.sampler.text());
+}
+
+void Commit::ReadPromptLogprobs(const Part& part) {
+  Sequence& s = part.s;
+  auto& known = s.completion.prompt_logprobs;
+  for (int i = -part.rows.n_prompt_logits; i < 0; ++i) {
+    const Token token = s.job->prompt[known.size() + 1];
+    logprobs_.Read(part.Logits(i), token, s.request().prompt_logprobs, known.emplace_back());
+  }
+  const bool all_read =
+      part.planned.prefill && !part.planned.decodes && !s.awaits_prompt_logprobs();
+  if (all_read && s.emitter.tokens_left() <= 0) part.out.ended = FinishReason::kLength;
+}
+
+void Commit::CommitTokens(const Part& part) {
+  const round::Verdict& verdict = part.verdict.verdict;
+  for (int i = 0; i <= verdict.accepted && !part.out.ended; ++i)
+    CommitToken(part, i, events_[static_cast<std::size_t>(i)]);
+}
+
+// The i-th of the round: an accepted draft, or the target's own token behind them.
+void Commit::CommitToken(const Part& part, int i, TokenEvent& event) {
+  Sequence& s = part.s;
+  const round::Verdict& verdict = part.verdict.verdict;
+  const bool is_draft = i < verdict.accepted;
+  event.id = is_draft ? part.drafted.proposal.tokens[static_cast<std::size_t>(i)] : verdict.next;
+  event.origin = is_draft ? TokenOrigin::kAccepted : OriginOf(verdict.kind);
+  event.text.clear();
+  event.logprobs = nullptr;
+  s.sampler.Push(event.id);
+  s.completion.token_ids.push_back(event.id);
+  if (s.request().logprobs >= 0) {
+    // Reserved for the whole request, so the address holds.
+    auto& read = s.completion.logprobs.emplace_back();
+    logprobs_.Read(part.Logits(i), event.id, s.request().logprobs, read);
+    event.logprobs = &read;
+  }
+  if (s.n_likely > 0)
+    logprobs_.Best(part.Logits(i), part.commits.n_likely, part.commits.Likely(s.first_likely + i));
+  part.out.ended = s.emitter.Push(event.id, event.text);
+  ++part.out.n_committed;
+  part.out.n_accepted += is_draft;
+}
+
+// Tells the request's owner; false: no more of it.
+bool Commit::Report(const Part& part) const {
+  const Job& job = *part.s.job;
+  if (job.cancelled) return false;
+  if (!job.on_round) return true;
+  const round::Proposal& proposal = part.drafted.proposal;
+  const std::span<const TokenLogprobs> read = part.s.completion.prompt_logprobs;
+  const bool first = part.planned.prefill && part.out.n_committed > 0;
+  std::string_view drafter;
+  if (proposal.length() > 0)
+    drafter =
+        part.drafted.given ? "caller" : std::string_view(drafters_[part.drafted.drafter].name);
+  return job.on_round(
+      {.request_id = job.request.id,
+       .events = std::span(events_).first(static_cast<std::size_t>(part.out.n_committed)),
+       .rejected = proposal.tokens.subspan(static_cast<std::size_t>(part.out.n_accepted)),
+       .drafted = proposal.length(),
+       .drafter = drafter,
+       .prompt_logprobs = read.first(first ? read.size() : 0)});
+}
+
+}  // namespace foretoken::engine

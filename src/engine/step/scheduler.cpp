@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/step/scheduler.h"
+
+#include <algorithm>
+
+#include "foretoken/limits.h"
+
+namespace foretoken::engine {
+namespace {
+
+constexpr int kPatience = 2;  // passes that a prompt lets shorter ones go before
+
+}  // namespace
+
+Scheduler::Scheduler(const SchedulerSettings& settings, kv::BlockTables& cache,
+                     const DrafterSet& drafters, const draft_length::RoundCosts& costs,
+                     const PromptRows& prompt_rows)
+    : settings_(settings),
+      cache_(cache),
+      drafters_(drafters),
+      costs_(costs),
+      prompt_rows_(prompt_rows) {
+  order_.reserve(static_cast<std::size_t>(settings.max_sequences));
+  prompts_.reserve(static_cast<std::size_t>(settings.max_sequences));
+}
+
+int Scheduler::MissingRows(const Sequence& s) const noexcept {
+  return s.sampler.position() - cache_.length(s.job->seq);
+}
+
+// It has text to read before it can decode.
+bool Scheduler::Reads(const Sequence& s) const noexcept {
+  return s.sampler.n_generated() == 0 || MissingRows(s) > MostDecodingRows();
+}
+
+// Committed tokens that a round of one sequence reads at most: the newest; without a cache the
+// whole text, as far as it fits the sequence's share of a pass beside its drafts.
+int Scheduler::MostDecodingRows() const noexcept {
+  if (settings_.kv_cache) return 1;
+  return settings_.max_rows / settings_.max_sequences - kMaxDraft;
+}
+
+// The target adds a token of its own, so a draft of room - 1 is the longest that can be committed.
+int Scheduler::MostDrafts(const Sequence& s, int rows) const noexcept {
+  if (!s.drafts()) return 0;
+  return std::max(0, std::min({s.most_drafts, s.emitter.tokens_left() - 1, rows}));
+}
+
+// Tokens whose blocks may come from other requests: never the last one, whose logits are needed.
+// Drafters that read features need those of all positions once.
+std::span<const Token> Scheduler::SharableText(const Sequence& s) const noexcept {
+  if (!settings_.prefix_cache || !s.request().reuse_prefix || s.awaits_prompt_logprobs()) return {};
+  const bool features = std::any_of(s.drafters.begin(), s.drafters.end(),
+                                    [this](int d) { return drafters_[d].reads_features(); });
+  const auto text = s.sampler.text().first(s.sampler.text().size() - 1);
+  return features ? text.first(std::min(text.size(), static_cast<std::size_t>(s.reached))) : text;
+}
+
+void Scheduler::SharePrefix(Sequence& s) noexcept {
+  const int gained = cache_.Share(s.job->seq, SharableText(s));
+  if (gained == 0) return;
+  const int length = cache_.length(s.job->seq);
+  if (s.sampler.n_generated() == 0) {
+    const int cached = std::max(0, length - std::max(s.reached, length - gained));
+    s.completion.timings.cached_prompt_tokens += cached;
+    cached_prompt_tokens_ += cached;
+  }
+  s.reached = std::max(s.reached, length);
+}
+
+// Blocks that nobody needs soon: each running request may still read its text and one token more.
+int Scheduler::SpareBlocks(const Sequences& sequences) const noexcept {
+  int spare = cache_.n_available_blocks();
+  for (const auto& s : sequences) {
+    if (s == nullptr || s->preempted) continue;
+    const int held = static_cast<int>(cache_.Blocks(s->job->seq).size());
+    spare -= std::max(0, kv::BlocksFor(s->sampler.position() + 1) - held);
+  }
+  return spare;
+}
+
+bool Scheduler::MayJoin(const Job& job, const Sequences& sequences) const noexcept {
+  if (job.cancelled) return true;
+  bool runs = false;
+  for (const auto& s : sequences) {
+    if (s == nullptr || s->job->paused) continue;
+    if (s->preempted) return false;  // it was here first
+    runs = true;
+  }
+  if (!runs) return true;
+  const auto n = static_cast<int>(job.prompt.size());
+  const bool shares =
+      settings_.prefix_cache && job.request.reuse_prefix && job.request.prompt_logprobs < 0;
+  const int shared =
+      shares ? cache_.SharedBlocks(std::span(job.prompt).first(job.prompt.size() - 1)) : 0;
+  return kv::BlocksFor(n + 1) - shared <= SpareBlocks(sequences);
+}
+
+void Scheduler::Plan(const Sequences& sequences, PassPlan& plan) noexcept {
+  plan.entries.clear(), order_.clear();
+  for (const auto& s : sequences)
+    if (s != nullptr && !s->job->paused) order_.push_back(s->job->seq);
+  std::sort(order_.begin(), order_.end(), [&sequences](SeqId a, SeqId b) {
+    return sequences.At(a).job->ticket < sequences.At(b).job->ticket;
+  });
+  Resume(sequences);
+  for (const SeqId seq : order_)
+    if (Sequence& s = sequences.At(seq); !s.preempted && Reads(s)) SharePrefix(s);
+  const int rows = PlanDecoding(sequences, settings_.max_rows, plan);
+  PlanPrompts(sequences, rows, plan);
+  SettleBlocks(sequences, plan);
+}
+
+void Scheduler::Resume(const Sequences& sequences) noexcept {
+  for (const SeqId seq : order_) {
+    Sequence& s = sequences.At(seq);
+    if (!s.preempted) continue;
+    // The oldest one need not wait: blocks are taken from the others.
+    const int needed =
+        kv::BlocksFor(s.sampler.position() + 1) - cache_.SharedBlocks(SharableText(s));
+    if (seq != order_.front() && needed > SpareBlocks(sequences)) return;
+    s.preempted = false;
+  }
+}
+
+// Returns the rows that are left.
+int Scheduler::PlanDecoding(const Sequences& sequences, int rows, PassPlan& plan) noexcept {
+  for (const SeqId seq : order_) {
+    const Sequence& s = sequences.At(seq);
+    if (s.preempted || Reads(s)) continue;
+    PlannedSequence& planned = plan.entries.emplace_back();
+    planned.seq = seq;
+    planned.n_feed = MissingRows(s);
+    planned.decodes = planned.may_draft = true;
+    planned.max_draft = MostDrafts(s, rows - planned.n_feed);  // max_rows holds all whole drafts
+    rows -= planned.n_feed + planned.max_draft;
+  }
+  return rows;
+}
+
+// What the pass would take without prompts; 0: not known.
+double Scheduler::PlainPassUs(const PassPlan& plan) const noexcept {
+  if (!costs_.known()) return 0;
+  std::int64_t context = 0;
+  int n = 0;
+  for (const PlannedSequence& planned : plan.entries)
+    if (!planned.prefill) context += cache_.length(planned.seq), ++n;
+  return costs_.PassUs(std::max(1, n), static_cast<int>(context / std::max(1, n)));
+}
+
+void Scheduler::OrderPrompts(const Sequences& sequences) noexcept {
+  prompts_.clear();
+  for (const SeqId seq : order_)
+    if (const Sequence& s = sequences.At(seq); !s.preempted && Reads(s)) prompts_.push_back(seq);
+  std::sort(prompts_.begin(), prompts_.end(), [&](SeqId a, SeqId b) {
+    const Sequence &x = sequences.At(a), &y = sequences.At(b);
+    const bool x_waited = x.passed_over >= kPatience, y_waited = y.passed_over >= kPatience;
+    if (x_waited != y_waited) return x_waited;
+    const int x_left = MissingRows(x), y_left = MissingRows(y);
+    return x_left != y_left ? x_left < y_left : x.job->ticket < y.job->ticket;
+  });
+}
+
+void Scheduler::PlanPrompts(const Sequences& sequences, int rows, PassPlan& plan) noexcept {
+  OrderPrompts(sequences);
+  if (prompts_.empty()) return;
+  PromptBudget budget{.rows = rows, .room = rows};
+  // An engine for one request at a time keeps nobody waiting, nor does a batch its own requests.
+  const bool others_wait = sequences.size() > 1 &&
+                           std::any_of(order_.begin(), order_.end(),
+                                       [&](SeqId seq) { return !sequences.At(seq).job->in_batch; });
+  if (others_wait)
+    budget.rows = std::min(rows, prompt_rows_.Most(PlainPassUs(plan), !plan.empty()));
+  for (const SeqId seq : prompts_) {
+    Sequence& s = sequences.At(seq);
+    const PlannedSequence planned = PlanPrompt(s, budget);
+    s.passed_over = planned.n_feed > 0 ? 0 : s.passed_over + 1;
+    if (planned.n_feed > 0) plan.entries.push_back(planned);
+  }
+}
+
+// n_feed <= 0: the prompt has no rows in this pass.
+PlannedSequence Scheduler::PlanPrompt(Sequence& s, PromptBudget& budget) const noexcept {
+  // A text that was read before is read up to its newest token, which then decodes as ever.
+  const bool again = s.sampler.n_generated() > 0;
+  const int missing = MissingRows(s) - again;
+  int n = std::min({missing, budget.rows, budget.room});
+  if (s.awaits_prompt_logprobs()) n = std::min(n, 1 + kMaxDraft);  // rows of logits are as many
+  // Nothing that need not be in this pass delays a first token; one that waited gets its part.
+  const bool waited = s.passed_over >= kPatience;
+  if (waited && prompts_.size() > 1) n = std::min(n, (budget.rows + 1) / 2);
+  if (!waited && budget.ends && n < missing) n = 0;
+  // A first draft is made whole or in the next pass: its length must not depend on others.
+  const int drafts = s.drafts_first && !again ? MostDrafts(s, kMaxDraft) : 0;
+  if (n == missing && n + drafts > budget.room) n = std::min(missing - 1, budget.room);
+  if (n <= 0) return {};
+  budget.ends |= n == missing;
+  PlannedSequence planned{.seq = s.job->seq, .n_feed = n, .prefill = true, .again = again};
+  planned.decodes = n == missing && !again && s.emitter.tokens_left() > 0;
+  planned.may_draft = planned.decodes && drafts > 0;
+  planned.max_draft = planned.may_draft ? drafts : 0;
+  budget.rows -= n;
+  budget.room -= n + planned.max_draft;
+  return planned;
+}
+
+int Scheduler::BlocksOf(const PlannedSequence& planned) const noexcept {
+  return cache_.MissingBlocks(planned.seq, planned.n_feed + planned.max_draft);
+}
+
+bool Scheduler::Fits(const PassPlan& plan, const Proposals& drafts) const noexcept {
+  int blocks = 0;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const DraftedSequence& drafted = drafts.entries[i];
+    blocks += cache_.MissingBlocks(
+        plan.entries[i].seq, plan.entries[i].n_feed + std::max(drafted.asked, drafted.length()));
+  }
+  return blocks <= cache_.n_available_blocks();
+}
+
+// Where the text does not depend on the drafts, they keep to the blocks that the sequence has.
+void Scheduler::DropDrafts(const Sequences& sequences, PassPlan& plan) const noexcept {
+  for (PlannedSequence& planned : plan.entries) {
+    if (sequences.At(planned.seq).follows_drafts) continue;
+    const int held = static_cast<int>(cache_.Blocks(planned.seq).size()) * tensor::kKvBlock,
+              used = cache_.length(planned.seq) + planned.n_feed;
+    planned.max_draft = std::clamp(held - used, 0, planned.max_draft);
+  }
+}
+
+void Scheduler::SettleBlocks(const Sequences& sequences, PassPlan& plan) noexcept {
+  int blocks = 0;
+  for (const PlannedSequence& planned : plan.entries) blocks += BlocksOf(planned);
+  if (blocks <= cache_.n_available_blocks()) return;
+  DropDrafts(sequences, plan);  // drafts go first, and requests after them
+  int settled = 0;
+  for (const SeqId seq : order_) {
+    const auto planned = std::find_if(plan.entries.begin(), plan.entries.end(),
+                                      [seq](const auto& entry) { return entry.seq == seq; });
+    if (planned == plan.entries.end()) continue;
+    const Sequence& s = sequences.At(seq);
+    while (!s.preempted && settled + BlocksOf(*planned) > cache_.n_available_blocks())
+      Preempt(sequences.At(YoungestHolder(sequences, seq)));
+    if (!s.preempted) settled += BlocksOf(*planned);
+  }
+  std::erase_if(plan.entries, [&sequences](const PlannedSequence& planned) {
+    return sequences.At(planned.seq).preempted;
+  });
+}
+
+// Of those that hold blocks and are not older than `seq`; requests that are paused come before all
+// others. `seq` itself where there is none.
+SeqId Scheduler::YoungestHolder(const Sequences& sequences, SeqId seq) const noexcept {
+  SeqId found = seq;
+  for (const auto& s : sequences) {
+    if (s == nullptr || cache_.Blocks(s->job->seq).empty()) continue;
+    const Job &job = *s->job, &best = *sequences.At(found).job;
+    if (job.paused != best.paused ? job.paused : job.ticket > best.ticket) found = job.seq;
+  }
+  return found;
+}
+
+void Scheduler::Preempt(Sequence& s) noexcept {
+  s.preempted = true;
+  if (cache_.Blocks(s.job->seq).empty()) return;
+  cache_.Truncate(s.job->seq, 0);
+  ++s.completion.timings.preemptions;
+  ++preemptions_;
+}
+
+}  // namespace foretoken::engine

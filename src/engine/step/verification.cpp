@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/step/verification.h"
+
+#include <algorithm>
+
+namespace foretoken::engine {
+
+Verification::Verification(int vocabulary)
+    : scratch_(2 * static_cast<std::size_t>((vocabulary + 15) / 16 * 16)) {}
+
+void Verification::Verify(const PassPlan& plan, const Proposals& drafts, const FlatPass& pass,
+                          const model::PassResult& result, const Sequences& sequences,
+                          Verdicts& verdicts) noexcept {
+  verdicts.entries.clear(), verdicts.kept.clear();
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const PlannedSequence& planned = plan.entries[i];
+    SequenceVerdict& verdict = verdicts.entries.emplace_back();
+    VerifyOne(planned, drafts.entries[i].proposal, pass.entries[i], result,
+              sequences.At(planned.seq), verdict);
+    verdicts.kept.push_back(planned.n_feed + verdict.verdict.accepted);
+  }
+}
+
+// Rows that are not finite are only looked at where they end the request: those of prompt tokens
+// whose log-probabilities are wanted, and the row behind the drafts that were accepted.
+void Verification::VerifyOne(const PlannedSequence& planned, const round::Proposal& drafted,
+                             const SequenceRows& rows, const model::PassResult& result, Sequence& s,
+                             SequenceVerdict& out) noexcept {
+  const int n_text = rows.first_position + planned.n_feed;  // tokens before the first verified row
+  const auto finite = [&](int i) { return result.Finite(rows.first_logit + i); };
+  for (int i = -rows.n_prompt_logits; i < 0; ++i)
+    if (!finite(i)) out.not_finite = n_text + i;
+  if (!planned.decodes) return;
+  int n_finite = 0;
+  while (n_finite <= drafted.length() && finite(n_finite)) ++n_finite;
+  round::Verdict& verdict = out.verdict;
+  if (n_finite > 0) {
+    round::Proposal proposal = drafted;
+    const auto shorten = [&proposal](int n) {
+      proposal.tokens = proposal.tokens.first(static_cast<std::size_t>(n));
+    };
+    shorten(std::min(n_finite, proposal.length()));
+    s.sampler.TakeProcessorFault();  // of what was only recorded
+    s.sampler.TakeGrammarFailure(0);
+    const auto verify = [&] {
+      verdict = s.verifier->Judge(proposal, {result.Logits(rows.first_logit), result.logits_stride},
+                                  s.sampler, scratch_.data());
+    };
+    verify();
+    // Where the grammar cannot be followed behind the drafts that were accepted, those are kept and
+    // the next round says so, as plain decoding would.
+    while (proposal.length() > 0 &&
+           s.sampler.TakeGrammarFailure(verdict.accepted) != grammar::GrammarFailure::kNone) {
+      shorten(std::max(verdict.accepted - 1, 0));
+      verify();
+    }
+    if (s.sampler.TakeProcessorFault()) out.processor_fault = n_text + verdict.accepted;
+  }
+  if (verdict.accepted == n_finite) out.not_finite = n_text + n_finite;
+}
+
+}  // namespace foretoken::engine
