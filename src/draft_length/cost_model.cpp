@@ -5,17 +5,12 @@
 #include <cmath>
 #include <numeric>
 
+#include "draft_length/tuning.h"
+
 namespace foretoken::draft_length {
 namespace {
 
-constexpr int kFirstInterval = 16, kLongestInterval = 4096;
-constexpr int kFirstPatience = 24, kLongestPatience = 512;
-constexpr int kLongestSleep = 16;
-constexpr double kPlanningUs = 0.8;  // of a sequence, in a round in which nothing comes of it
-constexpr double kPrior = 0.7, kProbeShare = 0.01, kOwnProbeShare = 0.05, kReviewShare = 0.002;
-constexpr double kMargin = 1.02, kPerJitter = 0.25;  // a gain that is less is not trusted
-constexpr int kCatchUpRounds = 16;  // over which what a drafter must read first is spread
-constexpr double kSharedFading = 0.98, kStaling = 0.985;
+using namespace tuning;
 
 }  // namespace
 
@@ -88,7 +83,7 @@ double CostModel::BestAlone(const Pass& pass, const Offer& offer, const double* 
 void CostModel::ChooseOffer(const Pass& pass, Plan& plan) noexcept {
   State& state = At(plan.seq);
   // What the own last verdicts say of the text grows old while nothing is drafted.
-  const double weight = std::pow(kStaling, state.idle_rounds);
+  const double weight = std::pow(kIdleFading, state.idle_rounds);
   double best = -1;
   for (std::size_t i = 0; i < plan.offers.size(); ++i) {
     const Offer& offer = plan.offers[i];
@@ -96,7 +91,7 @@ void CostModel::ChooseOffer(const Pass& pass, Plan& plan) noexcept {
     if (most == 0) continue;
     double s[Survival::kPositions];
     const std::size_t slot = Slot(offer.drafter, offer.evidence);
-    state.survival[slot].Read(shared_[slot], kPrior, weight, most, s);
+    state.survival[slot].Read(shared_[slot], kFirstGuess, weight, most, s);
     const double rate = BestAlone(pass, offer, s, state.least, most);
     if (rate <= best) continue;
     best = rate;
@@ -204,7 +199,7 @@ void CostModel::LookElsewhere(const Pass& pass, Plan& plan) noexcept {
   if (plan.offers.size() < 2 || ++state.rounds_on_one < state.patience) return;
   if (state.probe_us > kProbeShare * state.total_us) return;
   state.rounds_on_one = 0;
-  state.patience = std::min(kLongestPatience, 2 * state.patience);
+  state.patience = std::min(kLongestWait, 2 * state.patience);
   double always[Survival::kPositions];
   std::fill_n(always, Survival::kPositions, 1.0);
   for (std::size_t i = 1; i < plan.offers.size(); ++i) {
@@ -224,9 +219,9 @@ void CostModel::LookElsewhere(const Pass& pass, Plan& plan) noexcept {
 // How many rounds may pass before there is something to plan again: none where a plan costs next to
 // nothing beside a pass.
 int CostModel::Sleep(const Pass& pass, const Plan& plan) const noexcept {
-  constexpr double kShare = 0.002;
   const double pass_us = costs_.PassUs(pass.n_decoding, pass.context);
-  const int rounds = static_cast<int>((1 + pass.n_decoding) * kPlanningUs / (kShare * pass_us));
+  const int rounds =
+      static_cast<int>((1 + pass.n_decoding) * kPlanningUs / (kPlanningShare * pass_us));
   const State& state = states_[static_cast<std::size_t>(plan.seq)];
   const int to_probe = state.interval - state.idle_rounds;
   return std::min({rounds, kLongestSleep, to_probe > 0 ? to_probe : kLongestSleep});
@@ -249,7 +244,8 @@ void CostModel::Choose(std::span<Plan> plans) noexcept {
   pass.n_decoding = static_cast<int>(plans.size());
   pass.context = static_cast<int>(context / pass.n_decoding);
   pass.trusted_rows = costs_.TrustedRows();
-  pass.least_rate = Rate(pass, pass.n_decoding, 0, 0) * (kMargin + kPerJitter * costs_.Jitter());
+  pass.least_rate =
+      Rate(pass, pass.n_decoding, 0, 0) * (1 + kMargin + kMarginPerJitter * costs_.Jitter());
   for (Plan& plan : plans)
     if (!plan.offers.empty()) ChooseOffer(pass, plan);
   pass_sequences_ = pass.n_decoding;
@@ -329,8 +325,8 @@ void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
       std::max(0.0, round.us - costs_.PassUs(round.n_decoding, round.context) - costs_.RestUs());
   state.probe_us += probe_us;
   probe_us_ += probe_us;
-  state.interval = round.accepted > 0 ? std::max(2, state.interval / 2)
-                                      : std::min(kLongestInterval, 2 * state.interval);
+  state.interval = round.accepted > 0 ? std::clamp(state.interval / 2, 2, kFirstInterval)
+                                      : std::min(kLongestWait, 2 * state.interval);
   if (round.withheld == 0 && round.accepted == round.drafted) state.patience = kFirstPatience;
 }
 

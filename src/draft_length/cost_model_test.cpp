@@ -104,6 +104,22 @@ TEST(CostModel, TriesLongerDraftsAgain) {
   }
 }
 
+// A long request in which drafts were hopeless for thousands of rounds must draft soon after they
+// have become good: the first probe that succeeds calls the next ones near.
+TEST(CostModel, DraftsSoonAfterDraftsBecameGood) {
+  double rounds = 0;
+  for (unsigned seed = 1; seed <= 40; ++seed) {
+    CostModelIn world({.slope = 200, .draft_us = 1, .right = 0.02});
+    world.Play(4000, seed);
+    world.world_.right = 0.9;
+    int played = 0;
+    while (played < 8000 && world.Play(100, seed + static_cast<unsigned>(played)).mean_k < 2)
+      played += 100;
+    rounds += played / 40.0;
+  }
+  EXPECT_LT(rounds, 1100);
+}
+
 // What passes are read to cost may not be what they take from the rest of the machine.
 TEST(CostModel, FindsOutThatDraftsLoseWhateverItReads) {
   RoundCosts costs(65, 1, 8);

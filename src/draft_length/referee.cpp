@@ -3,14 +3,12 @@
 
 #include <algorithm>
 
+#include "draft_length/tuning.h"
+
 namespace foretoken::draft_length {
 namespace {
 
-// Passes. One sequence alone gains the most and has the fewest passes.
-constexpr int kFirstAlone = 256, kFirstTogether = 64, kLongestInterval = 8192;
-constexpr int kComparison = 8, kTrial = 32;
-constexpr int kFirstSuspension = 256, kLongestSuspension = 16384;
-constexpr double kFading = 0.25;  // what is left of earlier passes at a review
+using namespace tuning;
 
 }  // namespace
 
@@ -24,7 +22,8 @@ void Referee::Sum::Add(int n, double pass_us) noexcept {
 
 Referee::Referee(int max_sequences) : matches_(static_cast<std::size_t>(max_sequences) + 1) {
   for (std::size_t n = 0; n < matches_.size(); ++n) {
-    matches_[n].interval = matches_[n].until_review = n < 2 ? kFirstAlone : kFirstTogether;
+    matches_[n].interval = matches_[n].until_review =
+        n < 2 ? kFirstReviewAlone : kFirstReviewTogether;
     matches_[n].suspension = kFirstSuspension;
   }
 }
@@ -41,12 +40,12 @@ void Referee::Record(int n, bool drafted, int tokens, double us) noexcept {
   (drafted ? m.with : m.without).Add(tokens, us);
   if (!drafted && m.suspended > 0) {
     if (--m.suspended > 0) return;
-    m.with.Fade(0);
+    m.with.Forget();
     m.until_review = kTrial;
   } else if (!drafted && m.comparing > 0) {
     if (--m.comparing == 0) Judge(m);
   } else if (drafted && --m.until_review <= 0) {
-    m.without.Fade(kFading);
+    m.without.Forget();
     m.comparing = kComparison;
   }
 }
@@ -54,13 +53,13 @@ void Referee::Record(int n, bool drafted, int tokens, double us) noexcept {
 void Referee::Judge(Match& m) noexcept {
   if (m.with.rate() < m.without.rate()) {
     m.suspended = m.suspension;
-    m.suspension = std::min(kLongestSuspension, 2 * m.suspension);
+    m.suspension = std::min(kLongestWait, 2 * m.suspension);
   } else {
-    m.interval = std::min(kLongestInterval, 2 * m.interval);
+    m.interval = std::min(kLongestWait, 2 * m.interval);
     m.suspension = kFirstSuspension;
   }
   m.until_review = m.interval;
-  m.with.Fade(kFading);
+  m.with.Forget();
 }
 
 }  // namespace foretoken::draft_length

@@ -31,7 +31,7 @@ class Referee {
     double tokens = 0, us = 0;
     double typical_us = 0;  // of a pass
     void Add(int n, double pass_us) noexcept;
-    void Fade(double share) noexcept { tokens *= share, us *= share; }
+    void Forget() noexcept { tokens = us = 0; }
     double rate() const { return us > 0 ? tokens / us : 0; }
   };
   struct Match {

@@ -5,15 +5,13 @@
 #include <bit>
 #include <cmath>
 
+#include "draft_length/tuning.h"
+
 namespace foretoken::draft_length {
 
 namespace {
 
-// Of a reading, into the level and into its own rows: far apart, so that what moves all rows is not
-// taken for something about these.
-constexpr double kFast = 0.15, kSlow = 0.005;
-constexpr int kStartCounts = 8;  // readings
-constexpr double kCalm = 0.1;    // jitter at which a reading counts half for its rows
+using namespace tuning;
 
 }  // namespace
 
@@ -56,7 +54,7 @@ void RoundCosts::StartDrafter(int drafter, double one_us, double all_us, double 
 double RoundCosts::Moved(double known, double seen) noexcept {
   if (known == 0) return seen;
   if (seen < known / 2) return (known + seen) / 2;
-  return 0.9 * known + 0.1 * std::min(seen, known * 2);
+  return (1 - kDraftShare) * known + kDraftShare * std::min(seen, known * 2);
 }
 
 int RoundCosts::BandOf(int context) noexcept {
@@ -73,9 +71,9 @@ void RoundCosts::SeePass(int rows, int context, double us) noexcept {
     known = {us / level_, 1, 0};
   } else {
     if (known.n > 1) MoveLevel(Off(us, expected));
-    const double rest = jitter_ / kCalm,
+    const double rest = jitter_ / kCalmJitter,
                  fresh = 1.0 / (known.n + (start_.empty() ? 2 : kStartCounts)),
-                 weight = std::max(kSlow, fresh) / (1 + rest * rest);
+                 weight = std::max(kRowsShare, fresh) / (1 + rest * rest);
     known = {expected * (1 + weight * Off(us, expected)), known.n + 1, 0};
   }
   seen_rows_ = std::max(seen_rows_, rows);
@@ -90,21 +88,19 @@ double RoundCosts::Off(double us, double expected) const noexcept {
 
 // The more readings in a row lie far off on the same side, the less they are chance.
 void RoundCosts::MoveLevel(double off) noexcept {
-  constexpr double kFar = 0.25;
-  const int side = off > kFar ? 1 : off < -kFar ? -1 : 0;
+  const int side = off > kFarOff ? 1 : off < -kFarOff ? -1 : 0;
   n_aside_ = side == 0 ? 0 : side * n_aside_ > 0 ? n_aside_ + side : side;
-  const double weight = std::min(0.6, kFast * std::max(1, std::abs(n_aside_)));
+  const double weight = std::min(0.6, kLevelShare * std::max(1, std::abs(n_aside_)));
   level_ = std::clamp(level_ * (1 + weight * off), 0.01, 100.0);
-  jitter_ += kFast * (std::abs(off) - jitter_);
+  jitter_ += kLevelShare * (std::abs(off) - jitter_);
 }
 
 void RoundCosts::Raise(Band& band) noexcept {
-  constexpr int kMost = 32;  // readings that count
   pools_.clear();
   for (int rows = 1; rows <= seen_rows_; ++rows) {
     const Reading& reading = band[static_cast<std::size_t>(rows)];
     if (reading.n == 0) continue;
-    Pool pool{reading.us, static_cast<double>(std::min(reading.n, kMost)), rows};
+    Pool pool{reading.us, static_cast<double>(reading.n), rows};
     for (; !pools_.empty() && pools_.back().us > pool.us; pools_.pop_back()) {
       const Pool& other = pools_.back();
       const double weight = pool.weight + other.weight;
@@ -181,7 +177,6 @@ int RoundCosts::TrustedRows() const noexcept {
 // What was measured at the start; 0: nothing was. Beyond its last point a row is taken for somewhat
 // dearer than the last ones were, and for a quarter of a pass where there was one point only.
 double RoundCosts::Curve(int rows, int context) const noexcept {
-  constexpr double kDearer = 1.2, kLeast = 0.02, kUnknown = 0.25;
   if (start_.empty()) return 0;
   const double far = position_us_ * rows * context;
   const auto right = std::lower_bound(start_.begin(), start_.end(), rows,
@@ -190,10 +185,10 @@ double RoundCosts::Curve(int rows, int context) const noexcept {
   const Point& left = *(right - 1);
   if (right != start_.end())
     return left.us + (right->us - left.us) * (rows - left.rows) / (right->rows - left.rows) + far;
-  if (start_.size() == 1) return left.us * (1 + kUnknown * (rows - left.rows)) + far;
+  if (start_.size() == 1) return left.us * (1 + kUnknownRow * (rows - left.rows)) + far;
   const Point& before = *(right - 2);
-  const double slope = kDearer * (left.us - before.us) / (left.rows - before.rows);
-  return left.us + (rows - left.rows) * (slope + kLeast * before.us) + far;
+  const double slope = kDearerRows * (left.us - before.us) / (left.rows - before.rows);
+  return left.us + (rows - left.rows) * (slope + kLeastRow * before.us) + far;
 }
 
 // Over the level.
@@ -205,9 +200,9 @@ double RoundCosts::Estimate(const Band& band, int rows, int context) const noexc
   while (below > 0 && at(below) == 0) --below;
   while (above <= last && at(above) == 0) ++above;
   const bool left = below > 0, right = above <= last && at(above) > 0 && above > rows;
-  // Readings over the curve where there is one, else over a curve that rises by a quarter a row.
+  // Readings over the curve where there is one, else over a curve that rises by kUnknownRow a row.
   const bool curved = !start_.empty();
-  const auto curve = [&](int r) { return curved ? Curve(r, context) : 1 + 0.25 * (r - 1); };
+  const auto curve = [&](int r) { return curved ? Curve(r, context) : 1 + kUnknownRow * (r - 1); };
   if (!left && !right) return curved ? curve(rows) : 0;
   const double from = left ? at(below) / curve(below) : 0,
                to = right ? at(above) / curve(above) : 0;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "draft_length/tuning.h"
+
 namespace foretoken::draft_length {
 
 class Survival {
@@ -14,7 +16,8 @@ class Survival {
 
   // fading: the weight of a verdict when the next one comes. Positions without verdicts fade more
   // slowly, so that a longer draft gets another chance.
-  explicit Survival(double fading = 0.93) : fading_(fading), ageing_(1 - (1 - fading) / 4) {}
+  explicit Survival(double fading = tuning::kOwnFading)
+      : fading_(fading), ageing_(1 - (1 - fading) / 4) {}
 
   void Observe(int drafted, int accepted) noexcept {
     // A rejection is the verdict of its position; positions behind it have none.
@@ -31,21 +34,21 @@ class Survival {
     known_ = std::max(known_, judged);
   }
 
-  // s[i], i in [0, n): the probability that drafts 0..i are all accepted. Smoothed with 2
-  // pseudo-observations of `others`; `others` itself with 5 that say that position i behaves like
-  // position i - 1, and the first like `prior`. weight: what the own verdicts count, in [0, 1]. n
+  // s[i], i in [0, n): the probability that drafts 0..i are all accepted. Smoothed with a few
+  // pseudo-observations of `others` (tuning.h); `others` itself with some that say that position i
+  // behaves like position i - 1, and the first like `prior`. weight: what the own verdicts count, in [0, 1]. n
   // <= kPositions.
   void Read(const Survival& others, double prior, double weight, int n, double* s) const noexcept {
     double own = prior, common = prior, product = 1;
     for (int i = 0; i < n; ++i) {
-      common = others.Moved(i, common, kPriorOfAll, 1);
-      own = Moved(i, i == 0 ? common : std::min(common, (common + own) / 2), kPrior, weight);
+      common = others.Moved(i, common, tuning::kPseudoShared, 1);
+      own = Moved(i, i == 0 ? common : std::min(common, (common + own) / 2), tuning::kPseudoOwn,
+                  weight);
       s[i] = product *= own;
     }
   }
 
  private:
-  static constexpr double kPrior = 2, kPriorOfAll = 5;  // verdicts
   double Moved(int i, double prior, double counts, double weight) const noexcept {
     const Position& p = positions_[static_cast<std::size_t>(i)];
     return (weight * p.accepted + counts * prior) / (weight * p.judged + counts);

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft_length/world.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace foretoken::bench {
+namespace {
+
+using draft_length::CostModel;
+using draft_length::Offer;
+using draft_length::Plan;
+using draft_length::RoundCosts;
+
+constexpr double kRestUs = 5, kPlanUs = 1;
+constexpr int kMostDrafts = 16, kRequestTokens = 400, kContext = 256;
+
+class World {
+ public:
+  World(const Scenario& scenario, unsigned seed)
+      : s_(scenario),
+        random_(seed),
+        costs_(16 * (kMostDrafts + 1), Drafters(), scenario.sequences),
+        model_({.name = "cost-model",
+                .max_sequences = scenario.sequences,
+                .n_drafters = Drafters(),
+                .costs = &costs_}),
+        sequences_(static_cast<std::size_t>(scenario.sequences)) {
+    if (s_.measured) Measure();
+    for (int seq = 0; seq < s_.sequences; ++seq)
+      model_.Begin(seq, {.least = 1, .most = kMostDrafts});
+  }
+
+  double Play(int rounds) {
+    for (int round = 0; round < rounds; ++round) late_ = round >= rounds / 2, Round(round);
+    return plain_us_ / us_;
+  }
+
+ private:
+  struct Sequence {
+    int tokens = 0, missing = 0;
+    std::vector<Offer> offers;
+  };
+  int Drafters() const { return s_.portfolio ? 2 : 1; }
+  bool IsLookup(int drafter) const { return s_.portfolio ? drafter == 1 : s_.draft == 0; }
+  double Uniform() { return std::uniform_real_distribution<double>(0, 1)(random_); }
+  double PassUs(int rows) const { return s_.pass_us * (1 + s_.row * (rows - 1)); }
+
+  void Measure() {
+    std::vector<PassCost> passes;
+    for (const int rows : {1, 2, 3, 5, 9, 17}) {
+      const double added = (PassUs(rows) - s_.pass_us) * s_.start_error;
+      passes.push_back({rows, 0, {s_.pass_us + added, 0, 0}});
+    }
+    costs_.Start(passes);
+    const double draft = s_.draft * s_.pass_us * s_.start_error;
+    for (int d = 0; d < Drafters(); ++d)
+      costs_.StartDrafter(d, IsLookup(d) ? 0 : draft, 0, IsLookup(d) ? 0 : draft / 5);
+  }
+
+  // The probability that a draft of the token at this place is right.
+  double Right(const Sequence& sequence, int drafter) const {
+    const int at = sequence.tokens;
+    const bool copies = at % 150 < 30;
+    if (s_.portfolio && IsLookup(drafter)) return copies ? 0.97 : 0.02;
+    switch (s_.text) {
+      case Text::kSteady:
+        return s_.accepted;
+      case Text::kChapters:
+        return at / 200 % 2 == 0 ? s_.accepted : 0.1;
+      case Text::kCopies:
+        return copies ? 0.97 : 0.05;
+      case Text::kLate:
+        return late_ ? s_.accepted : 0.02;
+    }
+    return 0;
+  }
+
+  void Offers(int seq) {
+    Sequence& sequence = sequences_[static_cast<std::size_t>(seq)];
+    sequence.offers.clear();
+    const int most = model_.Most(seq, s_.sequences);
+    for (int d = 0; most > 0 && d < Drafters(); ++d)
+      sequence.offers.push_back({.drafter = d,
+                                 .most = most,
+                                 .made = IsLookup(d),
+                                 .missing = IsLookup(d) ? 0 : sequence.missing});
+  }
+
+  void Round(int round) {
+    std::vector<Plan> plans;
+    double plan_us = 0;
+    for (int seq = 0; seq < s_.sequences; ++seq) {
+      Offers(seq);
+      const Sequence& sequence = sequences_[static_cast<std::size_t>(seq)];
+      if (!sequence.offers.empty()) plan_us += kPlanUs;
+      Plan& plan = plans.emplace_back();
+      plan.seq = seq, plan.context = kContext, plan.offers = sequence.offers;
+    }
+    model_.Choose(plans);
+    const double draft_us = Draft(plans);
+    int drafts = 0;
+    for (const Plan& plan : plans) drafts += plan.k;
+    const double speed = s_.slow_minutes && round % 4000 >= 3000 ? 1.7 : 1,
+                 spike = s_.spikes && Uniform() < 0.01 ? 5 : 1,
+                 scatter = speed * spike * (1 + s_.noise * (2 * Uniform() - 1));
+    const double pass_us = PassUs(s_.sequences + drafts) * scatter;
+    costs_.SeePass(s_.sequences + drafts, kContext, pass_us);
+    costs_.SeeRest(kRestUs);
+    const double us =
+        pass_us + draft_us + kRestUs + plan_us + (drafts > 0 ? s_.hidden * s_.pass_us : 0);
+    us_ += us;
+    for (const Plan& plan : plans)
+      Verify(plan, us, (PassUs(s_.sequences) * speed + kRestUs) / s_.sequences);
+  }
+
+  double Draft(std::span<const Plan> plans) {
+    double us = 0;
+    for (int d = 0; d < Drafters(); ++d) {
+      if (IsLookup(d)) continue;
+      int drafts = 0, longest = 0, rows = 0;
+      for (const Plan& plan : plans) {
+        if (plan.k == 0 || plan.offers[static_cast<std::size_t>(plan.chosen)].drafter != d)
+          continue;
+        Sequence& sequence = sequences_[static_cast<std::size_t>(plan.seq)];
+        rows += std::exchange(sequence.missing, 0);
+        drafts += plan.k, longest = std::max(longest, plan.k);
+      }
+      if (drafts == 0) continue;
+      const double draft_us = longest * s_.draft * s_.pass_us,
+                   rows_us = rows * s_.draft * s_.pass_us / 5;
+      costs_.SeeDrafts(d, drafts, longest, draft_us);
+      costs_.SeeCatchUp(d, rows, rows_us);
+      us += draft_us + rows_us;
+    }
+    return us;
+  }
+
+  void Verify(const Plan& plan, double us, double plain_us) {
+    Sequence& sequence = sequences_[static_cast<std::size_t>(plan.seq)];
+    const int drafter = plan.k > 0 ? plan.offers[static_cast<std::size_t>(plan.chosen)].drafter : 0;
+    int accepted = 0;
+    while (accepted < plan.k && Uniform() < Right(sequence, drafter)) ++accepted, ++sequence.tokens;
+    ++sequence.tokens;
+    if (plan.k == 0 || IsLookup(drafter)) sequence.missing += 1 + accepted;
+    plain_us_ += (1 + accepted) * plain_us;
+    model_.Observe(plan.seq, {.drafter = drafter,
+                              .drafted = plan.k,
+                              .accepted = accepted,
+                              .n_decoding = s_.sequences,
+                              .context = kContext,
+                              .us = us});
+    if (sequence.tokens < kRequestTokens || s_.text == Text::kLate) return;
+    sequence.tokens = sequence.missing = 0;
+    model_.Begin(plan.seq, {.least = 1, .most = kMostDrafts});
+  }
+
+  const Scenario& s_;
+  std::mt19937 random_;
+  RoundCosts costs_;
+  CostModel model_;
+  std::vector<Sequence> sequences_;
+  bool late_ = false;  // the second half of the rounds
+  double us_ = 0, plain_us_ = 0;
+};
+
+}  // namespace
+
+double Play(const Scenario& scenario, int rounds, unsigned seed) {
+  return World(scenario, seed).Play(rounds);
+}
+
+std::vector<Scenario> Scenarios() {
+  std::vector<Scenario> all;
+  for (const double row : {0.03, 0.12, 0.4})
+    for (const double draft : {0.0, 0.1, 0.4})
+      for (const double accepted : {0.1, 0.5, 0.8, 0.95})
+        all.push_back({.name = "steady", .row = row, .draft = draft, .accepted = accepted});
+  for (const double row : {0.05, 0.2})
+    for (const double draft : {0.0, 0.1}) {
+      all.push_back({.name = "chapters",
+                     .row = row,
+                     .draft = draft,
+                     .accepted = 0.9,
+                     .text = Text::kChapters});
+      all.push_back({.name = "copies", .row = row, .draft = draft, .text = Text::kCopies});
+      all.push_back(
+          {.name = "late", .row = row, .draft = draft, .accepted = 0.9, .text = Text::kLate});
+      all.push_back(
+          {.name = "small model", .pass_us = 60, .row = row, .draft = draft, .accepted = 0.3});
+      all.push_back({.name = "slow minutes", .row = row, .draft = draft, .slow_minutes = true});
+      all.push_back({.name = "spikes",
+                     .row = row,
+                     .draft = draft,
+                     .accepted = 0.5,
+                     .noise = 0.2,
+                     .spikes = true});
+      all.push_back({.name = "nothing measured",
+                     .row = row,
+                     .draft = draft,
+                     .accepted = 0.6,
+                     .measured = false});
+      for (const double error : {0.4, 2.5})
+        all.push_back({.name = "measured badly",
+                       .row = row,
+                       .draft = draft,
+                       .accepted = 0.6,
+                       .start_error = error});
+      all.push_back(
+          {.name = "hidden cost", .row = row, .draft = draft, .accepted = 0.5, .hidden = 0.8});
+      for (const int sequences : {4, 16}) {
+        all.push_back({.name = "together",
+                       .row = row,
+                       .draft = draft,
+                       .accepted = 0.7,
+                       .sequences = sequences});
+        all.push_back({.name = "together, hidden cost",
+                       .row = row,
+                       .draft = draft,
+                       .accepted = 0.5,
+                       .sequences = sequences,
+                       .hidden = 0.8});
+      }
+      if (draft > 0)
+        all.push_back(
+            {.name = "portfolio", .row = row, .draft = draft, .accepted = 0.6, .portfolio = true});
+    }
+  return all;
+}
+
+}  // namespace foretoken::bench

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench/draft_length/world.h: simulated machines and texts on which the cost model plays.
+//
+// Time is in microseconds of the simulation. A pass of r rows takes
+// `pass_us` (1 + row (r - 1)), times
+// the machine's speed and noise; a model's draft takes `draft` of a pass for all sequences that
+// draft together, and a token that it missed a fifth of that. A plan costs a microsecond for each
+// sequence that has one.
+#pragma once
+
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "draft_length/cost_model.h"
+
+namespace foretoken::bench {
+
+// How drafts are accepted, token by token.
+enum class Text {
+  kSteady,    // with one probability
+  kChapters,  // easy and hard parts of 200 tokens in turn
+  kCopies,    // runs of 30 tokens that are nearly certain, in hard text
+  kLate,      // one long request: hard until half of the rounds are over, then easy
+};
+
+struct Scenario {
+  std::string name;
+  double pass_us = 1000;
+  double row = 0.05;      // cost of a row more, as a share of a pass
+  double draft = 0.1;     // of a model's draft; 0: a lookup's, which is made before the plan
+  double accepted = 0.7;  // the probability, of easy parts
+  Text text = Text::kSteady;
+  int sequences = 1;
+  bool portfolio = false;     // a lookup beside the model
+  double start_error = 1;     // measured at the start over true cost of rows and drafts
+  bool measured = true;       // whether anything was measured at the start
+  double noise = 0.03;        // of a pass
+  bool spikes = false;        // one pass of 100 takes five times as long
+  bool slow_minutes = false;  // 1,000 passes of each 4,000 take 1.7 times as long
+  double hidden = 0;          // cost of a pass with drafts that no reading shows
+};
+
+// Tokens per second with the cost model, relative to plain decoding on the same machine.
+double Play(const Scenario& scenario, int rounds, unsigned seed);
+
+std::vector<Scenario> Scenarios();
+
+}  // namespace foretoken::bench
