@@ -15,13 +15,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "base/files/mapped_file.h"
 #include "base/hash.h"
+#include "base/machine/cpus.h"
 #include "foretoken/text_file.h"
 
 namespace foretoken {
@@ -192,20 +192,10 @@ Json ModelJson(const ProfileModel& model) {
       {"file", model.file}, {"bytes", model.bytes}, {"hash", fmt::format("{:016x}", model.hash)}};
 }
 
-std::string CpuName() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos)
-      return line.substr(colon + 2, kMostText);
-  }
-  return "";
-}
-
 }  // namespace
 
 ProfileMachine ProfileMachine::This(std::string isa, int threads) {
-  return {.cpu = CpuName(), .isa = std::move(isa), .threads = threads};
+  return {.cpu = CpuName().substr(0, kMostText), .isa = std::move(isa), .threads = threads};
 }
 
 Result<ProfileModel> ProfileModel::Of(const std::string& path) {

@@ -2,29 +2,15 @@
 #include "engine/recorder.h"
 
 #include <algorithm>
-#include <fstream>
 
+#include "base/machine/cpus.h"
 #include "foretoken/version.h"
 
 namespace foretoken::engine {
-namespace {
-
-// As the system names it; "" where it does not.
-std::string ProcessorName() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (const std::size_t colon = line.find(": ");
-        line.starts_with("model name") && colon != std::string::npos)
-      return line.substr(colon + 2);
-  return "";
-}
-
-}  // namespace
-
 Status Recorder::Open(const EngineSummary& s, int vocabulary) {
   if (options_.record.empty()) return {};
   const TraceHeader header{.version = kVersion,
-                           .cpu = ProcessorName(),
+                           .cpu = CpuName(),
                            .isa = s.isa,
                            .threads = s.threads,
                            .model = s.target.path,

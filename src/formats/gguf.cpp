@@ -11,6 +11,8 @@
 #include <numeric>
 #include <type_traits>
 
+#include "base/utf8.h"
+
 namespace foretoken::formats {
 
 static_assert(std::endian::native == std::endian::little,
@@ -27,27 +29,9 @@ constexpr std::uint64_t kMinAlignment = 8;
 constexpr std::uint64_t kMinKeyBytes = 8 + 1 + 4 + 1;
 constexpr std::uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 
-// Length of the UTF-8 sequence at `at` (shortest form, no surrogates, up to U+10FFFF); 0 if there
-// is none.
-std::size_t Utf8Length(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) {
-    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;
-  };
-  const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) {
-    return byte(i) >= low && byte(i) <= high;
-  };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return follows(1) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    const bool second = follows(1, lead == 0xE0 ? 0xA0 : 0x80, lead == 0xED ? 0x9F : 0xBF);
-    return second && follows(2) ? 3 : 0;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    const bool second = follows(1, lead == 0xF0 ? 0x90 : 0x80, lead == 0xF4 ? 0x8F : 0xBF);
-    return second && follows(2) && follows(3) ? 4 : 0;
-  }
-  return 0;
+// Whether it is a character of Unicode, surrogates not among them.
+bool IsCharacter(Utf8Character c) {
+  return c.size > 0 && c.value <= 0x10FFFF && (c.value < 0xD800 || c.value > 0xDFFF);
 }
 
 // Reads the bytes of the header in order. Each read either fits or fails; nothing past the end is
@@ -442,9 +426,9 @@ std::string_view WhyBadName(std::string_view name) {
   if (name.size() > kGgufMaxNameBytes) return "is longer than 65535 bytes";
   for (std::size_t at = 0; at < name.size();) {
     if (name[at] == '\0') return "contains a NUL byte";
-    const std::size_t n = Utf8Length(name, at);
-    if (n == 0) return "is not valid UTF-8";
-    at += n;
+    const Utf8Character c = FirstUtf8Character(name.substr(at));
+    if (!IsCharacter(c)) return "is not valid UTF-8";
+    at += static_cast<std::size_t>(c.size);
   }
   return {};
 }

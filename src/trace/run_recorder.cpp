@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "base/files/input_file.h"
+#include "base/quoted_json.h"
 #include "foretoken/no_memory.h"
 #include "text/tokenizer/utf8_stream.h"
 
@@ -29,16 +30,7 @@ std::string Quoted(std::string_view bytes) {
   text::Utf8Stream stream;
   std::string valid = stream.Push(std::string(bytes));
   valid += stream.Finish();
-  std::string out = "\"";
-  for (const char c : valid) {
-    if (c == '"' || c == '\\')
-      (out += '\\') += c;
-    else if (static_cast<unsigned char>(c) < 0x20)
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    else
-      out += c;
-  }
-  return out += '"';
+  return QuotedJson(valid);
 }
 
 // Rounding may leave a probability beside its range, which readers refuse.

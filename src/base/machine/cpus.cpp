@@ -109,4 +109,13 @@ bool PinThisThread(int cpu) noexcept {
   return sched_setaffinity(0, sizeof(sets), sets) == 0;
 }
 
+std::string CpuName() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "";
+}
+
 }  // namespace foretoken

@@ -11,6 +11,9 @@
 
 namespace foretoken {
 
+// The processor, as the system names it; "" where it does not.
+std::string CpuName();
+
 // The CPUs that the calling thread, and threads that it starts, may run on: first one CPU of each
 // core, then the second ones, and so on. Never empty: {0} if Linux does not tell.
 std::vector<int> UsableCpus(const std::string& root = "");

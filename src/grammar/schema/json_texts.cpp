@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/quoted_json.h"
 #include "grammar/pattern/number_range.h"
 #include "grammar/pattern/regex.h"
 

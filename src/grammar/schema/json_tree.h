@@ -50,8 +50,6 @@ class JsonTree {
   std::vector<JsonNode> nodes_;
 };
 
-// A text in quotes, with JSON's escapes.
-std::string QuotedJson(std::string_view text);
 // A client's text for a message: in single quotes, one line of plain ASCII, of bounded length.
 std::string ShownText(std::string_view text);
 
