@@ -1,7 +1,8 @@
 # foretoken_module(NAME SOURCES ... DEPS ... [LIBS ...] [TESTS ...] [TEST_LIBS ...])
 # Makes the static library foretoken_NAME, its warnings, one gtest program NAME_tests, and the input of the layer test
 # (tools/check_layers.py reads DEPS from these calls). LIBS are third-party CMake targets, private to the module's .cpp files
-# unless listed under PUBLIC_LIBS. Files are listed by hand.
+# unless listed under PUBLIC_LIBS. Files are listed by hand, except for those of folders that hold one file for each row of a
+# registry: foretoken_files() finds them.
 add_library(foretoken_settings INTERFACE)
 target_include_directories(foretoken_settings INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
@@ -27,4 +28,18 @@ function(foretoken_module name)
     target_link_libraries(${name}_tests PRIVATE foretoken_${name} foretoken_strict ${arg_TEST_LIBS} ${arg_LIBS} GTest::gtest GTest::gtest_main)
     gtest_discover_tests(${name}_tests PROPERTIES LABELS unit DISCOVERY_TIMEOUT 60)
   endif()
+endfunction()
+
+# foretoken_files(SOURCES TESTS FOLDER ...): the .cpp files of folders of the module, and their tests (x_test.cpp), into two variables.
+function(foretoken_files sources tests)
+  set(found)
+  foreach(folder IN LISTS ARGN)
+    file(GLOB files CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${folder}/*.cpp)
+    list(APPEND found ${files})
+  endforeach()
+  set(found_tests ${found})
+  list(FILTER found EXCLUDE REGEX "_test\\.cpp$")
+  list(FILTER found_tests INCLUDE REGEX "_test\\.cpp$")
+  set(${sources} ${found} PARENT_SCOPE)
+  set(${tests} ${found_tests} PARENT_SCOPE)
 endfunction()

@@ -13,6 +13,8 @@
 #include <system_error>
 #include <utility>
 
+#include "foretoken/methods.h"
+
 namespace foretoken::settings {
 namespace {
 
@@ -59,6 +61,12 @@ tl::unexpected<Error> NotFound(const ModelPlaces& places) {
                   kWayOut));
 }
 
+std::vector<std::string_view> BundledMethods() {
+  std::vector<std::string_view> methods;
+  for (const auto& [method, file] : kDrafters) methods.push_back(method);
+  return methods;
+}
+
 // The methods that bundled files draft for.
 std::vector<std::string_view> DraftsFor(std::string_view methods) {
   if (methods == "portfolio") return {kBestMethod};
@@ -69,16 +77,6 @@ std::vector<std::string_view> DraftsFor(std::string_view methods) {
 }
 
 }  // namespace
-
-bool UsesMethod(std::string_view methods, std::string_view method) {
-  for (std::size_t at = 0; at < methods.size();) {
-    const std::size_t end = std::min(methods.find(',', at), methods.size());
-    const std::string_view used = methods.substr(at, end - at);
-    if (used.substr(0, used.find(':')) == method) return true;
-    at = end + 1;
-  }
-  return false;
-}
 
 ModelPlaces ModelPlaces::Of(const std::string& program) {
   ModelPlaces places;
@@ -116,9 +114,9 @@ Result<std::string> BundledModels::Drafter(std::string_view method) const {
                                        [&](const auto& known) { return known.first == method; });
   if (row == kDrafters.end()) {
     return Fail(ErrorCode::kNotFound,
-                fmt::format("--spec-type {}: no bundled model drafts that way; choose one of "
-                            "standalone, eagle, mtp, or name a file with -md PATH",
-                            method));
+                fmt::format("--spec-type {}: no bundled model drafts that way; choose one of {}, "
+                            "or name a file with -md PATH",
+                            method, fmt::join(BundledMethods(), ", ")));
   }
   if (!Holds(folder_, row->second)) {
     return Fail(ErrorCode::kNotFound,

@@ -29,9 +29,6 @@ struct ModelPlaces {
   static ModelPlaces Of(const std::string& program);
 };
 
-// `methods` is this method, or a list with commas that contains it.
-bool UsesMethod(std::string_view methods, std::string_view method);
-
 class BundledModels {
  public:
   // Errors: kNotFound, naming the folders that hold no target.

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "foretoken/methods.h"
 #include "foretoken/speculative_config.h"
 #include "settings/bundled_models.h"
 #include "settings/llama_flags.h"
@@ -183,19 +184,18 @@ Status CheckStrategy(const GenerateSettings& settings) {
   return {};
 }
 
-// An mtp head may lie in the file of -m.
+// The head of some methods may be in the file of -m.
 Status CheckDrafter(const EngineOptions& options) {
   const std::string& method = options.speculative.method;
-  const bool eagle = UsesMethod(method, "eagle");
-  const bool needs_file = eagle || UsesMethod(method, "standalone");
-  if (needs_file && !options.model.empty() && options.DraftFiles().empty()) {
+  const DrafterInfo* const needs_file = FileReader(method, true);
+  if (needs_file != nullptr && !options.model.empty() && options.DraftFiles().empty()) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("--spec-type {}: -m names a model without its {}; name one with "
                             "-md PATH, or choose ngram",
-                            method, eagle ? "head" : "draft model"));
+                            method, FileOf(*needs_file)));
   }
-  const bool takes_file = needs_file || method.empty() || method == "none" ||
-                          method == "portfolio" || UsesMethod(method, "mtp");
+  const bool takes_file =
+      method.empty() || method == "none" || method == "portfolio" || FileReader(method) != nullptr;
   if (!takes_file && !options.DraftFiles().empty()) {
     return Fail(
         ErrorCode::kInvalidArgument,

@@ -7,6 +7,7 @@
 #include <array>
 #include <iterator>
 
+#include "foretoken/catalogue.h"
 #include "foretoken/speculative_config.h"
 
 namespace foretoken::settings {
@@ -18,9 +19,9 @@ constexpr const char* kIds = "the prompt is given as token ids";
 
 // Whether a model, a head or your own drafter drafts: these draw their drafts.
 bool ModelDrafts(const SpeculativeUse& use) {
-  constexpr std::array<std::string_view, 4> kLookups = {"ngram", "suffix", "prediction", "grammar"};
-  return std::any_of(use.methods.begin(), use.methods.end(), [&](const std::string& method) {
-    return std::find(kLookups.begin(), kLookups.end(), method) == kLookups.end();
+  return std::any_of(use.methods.begin(), use.methods.end(), [](const std::string& method) {
+    const DrafterInfo* const drafter = FindDrafter(method);
+    return drafter == nullptr || !drafter->lookup_only;
   });
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "foretoken/comma_list.h"
 #include "settings/values.h"
 
 namespace foretoken::settings {
@@ -74,11 +75,9 @@ Setter StoreNumber(T& target, float low, float high) {
 inline Setter StoreList(std::vector<int>& target, int low, int high) {
   return [&target, low, high](const std::string& text) -> Status {
     target.clear();
-    for (std::size_t at = 0; at <= text.size();) {
-      const std::size_t end = std::min(text.find(',', at), text.size());
-      FORETOKEN_TRY(const auto value, ParseInteger(text.substr(at, end - at), low, high));
+    for (const std::string_view item : CommaItems(text)) {
+      FORETOKEN_TRY(const auto value, ParseInteger(std::string(item), low, high));
       target.push_back(static_cast<int>(value));
-      at = end + 1;
     }
     std::sort(target.begin(), target.end());
     target.erase(std::unique(target.begin(), target.end()), target.end());

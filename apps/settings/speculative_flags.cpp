@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <memory>
 #include <string_view>
 #include <utility>
 
+#include "foretoken/catalogue.h"
 #include "settings/bundled_models.h"
 #include "settings/generate_flags.h"
 #include "settings/setters.h"
@@ -23,22 +25,35 @@ struct Row {
   std::vector<std::string> choices = {};  // that shells offer
 };
 
+// "name (help); ..." for each row of a registry.
+template <typename Info>
+std::string Explained(std::span<const Info* const> rows) {
+  std::string out;
+  for (const Info* const row : rows)
+    out += fmt::format("{}{} ({})", out.empty() ? "" : "; ", row->name, row->help);
+  return out;
+}
+
+template <typename Info>
+std::vector<std::string> Choices(std::vector<std::string> choices,
+                                 std::span<const Info* const> rows,
+                                 const std::vector<std::string>& behind = {}) {
+  for (const Info* const row : rows) choices.emplace_back(row->name);
+  choices.insert(choices.end(), behind.begin(), behind.end());
+  return choices;
+}
+
 std::vector<Row> MethodRows() {
   return {
       {"speculative_method",
        {"--spec-type", "--speculative-method"},
        "NAME",
-       fmt::format(
-           "who drafts: none; standalone (a small model); eagle or mtp (heads of the "
-           "model); ngram (looks up the text so far); suffix (likewise, and earlier texts); "
-           "prediction (follows --prediction), grammar (what --grammar forces; drafted "
-           "beside the others too); several with commas between, or portfolio "
-           "(all there are): each round takes what promises most; of several files "
-           "standalone:NAME is the one of this name; default auto: what the files of -md "
-           "are; without -md, {} for the bundled model, else ngram",
-           kBestMethod),
-       {"auto", "none", "standalone", "eagle", "mtp", "ngram", "suffix", "prediction", "grammar",
-        "portfolio"}},
+       fmt::format("who drafts: none; {}; several with commas between, or portfolio (all there "
+                   "are): each round takes what promises most; of several files standalone:NAME is "
+                   "the one of this name; default auto: what the files of -md are; without -md, "
+                   "{} for the bundled model, else ngram",
+                   Explained(AllDrafters()), kBestMethod),
+       Choices({"auto", "none"}, AllDrafters(), {"portfolio"})},
       {"num_speculative_tokens",
        {"--num-speculative-tokens", "--spec-draft-n-max", "--draft-max", "--draft", "--draft-n",
         "--spec-tokens", "--gamma"},
@@ -75,15 +90,12 @@ std::vector<Row> LookaheadRows() {
       {"lookahead",
        {"--lookahead"},
        "NAME",
-       fmt::format("the draft-length controller: cost-model (the length that promises the most "
-                   "tokens per second, possibly 0); fixed; ewma (follows the mean of accepted "
-                   "drafts); heuristic (two more after a draft accepted whole, else one less); "
-                   "batch-size (from a table); by-text (as cost-model, with costs from a table, so "
-                   "that lengths depend on the text alone); default {}; by-text replaces "
-                   "cost-model and batch-size where the text depends on the drafts, so that a seed "
-                   "gives one text",
-                   SpeculativeOptions().lookahead),
-       {"cost-model", "fixed", "ewma", "heuristic", "batch-size", "by-text"}},
+       fmt::format(
+           "the draft-length controller: {}; default {}; by-text replaces {} where the "
+           "text depends on the drafts, so that a seed gives one text",
+           Explained(AllControllers()), SpeculativeOptions().lookahead,
+           fmt::join(NamesWith(AllControllers(), &ControllerInfo::follows_load, true), " and ")),
+       Choices({}, AllControllers())},
       {"lookahead_initial", {"--lookahead-initial"}, "K", "ewma: K at first; default 5"},
       {"lookahead_min", {"--lookahead-min"}, "K", "ewma: the least K; default 2"},
       {"lookahead_max", {"--lookahead-max"}, "K", "ewma: the most K; default 12"},
@@ -104,11 +116,11 @@ std::vector<Row> VerifyRows() {
       {"rejection_sampling_strategy",
        {"--verify", "--rejection-sampling-strategy"},
        "NAME",
-       "the verification strategy; lossless: auto (chosen by drafter and temperature), greedy, "
-       "residual, sample-match, target-probability, block; LOSSY, the text has another "
-       "distribution: typical-acceptance, logit-comparison, relaxed; default auto",
-       {"auto", "greedy", "residual", "sample-match", "target-probability", "block",
-        "typical-acceptance", "logit-comparison", "relaxed"}},
+       fmt::format("the verification strategy; lossless: auto (chosen by drafter and temperature), "
+                   "{}; LOSSY, the text has another distribution: {}; default auto",
+                   fmt::join(NamesWith(AllStrategies(), &StrategyInfo::lossless, true), ", "),
+                   fmt::join(NamesWith(AllStrategies(), &StrategyInfo::lossless, false), ", ")),
+       Choices({"auto"}, AllStrategies())},
       {"acceptance_threshold",
        {"--acceptance-threshold"},
        "T",

@@ -8,6 +8,8 @@
 #include <limits>
 #include <string_view>
 
+#include "foretoken/comma_list.h"
+
 namespace foretoken::settings {
 namespace {
 
@@ -63,18 +65,13 @@ Result<float> ParseNumber(const std::string& text, float low, float high) {
 
 Result<std::vector<std::int32_t>> ParseTokenIds(const std::string& text) {
   std::vector<std::int32_t> ids;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    std::string_view item = std::string_view(text).substr(at, end - at);
-    while (!item.empty() && item.front() == ' ') item.remove_prefix(1);
-    while (!item.empty() && item.back() == ' ') item.remove_suffix(1);
+  for (const std::string_view item : CommaItems(text)) {
     std::int32_t id = 0;
     if (!ParseWhole(item, id) || id < 0) {
       return Bad(
           fmt::format("'{}' is not a token id; give ids with commas, as in 1,2,3", Shown(item)));
     }
     ids.push_back(id);
-    at = end + 1;
   }
   return ids;
 }

@@ -95,6 +95,9 @@ struct EngineSummary {
   int threads = 0;
   std::string method, strategy, lookahead;  // "ngram", "sample-match", "fixed"
   bool lossless = true;                     // under that strategy, at every temperature
+  // The methods that a request may choose, also as a list with commas: its drafters, by the names
+  // that statistics use, then "portfolio" and "none".
+  std::vector<std::string> methods;
   // The strategies that a request may choose. Some need drafters that report their distributions.
   // Empty if the engine has one verifier for all requests.
   std::vector<std::string> strategies;

@@ -6,30 +6,15 @@
 #include <algorithm>
 #include <array>
 
-#include "draft_length/lookahead.h"
+#include "draft_length/registry.h"
+#include "foretoken/catalogue.h"
+#include "foretoken/methods.h"
 
 namespace foretoken {
 namespace {
 
 tl::unexpected<Error> Bad(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));
-}
-
-std::vector<std::string_view> Methods(const SpeculativeOptions& options) {
-  std::vector<std::string_view> methods;
-  const std::string_view text = options.method;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    methods.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return methods;
-}
-
-// "standalone" is in "standalone:NAME" too.
-bool Has(const std::vector<std::string_view>& methods, std::string_view method) {
-  return std::any_of(methods.begin(), methods.end(),
-                     [&](std::string_view m) { return m.substr(0, m.find(':')) == method; });
 }
 
 // Each value as if it came from a file: the table knows the ranges.
@@ -43,8 +28,8 @@ Result<SpeculativeOptions> CheckRanges(const SpeculativeOptions& options) {
 }
 
 Status CheckMethods(const SpeculativeOptions& o) {
-  const auto methods = Methods(o);
-  const bool reads = methods.empty() || Has(methods, "standalone") || Has(methods, "portfolio");
+  const bool reads =
+      o.method.empty() || UsesMethod(o.method, "standalone") || UsesMethod(o.method, "portfolio");
   if (o.draft_vocabulary > 0 && !reads)
     return Bad(
         fmt::format("draft_vocabulary: '{}' drafts without a draft model's output head; "
@@ -65,9 +50,8 @@ Status CheckLengths(const SpeculativeOptions& o) {
                     "most; lower it or raise num_speculative_tokens",
                     o.min_speculative_tokens, ceiling));
   const bool bent = o.acceptance_threshold != 0 || o.skip_sample_adjustment;
-  const bool keeps_law = o.strategy == VerifyStrategy::kResidual ||
-                         o.strategy == VerifyStrategy::kBlock ||
-                         (o.strategy == VerifyStrategy::kAuto && bent);
+  const StrategyInfo* const strategy = FindStrategy(Name(o.strategy));  // null: auto
+  const bool keeps_law = strategy != nullptr ? strategy->needs_q : bent;
   if (o.min_speculative_tokens > 0 && keeps_law && !o.synthetic_acceptance_rate)
     return Bad(fmt::format(
         "min_speculative_tokens: under {} a drawn draft must be verified, and "
@@ -97,10 +81,10 @@ Status CheckLengths(const SpeculativeOptions& o) {
 
 // Methods without distributions: every draft is certain.
 bool AllCertain(const SpeculativeOptions& options) {
-  constexpr std::array<std::string_view, 4> kCertain = {"ngram", "suffix", "prediction", "grammar"};
-  const auto methods = Methods(options);
-  return !methods.empty() && std::all_of(methods.begin(), methods.end(), [&](std::string_view m) {
-    return std::find(kCertain.begin(), kCertain.end(), m) != kCertain.end();
+  const auto methods = MethodItems(options.method);
+  return !methods.empty() && std::all_of(methods.begin(), methods.end(), [](std::string_view m) {
+    const DrafterInfo* const drafter = FindDrafter(DrafterOf(m));
+    return drafter != nullptr && !drafter->reports_q;
   });
 }
 
@@ -120,16 +104,17 @@ Status CheckStrategy(const SpeculativeOptions& o) {
           key, o.method));
   }
   if (o.synthetic_acceptance_rate || !AllCertain(o)) return {};
-  if (o.strategy == VerifyStrategy::kResidual || o.strategy == VerifyStrategy::kBlock)
+  const StrategyInfo* const strategy = FindStrategy(Name(o.strategy));  // null: auto
+  if (strategy != nullptr && strategy->needs_q)
     return Bad(fmt::format(
         "rejection_sampling_strategy: '{}' needs a drafter that reports its distributions, and "
         "'{}' reports none; use sample-match",
         Name(o.strategy), o.method));
-  if (o.strategy == VerifyStrategy::kLogitComparison)
+  if (strategy != nullptr && strategy->needs_logits)
     return Bad(
-        fmt::format("rejection_sampling_strategy: 'logit-comparison' needs a drafter that "
-                    "reports its logits, and '{}' reports none; use sample-match",
-                    o.method));
+        fmt::format("rejection_sampling_strategy: '{}' needs a drafter that reports its logits, "
+                    "and '{}' reports none; use sample-match",
+                    strategy->name, o.method));
   return {};
 }
 
@@ -153,14 +138,9 @@ Result<SpeculativeConfig> SpeculativeConfig::Load(const std::string& path, std::
 
 bool SpeculativeConfig::lossless() const {
   const SpeculativeOptions& o = options_;
-  constexpr std::array kLossless = {VerifyStrategy::kAuto,
-                                    VerifyStrategy::kGreedy,
-                                    VerifyStrategy::kResidual,
-                                    VerifyStrategy::kSampleMatch,
-                                    VerifyStrategy::kTargetProbability,
-                                    VerifyStrategy::kBlock};
+  const StrategyInfo* const strategy = FindStrategy(Name(o.strategy));  // null: auto
   return !o.synthetic_acceptance_rate && o.acceptance_threshold == 0 && !o.skip_sample_adjustment &&
-         std::find(kLossless.begin(), kLossless.end(), o.strategy) != kLossless.end();
+         (strategy == nullptr || strategy->lossless);
 }
 
 }  // namespace foretoken

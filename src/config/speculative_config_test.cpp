@@ -232,7 +232,7 @@ TEST(SpeculativeKeys, EachErrorSaysWhatWouldDo) {
   EXPECT_EQ(error("draft_models", "a,,b"),
             "draft_models: 'a,,b' has an empty path; write [PATH, PATH]");
   EXPECT_EQ(error("method", "ngram:a"),
-            "method: 'ngram:a' names no draft file; write standalone:NAME, eagle:NAME or mtp:NAME, "
+            "method: 'ngram:a' names no draft file; write standalone:NAME, eagle:NAME, mtp:NAME, "
             "NAME being the file's without .gguf");
   EXPECT_EQ(error("method", "eagle:").substr(0, 36), "method: 'eagle:' names no draft file");
   EXPECT_EQ(error("a\nb", "x").find('\n'), std::string::npos);

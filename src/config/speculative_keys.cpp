@@ -11,6 +11,9 @@
 #include <cstdint>
 #include <limits>
 
+#include "foretoken/catalogue.h"
+#include "foretoken/comma_list.h"
+#include "foretoken/methods.h"
 #include "foretoken/nearest_name.h"
 #include "foretoken/speculative_config.h"
 
@@ -177,50 +180,31 @@ Result<std::string_view> Choose(std::string_view text, std::span<const Word> wor
                          fmt::join(meanings, ", ")));
 }
 
-constexpr std::array kMethods = {
-    Word{"auto", "auto"},
-    Word{"none", "none"},
-    Word{"standalone", "standalone"},
-    Word{"eagle", "eagle"},
-    Word{"mtp", "mtp"},
-    Word{"ngram", "ngram"},
-    Word{"suffix", "suffix"},
-    Word{"prediction", "prediction"},
-    Word{"grammar", "grammar"},
-    Word{"portfolio", "portfolio"},
-    Word{"null", "auto"},
-    Word{"draft", "standalone"},
-    Word{"draft-simple", "standalone"},
-    Word{"draft-model", "standalone"},
-    Word{"eagle3", "eagle"},
-    Word{"draft-eagle3", "eagle"},
-    Word{"draft-mtp", "mtp"},
-    Word{"nextn", "mtp"},
-    Word{"ngram-simple", "ngram"},
-    Word{"ngram-map-k", "ngram"},
-    Word{"ngram-map-k4v", "ngram"},
-    Word{"ngram-mod", "ngram"},
-    Word{"ngram-cache", "ngram"},
-};
-constexpr std::array kStrategies = {
-    Word{"auto", "auto"},
-    Word{"greedy", "greedy"},
-    Word{"residual", "residual"},
-    Word{"sample-match", "sample-match"},
-    Word{"target-probability", "target-probability"},
-    Word{"block", "block"},
-    Word{"typical-acceptance", "typical-acceptance"},
-    Word{"logit-comparison", "logit-comparison"},
-    Word{"relaxed", "relaxed"},
-    Word{"null", "auto"},
-    Word{"standard", "residual"},
-    Word{"rejection-sampling", "residual"},
-};
-constexpr std::array kLookaheads = {
-    Word{"cost-model", "cost-model"}, Word{"fixed", "fixed"},           Word{"ewma", "ewma"},
-    Word{"heuristic", "heuristic"},   Word{"batch-size", "batch-size"}, Word{"by-text", "by-text"},
-    Word{"constant", "fixed"},        Word{"schedule", "batch-size"},
-};
+// Names and aliases of a registry's rows, between words of the setting's own.
+template <typename Info>
+std::vector<Word> WordsOf(std::span<const Info* const> rows, std::vector<Word> words,
+                          std::span<const Word> behind = {}) {
+  for (const Info* const row : rows) words.push_back({row->name, row->name});
+  words.insert(words.end(), behind.begin(), behind.end());
+  for (const Info* const row : rows)
+    for (const std::string_view alias : row->aliases) words.push_back({alias, row->name});
+  return words;
+}
+
+std::span<const Word> MethodWords() {
+  static constexpr std::array kBehind = {Word{"portfolio", "portfolio"}, Word{"null", "auto"}};
+  static const auto words = WordsOf(AllDrafters(), {{"auto", "auto"}, {"none", "none"}}, kBehind);
+  return words;
+}
+std::span<const Word> StrategyWords() {
+  static constexpr std::array kBehind = {Word{"null", "auto"}};
+  static const auto words = WordsOf(AllStrategies(), {{"auto", "auto"}}, kBehind);
+  return words;
+}
+std::span<const Word> LookaheadWords() {
+  static const auto words = WordsOf(AllControllers(), {});
+  return words;
+}
 constexpr std::array kStorages = {
     Word{"multi-level", "multi-level"},
     Word{"single-level", "single-level"},
@@ -235,17 +219,15 @@ std::vector<std::string_view> Items(std::string_view text) {
     text.remove_prefix(1);
     text.remove_suffix(1);
   }
-  std::vector<std::string_view> items;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    items.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return items;
+  return CommaItems(text);
 }
 
-bool DraftsFromFile(std::string_view method) {
-  return method == "standalone" || method == "eagle" || method == "mtp";
+// "standalone:NAME" and so on.
+std::vector<std::string> FileMethods() {
+  std::vector<std::string> methods;
+  for (const DrafterInfo* const drafter : AllDrafters())
+    if (drafter->reads_file) methods.push_back(fmt::format("{}:NAME", drafter->name));
+  return methods;
 }
 
 // "standalone" or, of one of several files, "standalone:NAME".
@@ -253,14 +235,16 @@ Status SetMethod(SpeculativeOptions& options, const std::string& text) {
   std::vector<std::string> methods;
   for (const std::string_view item : Items(text)) {
     const std::size_t colon = std::min(item.find(':'), item.size());
-    FORETOKEN_TRY(const std::string_view kind, Choose(item.substr(0, colon), kMethods, "drafter"));
+    FORETOKEN_TRY(const std::string_view kind,
+                  Choose(item.substr(0, colon), MethodWords(), "drafter"));
     std::string method = std::string(kind) + std::string(item.substr(colon));
     const bool named = colon < item.size();
-    if (named && (!DraftsFromFile(kind) || colon + 1 == item.size()))
+    const DrafterInfo* const drafter = FindDrafter(kind);
+    const bool reads_file = drafter != nullptr && drafter->reads_file;
+    if (named && (!reads_file || colon + 1 == item.size()))
       return Bad(
-          fmt::format("'{}' names no draft file; write standalone:NAME, eagle:NAME or "
-                      "mtp:NAME, NAME being the file's without .gguf",
-                      Shown(item)));
+          fmt::format("'{}' names no draft file; write {}, NAME being the file's without .gguf",
+                      Shown(item), fmt::join(FileMethods(), ", ")));
     if (std::find(methods.begin(), methods.end(), method) == methods.end())
       methods.push_back(std::move(method));
   }
@@ -311,15 +295,13 @@ std::string PrintDraftModels(const SpeculativeOptions& options) {
 }
 
 Status SetStrategy(SpeculativeOptions& options, const std::string& text) {
-  FORETOKEN_TRY(const std::string_view name, Choose(text, kStrategies, "strategy"));
-  for (int i = 0; i <= static_cast<int>(VerifyStrategy::kRelaxed); ++i)
-    if (Name(static_cast<VerifyStrategy>(i)) == name)
-      options.strategy = static_cast<VerifyStrategy>(i);
+  FORETOKEN_TRY(const std::string_view name, Choose(text, StrategyWords(), "strategy"));
+  options.strategy = *VerifyStrategy::Named(name);
   return {};
 }
 
 Status SetLookahead(SpeculativeOptions& options, const std::string& text) {
-  FORETOKEN_TRY(options.lookahead, Choose(text, kLookaheads, "controller"));
+  FORETOKEN_TRY(options.lookahead, Choose(text, LookaheadWords(), "controller"));
   return {};
 }
 
@@ -367,8 +349,7 @@ Result<std::vector<std::array<std::string_view, 3>>> Rows(std::string_view text)
   const std::vector<std::string_view> items = Items(text);
   if (items.size() % 3 != 0) return malformed();
   for (std::size_t i = 0; i < items.size(); i += 3) {
-    std::array<std::string_view, 3> row = {Trimmed(items[i]), Trimmed(items[i + 1]),
-                                           Trimmed(items[i + 2])};
+    std::array<std::string_view, 3> row = {items[i], items[i + 1], items[i + 2]};
     if (!row[0].starts_with('[') || !row[2].ends_with(']')) return malformed();
     row[0].remove_prefix(1);
     row[2].remove_suffix(1);
@@ -444,30 +425,43 @@ std::string ForStrategies(const Options& options, const Use& use) {
   return greedy && asked ? "at temperature 0 every strategy is greedy" : OnlyReadBy(kReaders);
 }
 
-template <const auto& kReaders>
-std::string ForLookaheads(const Options&, const Use& use) {
+std::string OfLookaheads(Names readers, const Use& use) {
   if (use.methods.empty()) return kNothingDrafts;
-  return std::find(kReaders.begin(), kReaders.end(), use.lookahead) != kReaders.end()
+  return std::find(readers.begin(), readers.end(), use.lookahead) != readers.end()
              ? ""
-             : fmt::format("only lookahead {} {} it", fmt::join(kReaders, ", "),
-                           kReaders.size() == 1 ? "reads" : "read");
+             : fmt::format("only lookahead {} {} it", fmt::join(readers, ", "),
+                           readers.size() == 1 ? "reads" : "read");
 }
 
-constexpr std::array<std::string_view, 3> kFromFiles = {"standalone", "eagle", "mtp"};
+template <const auto& kReaders>
+std::string ForLookaheads(const Options&, const Use& use) {
+  return OfLookaheads(kReaders, use);
+}
+
+std::string IdleDraftModels(const Options&, const Use& use) {
+  const auto readers = NamesWith(AllDrafters(), &DrafterInfo::reads_file, true);
+  return Meets(use.methods, readers) ? "" : OnlyReadBy(readers);
+}
+
+std::string IdleProfile(const Options&, const Use& use) {
+  return OfLookaheads(NamesWith(AllControllers(), &ControllerInfo::weighs_costs, true), use);
+}
+
+// Settings of one drafter, strategy or kind of controllers.
 constexpr std::array<std::string_view, 1> kStandalone = {"standalone"}, kNgram = {"ngram"},
                                           kSuffix = {"suffix"}, kResidual = {"residual"},
                                           kTypical = {"typical-acceptance"}, kRelaxed = {"relaxed"},
                                           kEwma = {"ewma"}, kBatchSize = {"batch-size"};
-constexpr std::array<std::string_view, 2> kWithCosts = {"cost-model", "by-text"};
 constexpr std::string_view kSynthetic = "synthetic";
 
 std::string IdleMethod(const Options& options, const Use& use) {
   if (options.method == "none" || options.method.empty()) return "";
-  for (const auto& [method, source] :
-       {std::pair("prediction", "a prediction"), {"grammar", "a grammar"}})
-    for (const std::string_view asked : Items(options.method))
-      if (asked == method && !Meets(use.methods, std::array{asked}))
-        return fmt::format("{} drafts from {}, and there is none", method, source);
+  for (const std::string_view method : MethodItems(options.method)) {
+    const DrafterInfo* const drafter = FindDrafter(method);
+    if (drafter != nullptr && !drafter->drafts_from.empty() &&
+        !Meets(use.methods, std::array{method}))
+      return fmt::format("{} drafts from {}, and there is none", method, drafter->drafts_from);
+  }
   return WhereDrafted(options, use);
 }
 
@@ -491,9 +485,10 @@ std::string IdleTokens(const Options& options, const Use& use) {
 
 // Drafters that know no probability of their tokens.
 std::string IdleProbability(const Options&, const Use& use) {
-  constexpr std::array<std::string_view, 3> kWithout = {"ngram", "prediction", "grammar"};
-  for (const std::string& method : use.methods)
-    if (std::find(kWithout.begin(), kWithout.end(), method) == kWithout.end()) return "";
+  for (const std::string& method : use.methods) {
+    const DrafterInfo* const drafter = FindDrafter(method);
+    if (drafter == nullptr || drafter->reads_p_min) return "";
+  }
   return use.methods.empty()
              ? kNothingDrafts
              : fmt::format("{} knows no probabilities", fmt::join(use.methods, ", "));
@@ -502,8 +497,10 @@ std::string IdleProbability(const Options&, const Use& use) {
 // Heads read what the pass over the prompt gives.
 std::string IdleFirstTarget(const Options& options, const Use& use) {
   if (options.first_target) return "";
-  for (const std::string& method : use.methods)
-    if (method != "eagle" && method != "mtp") return "";
+  for (const std::string& method : use.methods) {
+    const DrafterInfo* const drafter = FindDrafter(method);
+    if (drafter == nullptr || !drafter->reads_features) return "";
+  }
   return use.methods.empty()
              ? kNothingDrafts
              : fmt::format("{} drafts behind the first token", fmt::join(use.methods, ", "));
@@ -588,7 +585,7 @@ constexpr std::array kKeys = {
     Share<&O::draft_p_min>("draft_p_min", IdleProbability, kPMinNames),
     Switch<&O::first_target>("first_target", IdleFirstTarget),
     SpeculativeKey{"draft_models", kDraftModelNames, Type::kPath, SetDraftModels, PrintDraftModels,
-                   ForMethods<kFromFiles>},
+                   IdleDraftModels},
     Integer<&O::draft_vocabulary, 0, kMany>("draft_vocabulary", ForMethods<kStandalone>),
     Path<&O::draft_vocabulary_sample>("draft_vocabulary_sample", ForMethods<kStandalone>),
     SpeculativeKey{"synthetic_acceptance_rate",
@@ -623,7 +620,7 @@ constexpr std::array kKeys = {
     Switch<&O::ngram_keep>("ngram_keep", ForLaterRequests<kNgram>),
     Path<&O::ngram_corpus>("ngram_corpus", ForMethods<kNgram>),
     Integer<&O::suffix_max_tokens, 0, 1 << 30>("suffix_max_tokens", ForLaterRequests<kSuffix>),
-    Path<&O::profile>("profile", ForLookaheads<kWithCosts>),
+    Path<&O::profile>("profile", IdleProfile),
 };
 
 // Keys of other programs' files that mean something here, elsewhere.

@@ -2,6 +2,7 @@
 #include "draft/draft_model.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "base/check.h"
@@ -14,12 +15,30 @@ namespace {
 // same whatever else is asked for: how much a text drafts must not depend on others.
 constexpr int kCatchUpRows = 512;
 
+constexpr std::array<std::string_view, 3> kAliases = {"draft", "draft-simple", "draft-model"};
+constexpr std::array kFiles = {model::DraftFile::kModel, model::DraftFile::kModelWithMtpHead};
+
+Result<std::unique_ptr<Drafter>> Make(DrafterSettings settings) {
+  return std::make_unique<DraftModel>(std::move(settings.runner), settings.tables, settings.shared,
+                                      settings.max_draft, *settings.kernels, settings.kv_cache);
+}
+
 }  // namespace
+
+extern const DrafterSpec kStandaloneSpec = {.info = {.name = "standalone",
+                                                     .aliases = kAliases,
+                                                     .help = "a small model of the same family",
+                                                     .reports_q = true,
+                                                     .reads_file = true,
+                                                     .reads_p_min = true},
+                                            .files = kFiles,
+                                            .make = Make};
 
 DraftModel::DraftModel(std::unique_ptr<model::Runner> runner, const kv::TablesShape& tables,
                        const SharedTokens& shared, int max_draft, const kernels::Kernels& kernels,
                        bool keeps_cache)
-    : runner_(std::move(runner)),
+    : ListedDrafter(kStandaloneSpec),
+      runner_(std::move(runner)),
       cache_(tables),
       keeps_cache_(keeps_cache),
       wide_(shared, runner_->info().output_tokens) {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "draft/chain.h"
-#include "draft/drafter.h"
+#include "draft/registry.h"
 #include "draft/wide_logits.h"
 #include "kernels/kernels.h"
 #include "kv/block_tables.h"
@@ -22,7 +22,9 @@
 
 namespace foretoken::draft {
 
-class DraftModel final : public Drafter {
+extern const DrafterSpec kStandaloneSpec;
+
+class DraftModel final : public ListedDrafter {
  public:
   // runner: the draft model; its max_logit_rows is at least the number of sequences in `tables`,
   // which have as many blocks as the runner. shared: tokens that may be drafted. max_draft: tokens
@@ -32,8 +34,6 @@ class DraftModel final : public Drafter {
              const SharedTokens& shared, int max_draft, const kernels::Kernels& kernels,
              bool keeps_cache = true);
 
-  std::string_view name() const override { return "standalone"; }
-  bool ReportsLaws() const override { return true; }
   bool ReportsLogits() const override { return true; }
   void Begin(const SequenceStart& start) override;
   void Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept override;

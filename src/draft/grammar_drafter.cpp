@@ -4,9 +4,25 @@
 #include <algorithm>
 
 namespace foretoken::draft {
+namespace {
+
+Result<std::unique_ptr<Drafter>> Make(DrafterSettings settings) {
+  return std::make_unique<GrammarDrafter>(settings.max_sequences);
+}
+
+}  // namespace
+
+extern const DrafterSpec kGrammarSpec = {
+    .info = {.name = "grammar",
+             .help = "drafts what the request's grammar forces, beside all others too",
+             .lookup_only = true,
+             .drafts_from = "a grammar"},
+    .serves = [](const Request& request) { return !request.sampling.grammar.empty(); },
+    .joins_others = true,
+    .make = Make};
 
 GrammarDrafter::GrammarDrafter(int max_sequences)
-    : sequences_(static_cast<std::size_t>(max_sequences)) {}
+    : ListedDrafter(kGrammarSpec), sequences_(static_cast<std::size_t>(max_sequences)) {}
 
 void GrammarDrafter::Begin(const SequenceStart& start) {
   Sequence& s = sequences_[static_cast<std::size_t>(start.seq)];

@@ -12,18 +12,18 @@
 #include <array>
 #include <vector>
 
-#include "draft/drafter.h"
 #include "draft/lookup/certain_draft.h"
+#include "draft/registry.h"
 #include "grammar/grammar_walk.h"
 
 namespace foretoken::draft {
 
-class GrammarDrafter final : public Drafter {
+extern const DrafterSpec kGrammarSpec;
+
+class GrammarDrafter final : public ListedDrafter {
  public:
   explicit GrammarDrafter(int max_sequences);
 
-  std::string_view name() const override { return "grammar"; }
-  bool ReportsLaws() const override { return false; }
   void Begin(const SequenceStart& start) override;
   void Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept override;
   void Observe(std::span<const Observation> observations) noexcept override;

@@ -2,6 +2,7 @@
 #include "draft/head_drafter.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -17,12 +18,44 @@ int FeatureWidth(const model::HeadConfig& head) {
   return parts * head.target_dim;
 }
 
+constexpr std::array<std::string_view, 2> kEagleAliases = {"eagle3", "draft-eagle3"},
+                                          kMtpAliases = {"draft-mtp", "nextn"};
+constexpr std::array kEagleFiles = {model::DraftFile::kEagleHead};
+constexpr std::array kMtpFiles = {model::DraftFile::kMtpHead, model::DraftFile::kModelWithMtpHead};
+
+Result<std::unique_ptr<Drafter>> Make(DrafterSettings settings) {
+  return std::make_unique<HeadDrafter>(std::move(settings.runner), *settings.head, settings.tables,
+                                       settings.shared, settings.max_draft, *settings.kernels);
+}
+
 }  // namespace
+
+extern const DrafterSpec kEagleSpec = {.info = {.name = "eagle",
+                                                .aliases = kEagleAliases,
+                                                .help = "an EAGLE-3 head of the model",
+                                                .reports_q = true,
+                                                .reads_features = true,
+                                                .reads_file = true,
+                                                .reads_p_min = true},
+                                       .files = kEagleFiles,
+                                       .make = Make};
+extern const DrafterSpec kMtpSpec = {
+    .info = {.name = "mtp",
+             .aliases = kMtpAliases,
+             .help = "an MTP head, of its own file or of the model's",
+             .reports_q = true,
+             .reads_features = true,
+             .reads_file = true,
+             .in_target = true,
+             .reads_p_min = true},
+    .files = kMtpFiles,
+    .make = Make};
 
 HeadDrafter::HeadDrafter(std::unique_ptr<model::Runner> runner, const model::HeadConfig& config,
                          const kv::TablesShape& tables, const SharedTokens& shared, int max_draft,
                          const kernels::Kernels& kernels)
-    : runner_(std::move(runner)),
+    : ListedDrafter(config.kind == model::HeadKind::kEagle ? kEagleSpec : kMtpSpec),
+      runner_(std::move(runner)),
       cache_(tables),
       config_(config),
       eagle_(config.kind == model::HeadKind::kEagle),

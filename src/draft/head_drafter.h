@@ -22,7 +22,7 @@
 
 #include "base/aligned_buffer.h"
 #include "draft/chain.h"
-#include "draft/drafter.h"
+#include "draft/registry.h"
 #include "draft/wide_logits.h"
 #include "kernels/kernels.h"
 #include "kv/block_tables.h"
@@ -31,7 +31,9 @@
 
 namespace foretoken::draft {
 
-class HeadDrafter final : public Drafter {
+extern const DrafterSpec kEagleSpec, kMtpSpec;
+
+class HeadDrafter final : public ListedDrafter {
  public:
   // runner: runs the head that `config` describes; its max_rows is at least the target's, its
   // max_logit_rows at least the number of sequences in `tables`, which have as many blocks as the
@@ -40,8 +42,6 @@ class HeadDrafter final : public Drafter {
               const kv::TablesShape& tables, const SharedTokens& shared, int max_draft,
               const kernels::Kernels& kernels);
 
-  std::string_view name() const override { return eagle_ ? "eagle" : "mtp"; }
-  bool ReportsLaws() const override { return true; }
   bool ReportsLogits() const override { return true; }
   model::FeatureRequest Needs() const override;
   void Begin(const SequenceStart& start) override;

@@ -81,28 +81,12 @@ class Lookahead {
 };
 
 struct LookaheadSettings {
-  std::string_view name;  // one of LookaheadNames()
+  std::string_view name;  // of a row of the registry
   int max_sequences = 1, n_drafters = 1;
   AdaptiveLookaheadConfig ewma = {};
   std::span<const BatchDraftLength> batch_sizes = {};
   // Both must outlive it. costs: for cost-model; fixed_costs: for by-text, must never change.
   const RoundCosts *costs = nullptr, *fixed_costs = nullptr;
 };
-
-// cost-model the drafts, none included, that promise the most tokens per second (cost_model.h)
-// fixed      always the ceiling
-// ewma       AdaptiveLookahead, within the ceiling
-// heuristic  two more after a draft that was accepted whole, else one less; at least 1; it starts
-//            with the ceiling's half
-// batch-size K by the number of sequences that decode together; the ceiling where none is given
-// by-text    as cost-model, by costs that never change and each sequence by itself (by_text.h);
-//            in place of cost-model and batch-size for sequences that begin with
-//            DraftLengths::by_text
-// All but cost-model and by-text draft with a sequence's first offer that has enough drafts.
-// REQUIRES: one of LookaheadNames(), checked settings.
-std::unique_ptr<Lookahead> MakeLookahead(const LookaheadSettings& settings);
-std::span<const std::string_view> LookaheadNames();
-// K if the user gives none.
-int DefaultCeiling(const SpeculativeOptions& options);
 
 }  // namespace foretoken::draft_length

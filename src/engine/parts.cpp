@@ -123,9 +123,11 @@ Result<round::Proposal> Engine::Impl::DraftAfter(const GivenText& given,
   request.max_new_tokens = 0;
   FORETOKEN_CHECK_OK(preparation_->Check(request, given.text));
   FORETOKEN_TRY(const auto grammar, preparation_->GrammarOf(given.sampling));
-  const auto drafts_alone = [this](int d) {
+  const auto drafts_alone = [&](int d) {
     const engine::DrafterEntry& entry = drafters_[d];
-    return !entry.reads_features() && entry.method != "prediction";
+    const draft::DrafterSpec* const spec = entry.spec;
+    return !entry.reads_features() &&
+           (spec == nullptr || spec->joins_others || spec->Serves(request));
   };
   const auto found =
       std::find_if(drafters_.defaults().begin(), drafters_.defaults().end(), drafts_alone);
@@ -173,9 +175,9 @@ VerificationOptions Engine::Impl::VerificationFor(const SamplingParameters& samp
   Request request;
   request.sampling = sampling;
   const verify::Verifier& verifier = speculation_->VerifierFor(request);
-  for (std::size_t i = 1; i < verify::Rules::kCount; ++i)
-    if (&verifier == &speculation_->Of(static_cast<VerifyStrategy>(i)))
-      options.speculative.strategy = static_cast<VerifyStrategy>(i);
+  for (const auto& rule : speculation_->verifiers().rules)
+    if (&verifier == rule.get())
+      options.speculative.strategy = *VerifyStrategy::Named(rule->name());
   return options;
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/check.h"
+#include "foretoken/catalogue.h"
 
 namespace foretoken::tensor {
 namespace {
@@ -80,3 +81,18 @@ std::size_t KvBlockBytes(KvType type, int head_dim) {
 }
 
 }  // namespace foretoken::tensor
+
+namespace foretoken {
+
+std::vector<NumberTypeInfo> AllNumberTypes() {
+  std::vector<NumberTypeInfo> rows;
+  for (const tensor::DTypeInfo& info : tensor::AllDTypes())
+    rows.push_back({.name = info.name,
+                    .block_values = info.block_values,
+                    .block_bytes = info.block_bytes,
+                    .products = tensor::IsQuantised(info.tile) ? "int8 activations, 32 to a scale"
+                                                               : "f32 activations"});
+  return rows;
+}
+
+}  // namespace foretoken

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/rng.h"
-#include "draft_length/lookahead.h"
+#include "draft_length/registry.h"
 #include "draft_length/table_costs.h"
 
 namespace foretoken::trace {
@@ -126,7 +126,7 @@ TEST_P(Controllers, AreNotMisled) {
   for (int k = 1; k <= kCeiling; ++k)
     if (const double rate = Play(trap, "fixed", k).rate(); rate > best) best = rate, best_k = k;
   fmt::print("{:<30} best K {} at {:.2f}x of plain;", trap.name, best_k, best / plain);
-  for (const std::string_view name : draft_length::LookaheadNames()) {
+  for (const std::string_view name : NamesOf(AllControllers())) {
     if (name == "batch-size") continue;  // has no opinion of its own
     const double rate = Play(trap, name, kCeiling).rate();
     fmt::print(" {} {:.2f}x, {:.2f} of best;", name, rate / plain, rate / best);

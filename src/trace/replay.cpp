@@ -10,7 +10,7 @@
 #include <deque>
 #include <memory>
 
-#include "draft_length/lookahead.h"
+#include "draft_length/registry.h"
 #include "draft_length/table_costs.h"
 #include "foretoken/limits.h"
 #include "trace/traced_costs.h"
@@ -261,7 +261,7 @@ Status Check(const RunTrace& trace, const ReplayOptions& options) {
   if (options.num_speculative_tokens < 0 || options.num_speculative_tokens > kMaxDraft)
     return bad(fmt::format("speculative tokens: {} is out of range; use 0 to {}",
                            options.num_speculative_tokens, kMaxDraft));
-  const auto names = draft_length::LookaheadNames();
+  const auto names = NamesOf(AllControllers());
   if (std::find(names.begin(), names.end(), options.lookahead) == names.end())
     return bad(fmt::format("lookahead: '{}' does not exist; use {}", Shown(options.lookahead),
                            fmt::join(names, ", ")));

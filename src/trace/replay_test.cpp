@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "draft_length/lookahead.h"
+#include "draft_length/registry.h"
 #include "trace/traced_costs.h"
 #include "trace/traces_testing.h"
 
@@ -96,7 +96,7 @@ TEST(Replay, PredictsLongerDraftsOfTextsThatAreEasyInParts) {
 
 TEST(Replay, IsTheSameEachTime) {
   const RunTrace trace = TraceOf({.right = RightWith(0.8, 2)}, 3);
-  for (const std::string_view name : draft_length::LookaheadNames()) {
+  for (const std::string_view name : NamesOf(AllControllers())) {
     const ReplayOptions options{.num_speculative_tokens = 8, .lookahead = std::string(name)};
     const auto a = Replay(trace, options), b = Replay(trace, options);
     ASSERT_TRUE(a && b) << name;

@@ -10,9 +10,16 @@
 #include <vector>
 
 #include "sampling/law_testing.h"
-#include "verify/verifier.h"
+#include "verify/registry.h"
 
 namespace foretoken::verify {
+
+// Of the registry.
+inline std::vector<std::string_view> VerifierNames() {
+  std::vector<std::string_view> names;
+  for (const StrategyInfo* row : AllStrategies()) names.emplace_back(row->name);
+  return names;
+}
 
 inline constexpr int kHead = 5;
 

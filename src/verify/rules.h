@@ -2,8 +2,8 @@
 // verify/rules.h: the verifiers of all strategies, with their settings from the options.
 #pragma once
 
-#include <array>
 #include <memory>
+#include <vector>
 
 #include "foretoken/options.h"
 #include "verify/verifier.h"
@@ -12,18 +12,18 @@ namespace foretoken::verify {
 
 class Rules {
  public:
-  static constexpr std::size_t kCount = 9;  // strategies, kAuto included
-
   // REQUIRES: checked by SpeculativeConfig.
   explicit Rules(const SpeculativeOptions& options);
 
   // REQUIRES: not kAuto.
-  const verify::Verifier& Of(VerifyStrategy strategy) const {
-    return *verifiers_[static_cast<std::size_t>(strategy)];
-  }
+  const Verifier& Of(VerifyStrategy strategy) const;
+
+  // In the order of the registry.
+  auto begin() const { return verifiers_.begin(); }
+  auto end() const { return verifiers_.end(); }
 
  private:
-  std::array<std::unique_ptr<verify::Verifier>, kCount> verifiers_;  // by strategy; kAuto: null
+  std::vector<std::unique_ptr<Verifier>> verifiers_;
 };
 
 }  // namespace foretoken::verify

@@ -11,13 +11,10 @@
 // verified row.
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "base/ids.h"
-#include "foretoken/result.h"
 #include "round/proposal.h"
 #include "round/verdict.h"
 #include "sampling/sampler.h"
@@ -63,21 +60,5 @@ class Verifier {
   virtual round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
                                sampling::Sampler& sampler, float* scratch) const noexcept = 0;
 };
-
-// The settings of all strategies; each reads its own. SpeculativeOptions has the meaning and the
-// ranges.
-struct VerifierSettings {
-  float acceptance_threshold = 0;
-  bool skip_sample_adjustment = false;
-  float typical_epsilon = 0.09f, typical_delta = 0.3f;
-  int relaxed_top_n = 10;
-  float relaxed_delta = 0.6f;
-};
-
-// By config name: "greedy", "residual", "sample-match", "block", ... Errors: kInvalidArgument with
-// the known names. REQUIRES: settings within the ranges of SpeculativeOptions.
-[[nodiscard]] Result<std::unique_ptr<Verifier>> MakeVerifier(std::string_view name,
-                                                             const VerifierSettings& settings = {});
-std::vector<std::string_view> VerifierNames();
 
 }  // namespace foretoken::verify

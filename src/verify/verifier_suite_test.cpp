@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <set>
 
 #include "verify/judge_testing.h"
 
@@ -320,7 +321,7 @@ INSTANTIATE_TEST_SUITE_P(Registry, LosslessVerifier, testing::ValuesIn(LosslessN
 
 TEST(MakeVerifier, KnowsWhichStrategiesKeepTheLaw) {
   EXPECT_EQ(LosslessNames(), (std::vector<std::string_view>{"greedy", "residual", "sample-match",
-                                                            "block", "target-probability"}));
+                                                            "target-probability", "block"}));
   EXPECT_FALSE(MakeVerifier("residual", {.acceptance_threshold = 0.1f}).value()->Lossless());
   EXPECT_FALSE(MakeVerifier("residual", {.skip_sample_adjustment = true}).value()->Lossless());
 }
@@ -329,8 +330,39 @@ TEST(MakeVerifier, NamesTheChoicesWhenThereIsNoSuchStrategy) {
   const auto verifier = MakeVerifier("lucky");
   ASSERT_FALSE(verifier);
   EXPECT_EQ(verifier.error().message,
-            "verify: strategy 'lucky' does not exist; use greedy, residual, sample-match, block, "
-            "target-probability, typical-acceptance, logit-comparison, relaxed");
+            "verify: strategy 'lucky' does not exist; use greedy, residual, sample-match, "
+            "target-probability, block, typical-acceptance, logit-comparison, relaxed");
+}
+
+TEST(Registry, VerifiersAreWhatTheirRowsSay) {
+  for (const VerifierSpec* row : Strategies()) {
+    const auto verifier = row->make({});
+    EXPECT_EQ(verifier->name(), row->info.name);
+    EXPECT_EQ(verifier->Lossless(), row->info.lossless) << row->info.name;
+    for (const std::string_view text :
+         {row->info.help, row->info.accepts_if, row->info.else_takes, row->info.random_numbers})
+      EXPECT_NE(text, "") << row->info.name;
+  }
+}
+
+TEST(Registry, ConstantsAreTheRowsOfTheirNames) {
+  for (const VerifyStrategy strategy :
+       {VerifyStrategy::kGreedy, VerifyStrategy::kResidual, VerifyStrategy::kSampleMatch,
+        VerifyStrategy::kTypicalAcceptance, VerifyStrategy::kTargetProbability,
+        VerifyStrategy::kLogitComparison, VerifyStrategy::kBlock, VerifyStrategy::kRelaxed})
+    EXPECT_EQ(VerifyStrategy::Named(strategy.name()), strategy) << strategy.name();
+  EXPECT_EQ(VerifyStrategy::Named("auto"), VerifyStrategy::kAuto);
+  EXPECT_EQ(VerifyStrategy::Named("standard"), VerifyStrategy::kResidual);
+  EXPECT_EQ(VerifyStrategy::Named("lucky"), std::nullopt);
+}
+
+TEST(Registry, NoNameIsTakenTwice) {
+  std::set<std::string_view> names = {"auto"};
+  for (const StrategyInfo* row : AllStrategies()) {
+    EXPECT_TRUE(names.insert(row->name).second) << row->name;
+    for (const std::string_view alias : row->aliases)
+      EXPECT_TRUE(names.insert(alias).second) << alias;
+  }
 }
 
 }  // namespace

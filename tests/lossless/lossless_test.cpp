@@ -11,6 +11,7 @@
 #include <map>
 
 #include "fixtures/tiny_model.h"
+#include "foretoken/catalogue.h"
 #include "foretoken/engine.h"
 #include "kernels/dispatch.h"
 
@@ -23,7 +24,9 @@ struct Pair {
   bool large = false;  // scalar code would take minutes: it is tried on the others
 
   std::vector<std::string> methods() const {
-    std::vector<std::string> names = {"ngram", "suffix", "prediction", "portfolio"};
+    std::vector<std::string> names = {"portfolio"};
+    for (const DrafterInfo* const row : AllDrafters())
+      if (!row->reads_file && row->drafts_from != "a grammar") names.emplace_back(row->name);
     for (const auto& [method, path] : drafts) names.push_back(method);
     return names;
   }

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "fixtures/tiny_model.h"
+#include "foretoken/catalogue.h"
 #include "foretoken/drafter.h"
 
 namespace foretoken {
@@ -18,7 +19,8 @@ constexpr int kVocabulary = 320;
 constexpr std::int32_t kEnd = 2, kFirstLetter = 259;  // before it: bytes
 
 struct Files {
-  std::string target, draft, eagle, mtp;
+  std::string target;
+  std::map<std::string, std::string> drafts;  // by method
 };
 const Files& TinyFiles() {
   static const Files files = [] {
@@ -34,15 +36,18 @@ const Files& TinyFiles() {
     Files made;
     made.target = fixtures::WriteTinyModel(folder, options);
     fixtures::TinyHeadOptions head{.target = options, .layers = {0, 0, 1}};
-    made.mtp = fixtures::WriteTinyHead(folder, head);
+    made.drafts["mtp"] = fixtures::WriteTinyHead(folder, head);
     head.eagle = true;
-    made.eagle = fixtures::WriteTinyHead(folder, head);
+    made.drafts["eagle"] = fixtures::WriteTinyHead(folder, head);
     options.noise = 0.2;
-    made.draft = fixtures::WriteTinyModel(folder, options);
+    made.drafts["standalone"] = fixtures::WriteTinyModel(folder, options);
     return made;
   }();
   return files;
 }
+
+// Its drafts have tests of their own: forced_tokens_test.cpp.
+constexpr std::string_view kGrammar = "a grammar";
 
 std::vector<std::int32_t> FirstPrompt() {
   return {1, 262, 265, 270, 262, 265, 271, 262, 270, 265};
@@ -253,11 +258,34 @@ const std::vector<MatrixSetting>& MatrixSettings() {
 }
 
 const std::vector<MatrixDrafter>& MatrixDrafters() {
-  static const std::vector<MatrixDrafter> drafters = {
-      {"standalone", true}, {"eagle", true},   {"mtp", true},         {"own", true},
-      {"ngram", false},     {"suffix", false}, {"prediction", false}, {"own-certain", false},
-      {"portfolio", false}, {"all", false}};
+  static const std::vector<MatrixDrafter> drafters = [] {
+    std::vector<MatrixDrafter> made;
+    const auto add = [&made](bool laws) {
+      for (const DrafterInfo* const row : AllDrafters())
+        if (row->reports_q == laws && row->drafts_from != kGrammar)
+          made.push_back({std::string(row->name), laws});
+    };
+    add(true), made.push_back({"own", true});
+    add(false), made.push_back({"own-certain", false});
+    made.insert(made.end(), {{"portfolio", false}, {"all", false}});
+    return made;
+  }();
   return drafters;
+}
+
+const std::vector<VerifyStrategy>& LosslessStrategies() {
+  static const std::vector<VerifyStrategy> strategies = [] {
+    std::vector<VerifyStrategy> made = {VerifyStrategy::kAuto};
+    for (const std::string_view name : NamesWith(AllStrategies(), &StrategyInfo::lossless, true))
+      made.push_back(*VerifyStrategy::Named(name));
+    return made;
+  }();
+  return strategies;
+}
+
+bool ReadsLaws(VerifyStrategy strategy) {
+  const StrategyInfo* const row = FindStrategy(Name(strategy));
+  return row != nullptr && row->needs_q;
 }
 
 Result<std::unique_ptr<Engine>> TryOpenMatrix(const MatrixEngine& of) {
@@ -270,9 +298,8 @@ Result<std::unique_ptr<Engine>> TryOpenMatrix(const MatrixEngine& of) {
   options.speculative.skip_sample_adjustment = !of.adjusts;
   options.max_sequences = of.max_sequences;
   options.threads = 1;
-  if (of.drafter == "standalone" || of.drafter == "all") options.draft_model = TinyFiles().draft;
-  if (of.drafter == "eagle") options.draft_model = TinyFiles().eagle;
-  if (of.drafter == "mtp") options.draft_model = TinyFiles().mtp;
+  const auto file = TinyFiles().drafts.find(of.drafter == "all" ? "standalone" : of.drafter);
+  if (file != TinyFiles().drafts.end()) options.draft_model = file->second;
   if (of.drafter.starts_with("own")) options.drafter = std::make_shared<Fond>(of.drafter == "own");
   return Engine::Open(options);
 }

@@ -23,13 +23,18 @@ struct MatrixSetting {
 };
 const std::vector<MatrixSetting>& MatrixSettings();
 
-// "own" reports distributions, "own-certain" does not. "portfolio" is the lookups in turn, "all" a
+// Every drafter of the registry; "own" reports distributions, "own-certain" does not. "portfolio" is the lookups in turn, "all" a
 // model and the lookups.
 struct MatrixDrafter {
   std::string name;
   bool laws = false;
 };
 const std::vector<MatrixDrafter>& MatrixDrafters();
+
+// Every lossless strategy of the registry, and kAuto.
+const std::vector<VerifyStrategy>& LosslessStrategies();
+// It needs drafters that report their distributions.
+bool ReadsLaws(VerifyStrategy strategy);
 
 struct MatrixEngine {
   std::string drafter = "none";

@@ -148,11 +148,11 @@ std::string LineOf(const std::string& what, const Completion& c) {
 
 // Strategies that read distributions need a drafter that reports them.
 std::vector<VerifyStrategy> StrategiesOf(const Method& method) {
-  using enum VerifyStrategy;
+  using S = VerifyStrategy;
   const bool reports = method.draft || method.eagle || method.mtp;
   const bool all = reports && std::string_view(method.name).find(',') == std::string_view::npos;
-  if (all) return {kAuto, kResidual, kBlock, kRelaxed, kLogitComparison};
-  return {kAuto, kSampleMatch, kTargetProbability, kTypicalAcceptance};
+  if (all) return {S::kAuto, S::kResidual, S::kBlock, S::kRelaxed, S::kLogitComparison};
+  return {S::kAuto, S::kSampleMatch, S::kTargetProbability, S::kTypicalAcceptance};
 }
 
 void Run(const Network& network, const Files& files, int m, const std::string& isa,

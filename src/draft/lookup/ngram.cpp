@@ -24,10 +24,36 @@ int EvidenceOf(int n, const NgramVotes::Winner& best, int n_occurrences) {
   return std::min(3, n - 1 + (best.count > 1));
 }
 
+constexpr std::array<std::string_view, 5> kAliases = {"ngram-simple", "ngram-map-k",
+                                                      "ngram-map-k4v", "ngram-mod", "ngram-cache"};
+
+Result<std::unique_ptr<Drafter>> Make(DrafterSettings settings) {
+  const SpeculativeOptions& o = settings.options;
+  std::vector<Token> corpus;
+  if (!o.ngram_corpus.empty()) {
+    FORETOKEN_TRY(corpus, settings.read_text(o.ngram_corpus));
+  }
+  return std::make_unique<NgramDrafter>(NgramSettings{.max_sequences = settings.max_sequences,
+                                                      .max_context = settings.max_context,
+                                                      .ngram_max = o.ngram_max,
+                                                      .ngram_min = o.ngram_min,
+                                                      .storage = o.ngram_storage,
+                                                      .filler_top_k = o.ngram_filler_top_k,
+                                                      .keep = o.ngram_keep,
+                                                      .corpus = corpus});
+}
+
 }  // namespace
 
+extern const DrafterSpec kNgramSpec = {.info = {.name = "ngram",
+                                                .aliases = kAliases,
+                                                .help = "looks up the text so far",
+                                                .lookup_only = true},
+                                       .make = Make};
+
 NgramDrafter::NgramDrafter(const NgramSettings& settings)
-    : shape_(ShapeOf(settings)),
+    : ListedDrafter(kNgramSpec),
+      shape_(ShapeOf(settings)),
       max_context_(settings.max_context),
       max_kept_tokens_(settings.keep ? settings.max_kept_tokens / 2 : 0),
       sequences_(static_cast<std::size_t>(settings.max_sequences)) {

@@ -26,9 +26,9 @@
 #include <array>
 #include <vector>
 
-#include "draft/drafter.h"
 #include "draft/lookup/certain_draft.h"
 #include "draft/lookup/ngram_text.h"
+#include "draft/registry.h"
 #include "foretoken/options.h"
 
 namespace foretoken::draft {
@@ -44,12 +44,12 @@ struct NgramSettings {
   std::span<const Token> corpus = {};  // copied
 };
 
-class NgramDrafter final : public Drafter {
+extern const DrafterSpec kNgramSpec;
+
+class NgramDrafter final : public ListedDrafter {
  public:
   explicit NgramDrafter(const NgramSettings& settings);
 
-  std::string_view name() const override { return "ngram"; }
-  bool ReportsLaws() const override { return false; }
   int LikelyTokens() const override { return shape_.n_likely; }
   void Begin(const SequenceStart& start) override;
   void Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept override;

@@ -4,9 +4,26 @@
 #include <algorithm>
 
 namespace foretoken::draft {
+namespace {
+
+Result<std::unique_ptr<Drafter>> Make(DrafterSettings settings) {
+  return std::make_unique<PredictionDrafter>(settings.max_sequences, settings.max_context);
+}
+
+}  // namespace
+
+extern const DrafterSpec kPredictionSpec = {
+    .info = {.name = "prediction",
+             .help = "follows a text that comes with the request",
+             .lookup_only = true,
+             .drafts_from = "a prediction"},
+    .serves = [](const Request& request) { return !request.prediction.empty(); },
+    .make = Make};
 
 PredictionDrafter::PredictionDrafter(int max_sequences, int max_context)
-    : max_context_(max_context), sequences_(static_cast<std::size_t>(max_sequences)) {}
+    : ListedDrafter(kPredictionSpec),
+      max_context_(max_context),
+      sequences_(static_cast<std::size_t>(max_sequences)) {}
 
 void PredictionDrafter::Begin(const SequenceStart& start) {
   Sequence& s = sequences_[static_cast<std::size_t>(start.seq)];

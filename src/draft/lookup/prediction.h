@@ -18,19 +18,19 @@
 #include <array>
 #include <vector>
 
-#include "draft/drafter.h"
 #include "draft/lookup/certain_draft.h"
 #include "draft/lookup/ngram_index.h"
+#include "draft/registry.h"
 
 namespace foretoken::draft {
 
-class PredictionDrafter final : public Drafter {
+extern const DrafterSpec kPredictionSpec;
+
+class PredictionDrafter final : public ListedDrafter {
  public:
   // Of a prediction the first max_context tokens are used.
   PredictionDrafter(int max_sequences, int max_context);
 
-  std::string_view name() const override { return "prediction"; }
-  bool ReportsLaws() const override { return false; }
   void Begin(const SequenceStart& start) override;
   void Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept override;
   void Observe(std::span<const Observation> observations) noexcept override;

@@ -15,10 +15,26 @@ int EvidenceOf(SuffixAutomaton::Match m, const SuffixAutomaton::Follower& follow
   return (length >= 2) + (length >= 4) + (length >= 7);
 }
 
+Result<std::unique_ptr<Drafter>> Make(DrafterSettings settings) {
+  return std::make_unique<SuffixDrafter>(
+      SuffixSettings{.max_sequences = settings.max_sequences,
+                     .max_context = settings.max_context,
+                     .max_tokens = settings.options.suffix_max_tokens});
+}
+
 }  // namespace
 
+extern const DrafterSpec kSuffixSpec = {
+    .info = {.name = "suffix",
+             .help = "looks up the text so far and earlier texts",
+             .lookup_only = true,
+             .reads_p_min = true},
+    .make = Make};
+
 SuffixDrafter::SuffixDrafter(const SuffixSettings& settings)
-    : settings_(settings), sequences_(static_cast<std::size_t>(settings.max_sequences)) {}
+    : ListedDrafter(kSuffixSpec),
+      settings_(settings),
+      sequences_(static_cast<std::size_t>(settings.max_sequences)) {}
 
 void SuffixDrafter::Begin(const SequenceStart& start) {
   Sequence& s = sequences_[static_cast<std::size_t>(start.seq)];

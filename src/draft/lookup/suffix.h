@@ -28,9 +28,9 @@
 #include <array>
 #include <vector>
 
-#include "draft/drafter.h"
 #include "draft/lookup/certain_draft.h"
 #include "draft/lookup/suffix_automaton.h"
+#include "draft/registry.h"
 
 namespace foretoken::draft {
 
@@ -42,12 +42,12 @@ struct SuffixSettings {
   double min_path_probability = 0.2;  // [0, 1]
 };
 
-class SuffixDrafter final : public Drafter {
+extern const DrafterSpec kSuffixSpec;
+
+class SuffixDrafter final : public ListedDrafter {
  public:
   explicit SuffixDrafter(const SuffixSettings& settings);
 
-  std::string_view name() const override { return "suffix"; }
-  bool ReportsLaws() const override { return false; }
   void Begin(const SequenceStart& start) override;
   void Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept override;
   void Observe(std::span<const Observation> observations) noexcept override;

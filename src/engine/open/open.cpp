@@ -11,18 +11,14 @@
 #include "base/machine/stack.h"
 #include "base/machine/thread_count.h"
 #include "draft/custom_drafter.h"
-#include "draft/draft_model.h"
-#include "draft/grammar_drafter.h"
-#include "draft/head_drafter.h"
-#include "draft/lookup/ngram.h"
-#include "draft/lookup/prediction.h"
-#include "draft/lookup/suffix.h"
+#include "draft/registry.h"
 #include "engine/impl.h"
 #include "engine/open/initial_costs.h"
 #include "engine/open/model_part.h"
 #include "engine/open/opened_drafter.h"
 #include "foretoken/drafter.h"
 #include "foretoken/limits.h"
+#include "foretoken/methods.h"
 #include "foretoken/speculative_config.h"
 #include "foretoken/text_file.h"
 #include "foretoken/verifier.h"
@@ -81,7 +77,7 @@ class EngineOpener {
   // A model or head that drafts, while the engine is being opened.
   struct Draft {
     const formats::Checkpoint* file = nullptr;  // the engine owns it; its target's own for some
-    std::string method = {};                    // "standalone", "eagle", "mtp"
+    const draft::DrafterSpec* spec = nullptr;   // what drafts with it
     std::string name = {}, full_name = {};      // as in DrafterEntry
     engine::ModelPart part = {};
     draft::SharedTokens shared = 0;  // of its vocabulary and the target's
@@ -110,7 +106,6 @@ class EngineOpener {
     FORETOKEN_CHECK_OK(CheckOwnVerifier());
     if (!speculative.num_speculative_tokens)
       speculative.num_speculative_tokens = draft_length::DefaultCeiling(speculative);
-    SplitMethods();
     FORETOKEN_CHECK_OK(CheckDraftFiles());
     FORETOKEN_CHECK_OK(CheckRange("context size", o.context_size, 0, 1 << 24));
     FORETOKEN_CHECK_OK(CheckRange("sequences", o.max_sequences, 1, 1024));
@@ -133,10 +128,10 @@ class EngineOpener {
   Status CheckDraftFiles() {
     const std::vector<std::string> files = options().DraftFiles();
     const std::string& method = options().speculative.method;
-    if ((Wants("standalone") || Wants("eagle")) && files.empty())
-      return NoFileFor(Wants("eagle") ? "eagle" : "standalone");
-    const bool reads_file = method.empty() || Wants("none") || Wants("portfolio") ||
-                            Wants("standalone") || Wants("eagle") || Wants("mtp");
+    if (const DrafterInfo* const reader = FileReader(method, true); reader && files.empty())
+      return NoFileFor(*reader);
+    const bool reads_file =
+        method.empty() || Wants("none") || Wants("portfolio") || FileReader(method) != nullptr;
     if (!reads_file && !files.empty())
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("speculative method: '{}' does not use the draft model that is "
@@ -149,12 +144,11 @@ class EngineOpener {
     return {};
   }
 
-  tl::unexpected<Error> NoFileFor(std::string_view method) const {
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("speculative method: '{}' needs a {}; give one with --model-draft, or "
-                    "use ngram",
-                    options().speculative.method, method == "eagle" ? "head" : "draft model"));
+  tl::unexpected<Error> NoFileFor(const DrafterInfo& drafter) const {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("speculative method: '{}' needs a {}; give one with --model-draft, or "
+                            "use ngram",
+                            options().speculative.method, FileOf(drafter)));
   }
 
   Status OpenTarget() {
@@ -193,22 +187,19 @@ class EngineOpener {
     if (!options().drafter) return false;
     const std::string name(options().drafter->name());
     FORETOKEN_CHECK_OK(CheckOwnName("drafter", name));
-    constexpr std::array<std::string_view, 13> kTaken = {
-        "auto",  "caller", "draft",  "draft-simple", "eagle",      "mtp",       "grammar",
-        "ngram", "none",   "suffix", "portfolio",    "prediction", "standalone"};
-    if (std::find(kTaken.begin(), kTaken.end(), name) != kTaken.end())
+    constexpr std::array<std::string_view, 5> kTaken = {"auto", "caller", "none", "null",
+                                                        "portfolio"};
+    if (FindDrafter(name) != nullptr ||
+        std::find(kTaken.begin(), kTaken.end(), name) != kTaken.end())
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("drafter: '{}' is the name of a method of foretoken's; use another",
                               Shown(name)));
     std::string& methods = options().speculative.method;
     bool found = methods.empty();
     std::string others;
-    for (std::size_t at = 0; at < methods.size();) {
-      const std::size_t comma = std::min(methods.find(',', at), methods.size());
-      const std::string method = methods.substr(at, comma - at);
-      at = comma + 1;
+    for (const std::string_view method : MethodItems(methods)) {
       found |= method == name;
-      if (method != name) others += (others.empty() ? "" : ",") + method;
+      if (method != name) others += fmt::format("{}{}", others.empty() ? "" : ",", method);
     }
     methods = others;
     return found;
@@ -264,19 +255,8 @@ class EngineOpener {
         fmt::format("{}: '{}' is not a name; use letters, digits, '-' and '_'", what, Shown(name)));
   }
 
-  void SplitMethods() {
-    const std::string& all = options().speculative.method;
-    for (std::size_t at = 0; at < all.size();) {
-      const std::size_t comma = std::min(all.find(',', at), all.size());
-      methods_.push_back(all.substr(at, comma - at));
-      at = comma + 1;
-    }
-  }
-  // "standalone" is wanted where "standalone:NAME" is.
-  bool Wants(std::string_view method) const {
-    return std::any_of(methods_.begin(), methods_.end(), [&](const std::string& wanted) {
-      return std::string_view(wanted).substr(0, wanted.find(':')) == method;
-    });
+  bool Wants(std::string_view drafter) const {
+    return UsesMethod(options().speculative.method, drafter);
   }
 
   // Opens what drafts: models, heads, the head in the target's own file.
@@ -290,18 +270,17 @@ class EngineOpener {
     }
     if (options().speculative.method.empty()) ChooseMethods();
     for (Draft& draft : drafts_) {
-      auto method = MethodOf(model::KindOfDraft(*draft.file));
-      if (!method) return Fail(std::move(method).error().In(draft.file->path()));
-      draft.method = *method;
+      auto spec = SpecFor(model::KindOfDraft(*draft.file));
+      if (!spec) return Fail(std::move(spec).error().In(draft.file->path()));
+      draft.spec = *spec;
     }
-    const auto has_file = [this](std::string_view method) {
-      return std::any_of(drafts_.begin(), drafts_.end(),
-                         [&](const Draft& draft) { return draft.method == method; });
-    };
-    for (const char* method : {"standalone", "eagle"})
-      if (Wants(method) && !has_file(method)) return NoFileFor(method);
-    if (Wants("mtp") && !has_file("mtp"))
-      drafts_.push_back({.file = opened().checkpoint.get(), .method = "mtp"});
+    for (const draft::DrafterSpec* const spec : draft::Specs()) {
+      const bool has_file = std::any_of(drafts_.begin(), drafts_.end(),
+                                        [&](const Draft& draft) { return draft.spec == spec; });
+      if (!spec->info.reads_file || has_file || !Wants(spec->info.name)) continue;
+      if (!spec->info.in_target) return NoFileFor(spec->info);
+      drafts_.push_back({.file = opened().checkpoint.get(), .spec = spec});
+    }
     for (Draft& draft : drafts_)
       if (auto opened = OpenDraftPart(draft); !opened)
         return Fail(std::move(opened).error().In(draft.file->path()));
@@ -311,39 +290,33 @@ class EngineOpener {
 
   // The methods where none is named: what the drafts' files are, else n-gram lookup.
   void ChooseMethods() {
+    std::string& methods = options().speculative.method;
     for (const Draft& draft : drafts_) {
-      const std::string method = MethodsOf(model::KindOfDraft(*draft.file)).front();
-      if (std::find(methods_.begin(), methods_.end(), method) == methods_.end())
-        methods_.push_back(method);
+      const auto readers = ReadersOf(model::KindOfDraft(*draft.file));
+      const std::string_view usual = readers.front()->info.name;
+      if (!UsesMethod(methods, usual))
+        methods += fmt::format("{}{}", methods.empty() ? "" : ",", usual);
     }
-    if (methods_.empty()) methods_ = {"ngram"};
-    options().speculative.method = fmt::format("{}", fmt::join(methods_, ","));
+    if (methods.empty()) methods = "ngram";
   }
 
-  // By which a file of this kind can draft, the usual one first.
-  static std::vector<std::string> MethodsOf(model::DraftFile kind) {
-    switch (kind) {
-      case model::DraftFile::kEagleHead:
-        return {"eagle"};
-      case model::DraftFile::kMtpHead:
-        return {"mtp"};
-      case model::DraftFile::kModelWithMtpHead:
-        return {"standalone", "mtp"};
-      case model::DraftFile::kModel:
-        break;
-    }
-    return {"standalone"};
+  // The drafters that can read a file of this kind, the usual one first.
+  static std::vector<const draft::DrafterSpec*> ReadersOf(model::DraftFile kind) {
+    std::vector<const draft::DrafterSpec*> readers;
+    for (const draft::DrafterSpec* const spec : draft::Specs())
+      if (spec->ReadsA(kind)) readers.push_back(spec);
+    return readers;
   }
 
   // The first one that is wanted.
-  Result<std::string> MethodOf(model::DraftFile kind) const {
-    for (std::string& method : MethodsOf(kind))
-      if (Wants(method) || Wants("portfolio")) return std::move(method);
+  Result<const draft::DrafterSpec*> SpecFor(model::DraftFile kind) const {
+    for (const draft::DrafterSpec* const spec : ReadersOf(kind))
+      if (Wants(spec->info.name) || Wants("portfolio")) return spec;
     constexpr std::array kKinds = {"a whole model", "an EAGLE-3 head", "an MTP head",
                                    "a model with an MTP head"};
     std::vector<std::string_view> wanted;
-    for (const char* method : {"standalone", "eagle", "mtp"})
-      if (Wants(method)) wanted.push_back(method);
+    for (const DrafterInfo* const drafter : AllDrafters())
+      if (drafter->reads_file && Wants(drafter->name)) wanted.push_back(drafter->name);
     return Fail(ErrorCode::kMismatch,
                 fmt::format("this is {}, and '{}' was asked for; give another file, or leave "
                             "--spec-type out",
@@ -354,7 +327,8 @@ class EngineOpener {
   // are equal too.
   void NameDrafts() {
     for (auto draft = drafts_.begin(); draft != drafts_.end(); ++draft) {
-      const std::string plain = draft->method + ":" + FileName(draft->file->path());
+      const std::string_view method = draft->spec->info.name;
+      const std::string plain = fmt::format("{}:{}", method, FileName(draft->file->path()));
       const auto taken = [&] {
         return std::any_of(drafts_.begin(), draft,
                            [&](const Draft& other) { return other.full_name == draft->full_name; });
@@ -362,9 +336,9 @@ class EngineOpener {
       draft->full_name = plain;
       for (int i = 2; taken(); ++i) draft->full_name = fmt::format("{}-{}", plain, i);
       const auto alike = std::count_if(drafts_.begin(), drafts_.end(), [&](const Draft& other) {
-        return other.method == draft->method;
+        return other.spec == draft->spec;
       });
-      draft->name = alike > 1 ? draft->full_name : draft->method;
+      draft->name = alike > 1 ? draft->full_name : method;
     }
   }
 
@@ -385,7 +359,7 @@ class EngineOpener {
     FORETOKEN_TRY(const auto tokenizer, text::Tokenizer::Load(file.metadata()));
     FORETOKEN_CHECK_OK(CompareVocabularies(draft, *tokenizer));
     engine::ModelPart& part = draft.part;
-    if (draft.method == "standalone") {
+    if (!draft.spec->info.reads_features) {
       FORETOKEN_TRY(part, engine::DescribeModel(file, *tokenizer));
       FORETOKEN_TRY(draft.tokens, DraftTokens(draft.shared));
     } else {
@@ -488,22 +462,11 @@ class EngineOpener {
     const auto& o = options();
     for (Draft& draft : drafts_) FORETOKEN_CHECK_OK(MakeModelDrafter(draft));
     KeepFeatures();
-    FORETOKEN_TRY(const std::vector<Token> corpus, CorpusTokens());
-    AddInstant(std::make_unique<draft::NgramDrafter>(
-        draft::NgramSettings{.max_sequences = o.max_sequences,
-                             .max_context = o.context_size,
-                             .ngram_max = o.speculative.ngram_max,
-                             .ngram_min = o.speculative.ngram_min,
-                             .storage = o.speculative.ngram_storage,
-                             .filler_top_k = o.speculative.ngram_filler_top_k,
-                             .keep = o.speculative.ngram_keep,
-                             .corpus = corpus}));
-    AddInstant(std::make_unique<draft::SuffixDrafter>(
-        draft::SuffixSettings{.max_sequences = o.max_sequences,
-                              .max_context = o.context_size,
-                              .max_tokens = o.speculative.suffix_max_tokens}));
-    AddInstant(std::make_unique<draft::PredictionDrafter>(o.max_sequences, o.context_size));
-    AddInstant(std::make_unique<draft::GrammarDrafter>(o.max_sequences));
+    for (const draft::DrafterSpec* const spec : draft::Specs()) {
+      if (spec->info.reads_file) continue;
+      FORETOKEN_TRY(auto drafter, spec->make(SettingsOf()));
+      AddDrafter(std::move(drafter), spec);
+    }
     if (o.drafter) AddOwnDrafter();
     return impl_->drafters_.SetDefaults(o.speculative.method);
   }
@@ -515,7 +478,7 @@ class EngineOpener {
                                                  .max_draft = kMaxDraft,
                                                  .kernels = opened().kernels,
                                                  .on_fault = Notice()});
-    AddDrafter(std::move(drafter), false);
+    AddDrafter(std::move(drafter), nullptr);
   }
 
   // Faults of the program's own parts, while the engine lives.
@@ -525,23 +488,30 @@ class EngineOpener {
     };
   }
 
-  void AddInstant(std::unique_ptr<draft::Drafter> drafter) { AddDrafter(std::move(drafter), true); }
-
-  // One without a file.
-  void AddDrafter(std::unique_ptr<draft::Drafter> drafter, bool instant) {
+  // One without a file. spec: null for the program's own.
+  void AddDrafter(std::unique_ptr<draft::Drafter> drafter, const draft::DrafterSpec* spec) {
     const std::string name(drafter->name());
     impl_->drafters_.Add({.method = name,
                           .name = name,
                           .full_name = name,
                           .file = {},
                           .drafter = std::move(drafter),
-                          .instant = instant});
+                          .spec = spec,
+                          .instant = spec != nullptr && spec->info.lookup_only});
+  }
+
+  draft::DrafterSettings SettingsOf() const {
+    return {.options = options().speculative,
+            .max_sequences = options().max_sequences,
+            .max_context = options().context_size,
+            .max_draft = kMaxDraft,
+            .kv_cache = options().kv_cache,
+            .kernels = opened().kernels,
+            .read_text = [this](const std::string& path) { return CorpusTokens(path); }};
   }
 
   // The n-gram drafter's text.
-  Result<std::vector<Token>> CorpusTokens() const {
-    const std::string& path = options().speculative.ngram_corpus;
-    if (path.empty()) return std::vector<Token>();
+  Result<std::vector<Token>> CorpusTokens(const std::string& path) const {
     FORETOKEN_TRY(const std::string text, ReadTextFile(path));
     if (!text::IsText(text))
       return Fail(ErrorCode::kInvalidFile,
@@ -553,20 +523,19 @@ class EngineOpener {
     FORETOKEN_TRY(auto runner, LoadDraft(draft));
     draft.weight_bytes = runner->info().weight_bytes;
     impl_->files_.Add(*draft.file, *runner);
-    std::unique_ptr<draft::Drafter> drafter;
-    if (draft.part.config.head)
-      drafter = std::make_unique<draft::HeadDrafter>(std::move(runner), *draft.part.config.head,
-                                                     draft.part.tables, draft.shared, kMaxDraft,
-                                                     *opened().kernels);
-    else
-      drafter =
-          std::make_unique<draft::DraftModel>(std::move(runner), draft.part.tables, draft.shared,
-                                              kMaxDraft, *opened().kernels, options().kv_cache);
-    impl_->drafters_.Add({.method = draft.method,
+    draft::DrafterSettings settings = SettingsOf();
+    settings.runner = std::move(runner);
+    if (draft.part.config.head) settings.head = &*draft.part.config.head;
+    settings.tables = draft.part.tables;
+    settings.shared = draft.shared;
+    FORETOKEN_TRY(auto drafter, draft.spec->make(std::move(settings)));
+    impl_->drafters_.Add({.method = std::string(draft.spec->info.name),
                           .name = draft.name,
                           .full_name = draft.full_name,
                           .file = draft.file->path(),
-                          .drafter = std::move(drafter)});
+                          .drafter = std::move(drafter),
+                          .spec = draft.spec,
+                          .instant = draft.spec->info.lookup_only});
     return {};
   }
 
@@ -625,7 +594,7 @@ class EngineOpener {
     for (const Draft& draft : drafts_) {
       DrafterSummary& summary = s.drafts.emplace_back();
       summary.name = draft.name;
-      summary.method = draft.method;
+      summary.method = draft.spec->info.name;
       engine::Summarise(draft.part, *draft.file, draft.weight_bytes, draft.shared.drafter,
                         summary.model);
     }
@@ -640,6 +609,8 @@ class EngineOpener {
       s.strategy = verifiers().own->name();
       s.lossless = verifiers().own->Lossless();
     }
+    for (const engine::DrafterEntry& entry : impl_->drafters_) s.methods.push_back(entry.name);
+    s.methods.insert(s.methods.end(), {"portfolio", "none"});
     s.strategies = impl_->speculation_->StrategyNames();
     s.lookahead = options().speculative.lookahead;
     NoteByText();
@@ -653,8 +624,7 @@ class EngineOpener {
     Request warm;
     warm.sampling.temperature = 1;
     const bool set = o.strategy != VerifyStrategy::kAuto || verifiers().own;
-    if (!set || impl_->drafters_.defaults().empty() ||
-        (o.lookahead != "cost-model" && o.lookahead != "batch-size") ||
+    if (!set || impl_->drafters_.defaults().empty() || !FindController(o.lookahead)->follows_load ||
         !impl_->speculation_->FollowsDrafts(warm, impl_->speculation_->VerifierFor(warm)))
       return;
     summary().notices.push_back(
@@ -673,7 +643,6 @@ class EngineOpener {
   }
 
   std::unique_ptr<Engine::Impl> impl_;
-  std::vector<std::string> methods_;  // of the options
   engine::ModelPart target_;
   const model::LocalRunner* target_runner_ = nullptr;  // that the engine owns
   std::vector<Draft> drafts_;

@@ -6,15 +6,14 @@
 
 #include <algorithm>
 
+#include "foretoken/methods.h"
+
 namespace foretoken::engine {
 
 Result<std::vector<int>> DrafterSet::Find(std::string_view methods) const {
   std::vector<int> found;
-  for (std::size_t at = 0; at <= methods.size();) {
-    const std::size_t comma = std::min(methods.find(',', at), methods.size());
-    const std::string_view method = methods.substr(at, comma - at);
-    at = comma + 1;
-    if (method == "none" || method.empty()) continue;
+  for (const std::string_view method : MethodItems(methods)) {
+    if (method == "none") continue;
     const std::size_t before = found.size();
     for (int d = 0; d < size(); ++d)
       if ((*this)[d].Answers(method)) found.push_back(d);

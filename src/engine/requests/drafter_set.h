@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "draft/drafter.h"
+#include "draft/registry.h"
 #include "foretoken/result.h"
 
 namespace foretoken::engine {
@@ -20,6 +20,7 @@ struct DrafterEntry {
   std::string full_name;  // "standalone:tales-1m"; without a file the method's name
   std::string file = {};  // of its model or head; empty: it has none
   std::unique_ptr<draft::Drafter> drafter;
+  const draft::DrafterSpec* spec = nullptr;  // its row; null: the program's own drafter
   // Its drafts cost next to nothing and are certain, so they are made before the draft lengths are
   // chosen.
   bool instant = false;

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "draft_length/lookahead.h"
+#include "foretoken/catalogue.h"
 #include "foretoken/limits.h"
 #include "foretoken/speculative_config.h"
 
@@ -25,8 +25,8 @@ bool DrawsDrafts(const Request& request) {
   return !request.speculative.draft_sampling.value_or(request.sampling).greedy();
 }
 
-bool ByTime(std::string_view controller) {
-  return controller == "cost-model" || controller == "batch-size";
+bool FollowsLoad(std::string_view controller) {
+  return FindController(controller)->follows_load;
 }
 
 }  // namespace
@@ -50,15 +50,17 @@ std::vector<int> SpeculationRules::DraftersFor(const Request& request) const {
   auto drafters = s.method ? *drafters_.Find(*s.method) : drafters_.defaults();
   const bool any = !drafters.empty();
   std::erase_if(drafters, [&](int d) {
-    const std::string_view method = drafters_[d].method;
-    return method == "grammar" || (method == "prediction" && request.prediction.empty());
+    const draft::DrafterSpec* const spec = drafters_[d].spec;
+    return spec != nullptr && (spec->joins_others || !spec->Serves(request));
   });
-  // What a grammar forces is drafted before all else, whatever method was chosen, unless the
+  // Drafters that join all others draft before them, whatever method was chosen, unless the
   // strategy reads distributions or logits, which such drafts lack.
   const verify::Verifier* const asked = AskedFor(request);
   const bool reads_drafts = asked != nullptr && (asked->NeedsLaws() || asked->NeedsLogits());
-  if (any && !request.sampling.grammar.empty() && !reads_drafts)
-    drafters.insert(drafters.begin(), drafters_.Find("grammar")->front());
+  for (int d = drafters_.size() - 1; any && !reads_drafts && d >= 0; --d)
+    if (const auto* const spec = drafters_[d].spec;
+        spec != nullptr && spec->joins_others && spec->Serves(request))
+      drafters.insert(drafters.begin(), d);
   return drafters;
 }
 
@@ -81,7 +83,7 @@ const verify::Verifier& SpeculationRules::VerifierFor(const Request& request) co
   const SpeculativeOptions& set = options_.speculative;
   const bool bent = set.acceptance_threshold != 0 || set.skip_sample_adjustment;
   // A least draft length needs a strategy under which shorter drafts may be withheld.
-  if ((ByTime(set.lookahead) || LeastDraftsOf(request) > 1) && !bent)
+  if ((FollowsLoad(set.lookahead) || LeastDraftsOf(request) > 1) && !bent)
     return verifiers_.Of(VerifyStrategy::kSampleMatch);
   for (const int d : DraftersFor(request))
     if (drafters_[d].drafter->ReportsLaws() && DrawsDrafts(request))
@@ -96,11 +98,10 @@ std::vector<std::string> SpeculationRules::StrategyNames() const {
     return std::any_of(drafters_.begin(), drafters_.end(),
                        [what](const DrafterEntry& entry) { return ((*entry.drafter).*what)(); });
   };
-  for (std::size_t i = 1; i < verify::Rules::kCount; ++i) {
-    const verify::Verifier& verifier = verifiers_.Of(static_cast<VerifyStrategy>(i));
-    if (verifier.NeedsLaws() && !reported(&draft::Drafter::ReportsLaws)) continue;
-    if (verifier.NeedsLogits() && !reported(&draft::Drafter::ReportsLogits)) continue;
-    names.emplace_back(verifier.name());
+  for (const auto& verifier : verifiers_.rules) {
+    if (verifier->NeedsLaws() && !reported(&draft::Drafter::ReportsLaws)) continue;
+    if (verifier->NeedsLogits() && !reported(&draft::Drafter::ReportsLogits)) continue;
+    names.emplace_back(verifier->name());
   }
   return names;
 }
@@ -139,7 +140,7 @@ bool SpeculationRules::Lossless(const verify::Verifier& verifier, bool drafts) c
 std::string SpeculationRules::ControllerOf(bool drafts, bool follows_drafts) const {
   if (!drafts) return "";
   const std::string& name = options_.speculative.lookahead;
-  return ByTime(name) && follows_drafts ? "by-text" : name;
+  return FollowsLoad(name) && follows_drafts ? "by-text" : name;
 }
 
 // By the rules for the engine's own setting.

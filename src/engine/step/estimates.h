@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "draft_length/lookahead.h"
+#include "draft_length/registry.h"
 #include "draft_length/round_costs.h"
 #include "engine/step/prompt_rows.h"
 #include "foretoken/options.h"

@@ -30,6 +30,10 @@ Status Complete(const MetadataReader& read, ModelConfig& config) {
 }  // namespace
 
 extern const Architecture kGranite = {
-    .name = "granite", .networks = "Granite 3 and 4 (dense)", .complete = Complete};
+    .info = {.name = "granite",
+             .networks = "Granite 3 and 4 (dense)",
+             .traits = "`embedding_scale`, `residual_scale`, `attention.scale`, `logit_scale` (the "
+                       "logits are divided by it); `rope.scaling.finetuned` = false: no rotation"},
+    .complete = Complete};
 
 }  // namespace foretoken::model::arch

@@ -11,8 +11,10 @@ Status Complete(const MetadataReader&, ModelConfig&) {
 
 }  // namespace
 
-extern const Architecture kLlama = {.name = "llama",
-                                    .networks = "Llama 1 to 3.x, Mistral, TinyLlama, SmolLM",
-                                    .complete = Complete};
+extern const Architecture kLlama = {
+    .info = {.name = "llama",
+             .networks = "Llama 1 to 3.x, Mistral, TinyLlama, SmolLM",
+             .traits = ""},
+    .complete = Complete};
 
 }  // namespace foretoken::model::arch

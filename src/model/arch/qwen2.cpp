@@ -16,6 +16,9 @@ Status Complete(const MetadataReader&, ModelConfig& config) {
 }  // namespace
 
 extern const Architecture kQwen2 = {
-    .name = "qwen2", .networks = "Qwen 2 and 2.5", .complete = Complete};
+    .info = {.name = "qwen2",
+             .networks = "Qwen 2 and 2.5",
+             .traits = "biases of queries, keys and values; NeoX rotation"},
+    .complete = Complete};
 
 }  // namespace foretoken::model::arch

@@ -16,6 +16,9 @@ Status Complete(const MetadataReader&, ModelConfig& config) {
 }  // namespace
 
 extern const Architecture kQwen3 = {
-    .name = "qwen3", .networks = "Qwen 3 (dense)", .complete = Complete};
+    .info = {.name = "qwen3",
+             .networks = "Qwen 3 (dense)",
+             .traits = "a norm on each query and key head; NeoX rotation"},
+    .complete = Complete};
 
 }  // namespace foretoken::model::arch

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 
 #include "model/arch/common_config.h"
 
-namespace foretoken::model {
+namespace foretoken {
+namespace model {
 namespace arch {
 
 extern const Architecture kGranite, kLlama, kQwen2, kQwen3, kSmolLm3;
@@ -29,7 +31,7 @@ Result<ModelConfig> ConfigOfAllBlocks(const formats::Metadata& metadata) {
   if (name == nullptr)
     return Fail(ErrorCode::kInvalidFile, "general.architecture: missing; this is not a model file");
   for (const Architecture* row : kRows) {
-    if (row->name != *name) continue;
+    if (row->info.name != *name) continue;
     const MetadataReader read(metadata, *name);
     FORETOKEN_TRY(ModelConfig config, ReadCommonConfig(read));
     FORETOKEN_CHECK_OK(row->complete(read, config));
@@ -42,7 +44,7 @@ Result<ModelConfig> ConfigOfAllBlocks(const formats::Metadata& metadata) {
         "(--model-draft) of the model it was trained for");
   return Fail(ErrorCode::kUnsupported,
               fmt::format("architecture '{}': not supported; this build runs {}", Shown(*name),
-                          fmt::join(ArchitectureNames(), ", ")));
+                          fmt::join(NamesOf(AllArchitectures()), ", ")));
 }
 
 Result<HeadConfig> ReadEagleHead(const MetadataReader& read) {
@@ -116,20 +118,22 @@ Result<ModelConfig> HeadConfigFromFile(const formats::Checkpoint& checkpoint) {
                                                           : MtpConfig(checkpoint);
 }
 
-std::span<const Architecture* const> Architectures() {
-  return kRows;
-}
-
-std::vector<std::string_view> ArchitectureNames() {
-  std::vector<std::string_view> names;
-  for (const Architecture* row : kRows) names.push_back(row->name);
-  return names;
-}
-
 Result<ModelConfig> ConfigFromMetadata(const formats::Metadata& metadata) {
   FORETOKEN_TRY(ModelConfig config, ConfigOfAllBlocks(metadata));
   config.layers.resize(config.layers.size() - static_cast<std::size_t>(config.n_next_layers));
   return config;
 }
 
-}  // namespace foretoken::model
+}  // namespace model
+
+std::span<const ArchitectureInfo* const> AllArchitectures() {
+  static const auto rows = [] {
+    std::array<const ArchitectureInfo*, model::kRows.size()> all{};
+    std::transform(model::kRows.begin(), model::kRows.end(), all.begin(),
+                   [](const model::Architecture* row) { return &row->info; });
+    return all;
+  }();
+  return rows;
+}
+
+}  // namespace foretoken

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "foretoken/catalogue.h"
 #include "foretoken/result.h"
 #include "formats/checkpoint.h"
 #include "formats/metadata.h"
@@ -18,16 +19,11 @@
 namespace foretoken::model {
 
 struct Architecture {
-  std::string_view name;      // general.architecture of its files
-  std::string_view networks;  // what people call the networks, for documents
+  ArchitectureInfo info;
   // Completes a configuration that holds what all architectures have in common: layers of attention
   // with an interleaved rotation, and a gated feed-forward part.
   Status (*complete)(const MetadataReader& read, ModelConfig& config);
 };
-
-// Sorted by name.
-std::span<const Architecture* const> Architectures();
-std::vector<std::string_view> ArchitectureNames();
 
 // Errors: kUnsupported (an architecture that is not in the registry; the message lists those that
 // are), kInvalidFile (a key that is missing or out of range).

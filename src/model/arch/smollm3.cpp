@@ -13,7 +13,9 @@ Status Complete(const MetadataReader&, ModelConfig& config) {
 
 }  // namespace
 
-extern const Architecture kSmolLm3 = {
-    .name = "smollm3", .networks = "SmolLM 3", .complete = Complete};
+extern const Architecture kSmolLm3 = {.info = {.name = "smollm3",
+                                               .networks = "SmolLM 3",
+                                               .traits = "no rotation in every fourth layer"},
+                                      .complete = Complete};
 
 }  // namespace foretoken::model::arch

@@ -51,4 +51,14 @@ round::Verdict Block::Judge(const round::Proposal& proposal, LogitsView logits,
   return EndWalk(proposal, accepted, next, sampler);
 }
 
+extern const VerifierSpec kBlockSpec = {
+    .info = {.name = "block",
+             .help = "verifies the drafts of a round together; accepts no fewer than residual",
+             .accepts_if = "jointly, see below",
+             .else_takes = "from max(0, P p(x) − q(x)), normalised",
+             .random_numbers = "coin of the round; residual",
+             .lossless = true,
+             .needs_q = true},
+    .make = Make<Block>};
+
 }  // namespace foretoken::verify

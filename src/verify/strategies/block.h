@@ -23,16 +23,15 @@
 // depends on it.
 #pragma once
 
-#include "verify/verifier.h"
+#include "verify/registry.h"
 
 namespace foretoken::verify {
 
-class Block final : public Verifier {
+extern const VerifierSpec kBlockSpec;
+
+class Block final : public ListedVerifier {
  public:
-  std::string_view name() const override { return "block"; }
-  bool Lossless() const override { return true; }
-  bool NeedsLaws() const override { return true; }
-  bool SharesNoise() const override { return false; }
+  Block() : ListedVerifier(kBlockSpec) {}
   round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 };

@@ -27,4 +27,13 @@ round::Verdict Greedy::Judge(const round::Proposal& proposal, LogitsView logits,
   return JudgeGreedy(proposal, logits, sampler);
 }
 
+extern const VerifierSpec kGreedySpec = {
+    .info = {.name = "greedy",
+             .help = "accepts the most probable token; for temperature 0",
+             .accepts_if = "d_i = argmax p_i",
+             .else_takes = "argmax p_i",
+             .random_numbers = "none",
+             .lossless = true},
+    .make = Make<Greedy>};
+
 }  // namespace foretoken::verify

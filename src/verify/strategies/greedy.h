@@ -5,7 +5,7 @@
 // mismatch it commits that most probable token instead.
 #pragma once
 
-#include "verify/verifier.h"
+#include "verify/registry.h"
 
 namespace foretoken::verify {
 
@@ -17,12 +17,11 @@ round::Verdict JudgeGreedy(const round::Proposal& proposal, LogitsView logits,
 round::Verdict EndWalk(const round::Proposal& proposal, int accepted, Token next,
                        sampling::Sampler& sampler) noexcept;
 
-class Greedy final : public Verifier {
+extern const VerifierSpec kGreedySpec;
+
+class Greedy final : public ListedVerifier {
  public:
-  std::string_view name() const override { return "greedy"; }
-  bool Lossless() const override { return true; }
-  bool NeedsLaws() const override { return false; }
-  bool SharesNoise() const override { return false; }
+  Greedy() : ListedVerifier(kGreedySpec) {}
   round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 };

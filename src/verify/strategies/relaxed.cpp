@@ -26,4 +26,12 @@ round::Verdict Relaxed::Judge(const round::Proposal& proposal, LogitsView logits
                  sampler);
 }
 
+extern const VerifierSpec kRelaxedSpec = {
+    .info = {.name = "relaxed",
+             .help = "accepts drafts that are almost as probable as the best token",
+             .accepts_if = "d_i among the 10 best of p_i, and p_i(d_i) ≥ max p_i − .6",
+             .else_takes = "argmax p_i",
+             .random_numbers = "none"},
+    .make = Make<Relaxed>};
+
 }  // namespace foretoken::verify

@@ -6,18 +6,18 @@
 // Not lossless.
 #pragma once
 
-#include "verify/verifier.h"
+#include "verify/registry.h"
 
 namespace foretoken::verify {
 
-class Relaxed final : public Verifier {
+extern const VerifierSpec kRelaxedSpec;
+
+class Relaxed final : public ListedVerifier {
  public:
   explicit Relaxed(const VerifierSettings& settings = {})
-      : top_n_(settings.relaxed_top_n), delta_(static_cast<double>(settings.relaxed_delta)) {}
-  std::string_view name() const override { return "relaxed"; }
-  bool Lossless() const override { return false; }
-  bool NeedsLaws() const override { return false; }
-  bool SharesNoise() const override { return false; }
+      : ListedVerifier(kRelaxedSpec),
+        top_n_(settings.relaxed_top_n),
+        delta_(static_cast<double>(settings.relaxed_delta)) {}
   round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verify/strategies/residual.h"
 
+#include <array>
+
 #include "verify/strategies/greedy.h"
 
 namespace foretoken::verify {
@@ -25,5 +27,22 @@ round::Verdict Residual::Judge(const round::Proposal& proposal, LogitsView logit
   return EndWalk(proposal, proposal.length(), sampler.Sample(logits.Row(proposal.length()), p),
                  sampler);
 }
+
+namespace {
+
+constexpr std::array<std::string_view, 2> kAliases = {"standard", "rejection-sampling"};
+
+}  // namespace
+
+extern const VerifierSpec kResidualSpec = {
+    .info = {.name = "residual",
+             .aliases = kAliases,
+             .help = "rejection sampling by the distributions of model and drafter",
+             .accepts_if = "u q_i(d_i) < p_i(d_i)",
+             .else_takes = "from r(x) = max(0, p_i(x) − q_i(x)), normalised",
+             .random_numbers = "coin; residual",
+             .lossless = true,
+             .needs_q = true},
+    .make = Make<Residual>};
 
 }  // namespace foretoken::verify

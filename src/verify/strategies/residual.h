@@ -12,19 +12,19 @@
 // / q) - t), and without adjustment rejected drafts are replaced by tokens drawn from p itself.
 #pragma once
 
-#include "verify/verifier.h"
+#include "verify/registry.h"
 
 namespace foretoken::verify {
 
-class Residual final : public Verifier {
+extern const VerifierSpec kResidualSpec;
+
+class Residual final : public ListedVerifier {
  public:
   explicit Residual(const VerifierSettings& settings = {})
-      : threshold_(static_cast<double>(settings.acceptance_threshold)),
+      : ListedVerifier(kResidualSpec),
+        threshold_(static_cast<double>(settings.acceptance_threshold)),
         adjusts_(!settings.skip_sample_adjustment) {}
-  std::string_view name() const override { return "residual"; }
   bool Lossless() const override { return threshold_ == 0 && adjusts_; }
-  bool NeedsLaws() const override { return true; }
-  bool SharesNoise() const override { return false; }
   round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 

@@ -15,4 +15,14 @@ round::Verdict SampleMatch::Judge(const round::Proposal& proposal, LogitsView lo
   }
 }
 
+extern const VerifierSpec kSampleMatchSpec = {
+    .info = {.name = "sample-match",
+             .help = "draws as plain decoding does, and accepts drafts that are that token",
+             .accepts_if = "d_i = s_i, with s_i ~ p_i",
+             .else_takes = "that same s_i",
+             .random_numbers = "target",
+             .lossless = true,
+             .same_text = true},
+    .make = Make<SampleMatch>};
+
 }  // namespace foretoken::verify

@@ -8,16 +8,15 @@
 // speculation. A second draw after a mismatch would be biased; there is none.
 #pragma once
 
-#include "verify/verifier.h"
+#include "verify/registry.h"
 
 namespace foretoken::verify {
 
-class SampleMatch final : public Verifier {
+extern const VerifierSpec kSampleMatchSpec;
+
+class SampleMatch final : public ListedVerifier {
  public:
-  std::string_view name() const override { return "sample-match"; }
-  bool Lossless() const override { return true; }
-  bool NeedsLaws() const override { return false; }
-  bool SharesNoise() const override { return true; }
+  SampleMatch() : ListedVerifier(kSampleMatchSpec) {}
   round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 };

@@ -23,4 +23,13 @@ round::Verdict TargetProbability::Judge(const round::Proposal& proposal, LogitsV
                  sampler);
 }
 
+extern const VerifierSpec kTargetProbabilitySpec = {
+    .info = {.name = "target-probability",
+             .help = "accepts a draft with the probability that the model gives it",
+             .accepts_if = "u < p_i(d_i)",
+             .else_takes = "from p_i without d_i, normalised",
+             .random_numbers = "coin; residual",
+             .lossless = true},
+    .make = Make<TargetProbability>};
+
 }  // namespace foretoken::verify

@@ -8,16 +8,15 @@
 // Recovery from all of p, d included, would commit p(x) (q(x) + 1 - E_q p).
 #pragma once
 
-#include "verify/verifier.h"
+#include "verify/registry.h"
 
 namespace foretoken::verify {
 
-class TargetProbability final : public Verifier {
+extern const VerifierSpec kTargetProbabilitySpec;
+
+class TargetProbability final : public ListedVerifier {
  public:
-  std::string_view name() const override { return "target-probability"; }
-  bool Lossless() const override { return true; }
-  bool NeedsLaws() const override { return false; }
-  bool SharesNoise() const override { return false; }
+  TargetProbability() : ListedVerifier(kTargetProbabilitySpec) {}
   round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 };

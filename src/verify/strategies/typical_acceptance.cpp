@@ -23,4 +23,12 @@ round::Verdict TypicalAcceptance::Judge(const round::Proposal& proposal, LogitsV
                  sampler);
 }
 
+extern const VerifierSpec kTypicalAcceptanceSpec = {
+    .info = {.name = "typical-acceptance",
+             .help = "accepts drafts that are typical of the model's distribution",
+             .accepts_if = "p_i(d_i) > min(ε, δ exp(−H(p_i))), H in nats; ε .09, δ .3",
+             .else_takes = "from p_i",
+             .random_numbers = "target"},
+    .make = Make<TypicalAcceptance>};
+
 }  // namespace foretoken::verify

@@ -8,19 +8,18 @@
 // peaked only the likely tokens do. Not lossless: the text is bent towards the drafter.
 #pragma once
 
-#include "verify/verifier.h"
+#include "verify/registry.h"
 
 namespace foretoken::verify {
 
-class TypicalAcceptance final : public Verifier {
+extern const VerifierSpec kTypicalAcceptanceSpec;
+
+class TypicalAcceptance final : public ListedVerifier {
  public:
   explicit TypicalAcceptance(const VerifierSettings& settings = {})
-      : epsilon_(static_cast<double>(settings.typical_epsilon)),
+      : ListedVerifier(kTypicalAcceptanceSpec),
+        epsilon_(static_cast<double>(settings.typical_epsilon)),
         delta_(static_cast<double>(settings.typical_delta)) {}
-  std::string_view name() const override { return "typical-acceptance"; }
-  bool Lossless() const override { return false; }
-  bool NeedsLaws() const override { return false; }
-  bool SharesNoise() const override { return false; }
   round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 

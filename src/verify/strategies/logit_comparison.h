@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify/logit_comparison.h: accepts a draft whose logit is at least as high for the target as for
+// verify/strategies/logit_comparison.h: accepts a draft whose logit is at least as high for the target as for
 // the drafter.
 //
 //   accept d_i iff draft_logit_i(d_i) <= target_logit_i(d_i) + 1e-5, both as the models gave them
@@ -9,17 +9,15 @@
 // logit, or with a target logit of -inf, is rejected. Not lossless.
 #pragma once
 
-#include "verify/verifier.h"
+#include "verify/registry.h"
 
 namespace foretoken::verify {
 
-class LogitComparison final : public Verifier {
+extern const VerifierSpec kLogitComparisonSpec;
+
+class LogitComparison final : public ListedVerifier {
  public:
-  std::string_view name() const override { return "logit-comparison"; }
-  bool Lossless() const override { return false; }
-  bool NeedsLaws() const override { return false; }
-  bool NeedsLogits() const override { return true; }
-  bool SharesNoise() const override { return false; }
+  LogitComparison() : ListedVerifier(kLogitComparisonSpec) {}
   round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verify/logit_comparison.h"
+#include "verify/strategies/logit_comparison.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verify/logit_comparison.h"
+#include "verify/strategies/logit_comparison.h"
 
 #include <limits>
 
@@ -30,5 +30,15 @@ round::Verdict LogitComparison::Judge(const round::Proposal& proposal, LogitsVie
   return EndWalk(proposal, proposal.length(),
                  sampler.Sample(logits.Row(proposal.length()), scratch), sampler);
 }
+
+extern const VerifierSpec kLogitComparisonSpec = {
+    .info = {.name = "logit-comparison",
+             .help =
+                 "accepts drafts whose logit is at least as high for the model as for the drafter",
+             .accepts_if = "drafter's logit of d_i ≤ target's + 1e-5, both raw",
+             .else_takes = "argmax p_i",
+             .random_numbers = "none",
+             .needs_logits = true},
+    .make = Make<LogitComparison>};
 
 }  // namespace foretoken::verify

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "draft_length/lookahead.h"
+#include "draft_length/registry.h"
 
 #include <gtest/gtest.h>
 
@@ -165,7 +165,7 @@ TEST(Lookahead, TakesTheFirstOfferThatHasDrafts) {
 
 TEST(Lookahead, LeavesSequencesWithoutOffersAlone) {
   RoundCosts costs(65, 1), fixed(65, 1);
-  for (const std::string_view name : LookaheadNames()) {
+  for (const std::string_view name : NamesOf(AllControllers())) {
     const auto l = MakeLookahead({.name = name, .costs = &costs, .fixed_costs = &fixed});
     Plan plan{.k = 5};
     l->Choose({&plan, 1});

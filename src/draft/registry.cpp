@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft/registry.h"
+
+#include <algorithm>
+#include <array>
+
+namespace foretoken {
+namespace draft {
+
+extern const DrafterSpec kStandaloneSpec, kEagleSpec, kMtpSpec, kNgramSpec, kSuffixSpec,
+    kPredictionSpec, kGrammarSpec;
+
+namespace {
+
+// Engines number their drafters in this order.
+constexpr std::array kRows = {
+    &kStandaloneSpec, &kEagleSpec,      &kMtpSpec,     &kNgramSpec,
+    &kSuffixSpec,     &kPredictionSpec, &kGrammarSpec,
+};
+
+}  // namespace
+
+bool DrafterSpec::ReadsA(model::DraftFile kind) const {
+  return std::find(files.begin(), files.end(), kind) != files.end();
+}
+
+std::span<const DrafterSpec* const> Specs() {
+  return kRows;
+}
+
+const DrafterSpec* FindSpec(std::string_view name) {
+  const auto row = std::find_if(kRows.begin(), kRows.end(),
+                                [&](const DrafterSpec* spec) { return spec->info.name == name; });
+  return row == kRows.end() ? nullptr : *row;
+}
+
+}  // namespace draft
+
+std::span<const DrafterInfo* const> AllDrafters() {
+  static const auto rows = [] {
+    std::array<const DrafterInfo*, draft::kRows.size()> all{};
+    std::transform(draft::kRows.begin(), draft::kRows.end(), all.begin(),
+                   [](const draft::DrafterSpec* row) { return &row->info; });
+    return all;
+  }();
+  return rows;
+}
+
+}  // namespace foretoken

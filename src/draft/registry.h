@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// draft/registry.h: the table of drafters.
+//
+// A drafter is one file in this folder or in lookup/, and one row in registry.cpp. Its file ends
+// with its DrafterSpec. Names, checks, help texts, documents, the engine's set of drafters and the
+// tests of every drafter are made from the table.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "draft/drafter.h"
+#include "draft/shared_tokens.h"
+#include "foretoken/catalogue.h"
+#include "foretoken/options.h"
+#include "foretoken/result.h"
+#include "kernels/kernels.h"
+#include "kv/block_tables.h"
+#include "model/arch/registry.h"
+#include "model/config.h"
+#include "model/runner.h"
+
+namespace foretoken::draft {
+
+// What an engine makes a drafter from. Each reads what it needs.
+struct DrafterSettings {
+  const SpeculativeOptions& options;
+  int max_sequences = 1;
+  int max_context = 0;  // tokens of a sequence's text
+  int max_draft = 0;    // tokens of one proposal at most
+  bool kv_cache = true;
+  const kernels::Kernels* kernels = nullptr;
+  // The tokens of a text file. Errors: those of reading it.
+  std::function<Result<std::vector<Token>>(const std::string& path)> read_text;
+  // Of drafters with a file: its network, loaded; the description of a head; the cache to use; the
+  // tokens that it may draft.
+  std::unique_ptr<model::Runner> runner = {};
+  const model::HeadConfig* head = nullptr;
+  kv::TablesShape tables = {};
+  SharedTokens shared = 0;
+};
+
+struct DrafterSpec {
+  DrafterInfo info;
+  // Kinds of files that hold its network; empty: it needs no file.
+  std::span<const model::DraftFile> files = {};
+  // Whether it can draft for a request at all; null: for every request.
+  bool (*serves)(const Request& request) = nullptr;
+  // It drafts before all others for each request that it serves, whatever method was chosen.
+  bool joins_others = false;
+  // Errors: those of settings that its files or texts do not fit.
+  Result<std::unique_ptr<Drafter>> (*make)(DrafterSettings settings) = nullptr;
+
+  bool ReadsA(model::DraftFile kind) const;
+  bool Serves(const Request& request) const { return serves == nullptr || serves(request); }
+};
+
+// What its row says of a drafter.
+class ListedDrafter : public Drafter {
+ public:
+  explicit ListedDrafter(const DrafterSpec& spec) : info_(spec.info) {}
+  std::string_view name() const final { return info_.name; }
+  bool ReportsLaws() const final { return info_.reports_q; }
+
+ private:
+  const DrafterInfo& info_;
+};
+
+// In the order of AllDrafters().
+std::span<const DrafterSpec* const> Specs();
+// By name; null: there is none.
+const DrafterSpec* FindSpec(std::string_view name);
+
+}  // namespace foretoken::draft

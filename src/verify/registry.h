@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// verify/registry.h: the table of verification strategies.
+//
+// A strategy is one file in strategies/ and one row in registry.cpp. Its file ends with its
+// VerifierSpec. Names, checks, help texts, documents and the tests of every strategy are made from
+// the table.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "foretoken/catalogue.h"
+#include "foretoken/result.h"
+#include "foretoken/verify_strategy.h"
+#include "verify/verifier.h"
+
+namespace foretoken::verify {
+
+// The settings of all strategies; each reads its own. SpeculativeOptions has the meaning and the
+// ranges.
+struct VerifierSettings {
+  float acceptance_threshold = 0;
+  bool skip_sample_adjustment = false;
+  float typical_epsilon = 0.09f, typical_delta = 0.3f;
+  int relaxed_top_n = 10;
+  float relaxed_delta = 0.6f;
+};
+
+struct VerifierSpec {
+  StrategyInfo info;
+  std::unique_ptr<Verifier> (*make)(const VerifierSettings& settings);
+};
+
+// What its row says of a strategy.
+class ListedVerifier : public Verifier {
+ public:
+  explicit ListedVerifier(const VerifierSpec& spec) : info_(spec.info) {}
+  std::string_view name() const final { return info_.name; }
+  bool Lossless() const override { return info_.lossless; }
+  bool NeedsLaws() const final { return info_.needs_q; }
+  bool NeedsLogits() const final { return info_.needs_logits; }
+  bool SharesNoise() const final { return info_.same_text; }
+
+ private:
+  const StrategyInfo& info_;
+};
+
+// For VerifierSpec::make.
+template <typename T>
+std::unique_ptr<Verifier> Make([[maybe_unused]] const VerifierSettings& settings) {
+  if constexpr (std::is_constructible_v<T, const VerifierSettings&>)
+    return std::make_unique<T>(settings);
+  else
+    return std::make_unique<T>();
+}
+
+// In the order of AllStrategies().
+std::span<const VerifierSpec* const> Strategies();
+
+// By name or alias. Errors: kInvalidArgument with the known names. REQUIRES: settings within the
+// ranges of SpeculativeOptions.
+[[nodiscard]] Result<std::unique_ptr<Verifier>> MakeVerifier(std::string_view name,
+                                                             const VerifierSettings& settings = {});
+
+}  // namespace foretoken::verify
