@@ -26,8 +26,9 @@ void ReportUnknownVariables() {
 int Run(const Arguments& arguments) {
   const std::string first = arguments.empty() ? "--help" : arguments.front();
   const Arguments rest(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
-  if (first == "--help" || first == "-h" || first == "--help-all") return RunHelp(rest);
-  if (first == "--version" || first == "-V") return RunVersion(rest);
+  if (first == "--help" || first == "-h" || first == "--help-all")
+    return FindVerb("help")->run(rest);
+  if (first == "--version" || first == "-V") return FindVerb("version")->run(rest);
   const Verb* const verb = FindVerb(first);
   return verb != nullptr ? verb->run(rest) : ReportError(NoSuchVerb(first));
 }

@@ -224,6 +224,16 @@ onPage('the plots hold the numbers of the rounds, and stay in place', { viewport
   assert.ok((await page.locator('#plot-cost svg').getAttribute('aria-label')).length > 10);
 });
 
+onPage('menus offer what the server says', {}, async (page) => {
+  const { choices } = await page.evaluate(async () => (await fetch('/v1/speculation')).json());
+  const menu = (id) => page.locator(`${id} option`).evaluateAll((options) => options.map(({ value, title }) => [value, title]));
+  const methods = choices.methods.filter((row) => !row.drafts_from);
+  assert.ok(methods.some((row) => row.name === 'suffix'));
+  assert.deepEqual(await menu('#drafter'), [['', ''], ...methods.map(({ name, help }) => [name, help ?? ''])]);
+  const strategies = choices.strategies.filter((row) => row.name !== 'greedy');
+  assert.deepEqual(await menu('#strategy'), [['', ''], ...strategies.map(({ name, help }) => [name, help])]);
+});
+
 onPage('drafter and draft length are those of the settings', {}, async (page) => {
   await page.selectOption('#drafter', 'ngram');
   await page.selectOption('#length', '2');

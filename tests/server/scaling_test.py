@@ -3,16 +3,14 @@
 """What a request costs the server, by its size: the CPU time and the memory of its process must grow no faster than the request.
 
 Each case is a way to make a request large. It is sent in sizes that differ by a factor of 16, and the exponent of the growth is
-measured: 1 is linear, 2 quadratic. Endpoints are read from the routes of the sources, so that a new one needs a case here.
+measured: 1 is linear, 2 quadratic. Endpoints are those of `foretoken help --json`, so that a new one needs a case here.
 
-usage: scaling_test.py FORETOKEN MODELS ROUTES
+usage: scaling_test.py FORETOKEN MODELS
 """
 import http.client
 import json
 import math
 import os
-import pathlib
-import re
 import socket
 import subprocess
 import sys
@@ -21,7 +19,7 @@ import unittest
 
 from server_testing import JSON, SECONDS, Server, read_all, request_bytes
 
-PROGRAM, MODELS, ROUTES = (os.path.abspath(path) for path in sys.argv[1:4])
+PROGRAM, MODELS = (os.path.abspath(path) for path in sys.argv[1:3])
 TARGET = os.path.join(MODELS, "tales-9m-q8_0.gguf")
 
 MOST = 1.2  # the exponent; n log n passes, n^1.5 does not
@@ -183,14 +181,9 @@ CASES["GET", "/v1/models/*"] = {**ANY_HEAD, **LONG_PATHS}
 
 
 def endpoints():
-    """(method, path) of every route in the sources."""
-    found = set()
-    for source in pathlib.Path(ROUTES).glob("*.cpp"):
-        text = source.read_text(encoding="utf-8")
-        paths = dict(re.findall(r'constexpr const char (\w+)\[\] = "([^"]*)";', text))
-        for method, path in re.findall(r'^const Route \w+ = \{"([A-Z]+)", ("[^"]*"|\w+),', text, re.MULTILINE):
-            found.add((method, path.strip('"') if path.startswith('"') else paths[path]))
-    return found
+    """(method, path) of every route of the program."""
+    rows = json.loads(subprocess.run([PROGRAM, "help", "--json"], check=True, capture_output=True).stdout)["endpoints"]
+    return {(row["method"], row["path"]) for row in rows}
 
 
 def exponent(sizes, costs):
@@ -425,4 +418,4 @@ server.serve_forever()
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + [argument for argument in sys.argv[4:] if argument != "--show"])
+    unittest.main(argv=sys.argv[:1] + [argument for argument in sys.argv[3:] if argument != "--show"])

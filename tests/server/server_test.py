@@ -202,11 +202,15 @@ class OneServer(unittest.TestCase):
 
     def test_strategies_of_requests(self):
         body = {"prompt": "Once upon a time", "max_tokens": 40, "temperature": 0.9, "seed": 4}
-        offered = self.server.get("/v1/speculation")["strategies"]
-        for strategy in offered:
+        speculation = self.server.get("/v1/speculation")
+        choices = {row["name"]: row for row in speculation["choices"]["strategies"]}
+        self.assertEqual(list(choices), speculation["strategies"])
+        for strategy, row in choices.items():
+            self.assertTrue(row["help"])
             temperature = 0 if strategy == "greedy" else 0.9
             reply = self.server.completion(**{**body, "temperature": temperature}, speculative={"strategy": strategy})
             lossless = strategy not in ("typical-acceptance", "logit-comparison", "relaxed")
+            self.assertEqual(row["lossless"], lossless)
             self.assertEqual((reply["speculation"]["strategy"], reply["speculation"]["lossless"]), (strategy, lossless))
             last = self.server.stream("/v1/completions", {**body, "temperature": temperature, "speculative.strategy": strategy})[-1]
             self.assertEqual((last["speculation"]["strategy"], last["speculation"]["lossless"]), (strategy, lossless))
@@ -216,6 +220,13 @@ class OneServer(unittest.TestCase):
             self.assertEqual(self.server.completion(**body, speculative={"strategy": same})["choices"], plain["choices"])
         # A rule of the flag's, and its other names.
         self.assertEqual(self.server.completion(**body, speculative={"strategy": "rejection-sampling"})["speculation"]["strategy"], "residual")
+
+    def test_methods_of_requests(self):
+        methods = self.server.get("/v1/speculation")["choices"]["methods"]
+        self.assertLessEqual({"ngram", "suffix", "prediction", "grammar", "portfolio", "none"}, {row["name"] for row in methods})
+        for row in methods:
+            reply = self.server.completion(prompt="Once upon a time", max_tokens=8, speculative={"type": row["name"]})
+            self.assertEqual(reply["speculation"]["method"], row["name"])
 
     def test_drafts_may_have_a_least_length(self):
         # What the cost model drafts is its own affair; but no draft is shorter, and no text another.

@@ -93,8 +93,6 @@ Result<int> RunAll(BenchSettings& settings) {
               "the models and flags");
 }
 
-}  // namespace
-
 settings::FlagSet DescribeBench() {
   return Described(BenchFlags);
 }
@@ -107,5 +105,11 @@ int RunBench(const Arguments& arguments) {
   const Result<int> code = RunAll(settings);
   return code ? *code : ReportError(code.error());
 }
+
+}  // namespace
+
+extern const Verb kBenchVerb = {"bench",
+                                "measures passes, drafts, and plain beside speculative decoding",
+                                RunBench, DescribeBench};
 
 }  // namespace foretoken::cli

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/bench/bench_runs.h"
+#include "foretoken/catalogue.h"
 
 #include <fmt/format.h>
 
@@ -165,7 +166,7 @@ class Runner {
       if (const auto found = by_kind_.find(kind); found != by_kind_.end())
         runs.kinds.push_back(RowOf(kind, 1, found->second));
     runs.strategy = strategy_;
-    const bool must_agree = plan_.request.sampling.greedy() || strategy_ == "sample-match";
+    const bool must_agree = plan_.request.sampling.greedy() || KeepsText(strategy_);
     if (drafts_ && must_agree && lossless_) runs.identical = identical_;
     return runs;
   }

@@ -110,8 +110,6 @@ Result<int> Converse(settings::GenerateSettings& settings) {
   return failed && !editor.interactive() ? kFailed : kDone;
 }
 
-}  // namespace
-
 settings::FlagSet DescribeChat() {
   return Described(ChatFlags);
 }
@@ -124,5 +122,9 @@ int RunChat(const Arguments& arguments) {
   const Result<int> code = Converse(settings);
   return code ? *code : ReportError(code.error());
 }
+
+}  // namespace
+
+extern const Verb kChatVerb = {"chat", "talks with a model, line by line", RunChat, DescribeChat};
 
 }  // namespace foretoken::cli

@@ -27,8 +27,6 @@ settings::FlagSet Flags(CompletionSettings& s) {
   return flags;
 }
 
-}  // namespace
-
 settings::FlagSet DescribeCompletion() {
   return Described(Flags);
 }
@@ -44,5 +42,10 @@ int RunCompletion(const Arguments& arguments) {
                       fmt::format("completion: '{}' is not a known shell; give bash, zsh or fish",
                                   Shown(settings.shell))});
 }
+
+}  // namespace
+
+extern const Verb kCompletionVerb = {"completion", "prints the completion for bash, zsh or fish",
+                                     RunCompletion, DescribeCompletion};
 
 }  // namespace foretoken::cli

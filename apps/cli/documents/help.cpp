@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "cli/documents/catalogue_json.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
@@ -20,12 +21,12 @@ namespace {
 
 struct HelpSettings {
   std::string verb;
-  bool all = false;
+  bool all = false, json = false;
 };
 
 std::vector<std::string> VerbNames() {
   std::vector<std::string> names;
-  for (const Verb& verb : Verbs()) names.emplace_back(verb.name);
+  for (const Verb* const verb : Verbs()) names.emplace_back(verb->name);
   return names;
 }
 
@@ -34,8 +35,13 @@ settings::FlagSet Flags(HelpSettings& s) {
                           "Explains a verb, or lists the verbs. It is the same as foretoken VERB "
                           "--help.");
   flags.SetPositional("VERB", settings::StoreText(s.verb), VerbNames());
-  flags.Add(
-      {"Flags", {{{"--all"}, "", "list every flag of the verb", settings::StoreTrue(s.all)}}});
+  flags.Add({"Flags",
+             {{{"--all"}, "", "list every flag of the verb", settings::StoreTrue(s.all)},
+              {{"--json"},
+               "",
+               "what this build has, as one JSON object: verbs, drafters, strategies, controllers, "
+               "architectures, number types, settings, the server's endpoints",
+               settings::StoreTrue(s.json)}}});
   flags.SetExamples({"foretoken help generate", "foretoken help serve --all"});
   return flags;
 }
@@ -48,8 +54,8 @@ std::string Overview(std::size_t width) {
       "large one checks several drafted tokens at a time: the same text, sooner.",
       width, 0);
   out += "\nusage: foretoken VERB [flags]\n\n";
-  for (const Verb& verb : Verbs())
-    out += settings::Wrapped(fmt::format("  {:<10}  {}", verb.name, verb.summary), width, 14);
+  for (const Verb* const verb : Verbs())
+    out += settings::Wrapped(fmt::format("  {:<10}  {}", verb->name, verb->summary), width, 14);
   return out +
          "\nTry:\n"
          "  foretoken generate -p \"Once upon a time\" --trace\n"
@@ -61,9 +67,9 @@ std::string Overview(std::size_t width) {
 Error NoSuchVerb(const std::string& name) {
   std::vector<std::string_view> names;
   std::string list;
-  for (const Verb& verb : Verbs()) {
-    names.push_back(verb.name);
-    list += fmt::format("{}{}", list.empty() ? "" : ", ", verb.name);
+  for (const Verb* const verb : Verbs()) {
+    names.push_back(verb->name);
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", verb->name);
   }
   if (name.starts_with('-'))
     return {ErrorCode::kInvalidArgument,
@@ -76,6 +82,8 @@ Error NoSuchVerb(const std::string& name) {
                           : fmt::format("{}: no such verb; did you mean {}? There are {}",
                                         Shown(name), nearest, list)};
 }
+
+namespace {
 
 settings::FlagSet DescribeHelp() {
   return Described(Flags);
@@ -90,6 +98,7 @@ int RunHelp(const Arguments& given) {
   HelpSettings settings;
   const settings::FlagSet flags = Flags(settings);
   if (const auto ended = ReadFlags(flags, arguments)) return *ended;
+  if (settings.json) return WriteOutput(CatalogueJson());
   const std::size_t width = TerminalWidth();
   if (settings.verb.empty()) return WriteOutput(Overview(width));
   const Verb* const verb = FindVerb(settings.verb);
@@ -105,5 +114,10 @@ int RunVersion(const Arguments& arguments) {
   if (const auto ended = ReadFlags(DescribeVersion(), arguments)) return *ended;
   return WriteOutput(fmt::format("foretoken {}\n", kVersion));
 }
+
+}  // namespace
+
+extern const Verb kHelpVerb = {"help", "explains the program or a verb", RunHelp, DescribeHelp};
+extern const Verb kVersionVerb = {"version", "prints the version", RunVersion, DescribeVersion};
 
 }  // namespace foretoken::cli

@@ -24,7 +24,7 @@ settings::FlagSet Flags(ManSettings& s) {
       "Prints the manual page of the program or of a verb, in roff. cmake --install puts the pages "
       "where man finds them: man foretoken, man foretoken-generate.");
   std::vector<std::string> names;
-  for (const Verb& verb : Verbs()) names.emplace_back(verb.name);
+  for (const Verb* const verb : Verbs()) names.emplace_back(verb->name);
   flags.SetPositional("VERB", settings::StoreText(s.verb), std::move(names));
   flags.Add({"Flags",
              {{{"-o", "--output"},
@@ -37,13 +37,11 @@ settings::FlagSet Flags(ManSettings& s) {
 
 Status WriteAll(const std::string& folder) {
   FORETOKEN_CHECK_OK(WriteTextFile(folder + "/foretoken.1", ProgramManPage()));
-  for (const Verb& verb : Verbs())
+  for (const Verb* const verb : Verbs())
     FORETOKEN_CHECK_OK(
-        WriteTextFile(fmt::format("{}/foretoken-{}.1", folder, verb.name), VerbManPage(verb)));
+        WriteTextFile(fmt::format("{}/foretoken-{}.1", folder, verb->name), VerbManPage(*verb)));
   return {};
 }
-
-}  // namespace
 
 settings::FlagSet DescribeMan() {
   return Described(Flags);
@@ -61,5 +59,9 @@ int RunMan(const Arguments& arguments) {
   if (verb == nullptr && !settings.verb.empty()) return ReportError(NoSuchVerb(settings.verb));
   return WriteOutput(verb == nullptr ? ProgramManPage() : VerbManPage(*verb));
 }
+
+}  // namespace
+
+extern const Verb kManVerb = {"man", "prints manual pages", RunMan, DescribeMan};
 
 }  // namespace foretoken::cli

@@ -82,17 +82,18 @@ std::string ProgramManPage() {
       "drafts, and the large one checks several drafted tokens at a time: the same text, "
       "sooner.\n";
   out += ".SH VERBS\n";
-  for (const Verb& verb : Verbs())
-    out += Item(fmt::format("\\fB{}\\fR", Escaped(verb.name)), Sentence(std::string(verb.summary)));
+  for (const Verb* const verb : Verbs())
+    out +=
+        Item(fmt::format("\\fB{}\\fR", Escaped(verb->name)), Sentence(std::string(verb->summary)));
   out += ".SH OPTIONS\n" + Item("\\fB\\-h\\fR, \\fB\\-\\-help\\fR", "List the verbs.") +
          Item("\\fB\\-V\\fR, \\fB\\-\\-version\\fR", "Print the version.");
   out += Examples({"foretoken generate -p \"Once upon a time\" --trace",
                    "foretoken inspect model.gguf", "foretoken help generate --all"});
   out += ExitStatus() + ".SH SEE ALSO\n";
   std::string pages;
-  for (const Verb& verb : Verbs())
+  for (const Verb* const verb : Verbs())
     pages +=
-        fmt::format("{}\\fBforetoken\\-{}\\fR(1)", pages.empty() ? "" : ",\n", Escaped(verb.name));
+        fmt::format("{}\\fBforetoken\\-{}\\fR(1)", pages.empty() ? "" : ",\n", Escaped(verb->name));
   return out + pages + '\n';
 }
 

@@ -214,7 +214,8 @@ std::string FishVerb(const Verb& verb) {
 
 std::string VerbNames() {
   std::string out;
-  for (const Verb& verb : Verbs()) out += fmt::format("{}{}", out.empty() ? "" : " ", verb.name);
+  for (const Verb* const verb : Verbs())
+    out += fmt::format("{}{}", out.empty() ? "" : " ", verb->name);
   return out;
 }
 
@@ -236,7 +237,7 @@ std::string BashCompletion() {
       "  if [[ $word == '=' ]]; then word=; elif [[ $before == '=' ]]; then "
       "before=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
       "  case ${COMP_WORDS[1]} in\n";
-  for (const Verb& verb : Verbs()) out += BashVerb(verb);
+  for (const Verb* const verb : Verbs()) out += BashVerb(*verb);
   return out +
          "  esac\n"
          "  if [[ -z $kind ]]; then\n"
@@ -264,9 +265,9 @@ std::string ZshCompletion() {
       "  local verb=${words[2]}\n"
       "  if ((CURRENT == 2)); then\n"
       "    local -a verbs=(\n";
-  for (const Verb& verb : Verbs())
+  for (const Verb* const verb : Verbs())
     out +=
-        "      " + Quoted(fmt::format("{}:{}", verb.name, ZshText(verb.summary)), "'\\''") + '\n';
+        "      " + Quoted(fmt::format("{}:{}", verb->name, ZshText(verb->summary)), "'\\''") + '\n';
   out +=
       "    )\n"
       "    _describe verb verbs\n"
@@ -275,7 +276,7 @@ std::string ZshCompletion() {
       "  shift words\n"
       "  ((CURRENT--))\n"
       "  case $verb in\n";
-  for (const Verb& verb : Verbs()) out += ZshVerb(verb);
+  for (const Verb* const verb : Verbs()) out += ZshVerb(*verb);
   return out +
          "  esac\n"
          "}\n"
@@ -290,10 +291,10 @@ std::string FishCompletion() {
       "complete -c foretoken -f\n"
       "complete -c foretoken -n __fish_use_subcommand -s h -l help -d 'lists the verbs'\n"
       "complete -c foretoken -n __fish_use_subcommand -s V -l version -d 'prints the version'\n";
-  for (const Verb& verb : Verbs())
-    out += fmt::format("complete -c foretoken -n __fish_use_subcommand -a {} -d {}\n", verb.name,
-                       FishQuoted(verb.summary));
-  for (const Verb& verb : Verbs()) out += FishVerb(verb);
+  for (const Verb* const verb : Verbs())
+    out += fmt::format("complete -c foretoken -n __fish_use_subcommand -a {} -d {}\n", verb->name,
+                       FishQuoted(verb->summary));
+  for (const Verb* const verb : Verbs()) out += FishVerb(*verb);
   return out;
 }
 

@@ -153,8 +153,6 @@ std::string MetadataList(const Inspection& inspection) {
   return out;
 }
 
-}  // namespace
-
 settings::FlagSet DescribeInspect() {
   return Described(Flags);
 }
@@ -180,5 +178,11 @@ int RunInspect(const Arguments& arguments) {
   if (output.failed() && !output.closed_pipe()) return ReportError(output.status().error());
   return kDone;
 }
+
+}  // namespace
+
+extern const Verb kInspectVerb = {"inspect",
+                                  "shows what is in a model file, and whether it runs here",
+                                  RunInspect, DescribeInspect};
 
 }  // namespace foretoken::cli

@@ -108,8 +108,6 @@ Result<QuantizeReport> Quantize(QuantizeSettings& s) {
   return QuantizeFile(s.options);
 }
 
-}  // namespace
-
 settings::FlagSet DescribeQuantize() {
   return Described(Flags);
 }
@@ -133,5 +131,11 @@ int RunQuantize(const Arguments& arguments) {
   if (output.failed() && !output.closed_pipe()) return ReportError(output.status().error());
   return kDone;
 }
+
+}  // namespace
+
+extern const Verb kQuantizeVerb = {
+    "quantize", "writes a model file in another number type: smaller, nearly as good", RunQuantize,
+    DescribeQuantize};
 
 }  // namespace foretoken::cli

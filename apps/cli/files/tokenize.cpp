@@ -128,8 +128,6 @@ Result<std::string> Text(ModelFile& file, const TokenizeSettings& s) {
   return text;
 }
 
-}  // namespace
-
 settings::FlagSet DescribeTokenize() {
   return Described(Flags);
 }
@@ -148,5 +146,10 @@ int RunTokenize(const Arguments& arguments) {
   if (output.failed() && !output.closed_pipe()) return ReportError(output.status().error());
   return kDone;
 }
+
+}  // namespace
+
+extern const Verb kTokenizeVerb = {"tokenize", "text to token ids and back", RunTokenize,
+                                   DescribeTokenize};
 
 }  // namespace foretoken::cli

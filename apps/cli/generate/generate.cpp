@@ -131,8 +131,6 @@ Result<int> Generate(GenerateSettings& settings) {
   return InterruptGuard::interrupted() ? kInterrupted : kDone;
 }
 
-}  // namespace
-
 settings::FlagSet DescribeGenerate() {
   return Described(settings::GenerateFlags);
 }
@@ -149,5 +147,11 @@ int RunGenerate(const Arguments& arguments) {
   const Result<int> code = Generate(settings);
   return code ? *code : ReportError(code.error());
 }
+
+}  // namespace
+
+extern const Verb kGenerateVerb = {"generate",
+                                   "continues a prompt, faster by speculation, with the same text",
+                                   RunGenerate, DescribeGenerate};
 
 }  // namespace foretoken::cli

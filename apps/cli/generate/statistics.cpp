@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cli/input.h"
+#include "foretoken/catalogue.h"
 
 namespace foretoken::cli {
 namespace {
@@ -56,7 +57,7 @@ std::string DrafterLine(const Generation& generation) {
   const std::string file = engine.draft ? fmt::format(" ({})", DraftFileNames(engine)) : "";
   const char* exactness = !generation.completion->lossless ? "lossy"
                           : generation.greedy ? "lossless: the same text as plain decoding"
-                          : generation.strategy == "sample-match"
+                          : KeepsText(generation.strategy)
                               ? "lossless: the same text as plain decoding with this seed"
                               : "lossless: the same distribution as plain decoding";
   return fmt::format("  drafter   {}{}, K {}; verified by {}, {}\n", engine.method, file,
@@ -82,7 +83,7 @@ std::string TimeLine(const SpeculationStats& stats) {
 
 std::string ComparisonLine(const Generation& generation) {
   const Comparison& comparison = *generation.comparison;
-  const bool must_agree = generation.greedy || generation.strategy == "sample-match";
+  const bool must_agree = generation.greedy || KeepsText(generation.strategy);
   const bool lossless = generation.completion->lossless;
   const char* const ids = comparison.identical ? "the same token ids"
                           : !lossless          ? "other token ids: this strategy is lossy"

@@ -189,8 +189,6 @@ Result<int> Certify(CertifySettings settings) {
   return certification.certificate() == Certificate::kExact ? kDone : kFailed;
 }
 
-}  // namespace
-
 settings::FlagSet DescribeCertify() {
   return Described(CertifyFlags);
 }
@@ -204,5 +202,11 @@ int RunCertify(const Arguments& arguments) {
   const Result<int> code = Certify(settings);
   return code ? *code : ReportError(code.error());
 }
+
+}  // namespace
+
+extern const Verb kCertifyVerb = {"certify",
+                                  "proves on your models that speculation changes nothing",
+                                  RunCertify, DescribeCertify};
 
 }  // namespace foretoken::cli

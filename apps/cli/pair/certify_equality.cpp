@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/pair/certify_equality.h"
+#include "foretoken/catalogue.h"
 
 #include <fmt/format.h>
 
@@ -85,7 +86,7 @@ class Comparer {
     FORETOKEN_TRY(plain_, Completions(1, 0));
     if (text == "sampled") {
       FORETOKEN_TRY(const Completion probe, Generate(0, plan_.ks.back()));
-      if (probe.strategy != "sample-match") {
+      if (!KeepsText(probe.strategy)) {
         result_.sampled_left_out = fmt::format(
             "'{}' follows no seed; --stochastic tests its distribution", probe.strategy);
         return {};

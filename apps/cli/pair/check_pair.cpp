@@ -10,6 +10,7 @@
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "cli/verb_flags.h"
+#include "foretoken/methods.h"
 #include "settings/llama_flags.h"
 
 namespace foretoken::cli {
@@ -58,11 +59,9 @@ Result<std::string> DraftFile(const EngineOptions& options) {
     return Fail(ErrorCode::kInvalidArgument,
                 "-md: a pair has one draft, and several are given; name one");
   if (!files.empty()) return files.front();
-  if (method == "mtp") return options.model;
-  const bool reads_file = method.find("standalone") != std::string::npos ||
-                          method.find("eagle") != std::string::npos ||
-                          method.find("mtp") != std::string::npos;
-  if (!method.empty() && method != "none" && !reads_file) return std::string();
+  const DrafterInfo* const reader = FileReader(method);
+  if (reader != nullptr && reader->in_target && method == reader->name) return options.model;
+  if (!method.empty() && method != "none" && reader == nullptr) return std::string();
   return Fail(ErrorCode::kInvalidArgument,
               "-md: no draft is given; name a draft model or a head with -md PATH");
 }
@@ -165,8 +164,6 @@ Result<int> CheckPair(CheckPairSettings settings) {
   return check.obstacle.empty() ? kDone : kFailed;
 }
 
-}  // namespace
-
 settings::FlagSet DescribeCheckPair() {
   return Described(CheckPairFlags);
 }
@@ -179,5 +176,11 @@ int RunCheckPair(const Arguments& arguments) {
   const Result<int> code = CheckPair(settings);
   return code ? *code : ReportError(code.error());
 }
+
+}  // namespace
+
+extern const Verb kCheckPairVerb = {
+    "check-pair", "tells whether one model can draft for another, and whether it pays",
+    RunCheckPair, DescribeCheckPair};
 
 }  // namespace foretoken::cli

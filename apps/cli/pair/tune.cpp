@@ -9,6 +9,7 @@
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "cli/verb_flags.h"
+#include "foretoken/catalogue.h"
 #include "settings/bundled_models.h"
 #include "settings/llama_flags.h"
 
@@ -80,8 +81,8 @@ Status FillInDrafts(TuneSettings& settings) {
                 settings::BundledModels::Find(settings::ModelPlaces::OfThisProgram()));
   options.model = bundled.target();
   if (!settings.draft_files.empty()) return {};
-  for (const char* method : {"standalone", "eagle", "mtp"})
-    if (auto path = bundled.Drafter(method)) settings.draft_files.push_back(std::move(*path));
+  for (const DrafterInfo* const row : AllDrafters())
+    if (auto path = bundled.Drafter(row->name)) settings.draft_files.push_back(std::move(*path));
   return {};
 }
 
@@ -111,8 +112,6 @@ Result<int> TuneAndSave(TuneSettings settings) {
   return kDone;
 }
 
-}  // namespace
-
 settings::FlagSet DescribeTune() {
   return Described(TuneFlags);
 }
@@ -126,5 +125,10 @@ int RunTune(const Arguments& arguments) {
   const Result<int> code = TuneAndSave(settings);
   return code ? *code : ReportError(code.error());
 }
+
+}  // namespace
+
+extern const Verb kTuneVerb = {
+    "tune", "finds what drafts best for a model here, and writes a profile", RunTune, DescribeTune};
 
 }  // namespace foretoken::cli

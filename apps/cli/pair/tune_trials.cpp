@@ -7,6 +7,7 @@
 #include <array>
 
 #include "cli/input.h"
+#include "foretoken/catalogue.h"
 #include "foretoken/tools/model_file.h"
 #include "lab/tune_choice.h"
 
@@ -54,8 +55,9 @@ class Tuner {
       FORETOKEN_TRY(auto model, ProfileModel::Of(plan_.options.model));
       tuning_.drafters.push_back(Drafter("mtp", "", std::move(model)));
     }
-    for (const char* method : {"ngram", "suffix"})
-      tuning_.drafters.push_back(Drafter(method, "", {}));
+    for (const DrafterInfo* const row : AllDrafters())
+      if (!row->reads_file && row->drafts_from.empty())
+        tuning_.drafters.push_back(Drafter(std::string(row->name), "", {}));
     return {};
   }
 

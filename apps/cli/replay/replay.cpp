@@ -97,8 +97,6 @@ Result<int> ReplayAll(const ReplaySettings& s) {
   return kDone;
 }
 
-}  // namespace
-
 settings::FlagSet DescribeReplay() {
   return Described(Flags);
 }
@@ -113,5 +111,11 @@ int RunReplay(const Arguments& arguments) {
   const Result<int> code = ReplayAll(settings);
   return code ? *code : ReportError(code.error());
 }
+
+}  // namespace
+
+extern const Verb kReplayVerb = {"replay",
+                                 "tells how fast a recorded run would have been with other drafts",
+                                 RunReplay, DescribeReplay};
 
 }  // namespace foretoken::cli

@@ -44,8 +44,6 @@ Result<int> Serve(ServeSettings& settings) {
   return outcome == server::ServeOutcome::kDrained ? kDone : kInterrupted;
 }
 
-}  // namespace
-
 settings::FlagSet DescribeServe() {
   return Described(ServeFlags);
 }
@@ -58,5 +56,11 @@ int RunServe(const Arguments& arguments) {
   const Result<int> code = Serve(settings);
   return code ? *code : ReportError(code.error());
 }
+
+}  // namespace
+
+extern const Verb kServeVerb = {"serve",
+                                "an HTTP server for OpenAI's clients, with a page for browsers",
+                                RunServe, DescribeServe};
 
 }  // namespace foretoken::cli

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "foretoken/comma_list.h"
 #include "foretoken/text_file.h"
 #include "settings/llama_flags.h"
 #include "settings/setters.h"
@@ -56,12 +57,10 @@ Status CheckOrigin(const std::string& text) {
 
 // "a,b": several names.
 Status AddNames(const std::string& text, std::vector<std::string>& names) {
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    if (end == at)
+  for (const std::string_view name : CommaItems(text)) {
+    if (name.empty())
       return Fail(ErrorCode::kInvalidArgument, "a name is empty; give one or leave the flag out");
-    names.push_back(text.substr(at, end - at));
-    at = end + 1;
+    names.emplace_back(name);
   }
   return {};
 }

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "foretoken/catalogue.h"
+#include "foretoken/methods.h"
 #include "foretoken/version.h"
 #include "server/api/stats_json.h"
 #include "server/net/sse.h"
@@ -561,6 +563,32 @@ std::string VersionJson() {
   return Dump({{"version", kVersion}});
 }
 
+namespace {
+
+// What a request may choose, with words for people.
+Json ChoicesJson(const EngineSummary& engine) {
+  Json methods = Json::array(), strategies = Json::array(), controllers = Json::array();
+  for (const std::string& name : engine.methods) {
+    const DrafterInfo* const row = FindDrafter(DrafterOf(name));
+    Json method = {{"name", name}};
+    if (row != nullptr) method["help"] = row->help;
+    if (row != nullptr && !row->drafts_from.empty()) method["drafts_from"] = row->drafts_from;
+    methods.push_back(std::move(method));
+  }
+  for (const std::string& name : engine.strategies) {
+    const StrategyInfo* const row = FindStrategy(name);
+    strategies.push_back({{"name", name},
+                          {"help", row->help},
+                          {"lossless", row->lossless},
+                          {"same_text", row->same_text}});
+  }
+  for (const ControllerInfo* const row : AllControllers())
+    controllers.push_back({{"name", row->name}, {"help", row->help}});
+  return {{"methods", methods}, {"strategies", strategies}, {"controllers", controllers}};
+}
+
+}  // namespace
+
 std::string SpeculationJson(const SpeculationState& state) {
   const EngineSummary& engine = *state.engine;
   Json json = {
@@ -568,7 +596,8 @@ std::string SpeculationJson(const SpeculationState& state) {
       {"strategy", engine.strategy},     {"lossless", engine.lossless},
       {"strategies", engine.strategies}, {"num_speculative_tokens", engine.num_speculative_tokens},
       {"parallel", state.parallel},      {"running", state.load.running},
-      {"waiting", state.load.waiting},   {"draft_models", DraftsJson(engine)}};
+      {"waiting", state.load.waiting},   {"draft_models", DraftsJson(engine)},
+      {"choices", ChoicesJson(engine)}};
   PutIfAny(json, "estimated_speedup", state.recent_speedup);
   if (state.plain_ms_per_token > 0) json["plain_ms_per_token"] = state.plain_ms_per_token;
   // By rows, as `bench --json` has it.

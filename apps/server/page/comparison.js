@@ -5,7 +5,6 @@ import { Answer } from './answer.js';
 import { runAnswer } from './answering.js';
 import { count, quoted, rounded, speedText } from './figures.js';
 import { firstDifference } from './rounds.js';
-import { promiseOf } from './settings.js';
 
 export class Comparison {
   #page;
@@ -76,7 +75,7 @@ export class Comparison {
     const { length } = plain.answer.tokens.slice(0, at).map((token) => token.shown).join('');
     this.#show('differ', `First difference at token ${at + 1}, character ${length + 1}`,
       `Plain has ${words(plain)}, speculative ${words(speculative)}. ` +
-      `The rule is ${speculative.strategy}: ${promiseOf(speculative.strategy)}. ` +
+      `The rule is ${speculative.strategy}: ${this.#page.settings.promise(speculative.strategy)}. ` +
       speedsText(plain, speculative));
   }
 

@@ -2,19 +2,16 @@
 // The settings of the next answer: the values of the controls, as fields of a request and in words.
 
 const kLengths = [1, 2, 3, 4, 5, 6, 8, 12, 16];
-const kRules = {
-  auto: 'an exact rule that suits the drafter',
-  greedy: 'exactly the text of plain decoding',
-  'sample-match': 'exactly the text that plain decoding gives with this seed',
-  residual: "exactly the model's distribution; the text may differ from plain decoding with this seed",
-  'target-probability': "exactly the model's distribution; the text may differ from plain decoding with this seed",
-  block: "exactly the model's distribution; the text may differ from plain decoding with this seed",
-};
+const kExact = "exactly the model's distribution; the text may differ from plain decoding with this seed";
+const kSameText = 'exactly the text that plain decoding gives with this seed';
 const kLossy = "not the model's own distribution: the text may differ from what it would write alone";
 
-// What a rule promises about the text.
-export function promiseOf(rule) {
-  return kRules[rule] ?? kLossy;
+// What a strategy promises about the text.
+function promiseOf({ name, lossless, same_text }) {
+  if (name === 'greedy') return 'exactly the text of plain decoding';
+  if (name === 'auto') return 'an exact rule that suits the drafter';
+  if (!lossless) return kLossy;
+  return same_text ? kSameText : kExact;
 }
 
 export class Settings {
@@ -42,11 +39,11 @@ export class Settings {
   offer(server) {
     this.#server = server;
     const { drafter, length, strategy } = this.#controls;
-    fill(drafter, [['', 'auto'], ...named(drafterNames(server)), ['none', 'none (plain)']]);
+    fill(drafter, [['', 'auto'], ...methodsOf(server)]);
     fill(length, [['', 'auto'], ...kLengths.map((k) => [k, `at most ${k}`])]);
     // Greedy is what auto is at temperature 0, and refused at any other.
-    const rules = (server.strategies ?? []).filter((name) => name !== 'greedy');
-    fill(strategy, [['', 'auto'], ...named(rules)]);
+    const strategies = server.choices.strategies.filter(({ name }) => name !== 'greedy');
+    fill(strategy, [['', 'auto'], ...strategies.map(({ name, help }) => [name, name, help])]);
     strategy.disabled = strategy.options.length === 1;
     this.#tell();
   }
@@ -76,8 +73,18 @@ export class Settings {
   // The rule that will verify the drafts.
   rule() {
     const rule = this.#controls.strategy.value || this.#server.strategy;
-    const exact = rule in kRules;
-    return exact && Number(this.#controls.temperature.value) < 1e-5 ? 'greedy' : rule;
+    return this.#row(rule).lossless && Number(this.#controls.temperature.value) < 1e-5 ? 'greedy' : rule;
+  }
+
+  // What a strategy promises about the text.
+  promise(name) {
+    return promiseOf(this.#row(name));
+  }
+
+  // A strategy's row of the server's choices. Others are auto, and what an engine has for all requests.
+  #row(name) {
+    const rows = this.#server.choices?.strategies ?? [];
+    return rows.find((row) => row.name === name) ?? { name, lossless: name === 'auto' || this.#server.lossless };
   }
 
   #tell() {
@@ -87,22 +94,22 @@ export class Settings {
     if (drafter.value === 'none' || !rule) return;
     const most = length.value ? ` up to ${length.value}` : '';
     this.#rule.textContent = `Drafts by ${drafter.value || this.#server.method}, length by ` +
-      `${this.#server.lookahead}${most}, verified by ${rule}: ${promiseOf(rule)}.`;
+      `${this.#server.lookahead}${most}, verified by ${rule}: ${this.promise(rule)}.`;
   }
 }
 
-// The server's own drafters, and those that every server has.
-function drafterNames({ method }) {
-  const own = method.split(',').filter((name) => name !== 'none');
-  return [...new Set([...own, 'ngram', 'suffix', 'portfolio'])];
-}
-
-function named(names) {
-  return names.map((name) => [name, name]);
+// The methods that suit a request of the page, which brings no prediction and no grammar.
+function methodsOf({ choices }) {
+  return choices.methods.filter((row) => !row.drafts_from)
+    .map(({ name, help }) => [name, name === 'none' ? 'none (plain)' : name, help]);
 }
 
 function fill(select, options) {
   const chosen = select.value;
-  select.replaceChildren(...options.map(([value, words]) => new Option(words, value)));
+  select.replaceChildren(...options.map(([value, words, help]) => {
+    const option = new Option(words, value);
+    if (help) option.title = help;
+    return option;
+  }));
   select.value = [...select.options].some((option) => option.value === chosen) ? chosen : '';
 }

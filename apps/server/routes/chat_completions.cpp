@@ -14,6 +14,9 @@ HttpResponse ChatCompletions(Service& service, const HttpRequest& request, LogLi
 
 }  // namespace
 
-const Route kChatCompletionsRoute = {"POST", "/v1/chat/completions", false, ChatCompletions};
+extern const Route kChatCompletionsRoute = {.method = "POST",
+                                            .path = "/v1/chat/completions",
+                                            .about = "OpenAI's chats, below",
+                                            .handle = ChatCompletions};
 
 }  // namespace foretoken::server

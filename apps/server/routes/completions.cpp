@@ -14,6 +14,9 @@ HttpResponse Completions(Service& service, const HttpRequest& request, LogLine& 
 
 }  // namespace
 
-const Route kCompletionsRoute = {"POST", "/v1/completions", false, Completions};
+extern const Route kCompletionsRoute = {.method = "POST",
+                                        .path = "/v1/completions",
+                                        .about = "OpenAI's completions, below",
+                                        .handle = Completions};
 
 }  // namespace foretoken::server

@@ -28,6 +28,10 @@ HttpResponse Detokenize(Service& service, const HttpRequest& request, LogLine& l
 
 }  // namespace
 
-const Route kDetokenizeRoute = {"POST", "/detokenize", false, Detokenize};
+extern const Route kDetokenizeRoute = {
+    .method = "POST",
+    .path = "/detokenize",
+    .about = "`tokens`, `special` -> `content`; at most 8 MiB of text",
+    .handle = Detokenize};
 
 }  // namespace foretoken::server

@@ -14,6 +14,16 @@ HttpResponse Health(Service& service, const HttpRequest&, LogLine&) {
 
 }  // namespace
 
-const Route kHealthRoute = {"GET", "/health", true, Health, true};
+extern const Route kHealthRoute = {
+    .method = "GET",
+    .path = "/health",
+    .about =
+        "`status`: `ok`, or with 503 `draining` or `error`. It is `error`, with the reason in "
+        "`error`, if a model file was changed or cut short; requests then get 503 until a restart. "
+        "Also `running`, `waiting`; `overload`: a state of [Overload](serving.md#overload); "
+        "`memory`: `limit_bytes`, `resident_bytes`, `requests_bytes`",
+    .open = true,
+    .handle = Health,
+    .always = true};
 
 }  // namespace foretoken::server

@@ -22,6 +22,10 @@ HttpResponse Render(Service& service, const HttpRequest&, LogLine&) {
 
 }  // namespace
 
-const Route kMetricsRoute = {"GET", "/metrics", false, Render, true};
+extern const Route kMetricsRoute = {.method = "GET",
+                                    .path = "/metrics",
+                                    .about = "Prometheus, below",
+                                    .handle = Render,
+                                    .always = true};
 
 }  // namespace foretoken::server

@@ -28,7 +28,17 @@ HttpResponse Model(Service& service, const HttpRequest& request, LogLine&) {
 
 }  // namespace
 
-const Route kModelsRoute = {"GET", "/v1/models", false, Models};
-const Route kModelRoute = {"GET", kModelPath, false, Model};
+extern const Route kModelsRoute = {
+    .method = "GET",
+    .path = "/v1/models",
+    .about =
+        "the model with its sizes and `aliases`; `meta.chat_template`: whether it has a template, "
+        "and so can chat",
+    .handle = Models};
+extern const Route kModelRoute = {
+    .method = "GET",
+    .path = kModelPath,
+    .about = "the same for one name; another name is 404, `model_not_found`",
+    .handle = Model};
 
 }  // namespace foretoken::server

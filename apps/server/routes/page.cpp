@@ -14,7 +14,9 @@ HttpResponse Page(Service&, const HttpRequest& request, LogLine&) {
 
 }  // namespace
 
-const Route kPageRoute = {"GET", "/", true, Page};
-const Route kIndexRoute = {"GET", "/index.html", true, Page};
+extern const Route kPageRoute = {
+    .method = "GET", .path = "/", .about = "the page", .open = true, .handle = Page};
+extern const Route kIndexRoute = {
+    .method = "GET", .path = "/index.html", .about = "the page, too", .open = true, .handle = Page};
 
 }  // namespace foretoken::server

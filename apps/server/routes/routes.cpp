@@ -5,12 +5,15 @@
 
 namespace foretoken::server {
 
+extern const Route kChatCompletionsRoute, kCompletionsRoute, kDetokenizeRoute, kHealthRoute,
+    kIndexRoute, kMetricsRoute, kModelRoute, kModelsRoute, kPageRoute, kSpeculationRoute,
+    kTokenizeRoute, kVersionRoute;
+
 std::span<const Route* const> Routes() {
   static constexpr std::array kRoutes = {
-      &kChatCompletionsRoute, &kCompletionsRoute, &kDetokenizeRoute,
-      &kHealthRoute,          &kIndexRoute,       &kMetricsRoute,
-      &kModelRoute,           &kModelsRoute,      &kPageRoute,
-      &kSpeculationRoute,     &kTokenizeRoute,    &kVersionRoute};
+      &kCompletionsRoute, &kChatCompletionsRoute, &kModelsRoute,      &kModelRoute,
+      &kVersionRoute,     &kHealthRoute,          &kSpeculationRoute, &kTokenizeRoute,
+      &kDetokenizeRoute,  &kMetricsRoute,         &kPageRoute,        &kIndexRoute};
   return kRoutes;
 }
 

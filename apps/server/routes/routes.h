@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/routes/routes.h: the table of paths. Each endpoint is a .cpp that ends with its row.
+// server/routes/routes.h: the table of paths. Each endpoint is a .cpp that ends with its row, and a
+// line in routes.cpp.
 #pragma once
 
 #include <span>
@@ -11,17 +12,15 @@ namespace foretoken::server {
 
 struct Route {
   const char* method;
-  const char* path;  // with a * at its end: all paths that begin so
-  bool open;         // answered without a key
+  const char* path;   // with a * at its end: all paths that begin so
+  const char* about;  // what it does, for documents (Markdown)
+  bool open = false;  // answered without a key
   // Adds what a log should say about this request to the line.
   HttpResponse (*handle)(Service& service, const HttpRequest& request, LogLine& line);
   bool always = false;  // answered even while the server refuses everything else
 };
 
+// In the order of the documents.
 std::span<const Route* const> Routes();
-
-extern const Route kChatCompletionsRoute, kCompletionsRoute, kDetokenizeRoute, kHealthRoute,
-    kIndexRoute, kMetricsRoute, kModelRoute, kModelsRoute, kPageRoute, kSpeculationRoute,
-    kTokenizeRoute, kVersionRoute;
 
 }  // namespace foretoken::server

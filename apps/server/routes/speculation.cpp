@@ -17,6 +17,15 @@ HttpResponse Speculation(Service& service, const HttpRequest&, LogLine&) {
 
 }  // namespace
 
-const Route kSpeculationRoute = {"GET", "/v1/speculation", false, Speculation};
+extern const Route kSpeculationRoute = {
+    .method = "GET",
+    .path = "/v1/speculation",
+    .about =
+        "what drafts, and how; `choices`: the `methods`, `strategies` and `controllers` of this "
+        "server with what they do, of which a request may choose the first two; `draft_models`: "
+        "the models and heads that draft, by the names that requests and statistics use; counts of "
+        "all requests since the start, together and by drafter; the last minute's speed-up; "
+        "`verify_us`: what a pass costs by its rows, when the last request ended",
+    .handle = Speculation};
 
 }  // namespace foretoken::server

@@ -31,6 +31,12 @@ HttpResponse Tokenize(Service& service, const HttpRequest& request, LogLine& lin
 
 }  // namespace
 
-const Route kTokenizeRoute = {"POST", "/tokenize", false, Tokenize};
+extern const Route kTokenizeRoute = {
+    .method = "POST",
+    .path = "/tokenize",
+    .about =
+        "`content` (or `prompt`), `add_special`, `parse_special`, or the `messages` of a chat, "
+        "`add_generation_prompt`; `with_pieces` -> `tokens`: ids, or `{id, piece}`",
+    .handle = Tokenize};
 
 }  // namespace foretoken::server

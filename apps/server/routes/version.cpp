@@ -11,6 +11,7 @@ HttpResponse Version(Service&, const HttpRequest&, LogLine&) {
 
 }  // namespace
 
-const Route kVersionRoute = {"GET", "/version", false, Version};
+extern const Route kVersionRoute = {
+    .method = "GET", .path = "/version", .about = "the version", .handle = Version};
 
 }  // namespace foretoken::server

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/documents/catalogue_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "cli/verb.h"
+#include "foretoken/catalogue.h"
+#include "foretoken/speculative_config.h"
+#include "server/routes/routes.h"
+
+namespace foretoken::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json JsonOf(const DrafterInfo& row) {
+  return {{"name", row.name},
+          {"aliases", row.aliases},
+          {"help", row.help},
+          {"lookup_only", row.lookup_only},
+          {"reports_q", row.reports_q},
+          {"reads_features", row.reads_features},
+          {"reads_file", row.reads_file},
+          {"in_target", row.in_target},
+          {"reads_p_min", row.reads_p_min},
+          {"drafts_from", row.drafts_from}};
+}
+
+Json JsonOf(const StrategyInfo& row) {
+  return {{"name", row.name},
+          {"aliases", row.aliases},
+          {"help", row.help},
+          {"accepts_if", row.accepts_if},
+          {"else_takes", row.else_takes},
+          {"random_numbers", row.random_numbers},
+          {"lossless", row.lossless},
+          {"needs_q", row.needs_q},
+          {"needs_logits", row.needs_logits},
+          {"same_text", row.same_text}};
+}
+
+Json JsonOf(const ControllerInfo& row) {
+  return {{"name", row.name},
+          {"aliases", row.aliases},
+          {"help", row.help},
+          {"length", row.length},
+          {"default", row.name == SpeculativeOptions().lookahead},
+          {"default_k", row.default_k},
+          {"weighs_costs", row.weighs_costs},
+          {"follows_load", row.follows_load}};
+}
+
+Json JsonOf(const ArchitectureInfo& row) {
+  return {{"name", row.name}, {"networks", row.networks}, {"traits", row.traits}};
+}
+
+Json JsonOf(const Verb& row) {
+  return {{"name", row.name}, {"summary", row.summary}};
+}
+
+Json JsonOf(const server::Route& row) {
+  return {
+      {"method", row.method}, {"path", row.path}, {"about", row.about}, {"needs_key", !row.open}};
+}
+
+template <typename Row>
+Json ListOf(std::span<const Row* const> rows) {
+  Json list = Json::array();
+  for (const Row* const row : rows) list.push_back(JsonOf(*row));
+  return list;
+}
+
+Json TypesJson() {
+  Json list = Json::array();
+  for (const NumberTypeInfo& row : AllNumberTypes())
+    list.push_back({{"name", row.name},
+                    {"block_values", row.block_values},
+                    {"block_bytes", row.block_bytes},
+                    {"products", row.products}});
+  return list;
+}
+
+Json SettingsJson() {
+  Json list = Json::array();
+  for (const SpeculativeKey& row : SpeculativeKeys())
+    list.push_back({{"name", row.name},
+                    {"aliases", row.aliases},
+                    {"default", row.print(SpeculativeOptions())}});
+  return list;
+}
+
+}  // namespace
+
+std::string CatalogueJson() {
+  const Json json = {{"verbs", ListOf(Verbs())},
+                     {"drafters", ListOf(AllDrafters())},
+                     {"strategies", ListOf(AllStrategies())},
+                     {"controllers", ListOf(AllControllers())},
+                     {"architectures", ListOf(AllArchitectures())},
+                     {"types", TypesJson()},
+                     {"settings", SettingsJson()},
+                     {"endpoints", ListOf(server::Routes())}};
+  return json.dump(2) + "\n";
+}
+
+}  // namespace foretoken::cli
