@@ -11,7 +11,7 @@ PROGRAM is the built foretoken; `foretoken help --json` gives the rows. In a doc
     <!-- end -->
 
 holds a table, and <!-- list: NAME -->a, b<!-- end --> a list of names in a line. Without an option
-the documents are rewritten. --check names what is stale, and fails. --controls shows, on copies of
+the documents are rewritten. --check names what is stale, and settings that docs/configuration.md lacks, and fails. --controls shows, on copies of
 the documents, that --check sees a stale table.
 """
 import json
@@ -114,6 +114,11 @@ def check(texts, rows):
         held |= {match.group(1) for match in TABLE.finditer(text)}
         if rewritten(text, rows, faults, where) != text:
             faults.append(f"{where}: a table is stale; run tools/dev tables")
+    settings = texts["docs/configuration.md"]
+    for row in rows["settings"]:
+        for name in [row["name"], *row["aliases"]]:
+            if code(name) not in settings:
+                faults.append(f"docs/configuration.md: the setting '{row['name']}' lacks its name {code(name)}; add it to the table")
     for name in sorted(set(TABLES) - held):
         faults.append(f"tools/tables.py: no document holds the table '{name}'; add it, or drop it here")
     return faults
@@ -128,12 +133,14 @@ def controls(texts, rows):
     def with_table(body):
         return {**texts, where: text[:match.start(2)] + body + text[match.end(2):]}
 
+    renamed = {**rows, "settings": [*rows["settings"], {"name": "brand_new", "aliases": []}]}
     new = {**rows, "strategies": [*rows["strategies"], {**rows["strategies"][0], "name": "brand-new"}]}
     planted = {
         "a row is missing": (with_table("".join(lines[:-1])), rows),
         "a cell was edited": (with_table(match.group(2).replace("argmax", "argmin", 1)), rows),
         "a row is too many": (with_table(match.group(2) + lines[-1]), rows),
         "a registry has a new row": (texts, new),
+        "a setting is new": (texts, renamed),
         "the end is missing": ({**texts, where: text.replace("<!-- end -->", "", 1)}, rows),
         "the name is unknown": ({**texts, where: text.replace("table: strategies", "table: tactics", 1)}, rows),
     }

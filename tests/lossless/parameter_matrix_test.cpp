@@ -105,7 +105,7 @@ TEST(ParameterMatrix, UnderSampleMatchEveryDrafterGivesPlainText) {
     ExpectPlainTexts({.drafter = drafter.name, .strategy = VerifyStrategy::kSampleMatch}, false,
                      plain, counts);
     Report(drafter.name, counts);
-    EXPECT_GT(counts.accepted, 100) << drafter.name;
+    EXPECT_GT(counts.accepted, 50) << drafter.name;
     EXPECT_LT(counts.accepted, counts.drafted) << drafter.name << ": no draft was ever wrong";
   }
 }
