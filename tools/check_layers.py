@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks the arrows between the modules: every #include of src/, include/ and apps/ against the DEPS of
-the foretoken_module() calls and the rules below. Prints file:line for each violation; exit code 1.
+the foretoken_module() calls and the rules below, and the map in src/README.md against the DEPS. Prints file:line for each violation; exit code 1.
 
 usage: check_layers.py [ROOT]
 """
@@ -127,6 +127,22 @@ class Checker:
             if module in reachable(self.deps, module):
                 self.fail(where, f"{module} is part of a cycle of DEPS")
 
+    def check_map(self):
+        """The last column of the table in src/README.md names the DEPS of each module."""
+        path = self.root / "src/README.md"
+        if not path.exists():
+            return
+        rows = {}
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = re.fullmatch(r"\| `(\w+)/` \|.*\|([^|]*)\|", line)
+            if match:
+                rows[match.group(1)] = number, match.group(2).strip()
+        for module in self.order:
+            deps = ", ".join(d for d in reversed(self.order) if d in self.deps.get(module, ()))
+            number, seen = rows.get(module, (1, None))
+            if seen != (deps or "`include/` only"):
+                self.fail(f"src/README.md:{number}", f"the row of {module} must end with '{deps or '`include/` only'}'")
+
     def check_file(self, path):
         relative = path.relative_to(self.root).as_posix()
         for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
@@ -193,6 +209,7 @@ class Checker:
 
     def run(self):
         self.check_modules()
+        self.check_map()
         for top in ("src", "include", "apps"):
             for path in sorted((self.root / top).rglob("*")):
                 if path.is_dir() and path.name in VAGUE_FOLDERS:

@@ -79,6 +79,17 @@ class CheckLayersTest(unittest.TestCase):
         self.write("src/verify/b.cpp", '#include "tensor/a.h"\n')
         self.assertEqual(self.errors(), [])
 
+    def test_a_stale_map_is_found(self):
+        rows = [f"| `{m}/` | what it does | {d} |" for m, d in (
+            ("engine", "draft, verify, text"), ("draft", "model, sampling, round"), ("verify", "sampling, round"), ("model", "kv, formats, kernels"),
+            ("sampling", "kernels"), ("kv", "tensor"), ("text", "formats"), ("round", "base"), ("formats", "tensor"), ("kernels", "tensor"),
+            ("tensor", "base"), ("base", "`include/` only"))]
+        self.write("src/README.md", "\n".join(rows))
+        self.assertEqual(self.errors(), [])
+        for stale in (rows[1:], [rows[0].replace(", text", ""), *rows[1:]], [*rows[:-1], rows[-1].replace("`include/` only", "round")]):
+            self.write("src/README.md", "\n".join(stale))
+            self.assertEqual(len(self.errors()), 1, stale)
+
     def test_public_headers_of_the_engine_stay_above_it(self):
         self.forbid("src/draft/b.cpp", '"foretoken/engine.h"')
         self.forbid("src/formats/b.cpp", '"foretoken/scorer.h"')
