@@ -57,11 +57,14 @@ SYSTEM = {"unistd.h", "fcntl.h", "malloc.h", "poll.h", "sched.h", "pthread.h", "
           "sys/mman.h", "sys/stat.h", "sys/types.h", "sys/resource.h", "sys/ioctl.h", "sys/syscall.h",
           "sys/wait.h", "sys/socket.h", "arpa/inet.h", "netinet/tcp.h", "asm/prctl.h", "linux/perf_event.h"}
 # Kernels for an instruction set: an inline function of another header, compiled with its flags, could be
-# the copy that the linker keeps for everyone.
+# the copy that the linker keeps for everyone. What they share is in kernels/generic, which is compiled once
+# for each of them and has internal linkage (check_isa_symbols.sh holds that). It sees as little as they do,
+# and no instruction set.
 ISA_FOLDERS = ("avx2", "avxvnni", "avx512", "amx", "neon")
-ISA_EXTENDS = {"avxvnni": "avx2", "amx": "avx512"}  # a processor with the one has the other
-ISA_HEADERS = {"kernels/kernels.h", "kernels.h", "tensor/block_layout.h"}
-ISA_SYSTEM = {"immintrin.h", "arm_neon.h", "cstddef", "cstdint"}
+ISA_EXTENDS = {"avxvnni": "avx2", "avx512": "avx2", "amx": "avx512"}  # a processor with the one has the other
+ISA_HEADERS = {"kernels/kernels.h", "kernels.h", "kernels/parts.h", "tensor/block_layout.h"}
+ISA_INTRINSICS = {"immintrin.h", "arm_neon.h"}
+ISA_SYSTEM = {"cstddef", "cstdint"}
 # Applications that see the public headers and each other only. bench may measure kernels; the trainer reads
 # and writes model files.
 OPEN_APPS = {"cli": {"lab"}, "bench": {"kernels", "tensor", "base"}, "train": {"base", "tensor", "formats", "text", "model"}}
@@ -156,11 +159,10 @@ class Checker:
     def why_not(self, file, include, quoted):
         """Reason why `file` must not include `include`, or None."""
         parts = file.split("/")
-        if len(parts) > 3 and parts[1] == "kernels" and parts[2] in ISA_FOLDERS and not file.endswith("_test.cpp"):
-            base = ISA_EXTENDS.get(parts[2], parts[2])
-            own = include.startswith((f"kernels/{parts[2]}/", f"kernels/{base}/")) or (quoted and "/" not in include)
-            if not own and include not in ISA_HEADERS | ISA_SYSTEM:
-                return f"a folder of one instruction set sees only {', '.join(sorted(ISA_HEADERS | ISA_SYSTEM))}"
+        if len(parts) > 3 and parts[1] == "kernels" and parts[2] in (*ISA_FOLDERS, "generic"):
+            why = self.why_not_isa(parts[2], include, quoted)
+            if why:
+                return why
         for prefix, allowed in LIBRARIES.items():
             if include.startswith(prefix) if prefix.endswith("/") else include == prefix:
                 return None if re.fullmatch(allowed, file) else f"only {allowed} may (a library stays in one place)"
@@ -168,6 +170,14 @@ class Checker:
             standard = "/" not in include and "." not in include
             return None if standard or include in SYSTEM else "a library that tools/check_layers.py does not know"
         return self.why_not_ours(parts, file, include)
+
+    def why_not_isa(self, folder, include, quoted):
+        seen = ISA_HEADERS | ISA_SYSTEM | (set() if folder == "generic" else ISA_INTRINSICS)
+        base = ISA_EXTENDS.get(folder, folder)
+        own = include.startswith((f"kernels/{folder}/", f"kernels/{base}/", "kernels/generic/"))
+        if own or (quoted and "/" not in include) or include in seen:
+            return None
+        return f"the folder of an instruction set sees only itself, kernels/generic, {', '.join(sorted(seen))}"
 
     def why_not_ours(self, parts, file, include):
         top = include.split("/")[0]

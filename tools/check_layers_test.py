@@ -115,6 +115,10 @@ class CheckLayersTest(unittest.TestCase):
         self.forbid("src/kernels/avx2/b.cpp", "<arm_neon.h>")
         self.forbid("src/kernels/avx2/b.cpp", '"kernels/scalar/exp.h"')
         self.forbid("src/kernels/avx2/b.cpp", '"base/a.h"')
+        self.forbid("src/kernels/generic/b.h", "<immintrin.h>")
+        self.forbid("src/kernels/generic/b.h", "<utility>")
+        self.forbid("src/kernels/generic/b.h", '"kernels/avx2/b.h"')
+        self.forbid("src/kernels/generic/b.h", '"base/a.h"')
 
     def test_tests_may_not_reach_up_either(self):
         self.forbid("src/formats/b_test.cpp", '"model/a.h"')

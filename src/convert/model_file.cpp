@@ -8,6 +8,7 @@
 
 #include "formats/checkpoint.h"
 #include "formats/weight_type.h"
+#include "kernels/dispatch.h"
 #include "model/arch/registry.h"
 #include "model/weights.h"
 #include "tensor/dtype.h"
@@ -101,13 +102,19 @@ std::vector<std::pair<std::string, std::string>> ModelFile::metadata() const {
 }
 
 std::vector<TensorSummary> ModelFile::tensors() const {
+  const kernels::Isa isa = kernels::AvailableIsas().back();
   std::vector<TensorSummary> summaries;
-  for (const auto& t : impl_->checkpoint->tensors())
-    summaries.push_back({t.name,
-                         std::string(tensor::GgmlTypeName(t.ggml_type)),
-                         {t.shape.begin(), t.shape.begin() + t.n_dims},
-                         static_cast<std::int64_t>(t.data.size()),
-                         tensor::FindDType(t.ggml_type) != nullptr || t.name == "d2t"});
+  for (const auto& t : impl_->checkpoint->tensors()) {
+    const tensor::DTypeInfo* type = tensor::FindDType(t.ggml_type);
+    const bool scalar =
+        type != nullptr && kernels::ProductIsa(isa, type->tile) == kernels::Isa::kScalar;
+    summaries.push_back({.name = t.name,
+                         .type = std::string(tensor::GgmlTypeName(t.ggml_type)),
+                         .shape = {t.shape.begin(), t.shape.begin() + t.n_dims},
+                         .bytes = static_cast<std::int64_t>(t.data.size()),
+                         .supported = type != nullptr || t.name == "d2t",
+                         .has_vector_kernel = !scalar});
+  }
   return summaries;
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of avxvnni/ with AVX-512's coding of the same instruction, so that its code is tested
-// on processors that know only that one too. For stand_in_test.cpp alone; compiled with flags of
+// The products of avxvnni/ with AVX-512's coding of the same instruction, so that their code is
+// tested on processors that know only that coding. For stand_in_test.cpp; compiled with flags of
 // its own.
 #include "kernels/avxvnni/vpdpbusd.h"
 
-namespace foretoken::kernels {
+namespace foretoken::kernels::avxvnni {
 namespace {
 
 struct DotAvx512Vl {
@@ -15,7 +15,6 @@ struct DotAvx512Vl {
 
 }  // namespace
 
-extern const Kernels kAvxVnniEvex;
-constinit const Kernels kAvxVnniEvex = avxvnni::TableWith<DotAvx512Vl>("avxvnni (AVX-512 coding)");
+constinit const Kernels kEvexMatmul = ProductsWith<DotAvx512Vl>();
 
-}  // namespace foretoken::kernels
+}  // namespace foretoken::kernels::avxvnni

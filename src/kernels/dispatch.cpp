@@ -2,6 +2,7 @@
 #include "kernels/dispatch.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -13,39 +14,32 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <type_traits>
 
+#include "kernels/parts.h"
+
 namespace foretoken::kernels {
 
-extern const Kernels kScalar;
-#if defined(__x86_64__)
-extern const Kernels kAvx2;
-extern const Kernels kAvxVnni;  // products of quantised weights only
-extern const Kernels kAvx512;
-namespace amx {
-extern const Kernels kTable;  // likewise
-}
-#elif defined(__aarch64__)
-extern const Kernels kNeon;
-#endif
-
-#if defined(__x86_64__)
 namespace {
 
-// Not every compiler knows "f16c" by name: CPUID leaf 1, ECX bit 29.
+#if defined(__x86_64__)
+
+// CPUID leaf 1, ECX bit 29: not every compiler knows "f16c" by name.
 bool HasF16c() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx >> 29 & 1) != 0;
 }
 
-// Nor "avxvnni": leaf 7, subleaf 1, EAX bit 4.
+// CPUID leaf 7, subleaf 1, EAX bit 4: nor does every compiler know "avxvnni".
 bool HasAvxVnni() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax >> 4 & 1) != 0;
 }
 
-// Leaf 7, EDX bits 24 (tiles) and 25 (int8); and Linux gives the registers to who asks for them.
+// CPUID leaf 7, EDX bits 24 (tiles) and 25 (int8). Linux gives the registers to a process that asks
+// for them.
 bool HasAmx() {
   constexpr long kRequestPermission = 0x1023,
                  kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
@@ -54,54 +48,117 @@ bool HasAmx() {
          syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
-// Made at first use: the tables it is made of are constants, whichever file is initialised first.
-const Kernels& AvxVnniTable() {
-  static const Kernels table = Overlay(kAvx2, kAvxVnni);
-  return table;
+// __builtin_cpu_supports also asks the operating system (XCR0) whether the registers are saved.
+bool RunsAvx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("bmi2") && HasF16c();
 }
-const Kernels& AmxTable() {
-  static const Kernels table = Overlay(kAvx512, amx::kTable);
-  return table;
+bool RunsAvxVnni() {
+  return RunsAvx2() && HasAvxVnni();
+}
+bool RunsAvx512() {
+  return RunsAvx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512vnni");
+}
+bool RunsAmx() {
+  static const bool amx = RunsAvx512() && HasAmx();
+  return amx;
+}
+
+#elif defined(__aarch64__)
+
+bool RunsNeon() {
+  constexpr unsigned long kNeeded = HWCAP_ASIMD | HWCAP_ASIMDDP;  // the latter: dot products
+  return (getauxval(AT_HWCAP) & kNeeded) == kNeeded;
+}
+
+#endif
+
+bool RunsHere() {
+  return true;
+}
+[[maybe_unused]] bool RunsElsewhere() {
+  return false;
+}
+
+// One instruction set: its name, the set that it extends, whether this machine runs it, and its
+// functions, in parts.
+struct InstructionSet {
+  Isa isa;
+  const char* name;
+  Isa extends;
+  bool (*runs)();
+  std::array<const Kernels*, 2> parts;
+};
+
+// In order of Isa: a set comes after the one that it extends. A set of another kind of processor is
+// known by name only.
+constexpr InstructionSet kSets[] = {
+    {Isa::kScalar, "scalar", Isa::kScalar, RunsHere, {&scalar::kFunctions, &scalar::kMatmul}},
+#if defined(__x86_64__)
+    {Isa::kNeon, "neon", Isa::kScalar, RunsElsewhere, {}},
+    {Isa::kAvx2, "avx2", Isa::kScalar, RunsAvx2, {&avx2::kFunctions, &avx2::kMatmul}},
+    {Isa::kAvxVnni, "avxvnni", Isa::kAvx2, RunsAvxVnni, {&avxvnni::kMatmul}},
+    {Isa::kAvx512, "avx512", Isa::kAvx2, RunsAvx512, {&avx512::kFunctions, &avx512::kMatmul}},
+    {Isa::kAmx, "amx", Isa::kAvx512, RunsAmx, {&amx::kMatmul}},
+#else
+#if defined(__aarch64__)
+    {Isa::kNeon, "neon", Isa::kScalar, RunsNeon, {&neon::kFunctions, &neon::kMatmul}},
+#else
+    {Isa::kNeon, "neon", Isa::kScalar, RunsElsewhere, {}},
+#endif
+    {Isa::kAvx2, "avx2", Isa::kScalar, RunsElsewhere, {}},
+    {Isa::kAvxVnni, "avxvnni", Isa::kAvx2, RunsElsewhere, {}},
+    {Isa::kAvx512, "avx512", Isa::kAvx2, RunsElsewhere, {}},
+    {Isa::kAmx, "amx", Isa::kAvx512, RunsElsewhere, {}},
+#endif
+};
+constexpr std::size_t kNumSets = std::size(kSets);
+
+const InstructionSet& SetOf(Isa isa) {
+  return kSets[static_cast<std::size_t>(isa)];
+}
+
+// Made at first use. The parts are constants, so it does not matter which file is initialised
+// first.
+const std::array<Kernels, kNumSets>& Tables() {
+  static const std::array<Kernels, kNumSets> tables = [] {
+    std::array<Kernels, kNumSets> made = {};
+    for (const InstructionSet& set : kSets) {
+      Kernels& table = made[static_cast<std::size_t>(set.isa)];
+      table = made[static_cast<std::size_t>(set.extends)];
+      table.isa = set.name;
+      for (const Kernels* part : set.parts)
+        if (part != nullptr) table = Overlay(table, *part);
+    }
+    return made;
+  }();
+  return tables;
 }
 
 }  // namespace
-#endif
 
 std::vector<Isa> AvailableIsas() {
-  std::vector<Isa> available = {Isa::kScalar};
-#if defined(__x86_64__)
-  // __builtin_cpu_supports also asks the operating system (XCR0) whether the registers are saved.
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                    __builtin_cpu_supports("bmi2") && HasF16c();
-  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
-                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
-  if (avx2) available.push_back(Isa::kAvx2);
-  if (avx2 && HasAvxVnni()) available.push_back(Isa::kAvxVnni);
-  if (avx512) available.push_back(Isa::kAvx512);
-  static const bool amx = HasAmx();
-  if (avx512 && amx) available.push_back(Isa::kAmx);
-#elif defined(__aarch64__)
-  constexpr unsigned long kNeeded = HWCAP_ASIMD | HWCAP_ASIMDDP;  // the latter: dot products
-  if ((getauxval(AT_HWCAP) & kNeeded) == kNeeded) available.push_back(Isa::kNeon);
-#endif
+  std::vector<Isa> available;
+  for (const InstructionSet& set : kSets)
+    if (set.runs()) available.push_back(set.isa);
   return available;
 }
 
 std::string_view Name(Isa isa) {
-  constexpr std::array<std::string_view, 6> kNames = {"scalar",  "neon",   "avx2",
-                                                      "avxvnni", "avx512", "amx"};
-  return kNames[static_cast<std::size_t>(isa)];
+  return SetOf(isa).name;
 }
 
 Result<Isa> ParseIsa(std::string_view name) {
-  for (const Isa isa :
-       {Isa::kScalar, Isa::kNeon, Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAmx})
-    if (name == Name(isa)) return isa;
+  std::vector<std::string_view> names;
+  for (const InstructionSet& set : kSets) {
+    if (name == set.name) return set.isa;
+    names.push_back(set.name);
+  }
   return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("instruction set: '{}' is unknown; set FORETOKEN_ISA to scalar, neon, "
-                          "avx2, avxvnni, avx512 or amx",
-                          name));
+              fmt::format("instruction set: '{}' is unknown; set FORETOKEN_ISA to one of {}", name,
+                          fmt::join(names, ", ")));
 }
 
 Kernels Overlay(const Kernels& base, const Kernels& better) {
@@ -118,19 +175,21 @@ Kernels Overlay(const Kernels& base, const Kernels& better) {
   return table;
 }
 
+Isa ProductIsa(Isa isa, tensor::TileType type) {
+  while (isa != Isa::kScalar) {
+    const InstructionSet& set = SetOf(isa);
+    for (const Kernels* part : set.parts)
+      if (part != nullptr && part->matmul[static_cast<int>(type)] != nullptr) return isa;
+    isa = set.extends;
+  }
+  return isa;
+}
+
 const Kernels& KernelsFor(Isa cap) {
   Isa best = Isa::kScalar;
   for (const Isa isa : AvailableIsas())
     if (isa <= cap) best = isa;
-#if defined(__x86_64__)
-  if (best == Isa::kAmx) return AmxTable();
-  if (best == Isa::kAvx512) return kAvx512;
-  if (best == Isa::kAvxVnni) return AvxVnniTable();
-  if (best == Isa::kAvx2) return kAvx2;
-#elif defined(__aarch64__)
-  if (best == Isa::kNeon) return kNeon;
-#endif
-  return kScalar;
+  return Tables()[static_cast<std::size_t>(best)];
 }
 
 Result<const Kernels*> KernelsFromEnvironment() {

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // kernels/dispatch.h: chooses the table of kernels for this processor, once.
+//
+// An instruction set has the functions that it does better than the set it extends; its table holds
+// those, and the rest are those of the set it extends. So every table is complete, and a function
+// that no vector folder has is the scalar one.
 #pragma once
 
 #include <string_view>
@@ -10,27 +14,34 @@
 
 namespace foretoken::kernels {
 
+// In order of strength.
 enum class Isa { kScalar, kNeon, kAvx2, kAvxVnni, kAvx512, kAmx };
 inline constexpr Isa kBestIsa = Isa::kAmx;  // as a cap: none
 
 // What this processor and operating system can run, weakest first; always contains kScalar. Asks
-// Linux for the use of AMX's registers, once: threads that start later have it, so call it before.
+// Linux for the use of AMX's registers, once. Only threads that start later may use them, so call
+// it before the threads of an engine start.
 std::vector<Isa> AvailableIsas();
 std::string_view Name(Isa isa);
 // "scalar", "neon", "avx2", "avxvnni", "avx512", "amx". Errors: kInvalidArgument naming the
 // choices.
 [[nodiscard]] Result<Isa> ParseIsa(std::string_view name);
 
-// `base` with the name of `better` and with every function that `better` has.
+// `base` with every function that `better` has in its place, and with its name if it has one.
 Kernels Overlay(const Kernels& base, const Kernels& better);
 
-// The table of the best available set that is no better than cap: "neon" on x86 leaves scalar, and
-// caps nothing on ARM.
+// The instruction set that the product of `type` in the table of `isa` comes from: `isa`, or one
+// that it extends where the set has no such product of its own. REQUIRES: isa is available.
+Isa ProductIsa(Isa isa, tensor::TileType type);
+
+// The table of the best available set that is no better than cap. "neon" on x86 leaves scalar, and
+// any set of x86 on ARM leaves the best one.
 const Kernels& KernelsFor(Isa cap);
 // The same, capped by the environment variable FORETOKEN_ISA where it is set. Errors: an unknown
 // name in it.
 [[nodiscard]] Result<const Kernels*> KernelsFromEnvironment();
-// Capped by a set's name; where it is empty, by the environment. Errors: an unknown name.
+// The same, capped by a set's name; where the name is empty, by the environment. Errors: an unknown
+// name.
 [[nodiscard]] Result<const Kernels*> KernelsByName(std::string_view cap);
 
 }  // namespace foretoken::kernels

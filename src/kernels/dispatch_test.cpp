@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -94,10 +95,31 @@ TEST(Dispatch, OverlaysTheFunctionsThatTheBetterTableHas) {
   EXPECT_EQ(table.block_max, base.block_max);
 }
 
+TEST(Dispatch, AProductIsThatOfTheSetItIsSaidToComeFrom) {
+  for (const Isa isa : AvailableIsas()) {
+    for (int type = 0; type < tensor::kTileTypes; ++type) {
+      const Isa source = ProductIsa(isa, static_cast<tensor::TileType>(type));
+      EXPECT_LE(source, isa);
+      EXPECT_EQ(KernelsFor(isa).matmul[type], KernelsFor(source).matmul[type]) << Name(isa);
+    }
+  }
+}
+
+TEST(Dispatch, ASetThatExtendsAnotherFallsBackToIt) {
+  const std::vector<Isa> isas = AvailableIsas();
+  const auto has = [&](Isa isa) { return std::find(isas.begin(), isas.end(), isa) != isas.end(); };
+  if (!has(Isa::kAmx)) GTEST_SKIP() << "no AMX here";
+  // AMX has products of some quantised types and nothing else.
+  EXPECT_EQ(ProductIsa(Isa::kAmx, tensor::TileType::kQ8_0), Isa::kAmx);
+  EXPECT_EQ(ProductIsa(Isa::kAmx, tensor::TileType::kQ6_K), Isa::kAvx512);
+  EXPECT_EQ(KernelsFor(Isa::kAmx).rms_norm, KernelsFor(Isa::kAvx512).rms_norm);
+  EXPECT_NE(KernelsFor(Isa::kAmx).rms_norm, KernelsFor(Isa::kAvx2).rms_norm);
+}
+
 TEST(Dispatch, LeavesNoGapInATable) {
   for (const Isa isa : AvailableIsas()) {
     const Kernels& kernels = KernelsFor(isa);
-    // The table is a name followed by nothing but function pointers.
+    // A table is a name and function pointers, nothing else.
     static_assert(sizeof(Kernels) % sizeof(void*) == 0);
     const void* entries[sizeof(Kernels) / sizeof(void*)];
     std::memcpy(entries, &kernels, sizeof(kernels));

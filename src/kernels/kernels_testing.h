@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels/kernels_testing.h: what the tests of kernels share: every table of this processor,
+// kernels/kernels_testing.h: what the tests of kernels share: every table of this processor, random
 // numbers, and bitwise comparison.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace foretoken::kernels {
 
 inline constexpr float kInf = std::numeric_limits<float>::infinity();
 inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-inline constexpr float kSentinel = 12345.5f;  // behind the end of outputs: must survive
+inline constexpr float kSentinel = 12345.5f;  // stands behind the end of outputs and must survive
 
 inline const Kernels& Scalar() {
   return KernelsFor(Isa::kScalar);

@@ -24,9 +24,20 @@ using tensor::IsQuantised;
 using tensor::TileType;
 
 inline constexpr TileType kFloatTypes[] = {TileType::kF32, TileType::kF16, TileType::kBF16};
-inline constexpr TileType kQuantisedTypes[] = {TileType::kQ8_0, TileType::kQ4_0, TileType::kQ4_1,
-                                               TileType::kQ5_0, TileType::kQ5_1, TileType::kQ4_K,
-                                               TileType::kQ5_K, TileType::kQ6_K};
+inline std::vector<TileType> QuantisedTypes() {
+  std::vector<TileType> types;
+  for (const tensor::DTypeInfo& info : tensor::AllDTypes())
+    if (IsQuantised(info.tile)) types.push_back(info.tile);
+  return types;
+}
+
+// The types that a part of a table has a product for.
+inline std::vector<TileType> TypesOf(const Kernels& part) {
+  std::vector<TileType> types;
+  for (const tensor::DTypeInfo& info : tensor::AllDTypes())
+    if (part.matmul[static_cast<int>(info.tile)] != nullptr) types.push_back(info.tile);
+  return types;
+}
 
 inline const tensor::DTypeInfo& FileType(TileType type) {
   for (const tensor::DTypeInfo& info : tensor::AllDTypes())
@@ -40,10 +51,8 @@ inline std::string TypeName(TileType type) {
 }
 
 inline std::vector<TileType> AllTypes() {
-  std::vector<TileType> types;
-  types.reserve(tensor::kTileTypes);
+  std::vector<TileType> types = QuantisedTypes();
   types.insert(types.end(), std::begin(kFloatTypes), std::end(kFloatTypes));
-  types.insert(types.end(), std::begin(kQuantisedTypes), std::end(kQuantisedTypes));
   return types;
 }
 
@@ -92,15 +101,17 @@ struct Matrix {
                  static_cast<const std::byte*>(p) + n);
   }
 
-  // Of quantised types: a block's size, and where its halves lie (d, then m or dmin).
+  // The size of a block of a quantised type, and where its halves lie (d, then m or dmin).
   std::size_t BlockBytes() const { return static_cast<std::size_t>(FileType(type).block_bytes); }
   std::vector<std::size_t> Halves() const {
     if (type == TileType::kQ6_K) return {offsetof(tensor::BlockQ6_K, d)};
-    if (type == TileType::kQ8_0 || type == TileType::kQ4_0 || type == TileType::kQ5_0) return {0};
-    return {0, 2};
+    for (const TileType with_minima :
+         {TileType::kQ4_1, TileType::kQ5_1, TileType::kQ4_K, TileType::kQ5_K})
+      if (type == with_minima) return {0, 2};
+    return {0};
   }
 
-  // Every byte of a quantised type but those of the halves.
+  // Sets every byte of a quantised type except those of the halves.
   void FillWith(std::byte value) {
     const std::vector<std::size_t> halves = Halves();
     for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -129,8 +140,8 @@ struct Matrix {
   std::vector<std::byte> bytes;
 };
 
-// Rows of activations, as floats and as quantised blocks (a free choice of int8 and scales, not the
-// image of the floats).
+// Rows of activations, as floats and as quantised blocks. The blocks are random too: they are not
+// the quantised floats.
 struct Rows {
   Rows(int rows, int inner, unsigned seed, float scale = 1.0f)
       : n(rows),
@@ -176,7 +187,7 @@ struct Range {
 
 inline constexpr float kUntouched = -12345.5f;
 
-// y of rows [row, row + n_rows) over a buffer that held `before`.
+// y of rows [row, row + n_rows); `before` is what the buffer of y held.
 inline std::vector<float> Multiply(void (*matmul)(const MatmulArgs&), TileType type,
                                    const AlignedBytes& tiles, int n_tiles, const Rows& rows,
                                    int row, int n_rows, Range range, bool accumulate,

@@ -23,8 +23,9 @@ std::uint32_t Word(const void* bytes, int i) {
 
 template <typename T>
 void RepackFloat(const void* rows, int n_outputs, int k, void* strip) {
-  constexpr int kStep =
-      64;  // k at a time: the strip's part stays in the first-level cache while 16 rows fill it
+  // k at a time, so that this part of the strip stays in the first-level cache while 16 rows fill
+  // it.
+  constexpr int kStep = 64;
   const auto* from = static_cast<const T*>(rows);
   auto* to = static_cast<T*>(strip);
   if (n_outputs < kTileOutputs)
@@ -39,7 +40,7 @@ void RepackFloat(const void* rows, int n_outputs, int k, void* strip) {
   }
 }
 
-// What a tile is made of, and how block b of a row becomes output o of it.
+// For each type: the block, the tile, and how a block becomes output o of the tile.
 struct Q8_0 {
   static constexpr int kValues = kBlock;
   using Block = tensor::BlockQ8_0;
@@ -64,8 +65,8 @@ void PutNibbles(const std::uint8_t* qs, int o, std::uint8_t (&q)[4][16][4]) {
   for (int i = 0; i < 4; ++i) std::memcpy(q[i][o], &words[i], 4);
 }
 
-// Bit k of the file's 32 is the fifth bit of value k; the tile gathers those of k = 4 f + j in byte
-// j.
+// Bit k of the file's 32 bits is the fifth bit of value k. The tile gathers the bits of k = 4 f + j
+// in byte j.
 void PutFifthBits(const std::uint8_t* qh, int o, std::uint8_t (&to)[16][4]) {
   const std::uint32_t bits = Word(qh, 0);
   for (int j = 0; j < 4; ++j) {
@@ -102,7 +103,7 @@ std::uint8_t MinimumOf(const std::uint8_t* s, int run) {
                                            : (s[run + 4] >> 4) | (s[run] >> 6) << 4);
 }
 
-// In words of 4 values the tile has the file's order, but its bits elsewhere.
+// The tile has the words of 4 values in the file's order, but the bits of a word in other places.
 template <typename FileBlock, typename FileTile, bool kFifth>
 struct KNibbles {
   static constexpr int kValues = kSuperBlock;
@@ -175,7 +176,7 @@ void RepackBlocks(const void* rows, int n_outputs, int k, void* strip) {
   }
 }
 
-// How strips of a type are made: bytes of 16 rows of one block in the file and of a tile.
+// How strips of a type are made. The sizes are those of a block in the file and of a tile.
 struct Recipe {
   std::size_t block_bytes, tile_bytes;
   void (*repack)(const void* rows, int n_outputs, int k, void* strip);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels/repack.h: turns a matrix as a GGUF file holds it into the tiles that matmul reads.
+// kernels/repack.h: turns a matrix of a GGUF file into the tiles that matmul reads.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ inline std::size_t TiledBytes(tensor::TileType type, int n_out, int k) {
   return StripBytes(type, k) * static_cast<std::size_t>(TilesFor(n_out));
 }
 
-// Repacks strips [tile_begin, tile_end) of a row-major matrix [n_out, k] of the file type with the
-// name of `type` (rows without padding) into dst, which holds all strips. Disjoint ranges may run
-// on different threads.
+// Repacks strips [tile_begin, tile_end) of a row-major matrix [n_out, k] into dst, which holds all
+// strips. The matrix has the file type of the same name as `type`, and rows without padding.
+// Disjoint ranges may run on different threads.
 void Repack(tensor::TileType type, const void* rows, int n_out, int k, int tile_begin, int tile_end,
             void* dst);
 

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products for instruction sets that few processors have, by stand-ins that every one with AVX-512
-// VNNI runs: AVX-VNNI in AVX-512's coding of the same instruction, and the code around AMX's tile
-// registers on an emulated unit. Against scalar, bit for bit. (A processor that has the real ones
-// runs them in matmul_test too.)
+// Tests of the products for instruction sets that few processors have, by stand-ins that every
+// processor with AVX-512 VNNI can run: AVX-VNNI in AVX-512's coding of the same instruction, and
+// the code around AMX's tile registers on an emulated unit. Each must equal scalar bit for bit. (A
+// processor that has the real ones also runs them in matmul_test.)
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 #include <tuple>
 
-#include "kernels/amx/tables.h"
 #include "kernels/matmul_testing.h"
+#include "kernels/parts.h"
 
 namespace foretoken::kernels {
-
-extern const Kernels kAvxVnniEvex;
 
 namespace {
 
@@ -27,7 +25,7 @@ class StandIn : public testing::TestWithParam<std::tuple<const Kernels*, TileTyp
   }
   TileType type() const { return std::get<1>(GetParam()); }
   auto function() const { return std::get<0>(GetParam())->matmul[static_cast<int>(type())]; }
-  // Of all rows, by the stand-in and by scalar.
+  // Whether the stand-in and scalar agree on all rows.
   testing::AssertionResult EqualsScalar(const AlignedBytes& tiles, int n_tiles, const Rows& rows,
                                         Range range, bool accumulate) const {
     return SameBits(
@@ -76,18 +74,16 @@ TEST_P(StandIn, DoesNotSaturateOnTheLargestIntegers) {
 }
 
 std::string NameOf(const testing::TestParamInfo<StandIn::ParamType>& of) {
-  return (std::get<0>(of.param) == &amx::kEmulatedTable ? "amx_" : "avxvnni_") +
+  return (std::get<0>(of.param) == &amx::kEmulatedMatmul ? "amx_" : "avxvnni_") +
          TypeName(std::get<1>(of.param));
 }
 INSTANTIATE_TEST_SUITE_P(AvxVnni, StandIn,
-                         testing::Combine(testing::Values(&kAvxVnniEvex),
-                                          testing::ValuesIn(kQuantisedTypes)),
+                         testing::Combine(testing::Values(&avxvnni::kEvexMatmul),
+                                          testing::ValuesIn(TypesOf(avxvnni::kEvexMatmul))),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(Amx, StandIn,
-                         testing::Combine(testing::Values(&amx::kEmulatedTable),
-                                          testing::Values(TileType::kQ8_0, TileType::kQ4_0,
-                                                          TileType::kQ5_0, TileType::kQ5_1,
-                                                          TileType::kQ5_K)),
+                         testing::Combine(testing::Values(&amx::kEmulatedMatmul),
+                                          testing::ValuesIn(TypesOf(amx::kEmulatedMatmul))),
                          NameOf);
 
 }  // namespace

@@ -1,13 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// tensor/block_layout.h: how numbers lie in memory: the blocks of GGUF files, and the tiles that
-// kernels read. Only plain structs and enums stand here, because the kernels of every instruction
-// set include this file.
+// tensor/block_layout.h: the number types, and how numbers lie in memory: the blocks of GGUF files,
+// and the tiles that kernels read. Only plain structs and enums stand here, because the kernels of
+// every instruction set include this file.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 namespace foretoken::tensor {
+
+// ---- Number types -------------------------------------------------------------------------------
+// The number types that foretoken reads, by the numbers that ggml gave them and GGUF files carry.
+enum class DType : std::uint32_t {
+  kF32 = 0,
+  kF16 = 1,
+  kQ4_0 = 2,
+  kQ4_1 = 3,
+  kQ5_0 = 6,
+  kQ5_1 = 7,
+  kQ8_0 = 8,
+  kQ4_K = 12,
+  kQ5_K = 13,
+  kQ6_K = 14,
+  kBF16 = 30,
+};
 
 // ---- Blocks of GGUF files -----------------------------------------------------------------------
 // The layouts are those of ggml. d, m and dmin are the bits of IEEE half-precision numbers.
@@ -83,7 +99,7 @@ enum class TileType : std::uint8_t {
   kQ5_K,
   kQ6_K
 };
-inline constexpr int kTileTypes = 11;
+inline constexpr int kTileTypes = static_cast<int>(TileType::kQ6_K) + 1;  // the last one
 
 // F32, F16, BF16: a strip is [k][16]: 16 values for each k.
 // Quantised types: a strip is a row of the structs below, each of 32 k, or of 256 k (8 runs of 32)

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// File layout to f32, with the roundings that ggml's own conversion has, so that both read the same
-// numbers.
+// Converts numbers as files hold them to f32, with the same roundings as ggml's own conversion, so
+// that both read the same numbers.
 //
-// K-quants: a super-block of 256 values. Q4_K and Q5_K: 8 runs of 32 values, each with a 6-bit
-// scale and a 6-bit minimum, packed into 12 bytes:
-//   scale of run i < 4:   s[i] & 63                                  minimum:  s[i + 4] & 63
-//   scale of run i >= 4:  (s[i + 4] & 15) | (s[i - 4] >> 6) << 4     minimum:  (s[i + 4] >> 4) |
-//   (s[i] >> 6) << 4
-// 32 bytes of qs serve two runs (low nibbles, then high ones); bit i of qh[l] is the fifth bit of
-// value l of run i. Q6_K: two halves of 128 values = 4 runs of 32; each 16 values have an int8
-// scale.
+// A block of a K-quant is a super-block of 256 values.
+// Q4_K and Q5_K have 8 runs of 32 values, each with a 6-bit scale and a 6-bit minimum, which are
+// packed into 12 bytes s:
+//            scale                                        minimum
+//   i < 4    s[i] & 63                                    s[i + 4] & 63
+//   i >= 4   (s[i + 4] & 15) | (s[i - 4] >> 6) << 4       (s[i + 4] >> 4) | (s[i] >> 6) << 4
+// 32 bytes of qs serve two runs: their low halves the first, their high halves the second. Bit i of
+// qh[l] is the fifth bit of value l of run i.
+// Q6_K has two halves of 128 values, which are 4 runs of 32. Each 16 values have an int8 scale.
 #include <cstring>
 
 #include "base/check.h"

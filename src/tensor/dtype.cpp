@@ -11,7 +11,7 @@
 namespace foretoken::tensor {
 namespace {
 
-constexpr std::array<DTypeInfo, 11> kTypes = {{
+constexpr DTypeInfo kTypes[] = {
     {DType::kF32, "F32", 1, 4, TileType::kF32},
     {DType::kF16, "F16", 1, 2, TileType::kF16},
     {DType::kQ4_0, "Q4_0", kBlock, sizeof(BlockQ4_0), TileType::kQ4_0},
@@ -23,10 +23,17 @@ constexpr std::array<DTypeInfo, 11> kTypes = {{
     {DType::kQ5_K, "Q5_K", kSuperBlock, sizeof(BlockQ5_K), TileType::kQ5_K},
     {DType::kQ6_K, "Q6_K", kSuperBlock, sizeof(BlockQ6_K), TileType::kQ6_K},
     {DType::kBF16, "BF16", 1, 2, TileType::kBF16},
-}};
+};
 
-// By ggml's type number. 4, 5, 31-33 and 36-38 were given up by ggml; old files may still carry
-// them.
+// By tile type.
+constexpr auto kTileValues = [] {
+  std::array<int, kTileTypes> values = {};
+  for (const DTypeInfo& info : kTypes)
+    values[static_cast<std::size_t>(info.tile)] = info.block_values;
+  return values;
+}();
+
+// By ggml's type number. ggml has given up 4, 5, 31-33 and 36-38; old files may still carry them.
 constexpr std::array<std::string_view, 40> kGgmlNames = {
     "F32",   "F16",        "Q4_0",       "Q4_1",       "Q4_2",     "Q4_3",     "Q5_0",
     "Q5_1",  "Q8_0",       "Q8_1",       "Q2_K",       "Q3_K",     "Q4_K",     "Q5_K",
@@ -49,13 +56,21 @@ const DTypeInfo& InfoOf(DType type) {
   return *info;
 }
 
+int TileValues(TileType type) {
+  return kTileValues[static_cast<std::size_t>(type)];
+}
+
+bool IsQuantised(TileType type) {
+  return TileValues(type) > 1;
+}
+
 std::span<const DTypeInfo> AllDTypes() {
   return kTypes;
 }
 
 std::string_view GgmlTypeName(std::uint32_t ggml_type) {
   if (ggml_type < kGgmlNames.size()) return kGgmlNames[ggml_type];
-  // A name nobody foresaw lives until this thread asks for the next such name.
+  // The name of an unknown number lives until this thread asks for the next such name.
   thread_local std::array<char, 16> unknown;
   const auto end = fmt::format_to_n(unknown.data(), unknown.size(), "type {}", ggml_type).out;
   return {unknown.data(), static_cast<std::size_t>(end - unknown.data())};

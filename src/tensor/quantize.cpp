@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scales of K-quants. Values x of a run are to become x ~ s * q + m with integers q of few
-// bits. For given q the best s and m solve a 2 x 2 system of weighted sums; for given s and m the
-// best q is the nearest one. The search tries a series of spacings around the even division of the
-// run's range: each gives codes q, the codes give the best (s, m), and the pair of least error
-// sum w (s q + m - x)^2 stays. Its m is where the next try counts its codes from: that alone
-// lessens the error by half a percent. By the sums alone the error is
-//   s^2 Sqq + 2 s m Sq + m^2 S1 - 2 s Sqx - 2 m Sx + Sxx       with S.. = sum w ..
-// so each try is one pass over the run. Values are counted from the run's least one: otherwise that
-// difference of sums would lose its digits where a run lies far from zero.
+// How the scales of K-quants are found. The values x of a run become s * q + m with integers q of
+// few bits. For given q, the best s and m solve a 2 x 2 system of weighted sums. For given s and m,
+// the best q is the nearest one. The search tries a series of spacings around the even division of
+// the run's range. Each spacing gives codes q, and the codes give the best (s, m). The pair with
+// the least error, sum of w (s q + m - x)^2, is kept. The next try counts its codes from the m of
+// that pair, which alone lowers the error by half a percent. With S.. = sum of w .. the error is
+//   s^2 Sqq + 2 s m Sq + m^2 S1 - 2 s Sqx - 2 m Sx + Sxx
+// so each try is one pass over the run. Values are counted from the least value of the run, because
+// the difference of sums would lose its digits where a run lies far from zero.
 //
 // Q4_K, Q5_K: runs of 32, m <= 0 (files store minima with a minus); w = root mean square + |x|.
 // Q6_K: runs of 16, m = 0, q in [-32, 31]; w = x^2.
-// Then the scales of a super-block are rounded to 6 (8) bits of a common half, and the codes are
-// taken again, to the rounded scales.
+// Then the scales of a super-block are rounded to 6 bits (8 for Q6_K) of a common half, and the
+// codes are computed again for the rounded scales.
 #include "tensor/quantize.h"
 
 #include <algorithm>
@@ -26,8 +26,8 @@ namespace foretoken::tensor {
 namespace {
 
 // ---- Four lanes --------------------------------------------------------------------------------
-// The compiler's own vectors: sums in lanes have one order everywhere, which loops over floats
-// could not have and be fast.
+// The compiler's own vectors. Sums in lanes have the same order on every machine and are fast;
+// plain loops over floats could not be both.
 using Lanes = float __attribute__((vector_size(16)));
 constexpr int kLanes = 4;
 
@@ -49,8 +49,8 @@ float Sum(Lanes v) {
   return (v[0] + v[1]) + (v[2] + v[3]);
 }
 
-// To the nearest integer within [low, high], which must be integers within +-2^22. NaN becomes one
-// of the two bounds.
+// The nearest integer to x within [low, high]; low and high are integers within +-2^22. NaN becomes
+// one of the two bounds.
 Lanes Nearest(Lanes x, float low, float high) {
   constexpr float kIntegersOnly = 0x1.8p23f;  // floats of this size have no fraction
   x = x < All(high) ? x : All(high);
@@ -66,7 +66,7 @@ float Nearest(float x, float low, float high) {
 
 constexpr int kHalf = kBlock / 2;
 
-// Reciprocal, or 0 of 0.
+// The reciprocal of d, and 0 for 0.
 float Inverse(float d) {
   return d != 0 ? 1.0f / d : 0.0f;
 }
@@ -81,8 +81,8 @@ float Extreme(const float* x, int n) {
 
 using Codes = std::array<std::uint8_t, kBlock>;
 
-// floor(x * inverse + offset) within [0, most]: with an offset of n + 1/2, the code of a type whose
-// zero is n.
+// floor((x - shift) * inverse + offset) within [0, most]. With an offset of n + 1/2 these are the
+// codes of a type whose zero is n.
 Codes CodesOf(const float* x, float shift, float inverse, float offset, int most) {
   Codes codes;
   for (int i = 0; i < kBlock; ++i) {
@@ -346,7 +346,8 @@ void Fill(const float* x, BlockQ5_K& b) {
 constexpr int kShortRun = 16;
 constexpr int kShortRuns = kSuperBlock / kShortRun;
 
-// A spacing's code sums (w = x^2), and scale = qx / qq, which lessens the error by gain.
+// The sums over the codes of one spacing, with w = x^2. The best scale for these codes is qx / qq,
+// and it lowers the error by gain().
 struct ShortFit {
   double qx = 0, qq = 0;
 
@@ -366,8 +367,8 @@ ShortFit FitAt(const float* x, float inverse) {
   return {Sum(sqx), Sum(sqq)};
 }
 
-// The scale of a run of 16, with a sign: the value of largest magnitude is to be near -32. 0 for
-// values so small that their squares vanish.
+// The scale of a run of 16. Its sign brings the value of largest magnitude near code -32. The scale
+// is 0 where values are so small that their squares vanish.
 float FitShortRun(const float* x) {
   constexpr float kVanishing = 1e-15f;
   const float extreme = Extreme(x, kShortRun);
@@ -378,7 +379,7 @@ float FitShortRun(const float* x) {
     const ShortFit fit = FitAt(x, -(32 + 0.1f * static_cast<float>(i)) / extreme);
     if (fit.gain() > best.gain()) best = fit;
   }
-  // The sums overflow for values that no block can hold, either.
+  // Where the sums overflow, no block can hold the values anyway.
   return std::isfinite(best.scale()) ? static_cast<float>(best.scale()) : extreme / -32;
 }
 
@@ -395,7 +396,7 @@ void PackSixBits(const std::array<std::uint8_t, kSuperBlock>& codes, BlockQ6_K& 
   }
 }
 
-// Codes of one run, plus 32.
+// The codes of one run, plus 32.
 void ShortCodes(const float* x, float scale, std::uint8_t* codes) {
   for (int i = 0; i < kShortRun; ++i)
     codes[i] = static_cast<std::uint8_t>(scale != 0 ? Nearest(x[i] / scale, -32, 31) + 32 : 32);
@@ -418,7 +419,7 @@ void Fill(const float* x, BlockQ6_K& b) {
 
 // ---- Rows --------------------------------------------------------------------------------------
 
-// Blocks are made beside `out`, which may lie at any address.
+// A block is made apart and then copied, because `out` may lie at any address.
 template <class Block>
 void FillRow(const float* row, std::int64_t n, int block_values, void* out) {
   FORETOKEN_CHECK(n >= 0 && n % block_values == 0);

@@ -12,8 +12,12 @@
 namespace foretoken::tensor {
 namespace {
 
-const std::vector<DType> kBlockTypes = {DType::kQ8_0, DType::kQ4_0, DType::kQ4_1, DType::kQ5_0,
-                                        DType::kQ5_1, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K};
+const std::vector<DType> kBlockTypes = [] {
+  std::vector<DType> types;
+  for (const DTypeInfo& info : AllDTypes())
+    if (info.block_values > 1) types.push_back(info.type);
+  return types;
+}();
 
 std::vector<unsigned char> Blocks(DType type, const std::vector<float>& row) {
   const DTypeInfo& info = InfoOf(type);

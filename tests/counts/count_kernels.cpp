@@ -68,8 +68,10 @@ class Counter {
   explicit Counter(const Kernels& kernels) : kernels_(kernels) {}
 
   void CountAll() {
+    // Types without a vector product run the scalar one everywhere; they have no speed to guard.
     for (const tensor::DTypeInfo& info : tensor::AllDTypes())
-      if (IsQuantised(info.tile) || info.tile == TileType::kF16)
+      if (ProductIsa(Isa::kAvx2, info.tile) == Isa::kAvx2 &&
+          (IsQuantised(info.tile) || info.tile == TileType::kF16))
         for (const int n_rows : {1, 4, 8}) CountMatmul(std::string(info.name), info.tile, n_rows);
     for (const int n_rows : {1, 8}) CountAttention(n_rows);
     CountRowKernels();

@@ -124,8 +124,11 @@ std::string Summary(const Inspection& inspection) {
   Row(out, "runs here", inspection.obstacle.empty() ? runs : "no: " + inspection.obstacle);
   out += fmt::format("\n  {} tensors\n", inspection.tensors.size());
   for (const TypeTotal& total : inspection.types) {
+    const char* note = !total.supported           ? "  (not supported)"
+                       : !total.has_vector_kernel ? "  (slow here: no vector kernel for this type)"
+                                                  : "";
     out += fmt::format("    {:<8} {:>6}  {:>10}{}\n", total.type, total.count, Size(total.bytes),
-                       total.supported ? "" : "  (not supported)");
+                       note);
   }
   return out;
 }

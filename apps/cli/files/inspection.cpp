@@ -35,7 +35,9 @@ Inspection Inspect(ModelFile& file, const std::string& path) {
     auto total = std::find_if(inspection.types.begin(), inspection.types.end(),
                               [&](const TypeTotal& t) { return t.type == tensor.type; });
     if (total == inspection.types.end()) {
-      total = inspection.types.insert(total, {.type = tensor.type, .supported = tensor.supported});
+      total = inspection.types.insert(total, {.type = tensor.type,
+                                              .supported = tensor.supported,
+                                              .has_vector_kernel = tensor.has_vector_kernel});
     }
     ++total->count;
     total->bytes += tensor.bytes;

@@ -14,7 +14,7 @@ namespace foretoken::cli {
 struct TypeTotal {
   std::string type;
   std::int64_t count = 0, bytes = 0;
-  bool supported = true;
+  bool supported = true, has_vector_kernel = true;
 };
 
 struct Inspection {

@@ -18,6 +18,8 @@ struct TensorSummary {
   std::vector<std::int64_t> shape;  // ggml's order: row length first
   std::int64_t bytes = 0;
   bool supported = true;  // foretoken computes with this type
+  // Whether this machine has a vector kernel for the type; without one the slow scalar kernel runs.
+  bool has_vector_kernel = true;
 };
 
 // Compares two vocabularies id by id. A model can draft for a target if nearly all of the target's

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// An emulated tile unit: what Intel's manual says of TILELOADD, TDPBSSD and TILESTORED, in loops.
-// It shares the code around it with the real one, and only the instructions go untested where there
-// is no AMX.
+// An emulated tile unit: loops that do what Intel's manual says of TILELOADD, TDPBSSD and
+// TILESTORED. It shares the code around it with the real unit, so on a machine without AMX only the
+// instructions themselves go untested.
 #include "kernels/amx/rows.h"
-#include "kernels/amx/tables.h"
 
 namespace foretoken::kernels::amx {
 namespace {
@@ -61,12 +60,17 @@ struct Emulated {
   }
 };
 
+template <class Type>
+using EmulatedProduct = UnitProduct<Emulated, Type>;
+
+constexpr Kernels Products() {
+  Kernels table = {};
+  generic::SetProducts<EmulatedProduct>(UnitTypes(), table);
+  return table;
+}
+
 }  // namespace
 
-const Kernels kEmulatedTable = {
-    .isa = "emulated amx",
-    .matmul = {nullptr, nullptr, nullptr, Matmul<Emulated, avx512::Q8_0>,
-               Matmul<Emulated, avx512::Q4_0>, nullptr, Matmul<Emulated, avx512::Q5_0>,
-               Matmul<Emulated, avx512::Q5_1>, nullptr, Matmul<Emulated, avx512::Q5_K>, nullptr}};
+constinit const Kernels kEmulatedMatmul = Products();
 
 }  // namespace foretoken::kernels::amx

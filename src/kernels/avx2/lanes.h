@@ -1,54 +1,168 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels/avx2/lanes.h: the 16 lanes of kernels/kernels.h in two halves, and their fold, for this
-// folder only.
+// kernels/avx2/lanes.h: the lanes of generic/lanes.h with 256-bit registers: 16 lanes are two
+// registers of 8.
 #pragma once
 
 #include <immintrin.h>
 
 #include <cstdint>
 
+#include "kernels/generic/lane_basics.h"
+
 namespace foretoken::kernels::avx2 {
 namespace {
 
-constexpr int kLanes = 16;
-constexpr int kHalf = 8;
+constexpr std::int32_t kMasks[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 
-constexpr std::int32_t kMasks[2 * kHalf] = {-1, -1, -1, -1, -1, -1, -1, -1};
+struct Lanes : generic::LaneDefaults {
+  static constexpr int kWidth = 8;
 
-// The first n lanes of a vector of 8; all of them for n > 8, none for n < 0.
-inline __m256i FirstLanes(int n) {
-  n = n < 0 ? 0 : n > kHalf ? kHalf : n;
-  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kMasks + kHalf - n));
-}
+  using F = __m256;
+  using D = __m256d;
+  using I = std::int32_t __attribute__((vector_size(32)));
+  using U = std::uint32_t __attribute__((vector_size(32)));
+  using U64 = std::uint64_t __attribute__((vector_size(32)));
+  using Mask = I;
 
-inline float FoldSum(__m256 low, __m256 high) {
-  const __m256 eight = _mm256_add_ps(low, high);
-  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
-}
+  static __m256i Raw(I x) { return __builtin_bit_cast(__m256i, x); }
+  static I Signed(__m256i x) { return __builtin_bit_cast(I, x); }
+  static I Signed(F x) { return __builtin_bit_cast(I, x); }
+  static F Float(I x) { return __builtin_bit_cast(F, x); }
 
-inline float FoldMax(__m256 eight) {
-  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
-  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
-}
+  // ---- Memory -----------------------------------------------------------------------------------
+  static F All(float x) { return _mm256_set1_ps(x); }
+  static F Load(const float* p) { return _mm256_loadu_ps(p); }
+  static void Store(F x, float* p) { _mm256_storeu_ps(p, x); }
+  static F LoadFirst(const float* p, int n) { return _mm256_maskload_ps(p, Raw(First(n))); }
+  static void StoreFirst(F x, int n, float* p) { _mm256_maskstore_ps(p, Raw(First(n)), x); }
 
-// 16 sums in double, four to a vector.
-struct DoubleLanes {
-  __m256d a = _mm256_setzero_pd(), b = _mm256_setzero_pd(), c = _mm256_setzero_pd(),
-          d = _mm256_setzero_pd();
+  // ---- Arithmetic -------------------------------------------------------------------------------
+  static F Fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
+  static F MulAdd(F x, float y, F to) { return _mm256_fmadd_ps(All(y), x, to); }
+  static F MulSub(F x, float y, F to) { return _mm256_fnmadd_ps(x, All(y), to); }
+  static F AtMost(F x, float bound) { return _mm256_min_ps(All(bound), x); }
+  static I Nearest(F x) { return Signed(_mm256_cvtps_epi32(x)); }
 
-  void Add(__m256 low, __m256 high) {
-    a = _mm256_add_pd(a, _mm256_cvtps_pd(_mm256_castps256_ps128(low)));
-    b = _mm256_add_pd(b, _mm256_cvtps_pd(_mm256_extractf128_ps(low, 1)));
-    c = _mm256_add_pd(c, _mm256_cvtps_pd(_mm256_castps256_ps128(high)));
-    d = _mm256_add_pd(d, _mm256_cvtps_pd(_mm256_extractf128_ps(high, 1)));
+  // ---- Masks ------------------------------------------------------------------------------------
+  static Mask First(int n) {
+    return Signed(_mm256_loadu_si256(
+        reinterpret_cast<const __m256i*>(kMasks + kWidth - generic::Bounded(n, kWidth))));
   }
-  double Fold() const {
-    const __m256d four = _mm256_add_pd(_mm256_add_pd(a, c), _mm256_add_pd(b, d));
-    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+  static Mask Less(F x, F y) { return Signed(_mm256_cmp_ps(x, y, _CMP_LT_OQ)); }
+  static Mask NotLess(F x, F y) { return Signed(_mm256_cmp_ps(x, y, _CMP_NLT_UQ)); }
+  static Mask Greater(F x, F y) { return Signed(_mm256_cmp_ps(x, y, _CMP_GT_OQ)); }
+  static Mask AtLeast(F x, F y) { return Signed(_mm256_cmp_ps(x, y, _CMP_GE_OQ)); }
+  static Mask Equal(F x, F y) { return Signed(_mm256_cmp_ps(x, y, _CMP_EQ_OQ)); }
+  static Mask Both(Mask a, Mask b) { return a & b; }
+  static Mask Either(Mask a, Mask b) { return a | b; }
+  static unsigned Bits(Mask mask) { return static_cast<unsigned>(_mm256_movemask_ps(Float(mask))); }
+  static bool Any(Mask mask) { return Bits(mask) != 0; }
+  static F Keep(Mask mask, F x) { return _mm256_and_ps(Float(mask), x); }
+  static F Select(Mask mask, F x, F y) { return _mm256_blendv_ps(y, x, Float(mask)); }
+
+  // ---- Folds ------------------------------------------------------------------------------------
+  static float FoldSum(F x) {
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+  }
+  static float FoldMax(F x) {
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+  }
+  static std::int32_t LargestOf(I x) {
+    __m128i m = _mm_max_epi32(_mm256_castsi256_si128(Raw(x)), _mm256_extracti128_si256(Raw(x), 1));
+    m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4e));
+    return _mm_cvtsi128_si32(_mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1)));
+  }
+  static D LowDoubles(F x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
+  static D HighDoubles(F x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
+  static double FoldSum(D x) {
+    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd(x, 1));
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+  }
+
+  // ---- Rope -------------------------------------------------------------------------------------
+  // Shuffles work within halves of 128 bits, so between them the pairs lie in the order 0 1 4 5 2 3
+  // 6 7.
+  static generic::Pairs<Lanes> Unzip(F v0, F v1) {
+    return {_mm256_shuffle_ps(v0, v1, 0x88), _mm256_shuffle_ps(v0, v1, 0xdd)};
+  }
+  static F InPairOrder(F x) {
+    return _mm256_permutevar8x32_ps(x, _mm256_setr_epi32(0, 1, 4, 5, 2, 3, 6, 7));
+  }
+  static generic::Pairs<Lanes> Zip(const generic::Pairs<Lanes>& x) {
+    return {_mm256_unpacklo_ps(x.a, x.b), _mm256_unpackhi_ps(x.a, x.b)};
+  }
+
+  // ---- Bytes ------------------------------------------------------------------------------------
+  using Bytes = __m256i;
+  // Packing works within halves of 128 bits, so the words come out as 0 2 4 6 1 3 5 7.
+  static Bytes Pack(const I (&v)[4]) {
+    const __m256i low = _mm256_packs_epi32(Raw(v[0]), Raw(v[1]));
+    const __m256i packed = _mm256_packs_epi16(low, _mm256_packs_epi32(Raw(v[2]), Raw(v[3])));
+    return _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+  }
+  static void StoreBytes(Bytes bytes, std::int8_t* q) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(q), bytes);
+  }
+  static void StoreSums(Bytes bytes, std::int32_t* sums) {
+    const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes);
+    const __m256i fours = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+    const __m128i first = _mm256_castsi256_si128(fours);
+    const __m128i all = _mm_add_epi32(first, _mm256_extracti128_si256(fours, 1));
+    const __m128i halves = _mm_hadd_epi32(first, all);
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(sums), _mm_hadd_epi32(halves, halves));
+  }
+
+  // ---- Stored numbers ---------------------------------------------------------------------------
+  static void StoreHalves(F x, std::uint16_t* p) {
+    const __m128i halves = _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), halves);
+  }
+  static void StoreLow16(U x, std::uint16_t* p) {
+    const __m256i words = __builtin_bit_cast(__m256i, x);
+    _mm_storeu_si128(
+        reinterpret_cast<__m128i*>(p),
+        _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+  }
+  static std::uint16_t ToHalf(float x) {
+    return _cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+  static float FromHalf(std::uint16_t x) { return _cvtsh_ss(x); }
+  static __m128i Load16(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
+  static __m128i Load8(const void* p) { return _mm_loadl_epi64(static_cast<const __m128i*>(p)); }
+  static F LoadHalves(const std::uint16_t* p) { return _mm256_cvtph_ps(Load16(p)); }
+  static F LoadBfloats(const std::uint16_t* p) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(Load16(p)), 16));
+  }
+  static F LoadUnsigned(const std::uint8_t* p) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(Load8(p)));
+  }
+  template <int n>
+  static FORETOKEN_INLINE void LoadBytes(const std::int8_t* p, F (&x)[n]) {
+#pragma GCC unroll 8
+    for (int t = 0; t < n; ++t)
+      x[t] = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(Load8(p + t * kWidth)));
+  }
+
+  // ---- Noise ------------------------------------------------------------------------------------
+  static U64 Product(U64 x, std::uint32_t factor) {
+    return __builtin_bit_cast(U64, _mm256_mul_epu32(__builtin_bit_cast(__m256i, x),
+                                                    _mm256_set1_epi64x(std::int64_t{factor})));
+  }
+  static U Weave(U64 even, U64 odd) {
+    return __builtin_bit_cast(U, _mm256_blend_epi32(__builtin_bit_cast(__m256i, even),
+                                                    __builtin_bit_cast(__m256i, odd << 32), 0xaa));
+  }
+
+  // ---- Attention --------------------------------------------------------------------------------
+  static constexpr int kAccumulators = 8;  // registers for the sums of a loop
+  // Always inlined: the compiler takes a function that only prefetches for one without effect, and
+  // drops its calls.
+  static FORETOKEN_INLINE void Prefetch(const void* p) {
+    _mm_prefetch(p, _MM_HINT_T0);
   }
 };
 

@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels/avx2/matmul.cpp: the sums of products. Without VNNI, integer products are vpmaddubsw:
-// unsigned weights by signed activations, neighbours added in 16 bits. All are exact; more of them
-// are added in 16 bits as long as they fit, and then one vpmaddwd widens:
+// kernels/avx2/matmul.cpp: the integer sums of AVX2, which has no VNNI. It has vpmaddubsw, which
+// multiplies unsigned weights by signed activations and adds two neighbours in 16 bits. All of it
+// is exact. As many such sums as fit are added in 16 bits, and then one vpmaddwd widens them:
 //   4 bits  all 8 words of a run: at most 8 * 2 * 15 * 127 = 30480
-//   5 bits  4 words: 4 * 2 * 31 * 127 = 31496
-//   6 bits  2 words: 2 * 2 * 63 * 127 = 32004; the vpmaddwd multiplies by the scale as well
-//   8 bits  as two times 4 bits; the vpmaddwd of the upper ones multiplies by 16. To split them
-//           pays from two rows on; one row takes vpmaddubsw(|w|, x with the sign of w): w = q - 128
-//           lies in [-128, 127], |x| <= 127, so a pair is at most 2 * 128 * 127 = 32512
-#include <immintrin.h>
-
-#include "kernels/avx2/functions.h"
+//   5 bits  4 words: at most 4 * 2 * 31 * 127 = 31496
+//   6 bits  2 words: at most 2 * 2 * 63 * 127 = 32004; the vpmaddwd also multiplies by the scale
+//   8 bits  as two times 4 bits; the vpmaddwd of the upper four multiplies by 16. Splitting pays
+//           from two rows on. One row takes vpmaddubsw(|w|, x with the sign of w): w = q - 128 lies
+//           in [-128, 127] and |x| <= 127, so a pair is at most 2 * 128 * 127 = 32512.
 #include "kernels/avx2/quantised.h"
-#include "kernels/avx2/strips.h"
 
 namespace foretoken::kernels::avx2 {
 namespace {
-
-// ---- Quantised tiles ----------------------------------------------------------------------------
 
 // Pairs of words whose products fit in 16 bits.
 constexpr int PairsThatFit(int bits) {
@@ -29,14 +23,15 @@ FORETOKEN_INLINE __m256i Products(const Words& w, const std::int32_t* q) {
                           _mm256_maddubs_epi16(w.odd, _mm256_set1_epi32(q[1])));
 }
 
-// to += p. The compiler would turn a chain of sums into a tree, and run out of registers.
+// to += p. Without the asm the compiler turns a chain of sums into a tree and runs out of
+// registers.
 FORETOKEN_INLINE void AddInOrder(__m256i& to, __m256i p) {
   to = _mm256_add_epi16(to, p);
   asm("" : "+x"(to));
 }
 
-// What the 16-bit sums from word pair i on are multiplied by.
-template <typename Type>
+// The factor of the 16-bit sums from word pair i on.
+template <class Type>
 FORETOKEN_INLINE __m256i Factor(const typename Type::Tile& t, int run, int h, int i) {
   if constexpr (Type::kBits == 6)
     return PairScales(t.scale[run][i / 2] + 8 * h, t.scale[run][i / 2] + 8 * h);
@@ -45,14 +40,14 @@ FORETOKEN_INLINE __m256i Factor(const typename Type::Tile& t, int run, int h, in
 }
 
 struct Maddubs {
-  template <typename Type>
+  template <class Type>
   static constexpr int kRows = Type::kBits == 8   ? 4
                                : Type::kBits == 6 ? 6
                                                   : kMaxRows;
 
-  template <int R, typename Type>
-  static FORETOKEN_INLINE void Sums(const typename Type::Tile& t, int run, int h,
-                                    const PackedRow* rows, __m256i* sum) {
+  template <int R, class Type>
+  static FORETOKEN_INLINE void Sums(const typename Type::Tile& t, int run, int h, const Row* rows,
+                                    __m256i* sum) {
     if constexpr (Type::kBits == 8 && R == 1) {
       sum[0] = SignedSum(t, h, rows[0]);
     } else {
@@ -64,16 +59,16 @@ struct Maddubs {
     }
   }
 
-  template <int R, typename Type>
+  template <int R, class Type>
   static FORETOKEN_INLINE void AddFewBits(const typename Type::Tile& t, int run, int h,
-                                          const PackedRow* rows, __m256i* sum) {
+                                          const Row* rows, __m256i* sum) {
     constexpr int kPairs = PairsThatFit(Type::kBits);
 #pragma GCC unroll 4
     for (int first = 0; first < 4; first += kPairs) {
       __m256i part[R];
 #pragma GCC unroll 4
       for (int i = first; i < first + kPairs; ++i) {
-        const Words w = Type::Pair(t, run, h, i);
+        const Words w = Pair<Type>(t, run, h, i);
 #pragma GCC unroll 8
         for (int r = 0; r < R; ++r) {
           const __m256i p = Products(w, rows[r].q + 2 * i);
@@ -90,8 +85,7 @@ struct Maddubs {
     }
   }
 
-  static FORETOKEN_INLINE __m256i SignedSum(const tensor::TileQ8_0& t, int h,
-                                            const PackedRow& row) {
+  static FORETOKEN_INLINE __m256i SignedSum(const tensor::TileQ8_0& t, int h, const Row& row) {
     __m256i sum = _mm256_setzero_si256();
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i) {
@@ -104,7 +98,7 @@ struct Maddubs {
   }
 
   template <int R>
-  static FORETOKEN_INLINE void AddBytes(const tensor::TileQ8_0& t, int h, const PackedRow* rows,
+  static FORETOKEN_INLINE void AddBytes(const tensor::TileQ8_0& t, int h, const Row* rows,
                                         __m256i* sum) {
     __m256i low[R], high[R];
 #pragma GCC unroll 8
@@ -132,125 +126,8 @@ struct Maddubs {
   }
 };
 
-// ---- Float tiles --------------------------------------------------------------------------------
-
-constexpr int kFloatRows = 6;  // 12 sums, two weights and a broadcast: 15 of 16 registers
-
-struct F32 {
-  using Storage = float;
-  static FORETOKEN_INLINE __m256 Load(const float* w) { return _mm256_loadu_ps(w); }
-};
-struct F16 {
-  using Storage = std::uint16_t;
-  static FORETOKEN_INLINE __m256 Load(const std::uint16_t* w) {
-    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(w)));
-  }
-};
-struct BF16 {
-  using Storage = std::uint16_t;
-  static FORETOKEN_INLINE __m256 Load(const std::uint16_t* w) {
-    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(w));
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
-  }
-};
-
-// One k: acc[t][r] += w[t] * x[r].
-template <int T, int R, typename Type>
-FORETOKEN_INLINE void FloatStep(const typename Type::Storage* w, std::int64_t strip, const float* x,
-                                std::int64_t x_stride, __m256 (&acc)[T][R][2]) {
-#pragma GCC unroll 2
-  for (int t = 0; t < T; ++t) {
-    const __m256 w0 = Type::Load(w + t * strip), w1 = Type::Load(w + t * strip + 8);
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      const __m256 xr = _mm256_broadcast_ss(x + r * x_stride);
-      acc[t][r][0] = _mm256_fmadd_ps(w0, xr, acc[t][r][0]);
-      acc[t][r][1] = _mm256_fmadd_ps(w1, xr, acc[t][r][1]);
-    }
-  }
-}
-
-// T strips side by side, so that few rows still give enough independent chains of fma.
-template <int T, int R, typename Type>
-FORETOKEN_INLINE void FloatStrips(const MatmulArgs& a, int row, int tile) {
-  constexpr int kUnroll = 4;
-  const std::int64_t strip = std::int64_t{a.k} * kTileOutputs;
-  const auto* w = static_cast<const typename Type::Storage*>(a.tiles) + tile * strip;
-  const float* x = a.x + row * a.x_stride;
-  __m256 acc[T][R][2];
-#pragma GCC unroll 2
-  for (int t = 0; t < T; ++t)
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) acc[t][r][0] = acc[t][r][1] = _mm256_setzero_ps();
-  int k = 0;
-  for (; k + kUnroll <= a.k; k += kUnroll, x += kUnroll, w += kUnroll * kTileOutputs) {
-#pragma GCC unroll 2
-    for (int t = 0; t < T; ++t)
-      PrefetchAhead<R, kUnroll * kTileOutputs * sizeof(*w)>(w + t * strip);
-#pragma GCC unroll 4
-    for (int i = 0; i < kUnroll; ++i)
-      FloatStep<T, R, Type>(w + i * kTileOutputs, strip, x + i, a.x_stride, acc);
-  }
-  for (; k < a.k; ++k, ++x, w += kTileOutputs) FloatStep<T, R, Type>(w, strip, x, a.x_stride, acc);
-#pragma GCC unroll 2
-  for (int t = 0; t < T; ++t) StoreTile<R>(a, row, tile + t, acc[t]);
-}
-
-template <int R, typename Type>
-struct FloatRows {
-  static __attribute__((noinline)) void Run(const MatmulArgs& a, int row, int tile_begin,
-                                            int tile_end) {
-    constexpr int T = R <= 2 ? 2 : 1;
-    int tile = tile_begin;
-    for (; tile + T <= tile_end; tile += T) FloatStrips<T, R, Type>(a, row, tile);
-    for (; tile < tile_end; ++tile) FloatStrips<1, R, Type>(a, row, tile);
-  }
-};
-
-template <typename Type>
-void MatmulFloat(const MatmulArgs& a) {
-  static constexpr RowsFunction kByRows[kFloatRows] = {
-      FloatRows<1, Type>::Run, FloatRows<2, Type>::Run, FloatRows<3, Type>::Run,
-      FloatRows<4, Type>::Run, FloatRows<5, Type>::Run, FloatRows<6, Type>::Run};
-  constexpr std::int64_t kStep =
-      kTileOutputs * static_cast<std::int64_t>(sizeof(typename Type::Storage));
-  ForRowBlocks(a, a.k * kStep, kByRows, kFloatRows);
-}
-
 }  // namespace
 
-void MatmulF32(const MatmulArgs& a) {
-  MatmulFloat<F32>(a);
-}
-void MatmulF16(const MatmulArgs& a) {
-  MatmulFloat<F16>(a);
-}
-void MatmulBF16(const MatmulArgs& a) {
-  MatmulFloat<BF16>(a);
-}
-void MatmulQ8_0(const MatmulArgs& a) {
-  MatmulQuantised<Q8_0, Maddubs>(a);
-}
-void MatmulQ4_0(const MatmulArgs& a) {
-  MatmulQuantised<Q4_0, Maddubs>(a);
-}
-void MatmulQ4_1(const MatmulArgs& a) {
-  MatmulQuantised<Q4_1, Maddubs>(a);
-}
-void MatmulQ5_0(const MatmulArgs& a) {
-  MatmulQuantised<Q5_0, Maddubs>(a);
-}
-void MatmulQ5_1(const MatmulArgs& a) {
-  MatmulQuantised<Q5_1, Maddubs>(a);
-}
-void MatmulQ4_K(const MatmulArgs& a) {
-  MatmulQuantised<Q4_K, Maddubs>(a);
-}
-void MatmulQ5_K(const MatmulArgs& a) {
-  MatmulQuantised<Q5_K, Maddubs>(a);
-}
-void MatmulQ6_K(const MatmulArgs& a) {
-  MatmulQuantised<Q6_K, Maddubs>(a);
-}
+constinit const Kernels kMatmul = generic::ProductsOf<Core<Maddubs>>::OfAllTypes();
 
 }  // namespace foretoken::kernels::avx2

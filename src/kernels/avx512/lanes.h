@@ -1,54 +1,160 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels/avx512/lanes.h: the 16 lanes of kernels/kernels.h and their fold, for this folder only.
-// Also the door to <immintrin.h>.
+// kernels/avx512/lanes.h: the lanes of generic/lanes.h with 512-bit registers: 16 lanes are one
+// register. Folds end in those of AVX2, which every processor with AVX-512 has. This file is also
+// the only way to <immintrin.h> for this folder.
 #pragma once
 
-#pragma GCC diagnostic push  // false alarms of g++ 12 inside its own header
+#pragma GCC diagnostic push  // g++ 12 raises false alarms inside its own header
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <immintrin.h>
 #pragma GCC diagnostic pop
 
+#include <cstdint>
+
+#include "kernels/avx2/lanes.h"
+
 namespace foretoken::kernels::avx512 {
 namespace {
 
-constexpr int kLanes = 16;
+struct Lanes : generic::LaneDefaults {
+  using Half = avx2::Lanes;  // of half as many lanes
+  static constexpr int kWidth = 16;
+  static constexpr int kExpGroups = 4;
 
-// The first n lanes, n in [0, 16].
-inline __mmask16 FirstLanes(int n) {
-  return static_cast<__mmask16>((1u << n) - 1);
-}
+  using F = __m512;
+  using D = __m512d;
+  using I = std::int32_t __attribute__((vector_size(64)));
+  using U = std::uint32_t __attribute__((vector_size(64)));
+  using U64 = std::uint64_t __attribute__((vector_size(64)));
+  using Mask = __mmask16;
 
-inline float FoldSum(__m512 lanes) {
-  const __m256 eight =
-      _mm256_add_ps(_mm512_castps512_ps256(lanes), _mm512_extractf32x8_ps(lanes, 1));
-  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
-}
+  static __m512i Raw(I x) { return __builtin_bit_cast(__m512i, x); }
+  static __m512i Raw(U x) { return __builtin_bit_cast(__m512i, x); }
+  static __m512i Raw(U64 x) { return __builtin_bit_cast(__m512i, x); }
+  static I Signed(__m512i x) { return __builtin_bit_cast(I, x); }
 
-inline float FoldMax(__m512 lanes) {
-  const __m256 eight =
-      _mm256_max_ps(_mm512_castps512_ps256(lanes), _mm512_extractf32x8_ps(lanes, 1));
-  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
-  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
-}
+  // ---- Memory -----------------------------------------------------------------------------------
+  static F All(float x) { return _mm512_set1_ps(x); }
+  static F Load(const float* p) { return _mm512_loadu_ps(p); }
+  static void Store(F x, float* p) { _mm512_storeu_ps(p, x); }
+  static F LoadFirst(const float* p, int n) { return _mm512_maskz_loadu_ps(First(n), p); }
+  static void StoreFirst(F x, int n, float* p) { _mm512_mask_storeu_ps(p, First(n), x); }
 
-// 16 sums in double.
-struct DoubleLanes {
-  __m512d low = _mm512_setzero_pd(), high = _mm512_setzero_pd();
+  // ---- Arithmetic -------------------------------------------------------------------------------
+  static F Fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+  static F MulAdd(F x, float y, F to) { return _mm512_fmadd_ps(All(y), x, to); }
+  static F MulSub(F x, float y, F to) { return _mm512_fnmadd_ps(x, All(y), to); }
+  static F AtMost(F x, float bound) { return _mm512_min_ps(All(bound), x); }
+  static I Nearest(F x) { return Signed(_mm512_cvtps_epi32(x)); }
 
-  void Add(__m512 x) {
-    low = _mm512_add_pd(low, _mm512_cvtps_pd(_mm512_castps512_ps256(x)));
-    high = _mm512_add_pd(high, _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)));
+  // ---- Masks ------------------------------------------------------------------------------------
+  static Mask First(int n) { return static_cast<Mask>((1u << generic::Bounded(n, kWidth)) - 1); }
+  static Mask Less(F x, F y) { return _mm512_cmp_ps_mask(x, y, _CMP_LT_OQ); }
+  static Mask NotLess(F x, F y) { return _mm512_cmp_ps_mask(x, y, _CMP_NLT_UQ); }
+  static Mask Greater(F x, F y) { return _mm512_cmp_ps_mask(x, y, _CMP_GT_OQ); }
+  static Mask AtLeast(F x, F y) { return _mm512_cmp_ps_mask(x, y, _CMP_GE_OQ); }
+  static Mask Equal(F x, F y) { return _mm512_cmp_ps_mask(x, y, _CMP_EQ_OQ); }
+  static Mask Both(Mask a, Mask b) { return static_cast<Mask>(a & b); }
+  static Mask Either(Mask a, Mask b) { return static_cast<Mask>(a | b); }
+  static unsigned Bits(Mask mask) { return mask; }
+  static bool Any(Mask mask) { return mask != 0; }
+  static F Keep(Mask mask, F x) { return _mm512_maskz_mov_ps(mask, x); }
+  static F Select(Mask mask, F x, F y) { return _mm512_mask_blend_ps(mask, y, x); }
+
+  // ---- Folds ------------------------------------------------------------------------------------
+  static float FoldSum(F x) {
+    return Half::FoldSum(_mm512_castps512_ps256(x) + _mm512_extractf32x8_ps(x, 1));
   }
-  double Fold() const {
-    const __m512d eight = _mm512_add_pd(low, high);
-    const __m256d four =
-        _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
-    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
-    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+  static float FoldMax(F x) {
+    return Half::FoldMax(_mm256_max_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1)));
+  }
+  static std::int32_t LargestOf(I x) { return _mm512_reduce_max_epi32(Raw(x)); }
+  static D LowDoubles(F x) { return _mm512_cvtps_pd(_mm512_castps512_ps256(x)); }
+  static D HighDoubles(F x) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)); }
+  static double FoldSum(D x) {
+    return Half::FoldSum(_mm512_castpd512_pd256(x) + _mm512_extractf64x4_pd(x, 1));
+  }
+
+  // ---- Rope -------------------------------------------------------------------------------------
+  static generic::Pairs<Lanes> Unzip(F v0, F v1) {
+    const __m512i even =
+        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i odd =
+        _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    return {_mm512_permutex2var_ps(v0, even, v1), _mm512_permutex2var_ps(v0, odd, v1)};
+  }
+  static F InPairOrder(F x) { return x; }
+  static generic::Pairs<Lanes> Zip(const generic::Pairs<Lanes>& x) {
+    const __m512i first = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    const __m512i second =
+        _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    return {_mm512_permutex2var_ps(x.a, first, x.b), _mm512_permutex2var_ps(x.a, second, x.b)};
+  }
+
+  // ---- Bytes ------------------------------------------------------------------------------------
+  struct Bytes {
+    __m128i low, high;
+  };
+  static Bytes Pack(const I (&v)[2]) {
+    return {_mm512_cvtepi32_epi8(Raw(v[0])), _mm512_cvtepi32_epi8(Raw(v[1]))};
+  }
+  static void StoreBytes(const Bytes& bytes, std::int8_t* q) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(q), bytes.low);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(q + 16), bytes.high);
+  }
+  // Products with one, then two steps of pairs.
+  static void StoreSums(const Bytes& bytes, std::int32_t* sums) {
+    const __m128i ones = _mm_set1_epi8(1);
+    const __m128i low = _mm_dpbusd_epi32(_mm_setzero_si128(), ones, bytes.low);
+    const __m128i pairs = _mm_hadd_epi32(low, _mm_dpbusd_epi32(low, ones, bytes.high));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(sums), _mm_hadd_epi32(pairs, pairs));
+  }
+
+  // ---- Stored numbers ---------------------------------------------------------------------------
+  static void StoreHalves(F x, std::uint16_t* p) {
+    const __m256i halves = _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), halves);
+  }
+  static void StoreLow16(U x, std::uint16_t* p) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(Raw(x)));
+  }
+  static std::uint16_t ToHalf(float x) { return Half::ToHalf(x); }
+  static float FromHalf(std::uint16_t x) { return Half::FromHalf(x); }
+  static __m256i Load32(const void* p) {
+    return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+  }
+  static F LoadHalves(const std::uint16_t* p) { return _mm512_cvtph_ps(Load32(p)); }
+  static F LoadBfloats(const std::uint16_t* p) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(Load32(p)), 16));
+  }
+  static F LoadUnsigned(const std::uint8_t* p) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(Half::Load16(p)));
+  }
+  template <int n>
+  static FORETOKEN_INLINE void LoadBytes(const std::int8_t* p, F (&x)[n]) {
+#pragma GCC unroll 8
+    for (int t = 0; t < n; ++t)
+      x[t] = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(Half::Load16(p + t * kWidth)));
+  }
+
+  // ---- Noise ------------------------------------------------------------------------------------
+  static U64 Product(U64 x, std::uint32_t factor) {
+    return __builtin_bit_cast(U64,
+                              _mm512_mul_epu32(Raw(x), _mm512_set1_epi64(std::int64_t{factor})));
+  }
+  static U Weave(U64 even, U64 odd) {
+    return __builtin_bit_cast(U, _mm512_mask_mov_epi32(Raw(even), 0xaaaa, Raw(odd << 32)));
+  }
+
+  // ---- Attention --------------------------------------------------------------------------------
+  static constexpr int kTogether = 8;       // queries that share a key or a value
+  static constexpr int kAccumulators = 16;  // registers for the sums of a loop
+  static constexpr bool kWholeBlocks = true;
+  // Always inlined: the compiler takes a function that only prefetches for one without effect, and
+  // drops its calls.
+  static FORETOKEN_INLINE void Prefetch(const void* p) {
+    Half::Prefetch(p);
   }
 };
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The definition of attention, read off kernels/kernels.h: one query at a time, one block after
-// another.
+// Attention as kernels/kernels.h defines it: one query at a time, one block after another.
 #include "kernels/scalar/exp.h"
 #include "kernels/scalar/functions.h"
 #include "kernels/scalar/half.h"

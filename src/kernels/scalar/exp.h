@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels/scalar/exp.h: Exp of kernels/kernels.h and the fold of lanes, for this folder only.
-// Builtins instead of <cmath>: those of the library are inline functions with weak symbols.
+// kernels/scalar/exp.h: Exp of kernels/kernels.h and the fold of lanes, for this folder only. It
+// uses builtins, because the functions of <cmath> are inline and would leave weak symbols.
 #pragma once
 
 #include <cstddef>

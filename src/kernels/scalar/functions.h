@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels/scalar/functions.h: the functions of this folder, for its table. Contracts:
-// kernels/kernels.h.
+// kernels/scalar/functions.h: the functions of this folder for its table, but for the products of
+// matrices, which are a part of their own (matmul.cpp). kernels/kernels.h has the contracts.
 #pragma once
 
 #include "kernels/kernels.h"
 
 namespace foretoken::kernels::scalar {
 
-void MatmulF32(const MatmulArgs&);
-void MatmulF16(const MatmulArgs&);
-void MatmulBF16(const MatmulArgs&);
-void MatmulQ8_0(const MatmulArgs&);
-void MatmulQ4_0(const MatmulArgs&);
-void MatmulQ4_1(const MatmulArgs&);
-void MatmulQ5_0(const MatmulArgs&);
-void MatmulQ5_1(const MatmulArgs&);
-void MatmulQ4_K(const MatmulArgs&);
-void MatmulQ5_K(const MatmulArgs&);
-void MatmulQ6_K(const MatmulArgs&);
 void Quantize(const float* x, std::int64_t x_stride, int n_rows, int k, std::int8_t* xq, float* xd,
               std::int32_t* xs);
 void RmsNorm(const float* x, const float* weight, int n, float eps, float* y);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels/scalar/half.h: IEEE half and bfloat16 for this folder only (tensor/dtype.h has the
-// documented twins; an ISA folder links against nothing).
+// kernels/scalar/half.h: IEEE half and bfloat16 for this folder only. tensor/half.cpp has the same
+// conversions, with comments; the folders of kernels link against nothing.
 #pragma once
 
 #include <cstdint>

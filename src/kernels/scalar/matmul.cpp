@@ -1,38 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels/scalar/matmul.cpp: the canonical sums of kernels.h, word for word: the oracle of every
-// other folder.
+// kernels/scalar/matmul.cpp: the canonical sums of kernels.h, word for word. They are the oracle of
+// every other folder, and the products of types for which a folder has none.
 #include <cmath>
 
-#include "kernels/scalar/functions.h"
+#include "kernels/parts.h"
 
 namespace foretoken::kernels::scalar {
 namespace {
 
 using tensor::kTileOutputs;
+using tensor::TileType;
+
+float HalfOf(std::uint16_t bits) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
+  const std::uint32_t exponent = (bits >> 10) & 31u, mantissa = bits & 0x3ffu;
+  if (exponent == 0) {  // subnormal: mantissa * 2^-24, exact
+    const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
+    return sign != 0 ? -magnitude : magnitude;
+  }
+  const std::uint32_t wide = exponent == 31 ? 255u : exponent + 112u;
+  return __builtin_bit_cast(float, sign | (wide << 23) | (mantissa << 13));
+}
 
 struct F32 {
+  static constexpr TileType kType = TileType::kF32;
   using Storage = float;
   static float ToFloat(float v) { return v; }
 };
-
+struct F16 {
+  static constexpr TileType kType = TileType::kF16;
+  using Storage = std::uint16_t;
+  static float ToFloat(std::uint16_t bits) { return HalfOf(bits); }
+};
 struct BF16 {
+  static constexpr TileType kType = TileType::kBF16;
   using Storage = std::uint16_t;
   static float ToFloat(std::uint16_t bits) {
     return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16);
-  }
-};
-
-struct F16 {
-  using Storage = std::uint16_t;
-  static float ToFloat(std::uint16_t bits) {
-    const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
-    const std::uint32_t exponent = (bits >> 10) & 31u, mantissa = bits & 0x3ffu;
-    if (exponent == 0) {  // subnormal: mantissa * 2^-24, exact
-      const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
-      return sign != 0 ? -magnitude : magnitude;
-    }
-    const std::uint32_t wide = exponent == 31 ? 255u : exponent + 112u;
-    return __builtin_bit_cast(float, sign | (wide << 23) | (mantissa << 13));
   }
 };
 
@@ -44,7 +48,7 @@ void Store(const float* acc, bool accumulate, float* y) {
   for (int o = 0; o < kTileOutputs; ++o) y[o] = accumulate ? y[o] + acc[o] : acc[o];
 }
 
-template <typename Type>
+template <class Type>
 void MatmulFloat(const MatmulArgs& a) {
   const auto* tiles = static_cast<const typename Type::Storage*>(a.tiles);
   for (int tile = a.tile_begin; tile < a.tile_end; ++tile) {
@@ -68,67 +72,50 @@ int FifthBit(const std::uint8_t (&qh)[kTileOutputs][4], int k, int o) {
   return (qh[o][k % 4] >> (k / 4) & 1) << 4;
 }
 
-// Per tile type: q of output o at k of a run, without its offset; the scale s; the minimum m, where
-// there is one.
-struct Q8_0 {
-  static constexpr int kRuns = 1;
-  static constexpr bool kMinimum = false;
-  using Tile = tensor::TileQ8_0;
+// A tile type: runs of 32 k in a tile, and whether it has minima. Each adds Weight: q of output o
+// at k of a run, without its offset.
+template <TileType kTypeOf, class TileOf, int kRunsOf, bool kMinimumOf>
+struct Quantised {
+  static constexpr TileType kType = kTypeOf;
+  using Tile = TileOf;
+  static constexpr int kRuns = kRunsOf;
+  static constexpr bool kMinimum = kMinimumOf;
+};
+struct Q8_0 : Quantised<TileType::kQ8_0, tensor::TileQ8_0, 1, false> {
   static int Weight(const Tile& t, int, int k, int o) { return t.q[k / 4][o][k % 4] - 128; }
 };
-struct Q4_0 {
-  static constexpr int kRuns = 1;
-  static constexpr bool kMinimum = false;
-  using Tile = tensor::TileQ4_0;
+struct Q4_0 : Quantised<TileType::kQ4_0, tensor::TileQ4_0, 1, false> {
   static int Weight(const Tile& t, int, int k, int o) { return Nibble(t.q, k, o) - 8; }
 };
-struct Q4_1 {
-  static constexpr int kRuns = 1;
-  static constexpr bool kMinimum = true;
-  using Tile = tensor::TileQ4_1;
+struct Q4_1 : Quantised<TileType::kQ4_1, tensor::TileQ4_1, 1, true> {
   static int Weight(const Tile& t, int, int k, int o) { return Nibble(t.q, k, o); }
 };
-struct Q5_0 {
-  static constexpr int kRuns = 1;
-  static constexpr bool kMinimum = false;
-  using Tile = tensor::TileQ5_0;
+struct Q5_0 : Quantised<TileType::kQ5_0, tensor::TileQ5_0, 1, false> {
   static int Weight(const Tile& t, int, int k, int o) {
     return (Nibble(t.q, k, o) | FifthBit(t.qh, k, o)) - 16;
   }
 };
-struct Q5_1 {
-  static constexpr int kRuns = 1;
-  static constexpr bool kMinimum = true;
-  using Tile = tensor::TileQ5_1;
+struct Q5_1 : Quantised<TileType::kQ5_1, tensor::TileQ5_1, 1, true> {
   static int Weight(const Tile& t, int, int k, int o) {
     return Nibble(t.q, k, o) | FifthBit(t.qh, k, o);
   }
 };
-struct Q4_K {
-  static constexpr int kRuns = 8;
-  static constexpr bool kMinimum = true;
-  using Tile = tensor::TileQ4_K;
+struct Q4_K : Quantised<TileType::kQ4_K, tensor::TileQ4_K, 8, true> {
   static int Weight(const Tile& t, int run, int k, int o) { return Nibble(t.runs[run].q, k, o); }
 };
-struct Q5_K {
-  static constexpr int kRuns = 8;
-  static constexpr bool kMinimum = true;
-  using Tile = tensor::TileQ5_K;
+struct Q5_K : Quantised<TileType::kQ5_K, tensor::TileQ5_K, 8, true> {
   static int Weight(const Tile& t, int run, int k, int o) {
     return Nibble(t.runs[run].q, k, o) | FifthBit(t.runs[run].qh, k, o);
   }
 };
-struct Q6_K {
-  static constexpr int kRuns = 8;
-  static constexpr bool kMinimum = false;
-  using Tile = tensor::TileQ6_K;
+struct Q6_K : Quantised<TileType::kQ6_K, tensor::TileQ6_K, 8, false> {
   static int Weight(const Tile& t, int run, int k, int o) {
     const int high = t.runs[run].qh[k / 16][o][k % 4] >> (k / 4 % 4 * 2) & 3;
     return (Nibble(t.runs[run].q, k, o) | high << 4) - 32;
   }
 };
 
-template <typename Type>
+template <class Type>
 int IntegerSum(const typename Type::Tile& tile, int run, int o, const std::int8_t* xq) {
   int sum = 0;
   for (int k = 0; k < tensor::kBlock; ++k) sum += Type::Weight(tile, run, k, o) * xq[k];
@@ -142,24 +129,24 @@ int IntegerSum<Q6_K>(const tensor::TileQ6_K& tile, int run, int o, const std::in
   return tile.scale[run][0][o] * sum[0] + tile.scale[run][1][o] * sum[1];
 }
 
-template <typename Type>
+template <class Type>
 float Scale(const typename Type::Tile& tile, int run, int o) {
-  const float d = F16::ToFloat(tile.d[o]);
+  const float d = HalfOf(tile.d[o]);
   if constexpr (Type::kMinimum && Type::kRuns > 1)
     return d * static_cast<float>(tile.scale[run][o]);
   else
     return d;
 }
 
-template <typename Type>
+template <class Type>
 float Minimum(const typename Type::Tile& tile, int run, int o) {
   if constexpr (Type::kRuns == 1)
-    return F16::ToFloat(tile.m[o]);
+    return HalfOf(tile.m[o]);
   else
-    return -(F16::ToFloat(tile.dmin[o]) * static_cast<float>(tile.minimum[run][o]));
+    return -(HalfOf(tile.dmin[o]) * static_cast<float>(tile.minimum[run][o]));
 }
 
-template <typename Type>
+template <class Type>
 void MatmulQuantised(const MatmulArgs& a) {
   using Tile = typename Type::Tile;
   constexpr int kRuns = Type::kRuns;
@@ -186,40 +173,24 @@ void MatmulQuantised(const MatmulArgs& a) {
   }
 }
 
+template <class... Types>
+constexpr void SetFloats(Kernels& table) {
+  ((table.matmul[static_cast<int>(Types::kType)] = MatmulFloat<Types>), ...);
+}
+template <class... Types>
+constexpr void SetQuantised(Kernels& table) {
+  ((table.matmul[static_cast<int>(Types::kType)] = MatmulQuantised<Types>), ...);
+}
+
+constexpr Kernels Products() {
+  Kernels table = {};
+  SetFloats<F32, F16, BF16>(table);
+  SetQuantised<Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K>(table);
+  return table;
+}
+
 }  // namespace
 
-void MatmulF32(const MatmulArgs& a) {
-  MatmulFloat<F32>(a);
-}
-void MatmulF16(const MatmulArgs& a) {
-  MatmulFloat<F16>(a);
-}
-void MatmulBF16(const MatmulArgs& a) {
-  MatmulFloat<BF16>(a);
-}
-void MatmulQ8_0(const MatmulArgs& a) {
-  MatmulQuantised<Q8_0>(a);
-}
-void MatmulQ4_0(const MatmulArgs& a) {
-  MatmulQuantised<Q4_0>(a);
-}
-void MatmulQ4_1(const MatmulArgs& a) {
-  MatmulQuantised<Q4_1>(a);
-}
-void MatmulQ5_0(const MatmulArgs& a) {
-  MatmulQuantised<Q5_0>(a);
-}
-void MatmulQ5_1(const MatmulArgs& a) {
-  MatmulQuantised<Q5_1>(a);
-}
-void MatmulQ4_K(const MatmulArgs& a) {
-  MatmulQuantised<Q4_K>(a);
-}
-void MatmulQ5_K(const MatmulArgs& a) {
-  MatmulQuantised<Q5_K>(a);
-}
-void MatmulQ6_K(const MatmulArgs& a) {
-  MatmulQuantised<Q6_K>(a);
-}
+constinit const Kernels kMatmul = Products();
 
 }  // namespace foretoken::kernels::scalar

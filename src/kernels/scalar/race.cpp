@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels/scalar/race.cpp: the RACE of kernels/kernels.h as it is defined, every score of it.
+// kernels/scalar/race.cpp: the RACE of kernels/kernels.h as it is defined: every score is computed.
 #include "base/rng.h"
 #include "kernels/scalar/functions.h"
 #include "kernels/scalar/log.h"
@@ -7,9 +7,9 @@
 namespace foretoken::kernels::scalar {
 namespace {
 
-constexpr int kBlocks = 16;           // of noise in a group of tokens
+constexpr int kBlocks = 16;           // blocks of noise in a group of tokens
 constexpr int kGroup = 4 * kBlocks;   // tokens
-constexpr float kNear = 0.29289323f;  // below, 1 - v has fewer bits than v
+constexpr float kNear = 0.29289323f;  // below this, 1 - v has fewer bits than v
 
 // (w + 0.5) * 2^-32, rounded once.
 float Fraction(std::uint32_t w) {

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+// kernels/generic/attention.h: attention of kernels/kernels.h.
+//
+// Blocks are the outer loop and queries the inner one: a tile of up to kAttentionQueries queries
+// walks the cache blocks once, and within a block groups of up to L::kTogether queries share each
+// key and value register on its way from memory (and its conversion to f32).
+//   scores   positions in the lanes, q[d] in all lanes, d ascending
+//   values   dimensions in the lanes, p[j] in all lanes, j ascending
+//
+// L says how the work is cut: kAccumulators, the registers that the sums of a loop have, and the
+// constants of LaneDefaults.
+#pragma once
+
+#include "kernels/generic/cache.h"
+#include "kernels/generic/exp.h"
+#include "kernels/generic/stored.h"
+
+namespace foretoken::kernels::generic {
+namespace {
+
+constexpr int kQueries = kAttentionQueries;
+static_assert(kQueries == kLanes);
+
+// Up to kQueries queries, in order of rows. Each has an accumulator [head_dim], 32 scores, and the
+// state of the running softmax.
+struct Tile {
+  const AttentionArgs* args;
+  int n;
+  const float* q[kQueries];
+  float* out[kQueries];
+  int length[kQueries];
+  int visible[kQueries];            // positions of the present block that the query sees
+  float *acc, *p;                   // [kQueries, head_dim], [kQueries, 32]
+  float *max, *sum, *factor;        // [kQueries]
+  std::ptrdiff_t k_ahead, v_ahead;  // bytes from this block to the next one of the sequence
+};
+
+// Brings the next block closer while this one is worked on. A block is a page of its own, and the
+// hardware's prefetcher stops at the end of a page. (8 queries of 64 dimensions in f16, the cache
+// in memory, us per 4096 positions without / with: AVX2 200 / 141, AVX-512 164 / 113.)
+template <class L, int kBytes>
+FORETOKEN_INLINE void PrefetchBytes(const std::byte* address) {
+#pragma GCC unroll 8
+  for (int i = 0; i < kBytes; i += 64) L::Prefetch(address + i);
+}
+
+template <class L, int kCount, int kWide>
+FORETOKEN_INLINE void Clear(typename L::F (&sum)[kCount][kWide]) {
+#pragma GCC unroll 8
+  for (int i = 0; i < kCount; ++i)
+#pragma GCC unroll 16
+    for (int t = 0; t < kWide; ++t) sum[i][t] = L::All(0.0f);
+}
+
+// sum[i][t] += q[i][d] * k[d][t kWidth ...] for d in [begin, end), in order.
+template <class L, class K, int kCount, int kWide>
+FORETOKEN_INLINE void AddProducts(const float* const* q, const std::byte* k, std::ptrdiff_t ahead,
+                                  int begin, int end, typename L::F (&sum)[kCount][kWide]) {
+  for (int d = begin; d < end; ++d) {
+    const std::byte* at = k + d * kSlots * K::kBytes;
+    PrefetchBytes<L, kWide * L::kWidth * K::kBytes>(at + ahead);
+    typename L::F x[kWide];
+    K::template Load<L>(at, x);
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount; ++i) {
+      const float w = q[i][d];
+#pragma GCC unroll 16
+      for (int t = 0; t < kWide; ++t) sum[i][t] = L::MulAdd(x[t], w, sum[i][t]);
+    }
+  }
+}
+
+// The scores of positions [j, j + kWide kWidth).
+template <class L, class K, int kCount, int kWide>
+void ScoresAt(const Tile& tile, int first, const std::byte* block, int j) {
+  const int head_dim = tile.args->head_dim;
+  const float* const* q = tile.q + first;
+  typename L::F acc[kCount][kWide];
+  Clear<L>(acc);
+  if constexpr (!K::kScaled) {
+    AddProducts<L, K>(q, block + j * K::kBytes, tile.k_ahead, 0, head_dim, acc);
+  } else {
+    const std::byte* scales = block + kSlots * head_dim + j * F16::kBytes;
+    for (int d = 0; d < head_dim; d += kGroup, scales += kSlots * F16::kBytes) {
+      typename L::F part[kCount][kWide], scale[kWide];
+      Clear<L>(part);
+      AddProducts<L, K>(q, block + j * K::kBytes, tile.k_ahead, d, d + kGroup, part);
+      F16::Load<L>(scales, scale);
+#pragma GCC unroll 8
+      for (int i = 0; i < kCount; ++i)
+#pragma GCC unroll 16
+        for (int t = 0; t < kWide; ++t) acc[i][t] = L::Fma(part[i][t], scale[t], acc[i][t]);
+    }
+  }
+  const typename L::F scale = L::All(tile.args->scale);
+  float* s = tile.p + first * kSlots + j;
+#pragma GCC unroll 8
+  for (int i = 0; i < kCount; ++i)
+#pragma GCC unroll 16
+    for (int t = 0; t < kWide; ++t) L::Store(scale * acc[i][t], s + i * kSlots + t * L::kWidth);
+}
+
+template <class L, class K, int kCount>
+void Scores(const Tile& tile, int first, const std::byte* block) {
+  constexpr int kFit = L::kAccumulators / kCount / (K::kScaled && L::kSharesAccumulators ? 2 : 1);
+  constexpr int kWide = kFit < kSlots / L::kWidth ? kFit : kSlots / L::kWidth;
+  for (int j = 0; j < kSlots; j += kWide * L::kWidth)
+    ScoresAt<L, K, kCount, kWide>(tile, first, block, j);
+}
+
+// The largest of the first n of 32 scores.
+template <class L>
+FORETOKEN_INLINE float LargestScore(const float* s, int n) {
+  typename L::F max = L::All(kMinusInf);
+#pragma GCC unroll 8
+  for (int j = 0; j < kSlots; j += L::kWidth) {
+    const typename L::F seen = L::Select(L::First(n - j), L::Load(s + j), max);
+    max = LargerOr<L>(seen, max);
+  }
+  return L::FoldMax(max);
+}
+
+// s[j] becomes Exp(s[j] - max), and 0 from n on. Returns the sum.
+template <class L>
+FORETOKEN_INLINE float Exponentials(float* s, int n, float max) {
+  static_assert(kSlots == 2 * kLanes);
+  Sixteen<L> p[2];
+#pragma GCC unroll 2
+  for (int h = 0; h < 2; ++h) {
+    p[h] = Sixteen<L>::Load(s + h * kLanes);
+#pragma GCC unroll 4
+    for (int t = 0; t < kRegisters<L>; ++t) p[h].of[t] = p[h].of[t] - L::All(max);
+    Exp<L>(p[h].of);
+#pragma GCC unroll 4
+    for (int t = 0; t < kRegisters<L>; ++t)
+      p[h].of[t] = L::Keep(L::First(n - h * kLanes - t * L::kWidth), p[h].of[t]);
+    p[h].Store(s + h * kLanes);
+  }
+#pragma GCC unroll 4
+  for (int t = 0; t < kRegisters<L>; ++t) p[0].of[t] = p[0].of[t] + p[1].of[t];
+  return FoldSum<L>(p[0]);
+}
+
+// to[i] = Exp(from[i]), 16 of them.
+template <class L>
+FORETOKEN_INLINE void ExpOfSixteen(const float* from, float* to) {
+  Sixteen<L> x = Sixteen<L>::Load(from);
+  Exp<L>(x.of);
+  x.Store(to);
+}
+
+// Scores become p; max, sum and factor (c of the contract) of the queries from `first` on follow.
+// kWhole: whether all of these queries see the whole block, which spares the masks.
+template <class L, bool kWhole>
+void Softmax(Tile& tile, int first) {
+  const auto visible = [&tile](int i) { return kWhole ? kSlots : tile.visible[i]; };
+  float sums[kQueries] = {}, change[kQueries] = {};
+  for (int i = first; i < tile.n; ++i) {
+    const float m = LargestScore<L>(tile.p + i * kSlots, visible(i));
+    const float max = m > tile.max[i] ? m : tile.max[i];
+    change[i] = tile.max[i] - max;
+    tile.max[i] = max;
+  }
+  for (int i = first; i < tile.n; ++i)
+    sums[i] = Exponentials<L>(tile.p + i * kSlots, visible(i), tile.max[i]);
+  // The queries below `first` are done and their sums must stay. Their factor becomes Exp(0) = 1,
+  // and 0 is added.
+  ExpOfSixteen<L>(change, tile.factor);
+  for (int i = 0; i < kQueries; i += L::kWidth) {
+    const typename L::F c = L::Load(tile.factor + i), added = L::Load(sums + i);
+    L::Store(L::Fma(L::Load(tile.sum + i), c, added), tile.sum + i);
+  }
+}
+
+// Positions [begin, end) of the block. The range that begins at 0 scales the accumulators by
+// `factor` first.
+struct Range {
+  int begin, end;
+};
+
+// x = the values at `from`: kWide registers, or the last 8 dimensions in the lower half of one
+// register (kEight). Where the type is scaled, `scales` are their scales, one for 32 dimensions.
+template <class L, class V, int kWide, bool kEight>
+FORETOKEN_INLINE void LoadValues(const std::byte* from, const std::uint16_t* scales,
+                                 typename L::F (&x)[kWide]) {
+  if constexpr (kEight) {
+    std::byte padded[L::kWidth * V::kBytes] = {};
+    __builtin_memcpy(padded, from, 8 * V::kBytes);
+    V::template Load<L>(padded, x);
+  } else {
+    V::template Load<L>(from, x);
+  }
+  if constexpr (V::kScaled)
+#pragma GCC unroll 16
+    for (int t = 0; t < kWide; ++t)
+      x[t] = x[t] * L::All(L::FromHalf(scales[t * L::kWidth / kGroup]));
+}
+
+// Dimensions [d, d + kWide kWidth), or [d, d + 8) where kEight.
+template <class L, class V, int kCount, int kWide, bool kEight = false>
+void ValuesAt(const Tile& tile, int first, const std::byte* block, Range range, int d) {
+  constexpr int kWidth = L::kWidth;
+  const int head_dim = tile.args->head_dim;
+  float* out = tile.acc + first * head_dim + d;
+  const float* p = tile.p + first * kSlots;
+  typename L::F acc[kCount][kWide];
+#pragma GCC unroll 8
+  for (int i = 0; i < kCount; ++i) {
+    const float c = range.begin == 0 ? tile.factor[first + i] : 1.0f;
+#pragma GCC unroll 16
+    for (int t = 0; t < kWide; ++t) {
+      const float* from = out + i * head_dim + t * kWidth;
+      acc[i][t] = (kEight ? L::LoadFirst(from, 8) : L::Load(from)) * L::All(c);
+    }
+  }
+  const std::byte* from = block + (range.begin * head_dim + d) * V::kBytes;
+  const auto* scales = reinterpret_cast<const std::uint16_t*>(block + kSlots * head_dim) +
+                       (range.begin * head_dim + d) / kGroup;
+  const float* const end = p + range.end;
+  for (p += range.begin; p != end; ++p, from += head_dim * V::kBytes, scales += head_dim / kGroup) {
+    PrefetchBytes<L, kWide * kWidth * V::kBytes>(from + tile.v_ahead);
+    typename L::F x[kWide];
+    LoadValues<L, V, kWide, kEight>(from, scales, x);
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount; ++i) {
+      const float w = p[i * kSlots];
+#pragma GCC unroll 16
+      for (int t = 0; t < kWide; ++t) acc[i][t] = L::MulAdd(x[t], w, acc[i][t]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kCount; ++i)
+#pragma GCC unroll 16
+    for (int t = 0; t < kWide; ++t) {
+      float* to = out + i * head_dim + t * kWidth;
+      kEight ? L::StoreFirst(acc[i][t], 8, to) : L::Store(acc[i][t], to);
+    }
+}
+
+// All dimensions from d on, in steps as wide as kWide allows.
+template <class L, class V, int kCount, int kWide>
+void ValuesFrom(const Tile& tile, int first, const std::byte* block, Range range, int d) {
+  constexpr int kStep = kWide * L::kWidth;
+  // 32 dimensions of a scaled type share a scale, so less is never left of them.
+  constexpr int kLeast = V::kScaled ? 32 : 8;
+  const int head_dim = tile.args->head_dim;
+  for (; d + kStep <= head_dim; d += kStep)
+    ValuesAt<L, V, kCount, kWide>(tile, first, block, range, d);
+  if (d == head_dim) return;
+  if constexpr (kWide > 1 && kStep > kLeast)
+    ValuesFrom<L, V, kCount, kWide / 2>(tile, first, block, range, d);
+  else if constexpr (kStep > kLeast)
+    ValuesAt<L, V, kCount, 1, true>(tile, first, block, range, d);
+}
+
+template <class L, class V, int kCount>
+void Values(const Tile& tile, int first, const std::byte* block) {
+  constexpr auto fit = [](int count) {
+    return L::kAccumulators / count < 8 ? L::kAccumulators / count : 8;
+  };
+  const int shared = tile.visible[first];  // rows are ascending, so the first one sees least
+  ValuesFrom<L, V, kCount, fit(kCount)>(tile, first, block, {0, shared}, 0);
+  for (int i = first + 1; i < first + kCount; ++i)
+    if (tile.visible[i] > shared)
+      ValuesFrom<L, V, 1, fit(1)>(tile, i, block, {shared, tile.visible[i]}, 0);
+}
+
+template <class L, class K, int kCount = L::kTogether>
+void AllScores(const Tile& tile, int i, const std::byte* block) {
+  for (; i + kCount <= tile.n; i += kCount) Scores<L, K, kCount>(tile, i, block);
+  if constexpr (kCount > 1)
+    if (i < tile.n) AllScores<L, K, kCount / 2>(tile, i, block);
+}
+
+template <class L, class V, int kCount = L::kTogether>
+void AllValues(const Tile& tile, int i, const std::byte* block) {
+  for (; i + kCount <= tile.n; i += kCount) Values<L, V, kCount>(tile, i, block);
+  if constexpr (kCount > 1)
+    if (i < tile.n) AllValues<L, V, kCount / 2>(tile, i, block);
+}
+
+// The two passes over a block, by the types of keys and values.
+using BlockPass = void (*)(const Tile&, int, const std::byte*);
+template <class L>
+constexpr BlockPass kScores[tensor::kKvTypes] = {AllScores<L, F32>, AllScores<L, F16>,
+                                                 AllScores<L, BF16>, AllScores<L, Bytes>};
+template <class L>
+constexpr BlockPass kValues[tensor::kKvTypes] = {AllValues<L, F32>, AllValues<L, F16>,
+                                                 AllValues<L, BF16>, AllValues<L, Bytes>};
+
+// The distances from the block at position `begin` to the next one, for the prefetches.
+inline void LookAhead(Tile& tile, int begin) {
+  const AttentionArgs& args = *tile.args;
+  const int next = begin + kSlots < tile.length[tile.n - 1] ? begin + kSlots : begin;
+  const std::ptrdiff_t distance = args.blocks[next / kSlots] - args.blocks[begin / kSlots];
+  tile.k_ahead = distance * static_cast<std::ptrdiff_t>(args.k_stride);
+  tile.v_ahead = distance * static_cast<std::ptrdiff_t>(args.v_stride);
+}
+
+inline const std::byte* KeysOf(const AttentionArgs& args, int block) {
+  return args.k + args.blocks[block] * static_cast<std::ptrdiff_t>(args.k_stride);
+}
+inline const std::byte* ValuesOf(const AttentionArgs& args, int block) {
+  return args.v + args.blocks[block] * static_cast<std::ptrdiff_t>(args.v_stride);
+}
+
+// Few queries leave the running softmax bound by latency: the maximum, the exponentials and the sum
+// of a block each wait for the one before. So as many blocks as the scores have room for go through
+// each stage together. Only the maxima, one comparison a block, and the values follow the order of
+// the blocks.
+// REQUIRES: all queries see all of the blocks [block, block + count); count * tile.n <= kQueries.
+template <class L>
+void RunWholeBlocks(Tile& tile, int block, int count) {
+  const AttentionArgs& args = *tile.args;
+  const BlockPass scores = kScores<L>[static_cast<int>(args.k_type)],
+                  values = kValues<L>[static_cast<int>(args.v_type)];
+  float *const p = tile.p, *const factor = tile.factor;
+  const int n = tile.n, rows = count * n;
+  for (int i = 0; i < n; ++i) tile.visible[i] = kSlots;
+  for (int b = 0; b < count; ++b) {
+    tile.p = p + b * n * kSlots;
+    LookAhead(tile, (block + b) * kSlots);
+    scores(tile, 0, KeysOf(args, block + b));
+  }
+  float change[kQueries] = {}, max[kQueries] = {}, sums[kQueries];
+  for (int r = 0; r < rows; ++r) {
+    const float before = r < n ? tile.max[r] : max[r - n];
+    const float m = LargestScore<L>(p + r * kSlots, kSlots);
+    max[r] = m > before ? m : before;
+    change[r] = before - max[r];
+  }
+  ExpOfSixteen<L>(change, factor);
+  for (int r = 0; r < rows; ++r) sums[r] = Exponentials<L>(p + r * kSlots, kSlots, max[r]);
+  for (int r = 0; r < rows; ++r)
+    tile.sum[r % n] = __builtin_fmaf(tile.sum[r % n], factor[r], sums[r]);
+  for (int i = 0; i < n; ++i) tile.max[i] = max[rows - n + i];
+  for (int b = 0; b < count; ++b) {
+    tile.p = p + b * n * kSlots;
+    tile.factor = factor + b * n;
+    LookAhead(tile, (block + b) * kSlots);
+    values(tile, 0, ValuesOf(args, block + b));
+  }
+  tile.p = p;
+  tile.factor = factor;
+}
+
+// Positions [begin, ...), block by block.
+template <class L>
+void RunBlocks(Tile& tile, int begin) {
+  const AttentionArgs& args = *tile.args;
+  const BlockPass scores = kScores<L>[static_cast<int>(args.k_type)],
+                  values = kValues<L>[static_cast<int>(args.v_type)];
+  int first = 0;  // the first query that sees the block
+  for (; begin < tile.length[tile.n - 1]; begin += kSlots) {
+    while (tile.length[first] <= begin) ++first;
+    for (int i = first; i < tile.n; ++i) {
+      const int left = tile.length[i] - begin;
+      tile.visible[i] = left < kSlots ? left : kSlots;
+    }
+    LookAhead(tile, begin);
+    scores(tile, first, KeysOf(args, begin / kSlots));
+    if (tile.visible[first] == kSlots)  // rows are ascending, so the first one sees least
+      Softmax<L, true>(tile, first);
+    else
+      Softmax<L, false>(tile, first);
+    values(tile, first, ValuesOf(args, begin / kSlots));
+  }
+}
+
+template <class L>
+void RunTile(Tile& tile) {
+  const int head_dim = tile.args->head_dim;
+  for (int i = 0; i < tile.n * head_dim; ++i) tile.acc[i] = 0.0f;
+  for (int i = 0; i < kQueries; ++i) {
+    tile.max[i] = kMinusInf;
+    tile.sum[i] = 0.0f;
+  }
+  int begin = 0;
+  if constexpr (L::kWholeBlocks) {
+    if (tile.n <= kQueries / 2) {
+      const int whole = tile.length[0] / kSlots, together = kQueries / tile.n;
+      for (int b = 0; b < whole; b += together)
+        RunWholeBlocks<L>(tile, b, whole - b < together ? whole - b : together);
+      begin = whole * kSlots;
+    }
+  }
+  RunBlocks<L>(tile, begin);
+  for (int i = 0; i < tile.n; ++i) {
+    const float factor = 1.0f / tile.sum[i];
+    const float* acc = tile.acc + i * head_dim;
+    float* out = tile.out[i];
+    for (int d = 0; d < head_dim; ++d) out[d] = acc[d] * factor;
+  }
+}
+
+template <class L>
+void Attention(const AttentionArgs& args) {
+  Tile tile;
+  tile.args = &args;
+  tile.acc = args.scratch;
+  tile.p = tile.acc + kQueries * args.head_dim;
+  tile.max = tile.p + kQueries * kSlots;
+  tile.sum = tile.max + kQueries;
+  tile.factor = tile.sum + kQueries;
+  const int n_queries = args.n_rows * args.n_group;
+  for (int begin = 0; begin < n_queries; begin += kQueries) {
+    tile.n = n_queries - begin < kQueries ? n_queries - begin : kQueries;
+    for (int i = 0; i < tile.n; ++i) {
+      const int row = (begin + i) / args.n_group, g = (begin + i) % args.n_group;
+      tile.q[i] = args.q + row * args.q_stride + g * args.head_dim;
+      tile.out[i] = args.out + row * args.out_stride + g * args.head_dim;
+      tile.length[i] = args.row_len[row];
+    }
+    RunTile<L>(tile);
+  }
+}
+
+}  // namespace
+}  // namespace foretoken::kernels::generic

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// kernels/generic/cache.h: store_k and store_v of kernels/kernels.h. head_dim is a multiple of 8.
+//
+// What L offers for it:
+//   StoreHalves(x, p)     F as f16, to p;  StoreLow16(u, p): the low 16 bits of each lane of U
+//   ToHalf(x), FromHalf   one number to f16 and back
+#pragma once
+
+#include "kernels/generic/quantize.h"
+
+namespace foretoken::kernels::generic {
+namespace {
+
+constexpr int kSlots = tensor::kKvBlock;
+constexpr int kGroup = tensor::kBlock;  // dimensions that share a scale
+
+struct AsFloat {
+  using Stored = float;
+  template <class L>
+  static FORETOKEN_INLINE void Store(typename L::F x, float* to) {
+    L::Store(x, to);
+  }
+};
+
+struct AsHalf {
+  using Stored = std::uint16_t;
+  template <class L>
+  static FORETOKEN_INLINE void Store(typename L::F x, std::uint16_t* to) {
+    L::StoreHalves(x, to);
+  }
+};
+
+struct AsBfloat {
+  using Stored = std::uint16_t;
+  template <class L>
+  static FORETOKEN_INLINE void Store(typename L::F x, std::uint16_t* to) {
+    using F = typename L::F;
+    using U = typename L::U;
+    const U bits = __builtin_bit_cast(U, x);
+    const U high = bits >> 16;
+    const U rounded = (bits + ((high & 1u) + 0x7fffu)) >> 16;
+    const F quiet = __builtin_bit_cast(F, high | 0x40u);  // NaN stays NaN
+    const F chosen = L::Select(L::Equal(x, x), __builtin_bit_cast(F, rounded), quiet);
+    L::StoreLow16(__builtin_bit_cast(U, chosen), to);
+  }
+};
+
+template <class L, class Type>
+void StoreColumn(const float* x, int head_dim, int slot, void* block) {
+  using Stored = typename Type::Stored;
+  Stored* column = static_cast<Stored*>(block) + slot;
+  for (int d = 0; d < head_dim; d += L::kWidth) {
+    Stored converted[L::kWidth];
+    Type::template Store<L>(L::LoadFirst(x + d, head_dim - d), converted);
+    const int n = head_dim - d < L::kWidth ? head_dim - d : L::kWidth;
+    for (int i = 0; i < n; ++i) column[(d + i) * kSlots] = converted[i];
+  }
+}
+
+template <class L, class Type>
+void StoreRow(const float* x, int head_dim, int slot, void* block) {
+  using Stored = typename Type::Stored;
+  Stored* row = static_cast<Stored*>(block) + slot * head_dim;
+  int d = 0;
+  for (; d + L::kWidth <= head_dim; d += L::kWidth)
+    Type::template Store<L>(L::Load(x + d), row + d);
+  if (d == head_dim) return;
+  Stored last[L::kWidth];
+  Type::template Store<L>(L::LoadFirst(x + d, head_dim - d), last);
+  for (int i = 0; d + i < head_dim; ++i) row[d + i] = last[i];
+}
+
+// x between -127 and 127.
+template <class L>
+FORETOKEN_INLINE typename L::I InBytes(typename L::I x) {
+  const typename L::I above = x < -127 ? typename L::I{} - 127 : x;
+  return above > 127 ? typename L::I{} + 127 : above;
+}
+
+// Quantises 32 values to q and returns their scale.
+template <class L>
+FORETOKEN_INLINE std::uint16_t QuantizeGroup(const float* x, std::int8_t* q) {
+  const std::uint16_t scale = L::ToHalf(LargestMagnitude<L>(x) / 127.0f);
+  const float d = L::FromHalf(scale);
+  typename L::I v[kBlockRegisters<L>];
+#pragma GCC unroll 8
+  for (int t = 0; t < kBlockRegisters<L>; ++t) {
+    const typename L::F ratio = L::Load(x + t * L::kWidth) / L::All(d);
+    v[t] = d == 0.0f ? typename L::I{} : InBytes<L>(L::Nearest(ratio));
+  }
+  L::StoreBytes(L::Pack(v), q);
+  return scale;
+}
+
+inline std::uint16_t* ScalesOf(void* block, int head_dim) {
+  return reinterpret_cast<std::uint16_t*>(static_cast<std::int8_t*>(block) + kSlots * head_dim);
+}
+
+template <class L>
+void StoreColumnQ8_0(const float* x, int head_dim, int slot, void* block) {
+  std::int8_t* column = static_cast<std::int8_t*>(block) + slot;
+  std::uint16_t* scales = ScalesOf(block, head_dim) + slot;
+  for (int d = 0; d < head_dim; d += kGroup) {
+    std::int8_t q[kGroup];
+    scales[d / kGroup * kSlots] = QuantizeGroup<L>(x + d, q);
+    for (int i = 0; i < kGroup; ++i) column[(d + i) * kSlots] = q[i];
+  }
+}
+
+template <class L>
+void StoreRowQ8_0(const float* x, int head_dim, int slot, void* block) {
+  std::int8_t* row = static_cast<std::int8_t*>(block) + slot * head_dim;
+  std::uint16_t* scales = ScalesOf(block, head_dim) + slot * (head_dim / kGroup);
+  for (int d = 0; d < head_dim; d += kGroup) scales[d / kGroup] = QuantizeGroup<L>(x + d, row + d);
+}
+
+}  // namespace
+}  // namespace foretoken::kernels::generic

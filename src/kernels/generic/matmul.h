@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// kernels/generic/matmul.h: how products walk rows and tiles: all but the integer sums themselves.
+//
+// The 16 outputs of a tile lie in the lanes, and a block of R rows meets each register of weights
+// once. Each row keeps sums of its own, so no result depends on R. Rows of quantised activations
+// are packed first, run by run, so that the inner loop has one pointer and constant offsets.
+//
+// The rest is written by hand for each instruction set, as a type Core that extends CoreOf<L>:
+//   kCacheBytes, kLeastStrips    the strips that row blocks take turns on fit kCacheBytes of the
+//                                second-level cache, but are never fewer than kLeastStrips
+//   kFloatRows, kStrips<R>       float tiles: rows of a block, and strips side by side
+//   kRows<Type>                  quantised tiles: rows of a block
+//   Run<Type, R>(tile, run, rows, sums)
+//                                adds one run of a tile to the sums of R rows
+#pragma once
+
+#include "kernels/generic/stored.h"
+#include "kernels/generic/tiles.h"
+#include "kernels/parts.h"
+
+namespace foretoken::kernels::generic {
+namespace {
+
+// ---- Sums ---------------------------------------------------------------------------------------
+
+// The sums of a row block: 16 outputs of each row.
+template <class L, int R>
+struct RowSums {
+  typename L::F of[R][kRegisters<L>];
+
+  FORETOKEN_INLINE void Clear() {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+      for (int t = 0; t < kRegisters<L>; ++t) of[r][t] = L::All(0.0f);
+  }
+  FORETOKEN_INLINE void Store(const MatmulArgs& a, int row, int tile) const {
+    float* y = a.y + row * a.y_stride + std::int64_t{tile} * kTileOutputs;
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r, y += a.y_stride)
+#pragma GCC unroll 4
+      for (int t = 0; t < kRegisters<L>; ++t) {
+        float* to = y + t * L::kWidth;
+        L::Store(a.accumulate ? L::Load(to) + of[r][t] : of[r][t], to);
+      }
+  }
+};
+
+// Keeps the compiler from moving loads and prefetches across.
+FORETOKEN_INLINE void KeepOrder() {
+  asm volatile("" : : : "memory");
+}
+
+// ---- Defaults -----------------------------------------------------------------------------------
+
+template <class Lanes>
+struct CoreOf {
+  using L = Lanes;
+  static constexpr int kFloatSteps = 4;       // k of a float tile in one turn of the loop
+  static constexpr int kMostSums = 2;         // starting values of a PackedRow, at most
+  static constexpr bool kSigned = false;      // whether the weights of Q8_0 lose their offset
+  static constexpr bool kKeepsOrder = false;  // whether float weights are loaded k by k
+
+  // Asks for weights that R rows meet soon: kBytes of a tile, some distance beyond p.
+  template <int R, int kBytes>
+  static FORETOKEN_INLINE void PrefetchFloats(const void*) {}
+  template <int R, int kBytes>
+  static FORETOKEN_INLINE void PrefetchRun(const void*) {}
+};
+
+// The offset of a type's weights as the integer sums of Core meet them.
+template <class Core, class Type>
+constexpr int kOffset = Core::kSigned&& Type::kBits == 8 ? 0 : Type::kOffset;
+
+template <class Core, class Type>
+using RowOf = PackedRow<(Type::kSums < Core::kMostSums ? Type::kSums : Core::kMostSums)>;
+
+// ---- Row blocks ---------------------------------------------------------------------------------
+
+using RowsFunction = void (*)(const MatmulArgs& a, int row, int tile_begin, int tile_end);
+
+// Rows<1>::Run to Rows<n>::Run, one for each size of a row block.
+template <template <int> class Rows, int n>
+struct ByRows {
+  constexpr ByRows() { Fill<n>(); }
+  template <int R>
+  constexpr void Fill() {
+    of[R - 1] = Rows<R>::Run;
+    if constexpr (R > 1) Fill<R - 1>();
+  }
+  RowsFunction of[n] = {};
+};
+
+// Cuts the rows into even blocks of at most max_rows. Where there are several blocks, they take
+// turns on a group of strips that stays in the second-level cache, so that memory is read once.
+template <class Core>
+void ForRowBlocks(const MatmulArgs& a, std::int64_t strip_bytes, const RowsFunction* by_rows,
+                  int max_rows) {
+  const int n_row_blocks = (a.n_rows + max_rows - 1) / max_rows;
+  int group = a.tile_end - a.tile_begin;
+  if (n_row_blocks > 1) {
+    const std::int64_t fit = Core::kCacheBytes / (strip_bytes + 1);
+    group = fit < Core::kLeastStrips ? Core::kLeastStrips : static_cast<int>(fit);
+  }
+  for (int tile = a.tile_begin; tile < a.tile_end; tile += group) {
+    const int tile_end = a.tile_end - tile < group ? a.tile_end : tile + group;
+    for (int block = 0; block < n_row_blocks; ++block) {
+      const int row = static_cast<int>(std::int64_t{a.n_rows} * block / n_row_blocks);
+      const int row_end = static_cast<int>(std::int64_t{a.n_rows} * (block + 1) / n_row_blocks);
+      by_rows[row_end - row - 1](a, row, tile, tile_end);
+    }
+  }
+}
+
+// ---- Quantised tiles ----------------------------------------------------------------------------
+
+constexpr int kPackRuns = 1024;  // k up to 32768 is packed once for each row block, on the stack
+
+template <class Type>
+constexpr std::int64_t StripBytes(int k) {
+  return k / kBlock / Type::kRuns * static_cast<std::int64_t>(sizeof(typename Type::Tile));
+}
+
+// Copies 32 bytes in one register where there are registers of that size; memcpy takes two.
+FORETOKEN_INLINE void CopyBlock(const void* from, void* to) {
+  using Block = std::int8_t __attribute__((vector_size(kBlock), aligned(1), may_alias));
+  *static_cast<Block*>(to) = *static_cast<const Block*>(from);
+}
+
+// Runs [run, run + n) of R rows: out[n][R].
+template <class Core, class Type, int R>
+void PackRows(const MatmulArgs& a, int row, int run, int n, RowOf<Core, Type>* out) {
+  const std::int64_t n_runs = a.k / kBlock;
+  for (int r = 0; r < R; ++r) {
+    const std::int64_t first = (row + r) * n_runs + run;
+    for (int b = 0; b < n; ++b) {
+      RowOf<Core, Type>& to = out[b * R + r];
+      CopyBlock(a.xq + (first + b) * kBlock, to.q);
+      to.d = a.xd[first + b];
+      const std::int32_t* xs = a.xs + 2 * (first + b);
+      if constexpr (Type::kMinimum)
+        to.xs = to.d * static_cast<float>(xs[1]);
+      else if constexpr (Type::kSums > Core::kMostSums)
+        Core::template PackSum<Type>(xs, to);
+      else
+        PackOffsets<Type, kOffset<Core, Type>>(xs, to);
+    }
+  }
+}
+
+template <class Core, class Type, int R>
+FORETOKEN_INLINE void AddStrip(const typename Type::Tile* w, const RowOf<Core, Type>* rows,
+                               int n_runs, RowSums<typename Core::L, R>& sums) {
+  constexpr int kBytes = sizeof(typename Type::Tile) / Type::kRuns;
+  for (; n_runs > 0; n_runs -= Type::kRuns, ++w) {
+    for (int run = 0; run < Type::kRuns; ++run, rows += R) {
+      Core::template PrefetchRun<R, kBytes>(reinterpret_cast<const char*>(w) + run * kBytes);
+      Core::template Run<Type, R>(*w, run, rows, sums);
+    }
+  }
+}
+
+template <class Core, class Type>
+struct QuantisedProduct {
+  template <int R>
+  struct Rows {
+    static __attribute__((noinline)) void Run(const MatmulArgs& a, int row, int tile_begin,
+                                              int tile_end) {
+      alignas(64) RowOf<Core, Type> rows[kPackRuns * R];
+      const int n_runs = a.k / kBlock;
+      const bool packs_once = n_runs <= kPackRuns;
+      if (packs_once) PackRows<Core, Type, R>(a, row, 0, n_runs, rows);
+      for (int tile = tile_begin; tile < tile_end; ++tile) {
+        const auto* w = static_cast<const typename Type::Tile*>(a.tiles) +
+                        std::int64_t{tile} * (n_runs / Type::kRuns);
+        RowSums<typename Core::L, R> sums;
+        sums.Clear();
+        for (int b = 0; b < n_runs; b += kPackRuns) {
+          const int n = n_runs - b < kPackRuns ? n_runs - b : kPackRuns;
+          if (!packs_once) PackRows<Core, Type, R>(a, row, b, n, rows);
+          AddStrip<Core, Type, R>(w + b / Type::kRuns, rows, n, sums);
+        }
+        sums.Store(a, row, tile);
+      }
+    }
+  };
+
+  static void Run(const MatmulArgs& a) {
+    constexpr int kRows = Core::template kRows<Type>;
+    static constexpr ByRows<Rows, kRows> kByRows;
+    ForRowBlocks<Core>(a, StripBytes<Type>(a.k), kByRows.of, kRows);
+  }
+};
+
+// ---- Float tiles --------------------------------------------------------------------------------
+
+constexpr int kLine = 64;  // bytes that the caches hold together
+
+template <class Core, class Type>
+struct FloatProduct {
+  using L = typename Core::L;
+  using Stored = typename Type::Stored;
+
+  // One k: acc[t] of row r += w[t] * x[at[r]].
+  template <int T, int R>
+  static FORETOKEN_INLINE void Step(const Stored* w, std::int64_t strip, const float* x,
+                                    const std::int64_t (&at)[R], RowSums<L, R> (&acc)[T]) {
+#pragma GCC unroll 4
+    for (int t = 0; t < T; ++t) {
+      if constexpr (Core::kKeepsOrder) KeepOrder();
+      typename L::F q[kRegisters<L>];
+      Type::template Load<L>(w + t * strip, q);
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) {
+        const typename L::F xr = L::All(x[at[r]]);
+#pragma GCC unroll 4
+        for (int v = 0; v < kRegisters<L>; ++v) acc[t].of[r][v] = L::Fma(q[v], xr, acc[t].of[r][v]);
+      }
+    }
+  }
+
+  // Asks for the next line of each strip. The compiler would gather the lines of several k before
+  // their loads. Apart from each other they cost less: 512 MiB of F32 with 8 rows take 18.2 ms and
+  // not 22.6 with AVX-512, F16 with 3 rows 18.7 ms and not 23.3 with AVX2, on 2 threads of a Xeon
+  // (Sapphire Rapids).
+  template <int T, int R>
+  static FORETOKEN_INLINE void Prefetch(const Stored* w, std::int64_t strip) {
+#pragma GCC unroll 4
+    for (int t = 0; t < T; ++t) {
+      KeepOrder();
+      Core::template PrefetchFloats<R, kLine>(w + t * strip);
+      if constexpr (T > 1) KeepOrder();
+    }
+  }
+
+  // T strips side by side, so that few rows still give enough independent chains of fma.
+  template <int T, int R>
+  static FORETOKEN_INLINE void Strips(const MatmulArgs& a, int row, int tile) {
+    constexpr int kSteps = Core::kFloatSteps;
+    const std::int64_t n = a.k, strip = n * kTileOutputs;
+    const auto* w = static_cast<const Stored*>(a.tiles) + tile * strip;
+    const float* x = a.x + row * a.x_stride;
+    std::int64_t at[R] = {};  // where the rows begin
+#pragma GCC unroll 16
+    for (int r = 1; r < R; ++r) at[r] = r * a.x_stride;
+    RowSums<L, R> acc[T];
+#pragma GCC unroll 4
+    for (int t = 0; t < T; ++t) acc[t].Clear();
+    const float *const end = x + n, *const whole = x + n / kSteps * kSteps;
+    for (; x != whole; x += kSteps, w += kSteps * kTileOutputs) {
+      // The compiler would add every i below to every row beforehand, and run out of registers.
+#pragma GCC unroll 16
+      for (int r = 1; r < R; ++r) asm("" : "+r"(at[r]));
+#pragma GCC unroll 4
+      for (int i = 0; i < kSteps; ++i) {
+        if (i * kTileOutputs * Type::kBytes % kLine == 0)
+          Prefetch<T, R>(w + i * kTileOutputs, strip);
+        Step<T, R>(w + i * kTileOutputs, strip, x + i, at, acc);
+      }
+    }
+    for (; x != end; ++x, w += kTileOutputs) Step<T, R>(w, strip, x, at, acc);
+#pragma GCC unroll 4
+    for (int t = 0; t < T; ++t) acc[t].Store(a, row, tile + t);
+  }
+
+  template <int R>
+  struct Rows {
+    static __attribute__((noinline)) void Run(const MatmulArgs& a, int row, int tile_begin,
+                                              int tile_end) {
+      constexpr int T = Core::template kStrips<R>;
+      int tile = tile_begin;
+      for (; tile + T <= tile_end; tile += T) Strips<T, R>(a, row, tile);
+      for (; tile < tile_end; ++tile) Strips<1, R>(a, row, tile);
+    }
+  };
+
+  static void Run(const MatmulArgs& a) {
+    static constexpr ByRows<Rows, Core::kFloatRows> kByRows;
+    ForRowBlocks<Core>(a, std::int64_t{a.k} * kTileOutputs * Type::kBytes, kByRows.of,
+                       Core::kFloatRows);
+  }
+};
+
+// ---- Tables -------------------------------------------------------------------------------------
+
+template <class... Types>
+struct TypeList {};
+using FloatTypes = TypeList<F32, F16, BF16>;
+using QuantisedTypes = TypeList<Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K>;
+
+// Puts Product<Type>::Run for each of the types into a table.
+template <template <class> class Product, class... Types>
+constexpr void SetProducts(TypeList<Types...>, Kernels& table) {
+  ((table.matmul[static_cast<int>(Types::kType)] = Product<Types>::Run), ...);
+}
+
+// The products of all types, as a part of a table.
+template <class Core>
+struct ProductsOf {
+  template <class Type>
+  using Quantised = QuantisedProduct<Core, Type>;
+  template <class Type>
+  using Float = FloatProduct<Core, Type>;
+
+  static constexpr Kernels OfQuantisedTypes() {
+    Kernels table = {};
+    SetProducts<Quantised>(QuantisedTypes(), table);
+    return table;
+  }
+  static constexpr Kernels OfAllTypes() {
+    Kernels table = OfQuantisedTypes();
+    SetProducts<Float>(FloatTypes(), table);
+    return table;
+  }
+};
+
+}  // namespace
+}  // namespace foretoken::kernels::generic

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// kernels/generic/tiles.h: the quantised tiles of tensor/block_layout.h as types, their scales, and
+// the rows of activations that meet them.
+//
+// What L offers for it: LoadHalves(p), and LoadUnsigned(p): kWidth unsigned bytes to F.
+#pragma once
+
+#include "kernels/generic/lanes.h"
+
+namespace foretoken::kernels::generic {
+namespace {
+
+using tensor::kBlock;
+using tensor::kTileOutputs;
+using tensor::TileType;
+
+// kBits: bits of a weight. kRuns: runs of 32 k in a tile. kOffset: what was added to its weights.
+// kMinimum: whether it has minima. kSums: sums of a run, each with a scale of its own.
+template <TileType kTypeOf, class TileOf, int kBitsOf, int kRunsOf, int kOffsetOf, bool kMinimumOf>
+struct QuantisedTile {
+  using Tile = TileOf;
+  static constexpr TileType kType = kTypeOf;
+  static constexpr int kBits = kBitsOf, kRuns = kRunsOf, kOffset = kOffsetOf;
+  static constexpr int kSums = kBits == 6 ? 2 : 1;
+  static constexpr bool kMinimum = kMinimumOf;
+
+  // The part of the tile that holds the weights of a run: q and, where there are more than four
+  // bits and fewer than eight, qh.
+  static FORETOKEN_INLINE const auto& Run(const Tile& tile, int run) {
+    if constexpr (kRuns == 1)
+      return tile;
+    else
+      return tile.runs[run];
+  }
+};
+
+using Q8_0 = QuantisedTile<TileType::kQ8_0, tensor::TileQ8_0, 8, 1, 128, false>;
+using Q4_0 = QuantisedTile<TileType::kQ4_0, tensor::TileQ4_0, 4, 1, 8, false>;
+using Q4_1 = QuantisedTile<TileType::kQ4_1, tensor::TileQ4_1, 4, 1, 0, true>;
+using Q5_0 = QuantisedTile<TileType::kQ5_0, tensor::TileQ5_0, 5, 1, 16, false>;
+using Q5_1 = QuantisedTile<TileType::kQ5_1, tensor::TileQ5_1, 5, 1, 0, true>;
+using Q4_K = QuantisedTile<TileType::kQ4_K, tensor::TileQ4_K, 4, 8, 0, true>;
+using Q5_K = QuantisedTile<TileType::kQ5_K, tensor::TileQ5_K, 5, 8, 0, true>;
+using Q6_K = QuantisedTile<TileType::kQ6_K, tensor::TileQ6_K, 6, 8, 32, false>;
+
+// A run of one row. It takes 40 bytes (44 with two sums), so that neighbouring rows lie in
+// different banks of the first-level cache.
+template <int kSums>
+struct PackedRow {
+  std::int32_t q[8];  // 32 int8
+  float d;
+  union {
+    std::int32_t c[kSums];  // what the integer sums start from: the offset of the weights undone
+    float xs;               // d * xs, which the minimum meets
+  };
+};
+
+// The usual starting values: minus the offset of the weights times the activations it met.
+template <class Type, int kOffset>
+FORETOKEN_INLINE void PackOffsets(const std::int32_t* xs, PackedRow<Type::kSums>& to) {
+  if constexpr (Type::kSums == 1) {
+    to.c[0] = -kOffset * xs[1];
+  } else {
+    to.c[0] = -kOffset * xs[0];
+    to.c[1] = -kOffset * (xs[1] - xs[0]);
+  }
+}
+
+// s and m of the contract for a run and the kWidth outputs from o on. Where the file subtracts its
+// minima, m is the negative of the contract's.
+template <class L, class Type>
+struct TileScales {
+  using F = typename L::F;
+  using Tile = typename Type::Tile;
+
+  FORETOKEN_INLINE TileScales(const Tile& tile, int run, int o) : s(L::LoadHalves(tile.d + o)) {
+    if constexpr (Type::kMinimum && Type::kRuns == 1) m = L::LoadHalves(tile.m + o);
+    if constexpr (Type::kMinimum && Type::kRuns > 1) {
+      s = s * L::LoadUnsigned(tile.scale[run] + o);
+      m = L::LoadHalves(tile.dmin + o) * L::LoadUnsigned(tile.minimum[run] + o);
+    }
+  }
+  // The last step for one run of one row: to += what its integer sums stand for.
+  template <class Row>
+  FORETOKEN_INLINE void Add(typename L::I sum, const Row& row, F& to) const {
+    to = L::Fma(Floats<L>(sum), s * L::All(row.d), to);
+    if constexpr (Type::kMinimum && Type::kRuns == 1) to = L::MulAdd(m, row.xs, to);
+    if constexpr (Type::kMinimum && Type::kRuns > 1) to = L::MulSub(m, row.xs, to);
+  }
+  F s, m;
+};
+
+}  // namespace
+}  // namespace foretoken::kernels::generic

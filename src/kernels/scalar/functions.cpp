@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/scalar/functions.h"
+
+#include "kernels/parts.h"
+
+namespace foretoken::kernels::scalar {
+
+constinit const Kernels kFunctions = {
+    .quantize = Quantize,
+    .rms_norm = RmsNorm,
+    .rope = Rope,
+    .silu_mul = SiluMul,
+    .store_k = {StoreKF32, StoreKF16, StoreKBF16, StoreKQ8_0},
+    .store_v = {StoreVF32, StoreVF16, StoreVBF16, StoreVQ8_0},
+    .attention = Attention,
+    .argmax = Argmax,
+    .max = Max,
+    .exp_sum = ExpSum,
+    .scale = Scale,
+    .finiteness = FinitenessIn,
+    .sum = Sum,
+    .residual = Residual,
+    .entropy = Entropy,
+    .find_cumulative = FindCumulative,
+    .race = Race,
+    .block_max = BlockMax,
+    .collect_at_least = CollectAtLeast,
+};
+
+}  // namespace foretoken::kernels::scalar
