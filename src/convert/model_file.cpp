@@ -102,18 +102,21 @@ std::vector<std::pair<std::string, std::string>> ModelFile::metadata() const {
 }
 
 std::vector<TensorSummary> ModelFile::tensors() const {
-  const kernels::Isa isa = kernels::AvailableIsas().back();
+  const Result<const kernels::Kernels*> chosen = kernels::KernelsFromEnvironment();
+  const kernels::Kernels& here = chosen ? **chosen : kernels::KernelsFor(kernels::kBestIsa);
+  const kernels::Kernels& scalar = kernels::KernelsFor(kernels::Isa::kScalar);
   std::vector<TensorSummary> summaries;
   for (const auto& t : impl_->checkpoint->tensors()) {
     const tensor::DTypeInfo* type = tensor::FindDType(t.ggml_type);
-    const bool scalar =
-        type != nullptr && kernels::ProductIsa(isa, type->tile) == kernels::Isa::kScalar;
-    summaries.push_back({.name = t.name,
-                         .type = std::string(tensor::GgmlTypeName(t.ggml_type)),
-                         .shape = {t.shape.begin(), t.shape.begin() + t.n_dims},
-                         .bytes = static_cast<std::int64_t>(t.data.size()),
-                         .supported = type != nullptr || t.name == "d2t",
-                         .has_vector_kernel = !scalar});
+    const auto tile =
+        static_cast<std::size_t>(type == nullptr ? tensor::TileType::kF32 : type->tile);
+    summaries.push_back(
+        {.name = t.name,
+         .type = std::string(tensor::GgmlTypeName(t.ggml_type)),
+         .shape = {t.shape.begin(), t.shape.begin() + t.n_dims},
+         .bytes = static_cast<std::int64_t>(t.data.size()),
+         .supported = type != nullptr || t.name == "d2t",
+         .has_vector_kernel = type == nullptr || here.matmul[tile] != scalar.matmul[tile]});
   }
   return summaries;
 }

@@ -833,6 +833,14 @@ class Inspect(Transcript):
         self.assertRegex(text, r"runs here +yes")
         self.assertEqual(text, self.done("inspect", "-m", TARGET).stdout.decode())
 
+    def test_types_without_a_vector_kernel_are_told(self):
+        note = "(slow here: no vector kernel for this type)"
+        text = self.done("inspect", TARGET, environment={"FORETOKEN_ISA": "scalar"}).stdout.decode()
+        self.assertEqual(len(re.findall(r"^    \w+ +\d+ .*", text, re.M)), text.count(note))
+        self.assertGreater(text.count(note), 0)
+        if "avx2" in pathlib.Path("/proc/cpuinfo").read_text().split():
+            self.assertNotIn(note, self.done("inspect", TARGET).stdout.decode())
+
     def test_lists_come_on_demand(self):
         self.assertIn("blk.0.attn_q.weight", self.done("inspect", TARGET, "--tensors").stdout.decode())
         metadata = self.done("inspect", TARGET, "--metadata").stdout.decode()

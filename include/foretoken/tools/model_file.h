@@ -18,7 +18,8 @@ struct TensorSummary {
   std::vector<std::int64_t> shape;  // ggml's order: row length first
   std::int64_t bytes = 0;
   bool supported = true;  // foretoken computes with this type
-  // Whether this machine has a vector kernel for the type; without one the slow scalar kernel runs.
+  // Whether a vector kernel computes with this type here (FORETOKEN_ISA counts), not the slow scalar
+  // one.
   bool has_vector_kernel = true;
 };
 
