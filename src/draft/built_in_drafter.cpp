@@ -45,7 +45,7 @@ void BuiltInDrafter::ProposeAll(std::span<const DraftTask> tasks) {
   if (asks_.empty()) return;
   proposals_.resize(asks_.size());
   drafter_->Propose(asks_, proposals_);
-  if (drafter_->ReportsLaws()) return;  // each draft was drawn as it was made
+  if (drafter_->ReportsLaws()) return;  // the draws were recorded already
   for (std::size_t i = 0; i < to_.size(); ++i)
     for (const Token token : proposals_[i].tokens)
       if (!to_[i]->Push(token)) break;

@@ -10,7 +10,7 @@ Chain::Chain(int vocabulary, int max_draft, const kernels::Kernels& kernels)
     : vocabulary_(vocabulary), max_draft_(max_draft), kernels_(&kernels) {
   drafts_.reserve(static_cast<std::size_t>(max_draft));
   raw_logits_.reserve(static_cast<std::size_t>(max_draft));
-  // Pages without a distribution take no memory.
+  // Pages that no distribution is written to take no memory.
   laws_ = AlignedBuffer<float>(static_cast<std::size_t>(max_draft) *
                                static_cast<std::size_t>(vocabulary));
 }

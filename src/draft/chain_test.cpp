@@ -32,8 +32,8 @@ std::vector<Token> Propose(Chain& chain, const std::vector<float>& logits) {
   return {proposal.tokens.begin(), proposal.tokens.end()};
 }
 
-// Drafts at the same two positions, in a proposal and in the next one after two committed tokens.
-// How often do they agree, of `texts`?
+// Drafts the same two positions twice: in one proposal, and in the next one after two tokens were
+// committed. Returns for how many of `texts` the two agree.
 int Agreements(Stream stream, int texts) {
   const std::vector<float> flat(kVocabulary, 0.0f);
   int n = 0;
@@ -48,7 +48,7 @@ int Agreements(Stream stream, int texts) {
 }
 
 TEST(Chain, DraftsAPositionAnewWithNewNoise) {
-  // By chance 2 * 2000 / 8; four standard deviations are 84.
+  // chance gives 2 * 2000 / 8; four standard deviations are 84
   EXPECT_NEAR(Agreements(Stream::kDraft, 2000), 500, 84);
 }
 
@@ -56,8 +56,8 @@ TEST(Chain, DraftsWithTheTargetsNoiseOfThePositionAlone) {
   EXPECT_EQ(Agreements(Stream::kTarget, 200), 400);
 }
 
-// A drafter with the target's distribution then drafts the target's own text, also behind other
-// proposals.
+// A drafter that has the target's distribution then drafts the target's own text, after other
+// proposals too.
 TEST(Chain, DraftsTheTargetsTextWhereItHasItsLawAndNoise) {
   const std::vector<float> logits = {0, 1, 2, 0, 1, 2, 0, 1};
   int equal = 0, own = 0;
@@ -103,7 +103,7 @@ TEST(Chain, ReportsTheLogitsThatTheModelGave) {
   }
 }
 
-// A head of three columns, for the tokens 6, 1 and 4.
+// The head has three columns, which are tokens 6, 1 and 4.
 TEST(Chain, ReportsTheLogitsOfAReducedHead) {
   const std::vector<Token> ids = {6, 1, 4};
   const std::vector<float> head = {0.5f, -1.5f, 0.75f};
@@ -120,8 +120,8 @@ TEST(Chain, ReportsTheLogitsOfAReducedHead) {
   }
 }
 
-// A drafter of six tokens, of which token 2 is another one, for a target of kVocabulary: the
-// distribution lies on the others and sums to 1.
+// The drafter has six tokens, the target kVocabulary, and token 2 differs between them. So the
+// distribution covers the other five and sums to 1.
 TEST(Chain, DrawsFromADistributionOverSharedTokensAlone) {
   const SharedTokens shared(kVocabulary, 6, {2});
   const std::vector<float> logits = {0.5F, -1.5F, 9, 0.75F, 0, 1};

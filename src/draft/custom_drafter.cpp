@@ -14,21 +14,21 @@ namespace foretoken::draft {
 namespace {
 
 constexpr double kSumTolerance = 1e-3;
-// What rounding to float leaves of a normalised distribution (its sum was off by less than 3e-7 for
-// each of the engine's own). Such a distribution is taken as it is, so that it equals the target's
-// bit for bit where the program computed it so.
+// How far rounding to float moves the sum of a normalised distribution from 1 (by less than 3e-7
+// for each of the engine's own). A sum this close is not normalised again, so that a distribution
+// that the program computed as the target does stays equal to the target's bit for bit.
 constexpr double kRounding = 1e-6;
 
 }  // namespace
 
-// A sequence's text and its proposal in the making.
+// A sequence's text, and the proposal that is being made for it.
 class CustomDrafter::Sequence final : public DraftProposal {
  public:
   explicit Sequence(CustomDrafter& owner)
       : owner_(owner), max_draft_(static_cast<std::size_t>(owner.settings_.max_draft)) {
     drafts_.reserve(max_draft_);
     drawn_.reserve(max_draft_);
-    // Pages without a distribution take no memory.
+    // Pages that no distribution is written to take no memory.
     if (owner.reports_laws_)
       laws_ =
           AlignedBuffer<float>(max_draft_ * static_cast<std::size_t>(owner.settings_.vocabulary));
@@ -115,7 +115,7 @@ class CustomDrafter::Sequence final : public DraftProposal {
     return token;
   }
 
-  // The draft ends before a draw from an invalid distribution: nothing that was drawn is dropped.
+  // A draft ends before it would draw from an invalid distribution, so no drawn token is dropped.
   bool Check(std::span<const float> law, double& sum) {
     sum = law.size() == vocabulary() ? SumOf(law) : 0;
     if (!owner_.reports_laws_) {
@@ -141,7 +141,7 @@ class CustomDrafter::Sequence final : public DraftProposal {
     return false;
   }
 
-  // NaN where a value is no probability.
+  // The sum of the values, or NaN if one of them is not a probability.
   double SumOf(std::span<const float> law) const {
     const bool good = kernels().collect_at_least(law.data(), n(), 0.0f, nullptr, 0) == n();
     return good ? kernels().sum(law.data(), n()) : NAN;
@@ -203,7 +203,7 @@ bool CustomDrafter::Guarded(const char* where, Call&& call) noexcept {
 void CustomDrafter::ReportThrown(const char* where, const char* what) noexcept {
   try {
     Report(Fault::kException, fmt::format("{} threw: {}; catch it there", where, what));
-  } catch (const std::exception&) {  // no memory for a notice: the fault is counted all the same
+  } catch (const std::exception&) {  // no memory for the notice; the fault is counted anyway
   }
 }
 
@@ -221,7 +221,7 @@ void CustomDrafter::Begin(const SequenceStart& start) {
   });
 }
 
-// Drafts that were added before an exception stay: they are as good as without it.
+// Drafts that were added before an exception stay, because the exception says nothing against them.
 void CustomDrafter::Propose(std::span<const Ask> asks,
                             std::span<round::Proposal> proposals) noexcept {
   tasks_.clear();
@@ -259,7 +259,7 @@ int CustomDrafter::Missing(SeqId seq) const noexcept {
   try {
     return std::max(0, drafter_->Unread(seq));
   } catch (...) {
-    return 0;  // Propose will tell
+    return 0;  // Propose reports the fault
   }
 }
 
@@ -275,7 +275,7 @@ Drafter::Work CustomDrafter::TakeWork() noexcept {
 
 namespace foretoken {
 
-// One that throws for a sequence still drafts for the others.
+// A drafter that throws for one sequence still drafts for the others.
 void Drafter::ProposeAll(std::span<const DraftTask> tasks) {
   std::exception_ptr first;
   for (const DraftTask& task : tasks) {

@@ -114,7 +114,7 @@ TEST(CustomDrafter, ADraftEndsWithAnEndTokenAndBeforeAnUnknownOne) {
     });
     bench.Start();
     for (int time = 0; time < 3; ++time) EXPECT_EQ(bench.Tokens(4), std::vector<Token>{4});
-    ASSERT_EQ(bench.faults.size(), 1u);  // told once, counted always
+    ASSERT_EQ(bench.faults.size(), 1u);  // reported once, counted each time
     EXPECT_NE(bench.faults[0].find(std::to_string(unknown)), std::string::npos) << bench.faults[0];
     EXPECT_EQ(bench.drafter->faults(), 3);
   }
@@ -150,12 +150,12 @@ TEST(CustomDrafter, DrawsFromTheLawThatItReports) {
     wrong += std::pow(counts[i] - even, 2) / even;
   }
   EXPECT_LT(right, 25);
-  EXPECT_GT(wrong, 100);  // the test can fail
+  EXPECT_GT(wrong, 100);  // the control: the test can fail
   EXPECT_EQ(counts[4] + counts[5], 0);
 }
 
-// With the target's noise a draft is the winner of the target's own race, over the distribution as
-// it was given: equal ones give equal tokens. Other noise gives other tokens.
+// With the target's noise a draft is the winner of the target's own race over the distribution that
+// was given, so equal distributions give equal tokens. Other noise gives other tokens.
 TEST(CustomDrafter, SharesTheTargetsRaceWhereItsNoiseIsShared) {
   const auto& kernels = kernels::KernelsFor(kernels::AvailableIsas().back());
   Bench bench([](DraftProposal& p) { p.Draw(kLaw); }, true);

@@ -11,8 +11,9 @@
 namespace foretoken::draft {
 namespace {
 
-// That one proposal reads of a text at most, so that a long prompt does not make others wait. The
-// same whatever else is asked for: how much a text drafts must not depend on others.
+// The most rows of a text that one proposal prefills, so that a long prompt does not make other
+// sequences wait. The number is a constant, because how much a text drafts must not depend on other
+// texts.
 constexpr int kCatchUpRows = 512;
 
 constexpr std::array<std::string_view, 3> kAliases = {"draft", "draft-simple", "draft-model"};
@@ -60,8 +61,8 @@ void DraftModel::Begin(const SequenceStart& start) {
   s.prompt_read = false;
 }
 
-// Positions of the cache that a text shares with the one whose place it takes; not its newest
-// token, which the first pass reads.
+// How many positions of the cache a new text shares with the text whose place it takes. The newest
+// token is not counted, because the first pass reads it.
 int DraftModel::Known(const SequenceStart& start) const noexcept {
   const Chain& chain = sequences_[static_cast<std::size_t>(start.seq)].chain;
   if (!chain.started()) return 0;
@@ -89,7 +90,7 @@ Drafter::Work DraftModel::TakeWork() noexcept {
 void DraftModel::Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept {
   for (const Ask& ask : asks) {
     Chain& chain = sequences_[static_cast<std::size_t>(ask.seq)].chain;
-    // Drafts of a proposal that nothing was observed of.
+    // Drafts may be left of a proposal whose outcome was never observed.
     cache_.Truncate(ask.seq, std::min(cache_.length(ask.seq), chain.position() - 1));
     // Feeding the text and all drafts but the last must fit the cache.
     const int room = cache_.shape().max_positions - chain.position() + 1;
@@ -104,7 +105,8 @@ void DraftModel::Propose(std::span<const Ask> asks, std::span<round::Proposal> p
     proposals[i] = sequences_[static_cast<std::size_t>(asks[i].seq)].chain.Finish();
 }
 
-// The texts of all that draft, but of a prompt that is still being read in parts.
+// Empties the caches of the sequences that draft, except those whose prompt is still being
+// prefilled in parts.
 void DraftModel::DropCaches() noexcept {
   for (SeqId seq = 0; seq < cache_.shape().n_sequences; ++seq) {
     Sequence& s = sequences_[static_cast<std::size_t>(seq)];
@@ -114,8 +116,8 @@ void DraftModel::DropCaches() noexcept {
   }
 }
 
-// Feeds committed tokens that the cache lacks, all but each sequence's last, in passes of at most
-// max_rows.
+// Feeds the committed tokens that the cache lacks, except each sequence's last one, in passes of at
+// most max_rows.
 void DraftModel::CatchUp() noexcept {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
@@ -146,7 +148,7 @@ void DraftModel::CatchUp() noexcept {
     Sequence& s = sequences_[static_cast<std::size_t>(seq)];
     if (!s.chain.drafting()) continue;
     s.prompt_read = s.chain.position() - 1 - cache_.length(seq) <= 1;
-    if (!s.prompt_read) s.chain.BeginProposal(0);  // it continues at the next proposal
+    if (!s.prompt_read) s.chain.BeginProposal(0);  // the next proposal continues
   }
   if (work_.catch_up_rows == 0) return;
   const double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
@@ -168,7 +170,7 @@ const model::PassResult& DraftModel::Run() noexcept {
   return result;
 }
 
-// One more draft for every sequence that still wants one; false when none does.
+// Makes one more draft for every sequence that still wants one. Returns false when none does.
 bool DraftModel::Advance() noexcept {
   tokens_.clear(), segments_.clear(), logit_rows_.clear(), logit_seqs_.clear(), kept_.clear();
   for (SeqId seq = 0; seq < cache_.shape().n_sequences; ++seq) {

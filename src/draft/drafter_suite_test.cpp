@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every drafter that needs no model owes the engine; a new one joins the list at the end. It
-// counts every allocation of the program.
+// What every drafter without a model must do for the engine. A new drafter joins the list at the
+// end. The program counts every allocation it makes.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -46,7 +46,7 @@ struct Kind {
   std::function<std::unique_ptr<Drafter>(std::span<const Token> corpus)> make;
 };
 
-// A text that often continues as it did before.
+// A text that often repeats what it said before.
 std::vector<Token> Story(unsigned seed, int n, Token first_token) {
   std::mt19937 random(seed);
   std::vector<Token> text;
@@ -59,7 +59,7 @@ std::vector<Token> Story(unsigned seed, int n, Token first_token) {
   return text;
 }
 
-// A request whose output is known: the drafter is asked, and a target that would write `output`
+// A request whose output is known. The drafter proposes, and a target that would write `output`
 // verifies.
 struct Play {
   SeqId seq = 0;
@@ -68,9 +68,9 @@ struct Play {
   int min_new_tokens = 0;
   int n_written = 0;
   int n_drafted = 0, n_accepted = 0;
-  std::vector<std::vector<Token>> drafts;  // of every round
+  std::vector<std::vector<Token>> drafts;  // one entry for each round
   std::size_t n_allocations_of_rounds = 0;
-  // Reserved, so that the play itself allocates nothing in a round.
+  // Reserved, so that the test itself allocates nothing during a round.
   std::vector<Token> draft, likely;
 
   Play(SeqId sequence, unsigned seed, int n, Token first_token) : seq(sequence) {
@@ -144,7 +144,7 @@ class ModelFreeDrafter : public testing::TestWithParam<Kind> {
  protected:
   const std::vector<Token> corpus_ = Story(90, 400, 100);
   std::unique_ptr<Drafter> Make() const { return GetParam().make(corpus_); }
-  // Without this the properties below would hold for a drafter that never drafts.
+  // Without this test the properties below would hold for a drafter that never drafts.
   static bool Drafts() { return GetParam().name != std::string("none"); }
   static void ExpectDrafts(const Play& play) {
     if (!Drafts()) return;
@@ -289,7 +289,7 @@ TEST_P(ModelFreeDrafter, AllocatesNothingInARound) {
     const std::size_t before = n_allocations;
     play.Begin(*drafter);
     if (seed == 40 && Drafts()) {
-      EXPECT_GT(n_allocations, before);  // allocations are seen
+      EXPECT_GT(n_allocations, before);  // the control: allocations are counted
     }
     while (!play.done()) play.Round(*drafter);
     drafter->End(play.seq);

@@ -13,7 +13,7 @@ using Tokens = std::vector<Token>;
 
 constexpr Token kEnd = 26;
 
-// A token for each letter, and the end.
+// One token for each letter, and the end token.
 std::shared_ptr<const grammar::Grammar> Letters(std::string_view gbnf) {
   std::vector<std::string> texts;
   for (char c = 'a'; c <= 'z'; ++c) texts.emplace_back(1, c);

@@ -85,14 +85,14 @@ void HeadDrafter::Begin(const SequenceStart& start) {
   StartReading(start.seq);
 }
 
-// No feature has come yet, or all come again.
+// Returns to the state before the first feature, which comes next.
 void HeadDrafter::StartReading(SeqId seq) noexcept {
   Sequence& s = sequences_[static_cast<std::size_t>(seq)];
   cache_.Truncate(seq, 0);
   s.n_waiting = 0;
   s.full = false;
   if (eagle_) return;
-  std::fill_n(s.waiting.data(), width_, 0.0F);  // nothing comes before the first token
+  std::fill_n(s.waiting.data(), width_, 0.0F);  // no feature precedes the first token
   s.n_waiting = 1;
 }
 
@@ -107,7 +107,7 @@ void HeadDrafter::Observe(std::span<const Observation> observations) noexcept {
     s.chain.Commit(o.committed);
     if (o.n_features > 0 && o.first_position == 0) StartReading(o.seq);
     if (s.full) continue;
-    // The row of feature f_p is p (EAGLE) or p + 1: none may be missing.
+    // Feature f_p goes to row p (EAGLE) or p + 1, so none may be missing.
     FORETOKEN_CHECK(o.first_position + (eagle_ ? 0 : 1) == cache_.length(o.seq) + s.n_waiting);
     const int capacity = runner_->info().max_rows;
     for (int done = 0; done < o.n_features;) {
@@ -120,7 +120,7 @@ void HeadDrafter::Observe(std::span<const Observation> observations) noexcept {
   }
 }
 
-// Copies n rows of features, from row `first` on.
+// Copies n rows of features to the waiting ones, from row `first` on.
 void HeadDrafter::Wait(const Observation& o, int first, int n, Sequence& s) noexcept {
   const std::int64_t dim = config_.target_dim;
   float* to = s.waiting.data() + std::int64_t{s.n_waiting} * width_;
@@ -139,7 +139,7 @@ void HeadDrafter::StartPass() noexcept {
   tokens_.clear(), segments_.clear(), logit_rows_.clear(), logit_seqs_.clear(), kept_.clear();
 }
 
-// Puts as many waiting rows of a sequence into the pass as there is room for; true if all.
+// Puts as many waiting rows of a sequence into the pass as fit. Returns true if all of them fit.
 bool HeadDrafter::AddWaiting(SeqId seq, bool with_logits) noexcept {
   Sequence& s = sequences_[static_cast<std::size_t>(seq)];
   const int first = static_cast<int>(tokens_.size()), cached = cache_.length(seq);
@@ -189,7 +189,8 @@ void HeadDrafter::ReadWaiting(SeqId seq) noexcept {
   s.full = true, s.n_waiting = 0;
 }
 
-// Reads what waits for the sequences that draft; each one's last row gives its first draft.
+// Processes the waiting rows of the sequences that draft. The last row of each gives its first
+// draft.
 bool HeadDrafter::DraftFirst() noexcept {
   StartPass();
   bool left = false;
@@ -205,7 +206,7 @@ bool HeadDrafter::DraftFirst() noexcept {
   return left;
 }
 
-// One more draft for every sequence that still wants one; false when none does.
+// Makes one more draft for every sequence that still wants one. Returns false when none does.
 bool HeadDrafter::DraftNext() noexcept {
   StartPass();
   const int dim = runner_->info().dim;
@@ -241,7 +242,7 @@ void HeadDrafter::Propose(std::span<const Ask> asks,
                           std::span<round::Proposal> proposals) noexcept {
   for (const Ask& ask : asks) {
     Sequence& s = sequences_[static_cast<std::size_t>(ask.seq)];
-    // What waits and all drafts but the last must fit the cache.
+    // The waiting rows and all drafts but the last must fit the cache.
     const int room = cache_.room(ask.seq) - s.n_waiting + 1;
     s.chain.BeginProposal(s.n_waiting > 0 ? std::min(ask.max_tokens, room) : 0, ask.with_logits,
                           ask.proposal);

@@ -17,8 +17,8 @@ namespace {
 
 constexpr int kMaxDraft = 6, kSequences = 2;
 
-// A target and a head of it, with features that are noise: what a head makes of them is a function
-// of tokens and features alone, whatever they mean.
+// A target and one of its heads. The features are noise: a head's drafts are a function of tokens
+// and features, whatever these mean.
 class Bench {
  public:
   explicit Bench(bool eagle, int positions = 128, int max_rows = 16) : eagle_(eagle) {
@@ -121,8 +121,8 @@ std::vector<Token> RandomText(std::mt19937& random, int n) {
 
 class HeadDrafterTest : public testing::TestWithParam<bool> {};
 
-// After any pattern of rounds the drafts are those of a drafter that was told the same text at
-// once: nothing of a rejected draft stays, and no feature is lost or shifted.
+// After any pattern of rounds the drafts equal those of a drafter that got the same text at once.
+// So nothing of a rejected draft stays, and no feature is lost or shifted.
 TEST_P(HeadDrafterTest, DraftsDependOnCommittedTextAndFeaturesAlone) {
   Bench bench(GetParam());
   std::mt19937 random(11);
@@ -188,7 +188,7 @@ TEST_P(HeadDrafterTest, BeyondItsContextItDraftsNothing) {
   int processed = 9;
   for (int round = 0; round < 60; ++round) {
     const auto drafts = Propose(*drafter, 0, 4, bench.vocabulary());
-    const int rows = processed + (bench.eagle() ? 0 : 1);  // of the head, drafts not counted
+    const int rows = processed + (bench.eagle() ? 0 : 1);  // the head's rows without drafts
     EXPECT_EQ(static_cast<int>(drafts.tokens.size()), std::clamp(32 - rows + 1, 0, 4))
         << "after " << processed;
     const auto committed = RandomText(random, 1);

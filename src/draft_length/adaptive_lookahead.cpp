@@ -54,7 +54,7 @@ void AdaptiveLookahead::Observe(int proposed, int accepted) noexcept {
     --cooldown_left_;
     return;
   }
-  const double wanted = std::round(ewma_ + 1);  // halves away from zero
+  const double wanted = std::round(ewma_ + 1);  // rounds halves away from zero
   const int target = static_cast<int>(
       std::clamp(wanted, static_cast<double>(config_.min), static_cast<double>(config_.max)));
   if (target != lookahead_) ++updates_;

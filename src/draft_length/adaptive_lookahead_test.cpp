@@ -45,7 +45,7 @@ TEST(AdaptiveLookahead, RoundsHalvesAwayFromZero) {
   auto l = AdaptiveLookahead::Create({.initial = 1, .min = 1, .alpha = 0.5, .cooldown_steps = 0});
   l->Observe(4, 1);
   EXPECT_EQ(l->lookahead(), 2);
-  l->Observe(4, 2);  // mean 1.5, wanted 2.5
+  l->Observe(4, 2);  // the mean is 1.5, so 2.5 drafts are wanted
   EXPECT_EQ(l->lookahead(), 3);
 }
 

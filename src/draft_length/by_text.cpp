@@ -64,7 +64,7 @@ void ByText::Choose(std::span<Plan> plans) noexcept {
   }
 }
 
-// What the round takes by the table.
+// How long the round takes according to the table.
 double ByText::TableUs(const Own& own, const RoundOutcome& round) const noexcept {
   const int drafts = round.drafted + round.withheld;
   double us = costs_->PassUs(1 + round.drafted, own.context) + costs_->RestUs();

@@ -48,7 +48,7 @@ int CostModel::Most(SeqId seq, int) const noexcept {
   return state.asleep > 0 ? 0 : state.ceiling;
 }
 
-// Of one sequence alone.
+// The time of k drafts for one sequence that drafts alone.
 double CostModel::DraftUs(const Offer& offer, int k) const noexcept {
   if (offer.made) return 0;
   return k * costs_.DraftUs(offer.drafter, 1) +
@@ -61,13 +61,13 @@ double CostModel::Rate(const Pass& pass, double tokens, int drafts,
   return tokens / (costs_.PassUs(rows, pass.context) + draft_us + costs_.RestUs());
 }
 
-// Drafts that the sequence may have of this offer if it drafts alone; 0 where they are too few.
+// How many drafts of this offer the sequence may have if it drafts alone, and 0 if that is too few.
 int CostModel::MostOf(const Pass& pass, const State& state, const Offer& offer) const noexcept {
   const int most = std::min({offer.most, state.ceiling, pass.trusted_rows - pass.n_decoding});
   return most < state.least ? 0 : most;
 }
 
-// 0 where most < least.
+// The best rate of a sequence that drafts alone, and 0 if most < least.
 double CostModel::BestAlone(const Pass& pass, const Offer& offer, const double* s, int least,
                             int most) const noexcept {
   double tokens = pass.n_decoding, best = 0;
@@ -79,10 +79,11 @@ double CostModel::BestAlone(const Pass& pass, const Offer& offer, const double* 
   return best;
 }
 
-// The offer that would be best if this sequence alone drafted. Its survival is left in the state.
+// Chooses the offer that would be best if this sequence drafted alone, and leaves its survival in
+// the state.
 void CostModel::ChooseOffer(const Pass& pass, Plan& plan) noexcept {
   State& state = At(plan.seq);
-  // What the own last verdicts say of the text grows old while nothing is drafted.
+  // The sequence's own observations lose weight while nothing is drafted.
   const double weight = std::pow(kIdleFading, state.idle_rounds);
   double best = -1;
   for (std::size_t i = 0; i < plan.offers.size(); ++i) {
@@ -103,8 +104,8 @@ void CostModel::ChooseOffer(const Pass& pass, Plan& plan) noexcept {
   if (best < 0) std::fill(state.s, state.s + Survival::kPositions, 0.0);
 }
 
-// The plan whose next draft is most likely to be kept; -1: none may have one. A plan's first drafts
-// come together, as many as its least number, and count by their mean.
+// The plan whose next draft is most likely to be accepted, or -1 if no plan may have another. The
+// first drafts of a plan come together, as many as its least number, and count with their mean.
 int CostModel::NextToDraft(const Pass& pass, std::span<const Plan> plans) const noexcept {
   const int rows = pass.trusted_rows - pass.n_decoding - static_cast<int>(picks_.size());
   int next = -1;
@@ -121,8 +122,8 @@ int CostModel::NextToDraft(const Pass& pass, std::span<const Plan> plans) const 
   return next;
 }
 
-// Adds the draft that is most likely to be kept, again and again, and goes back to where the rate
-// was best.
+// Adds the draft that is most likely to be accepted, again and again, and returns to the plans with
+// the best rate.
 void CostModel::Share(const Pass& pass, std::span<Plan> plans) noexcept {
   std::fill(drafting_.begin(), drafting_.end(), 0);
   picks_.clear();
@@ -135,7 +136,7 @@ void CostModel::Share(const Pass& pass, std::span<Plan> plans) noexcept {
     if (!offer.made && plan.k == 0)
       draft_us += costs_.CatchUpUs(offer.drafter, offer.missing) / kCatchUpRounds;
     for (int n = plan.k == 0 ? state.least : 1; n > 0; --n) {
-      // Sequences that draft together share a drafter's passes.
+      // Sequences that draft together share the passes of a drafter.
       int& together =
           drafting_[static_cast<std::size_t>(offer.drafter * Survival::kPositions + plan.k)];
       tokens += state.s[plan.k++];
@@ -153,15 +154,15 @@ void CostModel::Share(const Pass& pass, std::span<Plan> plans) noexcept {
     --plans[static_cast<std::size_t>(picks_[i])].k;
 }
 
-// The fewest drafts of a round, what their model must read before them included.
+// The time of the fewest drafts of a round, with the prefill that their model needs first.
 double CostModel::ProbeUs(const State& state, const Offer& offer) const noexcept {
   return offer.made ? 0
                     : state.least * costs_.DraftUs(offer.drafter, 1) +
                           costs_.CatchUpUs(offer.drafter, offer.missing);
 }
 
-// Whether perfect drafts would pay, and a probe is within a share of all time and a larger one of
-// the request's own.
+// Whether perfect drafts would pay, and the time of a probe lies within a share of all time and a
+// larger share of the request's own time.
 bool CostModel::MayPay(const Pass& pass, const State& state, const Offer& offer) const noexcept {
   const double us = ProbeUs(state, offer);
   if (probe_us_ + us > kProbeShare * total_us_) return false;
@@ -172,8 +173,8 @@ bool CostModel::MayPay(const Pass& pass, const State& state, const Offer& offer)
   return BestAlone(pass, offer, always, state.least, most) > pass.least_rate;
 }
 
-// Drafts that could not pay, as far as is known, may have been timed in a bad moment: they are
-// timed again, within a share of all time since they were timed last.
+// Drafts that cannot pay by what was measured may have been measured at a bad moment. They are
+// measured again, within a share of all the time since the last measurement.
 bool CostModel::Stale(const Pass& pass, const State& state, const Offer& offer) const noexcept {
   if (offer.made) return false;
   const double rows_us = costs_.PassUs(pass.n_decoding + state.least, pass.context) -
@@ -192,8 +193,8 @@ void CostModel::Probe(const Pass& pass, Plan& plan) noexcept {
   plan.k = state.least;
 }
 
-// Another drafter of a portfolio gets a round now and then, the more seldom the less came of it, as
-// far as it could be better and the hundredth of the time allows.
+// Another drafter of a portfolio gets a round now and then if it could be better. The interval
+// grows while it fails, and all such rounds stay within a hundredth of the time.
 void CostModel::LookElsewhere(const Pass& pass, Plan& plan) noexcept {
   State& state = At(plan.seq);
   if (plan.offers.size() < 2 || ++state.rounds_on_one < state.patience) return;
@@ -216,8 +217,8 @@ void CostModel::LookElsewhere(const Pass& pass, Plan& plan) noexcept {
   }
 }
 
-// How many rounds may pass before there is something to plan again: none where a plan costs next to
-// nothing beside a pass.
+// How many rounds to wait before planning again. 0 where a plan costs next to nothing compared with
+// a pass.
 int CostModel::Sleep(const Pass& pass, const Plan& plan) const noexcept {
   const double pass_us = costs_.PassUs(pass.n_decoding, pass.context);
   const int rounds =
@@ -267,7 +268,7 @@ void CostModel::StayPlain(const Pass& pass, std::span<Plan> plans,
   }
 }
 
-// What the last pass gave those of its sequences that may draft.
+// Reports to the referee what the last pass brought to those of its sequences that may draft.
 void CostModel::TellReferee() noexcept {
   if (pass_us_ > 0 && pass_kind_ != PassKind::kOther)
     referee_.Record(pass_sequences_, pass_kind_ == PassKind::kDrafts, pass_tokens_, pass_us_);
@@ -275,7 +276,8 @@ void CostModel::TellReferee() noexcept {
   pass_tokens_ = 0, pass_us_ = 0;
 }
 
-// Rounds that are to teach something beside what was decided; the others without drafts sleep.
+// Chooses rounds that measure something beyond what was decided. The other rounds without drafts
+// wait.
 void CostModel::Measure(const Pass& pass, std::span<Plan> plans) noexcept {
   int rows = pass.n_decoding;
   for (const Plan& plan : plans) rows += plan.k;
@@ -288,7 +290,7 @@ void CostModel::Measure(const Pass& pass, std::span<Plan> plans) noexcept {
       LookElsewhere(pass, plan);
     } else {
       if (!probed) Probe(pass, plan);
-      probed |= plan.k > 0;  // one in a pass
+      probed |= plan.k > 0;  // one probe in a pass
       plan.out_of_rows = plan.k == 0 && rows >= pass.trusted_rows;
       if (plan.k == 0) state.asleep = Sleep(pass, plan);
     }
@@ -313,7 +315,8 @@ void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
   }
   unread_us_[static_cast<std::size_t>(round.drafter)] = 0;
   const std::size_t slot = Slot(round.drafter, round.evidence);
-  // What was too short to be sent gave nothing, like a draft whose first token is rejected.
+  // A draft that was too short to be verified brought nothing, like one whose first token is
+  // rejected.
   state.survival[slot].Observe(round.drafted + round.withheld, round.accepted);
   shared_[slot].Observe(round.drafted + round.withheld, round.accepted);
   state.idle_rounds = 0;

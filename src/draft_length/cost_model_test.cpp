@@ -9,8 +9,8 @@
 namespace foretoken::draft_length {
 namespace {
 
-// A machine on which a pass of r rows takes 1000 + slope (r - 1) us and a draft draft_us, and a
-// drafter whose drafts are accepted with probability `right` each.
+// A machine on which a pass of r rows takes 1000 + slope (r - 1) us and a draft takes draft_us, and
+// a drafter each of whose drafts is accepted with probability `right`.
 struct World {
   double slope, draft_us, right;
   double PassUs(int rows) const { return 1000 + slope * (rows - 1); }
@@ -19,8 +19,8 @@ struct World {
 enum class Knows { kCosts, kNothing };
 
 struct Played {
-  double over_plain;  // tokens per second over plain decoding's
-  double mean_k;      // of the last half
+  double over_plain;  // tokens per second / those of plain decoding
+  double mean_k;      // over the last half
 };
 
 class CostModelIn {
@@ -95,7 +95,7 @@ TEST(CostModel, GainsNearlyWhatTheBestFixedLengthGains) {
       }
 }
 
-// A few early rejections at the second position must not keep drafts short for ever.
+// A few early rejections at the second position must not keep drafts short forever.
 TEST(CostModel, TriesLongerDraftsAgain) {
   for (unsigned seed = 1; seed <= 8; ++seed) {
     CostModelIn world({.slope = 60, .draft_us = 200, .right = 0.8});
@@ -104,8 +104,8 @@ TEST(CostModel, TriesLongerDraftsAgain) {
   }
 }
 
-// A long request in which drafts were hopeless for thousands of rounds must draft soon after they
-// have become good: the first probe that succeeds calls the next ones near.
+// A long request whose drafts failed for thousands of rounds must draft soon after they have become
+// good: the first successful probe shortens the interval to the next ones.
 TEST(CostModel, DraftsSoonAfterDraftsBecameGood) {
   double rounds = 0;
   for (unsigned seed = 1; seed <= 40; ++seed) {
@@ -120,7 +120,7 @@ TEST(CostModel, DraftsSoonAfterDraftsBecameGood) {
   EXPECT_LT(rounds, 1100);
 }
 
-// What passes are read to cost may not be what they take from the rest of the machine.
+// The measured time of passes may differ from what they take from the rest of the machine.
 TEST(CostModel, FindsOutThatDraftsLoseWhateverItReads) {
   RoundCosts costs(65, 1, 8);
   costs.Start(std::vector{PassCost{1, 0, {100, 0, 0}}, PassCost{17, 0, {180, 0, 0}}});
@@ -144,7 +144,7 @@ TEST(CostModel, FindsOutThatDraftsLoseWhateverItReads) {
     us += took, tokens += 8 + drafts;
     (round < 100 ? drafted_first : drafted_last) += round < 100 || round >= 2000 ? drafts > 0 : 0;
   }
-  EXPECT_GT(drafted_first, 50);  // it believes what it reads
+  EXPECT_GT(drafted_first, 50);  // it trusts its measurements
   EXPECT_LT(drafted_last, 150);
   EXPECT_GT(tokens / us, 0.97 * 8 / 140);
 }
@@ -161,7 +161,7 @@ TEST(CostModel, HardlyProbesWhereEvenPerfectDraftsWouldNotPay) {
   EXPECT_LE(world.Play(8000, 5).mean_k, 0.002);
 }
 
-// Drafts were timed while something else had the cores.
+// Drafts were measured while another program used the cores.
 TEST(CostModel, FindsOutThatDraftsWereTakenForTooDear) {
   CostModelIn world({.slope = 60, .draft_us = 20'000, .right = 0.8});
   world.world_.draft_us = 50;
@@ -177,7 +177,7 @@ TEST(CostModel, ComesBackWhenTheTextBecomesEasy) {
   EXPECT_GT(world.Play(200, 8).over_plain, 2.5);
 }
 
-// Costs of a machine for tests that look at single decisions.
+// The costs of a machine, for tests of single decisions.
 struct Machine {
   explicit Machine(double slope, int n_drafters = 1) : costs(65, n_drafters, 16) {
     std::vector<PassCost> passes;
@@ -197,7 +197,7 @@ TEST(CostModel, SharesTheRowsOfAPassAmongSequences) {
     model.Begin(seq, {.most = 16});
     plans.push_back({.seq = seq, .offers = {&offer, 1}});
   }
-  // Sequence 3 always agrees, the others never do.
+  // Sequence 3 always agrees with the target, the others never do.
   for (int round = 0; round < 40; ++round)
     for (SeqId seq = 0; seq < 8; ++seq)
       model.Observe(seq, {.drafted = 4, .accepted = seq == 3 ? 4 : 0, .n_decoding = 8, .us = 1500});
@@ -232,7 +232,7 @@ TEST(CostModel, DraftsLessTheFullerThePassIs) {
   EXPECT_LE(before, 4);
 }
 
-// What a draft of all costs decides, not what one of a single sequence would.
+// The cost of drafting for all sequences decides, not that of drafting for one.
 TEST(CostModel, KnowsWhatDraftsOfManySequencesCostTogether) {
   for (const auto& [all_us, drafts] : {std::pair{100.0, true}, {4000.0, false}}) {
     Machine machine(60);
@@ -271,9 +271,9 @@ TEST(CostModel, PrefersTheDrafterThatPromisesMore) {
     model.Choose({&plan, 1});
     return plan.chosen;
   };
-  EXPECT_EQ(play(1, 1), 0);    // equally right: the free one
-  EXPECT_EQ(play(0, 1), 1);    // only the dear one is right
-  EXPECT_EQ(play(1, 0.2), 0);  // and back
+  EXPECT_EQ(play(1, 1), 0);    // equally good: the free one
+  EXPECT_EQ(play(0, 1), 1);    // only the expensive one is good
+  EXPECT_EQ(play(1, 0.2), 0);  // and back to the free one
 }
 
 TEST(CostModel, LearnsDraftsOfDifferentEvidenceApart) {
@@ -306,7 +306,7 @@ TEST(CostModel, ShiesAwayFromReadingALongTextForOneDraft) {
   }
 }
 
-// The first drafts come together: no length between none and the least is chosen, nor probed with.
+// The first drafts come together, so no length between 0 and the least number is chosen or probed.
 TEST(CostModel, DraftsNothingOrItsLeastNumber) {
   for (const double right : {0.0, 0.3, 0.6, 0.9}) {
     Machine machine(60);
@@ -336,7 +336,7 @@ TEST(CostModel, DraftsNothingOrItsLeastNumber) {
   }
 }
 
-// Where single drafts would pay and four at once do not, it decodes plainly.
+// Where single drafts would pay and four at once do not, the sequence decodes plainly.
 TEST(CostModel, WeighsItsLeastNumberAsAWhole) {
   for (const auto& [least, drafts] : {std::pair{1, true}, {6, false}}) {
     Machine machine(150);
@@ -380,7 +380,7 @@ TEST(CostModel, SaysWhichRoundsMeasure) {
     if (plan.probe) {
       EXPECT_EQ(*plan.probe, ProbeKind::kDrafter);
       EXPECT_EQ(plan.k, 1);
-      EXPECT_GT(plain, 0);  // only where drafts had been given up
+      EXPECT_GT(plain, 0);  // only after drafting was given up
     }
     probes += plan.probe.has_value();
     plain += plan.k == 0;

@@ -12,7 +12,8 @@ using namespace tuning;
 
 }  // namespace
 
-// A pass that lost its core for a while says nothing about drafts: it counts as twice a usual one.
+// A pass that lost its core for a while says nothing about drafts, so its time counts as at most
+// twice the usual time.
 void Referee::Sum::Add(int n, double pass_us) noexcept {
   const double counted = typical_us > 0 ? std::min(pass_us, 2 * typical_us) : pass_us;
   typical_us += (typical_us > 0 ? 0.1 : 1) * (counted - typical_us);

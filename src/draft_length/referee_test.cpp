@@ -10,10 +10,10 @@ namespace {
 
 using Decision = Referee::Decision;
 
-// Passes whose drafts, wherever they are allowed, give `gain` times the tokens per second.
+// Passes in which drafts, where they are allowed, multiply the tokens per second by `gain`.
 struct Played {
   double over_plain = 0;
-  double with_drafts = 0;  // share of the passes
+  double with_drafts = 0;  // the share of the passes
 };
 class Match {
  public:
@@ -25,10 +25,10 @@ class Match {
     std::uniform_real_distribution<double> uniform(0, 1);
     for (int i = 0; i < passes; ++i) {
       const bool drafts = referee_.Next(n_) == Decision::kDraft;
-      const double lost = uniform(random_) < 0.01 ? 9000 : 0;  // its core, for a while
+      const double lost = uniform(random_) < 0.01 ? 9000 : 0;  // sometimes a pass loses its core
       const double pass_us = pace * 500 * (0.9 + 0.2 * uniform(random_)) + lost;
       const int made = drafts ? n_ + static_cast<int>(uniform(random_) * (2 * n_ + 1)) : n_;
-      const double took = drafts ? pass_us * 2 / gain : pass_us;  // twice the tokens in the mean
+      const double took = drafts ? pass_us * 2 / gain : pass_us;  // twice the tokens on average
       referee_.Record(n_, drafts, made, took);
       drafted += drafts;
       tokens += drafts ? 2.0 * n_ : n_;
@@ -56,10 +56,10 @@ TEST(Referee, SuspendsDraftsThatLose) {
     for (const double gain : {0.9, 0.7, 0.3}) {
       Match match(n);
       match.Play(4000, gain);
-      // So little lost is hard to tell from chance.
+      // A loss this small is hard to tell from chance.
       EXPECT_LT(match.Play(20000, gain).with_drafts, gain > 0.8 ? 0.1 : 0.01) << n << " " << gain;
     }
-  // The control: who is always free drafts always.
+  // The control: a request that the referee never stops always drafts.
   Referee referee(1);
   EXPECT_EQ(referee.Next(1), Decision::kDraft);
 }

@@ -13,7 +13,7 @@ namespace foretoken {
 namespace draft_length {
 namespace {
 
-// A controller that looks at each sequence by itself.
+// A controller that decides for each sequence separately.
 template <typename State>
 class Separate final : public Lookahead {
  public:
@@ -42,7 +42,7 @@ class Separate final : public Lookahead {
     }
   }
   void Observe(SeqId seq, const RoundOutcome& round) noexcept override {
-    // What is too short to be sent is a draft of which nothing came.
+    // A draft that is too short to be verified counts as one of which nothing was accepted.
     RoundOutcome made = round;
     made.drafted += made.withheld;
     if (made.drafted > 0) At(seq).Observe(made);
@@ -55,7 +55,7 @@ class Separate final : public Lookahead {
  private:
   State& At(SeqId seq) { return states_[static_cast<std::size_t>(seq)]; }
   std::vector<State> states_;
-  std::vector<int> least_;  // drafts of a round that has any
+  std::vector<int> least_;  // the fewest drafts of a round that drafts at all
 };
 
 struct Fixed {

@@ -6,7 +6,7 @@
 namespace foretoken::draft_length {
 namespace {
 
-// One sequence with one drafter that could draft as much as it is asked for.
+// One sequence, and one drafter that can draft as many tokens as it is asked for.
 class Alone {
  public:
   explicit Alone(std::string_view name, int ceiling, const AdaptiveLookaheadConfig& ewma = {})
@@ -42,14 +42,14 @@ TEST(Lookahead, NeverGoesBeyondItsCeilingOrBelowOne) {
     }
 }
 
-// A round drafts nothing or as many as are worth a wider pass.
+// A round drafts nothing, or as many tokens as are worth a wider pass.
 TEST(Lookahead, DraftsNothingOrItsLeastNumber) {
   for (const std::string_view name : {"fixed", "ewma", "heuristic"}) {
     const auto l = MakeLookahead({.name = name, .n_drafters = 2});
     l->Begin(0, {.least = 4, .most = 7});
     for (int step = 0; step < 60; ++step) {
       EXPECT_GE(l->Most(0, 1), 4) << name;
-      // The first drafter knows too few.
+      // The first drafter has too few drafts.
       const std::vector<Offer> offers = {{.drafter = 0, .most = 3, .made = true},
                                          {.drafter = 1, .most = step % 3 == 0 ? 3 : 64}};
       Plan plan{.offers = offers};
@@ -74,7 +74,8 @@ TEST(Lookahead, CountsDraftsThatWereTooShortToBeSentAsRejected) {
   }
 }
 
-// Copies run on for long; where rows are cheap, the default lets a round draft more than 8.
+// Copied passages are long. Where rows are cheap, the default lets a round draft more than 8
+// tokens.
 TEST(Lookahead, DraftsLongCopiesWholeByDefault) {
   for (const double row_us : {10.0, 400.0}) {
     RoundCosts costs(65, 1);
@@ -129,7 +130,7 @@ TEST(Lookahead, HeuristicAddsTwoAndTakesOne) {
   EXPECT_EQ(l.Next(), 6);
   l.Observe(6, 5);
   EXPECT_EQ(l.Next(), 5);
-  // A draft that was cut short and accepted whole counts as whole.
+  // A draft that was cut short and fully accepted counts as fully accepted.
   l.Observe(2, 2);
   EXPECT_EQ(l.Next(), 7);
   for (int step = 0; step < 20; ++step) l.Observe(l.Next(), 0);

@@ -49,8 +49,8 @@ void RoundCosts::StartDrafter(int drafter, double one_us, double all_us, double 
   if (d.draft_us.size() > 2) d.draft_us.back() = std::max(0.0, all_us);
 }
 
-// A tenth of the way, but half of it where what is known was far too dear: work may take longer
-// than it need by chance, never shorter.
+// Moves a tenth of the way to a reading, and half of the way down where the known time was far too
+// long: by chance work may take longer than it must, but never less.
 double RoundCosts::Moved(double known, double seen) noexcept {
   if (known == 0) return seen;
   if (seen < known / 2) return (known + seen) / 2;
@@ -80,13 +80,13 @@ void RoundCosts::SeePass(int rows, int context, double us) noexcept {
   Raise(band);
 }
 
-// No reading counts for more than twice or less than half of what is expected: a pass that lost its
-// core for a while says nothing about passes.
+// A reading counts as at most twice and at least half of what is expected, because a pass that lost
+// its core for a while says nothing about passes.
 double RoundCosts::Off(double us, double expected) const noexcept {
   return std::clamp(us / (expected * level_), 0.5, 2.0) - 1;
 }
 
-// The more readings in a row lie far off on the same side, the less they are chance.
+// Consecutive readings that lie far off on the same side are unlikely to be chance.
 void RoundCosts::MoveLevel(double off) noexcept {
   const int side = off > kFarOff ? 1 : off < -kFarOff ? -1 : 0;
   n_aside_ = side == 0 ? 0 : side * n_aside_ > 0 ? n_aside_ + side : side;
@@ -117,7 +117,7 @@ void RoundCosts::Raise(Band& band) noexcept {
     }
 }
 
-// How many sequences a step of a round's drafts has in the mean; the last steps have fewer.
+// How many sequences take part in a step of a round's drafts on average. The last steps have fewer.
 int RoundCosts::Together(int drafts, int longest) noexcept {
   return std::max(1, (drafts + longest / 2) / longest);
 }
@@ -134,8 +134,8 @@ double RoundCosts::DraftsUs(int drafter, int drafts, int longest) const noexcept
   return longest < 1 ? 0 : longest * DraftUs(drafter, Together(drafts, longest));
 }
 
-// Between two readings along a line; beyond the last one a sequence more costs at most what it did
-// up to there.
+// Interpolates linearly between two readings. Beyond the last one another sequence costs at most
+// what each cost until there.
 double RoundCosts::DraftUs(int drafter, int sequences) const noexcept {
   const auto& known = At(drafter).draft_us;
   const auto at = [&known](int n) { return known[static_cast<std::size_t>(n)]; };
@@ -174,8 +174,9 @@ int RoundCosts::TrustedRows() const noexcept {
   return std::max(start_.size() < 2 ? 0 : start_.back().rows, 2 * seen_rows_);
 }
 
-// What was measured at the start; 0: nothing was. Beyond its last point a row is taken for somewhat
-// dearer than the last ones were, and for a quarter of a pass where there was one point only.
+// The curve that was measured at the start, and 0 where nothing was. Beyond its last point a row is
+// assumed to cost somewhat more than the last rows, and a quarter of a pass if there is only one
+// point.
 double RoundCosts::Curve(int rows, int context) const noexcept {
   if (start_.empty()) return 0;
   const double far = position_us_ * rows * context;
@@ -191,7 +192,7 @@ double RoundCosts::Curve(int rows, int context) const noexcept {
   return left.us + (rows - left.rows) * (slope + kLeastRow * before.us) + far;
 }
 
-// Over the level.
+// The estimate relative to the level.
 double RoundCosts::Estimate(const Band& band, int rows, int context) const noexcept {
   const auto at = [&band](int r) { return band[static_cast<std::size_t>(r)].monotone; };
   const int last = std::min(static_cast<int>(band.size()) - 1, seen_rows_);
@@ -200,7 +201,8 @@ double RoundCosts::Estimate(const Band& band, int rows, int context) const noexc
   while (below > 0 && at(below) == 0) --below;
   while (above <= last && at(above) == 0) ++above;
   const bool left = below > 0, right = above <= last && at(above) > 0 && above > rows;
-  // Readings over the curve where there is one, else over a curve that rises by kUnknownRow a row.
+  // Readings are taken relative to the curve. Where none was measured, they are relative to one
+  // that rises by kUnknownRow for each row.
   const bool curved = !start_.empty();
   const auto curve = [&](int r) { return curved ? Curve(r, context) : 1 + kUnknownRow * (r - 1); };
   if (!left && !right) return curved ? curve(rows) : 0;
@@ -214,7 +216,7 @@ double RoundCosts::Estimate(const Band& band, int rows, int context) const noexc
 
 double RoundCosts::PassUs(int rows, int context) const noexcept {
   int nearest = BandOf(context);
-  if (start_.empty())  // without a curve the nearest band that was read stands for this one
+  if (start_.empty())  // without a curve the nearest band with readings is used
     while (nearest > 0 && Estimate(bands_[static_cast<std::size_t>(nearest)], 1, context) == 0)
       --nearest;
   const auto& band = bands_[static_cast<std::size_t>(nearest)];

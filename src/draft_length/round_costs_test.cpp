@@ -26,7 +26,7 @@ TEST(RoundCosts, TakesTheFirstReadingWholeAndOthersInPart) {
   EXPECT_LT(costs.PassUs(1, 0), 110);
   for (int i = 0; i < 100; ++i) costs.SeePass(1, 0, 110);
   EXPECT_NEAR(costs.PassUs(1, 0), 110, 0.1);
-  costs.SeePass(1, 0, 1e9);  // a pass that lost its core counts as twice as slow
+  costs.SeePass(1, 0, 1e9);  // a pass that lost its core counts as at most twice as slow
   EXPECT_LT(costs.PassUs(1, 0), 130);
 }
 
@@ -45,8 +45,8 @@ TEST(RoundCosts, SlowMinutesDoNotMakeOldReadingsDear) {
   RoundCosts costs(16, 1);
   costs.Start(std::vector{Cost(1, 0, 100), Cost(3, 0, 120)});
   for (int i = 0; i < 100; ++i) costs.SeePass(1, 0, 100), costs.SeePass(3, 0, 120);
-  for (int i = 0; i < 100; ++i) costs.SeePass(3, 0, 240);  // slow, and only three rows are read
-  for (int i = 0; i < 100; ++i) costs.SeePass(1, 0, 100);  // quick again, and only one row is
+  for (int i = 0; i < 100; ++i) costs.SeePass(3, 0, 240);  // slow, and only passes of three rows
+  for (int i = 0; i < 100; ++i) costs.SeePass(1, 0, 100);  // fast again, and only passes of one row
   EXPECT_NEAR(costs.PassUs(1, 0), 100, 2);
   EXPECT_LT(costs.PassUs(3, 0), 175);
 }
@@ -59,23 +59,24 @@ TEST(RoundCosts, ReadsItsStartingCurve) {
   EXPECT_DOUBLE_EQ(costs.PassUs(1, 0), 100);
   EXPECT_DOUBLE_EQ(costs.PassUs(3, 0), 120);
   EXPECT_DOUBLE_EQ(costs.PassUs(9, 0), 180);
-  EXPECT_GT(costs.PassUs(11, 0), 180 + 2 * 10);  // beyond: dearer than the last rows were
+  EXPECT_GT(costs.PassUs(11, 0), 180 + 2 * 10);  // beyond: more expensive than the last rows
 }
 
 TEST(RoundCosts, FollowsReadingsAlongTheCurve) {
   RoundCosts costs(16, 1);
   costs.Start(std::vector{Cost(1, 0, 100), Cost(5, 0, 140)});
-  for (int i = 0; i < 200; ++i) costs.SeePass(1, 0, 200);  // the machine has become half as fast
+  for (int i = 0; i < 200; ++i) costs.SeePass(1, 0, 200);  // the machine is half as fast now
   EXPECT_NEAR(costs.PassUs(1, 0), 200, 1);
   EXPECT_NEAR(costs.PassUs(5, 0), 280, 2);
-  // Five rows are dearer than the curve says.
+  // Five rows cost more than the curve says.
   for (int i = 0; i < 400; ++i) costs.SeePass(5, 0, 400), costs.SeePass(1, 0, 200);
   EXPECT_NEAR(costs.PassUs(5, 0), 400, 8);
   EXPECT_NEAR(costs.PassUs(1, 0), 200, 4);
   EXPECT_NEAR(costs.PassUs(3, 0), 300, 12);
 }
 
-// The machine's pace changes while one kind of pass is made: the others move with it.
+// The machine's speed changes while only one kind of pass is made. The estimates of the others
+// follow.
 TEST(RoundCosts, TakesAChangeOfPaceForOne) {
   RoundCosts costs(64, 1);
   costs.Start(std::vector{Cost(1, 0, 100), Cost(8, 0, 400), Cost(16, 0, 800)});
@@ -102,7 +103,7 @@ TEST(RoundCosts, AddsWhatContextCosts) {
   EXPECT_NEAR(costs.PassUs(5, 2000), 140 + 200, 1e-9);
   for (int i = 0; i < 100; ++i) costs.SeePass(1, 5000, 300);
   EXPECT_NEAR(costs.PassUs(1, 5000), 300, 1);
-  EXPECT_NEAR(costs.PassUs(1, 0), 100, 60);  // another band: only the common drift
+  EXPECT_NEAR(costs.PassUs(1, 0), 100, 60);  // another band follows only the common drift
 }
 
 TEST(RoundCosts, NeverFallsWithRows) {
@@ -117,7 +118,7 @@ TEST(RoundCosts, NeverFallsWithRows) {
   }
 }
 
-// A few readings that were slow by chance must not make more rows look free.
+// A few readings that were slow by chance must not make further rows look free.
 TEST(RoundCosts, FewReadingsOfFewerRowsDoNotHideWhatMoreRowsCost) {
   RoundCosts costs(64, 1);
   for (int i = 0; i < 60; ++i) costs.SeePass(8, 0, 400), costs.SeePass(16, 0, 800);
@@ -157,12 +158,12 @@ TEST(RoundCosts, KnowsDraftsBySequences) {
   EXPECT_DOUBLE_EQ(costs.DraftUs(0, 1), 10);
   EXPECT_DOUBLE_EQ(costs.DraftUs(0, 3), 20);
   EXPECT_DOUBLE_EQ(costs.DraftUs(0, 8), 45);
-  // Drafts of 4, 4 and 1 tokens: four steps, of two sequences in the mean.
+  // Drafts of 4, 4 and 1 tokens take four steps, with two sequences on average.
   for (int i = 0; i < 200; ++i) costs.SeeDrafts(0, 9, 4, 4 * 14);
   EXPECT_NEAR(costs.DraftUs(0, 2), 14, 0.01);
   EXPECT_DOUBLE_EQ(costs.DraftUs(0, 1), 10);
   EXPECT_DOUBLE_EQ(costs.DraftUs(0, 8), 45);
-  // One reading alone: each sequence more costs as much again.
+  // With a single reading, each further sequence costs as much again.
   RoundCosts other(64, 1, 8);
   other.SeeDrafts(0, 4, 2, 40);
   EXPECT_DOUBLE_EQ(other.DraftUs(0, 2), 20);

@@ -8,10 +8,12 @@ namespace foretoken::draft_length {
 namespace {
 
 constexpr double kPassUs = 1000;
-// Of a pass, for each row more: where the weights lie in the caches rows are bound by arithmetic.
+// The share of a pass that each further row costs. Where the weights lie in the caches, rows are
+// limited by arithmetic.
 constexpr double kCachedRow = 0.2, kMemoryRow = 0.12;
 constexpr std::int64_t kCachedBytes = 64'000'000;
-// Of a pass, for a draft: a part that is alike for all, then by bytes.
+// The share of a pass that a draft costs: a part that is the same for all drafters, and a part by
+// bytes.
 constexpr double kLeastDraft = 0.05, kHeadDraft = 0.3;
 constexpr int kMostRows = 65;
 

@@ -32,8 +32,8 @@ struct Shape {
   }
 };
 
-// One head's cache, its blocks in reverse order in memory, and the queries. Whatever was not stored
-// is 0xff: NaN in every type.
+// One head's cache, whose blocks lie in reverse order in memory, and the queries. Whatever was not
+// stored is 0xff, which is NaN in every type.
 class Problem {
  public:
   explicit Problem(const Shape& shape)
@@ -64,7 +64,7 @@ class Problem {
                                                       v_.data() + block * v_stride_);
   }
 
-  // Rows [first, first + n) as one call; [n, n_group * head_dim].
+  // Rows [first, first + n) in one call. Returns [n, n_group * head_dim].
   std::vector<float> Run(const Kernels& kernels, int first, int n) const {
     const int width = shape_.row_width(), stride = width + 8;
     std::vector<float> out(static_cast<std::size_t>(n * stride), kSentinel), result;
@@ -99,7 +99,7 @@ class Problem {
     return Run(kernels, 0, static_cast<int>(shape_.row_len.size()));
   }
 
-  // Plain softmax attention in double on the numbers before the cache rounded them.
+  // Plain softmax attention in double, on the numbers before the cache rounded them.
   std::vector<double> Expected(int row, int g) const {
     const int head_dim = shape_.head_dim, n = shape_.row_len[static_cast<std::size_t>(row)];
     const float* q = queries.data() + row * shape_.row_width() + g * head_dim;

@@ -25,7 +25,7 @@ T Element(const AlignedBytes& block, int i, std::size_t offset = 0) {
   return value;
 }
 
-// Dimension d at a slot, read back by the layout of tensor/block_layout.h.
+// Dimension d at a slot, read with the layout of tensor/block_layout.h.
 float ReadBack(const AlignedBytes& block, KvType type, bool is_key, int head_dim, int slot, int d) {
   const int i = is_key ? d * kKvBlock + slot : slot * head_dim + d;
   const int groups = head_dim / 32;
@@ -59,8 +59,8 @@ TEST(StoreKv, KeepsEachPositionWithinTheErrorOfItsType) {
         const auto x = Normal(static_cast<std::size_t>(head_dim * kKvBlock), 5);
         for (int slot = 0; slot < kKvBlock; ++slot)
           Store(Scalar(), type, is_key, x.data() + slot * head_dim, head_dim, slot, block);
-        // f16: half of 2^-10; bf16: half of 2^-7; q8_0: half of amax / 127, and the rounding of the
-        // scale.
+        // The bounds are half of 2^-10 for f16, half of 2^-7 for bf16, and for q8_0 half of amax /
+        // 127 and the rounding of the scale.
         const float relative[] = {0.0f, 0x1p-11f, 0x1p-8f, 0.0f};
         const float absolute = type == KvType::kQ8_0 ? 4.5f / 127 * 0.56f : 1e-7f;
         for (int slot = 0; slot < kKvBlock; ++slot)
@@ -93,7 +93,7 @@ TEST(StoreKv, HalvesAndBfloatsRoundLikeTheTensorModule) {
 }
 
 TEST(StoreKv, Q8_0RoundsToEvenAndNeverLeaves127) {
-  // amax = 127 * 2^-3 makes the scale exact; then ties are visible.
+  // amax = 127 * 2^-3 makes the scale exact, so ties are visible.
   std::vector<float> x(32, 0.0f);
   const float values[] = {127, -127, 0.5f, 1.5f, -0.5f, -2.5f, 3.49f};
   const int expected[] = {127, -127, 0, 2, 0, -2, 3};
@@ -109,7 +109,7 @@ TEST(StoreKv, Q8_0RoundsToEvenAndNeverLeaves127) {
     const std::vector<float> negative(32, -127 * 0x1.7p-24f);
     Store(KernelsFor(isa), KvType::kQ8_0, false, negative.data(), 32, 3, block);
     EXPECT_EQ(Element<std::int8_t>(block, 96), -127) << Name(isa);
-    // And one that f16 rounds to zero gives zeros.
+    // A scale that f16 rounds to zero gives zeros.
     const std::vector<float> tinier(32, -1e-9f);
     Store(KernelsFor(isa), KvType::kQ8_0, false, tinier.data(), 32, 2, block);
     EXPECT_EQ(Element<std::int8_t>(block, 64), 0) << Name(isa);

@@ -26,13 +26,13 @@ namespace {
 
 #if defined(__x86_64__)
 
-// CPUID leaf 1, ECX bit 29: not every compiler knows "f16c" by name.
+// CPUID leaf 1, ECX bit 29, because not every compiler knows "f16c" by name.
 bool HasF16c() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx >> 29 & 1) != 0;
 }
 
-// CPUID leaf 7, subleaf 1, EAX bit 4: nor does every compiler know "avxvnni".
+// CPUID leaf 7, subleaf 1, EAX bit 4, because not every compiler knows "avxvnni" by name.
 bool HasAvxVnni() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax >> 4 & 1) != 0;
@@ -69,7 +69,7 @@ bool RunsAmx() {
 #elif defined(__aarch64__)
 
 bool RunsNeon() {
-  constexpr unsigned long kNeeded = HWCAP_ASIMD | HWCAP_ASIMDDP;  // the latter: dot products
+  constexpr unsigned long kNeeded = HWCAP_ASIMD | HWCAP_ASIMDDP;  // ASIMDDP: dot products
   return (getauxval(AT_HWCAP) & kNeeded) == kNeeded;
 }
 
@@ -92,8 +92,8 @@ struct InstructionSet {
   std::array<const Kernels*, 2> parts;
 };
 
-// In order of Isa: a set comes after the one that it extends. A set of another kind of processor is
-// known by name only.
+// In the order of Isa. A set comes after the one that it extends. Of a set for other processors
+// only the name is known here.
 constexpr InstructionSet kSets[] = {
     {Isa::kScalar, "scalar", Isa::kScalar, RunsHere, {&scalar::kFunctions, &scalar::kMatmul}},
 #if defined(__x86_64__)
@@ -120,8 +120,8 @@ const InstructionSet& SetOf(Isa isa) {
   return kSets[static_cast<std::size_t>(isa)];
 }
 
-// Made at first use. The parts are constants, so it does not matter which file is initialised
-// first.
+// The tables are made at first use. Their parts are constants, so it does not matter which file is
+// initialised first.
 const std::array<Kernels, kNumSets>& Tables() {
   static const std::array<Kernels, kNumSets> tables = [] {
     std::array<Kernels, kNumSets> made = {};

@@ -14,13 +14,13 @@
 
 namespace foretoken::kernels {
 
-// In order of strength.
+// From the weakest to the strongest.
 enum class Isa { kScalar, kNeon, kAvx2, kAvxVnni, kAvx512, kAmx };
-inline constexpr Isa kBestIsa = Isa::kAmx;  // as a cap: none
+inline constexpr Isa kBestIsa = Isa::kAmx;  // as a cap: no cap
 
-// What this processor and operating system can run, weakest first; always contains kScalar. Asks
-// Linux for the use of AMX's registers, once. Only threads that start later may use them, so call
-// it before the threads of an engine start.
+// The sets that this processor and operating system can run, weakest first. kScalar is always among
+// them. Asks Linux once for the use of AMX's registers. Only threads that start later may use them,
+// so call it before the threads of an engine start.
 std::vector<Isa> AvailableIsas();
 std::string_view Name(Isa isa);
 // "scalar", "neon", "avx2", "avxvnni", "avx512", "amx". Errors: kInvalidArgument naming the

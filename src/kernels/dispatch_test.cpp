@@ -109,7 +109,7 @@ TEST(Dispatch, ASetThatExtendsAnotherFallsBackToIt) {
   const std::vector<Isa> isas = AvailableIsas();
   const auto has = [&](Isa isa) { return std::find(isas.begin(), isas.end(), isa) != isas.end(); };
   if (!has(Isa::kAmx)) GTEST_SKIP() << "no AMX here";
-  // AMX has products of some quantised types and nothing else.
+  // AMX has only products of some quantised types.
   EXPECT_EQ(ProductIsa(Isa::kAmx, tensor::TileType::kQ8_0), Isa::kAmx);
   EXPECT_EQ(ProductIsa(Isa::kAmx, tensor::TileType::kQ6_K), Isa::kAvx512);
   EXPECT_EQ(KernelsFor(Isa::kAmx).rms_norm, KernelsFor(Isa::kAvx512).rms_norm);
@@ -119,7 +119,7 @@ TEST(Dispatch, ASetThatExtendsAnotherFallsBackToIt) {
 TEST(Dispatch, LeavesNoGapInATable) {
   for (const Isa isa : AvailableIsas()) {
     const Kernels& kernels = KernelsFor(isa);
-    // A table is a name and function pointers, nothing else.
+    // A table is a name and function pointers.
     static_assert(sizeof(Kernels) % sizeof(void*) == 0);
     const void* entries[sizeof(Kernels) / sizeof(void*)];
     std::memcpy(entries, &kernels, sizeof(kernels));

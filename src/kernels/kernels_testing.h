@@ -20,13 +20,13 @@ namespace foretoken::kernels {
 
 inline constexpr float kInf = std::numeric_limits<float>::infinity();
 inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-inline constexpr float kSentinel = 12345.5f;  // stands behind the end of outputs and must survive
+inline constexpr float kSentinel = 12345.5f;  // lies after the end of outputs and must stay
 
 inline const Kernels& Scalar() {
   return KernelsFor(Isa::kScalar);
 }
 
-// Every table but the scalar one, which is the oracle of the others.
+// Every table except the scalar one, which is the oracle of the others.
 inline std::vector<const Kernels*> VectorTables() {
   std::vector<const Kernels*> tables;
   for (const Isa isa : AvailableIsas())
@@ -61,7 +61,7 @@ inline std::vector<float> Spiced(std::size_t n, std::uint32_t seed,
   return x;
 }
 
-// Equal bits; any NaN equals any other.
+// Whether the bits are equal. Any NaN equals any other.
 inline bool SameBits(float a, float b) {
   return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b) ||
          (std::isnan(a) && std::isnan(b));

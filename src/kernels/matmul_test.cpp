@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Repack against a naive reading of the file's rows, matmul against doubles, and the promises of
-// kernels.h: every instruction set equals scalar bit for bit, and a row does not know which rows
-// share its pass.
+// Tests Repack against a naive reading of the file's rows, matmul against doubles, and the promises
+// of kernels.h: every instruction set equals scalar bit for bit, and a row does not depend on the
+// other rows of its pass.
 #include "kernels/matmul_testing.h"
 
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@ namespace {
 
 // ---- Repack -------------------------------------------------------------------------------------
 
-// Words of block_layout.h: four bits of output o at k of a run, the fifth one, the high two of
-// Q6_K.
+// The parts of block_layout.h for output o at k of a run: its low four bits, its fifth bit, and the
+// high two bits of Q6_K.
 int Nibble(const std::uint8_t (&q)[4][16][4], int o, int k) {
   const int byte = q[k / 8][o][k % 4];
   return k % 8 < 4 ? byte & 15 : byte >> 4;
@@ -31,7 +31,7 @@ float Half(std::uint16_t bits) {
   return tensor::F16ToF32(bits);
 }
 
-// x of the type's formula. Scale and minimum are those of the run.
+// x by the formula of the type. Scale and minimum are those of the run.
 float TileValue(const tensor::TileQ8_0& t, int o, int, int k) {
   return Half(t.d[o]) * static_cast<float>(t.q[k / 4][o][k % 4] - 128);
 }
@@ -67,7 +67,8 @@ float InStrip(const std::byte* strip, TileType type, int o, int k) {
   const int values = tensor::TileValues(type);
   return TileValue(reinterpret_cast<const Tile*>(strip)[k / values], o, k % values / 32, k % 32);
 }
-// The same for a type that this file does not know: its scalar product with a row that is 1 at k.
+// The same for a type that this file does not know: the scalar product with a row that is 1 at k
+// and 0 elsewhere.
 [[gnu::noinline]] float ValueByScalar(TileType type, const AlignedBytes& tiles, int inner,
                                       int output, int k) {
   Rows rows(1, inner, 0);
@@ -179,7 +180,7 @@ TEST_P(Matmul, EqualsScalarForEveryNumberOfRowsAndAnyRangeOfTiles) {
   constexpr int kTiles = 19;
   const Matrix matrix(type(), 16 * kTiles - 5, 96, 5);
   const AlignedBytes tiles = matrix.Tiles();
-  std::vector<int> numbers = {32, 39, 45};  // tables for wide passes
+  std::vector<int> numbers = {32, 39, 45};  // for tables that have a product for wide passes
   for (int n_rows = 1; n_rows <= 17; ++n_rows) numbers.push_back(n_rows);
   for (const int n_rows : numbers) {
     const Rows rows(n_rows, matrix.k, static_cast<unsigned>(n_rows));
@@ -235,7 +236,7 @@ TEST_P(Matmul, AddsTheWholeSumToWhatWasThere) {
 }
 
 TEST_P(Matmul, EqualsScalarForALongRow) {
-  // Longer than the part of a row that the quantised kernels pack at a time (1024 blocks).
+  // Rows that are longer than the part that quantised products pack at a time (1024 blocks).
   const Matrix matrix(type(), 32, 32 * 1027, 12);
   const AlignedBytes tiles = matrix.Tiles();
   const Rows rows(2, matrix.k, 13);
@@ -258,7 +259,7 @@ TEST_P(FloatMatmul, EqualsScalarForAnyInnerSize) {
 }
 
 TEST_P(QuantisedMatmul, DoesNotSaturateOnTheLargestIntegers) {
-  // All weights at an end of their range against all activations at an end of theirs.
+  // All weights at one end of their range meet all activations at one end of theirs.
   for (const int weight : {0x00, 0x7f, 0x80, 0xff, 0x88}) {
     for (const int activation : {-127, 127}) {
       Matrix matrix(type(), 16, 64, 16);
@@ -273,7 +274,7 @@ TEST_P(QuantisedMatmul, DoesNotSaturateOnTheLargestIntegers) {
   }
 }
 
-// Of Q6_K: a scale of -128 and weights of -32 make the largest sum there is, 127 * 2^17.
+// For Q6_K a scale of -128 and weights of -32 make the largest possible sum, 127 * 2^17.
 TEST(MatmulQ6_K, IsExactOnTheLargestSums) {
   for (const Isa isa : AvailableIsas()) {
     for (const int scale : {-128, 127}) {

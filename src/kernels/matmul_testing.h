@@ -31,7 +31,7 @@ inline std::vector<TileType> QuantisedTypes() {
   return types;
 }
 
-// The types that a part of a table has a product for.
+// The types for which a part of a table has a product.
 inline std::vector<TileType> TypesOf(const Kernels& part) {
   std::vector<TileType> types;
   for (const tensor::DTypeInfo& info : tensor::AllDTypes())
@@ -62,7 +62,7 @@ inline int InnerSize(TileType type, int k) {
   return (k + block - 1) / block * block;
 }
 
-// A matrix in file layout. `wild` draws scales over the whole range of finite halves, else all
+// A matrix in file layout. `wild` draws scales from the whole range of finite halves. Otherwise all
 // values are about 1.
 struct Matrix {
   Matrix(TileType tile_type, int outputs, int inner, unsigned seed, bool wild = false)
@@ -187,7 +187,7 @@ struct Range {
 
 inline constexpr float kUntouched = -12345.5f;
 
-// y of rows [row, row + n_rows); `before` is what the buffer of y held.
+// y of rows [row, row + n_rows). `before` is what the buffer of y held before the call.
 inline std::vector<float> Multiply(void (*matmul)(const MatmulArgs&), TileType type,
                                    const AlignedBytes& tiles, int n_tiles, const Rows& rows,
                                    int row, int n_rows, Range range, bool accumulate,

@@ -49,7 +49,7 @@ TEST_P(Quantize, EqualsScalarBitForBitAtEveryScale) {
   }
 }
 
-// One value of a block that is no number must show in what is computed of it.
+// If one value of a block is NaN or infinite, what is computed from the block must be so too.
 TEST_P(Quantize, GivesAScaleThatIsNotFiniteWhereAValueIsNot) {
   for (int i = 0; i < 32; ++i)
     for (const float wrong : {NAN, -NAN, INFINITY, -INFINITY}) {
@@ -86,7 +86,7 @@ TEST_P(Quantize, StaysWithinHalfAStepAndNeverReachesMinus128) {
   constexpr int kK = 32 * 200;
   std::vector<float> x = Noise(kK, 1.0f, 11);
   for (int i = 0; i < kK; i += 32)
-    x[i] = -10 - static_cast<float>(i);  // the largest of its block, negative
+    x[i] = -10 - static_cast<float>(i);  // the largest magnitude of its block is negative
   const Quantised out = QuantiseRows(GetParam(), x, 1, kK, kK);
   for (int i = 0; i < kK; ++i) {
     EXPECT_NEAR(out.d[i / 32] * static_cast<float>(out.q[i]), x[i], 0.501f * out.d[i / 32]);

@@ -23,8 +23,8 @@ std::uint32_t Word(const void* bytes, int i) {
 
 template <typename T>
 void RepackFloat(const void* rows, int n_outputs, int k, void* strip) {
-  // k at a time, so that this part of the strip stays in the first-level cache while 16 rows fill
-  // it.
+  // How many k are repacked at a time. This part of the strip stays in the first-level cache while
+  // 16 rows fill it.
   constexpr int kStep = 64;
   const auto* from = static_cast<const T*>(rows);
   auto* to = static_cast<T*>(strip);
@@ -40,7 +40,7 @@ void RepackFloat(const void* rows, int n_outputs, int k, void* strip) {
   }
 }
 
-// For each type: the block, the tile, and how a block becomes output o of the tile.
+// Each type has its block, its tile, and a function that makes a block output o of the tile.
 struct Q8_0 {
   static constexpr int kValues = kBlock;
   using Block = tensor::BlockQ8_0;
@@ -93,7 +93,7 @@ using Q4_1 = SimpleNibbles<tensor::BlockQ4_1, tensor::TileQ4_1, false, true>;
 using Q5_0 = SimpleNibbles<tensor::BlockQ5_0, tensor::TileQ5_0, true, false>;
 using Q5_1 = SimpleNibbles<tensor::BlockQ5_1, tensor::TileQ5_1, true, true>;
 
-// Scale and minimum of a run: six bits each, in twelve bytes (see dequantize.cpp).
+// Scale and minimum of a run have six bits each, in twelve bytes (see dequantize.cpp).
 std::uint8_t ScaleOf(const std::uint8_t* s, int run) {
   return static_cast<std::uint8_t>(run < 4 ? s[run] & 63
                                            : (s[run + 4] & 15) | (s[run - 4] >> 6) << 4);
@@ -103,7 +103,7 @@ std::uint8_t MinimumOf(const std::uint8_t* s, int run) {
                                            : (s[run + 4] >> 4) | (s[run] >> 6) << 4);
 }
 
-// The tile has the words of 4 values in the file's order, but the bits of a word in other places.
+// The tile keeps the file's order of words of 4 values, but places the bits of a word differently.
 template <typename FileBlock, typename FileTile, bool kFifth>
 struct KNibbles {
   static constexpr int kValues = kSuperBlock;
@@ -190,7 +190,7 @@ constexpr Recipe Float() {
   return {sizeof(T), sizeof(T) * kTileOutputs, RepackFloat<T>};
 }
 
-// By tile type.
+// In the order of TileType.
 constexpr Recipe kRecipes[tensor::kTileTypes] = {
     Float<std::uint32_t>(), Float<std::uint16_t>(), Float<std::uint16_t>(), Quantised<Q8_0>(),
     Quantised<Q4_0>(),      Quantised<Q4_1>(),      Quantised<Q5_0>(),      Quantised<Q5_1>(),

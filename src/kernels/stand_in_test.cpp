@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the products for instruction sets that few processors have, by stand-ins that every
-// processor with AVX-512 VNNI can run: AVX-VNNI in AVX-512's coding of the same instruction, and
-// the code around AMX's tile registers on an emulated unit. Each must equal scalar bit for bit. (A
-// processor that has the real ones also runs them in matmul_test.)
+// Tests the products for instruction sets that few processors have. Stand-ins that every processor
+// with AVX-512 VNNI can run take their place: AVX-VNNI in AVX-512's coding of the same instruction,
+// and the code around AMX's tile registers on an emulated unit. Each must equal scalar bit for bit.
+// (A processor that has the real instructions also runs them in matmul_test.)
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class StandIn : public testing::TestWithParam<std::tuple<const Kernels*, TileTyp
   }
   TileType type() const { return std::get<1>(GetParam()); }
   auto function() const { return std::get<0>(GetParam())->matmul[static_cast<int>(type())]; }
-  // Whether the stand-in and scalar agree on all rows.
+  // Checks that the stand-in and scalar agree on all rows.
   testing::AssertionResult EqualsScalar(const AlignedBytes& tiles, int n_tiles, const Rows& rows,
                                         Range range, bool accumulate) const {
     return SameBits(
@@ -36,7 +36,7 @@ class StandIn : public testing::TestWithParam<std::tuple<const Kernels*, TileTyp
 
 TEST_P(StandIn, EqualsScalarForEveryNumberOfRowsAndAnyRangeOfTiles) {
   constexpr int kTiles = 5;
-  const Matrix matrix(type(), 16 * kTiles - 5, 224, 21);  // seven runs: no whole groups
+  const Matrix matrix(type(), 16 * kTiles - 5, 224, 21);  // seven runs: the last group is not whole
   const AlignedBytes tiles = matrix.Tiles();
   for (int n_rows = 1; n_rows <= 33; ++n_rows) {
     const Rows rows(n_rows, matrix.k, static_cast<unsigned>(n_rows));

@@ -20,7 +20,7 @@ int Count(const Numbers& x) {
 
 constexpr float kSpecials[] = {kNan, -kInf, 0.0f, -0.0f, 1e-40f, -1e-42f, 3.25f, 3.25f};
 
-// Logits as they come, with ties, masked entries and worse; and vectors of one special value.
+// Ordinary logits, logits with ties, masked entries or NaN, and vectors of one special value.
 std::vector<Numbers> Inputs(int n) {
   const auto size = static_cast<std::size_t>(n);
   const auto seed = static_cast<std::uint32_t>(n);
@@ -29,7 +29,7 @@ std::vector<Numbers> Inputs(int n) {
   return inputs;
 }
 
-// Probabilities with many zeros.
+// Probabilities, many of which are zero.
 Numbers Probabilities(int n, std::uint32_t seed) {
   Numbers p = Normal(static_cast<std::size_t>(n), seed, 3.0f);
   for (float& v : p) v = v < 0 ? 0.0f : std::exp(v) / static_cast<float>(n);
@@ -164,7 +164,7 @@ TEST(ExpSum, CutsOffAtTheSameNumberInAllTables) {
       EXPECT_EQ(p[i] == 0.0f, x[i] < -87.33654f) << Name(isa) << " " << i;
       EXPECT_TRUE(std::isfinite(p[i])) << Name(isa) << " " << i;
     }
-    EXPECT_EQ(p.back(), p[60]) << Name(isa);  // 88.37626 and all above
+    EXPECT_EQ(p.back(), p[60]) << Name(isa);  // 88.37626, as for everything above it
   }
 }
 
@@ -239,7 +239,7 @@ TEST(Sum, AddsBySixteenLanesInDouble) {
 TEST(Entropy, OfOneNumberIsMinusItTimesItsLogarithm) {
   for (float p = 0x1p-126f; p < 1.0f; p *= 1.0037f) {
     const double log = std::log(static_cast<double>(p)), expected = -static_cast<double>(p) * log;
-    // Two ulp of the logarithm (2^-23 of it at most) and half of the product's.
+    // The bound is two ulp of the logarithm (at most 2^-23 of it) and half an ulp of the product.
     EXPECT_NEAR(Scalar().entropy(&p, 1), expected, 2.5 * 0x1p-23 * expected) << p;
   }
   for (const float p : {1.0f, 0.0f, -0.0f, 1e-40f, -1.0f, kNan}) {
@@ -277,7 +277,7 @@ TEST(FindCumulative, TakesTheFirstWhoseRunningSumExceeds) {
   EXPECT_EQ(find(0.2499), 1);
   EXPECT_EQ(find(0.25), 3);
   EXPECT_EQ(find(0.75), 4);
-  EXPECT_EQ(find(1.0), 4);  // nothing exceeds: the last positive
+  EXPECT_EQ(find(1.0), 4);  // no running sum exceeds it: the last positive one
   EXPECT_EQ(find(7.0), 4);
   const Numbers zeros(300, 0.0f);
   EXPECT_EQ(Scalar().find_cumulative(zeros.data(), 300, 0.0), -1);
@@ -303,7 +303,8 @@ TEST(FindCumulative, AgreesWithARunningSumInDouble) {
 }
 
 TEST(FindCumulative, StaysInTheChunkWhoseSumExceedsWhenTheOrderedSumFallsShort) {
-  // In order each 2^-54 is lost against the 1; by lanes they first add up among themselves.
+  // Added in order, each 2^-54 would be lost beside the 1. By lanes they are first added to each
+  // other.
   Numbers p(600, 0.0f);
   for (std::size_t i = 0; i < 200; ++i) p[i] = i == 0 ? 1.0f : 0x1p-54f;
   p[300] = 0.5f;
@@ -318,7 +319,7 @@ TEST(FindCumulative, NeverTakesAZeroAndAgreesInAllTables) {
       const Numbers p = Probabilities(n, static_cast<std::uint32_t>(n) + 3);
       const double total = Scalar().sum(p.data(), n);
       std::vector<double> targets = {0.0, total, std::nextafter(total, 0.0), total * 2};
-      // Targets at the running sums themselves, where one rounding decides.
+      // The targets are the running sums themselves, where one rounding decides.
       double running = 0;
       for (std::size_t i = 0; i < p.size(); ++i) {
         running += static_cast<double>(p[i]);
@@ -342,7 +343,7 @@ RaceNoise NoiseOf(std::uint32_t number) {
   return {{number, 7, 0x80000005u}, {number * 77777u, 3}};
 }
 
-// The word of token x, from the definition.
+// The random word of token x, by the definition.
 std::uint32_t WordOf(const RaceNoise& noise, int x) {
   const auto block = static_cast<std::uint32_t>(16 * (x / 64) + x % 16);
   return Philox({noise.counter[0], noise.counter[1], noise.counter[2], block},
@@ -353,7 +354,7 @@ double UniformOf(std::uint32_t word) {
   return (static_cast<double>(word) + 0.5) * 0x1p-32;
 }
 
-// E to the bit, for v below 0.29.
+// E by the definition, exact to the bit for v below 0.29.
 float NearExponential(std::uint32_t word) {
   const float f = -static_cast<float>(UniformOf(word));
   float y = 7.0376836292e-2f;
@@ -364,8 +365,8 @@ float NearExponential(std::uint32_t word) {
   return -(f + std::fma(-0.5f, z, (y * f) * z));
 }
 
-// Laws as a race meets them: dense, with a tail, few tokens, one token, ever better ones, and what
-// is no law but must not hurt.
+// Distributions as a race meets them: dense ones, with a tail, with few tokens, with one token,
+// with ever likelier tokens, and vectors that are no distribution but must do no harm.
 std::vector<Numbers> RaceLaws(int n) {
   const auto size = static_cast<std::size_t>(n);
   const auto seed = static_cast<std::uint32_t>(n);
@@ -399,7 +400,7 @@ TEST(Race, TakesTheLowestScoreOfTheDefinition) {
         second = std::min(second, std::max(best, score));
         if (score < best) best = score, winner = x;
       }
-      if (second / best < 1 + 1e-6) continue;  // one rounding decides
+      if (second / best < 1 + 1e-6) continue;  // too close: one rounding decides
       ++compared;
       EXPECT_EQ(Scalar().race(p.data(), n, noise), winner) << n << " " << number;
     }
@@ -435,12 +436,13 @@ TEST(Race, GivesTiesToTheLowestToken) {
     for (int x = from; x < n; ++x) {
       const std::uint32_t word = WordOf(NoiseOf(number), x);
       if (UniformOf(word) > 0.29) continue;
-      p[static_cast<std::size_t>(x)] = NearExponential(word);  // all scores are 1
+      p[static_cast<std::size_t>(x)] = NearExponential(word);  // so all scores are 1
       if (lowest < 0) lowest = x;
     }
     for (const Isa isa : AvailableIsas())
       ASSERT_EQ(KernelsFor(isa).race(p.data(), n, NoiseOf(number)), lowest) << Name(isa);
-    // A hair more makes another one win, the last: so these were ties, and E has these very bits.
+    // With a little more probability another token wins, the last one. So these were ties, and E
+    // has exactly these bits.
     const auto last =
         std::find_if(p.rbegin(), p.rend(), [](float v) { return v > 0; }).base() - p.begin() - 1;
     if (last < 0) continue;
@@ -451,7 +453,7 @@ TEST(Race, GivesTiesToTheLowestToken) {
   }
 }
 
-// Chi-square of winners over the tokens of p, [n], in bins of equal width.
+// The chi-square statistic of the winners over the tokens of p, [n], in bins of equal width.
 double RaceChiSquare(const Numbers& p, std::size_t n_bins, std::uint32_t draws,
                      const std::function<std::int32_t(const RaceNoise&)>& race) {
   std::vector<double> law(n_bins), seen(n_bins);
@@ -483,14 +485,15 @@ TEST(Race, DrawsFromTheLaw) {
   const double of_many = RaceChiSquare(many, 50, 100000, race(many));
   EXPECT_LT(of_many, 101);  // 49 degrees of freedom: 1e-5
 
-  // Half of the mass on tokens of 4e-6 each: what small noise is like decides.
+  // Half of the probability lies on tokens of 4e-6 each, so the distribution of small noise
+  // decides.
   Numbers tail(128256, 0.5f / 128255);
   tail[70000] = 0.5f;
   const double of_tail = RaceChiSquare(tail, 20, 3000, race(tail));
   EXPECT_LT(of_tail, 55);  // 19 degrees of freedom: 2e-5
   std::printf("  chi-square %.1f, %.1f, %.1f\n", of_few, of_many, of_tail);
 
-  // The control: uniform in place of exponential noise.
+  // The control: uniform noise instead of exponential noise.
   const double of_uniform = RaceChiSquare(few, 8, 100000, [&](const RaceNoise& noise) {
     std::pair<double, std::int32_t> best = {HUGE_VAL, -1};
     for (int x = 0; x < Count(few); ++x)

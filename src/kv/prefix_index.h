@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv/prefix_index.h: full blocks, found by the tokens of their positions and of all before them.
+// kv/prefix_index.h: finds full blocks by the tokens of their positions and of all positions
+// before.
 //
-// A block is known by the block before it and its own tokens; both are compared, a hash only says
-// where to look. So equal entries stand for equal texts from the first token on, as long as no
-// block leaves while another one follows it here.
+// The key of a block is the block before it and its own tokens. Both are compared; a hash only says
+// where to look. So equal entries mean equal texts from the first token on, as long as no block is
+// removed while another one in the index follows it.
 //
-// All memory is taken in the constructor. One thread at a time.
+// All memory is taken in the constructor. Only one thread may use an index at a time.
 #pragma once
 
 #include <array>
@@ -25,19 +26,19 @@ class PrefixIndex {
 
   explicit PrefixIndex(int n_blocks = 0);
 
-  // The block with these tokens that follows `before` (kNone: that begins a text), or kNone.
+  // The block with these tokens that follows `before` (kNone: the block begins a text), or kNone.
   std::int32_t Find(std::int32_t before, Tokens tokens) const noexcept;
   bool Has(std::int32_t block) const noexcept { return At(block).bucket != kNone; }
 
-  // REQUIRES: `block` is not here, nor one that Find would give; `before` is.
+  // REQUIRES: neither `block` nor one that Find would return is in the index, and `before` is.
   void Add(std::int32_t block, std::int32_t before, Tokens tokens) noexcept;
-  // REQUIRES: it is here, and none that follows it.
+  // REQUIRES: the block is in the index, and no block that follows it is.
   void Remove(std::int32_t block) noexcept;
 
  private:
   struct Entry {
-    std::int32_t before = kNone, next = kNone;  // next: of its bucket
-    std::int32_t bucket = kNone;                // kNone: not here
+    std::int32_t before = kNone, next = kNone;  // next: the next one in its bucket
+    std::int32_t bucket = kNone;                // kNone: not in the index
     int n_followers = 0;
     std::array<Token, tensor::kKvBlock> tokens;
   };
@@ -46,7 +47,7 @@ class PrefixIndex {
   std::size_t BucketOf(std::int32_t before, Tokens tokens) const noexcept;
 
   std::vector<Entry> entries_;         // by block
-  std::vector<std::int32_t> buckets_;  // their first blocks; a power of two of them
+  std::vector<std::int32_t> buckets_;  // the first block of each; a power of two of them
 };
 
 }  // namespace foretoken::kv

@@ -24,7 +24,7 @@ EmbeddingTable::EmbeddingTable(const formats::Checkpoint& checkpoint,
 void EmbeddingTable::Read(std::int32_t token, float* out) const noexcept {
   tensor::Dequantize(static_cast<tensor::DType>(tensor_.ggml_type), Row(token), tensor_.shape[0],
                      out);
-  // After the row was read, so that nothing wrong was read in between.
+  // The check comes after the reading, so a change in between is noticed too.
   if (Hash({Row(token), row_bytes_}) != hashes_[static_cast<std::size_t>(token)])
     changed_.store(true, std::memory_order_relaxed);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/embedding_table.h: the rows of an embedding. They stay in the model file, of which a text
-// needs few, and are read from its mapping. A hash of each row, taken when the model was loaded,
-// shows where a row is no longer what it was, whatever happened to the file.
+// model/embedding_table.h: the rows of an embedding. They stay in the model file and are read from
+// its mapping, because a text needs few of them. Each row was hashed when the model was loaded. The
+// hash shows whether the row has changed since, whatever happened to the file.
 #pragma once
 
 #include <atomic>
@@ -22,13 +22,14 @@ class EmbeddingTable {
   EmbeddingTable(const formats::Checkpoint& checkpoint, const formats::TensorView& tensor,
                  ThreadPool& pool);
 
-  // Row `token` as f32. out: [row length]. Any thread; notes a row that has changed.
+  // Row `token` as f32. out: [row length]. Any thread may call it. It remembers if a row has
+  // changed.
   void Read(std::int32_t token, float* out) const noexcept;
-  // Error: kIo where a row had changed, with the file's name.
+  // Error: kIo with the file's name if a row had changed.
   [[nodiscard]] Status Check() const;
 
   std::int32_t rows() const { return static_cast<std::int32_t>(tensor_.shape[1]); }
-  std::uint64_t hash() const;  // of all rows
+  std::uint64_t hash() const;  // a hash of all rows
 
  private:
   const std::byte* Row(std::int32_t token) const noexcept {
@@ -38,7 +39,7 @@ class EmbeddingTable {
   const formats::TensorView& tensor_;
   std::string path_;
   std::size_t row_bytes_ = 0;
-  std::vector<std::uint64_t> hashes_;  // of rows
+  std::vector<std::uint64_t> hashes_;  // one for each row
   mutable std::atomic<bool> changed_{false};
 };
 

@@ -10,7 +10,7 @@
 namespace foretoken::model {
 namespace {
 
-// The dimension that turns `rotations` times over the original context.
+// The dimension whose angle makes `rotations` full turns over the original context.
 double YarnDimension(const RopeConfig& c, double rotations) {
   return c.n_rot * std::log(c.original_context / (rotations * 2 * std::numbers::pi)) /
          (2 * std::log(c.freq_base));

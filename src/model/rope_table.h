@@ -8,7 +8,7 @@
 //            (Peng et al. 2023); both cos and sin are multiplied by
 //            attention_factor * (1 + 0.1 ln(1 / freq_scale))
 //
-// factor_i comes from the file's rope_freqs tensor (Llama 3.1 and later), else it is 1.
+// factor_i comes from the file's rope_freqs tensor (Llama 3.1 and later) and is 1 without one.
 #pragma once
 
 #include <span>
@@ -22,12 +22,12 @@ namespace foretoken::model {
 class RopeTable {
  public:
   RopeTable() = default;
-  // freq_factors: empty, or n_rot / 2 positive numbers. Rows are computed when Extend first reaches
-  // them.
+  // freq_factors: empty, or n_rot / 2 positive numbers. A row is computed when Extend first reaches
+  // it.
   RopeTable(const RopeConfig& config, int max_positions, std::span<const float> freq_factors);
 
-  // Makes rows [0, n_positions) available. Not concurrent with readers; a few microseconds for each
-  // new row.
+  // Makes rows [0, n_positions) available. No thread may read the table meanwhile. Each new row
+  // takes a few microseconds.
   void Extend(int n_positions) noexcept;
   const float* Cos(int position) const noexcept {
     return cos_.data() + Row(position);

@@ -45,7 +45,7 @@ TEST(RopeTable, FrequencyFactorsDivideEachFrequency) {
 }
 
 // Peng et al. 2023: the fastest dimensions keep their frequency, the slowest are interpolated by
-// the factor, and magnitudes grow.
+// the factor, and magnitudes grow with the factor.
 TEST(RopeTable, YarnKeepsFastDimensionsAndInterpolatesSlowOnes) {
   RopeConfig config{.interleaved = false,
                     .n_rot = 64,
@@ -62,7 +62,7 @@ TEST(RopeTable, YarnKeepsFastDimensionsAndInterpolatesSlowOnes) {
   EXPECT_NEAR(AngleAt(yarn, 1, 0), AngleAt(plain, 1, 0), 1e-6);
   EXPECT_NEAR(AngleAt(yarn, 1, 31), AngleAt(plain, 1, 31) / 4, 1e-7);
   EXPECT_NEAR(std::hypot(yarn.Cos(1)[5], yarn.Sin(1)[5]), 1 + 0.1 * std::log(4.0), 1e-6);
-  double last_ratio = 1;  // and the ramp between them only falls
+  double last_ratio = 1;  // the ramp between them only falls
   for (int i = 0; i < 32; ++i) {
     const double ratio = AngleAt(yarn, 1, i) / AngleAt(plain, 1, i);
     EXPECT_LE(ratio, last_ratio + 1e-5);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/source_check.h: reads a model's tensors again, bit by bit, and compares them with what its
-// kept tiles were made of. The key under which tiles are found covers samples only; this covers
-// everything. It is meant for a thread in the background.
+// model/source_check.h: reads a model's tensors again and compares every bit with what its kept
+// tiles were made of. The key under which tiles are found covers only samples of the tensors. It is
+// meant for a thread in the background.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +17,19 @@ namespace foretoken::model {
 
 class SourceCheck {
  public:
-  // Both must outlive it. Nothing to do where the tiles come from no kept file.
+  // Both must outlive the check. There is nothing to do if the tiles come from no kept file.
   SourceCheck(const formats::Checkpoint& checkpoint, const Weights& weights);
 
-  // Reads up to 4 MiB. True: there is more to read.
+  // Reads up to 4 MiB. Returns true if there is more to read.
   bool Step();
-  // After the last Step. Where the tiles are of other data, their file is taken away, and the error
-  // (kIo) names both.
+  // REQUIRES: the last Step has returned false. If the tiles were made of other data, their file is
+  // deleted, and the error (kIo) names both files.
   [[nodiscard]] Status Finish() const;
 
  private:
   const formats::Checkpoint& checkpoint_;
   const Weights& weights_;
-  std::size_t tensor_ = 0, at_ = 0;  // what comes next
+  std::size_t tensor_ = 0, at_ = 0;  // where Step continues
   std::vector<std::uint64_t> pieces_, hashes_;
 };
 

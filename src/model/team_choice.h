@@ -2,10 +2,10 @@
 // model/team_choice.h: whether a small pass runs on the whole team of threads or on the caller
 // alone, decided by measurement.
 //
-// On a quiet machine a team pays off early; on a busy one a thread that lost its core keeps the
-// others waiting for milliseconds at a barrier, far longer than a small pass takes. So both ways
-// are timed, the faster one is used, and the other is tried again so rarely that trying costs a few
-// percent at most. The choice never changes a result.
+// On an idle machine a team is faster even for small passes. On a busy machine a thread that lost
+// its core makes the others wait for milliseconds at a barrier, far longer than a small pass takes.
+// So both ways are measured and the faster one is used. The other is tried again so rarely that
+// this costs a few percent at most. The choice never changes a result.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace foretoken::model {
 
 class TeamChoice {
  public:
-  // `work` is any measure of a pass's size that grows with it; passes of one size class (a power of
+  // `work` is any number that grows with the size of a pass. Passes of one size class (a power of
   // two) are compared.
   bool Alone(std::uint64_t work) noexcept {
     Class& c = classes_[Index(work)];
@@ -27,7 +27,7 @@ class TeamChoice {
     return c.trying == kAlone;
   }
 
-  // How long the pass took that the last Alone(work) decided on.
+  // Reports how long the pass took that the last Alone(work) decided about.
   void Observe(std::uint64_t work, double us) noexcept {
     Class& c = classes_[Index(work)];
     const int best = c.us[kAlone] <= c.us[kTeam] ? kAlone : kTeam;
@@ -35,7 +35,8 @@ class TeamChoice {
     const bool retry = known == 0 || c.trying != best;
     known = retry ? us : 0.9 * known + 0.1 * us;
     if (!retry) return;
-    // The worse way costs (worse / better) passes; spread over 40 times as many that is 2.5 %.
+    // A pass the slower way costs (slower / faster) passes. One in 40 times as many passes adds 2.5
+    // %.
     const double worse = c.us[kAlone] > c.us[kTeam] ? c.us[kAlone] : c.us[kTeam];
     const double better = c.us[kAlone] > c.us[kTeam] ? c.us[kTeam] : c.us[kAlone];
     const double passes = better > 0 ? 40 * worse / better : 0;
@@ -45,7 +46,7 @@ class TeamChoice {
  private:
   static constexpr int kAlone = 0, kTeam = 1;
   struct Class {
-    std::array<double, 2> us{};  // 0: never tried
+    std::array<double, 2> us{};  // 0: not tried yet
     int until_retry = 0, trying = kAlone;
   };
   static std::size_t Index(std::uint64_t work) noexcept {

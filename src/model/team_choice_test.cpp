@@ -10,7 +10,7 @@ struct Machine {
   double alone_us, team_us;
 };
 
-// Total time of n passes, and how many ran alone.
+// The total time of n passes, and how many of them ran alone.
 std::pair<double, int> PassesOn(TeamChoice& choice, Machine machine, int n,
                                 std::uint64_t work = 1000) {
   double total = 0;
@@ -29,7 +29,7 @@ TEST(TeamChoice, TakesTheFasterWayAndPaysLittleForTryingTheOther) {
   for (const Machine machine :
        {Machine{50, 40}, Machine{40, 50}, Machine{50, 12000}, Machine{4000, 2000}}) {
     TeamChoice choice;
-    PassesOn(choice, machine, 2);  // the first look at both
+    PassesOn(choice, machine, 2);  // the first measurement of both
     const double best = std::min(machine.alone_us, machine.team_us);
     EXPECT_LT(PassesOn(choice, machine, 20000).first, 1.04 * 20000 * best)
         << machine.alone_us << " " << machine.team_us;

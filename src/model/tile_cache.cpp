@@ -23,7 +23,7 @@ namespace foretoken::model {
 namespace {
 
 constexpr std::size_t kHeaderBytes = 4096;
-// Raised whenever tensor/block_layout.h changes what a tile looks like, or the header changes.
+// Raise this whenever tensor/block_layout.h changes the layout of a tile, or the header changes.
 constexpr std::uint32_t kVersion = 2;
 constexpr std::array<char, 8> kMagic = {'F', 'T', 'K', 'T', 'I', 'L', 'E', 'S'};
 
@@ -31,7 +31,7 @@ struct Header {
   std::array<char, 8> magic;
   std::uint32_t version, header_bytes;
   std::uint64_t key, tile_bytes, checksum, source_hash;
-  std::uint64_t header_hash;  // of all before it
+  std::uint64_t header_hash;  // hash of all fields before it
 
   bool operator==(const Header&) const = default;
 };
@@ -44,7 +44,7 @@ Header HeaderOf(std::uint64_t key, std::size_t size, std::uint64_t checksum,
   return header;
 }
 
-// Why others could change what the status is of; "" where they cannot.
+// Why other users could change the file or folder of this status, or "" if they cannot.
 std::string WhyNotOurs(const struct stat& status) {
   if (status.st_uid != geteuid()) return "it belongs to another user";
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
@@ -103,7 +103,7 @@ bool TileMemory::Map(int descriptor, std::size_t size_bytes, bool writable) {
   const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
   void* p = mmap(nullptr, kHeaderBytes + size_bytes, protection, MAP_SHARED, descriptor, 0);
   if (p == MAP_FAILED) return false;
-  madvise(p, kHeaderBytes + size_bytes, MADV_HUGEPAGE);  // advice: failure is harmless
+  madvise(p, kHeaderBytes + size_bytes, MADV_HUGEPAGE);  // only advice, so failure is harmless
   mapping_ = static_cast<std::byte*>(p);
   size_bytes_ = size_bytes;
   guard_ = GuardedRange(p, kHeaderBytes + size_bytes, protection);
@@ -120,7 +120,7 @@ Status TileMemory::QuickCheck() const {
   if (guard_.faulted()) return Fail(ChangedInUse(path_, true));
   if (!kept_) return {};
   const FileIdentity now = Identity();
-  // A network file system moves the time of a new file again when it writes the pages back.
+  // A network file system changes the time of a new file once more when it writes the pages back.
   const bool same = made_ != nullptr ? now.size == identity_.size : now.SameContentAs(identity_);
   if (same) return {};
   return Fail(ChangedInUse(path_, now.size < identity_.size));
@@ -153,7 +153,7 @@ std::string TileCache::UserFolder() {
   return "";
 }
 
-// Two models may share a file name: the path is in the name too, as a hash.
+// Two models may have the same file name, so the name contains a hash of the path.
 std::string TileCache::FileFor(const std::string& model_path) const {
   std::error_code error;
   auto path = std::filesystem::weakly_canonical(model_path, error);
@@ -189,7 +189,7 @@ std::optional<TileMemory> TileCache::Find(const std::string& model_path, std::ui
 TileMemory TileCache::Make(const std::string& model_path, std::size_t size_bytes,
                            std::string* why_not) const {
   if (folder_.empty()) return TileMemory(size_bytes);
-  // Its parents as the umask has it; itself for this user alone.
+  // Its parents get the permissions of the umask. The folder itself is for this user only.
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(folder_).parent_path(), error);
   mkdir(folder_.c_str(), 0700);
@@ -201,7 +201,7 @@ TileMemory TileCache::Make(const std::string& model_path, std::size_t size_bytes
     return anonymous(fmt::format("{}: cannot make a file: {}", folder_, why));
   auto file = OutputFile::Create(FileFor(model_path), {.mode = 0600, .readable = true});
   if (!file) return anonymous(std::move(file).error().message);
-  // All of it now: a disk that fills up later would fault when a page is written.
+  // All of it is reserved now. If the disk filled up later, writing a page would fault.
   if (auto room = file->ReserveForMapping(kHeaderBytes + size_bytes); !room)
     return anonymous(std::move(room).error().message);
   TileMemory tiles;
@@ -220,7 +220,7 @@ Status TileCache::Keep(TileMemory& tiles, std::uint64_t key, std::uint64_t sourc
   const Header header = HeaderOf(key, tiles.size_bytes_, tiles.checksum_, source_hash);
   std::memcpy(tiles.mapping_, &header, sizeof header);
   mprotect(tiles.mapping_, kHeaderBytes + tiles.size_bytes_, PROT_READ);
-  // The checksum finds what a crash of the machine leaves unwritten: nothing is synced.
+  // Nothing is synced, because the checksum detects what a crash of the machine leaves unwritten.
   FORETOKEN_CHECK_OK(tiles.made_->Publish(false));
   tiles.identity_ = tiles.Identity();
   tiles.kept_ = true;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/tile_cache.h: memory for repacked weights, and the files that keep it between starts.
+// model/tile_cache.h: memory for repacked weights, and the files that keep them between starts.
 //
-// A kept file is a header of one page and then the tiles, byte for byte as kernels read them, so
-// that a later start maps it and is done. It is found by the model's path and trusted only if its
-// version, its size, the key (a hash of all that decides what the tiles are) and the checksum of
-// the tiles are right, and if this user alone can write to it and to its folder; else it is as if
-// it were not there, and is replaced.
+// A kept file is a header of one page and then the tiles, byte for byte as kernels read them, so a
+// later start only maps it. It is found by the model's path. It is trusted only if its version, its
+// size, its key (a hash of all that decides what the tiles are) and the checksum of the tiles are
+// right, and if only this user can write to it and to its folder. Otherwise it is ignored and
+// replaced.
 //
-// A new file has no name until it is whole (base/files/output_file.h): a full disk, a crash or a kill
-// leaves nothing behind.
+// A new file has no name until it is complete (base/files/output_file.h), so a full disk, a crash
+// or a kill leaves nothing behind.
 //
-// A kept file stays mapped while the model is used, and so it can change under it. Check says so;
-// a file that was cut short reads as zeros (base/files/guarded_range.h).
+// A kept file stays mapped while the model is used, and it can change meanwhile. Check notices
+// that. A file that was cut short reads as zeros (base/files/guarded_range.h).
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@
 
 namespace foretoken::model {
 
-// Anonymous, or pages of a file. Movable; unmapped on destruction.
+// Memory for tiles: anonymous, or pages of a file. It can be moved, and is unmapped on destruction.
 class TileMemory {
  public:
   TileMemory() = default;
@@ -43,33 +43,33 @@ class TileMemory {
   std::byte* data() noexcept;
   const std::byte* data() const noexcept;
   std::size_t size_bytes() const noexcept { return size_bytes_; }
-  // Of the model's data that the tiles were made of; 0 where they come from no file.
+  // A hash of the model's data that the tiles were made of, and 0 if they come from no file.
   std::uint64_t source_hash() const noexcept { return source_hash_; }
-  const std::string& path() const noexcept { return path_; }  // of the kept file; "": none
+  const std::string& path() const noexcept { return path_; }  // the kept file, or ""
 
-  // Whether the tiles are still as they were. Where something happened to the file that need not
-  // have changed them (another name, another mode), they are read again, on all threads; otherwise
-  // a few hundred nanoseconds. Error: kIo, with the file's name; then all that was computed since
-  // the last Check may be wrong.
+  // Checks that the tiles have not changed. It takes a few hundred nanoseconds, unless something
+  // happened to the file that may or may not have changed them (another name, another mode): then
+  // they are read again, on all threads. Error: kIo with the file's name. Everything computed since
+  // the last Check may then be wrong.
   [[nodiscard]] Status Check(ThreadPool& pool);
-  // The same by what costs nothing. Any thread.
+  // The same, as far as it costs nothing. Any thread may call it.
   [[nodiscard]] Status QuickCheck() const;
-  // Whether a page could not be written or read: the memory is of no use.
+  // Whether a page could not be written or read. Then the memory is useless.
   bool faulted() const noexcept { return guard_.faulted(); }
 
  private:
   friend class TileCache;
-  // Maps header and tiles; false where the system refuses.
+  // Maps header and tiles. Returns false if the system refuses.
   bool Map(int descriptor, std::size_t size_bytes, bool writable);
-  FileIdentity Identity() const noexcept;  // of the file now
+  FileIdentity Identity() const noexcept;  // the file as it is now
 
   AlignedBytes anonymous_;
   std::byte* mapping_ = nullptr;  // header and tiles
-  std::size_t size_bytes_ = 0;    // of the tiles
+  std::size_t size_bytes_ = 0;    // size of the tiles
   GuardedRange guard_;
-  std::unique_ptr<OutputFile> made_;  // the file, where Make made it
-  int fd_ = -1;                       // the file, where Find found it
-  bool kept_ = false;                 // others can reach the file, so it can change
+  std::unique_ptr<OutputFile> made_;  // the file, if Make made it
+  int fd_ = -1;                       // the file, if Find found it
+  bool kept_ = false;                 // whether others can open the file, so that it can change
   FileIdentity identity_;
   std::uint64_t checksum_ = 0, source_hash_ = 0;
   std::string path_;
@@ -77,31 +77,32 @@ class TileMemory {
 
 class TileCache {
  public:
-  // Keeps nothing.
+  // A cache that keeps nothing.
   TileCache() = default;
-  // Keeps files in `folder`, which is made when it is first needed.
+  // A cache that keeps files in `folder`, which is created when it is first needed.
   explicit TileCache(std::string folder) : folder_(std::move(folder)) {}
 
-  // The user's folder for such files: $XDG_CACHE_HOME/foretoken, else $HOME/.cache/foretoken; empty
-  // where neither is known.
+  // The user's folder for such files: $XDG_CACHE_HOME/foretoken, otherwise $HOME/.cache/foretoken.
+  // Empty if neither is known.
   static std::string UserFolder();
 
-  // The tiles kept for the model file at `model_path` under this key, read-only; nothing where
-  // there are none that can be trusted. Costs one pass over them, on all threads of the pool.
+  // The tiles kept for the model file at `model_path` under this key, read-only. Empty if there are
+  // none that can be trusted. Costs one pass over them, on all threads of the pool.
   std::optional<TileMemory> Find(const std::string& model_path, std::uint64_t key,
                                  std::size_t size_bytes, ThreadPool& pool) const;
 
-  // Memory to repack into: pages of a nameless file in the folder, anonymous where that fails (no
-  // room, no permission, a folder that others can write to: `why_not` says it) or nothing is kept.
+  // Memory to repack into: pages of a file in the folder that has no name yet. It is anonymous if
+  // nothing is kept, or if there can be no such file (no room, no permission, a folder that others
+  // can write to: `why_not` says which).
   TileMemory Make(const std::string& model_path, std::size_t size_bytes,
                   std::string* why_not) const;
 
-  // Gives what Make made its name; the memory is read-only from then on. Does nothing for anonymous
-  // memory. Errors: kIo; the tiles stay usable.
+  // Gives the file that Make made its name. From then on the memory is read-only. Does nothing for
+  // anonymous memory. Errors: kIo; the tiles stay usable.
   [[nodiscard]] Status Keep(TileMemory& tiles, std::uint64_t key, std::uint64_t source_hash,
                             ThreadPool& pool) const;
 
-  // Takes the kept file away that these tiles come from, if it still has its name.
+  // Deletes the kept file that these tiles come from, if it still has its name.
   static void Drop(const TileMemory& tiles) noexcept;
 
  private:
@@ -110,8 +111,8 @@ class TileCache {
   std::string folder_;
 };
 
-// A hash of bytes: that of the hashes of pieces of this size. On all threads; their number does not
-// matter.
+// A hash of bytes: the hash of the hashes of pieces of this size. All threads compute it, and their
+// number does not change it.
 inline constexpr std::size_t kHashPieceBytes = std::size_t{4} << 20;
 std::uint64_t PieceHash(std::span<const std::byte> bytes, ThreadPool& pool);
 

@@ -36,7 +36,7 @@ class TileCacheTest : public testing::Test {
       if (tiles.data()[i] != Value(i)) return false;
     return true;
   }
-  // Keeps kSize bytes for model.gguf; the file's path.
+  // Keeps kSize bytes for model.gguf and returns the path of the file.
   fs::path KeepOne() {
     std::string why_not;
     TileMemory tiles = cache().Make(kModel, kSize, &why_not);
@@ -131,7 +131,7 @@ TEST_F(TileCacheTest, TrustsNoFolderThatOthersMayWrite) {
   EXPECT_TRUE(Find());
 }
 
-// Root alone can give files away.
+// Only root can give files to another user.
 TEST_F(TileCacheTest, TrustsNoFileAndNoFolderOfAnotherUser) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   const fs::path file = KeepOne();
@@ -228,7 +228,7 @@ TEST_F(TileCacheTest, DoesNotMindAnotherNameModeOrFileInItsPlace) {
 TEST_F(TileCacheTest, DropsItsFileAndNoOther) {
   const fs::path file = KeepOne();
   auto old = Find();
-  KeepOne();  // a newer one in its place
+  KeepOne();  // a newer file takes its place
   TileCache::Drop(*old);
   EXPECT_EQ(Files().size(), 1u);
   TileCache::Drop(*Find());
@@ -281,7 +281,7 @@ TEST_F(TileCacheTest, GivesAnonymousMemoryAndAReasonWhereAFileCannotBe) {
 
 TEST_F(TileCacheTest, SaysSoWhereTheDiskIsTooSmall) {
   std::string why_not;
-  // The anonymous memory it gives instead is never touched.
+  // The anonymous memory that comes instead is never touched.
   const std::size_t too_much = fs::space(folder_).free + (std::size_t{1} << 30);
   const TileMemory tiles = cache().Make(kModel, too_much, &why_not);
   EXPECT_NE(why_not.find("no room for"), std::string::npos) << why_not;

@@ -33,7 +33,7 @@ Result<int> EmbeddingRows(const formats::Checkpoint& checkpoint, const std::stri
 
 }  // namespace
 
-// Two passes: plan (find, check, place) and fill.
+// Loads in two passes: plan (find, check, place) and fill.
 class WeightsLoader {
  public:
   WeightsLoader(const formats::Checkpoint& checkpoint, const ModelConfig& config)
@@ -106,7 +106,8 @@ class WeightsLoader {
     return Matrix(output, config_.vocabulary, dim, weights_.output);
   }
 
-  // Tiles from the cache, or repacked and then given to it. Error: the file changed meanwhile.
+  // Takes the tiles from the cache, or repacks them and gives them to it. Error: the file changed
+  // meanwhile.
   Result<Weights> Fill(ThreadPool& pool, const LoadOptions& options) {
     const TileCache nothing;
     const TileCache& cache = options.cache != nullptr ? *options.cache : nothing;
@@ -131,7 +132,7 @@ class WeightsLoader {
     Linear* linear;  // stays where it is: layers are sized before planning, and moving a vector
                      // keeps its elements
     std::size_t offset;
-    std::span<const std::int32_t> rows = {};  // to keep, of all; empty: all
+    std::span<const std::int32_t> rows = {};  // rows to keep; empty: all
   };
 
   void FillNew(const TileCache& cache, std::uint64_t key, ThreadPool& pool,
@@ -148,13 +149,13 @@ class WeightsLoader {
       weights_.tiles_ = TileMemory(total_bytes_);
       Repack(pool, options.on_progress);
     }
-    // What changed meanwhile is in the tiles, in part; it is not kept.
+    // If the file changed meanwhile, the tiles may be a mixture, which is not kept.
     if (!checkpoint_.Check()) return;
     if (const Status kept = cache.Keep(weights_.tiles_, key, HashOf(source_hashes_), pool); !kept)
       notice(kept.error().message);
   }
 
-  // The job made last was the output head's: it keeps these rows alone.
+  // The last job is that of the output head. It keeps only these rows.
   void KeepOutputRows(std::span<const std::int32_t> tokens) {
     if (tokens.empty()) return;
     weights_.output_tokens.assign(tokens.begin(), tokens.end());
@@ -164,7 +165,7 @@ class WeightsLoader {
     Place(job, static_cast<int>(tokens.size()));
   }
 
-  // Gives the job its size, and its place behind all others.
+  // Sets the job's size, and its place after all others.
   void Place(Job& job, int n_out) {
     Linear& linear = *job.linear;
     linear.n_out = n_out;
@@ -173,13 +174,14 @@ class WeightsLoader {
     total_bytes_ += (kernels::TiledBytes(linear.type, n_out, linear.k) + 63) / 64 * 64;
   }
 
-  // Tiles [begin, end) of a job that keeps some rows: gathered 16 at a time.
+  // The bytes that the rows of one tile take in the file's layout.
   static std::size_t GatheredBytes(const Job& job) {
     return RowBytes(*tensor::FindDType(job.tensor->ggml_type), job.linear->k) *
            tensor::kTileOutputs;
   }
 
-  // `gathered` holds the rows of one tile.
+  // Repacks tiles [begin, end) of a job that keeps some rows. `gathered` holds the rows of one
+  // tile.
   static void RepackRows(const Job& job, int begin, int end, std::span<std::byte> gathered,
                          std::byte* tiles) noexcept {
     const Linear& linear = *job.linear;
@@ -205,7 +207,7 @@ class WeightsLoader {
     for (const Job& job : jobs_) {
       std::byte* tiles = weights_.tiles_.data() + job.offset;
       const Linear& linear = *job.linear;
-      // Taken here: the pool's threads must not allocate.
+      // The memory is taken here, because the pool's threads must not allocate.
       const std::size_t room = job.rows.empty() ? 0 : GatheredBytes(job);
       std::vector<std::byte> gathered(room * static_cast<std::size_t>(pool.size()));
       pool.Run([&](int thread) {
@@ -226,7 +228,7 @@ class WeightsLoader {
     }
   }
 
-  // Of all that decides what the tiles are: the file, and which tensor lies where.
+  // A hash of all that decides what the tiles are: the file, and which tensor lies where.
   std::uint64_t Key() const {
     std::vector<std::uint64_t> parts = {checkpoint_.Fingerprint()};
     if (embedding_ != nullptr) parts.push_back(weights_.embedding_->hash());
@@ -259,7 +261,7 @@ class WeightsLoader {
                               config.window));
     const int dim = config_.dim, q_dim = config.n_heads * config.head_dim,
               kv_dim = config.n_kv_heads * config.head_dim;
-    // Without a norm of its own the layer is a head's, whose entry gives it two normed rows.
+    // A layer without a norm of its own belongs to a head, whose entry gives it two normed rows.
     const int width = config.norm.empty() ? 2 * dim : dim;
     if (!config.norm.empty())
       FORETOKEN_CHECK_OK(Vector(fmt::format("{}{}.weight", prefix, config.norm), dim, w.norm));
@@ -284,7 +286,7 @@ class WeightsLoader {
     return Matrix(prefix + "ffn_down.weight", dim, config.width, w.down);
   }
 
-  // d2t: int64, the target's id of each of the head's tokens.
+  // The tensor d2t holds the target's id of each of the head's tokens, as int64.
   Status TargetIds(int target_vocabulary, std::vector<std::int32_t>& ids) const {
     constexpr std::uint32_t kInt64 = 27;  // ggml's type number
     const auto refuse = [](std::string why) {
@@ -376,10 +378,10 @@ class WeightsLoader {
   const formats::Checkpoint& checkpoint_;
   const ModelConfig& config_;
   Weights weights_;
-  const formats::TensorView* embedding_ = nullptr;  // of this file; null: the target's
+  const formats::TensorView* embedding_ = nullptr;  // in this file; null: the target's is used
   std::vector<Job> jobs_;
   std::size_t total_bytes_ = 0;
-  std::vector<std::uint64_t> source_hashes_;  // of the jobs' tensors
+  std::vector<std::uint64_t> source_hashes_;  // one for the tensor of each job
 };
 
 Result<Weights> Weights::Load(const formats::Checkpoint& checkpoint, const ModelConfig& config,

@@ -73,8 +73,8 @@ TEST(Dequantize, ReadsQ8_0) {
   for (int i = 0; i < 32; ++i) EXPECT_EQ(x[i], 0.25f * static_cast<float>(8 * i - 128));
 }
 
-// Packs 8 scales and 8 minima of 6 bits into 12 bytes: the lower four plainly, the upper four with
-// their top bits in the spare bits of the lower.
+// Packs 8 scales and 8 minima of 6 bits into 12 bytes. The first four lie in bytes of their own.
+// The last four have their top bits in the spare bits of the first four.
 void PackScales(const int* scale, const int* minimum, std::uint8_t* packed) {
   for (int i = 0; i < 4; ++i) {
     packed[i] = static_cast<std::uint8_t>(scale[i] | (scale[i + 4] >> 4) << 6);
@@ -112,8 +112,8 @@ TEST(Dequantize, ReadsQ6_K) {
   b.d = kHalfQuarter;
   for (int i = 0; i < 16; ++i) b.scales[i] = static_cast<std::int8_t>(i * 16 - 128);
   const auto value = [](int i) { return (i * 11 + i / 32) % 64; };
-  // Within a half: ql[l] holds values l and l + 64, ql[32 + l] holds l + 32 and l + 96; qh[l] holds
-  // two bits of each.
+  // Within a half, ql[l] holds values l and l + 64, ql[32 + l] holds l + 32 and l + 96, and qh[l]
+  // holds two bits of each.
   for (int half = 0; half < 2; ++half) {
     for (int l = 0; l < 32; ++l) {
       const int v0 = value(half * 128 + l), v1 = value(half * 128 + 32 + l);

@@ -25,7 +25,7 @@ constexpr DTypeInfo kTypes[] = {
     {DType::kBF16, "BF16", 1, 2, TileType::kBF16},
 };
 
-// By tile type.
+// In the order of TileType.
 constexpr auto kTileValues = [] {
   std::array<int, kTileTypes> values = {};
   for (const DTypeInfo& info : kTypes)
@@ -33,7 +33,8 @@ constexpr auto kTileValues = [] {
   return values;
 }();
 
-// By ggml's type number. ggml has given up 4, 5, 31-33 and 36-38; old files may still carry them.
+// In the order of ggml's type numbers. ggml no longer uses 4, 5, 31-33 and 36-38, but old files may
+// still have them.
 constexpr std::array<std::string_view, 40> kGgmlNames = {
     "F32",   "F16",        "Q4_0",       "Q4_1",       "Q4_2",     "Q4_3",     "Q5_0",
     "Q5_1",  "Q8_0",       "Q8_1",       "Q2_K",       "Q3_K",     "Q4_K",     "Q5_K",
@@ -70,7 +71,7 @@ std::span<const DTypeInfo> AllDTypes() {
 
 std::string_view GgmlTypeName(std::uint32_t ggml_type) {
   if (ggml_type < kGgmlNames.size()) return kGgmlNames[ggml_type];
-  // The name of an unknown number lives until this thread asks for the next such name.
+  // The name of an unknown number is valid until this thread asks for the next such name.
   thread_local std::array<char, 16> unknown;
   const auto end = fmt::format_to_n(unknown.data(), unknown.size(), "type {}", ggml_type).out;
   return {unknown.data(), static_cast<std::size_t>(end - unknown.data())};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// IEEE half: 1 sign, 5 exponent (bias 15), 10 mantissa bits. bfloat16: the upper half of an f32.
+// An IEEE half has 1 sign bit, 5 bits of exponent (bias 15) and 10 bits of mantissa. A bfloat16 is
+// the upper half of an f32.
 #include <bit>
 
 #include "tensor/dtype.h"
@@ -14,7 +15,7 @@ float F16ToF32(std::uint16_t bits) {
     const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
     return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
   }
-  if (exponent == 0x1f) {  // inf, or a NaN made quiet as processors do
+  if (exponent == 0x1f) {  // infinity, or a NaN, which becomes quiet as on processors
     const std::uint32_t quiet = mantissa != 0 ? 0x400000 : 0;
     return std::bit_cast<float>(sign | 0x7f800000 | quiet | mantissa << 13);
   }
@@ -34,7 +35,7 @@ std::uint16_t F32ToF16(float x) {
     const std::uint32_t odd = (magnitude >> 13) & 1;
     half = (magnitude + 0xfff + odd - (112u << 23)) >> 13;
   } else {
-    // Adding 0.5 leaves a sum whose last bit is 2^-24: the addition itself rounds to a subnormal.
+    // The last bit of a sum with 0.5 is 2^-24, so the addition itself rounds to a subnormal.
     const float sum = std::bit_cast<float>(magnitude) + 0.5f;
     half = std::bit_cast<std::uint32_t>(sum) - 0x3f000000;
   }

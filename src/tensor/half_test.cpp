@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-// The definition of half precision, in doubles.
+// The definition of half precision, computed in doubles.
 double ValueOfHalf(std::uint32_t bits) {
   const double sign = bits & 0x8000 ? -1.0 : 1.0;
   const int exponent = static_cast<int>(bits >> 10) & 31;

@@ -71,7 +71,7 @@ float Inverse(float d) {
   return d != 0 ? 1.0f / d : 0.0f;
 }
 
-// The value of largest magnitude, with its sign; the first of several.
+// The value of largest magnitude, with its sign. The first one if there are several.
 float Extreme(const float* x, int n) {
   float extreme = 0;
   for (int i = 0; i < n; ++i)
@@ -126,7 +126,7 @@ void Fill(const float* x, BlockQ8_0& b) {
     b.qs[i] = static_cast<std::int8_t>(Nearest(x[i] * inverse, -127, 127));
 }
 
-// Codes 0 to `most` from the least value to the greatest.
+// Codes 0 to `most` run evenly from the least value to the greatest.
 template <class Block>
 Codes FillEvenly(const float* x, int most, Block& b) {
   const auto [low, high] = std::minmax_element(x, x + kBlock);
@@ -205,7 +205,7 @@ struct CodeSums {
   float q, qq, qx;
 };
 
-// Codes of values counted from `offset`, which is code 0.
+// The codes of values that are counted from `offset`, which is code 0.
 CodeSums SumsOf(const Run& run, float offset, float inverse, int most) {
   Lanes sq = All(0), sqq = All(0), sqx = All(0);
   for (int i = 0; i < kBlock; i += kLanes) {
@@ -228,8 +228,8 @@ struct Fit {
   float scale, offset;  // of values counted from run.low
 };
 
-// The best line for given codes; where its minimum would have the wrong sign, the best one through
-// zero. False: all codes are the same.
+// The best line for the given codes. Where its minimum would have the wrong sign, it is the best
+// line through zero. Returns false if all codes are the same.
 bool Solve(const Run& run, const CodeSums& s, Fit* fit) {
   const float determinant = run.s1 * s.qq - s.q * s.q;
   if (!(determinant > 0)) return false;
@@ -265,7 +265,7 @@ struct SixBitLines {
   std::array<std::uint8_t, kRuns> scale, minimum;
 };
 
-// x / unit as a code of six bits, where the greatest x is 63 units.
+// x / unit as a code of six bits. The greatest x is 63 units.
 std::uint8_t SixBits(float x, float greatest) {
   return static_cast<std::uint8_t>(Nearest(x * (greatest > 0 ? kSixBits / greatest : 0.0f), 0, 63));
 }
@@ -295,7 +295,7 @@ void PackLines(const SixBitLines& lines, std::uint8_t* s) {
   }
 }
 
-// The run's nearest codes to a line of rounded numbers.
+// The codes of the run that are nearest to a line with rounded numbers.
 Codes CodesOn(const float* x, float scale, float minimum, int most) {
   alignas(16) float q[kBlock] = {};
   if (scale != 0)

@@ -41,7 +41,7 @@ double MeanSquare(const std::vector<float>& a, const std::vector<float>& b) {
   return sum / static_cast<double>(a.size());
 }
 
-// Root of the mean squared error, relative to the values' own size.
+// The root of the mean squared error, relative to the size of the values.
 double RelativeError(DType type, const std::vector<float>& row) {
   return std::sqrt(MeanSquare(RoundTrip(type, row), row) /
                    MeanSquare(row, std::vector<float>(row.size())));
@@ -56,8 +56,8 @@ std::vector<float> Gaussian(std::size_t n, float mean = 0, float spread = 1) {
 }
 
 TEST(Quantize, ErrorOfGaussianValuesIsThatOfEachTypesBits) {
-  // The error of a uniform quantiser, d / sqrt(12), with d set by the 32 values of a block (about
-  // 2.07 spreads to each side), gives the scale of each; searches stay below it.
+  // The bounds follow from the error of a uniform quantiser, d / sqrt(12), where the 32 values of a
+  // block set d (about 2.07 spreads to each side). Types with a search stay below it.
   struct Case {
     DType type;
     double least, most;
@@ -96,8 +96,8 @@ TEST(Quantize, FindsTheNumbersThatABlockWasMadeOf) {
   };
   expect_exact(DType::kQ4_K, line(16));
   expect_exact(DType::kQ5_K, line(32));
-  // Runs of 16, each with its outermost value, -32; the run of the largest scale has a sign of its
-  // own, as its code is -128.
+  // Runs of 16, each with its outermost value, -32. The run of the largest scale has another sign,
+  // because its code is -128.
   expect_exact(DType::kQ6_K, [](int i) {
     const int run = i / 16;
     const auto scale = static_cast<float>(-128 + 5 * run) / 16;
@@ -107,15 +107,15 @@ TEST(Quantize, FindsTheNumbersThatABlockWasMadeOf) {
 
 TEST(Quantize, KQuantsSearchBeyondTheEvenDivision) {
   const std::vector<float> row = Gaussian(256 * 100);
-  // The same scales without a search would lose to those of Q4_1 and Q5_1, which are not rounded to
-  // six bits.
+  // Without a search these scales would be worse than those of Q4_1 and Q5_1, which are not rounded
+  // to six bits.
   EXPECT_LT(RelativeError(DType::kQ4_K, row), 0.93 * RelativeError(DType::kQ4_1, row));
   EXPECT_LT(RelativeError(DType::kQ5_K, row), 0.97 * RelativeError(DType::kQ5_1, row));
 }
 
 TEST(Quantize, RunsFarFromZeroKeepTheirDigits) {
   const std::vector<float> row = Gaussian(256 * 20, -100, 1);
-  // The minimum costs six bits of its own; within that the spread must be resolved.
+  // The minimum is rounded to six bits too, and the spread must still be resolved.
   const double spread = std::sqrt(MeanSquare(RoundTrip(DType::kQ4_K, row), row));
   EXPECT_LT(spread, 0.5);
   for (const DType type : {DType::kQ4_1, DType::kQ5_1})
@@ -133,7 +133,8 @@ TEST(Quantize, ZerosAndConstantsComeBack) {
 }
 
 TEST(Quantize, ValuesOfAnySizeGiveFiniteNumbersWithinTheTypesRange) {
-  // Below some 1e-5 the halves that hold the scales run out of digits: their step times 63 codes.
+  // Below about 1e-5 the halves that hold the scales lose digits: the bound is their step times 63
+  // codes.
   constexpr float kLeastStep = 0x1p-24f * 63;
   for (const DType type : kBlockTypes) {
     for (const float size : {1e-44f, 1e-38f, 1e-20f, 1e-9f, 1e-5f, 1.0f, 6e4f}) {

@@ -18,7 +18,7 @@ NgramText::Shape ShapeOf(const NgramSettings& s) {
 }
 
 int EvidenceOf(int n, const NgramVotes::Winner& best, int n_occurrences) {
-  constexpr int kLong = 6, kVeryLong = 12;  // matches
+  constexpr int kLong = 6, kVeryLong = 12;  // tokens that match
   if (best.count < n_occurrences)
     return best.matched < kLong ? 0 : best.matched < kVeryLong ? 2 : 3;
   return std::min(3, n - 1 + (best.count > 1));
@@ -68,7 +68,7 @@ NgramDrafter::NgramDrafter(const NgramSettings& settings)
 
 void NgramDrafter::Begin(const SequenceStart& start) {
   Sequence& s = sequences_[static_cast<std::size_t>(start.seq)];
-  s.ended = true;  // whatever stood there
+  s.ended = true;  // the text that was there before
   KeepEnded();
   s.ended = false;
   s.own_text_only = start.own_text_only;
@@ -80,7 +80,7 @@ void NgramDrafter::Begin(const SequenceStart& start) {
   for (const Token t : start.prompt) s.text.Add(t, {});
 }
 
-// At Begin, not at End: End is part of a round that others wait for.
+// Begin calls this, and not End, because End is part of a round that other sequences wait for.
 void NgramDrafter::KeepEnded() {
   for (Sequence& s : sequences_) {
     if (!s.ended) continue;

@@ -24,7 +24,7 @@ void NgramIndex::Begin(int n, int max_tokens) {
   before_.assign(static_cast<std::size_t>(max_tokens), -1);
 }
 
-// The slot that holds this n-gram, or the free one where it would go.
+// The slot that holds this n-gram, or the free slot where it would be put.
 std::size_t NgramIndex::Slot(std::span<const Token> ngram,
                              std::span<const Token> text) const noexcept {
   const std::size_t mask = slots_.size() - 1;

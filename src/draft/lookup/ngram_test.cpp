@@ -11,15 +11,15 @@
 namespace foretoken::draft {
 namespace {
 
-// A text and the tokens that the target held to be likely at each of its positions.
+// A text, and the tokens that were likely for the target at each of its positions.
 struct NaiveText {
   std::vector<Token> tokens;
-  std::vector<std::vector<Token>> likely = {};  // none, or of each position
+  std::vector<std::vector<Token>> likely = {};  // empty, or an entry for each position
 };
 
 constexpr int kMaxMatch = 16;
 
-// How far back the text that ends at `end` is the same as the context.
+// How many tokens before `end` equal the last tokens of the context.
 int NaiveMatch(const std::vector<Token>& context, const std::vector<Token>& tokens, int end) {
   int n = 0;
   while (n < kMaxMatch && n < static_cast<int>(context.size()) && n <= end &&
@@ -29,11 +29,12 @@ int NaiveMatch(const std::vector<Token>& context, const std::vector<Token>& toke
   return n;
 }
 
-// What followed the context's last n tokens at the 32 latest occurrences in the texts, the latest
-// text first: after the longest match, then the most frequent, then the latest.
+// The tokens that followed the context's last n tokens at their 32 latest occurrences in the texts,
+// the latest text first. The best one has the longest match, then the most votes, then the latest
+// occurrence.
 Token NaiveFollower(const std::vector<Token>& context, int n, std::span<const NaiveText> texts) {
-  std::vector<Token> order;  // by recency of the latest occurrence, a position's own token first
-  std::map<Token, std::pair<int, int>> votes;  // the longest match, the number
+  std::vector<Token> order;  // the latest occurrence first; of a position, its own token first
+  std::map<Token, std::pair<int, int>> votes;  // the longest match, and the number of votes
   int seen = 0, matched = 0;
   const auto count = [&](Token t) {
     if (votes[t].second++ == 0) order.push_back(t);
@@ -55,8 +56,8 @@ Token NaiveFollower(const std::vector<Token>& context, int n, std::span<const Na
   return best == order.end() ? kNoToken : *best;
 }
 
-// The rule as it reads, by scanning all texts for every draft; the first text is to be continued
-// and outranks the others.
+// The definition: scans all texts for every draft. The first text is the one to continue, and it
+// takes precedence over the others.
 std::vector<Token> NaiveDraft(const std::vector<NaiveText>& texts, int n_max, int n_min, int most) {
   std::vector<Token> context = texts[0].tokens, drafts;
   while (static_cast<int>(drafts.size()) < most) {
@@ -171,7 +172,7 @@ TEST(NgramDrafter, DraftsAreNoEvidenceForDrafts) {
       {.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
   const auto first = Propose(drafter, 0, 8);
   EXPECT_EQ(first, NaiveDraft({{prompt}}, 2, 1, 8));
-  EXPECT_EQ(Propose(drafter, 0, 8), first);  // nor does proposing leave a trace
+  EXPECT_EQ(Propose(drafter, 0, 8), first);  // proposing changes nothing
 }
 
 TEST(NgramDrafter, StopsWhereTheTextOutgrowsWhatWasAnnounced) {
@@ -215,7 +216,7 @@ TEST(NgramDrafter, DoesNotProposeAnEndTokenThatIsStillMasked) {
                    .end_tokens = ends,
                    .min_new_tokens = min_new_tokens,
                    .noise = {}});
-    // The end would be the output's second token.
+    // The end token would be the output's second token.
     const std::vector<Token> expected =
         min_new_tokens <= 1 ? std::vector<Token>{5, 2} : std::vector<Token>{5};
     EXPECT_EQ(Propose(drafter, 0, 6), expected) << min_new_tokens;
@@ -250,7 +251,8 @@ void Start(NgramDrafter& drafter, SeqId seq, const std::vector<Token>& prompt) {
                  .noise = {}});
 }
 
-// Requests one after the other, each with random tokens; `kept`: earlier texts, the latest first.
+// Requests follow one another, each with random tokens. `kept` holds the earlier texts, the latest
+// first.
 class NgramProgram {
  public:
   NgramProgram(const NgramSettings& settings, unsigned seed)

@@ -33,7 +33,7 @@ void NgramText::Begin(const Shape& shape, int max_tokens) {
   FORETOKEN_CHECK(1 <= shape.ngram_min && shape.ngram_min <= shape.ngram_max);
   FORETOKEN_CHECK(0 <= shape.n_likely && shape.n_likely <= NgramVotes::kMaxLikely);
   shape_ = shape;
-  max_tokens_ = 0;  // until all has its room
+  max_tokens_ = 0;  // until all memory is taken
   const auto room = static_cast<std::size_t>(max_tokens);
   tokens_.clear(), likely_.clear(), starts_.clear();
   tokens_.reserve(room);
@@ -57,7 +57,7 @@ void NgramText::Add(Token token, std::span<const Token> likely) noexcept {
     indices_[static_cast<std::size_t>(n - shape_.ngram_min)].Add(tokens_);
 }
 
-// Of an occurrence of the last n tokens that ends at `end`.
+// Collects the votes of the occurrence of the last n tokens that ends at `end`.
 int NgramText::Matched(std::span<const Token> context, int n, int end) const noexcept {
   const int most = static_cast<int>(context.size());
   const auto at = [](int i) { return static_cast<std::size_t>(i); };
@@ -73,7 +73,7 @@ void NgramText::Count(std::span<const Token> context, int n, NgramVotes& votes) 
   const NgramIndex& index = indices_[static_cast<std::size_t>(n - shape_.ngram_min)];
   for (int end = index.Last(ngram, tokens_); end >= 0 && !votes.full(); end = index.Before(end)) {
     const int next = end + 1;
-    if (next == size() || starts_[static_cast<std::size_t>(next)]) continue;  // nothing followed
+    if (next == size() || starts_[static_cast<std::size_t>(next)]) continue;  // no token follows
     votes.NextOccurrence(Matched(context, n, end));
     const Token own = tokens_[static_cast<std::size_t>(next)];
     votes.Add(own);

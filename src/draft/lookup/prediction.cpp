@@ -73,7 +73,8 @@ void PredictionDrafter::Propose(std::span<const Ask> asks,
 void PredictionDrafter::Realign(Sequence& s) noexcept {
   if (s.n_output < kShortest || s.prediction.empty()) return;
   int longest = 0, best = 0;
-  // From the last place back: those ahead come first, and of them the nearest is the last.
+  // The loop runs from the last place to the first one. So places ahead come first, and the nearest
+  // of them comes last.
   for (int end = s.index.Last(std::span(s.newest).last<kShortest>(), s.prediction); end >= 0;
        end = s.index.Before(end)) {
     const int length = MatchLength(s, end);
@@ -86,7 +87,7 @@ void PredictionDrafter::Realign(Sequence& s) noexcept {
   s.n_followed = longest;
 }
 
-// How many of the output's last tokens stand in the prediction up to `end`.
+// How many of the output's last tokens equal those of the prediction that end at `end`.
 int PredictionDrafter::MatchLength(const Sequence& s, int end) noexcept {
   const int most = std::min({kLongest, s.n_output, end + 1});
   int length = 0;

@@ -48,7 +48,7 @@ TEST_F(Prediction, GoesOnAfterTokensThatWereInserted) {
   Begin({10, 11, 12, 13, 14, 15});
   Commit({10, 11, 90, 91, 92});
   EXPECT_TRUE(Draft(3).empty());
-  Commit({12});  // one token may stand there by chance
+  Commit({12});  // one token may match by chance
   EXPECT_TRUE(Draft(3).empty());
   Commit({13});
   EXPECT_EQ(Draft(3), (Tokens{14, 15}));
@@ -81,7 +81,7 @@ TEST_F(Prediction, GoesOnAtTheNextPlaceAheadRatherThanAtOneBehindOrAfterThat) {
 TEST_F(Prediction, GoesBackWhereNothingMatchesAhead) {
   Begin({7, 8, 20, 21, 7, 8, 22, 30, 31, 32, 33});
   Commit({7, 8, 20, 21, 7, 8, 22, 30, 31, 99, 7, 8});
-  EXPECT_EQ(Draft(2), (Tokens{22, 30}));  // the last place behind
+  EXPECT_EQ(Draft(2), (Tokens{22, 30}));  // the nearest place behind
 }
 
 TEST_F(Prediction, PrefersALongerMatchBehindToAShorterOneAhead) {
@@ -143,7 +143,7 @@ TEST_F(Prediction, UsesOnlyWhatFitsTheContext) {
   EXPECT_EQ(proposal.length(), 3);
 }
 
-// The rule as it reads.
+// The definition, by scanning.
 struct Naive {
   Tokens prediction, output;
   int next = 0;
@@ -155,7 +155,7 @@ struct Naive {
                prediction[static_cast<std::size_t>(next)] == t;
     next += followed;
   }
-  bool Stands(int n, int end) const {  // the output's last n before prediction[end]
+  bool Stands(int n, int end) const {  // whether the output's last n tokens match
     return n <= end && n <= static_cast<int>(output.size()) &&
            std::equal(output.end() - n, output.end(), prediction.begin() + (end - n));
   }
@@ -185,7 +185,8 @@ TEST_F(Prediction, DraftsWhatANaiveScanDrafts) {
       const Tokens expected = naive.Draft(4);
       ASSERT_EQ(Draft(4), expected) << "round " << round << " step " << step;
       n_drafted += static_cast<int>(expected.size());
-      // Mostly what was drafted, so that the output follows the prediction for a while.
+      // Most tokens are those that were drafted, so that the output follows the prediction for a
+      // while.
       Tokens next = random() % 4 != 0 ? expected : Tokens{};
       if (random() % 2 == 0) next.push_back(static_cast<Token>(random() % alphabet));
       Commit(next);

@@ -38,7 +38,7 @@ SuffixDrafter::SuffixDrafter(const SuffixSettings& settings)
 
 void SuffixDrafter::Begin(const SequenceStart& start) {
   Sequence& s = sequences_[static_cast<std::size_t>(start.seq)];
-  s.ended = true;  // whatever stood there
+  s.ended = true;  // the text that was there before
   RememberEnded();
   s.ended = false;
   s.own_text_only = start.own_text_only;
@@ -53,7 +53,7 @@ void SuffixDrafter::Begin(const SequenceStart& start) {
   for (const Token t : start.prompt) Append(s, t);
 }
 
-// At Begin, not at End: End is part of a round that others wait for.
+// Begin calls this, and not End, because End is part of a round that other sequences wait for.
 void SuffixDrafter::RememberEnded() {
   for (Sequence& s : sequences_) {
     if (!s.ended) continue;
@@ -93,7 +93,7 @@ void SuffixDrafter::FindMatches(Sequence& s) const noexcept {
 }
 
 void SuffixDrafter::Append(Sequence& s, Token token) noexcept {
-  if (s.text.size() == s.room) return;  // more than was announced at Begin: it stays unknown
+  if (s.text.size() == s.room) return;  // longer than announced at Begin: the rest is ignored
   s.text.push_back(token);
   s.own.Add(token);
   for (std::size_t i = 0; i < outputs_.size(); ++i)

@@ -70,9 +70,9 @@ void SuffixAutomaton::Rehash(std::size_t n_slots) {
     slots_[Slot(edges_[i].from, edges_[i].token)] = static_cast<std::int32_t>(i) + 1;
 }
 
-// The state of the text that `last` stands for, one token longer.
+// The state of the text that `last` stands for and one more token.
 std::int32_t SuffixAutomaton::Extend(std::int32_t last, Token token) {
-  // An earlier text had this beginning too.
+  // An earlier text begins the same way.
   if (const std::int32_t to = To(last, token); to != kNone) return TargetAfter(last, token, to);
   const auto state = static_cast<std::int32_t>(states_.size());
   states_.push_back({.length = At(last).length + 1, .link = kRoot});
@@ -86,15 +86,15 @@ std::int32_t SuffixAutomaton::Extend(std::int32_t last, Token token) {
   return state;
 }
 
-// The state whose longest substring is the longest of `from` and the token: `to`, or, where that
-// has longer ones, what is split from it.
+// The state whose longest substring is the longest one of `from` and then the token. That is `to`,
+// or where `to` has longer substrings, a state that is split from it.
 std::int32_t SuffixAutomaton::TargetAfter(std::int32_t from, Token token, std::int32_t to) {
   return At(to).length == At(from).length + 1 ? to : Split(from, token, to);
 }
 
 std::int32_t SuffixAutomaton::Split(std::int32_t from, Token token, std::int32_t to) {
   const auto shorter = static_cast<std::int32_t>(states_.size());
-  states_.push_back(At(to));  // so far the two occurred at the same places
+  states_.push_back(At(to));  // until now both occurred at the same places
   At(shorter).length = At(from).length + 1;
   At(shorter).first_edge = kNone;
   At(to).link = shorter;
@@ -114,7 +114,7 @@ std::int32_t SuffixAutomaton::Split(std::int32_t from, Token token, std::int32_t
 void SuffixAutomaton::Add(Token token) {
   last_ = Extend(last_, token);
   ++n_tokens_;
-  // Its class may have been split just now.
+  // The state of the newest end may just have been split.
   if (newest_.length > 0 && At(At(newest_.state).link).length >= newest_.length)
     newest_.state = At(newest_.state).link;
   const std::int32_t to = To(newest_.state, token);
@@ -122,8 +122,8 @@ void SuffixAutomaton::Add(Token token) {
   newest_ = Cut({to, newest_.length + 1});
 }
 
-// The ends of the text before `token` have one more follower, and those of the text with it, whose
-// longest is in `to`, one more place.
+// Each suffix of the text before `token` has one follower more. Each suffix of the text with it,
+// the longest of which is in `to`, has one occurrence more.
 void SuffixAutomaton::CountNewest(std::int32_t to, Token token) noexcept {
   for (std::int32_t s = to; s != kRoot; s = At(s).link) ++At(s).count;
   for (std::int32_t s = newest_.state; s != kRoot; s = At(s).link) {

@@ -15,8 +15,8 @@ using Tokens = std::vector<Token>;
 using Texts = std::vector<Tokens>;
 constexpr int kMaxContext = SuffixAutomaton::kMaxContext;
 
-// What followed the longest end of `text`, at most kMaxContext tokens, that something followed in
-// `source`, by scanning it all.
+// The tokens that followed the longest suffix of `text` (of at most kMaxContext tokens) that has a
+// follower in `source`, found by scanning all of it.
 struct Known {
   int length = 0;
   SuffixAutomaton::Follower follower;
@@ -130,12 +130,12 @@ TEST(SuffixAutomaton, DoesNotTellContextsApartByWhatStandsBeforeTheirLongest) {
        {std::pair(&apart, match), std::pair(&joined, joined.newest())}) {
     const auto followed = automaton->Followed(m);
     EXPECT_EQ(followed.length, kMaxContext);
-    EXPECT_EQ(automaton->Next(followed).token, 8);  // 7 once, behind a 1 as here
+    EXPECT_EQ(automaton->Next(followed).token, 8);  // 7 followed once, after a 1 as here
     EXPECT_EQ(automaton->Next(followed).total, 3);
   }
 }
 
-// The drafter's rule as it reads. memory: generations, the younger first.
+// The definition of the drafter. memory: generations, the younger one first.
 Tokens NaiveDraft(const Tokens& committed, const std::vector<Texts>& memory, int most,
                   const SuffixSettings& settings, float p_min) {
   Tokens text = committed;
@@ -181,7 +181,7 @@ void Begin(SuffixDrafter& drafter, SeqId seq, const Tokens& prompt, int max_new_
                  .draft_p_min = draft_p_min});
 }
 
-// The outputs a drafter remembers, as its settings say.
+// The outputs that a drafter with these settings remembers.
 class NaiveMemory {
  public:
   explicit NaiveMemory(int max_tokens) : most_(static_cast<std::size_t>(max_tokens / 2)) {}
@@ -203,7 +203,7 @@ class NaiveMemory {
   std::vector<Texts> generations_{2};
 };
 
-// Two sequences at a time, requests of which one begins where another ends.
+// Two sequences run at a time, and a request begins where another one ends.
 void CompareWithNaive(const SuffixSettings& settings, unsigned seed, float p_min) {
   std::mt19937 random(seed);
   SuffixDrafter drafter(settings);
@@ -304,7 +304,7 @@ TEST(SuffixDrafter, ALongerMatchAllowsALongerDraft) {
 }
 
 TEST(SuffixDrafter, StopsWhereWhatFollowsIsUnclear) {
-  // 2 follows 1 always; 3, 4 and 5 follow 2 as often, 5 the last.
+  // 2 always follows 1. 3, 4 and 5 follow 2 equally often, 5 most recently.
   const Tokens prompt = {1, 2, 3, 1, 2, 4, 1, 2, 5, 1};
   for (const double least : {0.3, 0.4}) {
     SuffixDrafter drafter({.max_sequences = 1, .max_context = 100, .min_path_probability = least});
