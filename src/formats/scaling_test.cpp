@@ -39,7 +39,7 @@ TEST(Scaling, GgufFiles) {
        }},
       {"tensors", [](GgufWriter& w, std::size_t n) {
          const std::int64_t shape[] = {8};
-         const std::vector<std::byte> data(32);
+         static const std::vector<std::byte> data(32);  // the writer reads it when the file is made
          for (std::size_t i = 0; i < n; ++i)
            w.AddTensor(fmt::format("tensor.{:08}", i), 0, shape, data);
        }}};
