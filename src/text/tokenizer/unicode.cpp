@@ -3,6 +3,8 @@
 
 #include <utf8proc.h>
 
+#include <span>
+
 namespace foretoken::text {
 namespace {
 
@@ -31,6 +33,25 @@ constexpr bool IsWhitespace(char32_t code) {
          code == 0x1680 || (code >= 0x2000 && code <= 0x200A) || code == 0x2028 || code == 0x2029 ||
          code == 0x202F || code == 0x205F || code == 0x3000;
 }
+
+struct CodeRange {
+  char32_t first, last;
+};
+constexpr bool IsIn(std::span<const CodeRange> ranges, char32_t code) {
+  for (const CodeRange& range : ranges)
+    if (code >= range.first && code <= range.last) return true;
+  return false;
+}
+
+// Unicode's properties Other_Uppercase and Other_Lowercase.
+constexpr CodeRange kOtherUpper[] = {
+    {0x2160, 0x216F}, {0x24B6, 0x24CF}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
+constexpr CodeRange kOtherLower[] = {
+    {0xAA, 0xAA},       {0xBA, 0xBA},       {0x2B0, 0x2B8},     {0x2C0, 0x2C1},    {0x2E0, 0x2E4},
+    {0x345, 0x345},     {0x37A, 0x37A},     {0x1D2C, 0x1D6A},   {0x1D78, 0x1D78},  {0x1D9B, 0x1DBF},
+    {0x2071, 0x2071},   {0x207F, 0x207F},   {0x2090, 0x209C},   {0x2170, 0x217F},  {0x24D0, 0x24E9},
+    {0x2C7C, 0x2C7D},   {0xA69C, 0xA69D},   {0xA770, 0xA770},   {0xA7F8, 0xA7F9},  {0xAB5C, 0xAB5F},
+    {0x10780, 0x10780}, {0x10783, 0x10785}, {0x10787, 0x107B0}, {0x107B2, 0x107BA}};
 
 }  // namespace
 
@@ -92,6 +113,50 @@ CharacterClass ClassOf(char32_t code) noexcept {
       return CharacterClass::kMark;
     default:
       return CharacterClass::kOther;
+  }
+}
+
+LetterCase CaseOf(char32_t code) noexcept {
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(code))) {
+    case UTF8PROC_CATEGORY_LU:
+      return LetterCase::kUpper;
+    case UTF8PROC_CATEGORY_LL:
+      return LetterCase::kLower;
+    case UTF8PROC_CATEGORY_LT:
+      return LetterCase::kTitle;
+    default:
+      return IsIn(kOtherUpper, code)   ? LetterCase::kUpper
+             : IsIn(kOtherLower, code) ? LetterCase::kLower
+                                       : LetterCase::kNone;
+  }
+}
+
+char32_t InCase(char32_t code, LetterCase wanted) noexcept {
+  const auto c = static_cast<utf8proc_int32_t>(code);
+  const utf8proc_int32_t mapped = wanted == LetterCase::kUpper   ? utf8proc_toupper(c)
+                                  : wanted == LetterCase::kLower ? utf8proc_tolower(c)
+                                                                 : utf8proc_totitle(c);
+  return static_cast<char32_t>(mapped);
+}
+
+bool IsDecimalDigit(char32_t code) noexcept {
+  return utf8proc_category(static_cast<utf8proc_int32_t>(code)) == UTF8PROC_CATEGORY_ND;
+}
+
+bool IsGraphic(char32_t code) noexcept {
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(code))) {
+    case UTF8PROC_CATEGORY_CN:
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_CS:
+    case UTF8PROC_CATEGORY_CO:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP:
+      return false;
+    case UTF8PROC_CATEGORY_ZS:
+      return code == ' ';
+    default:
+      return true;
   }
 }
 

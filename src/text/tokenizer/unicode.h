@@ -46,6 +46,18 @@ enum class CharacterClass : std::uint8_t {
 
 CharacterClass ClassOf(char32_t code) noexcept;
 
+enum class LetterCase : std::uint8_t { kNone, kLower, kUpper, kTitle };
+
+// The case of a character, as Unicode's properties Lowercase and Uppercase have it.
+LetterCase CaseOf(char32_t code) noexcept;
+// The character in another case, where that is one character; else the character itself.
+char32_t InCase(char32_t code, LetterCase wanted) noexcept;
+
+bool IsDecimalDigit(char32_t code) noexcept;  // category Nd
+// Neither a control, format or private character nor a separator other than the space, and
+// assigned.
+bool IsGraphic(char32_t code) noexcept;
+
 // Replaces every occurrence of `from`, which is not empty.
 std::string ReplaceAll(std::string_view text, std::string_view from, std::string_view to);
 
