@@ -126,7 +126,7 @@ ModelLimits LimitsOf(const ServerOptions& options, const EngineSummary& engine,
 
 bool Chats(const Engine& engine, const ServerOptions& options) {
   const ChatMessage hello{.role = "user", .content = "Hello"};
-  return engine.FormatChat({&hello, 1}, {.chat_template = options.chat_template}).has_value();
+  return engine.FormatChat({&hello, 1}, options.chat_format).has_value();
 }
 
 // Returns when everything that was accepted is answered, or after a second signal.

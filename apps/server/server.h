@@ -36,8 +36,8 @@ struct ServerOptions {
   // The model's names in requests; replies use the first one. The file's name, with .gguf and
   // without, works too; if no name is given, the one without is the first.
   std::vector<std::string> model_names;
-  bool any_model = false;     // requests may name any model
-  std::string chat_template;  // "": the model file's
+  bool any_model = false;   // requests may name any model
+  ChatOptions chat_format;  // how messages are written; requests add tools and variables
   bool log_requests = true;
   bool log_prompts = false;
 };

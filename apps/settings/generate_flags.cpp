@@ -12,6 +12,7 @@
 
 #include "foretoken/methods.h"
 #include "foretoken/speculative_config.h"
+#include "foretoken/text_file.h"
 #include "settings/bundled_models.h"
 #include "settings/llama_flags.h"
 #include "settings/setters.h"
@@ -161,8 +162,11 @@ Status CheckChat(const GenerateSettings& settings) {
   const auto bad = [](const char* message) { return Fail(ErrorCode::kInvalidArgument, message); };
   if (!settings.chat && !settings.system.empty())
     return bad("--system: without a chat template there is no place for it; add --chat");
-  if (!settings.chat && !settings.chat_format.chat_template.empty())
+  const ChatOptions& format = settings.chat_format;
+  if (!settings.chat && !format.chat_template.empty())
     return bad("--chat-template: it has no effect without --chat; add --chat");
+  if (!settings.chat && !format.template_text.empty())
+    return bad("--chat-template-file: it has no effect without --chat; add --chat");
   if (settings.chat && !settings.request.prompt_tokens.empty())
     return bad(
         "--chat: --prompt-tokens are used as they are, without a template; drop one of them");
@@ -422,25 +426,38 @@ FlagGroup SamplingFlags(GenerateSettings& settings) {
       }};
 }
 
-FlagGroup ChatFormatFlags(GenerateSettings& settings) {
-  std::string names;
+std::vector<Flag> TemplateFlags(ChatOptions& format) {
   const std::vector<std::string_view> known = ChatTemplateNames();
-  for (const std::string_view name : known)
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-  return {"Chat",
-          {
-              {{"--system", "-sys", "--system-prompt"},
-               "TEXT",
-               "a system message, which comes before all other messages",
-               StoreText(settings.system)},
-              {{"--chat-template"},
-               "NAME",
-               "how messages are written: one of the model file's named templates, or " + names +
-                   "; default: as the model file says",
-               StoreText(settings.chat_format.chat_template),
-               false,
-               {known.begin(), known.end()}},
-          }};
+  return {
+      {{"--chat-template"},
+       "NAME",
+       "how messages are written: one of the model file's named templates, or chatml, for files "
+       "without one; default: as the model file says",
+       StoreText(format.chat_template),
+       false,
+       {known.begin(), known.end()}},
+      {{"--chat-template-file"},
+       "FILE",
+       "a Jinja template that is used instead of the model file's",
+       [&format](const std::string& path) -> Status {
+         FORETOKEN_TRY(format.template_text,
+                       ReadTextFile(path, {.most_bytes = 1 << 22, .pipes = true}));
+         if (!format.template_text.empty()) return {};
+         return Fail(ErrorCode::kInvalidArgument, "the file is empty; give one with a template");
+       }},
+  };
+}
+
+FlagGroup ChatFormatFlags(GenerateSettings& settings) {
+  FlagGroup group = {"Chat",
+                     {
+                         {{"--system", "-sys", "--system-prompt"},
+                          "TEXT",
+                          "a system message, which comes before all other messages",
+                          StoreText(settings.system)},
+                     }};
+  for (Flag& flag : TemplateFlags(settings.chat_format)) group.flags.push_back(std::move(flag));
+  return group;
 }
 
 FlagSet GenerateFlags(GenerateSettings& settings) {

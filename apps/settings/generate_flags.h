@@ -59,6 +59,8 @@ FlagGroup ModelFlags(EngineOptions& options);
 FlagGroup SpeculationFlags(GenerateSettings& settings);
 FlagGroup DraftingFlags(GenerateSettings& settings);
 FlagGroup SamplingFlags(GenerateSettings& settings);
+// --chat-template and --chat-template-file.
+std::vector<Flag> TemplateFlags(ChatOptions& format);
 FlagGroup ChatFormatFlags(GenerateSettings& settings);
 Flag RecordFlag(EngineOptions& options);
 Flag RawFlag(bool& raw);

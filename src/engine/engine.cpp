@@ -128,7 +128,7 @@ Result<std::vector<std::int32_t>> Engine::FormatChat(std::span<const ChatMessage
 Result<std::vector<Token>> Engine::Impl::FormatChat(std::span<const ChatMessage> messages,
                                                     const ChatOptions& options) const {
   FORETOKEN_TRY(const auto chat_template,
-                text::ChatTemplate::Choose(opened_.checkpoint->metadata(), options.chat_template));
+                text::ChatTemplate::Choose(opened_.checkpoint->metadata(), options));
   return text::EncodeChat(chat_template, *opened_.tokenizer, messages, options);
 }
 

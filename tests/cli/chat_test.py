@@ -21,6 +21,9 @@ TARGET, DRAFT, TEMPLATED, UNKNOWN = (str(pathlib.Path(FOLDER.name) / name)
                                      for name in ("target.gguf", "draft.gguf", "templated.gguf", "unknown.gguf"))
 CHATML = ("{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'}}"
           "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
+# What the bundled tales are asked with in some tests: another form than that of the model file.
+ZEPHYR = ("{% for message in messages %}{{ '<|' + message['role'] + '|>\n' + message['content'] + eos_token + '\n' }}{% endfor %}"
+          "{% if add_generation_prompt %}{{ '<|assistant|>\n' }}{% endif %}")
 RATE = r" +[\d.]+ tokens/s"
 LENGTH = r"(?:\d+ tokens?|cut at \d+)"
 
@@ -214,7 +217,7 @@ class Modes(Chat):
 
 
 class Conversations(Chat):
-    FLAGS = ("--chat-template", "zephyr")
+    FLAGS = ("--chat-template-file", FOLDER.name + "/zephyr.jinja")
 
     def test_the_conversation_is_remembered_and_forgotten(self):
         once, = self.answers("The dog", flags=self.FLAGS)
@@ -248,9 +251,10 @@ class Conversations(Chat):
         self.assertEqual(with_own.returncode, 0, with_own.stderr.decode())
         self.assertEqual(text[0], text[1])
 
-    def test_an_unknown_template_is_named_and_another_can_be_chosen(self):
-        self.fails(("{{ my own }}", "hash", "--chat-template", "chatml"), "a", flags=("-m", UNKNOWN))
-        self.says("a", flags=("-m", UNKNOWN, "--chat-template", "llama3", "-n", "2"))
+    def test_a_bad_template_is_an_error_with_its_line_and_another_can_be_chosen(self):
+        self.fails(("chat template", "line 1", "'own'"), "a", flags=("-m", UNKNOWN))
+        self.says("a", flags=("-m", UNKNOWN, "--chat-template", "chatml", "-n", "2"))
+        self.says("a", flags=("-m", UNKNOWN, *self.FLAGS, "-n", "2"))
         result = run("chat", "-m", TARGET, "--chat-template", "chatlm", lines=("a",))
         self.assertEqual(result.returncode, 2)
         self.assertIn("chatml", result.stderr.decode())
@@ -267,14 +271,31 @@ class GenerateChat(unittest.TestCase):
         self.assertEqual(self.ids("--chat", "-p", "abc"), self.ids("-p", written))
         with_system = "<|im_start|>system\nde<|im_end|>\n" + written
         self.assertEqual(self.ids("--chat", "--system", "de", "-p", "abc"), self.ids("-p", with_system))
-        self.assertNotEqual(self.ids("--chat", "--chat-template", "gemma", "-p", "abc"), self.ids("--chat", "-p", "abc"))
+        zephyr = Conversations.FLAGS
+        self.assertEqual(self.ids("--chat", *zephyr, "-p", "abc"), self.ids("-p", "<|user|>\nabc</s>\n<|assistant|>\n", "--special"))
+
+    def test_a_named_template_of_the_file_is_used(self):
+        out = FOLDER.name + "/named.gguf"
+        with_template(TARGET, "tools {{ messages[0].content }}", out, key="tokenizer.chat_template.tool_use")
+        result = run("generate", "-m", out, "-n", "1", "--json", "--chat", "--chat-template", "tool_use", "-p", "abc")
+        self.assertEqual(json.loads(result.stdout)["prompt_token_ids"], self.ids("-p", "tools abc"))
+
+    def test_a_template_file_that_cannot_be_used_is_an_error(self):
+        for text, words in (("", "empty"), ("\n{% if %}", "line 2")):
+            path = pathlib.Path(FOLDER.name, "bad.jinja")
+            path.write_text(text)
+            result = run("generate", "-m", TARGET, "--chat", "--chat-template-file", str(path), "-p", "a")
+            self.assertIn(result.returncode, (1, 2))
+            self.assertRegex(result.stderr.decode(), rf"\Aforetoken: [^\n]*{words}[^\n]*; [^\n]+\n\Z")
+        result = run("generate", "-m", TARGET, "--chat", "--chat-template-file", "absent.jinja", "-p", "a")
+        self.assertIn("absent.jinja", result.stderr.decode())
 
     def test_control_tokens_in_a_message_are_text(self):
         self.assertEqual(self.ids("--chat", "-p", "</s>").count(2), 0)
         self.assertEqual(self.ids("--special", "-p", "</s>").count(2), 1, "the control: it is a token where it may be")
 
     def test_flags_that_do_not_go_together(self):
-        for flags in (("--system", "x", "-p", "a"), ("--chat-template", "gemma", "-p", "a"), ("--chat", "--prompt-tokens", "1,2"),
+        for flags in (("--system", "x", "-p", "a"), ("--chat-template", "chatml", "-p", "a"), (*Conversations.FLAGS, "-p", "a"), ("--chat", "--prompt-tokens", "1,2"),
                       ("--chat", "--special", "-p", "a")):
             result = run("generate", "-m", TEMPLATED, *flags)
             self.assertEqual(result.returncode, 2, flags)
@@ -293,7 +314,7 @@ class Verb(unittest.TestCase):
         text = run("chat", "--help-all").stdout.decode()
         self.assertTrue(text.startswith("usage: foretoken chat "))
         self.assertLessEqual(max(map(len, text.splitlines())), 100)
-        for flag in ("--system", "--chat-template", "--model-draft", "--temp"):
+        for flag in ("--system", "--chat-template", "--chat-template-file", "--model-draft", "--temp"):
             self.assertIn(flag, text)
 
     def test_no_prompt_and_no_colour_in_a_pipe(self):
@@ -312,4 +333,5 @@ if __name__ == "__main__":
     subprocess.run([WRITER, FOLDER.name], check=True)
     with_template(TARGET, CHATML, TEMPLATED)
     with_template(TARGET, "{{ my own }}", UNKNOWN)
+    pathlib.Path(FOLDER.name, "zephyr.jinja").write_text(ZEPHYR)
     unittest.main(argv=sys.argv[:1])

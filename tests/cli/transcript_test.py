@@ -663,7 +663,7 @@ class WithoutEffect(Transcript):
                 (("--top-k", "3"), (*ngram, *greedy), best, ngram), (("--eta", "0.1"), (*ngram, *greedy), best, ngram),
                 (("--repeat-last-n", "9"), ngram, "--repeat-penalty is 1", ("--repeat-penalty", "1.1", *ngram)),
                 (("--dry-base", "2"), ngram, "--dry-multiplier is 0", ("--dry-multiplier", "1", *ngram)),
-                (("--no-bos",), ("--chat", "--chat-template", "zephyr", *ngram), "the chat template begins and ends the prompt", ngram)):
+                (("--no-bos",), ("--chat", "--chat-template", "chatml", *ngram), "the chat template begins and ends the prompt", ngram)):
             with self.subTest(flag):
                 self.assertEqual(self.notice(*flag, *idle), f"foretoken: without effect here: {flag[0]} ({why}); leave it out")
                 if effective is not None:

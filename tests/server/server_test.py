@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -88,10 +89,10 @@ MESSAGE = {"role": "user", "content": "Once"}
 BAD_CHATS = [
     ({"messages": None}, "messages", "1 to 4096"), ({"messages": []}, "messages", "1 to 4096"), ({"messages": "hi"}, "messages", "1 to 4096"),
     ({"messages": ["hi"]}, "messages[0]", "not an object"), ({"messages": [{"role": "user"}]}, "messages[0].content", "missing"),
-    ({"messages": [MESSAGE, {"role": "tool", "content": "x"}]}, "messages[1].role", "'tool' is not a role"),
+    ({"messages": [MESSAGE, {"role": "robot", "content": "x"}]}, "messages[1].role", "'robot' is not a role"),
     ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}, "messages[0].content", "not a text"),
     ({"logprobs": 1}, "logprobs", "neither true nor false"),
-    ({"top_logprobs": 3}, "top_logprobs", "logprobs is not true"), ({"tools": [{"type": "function"}]}, "tools", "call no tools"),
+    ({"top_logprobs": 3}, "top_logprobs", "logprobs is not true"), ({"tools": "a"}, "tools", "not a list"),
     ({"prompt": "a"}, "prompt", "no such field"), ({"echo": True}, "echo", "do not repeat"),
     ({"messages": [{"role": "user", "content": "word " * 600}]}, "messages", "do not fit"),
 ]
@@ -248,6 +249,29 @@ class OneServer(unittest.TestCase):
         self.assertEqual(chunks[0]["choices"][0]["delta"]["role"], "assistant")
         self.assertEqual(joined(chunks), [generated["text"]])
         self.assertEqual({chunk["object"] for chunk in chunks}, {"chat.completion.chunk"})
+
+    def test_templates_get_tools_calls_and_variables_as_they_were_written(self):
+        program = ("{% for m in messages %}{{ m.role }} {{ m.content }} {{ m.tool_calls | tojson if m.tool_calls }}{{ m.tool_call_id }}\n{% endfor %}"
+                   "{{ tools | tojson }} {{ enable_thinking }}")
+        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
+            file.write(program)
+            file.flush()
+            with Server(PROGRAM, *PAIR, "--chat-template-file", file.name) as server:
+                arguments = {"z": 1, "a": [None, "\u00e9"]}
+                call = {"type": "function", "id": "c", "function": {"name": "f", "arguments": json.dumps(arguments)}}
+                body = {"messages": [MESSAGE, {"role": "assistant", "content": None, "tool_calls": [call]}, {"role": "tool", "content": "4", "tool_call_id": "c"}],
+                        "tools": [{"type": "function", "function": {"name": "f", "description": "d"}}], "chat_template_kwargs": {"enable_thinking": False},
+                        "max_tokens": 4, "temperature": 0}
+                call["function"]["arguments"] = arguments
+                written = (f"user Once \nassistant None {json.dumps([call], ensure_ascii=False)}\ntool 4 c\n"
+                           f"{json.dumps(body['tools'], ensure_ascii=False)} False")
+                call["function"]["arguments"] = json.dumps(arguments)
+                reply = server.post("/v1/chat/completions", body)
+                tokens = server.post("/tokenize", {"content": written, "add_special": True})["tokens"]
+                plain = server.completion(prompt=tokens, max_tokens=4, temperature=0)
+                self.assertEqual(reply["usage"]["prompt_tokens"], len(tokens))
+                self.assertEqual(reply["choices"][0]["message"]["content"], plain["choices"][0]["text"])
+                self.assertIn("returned as text", reply["notices"][0])
 
     def test_several_choices_differ_and_are_repeatable(self):
         body = {"prompt": "Once upon a time", "max_tokens": 16, "temperature": 1, "seed": 3}

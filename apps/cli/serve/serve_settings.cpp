@@ -103,70 +103,70 @@ Status ReadFieldName(const std::string& text, std::string& name) {
 
 settings::FlagGroup AddressFlags(ServeSettings& settings) {
   server::ServerOptions& server = settings.server;
-  return {"Address",
-          {
-              {{"--host"},
-               "ADDRESS",
-               "where to listen; 0.0.0.0: on all networks; default 127.0.0.1: this machine only",
-               StoreText(server.host)},
-              {{"--port"},
-               "N",
-               "default 8080; 0: one that is free, which is printed",
-               StoreInteger(server.port, 0, 65535)},
-              {{"--api-key-file"},
-               "PATH",
-               "ask for a key; the file has one in each line, and one of them opens; also "
-               "FORETOKEN_API_KEY=KEY",
-               [&server](const std::string& path) { return ReadKeys(path, server.api_keys); },
-               true},
-              {{"--api-key"},
-               "KEY",
-               "ask for this key; others on the machine can read it; may be repeated",
-               [&settings](const std::string& text) -> Status {
-                 if (text.empty())
-                   return Fail(ErrorCode::kInvalidArgument,
-                               "the key is empty; give one or leave the flag out");
-                 settings.server.api_keys.push_back(text);
-                 settings.key_on_command_line = true;
-                 return {};
-               },
-               true},
-              {{"--cors-origin"},
-               "ORIGIN",
-               "pages of https://... or http://... may use the server; *: all pages; may be "
-               "repeated",
-               [&server](const std::string& text) -> Status {
-                 FORETOKEN_CHECK_OK(CheckOrigin(text));
-                 server.cors_origins.push_back(text);
-                 return {};
-               },
-               true},
-              {{"--allowed-host"},
-               "NAME",
-               "a name of the server that requests may ask for, beside localhost; may be repeated",
-               [&server](const std::string& text) -> Status {
-                 if (text.empty() || text.find_first_of("/@ ") != std::string::npos)
-                   return Fail(ErrorCode::kInvalidArgument,
-                               "it is not a name; give one without scheme and port");
-                 server.allowed_hosts.push_back(text);
-                 return {};
-               },
-               true},
-              {{"--model-name", "--alias", "-a", "--served-model-name"},
-               "NAME",
-               "the model's name in requests and replies; may be repeated, or several with commas: "
-               "replies have the first; its file's name is always one",
-               [&server](const std::string& text) { return AddNames(text, server.model_names); },
-               true},
-              {{"--any-model"},
-               "",
-               "requests may name any model, and the one that is served answers",
-               StoreTrue(server.any_model)},
-              {{"--chat-template"},
-               "NAME",
-               "how the messages of a chat are written; default: as the model file says",
-               StoreText(server.chat_template)},
-          }};
+  settings::FlagGroup group = {
+      "Address",
+      {
+          {{"--host"},
+           "ADDRESS",
+           "where to listen; 0.0.0.0: on all networks; default 127.0.0.1: this machine only",
+           StoreText(server.host)},
+          {{"--port"},
+           "N",
+           "default 8080; 0: one that is free, which is printed",
+           StoreInteger(server.port, 0, 65535)},
+          {{"--api-key-file"},
+           "PATH",
+           "ask for a key; the file has one in each line, and one of them opens; also "
+           "FORETOKEN_API_KEY=KEY",
+           [&server](const std::string& path) { return ReadKeys(path, server.api_keys); },
+           true},
+          {{"--api-key"},
+           "KEY",
+           "ask for this key; others on the machine can read it; may be repeated",
+           [&settings](const std::string& text) -> Status {
+             if (text.empty())
+               return Fail(ErrorCode::kInvalidArgument,
+                           "the key is empty; give one or leave the flag out");
+             settings.server.api_keys.push_back(text);
+             settings.key_on_command_line = true;
+             return {};
+           },
+           true},
+          {{"--cors-origin"},
+           "ORIGIN",
+           "pages of https://... or http://... may use the server; *: all pages; may be "
+           "repeated",
+           [&server](const std::string& text) -> Status {
+             FORETOKEN_CHECK_OK(CheckOrigin(text));
+             server.cors_origins.push_back(text);
+             return {};
+           },
+           true},
+          {{"--allowed-host"},
+           "NAME",
+           "a name of the server that requests may ask for, beside localhost; may be repeated",
+           [&server](const std::string& text) -> Status {
+             if (text.empty() || text.find_first_of("/@ ") != std::string::npos)
+               return Fail(ErrorCode::kInvalidArgument,
+                           "it is not a name; give one without scheme and port");
+             server.allowed_hosts.push_back(text);
+             return {};
+           },
+           true},
+          {{"--model-name", "--alias", "-a", "--served-model-name"},
+           "NAME",
+           "the model's name in requests and replies; may be repeated, or several with commas: "
+           "replies have the first; its file's name is always one",
+           [&server](const std::string& text) { return AddNames(text, server.model_names); },
+           true},
+          {{"--any-model"},
+           "",
+           "requests may name any model, and the one that is served answers",
+           StoreTrue(server.any_model)},
+      }};
+  for (settings::Flag& flag : settings::TemplateFlags(server.chat_format))
+    group.flags.push_back(std::move(flag));
+  return group;
 }
 
 settings::FlagGroup LimitFlags(ServeSettings& settings) {

@@ -2,42 +2,44 @@
 #include "server/api/chat_messages.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <set>
+
+#include "server/api/json_member.h"
 
 namespace foretoken::server {
 namespace {
 
 constexpr int kMaxMessages = 4096;
-constexpr std::size_t kNamesShown = 16;  // of members without effect
 
 bool IsNothing(const Json& value) {
   return value.is_null() || (value.is_structured() && value.empty()) || value == "";
 }
 
-// One message; `others` gets the names of members that have no effect.
-ChatMessage ReadMessage(const Json& value, const std::string& where, std::optional<ApiError>& error,
-                        std::set<std::string>& others) {
+// Whether the message has a member that only templates know.
+bool HasMore(const Json& message) {
+  std::size_t n = 0;
+  for (const char* const name : {"role", "content", "refusal"}) n += message.contains(name) ? 1 : 0;
+  return message.size() > n;
+}
+
+// One message; `raw` is its JSON.
+ChatMessage ReadMessage(const Json& value, std::string_view raw, const std::string& where,
+                        std::optional<ApiError>& error) {
+  constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant",
+                                                      "tool"};
   JsonFields fields(value, where + ".", error);
   ChatMessage message;
   fields.Text("role", message.role);
-  if (message.role == "developer") message.role = "system";  // OpenAI's newer name
-  if (message.role == "tool" || message.role == "function")
-    fields.Bad("role", fmt::format("'{}' is not a role here, where models call no tools; use "
-                                   "system, user or assistant",
-                                   message.role));
-  if (message.role != "system" && message.role != "user" && message.role != "assistant")
-    fields.Bad("role", fmt::format("'{}' is not a role; use system, user or assistant",
-                                   Shown(message.role, 32)));
+  if (std::find(kRoles.begin(), kRoles.end(), message.role) == kRoles.end())
+    fields.Bad("role",
+               fmt::format("'{}' is not a role; use system, developer, user, assistant or tool",
+                           Shown(message.role, 32)));
   const bool answer = message.role == "assistant";
-  for (const char* const call : {"tool_calls", "function_call"}) {
-    const Json* const calls = fields.FindForeign(call);
-    if (calls != nullptr && !IsNothing(*calls))
-      fields.Bad(call, "models here call no tools; leave it out", "unsupported_parameter");
-  }
+  const Json* const call = fields.FindForeign("function_call");
+  if (call != nullptr && !IsNothing(*call))
+    fields.Bad("function_call", "it is not known here; use tool_calls", "unsupported_parameter");
   const Json* const content = fields.Find("content");
   std::string refusal;  // what OpenAI's models say instead of an answer
   fields.Text("refusal", refusal);
@@ -47,8 +49,9 @@ ChatMessage ReadMessage(const Json& value, const std::string& where, std::option
     message.content = refusal;
   else
     fields.Bad("content", "it is missing; give a text");
-  for (const std::string& name : fields.Others())
-    if (others.size() < kNamesShown && !IsNothing(value.value(name, Json()))) others.insert(name);
+  fields.FindForeign("tool_calls");
+  [[maybe_unused]] const auto others = fields.Others();  // a mistyped name is an error
+  if (HasMore(value)) message.members_json = raw;
   return message;
 }
 
@@ -68,8 +71,8 @@ std::optional<std::string> TextOf(const Json& part) {
 
 }  // namespace
 
-std::vector<ChatMessage> ReadMessages(JsonFields& fields, std::optional<ApiError>& error,
-                                      std::vector<std::string>& notices) {
+std::vector<ChatMessage> ReadMessages(std::string_view body, JsonFields& fields,
+                                      std::optional<ApiError>& error) {
   std::vector<ChatMessage> messages;
   const Json* const value = fields.Find("messages");
   if (value == nullptr || !value->is_array() || value->empty() || value->size() > kMaxMessages) {
@@ -77,17 +80,14 @@ std::vector<ChatMessage> ReadMessages(JsonFields& fields, std::optional<ApiError
                fmt::format("it is not a list of 1 to {} messages; give one", kMaxMessages));
     return messages;
   }
-  std::set<std::string> others;
+  const std::vector<std::string_view> raw = RawElements(RawMember(body, {"messages"}));
   for (std::size_t i = 0; i < value->size() && !fields.failed(); ++i) {
     const std::string where = fmt::format("messages[{}]", i);
     if ((*value)[i].is_object())
-      messages.push_back(ReadMessage((*value)[i], where, error, others));
+      messages.push_back(ReadMessage((*value)[i], raw[i], where, error));
     else
       fields.Bad(where, "it is not an object; give {\"role\": ..., \"content\": ...}");
   }
-  if (!others.empty())
-    notices.push_back(fmt::format("messages: {}: the template writes roles and texts only",
-                                  fmt::join(others, ", ")));
   return messages;
 }
 

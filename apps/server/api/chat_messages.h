@@ -11,10 +11,10 @@
 
 namespace foretoken::server {
 
-// Reads the field "messages" of the body. Errors go to `fields`. Notices name the members of
-// messages other than roles and texts, which no template writes.
-std::vector<ChatMessage> ReadMessages(JsonFields& fields, std::optional<ApiError>& error,
-                                      std::vector<std::string>& notices);
+// Reads the field "messages" of the body, whose fields are `fields`. Errors go there. Members of
+// messages other than roles and texts are kept as they were written, for the template.
+std::vector<ChatMessage> ReadMessages(std::string_view body, JsonFields& fields,
+                                      std::optional<ApiError>& error);
 
 // A string, or a list of text parts; other members of the parts are ignored. An error names `where`
 // and goes to `fields`.

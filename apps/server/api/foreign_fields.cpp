@@ -110,7 +110,6 @@ constexpr auto kFields = std::to_array<ForeignField>({
     {"structural_tag", kRefuse, "[]", "it is not followed; use grammar"},
     {"vllm_xargs", kRefuse, "[]", "there are no such extensions; leave it out"},
     {"chat_template", kRefuse, "[]", kOwnTemplate, Place::kChats},
-    {"chat_template_kwargs", kRefuse, "[]", kOwnTemplate, Place::kChats},
     {"continue_final_message", kRefuse, "[false]",
      "an answer begins anew; use /v1/completions to continue a text", Place::kChats},
     {"documents", kRefuse, "[]", "templates have no place for them; write them into a message",

@@ -60,4 +60,15 @@ std::string_view RawMember(std::string_view json, std::initializer_list<std::str
   return json;
 }
 
+std::vector<std::string_view> RawElements(std::string_view json) {
+  std::vector<std::string_view> elements;
+  for (std::size_t at = SkipSpace(json, 1); at < json.size() && json[at] != ']';) {
+    const std::size_t end = EndOfValue(json, at);
+    elements.push_back(json.substr(at, end - at));
+    at = SkipSpace(json, end);
+    if (at < json.size() && json[at] == ',') at = SkipSpace(json, at + 1);
+  }
+  return elements;
+}
+
 }  // namespace foretoken::server

@@ -5,11 +5,15 @@
 
 #include <initializer_list>
 #include <string_view>
+#include <vector>
 
 namespace foretoken::server {
 
 // Follows the names from object to object. Empty: there is no such member. REQUIRES: json is valid
 // JSON, without a name twice.
 std::string_view RawMember(std::string_view json, std::initializer_list<std::string_view> path);
+
+// The elements of a list, as they were written. REQUIRES: json is a valid JSON list.
+std::vector<std::string_view> RawElements(std::string_view json);
 
 }  // namespace foretoken::server

@@ -29,6 +29,15 @@ TEST(JsonMember, IsEmptyWhereThereIsNone) {
   EXPECT_EQ(RawMember("{\"a\": \"b\"}", {"b"}), "");
 }
 
+TEST(JsonMember, SplitsListsIntoTheirElements) {
+  using Elements = std::vector<std::string_view>;
+  EXPECT_EQ(RawElements("[]"), Elements());
+  EXPECT_EQ(RawElements("[ ]"), Elements());
+  EXPECT_EQ(RawElements("[1]"), Elements({"1"}));
+  EXPECT_EQ(RawElements("[ {\"a\": [1, \"]\"]} ,\"x\\\",\" , [2,3],-1e5 ]"),
+            Elements({"{\"a\": [1, \"]\"]}", "\"x\\\",\"", "[2,3]", "-1e5"}));
+}
+
 TEST(JsonMember, ReadsEscapesOfNames) {
   EXPECT_EQ(RawMember("{\"\\u0061\\\"\": 1, \"a\": 2}", {"a\""}), "1");
   EXPECT_EQ(RawMember("{\"\\\\\": 1, \"a\": 2}", {"a"}), "2");

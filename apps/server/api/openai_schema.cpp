@@ -11,6 +11,7 @@
 #include "server/api/chat_messages.h"
 #include "server/api/foreign_fields.h"
 #include "server/api/json_fields.h"
+#include "server/api/json_member.h"
 #include "server/api/json_tree.h"
 #include "server/api/sampling_fields.h"
 
@@ -94,30 +95,32 @@ class CallReader {
   }
 
   void ReadChat() {
-    call_.messages = ReadMessages(fields_, error_, call_.notices);
+    call_.messages = ReadMessages(body_, fields_, error_);
     fields_.Switch("add_generation_prompt", call_.add_generation_prompt);
     bool special = false;  // the template writes them all
     if (fields_.Switch("add_special_tokens", special) && special)
       fields_.Bad("add_special_tokens", "the template writes them already; leave it out",
                   "unsupported_parameter");
     ReadTools();
+    if (fields_.Object("chat_template_kwargs") != nullptr)
+      call_.template_kwargs_json = RawMember(body_, {"chat_template_kwargs"});
   }
 
-  // No tools, and no call requested.
+  // The template tells the model of the tools. What the model answers is returned as text.
   void ReadTools() {
-    constexpr const char* kAdvice = "models here call no tools; leave it out";
     const Json* const tools = fields_.Find("tools");
     const Json* const choice = fields_.Find("tool_choice");
-    const bool any = tools != nullptr && *tools != Json::array();
     const bool none = choice != nullptr && *choice == "none";
     if (choice != nullptr && !none && *choice != "auto")
-      return fields_.Bad("tool_choice", kAdvice, "unsupported_parameter");
-    if (any && !none)
-      return fields_.Bad("tools",
-                         "models here call no tools; leave it out, or set tool_choice to "
-                         "\"none\"",
+      return fields_.Bad("tool_choice", "no call can be forced; leave it out, or use auto or none",
                          "unsupported_parameter");
-    if (any) call_.notices.emplace_back("tools: models here call no tools; they are not told of");
+    if (tools == nullptr || *tools == Json::array()) return;
+    if (!tools->is_array())
+      return fields_.Bad("tools", "it is not a list; give a list of tools, or leave it out");
+    if (!none) call_.tools_json = RawMember(body_, {"tools"});
+    call_.notices.emplace_back(none ? "tools: tool_choice is none, so the model is not told of them"
+                                    : "tools: the template tells the model of them; its calls are "
+                                      "returned as text");
   }
 
   void ReadLength() {
@@ -366,10 +369,9 @@ Parsed<TokenizeCall> ParseTokenizeCall(std::string_view body, const ModelLimits&
   std::optional<ApiError> error;
   JsonFields fields(*json, "", error);
   TokenizeCall call;
-  std::vector<std::string> notices;
   ReadModel(fields, limits);
   const bool content = fields.Text({"content", "prompt"}, call.content);
-  if (fields.Has("messages")) call.messages = ReadMessages(fields, error, notices);
+  if (fields.Has("messages")) call.messages = ReadMessages(body, fields, error);
   if (content && fields.Has("messages"))
     fields.Bad("messages", "a content is given too; keep one of them");
   if (!content && !fields.Has("messages"))

@@ -47,6 +47,8 @@ struct GenerationCall {
   Request request;                    // for every choice, except prompt, seed and id
   // Whether to write the template's last part, which asks for an answer.
   bool add_generation_prompt = true;
+  // As the client wrote them, for the template. Empty: there are none.
+  std::string tools_json, template_kwargs_json;
   DryBreakers dry_breakers;           // for Request.sampling.dry.breakers
   std::optional<int> max_tokens;      // absent: as many as fit
   std::optional<std::uint64_t> seed;  // absent: the server chooses one

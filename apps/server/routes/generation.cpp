@@ -62,9 +62,11 @@ Parsed<Request> Prepare(const Service& service, GenerationCall& call, const Prom
 
 Parsed<std::vector<Prompt>> PromptsOf(const Service& service, GenerationCall& call) {
   if (!call.chat) return std::move(call.prompts);
-  auto tokens = service.engine.FormatChat(call.messages,
-                                          {.chat_template = service.options.chat_template,
-                                           .add_generation_prompt = call.add_generation_prompt});
+  ChatOptions format = service.options.chat_format;
+  format.add_generation_prompt = call.add_generation_prompt;
+  format.tools_json = call.tools_json;
+  format.template_kwargs_json = call.template_kwargs_json;
+  auto tokens = service.engine.FormatChat(call.messages, format);
   if (tokens) return std::vector<Prompt>{*std::move(tokens)};
   return Refuse({.message = "messages: " + tokens.error().message, .param = "messages"});
 }

@@ -17,9 +17,9 @@ HttpResponse Tokenize(Service& service, const HttpRequest& request, LogLine& lin
   if (call->messages.empty()) {
     tokens = engine.Tokenize(call->content, call->add_special, call->parse_special);
   } else {
-    auto written =
-        engine.FormatChat(call->messages, {.chat_template = service.options.chat_template,
-                                           .add_generation_prompt = call->add_generation_prompt});
+    ChatOptions format = service.options.chat_format;
+    format.add_generation_prompt = call->add_generation_prompt;
+    auto written = engine.FormatChat(call->messages, format);
     if (!written) return ErrorResponse(BadField("messages", written.error().message));
     tokens = *std::move(written);
   }

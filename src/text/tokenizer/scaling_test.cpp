@@ -80,61 +80,26 @@ TEST(Scaling, PreTokenizers) {
   }
 }
 
-// Programs from model files. They are never run; only searched for marks.
-TEST(Scaling, TemplatesAreRecognised) {
-  constexpr const char* kPrograms[] = {
-      "message['role']",
-      "message['content']",
-      "'<|im_start|>' + message['role'] + '\\n'",
-      "<|im_start|>system\\n",
-      "'<|im_start|>system\\n",
-      "\"<|im_start|>system\n",
-      "<<SYS>>\\n content.strip() + ' [/INST]' true == true set system_message = '",
-      "set system_message = ",
-      "\n",
-      "\\",
-      "'",
-      " ",
-      "{%else%}{{eos_token}}"};
-  const std::string marks = "'<|im_start|>' + message['role'] + '\\n'";
-  for (const char* const part : kPrograms)
-    for (const std::string& front : {std::string(), marks,
-                                     std::string("<<SYS>>\\n content.strip() + "
-                                                 "' [/INST]' true == true ")})
-      ExpectLinear(front + " and " + part, [&](std::size_t size) {
-        return [text = front + Repeated(part, size)] {
-          [[maybe_unused]] const auto found = ChatTemplate::Recognise(text);
-        };
-      });
-}
-
 TEST(Scaling, ConversationsAreWritten) {
   const auto tokenizer =
       Load(SpmMetadata({{"a", -1}, {"<|im_start|>", 0, 3}, {"<|im_end|>", 0, 3}}));
-  const formats::Metadata none;
-  // One of each kind of style.
-  for (const std::string_view style :
-       {"chatml", "qwen3", "llama2", "mistral-v3", "gemma", "zephyr", "story"}) {
-    const auto chat = ChatTemplate::Choose(none, style);
-    ASSERT_TRUE(chat) << style;
-    for (const char* const part : {"a", " ", "\n", "<think>", "</think>", "<|im_start|>", "\u3000"})
-      ExpectLinear(std::string(style) + " writes " + part, [&](std::size_t size) {
-        const std::string text = Repeated(part, size);
-        const std::vector<ChatMessage> messages = {
-            {"user", text}, {"assistant", "a" + text + "a"}, {"user", text + "a" + text}};
-        return [&, messages] {
-          [[maybe_unused]] const auto pieces = chat->Render(messages, {}, "<s>", "</s>");
-        };
-      });
-    ExpectLinear(std::string(style) + " writes many", [&](std::size_t size) {
-      std::vector<ChatMessage> messages;
-      for (std::size_t i = 0; i < size / 64; ++i)
-        messages.push_back({i % 2 == 0 ? "user" : "assistant", "a"});
+  const auto chat = ChatTemplate::Choose({}, {.chat_template = "chatml"});
+  ASSERT_TRUE(chat);
+  for (const char* const part : {"a", " ", "\n", "<think>", "<|im_start|>", "\u3000"})
+    ExpectLinear(std::string("a conversation of ") + part, [&](std::size_t size) {
+      const std::vector<ChatMessage> messages = {{"user", Repeated(part, size)}};
       return [&, messages] {
         [[maybe_unused]] const auto tokens = EncodeChat(*chat, *tokenizer, messages, {});
       };
     });
-  }
+  ExpectLinear("a conversation of many messages", [&](std::size_t size) {
+    std::vector<ChatMessage> messages;
+    for (std::size_t i = 0; i < size / 64; ++i)
+      messages.push_back({i % 2 == 0 ? "user" : "assistant", "a"});
+    return [&, messages] {
+      [[maybe_unused]] const auto tokens = EncodeChat(*chat, *tokenizer, messages, {});
+    };
+  });
 }
 
 }  // namespace

@@ -59,6 +59,35 @@ class GgufTokenizer final : public Tokenizer {
     return tokens;
   }
 
+  std::vector<Token> EncodeParts(std::span<const TextPart> parts) const override {
+    std::vector<Token> tokens;
+    std::string text;  // since the last control token
+    const auto flush = [&] {
+      const auto encoded = Encode(text, {.add_special = false});
+      tokens.insert(tokens.end(), encoded.begin(), encoded.end());
+      text.clear();
+    };
+    for (const TextPart& part : parts) {
+      if (!part.trusted) {
+        text += part.text;
+        continue;
+      }
+      for (const Fragment& fragment : special_tokens_.Split(part.text, true)) {
+        // User-defined tokens are found again in the text, of which they may be more than a part.
+        const bool control = fragment.token != kNoToken &&
+                             vocabulary_.types[fragment.token] != TokenType::kUserDefined;
+        if (!control) {
+          text.append(part.text, fragment.begin, fragment.size);
+          continue;
+        }
+        if (!text.empty()) flush();
+        tokens.push_back(fragment.token);
+      }
+    }
+    if (!text.empty()) flush();
+    return tokens;
+  }
+
   std::string Piece(Token token, bool special) const override {
     if (!vocabulary_.Has(token)) return {};
     const TokenType type = vocabulary_.types[token];

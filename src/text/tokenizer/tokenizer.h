@@ -26,6 +26,12 @@ struct EncodeOptions {
   bool continues = false;  // the text follows other text: no space is put before it
 };
 
+// A part of a text. Only trusted parts may contain control tokens.
+struct TextPart {
+  std::string text;
+  bool trusted = false;
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -38,6 +44,10 @@ class Tokenizer {
   // Any bytes are accepted, valid UTF-8 or not; Decode(Encode(x)) gives x back (except
   // SentencePiece's own leading space).
   virtual std::vector<Token> Encode(std::string_view text, EncodeOptions options = {}) const = 0;
+
+  // Encodes the parts as one text without BOS and EOS: tokens may cross the borders of parts, but
+  // control tokens are recognised inside of trusted parts only.
+  virtual std::vector<Token> EncodeParts(std::span<const TextPart> parts) const = 0;
 
   // The bytes that one token stands for. Control tokens give "", or their text if special is set;
   // ids out of range give "".
