@@ -150,14 +150,17 @@ Result<Evaluator::Flow> Evaluator::ExecuteFor(const ForStatement& statement, con
     loop->scope = scope;
     environment_.scopes.push_back(scope);
   }
+  // As compiled by Jinja, `else` also runs where no iteration reaches the end of the body.
+  bool any_ended = false;
   for (loop->index0 = 0; loop->index0 < loop->length(); ++loop->index0) {
     const ScopeRef inner = Inner(scope);
     inner->Set("loop", Value(loop));
     FORETOKEN_CHECK_OK(Assign(statement.target, loop->Neighbour(0), inner));
     FORETOKEN_TRY(const Flow flow, ExecuteBlock(statement.body, inner));
+    any_ended = any_ended || flow == Flow::kOn;
     if (flow == Flow::kBreak) break;
   }
-  return Flow::kOn;
+  return any_ended ? Flow::kOn : ExecuteBlock(statement.otherwise, Inner(scope));
 }
 
 Status Evaluator::Assign(const Target& target, const Value& value, const ScopeRef& scope) {

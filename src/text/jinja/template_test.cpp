@@ -53,6 +53,12 @@ TEST(Template, WritesTextsValuesAndBlocks) {
             "6");
 }
 
+TEST(Template, ElseRunsWhereNoIterationReachesTheEndOfTheBody) {
+  EXPECT_EQ(Text("{% for x in [1, 2] %}{{ x }}{% continue %}{% else %}e{% endfor %}"), "12e");
+  EXPECT_EQ(
+      Text("{% for x in [1, 2] %}{% if x > 1 %}{% break %}{% endif %}{% else %}e{% endfor %}"), "");
+}
+
 TEST(Template, RemovesWhiteSpaceAroundStatements) {
   EXPECT_EQ(Text("  {% if true %}\n  a\n  {% endif %}\n b"), "  a\n b");
   EXPECT_EQ(Text("a \n {%- if true -%} \n b {%+ endif +%}\n c"), "ab \n c");
