@@ -30,7 +30,7 @@ RUNNING_MODULES = {"engine", "components", "lab"}
 LIBRARIES = {
     "tl/": r"include/foretoken/result\.h",
     "fmt/": r".*\.cpp",
-    "pcre2.h": r"src/text/tokenizer/pretokenize\.cpp",
+    "pcre2.h": r"src/text/tokenizer/split/pretokenize\.cpp",
     "xxhash.h": r"src/base/hash\.cpp",
     "utf8proc.h": r"src/text/tokenizer/unicode\.cpp",
     "mpi.h": r"src/comm/mpi\.cpp",

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random vocabulary metadata and random text: Load gives a value or an Error, tokens are in range,
-// and if the vocabulary can spell every byte, the text comes back unchanged.
+// Random vocabulary metadata of every family and random text: Load gives a value or an Error, tokens
+// are in range, and if the vocabulary can spell every byte, the text comes back unchanged.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <cstdlib>
 
+#include "text/tokenizer/split/patterns.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/utf8_stream.h"
 
@@ -59,13 +60,32 @@ void AddRandomTokens(FuzzedDataProvider& data, Lists& lists) {
   }
 }
 
-Metadata MakeMetadata(FuzzedDataProvider& data, const Lists& lists, bool spm, bool prefix) {
-  static constexpr const char* kPatterns[] = {"llama-bpe",   "qwen2",   "qwen35", "gpt-2",
-                                              "smollm",      "default", "tekken", "falcon",
-                                              "deepseek-v3", "gpt-4o",  "?"};
+struct Kind {
+  const char* model;
+  bool named_bytes;  // byte tokens are spelled <0x41>
+  bool gives_back;   // no part of the text is left out
+};
+constexpr Kind kKinds[] = {{"llama", true, true}, {"gpt2", false, true}, {"gemma4", true, true},
+                           {"t5", true, false},   {"bert", true, false}, {"gpt2", false, true},
+                           {"llama", true, true}};
+
+Metadata MakeMetadata(FuzzedDataProvider& data, const Lists& lists, const Kind& kind, bool prefix) {
+  const auto patterns = foretoken::text::AllPatterns();
+  const std::size_t pattern = data.ConsumeIntegralInRange<std::size_t>(0, patterns.size());
+  const bool bytes =
+      pattern < patterns.size() && patterns[pattern].symbols == foretoken::text::Symbols::kBytes;
   Metadata metadata;
-  metadata.Set("tokenizer.ggml.model", std::string(spm ? "llama" : "gpt2"));
-  metadata.Set("tokenizer.ggml.pre", std::string(data.PickValueInArray(kPatterns)));
+  metadata.Set("tokenizer.ggml.model", std::string(kind.model));
+  metadata.Set("tokenizer.ggml.pre", bytes ? std::string(patterns[pattern].name) : "?");
+  metadata.Set("foretoken.tokenizer.exact", data.ConsumeBool());
+  metadata.Set("tokenizer.ggml.remove_extra_whitespaces", data.ConsumeBool());
+  metadata.Set("tokenizer.ggml.normalizer.lowercase", data.ConsumeBool());
+  if (!kind.gives_back) {
+    metadata.Set("tokenizer.ggml.normalizer.nfc", data.ConsumeBool());
+    std::vector<std::int64_t> map;
+    for (const char c : data.ConsumeRandomLengthString(64)) map.push_back(c);
+    if (!map.empty()) metadata.Set("tokenizer.ggml.precompiled_charsmap", map);
+  }
   metadata.Set("tokenizer.ggml.tokens", lists.texts);
   metadata.Set("tokenizer.ggml.token_type", lists.types);
   metadata.Set("tokenizer.ggml.scores", lists.scores);
@@ -95,14 +115,14 @@ Metadata MakeMetadata(FuzzedDataProvider& data, const Lists& lists, bool spm, bo
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   FuzzedDataProvider data(bytes, size);
-  const bool spm = data.ConsumeBool();
+  const Kind kind = data.PickValueInArray(kKinds);
   const bool complete = data.ConsumeBool();
   const bool prefix = data.ConsumeBool();
   Lists lists;
-  if (complete) AddBytes(lists, spm);
+  if (complete) AddBytes(lists, kind.named_bytes);
   AddRandomTokens(data, lists);
   if (data.ConsumeProbability<float>() > 0.95F) lists.scores.resize(lists.scores.size() / 2);
-  const auto tokenizer = Tokenizer::Load(MakeMetadata(data, lists, spm, prefix));
+  const auto tokenizer = Tokenizer::Load(MakeMetadata(data, lists, kind, prefix));
   if (!tokenizer) return 0;
 
   const bool parse_special = data.ConsumeBool();
@@ -119,7 +139,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const std::string decoded = (*tokenizer)->Decode(tokens);
   // After special tokens inside the text SentencePiece's encoder leaves spaces that Decode cannot
   // tell from others.
-  const bool exact = complete && !parse_special && !(spm && prefix && lists.has_user_defined);
+  const bool exact = complete && kind.gives_back && !parse_special &&
+                     !(kind.named_bytes && prefix && lists.has_user_defined);
   if (exact && decoded != text) std::abort();
   return 0;
 }

@@ -5,8 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "text/chat_template.h"
-#include "text/tokenizer/pretokenize.h"
+#include "text/tokenizer/split/patterns.h"
+#include "text/tokenizer/split/pretokenize.h"
 #include "text/tokenizer/test_vocabulary.h"
 
 namespace foretoken::text {
@@ -62,21 +65,78 @@ TEST(Scaling, ByteLevel) {
                      *Load(GptMetadata("gpt-2", merges, kSpecials)));
 }
 
+TEST(Scaling, CharacterBpe) {
+  formats::Metadata metadata =
+      SpmMetadata({{"a"}, {"b"}, {"\u2581"}, {"aa"}, {"aaaa"}, {"ab"}, {"\n\n"}, {"<s", 0, 4}});
+  metadata.Set("tokenizer.ggml.model", std::string("gemma4"));
+  metadata.Set("tokenizer.ggml.merges",
+               std::vector<std::string>{"a a", "aa aa", "a b", "\u2581 \u2581", "\u2581 a"});
+  ExpectLinearCoding("character BPE", *Load(metadata));
+}
+
+TEST(Scaling, Unigram) {
+  std::vector<TestToken> tokens = {{"</s>", 0, 3}, {"<s>", 0, 3}, {"<unk>", 0, 2}};
+  for (std::size_t size = 1; size <= 64; size *= 2) tokens.push_back({std::string(size, 'a'), -1});
+  tokens.insert(tokens.end(), {{"\u2581", -2}, {"\u2581a", -3}, {"ab", -3}, {"<s", 0, 4}});
+  formats::Metadata metadata = MakeMetadata("t5", tokens);
+  ExpectLinearCoding("Unigram", *Load(metadata));
+  metadata.Set("tokenizer.ggml.remove_extra_whitespaces", true);
+  ExpectLinearCoding("Unigram that merges spaces", *Load(metadata));
+}
+
+TEST(Scaling, WordPiece) {
+  const auto tokenizer = Load(MakeMetadata(
+      "bert", {{"\u2581a"}, {"a"}, {"aaaa"}, {"\u2581aaaaaaaa"}, {"b"}, {"<s>", 0, 3}}));
+  ExpectLinearCoding("WordPiece", *tokenizer);
+}
+
+TEST(Scaling, TextsAreComposed) {
+  formats::Metadata metadata = GptMetadata("qwen2", {"a a"});
+  metadata.Set("tokenizer.ggml.normalizer.nfc", true);
+  const auto tokenizer = Load(metadata);
+  ExpectLinearCoding("composing", *tokenizer);
+  // Marks in an order that is not the canonical one, all on one letter.
+  for (const char* const part : {"\u0301\u0323", "\u0323\u0301", "\u0301", "e\u0301", "\u1100"})
+    ExpectLinear(std::string("composing ") + part, [&](std::size_t size) {
+      return [&tokenizer, text = "e" + Repeated(part, size)] { Encode(*tokenizer, text); };
+    });
+}
+
+// One name for each set of expressions.
+std::vector<Pattern> DifferentPatterns() {
+  std::vector<Pattern> different;
+  for (const Pattern& pattern : AllPatterns()) {
+    const bool known = std::any_of(different.begin(), different.end(), [&](const Pattern& other) {
+      return other.rules == pattern.rules;
+    });
+    if (!known) different.push_back(pattern);
+  }
+  return different;
+}
+
+void ExpectLinearSplitting(const std::string& name, const Pretokenizer& pretokenizer) {
+  const std::vector<std::size_t> sizes = {2048, 32768};
+  for (const char* const part :
+       {"a", "A", "aA", " ", "\n", " \n", "7", "!", "\u00e9", "\xff", "a's'S", "\u4e16a", " a"})
+    foretoken::ExpectLinear(name + " splits " + part, sizes, [&](std::size_t size) {
+      return [&pretokenizer, text = Repeated(part, size)] { pretokenizer.Split(text); };
+    });
+  // The texts differ at one end.
+  for (const char* const part : {" ", "a", "A", "7", "!", "\n", "<sentinel:", "a b "})
+    foretoken::ExpectLinear(name + " splits an end behind " + part, sizes, [&](std::size_t size) {
+      return [&pretokenizer, text = Repeated(part, size) + "x" + Repeated(part, size) + "\n!"] {
+        pretokenizer.Split(text);
+      };
+    });
+}
+
 TEST(Scaling, PreTokenizers) {
-  for (const char* const name : {"default", "llama-bpe", "qwen2", "qwen35", "gpt-2", "smollm",
-                                 "falcon", "deepseek-v3", "tekken", "gpt-4o"}) {
-    const Pretokenizer pretokenizer(FindPattern(name));
-    for (const char* const part : kParts)
-      ExpectLinear(std::string(name) + " splits " + part, [&](std::size_t size) {
-        return [&pretokenizer, text = Repeated(part, size)] { pretokenizer.Split(text); };
-      });
-    // The texts differ at one end.
-    for (const char* const part : {" ", "a", "A", "7", "!", "\n"})
-      ExpectLinear(std::string(name) + " splits an end behind " + part, [&](std::size_t size) {
-        return [&pretokenizer, text = Repeated(part, size) + "x" + Repeated(part, size) + "\n!"] {
-          pretokenizer.Split(text);
-        };
-      });
+  for (const Pattern& pattern : DifferentPatterns()) {
+    const std::string name(pattern.name);
+    ExpectLinearSplitting(name, Pretokenizer(*pattern.rules));
+    if (!pattern.rules->exact.empty()) {
+      ExpectLinearSplitting(name + " exactly", Pretokenizer(*pattern.rules, true));
+    }
   }
 }
 

@@ -28,10 +28,16 @@ constexpr std::string_view kEndTexts[] = {"<|eot_id|>",
                                           "[EOS]",
                                           "<|end_of_text|>",
                                           "<end_of_utterance>",
+                                          "<|ifm|im_end|>",
+                                          "[e~[",
                                           "<eos>",
                                           "<turn|>",
                                           "<|tool_response>",
                                           "<｜end▁of▁sentence｜>"};
+
+// Marks of gpt-oss's message format. They are always found in a text, as its templates need.
+constexpr std::string_view kMessageMarks[] = {"<|channel|>", "<|message|>", "<|start|>",
+                                              "<|constrain|>"};
 
 // Tokens of fill-in-the-middle prompts: the first text that the vocabulary has counts, unless the
 // metadata names the token. Those that separate files also end a generation.
@@ -62,12 +68,22 @@ constexpr FillToken kFillTokens[] = {
     {"tokenizer.ggml.fim_sep_token_id", true, kFillSeparator},
 };
 
+bool Contains(const std::vector<Token>& tokens, Token token) {
+  return std::binary_search(tokens.begin(), tokens.end(), token);
+}
+
+bool IsSpace(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
 }  // namespace
 
 void FindEndTokens(const formats::Metadata& metadata, Vocabulary& vocabulary) {
   std::map<std::string_view, Token> by_text;
   for (Token token = 0; token < vocabulary.size(); ++token) {
     const std::string& text = vocabulary.texts[token];
+    // A token that the model's own tokenizer has as ordinary text stays so.
+    if (vocabulary.exact && !vocabulary.IsSpecial(token)) continue;
     if (text.size() < 32) by_text.emplace(text, token);
   }
   std::vector<Token>& ends = vocabulary.end_tokens;
@@ -94,6 +110,10 @@ void FindEndTokens(const formats::Metadata& metadata, Vocabulary& vocabulary) {
     }
     if (fill.ends && token != kNoToken) ends.push_back(token);
   }
+  for (const std::string_view text : kMessageMarks) {
+    const Token token = named(text);
+    if (token != kNoToken) vocabulary.types[token] = TokenType::kUserDefined;
+  }
   for (const Token token : {vocabulary.eos, stated("tokenizer.ggml.eot_token_id"),
                             stated("tokenizer.ggml.eom_token_id")}) {
     if (token != kNoToken) ends.push_back(token);
@@ -118,42 +138,79 @@ void FindEndTokens(const formats::Metadata& metadata, Vocabulary& vocabulary) {
   }
 }
 
-SpecialTokens::SpecialTokens(const Vocabulary& vocabulary)
-    : vocabulary_(vocabulary), first_byte_(256, false) {
-  for (Token token = 0; token < vocabulary.size(); ++token) {
-    if (!vocabulary.IsSpecial(token)) continue;
-    by_text_.push_back(token);
-    first_byte_[static_cast<unsigned char>(vocabulary.texts[token][0])] = true;
+void FindStrippingTokens(const formats::Metadata& metadata, Vocabulary& vocabulary) {
+  const auto lower = [&](std::string_view key) {
+    const std::string* value = metadata.String(key);
+    std::string text = value == nullptr ? std::string() : *value;
+    for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    return text;
+  };
+  const auto has = [](const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+  };
+  const std::string name = lower("general.name");
+  const std::string architecture = lower("general.architecture");
+  std::string_view mask;
+  if (has(vocabulary.pattern_name, "jina-v2-") || has(architecture, "nomic-bert-moe") ||
+      has(architecture, "jina-bert-v3")) {
+    mask = "<mask>";
+  } else if (has(name, "modern-bert")) {
+    mask = "[MASK]";
   }
-  std::stable_sort(by_text_.begin(), by_text_.end(),
-                   [&](Token a, Token b) { return vocabulary.texts[a] < vocabulary.texts[b]; });
+  const bool phi3 = mask.empty() && (has(name, "phi-3") || has(name, "phi3"));
+  for (Token token = 0; token < vocabulary.size(); ++token) {
+    const std::string& text = vocabulary.texts[token];
+    if (!mask.empty() && text == mask) vocabulary.strip_before.push_back(token);
+    const bool kept = text == "<unk>" || text == "<s>" || text == "<|endoftext|>";
+    if (phi3 && !kept && vocabulary.IsSpecial(token)) vocabulary.strip_after.push_back(token);
+  }
 }
 
-void SpecialTokens::FindAt(std::string_view text, std::size_t at, bool parse_special,
-                           std::vector<Occurrence>& found) const {
-  auto low = by_text_.begin();
-  auto high = by_text_.end();
-  for (std::size_t depth = 0; low != high && at + depth < text.size(); ++depth) {
-    const auto byte = static_cast<unsigned char>(text[at + depth]);
-    const auto byte_of = [&](Token token) {
-      return static_cast<unsigned char>(vocabulary_.texts[token][depth]);
-    };
-    low = std::partition_point(low, high, [&](Token token) { return byte_of(token) < byte; });
-    high = std::partition_point(low, high, [&](Token token) { return byte_of(token) == byte; });
-    // Texts that end here come first in the range.
-    for (; low != high && vocabulary_.texts[*low].size() == depth + 1; ++low) {
-      if (parse_special || vocabulary_.types[*low] == TokenType::kUserDefined) {
-        found.push_back({at, *low});
-      }
+SpecialTokens::SpecialTokens(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {
+  std::vector<PrefixIndex::Entry> all;
+  std::vector<PrefixIndex::Entry> user_defined;
+  for (Token token = 0; token < vocabulary.size(); ++token) {
+    if (!vocabulary.IsSpecial(token)) continue;
+    all.push_back({vocabulary.texts[token], token});
+    if (vocabulary.types[token] == TokenType::kUserDefined) user_defined.push_back(all.back());
+  }
+  all_ = PrefixIndex(std::move(all));
+  user_defined_ = PrefixIndex(std::move(user_defined));
+}
+
+std::vector<SpecialTokens::Occurrence> SpecialTokens::FindAll(std::string_view text,
+                                                              const PrefixIndex& index) const {
+  std::vector<Occurrence> found;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    PrefixIndex::Node node = index.Root();
+    for (std::size_t end = at; end < text.size() && index.Step(node, text[end]); ++end) {
+      const Token token = index.At(node);
+      if (token != kNoToken) found.push_back({at, token});
     }
   }
+  return found;
+}
+
+// Where the text from `begin` to `end` begins, once the token before it has swallowed white space.
+std::size_t SpecialTokens::TextBegin(std::string_view text, std::size_t begin, std::size_t end,
+                                     Token before) const {
+  if (Contains(vocabulary_.strip_after, before)) {
+    while (begin < end && IsSpace(text[begin])) ++begin;
+  }
+  return begin;
+}
+
+// The same for the text's end, and the token behind it.
+std::size_t SpecialTokens::TextEnd(std::string_view text, std::size_t begin, std::size_t end,
+                                   Token behind) const {
+  if (Contains(vocabulary_.strip_before, behind)) {
+    while (begin < end && IsSpace(text[end - 1])) --end;
+  }
+  return end;
 }
 
 std::vector<Fragment> SpecialTokens::Split(std::string_view text, bool parse_special) const {
-  std::vector<Occurrence> found;
-  for (std::size_t at = 0; !by_text_.empty() && at < text.size(); ++at) {
-    if (first_byte_[static_cast<unsigned char>(text[at])]) FindAt(text, at, parse_special, found);
-  }
+  std::vector<Occurrence> found = FindAll(text, parse_special ? all_ : user_defined_);
   const auto size_of = [&](Token token) { return vocabulary_.texts[token].size(); };
   std::sort(found.begin(), found.end(), [&](const Occurrence& a, const Occurrence& b) {
     if (size_of(a.token) != size_of(b.token)) return size_of(a.token) > size_of(b.token);
@@ -176,12 +233,19 @@ std::vector<Fragment> SpecialTokens::Split(std::string_view text, bool parse_spe
 
   std::vector<Fragment> fragments;
   std::size_t done = 0;
+  Token before = kNoToken;
+  const auto add_text = [&](std::size_t end, Token behind) {
+    const std::size_t begin = TextBegin(text, done, end, before);
+    end = TextEnd(text, begin, end, behind);
+    if (end > begin) fragments.push_back({kNoToken, begin, end - begin});
+  };
   for (const Occurrence& occurrence : kept) {
-    if (occurrence.begin > done) fragments.push_back({kNoToken, done, occurrence.begin - done});
+    add_text(occurrence.begin, occurrence.token);
     fragments.push_back({occurrence.token, occurrence.begin, size_of(occurrence.token)});
     done = occurrence.begin + size_of(occurrence.token);
+    before = occurrence.token;
   }
-  if (done < text.size()) fragments.push_back({kNoToken, done, text.size() - done});
+  add_text(text.size(), kNoToken);
   return fragments;
 }
 

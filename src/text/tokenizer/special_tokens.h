@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// text/tokenizer/special_tokens.h: tokens that are searched in the text before any encoding, and tokens that
-// end a generation.
+// text/tokenizer/special_tokens.h: tokens that are searched in the text before any encoding, and
+// tokens that end a generation.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 
 #include "base/ids.h"
 #include "formats/metadata.h"
+#include "text/tokenizer/encode/prefix_index.h"
 #include "text/tokenizer/vocabulary.h"
 
 namespace foretoken::text {
@@ -17,6 +18,10 @@ namespace foretoken::text {
 // Some files mark "<|im_end|>" as a normal token; all tokens known by their texts become control
 // tokens here.
 void FindEndTokens(const formats::Metadata& metadata, Vocabulary& vocabulary);
+
+// Fills vocabulary.strip_before and strip_after. The file does not say which tokens swallow white
+// space; the model's name does.
+void FindStrippingTokens(const formats::Metadata& metadata, Vocabulary& vocabulary);
 
 struct Fragment {
   Token token = kNoToken;  // a special token, or kNoToken for text
@@ -39,12 +44,15 @@ class SpecialTokens {
     std::size_t begin;
     Token token;
   };
-  void FindAt(std::string_view text, std::size_t at, bool parse_special,
-              std::vector<Occurrence>& found) const;
+  std::vector<Occurrence> FindAll(std::string_view text, const PrefixIndex& index) const;
+  std::size_t TextBegin(std::string_view text, std::size_t begin, std::size_t end,
+                        Token before) const;
+  std::size_t TextEnd(std::string_view text, std::size_t begin, std::size_t end,
+                      Token behind) const;
 
   const Vocabulary& vocabulary_;
-  std::vector<Token> by_text_;  // sorted by text: the range of a common prefix acts as a trie node
-  std::vector<bool> first_byte_;  // [256]: some special token begins with the byte
+  PrefixIndex all_;
+  PrefixIndex user_defined_;
 };
 
 }  // namespace foretoken::text

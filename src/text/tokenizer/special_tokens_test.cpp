@@ -68,5 +68,44 @@ TEST(EndOfGeneration, LeavesOutTheEndOfAPartWhereMessagesEndOtherwise) {
   EXPECT_EQ(t->end_tokens(), (Tokens{M + 1, M + 2}));
 }
 
+TEST(SpecialTokens, SomeModelsStripTheWhiteSpaceBehindThem) {
+  formats::Metadata metadata =
+      SpmMetadata({{"a", -1}, {"<|user|>", 0, 3}, {"<|endoftext|>", 0, 3}, {"▁", -2}, {"▁a", -3}});
+  metadata.Set("tokenizer.ggml.add_space_prefix", false);
+  const std::string text = "<|user|> \n a<|endoftext|> a";
+  const std::size_t kept = Encode(*Load(metadata), text, true).size();
+  metadata.Set("general.name", std::string("Phi-3 mini"));
+  EXPECT_EQ(Encode(*Load(metadata), text, true),
+            (Tokens{kFirstSpm + 1, kFirstSpm, kFirstSpm + 2, kFirstSpm + 4}));
+  EXPECT_EQ(kept, 6u);
+}
+
+TEST(SpecialTokens, SomeModelsStripTheWhiteSpaceBeforeTheMask) {
+  const auto t = Load(GptMetadata("jina-v2-code", {}, {{"<mask>", 0, 3}}));
+  EXPECT_EQ(Encode(*t, "a \t<mask> b", true), (Tokens{'a', kFirstMerge, ' ', 'b'}));
+  EXPECT_EQ(Encode(*t, "  <mask>", true), (Tokens{kFirstMerge}));
+}
+
+TEST(SpecialTokens, MarksOfMessagesAreAlwaysFound) {
+  const auto t = Load(GptMetadata("gpt-4o", {}, {{"<|channel|>", 0, 3}, {"<|x|>", 0, 3}}));
+  EXPECT_EQ(Encode(*t, "<|channel|>a"), (Tokens{kFirstMerge, 'a'}));
+}
+
+TEST(SpecialTokens, ExactFilesKeepTheTypesThatTheyState) {
+  formats::Metadata metadata = GptMetadata("qwen2", {}, {{"</s>"}});
+  EXPECT_EQ(Encode(*Load(metadata), "</s>", true), (Tokens{kFirstMerge}));  // known by its text
+  metadata.Set("foretoken.tokenizer.exact", true);
+  EXPECT_EQ(Encode(*Load(metadata), "</s>", true), (Tokens{'<', '/', 's', '>'}));
+  EXPECT_TRUE(Load(metadata)->end_tokens().empty());
+}
+
+TEST(SpecialTokens, EqualTextsCountOnce) {
+  std::vector<TestToken> tokens(1000, {"<x>", 0, 3});
+  tokens.push_back({"<x>", 0, 4});
+  const auto t = Load(GptMetadata("gpt-2", {}, tokens));
+  EXPECT_EQ(Encode(*t, "<x><x>", true), (Tokens{kFirstMerge, kFirstMerge}));
+  EXPECT_EQ(Encode(*t, "<x>"), (Tokens{kFirstMerge + 1000}));
+}
+
 }  // namespace
 }  // namespace foretoken::text

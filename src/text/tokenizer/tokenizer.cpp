@@ -5,8 +5,9 @@
 
 #include <algorithm>
 
-#include "text/tokenizer/codec.h"
+#include "text/tokenizer/encode/codec.h"
 #include "text/tokenizer/special_tokens.h"
+#include "text/tokenizer/unicode.h"
 #include "text/tokenizer/vocabulary.h"
 
 namespace foretoken::text {
@@ -19,16 +20,41 @@ class GgufTokenizer final : public Tokenizer {
       : vocabulary_(std::move(vocabulary)), special_tokens_(vocabulary_) {}
 
   [[nodiscard]] Status MakeCodec(const formats::Metadata& metadata) {
-    if (vocabulary_.family == Family::kSentencePiece) {
-      codec_ = MakeSentencePieceCodec(vocabulary_);
-      return {};
+    switch (vocabulary_.family) {
+      case Family::kSentencePiece:
+        codec_ = MakeSentencePieceCodec(vocabulary_);
+        return {};
+      case Family::kUnigram:
+        return MakeUnigram(metadata);
+      case Family::kWordPiece:
+        codec_ = MakeWordPieceCodec(vocabulary_);
+        return {};
+      default:
+        return MakeMerging(metadata);
     }
+  }
+
+  [[nodiscard]] Status MakeUnigram(const formats::Metadata& metadata) {
+    constexpr std::string_view kKey = "tokenizer.ggml.precompiled_charsmap";
+    CharacterMap map;
+    if (const auto* bytes = metadata.Ints(kKey); bytes != nullptr) {
+      FORETOKEN_TRY(map, CharacterMap::Read(*bytes));
+    } else if (metadata.Find(kKey) != nullptr) {
+      return Fail(ErrorCode::kInvalidFile,
+                  fmt::format("tokenizer: {} is not a list of bytes; the file is damaged, convert "
+                              "the model anew",
+                              kKey));
+    }
+    codec_ = MakeUnigramCodec(vocabulary_, std::move(map));
+    return {};
+  }
+
+  [[nodiscard]] Status MakeMerging(const formats::Metadata& metadata) {
     const auto* merges = metadata.Strings("tokenizer.ggml.merges");
     if (merges == nullptr) {
-      return Fail(
-          ErrorCode::kInvalidFile,
-          "tokenizer: tokenizer.ggml.merges is missing; byte-level BPE needs it, convert the "
-          "model anew");
+      return Fail(ErrorCode::kInvalidFile,
+                  "tokenizer: tokenizer.ggml.merges is missing; BPE needs it, convert the "
+                  "model anew");
     }
     if (merges->size() > kMaxMerges) {
       return Fail(
@@ -36,12 +62,19 @@ class GgufTokenizer final : public Tokenizer {
           fmt::format("tokenizer: {} merges are more than the limit of {}; the file is damaged",
                       merges->size(), kMaxMerges));
     }
-    const std::string* pre = metadata.String("tokenizer.ggml.pre");
-    codec_ = MakeByteLevelCodec(vocabulary_, *merges, pre == nullptr ? std::string() : *pre);
+    codec_ = vocabulary_.family == Family::kByteLevel ? MakeByteLevelCodec(vocabulary_, *merges)
+                                                      : MakeCharacterCodec(vocabulary_, *merges);
     return {};
   }
 
   std::vector<Token> Encode(std::string_view text, EncodeOptions options) const override {
+    if (vocabulary_.compose) {
+      return EncodeComposed(Composed(text), options);
+    }
+    return EncodeComposed(text, options);
+  }
+
+  std::vector<Token> EncodeComposed(std::string_view text, EncodeOptions options) const {
     std::vector<Token> tokens;
     tokens.reserve(text.size() / 3 + 2);
     if (options.add_special && vocabulary_.add_bos) tokens.push_back(vocabulary_.bos);
@@ -50,12 +83,13 @@ class GgufTokenizer final : public Tokenizer {
       if (fragment.token != kNoToken) {
         tokens.push_back(fragment.token);
       } else {
-        codec_->Encode(text.substr(fragment.begin, fragment.size),
-                       vocabulary_.add_space_prefix && after_special, tokens);
+        const std::string_view part = text.substr(fragment.begin, fragment.size);
+        codec_->Encode(part, vocabulary_.add_space_prefix && after_special, tokens);
       }
       after_special = fragment.token != kNoToken;
     }
     if (options.add_special && vocabulary_.add_eos) tokens.push_back(vocabulary_.eos);
+    if (options.add_special && vocabulary_.add_separator) tokens.push_back(vocabulary_.separator);
     return tokens;
   }
 
@@ -100,7 +134,7 @@ class GgufTokenizer final : public Tokenizer {
   std::string Decode(std::span<const Token> tokens, bool special,
                      bool remove_leading_space) const override {
     std::string text;
-    bool at_start = remove_leading_space && vocabulary_.add_space_prefix;
+    bool at_start = remove_leading_space && vocabulary_.BeginsWithSpace();
     for (const Token token : tokens) {
       const std::string piece = Piece(token, special);
       const bool drop = at_start && MayFollowSpacePrefix(token) && piece.starts_with(' ');

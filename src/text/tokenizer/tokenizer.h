@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // text/tokenizer/tokenizer.h: text to tokens and back, with the vocabulary of a GGUF file.
 //
-// Two families: SentencePiece BPE ("llama": merges by score, byte fallback) and byte-level BPE
-// ("gpt2": a pre-tokenizer pattern, then ranked merges). Immutable after Load; any thread may use
-// it.
+// Five families: SentencePiece BPE ("llama": merges by score, byte fallback), byte-level BPE ("gpt2":
+// a pre-tokenizer pattern, then ranked merges), character BPE ("gemma4": the same on characters),
+// Unigram ("t5") and WordPiece ("bert"). Immutable after Load; any thread may use it.
 #pragma once
 
 #include <memory>
@@ -36,13 +36,14 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // Errors: kInvalidFile (missing or inconsistent lists, more than 2^24 tokens), kUnsupported (an
+  // Errors: kInvalidFile (missing or inconsistent lists, more than 2^24 tokens, a damaged map of
+  // characters), kUnsupported (an
   // unknown tokenizer.ggml.model; the message has its name and the known ones). An unknown
   // tokenizer.ggml.pre falls back to the default pattern; description() then says so.
   [[nodiscard]] static Result<std::unique_ptr<Tokenizer>> Load(const formats::Metadata& metadata);
 
   // Any bytes are accepted, valid UTF-8 or not; Decode(Encode(x)) gives x back (except
-  // SentencePiece's own leading space).
+  // SentencePiece's own leading space, and what Unigram and WordPiece leave out).
   virtual std::vector<Token> Encode(std::string_view text, EncodeOptions options = {}) const = 0;
 
   // Encodes the parts as one text without BOS and EOS: tokens may cross the borders of parts, but

@@ -3,7 +3,9 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <span>
+#include <vector>
 
 namespace foretoken::text {
 namespace {
@@ -53,6 +55,38 @@ constexpr CodeRange kOtherLower[] = {
     {0x2C7C, 0x2C7D},   {0xA69C, 0xA69D},   {0xA770, 0xA770},   {0xA7F8, 0xA7F9},  {0xAB5C, 0xAB5F},
     {0x10780, 0x10780}, {0x10783, 0x10785}, {0x10787, 0x107B0}, {0x107B2, 0x107BA}};
 
+struct Ordered {
+  utf8proc_int32_t code;
+  utf8proc_propval_t order;  // the canonical combining class
+};
+
+void Decompose(char32_t code, std::vector<Ordered>& run) {
+  utf8proc_int32_t parts[8];
+  int boundary = 0;
+  const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code), parts, 8,
+                                             UTF8PROC_DECOMPOSE, &boundary);
+  for (int i = 0; i < count && count <= 8; ++i) {
+    run.push_back({parts[i], utf8proc_get_property(parts[i])->combining_class});
+  }
+}
+
+// Appends the composed run to `out` and empties it. utf8proc sorts marks by insertion, which takes
+// quadratic time; they come sorted to it.
+void Compose(std::vector<Ordered>& run, std::string& out) {
+  for (auto begin = run.begin(); begin != run.end();) {
+    const auto end = std::find_if(begin + 1, run.end(), [](Ordered o) { return o.order == 0; });
+    std::stable_sort(begin + (begin->order == 0 ? 1 : 0), end,
+                     [](Ordered a, Ordered b) { return a.order < b.order; });
+    begin = end;
+  }
+  std::vector<utf8proc_int32_t> codes;
+  for (const Ordered& ordered : run) codes.push_back(ordered.code);
+  const auto size = utf8proc_normalize_utf32(
+      codes.data(), static_cast<utf8proc_ssize_t>(codes.size()), UTF8PROC_COMPOSE);
+  for (utf8proc_ssize_t i = 0; i < size; ++i) out += EncodeUtf8(static_cast<char32_t>(codes[i]));
+  run.clear();
+}
+
 }  // namespace
 
 Utf8Character ReadUtf8(std::string_view text) noexcept {
@@ -80,16 +114,20 @@ std::string EncodeUtf8(char32_t code) {
 CharacterClass ClassOf(char32_t code) noexcept {
   // Debian 12's utf8proc has Unicode 15.0. These characters came with 15.1, which the tables of
   // other engines have.
-  if (code >= 0x2EBF0 && code <= 0x2EE5D) return CharacterClass::kLetter;
+  if (code >= 0x2EBF0 && code <= 0x2EE5D) return CharacterClass::kOtherLetter;
   if ((code >= 0x2FFC && code <= 0x2FFF) || code == 0x31EF) return CharacterClass::kSymbol;
   if (IsWhitespace(code)) return CharacterClass::kWhitespace;
   switch (utf8proc_category(static_cast<utf8proc_int32_t>(code))) {
     case UTF8PROC_CATEGORY_LU:
+      return CharacterClass::kUpper;
     case UTF8PROC_CATEGORY_LL:
+      return CharacterClass::kLower;
     case UTF8PROC_CATEGORY_LT:
+      return CharacterClass::kTitle;
     case UTF8PROC_CATEGORY_LM:
+      return CharacterClass::kModifier;
     case UTF8PROC_CATEGORY_LO:
-      return CharacterClass::kLetter;
+      return CharacterClass::kOtherLetter;
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:
     case UTF8PROC_CATEGORY_NO:
@@ -111,8 +149,10 @@ CharacterClass ClassOf(char32_t code) noexcept {
     case UTF8PROC_CATEGORY_MC:
     case UTF8PROC_CATEGORY_ME:
       return CharacterClass::kMark;
+    case UTF8PROC_CATEGORY_CN:
+      return CharacterClass::kUnassigned;
     default:
-      return CharacterClass::kOther;
+      return CharacterClass::kControl;
   }
 }
 
@@ -158,6 +198,36 @@ bool IsGraphic(char32_t code) noexcept {
     default:
       return true;
   }
+}
+
+char32_t WithoutAccents(char32_t code) noexcept {
+  utf8proc_int32_t parts[8];
+  int boundary = 0;
+  const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code), parts, 8,
+                                             UTF8PROC_DECOMPOSE, &boundary);
+  return count > 0 && count <= 8 ? static_cast<char32_t>(parts[0]) : code;
+}
+
+std::string Composed(std::string_view text) {
+  // Nothing before U+0300 combines with what is before it.
+  if (std::none_of(text.begin(), text.end(), [](char c) { return (c & 0xFF) >= 0xCC; })) {
+    return std::string(text);
+  }
+  std::string out;
+  out.reserve(text.size());
+  std::vector<Ordered> run;
+  while (!text.empty()) {
+    const Utf8Character character = ReadUtf8(text);
+    if (character.state == Utf8State::kValid) {
+      Decompose(character.code, run);
+    } else {
+      Compose(run, out);
+      out.append(text.substr(0, character.size));
+    }
+    text.remove_prefix(character.size);
+  }
+  Compose(run, out);
+  return out;
 }
 
 std::string ReplaceAll(std::string_view text, std::string_view from, std::string_view to) {

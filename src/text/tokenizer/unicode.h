@@ -35,16 +35,25 @@ std::string EncodeUtf8(char32_t code);
 bool IsText(std::string_view bytes) noexcept;
 
 enum class CharacterClass : std::uint8_t {
-  kLetter,
+  kUpper,        // Lu
+  kLower,        // Ll
+  kTitle,        // Lt
+  kModifier,     // Lm
+  kOtherLetter,  // Lo
   kNumber,
   kWhitespace,  // Unicode's White_Space property
   kPunctuation,
   kSymbol,
   kMark,
-  kOther,
+  kControl,     // Cc, Cf, Cs, Co
+  kUnassigned,  // Cn
 };
 
 CharacterClass ClassOf(char32_t code) noexcept;
+
+constexpr bool IsLetter(CharacterClass kind) {
+  return kind <= CharacterClass::kOtherLetter;
+}
 
 enum class LetterCase : std::uint8_t { kNone, kLower, kUpper, kTitle };
 
@@ -57,6 +66,12 @@ bool IsDecimalDigit(char32_t code) noexcept;  // category Nd
 // Neither a control, format or private character nor a separator other than the space, and
 // assigned.
 bool IsGraphic(char32_t code) noexcept;
+
+// The first character of the canonical decomposition: the letter without its accents.
+char32_t WithoutAccents(char32_t code) noexcept;
+
+// Canonical composition (NFC). Bytes that are not UTF-8 stay as they are.
+std::string Composed(std::string_view text);
 
 // Replaces every occurrence of `from`, which is not empty.
 std::string ReplaceAll(std::string_view text, std::string_view from, std::string_view to);

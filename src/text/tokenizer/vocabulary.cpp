@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "text/tokenizer/pretokenize.h"
 #include "text/tokenizer/special_tokens.h"
 #include "text/tokenizer/unicode.h"
 
@@ -23,10 +22,72 @@ constexpr std::size_t kMaxTokens = std::size_t{1} << 24;
   }
   if (*model == "llama") return Family::kSentencePiece;
   if (*model == "gpt2") return Family::kByteLevel;
+  if (*model == "gemma4") return Family::kCharacters;
+  if (*model == "t5") return Family::kUnigram;
+  if (*model == "bert") return Family::kWordPiece;
   return Fail(ErrorCode::kUnsupported,
               fmt::format("tokenizer: model \"{}\" is unknown; use a file with \"llama\" "
-                          "(SentencePiece BPE) or \"gpt2\" (byte-level BPE)",
+                          "(SentencePiece BPE), \"gpt2\" (byte-level BPE), \"gemma4\" (character "
+                          "BPE), \"t5\" (Unigram) or \"bert\" (WordPiece)",
                           Shown(*model)));
+}
+
+// The ids that count where the file names none; one past the vocabulary's end counts as absent.
+struct DefaultIds {
+  Token bos = kNoToken;
+  Token eos = kNoToken;
+  Token unknown = kNoToken;
+  Token separator = kNoToken;
+};
+
+DefaultIds DefaultsOf(Family family) {
+  switch (family) {
+    case Family::kSentencePiece:
+      return {.bos = 1, .eos = 2, .unknown = 0};
+    case Family::kUnigram:
+      return {.eos = 1, .unknown = 2};
+    case Family::kWordPiece:
+      return {.bos = 101, .unknown = 100, .separator = 102};
+    default:
+      return {};
+  }
+}
+
+// Which pattern cuts the text into words. Some patterns make the family one of characters.
+void ReadPattern(const formats::Metadata& metadata, Vocabulary& vocabulary) {
+  const std::string* pre = metadata.String("tokenizer.ggml.pre");
+  if (vocabulary.family == Family::kCharacters) {
+    vocabulary.pattern_name = "gemma4";
+  } else if (pre != nullptr && !pre->empty()) {
+    vocabulary.pattern_name = *pre;
+  }
+  vocabulary.pattern = FindPattern(vocabulary.pattern_name);
+  if (vocabulary.pattern.symbols != Symbols::kBytes) vocabulary.family = Family::kCharacters;
+  vocabulary.exact = metadata.Bool("foretoken.tokenizer.exact").value_or(false);
+}
+
+// What is put around a text and how it is normalised.
+void ReadRules(const formats::Metadata& metadata, Vocabulary& vocabulary) {
+  const auto stated = [&](std::string_view key, bool fallback) {
+    return metadata.Bool(std::string("tokenizer.ggml.").append(key)).value_or(fallback);
+  };
+  const Family family = vocabulary.family;
+  const bool ranked = family == Family::kByteLevel || family == Family::kCharacters;
+  const bool word_piece = family == Family::kWordPiece;
+  const bool bos_by_family = ranked ? vocabulary.pattern.add_bos : family == Family::kSentencePiece;
+  const bool always_bos = word_piece || (ranked && vocabulary.pattern.always_bos);
+  vocabulary.add_bos =
+      (always_bos || stated("add_bos_token", bos_by_family)) && vocabulary.bos != kNoToken;
+  vocabulary.add_eos = !word_piece && stated("add_eos_token", family == Family::kUnigram) &&
+                       vocabulary.eos != kNoToken;
+  vocabulary.add_separator = word_piece && vocabulary.separator != kNoToken;
+  vocabulary.add_space_prefix =
+      (family == Family::kSentencePiece && stated("add_space_prefix", true)) ||
+      (family == Family::kUnigram && stated("add_space_prefix", false));
+  vocabulary.remove_extra_whitespaces = stated("remove_extra_whitespaces", false);
+  vocabulary.lowercase = stated("normalizer.lowercase", true);
+  vocabulary.strip_accents = stated("normalizer.strip_accents", vocabulary.lowercase);
+  vocabulary.compose = stated("normalizer.nfc", false);
 }
 
 [[nodiscard]] Status CheckLength(std::string_view list, std::size_t length, std::size_t n_tokens) {
@@ -79,7 +140,8 @@ constexpr std::size_t kMaxTokens = std::size_t{1} << 24;
       const std::int64_t value = (*types)[i];
       type = value >= 1 && value <= 6 ? static_cast<TokenType>(value) : TokenType::kUndefined;
       if (type == TokenType::kByte && !byte_text) type = TokenType::kNormal;
-    } else if (byte_text && vocabulary.family == Family::kSentencePiece) {
+    } else if (byte_text && (vocabulary.family == Family::kSentencePiece ||
+                             vocabulary.family == Family::kCharacters)) {
       type = TokenType::kByte;
     }
   }
@@ -103,11 +165,16 @@ bool Vocabulary::IsSpecial(Token token) const {
     case TokenType::kUnknown:
       return !text.empty();
     case TokenType::kUserDefined:
-      return !text.empty() &&
-             (family == Family::kByteLevel || text.find(kSpaceMark) == std::string::npos);
+      return !text.empty() && (family == Family::kByteLevel || family == Family::kWordPiece ||
+                               text.find(kSpaceMark) == std::string::npos);
     default:
       return false;
   }
+}
+
+std::string Vocabulary::DescribePattern() const {
+  if (!pattern.known) return fmt::format("default pattern, \"{}\" is unknown", pattern_name);
+  return pattern_name.empty() ? "default" : pattern_name;
 }
 
 int ByteOfTokenText(std::string_view text) {
@@ -130,26 +197,22 @@ int ByteOfTokenText(std::string_view text) {
 Result<Vocabulary> ReadVocabulary(const formats::Metadata& metadata) {
   Vocabulary vocabulary;
   FORETOKEN_TRY(vocabulary.family, ReadFamily(metadata));
+  ReadPattern(metadata, vocabulary);
   FORETOKEN_CHECK_OK(ReadTexts(metadata, vocabulary));
   FORETOKEN_CHECK_OK(ReadScores(metadata, vocabulary));
   FORETOKEN_CHECK_OK(ReadTypes(metadata, vocabulary));
 
-  const bool spm = vocabulary.family == Family::kSentencePiece;
-  vocabulary.bos = ReadId(metadata, "tokenizer.ggml.bos_token_id", vocabulary, spm ? 1 : kNoToken);
-  vocabulary.eos = ReadId(metadata, "tokenizer.ggml.eos_token_id", vocabulary, spm ? 2 : kNoToken);
-  vocabulary.unknown =
-      ReadId(metadata, "tokenizer.ggml.unknown_token_id", vocabulary, spm ? 0 : kNoToken);
-
-  const std::string* pre = metadata.String("tokenizer.ggml.pre");
-  const bool adds_bos_by_family =
-      spm || FindPattern(pre == nullptr ? std::string_view() : *pre).add_bos;
-  vocabulary.add_bos = metadata.Bool("tokenizer.ggml.add_bos_token").value_or(adds_bos_by_family) &&
-                       vocabulary.bos != kNoToken;
-  vocabulary.add_eos =
-      metadata.Bool("tokenizer.ggml.add_eos_token").value_or(false) && vocabulary.eos != kNoToken;
-  vocabulary.add_space_prefix =
-      spm && metadata.Bool("tokenizer.ggml.add_space_prefix").value_or(true);
+  const DefaultIds ids = DefaultsOf(vocabulary.family);
+  const auto read = [&](std::string_view name, Token fallback) {
+    return ReadId(metadata, fmt::format("tokenizer.ggml.{}_token_id", name), vocabulary, fallback);
+  };
+  vocabulary.bos = read("bos", ids.bos);
+  vocabulary.eos = read("eos", ids.eos);
+  vocabulary.unknown = read("unknown", ids.unknown);
+  vocabulary.separator = read("seperator", ids.separator);  // the key is spelled like this
+  ReadRules(metadata, vocabulary);
   FindEndTokens(metadata, vocabulary);
+  FindStrippingTokens(metadata, vocabulary);
   return vocabulary;
 }
 

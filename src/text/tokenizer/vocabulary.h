@@ -9,6 +9,7 @@
 #include "base/ids.h"
 #include "foretoken/result.h"
 #include "formats/metadata.h"
+#include "text/tokenizer/split/patterns.h"
 
 namespace foretoken::text {
 
@@ -22,7 +23,13 @@ enum class TokenType : std::uint8_t {  // the numbers of tokenizer.ggml.token_ty
   kByte = 6,
 };
 
-enum class Family { kSentencePiece, kByteLevel };
+enum class Family {
+  kSentencePiece,  // merges by score
+  kByteLevel,      // ranked merges of bytes
+  kCharacters,     // ranked merges of characters
+  kUnigram,
+  kWordPiece,
+};
 
 // Immutable once read. The encoders keep views into it, so it must not move or change.
 struct Vocabulary {
@@ -33,10 +40,22 @@ struct Vocabulary {
   Token bos = kNoToken;
   Token eos = kNoToken;
   Token unknown = kNoToken;
+  Token separator = kNoToken;  // WordPiece: follows the text where other families have EOS
   bool add_bos = false;
   bool add_eos = false;
+  bool add_separator = false;
   bool add_space_prefix = false;
+  bool remove_extra_whitespaces = false;  // Unigram: spaces merge, and none is at an end
+  bool lowercase = false;                 // WordPiece
+  bool strip_accents = false;             // WordPiece
+  bool compose = false;  // texts are brought to Unicode's composed form (NFC) first
+  bool exact = false;    // the pattern's exact expressions
+  Pattern pattern;       // of the two families with ranked merges
+  std::string pattern_name;
   std::vector<Token> end_tokens;  // ascending
+  // Special tokens that swallow the white space before or behind them, ascending.
+  std::vector<Token> strip_before;
+  std::vector<Token> strip_after;
 
   int size() const { return static_cast<int>(texts.size()); }
   bool Has(std::int64_t token) const { return token >= 0 && token < size(); }
@@ -47,6 +66,16 @@ struct Vocabulary {
     const TokenType type = types[token];
     return type != TokenType::kControl && type != TokenType::kUnknown && type != TokenType::kByte;
   }
+
+  bool IsByte(Token token) const { return types[token] == TokenType::kByte; }
+
+  // Whether an encoder puts a space before the first word.
+  bool BeginsWithSpace() const {
+    return add_space_prefix || family == Family::kWordPiece ||
+           (family == Family::kUnigram && remove_extra_whitespaces);
+  }
+
+  std::string DescribePattern() const;  // "llama-bpe"
 
   // Tokens that are searched in the text before any encoding. A user-defined token that is spelled
   // with SentencePiece's space mark is not one of them: it stands for spaces, and the merges find

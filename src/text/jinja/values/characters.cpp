@@ -17,7 +17,7 @@ bool Same(char32_t a, char32_t b) {
 }
 
 bool IsLetter(char32_t code) {
-  return ClassOf(code) == CharacterClass::kLetter;
+  return text::IsLetter(ClassOf(code));
 }
 
 // The digits that are not decimal: superscripts, circled digits and the like.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// text/tokenizer/merge.h: the loop that both tokenizer families share: merge the best pair of neighbours
+// text/tokenizer/encode/merge.h: the loop that three tokenizer families share: merge the best pair of neighbours
 // until no pair can be merged.
 //
 // The best pair has the lowest rank; of equal ones the leftmost. A heap holds the candidates. An

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// text/tokenizer/codec.h: what the two tokenizer families do differently: plain text to tokens, and one token
-// to its bytes.
+// text/tokenizer/encode/codec.h: what the tokenizer families do differently: plain text to tokens, and
+// one token to its bytes.
 #pragma once
 
 #include <memory>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "text/tokenizer/encode/character_map.h"
 #include "text/tokenizer/vocabulary.h"
 
 namespace foretoken::text {
@@ -29,11 +30,19 @@ class Codec {
   virtual std::string name() const = 0;  // "SentencePiece BPE"
 };
 
+// Unigram and WordPiece never make a token whose text is longer than this, in bytes: their time
+// grows with the longest token.
+inline constexpr std::size_t kMaxPiece = 1024;
+
 std::unique_ptr<Codec> MakeSentencePieceCodec(const Vocabulary& vocabulary);
 
 // merges: tokenizer.ggml.merges, best first, each "left right"; lines of another form are ignored.
 std::unique_ptr<Codec> MakeByteLevelCodec(const Vocabulary& vocabulary,
-                                          const std::vector<std::string>& merges,
-                                          const std::string& pre_tokenizer);
+                                          const std::vector<std::string>& merges);
+std::unique_ptr<Codec> MakeCharacterCodec(const Vocabulary& vocabulary,
+                                          const std::vector<std::string>& merges);
+
+std::unique_ptr<Codec> MakeUnigramCodec(const Vocabulary& vocabulary, CharacterMap map);
+std::unique_ptr<Codec> MakeWordPieceCodec(const Vocabulary& vocabulary);
 
 }  // namespace foretoken::text

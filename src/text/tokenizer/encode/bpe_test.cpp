@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "text/tokenizer/split/patterns.h"
 #include "text/tokenizer/test_vocabulary.h"
 
 namespace foretoken::text {
@@ -87,15 +88,27 @@ TEST(ByteLevelBpe, SpellsMissingBytesWithTheUnknownTokenIfThereIsOne) {
 
 TEST(ByteLevelBpe, GivesAnyBytesBackWithEveryPattern) {
   std::mt19937 random(2);
-  for (const char* pre : {"llama-bpe", "qwen2", "qwen35", "gpt-2", "smollm", "default", "falcon",
-                          "deepseek-v3", "tekken", "gpt-4o", "?"}) {
+  for (const Pattern& pattern : AllPatterns()) {
+    if (pattern.symbols != Symbols::kBytes) continue;
+    const std::string pre(pattern.name);
     const auto t = Load(GptMetadata(pre, {"t h", "th e", "Ġ Ġ", "Ã ©", "â ĸ", "ð Ł", "1 2"},
                                     {{"<s>", 0, 3}, {"the", 0, 4}}));
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < 60; ++i) {
       const std::string bytes = RandomBytes(random, random() % 60);
       EXPECT_EQ(t->Decode(Encode(*t, bytes)), bytes) << pre;
     }
   }
+}
+
+TEST(ByteLevelBpe, ComposesCharactersIfTheFileSays) {
+  formats::Metadata metadata = GptMetadata("qwen2", {"Ã ©"});
+  EXPECT_EQ(Encode(*Load(metadata), "e\u0301"), (Tokens{'e', 0xCC, 0x81}));
+  metadata.Set("tokenizer.ggml.normalizer.nfc", true);
+  const auto t = Load(metadata);
+  EXPECT_EQ(Encode(*t, "e\u0301"), (Tokens{M}));
+  EXPECT_EQ(t->Decode(Encode(*t, "o\u0323\u0302 o\u0302\u0323 \u1112\u1161\u11AB")),
+            "\u1ED9 \u1ED9 \uD55C");
+  EXPECT_EQ(t->Decode(Encode(*t, "e\xCC\u0301\xFF")), "e\xCC\u0301\xFF");
 }
 
 TEST(ByteLevelBpe, EncodesOneLongWordInReasonableTime) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// text/tokenizer/pretokenize.h: cuts text into the words within which byte-level BPE merges.
+// text/tokenizer/split/pretokenize.h: cuts text into the words within which byte-level BPE merges.
 //
 // tokenizer.ggml.pre decides the words. Each name stands for one or more regular expressions,
 // applied in turn, each to the parts that the one before left. Text that an expression does not
@@ -8,26 +8,18 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string_view>
 #include <vector>
 
+#include "text/tokenizer/split/patterns.h"
+
 namespace foretoken::text {
-
-struct Pattern {
-  std::span<const std::string_view> stages;
-  bool known = true;           // false: an unknown name, replaced by the default pattern
-  bool ignore_merges = false;  // a word that is a token becomes one without merges
-  bool add_bos = false;        // the family's default if the file has no setting
-};
-
-// The pattern for a value of tokenizer.ggml.pre; empty means "default".
-Pattern FindPattern(std::string_view name);
 
 // Immutable; any thread may use it.
 class Pretokenizer {
  public:
-  explicit Pretokenizer(const Pattern& pattern);
+  // exact: use the expressions that the model's authors published, where they differ.
+  explicit Pretokenizer(const SplitRules& rules, bool exact = false);
   ~Pretokenizer();
   Pretokenizer(const Pretokenizer&) = delete;
   Pretokenizer& operator=(const Pretokenizer&) = delete;
@@ -38,7 +30,9 @@ class Pretokenizer {
 
  private:
   struct Stage;
+  struct Zones;
   std::vector<std::unique_ptr<Stage>> stages_;
+  std::unique_ptr<Zones> zones_;  // null if the rules name none
 };
 
 }  // namespace foretoken::text

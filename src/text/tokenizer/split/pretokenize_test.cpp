@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "text/tokenizer/pretokenize.h"
+#include "text/tokenizer/split/pretokenize.h"
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
 namespace foretoken::text {
@@ -11,7 +12,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 Words Split(std::string_view pre, std::string_view text) {
-  const Pretokenizer pretokenizer(FindPattern(pre));
+  const Pretokenizer pretokenizer(*FindPattern(pre).rules);
   Words words;
   for (const std::uint32_t length : pretokenizer.Split(text)) {
     words.emplace_back(text.substr(0, length));
@@ -73,6 +74,29 @@ TEST(Pretokenize, TekkenAndGpt4oCutBeforeCapitals) {
             (Words{"Hello", "World's", " ", "123", "4", "//\n"}));
 }
 
+TEST(Pretokenize, TheExactRulesKnowTheCaseOfEveryLetterAndKeepMarks) {
+  for (const std::string_view name : {"gpt-4o", "tekken"}) {
+    const Pretokenizer pretokenizer(*FindPattern(name).rules);
+    const Pretokenizer exact(*FindPattern(name).rules, true);
+    EXPECT_EQ(pretokenizer.Split("éÉ").size(), 1u) << name;
+    EXPECT_EQ(exact.Split("éÉ").size(), 2u) << name;
+    EXPECT_EQ(pretokenizer.Split("m\u0301").size(), 2u) << name;
+    EXPECT_EQ(exact.Split("m\u0301").size(), 1u) << name;
+  }
+}
+
+TEST(Pretokenize, CutsDigitsInThreesFromTheRight) {
+  EXPECT_EQ(Split("superbpe", "a 1234567 b12"), (Words{"a ", "1", "234", "567", " b", "12"}));
+  EXPECT_EQ(Split("superbpe", "१२3456"), (Words{"१२3", "456"}));  // ASCII digits count
+  EXPECT_EQ(Split("tiny_aya", "a1234b 123456"), (Words{"a", "1", "234", "b", " ", "123", "456"}));
+  EXPECT_EQ(Split("afmoe", "ក១២៣៤"), (Words{"ក", "១", "២៣៤"}));
+}
+
+TEST(Pretokenize, DeepSeekLlmKeepsTheSpaceBeforeABracket) {
+  EXPECT_EQ(Split("deepseek-llm", "f (x)\n é"), (Words{"f", " (", "x", ")", "\n", " é"}));
+  EXPECT_EQ(Split("deepseek-coder", "f (x)12"), (Words{"f", " (", "x", ")", "1", "2"}));
+}
+
 TEST(Pretokenize, KnowsUnicodeClasses) {
   EXPECT_EQ(Split("gpt-2", "é世²½٣\u3000—€\u200B"), (Words{"é世", "²½٣", "\u3000", "—€\u200B"}));
   EXPECT_EQ(Split("gpt-2", "\u180E\u0085a"),
@@ -97,6 +121,22 @@ TEST(Pretokenize, HasNoWordsForNoText) {
 TEST(Pretokenize, SurvivesLongRuns) {
   const std::string spaces(1 << 18, ' ');
   EXPECT_EQ(Split("llama-bpe", spaces + "a"), (Words{spaces.substr(1), " a"}));
+}
+
+// An expression that needs more memory than PCRE2 has would leave the rest of the text as one part.
+TEST(Pretokenize, EveryPatternSurvivesLongRuns) {
+  std::set<const SplitRules*> tested;
+  for (const Pattern& pattern : AllPatterns()) {
+    if (!tested.insert(pattern.rules).second) continue;
+    const Pretokenizer pretokenizer(*pattern.rules);
+    for (const std::string_view unit :
+         {"a", "A", "aA", "a ", " ", "\u00e9", "7", "!", "'s", "\u4e16"}) {
+      std::string text;
+      while (text.size() < 1 << 17) text += unit;
+      const auto parts = pretokenizer.Split(text + "\n(7x\n(");
+      EXPECT_LE(parts.back(), 4u) << pattern.name << " " << unit;
+    }
+  }
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// text/tokenizer/string_table.h: maps short strings to numbers. A tokenizer looks up every pair of symbols
+// text/tokenizer/encode/string_table.h: maps short strings to numbers. A tokenizer looks up every pair of symbols
 // that it considers.
 #pragma once
 

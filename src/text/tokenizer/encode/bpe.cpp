@@ -7,12 +7,10 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
 
-#include "text/tokenizer/codec.h"
-#include "text/tokenizer/merge.h"
-#include "text/tokenizer/pretokenize.h"
-#include "text/tokenizer/string_table.h"
+#include "text/tokenizer/encode/codec.h"
+#include "text/tokenizer/encode/merge_rules.h"
+#include "text/tokenizer/split/pretokenize.h"
 #include "text/tokenizer/unicode.h"
 
 namespace foretoken::text {
@@ -45,66 +43,14 @@ const Alphabet& TheAlphabet() {
   return alphabet;
 }
 
-// (left piece, right piece) to their merge; open addressing, at most half full.
-class MergeTable {
- public:
-  explicit MergeTable(std::size_t capacity) {
-    std::size_t n_slots = 16;
-    while (n_slots < capacity * 2) n_slots *= 2;
-    slots_.resize(n_slots);
-  }
-
-  // Keeps the first merge of a pair.
-  void Insert(std::int32_t left, std::int32_t right, Merge merge) {
-    Slot& slot = slots_[Probe(Key(left, right))];
-    if (slot.merge.rank == kNoMerge) slot = {Key(left, right), merge};
-  }
-
-  Merge Find(std::int32_t left, std::int32_t right) const {
-    return slots_[Probe(Key(left, right))].merge;
-  }
-
- private:
-  struct Slot {
-    std::uint64_t key = 0;
-    Merge merge = {kNoMerge, 0};
-  };
-
-  static std::uint64_t Key(std::int32_t left, std::int32_t right) {
-    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 |
-           static_cast<std::uint32_t>(right);
-  }
-
-  std::size_t Probe(std::uint64_t key) const {
-    const std::size_t mask = slots_.size() - 1;
-    std::uint64_t hash = key * 0x9E3779B97F4A7C15u;
-    hash ^= hash >> 32;
-    for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
-      if (slots_[i].merge.rank == kNoMerge || slots_[i].key == key) return i;
-    }
-  }
-
-  std::vector<Slot> slots_;
-};
-
 class ByteLevelCodec final : public Codec {
  public:
-  ByteLevelCodec(const Vocabulary& vocabulary, const std::vector<std::string>& merges,
-                 const std::string& pre_tokenizer)
+  ByteLevelCodec(const Vocabulary& vocabulary, const std::vector<std::string>& merges)
       : vocabulary_(vocabulary),
-        pattern_(FindPattern(pre_tokenizer)),
-        pre_name_(pre_tokenizer.empty() ? "default" : pre_tokenizer),
-        pretokenizer_(pattern_),
-        merges_(merges.size()) {
-    for (Token token = 0; token < vocabulary.size(); ++token) {
-      const std::string& text = vocabulary.texts[token];
-      if (vocabulary.IsText(token) && !text.empty()) pieces_.Insert(text, token);
-    }
+        pretokenizer_(*vocabulary.pattern.rules, vocabulary.exact),
+        rules_(vocabulary, merges) {
     for (std::size_t byte = 0; byte < 256; ++byte) {
-      byte_pieces_[byte] = Intern(TheAlphabet().characters[byte]);
-    }
-    for (std::size_t rank = 0; rank < merges.size(); ++rank) {
-      AddMerge(merges[rank], static_cast<std::int32_t>(rank));
+      byte_pieces_[byte] = rules_.Intern(TheAlphabet().characters[byte]);
     }
   }
 
@@ -119,7 +65,7 @@ class ByteLevelCodec final : public Codec {
     std::string_view text = vocabulary_.texts[token];
     const TokenType type = vocabulary_.types[token];
     if (type == TokenType::kUserDefined) return std::string(text);
-    if (type == TokenType::kByte) {
+    if (vocabulary_.IsByte(token)) {
       return std::string(1, static_cast<char>(ByteOfTokenText(text)));
     }
     const auto& bytes = TheAlphabet().bytes;
@@ -139,9 +85,7 @@ class ByteLevelCodec final : public Codec {
   }
 
   std::string name() const override {
-    return pattern_.known
-               ? fmt::format("byte-level BPE ({})", pre_name_)
-               : fmt::format("byte-level BPE (default pattern, \"{}\" is unknown)", pre_name_);
+    return fmt::format("byte-level BPE ({})", vocabulary_.DescribePattern());
   }
 
  private:
@@ -149,37 +93,15 @@ class ByteLevelCodec final : public Codec {
     return TheAlphabet().characters[static_cast<unsigned char>(byte)];
   }
 
-  // The number of a piece. Pieces that are not in the vocabulary get numbers past its end, because
-  // merges may pass through them.
-  std::int32_t Intern(std::string_view text) {
-    const std::int32_t found = pieces_.Find(text);
-    if (found != StringTable::kAbsent) return found;
-    outsiders_.emplace_back(text);
-    const auto number = vocabulary_.size() + static_cast<std::int32_t>(outsiders_.size()) - 1;
-    pieces_.Insert(outsiders_.back(), number);
-    return number;
-  }
-
-  void AddMerge(std::string_view line, std::int32_t rank) {
-    const std::size_t space = line.find(' ', 1);
-    if (space == std::string_view::npos || space + 1 == line.size()) return;
-    const std::string_view left = line.substr(0, space);
-    const std::string_view right = line.substr(space + 1);
-    const std::int32_t left_piece = Intern(left);
-    const std::int32_t right_piece = Intern(right);
-    const std::int32_t merged = Intern(std::string(left) + std::string(right));
-    merges_.Insert(left_piece, right_piece, {rank, merged});
-  }
-
   void EncodeWords(std::string_view text, PairMerger& merger, std::vector<Token>& tokens) const {
     std::string spelled;
     for (const std::uint32_t length : pretokenizer_.Split(text)) {
       const std::string_view word = text.substr(0, length);
       text.remove_prefix(length);
-      if (pattern_.ignore_merges) {
+      if (vocabulary_.pattern.ignore_merges) {
         spelled.clear();
         for (const char byte : word) spelled += CharacterOf(byte);
-        const std::int32_t piece = pieces_.Find(spelled);
+        const std::int32_t piece = rules_.Find(spelled);
         if (piece != StringTable::kAbsent && vocabulary_.Has(piece)) {
           tokens.push_back(piece);
           continue;
@@ -192,9 +114,8 @@ class ByteLevelCodec final : public Codec {
   void EncodeWord(std::string_view word, PairMerger& merger, std::vector<Token>& tokens) const {
     merger.Clear();
     for (const char byte : word) merger.Add(1, byte_pieces_[static_cast<unsigned char>(byte)]);
-    merger.Run([&](const Symbol& left, const Symbol& right) {
-      return merges_.Find(left.piece, right.piece);
-    });
+    merger.Run(
+        [&](const Symbol& left, const Symbol& right) { return rules_.FindMerge(left, right); });
     merger.ForEach([&](const Symbol& symbol) {
       if (vocabulary_.Has(symbol.piece)) {
         tokens.push_back(symbol.piece);
@@ -214,21 +135,16 @@ class ByteLevelCodec final : public Codec {
   }
 
   const Vocabulary& vocabulary_;
-  Pattern pattern_;
-  std::string pre_name_;
   Pretokenizer pretokenizer_;
-  StringTable pieces_;                 // text to piece; a piece in the vocabulary is its token
-  std::deque<std::string> outsiders_;  // texts of the other pieces
+  MergeRules rules_;
   std::array<std::int32_t, 256> byte_pieces_{};
-  MergeTable merges_;
 };
 
 }  // namespace
 
 std::unique_ptr<Codec> MakeByteLevelCodec(const Vocabulary& vocabulary,
-                                          const std::vector<std::string>& merges,
-                                          const std::string& pre_tokenizer) {
-  return std::make_unique<ByteLevelCodec>(vocabulary, merges, pre_tokenizer);
+                                          const std::vector<std::string>& merges) {
+  return std::make_unique<ByteLevelCodec>(vocabulary, merges);
 }
 
 }  // namespace foretoken::text

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// BPE on characters (Gemma 4 and its relatives). Spaces become U+2581, and every character is a
+// symbol. Then the neighbours with the best merge rank merge, within a line; of equal ones the
+// leftmost. Characters that are not tokens at the end become byte tokens.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "text/tokenizer/encode/byte_tokens.h"
+#include "text/tokenizer/encode/codec.h"
+#include "text/tokenizer/encode/merge_rules.h"
+#include "text/tokenizer/split/pretokenize.h"
+#include "text/tokenizer/unicode.h"
+
+namespace foretoken::text {
+namespace {
+
+constexpr std::size_t kMaxText = std::size_t{1}
+                                 << 28;  // lengths have 32 bits; longer texts are cut
+
+class CharacterCodec final : public Codec {
+ public:
+  CharacterCodec(const Vocabulary& vocabulary, const std::vector<std::string>& merges)
+      : vocabulary_(vocabulary),
+        marked_(vocabulary.pattern.symbols == Symbols::kMarkedCharacters),
+        pretokenizer_(*vocabulary.pattern.rules, vocabulary.exact),
+        rules_(vocabulary, merges),
+        byte_tokens_(vocabulary) {}
+
+  void Encode(std::string_view text, bool, std::vector<Token>& tokens) const override {
+    PairMerger merger;
+    // A U+2581 that the user typed is kept apart from spaces, if there are byte tokens to write it
+    // with.
+    const bool apart = marked_ && byte_tokens_.CanSpell(kSpaceMark);
+    while (!text.empty()) {
+      const std::size_t mark = apart ? text.find(kSpaceMark) : std::string_view::npos;
+      const std::size_t size = std::min({mark, text.size(), kMaxText});
+      EncodeWords(marked_ ? ReplaceAll(text.substr(0, size), " ", kSpaceMark)
+                          : std::string(text.substr(0, size)),
+                  merger, tokens);
+      text.remove_prefix(size);
+      if (size == mark) {
+        byte_tokens_.Spell(kSpaceMark, tokens);
+        text.remove_prefix(kSpaceMark.size());
+      }
+    }
+  }
+
+  std::string Piece(Token token) const override {
+    const std::string& text = vocabulary_.texts[token];
+    if (vocabulary_.IsByte(token)) return std::string(1, static_cast<char>(ByteOfTokenText(text)));
+    return marked_ ? ReplaceAll(text, kSpaceMark, " ") : text;
+  }
+
+  std::string name() const override {
+    return fmt::format("character BPE ({})", vocabulary_.DescribePattern());
+  }
+
+ private:
+  void EncodeWords(std::string_view text, PairMerger& merger, std::vector<Token>& tokens) const {
+    for (const std::uint32_t length : pretokenizer_.Split(text)) {
+      const std::string_view word = text.substr(0, length);
+      text.remove_prefix(length);
+      if (vocabulary_.pattern.whole_newlines && word[0] == '\n') {
+        const std::int32_t piece = rules_.Find(word);
+        if (vocabulary_.Has(piece)) {
+          tokens.push_back(piece);
+          continue;
+        }
+      }
+      if (vocabulary_.pattern.mark_lines && word[0] != '\n' && !word.starts_with(kSpaceMark)) {
+        EncodeWord(std::string(kSpaceMark).append(word), merger, tokens);
+      } else {
+        EncodeWord(word, merger, tokens);
+      }
+    }
+  }
+
+  void EncodeWord(std::string_view word, PairMerger& merger, std::vector<Token>& tokens) const {
+    for (std::size_t begin = 0; begin < word.size();) {
+      merger.Clear();
+      std::size_t end = begin;
+      do {
+        const std::size_t size = ReadUtf8(word.substr(end)).size;
+        merger.Add(static_cast<std::uint32_t>(size), rules_.Find(word.substr(end, size)));
+        end += size;
+      } while (end < word.size() && rules_.byte_pairs().Has(word[end - 1], word[end]));
+      EncodePart(word.substr(begin, end - begin), merger, tokens);
+      begin = end;
+    }
+  }
+
+  void EncodePart(std::string_view part, PairMerger& merger, std::vector<Token>& tokens) const {
+    if (merger.n_symbols() > 1) {
+      merger.Run(
+          [&](const Symbol& left, const Symbol& right) { return rules_.FindMerge(left, right); });
+    }
+    merger.ForEach([&](const Symbol& symbol) {
+      const std::string_view text = part.substr(symbol.begin, symbol.size);
+      if (vocabulary_.Has(symbol.piece)) {
+        tokens.push_back(symbol.piece);
+      } else if (marked_ && byte_tokens_.CanSpell(" ")) {
+        byte_tokens_.Spell(ReplaceAll(text, kSpaceMark, " "), tokens);
+      } else {
+        byte_tokens_.Spell(text, tokens);
+      }
+    });
+  }
+
+  const Vocabulary& vocabulary_;
+  bool marked_;
+  Pretokenizer pretokenizer_;
+  MergeRules rules_;
+  ByteTokens byte_tokens_;
+};
+
+}  // namespace
+
+std::unique_ptr<Codec> MakeCharacterCodec(const Vocabulary& vocabulary,
+                                          const std::vector<std::string>& merges) {
+  return std::make_unique<CharacterCodec>(vocabulary, merges);
+}
+
+}  // namespace foretoken::text
