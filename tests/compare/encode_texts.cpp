@@ -30,8 +30,9 @@ int main(int argc, char** argv) {
   while (std::fread(&size, sizeof size, 1, stdin) == 1 && std::fread(&flags, 1, 1, stdin) == 1) {
     std::string text(size, '\0');
     if (std::fread(text.data(), 1, size, stdin) != size) return 1;
-    const auto tokens = (*tokenizer)->Encode(
-        text, {.add_special = (flags & 2) != 0, .parse_special = (flags & 1) != 0});
+    const auto tokens =
+        (*tokenizer)
+            ->Encode(text, {.add_special = (flags & 2) != 0, .parse_special = (flags & 1) != 0});
     for (const auto token : tokens) std::printf("%d ", token);
     std::printf("\n");
     if ((flags & 4) != 0 && (*tokenizer)->Decode(tokens, true) != text) {
