@@ -33,6 +33,11 @@ class FakeTokenizer final : public text::Tokenizer {
     for (const char c : text) tokens.push_back(c - 'a');
     return tokens;
   }
+  std::vector<Token> EncodeParts(std::span<const text::TextPart> parts) const override {
+    std::string whole;
+    for (const text::TextPart& part : parts) whole += part.text;
+    return Encode(whole, {});
+  }
   std::string Piece(Token token, bool) const override { return TokenText(token); }
   std::string Decode(std::span<const Token> tokens, bool, bool) const override {
     std::string text;
