@@ -18,6 +18,7 @@ DENIED = {
     "formats": ({"model", "text"}, "a file yields tensors and metadata"),
     "sampling": ({"model", "kv", "draft", "verify", "text"}, "sampling never knows who calls it"),
     "grammar": ({"model", "kv", "draft", "verify", "text", "kernels"}, "grammars are texts and automata, nothing else"),
+    "loader": ({"verify", "engine"}, "files are loaded before there are requests"),
     "draft_length": ({"model", "kv", "draft", "verify", "text", "kernels"}, "lengths are chosen from counts and times alone"),
     "convert": ({"draft", "verify", "sampling", "engine"}, "files are converted without an engine"),
 }
@@ -25,7 +26,7 @@ DENIED = {
 # The other public headers hold data and rules that any module may know.
 RUNNING_HEADERS = {"engine.h", "scorer.h", "speculative_decoder.h", "speculative_pipeline.h", "draft_session.h",
                    "built_in_drafters.h", "verification.h"}
-RUNNING_MODULES = {"engine", "components", "lab"}
+RUNNING_MODULES = {"loader", "engine", "components", "lab"}
 # Third-party headers, by prefix, and the files that may name them (regular expressions of paths).
 LIBRARIES = {
     "tl/": r"include/foretoken/result\.h",

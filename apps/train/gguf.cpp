@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "model/arch/registry.h"
-#include "model/weights.h"
+#include "model/weights/weights.h"
 #include "tensor/dtype.h"
 #include "train/machine.h"
 

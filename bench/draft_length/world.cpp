@@ -105,8 +105,8 @@ class World {
                  spike = s_.spikes && Uniform() < 0.01 ? 5 : 1,
                  scatter = speed * spike * (1 + s_.noise * (2 * Uniform() - 1));
     const double pass_us = PassUs(s_.sequences + drafts) * scatter;
-    costs_.SeePass(s_.sequences + drafts, kContext, pass_us);
-    costs_.SeeRest(kRestUs);
+    costs_.RecordPass(s_.sequences + drafts, kContext, pass_us);
+    costs_.RecordRest(kRestUs);
     const double us =
         pass_us + draft_us + kRestUs + plan_us + (drafts > 0 ? s_.hidden * s_.pass_us : 0);
     us_ += us;
@@ -129,8 +129,8 @@ class World {
       if (drafts == 0) continue;
       const double draft_us = longest * s_.draft * s_.pass_us,
                    rows_us = rows * s_.draft * s_.pass_us / 5;
-      costs_.SeeDrafts(d, drafts, longest, draft_us);
-      costs_.SeeCatchUp(d, rows, rows_us);
+      costs_.RecordDrafts(d, drafts, longest, draft_us);
+      costs_.RecordCatchUp(d, rows, rows_us);
       us += draft_us + rows_us;
     }
     return us;

@@ -27,6 +27,7 @@
 
 #include "foretoken/chat.h"
 #include "foretoken/engine_counts.h"
+#include "foretoken/finish_reason.h"
 #include "foretoken/options.h"
 #include "foretoken/prepared_request.h"
 #include "foretoken/request.h"
@@ -37,10 +38,6 @@
 #include "foretoken/tools/measure.h"
 
 namespace foretoken {
-
-// kError: see Completion::error.
-enum class FinishReason { kStop, kLength, kCancelled, kError };
-const char* Name(FinishReason reason);
 
 struct Completion {
   std::string text;                     // valid UTF-8, without the stop string

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // calibrate/draft_meter.h: times a drafter through its own interface, as the engine calls it. So
-// any method can be measured, with everything that it does besides its passes.
+// any drafter can be measured, with everything that it does besides its passes.
 //
-// Unlike a target's, the context of a drafter is really read, once for each context. It needs a
-// drafter without running sequences, and leaves it so.
+// A drafter really reads its context, once for each context. The drafter must have no running
+// sequences, and has none afterwards.
 #pragma once
 
 #include <vector>

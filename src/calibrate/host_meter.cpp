@@ -6,7 +6,7 @@
 namespace foretoken::calibrate {
 namespace {
 
-// So many together are measured as one: single ones are near the clock's grain.
+// So many are timed together, because a single one is near the clock's resolution.
 constexpr int kMeetings = 200;
 
 }  // namespace
@@ -36,7 +36,7 @@ JudgeMeter::JudgeMeter(const verify::Verifier& verifier, sampling::Sampler sampl
   const auto vocabulary = static_cast<std::size_t>(sampler_.vocabulary());
   if (!sampler_.greedy())
     laws_ = AlignedBuffer<float>(static_cast<std::size_t>(n_drafts) * vocabulary);
-  // The target's own tokens and distributions: neither the coin nor the comparison rejects them.
+  // Drafts are the target's own tokens with its own distributions, so no strategy rejects them.
   for (int i = 0; i < n_drafts; ++i) {
     drafts_.push_back(sampler_.Sample(logits.Row(i), scratch_.data()));
     if (!sampler_.greedy())

@@ -15,8 +15,7 @@ namespace foretoken::calibrate {
 double DispatchMicroseconds(ThreadPool& pool) noexcept;
 double BarrierMicroseconds(ThreadPool& pool) noexcept;
 
-// Times the verification of drafts that the target accepts all, which is the most work for a
-// verifier.
+// Times the verification of drafts that are all accepted, which is the most work for a verifier.
 class JudgeMeter {
  public:
   // logits: n_drafts + 1 rows, each as after one more token of the sampler's text; they and the

@@ -23,7 +23,7 @@ std::vector<int> Ascending(std::vector<int> values) {
   return values;
 }
 
-// Readings of a grid of passes, as they come in.
+// The readings of a grid of passes so far.
 class Readings {
  public:
   Readings(const std::vector<int>& rows, const std::vector<int>& contexts) {
@@ -47,7 +47,7 @@ class Readings {
   std::vector<Cell> cells_;
 };
 
-// Tells the caller how far the measuring is, in passes.
+// Reports the progress to the caller, in passes.
 class Progress {
  public:
   Progress(const MeasureOptions& options, std::size_t n_passes)
@@ -143,7 +143,7 @@ class Measurer {
     }
   }
 
-  // Reading a context that the drafter must give up on would be waste.
+  // A drafter that cannot hold the context is left out before it reads it.
   bool DraftReaches(int context) const {
     return parts_.draft_context == 0 || context + NumberOfDrafts() < parts_.draft_context;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// calibrate/pass_meter.h: times passes of a model behind a context that was never computed. A pass
+// calibrate/pass_meter.h: times passes of a model after a context that was never computed. A pass
 // costs the same whatever values the cache has, so positions are only reserved and committed.
 //
 // Uses sequence 0 of a cache without running sequences, and leaves the cache empty.
@@ -24,9 +24,9 @@ class PassMeter {
   // Microseconds of a pass of `rows` rows that follow `context` positions, all rows with logits or
   // only the last. REQUIRES: they fit the model and the cache.
   double Microseconds(int rows, int context, bool all_logits) noexcept;
-  // What the last pass gave. REQUIRES: there was one, and the runner has run no other since.
+  // The result of the last pass. REQUIRES: there was one, and the runner has run no other since.
   const model::PassResult& result() const { return *result_; }
-  // Passes that a call of Microseconds runs: small models run one more before, to fill the caches.
+  // Passes that a call of Microseconds runs. Small models first run one more, to fill the caches.
   int passes_per_reading() const { return warms_up_ ? 2 : 1; }
 
  private:

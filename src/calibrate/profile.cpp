@@ -9,6 +9,7 @@
 //    "recommendation": {"method", "draft_model", "num_speculative_tokens", "lookahead", "speedup"}}
 // All of it must be there, and nothing else.
 #include "foretoken/tools/profile.h"
+#include "foretoken/limits.h"
 
 #include <fmt/format.h>
 
@@ -30,8 +31,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostBytes = 1 << 20, kMostPasses = 1024, kMostDrafts = 64, kMostText = 4096;
-constexpr std::int64_t kMostContext = 1 << 24, kMostRows = 4096, kMostThreads = 4096,
-                       kMostDraftLength = 64;
+constexpr std::int64_t kMostContext = 1 << 24, kMostRows = 4096, kMostThreads = 4096;
 constexpr double kMostUs = 1e12, kMostSpeedup = 1e6;
 constexpr const char* kWayOut = "; write a new one with foretoken tune";
 
@@ -39,7 +39,7 @@ tl::unexpected<Error> Bad(const std::string& what, const std::string& why) {
   return Fail(ErrorCode::kInvalidFile, fmt::format("{}: {}{}", what, why, kWayOut));
 }
 
-// An object of the file whose fields are taken one by one; what is left over is an error.
+// An object of the file. Fields are taken one by one, and a field that is left over is an error.
 class Fields {
  public:
   // `object` must outlive this. Errors: it is not an object.
@@ -156,7 +156,7 @@ Status ReadRecommendation(const Json& json, Profile& profile) {
   FORETOKEN_CHECK_OK(fields.Read("method", r.method));
   FORETOKEN_CHECK_OK(fields.Read("draft_model", r.draft_model));
   FORETOKEN_CHECK_OK(
-      fields.ReadInteger("num_speculative_tokens", 0, kMostDraftLength, r.num_speculative_tokens));
+      fields.ReadInteger("num_speculative_tokens", 0, kMaxDraft, r.num_speculative_tokens));
   FORETOKEN_CHECK_OK(fields.Read("lookahead", r.lookahead));
   FORETOKEN_CHECK_OK(fields.ReadNumber("speedup", 0, kMostSpeedup, r.speedup));
   return fields.End();
@@ -203,7 +203,7 @@ Result<ProfileModel> ProfileModel::Of(const std::string& path) {
   constexpr std::size_t kPart = 1 << 20;
   const auto bytes = file.bytes();
   const std::size_t n = bytes.size(), part = std::min(n, kPart);
-  // Fine-tuned models differ in their tensors only.
+  // A fine-tuned model differs from its base only in its tensors, so those are hashed too.
   const std::array<std::uint64_t, 3> hashes = {
       Hash(bytes.first(part)), Hash(bytes.subspan((n - part) / 2, part)), Hash(bytes.last(part))};
   return ProfileModel{.file = path.substr(path.find_last_of('/') + 1),

@@ -12,12 +12,12 @@ namespace {
 constexpr double kBudgetUs = 350'000;       // of all passes
 constexpr double kDraftBudgetUs = 100'000;  // of each drafter
 constexpr int kRepeats = 4, kDrafts = 3;
-constexpr int kMostRepeats = 24;            // of passes, as long as all take no longer than this:
-constexpr double kSoonUs = 40'000;          // one moment says little of a machine that others use
+constexpr int kMostRepeats = 24;            // of passes, while all together take less than kSoonUs,
+constexpr double kSoonUs = 40'000;          // because one moment says little on a shared machine
 constexpr int kPrompt = 24, kPrompts = 64;  // tokens: of one sequence; of several together
 constexpr int kFarContext = 2048;
 
-// The quickest of several; 0: not known.
+// The quickest of several readings; 0: not known.
 double DraftUs(DraftMeter& meter, int sequences, int drafts) {
   double least = 0, spent_us = 0;
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
@@ -40,7 +40,7 @@ bool StartMeasurer::Affordable(double us) const {
   return SpentUs() + us < kBudgetUs;
 }
 
-// In turn, so that a slow moment hits all alike.
+// All passes run in turn, so that a slow moment affects all of them alike.
 std::vector<PassCost> StartMeasurer::Passes(int drafts) {
   const int most = std::min(subject_.target.info().max_logit_rows, subject_.most_positions),
             widest = std::min(1 + drafts, most),
@@ -57,7 +57,7 @@ std::vector<PassCost> StartMeasurer::Passes(int drafts) {
   for (int repeat = 0; repeat < kMostRepeats && (repeat < kRepeats || SpentUs() < kSoonUs);
        ++repeat)
     for (PassCost& cost : costs) {
-      // A pass of several rows may take as many times as long.
+      // Until a pass was timed, each further row counts as a quarter of the first.
       const double expected =
           cost.us.median > 0 ? cost.us.median : row_us * (1 + 0.25 * (cost.rows - 1));
       if (!Affordable(expected)) continue;

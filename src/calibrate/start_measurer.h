@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// calibrate/start_measurer.h: measures passes and drafts quickly, while an engine is opened. Of
-// each the quickest reading counts.
+// calibrate/start_measurer.h: measures passes and drafts quickly, while an engine is opened. The
+// quickest reading of each counts.
 #pragma once
 
 #include <chrono>
@@ -14,15 +14,15 @@ namespace foretoken::calibrate {
 
 class StartMeasurer {
  public:
-  // Its time begins now.
+  // Its time limit begins here.
   explicit StartMeasurer(const Subject& subject) : subject_(subject) {}
 
-  // One row and a round of `drafts` come first, in case there is no time for more. Where several
-  // requests may run, passes have as many rows. At least one row is measured.
+  // One row and a round of `drafts` come first, in case there is no time for more. If several
+  // requests may run, wider passes are measured too. At least one row is measured.
   std::vector<PassCost> Passes(int drafts);
 
-  // Of one more draft, for one sequence and for all together, and of a row that the drafter's model
-  // reads; 0: not known.
+  // The costs of one more draft, for one sequence and for all together, and of a row that the
+  // drafter's model reads; 0: not known.
   struct DraftCosts {
     double one_us = 0, all_us = 0, row_us = 0;
     bool measured = false;  // the context has room for it

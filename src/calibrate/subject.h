@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// calibrate/subject.h: the parts of an engine that are measured, while no request runs.
+// calibrate/subject.h: the parts of an engine that are measured while no request runs.
 #pragma once
 
 #include <algorithm>
@@ -17,12 +17,12 @@ struct Subject {
   model::Runner& target;
   kv::BlockTables& cache;
   int vocabulary = 0;
-  int context = 0;         // positions of a text
+  int context = 0;         // positions in a text
   int most_positions = 0;  // that one text can have in the cache
   int n_sequences = 1;
-  int drafts = 0;  // of a round at most
+  int drafts = 0;  // the most in one round
 
-  // Of a pass in which all rows have logits.
+  // The most rows of a pass in which all rows have logits.
   int MaxRows() const {
     const model::RunnerInfo& info = target.info();
     return std::min(info.max_rows, info.max_logit_rows);

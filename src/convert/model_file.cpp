@@ -10,7 +10,7 @@
 #include "formats/weight_type.h"
 #include "kernels/dispatch.h"
 #include "model/arch/registry.h"
-#include "model/weights.h"
+#include "model/weights/weights.h"
 #include "tensor/dtype.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/vocabulary_difference.h"

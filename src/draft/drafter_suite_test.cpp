@@ -14,6 +14,7 @@
 #include "draft/lookup/prediction.h"
 #include "draft/lookup/suffix.h"
 #include "draft/none.h"
+#include "foretoken/limits.h"
 
 namespace {
 std::size_t n_allocations = 0;
@@ -160,7 +161,7 @@ TEST_P(ModelFreeDrafter, ProposesNoMoreThanItIsAskedFor) {
     play.max_tokens = most;
     play.Whole(*drafter);
     for (const auto& draft : play.drafts)
-      ASSERT_LE(static_cast<int>(draft.size()), std::min(most, CertainDraft::kMaxTokens));
+      ASSERT_LE(static_cast<int>(draft.size()), std::min(most, kMaxDraft));
     if (most > 1) ExpectDrafts(play);
   }
 }

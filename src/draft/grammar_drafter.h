@@ -14,6 +14,7 @@
 
 #include "draft/lookup/certain_draft.h"
 #include "draft/registry.h"
+#include "foretoken/limits.h"
 #include "grammar/grammar_walk.h"
 
 namespace foretoken::draft {
@@ -36,7 +37,7 @@ class GrammarDrafter final : public ListedDrafter {
     CertainDraft draft;
   };
 
-  std::array<Token, CertainDraft::kMaxTokens> forced_ = {};
+  std::array<Token, kMaxDraft> forced_ = {};
   std::vector<Sequence> sequences_;
 };
 

@@ -19,16 +19,16 @@ CostModel::CostModel(const LookaheadSettings& settings)
       n_drafters_(settings.n_drafters),
       states_(static_cast<std::size_t>(settings.max_sequences)),
       shared_(static_cast<std::size_t>(n_drafters_ * kEvidenceClasses), Survival(kSharedFading)),
-      drafting_(static_cast<std::size_t>(n_drafters_ * Survival::kPositions)),
+      drafting_(static_cast<std::size_t>(n_drafters_ * kMaxDraft)),
       unread_us_(static_cast<std::size_t>(n_drafters_)),
       referee_(settings.max_sequences) {
   for (State& state : states_) state.survival.resize(shared_.size());
-  picks_.reserve(states_.size() * Survival::kPositions);
+  picks_.reserve(states_.size() * kMaxDraft);
 }
 
 void CostModel::Begin(SeqId seq, const DraftLengths& lengths) noexcept {
   State& state = At(seq);
-  state.ceiling = std::min(lengths.most, Survival::kPositions);
+  state.ceiling = std::min(lengths.most, kMaxDraft);
   state.least = std::min(lengths.least, state.ceiling);
   state.idle_rounds = state.asleep = 0, state.interval = kFirstInterval;
   state.rounds_on_one = 0, state.patience = kFirstPatience;
@@ -90,7 +90,7 @@ void CostModel::ChooseOffer(const Pass& pass, Plan& plan) noexcept {
     const Offer& offer = plan.offers[i];
     const int most = MostOf(pass, state, offer);
     if (most == 0) continue;
-    double s[Survival::kPositions];
+    double s[kMaxDraft];
     const std::size_t slot = Slot(offer.drafter, offer.evidence);
     state.survival[slot].Read(shared_[slot], kFirstGuess, weight, most, s);
     const double rate = BestAlone(pass, offer, s, state.least, most);
@@ -98,10 +98,10 @@ void CostModel::ChooseOffer(const Pass& pass, Plan& plan) noexcept {
     best = rate;
     plan.chosen = static_cast<int>(i);
     std::copy_n(s, most, state.s);
-    std::fill(state.s + most, state.s + Survival::kPositions, 0.0);
+    std::fill(state.s + most, state.s + kMaxDraft, 0.0);
   }
   state.best_rate = best;
-  if (best < 0) std::fill(state.s, state.s + Survival::kPositions, 0.0);
+  if (best < 0) std::fill(state.s, state.s + kMaxDraft, 0.0);
 }
 
 // The plan whose next draft is most likely to be accepted, or -1 if no plan may have another. The
@@ -112,7 +112,7 @@ int CostModel::NextToDraft(const Pass& pass, std::span<const Plan> plans) const 
   double likeliest = 0;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const Plan& plan = plans[i];
-    if (plan.offers.empty() || plan.k >= Survival::kPositions) continue;
+    if (plan.offers.empty() || plan.k >= kMaxDraft) continue;
     const State& state = states_[static_cast<std::size_t>(plan.seq)];
     const int n = plan.k == 0 ? state.least : 1;
     if (n > rows) continue;
@@ -137,8 +137,7 @@ void CostModel::Share(const Pass& pass, std::span<Plan> plans) noexcept {
       draft_us += costs_.CatchUpUs(offer.drafter, offer.missing) / kCatchUpRounds;
     for (int n = plan.k == 0 ? state.least : 1; n > 0; --n) {
       // Sequences that draft together share the passes of a drafter.
-      int& together =
-          drafting_[static_cast<std::size_t>(offer.drafter * Survival::kPositions + plan.k)];
+      int& together = drafting_[static_cast<std::size_t>(offer.drafter * kMaxDraft + plan.k)];
       tokens += state.s[plan.k++];
       picks_.push_back(next);
       if (offer.made) continue;
@@ -167,8 +166,8 @@ bool CostModel::MayPay(const Pass& pass, const State& state, const Offer& offer)
   const double us = ProbeUs(state, offer);
   if (probe_us_ + us > kProbeShare * total_us_) return false;
   if (state.probe_us + us > kOwnProbeShare * state.total_us) return false;
-  double always[Survival::kPositions];
-  std::fill_n(always, Survival::kPositions, 1.0);
+  double always[kMaxDraft];
+  std::fill_n(always, kMaxDraft, 1.0);
   const int most = MostOf(pass, state, offer);
   return BestAlone(pass, offer, always, state.least, most) > pass.least_rate;
 }
@@ -201,8 +200,8 @@ void CostModel::LookElsewhere(const Pass& pass, Plan& plan) noexcept {
   if (state.probe_us > kProbeShare * state.total_us) return;
   state.rounds_on_one = 0;
   state.patience = std::min(kLongestWait, 2 * state.patience);
-  double always[Survival::kPositions];
-  std::fill_n(always, Survival::kPositions, 1.0);
+  double always[kMaxDraft];
+  std::fill_n(always, kMaxDraft, 1.0);
   for (std::size_t i = 1; i < plan.offers.size(); ++i) {
     const int other = (plan.chosen + static_cast<int>(i)) % static_cast<int>(plan.offers.size());
     const Offer& offer = plan.offers[static_cast<std::size_t>(other)];

@@ -24,6 +24,7 @@
 #include "draft_length/lookahead.h"
 #include "draft_length/referee.h"
 #include "draft_length/survival.h"
+#include "foretoken/limits.h"
 
 namespace foretoken::draft_length {
 
@@ -49,7 +50,7 @@ class CostModel final : public Lookahead {
     double best_rate = 0;  // of the present offer
     double total_us = 0, probe_us = 0;
     std::vector<Survival> survival;  // [drafters, evidence]
-    double s[Survival::kPositions];  // of the present offer
+    double s[kMaxDraft];             // of the present offer
   };
   enum class PassKind { kPlain, kDrafts, kOther };
   struct Pass {

@@ -48,9 +48,9 @@ class CostModelIn {
       while (accepted < plan.k && uniform(random) < world_.right) ++accepted;
       const double noise = 1 + 0.1 * uniform(random);
       const double pass = world_.PassUs(1 + plan.k) * noise, draft = plan.k * world_.draft_us;
-      costs_.SeePass(1 + plan.k, 0, pass);
-      if (plan.k > 0) costs_.SeeDrafts(0, plan.k, plan.k, draft);
-      costs_.SeeRest(5);
+      costs_.RecordPass(1 + plan.k, 0, pass);
+      if (plan.k > 0) costs_.RecordDrafts(0, plan.k, plan.k, draft);
+      costs_.RecordRest(5);
       lookahead_.Observe(0, {.drafted = plan.k, .accepted = accepted, .us = pass + draft + 5});
       us += pass + draft + 5;
       tokens += 1 + accepted;
@@ -136,7 +136,7 @@ TEST(CostModel, FindsOutThatDraftsLoseWhateverItReads) {
     lookahead.Choose(plans);
     int drafts = 0;
     for (const Plan& plan : plans) drafts += plan.k;
-    costs.SeePass(8 + drafts, 0, costs.PassUs(8 + drafts, 0));
+    costs.RecordPass(8 + drafts, 0, costs.PassUs(8 + drafts, 0));
     const double took = drafts > 0 ? 800 : 140;
     for (const Plan& plan : plans)
       lookahead.Observe(plan.seq,
@@ -400,7 +400,7 @@ TEST(CostModel, MeasuresPlainDecodingBeforeItKnowsWhatAPassCosts) {
   Plan plan{.offers = {&offer, 1}};
   model.Choose({&plan, 1});
   EXPECT_EQ(plan.probe, ProbeKind::kBaseline);
-  costs.SeePass(1, 0, 1000);
+  costs.RecordPass(1, 0, 1000);
   model.Choose({&plan, 1});
   EXPECT_NE(plan.probe, ProbeKind::kBaseline);
 }

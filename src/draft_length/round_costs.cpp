@@ -62,7 +62,7 @@ int RoundCosts::BandOf(int context) noexcept {
   return std::min(kBands - 1, static_cast<int>(std::bit_width(parts)));
 }
 
-void RoundCosts::SeePass(int rows, int context, double us) noexcept {
+void RoundCosts::RecordPass(int rows, int context, double us) noexcept {
   auto& band = bands_[static_cast<std::size_t>(BandOf(context))];
   if (rows < 1 || rows >= static_cast<int>(band.size()) || us <= 0) return;
   Reading& known = band[static_cast<std::size_t>(rows)];
@@ -122,7 +122,7 @@ int RoundCosts::Together(int drafts, int longest) noexcept {
   return std::max(1, (drafts + longest / 2) / longest);
 }
 
-void RoundCosts::SeeDrafts(int drafter, int drafts, int longest, double us) noexcept {
+void RoundCosts::RecordDrafts(int drafter, int drafts, int longest, double us) noexcept {
   if (longest < 1 || us < 0) return;
   auto& known = drafters_[static_cast<std::size_t>(drafter)].draft_us;
   const auto together =
@@ -150,12 +150,12 @@ double RoundCosts::DraftUs(int drafter, int sequences) const noexcept {
   return at(below) + (at(above) - at(below)) * (n - below) / (above - below);
 }
 
-void RoundCosts::SeeCatchUp(int drafter, int rows, double us) noexcept {
+void RoundCosts::RecordCatchUp(int drafter, int rows, double us) noexcept {
   double& known = drafters_[static_cast<std::size_t>(drafter)].row_us;
   if (rows > 0 && us >= 0) known = Moved(known, us / rows);
 }
 
-void RoundCosts::SeeRest(double us) noexcept {
+void RoundCosts::RecordRest(double us) noexcept {
   if (us >= 0) rest_us_ = Moved(rest_us_, us);
 }
 

@@ -32,16 +32,16 @@ class RoundCosts {
   // A pass of the target that only decoded, with an average of `context` positions before a row;
   // proposals with `drafts` tokens in all, the longest of `longest`; rows that a drafter had to
   // read before them; the rest of the round.
-  void SeePass(int rows, int context, double us) noexcept;
-  void SeeDrafts(int drafter, int drafts, int longest, double us) noexcept;
-  void SeeCatchUp(int drafter, int rows, double us) noexcept;
-  void SeeRest(double us) noexcept;
+  void RecordPass(int rows, int context, double us) noexcept;
+  void RecordDrafts(int drafter, int drafts, int longest, double us) noexcept;
+  void RecordCatchUp(int drafter, int rows, double us) noexcept;
+  void RecordRest(double us) noexcept;
 
   bool known() const noexcept { return seen_rows_ > 0 || !start_.empty(); }
   double PassUs(int rows, int context) const noexcept;  // > 0 once known
   // One more draft for each of `sequences`, which share the drafter's passes; 0 for none.
   double DraftUs(int drafter, int sequences) const noexcept;
-  // Proposals as in SeeDrafts.
+  // Proposals as in RecordDrafts.
   double DraftsUs(int drafter, int drafts, int longest) const noexcept;
   double CatchUpUs(int drafter, int rows) const noexcept { return rows * At(drafter).row_us; }
   double RestUs() const noexcept { return rest_us_; }

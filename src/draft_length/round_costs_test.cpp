@@ -19,14 +19,14 @@ TEST(RoundCosts, KnowsNothingAtFirst) {
 
 TEST(RoundCosts, TakesTheFirstReadingWholeAndOthersInPart) {
   RoundCosts costs(16, 1);
-  costs.SeePass(1, 0, 100);
+  costs.RecordPass(1, 0, 100);
   EXPECT_DOUBLE_EQ(costs.PassUs(1, 0), 100);
-  costs.SeePass(1, 0, 110);
+  costs.RecordPass(1, 0, 110);
   EXPECT_GT(costs.PassUs(1, 0), 101);
   EXPECT_LT(costs.PassUs(1, 0), 110);
-  for (int i = 0; i < 100; ++i) costs.SeePass(1, 0, 110);
+  for (int i = 0; i < 100; ++i) costs.RecordPass(1, 0, 110);
   EXPECT_NEAR(costs.PassUs(1, 0), 110, 0.1);
-  costs.SeePass(1, 0, 1e9);  // a pass that lost its core counts as at most twice as slow
+  costs.RecordPass(1, 0, 1e9);  // a pass that lost its core counts as at most twice as slow
   EXPECT_LT(costs.PassUs(1, 0), 130);
 }
 
@@ -35,18 +35,19 @@ TEST(RoundCosts, KnowsTheRowsItWasToldOf) {
   EXPECT_TRUE(costs.KnownRows().empty());
   costs.Start(std::vector{Cost(9, 0, 180), Cost(1, 0, 100), Cost(9, 2048, 190)});
   EXPECT_EQ(costs.KnownRows(), (std::vector{1, 9}));
-  costs.SeePass(4, 0, 120);
-  costs.SeePass(4, 4000, 130);
-  costs.SeePass(2, 4000, 125);
+  costs.RecordPass(4, 0, 120);
+  costs.RecordPass(4, 4000, 130);
+  costs.RecordPass(2, 4000, 125);
   EXPECT_EQ(costs.KnownRows(), (std::vector{1, 2, 4, 9}));
 }
 
 TEST(RoundCosts, SlowMinutesDoNotMakeOldReadingsDear) {
   RoundCosts costs(16, 1);
   costs.Start(std::vector{Cost(1, 0, 100), Cost(3, 0, 120)});
-  for (int i = 0; i < 100; ++i) costs.SeePass(1, 0, 100), costs.SeePass(3, 0, 120);
-  for (int i = 0; i < 100; ++i) costs.SeePass(3, 0, 240);  // slow, and only passes of three rows
-  for (int i = 0; i < 100; ++i) costs.SeePass(1, 0, 100);  // fast again, and only passes of one row
+  for (int i = 0; i < 100; ++i) costs.RecordPass(1, 0, 100), costs.RecordPass(3, 0, 120);
+  for (int i = 0; i < 100; ++i) costs.RecordPass(3, 0, 240);  // slow, and only passes of three rows
+  for (int i = 0; i < 100; ++i)
+    costs.RecordPass(1, 0, 100);  // fast again, and only passes of one row
   EXPECT_NEAR(costs.PassUs(1, 0), 100, 2);
   EXPECT_LT(costs.PassUs(3, 0), 175);
 }
@@ -65,11 +66,11 @@ TEST(RoundCosts, ReadsItsStartingCurve) {
 TEST(RoundCosts, FollowsReadingsAlongTheCurve) {
   RoundCosts costs(16, 1);
   costs.Start(std::vector{Cost(1, 0, 100), Cost(5, 0, 140)});
-  for (int i = 0; i < 200; ++i) costs.SeePass(1, 0, 200);  // the machine is half as fast now
+  for (int i = 0; i < 200; ++i) costs.RecordPass(1, 0, 200);  // the machine is half as fast now
   EXPECT_NEAR(costs.PassUs(1, 0), 200, 1);
   EXPECT_NEAR(costs.PassUs(5, 0), 280, 2);
   // Five rows cost more than the curve says.
-  for (int i = 0; i < 400; ++i) costs.SeePass(5, 0, 400), costs.SeePass(1, 0, 200);
+  for (int i = 0; i < 400; ++i) costs.RecordPass(5, 0, 400), costs.RecordPass(1, 0, 200);
   EXPECT_NEAR(costs.PassUs(5, 0), 400, 8);
   EXPECT_NEAR(costs.PassUs(1, 0), 200, 4);
   EXPECT_NEAR(costs.PassUs(3, 0), 300, 12);
@@ -80,11 +81,11 @@ TEST(RoundCosts, FollowsReadingsAlongTheCurve) {
 TEST(RoundCosts, TakesAChangeOfPaceForOne) {
   RoundCosts costs(64, 1);
   costs.Start(std::vector{Cost(1, 0, 100), Cost(8, 0, 400), Cost(16, 0, 800)});
-  for (int i = 0; i < 200; ++i) costs.SeePass(8, 0, 400), costs.SeePass(12, 0, 600);
+  for (int i = 0; i < 200; ++i) costs.RecordPass(8, 0, 400), costs.RecordPass(12, 0, 600);
   for (int minute = 0; minute < 6; ++minute) {
-    for (int i = 0; i < 300; ++i) costs.SeePass(8, 0, 720);
+    for (int i = 0; i < 300; ++i) costs.RecordPass(8, 0, 720);
     EXPECT_NEAR(costs.PassUs(12, 0) / costs.PassUs(8, 0), 1.5, 0.06) << minute;
-    for (int i = 0; i < 300; ++i) costs.SeePass(8, 0, 400);
+    for (int i = 0; i < 300; ++i) costs.RecordPass(8, 0, 400);
     EXPECT_NEAR(costs.PassUs(12, 0) / costs.PassUs(8, 0), 1.5, 0.06) << minute;
   }
 }
@@ -92,7 +93,7 @@ TEST(RoundCosts, TakesAChangeOfPaceForOne) {
 TEST(RoundCosts, OneSlowPassOfRowsThatWereNeverReadChangesLittle) {
   RoundCosts costs(16, 1);
   costs.Start(std::vector{Cost(1, 0, 100), Cost(5, 0, 140)});
-  costs.SeePass(4, 0, 10'000);
+  costs.RecordPass(4, 0, 10'000);
   EXPECT_LT(costs.PassUs(4, 0), 250);
 }
 
@@ -101,7 +102,7 @@ TEST(RoundCosts, AddsWhatContextCosts) {
   costs.Start(std::vector{Cost(1, 0, 100), Cost(5, 0, 140), Cost(5, 1000, 140 + 5 * 20)});
   EXPECT_NEAR(costs.PassUs(1, 2000), 100 + 40, 1e-9);
   EXPECT_NEAR(costs.PassUs(5, 2000), 140 + 200, 1e-9);
-  for (int i = 0; i < 100; ++i) costs.SeePass(1, 5000, 300);
+  for (int i = 0; i < 100; ++i) costs.RecordPass(1, 5000, 300);
   EXPECT_NEAR(costs.PassUs(1, 5000), 300, 1);
   EXPECT_NEAR(costs.PassUs(1, 0), 100, 60);  // another band follows only the common drift
 }
@@ -110,9 +111,9 @@ TEST(RoundCosts, NeverFallsWithRows) {
   for (const bool start : {false, true}) {
     RoundCosts costs(16, 1);
     if (start) costs.Start(std::vector{Cost(1, 0, 90), Cost(2, 0, 70), Cost(8, 0, 100)});
-    costs.SeePass(1, 0, 100);
-    costs.SeePass(2, 0, 80);  // noise
-    costs.SeePass(6, 0, 90);
+    costs.RecordPass(1, 0, 100);
+    costs.RecordPass(2, 0, 80);  // noise
+    costs.RecordPass(6, 0, 90);
     for (int rows = 2; rows <= 20; ++rows)
       EXPECT_GE(costs.PassUs(rows, 0), costs.PassUs(rows - 1, 0)) << rows << start;
   }
@@ -121,8 +122,8 @@ TEST(RoundCosts, NeverFallsWithRows) {
 // A few readings that were slow by chance must not make further rows look free.
 TEST(RoundCosts, FewReadingsOfFewerRowsDoNotHideWhatMoreRowsCost) {
   RoundCosts costs(64, 1);
-  for (int i = 0; i < 60; ++i) costs.SeePass(8, 0, 400), costs.SeePass(16, 0, 800);
-  for (int i = 0; i < 2; ++i) costs.SeePass(7, 0, 700);
+  for (int i = 0; i < 60; ++i) costs.RecordPass(8, 0, 400), costs.RecordPass(16, 0, 800);
+  for (int i = 0; i < 2; ++i) costs.RecordPass(7, 0, 700);
   EXPECT_NEAR(costs.PassUs(16, 0) / costs.PassUs(8, 0), 2, 0.1);
   EXPECT_NEAR(costs.PassUs(12, 0) / costs.PassUs(8, 0), 1.5, 0.1);
   EXPECT_LE(costs.PassUs(7, 0), costs.PassUs(8, 0));
@@ -130,10 +131,10 @@ TEST(RoundCosts, FewReadingsOfFewerRowsDoNotHideWhatMoreRowsCost) {
 
 TEST(RoundCosts, TakesRowsItNeverSawForDearAndTrustsOnlyTwiceWhatItSaw) {
   RoundCosts costs(16, 1);
-  costs.SeePass(1, 0, 100);
+  costs.RecordPass(1, 0, 100);
   EXPECT_EQ(costs.TrustedRows(), 2);
   EXPECT_DOUBLE_EQ(costs.PassUs(2, 0), 125);
-  costs.SeePass(4, 0, 130);
+  costs.RecordPass(4, 0, 130);
   EXPECT_EQ(costs.TrustedRows(), 8);
   EXPECT_GT(costs.PassUs(6, 0), 150);
 }
@@ -144,8 +145,8 @@ TEST(RoundCosts, KeepsDraftersApart) {
   EXPECT_DOUBLE_EQ(costs.DraftUs(0, 1), 20);
   EXPECT_DOUBLE_EQ(costs.CatchUpUs(0, 10), 30);
   EXPECT_DOUBLE_EQ(costs.DraftUs(1, 1), 0);
-  costs.SeeDrafts(1, 4, 4, 60);
-  costs.SeeCatchUp(1, 10, 50);
+  costs.RecordDrafts(1, 4, 4, 60);
+  costs.RecordCatchUp(1, 10, 50);
   EXPECT_DOUBLE_EQ(costs.DraftUs(1, 1), 15);
   EXPECT_DOUBLE_EQ(costs.CatchUpUs(1, 2), 10);
   EXPECT_DOUBLE_EQ(costs.DraftUs(0, 1), 20);
@@ -159,13 +160,13 @@ TEST(RoundCosts, KnowsDraftsBySequences) {
   EXPECT_DOUBLE_EQ(costs.DraftUs(0, 3), 20);
   EXPECT_DOUBLE_EQ(costs.DraftUs(0, 8), 45);
   // Drafts of 4, 4 and 1 tokens take four steps, with two sequences on average.
-  for (int i = 0; i < 200; ++i) costs.SeeDrafts(0, 9, 4, 4 * 14);
+  for (int i = 0; i < 200; ++i) costs.RecordDrafts(0, 9, 4, 4 * 14);
   EXPECT_NEAR(costs.DraftUs(0, 2), 14, 0.01);
   EXPECT_DOUBLE_EQ(costs.DraftUs(0, 1), 10);
   EXPECT_DOUBLE_EQ(costs.DraftUs(0, 8), 45);
   // With a single reading, each further sequence costs as much again.
   RoundCosts other(64, 1, 8);
-  other.SeeDrafts(0, 4, 2, 40);
+  other.RecordDrafts(0, 4, 2, 40);
   EXPECT_DOUBLE_EQ(other.DraftUs(0, 2), 20);
   EXPECT_DOUBLE_EQ(other.DraftUs(0, 6), 60);
   EXPECT_DOUBLE_EQ(other.DraftUs(0, 1), 20);
@@ -173,11 +174,11 @@ TEST(RoundCosts, KnowsDraftsBySequences) {
 
 TEST(RoundCosts, IgnoresWhatCannotBe) {
   RoundCosts costs(4, 1);
-  costs.SeePass(0, 0, 10);
-  costs.SeePass(5, 0, 10);
-  costs.SeePass(2, 0, -1);
-  costs.SeeDrafts(0, 0, 0, 10);
-  costs.SeeCatchUp(0, 0, 10);
+  costs.RecordPass(0, 0, 10);
+  costs.RecordPass(5, 0, 10);
+  costs.RecordPass(2, 0, -1);
+  costs.RecordDrafts(0, 0, 0, 10);
+  costs.RecordCatchUp(0, 0, 10);
   costs.Start({});
   EXPECT_FALSE(costs.known());
   EXPECT_EQ(costs.DraftUs(0, 1), 0);

@@ -7,13 +7,12 @@
 #include <array>
 
 #include "draft_length/tuning.h"
+#include "foretoken/limits.h"
 
 namespace foretoken::draft_length {
 
 class Survival {
  public:
-  static constexpr int kPositions = 64;
-
   // fading: the weight of a verdict when the next one comes. Positions without verdicts fade more
   // slowly, so that a longer draft gets another chance.
   explicit Survival(double fading = tuning::kOwnFading)
@@ -21,7 +20,7 @@ class Survival {
 
   void Observe(int drafted, int accepted) noexcept {
     // A rejection is the verdict of its position; positions behind it have none.
-    const int judged = std::min({drafted, accepted + 1, kPositions});
+    const int judged = std::min({drafted, accepted + 1, kMaxDraft});
     for (int i = 0; i < judged; ++i) {
       Position& p = positions_[static_cast<std::size_t>(i)];
       p.judged = fading_ * p.judged + 1;
@@ -36,8 +35,8 @@ class Survival {
 
   // s[i], i in [0, n): the probability that drafts 0..i are all accepted. Smoothed with a few
   // pseudo-observations of `others` (tuning.h); `others` itself with some that say that position i
-  // behaves like position i - 1, and the first like `prior`. weight: what the own verdicts count, in [0, 1]. n
-  // <= kPositions.
+  // behaves like position i - 1, and the first like `prior`. weight: what the own verdicts count,
+  // in [0, 1]. n <= kMaxDraft.
   void Read(const Survival& others, double prior, double weight, int n, double* s) const noexcept {
     double own = prior, common = prior, product = 1;
     for (int i = 0; i < n; ++i) {
@@ -59,7 +58,7 @@ class Survival {
   };
   double fading_, ageing_;
   int known_ = 0;  // positions that ever had a verdict
-  std::array<Position, kPositions> positions_{};
+  std::array<Position, kMaxDraft> positions_{};
 };
 
 }  // namespace foretoken::draft_length

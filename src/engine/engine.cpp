@@ -8,7 +8,6 @@
 
 #include "calibrate/measurer.h"
 #include "engine/impl.h"
-#include "engine/open/initial_costs.h"
 #include "foretoken/no_memory.h"
 #include "foretoken/speculative_config.h"
 #include "text/chat_template.h"
@@ -106,7 +105,7 @@ std::string Engine::Detokenize(std::span<const std::int32_t> tokens, bool specia
 }
 
 Result<std::int32_t> Engine::TokenOf(const std::string& text, bool special) const {
-  // Behind a letter, so that no space is put before it; the letter may not become a part of it.
+  // Encoded after a letter, so that the tokenizer adds no space; the letter must stay a token.
   const auto letter = Tokenize("a", false, special);
   auto tokens = Tokenize("a" + text, false, special);
   const bool apart =
@@ -179,7 +178,7 @@ Result<Ticket> Engine::Impl::Begin(Request request, OnRound on_round) {
 }
 
 void Engine::Impl::Forget() {
-  for (const engine::DrafterEntry& entry : drafters_) entry.drafter->Forget();
+  for (const loader::DrafterEntry& entry : drafters_) entry.drafter->Forget();
 }
 
 Result<std::vector<Completion>> Engine::Impl::Generate(std::span<const Request> requests,
@@ -189,7 +188,7 @@ Result<std::vector<Completion>> Engine::Impl::Generate(std::span<const Request> 
     FORETOKEN_TRY(auto one, Prepare(request));
     prepared.push_back(std::move(one));
   }
-  struct Begun {  // what is still there when this function returns must not run on
+  struct Begun {  // ends the requests that are left when this function returns
     Impl& engine;
     std::vector<Ticket> tickets = {};
     ~Begun() {
@@ -220,7 +219,7 @@ Result<Measurements> Engine::Impl::Measure(const MeasureOptions& options) {
   Request request;
   request.sampling = options.sampling;
   const ModelSummary* const draft = opened_.summary.draft.get();
-  // The drafter of requests that name no method: the first of several.
+  // The first drafter of requests that name no method.
   const std::vector<int>& defaults = drafters_.defaults();
   return calibrate::Measure(
       options, {.subject = subject,

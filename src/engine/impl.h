@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine/impl.h: the engine's parts. Open makes all of them (open/open.cpp); a step hands a pass
-// from one to the next (step.cpp).
+// engine/impl.h: the parts of an engine. Open makes all of them (open/open.cpp), and a step hands
+// the values of a pass from one part to the next (step.cpp).
 #pragma once
 
 #include <functional>
@@ -9,11 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "engine/open/file_watch.h"
 #include "engine/open/opened.h"
 #include "engine/recorder.h"
 #include "engine/requests/admission.h"
-#include "engine/requests/drafter_set.h"
 #include "engine/requests/preparation.h"
 #include "engine/requests/speculation_rules.h"
 #include "engine/step/accounting.h"
@@ -24,6 +22,8 @@
 #include "engine/step/verification.h"
 #include "foretoken/engine.h"
 #include "foretoken/verification.h"
+#include "loader/drafter_set.h"
+#include "loader/file_watch.h"
 
 namespace foretoken {
 
@@ -37,8 +37,8 @@ class Engine::Impl {
   [[nodiscard]] Result<Ticket> Begin(Request request, OnRound on_round);
   [[nodiscard]] Result<std::vector<Completion>> Generate(std::span<const Request> requests,
                                                          const OnRound& on_round);
-  // One target pass for all running requests; false when there are none. Its halves: Draft makes
-  // the drafts of the pass, and nothing where they are made; Verify REQUIRES them.
+  // Runs one target pass for all running requests; false if there are none. Its halves: Draft makes
+  // the drafts of the pass, unless they are made already. Verify REQUIRES drafts.
   bool Step() noexcept;
   bool Draft(const engine::DraftWants& wants) noexcept;
   void Verify() noexcept;
@@ -49,31 +49,31 @@ class Engine::Impl {
   void Pause(Ticket ticket, bool paused) noexcept { admission_->Pause(ticket, paused); }
   void Cancel(Ticket ticket) noexcept { admission_->Cancel(ticket); }
   std::optional<Completion> Take(Ticket ticket) noexcept { return admission_->Take(ticket); }
-  // The request ends here, whatever it is about to do, and can be taken: "cancelled".
+  // Ends the request at once, as "cancelled", so that Take finds it.
   void End(Ticket ticket) noexcept;
   void Forget();
 
-  // parts.cpp: what the decoder and the pipeline see of a pass. Plan chooses who takes part in the
-  // next one, and nothing where its drafts are made.
+  // parts.cpp: what the decoder and the pipeline see of a pass. Plan chooses the sequences of the
+  // next pass, unless its drafts are made already.
   void Plan() noexcept;
   bool drafted() const { return step_->drafted; }
-  // In place of the drafts that were made, drafts of the caller's, which are certain; `drafts` must
-  // live until Verify. Errors: kInvalidArgument (unknown tokens, more than may be committed, a
+  // Replaces the drafts that were made by the caller's, which count as certain. `drafts` must live
+  // until Verify. Errors: kInvalidArgument (unknown tokens, more than may be committed, a
   // strategy that compares a drafter's logits), kTooLarge (the cache has no room).
   [[nodiscard]] Status Replace(Ticket ticket, std::span<const Token> drafts);
-  // The committed tokens that the pass reads, and those that a draft model has yet to read.
+  // The committed tokens that the pass reads, and those that a draft model has not read yet.
   std::span<const Token> FeedOf(Ticket ticket) const noexcept;
   std::span<const Token> DraftFeedOf(Ticket ticket) const noexcept;
-  // The drafts that were made; empty: plain decoding, or no part in the pass.
+  // The drafts that were made; empty for plain decoding and for requests outside of the pass.
   round::Proposal ProposalOf(Ticket ticket) const noexcept;
-  // While on_round runs: the target's logits of a round, a row for each draft and one more.
+  // The target's logits of a round, a row for each draft and one more. Valid while on_round runs.
   TokenRows TargetRowsOf(Ticket ticket) const noexcept;
-  // Rows of the proposal's numbers, where it has any.
+  // The proposal's numbers as rows; empty if it has none.
   TokenRows RowsOf(const round::Proposal& proposal, const float* numbers) const noexcept;
 
-  // For texts and logits of the caller's, while no request runs. Drafts are made by the first of
-  // the default drafters that needs no more than a text; the views hold until anything is drafted
-  // again. Errors: kInvalidArgument, kTooLarge.
+  // Drafts after a text that belongs to no request, while no request runs. The first default
+  // drafter that needs only a text makes them. The views hold until the next drafts. Errors:
+  // kInvalidArgument, kTooLarge.
   struct GivenText {
     std::span<const Token> text;
     const SamplingParameters& sampling;
@@ -81,7 +81,7 @@ class Engine::Impl {
   };
   [[nodiscard]] Result<round::Proposal> DraftAfter(const GivenText& given,
                                                    const engine::DraftWants& wants);
-  // The draft-length controller, for them: it begins as for a request with the engine's settings.
+  // The draft-length controller of such texts begins as for a request with the engine's settings.
   void BeginGiven() {
     controller().Begin(0, {.most = *opened_.options.speculative.num_speculative_tokens});
   }
@@ -91,13 +91,13 @@ class Engine::Impl {
   AdaptiveLookahead* Adaptive(SeqId seq) const noexcept { return controller().Adaptive(seq); }
   void ResetLookahead(SeqId seq) noexcept { controller().Reset(seq); }
 
-  // Feeds tokens to the cache of sequences that no request has, and hands out the logits of each.
+  // Feeds tokens to sequences that no request has, and hands out the logits after each token.
   struct Feed {
     SeqId seq = 0;
     std::span<const Token> tokens;  // as many as the sequence has room for
   };
   using OnRow = std::function<void(std::size_t feed, int token, const float* logits)>;
-  // Errors: kInvalidFile (logits that are not finite); then the sequences hold what was read.
+  // Errors: kInvalidFile (logits that are not finite). The sequences then hold what was read.
   [[nodiscard]] Status ReadRows(std::span<const Feed> feeds, const OnRow& on_row);
   [[nodiscard]] Result<std::vector<float>> Score(std::span<const Token> tokens);
   int CachedPositions(SeqId seq) const noexcept { return opened_.cache->length(seq); }
@@ -116,7 +116,7 @@ class Engine::Impl {
   const EngineSummary& summary() const { return opened_.summary; }
   const engine::SpeculationRules& speculation() const { return *speculation_; }
   const engine::Accounting& accounting() const { return *accounting_; }
-  const engine::FileWatch& files() const { return files_; }
+  const loader::FileWatch& files() const { return files_; }
   EngineLoad load() const noexcept;
   Status record_status() const { return recorder_->status(); }
 
@@ -125,7 +125,7 @@ class Engine::Impl {
 
   // The values of a pass, from its plan to its commit. The buffers serve every pass.
   struct StepValues {
-    bool drafted = false;  // between Draft and Verify
+    bool drafted = false;  // true between Draft and Verify
     engine::PassPlan plan;
     engine::Proposals drafts;
     engine::FlatPass pass;
@@ -149,7 +149,7 @@ class Engine::Impl {
                        std::vector<std::pair<std::size_t, int>>& row_of);
 
   engine::Opened opened_;
-  engine::DrafterSet drafters_;
+  loader::DrafterSet drafters_;
   std::optional<engine::SpeculationRules> speculation_;
   std::optional<engine::Preparation> preparation_;
   std::optional<engine::Estimates> estimates_;
@@ -161,7 +161,7 @@ class Engine::Impl {
   std::optional<engine::Commit> commit_;
   std::optional<engine::Accounting> accounting_;
   std::optional<StepValues> step_;
-  engine::FileWatch files_;  // the last: its thread reads the models, so it ends first
+  loader::FileWatch files_;  // last, so that its thread, which reads the models, ends first
 };
 
 }  // namespace foretoken

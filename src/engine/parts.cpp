@@ -21,7 +21,7 @@ Result<engine::DraftWants> EngineParts::WantsOf(const DraftOptions& options) {
   return engine::DraftWants{options.num_steps, options.logits};
 }
 
-// Of the plan that is made; none: the request has no part in the pass.
+// The request's index in the plan, if it is part of the pass.
 std::optional<std::size_t> Engine::Impl::EntryOf(Ticket ticket) const noexcept {
   const engine::Sequence* const s = SequenceOf(ticket);
   if (s == nullptr) return std::nullopt;
@@ -124,7 +124,7 @@ Result<round::Proposal> Engine::Impl::DraftAfter(const GivenText& given,
   FORETOKEN_CHECK_OK(preparation_->Check(request, given.text));
   FORETOKEN_TRY(const auto grammar, preparation_->GrammarOf(given.sampling));
   const auto drafts_alone = [&](int d) {
-    const engine::DrafterEntry& entry = drafters_[d];
+    const loader::DrafterEntry& entry = drafters_[d];
     const draft::DrafterSpec* const spec = entry.spec;
     return !entry.reads_features() &&
            (spec == nullptr || spec->joins_others || spec->Serves(request));
@@ -181,7 +181,8 @@ VerificationOptions Engine::Impl::VerificationFor(const SamplingParameters& samp
   return options;
 }
 
-// Puts the next rows of the feeds into the pass; row_of: feed and token of each. Returns how many.
+// Puts the next rows of the feeds into the pass and returns their number. row_of: feed and token of
+// each row.
 std::size_t Engine::Impl::FillPass(std::span<const Feed> feeds, std::vector<std::size_t>& done,
                                    std::vector<std::pair<std::size_t, int>>& row_of) {
   const model::RunnerInfo& info = opened_.target->info();

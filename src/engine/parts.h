@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine/parts.h: the door to an engine's inside for the faces that move it by halves of a pass.
+// engine/parts.h: gives the components access to an engine's parts.
 #pragma once
 
 #include "engine/impl.h"

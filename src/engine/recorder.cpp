@@ -69,12 +69,12 @@ void Recorder::Add(const PassRecord& record, const PassTimes& times) noexcept {
   if (!recorder_) return;
   for (std::size_t i = 0; i < record.plan.size(); ++i) {
     const PlannedSequence& planned = record.plan.entries[i];
-    if (planned.again) continue;  // a trace knows one reading of a text
+    if (planned.again) continue;  // a trace holds the first reading of a text only
     const Sequence& s = record.sequences.At(planned.seq);
     const DraftedSequence& drafted = record.drafts.entries[i];
     const CommittedSequence& committed = record.commits.entries[i];
     const bool has_drafts = drafted.length() > 0;
-    const DrafterEntry& drafter = drafters_[std::max(0, drafted.drafter)];
+    const loader::DrafterEntry& drafter = drafters_[std::max(0, drafted.drafter)];
     recorder_->Add(
         {.seq = planned.seq,
          .prefill = planned.prefill,
@@ -96,7 +96,7 @@ void Recorder::Add(const PassRecord& record, const PassTimes& times) noexcept {
                       .verify_us = 1000 * times.verify_ms});
 }
 
-// A record that cannot be written harms no text.
+// A trace that cannot be written does not stop the requests.
 Status Recorder::Publish() noexcept {
   if (!recorder_) return {};
   const bool well = recorder_->status().has_value();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine/recorder.h: tells the trace what the engine does (trace/run_recorder.h). Does nothing
-// where nothing is recorded.
+// engine/recorder.h: writes the engine's passes to its trace (trace/run_recorder.h), if it has one.
 #pragma once
 
 #include <memory>
@@ -8,11 +7,11 @@
 #include <string>
 
 #include "base/aligned_buffer.h"
-#include "engine/requests/drafter_set.h"
 #include "engine/requests/sequence.h"
 #include "engine/step/pass_record.h"
 #include "foretoken/engine.h"
 #include "foretoken/options.h"
+#include "loader/drafter_set.h"
 #include "trace/run_recorder.h"
 
 namespace foretoken::engine {
@@ -20,11 +19,11 @@ namespace foretoken::engine {
 class Recorder {
  public:
   // The references must outlive it.
-  Recorder(const EngineOptions& options, const DrafterSet& drafters)
+  Recorder(const EngineOptions& options, const loader::DrafterSet& drafters)
       : options_(options), drafters_(drafters) {}
 
-  // Begins the file of options.record, if there is one. Errors: kInvalidArgument where it is no
-  // trace, kIo.
+  // Creates the file options.record, if that is set. Errors: kInvalidArgument if the path is a file
+  // that is not a trace; kIo.
   [[nodiscard]] Status Open(const EngineSummary& summary, int vocabulary);
   bool records() const { return recorder_ != nullptr; }
   Status status() const { return recorder_ ? recorder_->status() : Status(); }
@@ -32,19 +31,19 @@ class Recorder {
     if (recorder_) recorder_->AddCosts(costs);
   }
 
-  // A request has become a sequence; controller: of its draft lengths.
+  // Call it when a request becomes a sequence. controller: chooses its draft lengths.
   void Begin(SeqId seq, const Sequence& s, const std::string& controller);
-  // Before the pass is verified: a sampler is then behind the newest committed token.
+  // Call it before the pass is verified, while samplers stand behind the newest committed token.
   void ReadDistributions(const PassPlan& plan, const Proposals& drafts, const FlatPass& pass,
                          const model::PassResult& result, const Sequences& sequences) noexcept;
-  // After all that is timed, before sequences that ended go.
+  // Call it after everything that is timed, and before the ended sequences are removed.
   void Add(const PassRecord& record, const PassTimes& times) noexcept;
-  // When nothing runs. The error of the first time that the trace cannot be written.
+  // Call it when nothing runs. An error is reported the first time only.
   [[nodiscard]] Status Publish() noexcept;
 
  private:
   const EngineOptions& options_;
-  const DrafterSet& drafters_;
+  const loader::DrafterSet& drafters_;
   std::unique_ptr<trace::RunRecorder> recorder_;  // null: nothing is recorded
   AlignedBuffer<float> scratch_;                  // [2, vocabulary]
 };

@@ -62,7 +62,7 @@ void Engine::Impl::Verify() noexcept {
   result = &opened_.target->Run(pass.View());
   times.verify_ms = MillisecondsSince(begin);
   if (!files_.Check()) {
-    verdicts.kept.assign(plan.size(), 0);  // nothing of what was computed is committed
+    verdicts.kept.assign(plan.size(), 0);  // commits nothing of this pass
     pending.Commit(verdicts.kept);
     return EndAll();
   }
@@ -97,7 +97,7 @@ void Engine::Impl::FinishEnded() noexcept {
   preparation_->BoundGrammars();
 }
 
-// The model files have changed: what the engine computes can be trusted no more, for no request.
+// Ends all requests, because the model files have changed and no result can be trusted.
 void Engine::Impl::EndAll() noexcept {
   step_->plan.entries.clear();
   admission_->ForEachUnended([this](engine::Job& job) {
@@ -121,7 +121,7 @@ void Engine::Impl::End(Ticket ticket) noexcept {
   PublishRecord();
 }
 
-// When nothing runs. A trace that cannot be written harms no text, so the failure is a notice.
+// Publishes the trace when nothing runs. A failure is a notice, because the requests are whole.
 void Engine::Impl::PublishRecord() noexcept {
   if (!admission_->idle()) return;
   if (const Status status = recorder_->Publish(); !status) Notice(status.error().message);

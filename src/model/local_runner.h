@@ -19,7 +19,7 @@
 #include "model/runner.h"
 #include "model/scratch.h"
 #include "model/team_choice.h"
-#include "model/weights.h"
+#include "model/weights/weights.h"
 
 namespace foretoken::model {
 

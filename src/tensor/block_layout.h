@@ -85,7 +85,7 @@ static_assert(sizeof(BlockQ8_0) == 34 && sizeof(BlockQ4_K) == 144 && sizeof(Bloc
 // Outputs beyond n_out are zero.
 inline constexpr int kTileOutputs = 16;
 
-// One for each number type. Whoever changes a layout raises the version in model/tile_cache.cpp.
+// One for each number type. Whoever changes a layout raises the version in model/weights/tile_cache.cpp.
 enum class TileType : std::uint8_t {
   kF32,
   kF16,

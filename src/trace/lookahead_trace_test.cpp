@@ -58,9 +58,9 @@ Run Play(const Trap& trap, std::string_view name, int ceiling) {
     int accepted = 0;
     while (accepted < k && trap.right(round, position + accepted)) ++accepted;
     const double pass = trap.pass_us(1 + k) * trap.spike(round), draft = k * trap.draft_us;
-    costs.SeePass(1 + k, position, pass);
-    if (k > 0) costs.SeeDrafts(0, k, k, draft);
-    costs.SeeRest(4);
+    costs.RecordPass(1 + k, position, pass);
+    if (k > 0) costs.RecordDrafts(0, k, k, draft);
+    costs.RecordRest(4);
     const double us = pass + draft + 4;
     if (ceiling > 0)
       lookahead->Observe(

@@ -218,9 +218,9 @@ class Player {
     const TracedCosts::Cost cost = costs_.Of(pass);
     for (Running& r : running_) Commit(r, pass.context, cost.us());
     result_.tally.us += cost.us();
-    learnt_.SeePass(pass.rows, pass.context, cost.verify_us);
-    if (pass.asking > 0 && !instant_) learnt_.SeeDrafts(0, drafts, pass.drafts, cost.draft_us);
-    learnt_.SeeRest(cost.rest_us);
+    learnt_.RecordPass(pass.rows, pass.context, cost.verify_us);
+    if (pass.asking > 0 && !instant_) learnt_.RecordDrafts(0, drafts, pass.drafts, cost.draft_us);
+    learnt_.RecordRest(cost.rest_us);
   }
 
   void Commit(Running& r, int context, double us) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verify/custom_verifier.h"
+#include "foretoken/limits.h"
 
 #include <fmt/format.h>
 
@@ -88,7 +89,7 @@ class Draft final : public JudgedDraft {
   float* const laws_;
   float* const scratch_;
   const Pos begin_;
-  std::array<bool, CustomVerifier::kMaxDraft + 1> known_ = {};  // distributions that were computed
+  std::array<bool, kMaxDraft + 1> known_ = {};  // distributions that were computed
 };
 
 }  // namespace

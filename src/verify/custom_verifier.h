@@ -24,9 +24,6 @@ struct CustomSettings {
 
 class CustomVerifier final : public Verifier {
  public:
-  // In one proposal.
-  static constexpr int kMaxDraft = 64;
-
   // REQUIRES: verifier is not null.
   CustomVerifier(std::shared_ptr<foretoken::Verifier> verifier, const CustomSettings& settings);
 

@@ -32,7 +32,7 @@ class MappedFile {
 
   // Whether everything that was read so far came from the file as it was when it was opened. An
   // error if the file was cut short or cannot be read, or if its size or time of change differ. (A
-  // time that was set back is not noticed; the hashes of model/embedding_table.h are for that.)
+  // time that was set back is not noticed; the hashes of model/weights/embedding_table.h are for that.)
   // Takes a few hundred nanoseconds. Any thread. Error: kIo, with the file's name.
   [[nodiscard]] Status Check() const;
 

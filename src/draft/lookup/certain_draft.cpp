@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draft/lookup/certain_draft.h"
+#include "foretoken/limits.h"
 
 #include <algorithm>
 
@@ -7,7 +8,7 @@ namespace foretoken::draft {
 
 void CertainDraft::Begin(const SequenceStart& start) {
   tokens_.clear();
-  tokens_.reserve(kMaxTokens);
+  tokens_.reserve(kMaxDraft);
   end_tokens_.assign(start.end_tokens.begin(), start.end_tokens.end());
   min_new_tokens_ = start.min_new_tokens;
   left_ = 0;
@@ -16,7 +17,7 @@ void CertainDraft::Begin(const SequenceStart& start) {
 void CertainDraft::Start(int n, int n_generated) noexcept {
   tokens_.clear();
   n_generated_ = n_generated;
-  left_ = std::min(n, kMaxTokens);
+  left_ = std::min(n, kMaxDraft);
 }
 
 void CertainDraft::Push(Token token) noexcept {

@@ -13,8 +13,6 @@ namespace foretoken::draft {
 
 class CertainDraft {
  public:
-  static constexpr int kMaxTokens = 64;  // in one proposal, whatever is asked for
-
   void Begin(const SequenceStart& start);
 
   // Starts a proposal of up to n tokens behind a text with n_generated tokens of output.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draft/lookup/ngram.h"
+#include "foretoken/limits.h"
 
 #include <algorithm>
 #include <utility>
@@ -74,8 +75,7 @@ void NgramDrafter::Begin(const SequenceStart& start) {
   s.own_text_only = start.own_text_only;
   s.n_prompt = static_cast<int>(start.prompt.size());
   s.draft.Begin(start);
-  s.context.reserve(
-      static_cast<std::size_t>(std::max(shape_.ngram_max, kMaxMatch) + CertainDraft::kMaxTokens));
+  s.context.reserve(static_cast<std::size_t>(std::max(shape_.ngram_max, kMaxMatch) + kMaxDraft));
   s.text.Begin(shape_, TextRoom(start, max_context_));
   for (const Token t : start.prompt) s.text.Add(t, {});
 }

@@ -10,12 +10,10 @@
 #include "base/machine/cpus.h"
 #include "base/machine/stack.h"
 #include "base/machine/thread_count.h"
+#include "calibrate/initial_costs.h"
 #include "draft/custom_drafter.h"
 #include "draft/registry.h"
 #include "engine/impl.h"
-#include "engine/open/initial_costs.h"
-#include "engine/open/model_part.h"
-#include "engine/open/opened_drafter.h"
 #include "foretoken/drafter.h"
 #include "foretoken/limits.h"
 #include "foretoken/methods.h"
@@ -23,6 +21,8 @@
 #include "foretoken/text_file.h"
 #include "foretoken/verifier.h"
 #include "kernels/dispatch.h"
+#include "loader/model_part.h"
+#include "loader/opened_drafter.h"
 #include "model/arch/registry.h"
 #include "text/frequent_tokens.h"
 #include "text/tokenizer/unicode.h"
@@ -39,7 +39,6 @@ Status CheckRange(const char* name, std::int64_t value, std::int64_t least, std:
               fmt::format("{}: {} is out of range; use {} to {}", name, value, least, most));
 }
 
-static_assert(verify::Synthetic::kMaxDraft == kMaxDraft);
 constexpr std::size_t kStackBytes = 1 << 20;  // a pass needs up to 700 KiB (AMX)
 constexpr int kLeastCacheTokens = 128;        // a whole draft fits, and a little text
 
@@ -65,8 +64,7 @@ class EngineOpener {
     Summarise();
     impl_->MakeParts(target_.options.max_rows, target_.options.max_logit_rows);
     FORETOKEN_CHECK_OK(impl_->recorder_->Open(summary(), opened().vocabulary));
-    FORETOKEN_CHECK_OK(engine::LearnInitialCosts(opened(), impl_->drafters_, *impl_->estimates_,
-                                                 *impl_->recorder_));
+    FORETOKEN_CHECK_OK(LearnCosts());
     summary().load_ms =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     impl_->files_.Begin();
@@ -79,7 +77,7 @@ class EngineOpener {
     const formats::Checkpoint* file = nullptr;  // the engine owns it; its target's own for some
     const draft::DrafterSpec* spec = nullptr;   // what drafts with it
     std::string name = {}, full_name = {};      // as in DrafterEntry
-    engine::ModelPart part = {};
+    loader::ModelPart part = {};
     draft::SharedTokens shared = 0;  // of its vocabulary and the target's
     std::vector<Token> tokens = {};  // of its reduced output head
     std::int64_t weight_bytes = 0;
@@ -157,7 +155,7 @@ class EngineOpener {
     auto tokenizer = text::Tokenizer::Load(opened().checkpoint->metadata());
     if (!tokenizer) return in_file(std::move(tokenizer).error());
     opened().tokenizer = std::move(*tokenizer);
-    auto part = engine::DescribeModel(*opened().checkpoint, *opened().tokenizer);
+    auto part = loader::DescribeModel(*opened().checkpoint, *opened().tokenizer);
     if (!part) return in_file(std::move(part).error());
     target_ = std::move(*part);
     if (options().context_size == 0) options().context_size = target_.config.context_length;
@@ -358,9 +356,9 @@ class EngineOpener {
                   "the model has no MTP head; give one with --model-draft, or use ngram");
     FORETOKEN_TRY(const auto tokenizer, text::Tokenizer::Load(file.metadata()));
     FORETOKEN_CHECK_OK(CompareVocabularies(draft, *tokenizer));
-    engine::ModelPart& part = draft.part;
+    loader::ModelPart& part = draft.part;
     if (!draft.spec->info.reads_features) {
-      FORETOKEN_TRY(part, engine::DescribeModel(file, *tokenizer));
+      FORETOKEN_TRY(part, loader::DescribeModel(file, *tokenizer));
       FORETOKEN_TRY(draft.tokens, DraftTokens(draft.shared));
     } else {
       FORETOKEN_TRY(part, DescribeHead(draft));
@@ -386,8 +384,8 @@ class EngineOpener {
     return {};
   }
 
-  Result<engine::ModelPart> DescribeHead(const Draft& draft) const {
-    engine::ModelPart part;
+  Result<loader::ModelPart> DescribeHead(const Draft& draft) const {
+    loader::ModelPart part;
     FORETOKEN_TRY(part.config, model::HeadConfigFromFile(*draft.file));
     if (part.config.vocabulary == 0) part.config.vocabulary = target_.config.vocabulary;
     // Without a map of its columns, column i is token i of the head's vocabulary.
@@ -415,9 +413,9 @@ class EngineOpener {
     return tokens;
   }
 
-  void Size(engine::ModelPart& part, int positions, int logit_rows, int cache_positions = 0) {
+  void Size(loader::ModelPart& part, int positions, int logit_rows, int cache_positions = 0) {
     const auto& o = options();
-    engine::SetSizes(part, {.positions = positions,
+    loader::SetSizes(part, {.positions = positions,
                             .sequences = o.max_sequences,
                             .cache_positions = cache_positions,
                             .rows = std::max(o.prefill_rows, o.max_sequences * (1 + kMaxDraft)),
@@ -427,17 +425,17 @@ class EngineOpener {
   }
 
   Status CheckMemory() {
-    std::int64_t needed = engine::BytesOf(target_, *opened().checkpoint);
-    for (const Draft& draft : drafts_) needed += engine::BytesOf(draft.part, *draft.file);
-    return engine::CheckFits(needed, options().context_size, options().max_sequences);
+    std::int64_t needed = loader::BytesOf(target_, *opened().checkpoint);
+    for (const Draft& draft : drafts_) needed += loader::BytesOf(draft.part, *draft.file);
+    return loader::CheckFits(needed, options().context_size, options().max_sequences);
   }
 
-  Result<std::unique_ptr<model::LocalRunner>> Load(const engine::ModelPart& part,
+  Result<std::unique_ptr<model::LocalRunner>> Load(const loader::ModelPart& part,
                                                    const formats::Checkpoint& checkpoint) {
     const auto progress = [&](double fraction) {
       if (options().on_load_progress) options().on_load_progress({checkpoint.path(), fraction});
     };
-    const model::TileCache cache = engine::TileCacheFor(options().repack_cache, checkpoint);
+    const model::TileCache cache = loader::TileCacheFor(options().repack_cache, checkpoint);
     auto loaded = model::LocalRunner::Load(
         checkpoint, part.config, part.options, *opened().kernels, *opened().pool,
         {.cache = &cache, .on_progress = progress, .on_notice = [&](std::string what) {
@@ -533,6 +531,7 @@ class EngineOpener {
                           .name = draft.name,
                           .full_name = draft.full_name,
                           .file = draft.file->path(),
+                          .file_bytes = static_cast<std::int64_t>(draft.file->file_bytes()),
                           .drafter = std::move(drafter),
                           .spec = draft.spec,
                           .instant = draft.spec->info.lookup_only});
@@ -580,6 +579,21 @@ class EngineOpener {
     return verifiers;
   }
 
+  Status LearnCosts() {
+    engine::Estimates& estimates = *impl_->estimates_;
+    FORETOKEN_TRY(const std::vector<PassCost> measured,
+                  calibrate::LearnInitialCosts({.subject = engine::SubjectOf(opened()),
+                                                .options = options(),
+                                                .target_bytes = summary().target.file_bytes,
+                                                .drafters = impl_->drafters_,
+                                                .records = impl_->recorder_->records()},
+                                               {.costs = estimates.costs,
+                                                .fixed_costs = estimates.fixed_costs,
+                                                .notices = summary().notices}));
+    impl_->recorder_->AddCosts(measured);
+    return {};
+  }
+
   // A strategy asked for by name must fit the drafters of a request that names none itself.
   Status CheckStrategy() const {
     Request request;
@@ -589,13 +603,13 @@ class EngineOpener {
 
   void Summarise() {
     EngineSummary& s = summary();
-    engine::Summarise(target_, *opened().checkpoint, opened().target->info().weight_bytes,
+    loader::Summarise(target_, *opened().checkpoint, opened().target->info().weight_bytes,
                       opened().vocabulary, s.target);
     for (const Draft& draft : drafts_) {
       DrafterSummary& summary = s.drafts.emplace_back();
       summary.name = draft.name;
       summary.method = draft.spec->info.name;
-      engine::Summarise(draft.part, *draft.file, draft.weight_bytes, draft.shared.drafter,
+      loader::Summarise(draft.part, *draft.file, draft.weight_bytes, draft.shared.drafter,
                         summary.model);
     }
     if (!s.drafts.empty()) s.draft = std::make_unique<ModelSummary>(s.drafts.front().model);
@@ -609,7 +623,7 @@ class EngineOpener {
       s.strategy = verifiers().own->name();
       s.lossless = verifiers().own->Lossless();
     }
-    for (const engine::DrafterEntry& entry : impl_->drafters_) s.methods.push_back(entry.name);
+    for (const loader::DrafterEntry& entry : impl_->drafters_) s.methods.push_back(entry.name);
     s.methods.insert(s.methods.end(), {"portfolio", "none"});
     s.strategies = impl_->speculation_->StrategyNames();
     s.lookahead = options().speculative.lookahead;
@@ -643,7 +657,7 @@ class EngineOpener {
   }
 
   std::unique_ptr<Engine::Impl> impl_;
-  engine::ModelPart target_;
+  loader::ModelPart target_;
   const model::LocalRunner* target_runner_ = nullptr;  // that the engine owns
   std::vector<Draft> drafts_;
 };
@@ -652,7 +666,7 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::Open(EngineOptions options) 
   return EngineOpener(std::move(options)).Open();
 }
 
-// Everything that a step writes gets its memory now.
+// Everything that a step writes to gets its memory here.
 void Engine::Impl::MakeParts(int max_rows, int max_logit_rows) {
   const EngineOptions& o = opened_.options;
   const std::string& path = opened_.summary.target.path;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine/open/opened.h: what an engine was opened with, and what was made of its files.
+// engine/open/opened.h: the options of an engine, and what was made from its files.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/machine/thread_pool.h"
+#include "calibrate/subject.h"
 #include "foretoken/engine.h"
 #include "foretoken/options.h"
 #include "formats/checkpoint.h"
@@ -19,7 +20,7 @@
 
 namespace foretoken::engine {
 
-// Members are destroyed from the last to the first: what others point to comes first.
+// The order of the members matters: later ones point to earlier ones.
 struct Opened {
   EngineOptions options;
   EngineSummary summary;
@@ -32,12 +33,25 @@ struct Opened {
   std::optional<kv::BlockTables> cache;
   int vocabulary = 0;
   int context = 0;                // positions of a text
-  std::vector<Token> end_tokens;  // of the model, or of the options
+  std::vector<Token> end_tokens;  // the model's, or the options'
 
-  // That one text can have: its context, or all of a smaller cache.
+  // The positions that one text can have: its context, or the whole cache where that is smaller.
   int MostPositions() const noexcept {
     return std::min(context, cache->n_blocks() * tensor::kKvBlock);
   }
 };
+
+// What calibrate/ measures.
+inline calibrate::Subject SubjectOf(Opened& opened) {
+  return {.pool = *opened.pool,
+          .kernels = *opened.kernels,
+          .target = *opened.target,
+          .cache = *opened.cache,
+          .vocabulary = opened.vocabulary,
+          .context = opened.context,
+          .most_positions = opened.MostPositions(),
+          .n_sequences = opened.options.max_sequences,
+          .drafts = *opened.options.speculative.num_speculative_tokens};
+}
 
 }  // namespace foretoken::engine

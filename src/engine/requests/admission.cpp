@@ -27,8 +27,8 @@ void MakeRoomForCounts(SpeculationStats& stats, std::size_t n) {
 
 Admission::Admission(AdmissionSettings settings, const EngineOptions& options,
                      const text::Tokenizer& tokenizer, const kernels::Kernels& kernels,
-                     const SpeculationRules& rules, DrafterSet& drafters, kv::BlockTables& cache,
-                     OnAdmitted on_admitted)
+                     const SpeculationRules& rules, loader::DrafterSet& drafters,
+                     kv::BlockTables& cache, OnAdmitted on_admitted)
     : settings_(std::move(settings)),
       options_(options),
       tokenizer_(tokenizer),
@@ -84,7 +84,7 @@ std::optional<Completion> Admission::Take(Ticket ticket) noexcept {
   return completion;
 }
 
-// Those that no pass may reach soon.
+// Ends running requests that were cancelled, also while a pause keeps them from any pass.
 bool Admission::EndCancelled() noexcept {
   bool any = false;
   for (SeqId seq = 0; seq < static_cast<SeqId>(sequences_.size()); ++seq) {
@@ -107,7 +107,7 @@ void Admission::AdmitFirst(SeqId seq) noexcept {
     Finish(job, FinishReason::kLength);
 }
 
-// All tokens that end a request.
+// All tokens that end the request.
 std::vector<Token> Admission::EndTokensOf(const Request& request) const {
   std::vector<Token> tokens = request.stop_token_ids;
   if (!request.ignore_eos)
@@ -131,7 +131,7 @@ void Admission::Admit(Job& job, SeqId seq) {
   auto& slot = sequences_.Slot(seq);
   slot.reset(new Sequence{.job = &job,
                           .sampler = std::move(sampler),
-                          .emitter = Emitter(tokenizer_, request, end_tokens, room),
+                          .emitter = text::Emitter(tokenizer_, request.stop, end_tokens, max_new),
                           .verifier = &verifier,
                           .drafters = rules_.DraftersFor(request)});
   Completion& completion = slot->completion;

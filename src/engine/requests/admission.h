@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine/requests/admission.h: the requests of an engine, from Begin to Take: those that wait, and
-// how one becomes a sequence and ends.
+// engine/requests/admission.h: the requests of an engine, from Begin to Take. They wait in order,
+// become sequences and end.
 //
-// Where memory runs out, the request that needed it ends with an error and the others stay.
+// If memory runs out, the request that needed it ends with an error. The others continue.
 #pragma once
 
 #include <deque>
@@ -12,13 +12,13 @@
 #include <optional>
 #include <vector>
 
-#include "engine/requests/drafter_set.h"
 #include "engine/requests/job.h"
 #include "engine/requests/sequence.h"
 #include "engine/requests/speculation_rules.h"
 #include "foretoken/prepared_request.h"
 #include "kernels/kernels.h"
 #include "kv/block_tables.h"
+#include "loader/drafter_set.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace foretoken::engine {
@@ -31,21 +31,21 @@ struct AdmissionSettings {
 
 class Admission {
  public:
-  // A request has become a sequence: where the draft-length controller and the trace begin with it.
-  // May need memory.
+  // Called when a request becomes a sequence; the draft-length controller and the trace begin with
+  // it there. It may need memory.
   using OnAdmitted = std::function<void(SeqId seq, const Sequence& s)>;
 
   // All references must outlive it.
   Admission(AdmissionSettings settings, const EngineOptions& options,
             const text::Tokenizer& tokenizer, const kernels::Kernels& kernels,
-            const SpeculationRules& rules, DrafterSet& drafters, kv::BlockTables& cache,
+            const SpeculationRules& rules, loader::DrafterSet& drafters, kv::BlockTables& cache,
             OnAdmitted on_admitted);
 
-  // The request waits from now on. May need memory: then it was never there.
+  // Adds a request that waits. Throws std::bad_alloc if there is no memory; nothing is added then.
   Ticket Add(PreparedRequest request, OnRound on_round, bool in_batch = false);
 
-  // Requests get the sequences that are free, oldest first, while may_join says so; those that were
-  // cancelled end. True: some ended.
+  // Ends cancelled requests. Gives free sequences to those that wait, oldest first, as long as
+  // may_join agrees. Returns whether a running request ended.
   template <typename MayJoin>
   bool AdmitWaiting(MayJoin&& may_join) noexcept {
     const bool ended = EndCancelled();
@@ -61,16 +61,16 @@ class Admission {
   int n_waiting() const { return static_cast<int>(waiting_.size()); }
   bool idle() const { return waiting_.empty() && sequences_.none(); }  // nothing waits or runs
 
-  // Null: unknown, or it does not run.
+  // Null if the ticket is unknown or the request does not run.
   const Sequence* SequenceOf(Ticket ticket) const noexcept;
   void Cancel(Ticket ticket) noexcept;
   void Pause(Ticket ticket, bool paused) noexcept;
-  // Once it has ended; then the ticket is forgotten.
+  // The result, if the request has ended. The ticket is forgotten with it.
   std::optional<Completion> Take(Ticket ticket) noexcept;
-  // What the sequence's request holds goes back, also where it was not admitted whole.
+  // Ends the request of a sequence and frees what it holds, also if it was admitted only in part.
   void Finish(Job& job, FinishReason reason) noexcept;
-  // A request that has not ended is cancelled, whatever it is about to do. Returns the id that it
-  // had as a sequence; -1: it was none.
+  // Ends a request at once, as cancelled. Returns the id of its sequence; -1 if it had none or has
+  // ended already.
   SeqId End(Ticket ticket) noexcept;
   template <typename Call>
   void ForEachUnended(Call&& call) noexcept {
@@ -91,16 +91,16 @@ class Admission {
   const text::Tokenizer& tokenizer_;
   const kernels::Kernels& kernels_;
   const SpeculationRules& rules_;
-  DrafterSet& drafters_;
+  loader::DrafterSet& drafters_;
   kv::BlockTables& cache_;
   const OnAdmitted on_admitted_;
   std::map<Ticket, std::unique_ptr<Job>> jobs_;  // from Add to Take
-  std::deque<Job*> waiting_;                     // those of them that wait for a sequence
+  std::deque<Job*> waiting_;                     // the part of jobs_ that waits for a sequence
   Ticket last_ticket_ = 0;
   Sequences sequences_;
 };
 
-// For rounds of up to n drafts.
+// Makes room to count rounds of up to n drafts.
 void MakeRoomForCounts(SpeculationStats& stats, std::size_t n);
 
 }  // namespace foretoken::engine

@@ -96,56 +96,90 @@ TEST(Admission, ARequestTakesItsOwnSettings) {
   EXPECT_EQ(s.completion.lookahead, "fixed");
 }
 
-TEST(Preparation, RefusesWhatTheEngineCannotDo) {
-  const FakeEngine engine;
-  const auto why = [&engine](const Request& request) {
-    const auto prepared = engine.preparation->Prepare(request);
-    return prepared ? std::string() : prepared.error().message;
+TEST(Admission, ARequestsDraftersBeginWithItAndEndWithIt) {
+  FakeEngine engine;
+  const Ticket ticket = engine.Begin(Ask(10, 40));
+  engine.Step();
+  EXPECT_EQ(engine.drafter->n_begun, 1);
+  engine.admission->End(ticket);
+  EXPECT_EQ(engine.drafter->n_ended, 1);
+  Request plain = Ask(10, 2);
+  plain.speculative.enabled = false;
+  engine.Run(plain);
+  EXPECT_EQ(engine.drafter->n_begun, 1);
+}
+
+TEST(Admission, ADrafterMayHaveSamplingOfItsOwn) {
+  FakeEngine engine({.sequences = 1});
+  Request request = Ask(10, 2);
+  request.sampling.temperature = 0.5f;
+  engine.Run(request);
+  EXPECT_EQ(engine.drafter->temperature, 0.5f);
+  request.speculative.draft_sampling = SamplingParameters{.temperature = 0.25f};
+  engine.Run(request);
+  EXPECT_EQ(engine.drafter->temperature, 0.25f);
+}
+
+TEST(Admission, AContextThatIsFullEndsTheText) {
+  FakeEngine engine({.context = 64});
+  const Completion completion = engine.Run(Ask(60, 40));
+  EXPECT_EQ(completion.token_ids.size(), 4U);
+  EXPECT_EQ(completion.finish_reason, FinishReason::kLength);
+}
+
+TEST(Admission, StopTokensOfARequestAddToTheModels) {
+  FakeEngine plain;
+  const std::vector<Token> text = plain.Expected(Ask(10, 20));
+  FakeEngine engine({.end_tokens = {text[9]}});
+  const auto length_with = [&](std::vector<Token> stops, bool ignore) {
+    Request request = Ask(10, 20);
+    request.stop_token_ids = std::move(stops);
+    request.ignore_eos = ignore;
+    return engine.Run(request).token_ids.size();
   };
-  EXPECT_EQ(why(Ask(10, 5)), "");
-  EXPECT_TRUE(why(Ask(0, 5)).starts_with("prompt: it has no tokens"));
-  EXPECT_TRUE(why(Ask(256, 5)).starts_with("prompt: 256 tokens do not fit a context of 256"));
-  Request request = Ask(10, 5);
-  request.prompt_tokens[3] = 50;
-  EXPECT_TRUE(why(request).starts_with("prompt tokens: 50 is not in the vocabulary"));
-  request = Ask(10, 5);
-  request.min_new_tokens = 6;
-  EXPECT_TRUE(why(request).starts_with("min tokens: 6 is more than max tokens 5"));
-  request = Ask(10, 5);
-  request.speculative.method = "ngram";
-  EXPECT_TRUE(why(request).starts_with("speculative method: 'ngram' is not one of this engine's"));
-  request = Ask(10, 5);
-  request.sampling.temperature = 1;
-  request.speculative.strategy = VerifyStrategy::kResidual;
-  EXPECT_TRUE(why(request).starts_with("verify: 'residual' needs a drafter"));
-  request.speculative.strategy = VerifyStrategy::kGreedy;
-  EXPECT_TRUE(why(request).starts_with("verify: 'greedy' with temperature 1"));
+  const auto first = [&](Token token) {
+    return static_cast<std::size_t>(std::find(text.begin(), text.end(), token) - text.begin()) + 1;
+  };
+  EXPECT_EQ(length_with({}, false), first(text[9]));
+  EXPECT_EQ(length_with({text[4]}, false), std::min(first(text[4]), first(text[9])));
+  EXPECT_EQ(length_with({text[4]}, true), first(text[4]));
+  EXPECT_EQ(length_with({}, true), 20U);
 }
 
-TEST(Preparation, MakesTokensOfThePrompt) {
-  const FakeEngine engine;
-  Request request;
-  request.prompt = "bcd";
-  const auto prepared = engine.preparation->Prepare(request);
-  ASSERT_TRUE(prepared);
-  const auto tokens = prepared->prompt_tokens();
-  EXPECT_EQ(std::vector<Token>(tokens.begin(), tokens.end()), (std::vector<Token>{1, 2, 3}));
-  EXPECT_TRUE(engine.preparation->Made(*prepared));
-  const FakeEngine other;
-  EXPECT_FALSE(other.preparation->Made(*prepared));
+TEST(Admission, TicketsAreNeverUsedAgain) {
+  FakeEngine engine;
+  const Ticket first = engine.Begin(Ask(10, 1)), second = engine.Begin(Ask(10, 1));
+  EXPECT_NE(first, 0U);
+  EXPECT_NE(first, second);
+  while (engine.Step()) continue;
+  engine.admission->Take(first);
+  EXPECT_GT(engine.Begin(Ask(10, 1)), second);
 }
 
-TEST(SpeculationRules, ChooseAVerifierThatFits) {
-  const FakeEngine engine;
-  Request request = Ask(10, 5);
-  EXPECT_EQ(engine.rules->VerifierFor(request).name(), "greedy");
-  request.sampling.temperature = 1;
-  EXPECT_EQ(engine.rules->VerifierFor(request).name(), "sample-match");
-  request.speculative.strategy = VerifyStrategy::kResidual;
-  EXPECT_EQ(engine.rules->VerifierFor(request).name(), "residual");
-  EXPECT_TRUE(engine.rules->FollowsDrafts(request, engine.rules->VerifierFor(request)));
-  EXPECT_EQ(engine.rules->ControllerOf(true, true), "fixed");
-  EXPECT_EQ(engine.rules->ControllerOf(false, true), "");
+TEST(Admission, ForEachUnendedLeavesOutResults) {
+  FakeEngine engine({.sequences = 1});
+  const Ticket ended = engine.Begin(Ask(10, 0)), runs = engine.Begin(Ask(10, 40)),
+               waits = engine.Begin(Ask(10, 40));
+  engine.Step();
+  std::vector<Ticket> seen;
+  engine.admission->ForEachUnended([&](Job& job) { seen.push_back(job.ticket); });
+  EXPECT_EQ(seen, (std::vector<Ticket>{runs, waits}));
+  EXPECT_TRUE(engine.admission->Take(ended));
+}
+
+TEST(Admission, MemoryThatRunsOutWhileARequestIsAdmittedEndsItAlone) {
+  FakeEngine engine;
+  engine.drafter->fails_to_begin = true;
+  const Ticket fails = engine.Begin(Ask(10, 5, 1));
+  Request plain = Ask(10, 5, 2);
+  plain.speculative.enabled = false;
+  const Ticket runs = engine.Begin(plain);
+  while (engine.Step()) continue;
+  const Completion failed = *engine.admission->Take(fails), whole = *engine.admission->Take(runs);
+  ASSERT_TRUE(failed.error);
+  EXPECT_EQ(failed.error->code, ErrorCode::kNoMemory);
+  EXPECT_EQ(failed.finish_reason, FinishReason::kError);
+  EXPECT_EQ(whole.token_ids, engine.Expected(plain));
 }
 
 }  // namespace

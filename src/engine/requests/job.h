@@ -22,12 +22,12 @@ struct Job {
   std::vector<Token> prompt;  // at least one
   OnRound on_round;
   std::shared_ptr<const grammar::Grammar> grammar;
-  bool in_batch = false;  // all requests beside it are known, and nobody waits for one of them
+  bool in_batch = false;  // of GenerateBatch, where no other request waits for the next pass
   bool cancelled = false;
   bool paused = false;                   // takes no part in passes
   SeqId seq = -1;                        // while it runs
   std::optional<Completion> completion;  // once it has ended
-  std::optional<Error> error = {};       // why it ends before its time
+  std::optional<Error> error = {};       // why it ends early
   Error no_memory = {};                  // made beforehand, for when there is no memory
 
   void Blame(Error why) noexcept {  // the first error stays

@@ -89,7 +89,7 @@ Status Preparation::CheckRoom(const Request& request, std::span<const Token> pro
         ErrorCode::kTooLarge,
         fmt::format("prompt: {} tokens do not fit a context of {}; shorten it or raise --ctx-size",
                     prompt.size(), limits_.context));
-  // It must be able to run when all others have been preempted.
+  // The request must be able to run alone, when all others have been preempted.
   const auto n = static_cast<int>(prompt.size());
   const int more = std::min(request.max_new_tokens, limits_.context - n);
   if (n + more > limits_.most_positions)

@@ -8,9 +8,9 @@
 #include <memory>
 #include <span>
 
-#include "engine/requests/grammars.h"
 #include "engine/requests/speculation_rules.h"
 #include "foretoken/prepared_request.h"
+#include "loader/grammars.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace foretoken::engine {
@@ -56,7 +56,7 @@ class Preparation {
   const RequestLimits limits_;
   const text::Tokenizer& tokenizer_;
   const SpeculationRules& rules_;
-  mutable Grammars grammars_;  // which any thread may use
+  mutable loader::Grammars grammars_;  // which any thread may use
 };
 
 }  // namespace foretoken::engine

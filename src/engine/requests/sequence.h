@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
-#include "engine/requests/emitter.h"
 #include "engine/requests/job.h"
 #include "foretoken/engine.h"
 #include "sampling/sampler.h"
+#include "text/emitter.h"
 #include "verify/verifier.h"
 
 namespace foretoken::engine {
@@ -17,7 +17,7 @@ namespace foretoken::engine {
 struct Sequence {
   Job* job = nullptr;
   sampling::Sampler sampler;  // its text is the sequence's: prompt and committed tokens
-  Emitter emitter;
+  text::Emitter emitter;
   const verify::Verifier* verifier = nullptr;
   std::vector<int> drafters = {};  // that may draft for it; empty: it decodes plainly
   int most_drafts = 0;             // of a round, whatever the controller says

@@ -20,7 +20,7 @@ tl::unexpected<Error> Bad(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));
 }
 
-// Drafts that are not drawn have no distribution.
+// False: drafts are the drafter's best tokens, which have no distribution.
 bool DrawsDrafts(const Request& request) {
   return !request.speculative.draft_sampling.value_or(request.sampling).greedy();
 }
@@ -53,7 +53,7 @@ std::vector<int> SpeculationRules::DraftersFor(const Request& request) const {
     const draft::DrafterSpec* const spec = drafters_[d].spec;
     return spec != nullptr && (spec->joins_others || !spec->Serves(request));
   });
-  // Drafters that join all others draft before them, whatever method was chosen, unless the
+  // Drafters that join all others (a grammar's) draft before them, whatever the method, unless the
   // strategy reads distributions or logits, which such drafts lack.
   const verify::Verifier* const asked = AskedFor(request);
   const bool reads_drafts = asked != nullptr && (asked->NeedsLaws() || asked->NeedsLogits());
@@ -64,25 +64,25 @@ std::vector<int> SpeculationRules::DraftersFor(const Request& request) const {
   return drafters;
 }
 
-// The verifier that was asked for, also where temperature 0 replaces it by greedy; null: none was.
+// The verifier that was asked for, even if temperature 0 replaces it by greedy; null if none was.
 const verify::Verifier* SpeculationRules::AskedFor(const Request& request) const {
   if (verifiers_.own) return verifiers_.own.get();
   const VerifyStrategy strategy = StrategyOf(request);
   return strategy == VerifyStrategy::kAuto ? nullptr : &verifiers_.Of(strategy);
 }
 
-// By name where the request or the engine names a strategy, else by what its drafts will be.
+// A strategy that the request or the engine names decides; otherwise the kind of the drafts does.
 const verify::Verifier& SpeculationRules::VerifierFor(const Request& request) const {
   if (verifiers_.synthetic) return *verifiers_.synthetic;
   if (verifiers_.own) return *verifiers_.own;
-  // At temperature 0 every strategy is greedy, so that is the name and the promise of the result.
+  // At temperature 0 every strategy is greedy, so results say greedy.
   if (request.sampling.greedy()) return verifiers_.Of(VerifyStrategy::kGreedy);
   const VerifyStrategy strategy = StrategyOf(request);
   if (strategy != VerifyStrategy::kAuto) return verifiers_.Of(strategy);
-  // Where draft lengths follow measured time or the load, no text may depend on them (ADR 0009).
+  // If draft lengths follow measured time or the load, no text may depend on them (ADR 0009).
   const SpeculativeOptions& set = options_.speculative;
   const bool bent = set.acceptance_threshold != 0 || set.skip_sample_adjustment;
-  // A least draft length needs a strategy under which shorter drafts may be withheld.
+  // A least draft length needs a strategy that allows short drafts to be withheld.
   if ((FollowsLoad(set.lookahead) || LeastDraftsOf(request) > 1) && !bent)
     return verifiers_.Of(VerifyStrategy::kSampleMatch);
   for (const int d : DraftersFor(request))
@@ -95,8 +95,9 @@ std::vector<std::string> SpeculationRules::StrategyNames() const {
   std::vector<std::string> names;
   if (verifiers_.one_for_all()) return names;
   const auto reported = [this](auto what) {
-    return std::any_of(drafters_.begin(), drafters_.end(),
-                       [what](const DrafterEntry& entry) { return ((*entry.drafter).*what)(); });
+    return std::any_of(
+        drafters_.begin(), drafters_.end(),
+        [what](const loader::DrafterEntry& entry) { return ((*entry.drafter).*what)(); });
   };
   for (const auto& verifier : verifiers_.rules) {
     if (verifier->NeedsLaws() && !reported(&draft::Drafter::ReportsLaws)) continue;
@@ -106,7 +107,7 @@ std::vector<std::string> SpeculationRules::StrategyNames() const {
   return names;
 }
 
-// The engine's setting counts as K for requests with a smaller K.
+// At most K: the engine's setting may be larger than the K of a request.
 int SpeculationRules::LeastDraftsOf(const Request& request) const {
   const SpeculativeParameters& s = request.speculative;
   const SpeculativeOptions& set = options_.speculative;
@@ -114,7 +115,7 @@ int SpeculationRules::LeastDraftsOf(const Request& request) const {
   return std::max(1, std::min(most, s.min_speculative_tokens.value_or(set.min_speculative_tokens)));
 }
 
-// Whether its drafts are drawn from distributions that its verifier reads.
+// Whether the verifier reads the distributions that the drafts were drawn from.
 bool SpeculationRules::VerifiesDistributions(const Request& request) const {
   if (!DrawsDrafts(request) || request.sampling.greedy() || !VerifierFor(request).NeedsLaws())
     return false;
@@ -123,8 +124,8 @@ bool SpeculationRules::VerifiesDistributions(const Request& request) const {
                      [this](int d) { return drafters_[d].drafter->ReportsLaws(); });
 }
 
-// At temperature 0 lossless strategies are greedy, and so are those of foretoken's own that are not
-// lossless. Synthetic acceptance is for measurements, which want the engine's controller.
+// At temperature 0 all built-in strategies are greedy. Synthetic acceptance is for measurements,
+// which want the engine's controller.
 bool SpeculationRules::FollowsDrafts(const Request& request,
                                      const verify::Verifier& verifier) const {
   if (verifier.SharesNoise() || &verifier == verifiers_.synthetic.get()) return false;
@@ -132,7 +133,7 @@ bool SpeculationRules::FollowsDrafts(const Request& request,
   return !request.sampling.greedy() || (own && !verifier.Lossless());
 }
 
-// Without drafts no strategy of foretoken's changes anything, but a verifier for all requests may.
+// Without drafts no built-in strategy changes anything, but a verifier for all requests may.
 bool SpeculationRules::Lossless(const verify::Verifier& verifier, bool drafts) const {
   return (!drafts && !verifiers_.one_for_all()) || verifier.Lossless();
 }
@@ -143,7 +144,7 @@ std::string SpeculationRules::ControllerOf(bool drafts, bool follows_drafts) con
   return FollowsLoad(name) && follows_drafts ? "by-text" : name;
 }
 
-// By the rules for the engine's own setting.
+// Applies the rules of the engine's own setting to the request's.
 Status SpeculationRules::CheckLeastDrafts(const Request& request) const {
   const SpeculativeParameters& s = request.speculative;
   const SpeculativeOptions& set = options_.speculative;
@@ -189,12 +190,12 @@ Status SpeculationRules::Check(const Request& request) const {
   return CheckDrafters(request);
 }
 
-// What the verifier that was asked for needs of the drafters.
+// Checks that the drafters report what the requested verifier reads.
 Status SpeculationRules::CheckDrafters(const Request& request) const {
   const verify::Verifier* const verifier = AskedFor(request);
   if (verifiers_.synthetic || verifier == nullptr) return {};
   for (const int d : DraftersFor(request)) {
-    const DrafterEntry& entry = drafters_[d];
+    const loader::DrafterEntry& entry = drafters_[d];
     if (verifier->NeedsLaws() && !entry.drafter->ReportsLaws())
       return Bad(fmt::format(
           "verify: '{}' needs a drafter that reports its distributions, and {} reports none; "
@@ -217,7 +218,7 @@ SpeculativeUse SpeculationRules::UseFor(const Request& request) const {
                      .learns_from_others = !FollowsDrafts(request, VerifierFor(request)),
                      .max_sequences = options_.max_sequences};
   for (const int d : DraftersFor(request)) {
-    const DrafterEntry& entry = drafters_[d];
+    const loader::DrafterEntry& entry = drafters_[d];
     AddName(use.methods, entry.method);
     use.sampled_drafts |= DrawsDrafts(request) && entry.drafter->ReportsLaws();
   }
@@ -232,7 +233,7 @@ SpeculativeUse SpeculationRules::UseForAny() const {
                      .learns_from_others = true,
                      .max_sequences = options_.max_sequences};
   if (use.strategies.empty()) use.strategies.emplace_back(VerifierFor(Request()).name());
-  for (const DrafterEntry& entry : drafters_) {
+  for (const loader::DrafterEntry& entry : drafters_) {
     AddName(use.methods, entry.method);
     use.sampled_drafts |= entry.drafter->ReportsLaws();
   }

@@ -8,18 +8,19 @@
 #include <string>
 #include <vector>
 
-#include "engine/requests/drafter_set.h"
 #include "engine/requests/verifiers.h"
 #include "foretoken/options.h"
 #include "foretoken/request.h"
 #include "foretoken/speculative_use.h"
+#include "loader/drafter_set.h"
 
 namespace foretoken::engine {
 
 class SpeculationRules {
  public:
   // Both references must outlive it.
-  SpeculationRules(const EngineOptions& options, const DrafterSet& drafters, Verifiers verifiers)
+  SpeculationRules(const EngineOptions& options, const loader::DrafterSet& drafters,
+                   Verifiers verifiers)
       : options_(options), drafters_(drafters), verifiers_(std::move(verifiers)) {}
 
   // Errors: kInvalidArgument (a method, strategy or draft length that does not fit).
@@ -61,7 +62,7 @@ class SpeculationRules {
   bool VerifiesDistributions(const Request& request) const;
 
   const EngineOptions& options_;
-  const DrafterSet& drafters_;
+  const loader::DrafterSet& drafters_;
   const Verifiers verifiers_;
 };
 

@@ -77,7 +77,7 @@ void Accounting::CountTokens(const PassRecord& record, std::size_t i) noexcept {
   stats.accepted += committed.n_accepted;
   stats.rolled_back += drafted - verdict.accepted;
   ++stats.k_histogram[static_cast<std::size_t>(drafted)];
-  // A draft behind an end has no verdict that counts; the first rejected one has.
+  // Counted as verified: the accepted drafts and the first rejected one, but none behind an end.
   const int verified =
       committed.n_accepted + (target_token_kept && verdict.kind == round::NextKind::kRecovered);
   for (int d = 0; d < drafted; ++d) {
@@ -144,15 +144,15 @@ void Accounting::LearnCosts(const PassRecord& record, const PassShape& shape,
   if (shape.rows > 0) last_context_ = shape.context;
   if (shape.prompt_rows > 0) {
     if (costs.known())
-      estimates_.prompt_rows.See(shape.prompt_rows, 1000 * times.verify_ms,
-                                 costs.PassUs(std::max(1, shape.rows), shape.context));
+      estimates_.prompt_rows.Record(shape.prompt_rows, 1000 * times.verify_ms,
+                                    costs.PassUs(std::max(1, shape.rows), shape.context));
     return;
   }
   const std::chrono::duration<double, std::micro> rest =
       std::chrono::steady_clock::now() - times.passed;
   CountPrediction(record, shape, times, rest.count());
-  costs.SeePass(shape.rows, shape.context, 1000 * times.verify_ms);
-  costs.SeeRest(rest.count());
+  costs.RecordPass(shape.rows, shape.context, 1000 * times.verify_ms);
+  costs.RecordRest(rest.count());
 }
 
 // REQUIRES: a pass without prompts, whose costs are not learned yet.
@@ -168,7 +168,8 @@ void Accounting::CountPrediction(const PassRecord& record, const PassShape& shap
 
 std::vector<RowCost> Accounting::PassCosts() const {
   std::vector<RowCost> costs;
-  double least_us = 0;  // of fewer rows: estimates between readings may lie above the next one
+  double least_us =
+      0;  // the cost of fewer rows, which interpolation may put above the next reading
   for (const int rows : estimates_.costs.KnownRows()) {
     least_us = std::max(least_us, estimates_.costs.PassUs(rows, last_context_));
     costs.push_back({rows, least_us});

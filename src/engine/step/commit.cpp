@@ -39,8 +39,8 @@ struct Commit::Part {
   const float* Logits(int i) const { return result.Logits(rows.first_logit + i); }
 };
 
-Commit::Commit(const CommitSettings& settings, kv::BlockTables& cache, const DrafterSet& drafters,
-               const kernels::Kernels& kernels)
+Commit::Commit(const CommitSettings& settings, kv::BlockTables& cache,
+               const loader::DrafterSet& drafters, const kernels::Kernels& kernels)
     : settings_(settings),
       cache_(cache),
       drafters_(drafters),
@@ -50,7 +50,7 @@ Commit::Commit(const CommitSettings& settings, kv::BlockTables& cache, const Dra
 Commits Commit::MakeCommits() const {
   Commits commits;
   commits.entries.reserve(static_cast<std::size_t>(settings_.max_sequences));
-  for (const DrafterEntry& entry : drafters_)
+  for (const loader::DrafterEntry& entry : drafters_)
     commits.n_likely = std::max(commits.n_likely, entry.drafter->LikelyTokens());
   commits.likely.resize(static_cast<std::size_t>(settings_.max_rows * commits.n_likely));
   return commits;
@@ -92,8 +92,8 @@ void Commit::Apply(const PassPlan& plan, const Proposals& drafts, const FlatPass
   }
 }
 
-// False: its grammar could not be followed up to the verdict's last token, so the verdict means
-// nothing, and the request has its error.
+// Returns false, and gives the request its error, if its grammar could not be followed up to the
+// verdict's last token: the verdict is not valid then.
 bool Commit::FollowsGrammar(const Part& part) const {
   const auto failure = part.s.sampler.TakeGrammarFailure(part.verdict.verdict.accepted);
   if (failure == grammar::GrammarFailure::kNone) return true;
@@ -110,7 +110,7 @@ void Commit::ApplyOne(const Part& part) {
   if (s.n_likely > 0) n_likely_rows_ += out.n_committed;
   const int first = part.rows.first_position, length = cache_.length(part.planned.seq);
   out.n_fresh = std::max(0, length - std::max(s.reached, length - part.planned.n_feed));
-  // Of positions that are read again the drafters have the features already.
+  // The drafters already have the features of positions that are read again.
   out.n_known = settings_.kv_cache ? std::clamp(s.reached - first, 0, part.kept) : 0;
   out.done = std::chrono::steady_clock::now();
   out.whole = true;
@@ -138,7 +138,7 @@ void Commit::CommitTokens(const Part& part) {
     CommitToken(part, i, events_[static_cast<std::size_t>(i)]);
 }
 
-// The i-th of the round: an accepted draft, or the target's own token behind them.
+// Commits token i of the round: an accepted draft, or the target's own token after them.
 void Commit::CommitToken(const Part& part, int i, TokenEvent& event) {
   Sequence& s = part.s;
   const round::Verdict& verdict = part.verdict.verdict;
@@ -150,7 +150,7 @@ void Commit::CommitToken(const Part& part, int i, TokenEvent& event) {
   s.sampler.Push(event.id);
   s.completion.token_ids.push_back(event.id);
   if (s.request().logprobs >= 0) {
-    // Reserved for the whole request, so the address holds.
+    // The vector has capacity for the whole request, so the address stays valid.
     auto& read = s.completion.logprobs.emplace_back();
     logprobs_.Read(part.Logits(i), event.id, s.request().logprobs, read);
     event.logprobs = &read;
@@ -162,7 +162,7 @@ void Commit::CommitToken(const Part& part, int i, TokenEvent& event) {
   part.out.n_accepted += is_draft;
 }
 
-// Tells the request's owner; false: no more of it.
+// Calls the request's callback; false: it wants no more.
 bool Commit::Report(const Part& part) const {
   const Job& job = *part.s.job;
   if (job.cancelled) return false;

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/requests/drafter_set.h"
 #include "engine/requests/sequence.h"
 #include "engine/step/flat_pass.h"
 #include "engine/step/verification.h"
 #include "foretoken/stream.h"
 #include "kv/block_tables.h"
+#include "loader/drafter_set.h"
 #include "model/pass.h"
 #include "sampling/logprobs.h"
 
@@ -55,7 +55,7 @@ struct CommitSettings {
 class Commit {
  public:
   // All references must outlive it.
-  Commit(const CommitSettings& settings, kv::BlockTables& cache, const DrafterSet& drafters,
+  Commit(const CommitSettings& settings, kv::BlockTables& cache, const loader::DrafterSet& drafters,
          const kernels::Kernels& kernels);
 
   // REQUIRES: the cache has committed the rows that were kept.
@@ -79,7 +79,7 @@ class Commit {
 
   const CommitSettings settings_;
   kv::BlockTables& cache_;
-  const DrafterSet& drafters_;
+  const loader::DrafterSet& drafters_;
   sampling::LogprobReader logprobs_;
   int n_likely_rows_ = 0;  // of this pass so far
   std::vector<TokenEvent> events_;

@@ -14,11 +14,11 @@ namespace {
 PlainReason WhyNoOffers(const PlannedSequence& planned, const Sequence& s) {
   if (!s.drafts()) return PlainReason::kDisabled;
   if (s.emitter.tokens_left() <= 1) return PlainReason::kNoRoom;
-  // The scheduler had rows for a whole draft; a lack of blocks may have taken them back.
+  // The scheduler plans rows for a whole draft, and takes them back if blocks are missing.
   const int room = std::min(s.most_drafts, s.emitter.tokens_left() - 1);
   if (planned.max_draft < s.least_drafts)
     return planned.max_draft < room ? PlainReason::kMemory : PlainReason::kNoRoom;
-  return PlainReason::kCost;  // the controller sleeps
+  return PlainReason::kCost;  // the controller suspends drafting
 }
 
 // Why a sequence with offers has no drafts.
@@ -31,7 +31,7 @@ PlainReason WhyNotDrafted(const draft_length::Plan& choice) {
 
 }  // namespace
 
-Drafting::Drafting(int max_sequences, DrafterSet& drafters, Estimates& estimates,
+Drafting::Drafting(int max_sequences, loader::DrafterSet& drafters, Estimates& estimates,
                    std::function<void(std::string)> on_notice)
     : drafters_(drafters), estimates_(estimates), on_notice_(std::move(on_notice)) {
   const auto n = static_cast<std::size_t>(max_sequences),
@@ -44,8 +44,8 @@ Drafting::Drafting(int max_sequences, DrafterSet& drafters, Estimates& estimates
   for (auto& observations : observations_) observations.reserve(n);
 }
 
-// Lookups cost next to nothing, so they draft first; models and heads only say how many tokens they
-// would have to read. Then the controller sees all offers together and chooses the lengths.
+// Lookups cost next to nothing, so they draft first. Models and heads only say how many tokens they
+// would have to read. Then the controller compares all offers and chooses the lengths.
 void Drafting::Propose(const PassPlan& plan, const Sequences& sequences, const DraftWants& wants,
                        Proposals& out) noexcept {
   out.entries.assign(plan.size(), {});
@@ -64,12 +64,12 @@ void Drafting::Propose(const PassPlan& plan, const Sequences& sequences, const D
   WithholdShortDrafts(round);
 }
 
-// Drafts that are worth making for a sequence before the lengths are chosen.
+// The most drafts that the controller may choose for a sequence.
 int Drafting::WantedOf(const Round& round, SeqId seq) const noexcept {
   return round.wants.length.value_or(estimates_.controller->Most(seq, round.out.n_decoding));
 }
 
-// A choice for each decoding sequence, with an offer of each drafter that it may use.
+// Makes a choice for each decoding sequence, with an offer of each drafter that it may use.
 void Drafting::MakeOffers(const Round& round) noexcept {
   choices_.clear(), offers_.clear(), offered_.clear();
   const auto& entries = round.plan.entries;
@@ -90,8 +90,8 @@ void Drafting::OfferFor(const Round& round, std::size_t i) noexcept {
       s.drafts() && planned.max_draft >= s.least_drafts && WantedOf(round, planned.seq) > 0;
   if (!drafts) round.out.entries[i].why_plain = WhyNoOffers(planned, s);
   for (const int d : s.drafters) {
-    const DrafterEntry& entry = drafters_[d];
-    // The features of the prompt come with the pass that a first draft is part of.
+    const loader::DrafterEntry& entry = drafters_[d];
+    // A first draft is part of the pass that computes the prompt's features, so they come too late.
     if (!drafts || (planned.prefill && entry.reads_features())) continue;
     offers_.push_back(
         {.drafter = d, .most = planned.max_draft, .missing = entry.drafter->Missing(planned.seq)});
@@ -101,7 +101,7 @@ void Drafting::OfferFor(const Round& round, std::size_t i) noexcept {
                       .offers = std::span(offers_).subspan(first)});
 }
 
-// Puts its drafts into its offers.
+// Asks a lookup for drafts and puts them into its offers.
 void Drafting::AskInstantDrafter(const Round& round, int d) noexcept {
   asks_.clear(), asked_.clear();
   for (const draft_length::Plan& choice : choices_)
@@ -117,7 +117,7 @@ void Drafting::AskInstantDrafter(const Round& round, int d) noexcept {
     const auto at = static_cast<std::size_t>(asked_[i]);
     Sequence& s = round.sequences.At(asks_[i].seq);
     round::Proposal& offered = offered_[at] = answers_[i];
-    // What the grammar rules out would be rejected for certain.
+    // The grammar would certainly reject the rest.
     const int n = s.sampler.Follows(offered.tokens);
     offered.tokens = offered.tokens.first(static_cast<std::size_t>(n));
     offers_[at].most = n < s.least_drafts ? 0 : n;
@@ -126,7 +126,8 @@ void Drafting::AskInstantDrafter(const Round& round, int d) noexcept {
   }
 }
 
-// By the controller, or as the caller wants them: then the first offer that has drafts.
+// The controller chooses the lengths. If the caller wants a length, the controller's drafter or the
+// first one with drafts makes it.
 void Drafting::ChooseLengths(const DraftWants& wants) noexcept {
   estimates_.controller->Choose(choices_);
   if (!wants.length) return;
@@ -143,7 +144,7 @@ void Drafting::ChooseLengths(const DraftWants& wants) noexcept {
   }
 }
 
-// Drafts that are made become the proposal; room: for drafts of this sequence.
+// Drafts that are already made become the proposal. room: for drafts of this sequence.
 void Drafting::TakeChoice(const draft_length::Plan& choice, int room,
                           DraftedSequence& out) noexcept {
   if (!choice.offers.empty()) out.why_plain = WhyNotDrafted(choice);
@@ -159,8 +160,8 @@ void Drafting::TakeChoice(const draft_length::Plan& choice, int room,
   out.proposal.tokens = out.proposal.tokens.first(static_cast<std::size_t>(choice.k));
 }
 
-// Drafts that were wanted; of made ones that are all taken, as many as were asked for, for then the
-// drafter knew no more.
+// How many drafts were wanted. If all drafts that a lookup made are taken, it was asked for more
+// and found no more, so the number that it was asked for counts.
 int Drafting::Wanted(const draft_length::Plan& choice, int room) const noexcept {
   if (choice.offers.empty()) return 0;
   const draft_length::Offer& offer = choice.offers[static_cast<std::size_t>(choice.chosen)];
@@ -185,7 +186,7 @@ void Drafting::AskDrafter(const Round& round, int d) noexcept {
   LearnCosts(round, d, us);
 }
 
-// Of the answers just given.
+// Learns the costs of the answers that the drafter just gave.
 void Drafting::LearnCosts(const Round& round, int d, double us) noexcept {
   int drafts = 0, longest = 0;
   for (const round::Proposal& answer : answers_) {
@@ -197,8 +198,8 @@ void Drafting::LearnCosts(const Round& round, int d, double us) noexcept {
   draft_length::RoundCosts& costs = estimates_.costs;
   round.out.predicted_us +=
       costs.DraftsUs(d, drafts, longest) + costs.CatchUpUs(d, done.catch_up_rows);
-  costs.SeeDrafts(d, drafts, longest, us - 1000 * done.catch_up_ms);
-  costs.SeeCatchUp(d, done.catch_up_rows, 1000 * done.catch_up_ms);
+  costs.RecordDrafts(d, drafts, longest, us - 1000 * done.catch_up_ms);
+  costs.RecordCatchUp(d, done.catch_up_rows, 1000 * done.catch_up_ms);
   for (const draft::Ask& ask : asks_) {
     SpeculationStats& stats = round.sequences.At(ask.seq).completion.speculation;
     stats.draft_forwards += done.forwards;
@@ -206,7 +207,7 @@ void Drafting::LearnCosts(const Round& round, int d, double us) noexcept {
   }
 }
 
-// Once for each drafter. The target decodes without its drafts.
+// Writes the notice once for each drafter. The target decodes without its drafts.
 void Drafting::NoteNotFinite(int d) noexcept {
   if (noted_not_finite_[static_cast<std::size_t>(d)]) return;
   noted_not_finite_[static_cast<std::size_t>(d)] = true;
@@ -219,8 +220,8 @@ void Drafting::NoteNotFinite(int d) noexcept {
   }));
 }
 
-// A draft may end sooner than was asked for (at an end token, or by draft_p_min). Drawn drafts may
-// only be withheld where their distributions are not verified; SpeculationRules refuses the rest.
+// A draft may end early, at an end token or by draft_p_min. Drawn drafts may be withheld only if
+// their distributions are not verified; SpeculationRules refuses other requests.
 void Drafting::WithholdShortDrafts(const Round& round) noexcept {
   for (std::size_t i = 0; i < round.plan.size(); ++i) {
     DraftedSequence& drafted = round.out.entries[i];
@@ -240,7 +241,7 @@ void Drafting::Observe(const PassRecord& record) noexcept {
       drafters_[d].drafter->Observe(seen);
 }
 
-// What the drafters of the plan's i-th sequence are told of it.
+// Collects what the drafters of the plan's i-th sequence will be told.
 void Drafting::NoteObservations(const PassRecord& record, std::size_t i) noexcept {
   const PlannedSequence& planned = record.plan.entries[i];
   if (!planned.decodes && record.result.features == nullptr) return;
@@ -256,15 +257,15 @@ void Drafting::NoteObservations(const PassRecord& record, std::size_t i) noexcep
       .feature_stride = record.result.features_width,
       .first_position = rows.first_position + committed.n_known};
   for (const int d : s.drafters) {
-    const DrafterEntry& entry = drafters_[d];
+    const loader::DrafterEntry& entry = drafters_[d];
     const bool its_own = d == drafted.drafter && !drafted.given;
     o.feature_parts = entry.feature_parts;
     o.drafted = its_own ? drafted.length() : 0;
     o.accepted = its_own ? committed.n_accepted : 0;
     o.n_likely = entry.drafter->LikelyTokens();
     o.likely = o.n_likely == 0 ? nullptr : record.commits.Likely(s.first_likely);
-    // Drafters that keep texts want their ends too; the rows that follow an end have features that
-    // are nobody's.
+    // Drafters that keep texts also want their ends. The rows behind an end have features that
+    // belong to no text.
     const bool wants = entry.reads_features()
                            ? !committed.ended && (planned.decodes || o.n_features > 0)
                            : planned.decodes;

@@ -8,19 +8,19 @@
 #include <vector>
 
 #include "draft/drafter.h"
-#include "engine/requests/drafter_set.h"
 #include "engine/requests/sequence.h"
 #include "engine/step/estimates.h"
 #include "engine/step/pass_plan.h"
 #include "engine/step/pass_record.h"
 #include "engine/step/proposals.h"
+#include "loader/drafter_set.h"
 
 namespace foretoken::engine {
 
 class Drafting {
  public:
   // The references must outlive it. on_notice: what went wrong and harms no text.
-  Drafting(int max_sequences, DrafterSet& drafters, Estimates& estimates,
+  Drafting(int max_sequences, loader::DrafterSet& drafters, Estimates& estimates,
            std::function<void(std::string)> on_notice);
 
   // One draft for each sequence that may have one; empty where plain decoding is better. The
@@ -51,7 +51,7 @@ class Drafting {
   void WithholdShortDrafts(const Round& round) noexcept;
   void NoteObservations(const PassRecord& record, std::size_t i) noexcept;
 
-  DrafterSet& drafters_;
+  loader::DrafterSet& drafters_;
   Estimates& estimates_;
   const std::function<void(std::string)> on_notice_;
   std::vector<bool> noted_not_finite_;       // by drafter

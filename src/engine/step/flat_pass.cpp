@@ -7,7 +7,7 @@ namespace foretoken::engine {
 namespace {
 
 // Row p of a prompt gives the log-probabilities of token p + 1, so a pass that reads the row has
-// logits for it. A prompt that was preempted is read again, and what is known of it is not.
+// logits for it. A preempted prompt is read again, without logits for tokens that have theirs.
 int AskPromptLogits(const Sequence& s, int cached, int n_feed, int first_row,
                     std::vector<int>& logit_rows) {
   if (!s.awaits_prompt_logprobs()) return 0;

@@ -5,10 +5,11 @@
 
 namespace foretoken::engine {
 
-void PromptRows::See(int rows, double us, double plain_us) noexcept {
-  // Of few rows more is noise than cost.
+void PromptRows::Record(int rows, double us, double plain_us) noexcept {
+  // With few rows the noise is larger than their cost.
   if (rows < kLeast / 2 || us <= 0 || plain_us <= 0) return;
-  constexpr double kWeight = 0.2, kCheapest = 1e-3;  // a row costs something, whatever was read
+  constexpr double kWeight = 0.2,
+                   kCheapest = 1e-3;  // a row costs something, whatever the clock says
   const double seen = std::max((us - plain_us) / rows, kCheapest * plain_us);
   row_us_ = row_us_ == 0
                 ? seen

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine/step/prompt_rows.h: how many prompt rows a pass may have while others decode or may join, so
-// that nobody waits long for a long prompt.
+// engine/step/prompt_rows.h: how many prompt rows a pass may have while others decode or may join,
+// so that nobody waits long for a long prompt.
 //
 // With prompt rows a pass may cost a fixed factor of what it would cost without them; more if
 // nobody decodes, so that only a new request would wait. The cost of a row is learned from passes
@@ -20,7 +20,7 @@ class PromptRows {
 
   // Records that a pass with that many prompt rows took us; without them it would have taken
   // plain_us (0: not known).
-  void See(int rows, double us, double plain_us) noexcept;
+  void Record(int rows, double us, double plain_us) noexcept;
   // For a pass that takes plain_us without them.
   int Most(double plain_us, bool others_decode) const noexcept;
 

@@ -13,7 +13,7 @@ constexpr int kPatience = 2;  // passes that a prompt lets shorter ones go befor
 }  // namespace
 
 Scheduler::Scheduler(const SchedulerSettings& settings, kv::BlockTables& cache,
-                     const DrafterSet& drafters, const draft_length::RoundCosts& costs,
+                     const loader::DrafterSet& drafters, const draft_length::RoundCosts& costs,
                      const PromptRows& prompt_rows)
     : settings_(settings),
       cache_(cache),
@@ -28,26 +28,26 @@ int Scheduler::MissingRows(const Sequence& s) const noexcept {
   return s.sampler.position() - cache_.length(s.job->seq);
 }
 
-// It has text to read before it can decode.
+// The sequence must read text before it can decode.
 bool Scheduler::Reads(const Sequence& s) const noexcept {
   return s.sampler.n_generated() == 0 || MissingRows(s) > MostDecodingRows();
 }
 
-// Committed tokens that a round of one sequence reads at most: the newest; without a cache the
-// whole text, as far as it fits the sequence's share of a pass beside its drafts.
+// The most committed tokens that a decoding sequence reads in one pass: the newest one. Without a
+// cache it reads the whole text, if that fits its share of a pass beside its drafts.
 int Scheduler::MostDecodingRows() const noexcept {
   if (settings_.kv_cache) return 1;
   return settings_.max_rows / settings_.max_sequences - kMaxDraft;
 }
 
-// The target adds a token of its own, so a draft of room - 1 is the longest that can be committed.
+// The target adds a token of its own, so a draft may have one token fewer than the request takes.
 int Scheduler::MostDrafts(const Sequence& s, int rows) const noexcept {
   if (!s.drafts()) return 0;
   return std::max(0, std::min({s.most_drafts, s.emitter.tokens_left() - 1, rows}));
 }
 
-// Tokens whose blocks may come from other requests: never the last one, whose logits are needed.
-// Drafters that read features need those of all positions once.
+// The tokens whose blocks may come from other requests. The last token is computed in any case, for
+// its logits. Drafters that read features need every position computed once.
 std::span<const Token> Scheduler::SharableText(const Sequence& s) const noexcept {
   if (!settings_.prefix_cache || !s.request().reuse_prefix || s.awaits_prompt_logprobs()) return {};
   const bool features = std::any_of(s.drafters.begin(), s.drafters.end(),
@@ -68,7 +68,7 @@ void Scheduler::SharePrefix(Sequence& s) noexcept {
   s.reached = std::max(s.reached, length);
 }
 
-// Blocks that nobody needs soon: each running request may still read its text and one token more.
+// Blocks that remain when each running request has read its text and one more token.
 int Scheduler::SpareBlocks(const Sequences& sequences) const noexcept {
   int spare = cache_.n_available_blocks();
   for (const auto& s : sequences) {
@@ -115,7 +115,7 @@ void Scheduler::Resume(const Sequences& sequences) noexcept {
   for (const SeqId seq : order_) {
     Sequence& s = sequences.At(seq);
     if (!s.preempted) continue;
-    // The oldest one need not wait: blocks are taken from the others.
+    // The oldest request never waits, because it takes blocks from the others.
     const int needed =
         kv::BlocksFor(s.sampler.position() + 1) - cache_.SharedBlocks(SharableText(s));
     if (seq != order_.front() && needed > SpareBlocks(sequences)) return;
@@ -138,7 +138,7 @@ int Scheduler::PlanDecoding(const Sequences& sequences, int rows, PassPlan& plan
   return rows;
 }
 
-// What the pass would take without prompts; 0: not known.
+// The time of the pass without prompts; 0: not known.
 double Scheduler::PlainPassUs(const PassPlan& plan) const noexcept {
   if (!costs_.known()) return 0;
   std::int64_t context = 0;
@@ -165,7 +165,7 @@ void Scheduler::PlanPrompts(const Sequences& sequences, int rows, PassPlan& plan
   OrderPrompts(sequences);
   if (prompts_.empty()) return;
   PromptBudget budget{.rows = rows, .room = rows};
-  // An engine for one request at a time keeps nobody waiting, nor does a batch its own requests.
+  // With one sequence nobody waits for this pass, and the requests of a batch all wait together.
   const bool others_wait = sequences.size() > 1 &&
                            std::any_of(order_.begin(), order_.end(),
                                        [&](SeqId seq) { return !sequences.At(seq).job->in_batch; });
@@ -179,18 +179,20 @@ void Scheduler::PlanPrompts(const Sequences& sequences, int rows, PassPlan& plan
   }
 }
 
-// n_feed <= 0: the prompt has no rows in this pass.
+// n_feed is 0 or less if the prompt gets no rows in this pass.
 PlannedSequence Scheduler::PlanPrompt(Sequence& s, PromptBudget& budget) const noexcept {
-  // A text that was read before is read up to its newest token, which then decodes as ever.
+  // A preempted text is read up to its newest token, which the next pass decodes.
   const bool again = s.sampler.n_generated() > 0;
   const int missing = MissingRows(s) - again;
   int n = std::min({missing, budget.rows, budget.room});
   if (s.awaits_prompt_logprobs()) n = std::min(n, 1 + kMaxDraft);  // rows of logits are as many
-  // Nothing that need not be in this pass delays a first token; one that waited gets its part.
+  // If a prompt ends in this pass, others wait so that its first token comes early. A prompt that
+  // has waited long gets its part all the same.
   const bool waited = s.passed_over >= kPatience;
   if (waited && prompts_.size() > 1) n = std::min(n, (budget.rows + 1) / 2);
   if (!waited && budget.ends && n < missing) n = 0;
-  // A first draft is made whole or in the next pass: its length must not depend on others.
+  // A first draft has its whole length, or the prompt ends in the next pass: the length must not
+  // depend on other requests.
   const int drafts = s.drafts_first && !again ? MostDrafts(s, kMaxDraft) : 0;
   if (n == missing && n + drafts > budget.room) n = std::min(missing - 1, budget.room);
   if (n <= 0) return {};
@@ -218,7 +220,7 @@ bool Scheduler::Fits(const PassPlan& plan, const Proposals& drafts) const noexce
   return blocks <= cache_.n_available_blocks();
 }
 
-// Where the text does not depend on the drafts, they keep to the blocks that the sequence has.
+// Shortens drafts to the blocks that their sequences hold, if the text does not depend on them.
 void Scheduler::DropDrafts(const Sequences& sequences, PassPlan& plan) const noexcept {
   for (PlannedSequence& planned : plan.entries) {
     if (sequences.At(planned.seq).follows_drafts) continue;
@@ -248,8 +250,8 @@ void Scheduler::SettleBlocks(const Sequences& sequences, PassPlan& plan) noexcep
   });
 }
 
-// Of those that hold blocks and are not older than `seq`; requests that are paused come before all
-// others. `seq` itself where there is none.
+// The youngest sequence that holds blocks and is not older than `seq`; a paused one goes before all
+// others. `seq` itself if there is none.
 SeqId Scheduler::YoungestHolder(const Sequences& sequences, SeqId seq) const noexcept {
   SeqId found = seq;
   for (const auto& s : sequences) {

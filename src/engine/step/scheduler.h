@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "draft_length/round_costs.h"
-#include "engine/requests/drafter_set.h"
 #include "engine/requests/sequence.h"
 #include "engine/step/pass_plan.h"
 #include "engine/step/prompt_rows.h"
 #include "engine/step/proposals.h"
 #include "kv/block_tables.h"
+#include "loader/drafter_set.h"
 
 namespace foretoken::engine {
 
@@ -34,8 +34,9 @@ struct SchedulerSettings {
 class Scheduler {
  public:
   // All references must outlive it.
-  Scheduler(const SchedulerSettings& settings, kv::BlockTables& cache, const DrafterSet& drafters,
-            const draft_length::RoundCosts& costs, const PromptRows& prompt_rows);
+  Scheduler(const SchedulerSettings& settings, kv::BlockTables& cache,
+            const loader::DrafterSet& drafters, const draft_length::RoundCosts& costs,
+            const PromptRows& prompt_rows);
 
   // REQUIRES: a plan with the capacity of max_sequences. Allocates nothing.
   void Plan(const Sequences& sequences, PassPlan& plan) noexcept;
@@ -76,7 +77,7 @@ class Scheduler {
 
   const SchedulerSettings settings_;
   kv::BlockTables& cache_;
-  const DrafterSet& drafters_;
+  const loader::DrafterSet& drafters_;
   const draft_length::RoundCosts& costs_;
   const PromptRows& prompt_rows_;
   std::vector<SeqId> order_;    // sequences that are not paused, oldest first

@@ -21,8 +21,8 @@ void Verification::Verify(const PassPlan& plan, const Proposals& drafts, const F
   }
 }
 
-// Rows that are not finite are only looked at where they end the request: those of prompt tokens
-// whose log-probabilities are wanted, and the row behind the drafts that were accepted.
+// A row that is not finite ends the request only if it is needed: for the log-probabilities of a
+// prompt, or for the token after the accepted drafts.
 void Verification::VerifyOne(const PlannedSequence& planned, const round::Proposal& drafted,
                              const SequenceRows& rows, const model::PassResult& result, Sequence& s,
                              SequenceVerdict& out) noexcept {
@@ -40,15 +40,15 @@ void Verification::VerifyOne(const PlannedSequence& planned, const round::Propos
       proposal.tokens = proposal.tokens.first(static_cast<std::size_t>(n));
     };
     shorten(std::min(n_finite, proposal.length()));
-    s.sampler.TakeProcessorFault();  // of what was only recorded
+    s.sampler.TakeProcessorFault();  // clears faults of distributions that were only recorded
     s.sampler.TakeGrammarFailure(0);
     const auto verify = [&] {
       verdict = s.verifier->Judge(proposal, {result.Logits(rows.first_logit), result.logits_stride},
                                   s.sampler, scratch_.data());
     };
     verify();
-    // Where the grammar cannot be followed behind the drafts that were accepted, those are kept and
-    // the next round says so, as plain decoding would.
+    // If the grammar cannot be followed behind the accepted drafts, those are kept, and the next
+    // round fails, as plain decoding would.
     while (proposal.length() > 0 &&
            s.sampler.TakeGrammarFailure(verdict.accepted) != grammar::GrammarFailure::kNone) {
       shorten(std::max(verdict.accepted - 1, 0));

@@ -4,7 +4,7 @@
 
 #include "model/blocks/phase.h"
 #include "model/config.h"
-#include "model/weights.h"
+#include "model/weights/weights.h"
 
 namespace foretoken::model {
 

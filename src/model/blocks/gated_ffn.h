@@ -6,7 +6,7 @@
 
 #include "model/blocks/attention.h"
 #include "model/blocks/phase.h"
-#include "model/weights.h"
+#include "model/weights/weights.h"
 
 namespace foretoken::model {
 

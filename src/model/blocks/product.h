@@ -3,7 +3,7 @@
 #pragma once
 
 #include "model/blocks/phase.h"
-#include "model/weights.h"
+#include "model/weights/weights.h"
 
 namespace foretoken::model {
 

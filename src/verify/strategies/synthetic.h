@@ -12,6 +12,7 @@
 
 #include <array>
 
+#include "foretoken/limits.h"
 #include "verify/verifier.h"
 
 namespace foretoken::verify {
@@ -21,9 +22,6 @@ double SyntheticBase(double rate, int k);
 
 class Synthetic final : public Verifier {
  public:
-  // In one proposal.
-  static constexpr int kMaxDraft = 64;
-
   explicit Synthetic(double rate);
   std::string_view name() const override { return "synthetic"; }
   bool Lossless() const override { return false; }

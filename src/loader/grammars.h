@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine/requests/grammars.h: the grammars of requests, compiled over a vocabulary and kept for later ones.
+// loader/grammars.h: the grammars of requests, compiled for the tokens of one tokenizer and kept
+// for later requests.
 #pragma once
 
 #include <memory>
@@ -11,19 +12,19 @@
 #include "grammar/grammar_cache.h"
 #include "text/tokenizer/tokenizer.h"
 
-namespace foretoken::engine {
+namespace foretoken::loader {
 
-// Any thread. The first grammar takes the time to sort the vocabulary's texts.
+// Any thread. The first grammar also pays for sorting the texts of the vocabulary.
 class Grammars {
  public:
-  // The tokenizer must outlive this. end_tokens: those that end a text.
+  // The tokenizer must outlive it. end_tokens: the tokens that end a text.
   Grammars(const text::Tokenizer& tokenizer, std::vector<Token> end_tokens)
       : tokenizer_(tokenizer), end_tokens_(std::move(end_tokens)) {}
 
-  // Null where the parameters have none. Errors: as GrammarCache::Get.
+  // Null if the parameters have no grammar. Errors: those of GrammarCache::Get.
   [[nodiscard]] Result<std::shared_ptr<const grammar::Grammar>> Of(
       const SamplingParameters& sampling);
-  // As GrammarCache::Bound: after each step.
+  // Calls GrammarCache::Bound. For the end of each step.
   void Bound() noexcept;
 
  private:
@@ -31,8 +32,8 @@ class Grammars {
 
   const text::Tokenizer& tokenizer_;
   const std::vector<Token> end_tokens_;
-  std::mutex mutex_;                              // of the pointer
-  std::unique_ptr<grammar::GrammarCache> cache_;  // made for the first one
+  std::mutex mutex_;                              // guards the pointer
+  std::unique_ptr<grammar::GrammarCache> cache_;  // made with the first grammar
 };
 
-}  // namespace foretoken::engine
+}  // namespace foretoken::loader

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/requests/emitter.h"
+#include "text/emitter.h"
 
 #include <algorithm>
 
-namespace foretoken::engine {
+namespace foretoken::text {
 
-Emitter::Emitter(const text::Tokenizer& tokenizer, const Request& request,
-                 std::span<const Token> end_tokens, int room)
+Emitter::Emitter(const Tokenizer& tokenizer, std::span<const std::string> stops,
+                 std::span<const Token> end_tokens, int limit)
     : tokenizer_(tokenizer),
-      stops_(request.stop),
+      stops_(stops.begin(), stops.end()),
       end_tokens_(end_tokens.begin(), end_tokens.end()),
-      limit_(std::min(request.max_new_tokens, room)) {
+      limit_(limit) {
   for (const auto& stop : stops_) longest_stop_ = std::max(longest_stop_, stop.size());
   text_.reserve(static_cast<std::size_t>(std::max(0, limit_)) * 6);
 }
@@ -25,8 +25,7 @@ std::optional<FinishReason> Emitter::Push(Token token, std::string& shown) {
     Flush(shown);
     return FinishReason::kStop;
   }
-  // A stop string may have begun in text that was held back earlier, but never in text already
-  // released.
+  // A stop string may begin in text that was held back, never in text that was released.
   const std::size_t searched = text_.size() - std::min(text_.size(), longest_stop_);
   text_ += stream_.Push(tokenizer_.Piece(token));
   if (const std::size_t at = FindStop(std::max(searched, released_)); at != std::string::npos) {
@@ -70,4 +69,4 @@ std::size_t Emitter::HeldBack() const {
   return held;
 }
 
-}  // namespace foretoken::engine
+}  // namespace foretoken::text

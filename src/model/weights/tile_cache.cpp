@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kept file:  Header (one page, the rest zero)  |  tiles
-#include "model/tile_cache.h"
+#include "model/weights/tile_cache.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A draft model as an object of a program's: opens the file and puts the engine's own drafter
-// behind the public face.
+// Opens a draft model for a program: the engine's own drafter behind the public interface.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,11 +8,11 @@
 #include "base/machine/thread_pool.h"
 #include "draft/built_in_drafter.h"
 #include "draft/draft_model.h"
-#include "engine/open/model_part.h"
-#include "engine/open/opened_drafter.h"
-#include "engine/requests/grammars.h"
 #include "foretoken/limits.h"
 #include "kernels/dispatch.h"
+#include "loader/grammars.h"
+#include "loader/model_part.h"
+#include "loader/opened_drafter.h"
 #include "model/arch/registry.h"
 
 namespace foretoken {
@@ -33,7 +32,7 @@ Status Check(const ModelDrafterOptions& o) {
 
 }  // namespace
 
-// Members are destroyed from the last to the first: what others point to comes first.
+// The order of the members matters: later ones point to earlier ones.
 class OpenedDrafter::Parts {
  public:
   explicit Parts(ModelDrafterOptions options) : options_(std::move(options)) {}
@@ -69,9 +68,9 @@ class OpenedDrafter::Parts {
     FORETOKEN_TRY(tokenizer_, text::Tokenizer::Load(checkpoint_->metadata()));
     const int vocabulary = tokenizer_->vocabulary_size();
     if (options_.sampling) FORETOKEN_CHECK_OK(options_.sampling->Validate(vocabulary));
-    FORETOKEN_TRY(engine::ModelPart part, engine::DescribeModel(*checkpoint_, *tokenizer_));
+    FORETOKEN_TRY(loader::ModelPart part, loader::DescribeModel(*checkpoint_, *tokenizer_));
     const int context = options_.context_size;
-    engine::SetSizes(part,
+    loader::SetSizes(part,
                      {.positions = context == 0 ? part.config.context_length
                                                 : std::min(context, part.config.context_length),
                       .sequences = options_.max_sequences,
@@ -79,12 +78,12 @@ class OpenedDrafter::Parts {
                       .logit_rows = options_.max_sequences,
                       .k = options_.cache_type_k,
                       .v = options_.cache_type_v});
-    FORETOKEN_CHECK_OK(engine::CheckFits(engine::BytesOf(part, *checkpoint_),
+    FORETOKEN_CHECK_OK(loader::CheckFits(loader::BytesOf(part, *checkpoint_),
                                          part.tables.max_positions, options_.max_sequences));
-    const model::TileCache tiles = engine::TileCacheFor(options_.repack_cache, *checkpoint_);
+    const model::TileCache tiles = loader::TileCacheFor(options_.repack_cache, *checkpoint_);
     FORETOKEN_TRY(auto loaded, model::LocalRunner::Load(*checkpoint_, part.config, part.options,
                                                         *kernels_, *pool_, {.cache = &tiles}));
-    engine::Summarise(part, *checkpoint_, loaded->info().weight_bytes, vocabulary, summary_);
+    loader::Summarise(part, *checkpoint_, loaded->info().weight_bytes, vocabulary, summary_);
     grammars_.emplace(*tokenizer_, tokenizer_->end_tokens());
     face_.emplace(std::make_unique<draft::DraftModel>(std::move(loaded), part.tables, vocabulary,
                                                       kMaxDraft, *kernels_),
@@ -104,7 +103,7 @@ class OpenedDrafter::Parts {
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<formats::Checkpoint> checkpoint_;
   std::unique_ptr<text::Tokenizer> tokenizer_;
-  std::optional<engine::Grammars> grammars_;
+  std::optional<loader::Grammars> grammars_;
   ModelSummary summary_;
   std::optional<draft::BuiltInDrafter> face_;
 };

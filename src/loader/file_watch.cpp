@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/open/file_watch.h"
+#include "loader/file_watch.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "foretoken/no_memory.h"
-#include "model/source_check.h"
+#include "model/weights/source_check.h"
 
-namespace foretoken::engine {
+namespace foretoken::loader {
 
 FileWatch::~FileWatch() {
   ending_ = true;
@@ -23,7 +23,7 @@ void FileWatch::Add(const formats::Checkpoint& checkpoint, model::LocalRunner& r
   watched_.push_back({&checkpoint, &runner});
 }
 
-// Without a thread the data are not read again; everything else is as it was.
+// If the thread cannot be started, the sources of the tiles are not read again.
 void FileWatch::Begin() {
   bool any = false;
   for (const Watched& w : watched_) any |= !w.runner->weights().sources().empty();
@@ -72,7 +72,7 @@ Status FileWatch::status() const {
 }
 
 void FileWatch::Read() noexcept {
-  // Linux gives each thread a policy of its own; refused, the pauses still hold.
+  // On Linux this concerns only this thread. If it is refused, the pauses still limit the load.
   const struct sched_param parameters = {};
   sched_setscheduler(0, SCHED_IDLE, &parameters);
   Status status = CatchNoMemory("model files", [&] { return ReadSources(); });
@@ -92,10 +92,10 @@ Status FileWatch::ReadSources() {
       more = check.Step();
       std::this_thread::sleep_for(3 * (Clock::now() - begin));
     }
-    FORETOKEN_CHECK_OK(w.checkpoint->Check());  // that it changed while it was read goes before
+    FORETOKEN_CHECK_OK(w.checkpoint->Check());  // a change of the file explains more
     FORETOKEN_CHECK_OK(check.Finish());
   }
   return {};
 }
 
-}  // namespace foretoken::engine
+}  // namespace foretoken::loader

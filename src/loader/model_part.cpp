@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/open/model_part.h"
+#include "loader/model_part.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "formats/weight_type.h"
 #include "model/arch/registry.h"
 
-namespace foretoken::engine {
+namespace foretoken::loader {
 namespace {
 
 tensor::KvType KvTypeOf(CacheType type) {
@@ -85,4 +85,4 @@ void Summarise(const ModelPart& part, const formats::Checkpoint& checkpoint,
   out.context_size = part.tables.max_positions;
 }
 
-}  // namespace foretoken::engine
+}  // namespace foretoken::loader

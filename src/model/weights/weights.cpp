@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/weights.h"
+#include "model/weights/weights.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

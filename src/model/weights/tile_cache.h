@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/tile_cache.h: memory for repacked weights, and the files that keep them between starts.
+// model/weights/tile_cache.h: memory for repacked weights, and the files that keep them between starts.
 //
 // A kept file is a header of one page and then the tiles, byte for byte as kernels read them, so a
 // later start only maps it. It is found by the model's path. It is trusted only if its version, its

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/requests/grammars.h"
+#include "loader/grammars.h"
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
-namespace foretoken::engine {
+namespace foretoken::loader {
 
 grammar::GrammarCache& Grammars::Cache() {
   const std::scoped_lock lock(mutex_);
@@ -13,7 +13,7 @@ grammar::GrammarCache& Grammars::Cache() {
   std::vector<std::string> texts;
   for (Token t = 0; t < tokenizer_.vocabulary_size(); ++t) texts.push_back(tokenizer_.Piece(t));
   std::vector<Token> ends = end_tokens_;
-  // The likeliest first.
+  // The model's own end token comes first, because it is the most probable.
   std::stable_partition(ends.begin(), ends.end(), [&](Token t) { return t == tokenizer_.eos(); });
   cache_ = std::make_unique<grammar::GrammarCache>(
       std::make_shared<const grammar::TokenTrie>(texts, ends), [this](std::string_view text) {
@@ -32,4 +32,4 @@ void Grammars::Bound() noexcept {
   if (cache_) cache_->Bound();
 }
 
-}  // namespace foretoken::engine
+}  // namespace foretoken::loader

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine/requests/drafter_set.h: the drafters of an engine, by index. Filled while the engine is
+// loader/drafter_set.h: the drafters of an engine, by index. They are added while the engine is
 // opened; after that any thread may read which drafters there are.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,20 +12,21 @@
 #include "draft/registry.h"
 #include "foretoken/result.h"
 
-namespace foretoken::engine {
+namespace foretoken::loader {
 
-// Where several files draft by one method, names tell their drafters apart.
+// If several files use one method, their drafters have different names.
 struct DrafterEntry {
   std::string method;     // "standalone"
-  std::string name;       // in statistics: "standalone", of several "standalone:tales-1m"
-  std::string full_name;  // "standalone:tales-1m"; without a file the method's name
+  std::string name;       // in statistics: "standalone", or "standalone:tales-1m" if several
+  std::string full_name;  // "standalone:tales-1m"; the method if there is no file
   std::string file = {};  // of its model or head; empty: it has none
+  std::int64_t file_bytes = 0;
   std::unique_ptr<draft::Drafter> drafter;
   const draft::DrafterSpec* spec = nullptr;  // its row; null: the program's own drafter
-  // Its drafts cost next to nothing and are certain, so they are made before the draft lengths are
+  // Its drafts cost next to nothing and are certain. They are made before the draft lengths are
   // chosen.
   bool instant = false;
-  // Where in a row of the target's features the parts lie that it reads; empty: it reads none.
+  // The parts of a row of the target's features that it reads, by position in the row; empty: none.
   std::vector<int> feature_parts = {};
 
   bool reads_features() const { return !feature_parts.empty(); }
@@ -49,7 +51,7 @@ class DrafterSet {
   // "none". Errors: kInvalidArgument (a method that no drafter has).
   [[nodiscard]] Result<std::vector<int>> Find(std::string_view methods) const;
 
-  // Of requests that name no method.
+  // The drafters of requests that name no method.
   const std::vector<int>& defaults() const { return defaults_; }
   [[nodiscard]] Status SetDefaults(std::string_view methods) {
     FORETOKEN_TRY(defaults_, Find(methods));
@@ -61,4 +63,4 @@ class DrafterSet {
   std::vector<int> defaults_;
 };
 
-}  // namespace foretoken::engine
+}  // namespace foretoken::loader

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/embedding_table.h"
+#include "model/weights/embedding_table.h"
 
 #include "base/files/mapped_file.h"
 #include "base/hash.h"

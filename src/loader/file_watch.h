@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine/open/file_watch.h: whether the model files are still what the engine was opened with.
+// loader/file_watch.h: whether the model files are still what the engine was opened with.
 //
 // Weights and embeddings are read from mapped files for as long as the engine lives. If someone
 // cuts such a file short or overwrites it, passes compute something else. The engine calls Check
 // after each pass, before anything of it is committed, and when a request begins. Once it has
 // failed it always fails, because nothing that the engine holds can be trusted any more.
 //
-// A background thread reads the sources of the kept tiles again (model/source_check.h), at the
-// lowest priority and for a quarter of the time, and ends when everything is read.
+// A background thread reads the sources of the kept tiles again (model/weights/source_check.h), at
+// the lowest priority and for a quarter of the time, and ends when everything is read.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@
 #include "formats/checkpoint.h"
 #include "model/local_runner.h"
 
-namespace foretoken::engine {
+namespace foretoken::loader {
 
 class FileWatch {
  public:
@@ -29,15 +29,15 @@ class FileWatch {
   FileWatch(const FileWatch&) = delete;
   FileWatch& operator=(const FileWatch&) = delete;
 
-  // Both must outlive the watch. Before Begin.
+  // Call it before Begin. Both arguments must outlive the watch.
   void Add(const formats::Checkpoint& checkpoint, model::LocalRunner& runner);
   // Starts the thread, if there is anything for it to do.
   void Begin();
 
-  // For the thread of the passes; well below a microsecond for each file if nothing happened.
-  // False: there is an error.
+  // False if there is an error. For the thread of the passes: well below a microsecond for each
+  // file if nothing happened.
   bool Check() noexcept;
-  // The error, or what can be found out without waiting for a pass. Any thread.
+  // Any thread. The error, also one that can be found without waiting for a pass.
   [[nodiscard]] Status status() const;
 
  private:
@@ -46,15 +46,15 @@ class FileWatch {
     model::LocalRunner* runner;
   };
   [[nodiscard]] Status CheckAll();
-  void Note(Status status) noexcept;  // under the mutex; the first error stays
-  void Read() noexcept;               // the thread
+  void Note(Status status) noexcept;  // REQUIRES: the mutex. The first error stays
+  void Read() noexcept;               // runs on the thread
   [[nodiscard]] Status ReadSources();
 
   std::vector<Watched> watched_;
   std::atomic<bool> failed_{false}, ending_{false};
-  mutable std::mutex mutex_;  // of error_, and of what Check remembers in the models
+  mutable std::mutex mutex_;  // guards error_ and what Check remembers in the models
   std::optional<Error> error_;
   std::thread thread_;
 };
 
-}  // namespace foretoken::engine
+}  // namespace foretoken::loader

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/weights.h: a model file's tensors, checked and repacked for the kernels.
+// model/weights/weights.h: a model file's tensors, checked and repacked for the kernels.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@
 #include "foretoken/result.h"
 #include "formats/checkpoint.h"
 #include "model/config.h"
-#include "model/embedding_table.h"
-#include "model/tile_cache.h"
+#include "model/weights/embedding_table.h"
+#include "model/weights/tile_cache.h"
 #include "tensor/dtype.h"
 
 namespace foretoken::model {

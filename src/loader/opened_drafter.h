@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine/open/opened_drafter.h: what OpenDrafter gives: a draft model with its file, threads and cache,
-// behind the public face of a drafter.
+// loader/opened_drafter.h: what OpenDrafter returns: a draft model with its file, threads and
+// cache, behind the public interface of a drafter.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/embedding_table.h: the rows of an embedding. They stay in the model file and are read from
+// model/weights/embedding_table.h: the rows of an embedding. They stay in the model file and are read from
 // its mapping, because a text needs few of them. Each row was hashed when the model was loaded. The
 // hash shows whether the row has changed since, whatever happened to the file.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/source_check.h"
+#include "model/weights/source_check.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/requests/drafter_set.h"
+#include "loader/drafter_set.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +8,7 @@
 
 #include "foretoken/methods.h"
 
-namespace foretoken::engine {
+namespace foretoken::loader {
 
 Result<std::vector<int>> DrafterSet::Find(std::string_view methods) const {
   std::vector<int> found;
@@ -30,4 +30,4 @@ Result<std::vector<int>> DrafterSet::Find(std::string_view methods) const {
   return found;
 }
 
-}  // namespace foretoken::engine
+}  // namespace foretoken::loader

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/source_check.h: reads a model's tensors again and compares every bit with what its kept
+// model/weights/source_check.h: reads a model's tensors again and compares every bit with what its kept
 // tiles were made of. The key under which tiles are found covers only samples of the tensors. It is
 // meant for a thread in the background.
 #pragma once
@@ -11,7 +11,7 @@
 
 #include "foretoken/result.h"
 #include "formats/checkpoint.h"
-#include "model/weights.h"
+#include "model/weights/weights.h"
 
 namespace foretoken::model {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/tile_cache.h"
+#include "model/weights/tile_cache.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/initial_costs.h"
+
+#include <algorithm>
+
+#include "calibrate/start_measurer.h"
+#include "draft_length/table_costs.h"
+#include "foretoken/tools/profile.h"
+
+namespace foretoken::calibrate {
+namespace {
+
+constexpr int kRecordedDrafts = 8;  // a trace is also for comparing other numbers of drafts
+
+// Estimates costs from the sizes of the files, without a clock.
+void StartWithTable(const CostSources& sources, draft_length::RoundCosts& fixed_costs) {
+  std::vector<draft_length::TableDrafter> rows;
+  for (int d = 0; d < sources.drafters.size(); ++d)
+    if (const loader::DrafterEntry& entry = sources.drafters[d]; !entry.instant)
+      rows.push_back(
+          {.drafter = d, .file_bytes = entry.file_bytes, .head = entry.reads_features()});
+  draft_length::StartWithTable(fixed_costs, sources.target_bytes, rows);
+}
+
+class Learner {
+ public:
+  Learner(const CostSources& sources, const CostsToLearn& known)
+      : sources_(sources), known_(known), measurer_(sources.subject) {}
+
+  std::vector<PassCost> Measure() {
+    const int drafts = std::max(sources_.subject.drafts, sources_.records ? kRecordedDrafts : 0);
+    std::vector<PassCost> costs = measurer_.Passes(drafts);
+    known_.costs.Start(costs);
+    for (int d = 0; d < sources_.drafters.size(); ++d)
+      if (!sources_.drafters[d].instant) MeasureDrafter(d);
+    return costs;
+  }
+
+  // False: the profile does not fit this machine or these models. Errors: the file's.
+  Result<bool> Read(const std::string& path) {
+    FORETOKEN_TRY(const Profile profile, Profile::Load(path));
+    const EngineOptions& options = sources_.options;
+    FORETOKEN_TRY(const ProfileModel target, ProfileModel::Of(options.model));
+    const std::string why =
+        profile.WhyNot(ProfileMachine::This(sources_.subject.kernels.isa, options.threads), target);
+    if (!why.empty()) {
+      known_.notices.push_back("profile " + path + " is not used: " + why);
+      return false;
+    }
+    std::vector<PassCost> costs;
+    for (const ProfilePass& pass : profile.passes)
+      costs.push_back({pass.rows, pass.context, {pass.us, pass.us, pass.us}});
+    for (draft_length::RoundCosts* const known : {&known_.costs, &known_.fixed_costs}) {
+      known->Start(costs);
+      known->RecordRest(profile.rest_us);
+    }
+    for (int d = 0; d < sources_.drafters.size(); ++d)
+      if (!sources_.drafters[d].instant) FORETOKEN_CHECK_OK(ReadDrafter(profile, d));
+    return true;
+  }
+
+ private:
+  Status ReadDrafter(const Profile& profile, int d) {
+    const loader::DrafterEntry& entry = sources_.drafters[d];
+    FORETOKEN_TRY(const ProfileModel draft,
+                  ProfileModel::Of(entry.file.empty() ? sources_.options.model : entry.file));
+    const ProfileDraft* const known = profile.DraftOf(entry.method, &draft);
+    if (known != nullptr) known_.fixed_costs.StartDrafter(d, known->us, 0, 0);
+    if (known != nullptr && sources_.subject.n_sequences == 1)
+      known_.costs.StartDrafter(d, known->us, 0, 0);
+    else
+      MeasureDrafter(d);
+    return {};
+  }
+
+  void MeasureDrafter(int d) {
+    const auto costs = measurer_.Drafts(*sources_.drafters[d].drafter);
+    if (costs.measured) known_.costs.StartDrafter(d, costs.one_us, costs.all_us, costs.row_us);
+  }
+
+  const CostSources& sources_;
+  const CostsToLearn& known_;
+  StartMeasurer measurer_;
+};
+
+}  // namespace
+
+Result<std::vector<PassCost>> LearnInitialCosts(const CostSources& sources,
+                                                const CostsToLearn& known) {
+  const SpeculativeOptions& o = sources.options.speculative;
+  StartWithTable(sources, known.fixed_costs);
+  Learner learner(sources, known);
+  bool read = false;
+  if (!o.profile.empty()) {
+    FORETOKEN_TRY(read, learner.Read(o.profile));
+  }
+  const bool plans = o.lookahead == "cost-model" && !sources.drafters.defaults().empty();
+  if (sources.records || (plans && !read)) return learner.Measure();
+  return std::vector<PassCost>();
+}
+
+}  // namespace foretoken::calibrate

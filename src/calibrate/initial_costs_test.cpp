@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/initial_costs.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "foretoken/tools/profile.h"
+#include "kernels/dispatch.h"
+#include "loader/fake_drafter_testing.h"
+#include "model/fake_runner_testing.h"
+
+namespace foretoken::calibrate {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A target without a file, one model that drafts and one lookup.
+class InitialCosts : public testing::Test {
+ protected:
+  InitialCosts() {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::path(testing::TempDir()) / (std::string("initial_costs_") + test->name());
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    options_.model = Write("target.gguf", std::string(1000, 't'));
+    options_.threads = 1;
+    options_.speculative.lookahead = "cost-model";
+    Add("model", Write("draft.gguf", std::string(100, 'd')), false);
+    Add("lookup", "", true);
+    EXPECT_TRUE(drafters_.SetDefaults("model"));
+  }
+  ~InitialCosts() override { fs::remove_all(folder_); }
+
+  std::string Write(const std::string& name, const std::string& text) const {
+    const std::string path = (folder_ / name).string();
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+
+  void Add(const std::string& method, const std::string& file, bool instant) {
+    drafters_.Add({.method = method,
+                   .name = method,
+                   .full_name = method,
+                   .file = file,
+                   .file_bytes = file.empty() ? 0 : 100,
+                   .drafter = std::make_unique<loader::FakeDrafter>(runner_, 50),
+                   .instant = instant});
+  }
+
+  // A profile of these files on this machine, with costs that no measurement gives.
+  Profile Fitting() const {
+    Profile profile;
+    profile.machine = ProfileMachine::This(kernels_.isa, options_.threads);
+    profile.target = *ProfileModel::Of(options_.model);
+    profile.passes = {{0, 1, 4e6}, {0, 2, 5e6}};
+    profile.drafts = {{"model", *ProfileModel::Of(drafters_[0].file), 3e6}};
+    profile.rest_us = 77;
+    return profile;
+  }
+  void Use(const Profile& profile) {
+    options_.speculative.profile = (folder_ / "profile.json").string();
+    ASSERT_TRUE(profile.Save(options_.speculative.profile));
+  }
+
+  Result<std::vector<PassCost>> Learn(bool records = false) {
+    const CostSources sources{.subject = {.pool = pool_,
+                                          .kernels = kernels_,
+                                          .target = runner_,
+                                          .cache = cache_,
+                                          .vocabulary = 50,
+                                          .context = 256,
+                                          .most_positions = 256,
+                                          .drafts = 4},
+                              .options = options_,
+                              .target_bytes = 1000,
+                              .drafters = drafters_,
+                              .records = records};
+    return LearnInitialCosts(sources, {costs_, fixed_costs_, notices_});
+  }
+
+  fs::path folder_;
+  EngineOptions options_;
+  ThreadPool pool_{1};
+  const kernels::Kernels& kernels_ = kernels::KernelsFor(kernels::Isa::kScalar);
+  model::FakeRunner runner_;
+  kv::BlockTables cache_{{.n_sequences = 1, .max_positions = 256, .n_positions = 512}};
+  loader::DrafterSet drafters_;
+  draft_length::RoundCosts costs_{64, 2}, fixed_costs_{64, 2};
+  std::vector<std::string> notices_;
+};
+
+TEST_F(InitialCosts, FixedCostsFollowFromTheSizesOfTheFiles) {
+  ASSERT_TRUE(Learn());
+  EXPECT_TRUE(fixed_costs_.known());
+  EXPECT_DOUBLE_EQ(fixed_costs_.PassUs(1, 0), 1000);
+  // A draft has a part that is alike for all, and a share of the target's bytes.
+  EXPECT_DOUBLE_EQ(fixed_costs_.DraftUs(0, 1), 1000 * (0.05 + 0.1));
+  EXPECT_EQ(fixed_costs_.DraftUs(1, 1), 0);  // a lookup is free
+}
+
+TEST_F(InitialCosts, TheCostModelMeasuresPassesAndDrafts) {
+  const auto measured = Learn();
+  ASSERT_TRUE(measured);
+  ASSERT_FALSE(measured->empty());
+  EXPECT_EQ(measured->front().rows, 1);
+  EXPECT_TRUE(costs_.known());
+  EXPECT_GT(costs_.DraftUs(0, 1), 0);
+  EXPECT_EQ(costs_.DraftUs(1, 1), 0);
+  EXPECT_EQ(cache_.n_free_blocks(), cache_.n_blocks());  // nothing is left behind
+}
+
+TEST_F(InitialCosts, OtherControllersMeasureNothing) {
+  options_.speculative.lookahead = "fixed";
+  const auto measured = Learn();
+  ASSERT_TRUE(measured);
+  EXPECT_TRUE(measured->empty());
+  EXPECT_FALSE(costs_.known());
+  EXPECT_EQ(runner_.n_passes(), 0);
+}
+
+TEST_F(InitialCosts, WithoutADrafterNothingIsMeasured) {
+  ASSERT_TRUE(drafters_.SetDefaults("none"));
+  ASSERT_TRUE(Learn());
+  EXPECT_EQ(runner_.n_passes(), 0);
+}
+
+TEST_F(InitialCosts, ATraceMeasuresInAnyCase) {
+  options_.speculative.lookahead = "fixed";
+  const auto measured = Learn(true);
+  ASSERT_TRUE(measured);
+  const auto widest = std::max_element(measured->begin(), measured->end(),
+                                       [](auto& a, auto& b) { return a.rows < b.rows; });
+  EXPECT_EQ(widest->rows, 9);  // a trace compares up to 8 drafts, whatever this engine uses
+}
+
+TEST_F(InitialCosts, AProfileReplacesMeasurements) {
+  Use(Fitting());
+  ASSERT_TRUE(Learn());
+  EXPECT_TRUE(notices_.empty());
+  EXPECT_EQ(runner_.n_passes(), 0);
+  for (const auto* known : {&costs_, &fixed_costs_}) {
+    EXPECT_DOUBLE_EQ(known->PassUs(1, 0), 4e6);
+    EXPECT_DOUBLE_EQ(known->DraftUs(0, 1), 3e6);
+    EXPECT_DOUBLE_EQ(known->RestUs(), 77);
+  }
+}
+
+TEST_F(InitialCosts, ADrafterThatTheProfileDoesNotHaveIsMeasured) {
+  Profile profile = Fitting();
+  profile.drafts.clear();
+  Use(profile);
+  ASSERT_TRUE(Learn());
+  EXPECT_GT(costs_.DraftUs(0, 1), 0);
+  EXPECT_LT(costs_.DraftUs(0, 1), 3e6);
+  EXPECT_DOUBLE_EQ(fixed_costs_.DraftUs(0, 1), 150);  // as the sizes of the files say
+}
+
+TEST_F(InitialCosts, AProfileOfAnotherMachineIsANotice) {
+  Profile profile = Fitting();
+  profile.machine.threads = 99;
+  Use(profile);
+  ASSERT_TRUE(Learn());
+  ASSERT_EQ(notices_.size(), 1U);
+  EXPECT_TRUE(notices_[0].starts_with("profile " + options_.speculative.profile + " is not used: "))
+      << notices_[0];
+  EXPECT_GT(runner_.n_passes(), 0);  // so the costs are measured
+  EXPECT_LT(costs_.PassUs(1, 0), 4e6);
+}
+
+TEST_F(InitialCosts, AProfileThatCannotBeReadIsAnError) {
+  options_.speculative.profile = (folder_ / "missing.json").string();
+  EXPECT_FALSE(Learn());
+  options_.speculative.profile = Write("broken.json", "{");
+  EXPECT_EQ(Learn().error().code, ErrorCode::kInvalidFile);
+}
+
+}  // namespace
+}  // namespace foretoken::calibrate
