@@ -31,9 +31,8 @@ Result<Tensor> Expand(const formats::TensorView& view) {
   std::vector<std::int64_t> sizes = {view.shape[1], view.shape[0]};
   if (view.n_dims == 1) sizes = {view.shape[0]};
   Tensor values = torch::empty(sizes);
-  const std::int64_t row_bytes = static_cast<std::int64_t>(view.data.size()) / view.shape[1];
   for (std::int64_t row = 0; row < view.shape[1]; ++row)
-    tensor::Dequantize(type->type, view.data.data() + row * row_bytes, view.shape[0],
+    tensor::Dequantize(type->type, view.Row(row), view.shape[0],
                        values.data_ptr<float>() + row * view.shape[0]);
   return values.to(BestDevice());
 }
@@ -146,12 +145,19 @@ void TensorStore::AddInt64(formats::GgufWriter& writer, const std::string& name,
 void TensorStore::Copy(formats::GgufWriter& writer, const formats::TensorView& tensor) {
   writer.AddTensor(tensor.name, tensor.ggml_type,
                    std::span(tensor.shape).first(static_cast<std::size_t>(tensor.n_dims)),
-                   tensor.data);
+                   [&tensor](const formats::ByteSink& sink) -> Status {
+                     const std::int64_t step = tensor.n_together();
+                     const std::size_t bytes = static_cast<std::size_t>(step) * tensor.row_bytes();
+                     for (std::int64_t row = 0; row < tensor.n_rows(); row += step)
+                       FORETOKEN_CHECK_OK(sink({tensor.Row(row), bytes}));
+                     return {};
+                   });
 }
 
 void CopyVocabulary(const formats::Metadata& from, formats::GgufWriter& to) {
   for (const auto& [key, value] : from.all())
-    if (key.starts_with("tokenizer.")) to.Set(key, value);
+    if (key.starts_with("tokenizer.") || key.starts_with("foretoken.tokenizer."))
+      to.Set(key, value);
 }
 
 void DescribeModel(const NetworkConfig& config, const std::string& name, const std::string& license,

@@ -28,11 +28,12 @@ auto Refuse(std::string what) {
 std::uint64_t HashOf(const formats::Checkpoint& file) {
   std::uint64_t hash = 1469598103934665603ULL;  // FNV-1a, eight bytes at a time
   for (const formats::TensorView& tensor : file.tensors())
-    for (std::size_t i = 0; i < tensor.data.size(); i += 8) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, tensor.data.data() + i, std::min<std::size_t>(8, tensor.data.size() - i));
-      hash = (hash ^ word) * 1099511628211ULL;
-    }
+    for (const auto place : tensor.places())
+      for (std::size_t i = 0; i < place.size(); i += 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, place.data() + i, std::min<std::size_t>(8, place.size() - i));
+        hash = (hash ^ word) * 1099511628211ULL;
+      }
   return hash;
 }
 

@@ -327,10 +327,12 @@ std::uint64_t HashOfWeights(const formats::Checkpoint& file) {
   Fnv fnv;
   for (const formats::TensorView& tensor : file.tensors()) {
     fnv.Add(tensor.name);
-    for (std::size_t i = 0; i < tensor.data.size(); i += 8) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, tensor.data.data() + i, std::min<std::size_t>(8, tensor.data.size() - i));
-      fnv.Add(word);
+    for (const auto place : tensor.places()) {
+      for (std::size_t i = 0; i < place.size(); i += 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, place.data() + i, std::min<std::size_t>(8, place.size() - i));
+        fnv.Add(word);
+      }
     }
   }
   return fnv.hash;

@@ -114,7 +114,7 @@ std::vector<TensorSummary> ModelFile::tensors() const {
         {.name = t.name,
          .type = std::string(tensor::GgmlTypeName(t.ggml_type)),
          .shape = {t.shape.begin(), t.shape.begin() + t.n_dims},
-         .bytes = static_cast<std::int64_t>(t.data.size()),
+         .bytes = static_cast<std::int64_t>(t.bytes()),
          .supported = type != nullptr || t.name == "d2t",
          .has_vector_kernel = type == nullptr || here.matmul[tile] != scalar.matmul[tile]});
   }

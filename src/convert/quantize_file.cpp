@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 
-#include "base/files/mapped_file.h"
 #include "base/machine/thread_count.h"
 #include "base/machine/thread_pool.h"
 #include "convert/quantize_plan.h"
@@ -27,18 +26,6 @@ using formats::TensorView;
 using tensor::DType;
 
 // ---- Input and output --------------------------------------------------------------------------
-
-// The files of a model: a split one has several.
-std::vector<std::string> Parts(const std::string& first, const formats::Metadata& metadata) {
-  std::vector<std::string> parts = {first};
-  const std::int64_t count = metadata.Int("split.count").value_or(1);
-  const std::string suffix = fmt::format("-00001-of-{:05}.gguf", count);
-  if (!first.ends_with(suffix)) return parts;
-  const std::string stem = first.substr(0, first.size() - suffix.size());
-  for (std::int64_t i = 2; i <= count; ++i)
-    parts.push_back(fmt::format("{}-{:05}-of-{:05}.gguf", stem, i, count));
-  return parts;
-}
 
 Status CheckOutput(const std::string& output, const std::vector<std::string>& inputs) {
   const auto bad = [&](std::string_view why) {
@@ -67,7 +54,7 @@ class Converter {
  public:
   Converter(const formats::Checkpoint& checkpoint, const QuantizeOptions& options, int threads)
       : checkpoint_(checkpoint), options_(options), pool_(threads), scratch_(threads) {
-    for (const TensorView& t : checkpoint.tensors()) total_bytes_ += t.data.size();
+    for (const TensorView& t : checkpoint.tensors()) total_bytes_ += t.bytes();
   }
 
   Status Write(const PlannedTensor& planned, const formats::ByteSink& sink) {
@@ -91,14 +78,14 @@ class Converter {
   // Some rows of a tensor, and where they go.
   struct Piece {
     DType from, to;
-    std::int64_t row_values, rows;
-    const std::byte* source;
+    std::int64_t row_values, first_row, rows;
     std::byte* out;
-    std::size_t source_row_bytes, out_row_bytes;
+    std::size_t out_row_bytes;
   };
 
   const TensorView& view() const { return *tensor_->tensor; }
   Status Copy(const formats::ByteSink& sink);
+  Status CopyRun(std::span<const std::byte> bytes, const formats::ByteSink& sink);
   Status Convert(const formats::ByteSink& sink);
   Status ConvertPiece(const Piece& piece);
   double ConvertRow(const Piece& piece, std::int64_t row, Scratch& scratch) const;
@@ -117,29 +104,39 @@ class Converter {
 };
 
 Status Converter::Copy(const formats::ByteSink& sink) {
-  const auto data = view().data;
-  Tally& tally = tallies_[view().ggml_type];
+  const TensorView& t = view();
+  Tally& tally = tallies_[t.ggml_type];
   ++tally.tensors;
-  tally.bytes += static_cast<std::int64_t>(data.size());
-  for (std::size_t at = 0; at < data.size(); at += kPieceBytes) {
-    TensorView piece = view();
-    piece.data = data.subspan(at, std::min<std::size_t>(kPieceBytes, data.size() - at));
-    FORETOKEN_CHECK_OK(sink(piece.data));
-    checkpoint_.Release(piece);
-    FORETOKEN_CHECK_OK(Advance(piece.data.size()));
+  tally.bytes += static_cast<std::int64_t>(t.bytes());
+  if (t.pieces.empty()) {
+    FORETOKEN_CHECK_OK(CopyRun(t.data, sink));
+    checkpoint_.Release(t.data);
+    return {};
+  }
+  const std::int64_t together = t.n_together();
+  for (std::int64_t row = 0; row < t.n_rows(); row += together)
+    FORETOKEN_CHECK_OK(
+        CopyRun({t.Row(row), static_cast<std::size_t>(together) * t.row_bytes()}, sink));
+  for (const auto place : t.places()) checkpoint_.Release(place);
+  return {};
+}
+
+// Copies bytes that lie together.
+Status Converter::CopyRun(std::span<const std::byte> bytes, const formats::ByteSink& sink) {
+  for (std::size_t at = 0; at < bytes.size(); at += kPieceBytes) {
+    const auto piece = bytes.subspan(at, std::min<std::size_t>(kPieceBytes, bytes.size() - at));
+    FORETOKEN_CHECK_OK(sink(piece));
+    if (piece.size() == kPieceBytes) checkpoint_.Release(piece);
+    FORETOKEN_CHECK_OK(Advance(piece.size()));
   }
   return {};
 }
 
 Status Converter::Convert(const formats::ByteSink& sink) {
   const TensorView& t = view();
-  const auto row_bytes = [&](DType type) {
-    const tensor::DTypeInfo& info = tensor::InfoOf(type);
-    return static_cast<std::size_t>(t.shape[0] / info.block_values * info.block_bytes);
-  };
   Piece piece{static_cast<DType>(t.ggml_type), static_cast<DType>(tensor_->ggml_type), t.shape[0]};
-  piece.source_row_bytes = row_bytes(piece.from);
-  piece.out_row_bytes = row_bytes(piece.to);
+  const tensor::DTypeInfo& info = tensor::InfoOf(piece.to);
+  piece.out_row_bytes = static_cast<std::size_t>(t.shape[0] / info.block_values * info.block_bytes);
   const std::int64_t n_rows = t.n_values() / t.shape[0];
   const std::int64_t step = std::clamp<std::int64_t>(kPieceValues / t.shape[0], 1, n_rows);
   out_.resize(static_cast<std::size_t>(step) * piece.out_row_bytes);
@@ -153,19 +150,18 @@ Status Converter::Convert(const formats::ByteSink& sink) {
   tally.converted += t.n_values();
   for (std::int64_t row = 0; row < n_rows; row += step) {
     piece.rows = std::min(step, n_rows - row);
-    TensorView source = t;
-    source.data = t.data.subspan(static_cast<std::size_t>(row) * piece.source_row_bytes,
-                                 static_cast<std::size_t>(piece.rows) * piece.source_row_bytes);
-    piece.source = source.data.data();
+    piece.first_row = row;
     piece.out = out_.data();
     FORETOKEN_CHECK_OK(ConvertPiece(piece));
     for (std::int64_t i = 0; i < piece.rows; ++i) tally.squared_error += errors_[i];
     const auto bytes = static_cast<std::size_t>(piece.rows) * piece.out_row_bytes;
     tally.bytes += static_cast<std::int64_t>(bytes);
     FORETOKEN_CHECK_OK(sink(std::span<const std::byte>(out_).first(bytes)));
-    checkpoint_.Release(source);
-    FORETOKEN_CHECK_OK(Advance(source.data.size()));
+    const std::size_t source_bytes = static_cast<std::size_t>(piece.rows) * t.row_bytes();
+    if (t.pieces.empty()) checkpoint_.Release({t.Row(row), source_bytes});
+    FORETOKEN_CHECK_OK(Advance(source_bytes));
   }
+  for (const auto place : t.pieces) checkpoint_.Release(place);
   return {};
 }
 
@@ -189,9 +185,7 @@ Status Converter::ConvertPiece(const Piece& piece) {
 double Converter::ConvertRow(const Piece& piece, std::int64_t row, Scratch& scratch) const {
   const std::int64_t n = piece.row_values;
   std::byte* out = piece.out + static_cast<std::size_t>(row) * piece.out_row_bytes;
-  tensor::Dequantize(piece.from,
-                     piece.source + static_cast<std::size_t>(row) * piece.source_row_bytes, n,
-                     scratch.values.data());
+  tensor::Dequantize(piece.from, view().Row(piece.first_row + row), n, scratch.values.data());
   tensor::Quantize(piece.to, scratch.values.data(), n, out);
   tensor::Dequantize(piece.to, out, n, scratch.back.data());
   double sum = 0;
@@ -231,10 +225,8 @@ Status Converter::Advance(std::size_t source_bytes) {
 
 Status WriteFile(const formats::Checkpoint& checkpoint, const QuantizePlan& plan,
                  const std::string& output, Converter& converter) {
-  // The keys come from the file itself: metadata as read no longer know the types of numbers.
-  FORETOKEN_TRY(const MappedFile file, MappedFile::Open(checkpoint.path()));
   formats::GgufWriter writer;
-  writer.CopyKeys(file.bytes());
+  checkpoint.CopyKeys(writer);
   for (const char* key : {"split.no", "split.count", "split.tensors.count"}) writer.Remove(key);
   constexpr std::int64_t kBlocksVersion = 2;  // of ggml's block layouts
   writer.Set("general.quantization_version", kBlocksVersion);
@@ -287,7 +279,7 @@ Result<QuantizeReport> QuantizeFile(const QuantizeOptions& options) {
   const auto begin = Clock::now();
   FORETOKEN_TRY(const int threads, ThreadCount(options.threads));
   FORETOKEN_TRY(const auto checkpoint, formats::OpenCheckpoint(options.input));
-  FORETOKEN_CHECK_OK(CheckOutput(options.output, Parts(options.input, checkpoint->metadata())));
+  FORETOKEN_CHECK_OK(CheckOutput(options.output, checkpoint->files()));
   FORETOKEN_TRY(const QuantizePlan plan, convert::PlanQuantization(*checkpoint, options));
   Converter converter(*checkpoint, options, threads);
   FORETOKEN_CHECK_OK(WriteFile(*checkpoint, plan, options.output, converter));

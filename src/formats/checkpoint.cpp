@@ -6,33 +6,22 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
-#include <numeric>
 
 #include "base/files/mapped_file.h"
-#include "base/hash.h"
 #include "formats/gguf.h"
+#include "formats/gguf_writer.h"
+#include "formats/mapped_checkpoint.h"
 
 namespace foretoken::formats {
 
 namespace {
 
-// Samples of four places at even distances, including the first and the last bytes.
-void AddSamples(std::span<const std::byte> data, std::vector<std::uint64_t>& hashes) {
-  constexpr std::size_t kSamples = 4, kBytes = 4096;
-  if (data.size() <= kSamples * kBytes) return hashes.push_back(Hash(data));
-  for (std::size_t i = 0; i < kSamples; ++i)
-    hashes.push_back(Hash(data.subspan((data.size() - kBytes) / (kSamples - 1) * i, kBytes)));
-}
-
-// ---- The checkpoint over one or more GGUF files ------------------------------------------------
-
-class GgufCheckpoint final : public Checkpoint {
+class GgufCheckpoint final : public MappedCheckpoint {
  public:
   GgufCheckpoint(MappedFile file, GgufFile parsed)
-      : path_(file.path()),
-        version_(parsed.version),
-        metadata_(std::move(parsed.metadata)),
-        tensors_(std::move(parsed.tensors)) {
+      : MappedCheckpoint(file.path()), version_(parsed.version) {
+    metadata_ = std::move(parsed.metadata);  // of the first part
+    tensors_ = std::move(parsed.tensors);
     files_.push_back(std::move(file));
   }
 
@@ -42,75 +31,10 @@ class GgufCheckpoint final : public Checkpoint {
                     std::make_move_iterator(parsed.tensors.end()));
   }
 
-  // Call once, after the last Append. Error: a tensor name in two parts.
-  Status Index() {
-    by_name_.resize(tensors_.size());
-    std::iota(by_name_.begin(), by_name_.end(), std::size_t{0});
-    std::sort(by_name_.begin(), by_name_.end(),
-              [&](std::size_t a, std::size_t b) { return tensors_[a].name < tensors_[b].name; });
-    for (std::size_t i = 1; i < by_name_.size(); ++i) {
-      const TensorView& a = tensors_[by_name_[i - 1]];
-      const TensorView& b = tensors_[by_name_[i]];
-      if (a.name == b.name) {
-        return Fail(ErrorCode::kInvalidFile,
-                    fmt::format("{}: tensor {}: is also in {}; put parts of one split together",
-                                files_[static_cast<std::size_t>(std::max(a.file, b.file))].path(),
-                                Shown(a.name),
-                                files_[static_cast<std::size_t>(std::min(a.file, b.file))].path()));
-      }
-    }
-    return {};
-  }
+  using MappedCheckpoint::Index;  // call once, after the last Append
 
-  const Metadata& metadata() const override { return metadata_; }
-  std::span<const TensorView> tensors() const override { return tensors_; }
-
-  const TensorView* Find(std::string_view name) const override {
-    const auto at =
-        std::lower_bound(by_name_.begin(), by_name_.end(), name,
-                         [&](std::size_t i, std::string_view n) { return tensors_[i].name < n; });
-    if (at == by_name_.end() || tensors_[*at].name != name) return nullptr;
-    return &tensors_[*at];
-  }
-
-  void Release(const TensorView& tensor) const noexcept override {
-    const MappedFile& file = files_[static_cast<std::size_t>(tensor.file)];
-    file.Release(static_cast<std::size_t>(tensor.data.data() - file.bytes().data()),
-                 tensor.data.size());
-  }
-
-  const std::string& path() const override { return path_; }
-
-  std::size_t file_bytes() const override {
-    std::size_t sum = 0;
-    for (const MappedFile& file : files_) sum += file.bytes().size();
-    return sum;
-  }
-
-  std::uint64_t Fingerprint() const override {
-    std::vector<std::uint64_t> parts;
-    for (std::size_t i = 0; i < files_.size(); ++i) {
-      const auto bytes = files_[i].bytes();
-      std::size_t header_bytes = bytes.size();
-      for (const TensorView& tensor : tensors_)
-        if (tensor.file == static_cast<int>(i))
-          header_bytes =
-              std::min(header_bytes, static_cast<std::size_t>(tensor.data.data() - bytes.data()));
-      parts.insert(parts.end(), {bytes.size(), static_cast<std::uint64_t>(files_[i].modified_ns()),
-                                 Hash(bytes.first(header_bytes))});
-    }
-    for (const TensorView& tensor : tensors_) AddSamples(tensor.data, parts);
-    return HashOf(parts);
-  }
-
-  const std::string& PathOf(const TensorView& tensor) const override {
-    return files_[static_cast<std::size_t>(tensor.file)].path();
-  }
-
-  Status Check() const override {
-    for (const MappedFile& file : files_) FORETOKEN_CHECK_OK(file.Check());
-    return {};
-  }
+  // From the file itself: metadata as read no longer know the types of numbers.
+  void CopyKeys(GgufWriter& writer) const override { writer.CopyKeys(files_.front().bytes()); }
 
   std::string format() const override {
     if (files_.size() == 1) return fmt::format("GGUF v{}", version_);
@@ -118,12 +42,7 @@ class GgufCheckpoint final : public Checkpoint {
   }
 
  private:
-  std::string path_;
   std::uint32_t version_;
-  std::vector<MappedFile> files_;
-  Metadata metadata_;  // of the first part
-  std::vector<TensorView> tensors_;
-  std::vector<std::size_t> by_name_;
 };
 
 // ---- Split files -------------------------------------------------------------------------------
@@ -180,7 +99,7 @@ Status AppendParts(const std::string& first, std::int64_t count, GgufCheckpoint*
                               path, i + 1, count, first));
     }
     if (!file) return Fail(std::move(file).error());
-    FORETOKEN_TRY(GgufFile parsed, ParseGguf(file->bytes(), path, static_cast<int>(i)));
+    FORETOKEN_TRY(GgufFile parsed, ParseGguf(file->bytes(), path));
     if (parsed.metadata.Int(kSplitNo) != i || parsed.metadata.Int(kSplitCount) != count) {
       return Fail(
           ErrorCode::kInvalidFile,

@@ -135,8 +135,8 @@ std::string_view WhyBadInt(GgufType type, std::int64_t value) {
 
 class Parser {
  public:
-  Parser(std::span<const std::byte> bytes, const std::string& path, int file)
-      : bytes_(bytes), cursor_(bytes), path_(path), file_index_(file) {}
+  Parser(std::span<const std::byte> bytes, const std::string& path)
+      : bytes_(bytes), cursor_(bytes), path_(path) {}
 
   Result<GgufFile> Parse() {
     FORETOKEN_CHECK_OK(ParseCounts());
@@ -175,7 +175,6 @@ class Parser {
   std::span<const std::byte> bytes_;
   Cursor cursor_;
   const std::string& path_;
-  int file_index_;
   std::uint64_t n_tensors_ = 0;
   std::uint64_t n_keys_ = 0;
   std::uint64_t alignment_ = kGgufDefaultAlignment;
@@ -342,7 +341,6 @@ Status Parser::ParseTensor(std::uint64_t index) {
   TensorView tensor;
   tensor.n_dims = static_cast<int>(n_dims);
   tensor.shape.fill(1);
-  tensor.file = file_index_;
   for (std::uint32_t d = 0; d < n_dims; ++d) {
     std::uint64_t size = 0;
     if (!cursor_.Read(&size)) return EndsInside(place);
@@ -508,8 +506,8 @@ Result<std::int64_t> GgmlTensorBytes(std::uint32_t ggml_type, std::span<const st
   return bytes;
 }
 
-Result<GgufFile> ParseGguf(std::span<const std::byte> bytes, const std::string& path, int file) {
-  return Parser(bytes, path, file).Parse();
+Result<GgufFile> ParseGguf(std::span<const std::byte> bytes, const std::string& path) {
+  return Parser(bytes, path).Parse();
 }
 
 }  // namespace foretoken::formats

@@ -77,10 +77,8 @@ struct GgufFile {
   std::vector<TensorView> tensors;  // in the order of the header
 };
 
-// Parses and validates a whole file in memory. `path` is only for messages; `file` goes into the
-// tensors.
-[[nodiscard]] Result<GgufFile> ParseGguf(std::span<const std::byte> bytes, const std::string& path,
-                                         int file = 0);
+// Parses and validates a whole file in memory. `path` is only for messages.
+[[nodiscard]] Result<GgufFile> ParseGguf(std::span<const std::byte> bytes, const std::string& path);
 
 // Opens a mapped GGUF file, and the other parts if it is the first part of a split model.
 [[nodiscard]] Result<std::unique_ptr<Checkpoint>> OpenGguf(MappedFile first);

@@ -184,7 +184,7 @@ TEST(Checkpoint, ReadsReleasedTensorsAgain) {
   const auto checkpoint = OpenCheckpoint(WriteTinyModel(TemporaryFolder(), options)).value();
   const TensorView& tensor = *checkpoint->Find("token_embd.weight");
   const std::vector<std::byte> before(tensor.data.begin(), tensor.data.end());
-  checkpoint->Release(tensor);
+  checkpoint->Release(tensor.data);
   EXPECT_TRUE(std::equal(before.begin(), before.end(), tensor.data.begin(), tensor.data.end()));
 }
 
@@ -347,9 +347,9 @@ TEST(Checkpoint, OpensAllPartsOfASplitModel) {
   const auto checkpoint = OpenCheckpoint(folder + "/m-00001-of-00003.gguf").value();
   EXPECT_EQ(checkpoint->format(), "GGUF v3, 3 files");
   ASSERT_EQ(checkpoint->tensors().size(), 3u);
-  EXPECT_EQ(checkpoint->Find("b")->file, 2);
+  EXPECT_EQ(checkpoint->PathOf(*checkpoint->Find("b")), folder + "/m-00003-of-00003.gguf");
   EXPECT_EQ(checkpoint->Find("c")->data[3], std::byte{3});
-  checkpoint->Release(*checkpoint->Find("c"));
+  checkpoint->Release(checkpoint->Find("c")->data);
   EXPECT_EQ(checkpoint->Find("c")->data[3], std::byte{3});
   EXPECT_EQ(*checkpoint->metadata().String("general.name"), "whole");
   EXPECT_EQ(checkpoint->file_bytes(),

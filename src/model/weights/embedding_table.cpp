@@ -11,14 +11,14 @@ EmbeddingTable::EmbeddingTable(const formats::Checkpoint& checkpoint,
                                const formats::TensorView& tensor, ThreadPool& pool)
     : tensor_(tensor),
       path_(checkpoint.PathOf(tensor)),
-      row_bytes_(tensor.data.size() / static_cast<std::size_t>(tensor.shape[1])),
+      row_bytes_(tensor.row_bytes()),
       hashes_(static_cast<std::size_t>(tensor.shape[1])) {
   pool.Run([&](int thread) {
     const auto share = pool.ShareOf(rows(), thread);
     for (int i = share.begin; i < share.end; ++i)
       hashes_[static_cast<std::size_t>(i)] = Hash({Row(i), row_bytes_});
   });
-  checkpoint.Release(tensor);
+  for (const auto place : tensor.places()) checkpoint.Release(place);
 }
 
 void EmbeddingTable::Read(std::int32_t token, float* out) const noexcept {

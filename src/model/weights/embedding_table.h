@@ -32,9 +32,7 @@ class EmbeddingTable {
   std::uint64_t hash() const;  // a hash of all rows
 
  private:
-  const std::byte* Row(std::int32_t token) const noexcept {
-    return tensor_.data.data() + static_cast<std::size_t>(token) * row_bytes_;
-  }
+  const std::byte* Row(std::int32_t token) const noexcept { return tensor_.Row(token); }
 
   const formats::TensorView& tensor_;
   std::string path_;

@@ -14,20 +14,19 @@ SourceCheck::SourceCheck(const formats::Checkpoint& checkpoint, const Weights& w
 
 bool SourceCheck::Step() {
   const auto sources = weights_.sources();
-  if (tensor_ == sources.size()) return false;
-  formats::TensorView piece = *sources[tensor_];
-  const std::size_t size = piece.data.size();
-  piece.data = piece.data.subspan(at_, std::min(kHashPieceBytes, size - at_));
-  pieces_.push_back(Hash(piece.data));
+  if (source_ == sources.size()) return false;
+  const auto source = sources[source_];
+  const auto piece = source.subspan(at_, std::min(kHashPieceBytes, source.size() - at_));
+  pieces_.push_back(Hash(piece));
   checkpoint_.Release(piece);
-  at_ += piece.data.size();
-  if (at_ == size) {
+  at_ += piece.size();
+  if (at_ == source.size()) {
     hashes_.push_back(HashOf(pieces_));
     pieces_.clear();
     at_ = 0;
-    ++tensor_;
+    ++source_;
   }
-  return tensor_ < sources.size();
+  return source_ < sources.size();
 }
 
 Status SourceCheck::Finish() const {

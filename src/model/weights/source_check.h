@@ -29,7 +29,7 @@ class SourceCheck {
  private:
   const formats::Checkpoint& checkpoint_;
   const Weights& weights_;
-  std::size_t tensor_ = 0, at_ = 0;  // where Step continues
+  std::size_t source_ = 0, at_ = 0;  // where Step continues
   std::vector<std::uint64_t> pieces_, hashes_;
 };
 

@@ -117,7 +117,10 @@ class WeightsLoader {
     if (auto kept = cache.Find(checkpoint_.path(), key, total_bytes_, pool)) {
       weights_.tiles_ = std::move(*kept);
       for (const Job& job : jobs_) job.linear->tiles = weights_.tiles_.data() + job.offset;
-      for (const Job& job : jobs_) weights_.sources_.push_back(job.tensor);
+      for (const Job& job : jobs_) {
+        const auto places = job.tensor->places();
+        weights_.sources_.insert(weights_.sources_.end(), places.begin(), places.end());
+      }
       if (options.on_progress) options.on_progress(1);
     } else {
       FillNew(cache, key, pool, options);
@@ -180,8 +183,13 @@ class WeightsLoader {
            tensor::kTileOutputs;
   }
 
-  // Repacks tiles [begin, end) of a job that keeps some rows. `gathered` holds the rows of one
-  // tile.
+  // Whether the tiles are made of rows that lie one after another.
+  static bool IsGathered(const Job& job) {
+    return !job.rows.empty() || job.tensor->n_together() < job.linear->n_out;
+  }
+
+  // Repacks tiles [begin, end) of a job whose rows lie in several places. `gathered` holds the rows
+  // of one tile.
   static void RepackRows(const Job& job, int begin, int end, std::span<std::byte> gathered,
                          std::byte* tiles) noexcept {
     const Linear& linear = *job.linear;
@@ -190,12 +198,12 @@ class WeightsLoader {
     for (int tile = begin; tile < end; ++tile) {
       const int first = tile * tensor::kTileOutputs;
       const int n = std::min(tensor::kTileOutputs, linear.n_out - first);
-      for (int i = 0; i < n; ++i)
-        std::memcpy(
-            gathered.data() + static_cast<std::size_t>(i) * row_bytes,
-            job.tensor->data.data() +
-                static_cast<std::size_t>(job.rows[static_cast<std::size_t>(first + i)]) * row_bytes,
-            row_bytes);
+      for (int i = 0; i < n; ++i) {
+        const int row =
+            job.rows.empty() ? first + i : job.rows[static_cast<std::size_t>(first + i)];
+        std::memcpy(gathered.data() + static_cast<std::size_t>(i) * row_bytes, job.tensor->Row(row),
+                    row_bytes);
+      }
       kernels::Repack(linear.type, gathered.data(), n, linear.k, 0, 1,
                       tiles + static_cast<std::size_t>(tile) * strip_bytes);
     }
@@ -208,20 +216,22 @@ class WeightsLoader {
       std::byte* tiles = weights_.tiles_.data() + job.offset;
       const Linear& linear = *job.linear;
       // The memory is taken here, because the pool's threads must not allocate.
-      const std::size_t room = job.rows.empty() ? 0 : GatheredBytes(job);
+      const std::size_t room = IsGathered(job) ? GatheredBytes(job) : 0;
       std::vector<std::byte> gathered(room * static_cast<std::size_t>(pool.size()));
       pool.Run([&](int thread) {
         const auto share = pool.ShareOf(linear.n_tiles, thread);
-        if (!job.rows.empty())
+        if (room != 0)
           return RepackRows(
               job, share.begin, share.end,
               std::span(gathered).subspan(room * static_cast<std::size_t>(thread), room), tiles);
-        kernels::Repack(linear.type, job.tensor->data.data(), linear.n_out, linear.k, share.begin,
+        kernels::Repack(linear.type, job.tensor->Row(0), linear.n_out, linear.k, share.begin,
                         share.end, tiles);
       });
       job.linear->tiles = tiles;
-      source_hashes_.push_back(PieceHash(job.tensor->data, pool));
-      checkpoint_.Release(*job.tensor);
+      for (const auto place : job.tensor->places()) {
+        source_hashes_.push_back(PieceHash(place, pool));
+        checkpoint_.Release(place);
+      }
       done_bytes += kernels::TiledBytes(linear.type, linear.n_out, linear.k);
       if (on_progress)
         on_progress(static_cast<double>(done_bytes) / static_cast<double>(total_bytes_));
@@ -301,7 +311,7 @@ class WeightsLoader {
     std::vector<bool> seen(static_cast<std::size_t>(target_vocabulary));
     for (int i = 0; i < config_.vocabulary; ++i) {
       std::int64_t id = 0;
-      std::memcpy(&id, t->data.data() + 8 * static_cast<std::size_t>(i), 8);
+      std::memcpy(&id, t->Row(0) + 8 * static_cast<std::size_t>(i), 8);
       if (id < 0 || id >= target_vocabulary)
         return refuse(fmt::format("{} is not a token of the target's {}", id, target_vocabulary));
       if (seen[static_cast<std::size_t>(id)])
@@ -333,7 +343,7 @@ class WeightsLoader {
   Status Vector(const std::string& name, int n, const float*& out) {
     FORETOKEN_TRY(const formats::TensorView* t, Find(name, n, 1));
     auto& values = weights_.vectors_.emplace_back(static_cast<std::size_t>(n));
-    tensor::Dequantize(tensor::FindDType(t->ggml_type)->type, t->data.data(), n, values.data());
+    tensor::Dequantize(tensor::FindDType(t->ggml_type)->type, t->Row(0), n, values.data());
     out = values.data();
     return {};
   }
@@ -381,7 +391,7 @@ class WeightsLoader {
   const formats::TensorView* embedding_ = nullptr;  // in this file; null: the target's is used
   std::vector<Job> jobs_;
   std::size_t total_bytes_ = 0;
-  std::vector<std::uint64_t> source_hashes_;  // one for the tensor of each job
+  std::vector<std::uint64_t> source_hashes_;  // of the places of each job's tensor
 };
 
 Result<Weights> Weights::Load(const formats::Checkpoint& checkpoint, const ModelConfig& config,
@@ -419,7 +429,7 @@ std::int64_t ResidentBytes(const formats::Checkpoint& checkpoint) {
   for (const formats::TensorView& t : checkpoint.tensors()) {
     const tensor::DTypeInfo* info = tensor::FindDType(t.ggml_type);
     if (info == nullptr) {
-      bytes += static_cast<std::int64_t>(t.data.size());
+      bytes += static_cast<std::int64_t>(t.bytes());
       continue;
     }
     constexpr int kValues = tensor::kSuperBlock;  // whole blocks of every type

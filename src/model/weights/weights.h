@@ -95,10 +95,10 @@ class Weights {
   // file's name. QuickCheckFiles checks less and may be called on any thread.
   [[nodiscard]] Status CheckFiles(ThreadPool& pool);
   [[nodiscard]] Status QuickCheckFiles() const;
-  // The kept tiles and the tensors they were made of, for a SourceCheck. Empty if the tiles were
+  // The kept tiles and the places of the file they were made of, for a SourceCheck. Empty if the tiles were
   // not kept by an earlier start.
   const TileMemory& tiles() const { return tiles_; }
-  std::span<const formats::TensorView* const> sources() const { return sources_; }
+  std::span<const std::span<const std::byte>> sources() const { return sources_; }
 
   std::vector<LayerWeights> layers;
   const float* output_norm = nullptr;
@@ -112,7 +112,7 @@ class Weights {
   friend class WeightsLoader;
   TileMemory tiles_;  // all matrices, one after another
   std::vector<std::vector<float>> vectors_;
-  std::vector<const formats::TensorView*> sources_;
+  std::vector<std::span<const std::byte>> sources_;
   std::shared_ptr<EmbeddingTable> embedding_;  // heads may share their target's
 };
 
