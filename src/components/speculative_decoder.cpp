@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "components/given_text.h"
 #include "engine/parts.h"
 #include "foretoken/limits.h"
 #include "foretoken/no_memory.h"
@@ -32,10 +33,9 @@ std::optional<double> SpeedupEstimate(const SpeculationStats& s) {
 
 class SpeculativeDecoder::Impl {
  public:
-  explicit Impl(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {
+  explicit Impl(std::unique_ptr<Engine> engine) : engine_(std::move(engine)), given_text_(parts()) {
     round_tokens_.reserve(kMaxDraft + 1);
     probabilities_.reserve(kMaxDraft);
-    parts().BeginGiven();
   }
 
   Result<DecodedRound> Begin(Request request, OnRound on_round) {
@@ -76,12 +76,12 @@ class SpeculativeDecoder::Impl {
   Result<DraftedTokens> Draft(std::span<const Token> context, const GivenSampling& given,
                               DraftOptions options) {
     if (!done()) return Bad("draft: a request is running; take it to its end or cancel it");
-    const int most = parts().GivenDraftLength();
+    const int most = given_text_.DraftLength();
     options.num_steps = options.num_steps.value_or(most);
     FORETOKEN_TRY(const auto wants, EngineParts::WantsOf(options));
     FORETOKEN_TRY(
         const round::Proposal proposal,
-        parts().DraftAfter({context, given.sampling, {given.seed, given.request_id}}, wants));
+        given_text_.DraftAfter(context, given.sampling, {given.seed, given.request_id}, wants));
     return Drafted(proposal, options);
   }
 
@@ -99,7 +99,7 @@ class SpeculativeDecoder::Impl {
                             const GivenSampling& given) {
     if (target_logits.rows < 1)
       return Bad("target logits: there are none; give a row for each draft and one more");
-    const int most = std::min(parts().GivenDraftLength(), target_logits.rows - 1);
+    const int most = std::min(given_text_.DraftLength(), target_logits.rows - 1);
     FORETOKEN_TRY(
         const DraftedTokens drafted,
         Draft(context, given, {.num_steps = most, .distributions = true, .logits = true}));
@@ -160,13 +160,13 @@ class SpeculativeDecoder::Impl {
   // By the decoder's rule, and counted as a round.
   Result<VerifiedDraft> VerifyGiven(const VerificationInput& input, const GivenSampling& given) {
     if (!done()) return Bad("verify: a request is running; take it to its end or cancel it");
-    VerificationOptions options = parts().VerificationFor(given.sampling);
+    VerificationOptions options = given_text_.VerificationFor(given.sampling);
     options.seed = given.seed;
     options.request_id = given.request_id;
     FORETOKEN_TRY(const VerifiedDraft verified, foretoken::Verify(std::move(options), input));
     const std::size_t n = input.drafts.size();
     CountGiven(n, verified);
-    if (n > 0) parts().ObserveGiven(static_cast<int>(n), verified.accepted);
+    if (n > 0) given_text_.Observe(static_cast<int>(n), verified.accepted);
     return verified;
   }
 
@@ -230,6 +230,7 @@ class SpeculativeDecoder::Impl {
   }
 
   std::unique_ptr<Engine> engine_;
+  GivenText given_text_;
   Ticket ticket_ = 0;
   std::optional<Completion> completion_;  // once the request has ended
   round::StatsTotal total_;

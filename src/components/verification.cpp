@@ -18,7 +18,7 @@
 #include "sampling/sampler.h"
 #include "verify/custom_verifier.h"
 #include "verify/rules.h"
-#include "verify/strategies/synthetic.h"
+#include "verify/synthetic.h"
 
 namespace foretoken {
 namespace {
@@ -32,7 +32,7 @@ TokenOrigin OriginOf(round::NextKind kind) {
   return kind == round::NextKind::kBonus ? TokenOrigin::kBonus : TokenOrigin::kRecovered;
 }
 
-// Of the options those that rules read.
+// Keeps only the options that rules read.
 SpeculativeOptions RuleOptions(const SpeculativeOptions& o) {
   return {.strategy = o.strategy,
           .synthetic_acceptance_rate = o.synthetic_acceptance_rate,

@@ -71,23 +71,6 @@ class Engine::Impl {
   // The proposal's numbers as rows; empty if it has none.
   TokenRows RowsOf(const round::Proposal& proposal, const float* numbers) const noexcept;
 
-  // Drafts after a text that belongs to no request, while no request runs. The first default
-  // drafter that needs only a text makes them. The views hold until the next drafts. Errors:
-  // kInvalidArgument, kTooLarge.
-  struct GivenText {
-    std::span<const Token> text;
-    const SamplingParameters& sampling;
-    Noise noise;
-  };
-  [[nodiscard]] Result<round::Proposal> DraftAfter(const GivenText& given,
-                                                   const engine::DraftWants& wants);
-  // The draft-length controller of such texts begins as for a request with the engine's settings.
-  void BeginGiven() {
-    controller().Begin(0, {.most = *opened_.options.speculative.num_speculative_tokens});
-  }
-  int GivenDraftLength() const noexcept { return controller().Most(0, 1); }
-  void ObserveGiven(int drafted, int accepted) noexcept;
-  VerificationOptions VerificationFor(const SamplingParameters& sampling) const;
   AdaptiveLookahead* Adaptive(SeqId seq) const noexcept { return controller().Adaptive(seq); }
   void ResetLookahead(SeqId seq) noexcept { controller().Reset(seq); }
 
@@ -114,7 +97,11 @@ class Engine::Impl {
   int vocabulary() const { return opened_.vocabulary; }
   const text::Tokenizer& tokenizer() const { return *opened_.tokenizer; }
   const EngineSummary& summary() const { return opened_.summary; }
+  const engine::Opened& opened() const { return opened_; }
+  loader::DrafterSet& drafters() { return drafters_; }
+  const engine::Preparation& preparation() const { return *preparation_; }
   const engine::SpeculationRules& speculation() const { return *speculation_; }
+  draft_length::Lookahead& controller() const { return *estimates_->controller; }
   const engine::Accounting& accounting() const { return *accounting_; }
   const loader::FileWatch& files() const { return files_; }
   EngineLoad load() const noexcept;
@@ -138,7 +125,6 @@ class Engine::Impl {
   };
 
   Impl() = default;
-  draft_length::Lookahead& controller() const { return *estimates_->controller; }
   void MakeParts(int max_rows, int max_logit_rows);
   std::optional<std::size_t> EntryOf(Ticket ticket) const noexcept;
   void FinishEnded() noexcept;

@@ -10,6 +10,25 @@
 
 namespace foretoken::loader {
 
+model::FeatureRequest DrafterSet::AssignFeatures() {
+  model::FeatureRequest all;
+  for (const DrafterEntry& entry : entries_) {
+    const model::FeatureRequest needs = entry.drafter->Needs();
+    for (const int layer : needs.layers)
+      if (std::find(all.layers.begin(), all.layers.end(), layer) == all.layers.end())
+        all.layers.push_back(layer);
+    all.normed |= needs.normed;
+  }
+  for (DrafterEntry& entry : entries_) {
+    const model::FeatureRequest needs = entry.drafter->Needs();
+    for (const int layer : needs.layers)
+      entry.feature_parts.push_back(static_cast<int>(
+          std::find(all.layers.begin(), all.layers.end(), layer) - all.layers.begin()));
+    if (needs.normed) entry.feature_parts.push_back(all.parts() - 1);
+  }
+  return all;
+}
+
 Result<std::vector<int>> DrafterSet::Find(std::string_view methods) const {
   std::vector<int> found;
   for (const std::string_view method : MethodItems(methods)) {

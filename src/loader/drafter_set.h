@@ -47,6 +47,10 @@ class DrafterSet {
 
   void Add(DrafterEntry entry) { entries_.push_back(std::move(entry)); }
 
+  // Chooses which parts of the target's hidden states are kept, each of them once, and tells each
+  // drafter where those that it reads are. Call it once, when all drafters are added.
+  model::FeatureRequest AssignFeatures();
+
   // Indices of the drafters of a method: one, several with commas between them, "portfolio" or
   // "none". Errors: kInvalidArgument (a method that no drafter has).
   [[nodiscard]] Result<std::vector<int>> Find(std::string_view methods) const;

@@ -68,5 +68,42 @@ TEST(DrafterSet, ADrafterThatReadsFeaturesSaysSo) {
   EXPECT_TRUE(entry.reads_features());
 }
 
+// Reads some layers of the target's hidden states.
+class Reader final : public draft::Drafter {
+ public:
+  explicit Reader(model::FeatureRequest needs) : needs_(std::move(needs)) {}
+  std::string_view name() const override { return "reader"; }
+  bool ReportsLaws() const override { return false; }
+  model::FeatureRequest Needs() const override { return needs_; }
+  void Begin(const draft::SequenceStart&) override {}
+  void Propose(std::span<const draft::Ask>, std::span<round::Proposal>) noexcept override {}
+  void Observe(std::span<const draft::Observation>) noexcept override {}
+  void End(SeqId) noexcept override {}
+
+ private:
+  const model::FeatureRequest needs_;
+};
+
+TEST(DrafterSet, EachFeatureIsKeptOnceAndFoundByEveryReader) {
+  DrafterSet set;
+  const auto add = [&](model::FeatureRequest needs) {
+    set.Add({.method = "reader",
+             .name = "reader",
+             .full_name = "reader",
+             .drafter = std::make_unique<Reader>(std::move(needs))});
+  };
+  add({.layers = {4, 1, 1}});
+  add({.layers = {}, .normed = true});
+  add({.layers = {1, 7}});
+  add({});
+  const model::FeatureRequest all = set.AssignFeatures();
+  EXPECT_EQ(all.layers, (std::vector<int>{4, 1, 7}));
+  EXPECT_TRUE(all.normed);
+  EXPECT_EQ(set[0].feature_parts, (std::vector<int>{0, 1, 1}));
+  EXPECT_EQ(set[1].feature_parts, std::vector<int>{3});
+  EXPECT_EQ(set[2].feature_parts, (std::vector<int>{1, 2}));
+  EXPECT_FALSE(set[3].reads_features());
+}
+
 }  // namespace
 }  // namespace foretoken::loader

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
+#include "foretoken/limits.h"
 #include "foretoken/memory_limit.h"
 #include "formats/weight_type.h"
 #include "model/arch/registry.h"
@@ -32,6 +34,14 @@ Result<ModelPart> DescribeModel(const formats::Checkpoint& checkpoint,
             "tokenizer: it has {} tokens, the embedding only {} rows; the file is inconsistent",
             tokenizer.vocabulary_size(), part.config.vocabulary));
   return part;
+}
+
+PartSizes SizesOf(const EngineOptions& options) {
+  return {.positions = options.context_size,
+          .sequences = options.max_sequences,
+          .rows = std::max(options.prefill_rows, options.max_sequences * (1 + kMaxDraft)),
+          .k = options.cache_type_k,
+          .v = options.cache_type_v};
 }
 
 void SetSizes(ModelPart& part, const PartSizes& sizes) {

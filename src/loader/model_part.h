@@ -33,6 +33,8 @@ struct PartSizes {
   int rows = 0, logit_rows = 0;  // in one pass
   CacheType k = CacheType::kF16, v = CacheType::kF16;
 };
+// Those of every model of an engine: positions, sequences, rows and types; no logit rows.
+PartSizes SizesOf(const EngineOptions& options);
 void SetSizes(ModelPart& part, const PartSizes& sizes);
 
 // Bytes of its weights and its cache. Scratch memory and logits are small beside these.

@@ -14,7 +14,7 @@
 
 namespace foretoken::verify {
 
-// Of the registry.
+// The names of all verifiers of the registry.
 inline std::vector<std::string_view> VerifierNames() {
   std::vector<std::string_view> names;
   for (const StrategyInfo* row : AllStrategies()) names.emplace_back(row->name);

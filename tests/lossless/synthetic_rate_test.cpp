@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "foretoken/engine.h"
-#include "verify/strategies/synthetic.h"
+#include "verify/synthetic.h"
 
 namespace foretoken {
 namespace {

@@ -2,10 +2,8 @@
 // Builds an engine: everything that can be wrong with files, options and their combination is found
 // here.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/machine/cpus.h"
 #include "base/machine/stack.h"
@@ -14,21 +12,16 @@
 #include "draft/custom_drafter.h"
 #include "draft/registry.h"
 #include "engine/impl.h"
-#include "foretoken/drafter.h"
 #include "foretoken/limits.h"
-#include "foretoken/methods.h"
 #include "foretoken/speculative_config.h"
 #include "foretoken/text_file.h"
-#include "foretoken/verifier.h"
 #include "kernels/dispatch.h"
+#include "loader/draft_files.h"
 #include "loader/model_part.h"
-#include "loader/opened_drafter.h"
-#include "model/arch/registry.h"
-#include "text/frequent_tokens.h"
+#include "loader/own_parts.h"
 #include "text/tokenizer/unicode.h"
-#include "text/vocabulary_difference.h"
 #include "verify/custom_verifier.h"
-#include "verify/strategies/synthetic.h"
+#include "verify/synthetic.h"
 
 namespace foretoken {
 namespace {
@@ -72,21 +65,10 @@ class EngineOpener {
   }
 
  private:
-  // A model or head that drafts, while the engine is being opened.
-  struct Draft {
-    const formats::Checkpoint* file = nullptr;  // the engine owns it; its target's own for some
-    const draft::DrafterSpec* spec = nullptr;   // what drafts with it
-    std::string name = {}, full_name = {};      // as in DrafterEntry
-    loader::ModelPart part = {};
-    draft::SharedTokens shared = 0;  // of its vocabulary and the target's
-    std::vector<Token> tokens = {};  // of its reduced output head
-    std::int64_t weight_bytes = 0;
-  };
-
   engine::Opened& opened() const { return impl_->opened_; }
   EngineOptions& options() const { return opened().options; }
   EngineSummary& summary() const { return opened().summary; }
-  const engine::Verifiers& verifiers() const { return impl_->speculation_->verifiers(); }
+  const verify::Verifiers& verifiers() const { return impl_->speculation_->verifiers(); }
 
   Status CheckOptions() {
     auto& o = options();
@@ -94,17 +76,17 @@ class EngineOpener {
     if (o.model.empty())
       return Fail(ErrorCode::kInvalidArgument,
                   "model: none is named; give the path of a GGUF file with --model");
-    FORETOKEN_TRY(const bool own, TakeOwnMethod());
+    FORETOKEN_TRY(const bool own, loader::TakeOwnMethod(o, speculative.method));
     FORETOKEN_TRY(const auto config, SpeculativeConfig::Create(speculative));
     speculative = config.options();
     if (own) {
       if (!speculative.method.empty()) speculative.method += ',';
       speculative.method += o.drafter->name();
     }
-    FORETOKEN_CHECK_OK(CheckOwnVerifier());
+    FORETOKEN_CHECK_OK(loader::CheckOwnVerifier(o));
     if (!speculative.num_speculative_tokens)
       speculative.num_speculative_tokens = draft_length::DefaultCeiling(speculative);
-    FORETOKEN_CHECK_OK(CheckDraftFiles());
+    FORETOKEN_CHECK_OK(loader::CheckDraftOptions(o));
     FORETOKEN_CHECK_OK(CheckRange("context size", o.context_size, 0, 1 << 24));
     FORETOKEN_CHECK_OK(CheckRange("sequences", o.max_sequences, 1, 1024));
     FORETOKEN_CHECK_OK(CheckRange("prefill rows", o.prefill_rows, 1, 4096));
@@ -122,33 +104,6 @@ class EngineOpener {
     return {};
   }
 
-  // By the options alone, before a file is opened.
-  Status CheckDraftFiles() {
-    const std::vector<std::string> files = options().DraftFiles();
-    const std::string& method = options().speculative.method;
-    if (const DrafterInfo* const reader = FileReader(method, true); reader && files.empty())
-      return NoFileFor(*reader);
-    const bool reads_file =
-        method.empty() || Wants("none") || Wants("portfolio") || FileReader(method) != nullptr;
-    if (!reads_file && !files.empty())
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("speculative method: '{}' does not use the draft model that is "
-                              "given; drop one of them",
-                              Shown(method)));
-    for (auto file = files.begin(); file != files.end(); ++file)
-      if (std::find(files.begin(), file, *file) != file)
-        return Fail(ErrorCode::kInvalidArgument,
-                    fmt::format("draft models: {} is given twice; leave one out", *file));
-    return {};
-  }
-
-  tl::unexpected<Error> NoFileFor(const DrafterInfo& drafter) const {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("speculative method: '{}' needs a {}; give one with --model-draft, or "
-                            "use ngram",
-                            options().speculative.method, FileOf(drafter)));
-  }
-
   Status OpenTarget() {
     FORETOKEN_TRY(opened().checkpoint, formats::OpenCheckpoint(options().model));
     const auto in_file = [&](Error error) { return Fail(std::move(error).In(options().model)); };
@@ -162,9 +117,11 @@ class EngineOpener {
     opened().context = options().context_size;
     opened().vocabulary = opened().tokenizer->vocabulary_size();
     FORETOKEN_CHECK_OK(SetEndTokens());
-    FORETOKEN_CHECK_OK(CheckOwnDrafter());
-    Size(target_, options().context_size, options().max_sequences * (1 + kMaxDraft),
-         options().cache_tokens);
+    FORETOKEN_CHECK_OK(loader::CheckOwnDrafter(options(), *opened().tokenizer));
+    loader::PartSizes sizes = loader::SizesOf(options());
+    sizes.cache_positions = options().cache_tokens;
+    sizes.logit_rows = sizes.sequences * (1 + kMaxDraft);
+    loader::SetSizes(target_, sizes);
     return {};
   }
 
@@ -179,254 +136,21 @@ class EngineOpener {
     return {};
   }
 
-  // Whether the program's own drafter is among the methods; it is then taken out of them, for
-  // SpeculativeConfig knows foretoken's alone.
-  Result<bool> TakeOwnMethod() {
-    if (!options().drafter) return false;
-    const std::string name(options().drafter->name());
-    FORETOKEN_CHECK_OK(CheckOwnName("drafter", name));
-    constexpr std::array<std::string_view, 5> kTaken = {"auto", "caller", "none", "null",
-                                                        "portfolio"};
-    if (FindDrafter(name) != nullptr ||
-        std::find(kTaken.begin(), kTaken.end(), name) != kTaken.end())
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("drafter: '{}' is the name of a method of foretoken's; use another",
-                              Shown(name)));
-    std::string& methods = options().speculative.method;
-    bool found = methods.empty();
-    std::string others;
-    for (const std::string_view method : MethodItems(methods)) {
-      found |= method == name;
-      if (method != name) others += fmt::format("{}{}", others.empty() ? "" : ",", method);
-    }
-    methods = others;
-    return found;
-  }
-
-  // Whether the program's own drafter can serve this target and so many requests.
-  Status CheckOwnDrafter() const {
-    const auto& own = options().drafter;
-    if (!own) return {};
-    const auto [sequences, vocabulary] = own->limits();
-    const auto in_drafter = [&](std::string why) {
-      return Fail(ErrorCode::kMismatch, fmt::format("drafter '{}': {}", Shown(own->name()), why));
-    };
-    if (sequences > 0 && sequences < options().max_sequences)
-      return in_drafter(
-          fmt::format("it drafts for {} text(s) at a time, and the engine runs {}; "
-                      "make it for as many",
-                      sequences, options().max_sequences));
-    if (const auto* const model = dynamic_cast<const OpenedDrafter*>(own.get())) {
-      const VocabularyDifference difference =
-          text::CompareVocabularies(*opened().tokenizer, model->tokenizer());
-      if (!difference.same())
-        return in_drafter(
-            fmt::format("its vocabulary is not the target's: {}; give its file as "
-                        "the draft model, which takes the tokens that both share",
-                        difference.Describe()));
-    }
-    if (vocabulary > 0 && vocabulary != opened().vocabulary)
-      return in_drafter(
-          fmt::format("it drafts from {} tokens, and the target has {}; use one for "
-                      "this vocabulary",
-                      vocabulary, opened().vocabulary));
-    return {};
-  }
-
-  Status CheckOwnVerifier() {
-    if (!options().verifier) return {};
-    FORETOKEN_CHECK_OK(CheckOwnName("verifier", std::string(options().verifier->name())));
-    if (options().speculative.strategy == VerifyStrategy::kAuto) return {};
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("verifier: '{}' is given, and the strategy '{}' too; drop one of them",
-                            options().verifier->name(), Name(options().speculative.strategy)));
-  }
-
-  static Status CheckOwnName(const char* what, const std::string& name) {
-    const bool good = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-             c == '-' || c == '_';
-    });
-    if (good) return {};
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{}: '{}' is not a name; use letters, digits, '-' and '_'", what, Shown(name)));
-  }
-
-  bool Wants(std::string_view drafter) const {
-    return UsesMethod(options().speculative.method, drafter);
-  }
-
-  // Opens what drafts: models, heads, the head in the target's own file.
   Status OpenDrafts() {
-    std::vector<std::string> paths = options().DraftFiles();
-    if (Wants("none")) paths.clear();
-    for (const std::string& path : paths) {
-      FORETOKEN_TRY(auto file, formats::OpenCheckpoint(path));
-      drafts_.push_back({.file = file.get()});
-      opened().draft_checkpoints.push_back(std::move(file));
-    }
-    if (options().speculative.method.empty()) ChooseMethods();
-    for (Draft& draft : drafts_) {
-      auto spec = SpecFor(model::KindOfDraft(*draft.file));
-      if (!spec) return Fail(std::move(spec).error().In(draft.file->path()));
-      draft.spec = *spec;
-    }
-    for (const draft::DrafterSpec* const spec : draft::Specs()) {
-      const bool has_file = std::any_of(drafts_.begin(), drafts_.end(),
-                                        [&](const Draft& draft) { return draft.spec == spec; });
-      if (!spec->info.reads_file || has_file || !Wants(spec->info.name)) continue;
-      if (!spec->info.in_target) return NoFileFor(spec->info);
-      drafts_.push_back({.file = opened().checkpoint.get(), .spec = spec});
-    }
-    for (Draft& draft : drafts_)
-      if (auto opened = OpenDraftPart(draft); !opened)
-        return Fail(std::move(opened).error().In(draft.file->path()));
-    NameDrafts();
+    FORETOKEN_TRY(auto files,
+                  loader::OpenDraftFiles(options(), {*opened().checkpoint, *opened().tokenizer,
+                                                     target_.config.vocabulary}));
+    options().speculative.method = std::move(files.methods);
+    opened().draft_checkpoints = std::move(files.checkpoints);
+    drafts_ = std::move(files.drafts);
+    for (std::string& notice : files.notices) summary().notices.push_back(std::move(notice));
     return {};
-  }
-
-  // The methods where none is named: what the drafts' files are, else n-gram lookup.
-  void ChooseMethods() {
-    std::string& methods = options().speculative.method;
-    for (const Draft& draft : drafts_) {
-      const auto readers = ReadersOf(model::KindOfDraft(*draft.file));
-      const std::string_view usual = readers.front()->info.name;
-      if (!UsesMethod(methods, usual))
-        methods += fmt::format("{}{}", methods.empty() ? "" : ",", usual);
-    }
-    if (methods.empty()) methods = "ngram";
-  }
-
-  // The drafters that can read a file of this kind, the usual one first.
-  static std::vector<const draft::DrafterSpec*> ReadersOf(model::DraftFile kind) {
-    std::vector<const draft::DrafterSpec*> readers;
-    for (const draft::DrafterSpec* const spec : draft::Specs())
-      if (spec->ReadsA(kind)) readers.push_back(spec);
-    return readers;
-  }
-
-  // The first one that is wanted.
-  Result<const draft::DrafterSpec*> SpecFor(model::DraftFile kind) const {
-    for (const draft::DrafterSpec* const spec : ReadersOf(kind))
-      if (Wants(spec->info.name) || Wants("portfolio")) return spec;
-    constexpr std::array kKinds = {"a whole model", "an EAGLE-3 head", "an MTP head",
-                                   "a model with an MTP head"};
-    std::vector<std::string_view> wanted;
-    for (const DrafterInfo* const drafter : AllDrafters())
-      if (drafter->reads_file && Wants(drafter->name)) wanted.push_back(drafter->name);
-    return Fail(ErrorCode::kMismatch,
-                fmt::format("this is {}, and '{}' was asked for; give another file, or leave "
-                            "--spec-type out",
-                            kKinds[static_cast<std::size_t>(kind)], fmt::join(wanted, ",")));
-  }
-
-  // Where several draft by one method their files' names tell them apart, and numbers where those
-  // are equal too.
-  void NameDrafts() {
-    for (auto draft = drafts_.begin(); draft != drafts_.end(); ++draft) {
-      const std::string_view method = draft->spec->info.name;
-      const std::string plain = fmt::format("{}:{}", method, FileName(draft->file->path()));
-      const auto taken = [&] {
-        return std::any_of(drafts_.begin(), draft,
-                           [&](const Draft& other) { return other.full_name == draft->full_name; });
-      };
-      draft->full_name = plain;
-      for (int i = 2; taken(); ++i) draft->full_name = fmt::format("{}-{}", plain, i);
-      const auto alike = std::count_if(drafts_.begin(), drafts_.end(), [&](const Draft& other) {
-        return other.spec == draft->spec;
-      });
-      draft->name = alike > 1 ? draft->full_name : method;
-    }
-  }
-
-  // Without folder and .gguf, and without commas, which part the names of methods.
-  static std::string FileName(const std::string& path) {
-    std::string name = path.substr(path.rfind('/') + 1);
-    if (name.ends_with(".gguf")) name.resize(name.size() - 5);
-    std::replace(name.begin(), name.end(), ',', '_');
-    return name;
-  }
-
-  Status OpenDraftPart(Draft& draft) {
-    const formats::Checkpoint& file = *draft.file;
-    if (&file == opened().checkpoint.get() &&
-        model::KindOfDraft(file) != model::DraftFile::kModelWithMtpHead)
-      return Fail(ErrorCode::kMismatch,
-                  "the model has no MTP head; give one with --model-draft, or use ngram");
-    FORETOKEN_TRY(const auto tokenizer, text::Tokenizer::Load(file.metadata()));
-    FORETOKEN_CHECK_OK(CompareVocabularies(draft, *tokenizer));
-    loader::ModelPart& part = draft.part;
-    if (!draft.spec->info.reads_features) {
-      FORETOKEN_TRY(part, loader::DescribeModel(file, *tokenizer));
-      FORETOKEN_TRY(draft.tokens, DraftTokens(draft.shared));
-    } else {
-      FORETOKEN_TRY(part, DescribeHead(draft));
-    }
-    // A draft of a shorter context stops drafting there; beyond its own it would only guess.
-    Size(part, std::min(options().context_size, part.config.context_length),
-         options().max_sequences);
-    part.options.output_tokens = draft.tokens;
-    return {};
-  }
-
-  // What of the target's vocabulary the draft shares.
-  Status CompareVocabularies(Draft& draft, const text::Tokenizer& tokenizer) {
-    VocabularyDifference difference = text::CompareVocabularies(*opened().tokenizer, tokenizer);
-    if (const std::string why = difference.obstacle(); !why.empty())
-      return Fail(ErrorCode::kMismatch, "draft model: " + why);
-    if (difference.shared() < difference.target)
-      summary().notices.push_back(
-          fmt::format("draft model: its vocabulary is not quite the target's: {}; the target's "
-                      "other tokens are never drafted",
-                      difference.Describe()));
-    draft.shared = {difference.target, difference.draft, std::move(difference.differing)};
-    return {};
-  }
-
-  Result<loader::ModelPart> DescribeHead(const Draft& draft) const {
-    loader::ModelPart part;
-    FORETOKEN_TRY(part.config, model::HeadConfigFromFile(*draft.file));
-    if (part.config.vocabulary == 0) part.config.vocabulary = target_.config.vocabulary;
-    // Without a map of its columns, column i is token i of the head's vocabulary.
-    if (part.config.vocabulary < draft.shared.drafter && draft.file->Find("d2t") == nullptr)
-      return Fail(ErrorCode::kMismatch,
-                  fmt::format("its output head has {} rows, its vocabulary {} tokens, and no "
-                              "tensor d2t maps them; give another head",
-                              part.config.vocabulary, draft.shared.drafter));
-    return part;
-  }
-
-  // The tokens of the draft's reduced output head; none where it keeps all.
-  Result<std::vector<Token>> DraftTokens(const draft::SharedTokens& shared) const {
-    const auto& o = options().speculative;
-    if (o.draft_vocabulary == 0 || o.draft_vocabulary >= opened().vocabulary)
-      return std::vector<Token>();
-    std::vector<Token> tokens;
-    if (o.draft_vocabulary_sample.empty()) {
-      tokens = text::FrequentTokens(*opened().tokenizer, o.draft_vocabulary, "");
-    } else {
-      FORETOKEN_TRY(const std::string sample, ReadTextFile(o.draft_vocabulary_sample));
-      tokens = text::FrequentTokens(*opened().tokenizer, o.draft_vocabulary, sample);
-    }
-    std::erase_if(tokens, [&](Token token) { return !shared.Has(token); });
-    return tokens;
-  }
-
-  void Size(loader::ModelPart& part, int positions, int logit_rows, int cache_positions = 0) {
-    const auto& o = options();
-    loader::SetSizes(part, {.positions = positions,
-                            .sequences = o.max_sequences,
-                            .cache_positions = cache_positions,
-                            .rows = std::max(o.prefill_rows, o.max_sequences * (1 + kMaxDraft)),
-                            .logit_rows = logit_rows,
-                            .k = o.cache_type_k,
-                            .v = o.cache_type_v});
   }
 
   Status CheckMemory() {
     std::int64_t needed = loader::BytesOf(target_, *opened().checkpoint);
-    for (const Draft& draft : drafts_) needed += loader::BytesOf(draft.part, *draft.file);
+    for (const loader::DraftPart& draft : drafts_)
+      needed += loader::BytesOf(draft.part, *draft.file);
     return loader::CheckFits(needed, options().context_size, options().max_sequences);
   }
 
@@ -458,14 +182,16 @@ class EngineOpener {
   // them.
   Status MakeDrafters() {
     const auto& o = options();
-    for (Draft& draft : drafts_) FORETOKEN_CHECK_OK(MakeModelDrafter(draft));
-    KeepFeatures();
+    for (const loader::DraftPart& draft : drafts_) FORETOKEN_CHECK_OK(MakeModelDrafter(draft));
     for (const draft::DrafterSpec* const spec : draft::Specs()) {
       if (spec->info.reads_file) continue;
       FORETOKEN_TRY(auto drafter, spec->make(SettingsOf()));
       AddDrafter(std::move(drafter), spec);
     }
     if (o.drafter) AddOwnDrafter();
+    if (const model::FeatureRequest features = impl_->drafters_.AssignFeatures();
+        features.parts() > 0)
+      opened().target->KeepFeatures(features);
     return impl_->drafters_.SetDefaults(o.speculative.method);
   }
 
@@ -517,9 +243,9 @@ class EngineOpener {
     return opened().tokenizer->Encode(text, {.add_special = false, .parse_special = false});
   }
 
-  Status MakeModelDrafter(Draft& draft) {
+  Status MakeModelDrafter(const loader::DraftPart& draft) {
     FORETOKEN_TRY(auto runner, LoadDraft(draft));
-    draft.weight_bytes = runner->info().weight_bytes;
+    draft_bytes_.push_back(runner->info().weight_bytes);
     impl_->files_.Add(*draft.file, *runner);
     draft::DrafterSettings settings = SettingsOf();
     settings.runner = std::move(runner);
@@ -538,28 +264,7 @@ class EngineOpener {
     return {};
   }
 
-  // What all heads read of the target's hidden states, each part once.
-  void KeepFeatures() {
-    model::FeatureRequest all;
-    for (const auto& entry : impl_->drafters_) {
-      const model::FeatureRequest needs = entry.drafter->Needs();
-      for (const int layer : needs.layers)
-        if (std::find(all.layers.begin(), all.layers.end(), layer) == all.layers.end())
-          all.layers.push_back(layer);
-      all.normed |= needs.normed;
-    }
-    if (all.parts() == 0) return;
-    opened().target->KeepFeatures(all);
-    for (auto& entry : impl_->drafters_) {
-      const model::FeatureRequest needs = entry.drafter->Needs();
-      for (const int layer : needs.layers)
-        entry.feature_parts.push_back(static_cast<int>(
-            std::find(all.layers.begin(), all.layers.end(), layer) - all.layers.begin()));
-      if (needs.normed) entry.feature_parts.push_back(all.parts() - 1);
-    }
-  }
-
-  Result<std::unique_ptr<model::LocalRunner>> LoadDraft(const Draft& draft) {
+  Result<std::unique_ptr<model::LocalRunner>> LoadDraft(const loader::DraftPart& draft) {
     if (!draft.part.config.head) return Load(draft.part, *draft.file);
     auto loaded = model::LocalRunner::LoadHead(*draft.file, draft.part.config, draft.part.options,
                                                *opened().kernels, *opened().pool, *target_runner_);
@@ -567,9 +272,9 @@ class EngineOpener {
     return loaded;
   }
 
-  engine::Verifiers MakeVerifiers() {
+  verify::Verifiers MakeVerifiers() {
     const auto& o = options().speculative;
-    engine::Verifiers verifiers(o);
+    verify::Verifiers verifiers(o);
     if (options().verifier)
       verifiers.own = std::make_unique<verify::CustomVerifier>(
           options().verifier,
@@ -605,12 +310,12 @@ class EngineOpener {
     EngineSummary& s = summary();
     loader::Summarise(target_, *opened().checkpoint, opened().target->info().weight_bytes,
                       opened().vocabulary, s.target);
-    for (const Draft& draft : drafts_) {
+    for (const loader::DraftPart& draft : drafts_) {
       DrafterSummary& summary = s.drafts.emplace_back();
       summary.name = draft.name;
       summary.method = draft.spec->info.name;
-      loader::Summarise(draft.part, *draft.file, draft.weight_bytes, draft.shared.drafter,
-                        summary.model);
+      loader::Summarise(draft.part, *draft.file, draft_bytes_[s.drafts.size() - 1],
+                        draft.shared.drafter, summary.model);
     }
     if (!s.drafts.empty()) s.draft = std::make_unique<ModelSummary>(s.drafts.front().model);
     s.isa = opened().kernels->isa;
@@ -659,7 +364,8 @@ class EngineOpener {
   std::unique_ptr<Engine::Impl> impl_;
   loader::ModelPart target_;
   const model::LocalRunner* target_runner_ = nullptr;  // that the engine owns
-  std::vector<Draft> drafts_;
+  std::vector<loader::DraftPart> drafts_;
+  std::vector<std::int64_t> draft_bytes_;  // the weights of each, as loaded
 };
 
 Result<std::unique_ptr<Engine::Impl>> Engine::Impl::Open(EngineOptions options) {

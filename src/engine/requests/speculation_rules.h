@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/requests/verifiers.h"
+#include "verify/verifiers.h"
 #include "foretoken/options.h"
 #include "foretoken/request.h"
 #include "foretoken/speculative_use.h"
@@ -20,7 +20,7 @@ class SpeculationRules {
  public:
   // Both references must outlive it.
   SpeculationRules(const EngineOptions& options, const loader::DrafterSet& drafters,
-                   Verifiers verifiers)
+                   verify::Verifiers verifiers)
       : options_(options), drafters_(drafters), verifiers_(std::move(verifiers)) {}
 
   // Errors: kInvalidArgument (a method, strategy or draft length that does not fit).
@@ -43,7 +43,7 @@ class SpeculationRules {
   std::string ControllerOf(bool drafts, bool follows_drafts) const;
 
   const verify::Verifier& Of(VerifyStrategy strategy) const { return verifiers_.Of(strategy); }
-  const Verifiers& verifiers() const { return verifiers_; }
+  const verify::Verifiers& verifiers() const { return verifiers_; }
 
   // What the request sets and nothing reads, as lines "key: why".
   std::vector<std::string> NoticesOf(const Request& request) const;
@@ -63,7 +63,7 @@ class SpeculationRules {
 
   const EngineOptions& options_;
   const loader::DrafterSet& drafters_;
-  const Verifiers verifiers_;
+  const verify::Verifiers verifiers_;
 };
 
 }  // namespace foretoken::engine

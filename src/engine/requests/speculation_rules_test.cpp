@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "loader/fake_drafter_testing.h"
-#include "verify/strategies/synthetic.h"
+#include "verify/synthetic.h"
 
 namespace foretoken::engine {
 namespace {
@@ -29,7 +29,7 @@ class SpeculationRulesTest : public testing::Test {
 
   // With the options and the drafters that the test has set.
   SpeculationRules Rules() const {
-    return SpeculationRules(options_, drafters_, Verifiers(options_.speculative));
+    return SpeculationRules(options_, drafters_, verify::Verifiers(options_.speculative));
   }
   static Request At(float temperature) {
     Request request;
@@ -182,7 +182,7 @@ TEST_F(SpeculationRulesTest, NamesTheStrategiesThatSomeDrafterFits) {
 
 TEST_F(SpeculationRulesTest, OneVerifierForAllLeavesNoChoice) {
   options_.speculative.synthetic_acceptance_rate = 0.5;
-  Verifiers verifiers(options_.speculative);
+  verify::Verifiers verifiers(options_.speculative);
   verifiers.synthetic = std::make_unique<verify::Synthetic>(0.5);
   const SpeculationRules rules(options_, drafters_, std::move(verifiers));
   EXPECT_TRUE(rules.StrategyNames().empty());

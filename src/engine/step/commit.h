@@ -65,7 +65,7 @@ class Commit {
 
   // With room for any pass.
   Commits MakeCommits() const;
-  // Of a request whose logits are not finite after so many tokens of text.
+  // The error of a request whose logits are not finite after n_tokens tokens of text.
   Error NotFinite(int n_tokens) const;
 
  private:

@@ -31,7 +31,7 @@ class Drafting {
   void Observe(const PassRecord& record) noexcept;
 
  private:
-  // Of a pass, while its drafts are made.
+  // The values of one pass while its drafts are made.
   struct Round {
     const PassPlan& plan;
     const Sequences& sequences;

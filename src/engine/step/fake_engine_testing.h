@@ -57,7 +57,7 @@ class FakeEngine {
                   .drafter = std::move(made),
                   .instant = o.instant});
     FORETOKEN_CHECK(drafters.SetDefaults("fake").has_value());
-    rules.emplace(options, drafters, Verifiers(options.speculative));
+    rules.emplace(options, drafters, verify::Verifiers(options.speculative));
     preparation.emplace(
         RequestLimits{.vocabulary = o.runner.vocabulary,
                       .context = o.context,

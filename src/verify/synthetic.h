@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify/strategies/synthetic.h: synthetic acceptance for benchmarks. Drafts are accepted at random with a
+// verify/synthetic.h: synthetic acceptance for benchmarks. Drafts are accepted at random with a
 // given rate, to see what speculation would gain at that rate. The text is not the target's.
 //
 //   accept d_i iff u < base(m), u uniform in [0, 1), up to the first that fails; then the target's

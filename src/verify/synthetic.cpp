@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verify/strategies/synthetic.h"
+#include "verify/synthetic.h"
 
 #include "base/check.h"
 #include "verify/strategies/greedy.h"

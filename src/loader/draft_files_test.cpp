@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loader/draft_files.h"
+
+#include <gtest/gtest.h>
+
+#include "fixtures/tiny_model.h"
+
+namespace foretoken::loader {
+namespace {
+
+using fixtures::TinyModelOptions;
+
+class DraftFilesTest : public testing::Test {
+ protected:
+  static EngineOptions Options(std::string methods, std::vector<std::string> files = {}) {
+    EngineOptions options;
+    options.speculative.method = std::move(methods);
+    options.speculative.draft_models = std::move(files);
+    options.context_size = 256;
+    return options;
+  }
+
+  // As OpenDraftFiles, for a target of 320 tokens.
+  Result<DraftFiles> Open(const EngineOptions& options) const {
+    return OpenDraftFiles(options, {*checkpoint_, *tokenizer_, 320});
+  }
+  std::string ErrorOf(const EngineOptions& options) const {
+    const auto files = Open(options);
+    return files ? "" : files.error().message;
+  }
+
+  std::string Model(const std::string& name, TinyModelOptions options = {}) const {
+    options.file_name = name;
+    return fixtures::WriteTinyModel(folder_, options);
+  }
+  std::string Head(bool eagle) const {
+    return fixtures::WriteTinyHead(folder_, {.target = {}, .eagle = eagle});
+  }
+
+  void SetUp() override {
+    target_ = Model("target.gguf");
+    auto checkpoint = formats::OpenCheckpoint(target_);
+    ASSERT_TRUE(checkpoint) << checkpoint.error().message;
+    checkpoint_ = std::move(*checkpoint);
+    auto tokenizer = text::Tokenizer::Load(checkpoint_->metadata());
+    ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+    tokenizer_ = std::move(*tokenizer);
+  }
+
+  const std::string folder_ = fixtures::TemporaryFolder();
+  std::string target_;
+  std::unique_ptr<formats::Checkpoint> checkpoint_;
+  std::unique_ptr<text::Tokenizer> tokenizer_;
+};
+
+TEST_F(DraftFilesTest, WithoutFilesAndMethodsThereIsLookup) {
+  const auto files = Open(Options(""));
+  ASSERT_TRUE(files) << files.error().message;
+  EXPECT_EQ(files->methods, "ngram");
+  EXPECT_TRUE(files->drafts.empty());
+}
+
+TEST_F(DraftFilesTest, FilesChooseTheirUsualMethods) {
+  const auto files = Open(Options("", {Model("small.gguf"), Head(false), Head(true)}));
+  ASSERT_TRUE(files) << files.error().message;
+  EXPECT_EQ(files->methods, "standalone,mtp,eagle");
+  ASSERT_EQ(files->drafts.size(), 3U);
+  EXPECT_EQ(files->drafts[0].name, "standalone");
+  EXPECT_EQ(files->drafts[0].full_name, "standalone:small");
+  EXPECT_FALSE(files->drafts[0].part.config.head.has_value());
+  EXPECT_TRUE(files->drafts[1].part.config.head.has_value());
+}
+
+TEST_F(DraftFilesTest, MethodNoneOpensNothing) {
+  const auto files = Open(Options("none", {folder_ + "/not-there.gguf"}));
+  ASSERT_TRUE(files) << files.error().message;
+  EXPECT_TRUE(files->drafts.empty());
+  EXPECT_TRUE(files->checkpoints.empty());
+}
+
+TEST_F(DraftFilesTest, NamesTellSeveralModelsApart) {
+  const std::string other = fixtures::TemporaryFolder();
+  TinyModelOptions same{.file_name = "far.gguf"};
+  const auto files = Open(Options(
+      "", {Model("near,by.gguf"), Model("far.gguf"), fixtures::WriteTinyModel(other, same)}));
+  ASSERT_TRUE(files) << files.error().message;
+  std::vector<std::string> names;
+  for (const DraftPart& draft : files->drafts) names.push_back(draft.name);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"standalone:near_by", "standalone:far", "standalone:far-2"}));
+}
+
+TEST_F(DraftFilesTest, AContextStopsWhereTheDraftsEnds) {
+  const auto files = Open(Options("", {Model("short.gguf", {.context_length = 64})}));
+  ASSERT_TRUE(files) << files.error().message;
+  EXPECT_EQ(files->drafts[0].part.tables.max_positions, 64);
+}
+
+TEST_F(DraftFilesTest, AReducedHeadKeepsTokensOfTheTarget) {
+  EngineOptions options = Options("", {Model("small.gguf")});
+  options.speculative.draft_vocabulary = 40;
+  const auto files = Open(options);
+  ASSERT_TRUE(files) << files.error().message;
+  const std::vector<Token>& tokens = files->drafts[0].tokens;
+  EXPECT_EQ(tokens.size(), 40U);
+  EXPECT_EQ(files->drafts[0].part.options.output_tokens.size(), 40U);
+  for (const Token token : tokens) EXPECT_LT(token, 320);
+}
+
+TEST_F(DraftFilesTest, VocabulariesThatDifferALittleGiveANotice) {
+  const auto files = Open(Options("", {Model("longer.gguf", {.vocab = 352})}));
+  ASSERT_TRUE(files) << files.error().message;
+  EXPECT_TRUE(files->drafts[0].shared.Has(7));
+  EXPECT_FALSE(files->drafts[0].shared.Has(330));
+}
+
+TEST_F(DraftFilesTest, AFileOfAnotherKindIsAnErrorThatNamesIt) {
+  const std::string head = Head(true);
+  EXPECT_EQ(ErrorOf(Options("standalone", {head})),
+            head +
+                ": this is an EAGLE-3 head, and 'standalone' was asked for; give another file, "
+                "or leave --spec-type out");
+}
+
+TEST_F(DraftFilesTest, ATargetWithoutAHeadIsAnError) {
+  EXPECT_EQ(ErrorOf(Options("mtp")),
+            target_ +
+                ": the model has no MTP head; give one with --model-draft, or use "
+                "ngram");
+}
+
+TEST_F(DraftFilesTest, OptionsAreCheckedBeforeFilesAreOpened) {
+  const auto why = [](const EngineOptions& options) {
+    const Status status = CheckDraftOptions(options);
+    return status ? "" : status.error().message;
+  };
+  EXPECT_EQ(why(Options("ngram")), "");
+  EXPECT_EQ(why(Options("", {"a.gguf", "b.gguf"})), "");
+  EXPECT_EQ(why(Options("standalone")),
+            "speculative method: 'standalone' needs a draft model; give one with --model-draft, or "
+            "use ngram");
+  EXPECT_EQ(why(Options("ngram", {"a.gguf"})),
+            "speculative method: 'ngram' does not use the draft model that is given; drop one of "
+            "them");
+  EXPECT_EQ(why(Options("", {"a.gguf", "b.gguf", "a.gguf"})),
+            "draft models: a.gguf is given twice; leave one out");
+}
+
+}  // namespace
+}  // namespace foretoken::loader
