@@ -19,9 +19,9 @@ TEST(Shown, WritesControlCharactersAsEscapes) {
   EXPECT_EQ(Shown("\xc2\x9b"), "\\u{9b}");  // a C1 control, in UTF-8
   EXPECT_EQ(Shown("ab\xe2\x80\xae"
                   "dc"),
-            "ab\\u{202e}dc");                     // right-to-left override
-  EXPECT_EQ(Shown("\xff\xc3"), "\\xff\\xc3");     // no UTF-8
-  EXPECT_EQ(Shown("\xed\xa0\x80"), "\\u{d800}");  // a surrogate
+            "ab\\u{202e}dc");                           // right-to-left override
+  EXPECT_EQ(Shown("\xff\xc3"), "\\xff\\xc3");           // no UTF-8
+  EXPECT_EQ(Shown("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // a surrogate
 }
 
 TEST(Shown, IsBoundedAndCutsBetweenCharacters) {

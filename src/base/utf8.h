@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// base/utf8.h: reads the first character of a text that may not be valid UTF-8.
+// base/utf8.h: reads UTF-8 one character at a time, from a text that may not be valid.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace foretoken {
 
-struct Utf8Character {
-  char32_t value = 0;
-  int size = 0;  // in bytes; 0: no UTF-8 at the beginning, or empty
+enum class Utf8State {
+  kValid,       // a whole character
+  kInvalid,     // bytes that no following byte can make valid
+  kIncomplete,  // the text ends inside a character that may still become valid
 };
 
-// Accepts only the shortest form. Values may be surrogates or beyond the last of Unicode; the
-// caller must check that.
-Utf8Character FirstUtf8Character(std::string_view text) noexcept;
+struct Utf8Character {
+  char32_t code = 0;     // meaningful if it is valid
+  std::size_t size = 0;  // in bytes: the character, or the maximal invalid (or incomplete) part
+  Utf8State state = Utf8State::kInvalid;
+
+  bool valid() const { return state == Utf8State::kValid; }
+};
+
+// Reads the first character. An empty text is incomplete; overlong forms, surrogates and codes over
+// U+10FFFF are invalid.
+Utf8Character ReadUtf8(std::string_view text) noexcept;
 
 }  // namespace foretoken

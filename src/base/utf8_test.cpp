@@ -9,23 +9,41 @@
 namespace foretoken {
 namespace {
 
-TEST(Utf8Character, IsTheFirstOfItsText) {
-  for (const auto& [text, value, size] : {std::tuple{"ab", U'a', 1},
-                                          {"\xC3\xA9", U'\u00E9', 2},
-                                          {"\xE2\x82\xAC!", U'\u20AC', 3},
-                                          {"\xF0\x9F\x98\x80", U'\U0001F600', 4}}) {
-    const Utf8Character c = FirstUtf8Character(text);
-    EXPECT_EQ(c.value, value) << text;
+using enum Utf8State;
+
+TEST(ReadUtf8, GivesTheFirstCharacter) {
+  for (const auto& [text, code, size] : {std::tuple{"ab", U'a', 1U},
+                                         {"\xC3\xA9", U'\u00E9', 2U},
+                                         {"\xE2\x82\xAC!", U'\u20AC', 3U},
+                                         {"\xF0\x9F\x98\x80", U'\U0001F600', 4U}}) {
+    const Utf8Character c = ReadUtf8(text);
+    EXPECT_TRUE(c.valid()) << text;
+    EXPECT_EQ(c.code, code) << text;
     EXPECT_EQ(c.size, size) << text;
   }
-  EXPECT_EQ(FirstUtf8Character(std::string(1, '\0')).size, 1);
+  EXPECT_EQ(ReadUtf8(std::string(1, '\0')).size, 1U);
 }
 
-TEST(Utf8Character, IsNotWhatIsCutOrTooLongOrBeginsInTheMiddle) {
-  for (const char* text :
-       {"", "\x80", "\xC3", "\xC3(", "\xE2\x82", "\xF0\x9F\x98", "\xFF", "\xC0\x80", "\xC1\xBF",
-        "\xE0\x80\x80", "\xE0\x9F\xBF", "\xF0\x80\x80\x80", "\xF5\x80\x80\x80"})
-    EXPECT_EQ(FirstUtf8Character(text).size, 0) << text;
+TEST(ReadUtf8, TellsWhatIsCutFromWhatIsWrong) {
+  for (const auto& [text, state, size] : {std::tuple{"", kIncomplete, 0U},
+                                          {"\xC3", kIncomplete, 1U},
+                                          {"\xE2\x82", kIncomplete, 2U},
+                                          {"\xF0\x9F\x98", kIncomplete, 3U},
+                                          {"\x80", kInvalid, 1U},
+                                          {"\xC3(", kInvalid, 1U},
+                                          {"\xE2\x82(", kInvalid, 2U},
+                                          {"\xFF", kInvalid, 1U},
+                                          {"\xC0\x80", kInvalid, 1U},          // overlong
+                                          {"\xC1\xBF", kInvalid, 1U},          // overlong
+                                          {"\xE0\x9F\xBF", kInvalid, 1U},      // overlong
+                                          {"\xF0\x80\x80\x80", kInvalid, 1U},  // overlong
+                                          {"\xED\xA0\x80", kInvalid, 1U},      // a surrogate
+                                          {"\xF4\x90\x80\x80", kInvalid, 1U},  // over U+10FFFF
+                                          {"\xF5\x80\x80\x80", kInvalid, 1U}}) {
+    const Utf8Character c = ReadUtf8(text);
+    EXPECT_EQ(c.state, state) << testing::PrintToString(text);
+    EXPECT_EQ(c.size, size) << testing::PrintToString(text);
+  }
 }
 
 }  // namespace

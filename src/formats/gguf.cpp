@@ -29,11 +29,6 @@ constexpr std::uint64_t kMinAlignment = 8;
 constexpr std::uint64_t kMinKeyBytes = 8 + 1 + 4 + 1;
 constexpr std::uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 
-// Whether it is a character of Unicode, surrogates not among them.
-bool IsCharacter(Utf8Character c) {
-  return c.size > 0 && c.value <= 0x10FFFF && (c.value < 0xD800 || c.value > 0xDFFF);
-}
-
 // Reads the bytes of the header in order. Each read either fits or fails; nothing past the end is
 // touched.
 class Cursor {
@@ -424,9 +419,9 @@ std::string_view WhyBadName(std::string_view name) {
   if (name.size() > kGgufMaxNameBytes) return "is longer than 65535 bytes";
   for (std::size_t at = 0; at < name.size();) {
     if (name[at] == '\0') return "contains a NUL byte";
-    const Utf8Character c = FirstUtf8Character(name.substr(at));
-    if (!IsCharacter(c)) return "is not valid UTF-8";
-    at += static_cast<std::size_t>(c.size);
+    const Utf8Character c = ReadUtf8(name.substr(at));
+    if (!c.valid()) return "is not valid UTF-8";
+    at += c.size;
   }
   return {};
 }

@@ -303,12 +303,12 @@ class Parser {
   }
 
   Result<char32_t> ParseUtf8() {
-    const auto [value, size] = FirstUtf8Character(text_.substr(at_));
-    if (size == 0 || !IsScalar(value))
+    const Utf8Character c = ReadUtf8(text_.substr(at_));
+    if (!c.valid())
       return FailHere(fmt::format("byte 0x{:02x} is not UTF-8; write the grammar in UTF-8",
                                   static_cast<unsigned char>(Peek())));
-    at_ += static_cast<std::size_t>(size);
-    return value;
+    at_ += c.size;
+    return c.code;
   }
 
   Result<int> ParseCount() {

@@ -326,12 +326,11 @@ std::string WrongWithMessage(const std::string& message) {
   if (message.size() > 2400)
     return fmt::format("an error message of {} bytes: {}", message.size(), message.substr(0, 600));
   for (std::string_view rest = message; !rest.empty();) {
-    const Utf8Character c = FirstUtf8Character(rest);
-    if (c.size == 0 || c.value > 0x10FFFF || (c.value >= 0xD800 && c.value < 0xE000))
-      return "an error message that is not UTF-8: " + message;
-    if (c.value < 0x20 || (c.value >= 0x7F && c.value < 0xA0))
+    const Utf8Character c = ReadUtf8(rest);
+    if (!c.valid()) return "an error message that is not UTF-8: " + message;
+    if (c.code < 0x20 || (c.code >= 0x7F && c.code < 0xA0))
       return "an error message with a control character: " + message;
-    rest.remove_prefix(static_cast<std::size_t>(c.size));
+    rest.remove_prefix(c.size);
   }
   return {};
 }

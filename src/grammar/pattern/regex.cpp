@@ -293,13 +293,12 @@ class Parser {
   }
 
   Result<CharacterClass> ParseUtf8() {
-    const auto [value, size] = FirstUtf8Character(text_.substr(at_));
-    if (size == 0)
+    const Utf8Character c = ReadUtf8(text_.substr(at_));
+    if (!c.valid())
       return Bad(fmt::format("byte 0x{:02x} is not UTF-8; write it in UTF-8",
                              static_cast<unsigned char>(Peek())));
-    FORETOKEN_TRY(const CharacterClass one, OneOrError(value));
-    at_ += static_cast<std::size_t>(size);
-    return one;
+    at_ += c.size;
+    return CharacterClass::Of(c.code);
   }
 
   std::string Shown(std::size_t ahead) const {

@@ -87,7 +87,7 @@ TEST(RegexGrammar, NamesWhatItDoesNotFollow) {
       {"\\u{110000}", "not a character"},
       {"\\u{}", "1 to 6 digits"},
       {"\xff", "UTF-8"},
-      {"\xed\xa0\x80", "U+D800"},
+      {"\xed\xa0\x80", "byte 0xed is not UTF-8"},
       {"((((a{1000}){1000}){1000}){1000})", "too large"},
   };
   for (const auto& [pattern, words] : cases) {

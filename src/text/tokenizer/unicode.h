@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// text/tokenizer/unicode.h: UTF-8 one character at a time, and the general categories that pre-tokenizer
-// patterns use.
+// text/tokenizer/unicode.h: the properties of characters that tokenizers need.
 #pragma once
 
 #include <cstddef>
@@ -8,26 +7,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/utf8.h"
+
 namespace foretoken::text {
 
 inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+FFFD
 inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581, SentencePiece's space
-
-enum class Utf8State {
-  kValid,       // a whole character
-  kInvalid,     // bytes that no following byte can make valid
-  kIncomplete,  // the text ends inside a character that may still become valid
-};
-
-struct Utf8Character {
-  char32_t code = 0;     // meaningful if kValid
-  std::size_t size = 0;  // in bytes: the character, or the maximal invalid (or incomplete) part
-  Utf8State state = Utf8State::kInvalid;
-};
-
-// Reads the first character of a non-empty text. Overlong forms, surrogates and codes over U+10FFFF
-// are invalid.
-Utf8Character ReadUtf8(std::string_view text) noexcept;
 
 std::string EncodeUtf8(char32_t code);
 
