@@ -46,7 +46,7 @@ class Totals {
     second.actual_ms += actual_ms;
     second.plain_ms += plain_ms;
   }
-  // Of the last 60 seconds; absent where nothing was decoded.
+  // The speed-up over the last 60 seconds; absent if nothing was decoded.
   std::optional<double> RecentSpeedup() const {
     const std::lock_guard lock(mutex_);
     const std::int64_t now = SecondNow();

@@ -36,8 +36,8 @@ struct DrafterSettings {
   const kernels::Kernels* kernels = nullptr;
   // The tokens of a text file. Errors: those of reading it.
   std::function<Result<std::vector<Token>>(const std::string& path)> read_text;
-  // Of drafters with a file: its network, loaded; the description of a head; the cache to use; the
-  // tokens that it may draft.
+  // Only for drafters with a file: its loaded network, the description of a head, the cache to use
+  // and the tokens that it may draft.
   std::unique_ptr<model::Runner> runner = {};
   const model::HeadConfig* head = nullptr;
   kv::TablesShape tables = {};

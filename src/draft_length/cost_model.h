@@ -87,7 +87,7 @@ class CostModel final : public Lookahead {
   double total_us_ = 0, probe_us_ = 0;  // of all requests
   std::vector<double> unread_us_;       // [drafters]: decoding time since they were last timed
   Referee referee_;
-  // Of the last pass, for the referee.
+  // What the referee needs of the last pass.
   PassKind pass_kind_ = PassKind::kOther;
   int pass_sequences_ = 0, pass_tokens_ = 0;
   double pass_us_ = 0;

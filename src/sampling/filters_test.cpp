@@ -142,7 +142,8 @@ TEST(Filters, EtaAlwaysKeepsTheBest) {
 }
 
 TEST(Filters, EtaIsTakenOfTheLawThatMinPLeft) {
-  // Of (.4, .4, .2 of small ones) min-p leaves (.5, .5): entropy ln 2, threshold .275 of eta .35.
+  // min-p turns (.4, .4, and .2 on small ones) into (.5, .5). Its entropy is ln 2, so an eta of .35
+  // gives the threshold .275.
   std::vector<double> p(22, 0.01);
   p[0] = p[1] = 0.4;
   const auto x = LogitsOf(p);

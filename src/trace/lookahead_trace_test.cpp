@@ -23,7 +23,7 @@ struct Trap {
   std::function<bool(int round, int position)> right;
   std::function<double(int rows)> pass_us = [](int rows) { return 1000.0 + 60 * (rows - 1); };
   double draft_us = 80;
-  // Of the round: what its pass takes over pass_us.
+  // The factor by which the pass of this round takes longer than pass_us says.
   std::function<double(int round)> spike = [](int) { return 1.0; };
   // Passes that were measured before the start; empty: none.
   std::vector<int> measured_rows = {1, 2, 4, 8};

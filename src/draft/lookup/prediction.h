@@ -28,7 +28,7 @@ extern const DrafterSpec kPredictionSpec;
 
 class PredictionDrafter final : public ListedDrafter {
  public:
-  // Of a prediction the first max_context tokens are used.
+  // It uses the first max_context tokens of a prediction.
   PredictionDrafter(int max_sequences, int max_context);
 
   void Begin(const SequenceStart& start) override;

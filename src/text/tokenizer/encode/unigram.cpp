@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SentencePiece Unigram. The text is normalised (a compiled map of characters, spaces as U+2581).
-// Of all the ways to write it as tokens, the one with the greatest sum of scores is taken. A
+// Among all ways to write it as tokens, the one with the greatest sum of scores is taken. A
 // character that is no token costs 10 more than the worst token and becomes the unknown token.
 #include <algorithm>
 #include <limits>
