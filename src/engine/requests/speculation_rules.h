@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "verify/verifiers.h"
 #include "foretoken/options.h"
 #include "foretoken/request.h"
 #include "foretoken/speculative_use.h"
 #include "loader/drafter_set.h"
+#include "verify/verifiers.h"
 
 namespace foretoken::engine {
 
