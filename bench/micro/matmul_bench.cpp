@@ -53,10 +53,10 @@ struct Setup {
       const Piece piece = PieceOf(kWeightBytes, thread);
       for (std::size_t i = piece.begin; i < piece.end; i += 8) {
         random = random * 6364136223846793005u + 1442695040888963407u;
-        // Ordinary numbers in every type: no half, float or bfloat16 among them is subnormal or
-        // infinite.
+        // Ordinary numbers in every type: no half, float, bfloat16 or exponent (2^-32 to 2^-17)
+        // among them makes a sum subnormal or infinite.
         const std::uint64_t word =
-            ((random >> 13 ^ random) & 0x0fff0fff0fff0fffu) | 0x3000300030003000u;
+            ((random >> 13 ^ random) & 0x0f0f0f0f0f0f0f0fu) | 0x6060606060606060u;
         std::memcpy(weights.data() + i, &word, 8);
       }
     });

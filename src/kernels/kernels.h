@@ -66,7 +66,9 @@ namespace foretoken::kernels {
 //     isum  the sum of q * xq over the run, exact in int32. q is the integer weight, less the
 //           offset of its tile where the tile has one.
 //           Q6_K: scale[0][o] * (its first 16 k) + scale[1][o] * (its last 16): below 2^24
-//     s     f32(d[o]);  Q4_K and Q5_K: f32(d[o]) * scale[o], which is exact
+//           MXFP4: q is a number of its table, not its index
+//     s     f32(d[o]);  Q4_K and Q5_K: f32(d[o]) * scale[o], which is exact;
+//           MXFP4: 2^(e[o] - 128)
 //     acc = fma(float(isum), s * xd[row][b], acc)
 //     and then, where the type has minima (Q4_1, Q5_1, Q4_K, Q5_K),
 //     acc = fma(m, xd[row][b] * float(xs[row][b][1]), acc), with m = f32(m[o]) or, exact,

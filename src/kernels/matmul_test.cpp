@@ -61,6 +61,10 @@ float TileValue(const tensor::TileQ6_K& t, int o, int run, int k) {
          static_cast<float>((Nibble(t.runs[run].q, o, k) | high << 4) - 32);
 }
 
+float TileValue(const tensor::TileMXFP4& t, int o, int, int k) {
+  return std::ldexp(static_cast<float>(tensor::kMxfp4Values[Nibble(t.q, o, k)]), t.e[o] - 128);
+}
+
 // The value of output o at k.
 template <typename Tile>
 float InStrip(const std::byte* strip, TileType type, int o, int k) {
@@ -109,6 +113,8 @@ float TileValue(TileType type, const AlignedBytes& tiles, int inner, int output,
       return InStrip<tensor::TileQ5_K>(strip, type, o, k);
     case TileType::kQ6_K:
       return InStrip<tensor::TileQ6_K>(strip, type, o, k);
+    case TileType::kMXFP4:
+      return InStrip<tensor::TileMXFP4>(strip, type, o, k);
     default:
       return ValueByScalar(type, tiles, inner, output, k);
   }

@@ -83,6 +83,7 @@ struct Matrix {
     bytes.resize(n / static_cast<std::size_t>(info.block_values) * BlockBytes());
     for (std::byte& q : bytes) q = static_cast<std::byte>(random());
     for (std::size_t at = 0; at < bytes.size(); at += BlockBytes()) {
+      if (type == TileType::kMXFP4) bytes[at] = Exponent(random(), wild);
       for (const std::size_t half : Halves()) {
         const std::uint16_t d =
             wild ? static_cast<std::uint16_t>((random() & 0x83ffu) | (random() % 31 << 10))
@@ -101,24 +102,31 @@ struct Matrix {
                  static_cast<const std::byte*>(p) + n);
   }
 
+  // The exponent of an MXFP4 block: 2^-4 to 2^-7, or anything from 2^-128 to 2^17.
+  static std::byte Exponent(std::mt19937::result_type random, bool wild) {
+    return static_cast<std::byte>(wild ? random % 146 : 121 + random % 4);
+  }
+
   // The size of a block of a quantised type, and where its halves lie (d, then m or dmin).
   std::size_t BlockBytes() const { return static_cast<std::size_t>(FileType(type).block_bytes); }
   std::vector<std::size_t> Halves() const {
     if (type == TileType::kQ6_K) return {offsetof(tensor::BlockQ6_K, d)};
+    if (type == TileType::kMXFP4) return {};
     for (const TileType with_minima :
          {TileType::kQ4_1, TileType::kQ5_1, TileType::kQ4_K, TileType::kQ5_K})
       if (type == with_minima) return {0, 2};
     return {0};
   }
 
-  // Sets every byte of a quantised type except those of the halves.
+  // Sets every byte of a quantised type except those of the halves and of exponents.
   void FillWith(std::byte value) {
     const std::vector<std::size_t> halves = Halves();
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       const std::size_t at = i % BlockBytes();
       const bool in_half = std::any_of(halves.begin(), halves.end(),
                                        [&](std::size_t h) { return at == h || at == h + 1; });
-      if (!in_half) bytes[i] = value;
+      const bool exponent = type == TileType::kMXFP4 && at == 0;
+      if (!in_half && !exponent) bytes[i] = value;
     }
   }
 

@@ -93,6 +93,16 @@ using Q4_1 = SimpleNibbles<tensor::BlockQ4_1, tensor::TileQ4_1, false, true>;
 using Q5_0 = SimpleNibbles<tensor::BlockQ5_0, tensor::TileQ5_0, true, false>;
 using Q5_1 = SimpleNibbles<tensor::BlockQ5_1, tensor::TileQ5_1, true, true>;
 
+struct MXFP4 {
+  static constexpr int kValues = kBlock;
+  using Block = tensor::BlockMXFP4;
+  using Tile = tensor::TileMXFP4;
+  static void Put(const Block& block, int o, Tile& tile) {
+    PutNibbles(block.qs, o, tile.q);
+    tile.e[o] = block.e;
+  }
+};
+
 // Scale and minimum of a run have six bits each, in twelve bytes (see dequantize.cpp).
 std::uint8_t ScaleOf(const std::uint8_t* s, int run) {
   return static_cast<std::uint8_t>(run < 4 ? s[run] & 63
@@ -194,7 +204,7 @@ constexpr Recipe Float() {
 constexpr Recipe kRecipes[tensor::kTileTypes] = {
     Float<std::uint32_t>(), Float<std::uint16_t>(), Float<std::uint16_t>(), Quantised<Q8_0>(),
     Quantised<Q4_0>(),      Quantised<Q4_1>(),      Quantised<Q5_0>(),      Quantised<Q5_1>(),
-    Quantised<Q4_K>(),      Quantised<Q5_K>(),      Quantised<Q6_K>()};
+    Quantised<Q4_K>(),      Quantised<Q5_K>(),      Quantised<Q6_K>(),      Quantised<MXFP4>()};
 
 const Recipe& RecipeOf(TileType type) {
   return kRecipes[static_cast<std::size_t>(type)];

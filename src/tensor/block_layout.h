@@ -23,6 +23,7 @@ enum class DType : std::uint32_t {
   kQ5_K = 13,
   kQ6_K = 14,
   kBF16 = 30,
+  kMXFP4 = 39,
 };
 
 // ---- Blocks of GGUF files -----------------------------------------------------------------------
@@ -54,6 +55,15 @@ struct BlockQ8_0 {  // x = d * q
   std::uint16_t d;
   std::int8_t qs[32];
 };
+// The four bits of a value are the index of a number in a table.
+inline constexpr int kTableCodes = 16;
+// Twice the numbers of the format E2M1: a sign, two bits of exponent, one of mantissa.
+inline constexpr std::int8_t kMxfp4Values[kTableCodes] = {0, 1,  2,  3,  4,  6,  8,  12,
+                                                          0, -1, -2, -3, -4, -6, -8, -12};
+struct BlockMXFP4 {  // x = 2^(e - 128) * kMxfp4Values[q]
+  std::uint8_t e;
+  std::uint8_t qs[16];
+};
 // The super-blocks of K-quants; dequantize.cpp explains them.
 struct BlockQ4_K {
   std::uint16_t d, dmin;
@@ -75,6 +85,7 @@ struct BlockQ6_K {
 
 static_assert(sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20 && sizeof(BlockQ5_0) == 22 &&
               sizeof(BlockQ5_1) == 24);
+static_assert(sizeof(BlockMXFP4) == 17);
 static_assert(sizeof(BlockQ8_0) == 34 && sizeof(BlockQ4_K) == 144 && sizeof(BlockQ5_K) == 176 &&
               sizeof(BlockQ6_K) == 210);
 
@@ -97,9 +108,10 @@ enum class TileType : std::uint8_t {
   kQ5_1,
   kQ4_K,
   kQ5_K,
-  kQ6_K
+  kQ6_K,
+  kMXFP4
 };
-inline constexpr int kTileTypes = static_cast<int>(TileType::kQ6_K) + 1;  // the last one
+inline constexpr int kTileTypes = static_cast<int>(TileType::kMXFP4) + 1;  // the last one
 
 // F32, F16, BF16: a strip is [k][16]: 16 values for each k.
 // Quantised types: a strip is a row of the structs below, each of 32 k, or of 256 k (8 runs of 32)
@@ -128,6 +140,10 @@ struct TileQ5_1 {  // x = d * q + m
   std::uint8_t q[4][16][4];
   std::uint8_t qh[16][4];
   std::uint16_t d[16], m[16];
+};
+struct TileMXFP4 {  // x = 2^(e - 128) * kMxfp4Values[q]
+  std::uint8_t q[4][16][4];
+  std::uint8_t e[16];
 };
 // In K-quants the scales and what the runs share come first, then the runs. So a kernel reads a
 // strip from front to back, which suits the hardware's prefetcher. All parts are whole cache lines.
@@ -158,7 +174,7 @@ struct TileQ6_K {
   } runs[8];
 };
 static_assert(sizeof(TileQ8_0) == 544 && sizeof(TileQ4_0) == 288 && sizeof(TileQ4_1) == 320 &&
-              sizeof(TileQ5_0) == 352 && sizeof(TileQ5_1) == 384);
+              sizeof(TileQ5_0) == 352 && sizeof(TileQ5_1) == 384 && sizeof(TileMXFP4) == 272);
 static_assert(sizeof(TileQ4_K) == 2368 && sizeof(TileQ5_K) == 2880 && sizeof(TileQ6_K) == 3392);
 
 // ---- Cache blocks -------------------------------------------------------------------------------

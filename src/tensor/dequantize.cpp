@@ -63,6 +63,14 @@ void Expand(const BlockQ8_0& b, float* out) {
   for (int j = 0; j < kBlock; ++j) out[j] = static_cast<float>(b.qs[j]) * d;
 }
 
+void Expand(const BlockMXFP4& b, float* out) {
+  const float d = Mxfp4Scale(b.e);
+  for (int j = 0; j < kHalf; ++j) {
+    out[j] = static_cast<float>(kMxfp4Values[b.qs[j] & 15]) * d;
+    out[j + kHalf] = static_cast<float>(kMxfp4Values[b.qs[j] >> 4]) * d;
+  }
+}
+
 struct RunScale {
   float scale, minimum;
 };
@@ -164,6 +172,8 @@ void Dequantize(DType type, const void* row, std::int64_t n, float* out) {
       return ExpandRow<BlockQ5_K>(row, n, kSuperBlock, out);
     case DType::kQ6_K:
       return ExpandRow<BlockQ6_K>(row, n, kSuperBlock, out);
+    case DType::kMXFP4:
+      return ExpandRow<BlockMXFP4>(row, n, kBlock, out);
   }
   FORETOKEN_CHECK(!"a type without a row in the table of types");
 }

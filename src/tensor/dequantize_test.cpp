@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -71,6 +72,22 @@ TEST(Dequantize, ReadsQ8_0) {
   for (int i = 0; i < 32; ++i) b.qs[i] = static_cast<std::int8_t>(8 * i - 128);
   const auto x = Values(DType::kQ8_0, b);
   for (int i = 0; i < 32; ++i) EXPECT_EQ(x[i], 0.25f * static_cast<float>(8 * i - 128));
+}
+
+TEST(Dequantize, ReadsEveryCodeAndExponentOfMXFP4) {
+  for (int e = 0; e < 256; ++e) {
+    BlockMXFP4 b{};
+    b.e = static_cast<std::uint8_t>(e);
+    for (int j = 0; j < 16; ++j) b.qs[j] = static_cast<std::uint8_t>(j | (15 - j) << 4);
+    const auto x = Values(DType::kMXFP4, b);
+    for (int j = 0; j < 16; ++j) {
+      const double magnitudes[] = {0, 1, 2, 3, 4, 6, 8, 12};
+      const double low = magnitudes[j % 8] * (j < 8 ? 1 : -1);
+      const auto value = static_cast<float>(std::ldexp(low, e - 128));
+      EXPECT_EQ(x[j], value) << e << " " << j;
+      EXPECT_EQ(x[31 - j], value) << e << " " << j;
+    }
+  }
 }
 
 // Packs 8 scales and 8 minima of 6 bits into 12 bytes. The first four lie in bytes of their own.

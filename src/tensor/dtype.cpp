@@ -23,6 +23,7 @@ constexpr DTypeInfo kTypes[] = {
     {DType::kQ5_K, "Q5_K", kSuperBlock, sizeof(BlockQ5_K), TileType::kQ5_K},
     {DType::kQ6_K, "Q6_K", kSuperBlock, sizeof(BlockQ6_K), TileType::kQ6_K},
     {DType::kBF16, "BF16", 1, 2, TileType::kBF16},
+    {DType::kMXFP4, "MXFP4", kBlock, sizeof(BlockMXFP4), TileType::kMXFP4},
 };
 
 // In the order of TileType.
@@ -35,13 +36,13 @@ constexpr auto kTileValues = [] {
 
 // In the order of ggml's type numbers. ggml no longer uses 4, 5, 31-33 and 36-38, but old files may
 // still have them.
-constexpr std::array<std::string_view, 40> kGgmlNames = {
+constexpr std::array<std::string_view, 41> kGgmlNames = {
     "F32",   "F16",        "Q4_0",       "Q4_1",       "Q4_2",     "Q4_3",     "Q5_0",
     "Q5_1",  "Q8_0",       "Q8_1",       "Q2_K",       "Q3_K",     "Q4_K",     "Q5_K",
     "Q6_K",  "Q8_K",       "IQ2_XXS",    "IQ2_XS",     "IQ3_XXS",  "IQ1_S",    "IQ4_NL",
     "IQ3_S", "IQ2_S",      "IQ4_XS",     "I8",         "I16",      "I32",      "I64",
     "F64",   "IQ1_M",      "BF16",       "Q4_0_4_4",   "Q4_0_4_8", "Q4_0_8_8", "TQ1_0",
-    "TQ2_0", "IQ4_NL_4_4", "IQ4_NL_4_8", "IQ4_NL_8_8", "MXFP4"};
+    "TQ2_0", "IQ4_NL_4_4", "IQ4_NL_4_8", "IQ4_NL_8_8", "MXFP4",    "NVFP4"};
 
 }  // namespace
 

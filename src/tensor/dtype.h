@@ -40,6 +40,9 @@ float F16ToF32(std::uint16_t bits);
 std::uint16_t F32ToF16(float x);
 float BF16ToF32(std::uint16_t bits);
 std::uint16_t F32ToBF16(float x);
+// The scale that the exponent of an MXFP4 block stands for: 2^(exponent - 128). It is exact; 2^-128
+// and 2^-127 are subnormal.
+float Mxfp4Scale(std::uint8_t exponent);
 
 // Bytes of one cache block: keys or values of one head at 32 positions.
 std::size_t KvBlockBytes(KvType type, int head_dim);

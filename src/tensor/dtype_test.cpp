@@ -39,6 +39,7 @@ TEST(DType, HasTheBlockSizesOfGguf) {
   EXPECT_EQ(bits_per_value(DType::kQ4_K), 4.5);
   EXPECT_EQ(bits_per_value(DType::kQ5_K), 5.5);
   EXPECT_EQ(bits_per_value(DType::kQ6_K), 6.5625);
+  EXPECT_EQ(bits_per_value(DType::kMXFP4), 4.25);
 }
 
 TEST(DType, EachTypeHasItsTile) {
@@ -63,7 +64,7 @@ TEST(DType, NamesTypesItDoesNotRead) {
 
 TEST(DType, NamesOfGgmlAreDistinct) {
   std::set<std::string> names;
-  for (std::uint32_t number = 0; number < 40; ++number)
+  for (std::uint32_t number = 0; number < 41; ++number)
     EXPECT_TRUE(names.insert(std::string(GgmlTypeName(number))).second) << number;
 }
 

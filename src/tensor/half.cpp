@@ -52,4 +52,9 @@ std::uint16_t F32ToBF16(float x) {
   return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
+float Mxfp4Scale(std::uint8_t exponent) {
+  const std::uint32_t e = exponent;
+  return std::bit_cast<float>(e < 2 ? 0x200000u << e : (e - 1) << 23);
+}
+
 }  // namespace foretoken::tensor

@@ -146,6 +146,30 @@ void Fill(const float* x, BlockQ5_1& b) {
   PackFifthBits(codes, b.qh);
 }
 
+// ---- Numbers of a table ------------------------------------------------------------------------
+
+// The code of the number in MXFP4's table that is nearest to x; of two equally near ones, the one of
+// smaller magnitude.
+std::uint8_t NearestMxfp4(float x) {
+  // Half way between the magnitudes 0, 1, 2, 3, 4, 6, 8 and 12.
+  constexpr float kBoundaries[] = {0.5f, 1.5f, 2.5f, 3.5f, 5, 7, 10};
+  const float magnitude = std::fabs(x);
+  int code = 0;
+  for (const float boundary : kBoundaries) code += magnitude > boundary;
+  return static_cast<std::uint8_t>(x < 0 && code > 0 ? code + 8 : code);
+}
+
+// The scale is the power of two with which the largest magnitude lies in [8, 16) of the table.
+void Fill(const float* x, BlockMXFP4& b) {
+  const float extreme = std::fabs(Extreme(x, kBlock));
+  const int exponent = extreme > 0 ? std::ilogb(extreme) + 125 : 0;
+  b.e = static_cast<std::uint8_t>(std::clamp(exponent, 0, 254));
+  const float scale = Mxfp4Scale(b.e);
+  Codes codes;
+  for (int i = 0; i < kBlock; ++i) codes[i] = NearestMxfp4(x[i] / scale);
+  PackNibbles(codes, b.qs);
+}
+
 // ---- Q4_K and Q5_K -----------------------------------------------------------------------------
 
 constexpr int kRuns = kSuperBlock / kBlock;
@@ -468,6 +492,8 @@ void Quantize(DType type, const float* row, std::int64_t n, void* out) {
       return FillRow<BlockQ5_K>(row, n, kSuperBlock, out);
     case DType::kQ6_K:
       return FillRow<BlockQ6_K>(row, n, kSuperBlock, out);
+    case DType::kMXFP4:
+      return FillRow<BlockMXFP4>(row, n, kBlock, out);
   }
   FORETOKEN_CHECK(!"a type without a row in the table of types");
 }

@@ -13,13 +13,15 @@ namespace foretoken::tensor {
 //
 //   F32, F16, BF16     rounded to nearest even
 //   Q8_0, Q4_0, Q5_0   the value of largest magnitude of a block becomes the outermost code
+//   MXFP4              the scale is the power of two with which the value of largest magnitude lies
+//                      in [8, 16) of the table (8 and 12 are its last numbers)
 //   Q4_1, Q5_1         the codes run evenly from the block's least value to its greatest
 //   Q4_K, Q5_K, Q6_K   the scales and minima of runs are searched for the least weighted squared
 //                      error, in which large values weigh more: some 20 times the work
 //
 // REQUIRES: finite values; n a multiple of the type's block. Values that are too large for the type
 // come back from Dequantize as infinities: beyond 65504 in F16, and where the scale of a block,
-// which is a half, would be beyond it. Callers that cannot rule them out must look for infinities.
+// which is a half except in MXFP4, would be beyond it. Callers that cannot rule them out must look for infinities.
 // A block depends only on its own values and has the same bits on every machine. Thread-safe.
 void Quantize(DType type, const float* row, std::int64_t n, void* out);
 

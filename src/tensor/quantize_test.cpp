@@ -66,7 +66,8 @@ TEST(Quantize, ErrorOfGaussianValuesIsThatOfEachTypesBits) {
   for (const Case& c : {Case{DType::kQ8_0, 0.0040, 0.0060}, Case{DType::kQ4_0, 0.080, 0.095},
                         Case{DType::kQ4_1, 0.070, 0.085}, Case{DType::kQ5_0, 0.038, 0.047},
                         Case{DType::kQ5_1, 0.034, 0.041}, Case{DType::kQ4_K, 0.060, 0.077},
-                        Case{DType::kQ5_K, 0.030, 0.039}, Case{DType::kQ6_K, 0.014, 0.021}}) {
+                        Case{DType::kQ5_K, 0.030, 0.039}, Case{DType::kQ6_K, 0.014, 0.021},
+                        Case{DType::kMXFP4, 0.10, 0.13}}) {
     const double error = RelativeError(c.type, row);
     EXPECT_GT(error, c.least) << InfoOf(c.type).name;
     EXPECT_LT(error, c.most) << InfoOf(c.type).name;
@@ -86,6 +87,9 @@ TEST(Quantize, FindsTheNumbersThatABlockWasMadeOf) {
   expect_exact(DType::kQ5_0, [&](int i) { return 0.25f * (code(i, 32) - 16); });
   expect_exact(DType::kQ4_1, [&](int i) { return 0.25f * code(i, 16) + 3; });
   expect_exact(DType::kQ5_1, [&](int i) { return 0.25f * code(i, 32) - 9; });
+  expect_exact(DType::kMXFP4, [](int i) {
+    return static_cast<float>(kMxfp4Values[i * 7 % 16]) * (i / 32 % 2 ? 0x1p-20f : 4.0f);
+  });
   // Run r: scale and minimum are multiples of d = dmin = 1/16, the largest of them 63.
   const auto line = [&](int codes) {
     return [&code, codes](int i) {
@@ -150,6 +154,7 @@ TEST(Quantize, ValuesOfAnySizeGiveFiniteNumbersWithinTheTypesRange) {
 
 TEST(Quantize, ValuesBeyondAHalfsRangeShowAsInfinities) {
   for (const DType type : kBlockTypes) {
+    if (type == DType::kMXFP4) continue;  // its scale reaches as far as a float
     std::vector<float> row(256, 0.0f);
     row[5] = 3e38f;
     row[6] = -3e38f;

@@ -24,7 +24,7 @@ TEXT = ("Once upon a time there was a little girl named Lily. She loved to play 
 # By the type of the weights: the bound on log-probability differences, and the top-2 margin under which greedy texts may part. Where an
 # engine rounds activations (both to 8 bits with quantised weights, llama.cpp to BF16 with BF16 weights), single tokens differ by chance as much as either differs from the unquantised model, so there the
 # bound holds for the mean; the largest difference is printed beside it.
-BOUNDS = {"F32": (0.02, 0.01), "F16": (0.02, 0.02), "BF16": (0.02, 0.1), "Q8_0": (0.1, 0.1), "Q4_0": (0.1, 0.2), "Q6_K": (0.1, 0.2)}
+BOUNDS = {"F32": (0.02, 0.01), "F16": (0.02, 0.02), "BF16": (0.02, 0.1), "Q8_0": (0.1, 0.1), "Q4_0": (0.1, 0.2), "Q6_K": (0.1, 0.2), "MXFP4": (0.1, 0.2)}
 EXACT_ACTIVATIONS = ("F32", "F16")
 
 

@@ -71,6 +71,16 @@ Block Read(const std::byte* row, std::size_t index) {
   return block;
 }
 
+// Two numbers for each byte: the low four bits belong to the first half.
+Values OfMXFP4(const std::byte* row, std::size_t b) {
+  const auto block = Read<tensor::BlockMXFP4>(row, b);
+  Values v;
+  v.scale = std::ldexp(1.0f, block.e - 128);
+  for (std::size_t i = 0; i < 32; ++i)
+    v.q[i] = tensor::kMxfp4Values[i < 16 ? block.qs[i] & 15 : block.qs[i - 16] >> 4];
+  return v;
+}
+
 // For the 32-value types; the high four bits of a byte belong to the second half.
 template <typename Block>
 Values Simple(const std::byte* row, std::size_t b, int offset) {
@@ -146,6 +156,8 @@ Values Run(tensor::DType type, const std::byte* row, std::size_t b) {
       return KQuant<tensor::BlockQ5_K>(row, b);
     case DType::kQ6_K:
       return OfQ6_K(row, b);
+    case DType::kMXFP4:
+      return OfMXFP4(row, b);
     default:
       return OfQ8_0(row, b);
   }

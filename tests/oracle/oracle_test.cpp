@@ -44,6 +44,7 @@ std::vector<Case> Cases() {
       {"llama_q4_1", {.seed = 13, .ff = 160, .weight_type = DType::kQ4_1}},
       {"llama_q5_0", {.seed = 14, .ff = 160, .weight_type = DType::kQ5_0}},
       {"llama_q5_1", {.seed = 15, .ff = 160, .weight_type = DType::kQ5_1}},
+      {"llama_mxfp4", {.seed = 25, .ff = 160, .weight_type = DType::kMXFP4}},
       {"llama_q4_k", {.seed = 16, .dim = 256, .ff = 512, .weight_type = DType::kQ4_K}},
       {"llama_q5_k", {.seed = 17, .dim = 256, .ff = 256, .weight_type = DType::kQ5_K}},
       {"llama_q4_k_m",

@@ -174,8 +174,8 @@ struct UnitProduct {
 };
 
 // The types whose products the unit can serve with a gain: see matmul.cpp.
-using UnitTypes =
-    generic::TypeList<generic::Q8_0, generic::Q4_0, generic::Q5_0, generic::Q5_1, generic::Q5_K>;
+using UnitTypes = generic::TypeList<generic::Q8_0, generic::Q4_0, generic::Q5_0, generic::Q5_1,
+                                    generic::Q5_K, generic::MXFP4>;
 
 }  // namespace
 }  // namespace foretoken::kernels::amx

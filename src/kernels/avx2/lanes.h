@@ -137,6 +137,7 @@ struct Lanes : generic::LaneDefaults {
   static F LoadBfloats(const std::uint16_t* p) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(Load16(p)), 16));
   }
+  static I LoadIntegers(const std::uint8_t* p) { return Signed(_mm256_cvtepu8_epi32(Load8(p))); }
   static F LoadUnsigned(const std::uint8_t* p) {
     return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(Load8(p)));
   }

@@ -3,7 +3,8 @@
 // multiplies unsigned weights by signed activations and adds two neighbours in 16 bits. All of it
 // is exact. As many such sums as fit are added in 16 bits, and then one vpmaddwd widens them:
 //   4 bits  all 8 words of a run: at most 8 * 2 * 15 * 127 = 30480
-//   5 bits  4 words: at most 4 * 2 * 31 * 127 = 31496
+//   5 bits  4 words: at most 4 * 2 * 31 * 127 = 31496 (MXFP4, whose weights plus 12 are at most 24,
+//           too)
 //   6 bits  2 words: at most 2 * 2 * 63 * 127 = 32004; the vpmaddwd also multiplies by the scale
 //   8 bits  as two times 4 bits; the vpmaddwd of the upper four multiplies by 16. Splitting pays
 //           from two rows on. One row takes vpmaddubsw(|w|, x with the sign of w): w = q - 128 lies
@@ -62,7 +63,7 @@ struct Maddubs {
   template <int R, class Type>
   static FORETOKEN_INLINE void AddFewBits(const typename Type::Tile& t, int run, int h,
                                           const Row* rows, __m256i* sum) {
-    constexpr int kPairs = PairsThatFit(Type::kBits);
+    constexpr int kPairs = PairsThatFit(Type::kWeightBits);
 #pragma GCC unroll 4
     for (int first = 0; first < 4; first += kPairs) {
       __m256i part[R];

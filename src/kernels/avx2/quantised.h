@@ -64,12 +64,22 @@ FORETOKEN_INLINE Words WithHighBits(const Words& low, const Weights& weights, in
   }
 }
 
+// Codes to weights.
+template <class Type>
+FORETOKEN_INLINE Words LookUp(const Words& codes) {
+  const __m256i table = _mm256_broadcastsi128_si256(_mm_load_si128(
+      reinterpret_cast<const __m128i*>(generic::kCodeWeights<Type, Type::kOffset>.of)));
+  return {_mm256_shuffle_epi8(table, codes.even), _mm256_shuffle_epi8(table, codes.odd)};
+}
+
 // Words 2 i and 2 i + 1 of a run, of outputs [8 h, 8 h + 8).
 template <class Type>
 FORETOKEN_INLINE Words Pair(const typename Type::Tile& tile, int run, int h, int i) {
   const auto& weights = Type::Run(tile, run);
   if constexpr (Type::kBits == 8)
     return {Load(weights.q[2 * i][8 * h]), Load(weights.q[2 * i + 1][8 * h])};
+  else if constexpr (Type::kHasTable)
+    return LookUp<Type>(Nibbles(weights.q[i] + 8 * h));
   else
     return WithHighBits<Type>(Nibbles(weights.q[i] + 8 * h), weights, h, i);
 }

@@ -128,6 +128,9 @@ struct Lanes : generic::LaneDefaults {
   static F LoadBfloats(const std::uint16_t* p) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(Load32(p)), 16));
   }
+  static I LoadIntegers(const std::uint8_t* p) {
+    return Signed(_mm512_cvtepu8_epi32(Half::Load16(p)));
+  }
   static F LoadUnsigned(const std::uint8_t* p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(Half::Load16(p)));
   }

@@ -93,12 +93,22 @@ FORETOKEN_INLINE void SixBits(const std::uint8_t (*from)[16][4], const std::uint
   }
 }
 
+// Codes to weights.
+template <class Type>
+FORETOKEN_INLINE void LookUp(__m512i* q) {
+  const __m512i table =
+      _mm512_broadcast_i32x4(Lanes::Half::Load16(generic::kCodeWeights<Type, Type::kOffset>.of));
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) q[i] = _mm512_shuffle_epi8(table, q[i]);
+}
+
 // The weights of a run.
 template <class Type>
 FORETOKEN_INLINE void Weights(const typename Type::Tile& tile, int run, __m512i* q) {
   const auto& weights = Type::Run(tile, run);
   if constexpr (Type::kBits == 4) {
     Nibbles(weights.q, q);
+    if constexpr (Type::kHasTable) LookUp<Type>(q);
   } else if constexpr (Type::kBits == 5) {
     FiveBits(weights.q, weights.qh, q);
   } else if constexpr (Type::kBits == 6) {

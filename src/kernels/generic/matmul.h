@@ -56,9 +56,9 @@ FORETOKEN_INLINE void KeepOrder() {
 template <class Lanes>
 struct CoreOf {
   using L = Lanes;
-  static constexpr int kFloatSteps = 4;       // k of a float tile in one turn of the loop
-  static constexpr int kMostSums = 2;         // starting values of a PackedRow, at most
-  static constexpr bool kSigned = false;      // whether the weights of Q8_0 lose their offset
+  static constexpr int kFloatSteps = 4;   // k of a float tile in one turn of the loop
+  static constexpr int kMostSums = 2;     // starting values of a PackedRow, at most
+  static constexpr bool kSigned = false;  // whether weights of Q8_0 and of tables have no offset
   static constexpr bool kKeepsOrder = false;  // whether float weights are loaded k by k
 
   // Asks for weights that R rows meet soon: kBytes of a tile, some distance beyond p.
@@ -70,7 +70,7 @@ struct CoreOf {
 
 // The offset of a type's weights as the integer sums of Core meet them.
 template <class Core, class Type>
-constexpr int kOffset = Core::kSigned&& Type::kBits == 8 ? 0 : Type::kOffset;
+constexpr int kOffset = Core::kSigned && (Type::kBits == 8 || Type::kHasTable) ? 0 : Type::kOffset;
 
 template <class Core, class Type>
 using RowOf = PackedRow<(Type::kSums < Core::kMostSums ? Type::kSums : Core::kMostSums)>;
@@ -286,7 +286,7 @@ struct FloatProduct {
 template <class... Types>
 struct TypeList {};
 using FloatTypes = TypeList<F32, F16, BF16>;
-using QuantisedTypes = TypeList<Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K>;
+using QuantisedTypes = TypeList<Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, MXFP4>;
 
 // Puts Product<Type>::Run for each of the types into a table.
 template <template <class> class Product, class... Types>

@@ -2,7 +2,8 @@
 // kernels/generic/tiles.h: the quantised tiles of tensor/block_layout.h as types, their scales, and
 // the rows of activations that meet them.
 //
-// What L offers for it: LoadHalves(p), and LoadUnsigned(p): kWidth unsigned bytes to F.
+// What L offers for it: LoadHalves(p), and LoadUnsigned(p), LoadIntegers(p): kWidth unsigned bytes to
+// F and to I.
 #pragma once
 
 #include "kernels/generic/lanes.h"
@@ -14,8 +15,10 @@ using tensor::kBlock;
 using tensor::kTileOutputs;
 using tensor::TileType;
 
-// kBits: bits of a weight. kRuns: runs of 32 k in a tile. kOffset: what was added to its weights.
-// kMinimum: whether it has minima. kSums: sums of a run, each with a scale of its own.
+// kBits: bits of a weight in the tile. kRuns: runs of 32 k in a tile. kOffset: what was added to its weights.
+// kMinimum: whether it has minima. kSums: sums of a run, each with a scale of its own. kHasTable:
+// whether the four bits are the index of a weight in a table, CodeWeights. kWeightBits: bits of a
+// weight with its offset.
 template <TileType kTypeOf, class TileOf, int kBitsOf, int kRunsOf, int kOffsetOf, bool kMinimumOf>
 struct QuantisedTile {
   using Tile = TileOf;
@@ -23,6 +26,8 @@ struct QuantisedTile {
   static constexpr int kBits = kBitsOf, kRuns = kRunsOf, kOffset = kOffsetOf;
   static constexpr int kSums = kBits == 6 ? 2 : 1;
   static constexpr bool kMinimum = kMinimumOf;
+  static constexpr bool kHasTable = kType == TileType::kMXFP4;
+  static constexpr int kWeightBits = kHasTable ? 5 : kBits;
 
   // The part of the tile that holds the weights of a run: q and, where there are more than four
   // bits and fewer than eight, qh.
@@ -42,6 +47,21 @@ using Q5_1 = QuantisedTile<TileType::kQ5_1, tensor::TileQ5_1, 5, 1, 0, true>;
 using Q4_K = QuantisedTile<TileType::kQ4_K, tensor::TileQ4_K, 4, 8, 0, true>;
 using Q5_K = QuantisedTile<TileType::kQ5_K, tensor::TileQ5_K, 5, 8, 0, true>;
 using Q6_K = QuantisedTile<TileType::kQ6_K, tensor::TileQ6_K, 6, 8, 32, false>;
+using MXFP4 = QuantisedTile<TileType::kMXFP4, tensor::TileMXFP4, 4, 1, 12, false>;
+
+// The weights of the 16 codes of a type with a table, plus kOffset, as bytes.
+template <class Type, int kOffset>
+struct CodeWeights {
+  static_assert(Type::kHasTable);
+  alignas(tensor::kTableCodes) std::uint8_t of[tensor::kTableCodes] = {};
+
+  constexpr CodeWeights() {
+    for (int q = 0; q < tensor::kTableCodes; ++q)
+      of[q] = static_cast<std::uint8_t>(tensor::kMxfp4Values[q] + kOffset);
+  }
+};
+template <class Type, int kOffset>
+constexpr CodeWeights<Type, kOffset> kCodeWeights;
 
 // A run of one row. It takes 40 bytes (44 with two sums), so that neighbouring rows lie in
 // different banks of the first-level cache.
@@ -66,6 +86,19 @@ FORETOKEN_INLINE void PackOffsets(const std::int32_t* xs, PackedRow<Type::kSums>
   }
 }
 
+// d of the kWidth outputs from o on.
+template <class L, class Tile>
+FORETOKEN_INLINE typename L::F LoadScales(const Tile& tile, int o) {
+  return L::LoadHalves(tile.d + o);
+}
+template <class L>
+FORETOKEN_INLINE typename L::F LoadScales(const tensor::TileMXFP4& tile, int o) {
+  using I = typename L::I;
+  // 2^(e - 128): the exponent of a normal number in bits 23 and up, or one bit of a subnormal one.
+  const I e = L::LoadIntegers(tile.e + o), normal = 4 * e - 4, subnormal = e + 1;
+  return __builtin_bit_cast(typename L::F, (normal > subnormal ? normal : subnormal) << 21);
+}
+
 // s and m of the contract for a run and the kWidth outputs from o on. Where the file subtracts its
 // minima, m is the negative of the contract's.
 template <class L, class Type>
@@ -73,7 +106,7 @@ struct TileScales {
   using F = typename L::F;
   using Tile = typename Type::Tile;
 
-  FORETOKEN_INLINE TileScales(const Tile& tile, int run, int o) : s(L::LoadHalves(tile.d + o)) {
+  FORETOKEN_INLINE TileScales(const Tile& tile, int run, int o) : s(LoadScales<L>(tile, o)) {
     if constexpr (Type::kMinimum && Type::kRuns == 1) m = L::LoadHalves(tile.m + o);
     if constexpr (Type::kMinimum && Type::kRuns > 1) {
       s = s * L::LoadUnsigned(tile.scale[run] + o);

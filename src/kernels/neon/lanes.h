@@ -135,6 +135,9 @@ struct Lanes : generic::LaneDefaults {
     __builtin_memcpy(&four, p, sizeof four);
     return vreinterpret_u8_u32(vdup_n_u32(four));
   }
+  static I LoadIntegers(const std::uint8_t* p) {
+    return Signed(vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(LoadFour(p))))));
+  }
   static F LoadUnsigned(const std::uint8_t* p) {
     return vcvtq_f32_u32(vmovl_u16(vget_low_u16(vmovl_u8(LoadFour(p)))));
   }

@@ -3,12 +3,12 @@
 // are four registers of 4.
 //
 // The weights of 4 outputs in a run of 32 k become 8 registers of bytes, whatever the type, in the
-// range of signed bytes: the top bit of Q8_0 is turned, which takes its offset away; the others are
-// below 64 and keep their offset. Then the rows pass by, two at a time, so that two chains of sdot
-// hide each other's latency. Per run, row and 4 outputs there are 8 sdot, one conversion, one
-// product of scales and one fma, and one fma more for a minimum. Q6_K has two starting values, one
-// for each 16 k, and two products by the scales. The registers hold 16 sums of 4 rows, 8 weights, 2
-// integer sums and 4 registers of activations.
+// range of signed bytes: the top bit of Q8_0 is turned, which takes its offset away; tables hold
+// signed weights; the others are below 64 and keep their offset. Then the rows pass by, two at a
+// time, so that two chains of sdot hide each other's latency. Per run, row and 4 outputs there are 8
+// sdot, one conversion, one product of scales and one fma, and one fma more for a minimum. Q6_K has
+// two starting values, one for each 16 k, and two products by the scales. The registers hold 16 sums
+// of 4 rows, 8 weights, 2 integer sums and 4 registers of activations.
 #include "kernels/generic/matmul.h"
 #include "kernels/neon/lanes.h"
 
@@ -73,6 +73,11 @@ FORETOKEN_INLINE void Weights(const typename Type::Tile& tile, int run, int o, u
   } else {
     AllNibbles(weights.q, o, q);
   }
+  if constexpr (Type::kHasTable) {
+    const uint8x16_t table = vld1q_u8(generic::kCodeWeights<Type, 0>.of);
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) q[i] = vqtbl1q_u8(table, q[i]);
+  }
   if constexpr (Type::kBits == 5) AddFifthBits(vld1q_u8(weights.qh[o]), q);
   if constexpr (Type::kBits == 6) {
 #pragma GCC unroll 2
@@ -111,11 +116,15 @@ FORETOKEN_INLINE void DotHalf(const uint8x16_t* q, const generic::PackedRow<kSum
   Dot<kRows, 3>(q[4 * h + 3], x, part);
 }
 
+struct NoOffsets : generic::CoreOf<Lanes> {
+  static constexpr bool kSigned = true;
+};
+
 template <class Type, int kRows>
 FORETOKEN_INLINE void StartSums(const Row<Type>* row, int h, int32x4_t* part) {
 #pragma GCC unroll 2
   for (int r = 0; r < kRows; ++r)
-    part[r] = vdupq_n_s32(Type::kBits == 8 || Type::kOffset == 0 ? 0 : row[r].c[h]);
+    part[r] = vdupq_n_s32(generic::kOffset<NoOffsets, Type> == 0 ? 0 : row[r].c[h]);
 }
 
 // The integer sums of kRows rows side by side.
@@ -147,7 +156,7 @@ FORETOKEN_INLINE void AddRows(const uint8x16_t* q, const int32x4_t* scale,
   for (int r = 0; r < kRows; ++r) scales.Add(Lanes::Signed(sum[r]), row[r], acc[r][v]);
 }
 
-struct Core : generic::CoreOf<Lanes> {
+struct Core : NoOffsets {
   static constexpr std::int64_t kCacheBytes = 256 << 10;
   static constexpr int kLeastStrips = 4;
   static constexpr int kFloatRows = 5;  // 20 sums, 4 weights and the activations: 29 registers
@@ -158,7 +167,6 @@ struct Core : generic::CoreOf<Lanes> {
   static constexpr int kFloatSteps = 1;
   template <class Type>
   static constexpr int kRows = 4;
-  static constexpr bool kSigned = true;
 
   // Otherwise the compiler first loads the weights of all outputs, or of the next k, and spills
   // what it has (71 accesses to the stack in the loop of Q8_0 with 4 rows, 6 with this).

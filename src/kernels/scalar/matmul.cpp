@@ -22,6 +22,11 @@ float HalfOf(std::uint16_t bits) {
   return __builtin_bit_cast(float, sign | (wide << 23) | (mantissa << 13));
 }
 
+// 2^(exponent - 128), of which the two smallest are subnormal.
+float Mxfp4Scale(std::uint32_t exponent) {
+  return __builtin_bit_cast(float, exponent < 2 ? 0x200000u << exponent : (exponent - 1) << 23);
+}
+
 struct F32 {
   static constexpr TileType kType = TileType::kF32;
   using Storage = float;
@@ -115,6 +120,12 @@ struct Q6_K : Quantised<TileType::kQ6_K, tensor::TileQ6_K, 8, false> {
   }
 };
 
+struct MXFP4 : Quantised<TileType::kMXFP4, tensor::TileMXFP4, 1, false> {
+  static int Weight(const Tile& t, int, int k, int o) {
+    return tensor::kMxfp4Values[Nibble(t.q, k, o)];
+  }
+};
+
 template <class Type>
 int IntegerSum(const typename Type::Tile& tile, int run, int o, const std::int8_t* xq) {
   int sum = 0;
@@ -129,9 +140,17 @@ int IntegerSum<Q6_K>(const tensor::TileQ6_K& tile, int run, int o, const std::in
   return tile.scale[run][0][o] * sum[0] + tile.scale[run][1][o] * sum[1];
 }
 
+template <class Tile>
+float CommonScale(const Tile& tile, int o) {
+  return HalfOf(tile.d[o]);
+}
+float CommonScale(const tensor::TileMXFP4& tile, int o) {
+  return Mxfp4Scale(tile.e[o]);
+}
+
 template <class Type>
 float Scale(const typename Type::Tile& tile, int run, int o) {
-  const float d = HalfOf(tile.d[o]);
+  const float d = CommonScale(tile, o);
   if constexpr (Type::kMinimum && Type::kRuns > 1)
     return d * static_cast<float>(tile.scale[run][o]);
   else
@@ -185,7 +204,7 @@ constexpr void SetQuantised(Kernels& table) {
 constexpr Kernels Products() {
   Kernels table = {};
   SetFloats<F32, F16, BF16>(table);
-  SetQuantised<Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K>(table);
+  SetQuantised<Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, MXFP4>(table);
   return table;
 }
 
