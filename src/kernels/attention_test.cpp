@@ -18,17 +18,24 @@ struct Shape {
   int head_dim = 64, n_group = 1;
   std::vector<int> row_len = {1};
   float k_deviation = 1.0f;
+  int window = 0;
+  float soft_cap = 0;
+  bool sinks = false;
 
   bool Fits() const {
     return head_dim % 32 == 0 || (k_type != KvType::kQ8_0 && v_type != KvType::kQ8_0);
   }
   int n_positions() const { return row_len.back(); }
   int row_width() const { return n_group * head_dim; }
+  int SeenFrom(int row) const {
+    const int length = row_len[static_cast<std::size_t>(row)];
+    return window > 0 && length > window ? length - window : 0;
+  }
   std::string Text() const {
     return "k " + std::to_string(static_cast<int>(k_type)) + " v " +
            std::to_string(static_cast<int>(v_type)) + " dim " + std::to_string(head_dim) +
            " group " + std::to_string(n_group) + " rows " + std::to_string(row_len.size()) +
-           " last " + std::to_string(row_len.back());
+           " last " + std::to_string(row_len.back()) + " window " + std::to_string(window);
   }
 };
 
@@ -44,6 +51,7 @@ class Problem {
     const auto n_values = static_cast<std::size_t>(shape.n_positions() * shape.head_dim);
     keys = Normal(n_values, 11, shape.k_deviation);
     values = Normal(n_values, 12);
+    sinks = Normal(static_cast<std::size_t>(shape.n_group), 14);
     queries = Normal(shape.row_len.size() * static_cast<std::size_t>(shape.row_width()), 13);
     k_ = AlignedBytes(k_stride_ * static_cast<std::size_t>(n_blocks));
     v_ = AlignedBytes(v_stride_ * static_cast<std::size_t>(n_blocks));
@@ -78,6 +86,9 @@ class Problem {
     args.n_group = shape_.n_group;
     args.head_dim = shape_.head_dim;
     args.scale = Scale();
+    args.window = shape_.window;
+    args.soft_cap = shape_.soft_cap;
+    args.sinks = shape_.sinks ? sinks.data() : nullptr;
     args.row_len = shape_.row_len.data() + first;
     args.blocks = blocks_.data();
     args.k = k_.data();
@@ -105,14 +116,17 @@ class Problem {
     const float* q = queries.data() + row * shape_.row_width() + g * head_dim;
     std::vector<double> weight(static_cast<std::size_t>(n)),
         out(static_cast<std::size_t>(head_dim));
-    double total = 0;
-    for (int i = 0; i < n; ++i) {
+    double total = shape_.sinks ? std::exp(double{sinks[static_cast<std::size_t>(g)]}) : 0;
+    for (int i = shape_.SeenFrom(row); i < n; ++i) {
       double dot = 0;
       for (int d = 0; d < head_dim; ++d)
         dot += double{q[d]} * double{keys[static_cast<std::size_t>(i * head_dim + d)]};
-      total += weight[static_cast<std::size_t>(i)] = std::exp(dot * double{Scale()});
+      double score = dot * double{Scale()};
+      if (shape_.soft_cap > 0)
+        score = double{shape_.soft_cap} * std::tanh(score / double{shape_.soft_cap});
+      total += weight[static_cast<std::size_t>(i)] = std::exp(score);
     }
-    for (int i = 0; i < n; ++i)
+    for (int i = shape_.SeenFrom(row); i < n; ++i)
       for (int d = 0; d < head_dim; ++d)
         out[static_cast<std::size_t>(d)] +=
             weight[static_cast<std::size_t>(i)] / total *
@@ -122,7 +136,9 @@ class Problem {
 
   float Scale() const { return 1.0f / std::sqrt(static_cast<float>(shape_.head_dim)); }
 
-  std::vector<float> keys, values, queries;
+  std::vector<float> keys, values, queries, sinks;
+  // From now on the number of this block of the sequence is one that memory does not have.
+  void ForgetBlock(int index) { blocks_[static_cast<std::size_t>(index)] = 1 << 30; }
 
  private:
   Shape shape_;
@@ -136,7 +152,8 @@ TEST(Attention, IsCloseToSoftmaxInDoubles) {
   for (const KvType k_type : kTypes) {
     for (const KvType v_type : kTypes) {
       for (const int head_dim : {8, 64, 96}) {
-        const Shape shape{k_type, v_type, head_dim, 2, {1, 31, 33, 100}};
+        Shape shape{k_type, v_type, head_dim, 2, {1, 31, 33, 100}};
+        if (head_dim == 64) shape.window = 20, shape.soft_cap = 2, shape.sinks = true;
         if (!shape.Fits()) continue;
         const Problem problem(shape);
         const auto out = problem.Run(Scalar());
@@ -233,6 +250,56 @@ TEST(Attention, KeepsItsBitsWhenWeightsUnderflow) {
     for (const float x : expected) ASSERT_TRUE(std::isfinite(x));
     for (const Kernels* kernels : VectorTables())
       EXPECT_TRUE(SameBits(problem.Run(*kernels), expected)) << kernels->isa << " " << deviation;
+  }
+}
+
+TEST(Attention, HasTheBitsOfTheScalarTableForAllWindows) {
+  for (const int window : {1, 5, 31, 32, 33, 64, 70, 1000})
+    for (const int n_group : {1, 3, 8})
+      for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kQ8_0})
+        for (const auto& row_len : {std::vector{200}, std::vector{63, 64, 65, 66, 67, 68, 69, 70},
+                                    std::vector{1, 2, 31, 96, 97, 130, 200, 201, 202}}) {
+          Shape shape{type, type, 32, n_group, row_len};
+          shape.window = window, shape.sinks = window % 2 == 1;
+          shape.soft_cap = window == 33 ? 1.5f : 0;
+          const Problem problem(shape);
+          const auto expected = problem.Run(Scalar());
+          for (const float x : expected) ASSERT_TRUE(std::isfinite(x)) << shape.Text();
+          for (const Kernels* kernels : VectorTables())
+            EXPECT_TRUE(SameBits(problem.Run(*kernels), expected))
+                << kernels->isa << " " << shape.Text();
+        }
+}
+
+TEST(Attention, WithAWindowGivesARowTheSameBitsAloneAndAmongOthers) {
+  Shape shape{KvType::kF16, KvType::kF16, 48, 3, {}};
+  for (int row = 0; row < 40; ++row) shape.row_len.push_back(90 + row);
+  shape.window = 40;
+  const Problem problem(shape);
+  for (const Isa isa : AvailableIsas()) {
+    const auto together = problem.Run(KernelsFor(isa));
+    const auto width = static_cast<std::size_t>(shape.row_width());
+    for (int row = 0; row < static_cast<int>(shape.row_len.size()); ++row) {
+      const auto among = std::span(together).subspan(width * static_cast<std::size_t>(row), width);
+      EXPECT_TRUE(SameBits(problem.Run(KernelsFor(isa), row, 1), among))
+          << Name(isa) << " row " << row;
+    }
+  }
+}
+
+TEST(Attention, NeverLooksAtWhatLiesBeforeTheWindow) {
+  for (const KvType type : kTypes) {
+    Shape shape{type, type, 64, 2, {100, 101, 110}};
+    shape.window = 20;
+    const std::vector<float> nan(64, kNan);
+    const Problem problem(shape);
+    for (const Isa isa : AvailableIsas()) {
+      Problem spoilt(shape);
+      for (int i = 0; i < 80; ++i) spoilt.Store(i, nan.data(), nan.data());
+      spoilt.ForgetBlock(0);
+      spoilt.ForgetBlock(1);
+      EXPECT_TRUE(SameBits(spoilt.Run(KernelsFor(isa)), problem.Run(KernelsFor(isa)))) << Name(isa);
+    }
   }
 }
 

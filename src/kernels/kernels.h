@@ -33,6 +33,8 @@
 //   y = (y * r) * z;  y = fma(e, -2.12194440e-4, y);  y = fma(z, -0.5, y)
 //   result = fma(e, 0.693359375, r + y)
 //
+// CAP. CAP(x, cap) = cap * (1 - 2 / (Exp(x * f) + 1)) with f = 2 / cap: cap * tanh(x / cap).
+//
 // RACE. The exponential race draws a token. Each token x with p[x] > 0 gets a score, and the lowest
 // score wins; of equal scores, the one with the lowest x. With E_x exponentially distributed with
 // rate 1, token x wins with probability p[x] / sum of p.
@@ -92,18 +94,21 @@ struct MatmulArgs {
 
 // One head of keys and values (a "KV head") against the rows of one sequence. Query g of row r lies
 // at q + r * q_stride + g * head_dim; its result goes to out + r * out_stride + g * head_dim. Row r
-// sees positions [0, row_len[r]). Queries may be grouped in any way. Each query goes over the cache
-// blocks of 32 positions in order. m starts at -inf, l and acc at 0:
+// sees positions [first, row_len[r]), where first is 0, or with a window (window > 0)
+// max(0, row_len[r] - window). Queries may be grouped in any way. Each query goes in order over the
+// cache blocks of 32 positions in which it sees one. m starts at -inf, l and acc at 0; where there
+// are sinks, m starts at sinks[g] and l at 1:
 //   s[j] = scale * dot_j, dot_j: acc = 0; for d ascending: acc = fma(q[d], k[d][j], acc)
 //          (q8_0: for each 32 d: t likewise over the int8 values as f32;
 //                 acc = fma(t, f32(kscale[d / 32][j]), acc))
+//          where soft_cap > 0, then s[j] = CAP(s[j], soft_cap)
 //   m' = max(m, max of s over the visible j);  c = Exp(m - m')
 //   p[j] = Exp(s[j] - m'), and 0 where j is not visible
 //   l = fma(l, c, sum of p), the sum over the 32 elements by lanes
 //   acc[d] = acc[d] * c; for visible j ascending: acc[d] = fma(p[j], v[j][d], acc[d])
 //          (q8_0: v = float(int8) * f32(vscale[j][d / 32]), rounded)
 // At the end out[d] = acc[d] * (1 / l). A position that is not visible never changes a result,
-// whatever it holds.
+// whatever it holds. The numbers of blocks in which no row sees a position are not read.
 struct AttentionArgs {
   const float* q;
   std::int64_t q_stride;
@@ -111,6 +116,9 @@ struct AttentionArgs {
   std::int64_t out_stride;
   int n_rows, n_group, head_dim;  // head_dim a multiple of 8 (of 32 where a type is q8_0)
   float scale;
+  float soft_cap;               // 0: scores are not capped
+  const float* sinks;           // [n_group]; null: there are none
+  int window;                   // 0: all positions before a row's end are visible
   const std::int32_t* row_len;  // [n_rows], each >= 1, ascending
   const std::int32_t* blocks;   // block ids of the sequence, in order of position
   const std::byte* k;           // block id i of this layer and head starts at k + i * k_stride
@@ -174,6 +182,12 @@ struct Kernels {
 
   // y[i] = (g[i] / (1 + Exp(-g[i]))) * u[i]. y may be g or u.
   void (*silu_mul)(const float* g, const float* u, int n, float* y);
+  // GELU in its tanh form, where (1 + tanh(z)) / 2 is written 1 / (1 + Exp(-2 z)):
+  //   t = (g[i] * 1.5957691216) * fma(g[i] * g[i], 0.044715, 1)
+  //   y[i] = (g[i] / (1 + Exp(-t))) * u[i]. y may be g or u.
+  void (*gelu_mul)(const float* g, const float* u, int n, float* y);
+  // x[i] = CAP(x[i], cap).
+  void (*soft_cap)(float* x, int n, float cap);
 
   // -- Cache --------------------------------------------------------------------------------------
   // Writes one position (slot in [0, 32)) of one head into its block. f16 and bf16 round to nearest

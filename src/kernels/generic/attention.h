@@ -11,6 +11,7 @@
 // constants of LaneDefaults.
 #pragma once
 
+#include "kernels/generic/activation.h"
 #include "kernels/generic/cache.h"
 #include "kernels/generic/exp.h"
 #include "kernels/generic/stored.h"
@@ -28,8 +29,11 @@ struct Tile {
   int n;
   const float* q[kQueries];
   float* out[kQueries];
+  float sink[kQueries];
   int length[kQueries];
-  int visible[kQueries];            // positions of the present block that the query sees
+  // The query sees positions [hidden, visible) of the present block. Only RunEdgeBlocks sets and
+  // reads `hidden`; it is 0 elsewhere.
+  int hidden[kQueries], visible[kQueries];
   float *acc, *p;                   // [kQueries, head_dim], [kQueries, 32]
   float *max, *sum, *factor;        // [kQueries]
   std::ptrdiff_t k_ahead, v_ahead;  // bytes from this block to the next one of the sequence
@@ -120,6 +124,13 @@ FORETOKEN_INLINE float LargestScore(const float* s, int n) {
   return L::FoldMax(max);
 }
 
+// The largest of the scores [begin, end).
+template <class L>
+FORETOKEN_INLINE float LargestScore(float* s, int begin, int end) {
+  for (int j = 0; j < begin; ++j) s[j] = kMinusInf;
+  return LargestScore<L>(s, end);
+}
+
 // s[j] becomes Exp(s[j] - max), and 0 from n on. Returns the sum.
 template <class L>
 FORETOKEN_INLINE float Exponentials(float* s, int n, float max) {
@@ -149,14 +160,23 @@ FORETOKEN_INLINE void ExpOfSixteen(const float* from, float* to) {
   x.Store(to);
 }
 
+// What the queries see of a block: all of it, its beginning (all positions below `visible`), or any
+// part of it.
+enum class Sight { kWhole, kBeginning, kPart };
+
 // Scores become p; max, sum and factor (c of the contract) of the queries from `first` on follow.
-// kWhole: whether all of these queries see the whole block, which spares the masks.
-template <class L, bool kWhole>
+// The less the queries may see, the more masks it takes.
+template <class L, Sight kSight>
 void Softmax(Tile& tile, int first) {
-  const auto visible = [&tile](int i) { return kWhole ? kSlots : tile.visible[i]; };
+  const auto visible = [&tile](int i) {
+    return kSight == Sight::kWhole ? kSlots : tile.visible[i];
+  };
   float sums[kQueries] = {}, change[kQueries] = {};
   for (int i = first; i < tile.n; ++i) {
-    const float m = LargestScore<L>(tile.p + i * kSlots, visible(i));
+    float* const s = tile.p + i * kSlots;
+    // A hidden score becomes -inf, whose exponential is 0.
+    const float m = kSight == Sight::kPart ? LargestScore<L>(s, tile.hidden[i], visible(i))
+                                           : LargestScore<L>(s, visible(i));
     const float max = m > tile.max[i] ? m : tile.max[i];
     change[i] = tile.max[i] - max;
     tile.max[i] = max;
@@ -265,6 +285,27 @@ void Values(const Tile& tile, int first, const std::byte* block) {
       ValuesFrom<L, V, 1, fit(1)>(tile, i, block, {shared, tile.visible[i]}, 0);
 }
 
+// The same where the queries see parts of the block, and where the accumulators are scaled already
+// (`factor` is 1). The queries share the positions that all of them see.
+template <class L, class V, int kCount>
+void PartValues(const Tile& tile, int first, const std::byte* block) {
+  constexpr auto fit = [](int count) {
+    return L::kAccumulators / count < 8 ? L::kAccumulators / count : 8;
+  };
+  const auto alone = [&](int i, Range range) {
+    if (range.begin < range.end) ValuesFrom<L, V, 1, fit(1)>(tile, i, block, range, 0);
+  };
+  // Rows are ascending: the last one's window begins last, and the first one ends first.
+  const Range shared = {tile.hidden[first + kCount - 1], tile.visible[first]};
+  if (shared.begin >= shared.end) {
+    for (int i = first; i < first + kCount; ++i) alone(i, {tile.hidden[i], tile.visible[i]});
+    return;
+  }
+  for (int i = first; i < first + kCount; ++i) alone(i, {tile.hidden[i], shared.begin});
+  ValuesFrom<L, V, kCount, fit(kCount)>(tile, first, block, shared, 0);
+  for (int i = first; i < first + kCount; ++i) alone(i, {shared.end, tile.visible[i]});
+}
+
 template <class L, class K, int kCount = L::kTogether>
 void AllScores(const Tile& tile, int i, const std::byte* block) {
   for (; i + kCount <= tile.n; i += kCount) Scores<L, K, kCount>(tile, i, block);
@@ -279,7 +320,14 @@ void AllValues(const Tile& tile, int i, const std::byte* block) {
     if (i < tile.n) AllValues<L, V, kCount / 2>(tile, i, block);
 }
 
-// The two passes over a block, by the types of keys and values.
+template <class L, class V, int kCount = L::kTogether>
+void AllPartValues(const Tile& tile, int i, const std::byte* block) {
+  for (; i + kCount <= tile.n; i += kCount) PartValues<L, V, kCount>(tile, i, block);
+  if constexpr (kCount > 1)
+    if (i < tile.n) AllPartValues<L, V, kCount / 2>(tile, i, block);
+}
+
+// The passes over a block, by the types of keys and values.
 using BlockPass = void (*)(const Tile&, int, const std::byte*);
 template <class L>
 constexpr BlockPass kScores[tensor::kKvTypes] = {AllScores<L, F32>, AllScores<L, F16>,
@@ -287,6 +335,15 @@ constexpr BlockPass kScores[tensor::kKvTypes] = {AllScores<L, F32>, AllScores<L,
 template <class L>
 constexpr BlockPass kValues[tensor::kKvTypes] = {AllValues<L, F32>, AllValues<L, F16>,
                                                  AllValues<L, BF16>, AllValues<L, Bytes>};
+template <class L>
+constexpr BlockPass kPartValues[tensor::kKvTypes] = {
+    AllPartValues<L, F32>, AllPartValues<L, F16>, AllPartValues<L, BF16>, AllPartValues<L, Bytes>};
+
+// Caps `rows` rows of 32 scores.
+template <class L>
+void CapScores(const AttentionArgs& args, float* scores, int rows) {
+  if (args.soft_cap > 0) SoftCap<L>(scores, rows * kSlots, args.soft_cap);
+}
 
 // The distances from the block at position `begin` to the next one, for the prefetches.
 inline void LookAhead(Tile& tile, int begin) {
@@ -322,6 +379,7 @@ void RunWholeBlocks(Tile& tile, int block, int count) {
     LookAhead(tile, (block + b) * kSlots);
     scores(tile, 0, KeysOf(args, block + b));
   }
+  CapScores<L>(args, p, rows);
   float change[kQueries] = {}, max[kQueries] = {}, sums[kQueries];
   for (int r = 0; r < rows; ++r) {
     const float before = r < n ? tile.max[r] : max[r - n];
@@ -359,12 +417,52 @@ void RunBlocks(Tile& tile, int begin) {
     }
     LookAhead(tile, begin);
     scores(tile, first, KeysOf(args, begin / kSlots));
+    CapScores<L>(args, tile.p + first * kSlots, tile.n - first);
     if (tile.visible[first] == kSlots)  // rows are ascending, so the first one sees least
-      Softmax<L, true>(tile, first);
+      Softmax<L, Sight::kWhole>(tile, first);
     else
-      Softmax<L, false>(tile, first);
+      Softmax<L, Sight::kBeginning>(tile, first);
     values(tile, first, ValuesOf(args, begin / kSlots));
   }
+}
+
+// The first position that query i sees.
+inline int SeenFrom(const Tile& tile, int i) {
+  const int window = tile.args->window;
+  return window > 0 && tile.length[i] > window ? tile.length[i] - window : 0;
+}
+
+// The blocks in which the window of some query begins. Returns the position after them.
+template <class L>
+int RunEdgeBlocks(Tile& tile) {
+  const AttentionArgs& args = *tile.args;
+  const int n = tile.n, head_dim = args.head_dim;
+  const int end = (SeenFrom(tile, n - 1) + kSlots - 1) / kSlots * kSlots;
+  int begin = SeenFrom(tile, 0) / kSlots * kSlots;
+  int first = 0, last = 0;  // the queries that see some of the block
+  for (; begin < end && begin < tile.length[n - 1]; begin += kSlots) {
+    while (tile.length[first] <= begin) ++first;
+    while (last < n && SeenFrom(tile, last) < begin + kSlots) ++last;
+    if (first >= last) continue;
+    tile.n = last;
+    for (int i = first; i < last; ++i) {
+      const int hidden = SeenFrom(tile, i) - begin, left = tile.length[i] - begin;
+      tile.hidden[i] = hidden > 0 ? hidden : 0;
+      tile.visible[i] = left < kSlots ? left : kSlots;
+    }
+    LookAhead(tile, begin);
+    kScores<L>[static_cast<int>(args.k_type)](tile, first, KeysOf(args, begin / kSlots));
+    CapScores<L>(args, tile.p + first * kSlots, last - first);
+    Softmax<L, Sight::kPart>(tile, first);
+    for (int i = first; i < last; ++i) {
+      float* const acc = tile.acc + i * head_dim;
+      for (int d = 0; d < head_dim; ++d) acc[d] *= tile.factor[i];
+      tile.factor[i] = 1.0f;
+    }
+    kPartValues<L>[static_cast<int>(args.v_type)](tile, first, ValuesOf(args, begin / kSlots));
+  }
+  tile.n = n;
+  return begin;
 }
 
 template <class L>
@@ -372,16 +470,17 @@ void RunTile(Tile& tile) {
   const int head_dim = tile.args->head_dim;
   for (int i = 0; i < tile.n * head_dim; ++i) tile.acc[i] = 0.0f;
   for (int i = 0; i < kQueries; ++i) {
-    tile.max[i] = kMinusInf;
-    tile.sum[i] = 0.0f;
+    const bool sink = tile.args->sinks != nullptr && i < tile.n;
+    tile.max[i] = sink ? tile.sink[i] : kMinusInf;
+    tile.sum[i] = sink ? 1.0f : 0.0f;
   }
-  int begin = 0;
+  int begin = tile.args->window > 0 ? RunEdgeBlocks<L>(tile) : 0;
   if constexpr (L::kWholeBlocks) {
     if (tile.n <= kQueries / 2) {
       const int whole = tile.length[0] / kSlots, together = kQueries / tile.n;
-      for (int b = 0; b < whole; b += together)
+      for (int b = begin / kSlots; b < whole; b += together)
         RunWholeBlocks<L>(tile, b, whole - b < together ? whole - b : together);
-      begin = whole * kSlots;
+      begin = begin > whole * kSlots ? begin : whole * kSlots;
     }
   }
   RunBlocks<L>(tile, begin);
@@ -410,6 +509,7 @@ void Attention(const AttentionArgs& args) {
       tile.q[i] = args.q + row * args.q_stride + g * args.head_dim;
       tile.out[i] = args.out + row * args.out_stride + g * args.head_dim;
       tile.length[i] = args.row_len[row];
+      if (args.sinks != nullptr) tile.sink[i] = args.sinks[g];
     }
     RunTile<L>(tile);
   }

@@ -22,6 +22,8 @@ constexpr Kernels FunctionsOf() {
       .rms_norm = RmsNorm<L>,
       .rope = Rope<L>,
       .silu_mul = SiluMul<L>,
+      .gelu_mul = GeluMul<L>,
+      .soft_cap = SoftCap<L>,
       .store_k = {StoreColumn<L, AsFloat>, StoreColumn<L, AsHalf>, StoreColumn<L, AsBfloat>,
                   StoreColumnQ8_0<L>},
       .store_v = {StoreRow<L, AsFloat>, StoreRow<L, AsHalf>, StoreRow<L, AsBfloat>,

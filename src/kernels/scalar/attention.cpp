@@ -55,18 +55,20 @@ struct Running {
   float max = kMinusInf, sum = 0.0f;
 };
 
-void AddBlock(const AttentionArgs& args, const float* q, int block, int visible, Running& state,
-              float* acc) {
+// Positions [first, end) of a block.
+void AddBlock(const AttentionArgs& args, const float* q, int block, int first, int end,
+              Running& state, float* acc) {
   const std::byte* k = args.k + static_cast<std::size_t>(block) * args.k_stride;
   const std::byte* v = args.v + static_cast<std::size_t>(block) * args.v_stride;
   float p[kSlots] = {};
   float max = state.max;
-  for (int j = 0; j < visible; ++j) {
+  for (int j = first; j < end; ++j) {
     p[j] = args.scale * Dot(args, q, k, j);
+    if (args.soft_cap > 0) SoftCap(p + j, 1, args.soft_cap);
     max = p[j] > max ? p[j] : max;
   }
   float lanes[kLanes] = {};
-  for (int j = 0; j < visible; ++j) {
+  for (int j = first; j < end; ++j) {
     p[j] = Exp(p[j] - max);
     lanes[j % kLanes] += p[j];
   }
@@ -75,7 +77,7 @@ void AddBlock(const AttentionArgs& args, const float* q, int block, int visible,
   state.sum = __builtin_fmaf(state.sum, c, FoldLanes(lanes));
   for (int d = 0; d < args.head_dim; ++d) {
     float a = acc[d] * c;
-    for (int j = 0; j < visible; ++j) a = __builtin_fmaf(p[j], Value(args, v, j, d), a);
+    for (int j = first; j < end; ++j) a = __builtin_fmaf(p[j], Value(args, v, j, d), a);
     acc[d] = a;
   }
 }
@@ -89,10 +91,14 @@ void Attention(const AttentionArgs& args) {
       const float* q = args.q + row * args.q_stride + g * args.head_dim;
       float* out = args.out + row * args.out_stride + g * args.head_dim;
       Running state;
+      if (args.sinks != nullptr) state = {.max = args.sinks[g], .sum = 1.0f};
       for (int d = 0; d < args.head_dim; ++d) acc[d] = 0.0f;
-      for (int begin = 0; begin < args.row_len[row]; begin += kSlots) {
-        const int left = args.row_len[row] - begin;
-        AddBlock(args, q, args.blocks[begin / kSlots], left < kSlots ? left : kSlots, state, acc);
+      const int length = args.row_len[row];
+      const int seen = args.window > 0 && length > args.window ? length - args.window : 0;
+      for (int begin = seen / kSlots * kSlots; begin < length; begin += kSlots) {
+        const int first = seen - begin, left = length - begin;
+        AddBlock(args, q, args.blocks[begin / kSlots], first > 0 ? first : 0,
+                 left < kSlots ? left : kSlots, state, acc);
       }
       const float factor = 1.0f / state.sum;
       for (int d = 0; d < args.head_dim; ++d) out[d] = acc[d] * factor;

@@ -13,6 +13,8 @@ void RmsNorm(const float* x, const float* weight, int n, float eps, float* y);
 void Rope(float* x, int n_heads, int head_dim, int n_rot, bool interleaved, const float* c,
           const float* s);
 void SiluMul(const float* g, const float* u, int n, float* y);
+void GeluMul(const float* g, const float* u, int n, float* y);
+void SoftCap(float* x, int n, float cap);
 void StoreKF32(const float* x, int head_dim, int slot, void* block);
 void StoreKF16(const float* x, int head_dim, int slot, void* block);
 void StoreKBF16(const float* x, int head_dim, int slot, void* block);
