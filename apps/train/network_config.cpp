@@ -14,13 +14,22 @@ Result<NetworkConfig> NetworkConfigOf(const model::ModelConfig& model) {
     return layer.mixer == first.mixer && layer.feed_forward == first.feed_forward &&
            layer.residual_scale == 1;
   });
-  if (!alike || !attention.rope || attention.scale != 0 || model.embedding_scale != 1 ||
-      model.logit_scale != 1)
-    return Fail(ErrorCode::kUnsupported,
-                fmt::format("architecture '{}': training does not know layers that differ from "
-                            "each other, layers without rotation, or scales; use a llama, qwen2 "
-                            "or qwen3 model",
-                            model.architecture));
+  // What the trainer's own network has; the rest must be as in these.
+  model::AttentionConfig known = {.n_heads = attention.n_heads,
+                                  .n_kv_heads = attention.n_kv_heads,
+                                  .head_dim = attention.head_dim,
+                                  .rope = attention.rope,
+                                  .qkv_bias = attention.qkv_bias};
+  if (attention.qk_norm == model::QkNorm::kHead) known.qk_norm = attention.qk_norm;
+  if (!alike || !attention.rope || attention != known ||
+      first.ffn() != model::GatedFfnConfig{.width = first.ffn().width} ||
+      model.embedding_scale != 1 || model.logit_scale != 1 || model.logit_soft_cap != 0)
+    return Fail(
+        ErrorCode::kUnsupported,
+        fmt::format("architecture '{}': training does not know layers that differ from "
+                    "each other, layers without rotation, windows, or scales; use a llama, qwen2 "
+                    "or qwen3 model",
+                    model.architecture));
   return NetworkConfig{.architecture = model.architecture,
                        .n_layers = model.n_layers(),
                        .n_next_layers = model.n_next_layers,
@@ -34,7 +43,7 @@ Result<NetworkConfig> NetworkConfigOf(const model::ModelConfig& model) {
                        .norm_eps = model.norm_eps,
                        .rope = *attention.rope,
                        .qkv_bias = attention.qkv_bias,
-                       .qk_norm = attention.qk_norm};
+                       .qk_norm = attention.qk_norm == model::QkNorm::kHead};
 }
 
 }  // namespace foretoken::train

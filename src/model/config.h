@@ -23,28 +23,49 @@ struct RopeConfig {
   int original_context = 0;  // yarn: the length the model was trained for
   double yarn_beta_fast = 32, yarn_beta_slow = 1;
   double yarn_ext_factor = 1;
+  double yarn_log_multiplier = 0;  // yarn: cos and sin are divided by 1 + 0.1 * this * ln(factor)
   double attention_factor = 1;
+  // Tensors whose values divide the frequencies, if the file has them. Where `long_factors` is not
+  // empty, it serves in place of `factors` if a sequence may be longer than original_context.
+  std::string_view factors = "rope_freqs", long_factors = "";
 
   bool operator==(const RopeConfig&) const = default;
 };
+
+// RMS norms of queries and keys before the rotation: none, one of each head, or one of all heads of
+// a row together.
+enum class QkNorm { kNone, kHead, kRow };
 
 // Grouped-query attention over the positions up to the row's own.
 struct AttentionConfig {
   int n_heads = 0, n_kv_heads = 0, head_dim = 0;
   std::optional<RopeConfig> rope;  // none: the layer does not encode positions
-  int window = 0;  // positions that a row sees, its own included; 0: all. Others are refused.
-  bool qkv_bias = false;  // the file must have biases of q, k and v; it may have them in any case
-  bool qk_norm = false;   // an RMS norm of each query and key head before the rotation
-  float scale = 0;        // of the scores; 0: 1 / sqrt(head_dim)
-  std::string_view norm = "attn_norm";  // name of the norm before it; empty: the input is normed
+  int window = 0;                  // positions that a row sees, its own included; 0: all
+  // The file must have biases of q, k and v, or of the output. It may have them in any case.
+  bool qkv_bias = false, output_bias = false;
+  QkNorm qk_norm = QkNorm::kNone;
+  float scale = 0;     // of the scores; 0: 1 / sqrt(head_dim)
+  float soft_cap = 0;  // scores are soft_cap * tanh(score / soft_cap); 0: they are not capped
+  bool sinks = false;  // the softmax of each head has one more logit, which stands for no position
+  // Queries are multiplied by 1 + temperature_scale * ln(1 + floor(position / temperature_length)).
+  double temperature_scale = 0;
+  int temperature_length = 0;
+  std::string_view norm = "attn_norm";  // name of the norm before it; empty: none
+  std::string_view post_norm = "";      // of the norm of what it adds; empty: none
+  bool reads_pair = false;  // of a head: its input is what the entry has prepared, 2 dim wide
 
   bool operator==(const AttentionConfig&) const = default;
 };
 
-// silu(Wgate h) * (Wup h), then Wdown.
+enum class GateFunction { kSilu, kGelu };
+
+// function(Wgate h) * (Wup h), then Wdown.
 struct GatedFfnConfig {
   int width = 0;
-  std::string_view norm = "ffn_norm";  // name of the norm before it
+  GateFunction function = GateFunction::kSilu;
+  bool gate_in_up = false;             // the tensor ffn_up holds the rows of Wgate, then Wup's
+  std::string_view norm = "ffn_norm";  // name of the norm before it; empty: none
+  std::string_view post_norm = "";     // of the norm of what it adds; empty: none
 
   bool operator==(const GatedFfnConfig&) const = default;
 };
@@ -90,8 +111,9 @@ struct ModelConfig {
   int vocabulary = 0;               // rows of the embedding and of the output head
   int context_length = 0;
   float norm_eps = 1e-5f;
-  float embedding_scale = 1;       // embeddings are multiplied by this
-  float logit_scale = 1;           // logits are multiplied by this
+  float embedding_scale = 1;  // embeddings are multiplied by this
+  float logit_scale = 1;      // logits are multiplied by this
+  float logit_soft_cap = 0;   // then logits are cap * tanh(logit / cap); 0: they are not capped
   std::optional<HeadConfig> head;  // this is not a whole model but a head with one layer
 
   int n_layers() const { return static_cast<int>(layers.size()); }

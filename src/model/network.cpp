@@ -45,7 +45,8 @@ const RopeTable* Network::RopeOf(const AttentionConfig& config) {
   if (!config.rope) return nullptr;
   for (const Rope& rope : ropes_)
     if (rope.config == *config.rope) return &rope.table;
-  ropes_.push_back({*config.rope, RopeTable(*config.rope, max_positions_, weights_.rope_factors)});
+  ropes_.push_back({*config.rope, RopeTable(*config.rope, max_positions_,
+                                            weights_.FactorsOf(*config.rope, max_positions_))});
   return &ropes_.back().table;
 }
 
@@ -60,9 +61,8 @@ void Network::AddLayer(int layer) {
   const AttentionConfig& attention = config.attention();
   const auto& attention_weights = std::get<AttentionWeights>(weights.mixer);
   Scratch& scratch = space_.scratch;
-  // Without a norm of its own the attention reads what the entry has prepared.
-  const Activation input = attention.norm.empty() ? scratch.pair.View(2 * config_.dim)
-                                                  : scratch.normed.View(config_.dim);
+  const Activation input =
+      attention.reads_pair ? scratch.pair.View(2 * config_.dim) : scratch.normed.View(config_.dim);
   mixers_.push_back(std::make_unique<Attention>(space_, attention, attention_weights, place,
                                                 RopeOf(attention), input));
   feed_forwards_.push_back(std::make_unique<GatedFfn>(

@@ -2,22 +2,36 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/arch/registry.h"
 
 namespace foretoken::model {
 namespace {
 
-formats::Metadata Llama() {
+formats::Metadata Of(const std::string& architecture, int blocks) {
   formats::Metadata m;
-  m.Set("general.architecture", std::string("llama"));
-  m.Set("llama.block_count", std::int64_t{2});
-  m.Set("llama.embedding_length", std::int64_t{64});
-  m.Set("llama.feed_forward_length", std::int64_t{96});
-  m.Set("llama.attention.head_count", std::int64_t{8});
-  m.Set("llama.context_length", std::int64_t{128});
-  m.Set("llama.attention.layer_norm_rms_epsilon", 1e-6);
+  m.Set("general.architecture", architecture);
+  m.Set(architecture + ".block_count", std::int64_t{blocks});
+  m.Set(architecture + ".embedding_length", std::int64_t{64});
+  m.Set(architecture + ".feed_forward_length", std::int64_t{96});
+  m.Set(architecture + ".attention.head_count", std::int64_t{8});
+  m.Set(architecture + ".context_length", std::int64_t{128});
+  m.Set(architecture + ".attention.layer_norm_rms_epsilon", 1e-6);
   return m;
+}
+
+formats::Metadata Llama() {
+  return Of("llama", 2);
+}
+
+// The windows of the layers.
+std::vector<int> WindowsOf(const formats::Metadata& metadata) {
+  const auto config = ConfigFromMetadata(metadata);
+  EXPECT_TRUE(config) << config.error().message;
+  std::vector<int> windows;
+  for (const LayerConfig& layer : config->layers) windows.push_back(layer.attention().window);
+  return windows;
 }
 
 ErrorCode CodeAfter(const char* key, formats::MetadataValue value) {
@@ -72,6 +86,66 @@ TEST(Registry, ReadsListsByLayer) {
   }
 }
 
+TEST(Registry, ReadsWindowsByPeriodOrByLayer) {
+  auto m = Of("gemma2", 4);
+  EXPECT_EQ(WindowsOf(m), (std::vector<int>{0, 0, 0, 0}));
+  m.Set("gemma2.attention.sliding_window", std::int64_t{9});
+  EXPECT_EQ(WindowsOf(m), (std::vector<int>{9, 0, 9, 0}));
+  m.Set("gemma2.attention.sliding_window_pattern", std::int64_t{3});
+  EXPECT_EQ(WindowsOf(m), (std::vector<int>{9, 9, 0, 9}));
+  m.Set("gemma2.attention.sliding_window_pattern", std::int64_t{0});
+  EXPECT_EQ(WindowsOf(m), (std::vector<int>{9, 9, 9, 9}));
+  m.Set("gemma2.attention.sliding_window_pattern", std::vector<std::int64_t>{0, 1, 0, 0});
+  EXPECT_EQ(WindowsOf(m), (std::vector<int>{0, 9, 0, 0}));
+}
+
+TEST(Registry, GivesWindowLayersARotationOfTheirOwn) {
+  auto m = Of("gemma3", 6);
+  m.Set("gemma3.attention.sliding_window", std::int64_t{9});
+  m.Set("gemma3.rope.freq_base", 1e6);
+  m.Set("gemma3.rope.scaling.type", std::string("linear"));
+  m.Set("gemma3.rope.scaling.factor", 8.0);
+  const auto config = ConfigFromMetadata(m);
+  ASSERT_TRUE(config) << config.error().message;
+  const RopeConfig &local = *config->layers[0].attention().rope,
+                   &global = *config->layers[5].attention().rope;
+  EXPECT_EQ(local.freq_base, 10000);
+  EXPECT_EQ(local.freq_scale, 1);
+  EXPECT_EQ(global.freq_base, 1e6);
+  EXPECT_EQ(global.freq_scale, 1.0 / 8);
+  EXPECT_EQ(config->embedding_scale, 8);
+}
+
+TEST(Registry, RefusesKeysOfWindowsAndCapsThatCannotBe) {
+  const auto code = [](const char* key, formats::MetadataValue value) {
+    auto m = Of("gemma2", 4);
+    m.Set("gemma2.attention.sliding_window", std::int64_t{9});
+    m.Set(key, std::move(value));
+    const auto config = ConfigFromMetadata(m);
+    return config ? static_cast<ErrorCode>(-1) : config.error().code;
+  };
+  for (const std::int64_t window : {std::int64_t{-1}, std::int64_t{1} << 40})
+    EXPECT_EQ(code("gemma2.attention.sliding_window", window), ErrorCode::kInvalidFile);
+  for (const std::int64_t period : {std::int64_t{-2}, std::int64_t{1} << 40})
+    EXPECT_EQ(code("gemma2.attention.sliding_window_pattern", period), ErrorCode::kInvalidFile);
+  EXPECT_EQ(code("gemma2.attention.sliding_window_pattern", std::vector<std::int64_t>{1, 0, 1}),
+            ErrorCode::kInvalidFile);
+  for (const double cap : {-1.0, std::nan(""), 1e300})
+    for (const char* key : {"gemma2.attn_logit_softcapping", "gemma2.final_logit_softcapping"})
+      EXPECT_EQ(code(key, cap), ErrorCode::kInvalidFile) << key << " " << cap;
+}
+
+TEST(Registry, RefusesScalesOfPositionsThatCannotBe) {
+  for (const char* key : {"attention.temperature_scale", "rope.scaling.yarn_log_multiplier"})
+    for (const double value : {-1.0, std::nan(""), 1e300}) {
+      auto m = Of("mistral3", 2);
+      m.Set(std::string("mistral3.") + key, value);
+      const auto config = ConfigFromMetadata(m);
+      ASSERT_FALSE(config) << key << " " << value;
+      EXPECT_EQ(config.error().code, ErrorCode::kInvalidFile);
+    }
+}
+
 TEST(Registry, IsSortedByName) {
   const auto names = NamesOf(AllArchitectures());
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
@@ -83,7 +157,7 @@ TEST(Registry, NamesTheArchitecturesThereAreForAnUnknownOne) {
   const auto config = ConfigFromMetadata(m);
   ASSERT_FALSE(config);
   EXPECT_EQ(config.error().code, ErrorCode::kUnsupported);
-  EXPECT_NE(config.error().message.find("llama, qwen2, qwen3"), std::string::npos);
+  EXPECT_NE(config.error().message.find("llama, mistral3, "), std::string::npos);
 }
 
 TEST(Registry, RefusesValuesThatCannotBe) {

@@ -34,7 +34,9 @@ RopeTable::RopeTable(const RopeConfig& c, int max_positions, std::span<const flo
     const double mix = c.yarn ? YarnRamp(low, high, static_cast<int>(i)) * c.yarn_ext_factor : 0;
     frequency_.push_back(interpolated * (1 - mix) + f * mix);
   }
-  magnitude_ = c.attention_factor * (c.yarn ? 1 + 0.1 * std::log(1 / c.freq_scale) : 1);
+  magnitude_ = c.attention_factor;
+  const double log_factor = 0.1 * std::log(1 / c.freq_scale);
+  if (c.yarn) magnitude_ *= (1 + log_factor) / (1 + c.yarn_log_multiplier * log_factor);
   cos_ = AlignedBuffer<float>(static_cast<std::size_t>(max_positions) * half_);
   sin_ = AlignedBuffer<float>(static_cast<std::size_t>(max_positions) * half_);
 }

@@ -6,9 +6,11 @@
 //   linear:  angle * freq_scale
 //   yarn:    fast dimensions keep their angle, slow ones are interpolated, with a ramp between
 //            (Peng et al. 2023); both cos and sin are multiplied by
-//            attention_factor * (1 + 0.1 ln(1 / freq_scale))
+//            (1 + 0.1 ln(1 / freq_scale)) / (1 + 0.1 yarn_log_multiplier ln(1 / freq_scale))
+// In any case cos and sin are multiplied by attention_factor.
 //
-// factor_i comes from the file's rope_freqs tensor (Llama 3.1 and later) and is 1 without one.
+// factor_i comes from a tensor of the file (rope_freqs of Llama 3.1 and later; the long or the short
+// factors of Phi 3) and is 1 without one.
 #pragma once
 
 #include <span>

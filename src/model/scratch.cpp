@@ -17,13 +17,11 @@ std::int64_t RoundUp(std::int64_t n, std::int64_t unit) {
 // The largest sizes among the layers.
 struct Widest {
   int q = 0, kv = 0, head_dim = 0, ffn = 0;
-  bool scaled_residual = false;
 
   explicit Widest(const ModelConfig& config) {
     for (const LayerConfig& layer : config.layers) {
       std::visit([this](const auto& part) { Note(part); }, layer.mixer);
       std::visit([this](const auto& part) { Note(part); }, layer.feed_forward);
-      scaled_residual |= layer.residual_scale != 1;
     }
   }
   void Note(const AttentionConfig& a) {
@@ -67,7 +65,7 @@ Scratch::Scratch(const ModelConfig& c, int max_rows, int max_logit_rows, int n_t
   attention = ActivationMemory(max_rows, widest.q);
   gate = ActivationMemory(max_rows, widest.ffn);
   up = ActivationMemory(max_rows, widest.ffn, false);
-  if (widest.scaled_residual) delta = ActivationMemory(max_rows, c.dim, false);
+  delta = ActivationMemory(max_rows, c.dim, false);
   last = ActivationMemory(max_logit_rows, c.dim);
   if (c.head) {
     pair = ActivationMemory(max_rows, 2 * c.dim);

@@ -46,11 +46,12 @@ struct Scratch {
   ActivationMemory attention;  // [rows, heads * head_dim]
   ActivationMemory gate;       // [rows, width]; silu(gate) * up is written here
   ActivationMemory up;         // [rows, width]
-  ActivationMemory delta;      // [rows, dim]: what is scaled and then added to the residual stream
-  ActivationMemory last;       // [logit rows, dim]
-  ActivationMemory mixed;      // heads: [rows, features], the target's features before fc
-  ActivationMemory pair;       // heads: [rows, 2 dim], embedding and feature, each normed
-  ActivationMemory logits;     // [logit rows, vocabulary]
+  ActivationMemory
+      delta;  // [rows, dim]: what is scaled or normed, then added to the residual stream
+  ActivationMemory last;    // [logit rows, dim]
+  ActivationMemory mixed;   // heads: [rows, features], the target's features before fc
+  ActivationMemory pair;    // heads: [rows, 2 dim], embedding and feature, each normed
+  ActivationMemory logits;  // [logit rows, vocabulary]
   AlignedBuffer<std::uint8_t> not_finite;  // [threads, max_logit_rows]: in a thread's part of a row
   std::int64_t not_finite_stride = 0;
   AlignedBuffer<float> attention_scratch;  // [threads, attention_scratch_stride]

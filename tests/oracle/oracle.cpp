@@ -8,6 +8,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <numbers>
 #include <optional>
 
 #include "tensor/dtype.h"
@@ -27,6 +28,11 @@ float Exp(float x) {
     y = std::fma(y, r, c);
   y = std::fma(y, r * r, r) + 1.0f;
   return y * std::bit_cast<float>((static_cast<std::int32_t>(n) + 127) << 23);
+}
+
+float Capped(float x, float cap) {
+  const float f = 2.0f / cap;
+  return cap * (1.0f - 2.0f / (Exp(x * f) + 1.0f));
 }
 
 // Folds 16 lanes 16 -> 8 -> 4 -> 2 -> 1.
@@ -217,6 +223,7 @@ Oracle::Row Oracle::Vector(const std::string& name) const {
 
 Oracle::Row Oracle::Norm(const Row& x, const std::string& weight) const {
   const Row w = Vector(weight);
+  if (w.empty()) return x;
   std::array<float, 16> lanes{};
   for (std::size_t i = 0; i < x.size(); ++i) lanes[i % 16] = std::fma(x[i], x[i], lanes[i % 16]);
   const float scale =
@@ -226,57 +233,94 @@ Oracle::Row Oracle::Norm(const Row& x, const std::string& weight) const {
   return y;
 }
 
-void Oracle::NormAndRotate(Row& heads, const model::AttentionConfig& config, int position,
-                           const std::string& norm) const {
-  const auto head_dim = static_cast<std::size_t>(config.head_dim);
-  for (std::size_t h = 0; h < heads.size(); h += head_dim) {
-    if (config.qk_norm) {
-      const auto begin = heads.begin() + static_cast<std::ptrdiff_t>(h);
-      const Row normed = Norm(Row(begin, begin + config.head_dim), norm);
-      std::copy(normed.begin(), normed.end(), begin);
-    }
-    if (!config.rope) continue;
-    const model::RopeConfig& rope = *config.rope;
-    const std::size_t half = static_cast<std::size_t>(rope.n_rot) / 2;
+// By pair, every scaling applied.
+std::vector<double> Oracle::Frequencies(const model::RopeConfig& rope) const {
+  const Row factors = Vector(fmt::format("{}.weight", rope.factors));
+  // The pair that makes so many turns within the original context.
+  const auto turns = [&](double n) {
+    return rope.n_rot * std::log(rope.original_context / (n * 2 * std::numbers::pi)) /
+           (2 * std::log(rope.freq_base));
+  };
+  const double fast = std::max(0.0, std::floor(turns(rope.yarn_beta_fast)));
+  const double slow = std::min(rope.n_rot - 1.0, std::ceil(turns(rope.yarn_beta_slow)));
+  std::vector<double> all;
+  for (int i = 0; i < rope.n_rot / 2; ++i) {
+    double f = std::pow(rope.freq_base, -2.0 * i / rope.n_rot);
+    if (!factors.empty()) f /= static_cast<double>(factors[static_cast<std::size_t>(i)]);
+    double keep = 0;  // the share of the frequency that is not interpolated
+    if (rope.yarn) keep = 1 - std::clamp((i - fast) / std::max(0.001, slow - fast), 0.0, 1.0);
+    keep *= rope.yarn_ext_factor;
+    all.push_back(f * rope.freq_scale * (1 - keep) + f * keep);
+  }
+  return all;
+}
+
+void Oracle::Rotate(Row& heads, const model::AttentionConfig& config, int position) const {
+  const model::RopeConfig& rope = *config.rope;
+  const std::vector<double> frequencies = Frequencies(rope);
+  const double log_factor = 0.1 * std::log(1 / rope.freq_scale);
+  const double magnitude =
+      rope.attention_factor *
+      (rope.yarn ? (1 + log_factor) / (1 + rope.yarn_log_multiplier * log_factor) : 1);
+  const std::size_t half = frequencies.size();
+  for (std::size_t h = 0; h < heads.size(); h += static_cast<std::size_t>(config.head_dim))
     for (std::size_t i = 0; i < half; ++i) {
-      const double angle =
-          position * std::pow(rope.freq_base, -2.0 * static_cast<double>(i) / rope.n_rot);
-      const float c = static_cast<float>(std::cos(angle)), s = static_cast<float>(std::sin(angle));
+      const double angle = position * frequencies[i];
+      const float c = static_cast<float>(std::cos(angle) * magnitude),
+                  s = static_cast<float>(std::sin(angle) * magnitude);
       float& a = heads[h + (rope.interleaved ? 2 * i : i)];
       float& b = heads[h + (rope.interleaved ? 2 * i + 1 : i + half)];
       const float a0 = a, b0 = b;
       a = std::fma(a0, c, -(b0 * s));
       b = std::fma(a0, s, b0 * c);
     }
-  }
+}
+
+void Oracle::NormAndRotate(Row& heads, const model::AttentionConfig& config, int position,
+                           const std::string& norm) const {
+  const auto head_dim = static_cast<std::size_t>(config.head_dim);
+  if (config.qk_norm == model::QkNorm::kRow) heads = Norm(heads, norm);
+  if (config.qk_norm == model::QkNorm::kHead)
+    for (std::size_t h = 0; h < heads.size(); h += head_dim) {
+      const auto begin = heads.begin() + static_cast<std::ptrdiff_t>(h);
+      const Row normed = Norm(Row(begin, begin + config.head_dim), norm);
+      std::copy(normed.begin(), normed.end(), begin);
+    }
+  if (config.rope) Rotate(heads, config, position);
 }
 
 Oracle::Row Oracle::Attend(const model::AttentionConfig& config, const Row& queries,
-                           const std::vector<Row>& keys, const std::vector<Row>& values) {
+                           const std::vector<Row>& keys, const std::vector<Row>& values,
+                           const Row& sinks) {
   const auto dim = static_cast<std::size_t>(config.head_dim);
   const std::size_t group = static_cast<std::size_t>(config.n_heads / config.n_kv_heads);
   const float scale = config.scale != 0
                           ? config.scale
                           : static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim)));
+  const auto window = static_cast<std::size_t>(config.window);
+  const std::size_t first = window != 0 && keys.size() > window ? keys.size() - window : 0;
   Row out(queries.size());
   for (std::size_t head = 0; head < static_cast<std::size_t>(config.n_heads); ++head) {
     const std::size_t q_at = head * dim, k_at = head / group * dim;
     float m = -INFINITY, l = 0;
+    if (!sinks.empty()) m = sinks[head], l = 1;
     Row acc(dim, 0.0f);
-    for (std::size_t block = 0; block < keys.size(); block += 32) {
+    for (std::size_t block = first / 32 * 32; block < keys.size(); block += 32) {
       const std::size_t n = std::min<std::size_t>(32, keys.size() - block);
+      const std::size_t seen = first > block ? first - block : 0;
       std::array<float, 32> s{}, p{};
       float best = m;
-      for (std::size_t j = 0; j < n; ++j) {
+      for (std::size_t j = seen; j < n; ++j) {
         float dot = 0;
         for (std::size_t d = 0; d < dim; ++d)
           dot = std::fma(queries[q_at + d], keys[block + j][k_at + d], dot);
         s[j] = scale * dot;
+        if (config.soft_cap != 0) s[j] = Capped(s[j], config.soft_cap);
         best = std::max(best, s[j]);
       }
       const float c = Exp(m - best);
       std::array<float, 16> lanes{};
-      for (std::size_t j = 0; j < n; ++j) {
+      for (std::size_t j = seen; j < n; ++j) {
         p[j] = Exp(s[j] - best);
         lanes[j % 16] += p[j];
       }
@@ -284,7 +328,7 @@ Oracle::Row Oracle::Attend(const model::AttentionConfig& config, const Row& quer
       m = best;
       for (std::size_t d = 0; d < dim; ++d) {
         acc[d] = acc[d] * c;
-        for (std::size_t j = 0; j < n; ++j)
+        for (std::size_t j = seen; j < n; ++j)
           acc[d] = std::fma(p[j], values[block + j][k_at + d], acc[d]);
       }
     }
@@ -293,38 +337,90 @@ Oracle::Row Oracle::Attend(const model::AttentionConfig& config, const Row& quer
   return out;
 }
 
-void Oracle::RunLayer(const model::LayerConfig& layer, std::vector<Row>& stream) const {
-  const auto add = [](Row& a, const Row& b) {
-    for (std::size_t i = 0; i < b.size(); ++i) a[i] += b[i];
-  };
-  const auto add_scaled = [&](Row& a, Row b) {
-    if (layer.residual_scale != 1)
-      for (float& f : b) f *= layer.residual_scale;
-    add(a, b);
-  };
-  const auto name = [&](const char* part) { return fmt::format("blk.{}.{}", layer.block, part); };
+namespace {
+
+void Add(std::vector<float>& a, const std::vector<float>& b) {
+  for (std::size_t i = 0; i < b.size(); ++i) a[i] += b[i];
+}
+
+// Values [begin, begin + n).
+std::vector<float> Part(const std::vector<float>& x, int begin, int n) {
+  return {x.begin() + begin, x.begin() + begin + n};
+}
+
+std::string NameOf(const model::LayerConfig& layer, std::string_view part) {
+  return fmt::format("blk.{}.{}", layer.block, part);
+}
+
+}  // namespace
+
+// With biases.
+Oracle::Projections Oracle::Project(const model::LayerConfig& layer, const Row& x) const {
   const model::AttentionConfig& attention = layer.attention();
+  const auto product = [&](const char* part) {
+    Row y = Multiply(NameOf(layer, fmt::format("{}.weight", part)), x);
+    Add(y, Vector(NameOf(layer, fmt::format("{}.bias", part))));
+    return y;
+  };
+  if (checkpoint_.Find(NameOf(layer, "attn_qkv.weight")) == nullptr)
+    return {product("attn_q"), product("attn_k"), product("attn_v")};
+  const Row all = product("attn_qkv");
+  const int q = attention.n_heads * attention.head_dim,
+            kv = attention.n_kv_heads * attention.head_dim;
+  return {Part(all, 0, q), Part(all, q, kv), Part(all, q + kv, kv)};
+}
+
+Oracle::Row Oracle::FeedForward(const model::LayerConfig& layer, const Row& x) const {
+  const model::GatedFfnConfig& config = layer.ffn();
+  Row up = Multiply(NameOf(layer, "ffn_up.weight"), x), gate;
+  if (config.gate_in_up) {
+    gate = Part(up, 0, config.width);
+    up = Part(up, config.width, config.width);
+  } else {
+    gate = Multiply(NameOf(layer, "ffn_gate.weight"), x);
+  }
+  for (std::size_t j = 0; j < gate.size(); ++j) {
+    const float g = gate[j];
+    const float t = config.function == model::GateFunction::kSilu
+                        ? g
+                        : (g * 1.5957691216f) * std::fma(g * g, 0.044715f, 1.0f);
+    gate[j] = (g / (1.0f + Exp(-t))) * up[j];
+  }
+  return Multiply(NameOf(layer, "ffn_down.weight"), gate);
+}
+
+void Oracle::RunLayer(const model::LayerConfig& layer, std::vector<Row>& stream) const {
+  const model::AttentionConfig& attention = layer.attention();
+  const auto weight = [&](std::string_view part) {
+    return part.empty() ? std::string() : NameOf(layer, fmt::format("{}.weight", part));
+  };
+  const auto add = [&](Row& x, const Row& y, std::string_view post_norm) {
+    Row normed = Norm(y, weight(post_norm));
+    if (layer.residual_scale != 1)
+      for (float& f : normed) f *= layer.residual_scale;
+    Add(x, normed);
+  };
+  const Row sinks = attention.sinks ? Vector(weight("attn_sinks")) : Row();
   std::vector<Row> keys, values;
   for (std::size_t i = 0; i < stream.size(); ++i) {
     Row& x = stream[i];
-    const Row h = Norm(x, name("attn_norm.weight"));
-    Row q = Multiply(name("attn_q.weight"), h), k = Multiply(name("attn_k.weight"), h),
-        v = Multiply(name("attn_v.weight"), h);
-    add(q, Vector(name("attn_q.bias"))), add(k, Vector(name("attn_k.bias"))),
-        add(v, Vector(name("attn_v.bias")));
-    NormAndRotate(q, attention, static_cast<int>(i), name("attn_q_norm.weight"));
-    NormAndRotate(k, attention, static_cast<int>(i), name("attn_k_norm.weight"));
+    const int position = static_cast<int>(i);
+    auto [q, k, v] = Project(layer, Norm(x, weight(attention.norm)));
+    NormAndRotate(q, attention, position, weight("attn_q_norm"));
+    NormAndRotate(k, attention, position, weight("attn_k_norm"));
+    if (attention.temperature_scale != 0) {
+      const double steps = std::floor(1.0 * position / attention.temperature_length);
+      const auto t = static_cast<float>(1 + attention.temperature_scale * std::log(1.0 + steps));
+      for (float& f : q) f *= t;
+    }
     if (half_cache_)
       for (Row* row : {&k, &v})
         for (float& f : *row) f = tensor::F16ToF32(tensor::F32ToF16(f));
     keys.push_back(k), values.push_back(v);
-    add_scaled(x, Multiply(name("attn_output.weight"), Attend(attention, q, keys, values)));
-    const Row h2 = Norm(x, name("ffn_norm.weight"));
-    Row gate = Multiply(name("ffn_gate.weight"), h2);
-    const Row up = Multiply(name("ffn_up.weight"), h2);
-    for (std::size_t j = 0; j < gate.size(); ++j)
-      gate[j] = (gate[j] / (1.0f + Exp(-gate[j]))) * up[j];
-    add_scaled(x, Multiply(name("ffn_down.weight"), gate));
+    Row attended = Multiply(weight("attn_output"), Attend(attention, q, keys, values, sinks));
+    Add(attended, Vector(NameOf(layer, "attn_output.bias")));
+    add(x, attended, attention.post_norm);
+    add(x, FeedForward(layer, Norm(x, weight(layer.ffn().norm))), layer.ffn().post_norm);
   }
 }
 
@@ -347,6 +443,8 @@ std::vector<float> Oracle::Logits(const std::vector<Token>& tokens) const {
                         Norm(stream.back(), "output_norm.weight"));
   if (config_.logit_scale != 1)
     for (float& f : logits) f *= config_.logit_scale;
+  if (config_.logit_soft_cap != 0)
+    for (float& f : logits) f = Capped(f, config_.logit_soft_cap);
   return logits;
 }
 

@@ -31,10 +31,17 @@ class Oracle {
   Row Multiply(const std::string& tensor, const Row& x) const;
   Row Vector(const std::string& tensor) const;
   Row Norm(const Row& x, const std::string& weight) const;
+  std::vector<double> Frequencies(const model::RopeConfig& rope) const;
+  void Rotate(Row& heads, const model::AttentionConfig& config, int position) const;
   void NormAndRotate(Row& heads, const model::AttentionConfig& config, int position,
                      const std::string& norm) const;
   static Row Attend(const model::AttentionConfig& config, const Row& queries,
-                    const std::vector<Row>& keys, const std::vector<Row>& values);
+                    const std::vector<Row>& keys, const std::vector<Row>& values, const Row& sinks);
+  struct Projections {
+    Row q, k, v;
+  };
+  Projections Project(const model::LayerConfig& layer, const Row& x) const;
+  Row FeedForward(const model::LayerConfig& layer, const Row& x) const;
   void RunLayer(const model::LayerConfig& layer, std::vector<Row>& stream) const;
 
   const formats::Checkpoint& checkpoint_;

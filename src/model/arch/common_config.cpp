@@ -11,13 +11,11 @@ Status ReadScaling(const MetadataReader& read, RopeConfig& rope) {
   FORETOKEN_TRY(const double factor, read.Positive("rope.scaling.factor", old_linear));
   const std::string* kind = read.String("rope.scaling.type");
   const std::string type = kind != nullptr ? *kind : (factor != 1 ? "linear" : "none");
+  // longrope: the factors are in tensors.
   if (type != "none" && type != "linear" && type != "yarn" && type != "longrope")
     return Fail(ErrorCode::kUnsupported,
-                fmt::format("{}: '{}' is not supported; known are none, linear, yarn",
+                fmt::format("{}: '{}' is not supported; known are none, linear, yarn, longrope",
                             Shown(read.Key("rope.scaling.type")), Shown(type)));
-  if (type == "longrope")
-    return Fail(ErrorCode::kUnsupported,
-                fmt::format("{}: 'longrope' is not supported yet", read.Key("rope.scaling.type")));
   if (type != "none") rope.freq_scale = 1 / factor;
   rope.yarn = type == "yarn";
   return {};
@@ -36,6 +34,7 @@ Result<RopeConfig> ReadRope(const MetadataReader& read, int head_dim, int contex
   FORETOKEN_TRY(rope.attention_factor, read.Positive("rope.scaling.attn_factor", 1));
   FORETOKEN_TRY(rope.yarn_beta_fast, read.Positive("rope.scaling.yarn_beta_fast", 32));
   FORETOKEN_TRY(rope.yarn_beta_slow, read.Positive("rope.scaling.yarn_beta_slow", 1));
+  FORETOKEN_TRY(rope.yarn_log_multiplier, read.NotNegative("rope.scaling.yarn_log_multiplier", 0));
   FORETOKEN_TRY(rope.yarn_ext_factor, read.Positive("rope.scaling.yarn_ext_factor", 1));
   return rope;
 }

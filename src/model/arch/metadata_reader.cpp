@@ -51,8 +51,15 @@ Result<std::vector<int>> MetadataReader::SizesByLayer(std::string_view key, int 
 }
 
 Result<double> MetadataReader::Positive(std::string_view key, double fallback) const {
+  FORETOKEN_TRY(const double v, NotNegative(key, fallback));
+  if (v == 0)
+    return Fail(ErrorCode::kInvalidFile, fmt::format("{}: {} is out of range", Key(key), v));
+  return v;
+}
+
+Result<double> MetadataReader::NotNegative(std::string_view key, double fallback) const {
   const double v = metadata_.Float(Key(key)).value_or(fallback);
-  if (!(v > 0 && v < 1e12))
+  if (!(v >= 0 && v < 1e12))
     return Fail(ErrorCode::kInvalidFile, fmt::format("{}: {} is out of range", Key(key), v));
   return v;
 }

@@ -40,6 +40,8 @@ class MetadataReader {
                                                       const std::vector<int>& fallbacks = {}) const;
   // A number above 0. Errors: kInvalidFile.
   [[nodiscard]] Result<double> Positive(std::string_view key, double fallback) const;
+  // A number that is not below 0. Errors: kInvalidFile.
+  [[nodiscard]] Result<double> NotNegative(std::string_view key, double fallback) const;
 
  private:
   Result<int> InRange(std::string_view key, std::int64_t value, std::int64_t most) const;

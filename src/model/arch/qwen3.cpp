@@ -8,7 +8,7 @@ namespace {
 Status Complete(const MetadataReader&, ModelConfig& config) {
   for (LayerConfig& layer : config.layers) {
     layer.attention().rope->interleaved = false;
-    layer.attention().qk_norm = true;
+    layer.attention().qk_norm = QkNorm::kHead;
   }
   return {};
 }

@@ -13,14 +13,17 @@ namespace foretoken {
 namespace model {
 namespace arch {
 
-extern const Architecture kGranite, kLlama, kQwen2, kQwen3, kSmolLm3;
+extern const Architecture kErnie45, kExaone4, kGemma2, kGemma3, kGlm4, kGranite, kLlama, kMistral3,
+    kOlmo2, kPhi3, kQwen2, kQwen3, kSeedOss, kSmolLm3;
 
 }  // namespace arch
 
 namespace {
 
-constexpr std::array<const Architecture*, 5> kRows = {
-    &arch::kGranite, &arch::kLlama, &arch::kQwen2, &arch::kQwen3, &arch::kSmolLm3,
+constexpr std::array kRows = {
+    &arch::kErnie45, &arch::kExaone4, &arch::kGemma2,   &arch::kGemma3,  &arch::kGlm4,
+    &arch::kGranite, &arch::kLlama,   &arch::kMistral3, &arch::kOlmo2,   &arch::kPhi3,
+    &arch::kQwen2,   &arch::kQwen3,   &arch::kSeedOss,  &arch::kSmolLm3,
 };
 
 constexpr std::string_view kEagle = "eagle3";
@@ -74,7 +77,8 @@ Result<ModelConfig> EagleConfig(const formats::Checkpoint& checkpoint) {
   if (c.n_layers() != 1)
     return Fail(ErrorCode::kUnsupported, fmt::format("{}: {} blocks; an EAGLE-3 head has one",
                                                      read.Key("block_count"), c.n_layers()));
-  c.layers[0].attention().norm = {};  // the entry norms what it reads
+  c.layers[0].attention().norm = {};
+  c.layers[0].attention().reads_pair = true;
   FORETOKEN_TRY(c.head, ReadEagleHead(read));
   if (const auto* output = checkpoint.Find("output.weight")) {
     if (output->shape[1] > 1 << 24)

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/blocks/product.h"
-
 namespace foretoken::model {
 
 Attention::Attention(const Workspace& space, const AttentionConfig& config,
@@ -18,6 +16,11 @@ Attention::Attention(const Workspace& space, const AttentionConfig& config,
       rope_(rope),
       group_width_(config.n_heads / config.n_kv_heads * config.head_dim),
       quantise_input_(weights.q.quantised() || weights.k.quantised() || weights.v.quantised()),
+      addition_{.bias = weights.o_bias,
+                .norm = weights.post_norm,
+                .norm_eps = place.norm_eps,
+                .scale = place.residual_scale},
+      norms_rows_(config.qk_norm == QkNorm::kRow),
       groups_fill_blocks_(group_width_ % tensor::kBlock == 0),
       scale_(config.scale != 0
                  ? config.scale
@@ -30,19 +33,22 @@ Attention::Attention(const Workspace& space, const AttentionConfig& config,
       attended_(space.scratch.attention.View(config.n_heads * config.head_dim)) {}
 
 void Attention::AddPhases(std::vector<Phase>& phases) const {
-  if (weights_.norm != nullptr) phases.push_back(PhaseOf<&Attention::Norm>(*this, Split::kRows));
+  if (!config_.reads_pair) phases.push_back(PhaseOf<&Attention::Norm>(*this, Split::kRows));
   phases.push_back(PhaseOf<&Attention::Project>(*this, Split::kOther));
+  if (norms_rows_) phases.push_back(PhaseOf<&Attention::NormRows>(*this, Split::kRows));
   phases.push_back(PhaseOf<&Attention::Attend>(*this, Split::kOther));
   if (weights_.o.quantised() && !groups_fill_blocks_)
     phases.push_back(PhaseOf<&Attention::QuantiseAttended>(*this, Split::kOther));
   phases.push_back(PhaseOf<&Attention::Output>(*this, Split::kOther));
+  if (weights_.post_norm != nullptr)
+    phases.push_back(PhaseOf<&Attention::AddNormed>(*this, Split::kRows));
 }
 
 void Attention::Norm(const Pass& pass, int thread) const noexcept {
   const auto rows = space_.RowsOf(pass, thread);
   for (int row = rows.begin; row < rows.end; ++row)
-    space_.kernels.rms_norm(residual_.Row(row), weights_.norm, place_.dim, place_.norm_eps,
-                            input_.Row(row));
+    NormOrCopy(space_, residual_.Row(row), weights_.norm, place_.dim, place_.norm_eps,
+               input_.Row(row));
   if (quantise_input_) Quantise(space_.kernels, input_, rows);
 }
 
@@ -60,6 +66,20 @@ void Attention::Project(const Pass& pass, int thread) const noexcept {
   part(weights_.q, q_);
   part(weights_.k, k_);
   part(weights_.v, v_);
+}
+
+// Biases come before the norm.
+void Attention::NormRows(const Pass& pass, int thread) const noexcept {
+  const auto rows = space_.RowsOf(pass, thread);
+  const auto norm = [&](float* x, const float* bias, const float* weight, int n) {
+    if (bias != nullptr)
+      for (int i = 0; i < n; ++i) x[i] += bias[i];
+    space_.kernels.rms_norm(x, weight, n, place_.norm_eps, x);
+  };
+  for (int row = rows.begin; row < rows.end; ++row) {
+    norm(q_.Row(row), weights_.q_bias, weights_.q_norm, q_.width);
+    norm(k_.Row(row), weights_.k_bias, weights_.k_norm, k_.width);
+  }
 }
 
 // A thread takes key-value heads of sequences, with all queries that read them.
@@ -84,19 +104,33 @@ void Attention::Prepare(float* x, int n_heads, const float* bias, const float* n
                         rope_->Cos(position), rope_->Sin(position));
 }
 
+// What queries are multiplied by, so that far texts do not blur the softmax.
+float Attention::Temperature(Pos position) const noexcept {
+  const int steps = position / config_.temperature_length;
+  return static_cast<float>(1 + config_.temperature_scale * std::log(1.0 + steps));
+}
+
 // Prepares the queries that read this head, prepares the head's keys and values, and stores them.
 void Attention::StoreHead(const kv::Segment& segment, int head,
                           const CacheMemory::HeadView& view) const noexcept {
   const int head_dim = config_.head_dim, n_group = config_.n_heads / config_.n_kv_heads;
   const int q_at = head * group_width_, k_at = head * head_dim;
-  const auto from = [](const float* bias, int at) { return bias == nullptr ? bias : bias + at; };
+  const float *const q_norm = norms_rows_ ? nullptr : weights_.q_norm, *const k_norm =
+                                                                           norms_rows_
+                                                                               ? nullptr
+                                                                               : weights_.k_norm;
+  const auto from = [this](const float* bias, int at) {
+    return bias == nullptr || norms_rows_ ? nullptr : bias + at;
+  };
   const auto& types = space_.cache.options();
   for (int i = 0; i < segment.n_rows; ++i) {
     const int row = segment.row_begin + i;
     const Pos position = segment.first_position + i;
     float *const k = k_.Row(row) + k_at, *const v = v_.Row(row) + k_at;
-    Prepare(q_.Row(row) + q_at, n_group, from(weights_.q_bias, q_at), weights_.q_norm, position);
-    Prepare(k, 1, from(weights_.k_bias, k_at), weights_.k_norm, position);
+    Prepare(q_.Row(row) + q_at, n_group, from(weights_.q_bias, q_at), q_norm, position);
+    if (config_.temperature_scale != 0)
+      space_.kernels.scale(q_.Row(row) + q_at, group_width_, Temperature(position));
+    Prepare(k, 1, from(weights_.k_bias, k_at), k_norm, position);
     if (weights_.v_bias != nullptr)
       for (int j = 0; j < head_dim; ++j) v[j] += weights_.v_bias[k_at + j];
     const auto block = static_cast<std::size_t>(
@@ -123,6 +157,11 @@ void Attention::AttendHead(const kv::Segment& segment, int head, int thread) con
       .n_group = config_.n_heads / config_.n_kv_heads,
       .head_dim = config_.head_dim,
       .scale = scale_,
+      .soft_cap = config_.soft_cap,
+      .sinks = weights_.sinks == nullptr
+                   ? nullptr
+                   : weights_.sinks + head * (config_.n_heads / config_.n_kv_heads),
+      .window = config_.window,
       .row_len = scratch.row_len.data() + segment.row_begin,
       .blocks = segment.blocks.data(),
       .k = view.k,
@@ -143,8 +182,11 @@ void Attention::QuantiseAttended(const Pass& pass, int thread) const noexcept {
 }
 
 void Attention::Output(const Pass& pass, int thread) const noexcept {
-  AddProduct(space_, weights_.o, attended_, pass.n_rows(), place_.residual_scale, residual_,
-             thread);
+  AddProduct(space_, weights_.o, attended_, pass.n_rows(), addition_, residual_, thread);
+}
+
+void Attention::AddNormed(const Pass& pass, int thread) const noexcept {
+  model::AddNormed(space_, addition_, residual_, space_.RowsOf(pass, thread));
 }
 
 }  // namespace foretoken::model

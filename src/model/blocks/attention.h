@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // model/blocks/attention.h: grouped-query attention.
 //
-//   h = norm(x);  q, k, v = W h (+ biases);  q, k normed by head;  rotate q and k;
-//   store k and v;  a = attention(q, cache);  x = x + residual_scale * Wo a
+//   h = norm(x);  q, k, v = W h (+ biases);  q, k normed by head or by row;  rotate q and k;
+//   store k and v;  a = attention(q, cache);  x = x + residual_scale * post_norm(Wo a + bias)
+//
+// A layer may lack any of the norms, the biases and the rotation.
 #pragma once
 
 #include "model/blocks/phase.h"
+#include "model/blocks/product.h"
 #include "model/config.h"
 #include "model/rope_table.h"
 #include "model/weights/weights.h"
@@ -32,14 +35,17 @@ class Attention final : public Block {
  private:
   void Norm(const Pass& pass, int thread) const noexcept;
   void Project(const Pass& pass, int thread) const noexcept;
+  void NormRows(const Pass& pass, int thread) const noexcept;
   void Attend(const Pass& pass, int thread) const noexcept;
   void QuantiseAttended(const Pass& pass, int thread) const noexcept;
   void Output(const Pass& pass, int thread) const noexcept;
+  void AddNormed(const Pass& pass, int thread) const noexcept;
   void AttendHead(const kv::Segment& segment, int head, int thread) const noexcept;
   void StoreHead(const kv::Segment& segment, int head,
                  const CacheMemory::HeadView& view) const noexcept;
   void Prepare(float* x, int n_heads, const float* bias, const float* norm,
                Pos position) const noexcept;
+  float Temperature(Pos position) const noexcept;
 
   const Workspace space_;
   const AttentionConfig& config_;
@@ -48,6 +54,9 @@ class Attention final : public Block {
   const RopeTable* const rope_;
   const int group_width_;  // of the queries that share a key-value head
   const bool quantise_input_;
+  const Addition addition_;
+  const bool
+      norms_rows_;  // one norm for all heads of a row; a phase of its own adds the biases too
   // Whole blocks of 32 columns belong to one head group, so a thread can quantise its own results.
   const bool groups_fill_blocks_;
   const float scale_;

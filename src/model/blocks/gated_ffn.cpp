@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "model/blocks/product.h"
-
 namespace foretoken::model {
 
 GatedFfn::GatedFfn(const Workspace& space, const GatedFfnConfig& config,
@@ -12,6 +10,10 @@ GatedFfn::GatedFfn(const Workspace& space, const GatedFfnConfig& config,
     : space_(space),
       weights_(weights),
       place_(place),
+      addition_{
+          .norm = weights.post_norm, .norm_eps = place.norm_eps, .scale = place.residual_scale},
+      gate_function_(config.function == GateFunction::kGelu ? space.kernels.gelu_mul
+                                                            : space.kernels.silu_mul),
       residual_(space.scratch.residual.View(place.dim)),
       normed_(space.scratch.normed.View(place.dim)),
       gate_(space.scratch.gate.View(config.width)),
@@ -21,13 +23,15 @@ void GatedFfn::AddPhases(std::vector<Phase>& phases) const {
   phases.push_back(PhaseOf<&GatedFfn::Norm>(*this, Split::kRows));
   phases.push_back(PhaseOf<&GatedFfn::GateUp>(*this, Split::kOther));
   phases.push_back(PhaseOf<&GatedFfn::Down>(*this, Split::kOther));
+  if (weights_.post_norm != nullptr)
+    phases.push_back(PhaseOf<&GatedFfn::AddNormed>(*this, Split::kRows));
 }
 
 void GatedFfn::Norm(const Pass& pass, int thread) const noexcept {
   const auto rows = space_.RowsOf(pass, thread);
   for (int row = rows.begin; row < rows.end; ++row)
-    space_.kernels.rms_norm(residual_.Row(row), weights_.norm, place_.dim, place_.norm_eps,
-                            normed_.Row(row));
+    NormOrCopy(space_, residual_.Row(row), weights_.norm, place_.dim, place_.norm_eps,
+               normed_.Row(row));
   if (weights_.gate.quantised() || weights_.up.quantised()) Quantise(space_.kernels, normed_, rows);
 }
 
@@ -45,13 +49,17 @@ void GatedFfn::GateUp(const Pass& pass, int thread) const noexcept {
   if (begin >= end) return;
   for (int row = 0; row < rows; ++row) {
     float* const gate = gate_.Row(row) + begin;
-    kernels.silu_mul(gate, up_.Row(row) + begin, end - begin, gate);
+    gate_function_(gate, up_.Row(row) + begin, end - begin, gate);
   }
   if (weights_.down.quantised()) Quantise(kernels, gate_, 0, rows, begin, end);
 }
 
 void GatedFfn::Down(const Pass& pass, int thread) const noexcept {
-  AddProduct(space_, weights_.down, gate_, pass.n_rows(), place_.residual_scale, residual_, thread);
+  AddProduct(space_, weights_.down, gate_, pass.n_rows(), addition_, residual_, thread);
+}
+
+void GatedFfn::AddNormed(const Pass& pass, int thread) const noexcept {
+  model::AddNormed(space_, addition_, residual_, space_.RowsOf(pass, thread));
 }
 
 }  // namespace foretoken::model

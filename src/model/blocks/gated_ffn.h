@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // model/blocks/gated_ffn.h: the gated feed-forward part.
 //
-//   h = norm(x);  x = x + residual_scale * Wdown (silu(Wgate h) * Wup h)
+//   h = norm(x);  x = x + residual_scale * post_norm(Wdown (function(Wgate h) * Wup h))
+//
+// A layer may lack either norm.
 #pragma once
 
 #include "model/blocks/attention.h"
 #include "model/blocks/phase.h"
+#include "model/blocks/product.h"
 #include "model/weights/weights.h"
 
 namespace foretoken::model {
@@ -22,10 +25,13 @@ class GatedFfn final : public Block {
   void Norm(const Pass& pass, int thread) const noexcept;
   void GateUp(const Pass& pass, int thread) const noexcept;
   void Down(const Pass& pass, int thread) const noexcept;
+  void AddNormed(const Pass& pass, int thread) const noexcept;
 
   const Workspace space_;
   const GatedFfnWeights& weights_;
   const LayerPlace place_;
+  const Addition addition_;
+  void (*const gate_function_)(const float* g, const float* u, int n, float* y);
   const Activation residual_, normed_, gate_, up_;
 };
 

@@ -19,6 +19,7 @@ Output::Output(const Workspace& space, const ModelConfig& config, const Weights&
       weights_(weights),
       norm_eps_(config.norm_eps),
       scale_(config.logit_scale),
+      soft_cap_(config.logit_soft_cap),
       residual_(space.scratch.residual.View(config.dim)),
       last_(space.scratch.last.View(config.dim)),
       logits_(space.scratch.logits.View(config.vocabulary)) {}
@@ -56,6 +57,7 @@ void Output::Multiply(const Pass& pass, int thread) const noexcept {
     if (begin >= end) continue;
     float* const own = logits_.Row(i) + begin;
     if (scale_ != 1) space_.kernels.scale(own, end - begin, scale_);
+    if (soft_cap_ != 0) space_.kernels.soft_cap(own, end - begin, soft_cap_);
     not_finite[i] = space_.kernels.finiteness(own, end - begin) != kernels::Finiteness::kFinite;
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/blocks/output.h: logits = logit_scale * (Woutput norm(x)), for the rows that ask for them.
+// model/blocks/output.h: logits = logit_scale * (Woutput norm(x)), then capped where the network asks
+// for that, for the rows that ask for them.
 #pragma once
 
 #include "model/blocks/phase.h"
@@ -26,7 +27,7 @@ class Output final : public Block {
 
   const Workspace space_;
   const Weights& weights_;
-  const float norm_eps_, scale_;
+  const float norm_eps_, scale_, soft_cap_;
   const Activation residual_, last_, logits_;
 };
 

@@ -31,19 +31,40 @@ void MultiplyShare(const Workspace& space, const Linear& w, const Activation& x,
 }
 
 void AddProduct(const Workspace& space, const Linear& w, const Activation& x, int n_rows,
-                float scale, const Activation& residual, int thread) noexcept {
+                const Addition& how, const Activation& residual, int thread) noexcept {
   const auto share = space.pool.ShareOf(w.n_tiles, thread);
-  if (scale == 1)
+  if (how.scale == 1 && how.bias == nullptr && how.norm == nullptr)
     return Multiply(space.kernels, w, x, n_rows, residual, true, share.begin, share.end);
   const Activation delta = space.scratch.delta.View(residual.width);
   Multiply(space.kernels, w, x, n_rows, delta, false, share.begin, share.end);
   const int begin = share.begin * tensor::kTileOutputs,
             end = std::min(share.end * tensor::kTileOutputs, w.n_out);
   for (int row = 0; row < n_rows; ++row) {
+    float* const from = delta.Row(row);
+    if (how.bias != nullptr)
+      for (int i = begin; i < end; ++i) from[i] += how.bias[i];
+    if (how.norm != nullptr) continue;
     float* const to = residual.Row(row);
-    const float* const from = delta.Row(row);
-    for (int i = begin; i < end; ++i) to[i] += scale * from[i];
+    for (int i = begin; i < end; ++i) to[i] += how.scale * from[i];
   }
+}
+
+void AddNormed(const Workspace& space, const Addition& how, const Activation& residual,
+               ThreadPool::Share rows) noexcept {
+  const Activation delta = space.scratch.delta.View(residual.width);
+  for (int row = rows.begin; row < rows.end; ++row) {
+    float *const from = delta.Row(row), *const to = residual.Row(row);
+    space.kernels.rms_norm(from, how.norm, residual.width, how.norm_eps, from);
+    for (int i = 0; i < residual.width; ++i) to[i] += how.scale * from[i];
+  }
+}
+
+void NormOrCopy(const Workspace& space, const float* x, const float* norm, int n, float eps,
+                float* y) noexcept {
+  if (norm != nullptr)
+    space.kernels.rms_norm(x, norm, n, eps, y);
+  else
+    std::copy_n(x, n, y);
 }
 
 void Quantise(const kernels::Kernels& kernels, const Activation& a, int row_begin, int n_rows,

@@ -16,10 +16,24 @@ void Multiply(const kernels::Kernels& kernels, const Linear& w, const Activation
 void MultiplyShare(const Workspace& space, const Linear& w, const Activation& x, int n_rows,
                    const Activation& y, int thread) noexcept;
 
-// residual = residual + scale * (W x) for the thread's share of the tiles. Where scale is not 1,
-// the product is rounded, then the scaled product, then the sum.
+// How a product joins the residual stream: x + scale * norm(product + bias). Each step rounds.
+struct Addition {
+  const float* bias = nullptr;  // [dim], or null
+  const float* norm = nullptr;  // [dim], or null: it is not normed
+  float norm_eps = 0, scale = 1;
+};
+
+// residual = residual + scale * (W x + bias) for the thread's share of the tiles. Where there is a
+// norm, only `delta` of the scratch memory = W x + bias, and AddNormed must follow.
 void AddProduct(const Workspace& space, const Linear& w, const Activation& x, int n_rows,
-                float scale, const Activation& residual, int thread) noexcept;
+                const Addition& how, const Activation& residual, int thread) noexcept;
+// residual = residual + scale * norm(delta) for the given rows.
+void AddNormed(const Workspace& space, const Addition& how, const Activation& residual,
+               ThreadPool::Share rows) noexcept;
+
+// y = rms_norm(x), or y = x where norm is null.
+void NormOrCopy(const Workspace& space, const float* x, const float* norm, int n, float eps,
+                float* y) noexcept;
 
 // Writes the int8 form of columns [begin, end), whole blocks of 32, of n_rows rows.
 void Quantise(const kernels::Kernels& kernels, const Activation& a, int row_begin, int n_rows,

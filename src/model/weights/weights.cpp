@@ -87,7 +87,7 @@ class WeightsLoader {
       embedding = optional(name("nextn.embed_tokens.weight"));
       output = optional(name("nextn.shared_head_head.weight"));
       norm = optional(name("nextn.shared_head_norm.weight"));
-      weights_.rope_factors = target.rope_factors;
+      weights_.rope_factors_ = target.rope_factors_;
     }
     if (norm.empty())
       weights_.output_norm = target.output_norm;
@@ -135,7 +135,8 @@ class WeightsLoader {
     Linear* linear;  // stays where it is: layers are sized before planning, and moving a vector
                      // keeps its elements
     std::size_t offset;
-    std::span<const std::int32_t> rows = {};  // rows to keep; empty: all
+    std::span<const std::int32_t> rows = {};  // rows to keep; empty: n_out rows from first_row on
+    int first_row = 0;
   };
 
   void FillNew(const TileCache& cache, std::uint64_t key, ThreadPool& pool,
@@ -183,9 +184,9 @@ class WeightsLoader {
            tensor::kTileOutputs;
   }
 
-  // Whether the tiles are made of rows that lie one after another.
+  // Whether the rows lie in several places, so that tiles are made of copies of them.
   static bool IsGathered(const Job& job) {
-    return !job.rows.empty() || job.tensor->n_together() < job.linear->n_out;
+    return !job.rows.empty() || job.tensor->n_together() < job.first_row + job.linear->n_out;
   }
 
   // Repacks tiles [begin, end) of a job whose rows lie in several places. `gathered` holds the rows
@@ -199,8 +200,8 @@ class WeightsLoader {
       const int first = tile * tensor::kTileOutputs;
       const int n = std::min(tensor::kTileOutputs, linear.n_out - first);
       for (int i = 0; i < n; ++i) {
-        const int row =
-            job.rows.empty() ? first + i : job.rows[static_cast<std::size_t>(first + i)];
+        const int row = job.rows.empty() ? job.first_row + first + i
+                                         : job.rows[static_cast<std::size_t>(first + i)];
         std::memcpy(gathered.data() + static_cast<std::size_t>(i) * row_bytes, job.tensor->Row(row),
                     row_bytes);
       }
@@ -224,8 +225,8 @@ class WeightsLoader {
           return RepackRows(
               job, share.begin, share.end,
               std::span(gathered).subspan(room * static_cast<std::size_t>(thread), room), tiles);
-        kernels::Repack(linear.type, job.tensor->Row(0), linear.n_out, linear.k, share.begin,
-                        share.end, tiles);
+        kernels::Repack(linear.type, job.tensor->Row(job.first_row), linear.n_out, linear.k,
+                        share.begin, share.end, tiles);
       });
       job.linear->tiles = tiles;
       for (const auto place : job.tensor->places()) {
@@ -245,7 +246,7 @@ class WeightsLoader {
     for (const Job& job : jobs_)
       parts.insert(parts.end(),
                    {HashOf(job.tensor->name), static_cast<std::uint64_t>(job.linear->type),
-                    job.offset, HashOf(job.rows)});
+                    job.offset, HashOf(job.rows) + static_cast<std::uint64_t>(job.first_row)});
     return HashOf(parts);
   }
 
@@ -265,35 +266,56 @@ class WeightsLoader {
   Status Mixer(const std::string& prefix, const AttentionConfig& config,
                std::variant<AttentionWeights>& mixer) {
     auto& w = mixer.emplace<AttentionWeights>();
-    if (config.window != 0)
-      return Fail(ErrorCode::kUnsupported,
-                  fmt::format("{}: a sliding window of {} positions is not supported yet", prefix,
-                              config.window));
     const int dim = config_.dim, q_dim = config.n_heads * config.head_dim,
               kv_dim = config.n_kv_heads * config.head_dim;
-    // A layer without a norm of its own belongs to a head, whose entry gives it two normed rows.
-    const int width = config.norm.empty() ? 2 * dim : dim;
-    if (!config.norm.empty())
-      FORETOKEN_CHECK_OK(Vector(fmt::format("{}{}.weight", prefix, config.norm), dim, w.norm));
-    FORETOKEN_CHECK_OK(Matrix(prefix + "attn_q.weight", q_dim, width, w.q));
-    FORETOKEN_CHECK_OK(Matrix(prefix + "attn_k.weight", kv_dim, width, w.k));
-    FORETOKEN_CHECK_OK(Matrix(prefix + "attn_v.weight", kv_dim, width, w.v));
+    FORETOKEN_CHECK_OK(Norm(prefix, config.norm, dim, w.norm));
+    FORETOKEN_CHECK_OK(QueriesKeysValues(prefix, config, q_dim, kv_dim, w));
     FORETOKEN_CHECK_OK(Matrix(prefix + "attn_output.weight", dim, q_dim, w.o));
-    FORETOKEN_CHECK_OK(Bias(prefix + "attn_q.bias", q_dim, config.qkv_bias, w.q_bias));
-    FORETOKEN_CHECK_OK(Bias(prefix + "attn_k.bias", kv_dim, config.qkv_bias, w.k_bias));
-    FORETOKEN_CHECK_OK(Bias(prefix + "attn_v.bias", kv_dim, config.qkv_bias, w.v_bias));
-    if (!config.qk_norm) return {};
-    FORETOKEN_CHECK_OK(Vector(prefix + "attn_q_norm.weight", config.head_dim, w.q_norm));
-    return Vector(prefix + "attn_k_norm.weight", config.head_dim, w.k_norm);
+    FORETOKEN_CHECK_OK(Bias(prefix + "attn_output.bias", dim, config.output_bias, w.o_bias));
+    FORETOKEN_CHECK_OK(Norm(prefix, config.post_norm, dim, w.post_norm));
+    if (config.sinks)
+      FORETOKEN_CHECK_OK(Vector(prefix + "attn_sinks.weight", config.n_heads, w.sinks));
+    if (config.qk_norm == QkNorm::kNone) return {};
+    const bool by_head = config.qk_norm == QkNorm::kHead;
+    FORETOKEN_CHECK_OK(
+        Vector(prefix + "attn_q_norm.weight", by_head ? config.head_dim : q_dim, w.q_norm));
+    return Vector(prefix + "attn_k_norm.weight", by_head ? config.head_dim : kv_dim, w.k_norm);
+  }
+
+  // Three matrices, or one that holds the rows of all three in this order.
+  Status QueriesKeysValues(const std::string& prefix, const AttentionConfig& config, int q_dim,
+                           int kv_dim, AttentionWeights& w) {
+    const int width = config.reads_pair ? 2 * config_.dim : config_.dim;
+    if (checkpoint_.Find(prefix + "attn_qkv.weight") == nullptr) {
+      FORETOKEN_CHECK_OK(Matrix(prefix + "attn_q.weight", q_dim, width, w.q));
+      FORETOKEN_CHECK_OK(Matrix(prefix + "attn_k.weight", kv_dim, width, w.k));
+      FORETOKEN_CHECK_OK(Matrix(prefix + "attn_v.weight", kv_dim, width, w.v));
+      FORETOKEN_CHECK_OK(Bias(prefix + "attn_q.bias", q_dim, config.qkv_bias, w.q_bias));
+      FORETOKEN_CHECK_OK(Bias(prefix + "attn_k.bias", kv_dim, config.qkv_bias, w.k_bias));
+      return Bias(prefix + "attn_v.bias", kv_dim, config.qkv_bias, w.v_bias);
+    }
+    const int all = q_dim + 2 * kv_dim;
+    FORETOKEN_CHECK_OK(Rows(prefix + "attn_qkv.weight", all, 0, q_dim, width, w.q));
+    FORETOKEN_CHECK_OK(Rows(prefix + "attn_qkv.weight", all, q_dim, kv_dim, width, w.k));
+    FORETOKEN_CHECK_OK(Rows(prefix + "attn_qkv.weight", all, q_dim + kv_dim, kv_dim, width, w.v));
+    FORETOKEN_CHECK_OK(Bias(prefix + "attn_qkv.bias", all, config.qkv_bias, w.q_bias));
+    if (w.q_bias != nullptr) w.k_bias = w.q_bias + q_dim, w.v_bias = w.k_bias + kv_dim;
+    return {};
   }
 
   Status FeedForward(const std::string& prefix, const GatedFfnConfig& config, LayerWeights& layer) {
     auto& w = layer.feed_forward.emplace<GatedFfnWeights>();
-    const int dim = config_.dim;
-    FORETOKEN_CHECK_OK(Vector(fmt::format("{}{}.weight", prefix, config.norm), dim, w.norm));
-    FORETOKEN_CHECK_OK(Matrix(prefix + "ffn_gate.weight", config.width, dim, w.gate));
-    FORETOKEN_CHECK_OK(Matrix(prefix + "ffn_up.weight", config.width, dim, w.up));
-    return Matrix(prefix + "ffn_down.weight", dim, config.width, w.down);
+    const int dim = config_.dim, width = config.width;
+    FORETOKEN_CHECK_OK(Norm(prefix, config.norm, dim, w.norm));
+    if (config.gate_in_up) {
+      FORETOKEN_CHECK_OK(Rows(prefix + "ffn_up.weight", 2 * width, 0, width, dim, w.gate));
+      FORETOKEN_CHECK_OK(Rows(prefix + "ffn_up.weight", 2 * width, width, width, dim, w.up));
+    } else {
+      FORETOKEN_CHECK_OK(Matrix(prefix + "ffn_gate.weight", width, dim, w.gate));
+      FORETOKEN_CHECK_OK(Matrix(prefix + "ffn_up.weight", width, dim, w.up));
+    }
+    FORETOKEN_CHECK_OK(Matrix(prefix + "ffn_down.weight", dim, width, w.down));
+    return Norm(prefix, config.post_norm, dim, w.post_norm);
   }
 
   // The tensor d2t holds the target's id of each of the head's tokens, as int64.
@@ -353,34 +375,53 @@ class WeightsLoader {
     return Vector(name, n, out);
   }
 
+  // A layer may lack a norm: then it has no name.
+  Status Norm(const std::string& prefix, std::string_view name, int n, const float*& out) {
+    if (name.empty()) return {};
+    return Vector(fmt::format("{}{}.weight", prefix, name), n, out);
+  }
+
   Status RopeFactors() {
-    if (checkpoint_.Find("rope_freqs.weight") == nullptr) return {};
-    int n = 0;
     for (const LayerConfig& layer : config_.layers) {
       const auto& rope = layer.attention().rope;
       if (!rope) continue;
-      if (n != 0 && n != rope->n_rot / 2)
-        return Fail(ErrorCode::kUnsupported,
-                    "tensor rope_freqs.weight: layers rotate different numbers of dimensions, "
-                    "which is not supported yet");
-      n = rope->n_rot / 2;
+      for (const std::string_view name : {rope->factors, rope->long_factors})
+        FORETOKEN_CHECK_OK(RopeFactors(name, rope->n_rot / 2));
     }
-    if (n == 0) return {};
+    return {};
+  }
+
+  Status RopeFactors(std::string_view name, int n) {
+    const std::string tensor = fmt::format("{}.weight", name);
+    if (name.empty() || checkpoint_.Find(tensor) == nullptr) return {};
+    for (const auto& known : weights_.rope_factors_) {
+      if (known.name != name) continue;
+      if (known.values.size() == static_cast<std::size_t>(n)) return {};
+      return Fail(ErrorCode::kUnsupported,
+                  fmt::format("tensor {}: layers rotate different numbers of dimensions, which is "
+                              "not supported yet",
+                              tensor));
+    }
     const float* factors = nullptr;
-    FORETOKEN_CHECK_OK(Vector("rope_freqs.weight", n, factors));
-    weights_.rope_factors.assign(factors, factors + n);
-    for (const float f : weights_.rope_factors)
-      if (!(f > 0))
+    FORETOKEN_CHECK_OK(Vector(tensor, n, factors));
+    for (int i = 0; i < n; ++i)
+      if (!(factors[i] > 0))
         return Fail(ErrorCode::kInvalidFile,
-                    fmt::format("tensor rope_freqs.weight: {} is not positive", f));
+                    fmt::format("tensor {}: {} is not positive", tensor, factors[i]));
+    weights_.rope_factors_.push_back({std::string(name), {factors, static_cast<std::size_t>(n)}});
     return {};
   }
 
   Status Matrix(const std::string& name, int n_out, int k, Linear& out) {
-    FORETOKEN_TRY(const formats::TensorView* t, Find(name, k, n_out));
+    return Rows(name, n_out, 0, n_out, k, out);
+  }
+
+  // Rows [first, first + n_out) of a matrix of `all` rows.
+  Status Rows(const std::string& name, int all, int first, int n_out, int k, Linear& out) {
+    FORETOKEN_TRY(const formats::TensorView* t, Find(name, k, all));
     out.type = tensor::FindDType(t->ggml_type)->tile;
     out.k = k;
-    jobs_.push_back({t, &out, 0});
+    jobs_.push_back({.tensor = t, .linear = &out, .offset = 0, .first_row = first});
     Place(jobs_.back(), n_out);
     return {};
   }
@@ -412,6 +453,14 @@ Result<Weights> Weights::LoadHead(const formats::Checkpoint& checkpoint, const M
 
 Status Weights::Check(const formats::Checkpoint& checkpoint, const ModelConfig& config) {
   return WeightsLoader(checkpoint, config).Plan({});
+}
+
+std::span<const float> Weights::FactorsOf(const RopeConfig& rope, int max_positions) const {
+  const bool is_long = !rope.long_factors.empty() && max_positions > rope.original_context;
+  const std::string_view name = is_long ? rope.long_factors : rope.factors;
+  for (const RopeFactors& factors : rope_factors_)
+    if (factors.name == name) return factors.values;
+  return {};
 }
 
 Status Weights::CheckFiles(ThreadPool& pool) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -29,15 +30,17 @@ struct Linear {
 };
 
 struct AttentionWeights {
-  const float* norm = nullptr;  // [dim]; null if the layer has none
-  Linear q, k, v, o;            // [heads * head_dim, dim] ...; o: [dim, heads * head_dim]
+  const float *norm = nullptr, *post_norm = nullptr;  // [dim]; null if the layer has none
+  Linear q, k, v, o;  // [heads * head_dim, dim] ...; o: [dim, heads * head_dim]
   const float *q_bias = nullptr, *k_bias = nullptr, *v_bias = nullptr;
-  const float *q_norm = nullptr, *k_norm = nullptr;  // [head_dim]
+  const float* o_bias = nullptr;                     // [dim]
+  const float *q_norm = nullptr, *k_norm = nullptr;  // [head_dim], or [heads * head_dim] ...
+  const float* sinks = nullptr;                      // [heads]
 };
 
 struct GatedFfnWeights {
-  const float* norm = nullptr;  // [dim]
-  Linear gate, up, down;        // [width, dim], [width, dim], [dim, width]
+  const float *norm = nullptr, *post_norm = nullptr;  // [dim]; null if the layer has none
+  Linear gate, up, down;                              // [width, dim], [width, dim], [dim, width]
 };
 
 // Its parts are of the same kinds as those of the LayerConfig.
@@ -104,12 +107,18 @@ class Weights {
   const float* output_norm = nullptr;
   Linear output;  // [vocabulary, dim]; the embedding if the file ties them
   std::vector<std::int32_t> output_tokens;  // ids of its rows if they are not all, otherwise empty
-  std::vector<float> rope_factors;          // [n_rot / 2] or empty
+  // What divides the frequencies of a rotation: n_rot / 2 numbers, or nothing.
+  std::span<const float> FactorsOf(const RopeConfig& rope, int max_positions) const;
   std::optional<HeadWeights> head;
   std::int64_t resident_bytes() const { return static_cast<std::int64_t>(tiles_.size_bytes()); }
 
  private:
   friend class WeightsLoader;
+  struct RopeFactors {
+    std::string name;  // of their tensor, without ".weight"
+    std::span<const float> values;
+  };
+  std::vector<RopeFactors> rope_factors_;
   TileMemory tiles_;  // all matrices, one after another
   std::vector<std::vector<float>> vectors_;
   std::vector<std::span<const std::byte>> sources_;

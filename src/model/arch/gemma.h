@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// model/arch/gemma.h: what the Gemma networks have in common.
+#pragma once
+
+#include "foretoken/result.h"
+#include "model/config.h"
+
+namespace foretoken::model::arch {
+
+// The embedding times sqrt(width), norms before and after both parts, GELU, NeoX rotation.
+void SetGemma(ModelConfig& config);
+
+// The largest network of a generation, known by its number of layers, divides scores by the square
+// root of (width / heads) instead of the head size.
+void ScaleAsWidth(int n_layers, ModelConfig& config);
+
+}  // namespace foretoken::model::arch
