@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares foretoken's greedy text and log-probabilities with llama.cpp's on the same model files.
 
-  generation.py --foretoken BIN --score BIN --llama "PREFIX" --seen-as FOLDER MODEL.gguf...
+  generation.py --foretoken BIN --score BIN --llama "PREFIX" --seen-as FOLDER [--context N] MODEL.gguf...
 
 PREFIX runs a program of llama.cpp (it gets `llama-server ...` appended); FOLDER is where that program sees the models' folder.
 Greedy: 5 prompts, 64 tokens, token by token; a difference passes only if llama.cpp's own top-2 margin there is below the rounding of
-the type. Log-probabilities: each next token of a fixed text. Exit code 1 where a bound is broken.
+the type. Log-probabilities: each next token of a fixed text. Both programs keep keys and values in F32. Exit code 1 where a bound is
+broken. families.py makes the files too, and prints a table.
 """
 import argparse
 import json
@@ -22,37 +23,72 @@ PROMPTS = ["Once upon a time", "The little dog wanted to", "One day, Lily and To
 TEXT = ("Once upon a time there was a little girl named Lily. She loved to play outside in the park with her friend Tom. One day they saw "
         "a big dog. The dog was sad because he lost his ball. Lily said, \"We can help you find your ball.\" They looked and looked.")
 # By the type of the weights: the bound on log-probability differences, and the top-2 margin under which greedy texts may part. Where an
-# engine rounds activations (both to 8 bits with quantised weights, llama.cpp to BF16 with BF16 weights), single tokens differ by chance as much as either differs from the unquantised model, so there the
-# bound holds for the mean; the largest difference is printed beside it.
-BOUNDS = {"F32": (0.02, 0.01), "F16": (0.02, 0.02), "BF16": (0.02, 0.1), "Q8_0": (0.1, 0.1), "Q4_0": (0.1, 0.2), "Q6_K": (0.1, 0.2), "MXFP4": (0.1, 0.2)}
+# engine rounds activations (both to 8 bits with quantised weights, llama.cpp to BF16 with BF16 weights), single tokens differ by chance as
+# much as either differs from the unquantised model, so there the bound holds for the mean; the largest difference is printed beside it.
+BOUNDS = {"F32": (0.02, 0.01), "F16": (0.02, 0.02), "BF16": (0.02, 0.1), "Q8_0": (0.1, 0.1)}
+OTHER_BOUNDS = (0.1, 0.2)  # of the types with fewer bits
 EXACT_ACTIVATIONS = ("F32", "F16")
 
 
 class Server:
-    def __init__(self, prefix, model, port):
-        command = shlex.split(prefix) + ["llama-server", "-m", model, "--port", str(port), "-t", "2", "-c", "256", "-np", "1"]
+    def __init__(self, prefix, model, port, context):
+        command = shlex.split(prefix) + ["llama-server", "-m", model, "--port", str(port), "-t", "1", "-c", str(context), "-np", "1", "-fa",
+                                         "off", "-ctk", "f32", "-ctv", "f32"]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.url = "http://127.0.0.1:%d" % port
-        for _ in range(150):
+        for _ in range(300):
+            if self.process.poll() is not None:
+                sys.exit("llama-server did not start: is the port %d taken?" % port)
             try:
                 urllib.request.urlopen(self.url + "/health", timeout=1)
-                return
+                if self.process.poll() is None:
+                    return
             except OSError:
                 time.sleep(0.2)
+        self.stop()
         sys.exit("llama-server did not start")
 
     def post(self, path, body):
         request = urllib.request.Request(self.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=60) as reply:
+        with urllib.request.urlopen(request, timeout=120) as reply:
             return json.load(reply)
 
-    def complete(self, tokens, n, probs):
+    def complete(self, tokens, n, probs, banned=()):
         return self.post("/completion", {"prompt": tokens, "n_predict": n, "temperature": 0, "n_probs": probs, "return_tokens": True,
-                                         "cache_prompt": False})
+                                         "cache_prompt": probs > 0, "logit_bias": [[token, False] for token in banned]})
+
+    def top(self, tokens, n):
+        """The n likeliest next tokens. The reply holds no probabilities where the chosen token ends the text or is a part of a character; then
+        that token is banned, which does not change the probabilities that the server reports."""
+        banned = []
+        for _ in range(20):
+            reply = self.complete(tokens, 1, n, banned)
+            if reply.get("completion_probabilities"):
+                return reply["completion_probabilities"][0]["top_logprobs"]
+            banned += reply["tokens"] or [2]  # no token: the end of the text, in vocabularies like llama's
+        return []
 
     def stop(self):
         self.process.kill()
         self.process.wait()
+
+
+class Programs:
+    """foretoken's side: the program, the one that scores tokens, and the context that both open models with."""
+
+    def __init__(self, foretoken, score, context):
+        self.foretoken, self.score_program, self.context = foretoken, score, context
+
+    def greedy(self, model, tokens):
+        reply = run(self.foretoken, "generate", "-m", model, "--prompt-tokens", ",".join(map(str, tokens)), "-n", "64", "--temp", "0",
+                    "--spec-type", "none", "--json", "-q", "-c", str(self.context), "--cache-type-k", "f32", "--cache-type-v", "f32")
+        return json.loads(reply)["token_ids"]
+
+    def score(self, model, tokens):
+        return [float(x) for x in run(self.score_program, model, ",".join(map(str, tokens)), str(self.context)).split()]
+
+    def type_of(self, model):
+        return json.loads(run(self.foretoken, "inspect", "-m", model, "--json"))["type"]
 
 
 def run(*command):
@@ -62,67 +98,84 @@ def run(*command):
     return done.stdout
 
 
-def compare_greedy(server, binary, model, margin_bound):
-    worst = "identical"
+def compare_greedy(server, programs, model, margin_bound):
+    """Whether the texts agree, and where they part: (good, number of texts that part, words about the worst of them)."""
+    parts, worst, largest = 0, "identical", -1.0
     for prompt in PROMPTS:
         tokens = server.post("/tokenize", {"content": prompt, "add_special": True})["tokens"]
         theirs = server.complete(tokens, 64, 0)["tokens"]
-        ours = json.loads(run(binary, "generate", "-m", model, "--prompt-tokens", ",".join(map(str, tokens)), "-n", "64", "--temp", "0",
-                              "--spec-type", "none", "--json", "-q"))["token_ids"]
+        ours = programs.greedy(model, tokens)
         for i, token in enumerate(theirs):
             if i < len(ours) and ours[i] == token:
                 continue
-            # The reply holds no probabilities where the next token ends the text or is half a character: then nothing excuses a difference.
-            reply = server.complete(tokens + theirs[:i], 1, 2).get("completion_probabilities", [])
-            top = reply[0]["top_logprobs"] if reply else [{"logprob": 0}, {"logprob": -100}]
-            margin = abs(top[0]["logprob"] - top[1]["logprob"])
-            worst = "'%s' parts at token %d, margin %.4f" % (prompt, i, margin)
-            if margin > margin_bound:
-                return False, worst
+            top = server.top(tokens + theirs[:i], 2)
+            margin = abs(top[0]["logprob"] - top[1]["logprob"]) if top else 100  # nothing excuses it
+            parts += 1
+            if margin > largest:
+                largest, worst = margin, "'%s' parts at token %d, margin %.4f" % (prompt, i, margin)
             break
-    return True, worst
+    return largest <= margin_bound, parts, worst
 
 
-def compare_logprobs(server, score, model, kind, bound):
-    tokens = server.post("/tokenize", {"content": TEXT, "add_special": True})["tokens"][:120]
-    ours = [float(x) for x in run(score, model, ",".join(map(str, tokens))).split()]
-    differences = []
-    for i in range(1, len(tokens)):
-        reply = server.complete(tokens[:i], 1, 4096).get("completion_probabilities", [])
-        if not reply:  # where the text ends at once, or the token is half a character
-            continue
-        top = reply[0]["top_logprobs"]
-        theirs = next(t["logprob"] for t in top if t["id"] == tokens[i])
-        differences.append(abs(ours[i - 1] - theirs))
-    mean, largest = sum(differences) / len(differences), max(differences)
-    held = largest if kind in EXACT_ACTIVATIONS else mean
-    return held <= bound, "%d tokens, mean difference %.4f, largest %.4f (bound %.2f on the %s)" % (
-        len(differences), mean, largest, bound, "largest" if kind in EXACT_ACTIVATIONS else "mean")
+def text_tokens(server):
+    return server.post("/tokenize", {"content": TEXT, "add_special": True})["tokens"][:120]
 
 
-def main():
-    parser = argparse.ArgumentParser()
+def their_logprobs(server, tokens):
+    """Of each token after the first; None where the server does not say."""
+    tops = [server.top(tokens[:i], 1 << 20) for i in range(1, len(tokens))]
+    return [next((t["logprob"] for t in top if t["id"] == token), None) for top, token in zip(tops, tokens[1:])]
+
+
+def differences(a, b):
+    """(number, mean, largest)"""
+    both = [abs(x - y) for x, y in zip(a, b) if x is not None and y is not None]
+    return len(both), sum(both) / len(both), max(both)
+
+
+def compare(prefix, seen_as, port, programs, model, rounding=None):
+    """Both comparisons of one file: (good, type, greedy's and the log-probabilities' results). rounding: a function that gets llama.cpp's
+    log-probabilities and ours and says (good, margin under which greedy texts may part); without it BOUNDS decide."""
+    kind = programs.type_of(model)
+    bound, margin = BOUNDS.get(kind, OTHER_BOUNDS)
+    server = Server(prefix, os.path.join(seen_as, os.path.basename(model)), port, programs.context)
+    try:
+        tokens = text_tokens(server)
+        theirs, ours = their_logprobs(server, tokens), programs.score(model, tokens)
+        found = differences(theirs, ours)
+        good = (found[2] if kind in EXACT_ACTIVATIONS else found[1]) <= bound
+        if rounding:
+            good, margin = rounding(tokens, theirs, ours)
+        greedy = compare_greedy(server, programs, model, margin)
+    finally:
+        server.stop()
+    return greedy[0] and good, kind, greedy, (good, *found)
+
+
+def add_arguments(parser):
     parser.add_argument("--foretoken", required=True)
     parser.add_argument("--score", required=True)
     parser.add_argument("--llama", required=True)
     parser.add_argument("--seen-as", required=True)
     parser.add_argument("--port", type=int, default=18123)
+    parser.add_argument("--context", type=int, default=256)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
     parser.add_argument("models", nargs="+")
     args = parser.parse_args()
-    good = True
+    programs = Programs(args.foretoken, args.score, args.context)
+    all_good = True
     for model in args.models:
-        kind = json.loads(run(args.foretoken, "inspect", "-m", model, "--json"))["type"]
-        bound, margin = BOUNDS[kind]
-        server = Server(args.llama, os.path.join(args.seen_as, os.path.basename(model)), args.port)
-        try:
-            greedy_good, greedy = compare_greedy(server, args.foretoken, model, margin)
-            logprobs_good, logprobs = compare_logprobs(server, args.score, model, kind, bound)
-        finally:
-            server.stop()
-        good = good and greedy_good and logprobs_good
-        print("%s (%s): greedy %s: %s; log-probabilities %s: %s" % (os.path.basename(model), kind, "ok" if greedy_good else "BAD", greedy,
-                                                                    "ok" if logprobs_good else "BAD", logprobs), flush=True)
-    sys.exit(0 if good else 1)
+        good, kind, greedy, logprobs = compare(args.llama, args.seen_as, args.port, programs, model)
+        all_good = all_good and good
+        word = lambda ok: "ok" if ok else "BAD"
+        print("%s (%s): greedy %s: %s; log-probabilities %s: %d tokens, mean difference %.4f, largest %.4f (bound %.2f on the %s)" % (
+            os.path.basename(model), kind, word(greedy[0]), greedy[2], word(logprobs[0]), *logprobs[1:], BOUNDS.get(kind, OTHER_BOUNDS)[0],
+            "largest" if kind in EXACT_ACTIVATIONS else "mean"), flush=True)
+    sys.exit(0 if all_good else 1)
 
 
 if __name__ == "__main__":

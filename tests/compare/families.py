@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares families of networks with llama.cpp, in several types of weights, and prints a table (Markdown).
+
+  families.py --foretoken BIN --score BIN --llama "PREFIX" --models FOLDER --seen-as FOLDER --make "PROGRAM"
+              [--types F32,Q8_0,Q4_K_M] [--shapes 1,2] [--keep] [FAMILY...]
+
+PROGRAM FAMILY OUT.gguf [options] writes a model of that family with random weights in F32; `PREFIX llama-quantize` makes the other types of
+it. PREFIX and --seen-as are those of generation.py, which says what is compared. Without a family, all of FAMILIES are compared. Exit code 1
+where a bound is broken.
+
+Bounds: of F32 those of generation.py. Of other types both programs round activations, each in its way. So llama.cpp also runs the same
+weights as F32, which is exact but for the weights. The mean distance of foretoken's log-probabilities from that may be at most 1.25 times
+that of llama.cpp's own (`rounding` in the table), and greedy texts may part where llama.cpp's two best are closer than twice its largest distance.
+"""
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+
+import generation
+
+# Options of PROGRAM for the two shapes of each family, if they are not DEFAULT. Windows are shorter than the texts.
+DEFAULT = ("--seed 1", "--seed 2 --dim 512 --heads 8 --kv-heads 4 --ff 768 --window 48")
+FAMILIES = {
+    "gemma2": DEFAULT,
+    "gemma3": ("--seed 1", "--seed 2 --dim 512 --heads 4 --kv-heads 2 --ff 768 --layers 7 --window 48"),
+    "phi3": DEFAULT,
+    "mistral3": DEFAULT,
+    "smollm3": DEFAULT,
+    "granite": DEFAULT,
+    "olmo2": DEFAULT,
+    "olmo3": DEFAULT,
+    "glm4": DEFAULT,
+    "seed_oss": DEFAULT,
+    "exaone4": DEFAULT,
+    "exaone4-swa": ("--seed 1 --dim 256 --heads 4", "--seed 2 --dim 256 --heads 8 --kv-heads 4 --ff 256 --window 48"),
+    "ernie4_5": DEFAULT,
+}
+# Contexts, where they are not just the usual one: a longer one makes phi3 use its factors for long texts.
+USUAL_CONTEXT = 256
+CONTEXTS = {"phi3": (256, 512)}
+# Types that take the place of --types: those in which the family's files come.
+TYPES = {}
+
+
+def quantise(args, source, kind, *options):
+    """The path of the file in that type."""
+    out = "%s-%s.gguf" % (source[:-len(".gguf")], kind)
+    seen = lambda path: os.path.join(args.seen_as, os.path.basename(path))
+    done = subprocess.run(shlex.split(args.llama) + ["llama-quantize", *options, seen(source), seen(out), kind, "2"], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit("llama-quantize %s %s: %s" % (source, kind, done.stderr[-2000:]))
+    return out
+
+
+class Rounding:
+    """What the type's rounding does to llama.cpp's log-probabilities of a model, and to ours."""
+
+    def __init__(self, args, model, context):
+        self.args, self.model, self.context = args, model, context
+        self.words = ""
+
+    def __call__(self, tokens, theirs, ours):
+        exact_file = quantise(self.args, self.model, "F32", "--allow-requantize")
+        server = generation.Server(self.args.llama, os.path.join(self.args.seen_as, os.path.basename(exact_file)), self.args.port + 1, self.context)
+        try:
+            exact = generation.their_logprobs(server, tokens)
+        finally:
+            server.stop()
+            os.remove(exact_file)
+        _, mean, largest = generation.differences(exact, theirs)
+        _, our_mean, our_largest = generation.differences(exact, ours)
+        self.words = "; rounding %.4f and %.4f, largest %.4f and %.4f" % (mean, our_mean, largest, our_largest)
+        return our_mean <= 1.25 * mean, 2 * largest
+
+
+def compare_family(args, family):
+    """Prints a row for each shape, type and context. Returns whether all bounds hold."""
+    all_good = True
+    for shape in map(int, args.shapes.split(",")):
+        options = FAMILIES.get(family, DEFAULT)[shape - 1]
+        source = os.path.join(args.models, "%s-%d.gguf" % (family, shape))
+        done = subprocess.run(shlex.split(args.make) + [family, source] + options.split(), capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit("%s %s: %s" % (args.make, family, done.stderr))
+        for kind in (TYPES.get(family) or args.types).split(","):
+            model = source if kind == "F32" else quantise(args, source, kind)
+            for context in CONTEXTS.get(family, (USUAL_CONTEXT,)):
+                programs = generation.Programs(args.foretoken, args.score, context)
+                rounding = None if kind == "F32" else Rounding(args, model, context)
+                good, _, greedy, logprobs = generation.compare(args.llama, args.seen_as, args.port, programs, model, rounding)
+                name = family if context == USUAL_CONTEXT else "%s, context %d" % (family, context)
+                print("| %s | %d | %s | %d of 5 texts equal: %s | %d tokens, mean %.4f, largest %.4f%s | %s |" % (
+                    name, shape, kind, 5 - greedy[1], greedy[2], *logprobs[1:], rounding.words if rounding else "",
+                    "ok" if good else "**BAD**"), flush=True)
+                all_good = all_good and good
+            if model != source and not args.keep:
+                os.remove(model)
+        if not args.keep:
+            os.remove(source)
+    return all_good
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    generation.add_arguments(parser)
+    parser.add_argument("--models", required=True)
+    parser.add_argument("--make", required=True)
+    parser.add_argument("--types", default="F32,Q8_0,Q4_K_M")
+    parser.add_argument("--shapes", default="1,2")
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("families", nargs="*")
+    args = parser.parse_args()
+    print("| family | shape | type | greedy | log-probabilities | |\n|---|---|---|---|---|---|", flush=True)
+    results = [compare_family(args, family) for family in args.families or FAMILIES]
+    sys.exit(0 if all(results) else 1)
+
+
+if __name__ == "__main__":
+    main()
