@@ -20,13 +20,15 @@ DENIED = {
     "grammar": ({"model", "kv", "draft", "verify", "text", "kernels"}, "grammars are texts and automata, nothing else"),
     "loader": ({"verify", "engine"}, "files are loaded before there are requests"),
     "draft_length": ({"model", "kv", "draft", "verify", "text", "kernels"}, "lengths are chosen from counts and times alone"),
+    "async": ({"engine", "model", "kv", "draft", "verify", "text", "grammar", "sampling", "formats", "kernels", "config",
+               "calibrate", "trace", "loader", "draft_length", "round", "tensor", "base"}, "it uses the engine through include/foretoken/"),
     "convert": ({"draft", "verify", "sampling", "engine"}, "files are converted without an engine"),
 }
 # Public headers of things that run models: the modules that implement them and those above may include them.
 # The other public headers hold data and rules that any module may know.
 RUNNING_HEADERS = {"engine.h", "scorer.h", "speculative_decoder.h", "speculative_pipeline.h", "draft_session.h",
-                   "built_in_drafters.h", "verification.h"}
-RUNNING_MODULES = {"loader", "engine", "components", "lab"}
+                   "built_in_drafters.h", "verification.h", "async_engine.h", "event_stream.h"}
+RUNNING_MODULES = {"loader", "engine", "async", "components", "lab"}
 # Third-party headers, by prefix, and the files that may name them (regular expressions of paths).
 LIBRARIES = {
     "tl/": r"include/foretoken/result\.h",

@@ -90,6 +90,7 @@ struct EngineSummary {
   std::vector<DrafterSummary> drafts;   // all models and heads that draft, in file order
   std::string isa;                      // "avx512"
   int threads = 0;
+  int max_sequences = 1;                    // requests that may run together
   std::string method, strategy, lookahead;  // "ngram", "sample-match", "fixed"
   bool lossless = true;                     // under that strategy, at every temperature
   // The methods that a request may choose, also as a list with commas: its drafters, by the names

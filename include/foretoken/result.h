@@ -23,6 +23,9 @@ enum class ErrorCode {
   kTooLarge,         // a prompt longer than the context, a memory limit exceeded
   kIo,               // the operating system refused
   kNoMemory,         // the system gives no more memory, or no more threads
+  kBusy,             // a queue is full; the same call may succeed later
+  kStopped,          // it was told to accept nothing more, or to end what runs
+  kDeadline,         // it did not end in the time that it was given
 };
 
 // Writes `text` of a file, a flag or a request so that an error message can repeat it: in one line,

@@ -3,10 +3,12 @@
 // growth of what is returned. This is a program of its own, because it counts every allocation.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <new>
 
 #include "fixtures/tiny_model.h"
+#include "foretoken/async_engine.h"
 #include "foretoken/catalogue.h"
 #include "foretoken/drafter.h"
 #include "foretoken/engine.h"
@@ -14,7 +16,7 @@
 #include "foretoken/verifier.h"
 
 namespace {
-std::size_t n_allocations = 0;
+std::atomic<std::size_t> n_allocations = 0;
 }  // namespace
 
 [[gnu::noinline]] void* operator new(std::size_t size) {
@@ -121,6 +123,30 @@ TEST_P(Allocations, DoNotGrowInUnusualRounds) {
   const auto engine = Open(GetParam(), false);
   Count(*engine, 200, 0.8f);
   const std::size_t fewer = Count(*engine, 50, 0.8f), more = Count(*engine, 200, 0.8f);
+  EXPECT_LE(more, fewer + 12);
+}
+
+// The engine's thread, its queue and its mailboxes add nothing to the tokens of a request that only
+// wants its end.
+TEST_P(Allocations, DoNotGrowWithTheTextOfAnAsyncEngine) {
+  auto opened = Open(GetParam());
+  const auto engine = AsyncEngine::Start(std::move(opened));
+  ASSERT_TRUE(engine) << engine.error().message;
+  const auto count = [&](int n) {
+    Request request;
+    request.prompt = "once upon a time";
+    request.max_new_tokens = n;
+    request.ignore_eos = true;
+    request.sampling.temperature = 0;
+    const std::size_t before = n_allocations;
+    auto stream = (*engine)->Submit(request, {.rounds = false});
+    EXPECT_TRUE(stream);
+    const auto completions = stream->Collect();
+    EXPECT_EQ(completions->front().token_ids.size(), static_cast<std::size_t>(n));
+    return n_allocations - before;
+  };
+  count(900);
+  const std::size_t fewer = count(100), more = count(900);
   EXPECT_LE(more, fewer + 12);
 }
 

@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "fixtures/tiny_model.h"
+#include "foretoken/async_engine.h"
 #include "foretoken/built_in_drafters.h"
 #include "foretoken/draft_session.h"
 #include "foretoken/drafter.h"
@@ -317,6 +319,42 @@ TEST_P(MemoryShort, APipeline) {
     return outcome;
   };
   Sweep(stride(31), run);
+}
+
+// An engine for each run, so that its thread has ended when the memory is counted.
+TEST_P(MemoryShort, AnAsyncEngine) {
+  const EngineOptions options = Options("ngram");
+  const auto run = [&] {
+    Outcome outcome;
+    auto opened = Engine::Open(options);
+    EXPECT_TRUE(opened);
+    std::array<Request, 2> requests = {Asking(0), Asking(1)};
+    std::array<std::optional<EventStream>, 2> streams;
+    outcome.errors.reserve(3), outcome.texts.resize(2);
+    Resume();
+    auto engine = AsyncEngine::Start(*std::move(opened));
+    for (std::size_t i = 0; i < 2 && engine; ++i) {
+      auto stream = (*engine)->Submit(std::move(requests[i]));
+      if (stream)
+        streams[i] = *std::move(stream);
+      else
+        outcome.errors.push_back(std::move(stream).error());
+    }
+    std::array<std::optional<Result<std::vector<Completion>>>, 2> results;
+    for (std::size_t i = 0; i < 2; ++i)
+      if (streams[i]) results[i] = streams[i]->Collect();
+    StopFailing();
+    if (!engine) outcome.errors.push_back(std::move(engine).error());
+    for (std::size_t i = 0; i < 2; ++i) {
+      if (!results[i]) continue;
+      if (*results[i])
+        outcome.texts[i] = TextOf((*results[i])->front());
+      else
+        outcome.errors.push_back(std::move(*results[i]).error());
+    }
+    return outcome;
+  };
+  Sweep(stride(29), run);
 }
 
 Outcome OpenAndAsk(const EngineOptions& options) {

@@ -320,6 +320,7 @@ class EngineOpener {
     if (!s.drafts.empty()) s.draft = std::make_unique<ModelSummary>(s.drafts.front().model);
     s.isa = opened().kernels->isa;
     s.threads = options().threads;
+    s.max_sequences = options().max_sequences;
     s.method = options().speculative.method;
     s.strategy = Name(options().speculative.strategy);
     if (verifiers().synthetic) s.strategy = verifiers().synthetic->name();
