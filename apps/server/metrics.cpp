@@ -215,18 +215,11 @@ class Metrics::Impl {
       Count("log_lines_dropped_total", "Lines that the reader of the log did not take in time.");
   ByLabel responses{CounterFamily("http_responses_total", "HTTP responses by status."), "status"};
 
-  void ShowEngine();
+  void ShowEngine(const EngineSnapshot& engine);
   void ShowMemory(const Overload& memory);
 
-  struct EngineState {
-    EngineCounts counts;
-    std::int64_t preemptions = 0, cached_tokens = 0;
-  };
-  std::mutex engine_mutex;
-  std::optional<EngineState> engine_now;  // guarded by it
-
   std::mutex render;
-  EngineState engine_shown;
+  EngineSnapshot engine_shown;
   // Exist while they have a value.
   Gauge* speedup_value = nullptr;
   Gauge* baseline_value = nullptr;
@@ -275,14 +268,9 @@ void AddNewRatios(Histogram& histogram, const EngineCounts::Ratios& now,
 }  // namespace
 
 // REQUIRES: `render` is held.
-void Metrics::Impl::ShowEngine() {
-  EngineState state;
-  {
-    const std::lock_guard lock(engine_mutex);
-    if (!engine_now) return;
-    state = *engine_now;
-  }
-  const EngineCounts &now = state.counts, &before = engine_shown.counts;
+void Metrics::Impl::ShowEngine(const EngineSnapshot& engine) {
+  const EngineCounts &now = engine.counts, &before = engine_shown.counts;
+  const EngineLoad &load = engine.load, &load_before = engine_shown.load;
   const auto seconds = [](const auto& entry) { return entry.us / 1e6; };
   const auto itself = [](std::int64_t n) { return n; };
   AddNew(verify_seconds, kRowBandNames, now.verify, before.verify, seconds);
@@ -300,11 +288,13 @@ void Metrics::Impl::ShowEngine() {
   AddNewRatios(error_ratio, now.cost_model, before.cost_model);
   rows_budget.Set(now.rows_budget);
   rows_used.Increment(static_cast<double>(now.rows_used - before.rows_used));
-  preemptions.Increment(static_cast<double>(state.preemptions - engine_shown.preemptions));
-  const std::int64_t hits = state.cached_tokens - engine_shown.cached_tokens;
+  preemptions.Increment(static_cast<double>(load.preemptions - load_before.preemptions));
+  const std::int64_t hits = load.cached_prompt_tokens - load_before.cached_prompt_tokens;
   prefix_hits.Increment(static_cast<double>(hits));
   prefix_queries.Increment(static_cast<double>(hits + now.prefix_misses - before.prefix_misses));
-  engine_shown = state;
+  const int blocks = load.free_blocks + load.used_blocks + load.idle_blocks;
+  cache.Set(blocks > 0 ? static_cast<double>(load.used_blocks) / blocks : 0);
+  engine_shown = engine;
 }
 
 void Metrics::Impl::ShowMemory(const Overload& memory) {
@@ -320,16 +310,13 @@ void Metrics::Impl::ShowMemory(const Overload& memory) {
 Metrics::Metrics(const std::string& model_name) : impl_(std::make_unique<Impl>(model_name)) {}
 Metrics::~Metrics() = default;
 
-void Metrics::AddRound(const RoundEvent& round, bool prefill, double gap_ms, Counted& counted) {
+void Metrics::AddRound(const RoundEvent& round, bool prefill, double gap_ms) {
   Impl& m = *impl_;
   int accepted = 0, recovered = 0;
   for (const TokenEvent& event : round.events) {
     const bool is_draft = event.origin == TokenOrigin::kAccepted;
     accepted += is_draft;
     recovered += event.origin == TokenOrigin::kRecovered;
-    counted.recovered += event.origin == TokenOrigin::kRecovered;
-    counted.bonus += event.origin == TokenOrigin::kBonus;
-    counted.plain += event.origin == TokenOrigin::kPlain;
     if (!is_draft)
       m.target_tokens.Add(event.origin == TokenOrigin::kRecovered ? "recovered"
                           : event.origin == TokenOrigin::kBonus   ? "bonus"
@@ -343,11 +330,7 @@ void Metrics::AddRound(const RoundEvent& round, bool prefill, double gap_ms, Cou
   m.generation_tokens.Increment(static_cast<double>(round.events.size()));
   if (!prefill) m.draft_length.Observe(round.drafted);
   if (round.drafted == 0) return;
-  const int judged = accepted + recovered, refused = round.drafted - accepted;
-  ++counted.draft_rounds;
-  counted.drafted += round.drafted;
-  counted.judged += judged;
-  counted.accepted += accepted;
+  const int refused = round.drafted - accepted;
   m.drafts.Increment();
   m.draft_tokens.Increment(round.drafted);
   m.accepted_tokens.Increment(accepted);
@@ -358,9 +341,9 @@ void Metrics::AddRound(const RoundEvent& round, bool prefill, double gap_ms, Cou
   m.drafter_accepted_tokens.Add(round.drafter, accepted);
 }
 
-void Metrics::AddEnd(const ChoiceEnd& end, const Counted& counted, std::string_view drafter,
-                     int prompt_tokens) {
+void Metrics::AddEnd(const ChoiceEnd& end) {
   Impl& m = *impl_;
+  const RoundCounts& counted = end.reported;
   const Completion& completion = end.completion;
   const SpeculationStats& s = completion.speculation;
   const auto rest = [](std::int64_t all, std::int64_t seen) {
@@ -386,8 +369,9 @@ void Metrics::AddEnd(const ChoiceEnd& end, const Counted& counted, std::string_v
   m.wasted.Add("unjudged",
                rest(s.drafted - s.accepted, counted.drafted - counted.accepted) - rejected);
   m.generation_tokens.Increment(rest(s.emitted, seen_tokens));
-  m.prompt_tokens.Increment(prompt_tokens);
-  m.draft_seconds.Add(drafter, s.draft_ms / 1000);
+  if (end.first_of_prompt)
+    m.prompt_tokens.Increment(static_cast<double>(completion.prompt_token_ids.size()));
+  m.draft_seconds.Add(end.method, s.draft_ms / 1000);
   m.draft_prefill_seconds.Increment(s.draft_prompt_ms / 1000);
   m.whole.Observe(end.total_ms / 1000);
   m.ended.Add(completion.finish_reason == FinishReason::kCancelled ? "abort"
@@ -404,24 +388,23 @@ void Metrics::AddResponse(int status) {
   impl_->responses.Add(fmt::format("{}", status), 1);
 }
 
-void Metrics::SeeEngine(const EngineCounts& counts, const EngineLoad& load) {
-  const std::lock_guard lock(impl_->engine_mutex);
-  const bool first = !impl_->engine_now;
-  impl_->engine_now = {counts, load.preemptions, load.cached_prompt_tokens};
-  if (first) impl_->engine_shown = *impl_->engine_now;
+void Metrics::BeginAt(const EngineSnapshot& engine) {
+  const std::lock_guard lock(impl_->render);
+  impl_->engine_shown = engine;
 }
 
 std::string Metrics::Render(const Now& now) {
   const std::lock_guard lock(impl_->render);
-  impl_->ShowEngine();
-  impl_->running.Set(now.running);
-  impl_->waiting.Set(now.waiting);
-  impl_->cache.Set(now.cache_usage);
+  impl_->ShowEngine(now.engine);
+  impl_->running.Set(now.load.running);
+  impl_->waiting.Set(now.load.waiting);
   Counter& dropped = impl_->log_lines_dropped;
   dropped.Increment(static_cast<double>(now.log_lines_dropped) - dropped.Value());
   if (now.memory != nullptr) impl_->ShowMemory(*now.memory);
   SetOrRemove(impl_->speedup, impl_->speedup_value, now.estimated_speedup);
-  SetOrRemove(impl_->baseline, impl_->baseline_value, now.plain_ms_per_token);
+  std::optional<double> plain_ms;
+  if (now.engine.plain_ms_per_token > 0) plain_ms = now.engine.plain_ms_per_token;
+  SetOrRemove(impl_->baseline, impl_->baseline_value, plain_ms);
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, impl_->registry.Collect());
   return out.str();

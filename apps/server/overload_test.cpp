@@ -26,13 +26,13 @@ TEST(ByteLedger, HoldsAddUpAndEnd) {
   ByteLedger ledger;
   const auto account = std::make_shared<ByteLedger::Account>(ledger);
   {
-    ByteLedger::Hold one(account, 10), two(account);
+    ByteHold one(account, 10), two(account);
     two.Set(5);
     EXPECT_EQ(ledger.held(), 15U);
-    ByteLedger::Hold moved(std::move(one));
+    ByteHold moved(std::move(one));
     two.Set(2);
     EXPECT_EQ(account->held(), 12U);
-    moved = ByteLedger::Hold(account, 1);
+    moved = ByteHold(account, 1);
     EXPECT_EQ(ledger.held(), 3U);
   }
   EXPECT_EQ(ledger.held(), 0U);
@@ -41,7 +41,7 @@ TEST(ByteLedger, HoldsAddUpAndEnd) {
 TEST(Overload, StatesComeAsRequestsHoldMoreAndGoSomewhatLater) {
   ByteLedger ledger;
   Overload overload(Plan(1000), ledger);
-  ByteLedger::Hold held(std::make_shared<ByteLedger::Account>(ledger));
+  ByteHold held(std::make_shared<ByteLedger::Account>(ledger));
   const auto state_at = [&](std::size_t bytes) {
     held.Set(bytes);
     overload.Look();
@@ -63,7 +63,7 @@ TEST(Overload, StatesComeAsRequestsHoldMoreAndGoSomewhatLater) {
 TEST(Overload, WhatIsHeldSaysSoBeforeTheNextLook) {
   ByteLedger ledger;
   const Overload overload(Plan(1000), ledger);
-  const ByteLedger::Hold held(std::make_shared<ByteLedger::Account>(ledger), 1001);
+  const ByteHold held(std::make_shared<ByteLedger::Account>(ledger), 1001);
   EXPECT_TRUE(overload.refuses_requests());
   EXPECT_TRUE(overload.full());
 }

@@ -132,9 +132,9 @@ Router::Router(Service& service)
               .cors_origins = service.options.cors_origins,
               .allowed_hosts = service.options.allowed_hosts}),
       by_address_(
-          service.options.limits.requests_per_address.value_or(service.queue.capacity() / 2)),
+          service.options.limits.requests_per_address.value_or(service.requests.capacity() / 2)),
       by_key_(service.options.limits.requests_per_key.value_or(
-          service.options.api_keys.size() > 1 ? service.queue.capacity() / 2 : 0)) {}
+          service.options.api_keys.size() > 1 ? service.requests.capacity() / 2 : 0)) {}
 
 // Null if there is no such path, or not with this method; `methods` are those that the path has.
 const Route* Router::Find(const HttpRequest& request, std::string& methods) const {

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -17,7 +16,9 @@
 #include <thread>
 #include <utility>
 
+#include "foretoken/async_engine.h"
 #include "foretoken/no_memory.h"
+#include "server/engine_meter.h"
 #include "server/net/http.h"
 #include "server/router.h"
 #include "server/service.h"
@@ -113,15 +114,15 @@ std::vector<std::string> NamesOf(const ServerOptions& options, const EngineSumma
   return unique;
 }
 
-ModelLimits LimitsOf(const ServerOptions& options, const EngineSummary& engine,
-                     const JobQueue& queue) {
+ModelLimits LimitsOf(const ServerOptions& options, const AsyncEngine& requests) {
+  const EngineSummary& engine = requests.engine().summary();
   const std::vector<std::string> names = NamesOf(options, engine);
   return {.name = names.front(),
           .aliases = {names.begin() + 1, names.end()},
           .any_name = options.any_model,
           .vocabulary_size = engine.target.vocabulary_size,
           .method = engine.method,
-          .max_choices = queue.capacity()};
+          .max_choices = requests.capacity()};
 }
 
 bool Chats(const Engine& engine, const ServerOptions& options) {
@@ -129,61 +130,30 @@ bool Chats(const Engine& engine, const ServerOptions& options) {
   return engine.FormatChat({&hello, 1}, options.chat_format).has_value();
 }
 
-// Returns when everything that was accepted is answered, or after a second signal.
-ServeOutcome Drain(Signals& signals, JobQueue& queue) {
-  queue.Drain();
-  while (!queue.AwaitIdle(std::chrono::milliseconds(20)))
+HttpOptions HttpOptionsOf(const ServerOptions& options) {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int connections = MaxConnections();
+  return {.host = options.host,
+          .port = options.port,
+          .max_body_bytes = options.max_body_bytes,
+          .max_workers = std::clamp(cores, kMinWorkers, kMaxWorkers),
+          .max_connections = connections,
+          .max_connections_per_address = ConnectionsPerAddress(options.limits, connections),
+          .limits_this_machine = options.limits.connections_per_address.has_value()};
+}
+
+// Returns when everything that was accepted has been computed, or after a second signal.
+ServeOutcome Drain(Signals& signals, AsyncEngine& requests) {
+  requests.Drain();
+  while (!requests.AwaitIdle(std::chrono::milliseconds(20)))
     if (signals.Await(0)) return ServeOutcome::kStopped;
   return ServeOutcome::kDrained;
 }
 
-}  // namespace
-
-Result<ServeOutcome> Serve(Engine& engine, const EngineOptions& engine_options,
-                           const ServerOptions& options,
-                           const std::function<void(int port)>& on_listening) {
-  ReturnLargeBuffers();
-  ByteLedger bytes;  // before all objects that hold bytes
-  JobQueue queue(engine_options.max_sequences, options.max_queue);
-  const ModelLimits limits = LimitsOf(options, engine.summary(), queue);
-  Metrics metrics(limits.name);
-  Totals totals;
-  RequestLog log(options.log_requests);
-  std::atomic<bool> stopping = false;
-  // Destroyed last: the engine's thread and the connections use the objects above.
-  EngineThread engine_thread(engine, queue, metrics, totals, engine_options);
-  struct QueueStop {
-    JobQueue& queue;
-    ~QueueStop() { queue.Stop(); }
-  } const stop_queue{queue};
-  FORETOKEN_TRY(const MemoryPlan plan,
-                PlanMemory(engine.summary(), options.max_memory, options.max_body_bytes));
-  Overload overload(plan, bytes);
-  Service service{.engine = engine,
-                  .options = options,
-                  .limits = limits,
-                  .parallel = engine_options.max_sequences,
-                  .chats = Chats(engine, options),
-                  .started = static_cast<std::int64_t>(std::time(nullptr)),
-                  .queue = queue,
-                  .metrics = metrics,
-                  .totals = totals,
-                  .engine_thread = engine_thread,
-                  .log = log,
-                  .overload = overload,
-                  .stopping = stopping};
+Result<ServeOutcome> Listen(Service& service, ByteLedger& bytes,
+                            const std::function<void(int port)>& on_listening) {
   Router router(service);
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  const int connections = MaxConnections();
-  HttpServer http(
-      {.host = options.host,
-       .port = options.port,
-       .max_body_bytes = options.max_body_bytes,
-       .max_workers = std::clamp(cores, kMinWorkers, kMaxWorkers),
-       .max_connections = connections,
-       .max_connections_per_address = ConnectionsPerAddress(options.limits, connections),
-       .limits_this_machine = options.limits.connections_per_address.has_value()},
-      router, bytes, overload);
+  HttpServer http(HttpOptionsOf(service.options), router, bytes, service.overload);
   Signals signals;
   FORETOKEN_TRY(const int port, http.Bind());
   std::thread listener([&http] { http.Listen(); });
@@ -197,13 +167,48 @@ Result<ServeOutcome> Serve(Engine& engine, const EngineOptions& engine_options,
     return Fail(told.error());
   }
   signals.Await(-1);
-  const ServeOutcome outcome = Drain(signals, queue);
+  const ServeOutcome outcome = Drain(signals, service.requests);
   if (outcome == ServeOutcome::kStopped) {
-    stopping = true;
+    service.requests.Stop();
     Signals::LetSystemHandle();
   }
   http.Stop(outcome == ServeOutcome::kStopped ? kShortGrace : kGrace);
   listener.join();
+  return outcome;
+}
+
+}  // namespace
+
+Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& engine_options,
+                           const ServerOptions& options,
+                           const std::function<void(int port)>& on_listening) {
+  ReturnLargeBuffers();
+  ByteLedger bytes;  // before all objects that hold bytes
+  Metrics metrics(NamesOf(options, engine->summary()).front());
+  Totals totals;
+  EngineMeter meter(metrics, totals);
+  RequestLog log(options.log_requests);
+  FORETOKEN_TRY(
+      const auto requests,
+      AsyncEngine::Start(std::move(engine), {.max_waiting = options.max_queue,
+                                             .measure_plain = engine_options.record.empty(),
+                                             .observer = &meter}));
+  metrics.BeginAt(requests->snapshot());
+  FORETOKEN_TRY(const MemoryPlan plan, PlanMemory(requests->engine().summary(), options.max_memory,
+                                                  options.max_body_bytes));
+  Overload overload(plan, bytes);
+  Service service{.requests = *requests,
+                  .engine = requests->engine(),
+                  .options = options,
+                  .limits = LimitsOf(options, *requests),
+                  .chats = Chats(requests->engine(), options),
+                  .started = static_cast<std::int64_t>(std::time(nullptr)),
+                  .metrics = metrics,
+                  .totals = totals,
+                  .log = log,
+                  .overload = overload};
+  FORETOKEN_TRY(const ServeOutcome outcome, Listen(service, bytes, on_listening));
+  FORETOKEN_CHECK_OK(requests->Close()->RecordStatus());
   return outcome;
 }
 

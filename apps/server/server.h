@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,9 +48,10 @@ enum class ServeOutcome { kDrained, kStopped };
 // Serves until SIGTERM, SIGINT or SIGHUP, then answers what it has accepted and refuses the rest
 // (kDrained); a second signal cancels what runs (kStopped). Handles these signals while it runs,
 // except a SIGHUP that was ignored (nohup). `engine_options` are those of the engine. on_listening
-// gets the port. Errors: kIo: the address cannot be used; kTooLarge: the model leaves too little
-// memory.
-[[nodiscard]] Result<ServeOutcome> Serve(Engine& engine, const EngineOptions& engine_options,
+// gets the port. Errors: kIo: the address cannot be used, or the trace is not whole
+// (Engine::RecordStatus); kTooLarge: the model leaves too little memory; kNoMemory.
+[[nodiscard]] Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine,
+                                         const EngineOptions& engine_options,
                                          const ServerOptions& options,
                                          const std::function<void(int port)>& on_listening);
 

@@ -9,8 +9,8 @@
 #include <mutex>
 #include <optional>
 
+#include "foretoken/event_stream.h"
 #include "foretoken/stats.h"
-#include "server/mailbox.h"
 
 namespace foretoken::server {
 

@@ -3,6 +3,8 @@
 
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "cli/idle_report.h"
 #include "cli/input.h"
@@ -26,7 +28,7 @@ std::string Address(const std::string& host, int port) {
 
 Result<int> Serve(ServeSettings& settings) {
   const EngineOptions& options = settings.generate.engine;
-  FORETOKEN_TRY(const std::unique_ptr<Engine> engine, OpenEngine(options, settings.generate.quiet));
+  FORETOKEN_TRY(std::unique_ptr<Engine> engine, OpenEngine(options, settings.generate.quiet));
   if (settings.key_on_command_line && !settings.generate.quiet)
     std::fputs(
         "foretoken: --api-key: others on this machine can read the command line; use "
@@ -34,13 +36,12 @@ Result<int> Serve(ServeSettings& settings) {
         stderr);
   ReportIdleSettings(settings.generate, engine->UseForAny());
   Output output;
-  FORETOKEN_TRY(
-      const server::ServeOutcome outcome,
-      server::Serve(*engine, options, settings.server, [&](int port) {
-        output.Write(fmt::format("foretoken: {} at {}\n", FileName(engine->summary().target.path),
-                                 Address(settings.server.host, port)));
-      }));
-  FORETOKEN_CHECK_OK(engine->RecordStatus());
+  const std::string model = FileName(engine->summary().target.path);
+  FORETOKEN_TRY(const server::ServeOutcome outcome,
+                server::Serve(std::move(engine), options, settings.server, [&](int port) {
+                  output.Write(fmt::format("foretoken: {} at {}\n", model,
+                                           Address(settings.server.host, port)));
+                }));
   return outcome == server::ServeOutcome::kDrained ? kDone : kInterrupted;
 }
 

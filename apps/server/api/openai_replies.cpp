@@ -543,7 +543,7 @@ LongText ContentText(std::string content) {
   return text;
 }
 
-std::string HealthJson(bool draining, JobQueue::Load load, const Overload& overload,
+std::string HealthJson(bool draining, AsyncLoad load, const Overload& overload,
                        const Status& files) {
   Json json = {{"status", !files     ? "error"
                           : draining ? "draining"

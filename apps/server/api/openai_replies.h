@@ -10,11 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "foretoken/engine.h"
+#include "foretoken/async_engine.h"
 #include "server/api/api_error.h"
 #include "server/api/long_text.h"
-#include "server/job_queue.h"
-#include "server/mailbox.h"
 #include "server/overload.h"
 #include "server/totals.h"
 
@@ -103,7 +101,7 @@ std::string ModelJson(const ServedModel& model);
 LongText TokensText(std::vector<std::int32_t> tokens, PieceOf piece);
 LongText ContentText(std::string text);
 // `files`: Engine::FileStatus.
-std::string HealthJson(bool draining, JobQueue::Load load, const Overload& overload,
+std::string HealthJson(bool draining, AsyncLoad load, const Overload& overload,
                        const Status& files);
 std::string VersionJson();
 
@@ -114,7 +112,7 @@ struct SpeculationState {
   std::optional<double> recent_speedup;
   double plain_ms_per_token = 0;  // 0: not known
   std::vector<RowCost> pass_costs = {};
-  JobQueue::Load load;
+  AsyncLoad load;
   int parallel = 0;
 };
 std::string SpeculationJson(const SpeculationState& state);

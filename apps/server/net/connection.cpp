@@ -211,7 +211,7 @@ void Connection::CallWorker() {
   if (shared_.workers.TooLarge(bytes)) return Refuse(413);
   state_ = State::kAnswering;
   request_ = std::make_shared<HttpRequest>(std::move(reader_.request()));
-  request_->charges->body = ByteLedger::Hold(account_, body);
+  request_->charges->body = ByteHold(account_, body);
   awaits_worker_ = true;
   Account();
   const auto response = std::make_shared<HttpResponse>();

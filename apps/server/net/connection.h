@@ -103,7 +103,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Socket socket_;
   const Client client_;
   const std::shared_ptr<ByteLedger::Account> account_;
-  ByteLedger::Hold held_;  // for the members below
+  ByteHold held_;  // for the members below
   State state_ = State::kIdle;
   Clock::time_point since_, until_;  // of this state; not while it answers
   int n_requests_ = 0;

@@ -32,7 +32,7 @@ using HttpFields = std::vector<std::pair<std::string, std::string>>;
 struct Charges {
   std::shared_ptr<ByteLedger::Account> bytes;
   std::vector<Quota::Share> shares = {};  // of its address, of its key
-  ByteLedger::Hold body = {};             // while it waits for a worker or is with one
+  ByteHold body = {};                     // while it waits for a worker or is with one
   std::atomic<bool> client_gone = false;  // nobody wants its answer
 };
 

@@ -40,49 +40,45 @@ ApiError OfEngine(const Error& error, bool chat) {
   return api;
 }
 
-Answer::Answer(Service& service, std::shared_ptr<Mailbox> mailbox, Setting setting)
+Answer::Answer(Service& service, EventStream events, Setting setting)
     : service_(service),
-      mailbox_(std::move(mailbox)),
+      events_(std::move(events)),
       setting_(std::move(setting)),
-      deadline_(std::chrono::steady_clock::time_point::max()),
       choices_(setting_.echoes.size()) {
   for (std::size_t i = 0; i < choices_.size(); ++i) choices_[i].echo = setting_.echoes[i];
-  const std::chrono::seconds limit(service_.options.request_timeout_s);
-  if (limit.count() > 0) deadline_ = std::chrono::steady_clock::now() + limit;
 }
 
-Answer::~Answer() {
-  mailbox_->Watch(nullptr);
-  if (!ended()) mailbox_->Cancel();
-}
-
-std::optional<Event> Answer::Fail(ApiError error) {
-  mailbox_->Cancel();
+std::optional<StreamEvent> Answer::Fail(ApiError error) {
+  events_.Cancel();
   failure_ = std::move(error);
   failed_ = true;
   return std::nullopt;
 }
 
-std::optional<Event> Answer::Next() {
+std::optional<StreamEvent> Answer::Next() {
   if (failed_) return std::nullopt;
-  auto event = mailbox_->Take();
-  if (!event) {
-    if (service_.stopping) return Fail(Unavailable("server: it was stopped; try again", "stopped"));
-    if (std::chrono::steady_clock::now() < deadline_) return std::nullopt;
-    return Fail(Unavailable(fmt::format("request: it took longer than {} s; ask for less, or try "
-                                        "again",
-                                        service_.options.request_timeout_s),
-                            "request_timeout"));
-  }
-  if (event->kind == Event::Kind::kError) return Fail(OfEngine(event->error, setting_.chat));
-  if (event->kind != Event::Kind::kEnd) return event;
-  if (event->end->completion.finish_reason == FinishReason::kCancelled)
-    return Fail(Unavailable("server: it was stopped; try again", "stopped"));
+  auto event = events_.TryNext();
+  if (!event) return std::nullopt;
+  if (event->kind == StreamEvent::Kind::kFailed) return Fail(OfRequest(event->error));
+  if (event->kind != StreamEvent::Kind::kEnd) return event;
+  if (const auto& error = event->end->completion.error)
+    return Fail(OfEngine(*error, setting_.chat));
   choices_[static_cast<std::size_t>(event->choice)].end = *std::move(event->end);
   event->end.reset();
   held_.push_back(std::move(event->held));
   ++n_ended_;
   return event;
+}
+
+// Why the request ended before its choices did.
+ApiError Answer::OfRequest(const Error& error) const {
+  if (error.code == ErrorCode::kStopped)
+    return Unavailable("server: it was stopped; try again", "stopped");
+  if (error.code == ErrorCode::kDeadline)
+    return Unavailable(fmt::format("request: it took longer than {} s; ask for less, or try again",
+                                   service_.options.request_timeout_s),
+                       "request_timeout");
+  return OfEngine(error, setting_.chat);
 }
 
 void Answer::Describe(LogLine& line) const {

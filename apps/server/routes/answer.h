@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "foretoken/event_stream.h"
 #include "server/api/api_error.h"
 #include "server/api/openai_replies.h"
-#include "server/mailbox.h"
 #include "server/net/http.h"
 #include "server/service.h"
 
@@ -29,21 +29,20 @@ class Answer {
     std::vector<Echo> echoes;  // of each choice
   };
   // `service` must outlive it.
-  Answer(Service& service, std::shared_ptr<Mailbox> mailbox, Setting setting);
-  ~Answer();
+  Answer(Service& service, EventStream events, Setting setting);
   Answer(const Answer&) = delete;
   Answer& operator=(const Answer&) = delete;
 
   // As in LaterReply.
-  void Watch(std::function<void()> ready) { mailbox_->Watch(std::move(ready)); }
-  std::chrono::steady_clock::time_point deadline() const { return deadline_; }
+  void Watch(std::function<void()> ready) { events_.Watch(std::move(ready)); }
+  std::chrono::steady_clock::time_point deadline() const { return events_.deadline(); }
 
   // Ends it, because the server has no memory for it.
   void Drop() { Fail(NoMemory()); }
 
   // The next event. The ends are kept in choices(). Nothing: none has come yet, or it has failed.
   // REQUIRES: not ended.
-  std::optional<Event> Next();
+  std::optional<StreamEvent> Next();
   bool ended() const { return n_ended_ == choices_.size(); }
   bool failed() const { return failed_; }
   const ApiError& failure() const { return failure_; }
@@ -54,14 +53,14 @@ class Answer {
   void Describe(LogLine& line) const;
 
  private:
-  std::optional<Event> Fail(ApiError error);
+  std::optional<StreamEvent> Fail(ApiError error);
+  ApiError OfRequest(const Error& error) const;
 
   Service& service_;
-  const std::shared_ptr<Mailbox> mailbox_;
+  EventStream events_;
   const Setting setting_;
-  std::chrono::steady_clock::time_point deadline_;  // by the server's limit for a request
   std::vector<Choice> choices_;
-  std::vector<ByteLedger::Hold> held_;  // for their ends
+  std::vector<ByteHold> held_;  // for their ends
   std::size_t n_ended_ = 0;
   bool failed_ = false;
   ApiError failure_;

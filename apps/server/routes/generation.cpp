@@ -26,7 +26,7 @@ std::uint64_t RandomSeed() {
 }
 
 // One prompt of a call, as a request for the engine.
-Parsed<Request> Prepare(const Service& service, GenerationCall& call, const Prompt& prompt) {
+Parsed<Request> RequestOf(const Service& service, GenerationCall& call, const Prompt& prompt) {
   Request request = call.request;
   const Engine& engine = service.engine;
   if (const auto* const text = std::get_if<std::string>(&prompt)) {
@@ -72,56 +72,50 @@ Parsed<std::vector<Prompt>> PromptsOf(const Service& service, GenerationCall& ca
 }
 
 Echo EchoOf(const Service& service, const GenerationCall& call, const Prompt& prompt,
-            const Request& request) {
+            const PreparedRequest& prepared) {
   if (!call.echo) return {};
+  const auto tokens = prepared.prompt_tokens();
   const auto* const text = std::get_if<std::string>(&prompt);
-  return {text != nullptr ? *text : service.engine.Detokenize(request.prompt_tokens),
-          request.prompt_tokens};
+  return {text != nullptr ? *text : service.engine.Detokenize(tokens),
+          {tokens.begin(), tokens.end()}};
 }
 
 struct Prepared {
-  std::vector<Job> jobs;
-  std::vector<Echo> echoes;  // of each job
+  std::vector<AsyncChoice> choices;
+  std::vector<Echo> echoes;  // of each choice
 };
 
 // The bytes of a copy.
-std::size_t BytesOf(const Request& request) {
+std::size_t BytesOf(const PreparedRequest& prepared) {
+  const Request& request = prepared.request();
   std::size_t bytes =
-      sizeof(Job) + request.prompt.size() + request.sampling.grammar.size() +
+      sizeof(AsyncChoice) + request.prompt.size() + request.sampling.grammar.size() +
       request.prediction.size() +
-      (request.prompt_tokens.size() + request.stop_token_ids.size()) * sizeof(std::int32_t) +
+      (prepared.prompt_tokens().size() + request.stop_token_ids.size()) * sizeof(std::int32_t) +
       request.sampling.logit_bias.size() * 64;
   for (const std::string& text : request.stop) bytes += sizeof(text) + text.size();
   return bytes;
 }
 
-// A job for each choice: prompts in order, n choices each, with different request ids and so
-// different noise.
+// Prompts in order, n choices each, with different request ids and so different noise.
 Parsed<Prepared> PrepareAll(const Service& service, const Charges& charges, GenerationCall& call) {
   auto prompts = PromptsOf(service, call);
   if (!prompts) return Refuse(std::move(prompts).error());
-  const auto mailbox = std::make_shared<Mailbox>(charges.bytes);
   const std::uint64_t seed = call.seed ? *call.seed : RandomSeed();
-  const auto now = std::chrono::steady_clock::now();
   Prepared prepared;
   for (const Prompt& prompt : *prompts) {
-    auto request = Prepare(service, call, prompt);
+    auto request = RequestOf(service, call, prompt);
     if (!request) return Refuse(std::move(request).error());
     request->seed = seed;
+    auto checked = service.engine.Prepare(*std::move(request));  // nobody waits but this client
+    if (!checked) return Refuse(OfEngine(checked.error(), call.chat));
     for (int i = 0; i < call.n; ++i) {
       if (service.overload.full()) return Refuse(NoMemory());
-      request->id = static_cast<std::uint64_t>(i);
-      // Here nobody waits but this client.
-      auto checked = service.engine.Prepare(*request);
-      if (!checked) return Refuse(OfEngine(checked.error(), call.chat));
-      prepared.jobs.push_back({.request = *std::move(checked),
-                               .choice = static_cast<int>(prepared.jobs.size()),
-                               .first_of_prompt = i == 0,
-                               .mailbox = mailbox,
-                               .wants_rounds = call.stream,
-                               .arrived = now,
-                               .held = ByteLedger::Hold(charges.bytes, BytesOf(*request))});
-      prepared.echoes.push_back(EchoOf(service, call, prompt, *request));
+      checked->set_id(static_cast<std::uint64_t>(i));
+      prepared.choices.push_back({.request = *checked,
+                                  .first_of_prompt = i == 0,
+                                  .held = ByteHold(charges.bytes, BytesOf(*checked))});
+      prepared.echoes.push_back(EchoOf(service, call, prompt, *checked));
     }
   }
   return prepared;
@@ -133,18 +127,27 @@ void LogPrompts(const GenerationCall& call, LogLine& line) {
     if (const auto* const text = std::get_if<std::string>(&prompt)) line.Add("prompt", *text);
 }
 
-ApiError NotTaken(JobQueue::Outcome outcome) {
-  if (outcome == JobQueue::Outcome::kFull)
+ApiError NotTaken(const Error& error) {
+  if (error.code == ErrorCode::kBusy)
     return {.status = 429,
-            .message = "queue: it is full; try again later",
+            .message = error.message,
             .type = "rate_limit_error",
             .code = "queue_full",
             .retry_after_s = 1};
+  if (error.code != ErrorCode::kStopped) return OfEngine(error, false);
   return {.status = 503,
           .message = "server: it is shutting down; ask another, or again when it is back",
           .type = "server_error",
           .code = "draining",
           .retry_after_s = 5};
+}
+
+SubmitOptions OptionsOf(const Service& service, const Charges& charges, const GenerationCall& call,
+                        std::chrono::steady_clock::time_point arrived) {
+  SubmitOptions options{.arrived = arrived, .rounds = call.stream, .counter = charges.bytes};
+  const std::chrono::seconds limit(service.options.request_timeout_s);
+  if (limit.count() > 0) options.deadline = std::chrono::steady_clock::now() + limit;
+  return options;
 }
 
 ReplyFrame FrameOf(const Service& service, const GenerationCall& call) {
@@ -181,17 +184,18 @@ HttpResponse Generate(Service& service, const HttpRequest& request, GenerationCa
   ReplyFrame frame = FrameOf(service, call);
   line.Add("id", frame.id).Add("stream", call.stream ? "true" : "false");
   if (service.options.log_prompts) LogPrompts(call, line);
+  const auto arrived = std::chrono::steady_clock::now();
   auto prepared = PrepareAll(service, *request.charges, call);
   if (!prepared) return RefuseGeneration(prepared.error(), line);
-  const int n_more = static_cast<int>(prepared->jobs.size()) - 1;
+  const int n_more = static_cast<int>(prepared->choices.size()) - 1;
   for (Quota::Share& share : request.charges->shares)
     if (!share.Grow(n_more)) return RefuseGeneration(TooManyRequests(), line);
   frame.notices = std::move(call.notices);
-  auto answer =
-      std::make_unique<Answer>(service, prepared->jobs.front().mailbox,
-                               Answer::Setting{call.chat, call.n, std::move(prepared->echoes)});
-  const auto outcome = service.queue.Submit(std::move(prepared->jobs));
-  if (outcome != JobQueue::Outcome::kTaken) return RefuseGeneration(NotTaken(outcome), line);
+  auto events = service.requests.Submit(std::move(prepared->choices),
+                                        OptionsOf(service, *request.charges, call, arrived));
+  if (!events) return RefuseGeneration(NotTaken(events.error()), line);
+  auto answer = std::make_unique<Answer>(
+      service, *std::move(events), Answer::Setting{call.chat, call.n, std::move(prepared->echoes)});
   const auto reply = call.stream ? StreamReply : WholeReply;
   return {.later = reply(service, std::move(answer), std::move(frame), line)};
 }

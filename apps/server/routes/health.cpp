@@ -6,10 +6,10 @@ namespace foretoken::server {
 namespace {
 
 HttpResponse Health(Service& service, const HttpRequest&, LogLine&) {
-  const bool draining = service.queue.draining();
+  const bool draining = service.requests.draining();
   const Status files = service.engine.FileStatus();
   return {.status = draining || !files ? 503 : 200,
-          .body = HealthJson(draining, service.queue.load(), service.overload, files)};
+          .body = HealthJson(draining, service.requests.load(), service.overload, files)};
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 class Reply : public LaterReply {
  public:
-  Reply(Service& service, LogLine line, LongText text, ByteLedger::Hold held)
+  Reply(Service& service, LogLine line, LongText text, ByteHold held)
       : service_(service), line_(std::move(line)), text_(std::move(text)), held_(std::move(held)) {}
   ~Reply() override {
     if (!text_.ended()) line_.Add("error", "client_gone");
@@ -41,7 +41,7 @@ class Reply : public LaterReply {
   Service& service_;
   LogLine line_;
   LongText text_;
-  const ByteLedger::Hold held_;
+  const ByteHold held_;
   bool begun_ = false;
 };
 
@@ -50,7 +50,7 @@ class Reply : public LaterReply {
 HttpResponse LongReply(Service& service, const HttpRequest& request, const LogLine& line,
                        LongText text, std::size_t bytes) {
   return {.later = std::make_shared<Reply>(service, line, std::move(text),
-                                           ByteLedger::Hold(request.charges->bytes, bytes))};
+                                           ByteHold(request.charges->bytes, bytes))};
 }
 
 }  // namespace foretoken::server

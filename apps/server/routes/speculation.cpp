@@ -6,13 +6,14 @@ namespace foretoken::server {
 namespace {
 
 HttpResponse Speculation(Service& service, const HttpRequest&, LogLine&) {
-  return {.body = SpeculationJson({.engine = &service.engine.summary(),
-                                   .totals = service.totals.sum(),
-                                   .recent_speedup = service.totals.RecentSpeedup(),
-                                   .plain_ms_per_token = service.engine_thread.plain_ms_per_token(),
-                                   .pass_costs = service.engine_thread.pass_costs(),
-                                   .load = service.queue.load(),
-                                   .parallel = service.parallel})};
+  return {.body =
+              SpeculationJson({.engine = &service.engine.summary(),
+                               .totals = service.totals.sum(),
+                               .recent_speedup = service.totals.RecentSpeedup(),
+                               .plain_ms_per_token = service.requests.snapshot().plain_ms_per_token,
+                               .pass_costs = service.requests.PassCosts(),
+                               .load = service.requests.load(),
+                               .parallel = service.engine.summary().max_sequences})};
 }
 
 }  // namespace

@@ -41,19 +41,19 @@ class Stream : public GenerationReply {
     int rounds = 0;
   };
 
-  void Show(Event& event) {
+  void Show(StreamEvent& event) {
     const int choice = event.choice;
     Shown& shown = shown_[static_cast<std::size_t>(choice)];
     const Choice& known = answer_->choices()[static_cast<std::size_t>(choice)];
     // Log-probabilities of the prompt are known after the prefill.
-    if (event.kind == Event::Kind::kBegun && !frame_.echo_logprobs &&
+    if (event.kind == StreamEvent::Kind::kBegun && !frame_.echo_logprobs &&
         (frame_.chat || !known.echo.text.empty()))
       text_.Add(EchoParts(frame_, choice, known.echo, {}));
-    if (event.kind == Event::Kind::kRound) {
+    if (event.kind == StreamEvent::Kind::kRound) {
       if (shown.rounds == 0) ShowEcho(choice, std::move(event.round.prompt_logprobs), shown);
       ShowRound(event, shown);
     }
-    if (event.kind == Event::Kind::kEnd) {
+    if (event.kind == StreamEvent::Kind::kEnd) {
       const Completion& completion = known.end.completion;
       if (shown.rounds == 0) ShowEcho(choice, completion.prompt_logprobs, shown);
       ShowEnd(choice, completion, shown);
@@ -67,7 +67,7 @@ class Stream : public GenerationReply {
     shown.offset = echo.text.size();
   }
 
-  void ShowRound(const Event& event, Shown& shown) {
+  void ShowRound(const StreamEvent& event, Shown& shown) {
     const RoundRecord& round = event.round;
     StreamPart part{.choice = event.choice,
                     .text = round.text,
