@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the arrows between the modules: every #include of src/, include/ and apps/ against the DEPS of
-the foretoken_module() calls and the rules below, and the map in src/README.md against the DEPS. Prints file:line for each violation; exit code 1.
+"""Checks the arrows between the modules: every #include of src/, include/, apps/, bench/, tests/ and
+examples/ against the DEPS of the foretoken_module() calls and the rules below, and the map in src/README.md against
+the DEPS. Prints file:line for each violation; exit code 1.
 
 usage: check_layers.py [ROOT]
 """
@@ -37,18 +38,19 @@ LIBRARIES = {
     "xxhash.h": r"src/base/hash\.cpp",
     "utf8proc.h": r"src/text/tokenizer/unicode\.cpp",
     "mpi.h": r"src/comm/mpi\.cpp",
-    "nlohmann/": r"apps/cli/pair/draft_models_json\.h|apps/cli/json_report\.cpp|apps/cli/\w+/\w+_json\.cpp|apps/server/request_log\.cpp|apps/server/api/(json_fields\.(h|cpp)|openai_schema\.cpp|openai_replies\.cpp|stats_json\.(h|cpp))|src/formats/safetensors\.cpp|src/grammar/schema/json_tree\.cpp|src/text/jinja/values/json_value\.cpp|src/calibrate/profile\.cpp|src/trace/trace_file\.cpp",
+    "nlohmann/": r"tests/fuzz/(openai|json_schema)_fuzz\.cpp|apps/cli/pair/draft_models_json\.h|apps/cli/json_report\.cpp|apps/cli/\w+/\w+_json\.cpp|apps/server/request_log\.cpp|apps/server/api/(json_fields\.(h|cpp)|openai_schema\.cpp|openai_replies\.cpp|stats_json\.(h|cpp))|src/formats/safetensors\.cpp|src/grammar/schema/json_tree\.cpp|src/text/jinja/values/json_value\.cpp|src/calibrate/profile\.cpp|src/trace/trace_file\.cpp",
     "histedit.h": r"apps/cli/chat/line_editor\.cpp",
     "CLI/": r"apps/settings/flag_set\.cpp",
     "yaml-cpp/": r"src/formats/settings_file\.cpp",
     "boost/asio/": r"apps/server/net/(http|connection|work_gate)\.(h|cpp)",
     "boost/beast/": r"apps/server/net/(request_reader|reply_head)\.cpp",
     "prometheus/": r"apps/server/metrics\.cpp",
-    "torch/": r"apps/train/.*",
+    "torch/": r"apps/train/.*|tests/attack/train_attack\.cpp",
     "sentencepiece_processor.h": r"apps/train/vocabulary\.cpp",
     "sentencepiece_trainer.h": r"apps/train/vocabulary\.cpp",
-    "benchmark/": r"apps/bench/.*",
-    "gtest/": r".*_test\.cpp|.*(_testing|_suite|/test_\w+)\.h",
+    "benchmark/": r"bench/micro/.*",
+    "fuzzer/": r"tests/fuzz/.*",
+    "gtest/": r".*_test(ing)?\.cpp|.*(_testing|_suite|/test_\w+)\.h",
     "gmock/": r".*_test\.cpp",
     "immintrin.h": r"src/kernels/(avx2|avxvnni|avx512|amx)/.*|src/base/machine/thread_pool\.cpp",  # there for _mm_pause
     "arm_neon.h": r"src/kernels/neon/.*",
@@ -58,7 +60,7 @@ LIBRARIES = {
 # System headers beside the standard C++ ones.
 SYSTEM = {"unistd.h", "fcntl.h", "malloc.h", "poll.h", "sched.h", "pthread.h", "termios.h", "signal.h",
           "sys/mman.h", "sys/stat.h", "sys/types.h", "sys/resource.h", "sys/ioctl.h", "sys/syscall.h",
-          "sys/wait.h", "sys/socket.h", "arpa/inet.h", "netinet/tcp.h", "asm/prctl.h", "linux/perf_event.h"}
+          "sys/wait.h", "sys/time.h", "sys/socket.h", "stdlib.h", "dlfcn.h", "arpa/inet.h", "netinet/tcp.h", "asm/prctl.h", "linux/perf_event.h"}
 # Kernels for an instruction set: an inline function of another header, compiled with its flags, could be
 # the copy that the linker keeps for everyone. What they share is in kernels/generic, which is compiled once
 # for each of them and has internal linkage (check_isa_symbols.sh holds that). It sees as little as they do,
@@ -68,9 +70,26 @@ ISA_EXTENDS = {"avxvnni": "avx2", "avx512": "avx2", "amx": "avx512"}  # a proces
 ISA_HEADERS = {"kernels/kernels.h", "kernels.h", "kernels/parts.h", "tensor/block_layout.h"}
 ISA_INTRINSICS = {"immintrin.h", "arm_neon.h"}
 ISA_SYSTEM = {"cstddef", "cstdint"}
-# Applications that see the public headers and each other only. bench may measure kernels; the trainer reads
-# and writes model files.
-OPEN_APPS = {"cli": {"lab"}, "bench": {"kernels", "tensor", "base"}, "train": {"base", "tensor", "formats", "text", "model"}}
+# Applications that see the public headers and each other only. The trainer reads and writes model
+# files, and its tests run them.
+OPEN_APPS = {"cli": {"lab"}, "train": {"base", "tensor", "kernels", "formats", "text", "model"}}
+# What folders of bench/, tests/ and examples/ see besides include/ and themselves: rooms of src/, other folders of
+# tests/, programs of apps/. A folder that is not here sees no more than that.
+OUTSIDE = {
+    "bench/micro": {"base", "tensor", "kernels", "formats", "kv", "model", "sampling", "draft"},
+    "tests/attack": {"base", "fixtures", "train"},
+    "tests/cli": {"fixtures"},
+    "tests/compare": {"text"},
+    "tests/counts": {"base", "tensor", "kernels"},
+    "tests/fixtures": {"base", "tensor", "formats"},
+    "tests/fuzz": {"base", "formats", "text", "grammar", "server"},
+    "tests/lossless": {"formats", "kernels", "grammar", "fixtures", "oracle"},
+    "tests/memory": {"fixtures"},
+    "tests/oracle": {"base", "tensor", "kernels", "formats", "kv", "model", "fixtures"},
+}
+# Folders of tests/ that unit tests beside the code may use where their module is above the one that is named.
+FOR_UNIT_TESTS = {"fixtures": "formats", "oracle": "model"}
+OUTSIDE_TOPS = ("bench", "tests", "examples")
 VAGUE_FOLDERS = {"utils", "util", "common", "misc", "helpers"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -130,6 +149,9 @@ class Checker:
                     self.fail(where, f"DEPS names {dep}, which is not a module")
                 elif self.order.index(dep) >= self.order.index(module):
                     self.fail(where, f"{module} depends on {dep}, which stands after it in FORETOKEN_MODULES")
+            for dep in sorted(self.test_deps[module] - set(FOR_UNIT_TESTS)):
+                if dep not in self.order or self.order.index(dep) >= self.order.index(module):
+                    self.fail(where, f"TEST_LIBS names {dep}, which is not below {module}")
             if module in reachable(self.deps, module):
                 self.fail(where, f"{module} is part of a cycle of DEPS")
 
@@ -187,43 +209,55 @@ class Checker:
         if top == "foretoken":
             if not (self.root / "include" / include).exists():
                 return "no such file"
-            below = parts[0] == "src" and parts[1] not in RUNNING_MODULES and not file.endswith("_test.cpp")
+            below = parts[0] == "src" and parts[1] not in RUNNING_MODULES
             if below and include.split("/")[-1] in RUNNING_HEADERS:
                 return "only the engine and what stands above it know this header"
             return None
         is_test = file.endswith("_test.cpp")
-        if is_test and top in ("fixtures", "oracle") and (self.root / "tests" / include).exists():
-            return None
         if parts[0] == "include":
             return "a public header sees only std and foretoken/"
+        if parts[0] in OUTSIDE_TOPS:
+            return self.why_not_outside("/".join(parts[:2]), include)
         if parts[0] == "apps":
             if (self.root / "apps" / include).exists():
                 return None
-            if (top in OPEN_APPS.get(parts[1], ()) or is_test) and (self.root / "src" / include).exists():
+            if top in OPEN_APPS.get(parts[1], ()) and (self.root / "src" / include).exists():
+                return None
+            if is_test and top == "fixtures" and (self.root / "tests" / include).exists():
                 return None
             return "the programs see include/foretoken/ and apps/ only"
+        if is_test and parts[0] == "src" and top in FOR_UNIT_TESTS and (self.root / "tests" / include).exists():
+            needed = FOR_UNIT_TESTS[top]
+            below = {parts[1]} | reachable(self.deps, parts[1])
+            return None if needed in below else f"tests/{top} needs {needed}, which is not below {parts[1]}"
         if not (self.root / "src" / include).exists():
             return "no such file below src/ (paths begin with the module)"
         return self.why_not_module(parts[1], top, is_test)
+
+    def why_not_outside(self, folder, include):
+        """The same for a file of bench/, tests/ or examples/, by the folder that it lies in."""
+        top = include.split("/")[0]
+        if not any((self.root / where / include).exists() for where in ("src", "apps", "tests")):
+            return "no such file below src/, apps/ or tests/"
+        if folder == f"tests/{top}" or top in OUTSIDE.get(folder, ()):
+            return None
+        seen = ", ".join(sorted(OUTSIDE.get(folder, ()))) or "nothing more"
+        return f"besides include/ {folder} sees {seen} (OUTSIDE in tools/check_layers.py)"
 
     def why_not_module(self, module, other, is_test):
         if other == module:
             return None
         denied, reason = DENIED.get(module, ((), ""))
-        allowed = reachable(self.deps, module)
-        if is_test:
-            direct = self.test_deps.get(module, set())
-            allowed = allowed | direct | set().union(*(reachable(self.deps, d) for d in direct))
-        elif other in denied:
+        if other in denied and not is_test:
             return f"{module} never sees {other}: {reason}"
         if other not in self.order:
             return f"{other} is not a module"
-        return None if other in allowed else f"{other} is not among the DEPS of {module}"
+        return None if other in reachable(self.deps, module) else f"{other} is not among the DEPS of {module}"
 
     def run(self):
         self.check_modules()
         self.check_map()
-        for top in ("src", "include", "apps"):
+        for top in ("src", "include", "apps", *OUTSIDE_TOPS):
             for path in sorted((self.root / top).rglob("*")):
                 if path.is_dir() and path.name in VAGUE_FOLDERS:
                     self.fail(path.relative_to(self.root).as_posix(), "name the thing: no folder utils, common or misc")

@@ -40,6 +40,7 @@ class CheckLayersTest(unittest.TestCase):
         self.write("src/kernels/kernels.h", "")
         self.write("apps/settings/flag_set.h", '#include "foretoken/result.h"\n')
         self.write("tests/fixtures/tiny_model.h", "")
+        self.write("tests/oracle/oracle.h", "")
 
     def write(self, path, text):
         file = self.root / path
@@ -122,6 +123,32 @@ class CheckLayersTest(unittest.TestCase):
 
     def test_tests_may_not_reach_up_either(self):
         self.forbid("src/formats/b_test.cpp", '"model/a.h"')
+
+        self.forbid("src/engine/b_test.cpp", '"foretoken/no_such.h"')
+        self.forbid("src/draft/b_test.cpp", '"foretoken/engine.h"')  # its own room and below, public headers too
+        self.forbid("src/tensor/b_test.cpp", '"fixtures/tiny_model.h"')  # which writes files, above tensor
+        self.forbid("src/formats/b_test.cpp", '"oracle/oracle.h"')
+        self.forbid("apps/cli/b_test.cpp", '"base/a.h"')
+
+    def test_libraries_of_tests_that_stand_above_are_found(self):
+        self.write("src/formats/CMakeLists.txt", "foretoken_module(formats SOURCES a.cpp DEPS tensor TESTS a_test.cpp TEST_LIBS foretoken_model)")
+        self.assertIn("TEST_LIBS names model, which is not below formats", self.errors()[0])
+
+    def test_bench_and_tests_see_what_their_folder_may_see(self):
+        self.write("bench/micro/b.cpp", '#include <benchmark/benchmark.h>\n#include "kernels/a.h"\n#include "foretoken/engine.h"\n')
+        self.write("tests/oracle/b.cpp", '#include "model/a.h"\n#include "oracle/oracle.h"\n#include "fixtures/tiny_model.h"\n')
+        self.write("tests/lossless/b_test.cpp", '#include <gtest/gtest.h>\n#include "oracle/oracle.h"\n#include "foretoken/scorer.h"\n')
+        self.write("examples/b.cpp", '#include "foretoken/engine.h"\n')
+        self.assertEqual(self.errors(), [])
+        self.forbid("bench/micro/b.cpp", '"engine/a.h"')
+        self.forbid("bench/end_to_end/b.cpp", '"base/a.h"')
+        self.forbid("tests/lossless/b_test.cpp", '"engine/a.h"')
+        self.forbid("tests/oracle/b.cpp", '"engine/a.h"')
+        self.forbid("tests/fixtures/b.cpp", '"oracle/oracle.h"')
+        self.forbid("tests/cli/b.cpp", "<gtest/gtest.h>")
+        self.forbid("tests/new/b.cpp", '"base/a.h"')  # a folder without a rule
+        self.forbid("tests/oracle/b.cpp", '"model/no_such.h"')
+        self.forbid("examples/b.cpp", '"fixtures/tiny_model.h"')
 
     def test_missing_files_are_found(self):
         self.forbid("src/kv/b.cpp", '"tensor/no_such.h"')

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traces and settings come from files: the time to read them must grow no faster than they do.
+// Settings come from files: the time to read them must grow no faster than they do.
 #include "base/scaling_testing.h"
 
 #include <fmt/format.h>
@@ -7,24 +7,9 @@
 
 #include "foretoken/nearest_name.h"
 #include "foretoken/speculative_config.h"
-#include "foretoken/tools/replay.h"
 
 namespace foretoken::config {
 namespace {
-
-TEST(Scaling, Traces) {
-  const std::string header = R"({"trace": "foretoken", "version": 1})";
-  for (const char* const part :
-       {"{}\n", "{\"a\":", "[", "[{}],", "\n", "{\"request\": 0}\n", "{\"round\": {}}\n", "1", "\"",
-        "{\"a\": [{},{},{}]}\n", "\\u0000"})
-    for (const std::string& front :
-         {std::string(), header + "\n", header + "\n{\"round\": {\"x\": ["})
-      ExpectLinear(front + " and " + part, {1 << 14, 1 << 16, 1 << 18}, [&](std::size_t size) {
-        return [text = front + Repeated(part, size)] {
-          [[maybe_unused]] const auto trace = ParseTrace(text, "a.jsonl");
-        };
-      });
-}
 
 TEST(Scaling, SpeculativeSettings) {
   for (const SpeculativeKey& key : SpeculativeKeys())

@@ -9,7 +9,6 @@
 #include <sstream>
 
 #include "fixtures/tiny_model.h"
-#include "foretoken/engine.h"
 #include "foretoken/tools/quantize.h"
 #include "formats/checkpoint.h"
 #include "formats/gguf_writer.h"
@@ -237,19 +236,6 @@ TEST(QuantizeFile, KeepsMetadataWithTheirTypes) {
   const auto bytes = expected.Bytes().value();
   EXPECT_EQ(BytesOf(options.output),
             std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-}
-
-TEST(QuantizeFile, TheResultRuns) {
-  const QuantizeOptions options = To("Q4_K_M");
-  Written(options);
-  EngineOptions opening;
-  opening.model = options.output;
-  opening.threads = 1;
-  auto engine = Engine::Open(opening);
-  ASSERT_TRUE(engine) << engine.error().message;
-  const auto completion = (*engine)->Generate({.prompt = "once upon", .max_new_tokens = 4});
-  ASSERT_TRUE(completion) << completion.error().message;
-  EXPECT_FALSE(completion->token_ids.empty());
 }
 
 // ---- What is refused ----------------------------------------------------------------------------

@@ -3,16 +3,26 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <random>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "sampling/law_testing.h"
-
 namespace foretoken::grammar {
 namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+std::vector<float> RandomLogits(int n, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> draw;
+  std::vector<float> logits(static_cast<std::size_t>(n));
+  for (float& logit : logits) logit = draw(random);
+  return logits;
+}
 
 std::shared_ptr<const TokenTrie> TrieOf(const std::vector<std::string>& texts,
                                         const std::vector<Token>& ends = {}) {
@@ -216,14 +226,14 @@ TEST(Grammar, MasksTheTokensWhoseTextCannotFollow) {
     const Grammar& grammar = **compiled;
     Grammar::State state = grammar.Start();
     for (int step = 0; step < 4 && state != Grammar::kOver; ++step) {
-      std::vector<float> logits = sampling::RandomLogits(static_cast<int>(texts.size()) + 70, seed);
+      std::vector<float> logits = RandomLogits(static_cast<int>(texts.size()) + 70, seed);
       const std::vector<float> before = logits;
       grammar.Mask(state, logits);
       std::vector<Token> allowed;
       for (std::size_t t = 0; t < logits.size(); ++t) {
         const bool follows = t < texts.size() && !texts[t].empty() &&
                              grammar.After(state, texts[t]) != Grammar::kOver;
-        ASSERT_EQ(logits[t], follows ? before[t] : -sampling::kInf) << t;
+        ASSERT_EQ(logits[t], follows ? before[t] : -kInf) << t;
         if (follows) allowed.push_back(static_cast<Token>(t));
         ++(follows ? n_allowed : n_banned);
       }
@@ -299,7 +309,7 @@ TEST(Grammar, TokensMayEndInsideACharacter) {
   EXPECT_FALSE(grammar->CanEnd(inside));
   std::vector<float> logits(5, 1.0f);
   grammar->Mask(inside, logits);
-  EXPECT_EQ(logits, (std::vector<float>{-sampling::kInf, 1, -sampling::kInf, -sampling::kInf, 1}));
+  EXPECT_EQ(logits, (std::vector<float>{-kInf, 1, -kInf, -kInf, 1}));
   EXPECT_TRUE(grammar->CanEnd(grammar->After(inside, Token{1})));
 }
 
@@ -425,7 +435,7 @@ TEST(Grammar, NothingFollowsWhereItIsOver) {
     EXPECT_TRUE(grammar->CanEnd(state));
     std::vector<float> logits(3, 1.0f);
     grammar->Mask(state, logits);
-    EXPECT_EQ(logits, std::vector<float>(3, -sampling::kInf));
+    EXPECT_EQ(logits, std::vector<float>(3, -kInf));
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
+#include "foretoken/tools/quantize.h"
 
 namespace foretoken {
 namespace {
@@ -207,6 +208,24 @@ TEST_F(ReducedHead, NamesASampleThatIsNotThere) {
   const auto engine = Engine::Open(options);
   ASSERT_FALSE(engine);
   EXPECT_NE(engine.error().message.find("/nowhere/sample.txt"), std::string::npos);
+}
+
+// ---- Files that quantize wrote ------------------------------------------------------------------
+
+TEST(QuantizedFile, Runs) {
+  const std::string folder = fixtures::TemporaryFolder();
+  const QuantizeOptions options{
+      .input = fixtures::WriteTinyModel(folder, {.n_layers = 8, .dim = 256, .ff = 256}),
+      .output = folder + "/out.gguf",
+      .type = "Q4_K_M",
+      .threads = 1};
+  const auto report = QuantizeFile(options);
+  ASSERT_TRUE(report) << report.error().message;
+  auto engine = Engine::Open({.model = options.output, .threads = 1});
+  ASSERT_TRUE(engine) << engine.error().message;
+  const auto completion = (*engine)->Generate({.prompt = "once upon", .max_new_tokens = 4});
+  ASSERT_TRUE(completion) << completion.error().message;
+  EXPECT_FALSE(completion->token_ids.empty());
 }
 
 }  // namespace

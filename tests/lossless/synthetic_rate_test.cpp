@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "foretoken/engine.h"
-#include "verify/synthetic.h"
 
 namespace foretoken {
 namespace {
@@ -40,13 +39,26 @@ SpeculationStats Generated(const char* lookahead, double rate) {
   return all;
 }
 
+// The probability b of each draft of a round of m drafts to be accepted where the ones before it
+// were, so that b + b^2 + ... + b^m = m * rate.
+double BaseOf(double rate, std::size_t m) {
+  double low = 0, high = 1;
+  for (int i = 0; i < 60; ++i) {
+    const double base = (low + high) / 2;
+    double sum = 0;
+    for (std::size_t j = 1; j <= m; ++j) sum += std::pow(base, static_cast<double>(j));
+    (sum < static_cast<double>(m) * rate ? low : high) = base;
+  }
+  return low;
+}
+
 // The distance of accepted / drafted from `rate`, in standard errors. A round of length m accepts m
 // * rate drafts on average, so the differences are a martingale whose variance is that of the
 // rounds by their lengths.
 double Off(const SpeculationStats& stats, double rate) {
   double variance = 0;
   for (std::size_t m = 1; m < stats.k_histogram.size(); ++m) {
-    const double base = verify::SyntheticBase(rate, static_cast<int>(m));
+    const double base = BaseOf(rate, m);
     double mean = 0, square = 0, reached = 1;  // of A: sum P(A >= i), sum (2i - 1) P(A >= i)
     for (std::size_t i = 1; i <= m; ++i) {
       reached *= base;
