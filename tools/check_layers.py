@@ -76,6 +76,7 @@ OPEN_APPS = {"cli": {"lab"}, "train": {"base", "tensor", "kernels", "formats", "
 # What folders of bench/, tests/ and examples/ see besides include/ and themselves: rooms of src/, other folders of
 # tests/, programs of apps/. A folder that is not here sees no more than that.
 OUTSIDE = {
+    "bench/draft_length": {"base", "draft_length"},
     "bench/micro": {"base", "tensor", "kernels", "formats", "kv", "model", "sampling", "draft"},
     "tests/attack": {"base", "fixtures", "train"},
     "tests/cli": {"fixtures"},
@@ -237,9 +238,9 @@ class Checker:
     def why_not_outside(self, folder, include):
         """The same for a file of bench/, tests/ or examples/, by the folder that it lies in."""
         top = include.split("/")[0]
-        if not any((self.root / where / include).exists() for where in ("src", "apps", "tests")):
-            return "no such file below src/, apps/ or tests/"
-        if folder == f"tests/{top}" or top in OUTSIDE.get(folder, ()):
+        if not any((self.root / where / include).exists() for where in ("src", "apps", "tests", "bench")):
+            return "no such file below src/, apps/, tests/ or bench/"
+        if folder in (f"tests/{top}", f"bench/{top}") or top in OUTSIDE.get(folder, ()):
             return None
         seen = ", ".join(sorted(OUTSIDE.get(folder, ()))) or "nothing more"
         return f"besides include/ {folder} sees {seen} (OUTSIDE in tools/check_layers.py)"
