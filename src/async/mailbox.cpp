@@ -32,7 +32,7 @@ std::size_t BytesOf(const StreamEvent& event) {
 }
 
 Error ErrorOf(Failure failure) noexcept {
-  const auto made = CatchNoMemory("request", [&]() -> Result<Error> {
+  auto made = CatchNoMemory("request", [&]() -> Result<Error> {
     if (failure == Failure::kDeadline)
       return Error{ErrorCode::kDeadline,
                    "request: it did not end before its deadline; ask for less, or set a later one"};
@@ -40,7 +40,7 @@ Error ErrorOf(Failure failure) noexcept {
       return Error{ErrorCode::kStopped, "request: the engine was stopped; submit it to another"};
     return Error{NoMemory("request")};
   });
-  return made ? *made : made.error();
+  return made ? *std::move(made) : std::move(made).error();  // a copy could throw
 }
 
 }  // namespace
