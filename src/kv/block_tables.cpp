@@ -17,49 +17,67 @@ PrefixIndex::Tokens TokensOf(std::span<const Token> text, int block) {
 }  // namespace
 
 BlockTables::BlockTables(const TablesShape& shape)
-    : shape_(shape), n_blocks_(shape.n_blocks()), index_(n_blocks_) {
+    : shape_(shape),
+      n_blocks_(shape.n_blocks()),
+      idle_(n_blocks_),
+      windows_(shape.n_window_blocks(), n_blocks_),
+      index_(n_blocks_) {
   FORETOKEN_CHECK(shape.n_sequences > 0 && shape.max_positions > 0);
   sequences_.resize(static_cast<std::size_t>(shape.n_sequences));
-  for (Sequence& sequence : sequences_)
-    sequence.blocks.reserve(static_cast<std::size_t>(BlocksFor(shape.max_positions)));
-  blocks_.resize(static_cast<std::size_t>(n_blocks_));
+  const auto most = static_cast<std::size_t>(BlocksFor(shape.max_positions));
+  for (Sequence& sequence : sequences_) {
+    sequence.blocks.reserve(most);
+    if (HasWindows()) sequence.window_blocks.reserve(most);
+  }
+  n_users_.resize(static_cast<std::size_t>(n_blocks_));
   free_.reserve(static_cast<std::size_t>(n_blocks_));
   for (int id = n_blocks_ - 1; id >= 0; --id) free_.push_back(id);
 }
 
 std::int32_t BlockTables::Take() noexcept {
   if (free_.empty()) {
-    const std::int32_t oldest = oldest_idle_;
+    const std::int32_t oldest = idle_.oldest();
     FORETOKEN_CHECK(oldest != kNone);
-    LeaveIdle(oldest);
+    idle_.Remove(oldest);
     index_.Remove(oldest);
+    windows_.Detach(oldest);
     free_.push_back(oldest);
   }
   const std::int32_t block = free_.back();
   free_.pop_back();
-  At(block).n_users = 1;
+  Users(block) = 1;
   return block;
 }
 
 void BlockTables::Hold(std::int32_t block) noexcept {
-  if (At(block).n_users++ == 0) LeaveIdle(block);
+  if (Users(block)++ == 0) idle_.Remove(block);
 }
 
 void BlockTables::Release(std::int32_t block) noexcept {
-  Block& b = At(block);
-  if (--b.n_users > 0) return;
-  if (!index_.Has(block)) return free_.push_back(block);
-  b = {.n_users = 0, .older = newest_idle_, .newer = kNone};
-  (newest_idle_ == kNone ? oldest_idle_ : At(newest_idle_).newer) = block;
-  newest_idle_ = block;
-  ++n_idle_;
+  if (--Users(block) > 0) return;
+  if (index_.Has(block))
+    idle_.Append(block);
+  else
+    free_.push_back(block);
 }
 
-void BlockTables::LeaveIdle(std::int32_t block) noexcept {
-  const Block& b = At(block);
-  (b.older == kNone ? oldest_idle_ : At(b.older).newer) = b.newer;
-  (b.newer == kNone ? newest_idle_ : At(b.newer).older) = b.older;
-  --n_idle_;
+std::int32_t BlockTables::TakeWindow() noexcept {
+  if (windows_.n_free() + windows_.n_idle() == 0)
+    for (Sequence& s : sequences_) DropUnseen(s);
+  return windows_.Take();
+}
+
+// The blocks [begin, end) in order of position: so the last ones stay idle longest.
+void BlockTables::ReleaseWindows(Sequence& s, int begin, int end) noexcept {
+  for (int i = std::max(begin, s.first_held); i < end; ++i)
+    windows_.Release(std::exchange(s.window_blocks[static_cast<std::size_t>(i)], kNone));
+}
+
+void BlockTables::DropUnseen(Sequence& s) noexcept {
+  const int seen_from = s.length + 1 - shape_.window - TablesShape::kRollback;
+  const int first = std::max(s.first_held, seen_from / tensor::kKvBlock);
+  ReleaseWindows(s, s.first_held, first);
+  s.first_held = first;
 }
 
 int BlockTables::MissingBlocks(SeqId seq, int n_rows) const noexcept {
@@ -71,7 +89,11 @@ void BlockTables::Reserve(SeqId seq, int n_rows) noexcept {
   Sequence& s = sequences_[seq];
   FORETOKEN_CHECK(n_rows >= 0 && s.length + n_rows <= shape_.max_positions);
   const auto needed = static_cast<std::size_t>(BlocksFor(s.length + n_rows));
-  while (s.blocks.size() < needed) s.blocks.push_back(Take());
+  if (HasWindows()) DropUnseen(s);
+  while (s.blocks.size() < needed) {
+    s.blocks.push_back(Take());
+    if (HasWindows()) s.window_blocks.push_back(TakeWindow());
+  }
 }
 
 void BlockTables::Append(SeqId seq, int n_rows) noexcept {
@@ -79,17 +101,25 @@ void BlockTables::Append(SeqId seq, int n_rows) noexcept {
   Truncate(seq, sequences_[seq].length);
 }
 
-void BlockTables::Truncate(SeqId seq, int length) noexcept {
+int BlockTables::Truncate(SeqId seq, int length) noexcept {
   Sequence& s = sequences_[seq];
   FORETOKEN_CHECK(length >= 0 && length <= s.length);
   FORETOKEN_CHECK(length % tensor::kKvBlock == 0 || length >= s.n_published * tensor::kKvBlock);
+  if (HasWindows() && std::max(0, length + 1 - shape_.window) / tensor::kKvBlock < s.first_held)
+    length = 0;
   s.length = length;
   s.n_published = std::min(s.n_published, length / tensor::kKvBlock);
   const auto needed = static_cast<std::size_t>(BlocksFor(length));
+  if (HasWindows() && s.blocks.size() > needed) {
+    ReleaseWindows(s, static_cast<int>(needed), static_cast<int>(s.blocks.size()));
+    s.window_blocks.resize(needed);
+    s.first_held = std::min(s.first_held, static_cast<int>(needed));
+  }
   while (s.blocks.size() > needed) {
     Release(s.blocks.back());
     s.blocks.pop_back();
   }
+  return length;
 }
 
 // The published block that holds the text's block number `at` and follows `before`; kNone where
@@ -113,30 +143,69 @@ void BlockTables::Publish(SeqId seq, std::span<const Token> text) noexcept {
       Hold(known);
       Release(std::exchange(own, known));
     }
+    if (HasWindows()) PublishWindow(s, own);
+  }
+}
+
+// Of the block after those that are published: its window block goes to the owner, or the owner's
+// takes its place.
+void BlockTables::PublishWindow(Sequence& s, std::int32_t owner) noexcept {
+  if (s.n_published < s.first_held) return;
+  std::int32_t& own = s.window_blocks[static_cast<std::size_t>(s.n_published)];
+  const std::int32_t known = windows_.Of(owner);
+  if (known == kNone) return windows_.Attach(own, owner);
+  windows_.Hold(known);
+  windows_.Release(std::exchange(own, known));
+}
+
+// How many published blocks can follow. With windows the last of them must be followed by a
+// position whose window is still there. held_only: only blocks that sequences hold.
+int BlockTables::Sharable(Way way, std::span<const Token> text, bool held_only) const noexcept {
+  int most = 0;
+  for (int n = 1;; ++n) {
+    way.before = FindNext(way.before, text, way.n_blocks);
+    if (way.before == kNone) return most;
+    if (held_only && n_users_[static_cast<std::size_t>(way.before)] == 0) return most;
+    ++way.n_blocks;
+    if (!HasWindows()) {
+      most = n;
+      continue;
+    }
+    way.n_held = windows_.Of(way.before) == kNone ? 0 : way.n_held + 1;
+    if (way.n_held >= std::min(way.n_blocks, shape_.SeenBlocks())) most = n;
   }
 }
 
 int BlockTables::Share(SeqId seq, std::span<const Token> text) noexcept {
   Sequence& s = sequences_[seq];
   if (s.length != s.n_published * tensor::kKvBlock) return 0;
-  const int length = s.length;
-  for (;;) {
-    const std::int32_t before = s.blocks.empty() ? kNone : s.blocks.back();
-    const std::int32_t next = FindNext(before, text, s.n_published);
-    if (next == kNone) return s.length - length;
+  const int n_own = s.n_published;
+  const int n_more = Sharable({.before = s.blocks.empty() ? kNone : s.blocks.back(),
+                               .n_blocks = n_own,
+                               .n_held = n_own - s.first_held},
+                              text, false);
+  if (n_more == 0) return 0;
+  const int first = n_own + n_more - shape_.SeenBlocks();  // of the window blocks that are needed
+  if (HasWindows() && first > s.first_held) {
+    ReleaseWindows(s, s.first_held, std::min(first, n_own));
+    s.first_held = first;
+  }
+  for (int i = n_own; i < n_own + n_more; ++i) {
+    const std::int32_t next = FindNext(s.blocks.empty() ? kNone : s.blocks.back(), text, i);
     Hold(next);
     s.blocks.push_back(next);
-    ++s.n_published;
-    s.length += tensor::kKvBlock;
+    if (!HasWindows()) continue;
+    const std::int32_t window = i < s.first_held ? kNone : windows_.Of(next);
+    if (window != kNone) windows_.Hold(window);
+    s.window_blocks.push_back(window);
   }
+  s.n_published += n_more;
+  s.length += n_more * tensor::kKvBlock;
+  return n_more * tensor::kKvBlock;
 }
 
 int BlockTables::SharedBlocks(std::span<const Token> text) const noexcept {
-  std::int32_t block = kNone;
-  for (int n = 0;; ++n) {
-    block = FindNext(block, text, n);
-    if (block == kNone || blocks_[static_cast<std::size_t>(block)].n_users == 0) return n;
-  }
+  return Sharable({}, text, true);
 }
 
 }  // namespace foretoken::kv

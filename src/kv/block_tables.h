@@ -11,6 +11,10 @@
 // only read. A published block that no sequence holds any more is *idle*: it is still known, and it
 // is taken, the longest idle first, when no block is free.
 //
+// Layers that see a window of positions may have a memory of their own (kv/window_blocks.h). Then a
+// sequence has a second list of blocks, which are dropped when no next position sees them, nor one
+// after a rollback of kRollback positions.
+//
 // One thread owns and calls the tables.
 #pragma once
 
@@ -19,8 +23,11 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "foretoken/limits.h"
+#include "kv/idle_blocks.h"
 #include "kv/prefix_index.h"
 #include "kv/segment.h"
+#include "kv/window_blocks.h"
 
 namespace foretoken::kv {
 
@@ -28,10 +35,26 @@ struct TablesShape {
   int n_sequences = 1;
   int max_positions = 0;  // per sequence
   int n_positions = 0;    // of all sequences together; 0: max_positions for each sequence
+  int window = 0;         // the largest of the network's windows; 0: nothing is dropped
+  int pass_rows = 0;      // with a window: the most rows of a pass, of all sequences together
 
   int n_blocks() const {
     return n_positions > 0 ? BlocksFor(n_positions) : BlocksFor(max_positions) * n_sequences;
   }
+  // Blocks of the layers that see a window; 0: they use those of the other layers, because fewer
+  // would not do.
+  int n_window_blocks() const {
+    if (window == 0) return 0;
+    // What each sequence holds, the blocks at both ends of it, and as much again for known texts.
+    const int held = BlocksFor(window + kRollback) + 3, known = SeenBlocks();
+    const std::int64_t all = std::int64_t{n_sequences} * (held + known) + BlocksFor(pass_rows);
+    return all < n_blocks() ? static_cast<int>(all) : 0;
+  }
+  // Blocks that the position after a full block sees, beside its own.
+  int SeenBlocks() const { return BlocksFor(window - 1); }
+
+  // A drafter takes back at most what it drafted.
+  static constexpr int kRollback = kMaxDraft + 1;
 };
 
 class BlockTables {
@@ -43,9 +66,10 @@ class BlockTables {
   int room(SeqId seq) const { return shape_.max_positions - length(seq); }
 
   // Forgets the positions from `length` on (<= length(seq)) and releases the blocks that no
-  // position needs any more. REQUIRES: no published block is cut: `length` is a multiple of 32 or
-  // lies behind the published blocks.
-  void Truncate(SeqId seq, int length) noexcept;
+  // position needs any more. Where the positions that the next one would see have been dropped, it
+  // forgets all positions. Returns the new length. REQUIRES: no published block is cut: `length` is
+  // a multiple of 32 or lies behind the published blocks.
+  int Truncate(SeqId seq, int length) noexcept;
 
   // From now on the sequence's full blocks can be shared. Where a block with the same text is
   // already known, it replaces the sequence's own, which holds the same bits. `text`: the tokens of
@@ -63,14 +87,21 @@ class BlockTables {
   // length is that of this moment.
   std::span<const std::int32_t> Blocks(SeqId seq) const noexcept { return sequences_[seq].blocks; }
 
+  // The same of the layers that see a window, with -1 for blocks that were dropped. Empty if they
+  // have no memory of their own.
+  std::span<const std::int32_t> WindowBlocksOf(SeqId seq) const noexcept {
+    return sequences_[seq].window_blocks;
+  }
+
   // Blocks that a pass may take. A Transaction REQUIRES that they suffice for all its sequences.
-  int n_available_blocks() const { return n_free_blocks() + n_idle_; }
+  int n_available_blocks() const { return n_free_blocks() + n_idle_blocks(); }
   // Blocks that a sequence lacks for n more rows.
   int MissingBlocks(SeqId seq, int n_rows) const noexcept;
 
   int n_blocks() const { return n_blocks_; }
   int n_free_blocks() const { return static_cast<int>(free_.size()); }
-  int n_idle_blocks() const { return n_idle_; }
+  int n_idle_blocks() const { return idle_.size(); }
+  const WindowBlocks& window_blocks() const { return windows_; }
 
  private:
   friend class Transaction;
@@ -79,29 +110,38 @@ class BlockTables {
     // Numbers, in order of position. Capacity is reserved for max_positions.
     std::vector<std::int32_t> blocks;
     int n_published = 0;  // that many, counted from the first
-  };
-  struct Block {
-    int n_users = 0;                            // sequences that hold it
-    std::int32_t older = kNone, newer = kNone;  // idle blocks: the neighbours in order of time
+    // As many as `blocks`, or none. Those before the first that is held are kNone.
+    std::vector<std::int32_t> window_blocks;
+    int first_held = 0;
   };
   static constexpr std::int32_t kNone = PrefixIndex::kNone;
 
   void Reserve(SeqId seq, int n_rows) noexcept;
   void Append(SeqId seq, int n_rows) noexcept;  // of reserved rows; the other ones are released
-  Block& At(std::int32_t block) { return blocks_[static_cast<std::size_t>(block)]; }
+  bool HasWindows() const { return windows_.n_blocks() > 0; }
+  int& Users(std::int32_t block) { return n_users_[static_cast<std::size_t>(block)]; }
   std::int32_t Take() noexcept;
   void Hold(std::int32_t block) noexcept;
   void Release(std::int32_t block) noexcept;
-  void LeaveIdle(std::int32_t block) noexcept;
+  std::int32_t TakeWindow() noexcept;
+  void ReleaseWindows(Sequence& s, int begin, int end) noexcept;
+  void DropUnseen(Sequence& s) noexcept;
+  void PublishWindow(Sequence& s, std::int32_t owner) noexcept;
+  struct Way {
+    std::int32_t before = kNone;  // the last block so far
+    int n_blocks = 0;             // so far
+    int n_held = 0;  // of these, how many at the end have a block of the layers with a window
+  };
+  int Sharable(Way way, std::span<const Token> text, bool held_only) const noexcept;
   std::int32_t FindNext(std::int32_t before, std::span<const Token> text, int at) const noexcept;
 
   TablesShape shape_;
   int n_blocks_ = 0;
   std::vector<Sequence> sequences_;
-  std::vector<Block> blocks_;
+  std::vector<int> n_users_;        // by block: sequences that hold it
   std::vector<std::int32_t> free_;  // a stack with the lowest number on top
-  std::int32_t oldest_idle_ = kNone, newest_idle_ = kNone;
-  int n_idle_ = 0;
+  IdleBlocks idle_;
+  WindowBlocks windows_;
   // A sequence that holds a block also holds the blocks before it, and releases it before them. So
   // no block becomes idle after a block that follows it, and nothing follows the oldest idle block.
   PrefixIndex index_;

@@ -11,6 +11,7 @@ Transaction::Transaction(BlockTables& tables, std::span<Segment> segments) noexc
     FORETOKEN_CHECK(s.first_position == tables_.length(s.seq));
     tables_.Reserve(s.seq, s.n_rows);
     s.blocks = tables_.Blocks(s.seq);
+    s.window_blocks = tables_.WindowBlocksOf(s.seq);
   }
 }
 
