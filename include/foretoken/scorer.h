@@ -43,8 +43,9 @@ class Scorer {
   [[nodiscard]] Result<TokenRows> Score(std::span<const std::int32_t> tokens, int sequence = 0);
 
   int length(int sequence = 0) const;  // tokens in the cache; 0 if there is no such sequence
-  // Removes the tokens from `length` on. Errors: kInvalidArgument (no such sequence, or a length
-  // beyond its own).
+  // Removes the tokens from `length` on. A model with sliding windows keeps what it needs to remove
+  // 65 tokens. Errors: kInvalidArgument (no such sequence, or a length beyond its own), kTooLarge
+  // (what a window would see was dropped; the sequence is empty then).
   [[nodiscard]] Status Truncate(int sequence, int length);
 
   const Engine& engine() const;  // for Tokenize, Detokenize, summary

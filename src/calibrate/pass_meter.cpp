@@ -30,9 +30,11 @@ PassMeter::~PassMeter() {
 // The cache holds that many positions of sequence 0 afterwards.
 void PassMeter::Hold(int positions) noexcept {
   cache_.Truncate(0, std::min(cache_.length(0), positions));
-  const int missing = positions - cache_.length(0);
-  kv::Segment segment{.n_rows = missing, .first_position = cache_.length(0)};
-  kv::Transaction(cache_, {&segment, 1}).Commit({&missing, 1});
+  while (cache_.length(0) < positions) {
+    const int rows = std::min(positions - cache_.length(0), runner_.info().max_rows);
+    kv::Segment segment{.n_rows = rows, .first_position = cache_.length(0)};
+    kv::Transaction(cache_, {&segment, 1}).Commit({&rows, 1});
+  }
 }
 
 double PassMeter::Microseconds(int rows, int context, bool all_logits) noexcept {

@@ -46,7 +46,7 @@ class Scorer::Impl {
         std::copy_n(logits, width, logits_.data() + row * width);
       });
     });
-    if (!read) {  // the sequences are as they were
+    if (!read) {  // the sequences are as they were, or empty where a window was dropped
       for (std::size_t i = 0; i < batch.size(); ++i)
         parts().TruncateCache(batch[i].sequence, lengths[i]);
       return Fail(std::move(read).error());
@@ -67,8 +67,12 @@ class Scorer::Impl {
     if (length < 0 || length > this->length(sequence))
       return Bad(fmt::format("length: {} of a sequence of {}; use 0 to {}", length,
                              this->length(sequence), this->length(sequence)));
-    parts().TruncateCache(sequence, length);
-    return {};
+    if (parts().TruncateCache(sequence, length) == length) return {};
+    return Fail(
+        ErrorCode::kTooLarge,
+        fmt::format("length: {}: the model's layers with a sliding window have dropped what "
+                    "lies before; the sequence is empty now, score its text again",
+                    length));
   }
 
   const Engine& engine() const { return *engine_; }

@@ -87,7 +87,8 @@ class Engine::Impl {
   int MissingCacheBlocks(SeqId seq, int n) const noexcept {
     return opened_.cache->MissingBlocks(seq, n);
   }
-  void TruncateCache(SeqId seq, int length) noexcept { opened_.cache->Truncate(seq, length); }
+  // Returns the new length (BlockTables::Truncate).
+  int TruncateCache(SeqId seq, int length) noexcept { return opened_.cache->Truncate(seq, length); }
 
   [[nodiscard]] Result<Measurements> Measure(const MeasureOptions& options);
   [[nodiscard]] Result<std::vector<Token>> FormatChat(std::span<const ChatMessage> messages,

@@ -45,15 +45,21 @@ PartSizes SizesOf(const EngineOptions& options) {
 }
 
 void SetSizes(ModelPart& part, const PartSizes& sizes) {
+  int window = 0;
+  for (const model::LayerConfig& layer : part.config.layers)
+    window = std::max(window, layer.attention().window);
   part.tables = {.n_sequences = sizes.sequences,
                  .max_positions = sizes.positions,
-                 .n_positions = sizes.cache_positions};
+                 .n_positions = sizes.cache_positions,
+                 .window = window,
+                 .pass_rows = sizes.rows};
   part.options = {.max_rows = sizes.rows,
                   .max_logit_rows = sizes.logit_rows,
                   .max_positions = sizes.positions,
                   .cache = {.k_type = KvTypeOf(sizes.k),
                             .v_type = KvTypeOf(sizes.v),
-                            .n_blocks = part.tables.n_blocks()}};
+                            .n_blocks = part.tables.n_blocks(),
+                            .n_window_blocks = part.tables.n_window_blocks()}};
 }
 
 std::int64_t BytesOf(const ModelPart& part, const formats::Checkpoint& checkpoint) {

@@ -12,14 +12,15 @@ namespace foretoken::model {
 namespace {
 
 // Memory for all heads and blocks of a layer.
-std::size_t LayerBytes(const CacheLayer& layer, tensor::KvType type, int n_blocks) {
+std::size_t LayerBytes(const CacheLayer& layer, tensor::KvType type, const CacheOptions& options) {
   return tensor::KvBlockBytes(type, layer.head_dim) * static_cast<std::size_t>(layer.n_kv_heads) *
-         static_cast<std::size_t>(n_blocks);
+         static_cast<std::size_t>(layer.Blocks(options));
 }
 
-std::size_t TotalBytes(std::span<const CacheLayer> layers, tensor::KvType type, int n_blocks) {
+std::size_t TotalBytes(std::span<const CacheLayer> layers, tensor::KvType type,
+                       const CacheOptions& options) {
   std::size_t bytes = 0;
-  for (const CacheLayer& layer : layers) bytes += LayerBytes(layer, type, n_blocks);
+  for (const CacheLayer& layer : layers) bytes += LayerBytes(layer, type, options);
   return bytes;
 }
 
@@ -36,8 +37,7 @@ Status CheckHeadSize(int head_dim, const CacheOptions& options) {
 }  // namespace
 
 std::size_t CacheMemory::Bytes(std::span<const CacheLayer> layers, const CacheOptions& options) {
-  return TotalBytes(layers, options.k_type, options.n_blocks) +
-         TotalBytes(layers, options.v_type, options.n_blocks);
+  return TotalBytes(layers, options.k_type, options) + TotalBytes(layers, options.v_type, options);
 }
 
 Result<CacheMemory> CacheMemory::Create(std::span<const CacheLayer> layers,
@@ -50,12 +50,13 @@ Result<CacheMemory> CacheMemory::Create(std::span<const CacheLayer> layers,
     FORETOKEN_CHECK_OK(CheckHeadSize(layer.head_dim, options));
     memory.layers_.push_back(
         {.n_kv_heads = layer.n_kv_heads,
+         .n_blocks = layer.Blocks(options),
          .k_begin = k_bytes,
          .v_begin = v_bytes,
          .k_block_bytes = tensor::KvBlockBytes(options.k_type, layer.head_dim),
          .v_block_bytes = tensor::KvBlockBytes(options.v_type, layer.head_dim)});
-    k_bytes += LayerBytes(layer, options.k_type, options.n_blocks);
-    v_bytes += LayerBytes(layer, options.v_type, options.n_blocks);
+    k_bytes += LayerBytes(layer, options.k_type, options);
+    v_bytes += LayerBytes(layer, options.v_type, options);
   }
   memory.k_ = AlignedBytes(k_bytes);
   memory.v_ = AlignedBytes(v_bytes);
@@ -64,7 +65,7 @@ Result<CacheMemory> CacheMemory::Create(std::span<const CacheLayer> layers,
 
 CacheMemory::HeadView CacheMemory::Head(int layer, int head) noexcept {
   const Layer& l = layers_[static_cast<std::size_t>(layer)];
-  const auto block = static_cast<std::size_t>(head) * static_cast<std::size_t>(options_.n_blocks);
+  const auto block = static_cast<std::size_t>(head) * static_cast<std::size_t>(l.n_blocks);
   return {k_.data() + l.k_begin + block * l.k_block_bytes,
           v_.data() + l.v_begin + block * l.v_block_bytes, l.k_block_bytes, l.v_block_bytes};
 }
@@ -73,6 +74,12 @@ void CacheMemory::Clear(std::span<const std::int32_t> blocks) noexcept {
   for (std::size_t layer = 0; layer < layers_.size(); ++layer)
     for (int head = 0; head < layers_[layer].n_kv_heads; ++head) {
       const HeadView view = Head(static_cast<int>(layer), head);
+      if (layers_[layer].n_blocks != options_.n_blocks) {
+        const auto n = static_cast<std::size_t>(layers_[layer].n_blocks);
+        std::memset(view.k, 0, n * view.k_stride);
+        std::memset(view.v, 0, n * view.v_stride);
+        continue;
+      }
       for (const std::int32_t block : blocks) {
         const auto index = static_cast<std::size_t>(block);
         std::memset(view.k + index * view.k_stride, 0, view.k_stride);

@@ -18,11 +18,17 @@ namespace foretoken::model {
 struct CacheOptions {
   tensor::KvType k_type = tensor::KvType::kF16, v_type = tensor::KvType::kF16;
   int n_blocks = 0;
+  int n_window_blocks = 0;  // of layers that see a window; 0: as many as the others
 };
 
 // What one layer keeps for each position.
 struct CacheLayer {
   int n_kv_heads = 0, head_dim = 0;
+  bool windowed = false;  // it sees a window of positions
+
+  int Blocks(const CacheOptions& options) const {
+    return windowed && options.n_window_blocks != 0 ? options.n_window_blocks : options.n_blocks;
+  }
 };
 
 class CacheMemory {
@@ -42,12 +48,12 @@ class CacheMemory {
   HeadView Head(int layer, int head) noexcept;
   const CacheOptions& options() const noexcept { return options_; }
 
-  // Writes zeros.
+  // Writes zeros, also to all blocks of layers that have fewer.
   void Clear(std::span<const std::int32_t> blocks) noexcept;
 
  private:
   struct Layer {
-    int n_kv_heads;
+    int n_kv_heads, n_blocks;
     std::size_t k_begin, v_begin;              // bytes
     std::size_t k_block_bytes, v_block_bytes;  // of one head
   };

@@ -50,6 +50,20 @@ TEST(CacheMemory, ClearsTheBlocksItIsTold) {
     EXPECT_EQ(view.k[block * view.k_stride], block % 2 == 0 ? std::byte{0} : std::byte{1});
 }
 
+TEST(CacheMemory, GivesLayersWithAWindowBlocksOfTheirOwn) {
+  constexpr std::array kMixed = {CacheLayer{2, 8, true}, CacheLayer{2, 8}};
+  const CacheOptions options{.n_blocks = 10, .n_window_blocks = 3};
+  const std::size_t whole = CacheMemory::Bytes(kMixed, {.n_blocks = 10});
+  EXPECT_EQ(CacheMemory::Bytes(kMixed, options) * 20, whole * 13);
+  CacheMemory memory = *CacheMemory::Create(kMixed, options);
+  const auto first = memory.Head(0, 0), second = memory.Head(0, 1), whole_layer = memory.Head(1, 0);
+  EXPECT_EQ(first.k + 3 * first.k_stride, second.k);
+  EXPECT_EQ(second.v + 3 * second.v_stride, whole_layer.v);
+  std::memset(second.k, 1, 3 * second.k_stride);
+  memory.Clear(std::array<std::int32_t, 1>{9});
+  EXPECT_EQ(second.k[2 * second.k_stride], std::byte{0});
+}
+
 TEST(CacheMemory, RefusesAQuantisedTypeForSmallHeads) {
   const auto memory =
       CacheMemory::Create(kLayers, {.k_type = tensor::KvType::kQ8_0, .n_blocks = 1});

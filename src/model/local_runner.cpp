@@ -20,7 +20,7 @@ std::vector<CacheLayer> CacheLayers(const ModelConfig& config) {
   std::vector<CacheLayer> layers;
   for (const LayerConfig& layer : config.layers) {
     const AttentionConfig& attention = layer.attention();
-    layers.push_back({attention.n_kv_heads, attention.head_dim});
+    layers.push_back({attention.n_kv_heads, attention.head_dim, attention.window != 0});
   }
   return layers;
 }
@@ -130,9 +130,12 @@ void LocalRunner::Check(const Pass& pass) const noexcept {
   FORETOKEN_CHECK(pass.n_rows() >= 1 && pass.n_rows() <= info_.max_rows);
   FORETOKEN_CHECK(static_cast<int>(pass.logit_rows.size()) <= info_.max_logit_rows);
   FORETOKEN_CHECK(!config_.head || pass.features != nullptr);
-  for (const kv::Segment& s : pass.segments)
-    FORETOKEN_CHECK(static_cast<int>(s.blocks.size()) >=
-                    kv::BlocksFor(s.first_position + s.n_rows));
+  const bool windows = cache_.options().n_window_blocks != 0;
+  for (const kv::Segment& s : pass.segments) {
+    const int needed = kv::BlocksFor(s.first_position + s.n_rows);
+    FORETOKEN_CHECK(static_cast<int>(s.blocks.size()) >= needed);
+    FORETOKEN_CHECK(!windows || static_cast<int>(s.window_blocks.size()) >= needed);
+  }
 }
 
 // Returns how many threads took part.

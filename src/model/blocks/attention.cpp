@@ -16,6 +16,7 @@ Attention::Attention(const Workspace& space, const AttentionConfig& config,
       rope_(rope),
       group_width_(config.n_heads / config.n_kv_heads * config.head_dim),
       quantise_input_(weights.q.quantised() || weights.k.quantised() || weights.v.quantised()),
+      own_blocks_(config.window != 0 && space.cache.options().n_window_blocks != 0),
       addition_{.bias = weights.o_bias,
                 .norm = weights.post_norm,
                 .norm_eps = place.norm_eps,
@@ -134,7 +135,7 @@ void Attention::StoreHead(const kv::Segment& segment, int head,
     if (weights_.v_bias != nullptr)
       for (int j = 0; j < head_dim; ++j) v[j] += weights_.v_bias[k_at + j];
     const auto block = static_cast<std::size_t>(
-        segment.blocks[static_cast<std::size_t>(position / tensor::kKvBlock)]);
+        BlocksOf(segment)[static_cast<std::size_t>(position / tensor::kKvBlock)]);
     const int slot = position % tensor::kKvBlock;
     space_.kernels.store_k[static_cast<std::size_t>(types.k_type)](k, head_dim, slot,
                                                                    view.k + block * view.k_stride);
@@ -163,7 +164,7 @@ void Attention::AttendHead(const kv::Segment& segment, int head, int thread) con
                    : weights_.sinks + head * (config_.n_heads / config_.n_kv_heads),
       .window = config_.window,
       .row_len = scratch.row_len.data() + segment.row_begin,
-      .blocks = segment.blocks.data(),
+      .blocks = BlocksOf(segment).data(),
       .k = view.k,
       .k_stride = view.k_stride,
       .v = view.v,

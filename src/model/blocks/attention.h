@@ -41,6 +41,9 @@ class Attention final : public Block {
   void Output(const Pass& pass, int thread) const noexcept;
   void AddNormed(const Pass& pass, int thread) const noexcept;
   void AttendHead(const kv::Segment& segment, int head, int thread) const noexcept;
+  std::span<const std::int32_t> BlocksOf(const kv::Segment& segment) const noexcept {
+    return own_blocks_ ? segment.window_blocks : segment.blocks;
+  }
   void StoreHead(const kv::Segment& segment, int head,
                  const CacheMemory::HeadView& view) const noexcept;
   void Prepare(float* x, int n_heads, const float* bias, const float* norm,
@@ -54,6 +57,7 @@ class Attention final : public Block {
   const RopeTable* const rope_;
   const int group_width_;  // of the queries that share a key-value head
   const bool quantise_input_;
+  const bool own_blocks_;  // a memory for layers that see a window
   const Addition addition_;
   const bool
       norms_rows_;  // one norm for all heads of a row; a phase of its own adds the biases too

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks whose layers see a window of positions: a cache that drops what no row sees gives the bits
+// of a cache that keeps everything.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <random>
+
+#include "fixtures/tiny_model.h"
+#include "foretoken/engine.h"
+
+namespace foretoken {
+namespace {
+
+using Tokens = std::vector<std::int32_t>;
+
+constexpr int kWindow = 12;
+constexpr int kLong = 2048;  // a context in which blocks are dropped
+constexpr int kText = 420;   // tokens of the longest text; a context of it drops nothing
+
+// One layer with a window, one without, and drafters of the target.
+struct Models {
+  std::string target;
+  std::map<std::string, std::string> drafts;
+};
+
+const Models& Files() {
+  static const Models models = [] {
+    const std::string folder = fixtures::TemporaryFolder();
+    fixtures::TinyModelOptions options{
+        .arch = "gemma2", .seed = 83, .n_layers = 2, .context_length = kLong, .window = kWindow};
+    Models m;
+    m.target = fixtures::WriteTinyModel(folder, options);
+    m.drafts["eagle"] =
+        fixtures::WriteTinyHead(folder, {.target = options, .eagle = true, .layers = {0, 1, 2}});
+    options.noise = 0.15;
+    m.drafts["standalone"] = fixtures::WriteTinyModel(folder, options);
+    return m;
+  }();
+  return models;
+}
+
+std::unique_ptr<Engine> Open(const std::string& method, int context, int sequences = 1,
+                             int cache_tokens = 0) {
+  EngineOptions options{.model = Files().target,
+                        .speculative = {.method = method, .lookahead = "fixed"},
+                        .context_size = context,
+                        .max_sequences = sequences,
+                        .cache_tokens = cache_tokens,
+                        .prefix_cache = context == kLong,
+                        .threads = 1,
+                        .prefill_rows = 64};
+  if (Files().drafts.contains(method)) options.draft_model = Files().drafts.at(method);
+  auto engine = Engine::Open(options);
+  EXPECT_TRUE(engine) << engine.error().message;
+  return std::move(*engine);
+}
+
+Request Read(Tokens prompt, int n) {
+  Request r;
+  r.prompt_tokens = std::move(prompt);
+  r.max_new_tokens = n;
+  r.sampling.temperature = 0.7f;
+  r.seed = 3;
+  r.logprobs = 3;
+  r.ignore_eos = true;
+  r.speculative.num_speculative_tokens = 5;
+  return r;
+}
+
+Tokens TokensOf(int n, unsigned seed) {
+  std::mt19937 random(seed);
+  Tokens tokens;
+  for (int i = 0; i < n; ++i) tokens.push_back(3 + static_cast<int>(random() % 300));
+  return tokens;
+}
+
+void ExpectSame(const Completion& a, const Completion& b, const std::string& where) {
+  ASSERT_EQ(a.token_ids, b.token_ids) << where;
+  ASSERT_EQ(a.logprobs.size(), b.logprobs.size()) << where;
+  for (std::size_t i = 0; i < a.logprobs.size(); ++i) {
+    ASSERT_EQ(std::memcmp(&a.logprobs[i].logprob, &b.logprobs[i].logprob, sizeof(float)), 0)
+        << where << " token " << i;
+    ASSERT_EQ(a.logprobs[i].top, b.logprobs[i].top) << where << " token " << i;
+  }
+}
+
+TEST(Windows, TakeMemoryForWhatIsSeenAlone) {
+  // Both layers of the short context keep everything.
+  const auto bytes_of_a_layer = Open("none", 256)->summary().target.cache_bytes / 2 / 256;
+  const auto positions =
+      Open("none", kLong)->summary().target.cache_bytes / bytes_of_a_layer - kLong;
+  EXPECT_GT(positions, kWindow + 64);
+  EXPECT_LT(positions, kLong / 4);
+}
+
+TEST(Windows, GiveTheBitsOfACacheThatKeepsEverything) {
+  for (const char* method : {"none", "ngram", "suffix", "standalone", "eagle"})
+    for (const int n : {5, 100, 300}) {
+      const Request request = Read(TokensOf(n, 9), kText - n);
+      const auto kept = Open(method, kText)->Generate(request),
+                 dropped = Open(method, kLong)->Generate(request);
+      ASSERT_TRUE(kept && dropped);
+      ASSERT_NO_FATAL_FAILURE(ExpectSame(*dropped, *kept, fmt::format("{} {}", method, n)));
+      EXPECT_EQ(dropped->speculation.accepted, kept->speculation.accepted);
+    }
+}
+
+// Texts with shared prefixes in one engine, whose cache holds about two of them.
+TEST(Windows, KeepTheBitsOfRequestsThatShareAndGiveTheirBlocksBack) {
+  for (const char* method : {"none", "standalone", "eagle"}) {
+    const auto alone = Open(method, kText);
+    const auto engine = Open(method, kLong, 3, 928);
+    std::mt19937 random(17);
+    std::vector<Request> requests;
+    for (int i = 0; i < 16; ++i) {
+      Tokens prompt = TokensOf(40 + static_cast<int>(random() % 150), random() % 2);
+      if (random() % 2 == 0) prompt[random() % prompt.size()] = 7;
+      requests.push_back(Read(std::move(prompt), 180 + static_cast<int>(random() % 50)));
+    }
+    const auto served = engine->GenerateBatch(requests);
+    ASSERT_TRUE(served) << served.error().message;
+    for (std::size_t i = 0; i < requests.size(); ++i)
+      ASSERT_NO_FATAL_FAILURE(ExpectSame((*served)[i], *alone->Generate(requests[i]),
+                                         fmt::format("{} request {}", method, i)));
+    EXPECT_GT(engine->load().preemptions, 0) << method;
+    if (std::string_view(method) != "eagle") EXPECT_GT(engine->load().cached_prompt_tokens, 100);
+    EXPECT_EQ(engine->load().used_blocks, 0);
+  }
+}
+
+TEST(Windows, SayTruthfullyWhatOfAPrefixCanBeUsed) {
+  const auto engine = Open("none", kLong);
+  Tokens text = TokensOf(1000, 5);
+  const auto first = *engine->Generate(Read(text, 20));
+  // A text that goes on: all of it.
+  text.insert(text.end(), first.token_ids.begin(), first.token_ids.end());
+  const auto second = *engine->Generate(Read(text, 10));
+  EXPECT_EQ(second.timings.cached_prompt_tokens, 992);
+  // A text that parts early: the window before that place was dropped.
+  Tokens other = TokensOf(1000, 5);
+  other.resize(300);
+  const auto third = *engine->Generate(Read(other, 10));
+  EXPECT_EQ(third.timings.cached_prompt_tokens, 0);
+  ExpectSame(third, *Open("none", kText)->Generate(Read(other, 10)), "third");
+}
+
+}  // namespace
+}  // namespace foretoken
