@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <filesystem>
 
 #include "base/files/mapped_file.h"
 #include "formats/gguf.h"
 #include "formats/gguf_writer.h"
+#include "formats/huggingface/model_folder.h"
 #include "formats/mapped_checkpoint.h"
 
 namespace foretoken::formats {
@@ -121,6 +123,8 @@ struct Kind {
 
 constexpr std::string_view kConvert =
     "convert the model to GGUF (llama.cpp's convert_hf_to_gguf.py) and name that file";
+constexpr std::string_view kFolder =
+    "name the folder that holds it, with config.json and tokenizer.json";
 constexpr std::string_view kConvertAgain =
     "this format is no longer in use: convert the original model to GGUF again";
 
@@ -145,7 +149,7 @@ constexpr Kind kKinds[] = {
      "fetch the model with `git lfs pull`"},
     {"<!"sv, "a web page, not a model", "fetch the file itself, not the page about it"},
     {"<html"sv, "a web page, not a model", "fetch the file itself, not the page about it"},
-    {"{"sv, "a JSON file", "name the model file beside it"},
+    {"{"sv, "a JSON file", "name the model file beside it, or the folder of a model"},
 };
 
 bool LooksLikeSafetensors(std::string_view head, std::size_t file_bytes) {
@@ -164,7 +168,7 @@ auto NotGguf(const MappedFile& file) {
     return Fail(ErrorCode::kInvalidFile,
                 fmt::format("{}: not a GGUF file but {}; {}", file.path(), looks_like, advice));
   };
-  if (LooksLikeSafetensors(head, bytes.size())) return is("a safetensors file", kConvert);
+  if (LooksLikeSafetensors(head, bytes.size())) return is("a safetensors file", kFolder);
   for (const Kind& kind : kKinds)
     if (head.starts_with(kind.magic)) return is(kind.looks_like, kind.advice);
   if (bytes.size() < 64)
@@ -207,6 +211,8 @@ Result<std::unique_ptr<Checkpoint>> OpenGguf(MappedFile first) {
 }
 
 Result<std::unique_ptr<Checkpoint>> OpenCheckpoint(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return huggingface::OpenModelFolder(path);
   FORETOKEN_TRY(MappedFile file, MappedFile::Open(path));
   const auto bytes = file.bytes();
   if (bytes.size() >= kGgufMagic.size() &&

@@ -85,7 +85,8 @@ class Checkpoint {
   [[nodiscard]] virtual Status Check() const = 0;
 };
 
-// Opens a model file by its magic bytes; a split GGUF ("...-00001-of-00003.gguf") by its first
+// Opens a model: a folder as it is downloaded from Hugging Face (huggingface/model_folder.h), or a
+// file by its magic bytes; a split GGUF ("...-00001-of-00003.gguf") by its first
 // part. Errors: kNotFound, kInvalidFile (with the place and the reason), kUnsupported (a GGUF
 // version, big-endian files), kIo.
 [[nodiscard]] Result<std::unique_ptr<Checkpoint>> OpenCheckpoint(const std::string& path);
