@@ -252,7 +252,7 @@ FlagGroup ModelFlags(EngineOptions& options) {
           {
               {{"-m", "--model"},
                "PATH",
-               "the model, a GGUF file; default: the bundled model with its own drafter",
+               "a GGUF file or folder; default: the bundled model with its own drafter",
                StorePath(options.model)},
               {{"-c", "--ctx-size"},
                "N",

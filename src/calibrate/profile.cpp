@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -24,6 +25,7 @@
 #include "base/hash.h"
 #include "base/machine/cpus.h"
 #include "foretoken/text_file.h"
+#include "formats/huggingface/weight_files.h"
 
 namespace foretoken {
 namespace {
@@ -199,14 +201,22 @@ ProfileMachine ProfileMachine::This(std::string isa, int threads) {
 }
 
 Result<ProfileModel> ProfileModel::Of(const std::string& path) {
-  FORETOKEN_TRY(const MappedFile file, MappedFile::Open(path));
+  namespace fs = std::filesystem;
+  std::string weights = path;
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {  // its first file stands for all
+    FORETOKEN_TRY(const auto files, formats::huggingface::FindWeightFiles(path));
+    weights = files.paths.front();
+  }
+  FORETOKEN_TRY(const MappedFile file, MappedFile::Open(weights));
   constexpr std::size_t kPart = 1 << 20;
   const auto bytes = file.bytes();
   const std::size_t n = bytes.size(), part = std::min(n, kPart);
   // A fine-tuned model differs from its base only in its tensors, so those are hashed too.
   const std::array<std::uint64_t, 3> hashes = {
       Hash(bytes.first(part)), Hash(bytes.subspan((n - part) / 2, part)), Hash(bytes.last(part))};
-  return ProfileModel{.file = path.substr(path.find_last_of('/') + 1),
+  const fs::path name = fs::path(path).lexically_normal();
+  return ProfileModel{.file = (name.has_filename() ? name : name.parent_path()).filename().string(),
                       .bytes = static_cast<std::int64_t>(n),
                       .hash = HashOf(hashes)};
 }

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// A folder as it is downloaded (config.json, tokenizer.json, *.safetensors) and a GGUF file of the same
+// weights give the same tokens and the same bits.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <filesystem>
+#include <vector>
+
+#include "fixtures/model_folder.h"
+#include "fixtures/tiny_model.h"
+#include "foretoken/engine.h"
+#include "foretoken/tools/model_file.h"
+#include "foretoken/tools/quantize.h"
+
+namespace foretoken {
+namespace {
+
+using fixtures::TemporaryFolder;
+using fixtures::TinyModelOptions;
+
+struct Pair {
+  std::string gguf, folder;
+};
+
+Pair Write(const TinyModelOptions& options, int n_files = 1) {
+  Pair pair;
+  pair.gguf = fixtures::WriteTinyModel(TemporaryFolder(), options);
+  pair.folder =
+      fixtures::WriteModelFolder(pair.gguf, TemporaryFolder() + "/model", {.n_files = n_files});
+  return pair;
+}
+
+struct Outcome {
+  std::vector<std::int32_t> tokens;
+  std::vector<std::uint32_t> bits;  // of log-probabilities
+  std::string text;
+  bool operator==(const Outcome&) const = default;
+};
+
+Outcome OutcomeOf(const std::string& model, const std::string& draft = "") {
+  auto engine = Engine::Open({.model = model,
+                              .draft_model = draft,
+                              .speculative = {.method = draft.empty() ? "none" : "standalone"},
+                              .threads = 2});
+  EXPECT_TRUE(engine) << engine.error().message;
+  if (!engine) return {};
+  Outcome outcome;
+  const auto ids = (*engine)->Tokenize("the rain and the sea: a ship, \xE2\x82\xAC 5", true, false);
+  const auto scores = (*engine)->Score(ids);
+  EXPECT_TRUE(scores) << scores.error().message;
+  for (const float score : *scores) outcome.bits.push_back(std::bit_cast<std::uint32_t>(score));
+  const auto text =
+      (*engine)->Generate({.prompt = "the rain and", .max_new_tokens = 40, .ignore_eos = true});
+  EXPECT_TRUE(text) << text.error().message;
+  outcome.tokens = text->token_ids;
+  outcome.text = text->text;
+  outcome.tokens.insert(outcome.tokens.end(), ids.begin(), ids.end());
+  return outcome;
+}
+
+std::vector<TinyModelOptions> Networks() {
+  using tensor::DType;
+  return {{.seed = 71},
+          {.arch = "llama", .seed = 72, .tied = true, .weight_type = DType::kBF16},
+          {.arch = "qwen2", .seed = 73},
+          {.arch = "qwen2", .seed = 74, .weight_type = DType::kF16},
+          {.arch = "qwen3", .seed = 75, .head_dim = 24},
+          {.arch = "qwen3", .seed = 76, .weight_type = DType::kBF16}};
+}
+
+TEST(Folders, GiveTheBitsOfAGgufFile) {
+  for (const TinyModelOptions& options : Networks())
+    for (const int n_files : {1, 4}) {
+      const Pair pair = Write(options, n_files);
+      const Outcome expected = OutcomeOf(pair.gguf);
+      EXPECT_EQ(expected.tokens.size() > 40, true);
+      EXPECT_EQ(OutcomeOf(pair.folder), expected) << options.arch << " " << options.seed;
+    }
+}
+
+TEST(Folders, MayBeDraftModels) {
+  TinyModelOptions options{.seed = 81, .tied = true};
+  const Pair target = Write(options);
+  options.noise = 0.1;
+  const Pair draft = Write(options);
+  const Outcome expected = OutcomeOf(target.gguf);
+  EXPECT_EQ(OutcomeOf(target.folder, draft.folder).text, expected.text);
+  EXPECT_EQ(OutcomeOf(target.gguf, draft.folder).text, expected.text);
+}
+
+TEST(Folders, QuantizeWritesTheGgufFileOfTheSameWeights) {
+  for (const char* type : {"F32", "BF16", "Q8_0"}) {
+    const Pair pair = Write({.arch = "llama", .seed = 91}, 2);
+    const std::string of_gguf = TemporaryFolder() + "/a.gguf", of_folder = of_gguf + ".b";
+    ASSERT_TRUE(QuantizeFile({.input = pair.gguf, .output = of_gguf, .type = type}));
+    const auto report = QuantizeFile({.input = pair.folder, .output = of_folder, .type = type});
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_EQ(OutcomeOf(of_folder), OutcomeOf(of_gguf)) << type;
+  }
+}
+
+TEST(Folders, QuantizeDoesNotWriteOverAShard) {
+  const Pair pair = Write({.seed = 92}, 2);
+  const std::string shard = pair.folder + "/model-00002-of-00002.safetensors";
+  const auto report = QuantizeFile({.input = pair.folder, .output = shard, .type = "F16"});
+  ASSERT_FALSE(report);
+  EXPECT_NE(report.error().message.find("is the input"), std::string::npos);
+}
+
+TEST(Folders, InspectShowsWhatAGgufFileShows) {
+  const Pair pair = Write({.arch = "qwen3", .seed = 93, .weight_type = tensor::DType::kBF16}, 2);
+  const auto file = *ModelFile::Open(pair.gguf), folder = *ModelFile::Open(pair.folder);
+  EXPECT_EQ(folder->format(), "safetensors, 2 files");
+  EXPECT_EQ(folder->parameters(), file->parameters());
+  EXPECT_EQ(folder->type(), "BF16");
+  EXPECT_EQ(folder->obstacle(), "");
+  EXPECT_TRUE(folder->is_whole_model());
+  EXPECT_EQ(folder->tensors().size(), file->tensors().size());
+}
+
+}  // namespace
+}  // namespace foretoken
