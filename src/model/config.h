@@ -44,6 +44,9 @@ struct AttentionConfig {
   // The file must have biases of q, k and v, or of the output. It may have them in any case.
   bool qkv_bias = false, output_bias = false;
   QkNorm qk_norm = QkNorm::kNone;
+  bool v_norm = false;  // values are normed by head, without weights
+  // A file without the matrix of the values: they are the keys before their norm and rotation.
+  bool keys_may_be_values = false;
   float scale = 0;     // of the scores; 0: 1 / sqrt(head_dim)
   float soft_cap = 0;  // scores are soft_cap * tanh(score / soft_cap); 0: they are not capped
   bool sinks = false;  // the softmax of each head has one more logit, which stands for no position
@@ -77,7 +80,8 @@ struct LayerConfig {
   int block = 0;  // its tensors' names begin with "blk.<block>."
   MixerConfig mixer;
   FeedForwardConfig feed_forward;
-  float residual_scale = 1;  // what both parts add to the residual stream is multiplied by this
+  bool output_scale = false;  // the residual stream that leaves it is multiplied by a number
+  float residual_scale = 1;   // what both parts add to the residual stream is multiplied by this
 
   // REQUIRES: the part is of this kind.
   AttentionConfig& attention() { return std::get<AttentionConfig>(mixer); }

@@ -8,6 +8,7 @@
 #include "model/blocks/gated_ffn.h"
 #include "model/blocks/head_entry.h"
 #include "model/blocks/kept_state.h"
+#include "model/blocks/layer_scale.h"
 
 namespace foretoken::model {
 namespace {
@@ -54,6 +55,9 @@ void Network::AddLayer(int layer) {
   const auto index = static_cast<std::size_t>(layer);
   const LayerConfig& config = config_.layers[index];
   const LayerWeights& weights = weights_.layers[index];
+  scales_.push_back(weights.output_scale == nullptr
+                        ? nullptr
+                        : std::make_unique<LayerScale>(space_, config_.dim, *weights.output_scale));
   const LayerPlace place = {.layer = layer,
                             .dim = config_.dim,
                             .norm_eps = config_.norm_eps,
@@ -80,6 +84,8 @@ void Network::AddPhases() {
     keep(layer);
     mixers_[static_cast<std::size_t>(layer)]->AddPhases(phases_);
     feed_forwards_[static_cast<std::size_t>(layer)]->AddPhases(phases_);
+    if (const auto& scale = scales_[static_cast<std::size_t>(layer)]; scale != nullptr)
+      scale->AddPhases(phases_);
   }
   keep(config_.n_layers());
   output_.AddPhases(phases_);

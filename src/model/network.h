@@ -73,6 +73,7 @@ class Network {
   std::deque<Rope> ropes_;  // different ones; blocks point to the tables
   std::unique_ptr<Block> entry_;
   std::vector<std::unique_ptr<Block>> mixers_, feed_forwards_;  // by layer
+  std::vector<std::unique_ptr<Block>> scales_;  // by layer; null where it does not scale
   Output output_;
   std::vector<Kept> kept_;
   std::vector<Phase> phases_;

@@ -146,6 +146,39 @@ TEST(Registry, RefusesScalesOfPositionsThatCannotBe) {
     }
 }
 
+TEST(Registry, GivesLocalLayersOfGemma4HeadsOfTheirOwn) {
+  const auto with = [](const char* key, formats::MetadataValue value) {
+    auto m = Of("gemma4", 2);
+    m.Set("gemma4.attention.key_length", std::int64_t{32});
+    m.Set("gemma4.attention.sliding_window", std::int64_t{9});
+    m.Set("gemma4.attention.sliding_window_pattern", std::vector<std::int64_t>{1, 0});
+    m.Set("gemma4.attention.key_length_swa", std::int64_t{16});
+    m.Set("gemma4.attention.value_length_swa", std::int64_t{16});
+    m.Set(key, std::move(value));
+    return ConfigFromMetadata(m);
+  };
+  const auto config = with("gemma4.rope.freq_base_swa", 500.0);
+  ASSERT_TRUE(config) << config.error().message;
+  const AttentionConfig &local = config->layers[0].attention(),
+                        &global = config->layers[1].attention();
+  EXPECT_EQ(local.head_dim, 16);
+  EXPECT_EQ(local.rope->n_rot, 16);
+  EXPECT_EQ(local.rope->freq_base, 500);
+  EXPECT_EQ(local.rope->factors, "");
+  EXPECT_EQ(global.head_dim, 32);
+  EXPECT_EQ(global.rope->factors, "rope_freqs");
+  const auto code = [&](const char* key, std::int64_t value) {
+    return with(key, value).error().code;
+  };
+  EXPECT_EQ(code("gemma4.attention.value_length_swa", 24), ErrorCode::kUnsupported);
+  EXPECT_EQ(code("gemma4.attention.key_length_swa", 0), ErrorCode::kInvalidFile);
+  EXPECT_EQ(code("gemma4.attention.key_length_swa", 1 << 20), ErrorCode::kInvalidFile);
+  EXPECT_EQ(code("gemma4.rope.dimension_count_swa", 7), ErrorCode::kInvalidFile);
+  EXPECT_EQ(code("gemma4.rope.dimension_count_swa", 64), ErrorCode::kInvalidFile);
+  EXPECT_EQ(code("gemma4.attention.shared_kv_layers", 1), ErrorCode::kUnsupported);
+  EXPECT_EQ(code("gemma4.embedding_length_per_layer_input", 32), ErrorCode::kUnsupported);
+}
+
 TEST(Registry, IsSortedByName) {
   const auto names = NamesOf(AllArchitectures());
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));

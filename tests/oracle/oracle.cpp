@@ -223,7 +223,10 @@ Oracle::Row Oracle::Vector(const std::string& name) const {
 
 Oracle::Row Oracle::Norm(const Row& x, const std::string& weight) const {
   const Row w = Vector(weight);
-  if (w.empty()) return x;
+  return w.empty() ? x : Norm(x, w);
+}
+
+Oracle::Row Oracle::Norm(const Row& x, const Row& w) const {
   std::array<float, 16> lanes{};
   for (std::size_t i = 0; i < x.size(); ++i) lanes[i % 16] = std::fma(x[i], x[i], lanes[i % 16]);
   const float scale =
@@ -362,6 +365,10 @@ Oracle::Projections Oracle::Project(const model::LayerConfig& layer, const Row& 
     Add(y, Vector(NameOf(layer, fmt::format("{}.bias", part))));
     return y;
   };
+  if (attention.keys_may_be_values && checkpoint_.Find(NameOf(layer, "attn_v.weight")) == nullptr) {
+    const Row k = product("attn_k");
+    return {product("attn_q"), k, k};
+  }
   if (checkpoint_.Find(NameOf(layer, "attn_qkv.weight")) == nullptr)
     return {product("attn_q"), product("attn_k"), product("attn_v")};
   const Row all = product("attn_qkv");
@@ -413,6 +420,12 @@ void Oracle::RunLayer(const model::LayerConfig& layer, std::vector<Row>& stream)
       const auto t = static_cast<float>(1 + attention.temperature_scale * std::log(1.0 + steps));
       for (float& f : q) f *= t;
     }
+    if (attention.v_norm)
+      for (std::size_t h = 0; h < v.size(); h += static_cast<std::size_t>(attention.head_dim)) {
+        const Row head = Part(v, static_cast<int>(h), attention.head_dim);
+        const Row normed = Norm(head, Row(head.size(), 1.0f));
+        std::copy(normed.begin(), normed.end(), v.begin() + static_cast<std::ptrdiff_t>(h));
+      }
     if (half_cache_)
       for (Row* row : {&k, &v})
         for (float& f : *row) f = tensor::F16ToF32(tensor::F32ToF16(f));
@@ -421,6 +434,8 @@ void Oracle::RunLayer(const model::LayerConfig& layer, std::vector<Row>& stream)
     Add(attended, Vector(NameOf(layer, "attn_output.bias")));
     add(x, attended, attention.post_norm);
     add(x, FeedForward(layer, Norm(x, weight(layer.ffn().norm))), layer.ffn().post_norm);
+    if (layer.output_scale)
+      for (float& f : x) f *= Vector(weight("layer_output_scale"))[0];
   }
 }
 

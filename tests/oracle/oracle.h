@@ -31,6 +31,7 @@ class Oracle {
   Row Multiply(const std::string& tensor, const Row& x) const;
   Row Vector(const std::string& tensor) const;
   Row Norm(const Row& x, const std::string& weight) const;
+  Row Norm(const Row& x, const Row& weights) const;
   std::vector<double> Frequencies(const model::RopeConfig& rope) const;
   void Rotate(Row& heads, const model::AttentionConfig& config, int position) const;
   void NormAndRotate(Row& heads, const model::AttentionConfig& config, int position,

@@ -13,17 +13,17 @@ namespace foretoken {
 namespace model {
 namespace arch {
 
-extern const Architecture kErnie45, kExaone4, kGemma2, kGemma3, kGlm4, kGranite, kLlama, kMistral3,
-    kOlmo2, kPhi3, kQwen2, kQwen3, kSeedOss, kSmolLm3;
+extern const Architecture kErnie45, kExaone4, kGemma2, kGemma3, kGemma4, kGlm4, kGranite, kLlama,
+    kMistral3, kOlmo2, kPhi3, kQwen2, kQwen3, kSeedOss, kSmolLm3;
 
 }  // namespace arch
 
 namespace {
 
 constexpr std::array kRows = {
-    &arch::kErnie45, &arch::kExaone4, &arch::kGemma2,   &arch::kGemma3,  &arch::kGlm4,
-    &arch::kGranite, &arch::kLlama,   &arch::kMistral3, &arch::kOlmo2,   &arch::kPhi3,
-    &arch::kQwen2,   &arch::kQwen3,   &arch::kSeedOss,  &arch::kSmolLm3,
+    &arch::kErnie45, &arch::kExaone4, &arch::kGemma2, &arch::kGemma3,   &arch::kGemma4,
+    &arch::kGlm4,    &arch::kGranite, &arch::kLlama,  &arch::kMistral3, &arch::kOlmo2,
+    &arch::kPhi3,    &arch::kQwen2,   &arch::kQwen3,  &arch::kSeedOss,  &arch::kSmolLm3,
 };
 
 constexpr std::string_view kEagle = "eagle3";

@@ -131,9 +131,12 @@ void Attention::StoreHead(const kv::Segment& segment, int head,
     Prepare(q_.Row(row) + q_at, n_group, from(weights_.q_bias, q_at), q_norm, position);
     if (config_.temperature_scale != 0)
       space_.kernels.scale(q_.Row(row) + q_at, group_width_, Temperature(position));
+    if (weights_.v.n_tiles == 0) std::copy_n(k, head_dim, v);
     Prepare(k, 1, from(weights_.k_bias, k_at), k_norm, position);
     if (weights_.v_bias != nullptr)
       for (int j = 0; j < head_dim; ++j) v[j] += weights_.v_bias[k_at + j];
+    if (weights_.v_norm != nullptr)
+      space_.kernels.rms_norm(v, weights_.v_norm, head_dim, place_.norm_eps, v);
     const auto block = static_cast<std::size_t>(
         BlocksOf(segment)[static_cast<std::size_t>(position / tensor::kKvBlock)]);
     const int slot = position % tensor::kKvBlock;

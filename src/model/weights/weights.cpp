@@ -257,6 +257,8 @@ class WeightsLoader {
 
   Status Layer(const LayerConfig& config, LayerWeights& layer) {
     const std::string prefix = fmt::format("blk.{}.", config.block);
+    if (config.output_scale)
+      FORETOKEN_CHECK_OK(Vector(prefix + "layer_output_scale.weight", 1, layer.output_scale));
     FORETOKEN_CHECK_OK(std::visit(
         [&](const auto& part) { return Mixer(prefix, part, layer.mixer); }, config.mixer));
     return std::visit([&](const auto& part) { return FeedForward(prefix, part, layer); },
@@ -275,6 +277,9 @@ class WeightsLoader {
     FORETOKEN_CHECK_OK(Norm(prefix, config.post_norm, dim, w.post_norm));
     if (config.sinks)
       FORETOKEN_CHECK_OK(Vector(prefix + "attn_sinks.weight", config.n_heads, w.sinks));
+    if (config.v_norm)
+      w.v_norm =
+          weights_.vectors_.emplace_back(static_cast<std::size_t>(config.head_dim), 1.0f).data();
     if (config.qk_norm == QkNorm::kNone) return {};
     const bool by_head = config.qk_norm == QkNorm::kHead;
     FORETOKEN_CHECK_OK(
@@ -289,7 +294,10 @@ class WeightsLoader {
     if (checkpoint_.Find(prefix + "attn_qkv.weight") == nullptr) {
       FORETOKEN_CHECK_OK(Matrix(prefix + "attn_q.weight", q_dim, width, w.q));
       FORETOKEN_CHECK_OK(Matrix(prefix + "attn_k.weight", kv_dim, width, w.k));
-      FORETOKEN_CHECK_OK(Matrix(prefix + "attn_v.weight", kv_dim, width, w.v));
+      // Without the matrix, w.v has no tiles.
+      const bool has_v = checkpoint_.Find(prefix + "attn_v.weight") != nullptr;
+      if (has_v || !config.keys_may_be_values)
+        FORETOKEN_CHECK_OK(Matrix(prefix + "attn_v.weight", kv_dim, width, w.v));
       FORETOKEN_CHECK_OK(Bias(prefix + "attn_q.bias", q_dim, config.qkv_bias, w.q_bias));
       FORETOKEN_CHECK_OK(Bias(prefix + "attn_k.bias", kv_dim, config.qkv_bias, w.k_bias));
       return Bias(prefix + "attn_v.bias", kv_dim, config.qkv_bias, w.v_bias);

@@ -35,6 +35,7 @@ struct AttentionWeights {
   const float *q_bias = nullptr, *k_bias = nullptr, *v_bias = nullptr;
   const float* o_bias = nullptr;                     // [dim]
   const float *q_norm = nullptr, *k_norm = nullptr;  // [head_dim], or [heads * head_dim] ...
+  const float* v_norm = nullptr;                     // [head_dim]: ones
   const float* sinks = nullptr;                      // [heads]
 };
 
@@ -47,6 +48,7 @@ struct GatedFfnWeights {
 struct LayerWeights {
   std::variant<AttentionWeights> mixer;
   std::variant<GatedFfnWeights> feed_forward;
+  const float* output_scale = nullptr;  // [1], or null
 };
 
 // The weights of a head before its layer.
