@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors that are missing or do not fit, family by family: each is an error with its name.
+#include "model/weights/weights.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <string_view>
+
+#include "fixtures/tiny_model.h"
+#include "model/arch/registry.h"
+
+namespace foretoken::model {
+namespace {
+
+// A file whose bytes are changed before it is opened.
+Result<std::unique_ptr<formats::Checkpoint>> Open(const std::vector<std::byte>& bytes) {
+  static int count = 0;
+  static const std::string folder = fixtures::TemporaryFolder();
+  const std::string path = folder + "/" + std::to_string(count++) + ".gguf";
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+  return formats::OpenCheckpoint(path);
+}
+
+fixtures::TinyModelOptions Tiny(const std::string& arch) {
+  return {.arch = arch, .n_layers = 3, .head_dim = 16, .window = 8};
+}
+
+// What loading says, where the configuration is changed after it was read.
+template <typename Change>
+std::string ErrorAfter(const std::vector<std::byte>& bytes, Change&& change) {
+  const auto checkpoint = Open(bytes);
+  if (!checkpoint) return checkpoint.error().message;
+  auto config = ConfigFromMetadata((*checkpoint)->metadata());
+  if (!config) return config.error().message;
+  config->vocabulary = *VocabularyRows(**checkpoint);
+  change(*config);
+  const Status status = Weights::Check(**checkpoint, *config);
+  return status ? "" : status.error().message;
+}
+
+// The bytes with another name of the same length for a tensor.
+std::vector<std::byte> Renamed(std::vector<std::byte> bytes, std::string_view name) {
+  const auto* const text = reinterpret_cast<const char*>(bytes.data());
+  const auto at = std::string_view(text, bytes.size()).find(name);
+  EXPECT_NE(at, std::string_view::npos) << name;
+  if (at != std::string_view::npos) bytes[at + name.size() - 1] = std::byte{'#'};
+  return bytes;
+}
+
+const auto kAsItIs = [](ModelConfig&) {};
+
+TEST(Weights, OfTinyFilesAreComplete) {
+  for (const char* arch : {"ernie4_5", "exaone4", "gemma2", "gemma3", "gemma4", "glm4", "granite",
+                           "llama", "mistral3", "olmo2", "phi3", "qwen2", "qwen3", "seed_oss"})
+    EXPECT_EQ(ErrorAfter(fixtures::TinyModelBytes(Tiny(arch)), kAsItIs), "") << arch;
+}
+
+TEST(Weights, NameTheTensorThatIsMissing) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"gemma2", "blk.1.post_attention_norm.weight"},
+      {"gemma2", "blk.2.post_ffw_norm.weight"},
+      {"gemma3", "blk.0.attn_q_norm.weight"},
+      {"gemma4", "blk.1.layer_output_scale.weight"},
+      {"gemma4", "blk.0.attn_k.weight"},
+      {"olmo2", "blk.1.attn_k_norm.weight"},
+      {"olmo2", "blk.0.post_attention_norm.weight"},
+      {"glm4", "blk.2.ffn_up.weight"},
+      {"seed_oss", "blk.0.post_attention_norm.weight"}};
+  for (const auto& [arch, tensor] : cases) {
+    const auto bytes = Renamed(fixtures::TinyModelBytes(Tiny(arch)), tensor);
+    EXPECT_EQ(ErrorAfter(bytes, kAsItIs),
+              "tensor " + std::string(tensor) + ": missing; this is not a complete model file");
+  }
+}
+
+TEST(Weights, NameTheTensorThatDoesNotFit) {
+  const auto error = [](const char* arch, auto&& change) {
+    const std::string message = ErrorAfter(fixtures::TinyModelBytes(Tiny(arch)), change);
+    return message.substr(0, message.find(':'));
+  };
+  EXPECT_EQ(error("phi3", [](ModelConfig& c) { c.layers[1].attention().n_kv_heads = 4; }),
+            "tensor blk.1.attn_qkv.weight");
+  EXPECT_EQ(error("phi3", [](ModelConfig& c) { c.layers[2].ffn().width = 48; }),
+            "tensor blk.2.ffn_up.weight");
+  EXPECT_EQ(error("phi3", [](ModelConfig& c) { c.layers[0].attention().rope->n_rot = 8; }),
+            "tensor rope_factors_short.weight");
+  EXPECT_EQ(error("olmo2", [](ModelConfig& c) { c.layers[0].attention().qk_norm = QkNorm::kHead; }),
+            "tensor blk.0.attn_q_norm.weight");
+  EXPECT_EQ(error("gemma3", [](ModelConfig& c) { c.layers[0].attention().sinks = true; }),
+            "tensor blk.0.attn_sinks.weight");
+  EXPECT_EQ(error("llama", [](ModelConfig& c) { c.layers[1].attention().output_bias = true; }),
+            "tensor blk.1.attn_output.bias");
+}
+
+TEST(Weights, RefuseFactorsThatAreNotPositive) {
+  auto options = Tiny("llama");
+  options.rope_dimensions = 4, options.rope_freqs = true;  // the factors 1 and 4
+  auto bytes = fixtures::TinyModelBytes(options);
+  const float factors[] = {1, 4}, zero = 0;
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto at = text.find({reinterpret_cast<const char*>(factors), sizeof factors});
+  ASSERT_NE(at, std::string_view::npos);
+  std::memcpy(bytes.data() + at, &zero, sizeof zero);
+  EXPECT_EQ(ErrorAfter(bytes, [](ModelConfig&) {}), "tensor rope_freqs.weight: 0 is not positive");
+}
+
+}  // namespace
+}  // namespace foretoken::model
