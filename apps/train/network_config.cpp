@@ -21,15 +21,16 @@ Result<NetworkConfig> NetworkConfigOf(const model::ModelConfig& model) {
                                   .rope = attention.rope,
                                   .qkv_bias = attention.qkv_bias};
   if (attention.qk_norm == model::QkNorm::kHead) known.qk_norm = attention.qk_norm;
-  if (!alike || !attention.rope || attention != known ||
+  if (!alike || first.experts() != nullptr || !attention.rope || attention != known ||
       first.ffn() != model::GatedFfnConfig{.width = first.ffn().width} ||
       model.embedding_scale != 1 || model.logit_scale != 1 || model.logit_soft_cap != 0)
     return Fail(
         ErrorCode::kUnsupported,
-        fmt::format("architecture '{}': training does not know layers that differ from "
-                    "each other, layers without rotation, windows, or scales; use a llama, qwen2 "
-                    "or qwen3 model",
-                    model.architecture));
+        fmt::format(
+            "architecture '{}': training does not know layers that differ from "
+            "each other, experts, layers without rotation, windows, or scales; use a llama, qwen2 "
+            "or qwen3 model",
+            model.architecture));
   return NetworkConfig{.architecture = model.architecture,
                        .n_layers = model.n_layers(),
                        .n_next_layers = model.n_next_layers,

@@ -117,6 +117,33 @@ TEST(GeluMul, HasTheBitsOfTheScalarTable) {
     }
 }
 
+std::vector<float> LimitedSwiglu(const Kernels& kernels, const std::vector<float>& g,
+                                 const std::vector<float>& u) {
+  return Gated(kernels.limited_swiglu, g, u);
+}
+
+TEST(LimitedSwiglu, IsCloseToDoubles) {
+  const auto g = Normal(2000, 1, 6.0f), u = Normal(2000, 2, 6.0f);
+  const auto y = LimitedSwiglu(Scalar(), g, u);
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    const double a = std::min(static_cast<double>(g[i]), 7.0);
+    const double b = std::clamp(static_cast<double>(u[i]), -7.0, 7.0);
+    const double expected = a / (1 + std::exp(-1.702 * a)) * (b + 1);
+    EXPECT_NEAR(static_cast<double>(y[i]), expected, 4e-6 * std::abs(expected) + 1e-6) << g[i];
+  }
+}
+
+TEST(LimitedSwiglu, HasTheBitsOfTheScalarTable) {
+  const float specials[] = {0.0f, -0.0f, 7.0f, -7.0f, 9.0f, -9.0f, kInf, -kInf, kNan, 1e-40f};
+  for (const Kernels* kernels : VectorTables())
+    for (const int n : Sizes()) {
+      const auto size = static_cast<std::uint32_t>(n);
+      const auto g = Spiced(size, size, specials), u = Spiced(size, size + 7, specials);
+      EXPECT_TRUE(SameBits(LimitedSwiglu(*kernels, g, u), LimitedSwiglu(Scalar(), g, u)))
+          << kernels->isa << " " << n;
+    }
+}
+
 TEST(SoftCap, IsCloseToTheHyperbolicTangent) {
   for (const float cap : {3.0f, 30.0f}) {
     const auto x = Normal(2000, 3, 2 * cap);

@@ -87,6 +87,9 @@ struct MatmulArgs {
   const float* xd;        // [n_rows, k / 32] scales
   // [n_rows, k / 32, 2] sums of xq over the first 16 of each block, and over all 32
   const std::int32_t* xs;
+  // Where not null, row r reads row x_rows[r] of x, xq, xd and xs, which may then have any number of
+  // rows; y is written as without it.
+  const std::int32_t* x_rows;
   float* y;  // [n_rows, y_stride]
   std::int64_t y_stride;
   bool accumulate;
@@ -186,6 +189,10 @@ struct Kernels {
   //   t = (g[i] * 1.5957691216) * fma(g[i] * g[i], 0.044715, 1)
   //   y[i] = (g[i] / (1 + Exp(-t))) * u[i]. y may be g or u.
   void (*gelu_mul)(const float* g, const float* u, int n, float* y);
+  // The gated function of gpt-oss, with limits:
+  //   a = min(g[i], 7);  b = max(min(u[i], 7), -7)      (NaN stays NaN)
+  //   y[i] = (a / (1 + Exp(a * -1.702))) * (b + 1). y may be g or u.
+  void (*limited_swiglu)(const float* g, const float* u, int n, float* y);
   // x[i] = CAP(x[i], cap).
   void (*soft_cap)(float* x, int n, float cap);
 

@@ -221,6 +221,28 @@ TEST_P(Matmul, GivesARowTheSameBitsAloneAsInCompany) {
   }
 }
 
+TEST_P(Matmul, ReadsTheRowsThatAListNames) {
+  constexpr int kTiles = 3, kRows = 37;
+  const Matrix matrix(type(), 16 * kTiles, 160, 20);
+  const AlignedBytes tiles = matrix.Tiles();
+  const Rows rows(kRows, matrix.k, 21);
+  std::vector<std::int32_t> list;
+  for (int i = 0; i < 45; ++i) list.push_back((i * i + 5 * i + 3) % kRows);  // some come twice
+  const auto matmul = KernelsFor(isa()).matmul[static_cast<int>(type())];
+  for (const int n_rows : {1, 2, 3, 5, 9, 16, 17, 33, 45}) {
+    const std::vector<float> named = Multiply(matmul, type(), tiles, kTiles, rows, 0, n_rows,
+                                              {1, kTiles}, false, kUntouched, list.data());
+    for (int i = 0; i < n_rows; ++i) {
+      const std::vector<float> alone =
+          Multiply(isa(), type(), tiles, kTiles, rows, list[static_cast<std::size_t>(i)], 1,
+                   {1, kTiles}, false);
+      const auto begin = named.begin() + std::int64_t{i} * static_cast<std::int64_t>(alone.size());
+      EXPECT_TRUE(SameBits({begin, begin + static_cast<std::int64_t>(alone.size())}, alone))
+          << i << " of " << n_rows;
+    }
+  }
+}
+
 TEST_P(Matmul, EqualsScalarAtExtremeScales) {
   const Matrix matrix(type(), 48, 192, 8, true);
   const AlignedBytes tiles = matrix.Tiles();

@@ -195,11 +195,13 @@ struct Range {
 
 inline constexpr float kUntouched = -12345.5f;
 
-// y of rows [row, row + n_rows). `before` is what the buffer of y held before the call.
+// y of rows [row, row + n_rows), or of the rows row + x_rows[i]. `before` is what the buffer of y
+// held before the call.
 inline std::vector<float> Multiply(void (*matmul)(const MatmulArgs&), TileType type,
                                    const AlignedBytes& tiles, int n_tiles, const Rows& rows,
                                    int row, int n_rows, Range range, bool accumulate,
-                                   float before = kUntouched) {
+                                   float before = kUntouched,
+                                   const std::int32_t* x_rows = nullptr) {
   const std::int64_t y_stride = 16 * n_tiles + 16;
   AlignedBuffer<float> y(Rows::At(n_rows, 16 * n_tiles + 16));
   for (float& v : y.span()) v = before;
@@ -217,6 +219,7 @@ inline std::vector<float> Multiply(void (*matmul)(const MatmulArgs&), TileType t
     args.x = rows.x.data() + row * rows.x_stride;
     args.x_stride = rows.x_stride;
   }
+  args.x_rows = x_rows;
   args.y = y.data();
   args.y_stride = y_stride;
   args.accumulate = accumulate;

@@ -47,7 +47,8 @@ struct AttentionConfig {
   bool v_norm = false;  // values are normed by head, without weights
   // A file without the matrix of the values: they are the keys before their norm and rotation.
   bool keys_may_be_values = false;
-  float scale = 0;     // of the scores; 0: 1 / sqrt(head_dim)
+  bool qk_norm_optional = false;  // the file may lack the norms of queries and keys
+  float scale = 0;                // of the scores; 0: 1 / sqrt(head_dim)
   float soft_cap = 0;  // scores are soft_cap * tanh(score / soft_cap); 0: they are not capped
   bool sinks = false;  // the softmax of each head has one more logit, which stands for no position
   // Queries are multiplied by 1 + temperature_scale * ln(1 + floor(position / temperature_length)).
@@ -60,7 +61,7 @@ struct AttentionConfig {
   bool operator==(const AttentionConfig&) const = default;
 };
 
-enum class GateFunction { kSilu, kGelu };
+enum class GateFunction { kSilu, kGelu, kLimitedSwiglu };  // see kernels/kernels.h
 
 // function(Wgate h) * (Wup h), then Wdown.
 struct GatedFfnConfig {
@@ -73,8 +74,38 @@ struct GatedFfnConfig {
   bool operator==(const GatedFfnConfig&) const = default;
 };
 
+// How the logits of a router become the probabilities of the experts.
+enum class ExpertGating {
+  kSoftmax,        // softmax over all experts
+  kSigmoid,        // each expert by itself
+  kChosenSoftmax,  // experts are chosen by their logits, then softmax over the chosen ones
+};
+
+inline constexpr int kMostExpertGroups = 256;
+
+// A mixture of experts: a router chooses n_used of n_experts gated parts for each row, and the
+// weighted sum of their results is the row's result. A shared part may serve all rows beside them.
+struct ExpertsConfig {
+  int n_experts = 0, n_used = 0;
+  int width = 0;         // of each expert
+  int shared_width = 0;  // of the shared part; 0: there is none
+  ExpertGating gating = ExpertGating::kSoftmax;
+  bool normalised = false;      // the weights of a row are divided by their sum
+  float weights_scale = 1;      // and multiplied by this
+  bool selection_bias = false;  // the file may have a bias that counts for the choice alone
+  GateFunction function = GateFunction::kSilu;
+  bool biases = false;       // of the router and of all matrices of the experts
+  bool shared_gate = false;  // the shared part is multiplied by the sigmoid of a product
+  // Only the experts of the n_used_groups best groups can be chosen; the value of a group is the
+  // sum of its two best experts.
+  int n_groups = 1, n_used_groups = 1;
+  std::string_view norm = "ffn_norm";  // name of the norm before it
+
+  bool operator==(const ExpertsConfig&) const = default;
+};
+
 using MixerConfig = std::variant<AttentionConfig>;
-using FeedForwardConfig = std::variant<GatedFfnConfig>;
+using FeedForwardConfig = std::variant<GatedFfnConfig, ExpertsConfig>;
 
 struct LayerConfig {
   int block = 0;  // its tensors' names begin with "blk.<block>."
@@ -88,6 +119,8 @@ struct LayerConfig {
   const AttentionConfig& attention() const { return std::get<AttentionConfig>(mixer); }
   GatedFfnConfig& ffn() { return std::get<GatedFfnConfig>(feed_forward); }
   const GatedFfnConfig& ffn() const { return std::get<GatedFfnConfig>(feed_forward); }
+  // Null where the feed-forward part is no mixture.
+  const ExpertsConfig* experts() const { return std::get_if<ExpertsConfig>(&feed_forward); }
 };
 
 // A drafter of one layer that reads its target's hidden states (its features).

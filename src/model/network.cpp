@@ -5,6 +5,7 @@
 
 #include "model/blocks/attention.h"
 #include "model/blocks/embedding.h"
+#include "model/blocks/experts.h"
 #include "model/blocks/gated_ffn.h"
 #include "model/blocks/head_entry.h"
 #include "model/blocks/kept_state.h"
@@ -26,6 +27,19 @@ std::int64_t WorkOf(const AttentionConfig& a, int dim) {
 }
 std::int64_t WorkOf(const GatedFfnConfig& f, int dim) {
   return std::int64_t{dim} * (3 * f.width);
+}
+std::int64_t WorkOf(const ExpertsConfig& e, int dim) {
+  return std::int64_t{dim} *
+         (e.n_experts + 3 * (std::int64_t{e.n_used} * e.width + e.shared_width));
+}
+
+std::unique_ptr<Block> MakeFeedForward(const Workspace& space, const LayerConfig& config,
+                                       const LayerWeights& weights, const LayerPlace& place) {
+  if (const ExpertsConfig* experts = config.experts())
+    return std::make_unique<Experts>(space, *experts,
+                                     std::get<ExpertsWeights>(weights.feed_forward), place);
+  return std::make_unique<GatedFfn>(space, config.ffn(),
+                                    std::get<GatedFfnWeights>(weights.feed_forward), place);
 }
 
 }  // namespace
@@ -69,8 +83,7 @@ void Network::AddLayer(int layer) {
       attention.reads_pair ? scratch.pair.View(2 * config_.dim) : scratch.normed.View(config_.dim);
   mixers_.push_back(std::make_unique<Attention>(space_, attention, attention_weights, place,
                                                 RopeOf(attention), input));
-  feed_forwards_.push_back(std::make_unique<GatedFfn>(
-      space_, config.ffn(), std::get<GatedFfnWeights>(weights.feed_forward), place));
+  feed_forwards_.push_back(MakeFeedForward(space_, config, weights, place));
 }
 
 void Network::AddPhases() {
@@ -107,6 +120,7 @@ void Network::Keep(const FeatureRequest& request, float* features) {
 void Network::Run(const Pass& pass, ThreadPool& pool, bool alone) noexcept {
   ExtendRopes(pass);
   NoteRowLengths(pass);
+  space_.scratch.experts.n_distinct = 0;
   pool.Run([&](int thread) { Walk(phases_, pass, thread, [&pool] { pool.Barrier(); }); }, alone);
 }
 

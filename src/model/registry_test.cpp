@@ -205,7 +205,73 @@ TEST(Registry, RefusesValuesThatCannotBe) {
             ErrorCode::kInvalidFile);
   EXPECT_EQ(CodeAfter("llama.attention.head_count_kv", std::vector<std::int64_t>{8}),
             ErrorCode::kInvalidFile);
-  EXPECT_EQ(CodeAfter("llama.expert_count", std::int64_t{8}), ErrorCode::kUnsupported);
+  EXPECT_EQ(CodeAfter("llama.expert_count", std::int64_t{8}), ErrorCode::kInvalidFile);
+}
+
+TEST(Registry, RefusesExpertsOfAnArchitectureWithoutThem) {
+  auto m = Llama();
+  m.Set("general.architecture", std::string("smollm3"));
+  for (const auto& [key, value] :
+       {std::pair("block_count", 4), std::pair("embedding_length", 64),
+        std::pair("feed_forward_length", 96), std::pair("attention.head_count", 8),
+        std::pair("context_length", 128), std::pair("expert_count", 8)})
+    m.Set(std::string("smollm3.") + key, std::int64_t{value});
+  const auto config = ConfigFromMetadata(m);
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().code, ErrorCode::kUnsupported);
+}
+
+formats::Metadata Mixture() {
+  formats::Metadata m;
+  m.Set("general.architecture", std::string("qwen3moe"));
+  m.Set("qwen3moe.block_count", std::int64_t{2});
+  m.Set("qwen3moe.embedding_length", std::int64_t{64});
+  m.Set("qwen3moe.feed_forward_length", std::int64_t{96});
+  m.Set("qwen3moe.attention.head_count", std::int64_t{8});
+  m.Set("qwen3moe.context_length", std::int64_t{128});
+  m.Set("qwen3moe.expert_count", std::int64_t{8});
+  m.Set("qwen3moe.expert_used_count", std::int64_t{3});
+  return m;
+}
+
+ErrorCode CodeOfMixtureAfter(const char* key, formats::MetadataValue value) {
+  auto m = Mixture();
+  m.Set(key, std::move(value));
+  const auto config = ConfigFromMetadata(m);
+  return config ? static_cast<ErrorCode>(-1) : config.error().code;
+}
+
+TEST(Registry, ReadsTheKeysOfAMixture) {
+  auto m = Mixture();
+  auto config = ConfigFromMetadata(m);
+  ASSERT_TRUE(config) << config.error().message;
+  const ExpertsConfig* experts = config->layers[1].experts();
+  ASSERT_NE(experts, nullptr);
+  EXPECT_EQ(experts->n_experts, 8);
+  EXPECT_EQ(experts->n_used, 3);
+  EXPECT_EQ(experts->width, 32);  // 96 / 3
+  EXPECT_TRUE(experts->normalised);
+  m.Set("qwen3moe.expert_feed_forward_length", std::int64_t{48});
+  m.Set("qwen3moe.leading_dense_block_count", std::int64_t{1});
+  config = ConfigFromMetadata(m);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->layers[0].ffn().width, 96);
+  EXPECT_EQ(config->layers[1].experts()->width, 48);
+}
+
+TEST(Registry, RefusesMixturesThatCannotBe) {
+  constexpr auto kInvalid = ErrorCode::kInvalidFile;
+  EXPECT_EQ(CodeOfMixtureAfter("qwen3moe.expert_count", std::int64_t{0}), kInvalid);
+  EXPECT_EQ(CodeOfMixtureAfter("qwen3moe.expert_count", std::int64_t{-1}), kInvalid);
+  EXPECT_EQ(CodeOfMixtureAfter("qwen3moe.expert_count", std::int64_t{1} << 40), kInvalid);
+  EXPECT_EQ(CodeOfMixtureAfter("qwen3moe.expert_count", std::string("eight")), kInvalid);
+  EXPECT_EQ(CodeOfMixtureAfter("qwen3moe.expert_used_count", std::int64_t{0}), kInvalid);
+  EXPECT_EQ(CodeOfMixtureAfter("qwen3moe.expert_used_count", std::int64_t{9}), kInvalid);
+  EXPECT_EQ(CodeOfMixtureAfter("qwen3moe.expert_feed_forward_length", std::int64_t{-5}), kInvalid);
+  EXPECT_EQ(CodeOfMixtureAfter("qwen3moe.expert_feed_forward_length", std::int64_t{1} << 50),
+            kInvalid);
+  EXPECT_EQ(CodeOfMixtureAfter("qwen3moe.leading_dense_block_count", std::int64_t{2}), kInvalid);
+  EXPECT_EQ(CodeOfMixtureAfter("qwen3moe.leading_dense_block_count", std::int64_t{-1}), kInvalid);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ std::int64_t RoundUp(std::int64_t n, std::int64_t unit) {
 // The largest sizes among the layers.
 struct Widest {
   int q = 0, kv = 0, head_dim = 0, ffn = 0;
+  int n_experts = 0, n_used = 0, expert = 0;
 
   explicit Widest(const ModelConfig& config) {
     for (const LayerConfig& layer : config.layers) {
@@ -30,7 +31,29 @@ struct Widest {
     head_dim = std::max(head_dim, a.head_dim);
   }
   void Note(const GatedFfnConfig& f) { ffn = std::max(ffn, f.width); }
+  void Note(const ExpertsConfig& e) {
+    n_experts = std::max(n_experts, e.n_experts);
+    n_used = std::max(n_used, e.n_used);
+    expert = std::max(expert, e.width);
+    ffn = std::max(ffn, e.shared_width);
+  }
 };
+
+ExpertsScratch ScratchOfExperts(const Widest& widest, int max_rows, int dim) {
+  const auto used = static_cast<std::size_t>(max_rows) * static_cast<std::size_t>(widest.n_used);
+  const int positions = max_rows * widest.n_used;
+  return {.logits = ActivationMemory(max_rows, widest.n_experts, false),
+          .scores = ActivationMemory(max_rows, widest.n_experts, false),
+          .shared = ActivationMemory(max_rows, 1, false),
+          .gate = ActivationMemory(positions, widest.expert),
+          .up = ActivationMemory(positions, widest.expert, false),
+          .sum = ActivationMemory(max_rows, dim, false),
+          .chosen = AlignedBuffer<std::int32_t>(used),
+          .weights = AlignedBuffer<float>(used),
+          .begins = AlignedBuffer<std::int32_t>(static_cast<std::size_t>(widest.n_experts) + 1),
+          .rows = AlignedBuffer<std::int32_t>(used),
+          .row_weights = AlignedBuffer<float>(used)};
+}
 
 }  // namespace
 
@@ -65,6 +88,7 @@ Scratch::Scratch(const ModelConfig& c, int max_rows, int max_logit_rows, int n_t
   attention = ActivationMemory(max_rows, widest.q);
   gate = ActivationMemory(max_rows, widest.ffn);
   up = ActivationMemory(max_rows, widest.ffn, false);
+  if (widest.n_experts != 0) experts = ScratchOfExperts(widest, max_rows, c.dim);
   delta = ActivationMemory(max_rows, c.dim, false);
   last = ActivationMemory(max_logit_rows, c.dim);
   if (c.head) {

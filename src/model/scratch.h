@@ -7,6 +7,7 @@
 
 #include "base/aligned_buffer.h"
 #include "model/config.h"
+#include "tensor/block_layout.h"
 
 namespace foretoken::model {
 
@@ -21,6 +22,16 @@ struct Activation {
   std::int32_t* s = nullptr;  // [rows, width / 32, 2]
 
   float* Row(int row) const noexcept { return x + row * stride; }
+  // The rows from `row` on.
+  Activation From(int row) const noexcept {
+    const std::int64_t blocks = std::int64_t{row} * width / tensor::kBlock;
+    return {.x = Row(row),
+            .stride = stride,
+            .width = width,
+            .q = q == nullptr ? q : q + blocks * tensor::kBlock,
+            .d = d == nullptr ? d : d + blocks,
+            .s = s == nullptr ? s : s + 2 * blocks};
+  }
 };
 
 // The memory of activations of up to max_width values. Layers of different widths share it.
@@ -37,6 +48,22 @@ class ActivationMemory {
   AlignedBuffer<float> x_, d_;
   AlignedBuffer<std::int8_t> q_;
   AlignedBuffer<std::int32_t> s_;
+};
+
+// What mixtures of experts write.
+struct ExpertsScratch {
+  ActivationMemory logits;             // [rows, experts] of the router, then probabilities
+  ActivationMemory scores;             // [rows, experts]: what experts are chosen by
+  ActivationMemory shared;             // [rows, 1]: the gate of the shared part
+  ActivationMemory gate, up;           // [rows * used, width], ordered by expert
+  ActivationMemory sum;                // [rows, dim]: the weighted results
+  AlignedBuffer<std::int32_t> chosen;  // [rows, used]
+  AlignedBuffer<float> weights;        // [rows, used]
+  // The same ordered by expert: those of expert e lie in [begins[e], begins[e + 1]), rows ascending.
+  AlignedBuffer<std::int32_t> begins;  // [experts + 1]
+  AlignedBuffer<std::int32_t> rows;    // [rows * used]
+  AlignedBuffer<float> row_weights;    // [rows * used]
+  std::int64_t n_distinct = 0;  // experts that the pass has read so far, added over its layers
 };
 
 struct Scratch {
@@ -57,6 +84,7 @@ struct Scratch {
   AlignedBuffer<float> attention_scratch;  // [threads, attention_scratch_stride]
   std::int64_t attention_scratch_stride = 0;
   AlignedBuffer<std::int32_t> row_len;  // [max_rows]: positions that a row sees
+  ExpertsScratch experts;
 
   Scratch(const ModelConfig& config, int max_rows, int max_logit_rows, int n_threads);
 };

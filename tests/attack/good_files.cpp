@@ -52,6 +52,13 @@ TinyModelOptions KQuants() {
   return options;
 }
 
+TinyModelOptions Mixture() {
+  TinyModelOptions options = Small("qwen3moe");
+  options.weight_type = DType::kQ8_0, options.weight_types = {{"ffn_up_exps", DType::kF16}};
+  options.n_experts = 5, options.n_dense = 1;
+  return options;
+}
+
 }  // namespace
 
 GoodFiles MakeGoodFiles(const std::string& folder, std::span<const std::string> more) {
@@ -67,7 +74,7 @@ GoodFiles MakeGoodFiles(const std::string& folder, std::span<const std::string> 
   };
   model("llama", Small("llama")), model("qwen2", Small("qwen2")), model("qwen3", Small("qwen3"));
   model("llama with yarn", Yarn()), model("qwen3 quantised", Quantised());
-  model("llama of K-quants", KQuants());
+  model("llama of K-quants", KQuants()), model("qwen3moe quantised", Mixture());
   const auto head = [&](const char* name, TinyHeadOptions options) {
     options.target = target;
     const std::string path = fixtures::WriteTinyHead(folder, options);

@@ -23,6 +23,7 @@ import generation
 
 # Options of PROGRAM for the two shapes of each family, if they are not DEFAULT. Windows are shorter than the texts.
 DEFAULT = ("--seed 1", "--seed 2 --dim 512 --heads 8 --kv-heads 4 --ff 768 --window 48")
+EXPERTS = ("--seed 1", "--seed 2 --dim 512 --heads 8 --kv-heads 4 --experts 23 --experts-used 5 --expert-ff 256 --shared-ff 512 --window 48")
 FAMILIES = {
     "gemma2": DEFAULT,
     "gemma3": ("--seed 1", "--seed 2 --dim 512 --heads 4 --kv-heads 2 --ff 768 --layers 7 --window 48"),
@@ -40,12 +41,18 @@ FAMILIES = {
     "exaone4": DEFAULT,
     "exaone4-swa": ("--seed 1 --dim 256 --heads 4", "--seed 2 --dim 256 --heads 8 --kv-heads 4 --ff 256 --window 48"),
     "ernie4_5": DEFAULT,
+    "qwen3moe": EXPERTS,
+    "mixtral": EXPERTS,
+    "qwen2moe": EXPERTS,
+    "granitemoe": EXPERTS,
+    "glm4moe": EXPERTS,
+    "gpt-oss": EXPERTS,
 }
 # Contexts, where they are not just the usual one: a longer one makes phi3 use its factors for long texts.
 USUAL_CONTEXT = 256
 CONTEXTS = {"phi3": (256, 512)}
 # Types that take the place of --types: those in which the family's files come.
-TYPES = {}
+TYPES = {"gpt-oss": "F32"}  # its experts are MXFP4
 
 
 def quantise(args, source, kind, *options):

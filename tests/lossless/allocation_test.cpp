@@ -74,6 +74,8 @@ class Allocations : public testing::TestWithParam<std::string> {
     EngineOptions options{.speculative = {.method = method}, .threads = 1};
     options.speculative.first_target = options.kv_cache = usual;
     if (method != "portfolio") options.speculative.lookahead = "fixed";  // drafts in every round
+    if (method == "standalone")                                          // both are mixtures
+      model.arch = "qwen3moe", model.n_experts = 6;
     options.model = fixtures::WriteTinyModel(folder, model);
     model.noise = 0.1;
     if (method == "standalone" || method == "portfolio")

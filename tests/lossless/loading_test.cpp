@@ -41,6 +41,29 @@ Completion Generate(const EngineOptions& options, float temperature = 0) {
   return *completion;
 }
 
+// A mixture whose metadata and tensors do not fit together is an error that names the tensor.
+TEST(LoadingMixtures, RefusesTensorsThatTheMetadataDoNotAskFor) {
+  fixtures::TinyModelOptions model{.arch = "qwen3moe", .seed = 62, .n_experts = 6};
+  const std::string folder = fixtures::TemporaryFolder();
+  for (const auto& [key, value, named] :
+       {std::tuple("expert_count", 5, "ffn_gate_inp"),
+        std::tuple("expert_count", 7, "ffn_gate_inp"),
+        std::tuple("expert_feed_forward_length", 16, "ffn_gate_exps"),
+        std::tuple("expert_feed_forward_length", 64, "ffn_gate_exps"),
+        std::tuple("leading_dense_block_count", 1, "ffn_gate"),
+        std::tuple("expert_used_count", 7, "expert_used_count"),
+        std::tuple("expert_used_count", 0, "expert_used_count"),
+        std::tuple("expert_count", 0, "expert_count")}) {
+    model.false_keys = {{key, value}};
+    const auto engine = Engine::Open({.model = fixtures::WriteTinyModel(folder, model)});
+    ASSERT_FALSE(engine) << key << " " << value;
+    EXPECT_EQ(engine.error().code, ErrorCode::kInvalidFile);
+    EXPECT_NE(engine.error().message.find(named), std::string::npos) << engine.error().message;
+  }
+  model.false_keys = {};
+  EXPECT_TRUE(Engine::Open({.model = fixtures::WriteTinyModel(folder, model)}));
+}
+
 class KeptTiles : public testing::Test {
  protected:
   KeptTiles()

@@ -67,6 +67,14 @@ const std::vector<Pair>& Pairs() {
         {.layers = {0, 3, 6}});
     add("gemma2_q8_0", {.arch = "gemma2", .seed = 28, .window = 20, .weight_type = DType::kQ8_0},
         {.layers = {0, 1, 2}});
+    add("qwen3moe_q8_0",
+        {.arch = "qwen3moe",
+         .seed = 29,
+         .n_layers = 1,
+         .weight_type = DType::kQ8_0,
+         .n_experts = 8,
+         .n_used = 3},
+        {.layers = {0, 0, 1}});
     // All the other types in one model.
     add("llama_other_types",
         {.seed = 24,

@@ -59,6 +59,7 @@ struct Wound {
   tensor::DType type;
   float value;
   bool scale = false;  // the F16 scale of a quantised block, not an F32 value
+  int n_experts = 0;   // not 0: a mixture
 };
 constexpr Wound kWounds[] = {
     {"NormNan", "output_norm.weight", tensor::DType::kF32, kNan},
@@ -71,11 +72,15 @@ constexpr Wound kWounds[] = {
     {"ScaleOfTheOutputInfinite", "output.weight", tensor::DType::kQ8_0, kInf, true},
     {"ValuesNan", "blk.0.attn_v.weight", tensor::DType::kQ8_0, kNan, true},
     {"KeysInfinite", "blk.0.attn_k.weight", tensor::DType::kQ8_0, kInf, true},
+    {"RouterNan", "blk.0.ffn_gate_inp.weight", tensor::DType::kQ8_0, kNan, false, 6},
+    {"RouterInfinite", "blk.1.ffn_gate_inp.weight", tensor::DType::kF32, kInf, false, 6},
+    {"OnlyExpertNan", "blk.0.ffn_down_exps.weight", tensor::DType::kF32, kNan, false, 2},
 };
 
 std::string WriteWounded(const Wound& wound, double noise = 0) {
   fixtures::TinyModelOptions model{
       .seed = 71, .head_dim = 32, .weight_type = wound.type, .noise = noise};
+  if (wound.n_experts != 0) model.arch = "qwen3moe", model.n_experts = wound.n_experts;
   const std::string path = fixtures::WriteTinyModel(fixtures::TemporaryFolder(), model);
   const std::uint16_t half = std::isnan(wound.value) ? 0x7e00 : 0x7c00;
   if (wound.scale)

@@ -190,16 +190,16 @@ Oracle::Oracle(const formats::Checkpoint& checkpoint, const model::ModelConfig& 
                bool half_cache)
     : checkpoint_(checkpoint), config_(config), half_cache_(half_cache) {}
 
-Oracle::Row Oracle::Multiply(const std::string& name, const Row& x) const {
+Oracle::Row Oracle::Multiply(const std::string& name, const Row& x, int part) const {
   const formats::TensorView& t = *checkpoint_.Find(name);
   const auto& info = *tensor::FindDType(t.ggml_type);
   const auto n_out = static_cast<std::size_t>(t.shape[1]);
-  const std::size_t row_bytes = t.data.size() / n_out;
+  const std::size_t row_bytes = t.data.size() / n_out / static_cast<std::size_t>(t.shape[2]);
   Row y(n_out), w(x.size());
   const bool integers = tensor::IsQuantised(info.tile);
   const Quantised quantised(integers ? x : Row{});
   for (std::size_t o = 0; o < n_out; ++o) {
-    const std::byte* row = t.data.data() + o * row_bytes;
+    const std::byte* row = t.data.data() + (static_cast<std::size_t>(part) * n_out + o) * row_bytes;
     if (integers) {
       y[o] = QuantisedDot(info.type, row, quantised);
       continue;
@@ -215,9 +215,9 @@ Oracle::Row Oracle::Multiply(const std::string& name, const Row& x) const {
 Oracle::Row Oracle::Vector(const std::string& name) const {
   const formats::TensorView* t = checkpoint_.Find(name);
   if (t == nullptr) return {};
-  Row row(static_cast<std::size_t>(t->shape[0]));
-  tensor::Dequantize(tensor::FindDType(t->ggml_type)->type, t->data.data(), t->shape[0],
-                     row.data());
+  Row row(static_cast<std::size_t>(t->shape[0] * t->shape[1]));
+  tensor::Dequantize(tensor::FindDType(t->ggml_type)->type, t->data.data(),
+                     t->shape[0] * t->shape[1], row.data());
   return row;
 }
 
@@ -355,7 +355,107 @@ std::string NameOf(const model::LayerConfig& layer, std::string_view part) {
   return fmt::format("blk.{}.{}", layer.block, part);
 }
 
+void Softmax(std::vector<float>& x) {
+  const float most = *std::max_element(x.begin(), x.end());
+  std::array<double, 16> lanes{};
+  for (std::size_t i = 0; i < x.size(); ++i) lanes[i % 16] += x[i] = Exp((x[i] - most) * 1.0f);
+  const auto sum = static_cast<float>(Fold(lanes));
+  for (float& v : x) v /= sum;
+}
+
+// The experts, the best first; of equal ones the lowest.
+std::vector<std::size_t> Ranking(const std::vector<float>& scores) {
+  std::vector<std::size_t> ids(scores.size());
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = i;
+  std::stable_sort(ids.begin(), ids.end(),
+                   [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
+  return ids;
+}
+
 }  // namespace
+
+// One expert's function(Wgate h) * (Wup h), then Wdown, with biases.
+Oracle::Row Oracle::ExpertOf(const model::ExpertsConfig& config, const std::string& prefix,
+                             const std::string& suffix, const Row& h, int part) const {
+  const auto name = [&](const char* matrix) {
+    return fmt::format("{}ffn_{}{}.weight", prefix, matrix, suffix);
+  };
+  const auto product = [&](const char* matrix, const Row& x) {
+    Row y = Multiply(name(matrix), x, part);
+    if (config.biases) {
+      const Row biases = Vector(fmt::format("{}ffn_{}{}.bias", prefix, matrix, suffix));
+      Add(y, Part(biases, part * static_cast<int>(y.size()), static_cast<int>(y.size())));
+    }
+    return y;
+  };
+  Row gate = product("gate", h), up = product("up", h);
+  for (std::size_t j = 0; j < gate.size(); ++j) {
+    float t = gate[j];
+    if (config.function == model::GateFunction::kLimitedSwiglu) {
+      gate[j] = std::min(gate[j], 7.0f);
+      up[j] = std::clamp(up[j], -7.0f, 7.0f) + 1.0f;
+      t = gate[j] * 1.702f;
+    }
+    gate[j] = (gate[j] / (1.0f + Exp(-t))) * up[j];
+  }
+  return product("down", gate);
+}
+
+// The weight of each expert, and 0 for those that are not chosen.
+std::vector<float> Oracle::ExpertWeights(const model::ExpertsConfig& config, Row p,
+                                         const Row& bias) const {
+  using model::ExpertGating;
+  if (config.gating == ExpertGating::kSoftmax) Softmax(p);
+  if (config.gating == ExpertGating::kSigmoid)
+    for (float& x : p) x = 1.0f / (1.0f + Exp(-x));
+  Row scores = p;
+  for (std::size_t i = 0; i < bias.size(); ++i) scores[i] += bias[i];
+  const std::size_t n = p.size() / static_cast<std::size_t>(config.n_groups);
+  Row groups;
+  for (std::size_t at = 0; at < p.size() && config.n_groups > 1; at += n) {
+    Row group(scores.begin() + static_cast<std::ptrdiff_t>(at),
+              scores.begin() + static_cast<std::ptrdiff_t>(at + n));
+    std::sort(group.rbegin(), group.rend());
+    groups.push_back(n == 1 ? group[0] : group[0] + group[1]);
+  }
+  const std::vector<std::size_t> best_groups = Ranking(groups);
+  for (std::size_t i = static_cast<std::size_t>(config.n_used_groups); i < best_groups.size(); ++i)
+    std::fill_n(scores.begin() + static_cast<std::ptrdiff_t>(best_groups[i] * n), n, -INFINITY);
+  std::vector<std::size_t> chosen = Ranking(scores);
+  chosen.resize(static_cast<std::size_t>(config.n_used));
+  Row weights;
+  for (const std::size_t e : chosen) weights.push_back(p[e]);
+  if (config.gating == ExpertGating::kChosenSoftmax) Softmax(weights);
+  float sum = 0;
+  for (const float w : weights) sum += w;
+  sum = std::max(sum, 0x1p-14f);
+  std::vector<float> all(p.size(), 0.0f);
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    if (config.normalised) weights[i] /= sum;
+    all[chosen[i]] = weights[i] * config.weights_scale;
+  }
+  return all;
+}
+
+Oracle::Row Oracle::Experts(const model::ExpertsConfig& config, const std::string& prefix,
+                            const Row& h) const {
+  Row logits = Multiply(prefix + "ffn_gate_inp.weight", h);
+  if (config.biases) Add(logits, Vector(prefix + "ffn_gate_inp.bias"));
+  const std::vector<float> weights = ExpertWeights(
+      config, logits, config.selection_bias ? Vector(prefix + "exp_probs_b.bias") : Row{});
+  Row y(h.size(), 0.0f);
+  const auto add = [&](float weight, const Row& of) {
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] += weight * of[i];
+  };
+  for (std::size_t e = 0; e < weights.size(); ++e)
+    if (weights[e] != 0) add(weights[e], ExpertOf(config, prefix, "_exps", h, static_cast<int>(e)));
+  if (config.shared_width == 0) return y;
+  float gate = 1;
+  if (config.shared_gate)
+    gate = 1.0f / (1.0f + Exp(-Multiply(prefix + "ffn_gate_inp_shexp.weight", h)[0]));
+  add(gate, ExpertOf(config, prefix, "_shexp", h, 0));
+  return y;
+}
 
 // With biases.
 Oracle::Projections Oracle::Project(const model::LayerConfig& layer, const Row& x) const {
@@ -433,7 +533,10 @@ void Oracle::RunLayer(const model::LayerConfig& layer, std::vector<Row>& stream)
     Row attended = Multiply(weight("attn_output"), Attend(attention, q, keys, values, sinks));
     Add(attended, Vector(NameOf(layer, "attn_output.bias")));
     add(x, attended, attention.post_norm);
-    add(x, FeedForward(layer, Norm(x, weight(layer.ffn().norm))), layer.ffn().post_norm);
+    if (const model::ExpertsConfig* experts = layer.experts())
+      add(x, Experts(*experts, NameOf(layer, ""), Norm(x, weight(experts->norm))), "");
+    else
+      add(x, FeedForward(layer, Norm(x, weight(layer.ffn().norm))), layer.ffn().post_norm);
     if (layer.output_scale)
       for (float& f : x) f *= Vector(weight("layer_output_scale"))[0];
   }

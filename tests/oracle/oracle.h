@@ -28,7 +28,8 @@ class Oracle {
 
  private:
   using Row = std::vector<float>;
-  Row Multiply(const std::string& tensor, const Row& x) const;
+  // `part`: of the matrices that the tensor holds.
+  Row Multiply(const std::string& tensor, const Row& x, int part = 0) const;
   Row Vector(const std::string& tensor) const;
   Row Norm(const Row& x, const std::string& weight) const;
   Row Norm(const Row& x, const Row& weights) const;
@@ -43,6 +44,11 @@ class Oracle {
   };
   Projections Project(const model::LayerConfig& layer, const Row& x) const;
   Row FeedForward(const model::LayerConfig& layer, const Row& x) const;
+  Row ExpertOf(const model::ExpertsConfig& config, const std::string& prefix,
+               const std::string& suffix, const Row& h, int part) const;
+  std::vector<float> ExpertWeights(const model::ExpertsConfig& config, Row logits,
+                                   const Row& bias) const;
+  Row Experts(const model::ExpertsConfig& config, const std::string& prefix, const Row& h) const;
   void RunLayer(const model::LayerConfig& layer, std::vector<Row>& stream) const;
 
   const formats::Checkpoint& checkpoint_;

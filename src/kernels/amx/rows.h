@@ -39,7 +39,7 @@ template <class Type>
 void Pack(const MatmulArgs& a, int row, int n_rows, int run, int n, PackedRun<Type>* out) {
   const std::int64_t n_runs = a.k / kBlock;
   for (int r = 0; r < n_rows; ++r) {
-    const std::int64_t first = (row + r) * n_runs + run;
+    const std::int64_t first = generic::InputRow(a, row + r) * n_runs + run;
     for (int b = 0; b < n; ++b) {
       PackedRun<Type>& to = out[b];
       __builtin_memcpy(to.q[r], a.xq + (first + b) * kBlock, kBlock);

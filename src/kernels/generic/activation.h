@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels/generic/activation.h: silu_mul, gelu_mul and soft_cap of kernels/kernels.h.
+// kernels/generic/activation.h: silu_mul, gelu_mul, limited_swiglu and soft_cap of kernels/kernels.h.
 #pragma once
 
 #include "kernels/generic/exp.h"
@@ -7,13 +7,18 @@
 namespace foretoken::kernels::generic {
 namespace {
 
-struct Silu {
+// A gated function: what happens to g and u first, and -t in (g / (1 + Exp(-t))) * u.
+struct Unlimited {
+  template <class L>
+  static FORETOKEN_INLINE void Limit(typename L::F&, typename L::F&) {}
+};
+struct Silu : Unlimited {
   template <class L>
   static FORETOKEN_INLINE typename L::F Minus(typename L::F g) {
     return -g;
   }
 };
-struct Gelu {
+struct Gelu : Unlimited {
   template <class L>
   static FORETOKEN_INLINE typename L::F Minus(typename L::F g) {
     const typename L::F cubic = L::Fma(g * g, L::All(0.044715f), L::All(1.0f));
@@ -21,10 +26,23 @@ struct Gelu {
   }
 };
 
-// (g / (1 + Exp(-t))) * u, with -t from A.
+struct LimitedSilu {
+  template <class L>
+  static FORETOKEN_INLINE void Limit(typename L::F& g, typename L::F& u) {
+    g = L::AtMost(g, 7.0f);
+    u = -L::AtMost(-L::AtMost(u, 7.0f), 7.0f) + L::All(1.0f);
+  }
+  template <class L>
+  static FORETOKEN_INLINE typename L::F Minus(typename L::F g) {
+    return g * L::All(-1.702f);
+  }
+};
+
 template <class L, class A>
-FORETOKEN_INLINE Sixteen<L> Gated(const Sixteen<L>& g, const Sixteen<L>& u) {
+FORETOKEN_INLINE Sixteen<L> Gated(Sixteen<L> g, Sixteen<L> u) {
   Sixteen<L> y;
+#pragma GCC unroll 4
+  for (int t = 0; t < kRegisters<L>; ++t) A::template Limit<L>(g.of[t], u.of[t]);
 #pragma GCC unroll 4
   for (int t = 0; t < kRegisters<L>; ++t) y.of[t] = A::template Minus<L>(g.of[t]);
   Exp<L>(y.of);
@@ -51,6 +69,11 @@ void SiluMul(const float* g, const float* u, int n, float* y) {
 template <class L>
 void GeluMul(const float* g, const float* u, int n, float* y) {
   GatedRow<L, Gelu>(g, u, n, y);
+}
+
+template <class L>
+void LimitedSwiglu(const float* g, const float* u, int n, float* y) {
+  GatedRow<L, LimitedSilu>(g, u, n, y);
 }
 
 // CAP; factor = 2 / cap.

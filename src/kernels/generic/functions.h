@@ -23,6 +23,7 @@ constexpr Kernels FunctionsOf() {
       .rope = Rope<L>,
       .silu_mul = SiluMul<L>,
       .gelu_mul = GeluMul<L>,
+      .limited_swiglu = LimitedSwiglu<L>,
       .soft_cap = SoftCap<L>,
       .store_k = {StoreColumn<L, AsFloat>, StoreColumn<L, AsHalf>, StoreColumn<L, AsBfloat>,
                   StoreColumnQ8_0<L>},

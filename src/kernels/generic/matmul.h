@@ -112,6 +112,11 @@ void ForRowBlocks(const MatmulArgs& a, std::int64_t strip_bytes, const RowsFunct
   }
 }
 
+// The row of activations that row `row` reads.
+FORETOKEN_INLINE std::int64_t InputRow(const MatmulArgs& a, int row) {
+  return a.x_rows == nullptr ? row : a.x_rows[row];
+}
+
 // ---- Quantised tiles ----------------------------------------------------------------------------
 
 constexpr int kPackRuns = 1024;  // k up to 32768 is packed once for each row block, on the stack
@@ -132,7 +137,7 @@ template <class Core, class Type, int R>
 void PackRows(const MatmulArgs& a, int row, int run, int n, RowOf<Core, Type>* out) {
   const std::int64_t n_runs = a.k / kBlock;
   for (int r = 0; r < R; ++r) {
-    const std::int64_t first = (row + r) * n_runs + run;
+    const std::int64_t first = InputRow(a, row + r) * n_runs + run;
     for (int b = 0; b < n; ++b) {
       RowOf<Core, Type>& to = out[b * R + r];
       CopyBlock(a.xq + (first + b) * kBlock, to.q);
@@ -239,10 +244,10 @@ struct FloatProduct {
     constexpr int kSteps = Core::kFloatSteps;
     const std::int64_t n = a.k, strip = n * kTileOutputs;
     const auto* w = static_cast<const Stored*>(a.tiles) + tile * strip;
-    const float* x = a.x + row * a.x_stride;
+    const float* x = a.x + InputRow(a, row) * a.x_stride;
     std::int64_t at[R] = {};  // where the rows begin
 #pragma GCC unroll 16
-    for (int r = 1; r < R; ++r) at[r] = r * a.x_stride;
+    for (int r = 1; r < R; ++r) at[r] = (InputRow(a, row + r) - InputRow(a, row)) * a.x_stride;
     RowSums<L, R> acc[T];
 #pragma GCC unroll 4
     for (int t = 0; t < T; ++t) acc[t].Clear();

@@ -15,6 +15,14 @@ void GeluMul(const float* g, const float* u, int n, float* y) {
   }
 }
 
+void LimitedSwiglu(const float* g, const float* u, int n, float* y) {
+  for (int i = 0; i < n; ++i) {
+    const float a = g[i] > 7.0f ? 7.0f : g[i];
+    const float b = u[i] > 7.0f ? 7.0f : u[i] < -7.0f ? -7.0f : u[i];
+    y[i] = (a / (1.0f + Exp(a * -1.702f))) * (b + 1.0f);
+  }
+}
+
 void SoftCap(float* x, int n, float cap) {
   const float factor = 2.0f / cap;
   for (int i = 0; i < n; ++i) x[i] = cap * (1.0f - 2.0f / (Exp(x[i] * factor) + 1.0f));

@@ -11,6 +11,7 @@ constinit const Kernels kFunctions = {
     .rope = Rope,
     .silu_mul = SiluMul,
     .gelu_mul = GeluMul,
+    .limited_swiglu = LimitedSwiglu,
     .soft_cap = SoftCap,
     .store_k = {StoreKF32, StoreKF16, StoreKBF16, StoreKQ8_0},
     .store_v = {StoreVF32, StoreVF16, StoreVBF16, StoreVQ8_0},

@@ -45,6 +45,10 @@ struct BF16 {
   }
 };
 
+std::int64_t InputRow(const MatmulArgs& a, int row) {
+  return a.x_rows == nullptr ? row : a.x_rows[row];
+}
+
 float* OutputOf(const MatmulArgs& a, int row, int tile) {
   return a.y + row * a.y_stride + std::int64_t{tile} * kTileOutputs;
 }
@@ -59,7 +63,7 @@ void MatmulFloat(const MatmulArgs& a) {
   for (int tile = a.tile_begin; tile < a.tile_end; ++tile) {
     for (int row = 0; row < a.n_rows; ++row) {
       const auto* w = tiles + std::int64_t{tile} * a.k * kTileOutputs;
-      const float* x = a.x + row * a.x_stride;
+      const float* x = a.x + InputRow(a, row) * a.x_stride;
       float acc[kTileOutputs] = {};
       for (int k = 0; k < a.k; ++k, w += kTileOutputs)
         for (int o = 0; o < kTileOutputs; ++o) acc[o] = std::fma(Type::ToFloat(w[o]), x[k], acc[o]);
@@ -173,9 +177,10 @@ void MatmulQuantised(const MatmulArgs& a) {
   for (int tile = a.tile_begin; tile < a.tile_end; ++tile) {
     for (int row = 0; row < a.n_rows; ++row) {
       const Tile* w = static_cast<const Tile*>(a.tiles) + std::int64_t{tile} * (n_blocks / kRuns);
-      const std::int8_t* xq = a.xq + std::int64_t{row} * a.k;
-      const float* xd = a.xd + std::int64_t{row} * n_blocks;
-      const std::int32_t* xs = a.xs + std::int64_t{row} * n_blocks * 2;
+      const std::int64_t input = InputRow(a, row);
+      const std::int8_t* xq = a.xq + input * a.k;
+      const float* xd = a.xd + input * n_blocks;
+      const std::int32_t* xs = a.xs + input * n_blocks * 2;
       float acc[kTileOutputs] = {};
       for (int b = 0; b < n_blocks; ++b, xq += tensor::kBlock) {
         const Tile& t = w[b / kRuns];

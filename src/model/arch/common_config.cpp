@@ -86,11 +86,6 @@ Status ReadLayers(const MetadataReader& read, int blocks, ModelConfig& c) {
 Result<ModelConfig> ReadCommonConfig(const MetadataReader& read) {
   ModelConfig c;
   c.architecture = read.architecture();
-  if (const auto experts = read.Int("expert_count"); experts && *experts > 0)
-    return Fail(ErrorCode::kUnsupported,
-                fmt::format("{} = {}: mixture-of-experts models are not supported yet; use a dense "
-                            "model",
-                            read.Key("expert_count"), *experts));
   FORETOKEN_TRY(const int blocks, read.Size("block_count", 1024));
   const std::int64_t next = read.Int("nextn_predict_layers").value_or(0);
   if (next < 0 || next >= blocks)

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scales of the embedding, of what layers add to the residual stream, of the attention's scores and
 // of the logits. A file says with rope.scaling.finetuned = false that no layer encodes positions.
+#include "model/arch/granite.h"
+
 #include <cmath>
 
 #include "model/arch/registry.h"
 
 namespace foretoken::model::arch {
-namespace {
 
-Status Complete(const MetadataReader& read, ModelConfig& config) {
+Status ReadGraniteScales(const MetadataReader& read, ModelConfig& config) {
   FORETOKEN_TRY(const double embedding, read.Positive("embedding_scale", 1));
   FORETOKEN_TRY(const double residual, read.Positive("residual_scale", 1));
   FORETOKEN_TRY(const double logits, read.Positive("logit_scale", 1));
@@ -27,13 +28,11 @@ Status Complete(const MetadataReader& read, ModelConfig& config) {
   return {};
 }
 
-}  // namespace
-
 extern const Architecture kGranite = {
     .info = {.name = "granite",
              .networks = "Granite 3 and 4 (dense)",
              .traits = "`embedding_scale`, `residual_scale`, `attention.scale`, `logit_scale` (the "
                        "logits are divided by it); `rope.scaling.finetuned` = false: no rotation"},
-    .complete = Complete};
+    .complete = ReadGraniteScales};
 
 }  // namespace foretoken::model::arch

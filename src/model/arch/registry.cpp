@@ -8,25 +8,40 @@
 #include <array>
 
 #include "model/arch/common_config.h"
+#include "model/arch/experts_config.h"
 
 namespace foretoken {
 namespace model {
 namespace arch {
 
-extern const Architecture kErnie45, kExaone4, kGemma2, kGemma3, kGemma4, kGlm4, kGranite, kLlama,
-    kMistral3, kOlmo2, kPhi3, kQwen2, kQwen3, kSeedOss, kSmolLm3;
+extern const Architecture kErnie45, kExaone4, kGemma2, kGemma3, kGemma4, kGlm4, kGlm4Moe, kGptOss,
+    kGranite, kGraniteMoe, kLlama, kMistral3, kOlmo2, kPhi3, kQwen2, kQwen2Moe, kQwen3, kQwen3Moe,
+    kSeedOss, kSmolLm3;
 
 }  // namespace arch
 
 namespace {
 
 constexpr std::array kRows = {
-    &arch::kErnie45, &arch::kExaone4, &arch::kGemma2, &arch::kGemma3,   &arch::kGemma4,
-    &arch::kGlm4,    &arch::kGranite, &arch::kLlama,  &arch::kMistral3, &arch::kOlmo2,
-    &arch::kPhi3,    &arch::kQwen2,   &arch::kQwen3,  &arch::kSeedOss,  &arch::kSmolLm3,
+    &arch::kErnie45,  &arch::kExaone4,  &arch::kGemma2,   &arch::kGemma3,  &arch::kGemma4,
+    &arch::kGlm4,     &arch::kGlm4Moe,  &arch::kGptOss,   &arch::kGranite, &arch::kGraniteMoe,
+    &arch::kLlama,    &arch::kMistral3, &arch::kOlmo2,    &arch::kPhi3,    &arch::kQwen2,
+    &arch::kQwen2Moe, &arch::kQwen3,    &arch::kQwen3Moe, &arch::kSeedOss, &arch::kSmolLm3,
 };
 
 constexpr std::string_view kEagle = "eagle3";
+
+// An architecture without experts whose file has some is something else than its name says.
+Status CheckExpertsAreUsed(const MetadataReader& read, const ModelConfig& config) {
+  const bool used =
+      std::any_of(config.layers.begin(), config.layers.end(),
+                  [](const LayerConfig& layer) { return layer.experts() != nullptr; });
+  if (used || !HasExperts(read)) return {};
+  return Fail(ErrorCode::kUnsupported,
+              fmt::format("{} = {}: architecture '{}' with experts is not supported",
+                          read.Key("expert_count"), read.Int("expert_count").value_or(0),
+                          Shown(config.architecture)));
+}
 
 // With the layers of an MTP head.
 Result<ModelConfig> ConfigOfAllBlocks(const formats::Metadata& metadata) {
@@ -38,6 +53,7 @@ Result<ModelConfig> ConfigOfAllBlocks(const formats::Metadata& metadata) {
     const MetadataReader read(metadata, *name);
     FORETOKEN_TRY(ModelConfig config, ReadCommonConfig(read));
     FORETOKEN_CHECK_OK(row->complete(read, config));
+    FORETOKEN_CHECK_OK(CheckExpertsAreUsed(read, config));
     return config;
   }
   if (*name == kEagle)

@@ -12,8 +12,7 @@ GatedFfn::GatedFfn(const Workspace& space, const GatedFfnConfig& config,
       place_(place),
       addition_{
           .norm = weights.post_norm, .norm_eps = place.norm_eps, .scale = place.residual_scale},
-      gate_function_(config.function == GateFunction::kGelu ? space.kernels.gelu_mul
-                                                            : space.kernels.silu_mul),
+      gate_function_(KernelOf(config.function, space.kernels)),
       residual_(space.scratch.residual.View(place.dim)),
       normed_(space.scratch.normed.View(place.dim)),
       gate_(space.scratch.gate.View(config.width)),

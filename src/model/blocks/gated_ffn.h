@@ -31,7 +31,7 @@ class GatedFfn final : public Block {
   const GatedFfnWeights& weights_;
   const LayerPlace place_;
   const Addition addition_;
-  void (*const gate_function_)(const float* g, const float* u, int n, float* y);
+  const GateKernel gate_function_;
   const Activation residual_, normed_, gate_, up_;
 };
 

@@ -11,6 +11,7 @@
 #include "base/machine/thread_pool.h"
 #include "kernels/kernels.h"
 #include "model/cache_memory.h"
+#include "model/config.h"
 #include "model/pass.h"
 #include "model/scratch.h"
 
@@ -41,6 +42,18 @@ struct Workspace {
     return pool.ShareOf(pass.n_rows(), thread);
   }
 };
+
+using GateKernel = void (*)(const float* g, const float* u, int n, float* y);
+inline GateKernel KernelOf(GateFunction function, const kernels::Kernels& kernels) {
+  switch (function) {
+    case GateFunction::kGelu:
+      return kernels.gelu_mul;
+    case GateFunction::kLimitedSwiglu:
+      return kernels.limited_swiglu;
+    default:
+      return kernels.silu_mul;
+  }
+}
 
 class Block {
  public:

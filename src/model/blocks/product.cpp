@@ -5,23 +5,49 @@
 
 namespace foretoken::model {
 
+namespace {
+
+kernels::MatmulArgs ArgsOf(const Linear& w, const Activation& x, int n_rows,
+                           const Activation& y) noexcept {
+  return {.tiles = w.tiles,
+          .k = w.k,
+          .tile_begin = 0,
+          .tile_end = 0,
+          .n_rows = n_rows,
+          .x = x.x,
+          .x_stride = x.stride,
+          .xq = x.q,
+          .xd = x.d,
+          .xs = x.s,
+          .x_rows = nullptr,
+          .y = y.x,
+          .y_stride = y.stride,
+          .accumulate = false};
+}
+
+void Run(const kernels::Kernels& kernels, const Linear& w, kernels::MatmulArgs args, int tile_begin,
+         int tile_end) noexcept {
+  if (tile_begin >= tile_end || args.n_rows == 0) return;
+  args.tile_begin = tile_begin;
+  args.tile_end = tile_end;
+  kernels.matmul[static_cast<std::size_t>(w.type)](args);
+}
+
+}  // namespace
+
 void Multiply(const kernels::Kernels& kernels, const Linear& w, const Activation& x, int n_rows,
               const Activation& y, bool accumulate, int tile_begin, int tile_end) noexcept {
-  if (tile_begin >= tile_end || n_rows == 0) return;
-  const kernels::MatmulArgs args = {.tiles = w.tiles,
-                                    .k = w.k,
-                                    .tile_begin = tile_begin,
-                                    .tile_end = tile_end,
-                                    .n_rows = n_rows,
-                                    .x = x.x,
-                                    .x_stride = x.stride,
-                                    .xq = x.q,
-                                    .xd = x.d,
-                                    .xs = x.s,
-                                    .y = y.x,
-                                    .y_stride = y.stride,
-                                    .accumulate = accumulate};
-  kernels.matmul[static_cast<std::size_t>(w.type)](args);
+  kernels::MatmulArgs args = ArgsOf(w, x, n_rows, y);
+  args.accumulate = accumulate;
+  Run(kernels, w, args, tile_begin, tile_end);
+}
+
+void MultiplyRows(const kernels::Kernels& kernels, const Linear& w, const Activation& x,
+                  const std::int32_t* x_rows, int n_rows, const Activation& y, int tile_begin,
+                  int tile_end) noexcept {
+  kernels::MatmulArgs args = ArgsOf(w, x, n_rows, y);
+  args.x_rows = x_rows;
+  Run(kernels, w, args, tile_begin, tile_end);
 }
 
 void MultiplyShare(const Workspace& space, const Linear& w, const Activation& x, int n_rows,

@@ -12,6 +12,12 @@ namespace foretoken::model {
 void Multiply(const kernels::Kernels& kernels, const Linear& w, const Activation& x, int n_rows,
               const Activation& y, bool accumulate, int tile_begin, int tile_end) noexcept;
 
+// y = W x for the tiles [tile_begin, tile_end). Row i of y belongs to row x_rows[i] of x; null: to
+// row i.
+void MultiplyRows(const kernels::Kernels& kernels, const Linear& w, const Activation& x,
+                  const std::int32_t* x_rows, int n_rows, const Activation& y, int tile_begin,
+                  int tile_end) noexcept;
+
 // y = W x for the thread's share of the tiles.
 void MultiplyShare(const Workspace& space, const Linear& w, const Activation& x, int n_rows,
                    const Activation& y, int thread) noexcept;

@@ -135,8 +135,11 @@ class WeightsLoader {
     Linear* linear;  // stays where it is: layers are sized before planning, and moving a vector
                      // keeps its elements
     std::size_t offset;
-    std::span<const std::int32_t> rows = {};  // rows to keep; empty: n_out rows from first_row on
-    int first_row = 0;
+    std::span<const std::int32_t> rows = {};  // rows to keep; empty: as below
+    // The tensor holds this many matrices, one after another, each of part_rows rows. Of each the
+    // linear's n_out rows from first_row on are taken.
+    int n_parts = 1;
+    int part_rows = 0, first_row = 0;
   };
 
   void FillNew(const TileCache& cache, std::uint64_t key, ThreadPool& pool,
@@ -175,7 +178,13 @@ class WeightsLoader {
     linear.n_out = n_out;
     linear.n_tiles = kernels::TilesFor(n_out);
     job.offset = total_bytes_;
-    total_bytes_ += (kernels::TiledBytes(linear.type, n_out, linear.k) + 63) / 64 * 64;
+    total_bytes_ += (TiledBytes(job) + 63) / 64 * 64;
+  }
+
+  static std::size_t TiledBytes(const Job& job) {
+    const Linear& linear = *job.linear;
+    return kernels::TiledBytes(linear.type, linear.n_out, linear.k) *
+           static_cast<std::size_t>(job.n_parts);
   }
 
   // The bytes that the rows of one tile take in the file's layout.
@@ -210,6 +219,20 @@ class WeightsLoader {
     }
   }
 
+  // Repacks the tiles [begin, end) of all parts of a job together.
+  static void RepackParts(const Job& job, int begin, int end, std::byte* tiles) noexcept {
+    const Linear& linear = *job.linear;
+    const std::size_t part_bytes = kernels::TiledBytes(linear.type, linear.n_out, linear.k);
+    for (int part = begin / linear.n_tiles; part < job.n_parts; ++part) {
+      const int first = part * linear.n_tiles;
+      if (first >= end) return;
+      const std::int64_t row = std::int64_t{part} * job.part_rows + job.first_row;
+      kernels::Repack(linear.type, job.tensor->Row(row), linear.n_out, linear.k,
+                      std::max(begin - first, 0), std::min(end - first, linear.n_tiles),
+                      tiles + static_cast<std::size_t>(part) * part_bytes);
+    }
+  }
+
   void Repack(ThreadPool& pool, const std::function<void(double)>& on_progress) {
     std::size_t done_bytes = 0;
     source_hashes_.clear();
@@ -220,20 +243,19 @@ class WeightsLoader {
       const std::size_t room = IsGathered(job) ? GatheredBytes(job) : 0;
       std::vector<std::byte> gathered(room * static_cast<std::size_t>(pool.size()));
       pool.Run([&](int thread) {
-        const auto share = pool.ShareOf(linear.n_tiles, thread);
+        const auto share = pool.ShareOf(job.n_parts * linear.n_tiles, thread);
         if (room != 0)
           return RepackRows(
               job, share.begin, share.end,
               std::span(gathered).subspan(room * static_cast<std::size_t>(thread), room), tiles);
-        kernels::Repack(linear.type, job.tensor->Row(job.first_row), linear.n_out, linear.k,
-                        share.begin, share.end, tiles);
+        RepackParts(job, share.begin, share.end, tiles);
       });
       job.linear->tiles = tiles;
       for (const auto place : job.tensor->places()) {
         source_hashes_.push_back(PieceHash(place, pool));
         checkpoint_.Release(place);
       }
-      done_bytes += kernels::TiledBytes(linear.type, linear.n_out, linear.k);
+      done_bytes += TiledBytes(job);
       if (on_progress)
         on_progress(static_cast<double>(done_bytes) / static_cast<double>(total_bytes_));
     }
@@ -246,7 +268,7 @@ class WeightsLoader {
     for (const Job& job : jobs_)
       parts.insert(parts.end(),
                    {HashOf(job.tensor->name), static_cast<std::uint64_t>(job.linear->type),
-                    job.offset, HashOf(job.rows) + static_cast<std::uint64_t>(job.first_row)});
+                    job.offset, static_cast<std::uint64_t>(job.first_row), HashOf(job.rows)});
     return HashOf(parts);
   }
 
@@ -281,6 +303,8 @@ class WeightsLoader {
       w.v_norm =
           weights_.vectors_.emplace_back(static_cast<std::size_t>(config.head_dim), 1.0f).data();
     if (config.qk_norm == QkNorm::kNone) return {};
+    if (config.qk_norm_optional && checkpoint_.Find(prefix + "attn_q_norm.weight") == nullptr)
+      return {};
     const bool by_head = config.qk_norm == QkNorm::kHead;
     FORETOKEN_CHECK_OK(
         Vector(prefix + "attn_q_norm.weight", by_head ? config.head_dim : q_dim, w.q_norm));
@@ -326,6 +350,37 @@ class WeightsLoader {
     return Norm(prefix, config.post_norm, dim, w.post_norm);
   }
 
+  Status FeedForward(const std::string& prefix, const ExpertsConfig& config, LayerWeights& layer) {
+    auto& w = layer.feed_forward.emplace<ExpertsWeights>();
+    const int dim = config_.dim, n = config.n_experts, width = config.width;
+    FORETOKEN_CHECK_OK(Norm(prefix, config.norm, dim, w.norm));
+    FORETOKEN_CHECK_OK(Matrix(prefix + "ffn_gate_inp.weight", n, dim, w.router));
+    if (config.selection_bias)
+      FORETOKEN_CHECK_OK(Bias(prefix + "exp_probs_b.bias", n, false, w.selection_bias));
+    const std::string fused = prefix + "ffn_gate_up_exps.weight";
+    if (checkpoint_.Find(fused) != nullptr) {  // the rows of gate come first
+      FORETOKEN_CHECK_OK(Experts(fused, n, {width, dim}, w.gate, 2 * width, 0));
+      FORETOKEN_CHECK_OK(Experts(fused, n, {width, dim}, w.up, 2 * width, width));
+    } else {
+      FORETOKEN_CHECK_OK(Experts(prefix + "ffn_gate_exps.weight", n, {width, dim}, w.gate, width));
+      FORETOKEN_CHECK_OK(Experts(prefix + "ffn_up_exps.weight", n, {width, dim}, w.up, width));
+    }
+    FORETOKEN_CHECK_OK(Experts(prefix + "ffn_down_exps.weight", n, {dim, width}, w.down, dim));
+    if (config.biases) {
+      FORETOKEN_CHECK_OK(Vector(prefix + "ffn_gate_inp.bias", n, w.router_bias));
+      FORETOKEN_CHECK_OK(Vector(prefix + "ffn_gate_exps.bias", width, w.gate_bias, n));
+      FORETOKEN_CHECK_OK(Vector(prefix + "ffn_up_exps.bias", width, w.up_bias, n));
+      FORETOKEN_CHECK_OK(Vector(prefix + "ffn_down_exps.bias", dim, w.down_bias, n));
+    }
+    if (config.shared_width == 0) return {};
+    const int shared = config.shared_width;
+    if (config.shared_gate)
+      FORETOKEN_CHECK_OK(Matrix(prefix + "ffn_gate_inp_shexp.weight", 1, dim, w.shared_router));
+    FORETOKEN_CHECK_OK(Matrix(prefix + "ffn_gate_shexp.weight", shared, dim, w.shared.gate));
+    FORETOKEN_CHECK_OK(Matrix(prefix + "ffn_up_shexp.weight", shared, dim, w.shared.up));
+    return Matrix(prefix + "ffn_down_shexp.weight", dim, shared, w.shared.down);
+  }
+
   // The tensor d2t holds the target's id of each of the head's tokens, as int64.
   Status TargetIds(int target_vocabulary, std::vector<std::int32_t>& ids) const {
     constexpr std::uint32_t kInt64 = 27;  // ggml's type number
@@ -352,16 +407,18 @@ class WeightsLoader {
     return {};
   }
 
-  Result<const formats::TensorView*> Find(const std::string& name, int k, int n_out) const {
+  // n_parts: 0: the tensor is one matrix.
+  Result<const formats::TensorView*> Find(const std::string& name, int k, int n_out,
+                                          int n_parts = 0) const {
     const formats::TensorView* t = checkpoint_.Find(name);
     if (t == nullptr)
       return Fail(ErrorCode::kInvalidFile,
                   fmt::format("tensor {}: missing; this is not a complete model file", name));
-    if (t->shape != std::array<std::int64_t, 4>{k, n_out, 1, 1})
-      return Fail(
-          ErrorCode::kInvalidFile,
-          fmt::format("tensor {}: its shape is [{}], the metadata ask for [{}, {}]", name,
-                      fmt::join(t->shape.begin(), t->shape.begin() + t->n_dims, ", "), k, n_out));
+    if (t->shape != std::array<std::int64_t, 4>{k, n_out, std::max(n_parts, 1), 1})
+      return Fail(ErrorCode::kInvalidFile,
+                  fmt::format("tensor {}: its shape is [{}], the metadata ask for [{}, {}{}]", name,
+                              fmt::join(t->shape.begin(), t->shape.begin() + t->n_dims, ", "), k,
+                              n_out, n_parts == 0 ? "" : fmt::format(", {}", n_parts)));
     if (tensor::FindDType(t->ggml_type) == nullptr)
       return Fail(ErrorCode::kUnsupported,
                   fmt::format("tensor {}: type {} is not supported; convert the file to F16, BF16, "
@@ -370,10 +427,14 @@ class WeightsLoader {
     return t;
   }
 
-  Status Vector(const std::string& name, int n, const float*& out) {
-    FORETOKEN_TRY(const formats::TensorView* t, Find(name, n, 1));
-    auto& values = weights_.vectors_.emplace_back(static_cast<std::size_t>(n));
-    tensor::Dequantize(tensor::FindDType(t->ggml_type)->type, t->Row(0), n, values.data());
+  // n_rows vectors of n numbers, one after another.
+  Status Vector(const std::string& name, int n, const float*& out, int n_rows = 1) {
+    FORETOKEN_TRY(const formats::TensorView* t, Find(name, n, n_rows));
+    const auto size = static_cast<std::size_t>(n);
+    auto& values = weights_.vectors_.emplace_back(size * static_cast<std::size_t>(n_rows));
+    for (int row = 0; row < n_rows; ++row)
+      tensor::Dequantize(tensor::FindDType(t->ggml_type)->type, t->Row(row), n,
+                         values.data() + size * static_cast<std::size_t>(row));
     out = values.data();
     return {};
   }
@@ -429,8 +490,29 @@ class WeightsLoader {
     FORETOKEN_TRY(const formats::TensorView* t, Find(name, k, all));
     out.type = tensor::FindDType(t->ggml_type)->tile;
     out.k = k;
-    jobs_.push_back({.tensor = t, .linear = &out, .offset = 0, .first_row = first});
+    jobs_.push_back(
+        {.tensor = t, .linear = &out, .offset = 0, .part_rows = all, .first_row = first});
     Place(jobs_.back(), n_out);
+    return {};
+  }
+
+  struct MatrixShape {
+    int n_out, k;
+  };
+  // A matrix of each expert: the rows from first_row on of its part_rows rows in the tensor.
+  Status Experts(const std::string& name, int n_experts, MatrixShape shape, ExpertLinear& out,
+                 int part_rows, int first_row = 0) {
+    FORETOKEN_TRY(const formats::TensorView* t, Find(name, shape.k, part_rows, n_experts));
+    out.first.type = tensor::FindDType(t->ggml_type)->tile;
+    out.first.k = shape.k;
+    out.expert_bytes = kernels::TiledBytes(out.first.type, shape.n_out, shape.k);
+    jobs_.push_back({.tensor = t,
+                     .linear = &out.first,
+                     .offset = 0,
+                     .n_parts = n_experts,
+                     .part_rows = part_rows,
+                     .first_row = first_row});
+    Place(jobs_.back(), shape.n_out);
     return {};
   }
 

@@ -29,6 +29,19 @@ struct Linear {
   bool quantised() const { return tensor::IsQuantised(type); }
 };
 
+// Matrices of one shape, one for each expert.
+struct ExpertLinear {
+  Linear first;                  // of expert 0
+  std::size_t expert_bytes = 0;  // from one expert's tiles to the next one's
+
+  Linear Of(int expert) const {
+    Linear w = first;
+    w.tiles += static_cast<std::size_t>(expert) * expert_bytes;
+    return w;
+  }
+  bool quantised() const { return first.quantised(); }
+};
+
 struct AttentionWeights {
   const float *norm = nullptr, *post_norm = nullptr;  // [dim]; null if the layer has none
   Linear q, k, v, o;  // [heads * head_dim, dim] ...; o: [dim, heads * head_dim]
@@ -44,10 +57,23 @@ struct GatedFfnWeights {
   Linear gate, up, down;                              // [width, dim], [width, dim], [dim, width]
 };
 
+struct ExpertsWeights {
+  const float* norm = nullptr;  // [dim]
+  Linear router;                // [n_experts, dim]
+  // [n_experts]; null if there is none. The first is added to the logits; the second counts for the
+  // choice alone.
+  const float *router_bias = nullptr, *selection_bias = nullptr;
+  // [n_experts, width] ..., [n_experts, dim]; null if there are none
+  const float *gate_bias = nullptr, *up_bias = nullptr, *down_bias = nullptr;
+  ExpertLinear gate, up, down;  // [width, dim], [width, dim], [dim, width]
+  Linear shared_router;         // [1, dim]: the gate of the shared part
+  GatedFfnWeights shared;       // without a norm of its own
+};
+
 // Its parts are of the same kinds as those of the LayerConfig.
 struct LayerWeights {
   std::variant<AttentionWeights> mixer;
-  std::variant<GatedFfnWeights> feed_forward;
+  std::variant<GatedFfnWeights, ExpertsWeights> feed_forward;
   const float* output_scale = nullptr;  // [1], or null
 };
 
