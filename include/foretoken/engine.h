@@ -74,6 +74,8 @@ struct ModelSummary {
   std::int64_t weight_bytes = 0;  // resident, after repacking
   std::int64_t cache_bytes = 0;   // reserved for all sequences
   int vocabulary_size = 0, context_length = 0, context_size = 0;
+  // Mixtures of experts: the layers that have one, experts of a layer, and experts of a row.
+  int expert_layers = 0, experts = 0, experts_used = 0;
 };
 
 // A model or head that drafts.

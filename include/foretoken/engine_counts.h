@@ -52,7 +52,8 @@ struct EngineCounts {
 
   struct Passes {
     std::int64_t passes = 0;
-    double us = 0;  // of target passes
+    double us = 0;                      // of target passes
+    std::int64_t distinct_experts = 0;  // that they read, added over their layers
   };
   struct Rounds {
     std::int64_t rounds = 0;

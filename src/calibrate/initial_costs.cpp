@@ -12,6 +12,10 @@ namespace {
 
 constexpr int kRecordedDrafts = 8;  // a trace is also for comparing other numbers of drafts
 
+draft_length::ExpertShape ShapeOf(const model::ExpertsInfo& experts) {
+  return {.layers = experts.n_layers, .n = experts.n_experts, .used = experts.n_used};
+}
+
 // Estimates costs from the sizes of the files, without a clock.
 void StartWithTable(const CostSources& sources, draft_length::RoundCosts& fixed_costs) {
   std::vector<draft_length::TableDrafter> rows;
@@ -19,7 +23,13 @@ void StartWithTable(const CostSources& sources, draft_length::RoundCosts& fixed_
     if (const loader::DrafterEntry& entry = sources.drafters[d]; !entry.instant)
       rows.push_back(
           {.drafter = d, .file_bytes = entry.file_bytes, .head = entry.reads_features()});
-  draft_length::StartWithTable(fixed_costs, sources.target_bytes, rows);
+  const model::RunnerInfo& target = sources.subject.target.info();
+  const model::ExpertsInfo& experts = target.experts;
+  const std::int64_t bytes =
+      experts.n_layers == 0 ? sources.target_bytes
+                            : target.ReadBytes(std::int64_t{experts.n_layers} * experts.n_used);
+  draft_length::StartWithTable(fixed_costs, bytes, rows,
+                               {.shape = ShapeOf(experts), .expert_bytes = experts.expert_bytes});
 }
 
 class Learner {
@@ -31,6 +41,8 @@ class Learner {
     const int drafts = std::max(sources_.subject.drafts, sources_.records ? kRecordedDrafts : 0);
     std::vector<PassCost> costs = measurer_.Passes(drafts);
     known_.costs.Start(costs);
+    known_.costs.StartExperts(ShapeOf(sources_.subject.target.info().experts),
+                              measurer_.expert_us());
     for (int d = 0; d < sources_.drafters.size(); ++d)
       if (!sources_.drafters[d].instant) MeasureDrafter(d);
     return costs;

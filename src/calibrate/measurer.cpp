@@ -33,13 +33,15 @@ class Readings {
   struct Cell {
     int rows, context;
     std::vector<double> us;
+    std::int64_t distinct_experts = 0;
   };
   std::vector<Cell>& cells() { return cells_; }
   // Points without readings are left out.
   std::vector<PassCost> Costs() const {
     std::vector<PassCost> costs;
     for (const Cell& cell : cells_)
-      if (!cell.us.empty()) costs.push_back({cell.rows, cell.context, SpreadOf(cell.us)});
+      if (!cell.us.empty())
+        costs.push_back({cell.rows, cell.context, SpreadOf(cell.us), cell.distinct_experts});
     return costs;
   }
 
@@ -112,11 +114,15 @@ class Measurer {
       for (Readings::Cell& cell : readings.cells()) {
         const double us = passes.Microseconds(cell.rows, cell.context, true);
         if (round >= 0) cell.us.push_back(us);
+        cell.distinct_experts = passes.result().distinct_experts;
         progress_.Passed();
       }
     }
     m.memory_gb_per_s = SpreadOf(bandwidths);
     m.target = readings.Costs();
+    for (PassCost& cost : m.target)
+      if (cost.distinct_experts > 0)
+        cost.read_bytes = subject_.target.info().ReadBytes(cost.distinct_experts);
     m.prompt_rows = PromptRows();
     std::vector<double> rates;
     for (int i = 0; i < PromptRepeats(); ++i) {

@@ -16,8 +16,13 @@ constexpr std::int64_t kCachedWeightBytes = 256 << 20;  // what the largest cach
 
 PassMeter::PassMeter(model::Runner& runner, kv::BlockTables& cache, int widest_context)
     : runner_(runner), cache_(cache), warms_up_(runner.info().weight_bytes < kCachedWeightBytes) {
-  tokens_.assign(static_cast<std::size_t>(runner.info().max_rows),
-                 std::min(5, runner.info().vocabulary - 1));
+  const auto n_tokens = static_cast<std::uint64_t>(
+      std::max(1, std::min(runner.info().vocabulary, runner.info().readable)));
+  std::uint64_t state = 5;
+  for (int i = 0; i < runner.info().max_rows; ++i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;  // Knuth, "MMIX"
+    tokens_.push_back(static_cast<Token>((state >> 33) % n_tokens));
+  }
   logit_rows_.resize(tokens_.size());
   Hold(widest_context);
   runner.ClearBlocks(cache.Blocks(0));
@@ -25,6 +30,10 @@ PassMeter::PassMeter(model::Runner& runner, kv::BlockTables& cache, int widest_c
 
 PassMeter::~PassMeter() {
   cache_.Truncate(0, 0);
+}
+
+void PassMeter::RepeatOneToken() noexcept {
+  std::fill(tokens_.begin(), tokens_.end(), tokens_.front());
 }
 
 // The cache holds that many positions of sequence 0 afterwards.

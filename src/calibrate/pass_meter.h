@@ -24,6 +24,9 @@ class PassMeter {
   // Microseconds of a pass of `rows` rows that follow `context` positions, all rows with logits or
   // only the last. REQUIRES: they fit the model and the cache.
   double Microseconds(int rows, int context, bool all_logits) noexcept;
+  // From now on all rows of a pass have the same token, so that they use the same experts. Before
+  // that their tokens are random, as those of a text.
+  void RepeatOneToken() noexcept;
   // The result of the last pass. REQUIRES: there was one, and the runner has run no other since.
   const model::PassResult& result() const { return *result_; }
   // Passes that a call of Microseconds runs. Small models first run one more, to fill the caches.

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "calibrate/draft_meter.h"
-#include "calibrate/pass_meter.h"
+#include "draft_length/expert_costs.h"
 
 namespace foretoken::calibrate {
 namespace {
@@ -62,12 +62,40 @@ std::vector<PassCost> StartMeasurer::Passes(int drafts) {
           cost.us.median > 0 ? cost.us.median : row_us * (1 + 0.25 * (cost.rows - 1));
       if (!Affordable(expected)) continue;
       const double us = passes.Microseconds(cost.rows, cost.context, true);
+      cost.distinct_experts = passes.result().distinct_experts;
       cost.us.median = cost.us.median > 0 ? std::min(us, cost.us.median) : us;
       if (cost.rows == 1) row_us = cost.us.median;
     }
   std::erase_if(costs, [](const PassCost& cost) { return cost.us.median <= 0; });
   if (costs.empty()) costs.push_back({1, 0, {row_us, row_us, row_us}});
+  if (subject_.target.info().experts.n_layers != 0) MeasureExperts(passes, costs);
   return costs;
+}
+
+// Rows of one token use the experts of one row. What they cost less than rows of different tokens is
+// the cost of the other experts.
+void StartMeasurer::MeasureExperts(PassMeter& passes, std::vector<PassCost>& costs) {
+  const auto wide = std::max_element(costs.begin(), costs.end(), [](auto& a, auto& b) {
+    return std::pair(-a.context, a.rows) < std::pair(-b.context, b.rows);
+  });
+  if (wide->rows < 2) return;
+  passes.RepeatOneToken();
+  double least = 0;
+  std::int64_t distinct = 0;
+  for (int repeat = 0; repeat < kRepeats && Affordable(wide->us.median); ++repeat) {
+    const double us = passes.Microseconds(wide->rows, wide->context, true);
+    least = repeat == 0 ? us : std::min(us, least);
+    distinct = passes.result().distinct_experts;
+  }
+  if (distinct == 0 || distinct >= wide->distinct_experts) return;
+  const double more = static_cast<double>(wide->distinct_experts - distinct);
+  expert_us_ = std::max(0.0, (wide->us.median - least) / more);
+  const model::ExpertsInfo& info = subject_.target.info().experts;
+  const draft_length::ExpertCosts experts(
+      {.layers = info.n_layers, .n = info.n_experts, .used = info.n_used}, expert_us_);
+  for (PassCost& cost : costs)
+    cost.us.median = std::max(cost.us.median / 2,
+                              cost.us.median - experts.BeyondUs(cost.rows, cost.distinct_experts));
 }
 
 StartMeasurer::DraftCosts StartMeasurer::Drafts(draft::Drafter& drafter) {

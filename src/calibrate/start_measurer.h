@@ -6,6 +6,7 @@
 #include <chrono>
 #include <vector>
 
+#include "calibrate/pass_meter.h"
 #include "calibrate/subject.h"
 #include "draft/drafter.h"
 #include "foretoken/tools/measure.h"
@@ -20,6 +21,9 @@ class StartMeasurer {
   // One row and a round of `drafts` come first, in case there is no time for more. If several
   // requests may run, wider passes are measured too. At least one row is measured.
   std::vector<PassCost> Passes(int drafts);
+  // What one more distinct expert costs, which Passes has measured; 0: not known. The costs that
+  // Passes gave are those of rows that choose their experts independently.
+  double expert_us() const { return expert_us_; }
 
   // The costs of one more draft, for one sequence and for all together, and of a row that the
   // drafter's model reads; 0: not known.
@@ -30,10 +34,12 @@ class StartMeasurer {
   DraftCosts Drafts(draft::Drafter& drafter);
 
  private:
+  void MeasureExperts(PassMeter& passes, std::vector<PassCost>& costs);
   double SpentUs() const;
   bool Affordable(double us) const;
 
   const Subject& subject_;
+  double expert_us_ = 0;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 

@@ -42,6 +42,10 @@ void RoundCosts::Start(std::span<const PassCost> passes) noexcept {
   }
 }
 
+void RoundCosts::StartExperts(const ExpertShape& shape, double us_per_expert) noexcept {
+  experts_ = ExpertCosts(shape, us_per_expert);
+}
+
 void RoundCosts::StartDrafter(int drafter, double one_us, double all_us, double row_us) noexcept {
   DrafterCosts& d = drafters_[static_cast<std::size_t>(drafter)];
   d.row_us = std::max(0.0, row_us);
@@ -62,9 +66,12 @@ int RoundCosts::BandOf(int context) noexcept {
   return std::min(kBands - 1, static_cast<int>(std::bit_width(parts)));
 }
 
-void RoundCosts::RecordPass(int rows, int context, double us) noexcept {
+void RoundCosts::RecordPass(int rows, int context, double us,
+                            std::int64_t distinct_experts) noexcept {
   auto& band = bands_[static_cast<std::size_t>(BandOf(context))];
   if (rows < 1 || rows >= static_cast<int>(band.size()) || us <= 0) return;
+  us = std::max(us / 2, us - level_ * experts_.BeyondUs(rows, distinct_experts));
+  experts_.Record(rows, distinct_experts);
   Reading& known = band[static_cast<std::size_t>(rows)];
   const double expected = Estimate(band, rows, context);
   if (expected == 0) {
@@ -220,7 +227,11 @@ double RoundCosts::PassUs(int rows, int context) const noexcept {
     while (nearest > 0 && Estimate(bands_[static_cast<std::size_t>(nearest)], 1, context) == 0)
       --nearest;
   const auto& band = bands_[static_cast<std::size_t>(nearest)];
-  return Estimate(band, rows, context) * level_;
+  const double independent = Estimate(band, rows, context);
+  const double beyond = experts_.ExpectedBeyondUs(rows);
+  if (beyond == 0) return independent * level_;
+  // More rows never cost less than one.
+  return level_ * std::max(independent + beyond, std::min(independent, Estimate(band, 1, context)));
 }
 
 }  // namespace foretoken::draft_length

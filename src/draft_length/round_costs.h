@@ -8,12 +8,14 @@
 // never cost less: where readings say otherwise, they are averaged, weighted by how often each was
 // made (isotonic regression, by pooling neighbours that disagree). A row count that was never read
 // is estimated from its neighbours along the curve that was measured at the start. Nothing is
-// estimated beyond the measured rows, or twice the rows that were seen.
+// estimated beyond the measured rows, or twice the rows that were seen. Passes of mixtures of experts
+// are stored as those of rows that choose their experts independently (expert_costs.h).
 #pragma once
 
 #include <span>
 #include <vector>
 
+#include "draft_length/expert_costs.h"
 #include "foretoken/tools/measure.h"
 
 namespace foretoken::draft_length {
@@ -26,13 +28,15 @@ class RoundCosts {
   // Measured costs (medians), before the first reading. The smallest context gives the curve;
   // others give the cost of a row and position of context.
   void Start(std::span<const PassCost> passes) noexcept;
+  // The target is a mixture of experts. The passes of Start must be those of independent rows.
+  void StartExperts(const ExpertShape& shape, double us_per_expert) noexcept;
   // The cost of one more draft for one sequence, and for all that may run together (0: not known).
   void StartDrafter(int drafter, double one_us, double all_us, double row_us) noexcept;
 
-  // A pass of the target that only decoded, with an average of `context` positions before a row;
-  // proposals with `drafts` tokens in all, the longest of `longest`; rows that a drafter had to
+  // A pass of the target that only decoded, with an average of `context` positions before a row,
+  // whose rows used so many experts (0: not known); proposals with `drafts` tokens in all, the longest of `longest`; rows that a drafter had to
   // read before them; the rest of the round.
-  void RecordPass(int rows, int context, double us) noexcept;
+  void RecordPass(int rows, int context, double us, std::int64_t distinct_experts = 0) noexcept;
   void RecordDrafts(int drafter, int drafts, int longest, double us) noexcept;
   void RecordCatchUp(int drafter, int rows, double us) noexcept;
   void RecordRest(double us) noexcept;
@@ -92,6 +96,7 @@ class RoundCosts {
   int seen_rows_ = 0;  // the most that were read
   std::vector<DrafterCosts> drafters_;
   double rest_us_ = 0;
+  ExpertCosts experts_;  // relative to the machine's speed
 };
 
 }  // namespace foretoken::draft_length

@@ -20,12 +20,21 @@ constexpr int kMostRows = 65;
 }  // namespace
 
 void StartWithTable(RoundCosts& costs, std::int64_t target_bytes,
-                    std::span<const TableDrafter> drafters) {
+                    std::span<const TableDrafter> drafters, const TableExperts& experts) {
   const double row = target_bytes < kCachedBytes ? kCachedRow : kMemoryRow;
-  std::array<PassCost, 3> passes;
-  for (std::size_t i = 0; const int rows : {1, 2, kMostRows})
-    passes[i++] = {rows, 0, {.median = kPassUs * (1 + row * (rows - 1)), .least = 0, .most = 0}};
-  costs.Start(passes);
+  const double expert_share = static_cast<double>(experts.expert_bytes) /
+                              static_cast<double>(std::max<std::int64_t>(1, target_bytes));
+  const ExpertCosts independent(experts.shape, expert_share);
+  // The cost of experts bends, so it needs more points.
+  const bool bends = experts.shape.layers != 0;
+  std::array<PassCost, 6> passes;
+  std::size_t n = 0;
+  for (const int rows : {1, 2, 5, 9, 17, kMostRows}) {
+    if (!bends && rows > 2 && rows < kMostRows) continue;
+    const double more = expert_share * (independent.Independent(rows) - independent.Independent(1));
+    passes[n++] = {rows, 0, {.median = kPassUs * (1 + row * (rows - 1) + more)}};
+  }
+  costs.Start(std::span(passes).first(n));
   for (const TableDrafter& d : drafters) {
     const double share = static_cast<double>(d.file_bytes) /
                          static_cast<double>(std::max<std::int64_t>(1, target_bytes));

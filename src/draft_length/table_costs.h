@@ -16,7 +16,13 @@ struct TableDrafter {
   std::int64_t file_bytes = 0;  // 0: it has no model file
   bool head = false;            // it uses the target's output matrix
 };
+// A target with experts: the experts of more rows cost what their bytes are worth.
+struct TableExperts {
+  ExpertShape shape;
+  std::int64_t expert_bytes = 0;  // of one expert
+};
+// target_bytes: of the file, or with experts those that a pass of one row reads.
 void StartWithTable(RoundCosts& costs, std::int64_t target_bytes,
-                    std::span<const TableDrafter> drafters);
+                    std::span<const TableDrafter> drafters, const TableExperts& experts = {});
 
 }  // namespace foretoken::draft_length

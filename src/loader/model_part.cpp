@@ -98,6 +98,11 @@ void Summarise(const ModelPart& part, const formats::Checkpoint& checkpoint,
   out.cache_bytes = model::CacheBytes(part.config, part.options.cache);
   out.vocabulary_size = vocabulary;
   out.context_length = part.config.context_length;
+  for (const model::LayerConfig& layer : part.config.layers)
+    if (const model::ExpertsConfig* experts = layer.experts()) {
+      ++out.expert_layers;
+      out.experts = experts->n_experts, out.experts_used = experts->n_used;
+    }
   out.context_size = part.tables.max_positions;
 }
 

@@ -25,6 +25,22 @@ std::vector<CacheLayer> CacheLayers(const ModelConfig& config) {
   return layers;
 }
 
+ExpertsInfo InfoOfExperts(const ModelConfig& config, const Weights& weights) {
+  ExpertsInfo info;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < config.layers.size(); ++i) {
+    const ExpertsConfig* experts = config.layers[i].experts();
+    if (experts == nullptr) continue;
+    const auto& w = std::get<ExpertsWeights>(weights.layers[i].feed_forward);
+    ++info.n_layers;
+    info.n_experts = experts->n_experts;
+    info.n_used = experts->n_used;
+    bytes += w.gate.expert_bytes + w.up.expert_bytes + w.down.expert_bytes;
+  }
+  info.expert_bytes = static_cast<std::int64_t>(bytes) / std::max(1, info.n_layers);
+  return info;
+}
+
 Status CheckHeadFits(const formats::Checkpoint& checkpoint, const ModelConfig& config,
                      const ModelConfig& base) {
   const HeadConfig& head = *config.head;
@@ -78,6 +94,7 @@ LocalRunner::LocalRunner(const ModelConfig& config, const RunnerOptions& options
            .vocabulary = config.vocabulary,
            .readable = weights_.embedding_rows(),
            .weight_bytes = weights_.resident_bytes(),
+           .experts = InfoOfExperts(config, weights_),
            .output_tokens = weights_.output_tokens};
 }
 
@@ -170,6 +187,7 @@ void LocalRunner::NoteResult(const Pass& pass, int team) noexcept {
              .finite_rows = std::span(finite_rows_).first(n),
              .features = info_.features_width == 0 ? nullptr : features_.data(),
              .features_width = info_.features_width,
+             .distinct_experts = scratch_.experts.n_distinct,
              .own_features = std::span(own_features_).first(config_.head ? n : 0)};
 }
 

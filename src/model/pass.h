@@ -42,6 +42,7 @@ struct PassResult {
   std::span<const std::uint8_t> finite_rows;  // of each row of logits: whether all are finite
   const float* features = nullptr;            // [n_rows, features_width]; null: none are kept
   std::int64_t features_width = 0;
+  std::int64_t distinct_experts = 0;  // that its rows used, added over the layers
   // Heads: for each row of logits the head's own feature, which a next row reads. [dim]
   std::span<const float* const> own_features;
 

@@ -20,6 +20,13 @@
 
 namespace foretoken::model {
 
+// The mixtures of experts of a network; all 0 where it has none.
+struct ExpertsInfo {
+  int n_layers = 0;               // with a mixture
+  int n_experts = 0, n_used = 0;  // of each of them
+  std::int64_t expert_bytes = 0;  // weights of one expert
+};
+
 // What callers may ask of a runner. Fixed when it is made, but for features_width.
 struct RunnerInfo {
   int max_rows = 0;        // of one pass
@@ -31,10 +38,16 @@ struct RunnerInfo {
   int readable = 0;                 // the network has an embedding for the tokens [0, readable)
   std::int64_t features_width = 0;  // of the features that passes keep; 0: none
   std::int64_t weight_bytes = 0;
+  ExpertsInfo experts;
   // The token of each column of the logits, where the output head covers a part of the vocabulary.
   // Empty: column i is token i.
   std::span<const Token> output_tokens = {};
 
+  // The weights that a pass reads which uses so many distinct experts, added over its layers.
+  std::int64_t ReadBytes(std::int64_t distinct_experts) const noexcept {
+    const std::int64_t all = std::int64_t{experts.n_layers} * experts.n_experts;
+    return weight_bytes - (all - distinct_experts) * experts.expert_bytes;
+  }
   // The token itself where the network has an embedding for it. Otherwise a token that stands in
   // for it: the first, which is the unknown token of SentencePiece vocabularies. Drafters need
   // this, because their target may have more tokens.

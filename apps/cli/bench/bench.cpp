@@ -80,9 +80,11 @@ Result<int> RunAll(BenchSettings& settings) {
               .n_prompts = static_cast<int>(prompts.size()),
               .repeats = settings.repeats,
               .request = &settings.generation.request,
-              .runs = {}};
+              .runs = {},
+              .counts = {}};
   FORETOKEN_TRY(bench.measured, MeasurePasses(*engine, settings));
   FORETOKEN_TRY(bench.runs, RunTexts(*engine, settings, std::move(prompts)));
+  bench.counts = engine->counts();
   Output output;
   output.Write(settings.generation.json ? BenchJson(bench) : BenchTables(bench));
   if (!output.closed_pipe()) FORETOKEN_CHECK_OK(output.status());

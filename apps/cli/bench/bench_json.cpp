@@ -111,6 +111,23 @@ Json Overhead(const Bench& bench) {
   return json;
 }
 
+// Null where the target has none.
+Json Experts(const Bench& bench) {
+  const ModelSummary& target = bench.engine->target;
+  if (target.experts == 0) return nullptr;
+  const auto object = [](const auto& by_rows) {
+    Json json = Json::object();
+    for (const auto& [rows, n] : by_rows) json[rows] = n;
+    return json;
+  };
+  const ExpertsByRows experts = ExpertsOf(bench);
+  return {{"layers", target.expert_layers},
+          {"count", target.experts},
+          {"used", target.experts_used},
+          {"distinct_random", object(experts.measured)},
+          {"distinct_decoding", object(experts.decoding)}};
+}
+
 Json MachineJson(const Bench& bench) {
   const Spread& memory = bench.measured.memory_gb_per_s;
   return {{"cpu", bench.machine.cpu},          {"isa", bench.engine->isa},
@@ -173,6 +190,7 @@ std::string BenchJson(const Bench& bench) {
   json["draft_costs"] = Costs(bench.measured.draft);
   json["draft_models"] = DraftsJson(*bench.engine);
   json["overhead"] = Overhead(bench);
+  json["experts"] = Experts(bench);
   json["batches"] = Rows(runs.batches, k);
   json["kinds"] = Rows(runs.kinds, k);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -70,6 +70,24 @@ std::string TargetTable(const Bench& bench) {
   return out;
 }
 
+std::string ExpertsTable(const Bench& bench) {
+  const ModelSummary& target = bench.engine->target;
+  if (target.experts == 0) return "";
+  std::string out = fmt::format(
+      "\nexperts   {} in each of {} layers, {} for a row; distinct ones of a pass, by its rows:\n",
+      target.experts, target.expert_layers, target.experts_used);
+  const auto line = [&out](const char* what, const auto& by_rows) {
+    if (by_rows.empty()) return;
+    out += fmt::format("          {:<15}", what);
+    for (const auto& [rows, n] : by_rows) out += fmt::format(" {}: {:.1f} ", rows, n);
+    out += "\n";
+  };
+  const ExpertsByRows experts = ExpertsOf(bench);
+  line("random tokens", experts.measured);
+  line("decoding", experts.decoding);
+  return out;
+}
+
 std::string DraftTable(const Bench& bench) {
   if (bench.measured.draft.empty()) return "";
   std::string out = fmt::format(
@@ -132,8 +150,27 @@ std::string RunTable(const Bench& bench) {
 
 }  // namespace
 
+ExpertsByRows ExpertsOf(const Bench& bench) {
+  ExpertsByRows by_rows;
+  const double layers = bench.engine->target.expert_layers;
+  if (layers == 0) return by_rows;
+  for (const PassCost& pass : bench.measured.target)
+    if (pass.context == bench.context() && pass.distinct_experts > 0)
+      by_rows.measured.emplace_back(std::to_string(pass.rows),
+                                    static_cast<double>(pass.distinct_experts) / layers);
+  for (std::size_t i = 0; i < kRowBandNames.size(); ++i) {
+    const EngineCounts::Passes& passes = bench.counts.verify[i];
+    if (passes.distinct_experts > 0)
+      by_rows.decoding.emplace_back(kRowBandNames[i],
+                                    static_cast<double>(passes.distinct_experts) /
+                                        (layers * static_cast<double>(passes.passes)));
+  }
+  return by_rows;
+}
+
 std::string BenchTables(const Bench& bench) {
-  return Head(bench) + TargetTable(bench) + DraftTable(bench) + Overhead(bench) + RunTable(bench);
+  return Head(bench) + TargetTable(bench) + DraftTable(bench) + Overhead(bench) + RunTable(bench) +
+         ExpertsTable(bench);
 }
 
 }  // namespace foretoken::cli

@@ -24,7 +24,7 @@ void Accounting::Observe(const PassRecord& record, const PassTimes& times) noexc
   for (std::size_t i = 0; i < record.plan.size(); ++i)
     if (record.commits.entries[i].whole) ObserveOne(record, i, times);
   const PassShape shape = ShapeOf(record);
-  CountPass(shape, times);
+  CountPass(shape, times, record.result.distinct_experts);
   LearnCosts(record, shape, times);
 }
 
@@ -130,10 +130,12 @@ Accounting::PassShape Accounting::ShapeOf(const PassRecord& record) const noexce
   return shape;
 }
 
-void Accounting::CountPass(const PassShape& shape, const PassTimes& times) noexcept {
+void Accounting::CountPass(const PassShape& shape, const PassTimes& times,
+                           std::int64_t distinct_experts) noexcept {
   EngineCounts::Passes& band = counts_.verify[BandOf(shape.rows, shape.prompt_rows > 0)];
   ++band.passes;
   band.us += 1000 * times.verify_ms;
+  band.distinct_experts += distinct_experts;
   counts_.rows_used += shape.rows;
   counts_.rows_budget = std::min(max_logit_rows_, estimates_.controller->MostRows());
 }
@@ -151,7 +153,8 @@ void Accounting::LearnCosts(const PassRecord& record, const PassShape& shape,
   const std::chrono::duration<double, std::micro> rest =
       std::chrono::steady_clock::now() - times.passed;
   CountPrediction(record, shape, times, rest.count());
-  costs.RecordPass(shape.rows, shape.context, 1000 * times.verify_ms);
+  costs.RecordPass(shape.rows, shape.context, 1000 * times.verify_ms,
+                   record.result.distinct_experts);
   costs.RecordRest(rest.count());
 }
 

@@ -41,7 +41,8 @@ class Accounting {
   void ObserveOne(const PassRecord& record, std::size_t i, const PassTimes& times) noexcept;
   void CountTokens(const PassRecord& record, std::size_t i) noexcept;
   void CountRound(const DraftedSequence& drafted, double us) noexcept;
-  void CountPass(const PassShape& shape, const PassTimes& times) noexcept;
+  void CountPass(const PassShape& shape, const PassTimes& times,
+                 std::int64_t distinct_experts) noexcept;
   void CountPrediction(const PassRecord& record, const PassShape& shape, const PassTimes& times,
                        double rest_us) noexcept;
   void TellController(const PassRecord& record, std::size_t i, double us) noexcept;

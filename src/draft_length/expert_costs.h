@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// draft_length/expert_costs.h: what a pass of a mixture of experts costs by the experts that its
+// rows use.
+//
+// Rows that choose their experts independently use n (1 - (1 - used / n)^rows) of n experts in a
+// layer. Rows of one text agree more often than that, and how often depends on the text. So
+// readings of passes are stored as if their rows had chosen independently, and estimates are
+// corrected by how far recent passes stayed below that.
+#pragma once
+
+#include <cstdint>
+
+namespace foretoken::draft_length {
+
+struct ExpertShape {
+  int layers = 0;       // with experts; 0: there are none
+  int n = 0, used = 0;  // experts of a layer, and experts of a row
+};
+
+class ExpertCosts {
+ public:
+  ExpertCosts() = default;
+  // us_per_expert: what reading one more expert costs.
+  ExpertCosts(const ExpertShape& shape, double us_per_expert);
+
+  // The experts of all layers that this many independent rows use.
+  double Independent(int rows) const noexcept;
+  // How much longer a pass takes which reads so many distinct experts (added over the layers) than
+  // one of independent rows: a negative time for rows that agree. 0 if `distinct` is 0: not known.
+  double BeyondUs(int rows, std::int64_t distinct) const noexcept;
+  // The same for a pass to come.
+  double ExpectedBeyondUs(int rows) const noexcept;
+  // A pass of so many rows read so many experts.
+  void Record(int rows, std::int64_t distinct) noexcept;
+
+ private:
+  ExpertShape shape_;
+  double us_per_expert_ = 0;
+  double agreement_ = 0;  // of recent passes: 0: as independent rows; 1: all rows use the same ones
+};
+
+}  // namespace foretoken::draft_length

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft_length/expert_costs.h"
+
+#include <gtest/gtest.h>
+
+#include "draft_length/round_costs.h"
+
+namespace foretoken::draft_length {
+namespace {
+
+constexpr ExpertShape kShape = {.layers = 10, .n = 64, .used = 8};
+
+TEST(ExpertCosts, CountTheExpertsOfIndependentRows) {
+  const ExpertCosts costs(kShape, 1);
+  EXPECT_NEAR(costs.Independent(1), 80, 1e-9);
+  EXPECT_NEAR(costs.Independent(2), 150, 1e-9);  // 64 (1 - (7/8)^2) = 15
+  EXPECT_NEAR(costs.Independent(1000), 640, 1e-3);
+}
+
+TEST(ExpertCosts, AreNothingWithoutExperts) {
+  ExpertCosts costs;
+  costs.Record(4, 100);
+  EXPECT_EQ(costs.Independent(4), 0);
+  EXPECT_EQ(costs.BeyondUs(4, 100), 0);
+  EXPECT_EQ(costs.ExpectedBeyondUs(4), 0);
+}
+
+TEST(ExpertCosts, ExpectFewerExpertsWhereRowsAgree) {
+  ExpertCosts costs(kShape, 2);
+  EXPECT_EQ(costs.ExpectedBeyondUs(2), 0);
+  for (int i = 0; i < 100; ++i) costs.Record(2, 80);  // both rows use the same ones
+  EXPECT_NEAR(costs.ExpectedBeyondUs(2), -2 * 70, 0.1);
+  EXPECT_EQ(costs.ExpectedBeyondUs(1), 0);
+  for (int i = 0; i < 100; ++i) costs.Record(2, 150);
+  EXPECT_NEAR(costs.ExpectedBeyondUs(2), 0, 0.1);
+}
+
+// Passes whose time is 100 + the experts that they read.
+double Pass(std::int64_t distinct) {
+  return 100 + static_cast<double>(distinct);
+}
+
+TEST(ExpertCosts, LetPassesBePredictedForTextsThatAgreeAndTextsThatDoNot) {
+  RoundCosts costs(16, 0);
+  const ExpertCosts known(kShape, 1);
+  const auto distinct = [&](int rows, double agreement) {
+    return static_cast<std::int64_t>(known.Independent(rows) * (1 - agreement) +
+                                     known.Independent(1) * agreement);
+  };
+  costs.StartExperts(kShape, 1);
+  std::vector<PassCost> start;
+  for (const int rows : {1, 5}) start.push_back({rows, 0, {.median = Pass(distinct(rows, 0))}});
+  costs.Start(start);
+  for (const double agreement : {0.0, 0.7, 0.2})
+    for (int i = 0; i < 300; ++i) {
+      const int rows = 1 + i % 5;
+      const std::int64_t n = distinct(rows, agreement);
+      costs.RecordPass(rows, 0, Pass(n), n);
+      if (i < 60) continue;  // the change must be seen first
+      EXPECT_NEAR(costs.PassUs(3, 0) / Pass(distinct(3, agreement)), 1, 0.05) << agreement;
+      EXPECT_NEAR(costs.PassUs(1, 0) / Pass(80), 1, 0.05) << agreement;
+    }
+}
+
+}  // namespace
+}  // namespace foretoken::draft_length
