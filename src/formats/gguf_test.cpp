@@ -207,7 +207,7 @@ TEST(Checkpoint, ListsTensorsOfTypesItCannotCompute) {
     ASSERT_EQ(file.tensors.size(), 1u);
     EXPECT_EQ(file.tensors[0].ggml_type, type);
   }
-  EXPECT_EQ(tensor::FindDType(20), nullptr);  // IQ4_NL: listed, not computed
+  EXPECT_EQ(tensor::FindDType(24), nullptr);  // I8: listed, not computed
   EXPECT_TRUE(FindGgmlBlock(20).has_value());
 }
 

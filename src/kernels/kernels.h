@@ -68,13 +68,17 @@ namespace foretoken::kernels {
 //     isum  the sum of q * xq over the run, exact in int32. q is the integer weight, less the
 //           offset of its tile where the tile has one.
 //           Q6_K: scale[0][o] * (its first 16 k) + scale[1][o] * (its last 16): below 2^24
-//           MXFP4: q is a number of its table, not its index
+//           MXFP4, IQ4_NL, IQ4_XS: q is a number of the type's table, not its index
+//           Q3_K and Q2_K as Q6_K, the scale of Q2_K being scale[h][o] % 16
 //     s     f32(d[o]);  Q4_K and Q5_K: f32(d[o]) * scale[o], which is exact;
-//           MXFP4: 2^(e[o] - 128)
+//           IQ4_XS: f32(d[o]) * (scale[o] - 32), exact;  MXFP4: 2^(e[o] - 128)
 //     acc = fma(float(isum), s * xd[row][b], acc)
 //     and then, where the type has minima (Q4_1, Q5_1, Q4_K, Q5_K),
 //     acc = fma(m, xd[row][b] * float(xs[row][b][1]), acc), with m = f32(m[o]) or, exact,
 //           m = -(f32(dmin[o]) * minimum[o])
+//     Q2_K has two minima, m[h] = -(f32(dmin[o]) * (scale[h][o] / 16)), exact:
+//     acc = fma(m[0], xd[row][b] * float(xs[row][b][0]), acc), and then
+//     acc = fma(m[1], xd[row][b] * float(xs[row][b][1] - xs[row][b][0]), acc)
 // Finally y = acc, or y = y + acc where `accumulate` is set.
 struct MatmulArgs {
   const void* tiles;  // strips of all n_tiles, contiguous

@@ -65,6 +65,27 @@ float TileValue(const tensor::TileMXFP4& t, int o, int, int k) {
   return std::ldexp(static_cast<float>(tensor::kMxfp4Values[Nibble(t.q, o, k)]), t.e[o] - 128);
 }
 
+float TileValue(const tensor::TileIQ4_NL& t, int o, int, int k) {
+  return Half(t.d[o]) * static_cast<float>(tensor::kIq4Values[Nibble(t.q, o, k)]);
+}
+float TileValue(const tensor::TileIQ4_XS& t, int o, int run, int k) {
+  return Half(t.d[o]) * static_cast<float>(t.scale[run][o] - 32) *
+         static_cast<float>(tensor::kIq4Values[Nibble(t.runs[run].q, o, k)]);
+}
+int TwoBits(const std::uint8_t (&q)[2][16][4], int o, int k) {
+  return q[k / 16][o][k % 4] >> (k % 16 / 4 * 2) & 3;
+}
+float TileValue(const tensor::TileQ3_K& t, int o, int run, int k) {
+  const int third = Fifth(t.runs[run].qh, o, k) / 4;
+  return Half(t.d[o]) * t.scale[run][k / 16][o] *
+         static_cast<float>(TwoBits(t.runs[run].q, o, k) + third - 4);
+}
+float TileValue(const tensor::TileQ2_K& t, int o, int run, int k) {
+  const int scale = t.scale[run][k / 16][o];
+  return Half(t.d[o]) * static_cast<float>(scale % 16 * TwoBits(t.runs[run].q, o, k)) -
+         Half(t.dmin[o]) * static_cast<float>(scale / 16);
+}
+
 // The value of output o at k.
 template <typename Tile>
 float InStrip(const std::byte* strip, TileType type, int o, int k) {
@@ -115,6 +136,14 @@ float TileValue(TileType type, const AlignedBytes& tiles, int inner, int output,
       return InStrip<tensor::TileQ6_K>(strip, type, o, k);
     case TileType::kMXFP4:
       return InStrip<tensor::TileMXFP4>(strip, type, o, k);
+    case TileType::kIQ4_NL:
+      return InStrip<tensor::TileIQ4_NL>(strip, type, o, k);
+    case TileType::kIQ4_XS:
+      return InStrip<tensor::TileIQ4_XS>(strip, type, o, k);
+    case TileType::kQ3_K:
+      return InStrip<tensor::TileQ3_K>(strip, type, o, k);
+    case TileType::kQ2_K:
+      return InStrip<tensor::TileQ2_K>(strip, type, o, k);
     default:
       return ValueByScalar(type, tiles, inner, output, k);
   }

@@ -112,6 +112,9 @@ struct Matrix {
   std::vector<std::size_t> Halves() const {
     if (type == TileType::kQ6_K) return {offsetof(tensor::BlockQ6_K, d)};
     if (type == TileType::kMXFP4) return {};
+    if (type == TileType::kQ3_K) return {offsetof(tensor::BlockQ3_K, d)};
+    if (type == TileType::kQ2_K)
+      return {offsetof(tensor::BlockQ2_K, d), offsetof(tensor::BlockQ2_K, dmin)};
     for (const TileType with_minima :
          {TileType::kQ4_1, TileType::kQ5_1, TileType::kQ4_K, TileType::kQ5_K})
       if (type == with_minima) return {0, 2};

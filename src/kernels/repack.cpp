@@ -92,6 +92,7 @@ using Q4_0 = SimpleNibbles<tensor::BlockQ4_0, tensor::TileQ4_0, false, false>;
 using Q4_1 = SimpleNibbles<tensor::BlockQ4_1, tensor::TileQ4_1, false, true>;
 using Q5_0 = SimpleNibbles<tensor::BlockQ5_0, tensor::TileQ5_0, true, false>;
 using Q5_1 = SimpleNibbles<tensor::BlockQ5_1, tensor::TileQ5_1, true, true>;
+using IQ4_NL = SimpleNibbles<tensor::BlockIQ4_NL, tensor::TileIQ4_NL, false, false>;
 
 struct MXFP4 {
   static constexpr int kValues = kBlock;
@@ -103,6 +104,21 @@ struct MXFP4 {
   }
 };
 
+struct IQ4_XS {
+  static constexpr int kValues = kSuperBlock;
+  using Block = tensor::BlockIQ4_XS;
+  using Tile = tensor::TileIQ4_XS;
+  static void Put(const Block& block, int o, Tile& tile) {
+    for (int run = 0; run < kSuperBlock / kBlock; ++run) {
+      PutNibbles(block.qs + run * kBlock / 2, o, tile.runs[run].q);
+      const int low = block.scales_l[run / 2] >> (run % 2 * 4) & 15;
+      tile.scale[run][o] = static_cast<std::uint8_t>(low | (block.scales_h >> (2 * run) & 3) << 4);
+    }
+    tile.d[o] = block.d;
+    tile.unused[2 * o] = tile.unused[2 * o + 1] = 0;
+  }
+};
+
 // Scale and minimum of a run have six bits each, in twelve bytes (see dequantize.cpp).
 std::uint8_t ScaleOf(const std::uint8_t* s, int run) {
   return static_cast<std::uint8_t>(run < 4 ? s[run] & 63
@@ -111,6 +127,23 @@ std::uint8_t ScaleOf(const std::uint8_t* s, int run) {
 std::uint8_t MinimumOf(const std::uint8_t* s, int run) {
   return static_cast<std::uint8_t>(run < 4 ? s[run + 4] & 63
                                            : (s[run + 4] >> 4) | (s[run] >> 6) << 4);
+}
+
+// One bit of each of 32 values: bit `run` of byte l is that of value l.
+void PutHighBits(const std::uint8_t* qh, int run, int o, std::uint8_t (&to)[16][4]) {
+  std::uint32_t bits = 0;
+  for (int f = 0; f < 8; ++f) bits |= ((Word(qh, f) >> run) & kOnes) << f;
+  std::memcpy(to[o], &bits, 4);
+}
+
+// Two bits of each of 32 values: bits 2 part and up of byte l are those of value l.
+void PutTwoBits(const std::uint8_t* bytes, int part, int o, std::uint8_t (&to)[2][16][4]) {
+  for (int h = 0; h < 2; ++h) {
+    std::uint32_t bits = 0;
+    for (int f = 0; f < 4; ++f)
+      bits |= ((Word(bytes, 4 * h + f) >> (part * 2)) & 0x03030303u) << (2 * f);
+    std::memcpy(to[h][o], &bits, 4);
+  }
 }
 
 // The tile keeps the file's order of words of 4 values, but places the bits of a word differently.
@@ -127,11 +160,7 @@ struct KNibbles {
         const std::uint32_t q = low(2 * i) | low(2 * i + 1) << 4;
         std::memcpy(tile.runs[run].q[i][o], &q, 4);
       }
-      if constexpr (kFifth) {
-        std::uint32_t bits = 0;
-        for (int f = 0; f < 8; ++f) bits |= ((Word(block.qh, f) >> run) & kOnes) << f;
-        std::memcpy(tile.runs[run].qh[o], &bits, 4);
-      }
+      if constexpr (kFifth) PutHighBits(block.qh, run, o, tile.runs[run].qh);
       tile.scale[run][o] = ScaleOf(block.scales, run);
       tile.minimum[run][o] = MinimumOf(block.scales, run);
     }
@@ -160,13 +189,42 @@ struct Q6_K {
       const std::uint32_t q = low(2 * i) | low(2 * i + 1) << 4;
       std::memcpy(tile.runs[run].q[i][o], &q, 4);
     }
-    for (int h = 0; h < 2; ++h) {
-      std::uint32_t high = 0;
-      for (int f = 0; f < 4; ++f)
-        high |= ((Word(qh, 4 * h + f) >> (part * 2)) & 0x03030303u) << (2 * f);
-      std::memcpy(tile.runs[run].qh[h][o], &high, 4);
-      tile.scale[run][h][o] = block.scales[2 * run + h];
+    PutTwoBits(qh, part, o, tile.runs[run].qh);
+    for (int h = 0; h < 2; ++h) tile.scale[run][h][o] = block.scales[2 * run + h];
+  }
+};
+
+struct Q3_K {
+  static constexpr int kValues = kSuperBlock;
+  using Block = tensor::BlockQ3_K;
+  using Tile = tensor::TileQ3_K;
+  static void Put(const Block& block, int o, Tile& tile) {
+    for (int run = 0; run < kSuperBlock / kBlock; ++run) {
+      PutTwoBits(block.qs + run / 4 * kBlock, run % 4, o, tile.runs[run].q);
+      PutHighBits(block.hmask, run, o, tile.runs[run].qh);
+      for (int h = 0; h < 2; ++h) tile.scale[run][h][o] = ScaleOfPart(block.scales, 2 * run + h);
     }
+    tile.d[o] = block.d;
+    tile.unused[2 * o] = tile.unused[2 * o + 1] = 0;
+  }
+  // Six bits less 32, in twelve bytes (see dequantize.cpp).
+  static std::int8_t ScaleOfPart(const std::uint8_t* s, int part) {
+    const int low = part < 8 ? s[part] & 15 : s[part - 8] >> 4;
+    return static_cast<std::int8_t>((low | (s[8 + part % 4] >> (part / 4 * 2) & 3) << 4) - 32);
+  }
+};
+
+struct Q2_K {
+  static constexpr int kValues = kSuperBlock;
+  using Block = tensor::BlockQ2_K;
+  using Tile = tensor::TileQ2_K;
+  static void Put(const Block& block, int o, Tile& tile) {
+    for (int run = 0; run < kSuperBlock / kBlock; ++run) {
+      PutTwoBits(block.qs + run / 4 * kBlock, run % 4, o, tile.runs[run].q);
+      for (int h = 0; h < 2; ++h) tile.scale[run][h][o] = block.scales[2 * run + h];
+    }
+    tile.d[o] = block.d;
+    tile.dmin[o] = block.dmin;
   }
 };
 
@@ -204,7 +262,8 @@ constexpr Recipe Float() {
 constexpr Recipe kRecipes[tensor::kTileTypes] = {
     Float<std::uint32_t>(), Float<std::uint16_t>(), Float<std::uint16_t>(), Quantised<Q8_0>(),
     Quantised<Q4_0>(),      Quantised<Q4_1>(),      Quantised<Q5_0>(),      Quantised<Q5_1>(),
-    Quantised<Q4_K>(),      Quantised<Q5_K>(),      Quantised<Q6_K>(),      Quantised<MXFP4>()};
+    Quantised<Q4_K>(),      Quantised<Q5_K>(),      Quantised<Q6_K>(),      Quantised<MXFP4>(),
+    Quantised<IQ4_NL>(),    Quantised<IQ4_XS>(),    Quantised<Q3_K>(),      Quantised<Q2_K>()};
 
 const Recipe& RecipeOf(TileType type) {
   return kRecipes[static_cast<std::size_t>(type)];

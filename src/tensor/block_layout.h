@@ -19,9 +19,13 @@ enum class DType : std::uint32_t {
   kQ5_0 = 6,
   kQ5_1 = 7,
   kQ8_0 = 8,
+  kQ2_K = 10,
+  kQ3_K = 11,
   kQ4_K = 12,
   kQ5_K = 13,
   kQ6_K = 14,
+  kIQ4_NL = 20,
+  kIQ4_XS = 23,
   kBF16 = 30,
   kMXFP4 = 39,
 };
@@ -64,7 +68,32 @@ struct BlockMXFP4 {  // x = 2^(e - 128) * kMxfp4Values[q]
   std::uint8_t e;
   std::uint8_t qs[16];
 };
+inline constexpr std::int8_t kIq4Values[kTableCodes] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                                        1,    13,   25,  38,  53,  69,  89,  113};
+struct BlockIQ4_NL {  // x = d * kIq4Values[q]
+  std::uint16_t d;
+  std::uint8_t qs[16];
+};
+// Eight runs of 32 values. Run r has the scale of six bits: bits 4 (r % 2) and up of
+// scales_l[r / 2], and above them bits 2 r and 2 r + 1 of scales_h.
+struct BlockIQ4_XS {  // x = d * (scale - 32) * kIq4Values[q]
+  std::uint16_t d;
+  std::uint16_t scales_h;
+  std::uint8_t scales_l[4];
+  std::uint8_t qs[128];
+};
 // The super-blocks of K-quants; dequantize.cpp explains them.
+struct BlockQ2_K {
+  std::uint8_t scales[16];
+  std::uint8_t qs[64];
+  std::uint16_t d, dmin;
+};
+struct BlockQ3_K {
+  std::uint8_t hmask[32];
+  std::uint8_t qs[64];
+  std::uint8_t scales[12];
+  std::uint16_t d;
+};
 struct BlockQ4_K {
   std::uint16_t d, dmin;
   std::uint8_t scales[12];
@@ -85,7 +114,8 @@ struct BlockQ6_K {
 
 static_assert(sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20 && sizeof(BlockQ5_0) == 22 &&
               sizeof(BlockQ5_1) == 24);
-static_assert(sizeof(BlockMXFP4) == 17);
+static_assert(sizeof(BlockMXFP4) == 17 && sizeof(BlockIQ4_NL) == 18 && sizeof(BlockIQ4_XS) == 136);
+static_assert(sizeof(BlockQ2_K) == 84 && sizeof(BlockQ3_K) == 110);
 static_assert(sizeof(BlockQ8_0) == 34 && sizeof(BlockQ4_K) == 144 && sizeof(BlockQ5_K) == 176 &&
               sizeof(BlockQ6_K) == 210);
 
@@ -109,9 +139,13 @@ enum class TileType : std::uint8_t {
   kQ4_K,
   kQ5_K,
   kQ6_K,
-  kMXFP4
+  kMXFP4,
+  kIQ4_NL,
+  kIQ4_XS,
+  kQ3_K,
+  kQ2_K
 };
-inline constexpr int kTileTypes = static_cast<int>(TileType::kMXFP4) + 1;  // the last one
+inline constexpr int kTileTypes = static_cast<int>(TileType::kQ2_K) + 1;  // the last one
 
 // F32, F16, BF16: a strip is [k][16]: 16 values for each k.
 // Quantised types: a strip is a row of the structs below, each of 32 k, or of 256 k (8 runs of 32)
@@ -145,6 +179,10 @@ struct TileMXFP4 {  // x = 2^(e - 128) * kMxfp4Values[q]
   std::uint8_t q[4][16][4];
   std::uint8_t e[16];
 };
+struct TileIQ4_NL {  // x = d * kIq4Values[q]
+  std::uint8_t q[4][16][4];
+  std::uint16_t d[16];
+};
 // In K-quants the scales and what the runs share come first, then the runs. So a kernel reads a
 // strip from front to back, which suits the hardware's prefetcher. All parts are whole cache lines.
 struct TileQ4_K {  // x = d * scale[run] * q - dmin * minimum[run]; scale and minimum of 6 bits
@@ -173,9 +211,38 @@ struct TileQ6_K {
     std::uint8_t qh[2][16][4];
   } runs[8];
 };
+struct TileIQ4_XS {  // x = d * (scale[run] - 32) * kIq4Values[q]
+  std::uint16_t d[16];
+  std::uint8_t scale[8][16];
+  std::uint8_t unused[32];
+  struct Run {
+    std::uint8_t q[4][16][4];
+  } runs[8];
+};
+// x = d * scale[run][h] * (q - 4), with h as for Q6_K. The low two bits of k = 16 h + 4 f + j are
+// bits 2 f and 2 f + 1 of q[h][o][j], the third one of k = 4 f + j is bit f of qh[o][j].
+struct TileQ3_K {
+  std::uint16_t d[16];
+  std::int8_t scale[8][2][16];
+  std::uint8_t unused[32];
+  struct Run {
+    std::uint8_t q[2][16][4];
+    std::uint8_t qh[16][4];
+  } runs[8];
+};
+// x = d * (scale[run][h] % 16) * q - dmin * (scale[run][h] / 16), with q as for Q3_K.
+struct TileQ2_K {
+  std::uint16_t d[16], dmin[16];
+  std::uint8_t scale[8][2][16];
+  struct Run {
+    std::uint8_t q[2][16][4];
+  } runs[8];
+};
 static_assert(sizeof(TileQ8_0) == 544 && sizeof(TileQ4_0) == 288 && sizeof(TileQ4_1) == 320 &&
               sizeof(TileQ5_0) == 352 && sizeof(TileQ5_1) == 384 && sizeof(TileMXFP4) == 272);
 static_assert(sizeof(TileQ4_K) == 2368 && sizeof(TileQ5_K) == 2880 && sizeof(TileQ6_K) == 3392);
+static_assert(sizeof(TileIQ4_NL) == 288 && sizeof(TileIQ4_XS) == 2240 && sizeof(TileQ3_K) == 1856 &&
+              sizeof(TileQ2_K) == 1344);
 
 // ---- Cache blocks -------------------------------------------------------------------------------
 // A cache block holds the keys or values of one head at 32 consecutive positions: block b of a

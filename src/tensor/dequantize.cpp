@@ -10,6 +10,11 @@
 //   i >= 4   (s[i + 4] & 15) | (s[i - 4] >> 6) << 4       (s[i + 4] >> 4) | (s[i] >> 6) << 4
 // 32 bytes of qs serve two runs: their low halves the first, their high halves the second. Bit i of
 // qh[l] is the fifth bit of value l of run i.
+// Q3_K and Q2_K have two halves of 128 values, which are 4 runs of 32: the low two bits of value l of
+// run i are bits 2 i and up of byte l of the half's 32. Each 16 values have a scale. Of Q3_K the third
+// bit of value l of run i (of 8) is bit i of hmask[l], and the 12 bytes s of scales hold, less 32,
+//   (i < 8 ? s[i] & 15 : s[i - 8] >> 4) | (s[8 + i % 4] >> 2 (i / 4) & 3) << 4
+// Q2_K has the scale in the low four bits of a byte, and a minimum in the high ones.
 // Q6_K has two halves of 128 values, which are 4 runs of 32. Each 16 values have an int8 scale.
 #include <cstring>
 
@@ -63,6 +68,27 @@ void Expand(const BlockQ8_0& b, float* out) {
   for (int j = 0; j < kBlock; ++j) out[j] = static_cast<float>(b.qs[j]) * d;
 }
 
+void Expand(const BlockIQ4_NL& b, float* out) {
+  const float d = F16ToF32(b.d);
+  for (int j = 0; j < kHalf; ++j) {
+    out[j] = static_cast<float>(kIq4Values[b.qs[j] & 15]) * d;
+    out[j + kHalf] = static_cast<float>(kIq4Values[b.qs[j] >> 4]) * d;
+  }
+}
+
+void Expand(const BlockIQ4_XS& b, float* out) {
+  const float d = F16ToF32(b.d);
+  for (int run = 0; run < 8; ++run, out += kBlock) {
+    const int low = b.scales_l[run / 2] >> (run % 2 * 4) & 15, high = b.scales_h >> (2 * run) & 3;
+    const float scale = d * static_cast<float>((low | high << 4) - 32);
+    const std::uint8_t* qs = b.qs + run * kHalf;
+    for (int j = 0; j < kHalf; ++j) {
+      out[j] = static_cast<float>(kIq4Values[qs[j] & 15]) * scale;
+      out[j + kHalf] = static_cast<float>(kIq4Values[qs[j] >> 4]) * scale;
+    }
+  }
+}
+
 void Expand(const BlockMXFP4& b, float* out) {
   const float d = Mxfp4Scale(b.e);
   for (int j = 0; j < kHalf; ++j) {
@@ -108,6 +134,28 @@ void Expand(const BlockQ5_K& b, float* out) {
       const int q = ((qs[l] >> shift) & 15) | ((b.qh[l] >> run) & 1) << 4;
       out[run * kBlock + l] = r.scale * static_cast<float>(q) - r.minimum;
     }
+  }
+}
+
+void Expand(const BlockQ3_K& b, float* out) {
+  const float d = F16ToF32(b.d);
+  for (int i = 0; i < kSuperBlock; ++i) {
+    const int run = i / kBlock, l = i % kBlock, part = i / kHalf;
+    const int q = (b.qs[run / 4 * kBlock + l] >> (run % 4 * 2) & 3) | (b.hmask[l] >> run & 1) << 2;
+    const int low = part < 8 ? b.scales[part] & 15 : b.scales[part - 8] >> 4;
+    const int high = b.scales[8 + part % 4] >> (part / 4 * 2) & 3;
+    const float scale = d * static_cast<float>((low | high << 4) - 32);
+    out[i] = scale * static_cast<float>(q - 4);
+  }
+}
+
+void Expand(const BlockQ2_K& b, float* out) {
+  const float d = F16ToF32(b.d), dmin = F16ToF32(b.dmin);
+  for (int i = 0; i < kSuperBlock; ++i) {
+    const int run = i / kBlock, l = i % kBlock, scale = b.scales[i / kHalf];
+    const int q = b.qs[run / 4 * kBlock + l] >> (run % 4 * 2) & 3;
+    out[i] = d * static_cast<float>(scale & 15) * static_cast<float>(q) -
+             dmin * static_cast<float>(scale >> 4);
   }
 }
 
@@ -174,6 +222,14 @@ void Dequantize(DType type, const void* row, std::int64_t n, float* out) {
       return ExpandRow<BlockQ6_K>(row, n, kSuperBlock, out);
     case DType::kMXFP4:
       return ExpandRow<BlockMXFP4>(row, n, kBlock, out);
+    case DType::kIQ4_NL:
+      return ExpandRow<BlockIQ4_NL>(row, n, kBlock, out);
+    case DType::kIQ4_XS:
+      return ExpandRow<BlockIQ4_XS>(row, n, kSuperBlock, out);
+    case DType::kQ3_K:
+      return ExpandRow<BlockQ3_K>(row, n, kSuperBlock, out);
+    case DType::kQ2_K:
+      return ExpandRow<BlockQ2_K>(row, n, kSuperBlock, out);
   }
   FORETOKEN_CHECK(!"a type without a row in the table of types");
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -146,6 +147,40 @@ TEST(Dequantize, ReadsQ6_K) {
     EXPECT_EQ(x[i],
               0.25f * static_cast<float>(i / 16 * 16 - 128) * static_cast<float>(value(i) - 32))
         << i;
+}
+
+// Bytes of a linear congruential generator. The checksums of the values (FNV-1a of their bits, NaN
+// and zero each as one number) are those of ggml's conversion of the same bytes, as of llama.cpp
+// 0.7.0.
+TEST(Dequantize, GivesTheNumbersOfGgml) {
+  struct Case {
+    DType type;
+    std::uint64_t checksum;
+  };
+  constexpr int kBlocks = 2000;
+  for (const Case& c :
+       {Case{DType::kQ4_0, 0x3865283bb0974f25u}, Case{DType::kQ6_K, 0xd50bf9d8f2d6533bu},
+        Case{DType::kMXFP4, 0x6db0336e292cab25u}, Case{DType::kIQ4_NL, 0x283aca367d4d23a5u},
+        Case{DType::kIQ4_XS, 0xa6f22acc5ec49281u}, Case{DType::kQ3_K, 0x9a3aed2662147de5u},
+        Case{DType::kQ2_K, 0x2c603825a8eb7fe0u}}) {
+    const DTypeInfo& info = InfoOf(c.type);
+    std::vector<unsigned char> bytes(static_cast<std::size_t>(info.block_bytes) * kBlocks);
+    std::uint64_t state = 1;
+    for (unsigned char& byte : bytes) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      byte = static_cast<unsigned char>(state >> 56);
+    }
+    std::vector<float> values(static_cast<std::size_t>(info.block_values) * kBlocks);
+    Dequantize(c.type, bytes.data(), static_cast<std::int64_t>(values.size()), values.data());
+    std::uint64_t checksum = 14695981039346656037u;
+    for (const float x : values) {
+      const std::uint32_t bits = std::isnan(x) ? 0x7fc00000u
+                                 : x == 0      ? 0
+                                               : std::bit_cast<std::uint32_t>(x);
+      checksum = (checksum ^ bits) * 1099511628211u;
+    }
+    EXPECT_EQ(checksum, c.checksum) << info.name;
+  }
 }
 
 TEST(Dequantize, WalksRowsOfManyBlocksAtAnyAddress) {

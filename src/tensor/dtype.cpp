@@ -24,6 +24,10 @@ constexpr DTypeInfo kTypes[] = {
     {DType::kQ6_K, "Q6_K", kSuperBlock, sizeof(BlockQ6_K), TileType::kQ6_K},
     {DType::kBF16, "BF16", 1, 2, TileType::kBF16},
     {DType::kMXFP4, "MXFP4", kBlock, sizeof(BlockMXFP4), TileType::kMXFP4},
+    {DType::kIQ4_NL, "IQ4_NL", kBlock, sizeof(BlockIQ4_NL), TileType::kIQ4_NL},
+    {DType::kIQ4_XS, "IQ4_XS", kSuperBlock, sizeof(BlockIQ4_XS), TileType::kIQ4_XS},
+    {DType::kQ3_K, "Q3_K", kSuperBlock, sizeof(BlockQ3_K), TileType::kQ3_K},
+    {DType::kQ2_K, "Q2_K", kSuperBlock, sizeof(BlockQ2_K), TileType::kQ2_K},
 };
 
 // In the order of TileType.

@@ -40,6 +40,10 @@ TEST(DType, HasTheBlockSizesOfGguf) {
   EXPECT_EQ(bits_per_value(DType::kQ5_K), 5.5);
   EXPECT_EQ(bits_per_value(DType::kQ6_K), 6.5625);
   EXPECT_EQ(bits_per_value(DType::kMXFP4), 4.25);
+  EXPECT_EQ(bits_per_value(DType::kIQ4_NL), 4.5);
+  EXPECT_EQ(bits_per_value(DType::kIQ4_XS), 4.25);
+  EXPECT_EQ(bits_per_value(DType::kQ3_K), 3.4375);
+  EXPECT_EQ(bits_per_value(DType::kQ2_K), 2.625);
 }
 
 TEST(DType, EachTypeHasItsTile) {

@@ -16,7 +16,7 @@ namespace foretoken::tensor {
 //   MXFP4              the scale is the power of two with which the value of largest magnitude lies
 //                      in [8, 16) of the table (8 and 12 are its last numbers)
 //   Q4_1, Q5_1         the codes run evenly from the block's least value to its greatest
-//   Q4_K, Q5_K, Q6_K   the scales and minima of runs are searched for the least weighted squared
+//   K-quants, IQ4      the scales and minima of runs are searched for the least weighted squared
 //                      error, in which large values weigh more: some 20 times the work
 //
 // REQUIRES: finite values; n a multiple of the type's block. Values that are too large for the type

@@ -67,7 +67,9 @@ TEST(Quantize, ErrorOfGaussianValuesIsThatOfEachTypesBits) {
                         Case{DType::kQ4_1, 0.070, 0.085}, Case{DType::kQ5_0, 0.038, 0.047},
                         Case{DType::kQ5_1, 0.034, 0.041}, Case{DType::kQ4_K, 0.060, 0.077},
                         Case{DType::kQ5_K, 0.030, 0.039}, Case{DType::kQ6_K, 0.014, 0.021},
-                        Case{DType::kMXFP4, 0.10, 0.13}}) {
+                        Case{DType::kMXFP4, 0.10, 0.13}, Case{DType::kIQ4_NL, 0.072, 0.080},
+                        Case{DType::kIQ4_XS, 0.072, 0.081}, Case{DType::kQ3_K, 0.14, 0.16},
+                        Case{DType::kQ2_K, 0.25, 0.29}}) {
     const double error = RelativeError(c.type, row);
     EXPECT_GT(error, c.least) << InfoOf(c.type).name;
     EXPECT_LT(error, c.most) << InfoOf(c.type).name;
@@ -87,6 +89,20 @@ TEST(Quantize, FindsTheNumbersThatABlockWasMadeOf) {
   expect_exact(DType::kQ5_0, [&](int i) { return 0.25f * (code(i, 32) - 16); });
   expect_exact(DType::kQ4_1, [&](int i) { return 0.25f * code(i, 16) + 3; });
   expect_exact(DType::kQ5_1, [&](int i) { return 0.25f * code(i, 32) - 9; });
+  expect_exact(DType::kIQ4_NL,
+               [](int i) { return static_cast<float>(kIq4Values[i * 7 % 16]) / 16; });
+  // Run r: the scale is a multiple of d = 1/16; that of the largest has the code -32.
+  expect_exact(DType::kIQ4_XS, [](int i) {
+    return static_cast<float>((-32 + 3 * (i / 32)) * kIq4Values[i * 7 % 16]) / 16;
+  });
+  // Runs of 16, each with its outermost code, -4.
+  expect_exact(DType::kQ3_K, [](int i) {
+    return static_cast<float>((-32 + 4 * (i / 16)) * (i % 16 == 3 ? -4 : (i * 3 + 5) % 8 - 4)) / 16;
+  });
+  // Scales and minima are multiples of 1/16, the largest of them 15.
+  expect_exact(DType::kQ2_K, [](int i) {
+    return static_cast<float>((15 - i / 32) * (i * 3 % 4) - (15 - i / 16)) / 16;
+  });
   expect_exact(DType::kMXFP4, [](int i) {
     return static_cast<float>(kMxfp4Values[i * 7 % 16]) * (i / 32 % 2 ? 0x1p-20f : 4.0f);
   });

@@ -59,6 +59,16 @@ TinyModelOptions Mixture() {
   return options;
 }
 
+TinyModelOptions FewBits() {
+  TinyModelOptions options = KQuants();
+  options.weight_type = DType::kQ3_K;
+  options.weight_types = {{"attn_v", DType::kQ2_K},
+                          {"ffn_down", DType::kIQ4_XS},
+                          {"ffn_up", DType::kIQ4_NL},
+                          {"output", DType::kMXFP4}};
+  return options;
+}
+
 }  // namespace
 
 GoodFiles MakeGoodFiles(const std::string& folder, std::span<const std::string> more) {
@@ -75,6 +85,7 @@ GoodFiles MakeGoodFiles(const std::string& folder, std::span<const std::string> 
   model("llama", Small("llama")), model("qwen2", Small("qwen2")), model("qwen3", Small("qwen3"));
   model("llama with yarn", Yarn()), model("qwen3 quantised", Quantised());
   model("llama of K-quants", KQuants()), model("qwen3moe quantised", Mixture());
+  model("llama of few bits", FewBits());
   const auto head = [&](const char* name, TinyHeadOptions options) {
     options.target = target;
     const std::string path = fixtures::WriteTinyHead(folder, options);

@@ -61,13 +61,16 @@ struct Quantised {
 };
 
 // 32 values of a row, by their type's formula: x = scale[i / 16] * (q - offset), or scale * q +
-// minimum. An integer sum is multiplied by `scale` if all 32 share one; Q6_K has integer scales of
-// its own before that.
+// minimum. An integer sum is multiplied by `scale` if all 32 share one; K-quants of 2, 3 and 6
+// bits have integer scales for their halves before that.
 struct Values {
   std::array<int, 32> q{};
   std::array<int, 2> factor{1, 1};
   float scale = 0;
   std::optional<float> minimum;
+  // Q2_K: a minimum for each half.
+  bool has_half_minima = false;
+  std::array<float, 2> half_minimum{};
 };
 
 template <typename Block>
@@ -77,13 +80,65 @@ Block Read(const std::byte* row, std::size_t index) {
   return block;
 }
 
-// Two numbers for each byte: the low four bits belong to the first half.
+// 32 numbers of a table, two for each byte: the low four bits belong to the first half.
+Values OfTable(const std::int8_t* table, const std::uint8_t* qs, float scale) {
+  Values v;
+  v.scale = scale;
+  for (std::size_t i = 0; i < 32; ++i) v.q[i] = table[i < 16 ? qs[i] & 15 : qs[i - 16] >> 4];
+  return v;
+}
+
 Values OfMXFP4(const std::byte* row, std::size_t b) {
   const auto block = Read<tensor::BlockMXFP4>(row, b);
+  return OfTable(tensor::kMxfp4Values, block.qs, std::ldexp(1.0f, block.e - 128));
+}
+
+Values OfIQ4_NL(const std::byte* row, std::size_t b) {
+  const auto block = Read<tensor::BlockIQ4_NL>(row, b);
+  return OfTable(tensor::kIq4Values, block.qs, tensor::F16ToF32(block.d));
+}
+
+Values OfIQ4_XS(const std::byte* row, std::size_t b) {
+  const auto block = Read<tensor::BlockIQ4_XS>(row, b / 8);
+  const std::size_t run = b % 8;
+  const int low = run % 2 == 0 ? block.scales_l[run / 2] % 16 : block.scales_l[run / 2] / 16;
+  const int scale = low + (block.scales_h >> (2 * run)) % 4 * 16 - 32;
+  return OfTable(tensor::kIq4Values, block.qs + 16 * run,
+                 tensor::F16ToF32(block.d) * static_cast<float>(scale));
+}
+
+// Two bits of each value: four runs share 32 bytes.
+int TwoBits(const std::uint8_t* qs, std::size_t run, std::size_t i) {
+  return qs[run / 4 * 32 + i] >> (run % 4 * 2) & 3;
+}
+
+Values OfQ3_K(const std::byte* row, std::size_t b) {
+  const auto block = Read<tensor::BlockQ3_K>(row, b / 8);
+  const std::size_t run = b % 8;
   Values v;
-  v.scale = std::ldexp(1.0f, block.e - 128);
+  v.scale = tensor::F16ToF32(block.d);
+  for (std::size_t h = 0; h < 2; ++h) {
+    const std::size_t part = 2 * run + h;
+    const int low = part < 8 ? block.scales[part] % 16 : block.scales[part - 8] / 16;
+    v.factor[h] = low + (block.scales[8 + part % 4] >> (part / 4 * 2)) % 4 * 16 - 32;
+  }
   for (std::size_t i = 0; i < 32; ++i)
-    v.q[i] = tensor::kMxfp4Values[i < 16 ? block.qs[i] & 15 : block.qs[i - 16] >> 4];
+    v.q[i] = TwoBits(block.qs, run, i) + (block.hmask[i] >> run & 1) * 4 - 4;
+  return v;
+}
+
+Values OfQ2_K(const std::byte* row, std::size_t b) {
+  const auto block = Read<tensor::BlockQ2_K>(row, b / 8);
+  const std::size_t run = b % 8;
+  Values v;
+  v.scale = tensor::F16ToF32(block.d);
+  for (std::size_t h = 0; h < 2; ++h) {
+    const int both = block.scales[2 * run + h];
+    v.factor[h] = both % 16;
+    v.half_minimum[h] = -(tensor::F16ToF32(block.dmin) * static_cast<float>(both / 16));
+  }
+  v.has_half_minima = true;
+  for (std::size_t i = 0; i < 32; ++i) v.q[i] = TwoBits(block.qs, run, i);
   return v;
 }
 
@@ -164,6 +219,14 @@ Values Run(tensor::DType type, const std::byte* row, std::size_t b) {
       return OfQ6_K(row, b);
     case DType::kMXFP4:
       return OfMXFP4(row, b);
+    case DType::kIQ4_NL:
+      return OfIQ4_NL(row, b);
+    case DType::kIQ4_XS:
+      return OfIQ4_XS(row, b);
+    case DType::kQ3_K:
+      return OfQ3_K(row, b);
+    case DType::kQ2_K:
+      return OfQ2_K(row, b);
     default:
       return OfQ8_0(row, b);
   }
@@ -174,11 +237,15 @@ float QuantisedDot(tensor::DType type, const std::byte* row, const Quantised& x)
   for (std::size_t b = 0; b < x.d.size(); ++b) {
     const Values v = Run(type, row, b);
     int sum = 0, xs = 0;
+    std::array<int, 2> half_xs{};
     for (std::size_t i = 0; i < 32; ++i) {
       sum += v.factor[i / 16] * v.q[i] * x.q[32 * b + i];
       xs += x.q[32 * b + i];
+      half_xs[i / 16] += x.q[32 * b + i];
     }
     acc = std::fma(static_cast<float>(sum), v.scale * x.d[b], acc);
+    for (std::size_t h = 0; h < 2 && v.has_half_minima; ++h)
+      acc = std::fma(v.half_minimum[h], x.d[b] * static_cast<float>(half_xs[h]), acc);
     if (v.minimum) acc = std::fma(*v.minimum, x.d[b] * static_cast<float>(xs), acc);
   }
   return acc;

@@ -32,7 +32,7 @@ template <class Type>
 struct alignas(64) PackedRun {
   std::int8_t q[kRows][kBlock];
   float d[kRows];
-  float xs[Type::kMinimum ? kRows : 1];
+  float xs[Type::kMinima > 0 ? kRows : 1];
 };
 
 template <class Type>
@@ -44,7 +44,7 @@ void Pack(const MatmulArgs& a, int row, int n_rows, int run, int n, PackedRun<Ty
       PackedRun<Type>& to = out[b];
       __builtin_memcpy(to.q[r], a.xq + (first + b) * kBlock, kBlock);
       to.d[r] = a.xd[first + b];
-      if constexpr (Type::kMinimum)
+      if constexpr (Type::kMinima > 0)
         to.xs[r] = to.d[r] * static_cast<float>(a.xs[2 * (first + b) + 1]);
     }
   }
@@ -106,7 +106,7 @@ FORETOKEN_INLINE void AddRun(const typename Type::Tile& w, int run, const Packed
   const generic::TileScales<Lanes, Type> scales(w, run, 0);
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
-    const struct { float d, xs; } row = {x.d[r], x.xs[Type::kMinimum ? r : 0]};
+    const struct { float d, xs[1]; } row = {x.d[r], {x.xs[Type::kMinima > 0 ? r : 0]}};
     scales.Add(Lanes::Signed(_mm512_load_si512(sums[r])), row, acc.of[r][0]);
   }
 }
@@ -116,7 +116,7 @@ FORETOKEN_INLINE void AddRun(const typename Type::Tile& w, int run, const Packed
 template <class Unit, class Type, int R>
 FORETOKEN_INLINE void Strip(const typename Type::Tile* w, const PackedRun<Type>* x, int n_runs,
                             generic::RowSums<Lanes, R>& acc) {
-  static_assert(Type::kSums == 1);
+  static_assert(Type::kSums == 1 && Type::kMinima <= 1);
   constexpr int kBytes = sizeof(typename Type::Tile) / Type::kRuns;
   Group<Unit, Type> groups[2];
   const auto length = [&](int run) { return n_runs - run < kGroup ? n_runs - run : kGroup; };
@@ -174,8 +174,9 @@ struct UnitProduct {
 };
 
 // The types whose products the unit can serve with a gain: see matmul.cpp.
-using UnitTypes = generic::TypeList<generic::Q8_0, generic::Q4_0, generic::Q5_0, generic::Q5_1,
-                                    generic::Q5_K, generic::MXFP4>;
+using UnitTypes =
+    generic::TypeList<generic::Q8_0, generic::Q4_0, generic::Q5_0, generic::Q5_1, generic::Q5_K,
+                      generic::MXFP4, generic::IQ4_NL, generic::IQ4_XS>;
 
 }  // namespace
 }  // namespace foretoken::kernels::amx

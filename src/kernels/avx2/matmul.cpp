@@ -5,18 +5,19 @@
 //   4 bits  all 8 words of a run: at most 8 * 2 * 15 * 127 = 30480
 //   5 bits  4 words: at most 4 * 2 * 31 * 127 = 31496 (MXFP4, whose weights plus 12 are at most 24,
 //           too)
+//   2 and 3 bits  4 words, which have one scale: at most 4 * 2 * 7 * 127 = 7112
 //   6 bits  2 words: at most 2 * 2 * 63 * 127 = 32004; the vpmaddwd also multiplies by the scale
-//   8 bits  as two times 4 bits; the vpmaddwd of the upper four multiplies by 16. Splitting pays
-//           from two rows on. One row takes vpmaddubsw(|w|, x with the sign of w): w = q - 128 lies
+//   8 bits  (IQ4_NL and IQ4_XS with their offset, too) as two times 4 bits; the vpmaddwd of the upper four multiplies by 16. Splitting pays
+//           from two rows on. One row of Q8_0 takes vpmaddubsw(|w|, x with the sign of w): w = q - 128 lies
 //           in [-128, 127] and |x| <= 127, so a pair is at most 2 * 128 * 127 = 32512.
 #include "kernels/avx2/quantised.h"
 
 namespace foretoken::kernels::avx2 {
 namespace {
 
-// Pairs of words whose products fit in 16 bits.
+// Pairs of words whose products fit in 16 bits and have one scale.
 constexpr int PairsThatFit(int bits) {
-  return bits == 4 ? 4 : bits == 5 ? 2 : 1;
+  return bits == 4 ? 4 : bits == 5 || bits <= 3 ? 2 : 1;
 }
 
 FORETOKEN_INLINE __m256i Products(const Words& w, const std::int32_t* q) {
@@ -34,27 +35,42 @@ FORETOKEN_INLINE void AddInOrder(__m256i& to, __m256i p) {
 // The factor of the 16-bit sums from word pair i on.
 template <class Type>
 FORETOKEN_INLINE __m256i Factor(const typename Type::Tile& t, int run, int h, int i) {
-  if constexpr (Type::kBits == 6)
-    return PairScales(t.scale[run][i / 2] + 8 * h, t.scale[run][i / 2] + 8 * h);
+  if constexpr (Type::kSums == 2)
+    return PairScales<Type>(t, run, i / 2, i / 2, h);
   else
     return _mm256_set1_epi16(1);
 }
 
+// The low and the high four bits of word i of a type whose weights have eight.
+template <class Type>
+FORETOKEN_INLINE Words HalvesOfBytes(const typename Type::Tile& t, int run, int h, int i) {
+  if constexpr (!Type::kHasTable) {
+    return Nibbles(t.q[i] + 8 * h);
+  } else {
+    const __m256i low = _mm256_set1_epi8(15), weights = CodeTable<Type>();
+    const __m256i both = Load(Type::Run(t, run).q[i / 2] + 8 * h);
+    const __m256i code = _mm256_and_si256(i % 2 == 0 ? both : _mm256_srli_epi16(both, 4), low);
+    const __m256i high_weights = _mm256_and_si256(_mm256_srli_epi16(weights, 4), low);
+    return {_mm256_shuffle_epi8(_mm256_and_si256(weights, low), code),
+            _mm256_shuffle_epi8(high_weights, code)};
+  }
+}
+
 struct Maddubs {
   template <class Type>
-  static constexpr int kRows = Type::kBits == 8   ? 4
-                               : Type::kBits == 6 ? 6
-                                                  : kMaxRows;
+  static constexpr int kRows = Type::kWeightBits == 8 ? 4
+                               : Type::kBits == 6     ? 6
+                                                      : kMaxRows;
 
   template <int R, class Type>
-  static FORETOKEN_INLINE void Sums(const typename Type::Tile& t, int run, int h, const Row* rows,
-                                    __m256i* sum) {
+  static FORETOKEN_INLINE void Sums(const typename Type::Tile& t, int run, int h,
+                                    const Row<Type>* rows, __m256i* sum) {
     if constexpr (Type::kBits == 8 && R == 1) {
       sum[0] = SignedSum(t, h, rows[0]);
     } else {
       StartSums<R, Type>(t, run, h, rows, sum);
-      if constexpr (Type::kBits == 8)
-        AddBytes<R>(t, h, rows, sum);
+      if constexpr (Type::kWeightBits == 8)
+        AddBytes<R, Type>(t, run, h, rows, sum);
       else
         AddFewBits<R, Type>(t, run, h, rows, sum);
     }
@@ -62,7 +78,7 @@ struct Maddubs {
 
   template <int R, class Type>
   static FORETOKEN_INLINE void AddFewBits(const typename Type::Tile& t, int run, int h,
-                                          const Row* rows, __m256i* sum) {
+                                          const Row<Type>* rows, __m256i* sum) {
     constexpr int kPairs = PairsThatFit(Type::kWeightBits);
 #pragma GCC unroll 4
     for (int first = 0; first < 4; first += kPairs) {
@@ -86,7 +102,8 @@ struct Maddubs {
     }
   }
 
-  static FORETOKEN_INLINE __m256i SignedSum(const tensor::TileQ8_0& t, int h, const Row& row) {
+  static FORETOKEN_INLINE __m256i SignedSum(const tensor::TileQ8_0& t, int h,
+                                            const Row<generic::Q8_0>& row) {
     __m256i sum = _mm256_setzero_si256();
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i) {
@@ -98,13 +115,13 @@ struct Maddubs {
     return sum;
   }
 
-  template <int R>
-  static FORETOKEN_INLINE void AddBytes(const tensor::TileQ8_0& t, int h, const Row* rows,
-                                        __m256i* sum) {
+  template <int R, class Type>
+  static FORETOKEN_INLINE void AddBytes(const typename Type::Tile& t, int run, int h,
+                                        const Row<Type>* rows, __m256i* sum) {
     __m256i low[R], high[R];
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i) {
-      const Words w = Nibbles(t.q[i] + 8 * h);
+      const Words w = HalvesOfBytes<Type>(t, run, h, i);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const __m256i x = _mm256_set1_epi32(rows[r].q[i]);

@@ -9,7 +9,7 @@
 //     static constexpr int kRows;
 //     // sum[r] = isum of outputs [8 h, 8 h + 8) over one run, r = 0 .. R - 1.
 //     template <int R, class Type>
-//     static void Sums(const typename Type::Tile& tile, int run, int h, const Row* rows,
+//     static void Sums(const typename Type::Tile& tile, int run, int h, const Row<Type>* rows,
 //                      __m256i* sum);
 //   };
 //
@@ -22,7 +22,12 @@
 namespace foretoken::kernels::avx2 {
 namespace {
 
-using Row = generic::PackedRow<1>;
+struct Habits : generic::CoreOf<Lanes> {
+  static constexpr int kMostSums = 1;
+};
+
+template <class Type>
+using Row = generic::RowOf<Habits, Type>;
 
 constexpr int kMaxRows = 8;
 
@@ -49,10 +54,19 @@ FORETOKEN_INLINE __m256i WithHigh(__m256i low, __m256i high, int by) {
   return _mm256_or_si256(low, _mm256_and_si256(moved, _mm256_set1_epi8(kBits)));
 }
 
-// The bits above the low four of words 2 i and 2 i + 1 put in.
+// Words 2 i and 2 i + 1 of two bits each.
+FORETOKEN_INLINE Words TwoBits(const std::uint8_t (*q)[4], int i) {
+  const __m256i all = _mm256_srli_epi16(Load(q), i % 2 * 4), low = _mm256_set1_epi8(3);
+  return {_mm256_and_si256(all, low), _mm256_and_si256(_mm256_srli_epi16(all, 2), low)};
+}
+
+// The bits above the low ones of words 2 i and 2 i + 1 put in.
 template <class Type, class Weights>
 FORETOKEN_INLINE Words WithHighBits(const Words& low, const Weights& weights, int h, int i) {
-  if constexpr (Type::kBits == 5) {
+  if constexpr (Type::kBits == 3) {
+    const __m256i high = Load(weights.qh + 8 * h);
+    return {WithHigh<4>(low.even, high, 2 - 2 * i), WithHigh<4>(low.odd, high, 1 - 2 * i)};
+  } else if constexpr (Type::kBits == 5) {
     const __m256i high = Load(weights.qh + 8 * h);
     return {WithHigh<0x10>(low.even, high, 4 - 2 * i), WithHigh<0x10>(low.odd, high, 3 - 2 * i)};
   } else if constexpr (Type::kBits == 6) {
@@ -64,11 +78,15 @@ FORETOKEN_INLINE Words WithHighBits(const Words& low, const Weights& weights, in
   }
 }
 
-// Codes to weights.
+// The weights of all codes, in each half of the register.
+template <class Type>
+FORETOKEN_INLINE __m256i CodeTable() {
+  const auto& weights = generic::kCodeWeights<Type, Type::kOffset>.of;
+  return _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(weights)));
+}
 template <class Type>
 FORETOKEN_INLINE Words LookUp(const Words& codes) {
-  const __m256i table = _mm256_broadcastsi128_si256(_mm_load_si128(
-      reinterpret_cast<const __m128i*>(generic::kCodeWeights<Type, Type::kOffset>.of)));
+  const __m256i table = CodeTable<Type>();
   return {_mm256_shuffle_epi8(table, codes.even), _mm256_shuffle_epi8(table, codes.odd)};
 }
 
@@ -80,22 +98,36 @@ FORETOKEN_INLINE Words Pair(const typename Type::Tile& tile, int run, int h, int
     return {Load(weights.q[2 * i][8 * h]), Load(weights.q[2 * i + 1][8 * h])};
   else if constexpr (Type::kHasTable)
     return LookUp<Type>(Nibbles(weights.q[i] + 8 * h));
+  else if constexpr (Type::kBits <= 3)
+    return WithHighBits<Type>(TwoBits(weights.q[i / 2] + 8 * h, i), weights, h, i);
   else
     return WithHighBits<Type>(Nibbles(weights.q[i] + 8 * h), weights, h, i);
 }
 
-// Scales of Q6_K as 16-bit pairs: of both halves of a run, or twice that of one.
-FORETOKEN_INLINE __m256i PairScales(const std::int8_t* first, const std::int8_t* second) {
-  return _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(Lanes::Load8(first), Lanes::Load8(second)));
+// Scales of the halves of a run, 8 outputs: signed bytes, of Q2_K the low four bits.
+template <class Type>
+FORETOKEN_INLINE __m128i HalfScales(const typename Type::Tile& tile, int run, int half, int h) {
+  const __m128i scales = Lanes::Load8(tile.scale[run][half] + 8 * h);
+  return Type::kBits == 2 ? _mm_and_si128(scales, _mm_set1_epi8(15)) : scales;
+}
+
+// Two scales of each output as 16-bit pairs: of both halves of a run, or twice that of one.
+template <class Type>
+FORETOKEN_INLINE __m256i PairScales(const typename Type::Tile& tile, int run, int first, int second,
+                                    int h) {
+  return _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(HalfScales<Type>(tile, run, first, h),
+                                                HalfScales<Type>(tile, run, second, h)));
 }
 
 // What each row's integer sum starts from: the offset of the weights undone.
 template <int R, class Type>
-FORETOKEN_INLINE void StartSums(const typename Type::Tile& tile, int run, int h, const Row* rows,
-                                __m256i* sum) {
-  if constexpr (Type::kBits == 6) {
-    const __m256i both = PairScales(tile.scale[run][0] + 8 * h, tile.scale[run][1] + 8 * h);
-    const __m256i scale = _mm256_slli_epi16(both, 5);  // times the offset: below 2^13
+FORETOKEN_INLINE void StartSums(const typename Type::Tile& tile, int run, int h,
+                                const Row<Type>* rows, __m256i* sum) {
+  if constexpr (Type::kSums == 2 && Type::kOffset > 0) {
+    constexpr int kLogOffset = Type::kBits - 1;
+    static_assert(Type::kOffset == 1 << kLogOffset);
+    const __m256i both = PairScales<Type>(tile, run, 0, 1, h);
+    const __m256i scale = _mm256_slli_epi16(both, kLogOffset);  // below 2^13
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) sum[r] = _mm256_madd_epi16(scale, _mm256_set1_epi32(rows[r].c[0]));
   } else {
@@ -108,10 +140,9 @@ FORETOKEN_INLINE void StartSums(const typename Type::Tile& tile, int run, int h,
 // ---- Strips -------------------------------------------------------------------------------------
 
 template <class IntegerSums>
-struct Core : generic::CoreOf<Lanes> {
+struct Core : Habits {
   static constexpr std::int64_t kCacheBytes = 512 << 10;
   static constexpr int kLeastStrips = 8;
-  static constexpr int kMostSums = 1;
   static constexpr int kFloatRows = 6;  // 12 sums, two weights and a broadcast: 15 of 16 registers
   template <int R>
   static constexpr int kStrips = R <= 2 ? 2 : 1;
@@ -134,14 +165,14 @@ struct Core : generic::CoreOf<Lanes> {
     PrefetchRun<R, kBytes>(p);
   }
 
-  // Q6_K: minus the sums of both halves, 16 bits each, the first one in the low bits.
+  // Q6_K, Q3_K: minus the sums of both halves, 16 bits each, the first one in the low bits.
   template <class Type>
-  static FORETOKEN_INLINE void PackSum(const std::int32_t* xs, Row& to) {
+  static FORETOKEN_INLINE void PackSum(const std::int32_t* xs, Row<Type>& to) {
     to.c[0] = (-xs[0] & 0xffff) | (xs[0] - xs[1]) * 65536;
   }
 
   template <class Type, int R>
-  static FORETOKEN_INLINE void Run(const typename Type::Tile& tile, int run, const Row* rows,
+  static FORETOKEN_INLINE void Run(const typename Type::Tile& tile, int run, const Row<Type>* rows,
                                    generic::RowSums<Lanes, R>& acc) {
 #pragma GCC unroll 2
     for (int h = 0; h < 2; ++h) {

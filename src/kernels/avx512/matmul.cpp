@@ -16,8 +16,12 @@
 namespace foretoken::kernels::avx512 {
 namespace {
 
+struct Habits : generic::CoreOf<Lanes>, CacheShare {
+  static constexpr bool kScalesWeights = true;
+};
+
 template <class Type>
-using Row = generic::PackedRow<Type::kSums>;
+using Row = generic::RowOf<Habits, Type>;
 
 // c += w (unsigned bytes) . x (signed bytes, one word for all outputs). It is assembly because the
 // compiler does not fold the broadcast into the instruction, and a separate broadcast competes for
@@ -30,19 +34,21 @@ FORETOKEN_INLINE void Dot(__m512i& c, __m512i w, const std::int32_t& x) {
 template <class Type, int kRows>
 FORETOKEN_INLINE void IntegerSums(const __m512i* q, const Row<Type>* row, const __m512i* scale,
                                   __m512i* sum) {
-  __m512i part[kRows][Type::kSums];
+  constexpr int kSums = generic::kSums<Habits, Type>;
+  constexpr bool kFromZero = generic::kOffset<Habits, Type> == 0;
+  __m512i part[kRows][kSums];
 #pragma GCC unroll 2
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 2
-    for (int h = 0; h < Type::kSums; ++h)
-      part[r][h] = Type::kOffset == 0 ? _mm512_setzero_si512() : _mm512_set1_epi32(row[r].c[h]);
+    for (int h = 0; h < kSums; ++h)
+      part[r][h] = kFromZero ? _mm512_setzero_si512() : _mm512_set1_epi32(row[r].c[h]);
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i)
 #pragma GCC unroll 2
-    for (int r = 0; r < kRows; ++r) Dot(part[r][i * Type::kSums / 8], q[i], row[r].q[i]);
+    for (int r = 0; r < kRows; ++r) Dot(part[r][i * kSums / 8], q[i], row[r].q[i]);
 #pragma GCC unroll 2
   for (int r = 0; r < kRows; ++r) {
-    if constexpr (Type::kSums == 1)
+    if constexpr (kSums == 1)
       sum[r] = part[r][0];
     else
       sum[r] = _mm512_add_epi32(_mm512_mullo_epi32(part[r][0], scale[0]),
@@ -61,7 +67,7 @@ FORETOKEN_INLINE void AddRows(const __m512i* q, const __m512i* scale,
   for (int r = 0; r < kRows; ++r) scales.Add(Lanes::Signed(sum[r]), row[r], acc[r][0]);
 }
 
-struct Core : generic::CoreOf<Lanes>, CacheShare {
+struct Core : Habits {
   static constexpr int kFloatRows = 8;
   template <int R>
   static constexpr int kStrips = R <= 3 ? 2 : 1;
@@ -84,7 +90,7 @@ struct Core : generic::CoreOf<Lanes>, CacheShare {
                                    generic::RowSums<Lanes, R>& acc) {
     __m512i q[8], scale[2] = {};
     Weights<Type>(w, run, q);
-    if constexpr (Type::kSums == 2)
+    if constexpr (generic::kSums<Habits, Type> == 2)
 #pragma GCC unroll 2
       for (int h = 0; h < 2; ++h)
         scale[h] = _mm512_cvtepi8_epi32(

@@ -102,11 +102,77 @@ FORETOKEN_INLINE void LookUp(__m512i* q) {
   for (int i = 0; i < 8; ++i) q[i] = _mm512_shuffle_epi8(table, q[i]);
 }
 
+// The four bytes of each output's word: to 4 o % 16 + 0, 1, 2, 3 belongs what the low two bits of a
+// byte name. Bits [2 f, 2 f + 2) of `bits` as such an index.
+template <int f>
+FORETOKEN_INLINE __m512i PairIndex(__m512i bits) {
+  constexpr int kAndOr = 0xea;  // (first & second) | third
+  const __m512i place =
+      _mm512_broadcast_i32x4(_mm_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c));
+  return _mm512_ternarylogic_epi64(_mm512_srli_epi16(bits, 2 * f), _mm512_set1_epi8(3), place,
+                                   kAndOr);
+}
+
+// The weights of Q2_K and Q3_K come times their scales, which fits a byte: 15 * 3, and for Q3_K, with
+// 127 added, 127 + 31 * -4 to 127 + -32 * -4. So a run has one sum. The products of an output's scale
+// with the four codes are a word, and the words of four outputs a table for the byte shuffle.
+FORETOKEN_INLINE __m512i WordOfScales(const void* scale16, bool is_signed) {
+  const __m128i bytes = Lanes::Half::Load16(scale16);
+  return is_signed ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes);
+}
+
+FORETOKEN_INLINE void ScaledTwoBits(const tensor::TileQ2_K& tile, int run, __m512i* q) {
+#pragma GCC unroll 2
+  for (int h = 0; h < 2; ++h) {
+    const __m512i scale =
+        _mm512_and_si512(WordOfScales(tile.scale[run][h], false), _mm512_set1_epi32(15));
+    const __m512i table = _mm512_mullo_epi32(scale, _mm512_set1_epi32(0x03020100));
+    const __m512i bits = LoadOnce(tile.runs[run].q[h]);
+    q[4 * h] = _mm512_shuffle_epi8(table, PairIndex<0>(bits));
+    q[4 * h + 1] = _mm512_shuffle_epi8(table, PairIndex<1>(bits));
+    q[4 * h + 2] = _mm512_shuffle_epi8(table, PairIndex<2>(bits));
+    q[4 * h + 3] = _mm512_shuffle_epi8(table, PairIndex<3>(bits));
+  }
+}
+
+// w where bit kBit of `third` is not set, and w + step where it is.
+template <int kBit>
+FORETOKEN_INLINE __m512i WithThird(__m512i w, __m512i third, __m512i step) {
+  const __mmask64 set =
+      _mm512_test_epi8_mask(third, _mm512_set1_epi8(static_cast<char>(1 << kBit)));
+  return _mm512_mask_add_epi8(w, set, w, step);
+}
+
+// A table holds 127 + scale * (q - 4) for q = 0 .. 3; the third bit adds 4 * scale.
+template <int h>
+FORETOKEN_INLINE void ScaledThreeBits(const tensor::TileQ3_K& tile, int run, __m512i third,
+                                      __m512i* q) {
+  constexpr std::uint32_t kMinusFour = 0u - 0x01020304u;
+  const __m512i scale = WordOfScales(tile.scale[run][h], true);
+  const __m512i table =
+      _mm512_add_epi32(_mm512_mullo_epi32(scale, _mm512_set1_epi32(static_cast<int>(kMinusFour))),
+                       _mm512_set1_epi32(0x7f7f7f7f));
+  const __m512i spread =
+      _mm512_broadcast_i32x4(_mm_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c));
+  const __m512i step = _mm512_shuffle_epi8(_mm512_slli_epi32(scale, 2), spread);
+  const __m512i bits = LoadOnce(tile.runs[run].q[h]);
+  q[0] = WithThird<4 * h>(_mm512_shuffle_epi8(table, PairIndex<0>(bits)), third, step);
+  q[1] = WithThird<4 * h + 1>(_mm512_shuffle_epi8(table, PairIndex<1>(bits)), third, step);
+  q[2] = WithThird<4 * h + 2>(_mm512_shuffle_epi8(table, PairIndex<2>(bits)), third, step);
+  q[3] = WithThird<4 * h + 3>(_mm512_shuffle_epi8(table, PairIndex<3>(bits)), third, step);
+}
+
 // The weights of a run.
 template <class Type>
 FORETOKEN_INLINE void Weights(const typename Type::Tile& tile, int run, __m512i* q) {
   const auto& weights = Type::Run(tile, run);
-  if constexpr (Type::kBits == 4) {
+  if constexpr (Type::kBits == 2) {
+    ScaledTwoBits(tile, run, q);
+  } else if constexpr (Type::kBits == 3) {
+    const __m512i third = LoadOnce(weights.qh);
+    ScaledThreeBits<0>(tile, run, third, q);
+    ScaledThreeBits<1>(tile, run, third, q + 4);
+  } else if constexpr (Type::kBits == 4) {
     Nibbles(weights.q, q);
     if constexpr (Type::kHasTable) LookUp<Type>(q);
   } else if constexpr (Type::kBits == 5) {

@@ -22,11 +22,11 @@ struct Vpdpbusd {
   static constexpr int kRows = avx2::kMaxRows;
 
   template <int R, class Type>
-  static FORETOKEN_INLINE void Sums(const typename Type::Tile& t, int run, int h, const Row* rows,
-                                    __m256i* sum) {
+  static FORETOKEN_INLINE void Sums(const typename Type::Tile& t, int run, int h,
+                                    const Row<Type>* rows, __m256i* sum) {
     avx2::StartSums<R, Type>(t, run, h, rows, sum);
-    if constexpr (Type::kBits == 6)
-      AddScaled<R>(t, run, h, rows, sum);
+    if constexpr (Type::kSums == 2)
+      AddScaled<R, Type>(t, run, h, rows, sum);
     else
       AddPairs<R, Type>(t, run, h, 0, 4, rows, sum);
   }
@@ -34,7 +34,7 @@ struct Vpdpbusd {
   // sum[r] += w . x over word pairs [begin, end) of a run.
   template <int R, class Type>
   static FORETOKEN_INLINE void AddPairs(const typename Type::Tile& t, int run, int h, int begin,
-                                        int end, const Row* rows, __m256i* sum) {
+                                        int end, const Row<Type>* rows, __m256i* sum) {
 #pragma GCC unroll 4
     for (int i = begin; i < end; ++i) {
       const avx2::Words w = avx2::Pair<Type>(t, run, h, i);
@@ -47,17 +47,17 @@ struct Vpdpbusd {
     }
   }
 
-  // The same over a run of Q6_K, each half times its scale.
-  template <int R>
-  static FORETOKEN_INLINE void AddScaled(const tensor::TileQ6_K& t, int run, int h, const Row* rows,
-                                         __m256i* sum) {
+  // The same over a run whose halves have scales.
+  template <int R, class Type>
+  static FORETOKEN_INLINE void AddScaled(const typename Type::Tile& t, int run, int h,
+                                         const Row<Type>* rows, __m256i* sum) {
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
       __m256i part[R];
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) part[r] = _mm256_setzero_si256();
-      AddPairs<R, generic::Q6_K>(t, run, h, 2 * half, 2 * half + 2, rows, part);
-      const __m256i scale = _mm256_cvtepi8_epi32(avx2::Lanes::Load8(t.scale[run][half] + 8 * h));
+      AddPairs<R, Type>(t, run, h, 2 * half, 2 * half + 2, rows, part);
+      const __m256i scale = _mm256_cvtepi8_epi32(avx2::HalfScales<Type>(t, run, half, h));
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r)
         sum[r] = _mm256_add_epi32(sum[r], _mm256_mullo_epi32(part[r], scale));

@@ -59,6 +59,8 @@ struct CoreOf {
   static constexpr int kFloatSteps = 4;   // k of a float tile in one turn of the loop
   static constexpr int kMostSums = 2;     // starting values of a PackedRow, at most
   static constexpr bool kSigned = false;  // whether weights of Q8_0 and of tables have no offset
+  // Whether weights of two and three bits are multiplied by their scales, so that a run has one sum.
+  static constexpr bool kScalesWeights = false;
   static constexpr bool kKeepsOrder = false;  // whether float weights are loaded k by k
 
   // Asks for weights that R rows meet soon: kBytes of a tile, some distance beyond p.
@@ -68,12 +70,28 @@ struct CoreOf {
   static FORETOKEN_INLINE void PrefetchRun(const void*) {}
 };
 
+// Whether the weights of a run come with their scales: q * scale, plus kScaledOffset for Q3_K, whose
+// least is 31 * -4.
+template <class Core, class Type>
+constexpr bool kIsScaled = Core::kScalesWeights&& Type::kBits <= 3;
+constexpr int kScaledOffset = 127;
+
 // The offset of a type's weights as the integer sums of Core meet them.
 template <class Core, class Type>
-constexpr int kOffset = Core::kSigned && (Type::kBits == 8 || Type::kHasTable) ? 0 : Type::kOffset;
+constexpr int kOffset = kIsScaled<Core, Type> ? (Type::kOffset > 0 ? kScaledOffset : 0)
+                        : Core::kSigned && (Type::kBits == 8 || Type::kHasTable) ? 0
+                                                                                 : Type::kOffset;
 
 template <class Core, class Type>
-using RowOf = PackedRow<(Type::kSums < Core::kMostSums ? Type::kSums : Core::kMostSums)>;
+constexpr int kSums = kIsScaled<Core, Type> ? 1 : Type::kSums;
+
+template <class Core, class Type>
+constexpr int kStarts = Type::kMinima > 0                     ? Type::kMinima
+                        : kSums<Core, Type> < Core::kMostSums ? kSums<Core, Type>
+                                                              : Core::kMostSums;
+
+template <class Core, class Type>
+using RowOf = PackedRow<kStarts<Core, Type>>;
 
 // ---- Row blocks ---------------------------------------------------------------------------------
 
@@ -143,12 +161,16 @@ void PackRows(const MatmulArgs& a, int row, int run, int n, RowOf<Core, Type>* o
       CopyBlock(a.xq + (first + b) * kBlock, to.q);
       to.d = a.xd[first + b];
       const std::int32_t* xs = a.xs + 2 * (first + b);
-      if constexpr (Type::kMinimum)
-        to.xs = to.d * static_cast<float>(xs[1]);
-      else if constexpr (Type::kSums > Core::kMostSums)
+      if constexpr (Type::kMinima == 1) {
+        to.xs[0] = to.d * static_cast<float>(xs[1]);
+      } else if constexpr (Type::kMinima == 2) {
+        to.xs[0] = to.d * static_cast<float>(xs[0]);
+        to.xs[1] = to.d * static_cast<float>(xs[1] - xs[0]);
+      } else if constexpr (kSums<Core, Type> > Core::kMostSums) {
         Core::template PackSum<Type>(xs, to);
-      else
-        PackOffsets<Type, kOffset<Core, Type>>(xs, to);
+      } else {
+        PackOffsets<kSums<Core, Type>, kOffset<Core, Type>>(xs, to);
+      }
     }
   }
 }
@@ -291,7 +313,8 @@ struct FloatProduct {
 template <class... Types>
 struct TypeList {};
 using FloatTypes = TypeList<F32, F16, BF16>;
-using QuantisedTypes = TypeList<Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, MXFP4>;
+using QuantisedTypes =
+    TypeList<Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, MXFP4, IQ4_NL, IQ4_XS, Q3_K, Q2_K>;
 
 // Puts Product<Type>::Run for each of the types into a table.
 template <template <class> class Product, class... Types>

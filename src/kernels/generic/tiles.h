@@ -16,18 +16,19 @@ using tensor::kTileOutputs;
 using tensor::TileType;
 
 // kBits: bits of a weight in the tile. kRuns: runs of 32 k in a tile. kOffset: what was added to its weights.
-// kMinimum: whether it has minima. kSums: sums of a run, each with a scale of its own. kHasTable:
-// whether the four bits are the index of a weight in a table, CodeWeights. kWeightBits: bits of a
-// weight with its offset.
+// kMinima: minima of a run. kSums: sums of a run, each with a scale of its own. kHasTable: whether
+// the four bits are the index of a weight in a table, CodeWeights. kWeightBits: bits of a weight
+// with its offset.
 template <TileType kTypeOf, class TileOf, int kBitsOf, int kRunsOf, int kOffsetOf, bool kMinimumOf>
 struct QuantisedTile {
   using Tile = TileOf;
   static constexpr TileType kType = kTypeOf;
   static constexpr int kBits = kBitsOf, kRuns = kRunsOf, kOffset = kOffsetOf;
-  static constexpr int kSums = kBits == 6 ? 2 : 1;
-  static constexpr bool kMinimum = kMinimumOf;
-  static constexpr bool kHasTable = kType == TileType::kMXFP4;
-  static constexpr int kWeightBits = kHasTable ? 5 : kBits;
+  static constexpr int kSums = kBits == 6 || kBits == 3 || kBits == 2 ? 2 : 1;
+  static constexpr int kMinima = kMinimumOf ? kSums : 0;
+  static constexpr bool kHasTable =
+      kType == TileType::kMXFP4 || kType == TileType::kIQ4_NL || kType == TileType::kIQ4_XS;
+  static constexpr int kWeightBits = kType == TileType::kMXFP4 ? 5 : kHasTable ? 8 : kBits;
 
   // The part of the tile that holds the weights of a run: q and, where there are more than four
   // bits and fewer than eight, qh.
@@ -48,6 +49,10 @@ using Q4_K = QuantisedTile<TileType::kQ4_K, tensor::TileQ4_K, 4, 8, 0, true>;
 using Q5_K = QuantisedTile<TileType::kQ5_K, tensor::TileQ5_K, 5, 8, 0, true>;
 using Q6_K = QuantisedTile<TileType::kQ6_K, tensor::TileQ6_K, 6, 8, 32, false>;
 using MXFP4 = QuantisedTile<TileType::kMXFP4, tensor::TileMXFP4, 4, 1, 12, false>;
+using IQ4_NL = QuantisedTile<TileType::kIQ4_NL, tensor::TileIQ4_NL, 4, 1, 128, false>;
+using IQ4_XS = QuantisedTile<TileType::kIQ4_XS, tensor::TileIQ4_XS, 4, 8, 128, false>;
+using Q3_K = QuantisedTile<TileType::kQ3_K, tensor::TileQ3_K, 3, 8, 4, false>;
+using Q2_K = QuantisedTile<TileType::kQ2_K, tensor::TileQ2_K, 2, 8, 0, true>;
 
 // The weights of the 16 codes of a type with a table, plus kOffset, as bytes.
 template <class Type, int kOffset>
@@ -56,29 +61,31 @@ struct CodeWeights {
   alignas(tensor::kTableCodes) std::uint8_t of[tensor::kTableCodes] = {};
 
   constexpr CodeWeights() {
+    const std::int8_t* table =
+        Type::kType == TileType::kMXFP4 ? tensor::kMxfp4Values : tensor::kIq4Values;
     for (int q = 0; q < tensor::kTableCodes; ++q)
-      of[q] = static_cast<std::uint8_t>(tensor::kMxfp4Values[q] + kOffset);
+      of[q] = static_cast<std::uint8_t>(table[q] + kOffset);
   }
 };
 template <class Type, int kOffset>
 constexpr CodeWeights<Type, kOffset> kCodeWeights;
 
-// A run of one row. It takes 40 bytes (44 with two sums), so that neighbouring rows lie in
+// A run of one row. It takes 40 bytes (44 with two starts), so that neighbouring rows lie in
 // different banks of the first-level cache.
-template <int kSums>
+template <int kStarts>
 struct PackedRow {
   std::int32_t q[8];  // 32 int8
   float d;
   union {
-    std::int32_t c[kSums];  // what the integer sums start from: the offset of the weights undone
-    float xs;               // d * xs, which the minimum meets
+    std::int32_t c[kStarts];  // what the integer sums start from: the offset of the weights undone
+    float xs[kStarts];        // d * xs, which the minima meet
   };
 };
 
 // The usual starting values: minus the offset of the weights times the activations it met.
-template <class Type, int kOffset>
-FORETOKEN_INLINE void PackOffsets(const std::int32_t* xs, PackedRow<Type::kSums>& to) {
-  if constexpr (Type::kSums == 1) {
+template <int kSums, int kOffset>
+FORETOKEN_INLINE void PackOffsets(const std::int32_t* xs, PackedRow<kSums>& to) {
+  if constexpr (kSums == 1) {
     to.c[0] = -kOffset * xs[1];
   } else {
     to.c[0] = -kOffset * xs[0];
@@ -107,20 +114,29 @@ struct TileScales {
   using Tile = typename Type::Tile;
 
   FORETOKEN_INLINE TileScales(const Tile& tile, int run, int o) : s(LoadScales<L>(tile, o)) {
-    if constexpr (Type::kMinimum && Type::kRuns == 1) m = L::LoadHalves(tile.m + o);
-    if constexpr (Type::kMinimum && Type::kRuns > 1) {
+    if constexpr (Type::kMinima == 1 && Type::kRuns == 1) m[0] = L::LoadHalves(tile.m + o);
+    if constexpr (Type::kMinima == 1 && Type::kRuns > 1) {
       s = s * L::LoadUnsigned(tile.scale[run] + o);
-      m = L::LoadHalves(tile.dmin + o) * L::LoadUnsigned(tile.minimum[run] + o);
+      m[0] = L::LoadHalves(tile.dmin + o) * L::LoadUnsigned(tile.minimum[run] + o);
     }
+    if constexpr (Type::kMinima == 2) {
+      const F dmin = L::LoadHalves(tile.dmin + o);
+#pragma GCC unroll 2
+      for (int h = 0; h < 2; ++h)
+        m[h] = dmin * Floats<L>(L::LoadIntegers(tile.scale[run][h] + o) >> 4);
+    }
+    if constexpr (Type::kType == TileType::kIQ4_XS)
+      s = s * Floats<L>(L::LoadIntegers(tile.scale[run] + o) - 32);
   }
   // The last step for one run of one row: to += what its integer sums stand for.
   template <class Row>
   FORETOKEN_INLINE void Add(typename L::I sum, const Row& row, F& to) const {
     to = L::Fma(Floats<L>(sum), s * L::All(row.d), to);
-    if constexpr (Type::kMinimum && Type::kRuns == 1) to = L::MulAdd(m, row.xs, to);
-    if constexpr (Type::kMinimum && Type::kRuns > 1) to = L::MulSub(m, row.xs, to);
+    if constexpr (Type::kMinima > 0 && Type::kRuns == 1) to = L::MulAdd(m[0], row.xs[0], to);
+    if constexpr (Type::kMinima > 0 && Type::kRuns > 1) to = L::MulSub(m[0], row.xs[0], to);
+    if constexpr (Type::kMinima == 2) to = L::MulSub(m[1], row.xs[1], to);
   }
-  F s, m;
+  F s, m[Type::kMinima == 2 ? 2 : 1];
 };
 
 }  // namespace

@@ -57,9 +57,39 @@ FORETOKEN_INLINE void AddFifthBits(uint8x16_t high, uint8x16_t* q) {
   AddHigh<16, -3>(q[7], high);
 }
 
-FORETOKEN_INLINE int32x4_t LoadSigned(const std::int8_t* p) {
-  const int8x8_t bytes = vreinterpret_s8_u8(Lanes::LoadFour(p));
-  return vmovl_s16(vget_low_s16(vmovl_s8(bytes)));
+// Scales of a half of a run, 4 outputs: signed bytes, of Q2_K the low four bits.
+template <class Type>
+FORETOKEN_INLINE int32x4_t HalfScales(const typename Type::Tile& tile, int run, int half, int o) {
+  uint8x8_t bytes = Lanes::LoadFour(tile.scale[run][half] + o);
+  if constexpr (Type::kBits == 2) bytes = vand_u8(bytes, vdup_n_u8(15));
+  return vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u8(bytes))));
+}
+
+struct Habits : generic::CoreOf<Lanes> {
+  static constexpr bool kSigned = true;
+};
+
+template <class Type>
+using Row = generic::RowOf<Habits, Type>;
+
+// Words of two bits: four share a byte.
+FORETOKEN_INLINE void TwoBits(uint8x16_t bits, uint8x16_t* q) {
+  const uint8x16_t low = vdupq_n_u8(3);
+  q[0] = vandq_u8(bits, low);
+  q[1] = vandq_u8(vshrq_n_u8(bits, 2), low);
+  q[2] = vandq_u8(vshrq_n_u8(bits, 4), low);
+  q[3] = vshrq_n_u8(bits, 6);
+}
+
+FORETOKEN_INLINE void AddThirdBits(uint8x16_t high, uint8x16_t* q) {
+  AddHigh<4, 2>(q[0], high);
+  AddHigh<4, 1>(q[1], high);
+  AddHigh<4, 0>(q[2], high);
+  AddHigh<4, -1>(q[3], high);
+  AddHigh<4, -2>(q[4], high);
+  AddHigh<4, -3>(q[5], high);
+  AddHigh<4, -4>(q[6], high);
+  AddHigh<4, -5>(q[7], high);
 }
 
 // The weights of a run for the 4 outputs from o on, in 8 vectors.
@@ -70,9 +100,13 @@ FORETOKEN_INLINE void Weights(const typename Type::Tile& tile, int run, int o, u
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i) q[i] = veorq_u8(vld1q_u8(weights.q[i][o]), vdupq_n_u8(0x80));
     return;
+  } else if constexpr (Type::kBits <= 3) {
+    TwoBits(vld1q_u8(weights.q[0][o]), q);
+    TwoBits(vld1q_u8(weights.q[1][o]), q + 4);
   } else {
     AllNibbles(weights.q, o, q);
   }
+  if constexpr (Type::kBits == 3) AddThirdBits(vld1q_u8(weights.qh[o]), q);
   if constexpr (Type::kHasTable) {
     const uint8x16_t table = vld1q_u8(generic::kCodeWeights<Type, 0>.of);
 #pragma GCC unroll 8
@@ -91,9 +125,6 @@ FORETOKEN_INLINE void Weights(const typename Type::Tile& tile, int run, int o, u
   }
 }
 
-template <class Type>
-using Row = generic::PackedRow<Type::kSums>;
-
 // part[r] += w . (word kWord of x[r])
 template <int kRows, int kWord>
 FORETOKEN_INLINE void Dot(uint8x16_t w, const int8x16_t* x, int32x4_t* part) {
@@ -103,9 +134,8 @@ FORETOKEN_INLINE void Dot(uint8x16_t w, const int8x16_t* x, int32x4_t* part) {
 }
 
 // The products of one half of the run: 4 words of activations.
-template <int kRows, int kSums>
-FORETOKEN_INLINE void DotHalf(const uint8x16_t* q, const generic::PackedRow<kSums>* row, int h,
-                              int32x4_t* part) {
+template <int kRows, class Row>
+FORETOKEN_INLINE void DotHalf(const uint8x16_t* q, const Row* row, int h, int32x4_t* part) {
   int8x16_t x[kRows];
 #pragma GCC unroll 2
   for (int r = 0; r < kRows; ++r)
@@ -116,15 +146,11 @@ FORETOKEN_INLINE void DotHalf(const uint8x16_t* q, const generic::PackedRow<kSum
   Dot<kRows, 3>(q[4 * h + 3], x, part);
 }
 
-struct NoOffsets : generic::CoreOf<Lanes> {
-  static constexpr bool kSigned = true;
-};
-
 template <class Type, int kRows>
 FORETOKEN_INLINE void StartSums(const Row<Type>* row, int h, int32x4_t* part) {
 #pragma GCC unroll 2
   for (int r = 0; r < kRows; ++r)
-    part[r] = vdupq_n_s32(generic::kOffset<NoOffsets, Type> == 0 ? 0 : row[r].c[h]);
+    part[r] = vdupq_n_s32(generic::kOffset<Habits, Type> == 0 ? 0 : row[r].c[h]);
 }
 
 // The integer sums of kRows rows side by side.
@@ -156,7 +182,7 @@ FORETOKEN_INLINE void AddRows(const uint8x16_t* q, const int32x4_t* scale,
   for (int r = 0; r < kRows; ++r) scales.Add(Lanes::Signed(sum[r]), row[r], acc[r][v]);
 }
 
-struct Core : NoOffsets {
+struct Core : Habits {
   static constexpr std::int64_t kCacheBytes = 256 << 10;
   static constexpr int kLeastStrips = 4;
   static constexpr int kFloatRows = 5;  // 20 sums, 4 weights and the activations: 29 registers
@@ -183,7 +209,7 @@ struct Core : NoOffsets {
       Weights<Type>(w, run, o, q);
       int32x4_t scale[2] = {};
       if constexpr (Type::kSums == 2)
-        for (int h = 0; h < 2; ++h) scale[h] = LoadSigned(w.scale[run][h] + o);
+        for (int h = 0; h < 2; ++h) scale[h] = HalfScales<Type>(w, run, h, o);
       const generic::TileScales<Lanes, Type> scales(w, run, o);
 #pragma GCC unroll 4
       for (int r = 0; r + 2 <= R; r += 2)

@@ -81,14 +81,21 @@ int FifthBit(const std::uint8_t (&qh)[kTileOutputs][4], int k, int o) {
   return (qh[o][k % 4] >> (k / 4) & 1) << 4;
 }
 
+// Two bits of k, of which four share a byte.
+int TwoBits(const std::uint8_t (&q)[2][kTileOutputs][4], int k, int o) {
+  return q[k / 16][o][k % 4] >> (k / 4 % 4 * 2) & 3;
+}
+
 // A tile type: runs of 32 k in a tile, and whether it has minima. Each adds Weight: q of output o
-// at k of a run, without its offset.
+// at k of a run, without its offset; and where the halves of a run have scales, HalfScale.
 template <TileType kTypeOf, class TileOf, int kRunsOf, bool kMinimumOf>
 struct Quantised {
   static constexpr TileType kType = kTypeOf;
   using Tile = TileOf;
   static constexpr int kRuns = kRunsOf;
   static constexpr bool kMinimum = kMinimumOf;
+  // Whether the sum of a run has a scale of its own.
+  static constexpr bool kRunScale = kRuns > 1 && kMinimum;
 };
 struct Q8_0 : Quantised<TileType::kQ8_0, tensor::TileQ8_0, 1, false> {
   static int Weight(const Tile& t, int, int k, int o) { return t.q[k / 4][o][k % 4] - 128; }
@@ -119,9 +126,9 @@ struct Q5_K : Quantised<TileType::kQ5_K, tensor::TileQ5_K, 8, true> {
 };
 struct Q6_K : Quantised<TileType::kQ6_K, tensor::TileQ6_K, 8, false> {
   static int Weight(const Tile& t, int run, int k, int o) {
-    const int high = t.runs[run].qh[k / 16][o][k % 4] >> (k / 4 % 4 * 2) & 3;
-    return (Nibble(t.runs[run].q, k, o) | high << 4) - 32;
+    return (Nibble(t.runs[run].q, k, o) | TwoBits(t.runs[run].qh, k, o) << 4) - 32;
   }
+  static int HalfScale(const Tile& t, int run, int h, int o) { return t.scale[run][h][o]; }
 };
 
 struct MXFP4 : Quantised<TileType::kMXFP4, tensor::TileMXFP4, 1, false> {
@@ -130,18 +137,39 @@ struct MXFP4 : Quantised<TileType::kMXFP4, tensor::TileMXFP4, 1, false> {
   }
 };
 
+struct IQ4_NL : Quantised<TileType::kIQ4_NL, tensor::TileIQ4_NL, 1, false> {
+  static int Weight(const Tile& t, int, int k, int o) {
+    return tensor::kIq4Values[Nibble(t.q, k, o)];
+  }
+};
+struct IQ4_XS : Quantised<TileType::kIQ4_XS, tensor::TileIQ4_XS, 8, false> {
+  static constexpr bool kRunScale = true;
+  static int Weight(const Tile& t, int run, int k, int o) {
+    return tensor::kIq4Values[Nibble(t.runs[run].q, k, o)];
+  }
+};
+struct Q3_K : Quantised<TileType::kQ3_K, tensor::TileQ3_K, 8, false> {
+  static int Weight(const Tile& t, int run, int k, int o) {
+    const int third = t.runs[run].qh[o][k % 4] >> (k / 4) & 1;
+    return (TwoBits(t.runs[run].q, k, o) | third << 2) - 4;
+  }
+  static int HalfScale(const Tile& t, int run, int h, int o) { return t.scale[run][h][o]; }
+};
+struct Q2_K : Quantised<TileType::kQ2_K, tensor::TileQ2_K, 8, true> {
+  static constexpr bool kRunScale = false;
+  static int Weight(const Tile& t, int run, int k, int o) { return TwoBits(t.runs[run].q, k, o); }
+  static int HalfScale(const Tile& t, int run, int h, int o) { return t.scale[run][h][o] % 16; }
+};
+
 template <class Type>
 int IntegerSum(const typename Type::Tile& tile, int run, int o, const std::int8_t* xq) {
-  int sum = 0;
-  for (int k = 0; k < tensor::kBlock; ++k) sum += Type::Weight(tile, run, k, o) * xq[k];
-  return sum;
-}
-template <>
-int IntegerSum<Q6_K>(const tensor::TileQ6_K& tile, int run, int o, const std::int8_t* xq) {
   constexpr int kHalf = tensor::kBlock / 2;
   int sum[2] = {};
-  for (int k = 0; k < tensor::kBlock; ++k) sum[k / kHalf] += Q6_K::Weight(tile, run, k, o) * xq[k];
-  return tile.scale[run][0][o] * sum[0] + tile.scale[run][1][o] * sum[1];
+  for (int k = 0; k < tensor::kBlock; ++k) sum[k / kHalf] += Type::Weight(tile, run, k, o) * xq[k];
+  if constexpr (requires { Type::HalfScale(tile, run, 0, o); })
+    return Type::HalfScale(tile, run, 0, o) * sum[0] + Type::HalfScale(tile, run, 1, o) * sum[1];
+  else
+    return sum[0] + sum[1];
 }
 
 template <class Tile>
@@ -155,7 +183,9 @@ float CommonScale(const tensor::TileMXFP4& tile, int o) {
 template <class Type>
 float Scale(const typename Type::Tile& tile, int run, int o) {
   const float d = CommonScale(tile, o);
-  if constexpr (Type::kMinimum && Type::kRuns > 1)
+  if constexpr (Type::kType == TileType::kIQ4_XS)
+    return d * static_cast<float>(tile.scale[run][o] - 32);
+  else if constexpr (Type::kRunScale)
     return d * static_cast<float>(tile.scale[run][o]);
   else
     return d;
@@ -167,6 +197,22 @@ float Minimum(const typename Type::Tile& tile, int run, int o) {
     return HalfOf(tile.m[o]);
   else
     return -(HalfOf(tile.dmin[o]) * static_cast<float>(tile.minimum[run][o]));
+}
+
+// acc of output o, with what the minima of a run add.
+template <class Type>
+float AddMinima(const typename Type::Tile& tile, int run, int o, float xd, const std::int32_t* xs,
+                float acc) {
+  if constexpr (Type::kType == TileType::kQ2_K) {
+    const float dmin = HalfOf(tile.dmin[o]);
+    const auto minimum = [&](int h) {
+      return -(dmin * static_cast<float>(tile.scale[run][h][o] / 16));
+    };
+    acc = std::fma(minimum(0), xd * static_cast<float>(xs[0]), acc);
+    return std::fma(minimum(1), xd * static_cast<float>(xs[1] - xs[0]), acc);
+  } else {
+    return std::fma(Minimum<Type>(tile, run, o), xd * static_cast<float>(xs[1]), acc);
+  }
 }
 
 template <class Type>
@@ -188,8 +234,7 @@ void MatmulQuantised(const MatmulArgs& a) {
           const auto isum = static_cast<float>(IntegerSum<Type>(t, b % kRuns, o, xq));
           acc[o] = std::fma(isum, Scale<Type>(t, b % kRuns, o) * xd[b], acc[o]);
           if constexpr (Type::kMinimum)
-            acc[o] = std::fma(Minimum<Type>(t, b % kRuns, o),
-                              xd[b] * static_cast<float>(xs[2 * b + 1]), acc[o]);
+            acc[o] = AddMinima<Type>(t, b % kRuns, o, xd[b], xs + 2 * b, acc[o]);
         }
       }
       Store(acc, a.accumulate, OutputOf(a, row, tile));
@@ -209,7 +254,8 @@ constexpr void SetQuantised(Kernels& table) {
 constexpr Kernels Products() {
   Kernels table = {};
   SetFloats<F32, F16, BF16>(table);
-  SetQuantised<Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, MXFP4>(table);
+  SetQuantised<Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, MXFP4, IQ4_NL, IQ4_XS, Q3_K, Q2_K>(
+      table);
   return table;
 }
 
