@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -168,8 +169,8 @@ void Matmul(benchmark::State& state, Setup& setup, Isa isa, TileType type, int n
 }
 
 // Repacking from file layout, one thread: what loading costs for each byte of the file.
-void RepackOneThread(benchmark::State& state, Setup& setup, TileType type) {
-  const std::size_t n_bytes = TiledBytes(type, kOutputs, kK);
+void RepackOneThread(benchmark::State& state, Setup& setup, tensor::DType type) {
+  const std::size_t n_bytes = TiledBytes(tensor::InfoOf(type).tile, kOutputs, kK);
   const std::byte* rows = setup.weights.data();
   std::byte* tiles = setup.weights.data() + kWeightBytes / 2;
   for (auto _ : state) Repack(type, rows, kOutputs, kK, 0, kTiles, tiles);
@@ -184,7 +185,9 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   ft::Setup setup;
+  std::set<foretoken::tensor::TileType> measured;  // types that share a tile share its product
   for (const foretoken::tensor::DTypeInfo& info : foretoken::tensor::AllDTypes()) {
+    if (!measured.insert(info.tile).second) continue;
     const foretoken::tensor::TileType tile_type = info.tile;
     const std::string type(info.name);
     const std::vector<ft::Isa> isas = ft::AvailableIsas();
@@ -202,9 +205,9 @@ int main(int argc, char** argv) {
             ->Unit(benchmark::kMillisecond);
       }
     }
-    benchmark::RegisterBenchmark(("Repack/" + type).c_str(), [&setup,
-                                                              tile_type](benchmark::State& state) {
-      ft::RepackOneThread(state, setup, tile_type);
+    benchmark::RegisterBenchmark(("Repack/" + type).c_str(), [&setup, type = info.type](
+                                                                 benchmark::State& state) {
+      ft::RepackOneThread(state, setup, type);
     })->Unit(benchmark::kMillisecond);
   }
   benchmark::RunSpecifiedBenchmarks();

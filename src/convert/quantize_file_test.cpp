@@ -111,11 +111,14 @@ TEST(QuantizeFile, MixesGiveMoreBitsToTheLayersThatLlamaCppChooses) {
     std::vector<int> values, down;
   };
   // Eight layers: the first, the last, and every third between.
-  const std::vector<int> many = {0, 3, 6, 7};
+  const std::vector<int> many = {0, 3, 6, 7}, all = {0, 1, 2, 3, 4, 5, 6, 7};
   for (const Case& c :
        {Case{"Q4_K_M", "Q4_K", "Q6_K", many, many}, Case{"q4_k", "Q4_K", "Q6_K", many, many},
         Case{"Q4_K_S", "Q4_K", "Q5_K", {0, 1, 2, 3}, {0}},
-        Case{"Q5_K_M", "Q5_K", "Q6_K", many, many}, Case{"Q5_K_S", "Q5_K", "Q6_K", {}, {}}}) {
+        Case{"Q5_K_M", "Q5_K", "Q6_K", many, many}, Case{"Q5_K_S", "Q5_K", "Q6_K", {}, {}},
+        Case{"IQ4_NL", "IQ4_NL", "Q5_K", {}, {0}}, Case{"IQ4_XS", "IQ4_XS", "Q5_K", {}, {0}},
+        Case{"Q3_K_S", "Q3_K", "Q4_K", {}, {}}, Case{"Q3_K_M", "Q3_K", "Q5_K", {0, 1}, {}},
+        Case{"Q3_K_L", "Q3_K", "Q5_K", all, all}, Case{"Q2_K", "Q2_K", "Q3_K", all, all}}) {
     const QuantizeOptions options = To(c.type);
     Written(options);
     const auto types = TypesOf(options.output);
@@ -123,10 +126,39 @@ TEST(QuantizeFile, MixesGiveMoreBitsToTheLayersThatLlamaCppChooses) {
     EXPECT_EQ(LayersWith(types, "ffn_down.weight", c.more), c.down) << c.type;
     EXPECT_EQ(types.at("output.weight"), "Q6_K") << c.type;
     EXPECT_EQ(types.at("token_embd.weight"), c.base) << c.type;
-    for (const char* name : {"attn_q.weight", "attn_k.weight", "attn_output.weight",
-                             "ffn_gate.weight", "ffn_up.weight"})
+    for (const char* name : {"attn_q.weight", "attn_k.weight", "ffn_gate.weight", "ffn_up.weight"})
       EXPECT_EQ(LayersWith(types, name, c.base).size(), 8u) << c.type << " " << name;
   }
+}
+
+TEST(QuantizeFile, FewBitsGiveMoreToTheOutputOfAttention) {
+  for (const auto& [type, expected] :
+       std::vector<std::pair<const char*, const char*>>{{"Q4_K_M", "Q4_K"},
+                                                        {"Q3_K_S", "Q3_K"},
+                                                        {"Q3_K_M", "Q4_K"},
+                                                        {"Q3_K_L", "Q5_K"},
+                                                        {"Q2_K", "Q3_K"},
+                                                        {"IQ4_XS", "IQ4_XS"}}) {
+    const QuantizeOptions options = To(type);
+    Written(options);
+    EXPECT_EQ(LayersWith(TypesOf(options.output), "attn_output.weight", expected).size(), 8u)
+        << type;
+  }
+}
+
+TEST(QuantizeFile, OnlyExpertsBecomeMxfp4) {
+  QuantizeOptions options = To("MXFP4_MOE");
+  Written(options);
+  EXPECT_EQ(TypesOf(options.output).at("blk.0.ffn_up.weight"), "Q8_0");
+  options.pure = true, options.output += "-pure";
+  Written(options);
+  EXPECT_EQ(TypesOf(options.output).at("blk.0.ffn_up.weight"), "MXFP4");
+}
+
+TEST(QuantizeFile, ATypeThatIsReadAndNotWrittenIsRefused) {
+  QuantizeOptions options = To("Q4_K_M");
+  options.output_tensor_type = "IQ2_XS";
+  ExpectRefused(options, ErrorCode::kInvalidArgument, {"IQ2_XS", "not known"});
 }
 
 TEST(QuantizeFile, ATiedEmbeddingIsTreatedAsTheHead) {
@@ -241,7 +273,7 @@ TEST(QuantizeFile, KeepsMetadataWithTheirTypes) {
 // ---- What is refused ----------------------------------------------------------------------------
 
 TEST(QuantizeFile, RefusesTypesThatItDoesNotKnow) {
-  ExpectRefused(To("Q3_K_M"), ErrorCode::kInvalidArgument, {"Q3_K_M", "Q4_K_M", "BF16"});
+  ExpectRefused(To("IQ2_XS"), ErrorCode::kInvalidArgument, {"IQ2_XS", "Q4_K_M", "BF16"});
   ExpectRefused(To(""), ErrorCode::kInvalidArgument, {"''"});
   QuantizeOptions options = To("Q4_0");
   options.output_tensor_type = "Q4_K_M";
@@ -322,10 +354,10 @@ std::string OneMatrix(std::uint32_t ggml_type, std::span<const std::byte> bytes)
 }
 
 TEST(QuantizeFile, NamesTheTensorThatCannotBeConverted) {
-  constexpr std::uint32_t kIQ4_NL = 20;
-  const std::vector<std::byte> blocks(36);
-  ExpectRefused(To("Q4_0", OneMatrix(kIQ4_NL, blocks)), ErrorCode::kUnsupported,
-                {"blk.0.odd.weight", "IQ4_NL", "F16"});
+  constexpr std::uint32_t kI8 = 24;
+  const std::vector<std::byte> numbers(64);
+  ExpectRefused(To("Q4_0", OneMatrix(kI8, numbers)), ErrorCode::kUnsupported,
+                {"blk.0.odd.weight", "I8", "F16"});
   std::vector<float> values(64, 1.0f);
   const auto with = [&](float value) {
     values[40] = value;

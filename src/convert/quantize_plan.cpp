@@ -16,7 +16,7 @@ namespace {
 using formats::TensorView;
 using tensor::DType;
 
-constexpr std::array<QuantizeRecipe, 13> kRecipes = {{
+constexpr std::array<QuantizeRecipe, 20> kRecipes = {{
     {"F32", DType::kF32, Mix::kNone, 0, ""},
     {"F16", DType::kF16, Mix::kNone, 1, ""},
     {"BF16", DType::kBF16, Mix::kNone, 32, ""},
@@ -30,6 +30,13 @@ constexpr std::array<QuantizeRecipe, 13> kRecipes = {{
     {"Q4_K_S", DType::kQ4_K, Mix::kSmall, 14, ""},
     {"Q4_1", DType::kQ4_1, Mix::kNone, 3, ""},
     {"Q4_0", DType::kQ4_0, Mix::kNone, 2, ""},
+    {"IQ4_NL", DType::kIQ4_NL, Mix::kSmall, 25, ""},
+    {"IQ4_XS", DType::kIQ4_XS, Mix::kSmall, 30, ""},
+    {"MXFP4_MOE", DType::kMXFP4, Mix::kExperts, 38, ""},
+    {"Q3_K_L", DType::kQ3_K, Mix::kLarge, 13, ""},
+    {"Q3_K_M", DType::kQ3_K, Mix::kMedium, 12, "Q3_K"},
+    {"Q3_K_S", DType::kQ3_K, Mix::kNone, 11, ""},
+    {"Q2_K", DType::kQ2_K, Mix::kSmall, 10, ""},
 }};
 
 std::string InCapitals(std::string text) {
@@ -56,6 +63,7 @@ Result<std::optional<DType>> FindType(const std::string& type, const char* of_wh
   const std::string name = InCapitals(type);
   std::vector<std::string> known;
   for (const tensor::DTypeInfo& info : tensor::AllDTypes()) {
+    if (info.widened) continue;  // read, not written
     if (info.name == name) return std::optional(info.type);
     known.emplace_back(info.name);
   }
@@ -104,6 +112,11 @@ bool UsesMoreBits(int layer, int n_layers) {
 // The simple type of about the same size, for rows that are no multiple of 256.
 DType SimpleTypeFor(DType type) {
   switch (type) {
+    case DType::kQ2_K:
+    case DType::kQ3_K:
+      return DType::kQ4_0;
+    case DType::kIQ4_XS:
+      return DType::kIQ4_NL;
     case DType::kQ4_K:
       return DType::kQ5_0;
     case DType::kQ5_K:
@@ -136,6 +149,11 @@ class Chooser {
                               "fetch it again",
                               checkpoint.path(), Shown(prefix), n_layers, kMostLayers));
     chooser.n_layers_ = static_cast<int>(n_layers);
+    const std::int64_t heads =
+        checkpoint.metadata().Int(prefix + ".attention.head_count").value_or(1);
+    const std::int64_t kv_heads =
+        checkpoint.metadata().Int(prefix + ".attention.head_count_kv").value_or(heads);
+    chooser.four_heads_share_ = kv_heads > 0 && heads / kv_heads >= 4;
     chooser.shares_values_widely_ =
         chooser.n_layers_ == 80 && (prefix == "llama" || prefix == "qwen2");
     for (const TensorView& t : checkpoint.tensors())
@@ -152,15 +170,30 @@ class Chooser {
     if (embedding && embedding_type_) return *embedding_type_;
     if (head && head_type_) return *head_type_;
     if (!by_rules_) return recipe_->type;
+    if (recipe_->mix == Mix::kExperts) return t.shape[2] > 1 ? recipe_->type : DType::kQ8_0;
     if (head) return HeadType(t);
     if (Contains(t, "attn_v.weight")) return ValueType(BlockOf(t));
     if (Contains(t, "ffn_down")) return DownType(BlockOf(t));
-    if (Contains(t, "attn_qkv.weight") && recipe_->mix == Mix::kMedium) return OneBitMore();
+    if (Contains(t, "attn_output.weight")) return AttentionOutputType();
+    if (Contains(t, "attn_qkv.weight")) return FusedType();
     return recipe_->type;
   }
 
  private:
-  DType OneBitMore() const { return recipe_->type == DType::kQ4_K ? DType::kQ5_K : DType::kQ6_K; }
+  bool Is(DType type, Mix mix) const { return recipe_->type == type && recipe_->mix == mix; }
+  bool IsIq4() const { return recipe_->type == DType::kIQ4_NL || recipe_->type == DType::kIQ4_XS; }
+
+  DType AttentionOutputType() const {
+    if (recipe_->type == DType::kQ2_K) return DType::kQ3_K;
+    if (Is(DType::kQ3_K, Mix::kMedium)) return DType::kQ4_K;
+    return Is(DType::kQ3_K, Mix::kLarge) ? DType::kQ5_K : recipe_->type;
+  }
+
+  DType FusedType() const {
+    if (recipe_->type == DType::kQ3_K && recipe_->mix != Mix::kNone) return DType::kQ4_K;
+    if (recipe_->mix != Mix::kMedium) return recipe_->type;
+    return recipe_->type == DType::kQ4_K ? DType::kQ5_K : DType::kQ6_K;
+  }
 
   // An error in the head is an error in every logit.
   DType HeadType(const TensorView& t) const {
@@ -173,25 +206,36 @@ class Chooser {
     const auto layer =
         static_cast<int>(std::count_if(value_blocks_.begin(), value_blocks_.end(), before));
     const auto n_layers = static_cast<int>(value_blocks_.size());
-    DType type = recipe_->type;
-    if (recipe_->mix == Mix::kMedium && UsesMoreBits(layer, n_layers)) type = DType::kQ6_K;
-    if (recipe_->mix == Mix::kSmall && type == DType::kQ4_K && layer < 4) type = DType::kQ5_K;
+    const DType type = ValueTypeOfLayer(layer, n_layers);
     // Eight heads share these values: the tensor is small.
-    if (shares_values_widely_ && type == DType::kQ4_K) type = DType::kQ5_K;
-    return type;
+    const bool few_bits = type == DType::kQ4_K || type == DType::kQ3_K;
+    return shares_values_widely_ && few_bits ? DType::kQ5_K : type;
+  }
+
+  DType ValueTypeOfLayer(int layer, int n_layers) const {
+    const DType type = recipe_->type;
+    if (type == DType::kQ2_K) return four_heads_share_ ? DType::kQ4_K : DType::kQ3_K;
+    if (IsIq4()) return four_heads_share_ ? DType::kQ5_K : type;
+    if (Is(DType::kQ3_K, Mix::kLarge)) return DType::kQ5_K;
+    if (Is(DType::kQ3_K, Mix::kMedium)) return layer < 2 ? DType::kQ5_K : DType::kQ4_K;
+    if (Is(DType::kQ4_K, Mix::kSmall) && layer < 4) return DType::kQ5_K;
+    return recipe_->mix == Mix::kMedium && UsesMoreBits(layer, n_layers) ? DType::kQ6_K : type;
   }
 
   DType DownType(int block) const {
     const DType type = recipe_->type;
-    if (recipe_->mix == Mix::kMedium && UsesMoreBits(block, n_layers_)) return DType::kQ6_K;
     const bool early = block < n_layers_ / 8;
-    if (recipe_->mix == Mix::kSmall && type == DType::kQ4_K && early) return DType::kQ5_K;
-    return type;
+    if (type == DType::kQ2_K) return DType::kQ3_K;
+    if (IsIq4() || Is(DType::kQ4_K, Mix::kSmall)) return early ? DType::kQ5_K : type;
+    if (Is(DType::kQ3_K, Mix::kLarge)) return DType::kQ5_K;
+    if (Is(DType::kQ3_K, Mix::kMedium)) return block < n_layers_ / 16 ? DType::kQ5_K : DType::kQ4_K;
+    return recipe_->mix == Mix::kMedium && UsesMoreBits(block, n_layers_) ? DType::kQ6_K : type;
   }
 
   const QuantizeRecipe* recipe_ = nullptr;
   std::optional<DType> head_type_, embedding_type_;
   bool by_rules_ = true, has_head_ = false, shares_values_widely_ = false;
+  bool four_heads_share_ = false;  // whether at least four heads share keys and values
   int n_layers_ = 0;
   std::vector<int> value_blocks_;  // of the attn_v tensors
 };

@@ -19,7 +19,7 @@
 namespace foretoken::convert {
 
 // Which tensors of a K-quant file get larger types.
-enum class Mix { kNone, kSmall, kMedium };
+enum class Mix { kNone, kSmall, kMedium, kLarge, kExperts };
 
 struct QuantizeRecipe {
   std::string_view name;  // "Q4_K_M"

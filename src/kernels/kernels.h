@@ -69,8 +69,9 @@ namespace foretoken::kernels {
 //           offset of its tile where the tile has one.
 //           Q6_K: scale[0][o] * (its first 16 k) + scale[1][o] * (its last 16): below 2^24
 //           MXFP4, IQ4_NL, IQ4_XS: q is a number of the type's table, not its index
-//           Q3_K and Q2_K as Q6_K, the scale of Q2_K being scale[h][o] % 16
-//     s     f32(d[o]);  Q4_K and Q5_K: f32(d[o]) * scale[o], which is exact;
+//           Q3_K, Q2_K and wide tiles as Q6_K, the scale of Q2_K being scale[h][o] % 16
+//     s     f32(d[o]) (of wide tiles d is f32 already);  Q4_K and Q5_K: f32(d[o]) * scale[o],
+//           which is exact;
 //           IQ4_XS: f32(d[o]) * (scale[o] - 32), exact;  MXFP4: 2^(e[o] - 128)
 //     acc = fma(float(isum), s * xd[row][b], acc)
 //     and then, where the type has minima (Q4_1, Q5_1, Q4_K, Q5_K),

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,11 @@ float TileValue(const tensor::TileQ2_K& t, int o, int run, int k) {
          Half(t.dmin[o]) * static_cast<float>(scale / 16);
 }
 
+float TileValue(const tensor::TileWide& t, int o, int run, int k) {
+  return t.d[o] * t.scale[run][k / 16][o] *
+         static_cast<float>(t.runs[run].q[k / 4][o][k % 4] - 128);
+}
+
 // The value of output o at k.
 template <typename Tile>
 float InStrip(const std::byte* strip, TileType type, int o, int k) {
@@ -144,8 +150,30 @@ float TileValue(TileType type, const AlignedBytes& tiles, int inner, int output,
       return InStrip<tensor::TileQ3_K>(strip, type, o, k);
     case TileType::kQ2_K:
       return InStrip<tensor::TileQ2_K>(strip, type, o, k);
+    case TileType::kWide:
+      return InStrip<tensor::TileWide>(strip, type, o, k);
     default:
       return ValueByScalar(type, tiles, inner, output, k);
+  }
+}
+
+TEST(Repack, WidenedTypesKeepEveryValue) {
+  std::mt19937 random(20);
+  for (const tensor::DTypeInfo& info : tensor::AllDTypes()) {
+    if (!info.widened) continue;
+    constexpr int kOutputs = 21, kK = 1024;
+    const int n_blocks = kOutputs * kK / info.block_values;
+    std::vector<std::byte> bytes(Rows::At(n_blocks, info.block_bytes));
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() % 0x70);  // finite halves
+    std::vector<float> values(Rows::At(kOutputs, kK));
+    tensor::Dequantize(info.type, bytes.data(), kOutputs * kK, values.data());
+    AlignedBytes tiles(TiledBytes(info.tile, kOutputs, kK));
+    Repack(info.type, bytes.data(), kOutputs, kK, 0, TilesFor(kOutputs), tiles.data());
+    for (int o = 0; o < kOutputs; ++o)
+      for (int k = 0; k < kK; ++k)
+        ASSERT_EQ(TileValue(info.tile, tiles, kK, o, k),
+                  values[Rows::At(o, kK) + static_cast<std::size_t>(k)])
+            << info.name << " " << o << " " << k;
   }
 }
 
@@ -168,7 +196,7 @@ TEST_P(PerType, RepackOfARangeWritesItsStripsAndNoOther) {
   const std::size_t strip = StripBytes(GetParam(), matrix.k);
   AlignedBytes part(5 * strip);
   std::memset(part.data(), 0x5a, part.size_bytes());
-  Repack(GetParam(), matrix.bytes.data(), matrix.n_out, matrix.k, 1, 3, part.data());
+  Repack(FileType(GetParam()).type, matrix.bytes.data(), matrix.n_out, matrix.k, 1, 3, part.data());
   for (std::size_t i = 0; i < part.size_bytes(); ++i)
     ASSERT_EQ(part.data()[i], i >= strip && i < 3 * strip ? whole.data()[i] : std::byte{0x5a}) << i;
 }

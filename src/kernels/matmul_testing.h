@@ -24,10 +24,20 @@ using tensor::IsQuantised;
 using tensor::TileType;
 
 inline constexpr TileType kFloatTypes[] = {TileType::kF32, TileType::kF16, TileType::kBF16};
+inline const tensor::DTypeInfo& FileType(TileType type) {
+  for (const tensor::DTypeInfo& info : tensor::AllDTypes())
+    if (info.tile == type) return info;
+  ADD_FAILURE() << "no type has tile type " << static_cast<int>(type);
+  return tensor::AllDTypes()[0];
+}
+// Of the types that share a tile, the first one in the table.
+inline bool IsFirst(const tensor::DTypeInfo& info) {
+  return &info == &FileType(info.tile);
+}
 inline std::vector<TileType> QuantisedTypes() {
   std::vector<TileType> types;
   for (const tensor::DTypeInfo& info : tensor::AllDTypes())
-    if (IsQuantised(info.tile)) types.push_back(info.tile);
+    if (IsQuantised(info.tile) && IsFirst(info)) types.push_back(info.tile);
   return types;
 }
 
@@ -35,15 +45,9 @@ inline std::vector<TileType> QuantisedTypes() {
 inline std::vector<TileType> TypesOf(const Kernels& part) {
   std::vector<TileType> types;
   for (const tensor::DTypeInfo& info : tensor::AllDTypes())
-    if (part.matmul[static_cast<int>(info.tile)] != nullptr) types.push_back(info.tile);
+    if (part.matmul[static_cast<int>(info.tile)] != nullptr && IsFirst(info))
+      types.push_back(info.tile);
   return types;
-}
-
-inline const tensor::DTypeInfo& FileType(TileType type) {
-  for (const tensor::DTypeInfo& info : tensor::AllDTypes())
-    if (info.tile == type) return info;
-  ADD_FAILURE() << "no type has tile type " << static_cast<int>(type);
-  return tensor::AllDTypes()[0];
 }
 
 inline std::string TypeName(TileType type) {
@@ -142,7 +146,7 @@ struct Matrix {
 
   AlignedBytes Tiles() const {
     AlignedBytes tiles(TiledBytes(type, n_out, k));
-    Repack(type, bytes.data(), n_out, k, 0, TilesFor(n_out), tiles.data());
+    Repack(FileType(type).type, bytes.data(), n_out, k, 0, TilesFor(n_out), tiles.data());
     return tiles;
   }
 

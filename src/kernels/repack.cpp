@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "tensor/dtype.h"
+#include "tensor/wide_block.h"
 
 namespace foretoken::kernels {
 namespace {
@@ -228,6 +229,31 @@ struct Q2_K {
   }
 };
 
+struct Wide {
+  using Tile = tensor::TileWide;
+  static void Put(const tensor::BlockWide& block, int o, Tile& tile) {
+    for (int run = 0; run < kSuperBlock / kBlock; ++run) {
+      for (int i = 0; i < 8; ++i) {
+        const std::uint32_t q = Word(block.q + run * kBlock, i) ^ 0x80808080u;  // + 128
+        std::memcpy(tile.runs[run].q[i][o], &q, 4);
+      }
+      for (int h = 0; h < 2; ++h) tile.scale[run][h][o] = block.scale[2 * run + h];
+    }
+    tile.d[o] = block.d;
+  }
+};
+
+// A type whose blocks are kept as those of a wider one.
+template <typename FileBlock, typename Wider>
+struct Widened {
+  static constexpr int kValues = kSuperBlock;
+  using Block = FileBlock;
+  using Tile = typename Wider::Tile;
+  static void Put(const Block& block, int o, Tile& tile) {
+    Wider::Put(tensor::Widen(block), o, tile);
+  }
+};
+
 template <typename Type>
 void RepackBlocks(const void* rows, int n_outputs, int k, void* strip) {
   constexpr auto kBytes = static_cast<std::int64_t>(sizeof(typename Type::Block));
@@ -244,51 +270,108 @@ void RepackBlocks(const void* rows, int n_outputs, int k, void* strip) {
   }
 }
 
-// How strips of a type are made. The sizes are those of a block in the file and of a tile.
-struct Recipe {
-  std::size_t block_bytes, tile_bytes;
-  void (*repack)(const void* rows, int n_outputs, int k, void* strip);
+// How strips of a type are made.
+using RepackFunction = void (*)(const void* rows, int n_outputs, int k, void* strip);
+
+RepackFunction RepackOf(tensor::DType type) {
+  using tensor::DType;
+  switch (type) {
+    case DType::kF32:
+      return RepackFloat<std::uint32_t>;
+    case DType::kF16:
+    case DType::kBF16:
+      return RepackFloat<std::uint16_t>;
+    case DType::kQ8_0:
+      return RepackBlocks<Q8_0>;
+    case DType::kQ4_0:
+      return RepackBlocks<Q4_0>;
+    case DType::kQ4_1:
+      return RepackBlocks<Q4_1>;
+    case DType::kQ5_0:
+      return RepackBlocks<Q5_0>;
+    case DType::kQ5_1:
+      return RepackBlocks<Q5_1>;
+    case DType::kQ4_K:
+      return RepackBlocks<Q4_K>;
+    case DType::kQ5_K:
+      return RepackBlocks<Q5_K>;
+    case DType::kQ6_K:
+      return RepackBlocks<Q6_K>;
+    case DType::kMXFP4:
+      return RepackBlocks<MXFP4>;
+    case DType::kIQ4_NL:
+      return RepackBlocks<IQ4_NL>;
+    case DType::kIQ4_XS:
+      return RepackBlocks<IQ4_XS>;
+    case DType::kQ3_K:
+      return RepackBlocks<Q3_K>;
+    case DType::kQ2_K:
+      return RepackBlocks<Q2_K>;
+    case DType::kIQ3_S:
+      return RepackBlocks<Widened<tensor::BlockIQ3_S, Wide>>;
+    case DType::kIQ3_XXS:
+      return RepackBlocks<Widened<tensor::BlockIQ3_XXS, Wide>>;
+    case DType::kIQ2_S:
+      return RepackBlocks<Widened<tensor::BlockIQ2_S, Wide>>;
+    case DType::kIQ2_XS:
+      return RepackBlocks<Widened<tensor::BlockIQ2_XS, Wide>>;
+    case DType::kIQ2_XXS:
+      return RepackBlocks<Widened<tensor::BlockIQ2_XXS, Wide>>;
+    case DType::kIQ1_M:
+      return RepackBlocks<Widened<tensor::BlockIQ1_M, Wide>>;
+    case DType::kIQ1_S:
+      return RepackBlocks<Widened<tensor::BlockIQ1_S, Wide>>;
+    case DType::kTQ2_0:
+      return RepackBlocks<Widened<tensor::BlockTQ2_0, Q2_K>>;
+    case DType::kTQ1_0:
+      return RepackBlocks<Widened<tensor::BlockTQ1_0, Q2_K>>;
+  }
+  return nullptr;
+}
+
+// Bytes of a tile, in the order of TileType; of floats, those of 16 values.
+constexpr std::size_t kTileBytes[tensor::kTileTypes] = {
+    64,
+    32,
+    32,
+    sizeof(tensor::TileQ8_0),
+    sizeof(tensor::TileQ4_0),
+    sizeof(tensor::TileQ4_1),
+    sizeof(tensor::TileQ5_0),
+    sizeof(tensor::TileQ5_1),
+    sizeof(tensor::TileQ4_K),
+    sizeof(tensor::TileQ5_K),
+    sizeof(tensor::TileQ6_K),
+    sizeof(tensor::TileMXFP4),
+    sizeof(tensor::TileIQ4_NL),
+    sizeof(tensor::TileIQ4_XS),
+    sizeof(tensor::TileQ3_K),
+    sizeof(tensor::TileQ2_K),
+    sizeof(tensor::TileWide),
 };
-template <typename Type>
-constexpr Recipe Quantised() {
-  return {sizeof(typename Type::Block), sizeof(typename Type::Tile), RepackBlocks<Type>};
-}
-template <typename T>
-constexpr Recipe Float() {
-  return {sizeof(T), sizeof(T) * kTileOutputs, RepackFloat<T>};
-}
-
-// In the order of TileType.
-constexpr Recipe kRecipes[tensor::kTileTypes] = {
-    Float<std::uint32_t>(), Float<std::uint16_t>(), Float<std::uint16_t>(), Quantised<Q8_0>(),
-    Quantised<Q4_0>(),      Quantised<Q4_1>(),      Quantised<Q5_0>(),      Quantised<Q5_1>(),
-    Quantised<Q4_K>(),      Quantised<Q5_K>(),      Quantised<Q6_K>(),      Quantised<MXFP4>(),
-    Quantised<IQ4_NL>(),    Quantised<IQ4_XS>(),    Quantised<Q3_K>(),      Quantised<Q2_K>()};
-
-const Recipe& RecipeOf(TileType type) {
-  return kRecipes[static_cast<std::size_t>(type)];
-}
 
 }  // namespace
 
 std::size_t StripBytes(TileType type, int k) {
-  return static_cast<std::size_t>(k / tensor::TileValues(type)) * RecipeOf(type).tile_bytes;
+  return static_cast<std::size_t>(k / tensor::TileValues(type)) *
+         kTileBytes[static_cast<std::size_t>(type)];
 }
 
-void Repack(TileType type, const void* rows, int n_out, int k, int tile_begin, int tile_end,
+void Repack(tensor::DType type, const void* rows, int n_out, int k, int tile_begin, int tile_end,
             void* dst) {
-  FORETOKEN_CHECK(k % tensor::TileValues(type) == 0);
+  const tensor::DTypeInfo& info = tensor::InfoOf(type);
+  FORETOKEN_CHECK(k % info.block_values == 0);
   FORETOKEN_CHECK(0 <= tile_begin && tile_end <= TilesFor(n_out));
-  const Recipe& recipe = RecipeOf(type);
-  const std::size_t strip_bytes = StripBytes(type, k);
+  const RepackFunction repack = RepackOf(type);
+  const std::size_t strip_bytes = StripBytes(info.tile, k);
   const std::size_t row_bytes =
-      static_cast<std::size_t>(k / tensor::TileValues(type)) * recipe.block_bytes;
+      static_cast<std::size_t>(k / info.block_values) * static_cast<std::size_t>(info.block_bytes);
   for (int tile = tile_begin; tile < tile_end; ++tile) {
     const auto first = static_cast<std::size_t>(tile) * kTileOutputs;
     const int left = n_out - tile * kTileOutputs;
-    recipe.repack(static_cast<const std::byte*>(rows) + first * row_bytes,
-                  left < kTileOutputs ? left : kTileOutputs, k,
-                  static_cast<std::byte*>(dst) + static_cast<std::size_t>(tile) * strip_bytes);
+    repack(static_cast<const std::byte*>(rows) + first * row_bytes,
+           left < kTileOutputs ? left : kTileOutputs, k,
+           static_cast<std::byte*>(dst) + static_cast<std::size_t>(tile) * strip_bytes);
   }
 }
 

@@ -18,9 +18,9 @@ inline std::size_t TiledBytes(tensor::TileType type, int n_out, int k) {
 }
 
 // Repacks strips [tile_begin, tile_end) of a row-major matrix [n_out, k] into dst, which holds all
-// strips. The matrix has the file type of the same name as `type`, and rows without padding.
+// strips, in the tile of `type`. The matrix has this type in the file, and rows without padding.
 // Disjoint ranges may run on different threads.
-void Repack(tensor::TileType type, const void* rows, int n_out, int k, int tile_begin, int tile_end,
+void Repack(tensor::DType type, const void* rows, int n_out, int k, int tile_begin, int tile_end,
             void* dst);
 
 }  // namespace foretoken::kernels

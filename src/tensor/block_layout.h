@@ -24,9 +24,18 @@ enum class DType : std::uint32_t {
   kQ4_K = 12,
   kQ5_K = 13,
   kQ6_K = 14,
+  kIQ2_XXS = 16,
+  kIQ2_XS = 17,
+  kIQ3_XXS = 18,
+  kIQ1_S = 19,
   kIQ4_NL = 20,
+  kIQ3_S = 21,
+  kIQ2_S = 22,
   kIQ4_XS = 23,
+  kIQ1_M = 29,
   kBF16 = 30,
+  kTQ1_0 = 34,
+  kTQ2_0 = 35,
   kMXFP4 = 39,
 };
 
@@ -126,7 +135,8 @@ static_assert(sizeof(BlockQ8_0) == 34 && sizeof(BlockQ4_K) == 144 && sizeof(Bloc
 // Outputs beyond n_out are zero.
 inline constexpr int kTileOutputs = 16;
 
-// One for each number type. Whoever changes a layout raises the version in model/weights/tile_cache.cpp.
+// One for each number type that kernels compute with. Whoever changes a layout raises the version in
+// model/weights/tile_cache.cpp.
 enum class TileType : std::uint8_t {
   kF32,
   kF16,
@@ -143,9 +153,10 @@ enum class TileType : std::uint8_t {
   kIQ4_NL,
   kIQ4_XS,
   kQ3_K,
-  kQ2_K
+  kQ2_K,
+  kWide
 };
-inline constexpr int kTileTypes = static_cast<int>(TileType::kQ2_K) + 1;  // the last one
+inline constexpr int kTileTypes = static_cast<int>(TileType::kWide) + 1;  // the last one
 
 // F32, F16, BF16: a strip is [k][16]: 16 values for each k.
 // Quantised types: a strip is a row of the structs below, each of 32 k, or of 256 k (8 runs of 32)
@@ -238,6 +249,16 @@ struct TileQ2_K {
     std::uint8_t q[2][16][4];
   } runs[8];
 };
+// What the blocks of wide_block.h become: x = d * scale[run][h] * (q - 128), with h as for Q6_K and
+// q as for Q8_0. The magnitude of scale is at most 31, that of q - 128 at most 62.
+struct TileWide {
+  float d[16];
+  std::int8_t scale[8][2][16];
+  struct Run {
+    std::uint8_t q[8][16][4];
+  } runs[8];
+};
+static_assert(sizeof(TileWide) == 4416);
 static_assert(sizeof(TileQ8_0) == 544 && sizeof(TileQ4_0) == 288 && sizeof(TileQ4_1) == 320 &&
               sizeof(TileQ5_0) == 352 && sizeof(TileQ5_1) == 384 && sizeof(TileMXFP4) == 272);
 static_assert(sizeof(TileQ4_K) == 2368 && sizeof(TileQ5_K) == 2880 && sizeof(TileQ6_K) == 3392);

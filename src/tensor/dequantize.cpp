@@ -10,9 +10,10 @@
 //   i >= 4   (s[i + 4] & 15) | (s[i - 4] >> 6) << 4       (s[i + 4] >> 4) | (s[i] >> 6) << 4
 // 32 bytes of qs serve two runs: their low halves the first, their high halves the second. Bit i of
 // qh[l] is the fifth bit of value l of run i.
-// Q3_K and Q2_K have two halves of 128 values, which are 4 runs of 32: the low two bits of value l of
-// run i are bits 2 i and up of byte l of the half's 32. Each 16 values have a scale. Of Q3_K the third
-// bit of value l of run i (of 8) is bit i of hmask[l], and the 12 bytes s of scales hold, less 32,
+// Q3_K and Q2_K have two halves of 128 values, which are 4 runs of 32: the low two bits of value l
+// of run i are bits 2 i and up of byte l of the half's 32. Each 16 values have a scale. Of Q3_K the
+// third bit of value l of run i (of 8) is bit i of hmask[l], and the 12 bytes s of scales hold,
+// less 32,
 //   (i < 8 ? s[i] & 15 : s[i - 8] >> 4) | (s[8 + i % 4] >> 2 (i / 4) & 3) << 4
 // Q2_K has the scale in the low four bits of a byte, and a minimum in the high ones.
 // Q6_K has two halves of 128 values, which are 4 runs of 32. Each 16 values have an int8 scale.
@@ -20,6 +21,7 @@
 
 #include "base/check.h"
 #include "tensor/dtype.h"
+#include "tensor/wide_block.h"
 
 namespace foretoken::tensor {
 namespace {
@@ -170,6 +172,17 @@ void Expand(const BlockQ6_K& b, float* out) {
   }
 }
 
+// A block of a type that is kept in a wider form. The products are exact.
+void Expand(const BlockWide& b, float* out) {
+  for (int i = 0; i < kSuperBlock; ++i)
+    out[i] = b.d * static_cast<float>(b.scale[i / kHalf]) * static_cast<float>(b.q[i]);
+}
+
+template <class Block>
+void Expand(const Block& b, float* out) {
+  Expand(Widen(b), out);
+}
+
 // Rows of a mapped file have no alignment of their own, hence the copies.
 template <class Block>
 void ExpandRow(const void* row, std::int64_t n, int block_values, float* out) {
@@ -230,6 +243,24 @@ void Dequantize(DType type, const void* row, std::int64_t n, float* out) {
       return ExpandRow<BlockQ3_K>(row, n, kSuperBlock, out);
     case DType::kQ2_K:
       return ExpandRow<BlockQ2_K>(row, n, kSuperBlock, out);
+    case DType::kIQ3_S:
+      return ExpandRow<BlockIQ3_S>(row, n, kSuperBlock, out);
+    case DType::kIQ3_XXS:
+      return ExpandRow<BlockIQ3_XXS>(row, n, kSuperBlock, out);
+    case DType::kIQ2_S:
+      return ExpandRow<BlockIQ2_S>(row, n, kSuperBlock, out);
+    case DType::kIQ2_XS:
+      return ExpandRow<BlockIQ2_XS>(row, n, kSuperBlock, out);
+    case DType::kIQ2_XXS:
+      return ExpandRow<BlockIQ2_XXS>(row, n, kSuperBlock, out);
+    case DType::kIQ1_M:
+      return ExpandRow<BlockIQ1_M>(row, n, kSuperBlock, out);
+    case DType::kIQ1_S:
+      return ExpandRow<BlockIQ1_S>(row, n, kSuperBlock, out);
+    case DType::kTQ2_0:
+      return ExpandRow<BlockTQ2_0>(row, n, kSuperBlock, out);
+    case DType::kTQ1_0:
+      return ExpandRow<BlockTQ1_0>(row, n, kSuperBlock, out);
   }
   FORETOKEN_CHECK(!"a type without a row in the table of types");
 }

@@ -162,7 +162,11 @@ TEST(Dequantize, GivesTheNumbersOfGgml) {
        {Case{DType::kQ4_0, 0x3865283bb0974f25u}, Case{DType::kQ6_K, 0xd50bf9d8f2d6533bu},
         Case{DType::kMXFP4, 0x6db0336e292cab25u}, Case{DType::kIQ4_NL, 0x283aca367d4d23a5u},
         Case{DType::kIQ4_XS, 0xa6f22acc5ec49281u}, Case{DType::kQ3_K, 0x9a3aed2662147de5u},
-        Case{DType::kQ2_K, 0x2c603825a8eb7fe0u}}) {
+        Case{DType::kQ2_K, 0x2c603825a8eb7fe0u}, Case{DType::kIQ3_S, 0x1fe900d4496290f5u},
+        Case{DType::kIQ3_XXS, 0x9728e82b928dcc05u}, Case{DType::kIQ2_S, 0x195a2e9d7bc17771u},
+        Case{DType::kIQ2_XS, 0x992bd9e1ff35c7c9u}, Case{DType::kIQ2_XXS, 0x668956962396f9ddu},
+        Case{DType::kIQ1_M, 0x9b24fea05184dc45u}, Case{DType::kIQ1_S, 0xe7839c22342a3545u},
+        Case{DType::kTQ2_0, 0xbf7df1cdba61a325u}, Case{DType::kTQ1_0, 0xabe3bc4a73ad8325u}}) {
     const DTypeInfo& info = InfoOf(c.type);
     std::vector<unsigned char> bytes(static_cast<std::size_t>(info.block_bytes) * kBlocks);
     std::uint64_t state = 1;

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "foretoken/catalogue.h"
+#include "tensor/wide_block.h"
 
 namespace foretoken::tensor {
 namespace {
@@ -28,6 +29,15 @@ constexpr DTypeInfo kTypes[] = {
     {DType::kIQ4_XS, "IQ4_XS", kSuperBlock, sizeof(BlockIQ4_XS), TileType::kIQ4_XS},
     {DType::kQ3_K, "Q3_K", kSuperBlock, sizeof(BlockQ3_K), TileType::kQ3_K},
     {DType::kQ2_K, "Q2_K", kSuperBlock, sizeof(BlockQ2_K), TileType::kQ2_K},
+    {DType::kIQ3_S, "IQ3_S", kSuperBlock, sizeof(BlockIQ3_S), TileType::kWide, true},
+    {DType::kIQ3_XXS, "IQ3_XXS", kSuperBlock, sizeof(BlockIQ3_XXS), TileType::kWide, true},
+    {DType::kIQ2_S, "IQ2_S", kSuperBlock, sizeof(BlockIQ2_S), TileType::kWide, true},
+    {DType::kIQ2_XS, "IQ2_XS", kSuperBlock, sizeof(BlockIQ2_XS), TileType::kWide, true},
+    {DType::kIQ2_XXS, "IQ2_XXS", kSuperBlock, sizeof(BlockIQ2_XXS), TileType::kWide, true},
+    {DType::kIQ1_M, "IQ1_M", kSuperBlock, sizeof(BlockIQ1_M), TileType::kWide, true},
+    {DType::kIQ1_S, "IQ1_S", kSuperBlock, sizeof(BlockIQ1_S), TileType::kWide, true},
+    {DType::kTQ2_0, "TQ2_0", kSuperBlock, sizeof(BlockTQ2_0), TileType::kQ2_K, true},
+    {DType::kTQ1_0, "TQ1_0", kSuperBlock, sizeof(BlockTQ1_0), TileType::kQ2_K, true},
 };
 
 // In the order of TileType.
@@ -105,14 +115,24 @@ std::size_t KvBlockBytes(KvType type, int head_dim) {
 
 namespace foretoken {
 
+namespace {
+
+std::string_view Products(const tensor::DTypeInfo& info) {
+  if (!tensor::IsQuantised(info.tile)) return "f32 activations";
+  if (!info.widened) return "int8 activations, 32 to a scale";
+  return info.tile == tensor::TileType::kQ2_K ? "as Q2_K, which it becomes at load"
+                                              : "int8 activations; becomes 8.6 bits at load";
+}
+
+}  // namespace
+
 std::vector<NumberTypeInfo> AllNumberTypes() {
   std::vector<NumberTypeInfo> rows;
   for (const tensor::DTypeInfo& info : tensor::AllDTypes())
     rows.push_back({.name = info.name,
                     .block_values = info.block_values,
                     .block_bytes = info.block_bytes,
-                    .products = tensor::IsQuantised(info.tile) ? "int8 activations, 32 to a scale"
-                                                               : "f32 activations"});
+                    .products = Products(info)});
   return rows;
 }
 

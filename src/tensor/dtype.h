@@ -16,6 +16,9 @@ struct DTypeInfo {
   int block_values;       // values in a block: 1, 32 or 256
   int block_bytes;
   TileType tile;  // the tile of this type
+  // Whether the tile is that of a wider type: the values are the same, and take more memory. Such a
+  // type is read and not written.
+  bool widened = false;
 };
 
 // Whether the tile holds integers with scales, which kernels multiply by quantised activations.

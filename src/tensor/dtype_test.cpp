@@ -44,12 +44,22 @@ TEST(DType, HasTheBlockSizesOfGguf) {
   EXPECT_EQ(bits_per_value(DType::kIQ4_XS), 4.25);
   EXPECT_EQ(bits_per_value(DType::kQ3_K), 3.4375);
   EXPECT_EQ(bits_per_value(DType::kQ2_K), 2.625);
+  EXPECT_EQ(bits_per_value(DType::kIQ3_S), 3.4375);
+  EXPECT_EQ(bits_per_value(DType::kIQ3_XXS), 3.0625);
+  EXPECT_EQ(bits_per_value(DType::kIQ2_S), 2.5625);
+  EXPECT_EQ(bits_per_value(DType::kIQ2_XS), 2.3125);
+  EXPECT_EQ(bits_per_value(DType::kIQ2_XXS), 2.0625);
+  EXPECT_EQ(bits_per_value(DType::kIQ1_M), 1.75);
+  EXPECT_EQ(bits_per_value(DType::kIQ1_S), 1.5625);
+  EXPECT_EQ(bits_per_value(DType::kTQ2_0), 2.0625);
+  EXPECT_EQ(bits_per_value(DType::kTQ1_0), 1.6875);
 }
 
 TEST(DType, EachTypeHasItsTile) {
   std::set<TileType> tiles;
   for (const DTypeInfo& info : AllDTypes()) {
-    EXPECT_TRUE(tiles.insert(info.tile).second) << info.name;
+    const bool is_new = tiles.insert(info.tile).second;
+    EXPECT_TRUE(is_new || info.widened) << info.name;
     EXPECT_EQ(TileValues(info.tile), info.block_values) << info.name;
   }
   EXPECT_EQ(tiles.size(), std::size_t{kTileTypes});

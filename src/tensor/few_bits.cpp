@@ -11,8 +11,8 @@
 namespace foretoken::tensor {
 namespace {
 
-// The code of the number in MXFP4's table that is nearest to x; of two equally near ones, the one of
-// smaller magnitude.
+// The code of the number in MXFP4's table that is nearest to x; of two equally near ones, the one
+// of smaller magnitude.
 std::uint8_t NearestMxfp4(float x) {
   // Half way between the magnitudes 0, 1, 2, 3, 4, 6, 8 and 12.
   constexpr float kBoundaries[] = {0.5f, 1.5f, 2.5f, 3.5f, 5, 7, 10};

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // tensor/line_fit.h: how Quantize finds the scale and the minimum of a run of values.
 //
-// The values x of a run become s * q + m with integers q of few bits. For given q, the best s and m solve a 2 x 2 system of weighted sums. For given s and m,
-// the best q is the nearest one. The search tries a series of spacings around the even division of
-// the run's range. Each spacing gives codes q, and the codes give the best (s, m). The pair with
-// the least error, sum of w (s q + m - x)^2, is kept. The next try counts its codes from the m of
-// that pair, which alone lowers the error by half a percent. With S.. = sum of w .. the error is
+// The values x of a run become s * q + m with integers q of few bits. For given q, the best s and m
+// solve a 2 x 2 system of weighted sums. For given s and m, the best q is the nearest one. The
+// search tries a series of spacings around the even division of the run's range. Each spacing gives
+// codes q, and the codes give the best (s, m). The pair with the least error, sum of w (s q + m -
+// x)^2, is kept. The next try counts its codes from the m of that pair, which alone lowers the
+// error by half a percent. With S.. = sum of w .. the error is
 //   s^2 Sqq + 2 s m Sq + m^2 S1 - 2 s Sqx - 2 m Sx + Sxx
 // so each try is one pass over the run. Values are counted from the least value of the run, because
 // the difference of sums would lose its digits where a run lies far from zero.

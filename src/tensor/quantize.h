@@ -19,9 +19,10 @@ namespace foretoken::tensor {
 //   K-quants, IQ4      the scales and minima of runs are searched for the least weighted squared
 //                      error, in which large values weigh more: some 20 times the work
 //
-// REQUIRES: finite values; n a multiple of the type's block. Values that are too large for the type
-// come back from Dequantize as infinities: beyond 65504 in F16, and where the scale of a block,
-// which is a half except in MXFP4, would be beyond it. Callers that cannot rule them out must look for infinities.
+// REQUIRES: a type that is not widened (dtype.h); finite values; n a multiple of the type's block.
+// Values that are too large for the type come back from Dequantize as infinities: beyond 65504 in
+// F16, and where the scale of a block, which is a half except in MXFP4, would be beyond it. Callers
+// that cannot rule them out must look for infinities.
 // A block depends only on its own values and has the same bits on every machine. Thread-safe.
 void Quantize(DType type, const float* row, std::int64_t n, void* out);
 

@@ -15,7 +15,7 @@ namespace {
 const std::vector<DType> kBlockTypes = [] {
   std::vector<DType> types;
   for (const DTypeInfo& info : AllDTypes())
-    if (info.block_values > 1) types.push_back(info.type);
+    if (info.block_values > 1 && !info.widened) types.push_back(info.type);
   return types;
 }();
 
@@ -196,6 +196,7 @@ TEST(Quantize, ABlockDependsOnItsOwnValuesAlone) {
 
 TEST(Quantize, WritesToAnyAddressAndNothingMore) {
   for (const DTypeInfo& info : AllDTypes()) {
+    if (info.widened) continue;
     const std::vector<float> row = Gaussian(info.block_values);
     const std::vector<unsigned char> expected = Blocks(info.type, row);
     std::vector<unsigned char> bytes(expected.size() + 2, 0xAB);

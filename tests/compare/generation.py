@@ -27,6 +27,8 @@ TEXT = ("Once upon a time there was a little girl named Lily. She loved to play 
 # much as either differs from the unquantised model, so there the bound holds for the mean; the largest difference is printed beside it.
 BOUNDS = {"F32": (0.02, 0.01), "F16": (0.02, 0.02), "BF16": (0.02, 0.1), "Q8_0": (0.1, 0.1)}
 OTHER_BOUNDS = (0.1, 0.2)  # of the types with fewer bits
+# llama.cpp rounds activations with one scale for 256 values where the weights have such blocks, foretoken with one for 32.
+BOUNDS.update(dict.fromkeys(("Q3_K", "Q2_K", "IQ4_XS", "IQ3_S", "TQ1_0", "TQ2_0"), (0.2, 0.5)))
 EXACT_ACTIVATIONS = ("F32", "F16")
 
 

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,8 +70,10 @@ class Counter {
 
   void CountAll() {
     // Types without a vector product run the scalar one everywhere; they have no speed to guard.
+    // Types that share a tile share its product.
+    std::set<TileType> counted;
     for (const tensor::DTypeInfo& info : tensor::AllDTypes())
-      if (ProductIsa(Isa::kAvx2, info.tile) == Isa::kAvx2 &&
+      if (counted.insert(info.tile).second && ProductIsa(Isa::kAvx2, info.tile) == Isa::kAvx2 &&
           (IsQuantised(info.tile) || info.tile == TileType::kF16))
         for (const int n_rows : {1, 4, 8}) CountMatmul(std::string(info.name), info.tile, n_rows);
     for (const int n_rows : {1, 8}) CountAttention(n_rows);

@@ -6,8 +6,9 @@
 //                                          .type = "Q4_K_M"});
 //
 // Matrices are converted, vectors (norms, biases) and other tensors are copied, metadata are kept.
-// Types: F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q6_K, and the mixes Q4_K_S, Q4_K_M, Q5_K_S,
-// Q5_K_M, which give some tensors more bits; Q4_K and Q5_K are other names of the _M mixes. Which
+// Types: F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q6_K, and mixes, which give some tensors more
+// bits: Q4_K_S, Q4_K_M, Q5_K_S, Q5_K_M, Q3_K_S, Q3_K_M, Q3_K_L, Q2_K, IQ4_NL, IQ4_XS, MXFP4_MOE. Q3_K,
+// Q4_K and Q5_K are other names of the _M mixes. Which
 // tensor gets which type, and the blocks' numbers, follow llama.cpp's llama-quantize (without an
 // importance matrix); docs/formats.md has the rules.
 #pragma once

@@ -7,9 +7,10 @@
 //           too)
 //   2 and 3 bits  4 words, which have one scale: at most 4 * 2 * 7 * 127 = 7112
 //   6 bits  2 words: at most 2 * 2 * 63 * 127 = 32004; the vpmaddwd also multiplies by the scale
-//   8 bits  (IQ4_NL and IQ4_XS with their offset, too) as two times 4 bits; the vpmaddwd of the upper four multiplies by 16. Splitting pays
-//           from two rows on. One row of Q8_0 takes vpmaddubsw(|w|, x with the sign of w): w = q - 128 lies
-//           in [-128, 127] and |x| <= 127, so a pair is at most 2 * 128 * 127 = 32512.
+//   8 bits  as two times 4 bits (IQ4_NL and IQ4_XS with their offset, and wide tiles, too); the
+//           vpmaddwd of the upper four multiplies by 16. Splitting pays from two rows on. One row
+//           of Q8_0 takes vpmaddubsw(|w|, x with the sign of w): w = q - 128 lies in
+//           [-128, 127] and |x| <= 127, so a pair is at most 2 * 128 * 127 = 32512.
 #include "kernels/avx2/quantised.h"
 
 namespace foretoken::kernels::avx2 {
@@ -45,7 +46,7 @@ FORETOKEN_INLINE __m256i Factor(const typename Type::Tile& t, int run, int h, in
 template <class Type>
 FORETOKEN_INLINE Words HalvesOfBytes(const typename Type::Tile& t, int run, int h, int i) {
   if constexpr (!Type::kHasTable) {
-    return Nibbles(t.q[i] + 8 * h);
+    return Nibbles(Type::Run(t, run).q[i] + 8 * h);
   } else {
     const __m256i low = _mm256_set1_epi8(15), weights = CodeTable<Type>();
     const __m256i both = Load(Type::Run(t, run).q[i / 2] + 8 * h);
@@ -65,14 +66,18 @@ struct Maddubs {
   template <int R, class Type>
   static FORETOKEN_INLINE void Sums(const typename Type::Tile& t, int run, int h,
                                     const Row<Type>* rows, __m256i* sum) {
-    if constexpr (Type::kBits == 8 && R == 1) {
+    if constexpr (Type::kBits == 8 && Type::kSums == 1 && R == 1) {
       sum[0] = SignedSum(t, h, rows[0]);
     } else {
       StartSums<R, Type>(t, run, h, rows, sum);
-      if constexpr (Type::kWeightBits == 8)
-        AddBytes<R, Type>(t, run, h, rows, sum);
-      else
+      if constexpr (Type::kWeightBits != 8) {
         AddFewBits<R, Type>(t, run, h, rows, sum);
+      } else if constexpr (Type::kSums == 1) {
+        AddBytes<R, Type, 0, 8>(t, run, h, rows, sum);
+      } else {
+        AddBytes<R, Type, 0, 4>(t, run, h, rows, sum);
+        AddBytes<R, Type, 4, 8>(t, run, h, rows, sum);
+      }
     }
   }
 
@@ -115,18 +120,19 @@ struct Maddubs {
     return sum;
   }
 
-  template <int R, class Type>
+  // Words [kBegin, kEnd) of a run, which have one scale.
+  template <int R, class Type, int kBegin, int kEnd>
   static FORETOKEN_INLINE void AddBytes(const typename Type::Tile& t, int run, int h,
                                         const Row<Type>* rows, __m256i* sum) {
     __m256i low[R], high[R];
 #pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) {
+    for (int i = kBegin; i < kEnd; ++i) {
       const Words w = HalvesOfBytes<Type>(t, run, h, i);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const __m256i x = _mm256_set1_epi32(rows[r].q[i]);
         const __m256i p0 = _mm256_maddubs_epi16(w.even, x), p1 = _mm256_maddubs_epi16(w.odd, x);
-        if (i == 0) {
+        if (i == kBegin) {
           low[r] = p0;
           high[r] = p1;
         } else {
@@ -135,10 +141,11 @@ struct Maddubs {
         }
       }
     }
+    const __m256i one = Factor<Type>(t, run, h, kBegin / 2), sixteen = _mm256_slli_epi16(one, 4);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      const __m256i lower = _mm256_madd_epi16(low[r], _mm256_set1_epi16(1));
-      const __m256i upper = _mm256_madd_epi16(high[r], _mm256_set1_epi16(16));
+      const __m256i lower = _mm256_madd_epi16(low[r], one);
+      const __m256i upper = _mm256_madd_epi16(high[r], sixteen);
       sum[r] = _mm256_add_epi32(sum[r], _mm256_add_epi32(lower, upper));
     }
   }

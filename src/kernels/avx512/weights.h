@@ -113,9 +113,10 @@ FORETOKEN_INLINE __m512i PairIndex(__m512i bits) {
                                    kAndOr);
 }
 
-// The weights of Q2_K and Q3_K come times their scales, which fits a byte: 15 * 3, and for Q3_K, with
-// 127 added, 127 + 31 * -4 to 127 + -32 * -4. So a run has one sum. The products of an output's scale
-// with the four codes are a word, and the words of four outputs a table for the byte shuffle.
+// The weights of Q2_K and Q3_K come times their scales, which fits a byte: 15 * 3, and for Q3_K,
+// with 127 added, 127 + 31 * -4 to 127 + -32 * -4. So a run has one sum. The products of an
+// output's scale with the four codes are a word, and the words of four outputs a table for the byte
+// shuffle.
 FORETOKEN_INLINE __m512i WordOfScales(const void* scale16, bool is_signed) {
   const __m128i bytes = Lanes::Half::Load16(scale16);
   return is_signed ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes);

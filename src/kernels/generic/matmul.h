@@ -59,7 +59,8 @@ struct CoreOf {
   static constexpr int kFloatSteps = 4;   // k of a float tile in one turn of the loop
   static constexpr int kMostSums = 2;     // starting values of a PackedRow, at most
   static constexpr bool kSigned = false;  // whether weights of Q8_0 and of tables have no offset
-  // Whether weights of two and three bits are multiplied by their scales, so that a run has one sum.
+  // Whether weights of two and three bits are multiplied by their scales, so that a run has one
+  // sum.
   static constexpr bool kScalesWeights = false;
   static constexpr bool kKeepsOrder = false;  // whether float weights are loaded k by k
 
@@ -70,8 +71,8 @@ struct CoreOf {
   static FORETOKEN_INLINE void PrefetchRun(const void*) {}
 };
 
-// Whether the weights of a run come with their scales: q * scale, plus kScaledOffset for Q3_K, whose
-// least is 31 * -4.
+// Whether the weights of a run come with their scales: q * scale, plus kScaledOffset for Q3_K,
+// whose least is 31 * -4.
 template <class Core, class Type>
 constexpr bool kIsScaled = Core::kScalesWeights&& Type::kBits <= 3;
 constexpr int kScaledOffset = 127;
@@ -313,8 +314,8 @@ struct FloatProduct {
 template <class... Types>
 struct TypeList {};
 using FloatTypes = TypeList<F32, F16, BF16>;
-using QuantisedTypes =
-    TypeList<Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, MXFP4, IQ4_NL, IQ4_XS, Q3_K, Q2_K>;
+using QuantisedTypes = TypeList<Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, MXFP4, IQ4_NL,
+                                IQ4_XS, Q3_K, Q2_K, Wide>;
 
 // Puts Product<Type>::Run for each of the types into a table.
 template <template <class> class Product, class... Types>

@@ -2,8 +2,8 @@
 // kernels/generic/tiles.h: the quantised tiles of tensor/block_layout.h as types, their scales, and
 // the rows of activations that meet them.
 //
-// What L offers for it: LoadHalves(p), and LoadUnsigned(p), LoadIntegers(p): kWidth unsigned bytes to
-// F and to I.
+// What L offers for it: LoadHalves(p), and LoadUnsigned(p), LoadIntegers(p): kWidth unsigned bytes
+// to F and to I.
 #pragma once
 
 #include "kernels/generic/lanes.h"
@@ -15,16 +15,17 @@ using tensor::kBlock;
 using tensor::kTileOutputs;
 using tensor::TileType;
 
-// kBits: bits of a weight in the tile. kRuns: runs of 32 k in a tile. kOffset: what was added to its weights.
-// kMinima: minima of a run. kSums: sums of a run, each with a scale of its own. kHasTable: whether
-// the four bits are the index of a weight in a table, CodeWeights. kWeightBits: bits of a weight
-// with its offset.
+// kBits: bits of a weight in the tile. kRuns: runs of 32 k in a tile. kOffset: what was added to
+// its weights. kMinima: minima of a run. kSums: sums of a run, each with a scale of its own.
+// kHasTable: whether the four bits are the index of a weight in a table, CodeWeights. kWeightBits:
+// bits of a weight with its offset.
 template <TileType kTypeOf, class TileOf, int kBitsOf, int kRunsOf, int kOffsetOf, bool kMinimumOf>
 struct QuantisedTile {
   using Tile = TileOf;
   static constexpr TileType kType = kTypeOf;
   static constexpr int kBits = kBitsOf, kRuns = kRunsOf, kOffset = kOffsetOf;
-  static constexpr int kSums = kBits == 6 || kBits == 3 || kBits == 2 ? 2 : 1;
+  static constexpr int kSums =
+      kBits == 6 || kBits == 3 || kBits == 2 || kType == TileType::kWide ? 2 : 1;
   static constexpr int kMinima = kMinimumOf ? kSums : 0;
   static constexpr bool kHasTable =
       kType == TileType::kMXFP4 || kType == TileType::kIQ4_NL || kType == TileType::kIQ4_XS;
@@ -52,6 +53,7 @@ using MXFP4 = QuantisedTile<TileType::kMXFP4, tensor::TileMXFP4, 4, 1, 12, false
 using IQ4_NL = QuantisedTile<TileType::kIQ4_NL, tensor::TileIQ4_NL, 4, 1, 128, false>;
 using IQ4_XS = QuantisedTile<TileType::kIQ4_XS, tensor::TileIQ4_XS, 4, 8, 128, false>;
 using Q3_K = QuantisedTile<TileType::kQ3_K, tensor::TileQ3_K, 3, 8, 4, false>;
+using Wide = QuantisedTile<TileType::kWide, tensor::TileWide, 8, 8, 128, false>;
 using Q2_K = QuantisedTile<TileType::kQ2_K, tensor::TileQ2_K, 2, 8, 0, true>;
 
 // The weights of the 16 codes of a type with a table, plus kOffset, as bytes.
@@ -104,6 +106,11 @@ FORETOKEN_INLINE typename L::F LoadScales(const tensor::TileMXFP4& tile, int o) 
   // 2^(e - 128): the exponent of a normal number in bits 23 and up, or one bit of a subnormal one.
   const I e = L::LoadIntegers(tile.e + o), normal = 4 * e - 4, subnormal = e + 1;
   return __builtin_bit_cast(typename L::F, (normal > subnormal ? normal : subnormal) << 21);
+}
+
+template <class L>
+FORETOKEN_INLINE typename L::F LoadScales(const tensor::TileWide& tile, int o) {
+  return L::Load(tile.d + o);
 }
 
 // s and m of the contract for a run and the kWidth outputs from o on. Where the file subtracts its

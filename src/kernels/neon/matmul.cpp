@@ -5,10 +5,10 @@
 // The weights of 4 outputs in a run of 32 k become 8 registers of bytes, whatever the type, in the
 // range of signed bytes: the top bit of Q8_0 is turned, which takes its offset away; tables hold
 // signed weights; the others are below 64 and keep their offset. Then the rows pass by, two at a
-// time, so that two chains of sdot hide each other's latency. Per run, row and 4 outputs there are 8
-// sdot, one conversion, one product of scales and one fma, and one fma more for a minimum. Q6_K has
-// two starting values, one for each 16 k, and two products by the scales. The registers hold 16 sums
-// of 4 rows, 8 weights, 2 integer sums and 4 registers of activations.
+// time, so that two chains of sdot hide each other's latency. Per run, row and 4 outputs there are
+// 8 sdot, one conversion, one product of scales and one fma, and one fma more for a minimum. Q6_K
+// has two starting values, one for each 16 k, and two products by the scales. The registers hold 16
+// sums of 4 rows, 8 weights, 2 integer sums and 4 registers of activations.
 #include "kernels/generic/matmul.h"
 #include "kernels/neon/lanes.h"
 

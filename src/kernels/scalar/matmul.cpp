@@ -161,17 +161,31 @@ struct Q2_K : Quantised<TileType::kQ2_K, tensor::TileQ2_K, 8, true> {
   static int HalfScale(const Tile& t, int run, int h, int o) { return t.scale[run][h][o] % 16; }
 };
 
+struct Wide : Quantised<TileType::kWide, tensor::TileWide, 8, false> {
+  static int Weight(const Tile& t, int run, int k, int o) {
+    return t.runs[run].q[k / 4][o][k % 4] - 128;
+  }
+  static int HalfScale(const Tile& t, int run, int h, int o) { return t.scale[run][h][o]; }
+};
+
 template <class Type>
 int IntegerSum(const typename Type::Tile& tile, int run, int o, const std::int8_t* xq) {
-  constexpr int kHalf = tensor::kBlock / 2;
-  int sum[2] = {};
-  for (int k = 0; k < tensor::kBlock; ++k) sum[k / kHalf] += Type::Weight(tile, run, k, o) * xq[k];
-  if constexpr (requires { Type::HalfScale(tile, run, 0, o); })
+  if constexpr (requires { Type::HalfScale(tile, run, 0, o); }) {
+    constexpr int kHalf = tensor::kBlock / 2;
+    int sum[2] = {};
+    for (int k = 0; k < tensor::kBlock; ++k)
+      sum[k / kHalf] += Type::Weight(tile, run, k, o) * xq[k];
     return Type::HalfScale(tile, run, 0, o) * sum[0] + Type::HalfScale(tile, run, 1, o) * sum[1];
-  else
-    return sum[0] + sum[1];
+  } else {
+    int sum = 0;
+    for (int k = 0; k < tensor::kBlock; ++k) sum += Type::Weight(tile, run, k, o) * xq[k];
+    return sum;
+  }
 }
 
+float CommonScale(const tensor::TileWide& tile, int o) {
+  return tile.d[o];
+}
 template <class Tile>
 float CommonScale(const Tile& tile, int o) {
   return HalfOf(tile.d[o]);
@@ -254,8 +268,8 @@ constexpr void SetQuantised(Kernels& table) {
 constexpr Kernels Products() {
   Kernels table = {};
   SetFloats<F32, F16, BF16>(table);
-  SetQuantised<Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, MXFP4, IQ4_NL, IQ4_XS, Q3_K, Q2_K>(
-      table);
+  SetQuantised<Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, MXFP4, IQ4_NL, IQ4_XS, Q3_K, Q2_K,
+               Wide>(table);
   return table;
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <set>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -106,6 +107,26 @@ class WeightsLoader {
     return Matrix(output, config_.vocabulary, dim, weights_.output);
   }
 
+  // Tells what the types cost that are kept in a wider form.
+  void NoteWidened(const LoadOptions& options) const {
+    std::set<std::string_view> types;
+    std::size_t file_bytes = 0, tile_bytes = 0;
+    for (const Job& job : jobs_) {
+      const tensor::DTypeInfo& info = *tensor::FindDType(job.tensor->ggml_type);
+      if (!info.widened) continue;
+      types.insert(info.name);
+      file_bytes += RowBytes(info, job.linear->k) * static_cast<std::size_t>(job.linear->n_out) *
+                    static_cast<std::size_t>(job.n_parts);
+      tile_bytes += TiledBytes(job);
+    }
+    if (types.empty() || !options.on_notice) return;
+    options.on_notice(fmt::format(
+        "number type {}: kept in a wider form with the same values, which takes {:.1f} MiB of "
+        "memory in place of {:.1f}; a Q2_K or Q3_K file of the model needs less",
+        fmt::join(types, ", "), static_cast<double>(tile_bytes) / (1 << 20),
+        static_cast<double>(file_bytes) / (1 << 20)));
+  }
+
   // Takes the tiles from the cache, or repacks them and gives them to it. Error: the file changed
   // meanwhile.
   Result<Weights> Fill(ThreadPool& pool, const LoadOptions& options) {
@@ -113,6 +134,7 @@ class WeightsLoader {
     const TileCache& cache = options.cache != nullptr ? *options.cache : nothing;
     if (embedding_ != nullptr)
       weights_.embedding_ = std::make_shared<EmbeddingTable>(checkpoint_, *embedding_, pool);
+    NoteWidened(options);
     const std::uint64_t key = Key();
     if (auto kept = cache.Find(checkpoint_.path(), key, total_bytes_, pool)) {
       weights_.tiles_ = std::move(*kept);
@@ -187,6 +209,10 @@ class WeightsLoader {
            static_cast<std::size_t>(job.n_parts);
   }
 
+  static tensor::DType TypeOf(const Job& job) {
+    return tensor::FindDType(job.tensor->ggml_type)->type;
+  }
+
   // The bytes that the rows of one tile take in the file's layout.
   static std::size_t GatheredBytes(const Job& job) {
     return RowBytes(*tensor::FindDType(job.tensor->ggml_type), job.linear->k) *
@@ -214,7 +240,7 @@ class WeightsLoader {
         std::memcpy(gathered.data() + static_cast<std::size_t>(i) * row_bytes, job.tensor->Row(row),
                     row_bytes);
       }
-      kernels::Repack(linear.type, gathered.data(), n, linear.k, 0, 1,
+      kernels::Repack(TypeOf(job), gathered.data(), n, linear.k, 0, 1,
                       tiles + static_cast<std::size_t>(tile) * strip_bytes);
     }
   }
@@ -227,7 +253,7 @@ class WeightsLoader {
       const int first = part * linear.n_tiles;
       if (first >= end) return;
       const std::int64_t row = std::int64_t{part} * job.part_rows + job.first_row;
-      kernels::Repack(linear.type, job.tensor->Row(row), linear.n_out, linear.k,
+      kernels::Repack(TypeOf(job), job.tensor->Row(row), linear.n_out, linear.k,
                       std::max(begin - first, 0), std::min(end - first, linear.n_tiles),
                       tiles + static_cast<std::size_t>(part) * part_bytes);
     }
