@@ -180,7 +180,7 @@ class TokenizerReader {
     scores.reserve(texts_.size());
     for (const std::string& text : texts_) {
       const auto at = order.find(text);
-      scores.push_back(at == order.end() ? -static_cast<double>(order.size()) : -at->second);
+      scores.push_back(at == order.end() ? 0 - static_cast<double>(order.size()) : 0 - at->second);
     }
     return scores;
   }
