@@ -5,6 +5,8 @@
 
 #include <bit>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <vector>
 
 #include "fixtures/model_folder.h"
@@ -117,6 +119,32 @@ TEST(Folders, InspectShowsWhatAGgufFileShows) {
   EXPECT_EQ(folder->obstacle(), "");
   EXPECT_TRUE(folder->is_whole_model());
   EXPECT_EQ(folder->tensors().size(), file->tensors().size());
+}
+
+TEST(Folders, MetaspacePutsASpaceWhereThereIsNone) {
+  const Pair pair = Write({.seed = 94});
+  const std::string path = pair.folder + "/tokenizer.json";
+  std::ifstream in(path);
+  std::string text((std::istreambuf_iterator<char>(in)), {});
+  const auto begin = text.find("\"normalizer\""), end = text.find("\"post_processor\"");
+  ASSERT_NE(end, std::string::npos);
+  const auto ids = [&](const std::string& scheme, const std::string& of) {
+    std::string changed = text;
+    changed.replace(
+        begin, end - begin,
+        R"("pre_tokenizer": {"type": "Metaspace", "prepend_scheme": ")" + scheme + "\"}, ");
+    fixtures::WriteText(path, changed);
+    return *(*ModelFile::Open(pair.folder))->Tokenize(of, false, true);
+  };
+  const auto the = ids("never", " the");
+  EXPECT_EQ(ids("always", "the"), the);
+  EXPECT_EQ(ids("always", " the"), the);
+  EXPECT_EQ(ids("first", "the"), the);
+  EXPECT_NE(ids("never", "the"), the);
+  const auto behind = [&](const char* scheme) { return ids(scheme, "a</s>the").size(); };
+  EXPECT_EQ(ids("first", "a</s>the").back(), ids("never", "the").back());
+  EXPECT_EQ(ids("always", "a</s>the").back(), the.back());
+  EXPECT_GE(behind("first"), behind("always"));
 }
 
 }  // namespace

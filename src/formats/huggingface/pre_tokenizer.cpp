@@ -146,9 +146,12 @@ Result<PreTokenizer> ReadPreTokenizer(const JsonFields& file, bool ignores_merge
     const auto pattern = part->is_object() ? part->find("pattern") : part->end();
     const bool between_spaces =
         type == "Split" && pattern != part->end() && *pattern == Json::object({{"String", " "}});
-    if (type == "Metaspace")
-      result.space_prefix |= StringOf(*part, "prepend_scheme") != "never";
-    else if (!between_spaces)
+    if (type == "Metaspace") {
+      const std::string scheme = StringOf(*part, "prepend_scheme");
+      if (scheme == "never") continue;
+      result.space_prefix = true;
+      result.metaspace = scheme == "first" ? scheme : "always";
+    } else if (!between_spaces)
       return file.Unsupported("pre_tokenizer", fmt::format("{} is not supported", Shown(type)),
                               kAdvice);
   }

@@ -14,6 +14,7 @@ struct PreTokenizer {
   bool byte_level = false;    // words are sequences of bytes in GPT-2's alphabet
   std::string name;           // of the expressions, where it is: a value of tokenizer.ggml.pre
   bool space_prefix = false;  // else: whether a space is put before the first word
+  std::string metaspace;      // "first", "always": the scheme of a part that does so; else empty
 };
 
 // file: of tokenizer.json. ignores_merges: a word that is a token becomes one without merges.

@@ -140,6 +140,7 @@ class TokenizerReader {
       Set("model", std::string("llama"));
       Set("pre", std::string("default"));
       Set("add_space_prefix", words.space_prefix);
+      if (!words.metaspace.empty()) metadata_.Set("foretoken.tokenizer.metaspace", words.metaspace);
       Set("scores", ScoresOf(merges));
     } else {
       return model.Unsupported("byte_fallback", "characters without bytes are not supported",

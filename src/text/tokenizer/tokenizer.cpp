@@ -78,15 +78,16 @@ class GgufTokenizer final : public Tokenizer {
     std::vector<Token> tokens;
     tokens.reserve(text.size() / 3 + 2);
     if (options.add_special && vocabulary_.add_bos) tokens.push_back(vocabulary_.bos);
-    bool after_special = !options.continues;  // also at the start
+    bool prefixed = !options.continues && vocabulary_.add_space_prefix;
     for (const Fragment& fragment : special_tokens_.Split(text, options.parse_special)) {
       if (fragment.token != kNoToken) {
         tokens.push_back(fragment.token);
       } else {
         const std::string_view part = text.substr(fragment.begin, fragment.size);
-        codec_->Encode(part, vocabulary_.add_space_prefix && after_special, tokens);
+        codec_->Encode(part, prefixed && TakesPrefix(part), tokens);
       }
-      after_special = fragment.token != kNoToken;
+      prefixed =
+          fragment.token != kNoToken && vocabulary_.add_space_prefix && !vocabulary_.prefix_once;
     }
     if (options.add_special && vocabulary_.add_eos) tokens.push_back(vocabulary_.eos);
     if (options.add_special && vocabulary_.add_separator) tokens.push_back(vocabulary_.separator);
@@ -97,7 +98,8 @@ class GgufTokenizer final : public Tokenizer {
     std::vector<Token> tokens;
     std::string text;  // since the last control token
     const auto flush = [&] {
-      const auto encoded = Encode(text, {.add_special = false});
+      const bool continues = vocabulary_.prefix_once && !tokens.empty();
+      const auto encoded = Encode(text, {.add_special = false, .continues = continues});
       tokens.insert(tokens.end(), encoded.begin(), encoded.end());
       text.clear();
     };
@@ -172,6 +174,10 @@ class GgufTokenizer final : public Tokenizer {
 
  private:
   static constexpr std::size_t kMaxMerges = std::size_t{1} << 24;
+
+  bool TakesPrefix(std::string_view text) const {
+    return !vocabulary_.prefix_if_none || !(text.starts_with(' ') || text.starts_with(kSpaceMark));
+  }
 
   // The encoder puts no space before a special token, so a space at the beginning of such a token
   // belongs to the text.

@@ -84,6 +84,9 @@ void ReadRules(const formats::Metadata& metadata, Vocabulary& vocabulary) {
   vocabulary.add_space_prefix =
       (family == Family::kSentencePiece && stated("add_space_prefix", true)) ||
       (family == Family::kUnigram && stated("add_space_prefix", false));
+  const std::string* metaspace = metadata.String("foretoken.tokenizer.metaspace");
+  vocabulary.prefix_once = metaspace != nullptr && *metaspace == "first";
+  vocabulary.prefix_if_none = metaspace != nullptr;
   vocabulary.remove_extra_whitespaces = stated("remove_extra_whitespaces", false);
   vocabulary.lowercase = stated("normalizer.lowercase", true);
   vocabulary.strip_accents = stated("normalizer.strip_accents", vocabulary.lowercase);

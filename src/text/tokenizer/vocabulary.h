@@ -45,6 +45,8 @@ struct Vocabulary {
   bool add_eos = false;
   bool add_separator = false;
   bool add_space_prefix = false;
+  bool prefix_once = false;               // at a text's beginning only, not behind special tokens
+  bool prefix_if_none = false;            // only where the text does not begin with a space itself
   bool remove_extra_whitespaces = false;  // Unigram: spaces merge, and none is at an end
   bool lowercase = false;                 // WordPiece
   bool strip_accents = false;             // WordPiece
