@@ -27,9 +27,7 @@ EXPERTS = ("--seed 1", "--seed 2 --dim 512 --heads 8 --kv-heads 4 --experts 23 -
 FAMILIES = {
     "gemma2": DEFAULT,
     "gemma3": ("--seed 1", "--seed 2 --dim 512 --heads 4 --kv-heads 2 --ff 768 --layers 7 --window 48"),
-    # Without tokens that are never drawn: foretoken does not read that list.
-    "gemma4": tuple(shape + " --set tokenizer.ggml.suppress_tokens=" for shape in
-                    ("--seed 1", "--seed 2 --dim 512 --heads 4 --kv-heads 2 --head-dim 64 --ff 768 --layers 6 --window 48")),
+    "gemma4": ("--seed 1", "--seed 2 --dim 512 --heads 4 --kv-heads 2 --head-dim 64 --ff 768 --layers 6 --window 48"),
     "phi3": DEFAULT,
     "mistral3": DEFAULT,
     "smollm3": DEFAULT,

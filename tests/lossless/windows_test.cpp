@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <random>
@@ -145,6 +146,30 @@ TEST(Windows, SayTruthfullyWhatOfAPrefixCanBeUsed) {
   const auto third = *engine->Generate(Read(other, 10));
   EXPECT_EQ(third.timings.cached_prompt_tokens, 0);
   ExpectSame(third, *Open("none", kText)->Generate(Read(other, 10)), "third");
+}
+
+// As the files of Gemma 4 ask for.
+TEST(Suppressed, TokensAreNeverDrawn) {
+  const std::string folder = fixtures::TemporaryFolder();
+  fixtures::TinyModelOptions options{
+      .arch = "gemma4", .seed = 84, .n_layers = 3, .head_dim = 16, .window = 12};
+  for (const float temperature : {0.0f, 1.0f}) {
+    Request request = Read(TokensOf(10, 1), 60);
+    request.sampling.temperature = temperature;
+    const auto generate = [&] {
+      auto engine = Engine::Open({.model = fixtures::WriteTinyModel(folder, options),
+                                  .speculative = {.method = "ngram", .lookahead = "fixed"}});
+      EXPECT_TRUE(engine) << engine.error().message;
+      return (*engine)->Generate(request)->token_ids;
+    };
+    options.suppressed = {};
+    const Tokens free = generate();
+    ASSERT_GT(free.size(), 10u);
+    options.suppressed = {free[0], free[5]};
+    const Tokens bound = generate();
+    for (const std::int64_t token : options.suppressed)
+      EXPECT_EQ(std::count(bound.begin(), bound.end(), token), 0) << token;
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "sampling/logprobs.h"
@@ -22,6 +23,8 @@ Result<PreparedRequest> Preparation::Prepare(Request request) const {
   prepared.prepared_by_ = this;
   prepared.prompt_ = PromptTokens(request);
   FORETOKEN_CHECK_OK(Check(request, prepared.prompt_));
+  for (const Token token : tokenizer_.never_drawn())
+    request.sampling.logit_bias.insert_or_assign(token, -std::numeric_limits<float>::infinity());
   FORETOKEN_TRY(prepared.grammar_, grammars_.Of(request.sampling));
   prepared.request_ = std::move(request);
   return prepared;

@@ -86,6 +86,9 @@ void FindEndTokens(const formats::Metadata& metadata, Vocabulary& vocabulary) {
     if (vocabulary.exact && !vocabulary.IsSpecial(token)) continue;
     if (text.size() < 32) by_text.emplace(text, token);
   }
+  if (const auto* list = metadata.Ints("tokenizer.ggml.suppress_tokens"); list != nullptr)
+    for (const std::int64_t id : *list)
+      if (vocabulary.Has(id)) vocabulary.never_drawn.push_back(static_cast<Token>(id));
   std::vector<Token>& ends = vocabulary.end_tokens;
   const auto named = [&](std::string_view text) {
     const auto found = by_text.find(text);

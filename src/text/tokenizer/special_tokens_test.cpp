@@ -42,6 +42,14 @@ TEST(SpecialTokens, AControlTokenDoesNotHideAUserDefinedOneInPlainText) {
   EXPECT_EQ(Encode(*t, "<u>!", true), (Tokens{M}));
 }
 
+TEST(SpecialTokens, ThatAreSuppressedAreThoseOfTheMetadataThatExist) {
+  formats::Metadata metadata = GptMetadata("gpt-2", {}, {{"<a>", 0, 3}, {"<b>", 0, 3}});
+  EXPECT_TRUE(Load(metadata)->never_drawn().empty());
+  metadata.Set("tokenizer.ggml.suppress_tokens",
+               std::vector<std::int64_t>{M + 1, -1, std::int64_t{1} << 40, M});
+  EXPECT_EQ(Load(metadata)->never_drawn(), (Tokens{M + 1, M}));
+}
+
 TEST(EndOfGeneration, HoldsTheTokensOfTheMetadata) {
   formats::Metadata metadata = GptMetadata("gpt-2", {}, {{"e", 0, 3}, {"t", 0, 3}, {"m", 0, 3}});
   metadata.Set("tokenizer.ggml.eos_token_id", std::int64_t{M});

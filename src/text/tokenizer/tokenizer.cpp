@@ -162,6 +162,7 @@ class GgufTokenizer final : public Tokenizer {
   }
 
   std::vector<Token> end_tokens() const override { return vocabulary_.end_tokens; }
+  std::vector<Token> never_drawn() const override { return vocabulary_.never_drawn; }
   std::optional<Token> bos() const override { return Optional(vocabulary_.bos); }
   std::optional<Token> eos() const override { return Optional(vocabulary_.eos); }
   bool add_bos() const override { return vocabulary_.add_bos; }

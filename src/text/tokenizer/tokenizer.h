@@ -66,6 +66,8 @@ class Tokenizer {
   virtual bool IsEndOfGeneration(
       Token token) const = 0;                         // EOS, EOT, EOM and their relatives by name
   virtual std::vector<Token> end_tokens() const = 0;  // all of those, ascending
+  // Tokens that no text may get, although the network gives them probability.
+  virtual std::vector<Token> never_drawn() const { return {}; }
   virtual std::optional<Token> bos() const = 0;
   virtual std::optional<Token> eos() const = 0;
   virtual bool add_bos() const = 0;

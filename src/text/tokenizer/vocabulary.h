@@ -55,6 +55,7 @@ struct Vocabulary {
   Pattern pattern;       // of the two families with ranked merges
   std::string pattern_name;
   std::vector<Token> end_tokens;  // ascending
+  std::vector<Token> never_drawn;
   // Special tokens that swallow the white space before or behind them, ascending.
   std::vector<Token> strip_before;
   std::vector<Token> strip_after;
