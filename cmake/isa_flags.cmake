@@ -7,11 +7,6 @@ set(FORETOKEN_ISA_FLAGS_avxvnni_evex "-mavx512vl;-mavx512vnni;-mavx2;-mfma;-mf16
 set(FORETOKEN_ISA_FLAGS_avx512 "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx512vnni;-mfma;-mf16c;-mbmi2")
 set(FORETOKEN_ISA_FLAGS_amx "-mamx-tile;-mamx-int8;-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx512vnni;-mfma;-mf16c;-mbmi2")
 
-# Kernels return no Result, so g++ may hoist loads in them (foretoken_module.cmake); without that AVX2 products take up to 2 % more
-# instructions.
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  set(FORETOKEN_ISA_HOISTING -fcode-hoisting)
-endif()
 function(foretoken_isa_sources isa)
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${FORETOKEN_ISA_FLAGS_${isa}};${FORETOKEN_ISA_HOISTING}")
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${FORETOKEN_ISA_FLAGS_${isa}}")
 endfunction()
