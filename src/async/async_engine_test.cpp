@@ -190,7 +190,9 @@ TEST(AsyncEngine, AnotherEnginesRequestEndsWithAnErrorAndOthersContinue) {
   while (auto event = stream->Next()) {
     if (event->kind != Kind::kEnd) continue;
     EXPECT_EQ(event->end->completion.error.has_value(), event->choice == 0);
-    if (event->choice == 1) EXPECT_EQ(event->end->completion.text, Alone(Ask(1)));
+    if (event->choice == 1) {
+      EXPECT_EQ(event->end->completion.text, Alone(Ask(1)));
+    }
   }
   EXPECT_TRUE(stream->ended());
 }
@@ -348,10 +350,10 @@ TEST(AsyncEngine, ManyThreadsSubmitReadAndCancel) {
           ++n_refused;
           continue;
         }
-        const unsigned way = random() % 4;
+        const auto way = random() % 4;
         if (way == 0) continue;  // hangs up at once
         if (way == 1) {
-          for (unsigned n = random() % 6; n > 0; --n) stream->Next();
+          for (auto n = random() % 6; n > 0; --n) stream->Next();
           stream->Cancel();
         }
         const StreamEvent last = LastOf(*stream);

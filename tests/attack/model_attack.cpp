@@ -40,6 +40,10 @@ const char* NameOf(ErrorCode code) {
       return "i/o";
     case ErrorCode::kNoMemory:
       return "no memory";
+    case ErrorCode::kBusy:
+    case ErrorCode::kStopped:
+    case ErrorCode::kDeadline:
+      return "an error of requests";  // no file gives it
   }
   return "an unknown error code";
 }
