@@ -3,7 +3,7 @@
 // rotation of their own; the others may use keys as values.
 #include <fmt/format.h>
 
-#include "model/arch/gemma.h"
+#include "model/arch/families/gemma.h"
 #include "model/arch/registry.h"
 #include "model/arch/windows.h"
 

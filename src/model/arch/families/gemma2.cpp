@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // As gemma.h says, with windows in every second layer and soft caps of scores and logits.
-#include "model/arch/gemma.h"
+#include "model/arch/families/gemma.h"
 
 #include <cmath>
 

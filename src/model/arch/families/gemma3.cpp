@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // As gemma.h says, with norms of query and key heads. Five of six layers have a window, and a
 // rotation with a base of its own, which is not scaled.
-#include "model/arch/gemma.h"
+#include "model/arch/families/gemma.h"
 #include "model/arch/registry.h"
 #include "model/arch/windows.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scales of the embedding, of what layers add to the residual stream, of the attention's scores and
 // of the logits. A file says with rope.scaling.finetuned = false that no layer encodes positions.
-#include "model/arch/granite.h"
+#include "model/arch/families/granite.h"
 
 #include <cmath>
 

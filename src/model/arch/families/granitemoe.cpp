@@ -2,7 +2,7 @@
 // The scales of granite and a mixture of experts in every layer, with a shared part where the file
 // gives it a width.
 #include "model/arch/experts_config.h"
-#include "model/arch/granite.h"
+#include "model/arch/families/granite.h"
 #include "model/arch/registry.h"
 
 namespace foretoken::model::arch {
