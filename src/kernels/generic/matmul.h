@@ -153,7 +153,8 @@ FORETOKEN_INLINE void CopyBlock(const void* from, void* to) {
 
 // Runs [run, run + n) of R rows: out[n][R].
 template <class Core, class Type, int R>
-void PackRows(const MatmulArgs& a, int row, int run, int n, RowOf<Core, Type>* out) {
+FORETOKEN_INLINE void PackRows(const MatmulArgs& a, int row, int run, int n,
+                               RowOf<Core, Type>* out) {
   const std::int64_t n_runs = a.k / kBlock;
   for (int r = 0; r < R; ++r) {
     const std::int64_t first = InputRow(a, row + r) * n_runs + run;
@@ -190,23 +191,48 @@ FORETOKEN_INLINE void AddStrip(const typename Type::Tile* w, const RowOf<Core, T
 
 template <class Core, class Type>
 struct QuantisedProduct {
+  // Rows of a block whose runs are packed part by part, as they do not fit the stack at once.
+  static constexpr int kLongRows = Core::template kRows<Type> < 4 ? Core::template kRows<Type> : 4;
+
+  static bool AreLong(const MatmulArgs& a) { return a.k / kBlock > kPackRuns; }
+
+  static FORETOKEN_INLINE const typename Type::Tile* Strip(const MatmulArgs& a, int tile) {
+    return static_cast<const typename Type::Tile*>(a.tiles) +
+           std::int64_t{tile} * (a.k / kBlock / Type::kRuns);
+  }
+
   template <int R>
   struct Rows {
+    using Sums = RowSums<typename Core::L, R>;
+
     static __attribute__((noinline)) void Run(const MatmulArgs& a, int row, int tile_begin,
                                               int tile_end) {
+      if constexpr (R <= kLongRows)
+        if (AreLong(a)) return RunInParts(a, row, tile_begin, tile_end);
       alignas(64) RowOf<Core, Type> rows[kPackRuns * R];
       const int n_runs = a.k / kBlock;
-      const bool packs_once = n_runs <= kPackRuns;
-      if (packs_once) PackRows<Core, Type, R>(a, row, 0, n_runs, rows);
+      PackRows<Core, Type, R>(a, row, 0, n_runs, rows);
       for (int tile = tile_begin; tile < tile_end; ++tile) {
-        const auto* w = static_cast<const typename Type::Tile*>(a.tiles) +
-                        std::int64_t{tile} * (n_runs / Type::kRuns);
-        RowSums<typename Core::L, R> sums;
+        Sums sums;
+        sums.Clear();
+        AddStrip<Core, Type, R>(Strip(a, tile), rows, n_runs, sums);
+        sums.Store(a, row, tile);
+      }
+    }
+
+    // Packs the rows anew for each tile. A function of its own: with a second place that packs, the
+    // loop of Run would keep fewer values in registers.
+    static __attribute__((noinline)) void RunInParts(const MatmulArgs& a, int row, int tile_begin,
+                                                     int tile_end) {
+      alignas(64) RowOf<Core, Type> rows[kPackRuns * R];
+      const int n_runs = a.k / kBlock;
+      for (int tile = tile_begin; tile < tile_end; ++tile) {
+        Sums sums;
         sums.Clear();
         for (int b = 0; b < n_runs; b += kPackRuns) {
           const int n = n_runs - b < kPackRuns ? n_runs - b : kPackRuns;
-          if (!packs_once) PackRows<Core, Type, R>(a, row, b, n, rows);
-          AddStrip<Core, Type, R>(w + b / Type::kRuns, rows, n, sums);
+          PackRows<Core, Type, R>(a, row, b, n, rows);
+          AddStrip<Core, Type, R>(Strip(a, tile) + b / Type::kRuns, rows, n, sums);
         }
         sums.Store(a, row, tile);
       }
@@ -216,7 +242,7 @@ struct QuantisedProduct {
   static void Run(const MatmulArgs& a) {
     constexpr int kRows = Core::template kRows<Type>;
     static constexpr ByRows<Rows, kRows> kByRows;
-    ForRowBlocks<Core>(a, StripBytes<Type>(a.k), kByRows.of, kRows);
+    ForRowBlocks<Core>(a, StripBytes<Type>(a.k), kByRows.of, AreLong(a) ? kLongRows : kRows);
   }
 };
 

@@ -33,6 +33,7 @@ inline float Exp(float x) {
 
 template <class T>
 T FoldLanes(T* lanes) {
+#pragma GCC unroll 4
   for (int width = kLanes / 2; width > 0; width /= 2)
     for (int j = 0; j < width; ++j) lanes[j] += lanes[j + width];
   return lanes[0];
