@@ -76,31 +76,58 @@ bool IsSpace(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
+// The tokens that this file searches by their texts.
+class NamedTokens {
+ public:
+  explicit NamedTokens(const Vocabulary& vocabulary) {
+    for (Token token = 0; token < vocabulary.size(); ++token) {
+      const std::string& text = vocabulary.texts[token];
+      // A token that the model's own tokenizer has as ordinary text stays so.
+      if (vocabulary.exact && !vocabulary.IsSpecial(token)) continue;
+      if (text.size() < 32) by_text_.emplace(text, token);
+    }
+  }
+  Token operator[](std::string_view text) const {
+    const auto found = by_text_.find(text);
+    return found == by_text_.end() ? kNoToken : found->second;
+  }
+
+ private:
+  std::map<std::string_view, Token> by_text_;
+};
+
+// Some texts end a generation in one model and are ordinary text in another; which, the other end
+// tokens tell.
+void DropOrdinaryEnds(const NamedTokens& named, Vocabulary& vocabulary) {
+  std::vector<Token>& ends = vocabulary.end_tokens;
+  const auto is_end = [&](std::string_view text) {
+    return named[text] != kNoToken && Contains(ends, named[text]);
+  };
+  // If messages end with <|return|> or <|call|>, <|end|> only ends a part of a message.
+  const bool has_call = is_end("<|call|>") || is_end("<|calls|>");
+  if (has_call && (is_end("<|return|>") || is_end("<|flush|>")) && is_end("<|end|>")) {
+    std::erase(ends, named["<|end|>"]);
+    vocabulary.types[named["<|end|>"]] = TokenType::kUserDefined;
+  }
+  // If there are tool responses, </s> is ordinary text (Gemma 4).
+  if (is_end("<|tool_response>") && is_end("</s>")) {
+    std::erase(ends, named["</s>"]);
+    vocabulary.types[named["</s>"]] = TokenType::kNormal;
+  }
+}
+
 }  // namespace
 
 void FindEndTokens(const formats::Metadata& metadata, Vocabulary& vocabulary) {
-  std::map<std::string_view, Token> by_text;
-  for (Token token = 0; token < vocabulary.size(); ++token) {
-    const std::string& text = vocabulary.texts[token];
-    // A token that the model's own tokenizer has as ordinary text stays so.
-    if (vocabulary.exact && !vocabulary.IsSpecial(token)) continue;
-    if (text.size() < 32) by_text.emplace(text, token);
-  }
-  if (const auto* list = metadata.Ints("tokenizer.ggml.suppress_tokens"); list != nullptr)
-    for (const std::int64_t id : *list)
-      if (vocabulary.Has(id)) vocabulary.never_drawn.push_back(static_cast<Token>(id));
-  std::vector<Token>& ends = vocabulary.end_tokens;
-  const auto named = [&](std::string_view text) {
-    const auto found = by_text.find(text);
-    return found == by_text.end() ? kNoToken : found->second;
-  };
+  const NamedTokens named(vocabulary);
   const auto stated = [&](std::string_view key) {
     const auto id = metadata.Int(key);
     return id && vocabulary.Has(*id) ? static_cast<Token>(*id) : kNoToken;
   };
+  std::vector<Token>& ends = vocabulary.end_tokens;
 
   for (const std::string_view text : kEndTexts) {
-    const Token token = named(text);
+    const Token token = named[text];
     if (token == kNoToken) continue;
     vocabulary.types[token] = TokenType::kControl;
     ends.push_back(token);
@@ -108,37 +135,27 @@ void FindEndTokens(const formats::Metadata& metadata, Vocabulary& vocabulary) {
   for (const FillToken& fill : kFillTokens) {
     Token token = stated(fill.key);
     for (std::size_t i = 0; token == kNoToken && i < fill.texts.size(); ++i) {
-      token = named(fill.texts[i]);
+      token = named[fill.texts[i]];
       if (token != kNoToken) vocabulary.types[token] = TokenType::kControl;
     }
     if (fill.ends && token != kNoToken) ends.push_back(token);
   }
-  for (const std::string_view text : kMessageMarks) {
-    const Token token = named(text);
-    if (token != kNoToken) vocabulary.types[token] = TokenType::kUserDefined;
-  }
+  for (const std::string_view text : kMessageMarks)
+    if (const Token token = named[text]; token != kNoToken)
+      vocabulary.types[token] = TokenType::kUserDefined;
   for (const Token token : {vocabulary.eos, stated("tokenizer.ggml.eot_token_id"),
-                            stated("tokenizer.ggml.eom_token_id")}) {
+                            stated("tokenizer.ggml.eom_token_id")})
     if (token != kNoToken) ends.push_back(token);
-  }
   std::sort(ends.begin(), ends.end());
   ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  DropOrdinaryEnds(named, vocabulary);
+}
 
-  // If messages end with <|return|> or <|call|>, <|end|> only ends a part of a message.
-  const auto is_end = [&](std::string_view text) {
-    const Token token = named(text);
-    return token != kNoToken && std::binary_search(ends.begin(), ends.end(), token);
-  };
-  const bool has_call = is_end("<|call|>") || is_end("<|calls|>");
-  if (has_call && (is_end("<|return|>") || is_end("<|flush|>")) && is_end("<|end|>")) {
-    std::erase(ends, named("<|end|>"));
-    vocabulary.types[named("<|end|>")] = TokenType::kUserDefined;
-  }
-  // If there are tool responses, </s> is ordinary text (Gemma 4).
-  if (is_end("<|tool_response>") && is_end("</s>")) {
-    std::erase(ends, named("</s>"));
-    vocabulary.types[named("</s>")] = TokenType::kNormal;
-  }
+void FindSuppressedTokens(const formats::Metadata& metadata, Vocabulary& vocabulary) {
+  const auto* list = metadata.Ints("tokenizer.ggml.suppress_tokens");
+  if (list == nullptr) return;
+  for (const std::int64_t id : *list)
+    if (vocabulary.Has(id)) vocabulary.never_drawn.push_back(static_cast<Token>(id));
 }
 
 void FindStrippingTokens(const formats::Metadata& metadata, Vocabulary& vocabulary) {

@@ -14,11 +14,13 @@
 
 namespace foretoken::text {
 
-// Fills vocabulary.never_drawn (suppress_tokens of the metadata) and
-// vocabulary.end_tokens: eos, eot and eom of the metadata, and tokens known by their texts.
+// Fills vocabulary.end_tokens: eos, eot and eom of the metadata, and tokens known by their texts.
 // Some files mark "<|im_end|>" as a normal token; all tokens known by their texts become control
 // tokens here.
 void FindEndTokens(const formats::Metadata& metadata, Vocabulary& vocabulary);
+
+// Fills vocabulary.never_drawn: suppress_tokens of the metadata.
+void FindSuppressedTokens(const formats::Metadata& metadata, Vocabulary& vocabulary);
 
 // Fills vocabulary.strip_before and strip_after. The file does not say which tokens swallow white
 // space; the model's name does.

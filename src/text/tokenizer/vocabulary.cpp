@@ -215,6 +215,7 @@ Result<Vocabulary> ReadVocabulary(const formats::Metadata& metadata) {
   vocabulary.separator = read("seperator", ids.separator);  // the key is spelled like this
   ReadRules(metadata, vocabulary);
   FindEndTokens(metadata, vocabulary);
+  FindSuppressedTokens(metadata, vocabulary);
   FindStrippingTokens(metadata, vocabulary);
   return vocabulary;
 }
