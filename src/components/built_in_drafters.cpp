@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/given.h"
 #include "draft/built_in_drafter.h"
 #include "draft/lookup/ngram.h"
 #include "draft/lookup/suffix.h"
@@ -12,12 +13,6 @@ namespace {
 
 // A text's own length bounds it.
 constexpr int kAnyContext = 1 << 30;
-
-Status CheckRange(const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
-  if (value >= least && value <= most) return {};
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("{}: {} is out of range; use {} to {}", name, value, least, most));
-}
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/given.h"
 #include "draft/custom_drafter.h"
 #include "foretoken/limits.h"
 #include "foretoken/no_memory.h"
@@ -71,7 +72,7 @@ class DraftSession::Impl {
 
   Status Observe(std::span<const std::int32_t> committed) {
     if (!runs_) return Bad("observed tokens: no text has begun; call Begin first");
-    FORETOKEN_CHECK_OK(CheckTokens("observed tokens", committed));
+    FORETOKEN_CHECK_OK(CheckTokens("observed tokens", committed, most_tokens()));
     if (static_cast<std::int64_t>(committed.size()) > left_)
       return Bad(
           fmt::format("observed tokens: {} are given, and {} of max_new_tokens are left; "
@@ -107,19 +108,13 @@ class DraftSession::Impl {
   std::vector<std::string> notices;
 
  private:
-  Status CheckTokens(const char* what, std::span<const std::int32_t> tokens) const {
-    const int most = vocabulary_ == 0 ? kAnyVocabulary : vocabulary_;
-    for (const std::int32_t id : tokens)
-      if (id < 0 || id >= most)
-        return Bad(fmt::format("{}: {} is not in the vocabulary; use 0 to {}", what, id, most - 1));
-    return {};
-  }
+  int most_tokens() const { return vocabulary_ == 0 ? kAnyVocabulary : vocabulary_; }
 
   Status Check(const DraftRequest& request) const {
     if (request.prompt.empty()) return Bad("prompt: it has no tokens; give some");
-    FORETOKEN_CHECK_OK(CheckTokens("prompt tokens", request.prompt));
-    FORETOKEN_CHECK_OK(CheckTokens("end tokens", request.end_tokens));
-    FORETOKEN_CHECK_OK(request.sampling.Validate(vocabulary_ == 0 ? kAnyVocabulary : vocabulary_));
+    FORETOKEN_CHECK_OK(CheckTokens("prompt tokens", request.prompt, most_tokens()));
+    FORETOKEN_CHECK_OK(CheckTokens("end tokens", request.end_tokens, most_tokens()));
+    FORETOKEN_CHECK_OK(request.sampling.Validate(most_tokens()));
     const auto length = static_cast<std::int64_t>(request.prompt.size()) + request.max_new_tokens;
     if (request.max_new_tokens < 0 || length > kMostTokens)
       return Bad(fmt::format("max tokens: {} is out of range; use 0 to {} less the prompt",

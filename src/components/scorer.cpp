@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/aligned_buffer.h"
+#include "base/given.h"
 #include "engine/parts.h"
 #include "foretoken/no_memory.h"
 
@@ -93,10 +94,7 @@ class Scorer::Impl {
       for (std::size_t j = 0; j < i; ++j)
         if (batch[j].sequence == sequence)
           return Bad(fmt::format("sequence: {} comes twice; put its tokens together", sequence));
-      for (const Token t : tokens)
-        if (t < 0 || t >= parts().vocabulary())
-          return Bad(fmt::format("score: {} is not in the vocabulary; use 0 to {}", t,
-                                 parts().vocabulary() - 1));
+      FORETOKEN_CHECK_OK(CheckTokens("score", tokens, parts().vocabulary()));
       const auto n = static_cast<int>(tokens.size());
       if (n > parts().context_size() - length(sequence))
         return Fail(ErrorCode::kTooLarge,

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/aligned_buffer.h"
+#include "base/given.h"
 #include "foretoken/limits.h"
 #include "foretoken/no_memory.h"
 #include "foretoken/speculative_config.h"
@@ -66,14 +67,6 @@ Status CheckOptions(const VerificationOptions& o) {
         fmt::format("verify: 'greedy' with temperature {} would give greedy text; use "
                     "temperature 0, or residual or sample-match",
                     o.sampling.temperature));
-  return {};
-}
-
-Status CheckTokens(const char* what, std::span<const Token> tokens, int vocabulary) {
-  for (const Token t : tokens)
-    if (t < 0 || t >= vocabulary)
-      return Bad(
-          fmt::format("{}: {} is not in the vocabulary; use 0 to {}", what, t, vocabulary - 1));
   return {};
 }
 

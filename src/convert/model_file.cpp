@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/given.h"
 #include "formats/checkpoint.h"
 #include "formats/weight_type.h"
 #include "kernels/dispatch.h"
@@ -169,11 +170,7 @@ Result<std::vector<std::int32_t>> ModelFile::Tokenize(const std::string& text, b
 
 Result<std::string> ModelFile::Detokenize(std::span<const std::int32_t> tokens, bool special) {
   FORETOKEN_TRY(const text::Tokenizer* tokenizer, impl_->Tokenizer());
-  for (const auto id : tokens)
-    if (id < 0 || id >= tokenizer->vocabulary_size())
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("token {}: not in the vocabulary; use 0 to {}", id,
-                              tokenizer->vocabulary_size() - 1));
+  FORETOKEN_CHECK_OK(CheckTokens("tokens", tokens, tokenizer->vocabulary_size()));
   return tokenizer->Decode(tokens, special);
 }
 

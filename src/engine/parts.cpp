@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/given.h"
 #include "draft/draft_model.h"
 #include "engine/requests/admission.h"
 #include "foretoken/limits.h"
@@ -46,10 +47,7 @@ Status Engine::Impl::Replace(Ticket ticket, std::span<const Token> drafts) {
   if (static_cast<int>(drafts.size()) > most)
     return bad(fmt::format("drafts: {} are given, and this request takes {} at most; give fewer",
                            drafts.size(), most));
-  for (const Token id : drafts)
-    if (id < 0 || id >= opened_.vocabulary)
-      return bad(fmt::format("drafts: {} is not in the vocabulary; use 0 to {}", id,
-                             opened_.vocabulary - 1));
+  FORETOKEN_CHECK_OK(CheckTokens("drafts", drafts, opened_.vocabulary));
   if (s.verifier->NeedsLogits())
     return bad(
         fmt::format("drafts: '{}' compares a drafter's logits, and given drafts have none; "

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/given.h"
 #include "base/machine/thread_count.h"
 #include "base/machine/thread_pool.h"
 #include "draft/built_in_drafter.h"
@@ -17,12 +18,6 @@
 
 namespace foretoken {
 namespace {
-
-Status CheckRange(const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
-  if (value >= least && value <= most) return {};
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("{}: {} is out of range; use {} to {}", name, value, least, most));
-}
 
 Status Check(const ModelDrafterOptions& o) {
   FORETOKEN_CHECK_OK(CheckRange("context size", o.context_size, 0, 1 << 24));

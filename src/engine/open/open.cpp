@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/given.h"
 #include "base/machine/cpus.h"
 #include "base/machine/stack.h"
 #include "base/machine/thread_count.h"
@@ -25,12 +26,6 @@
 
 namespace foretoken {
 namespace {
-
-Status CheckRange(const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
-  if (value >= least && value <= most) return {};
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("{}: {} is out of range; use {} to {}", name, value, least, most));
-}
 
 constexpr std::size_t kStackBytes = 1 << 20;  // a pass needs up to 700 KiB (AMX)
 constexpr int kLeastCacheTokens = 128;        // a whole draft fits, and a little text
@@ -128,12 +123,7 @@ class EngineOpener {
   Status SetEndTokens() {
     opened().end_tokens =
         options().end_tokens.empty() ? opened().tokenizer->end_tokens() : options().end_tokens;
-    for (const Token id : opened().end_tokens)
-      if (id < 0 || id >= opened().vocabulary)
-        return Fail(ErrorCode::kInvalidArgument,
-                    fmt::format("end tokens: {} is not in the vocabulary; use 0 to {}", id,
-                                opened().vocabulary - 1));
-    return {};
+    return CheckTokens("end tokens", opened().end_tokens, opened().vocabulary);
   }
 
   Status OpenDrafts() {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/given.h"
 #include "sampling/logprobs.h"
 
 namespace foretoken::engine {
@@ -45,7 +46,8 @@ Status Preparation::Check(const Request& request, std::span<const Token> prompt)
       return Fail(std::move(status).error().In("draft sampling"));
   }
   FORETOKEN_CHECK_OK(CheckOutput(request));
-  FORETOKEN_CHECK_OK(CheckTokens(request, prompt));
+  FORETOKEN_CHECK_OK(CheckTokens("stop token ids", request.stop_token_ids, limits_.vocabulary));
+  FORETOKEN_CHECK_OK(CheckTokens("prompt tokens", prompt, limits_.vocabulary));
   FORETOKEN_CHECK_OK(rules_.Check(request));
   if (limits_.records && !rules_.FirstTokenIsTargets(request))
     return Bad(
@@ -70,18 +72,6 @@ Status Preparation::CheckOutput(const Request& request) const {
                            request.prompt_logprobs, sampling::kMaxTopLogprobs));
   for (const auto& stop : request.stop)
     if (stop.empty()) return Bad("stop: an empty stop string; drop it");
-  return {};
-}
-
-Status Preparation::CheckTokens(const Request& request, std::span<const Token> prompt) const {
-  for (const Token id : request.stop_token_ids)
-    if (id < 0 || id >= limits_.vocabulary)
-      return Bad(fmt::format("stop token ids: {} is not in the vocabulary; use 0 to {}", id,
-                             limits_.vocabulary - 1));
-  for (const Token id : prompt)
-    if (id < 0 || id >= limits_.vocabulary)
-      return Bad(fmt::format("prompt tokens: {} is not in the vocabulary; use 0 to {}", id,
-                             limits_.vocabulary - 1));
   return {};
 }
 

@@ -49,7 +49,6 @@ class Preparation {
 
  private:
   [[nodiscard]] Status CheckOutput(const Request& request) const;
-  [[nodiscard]] Status CheckTokens(const Request& request, std::span<const Token> prompt) const;
   [[nodiscard]] Status CheckRoom(const Request& request, std::span<const Token> prompt) const;
   std::vector<Token> PromptTokens(Request& request) const;
 
