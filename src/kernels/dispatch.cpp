@@ -92,8 +92,8 @@ struct InstructionSet {
   std::array<const Kernels*, 2> parts;
 };
 
-// In the order of Isa. A set comes after the one that it extends. Of a set for other processors
-// only the name is known here.
+// In the order of Isa. A set comes after the one that it extends. A set for other processors has
+// only its name here.
 constexpr InstructionSet kSets[] = {
     {Isa::kScalar, "scalar", Isa::kScalar, RunsHere, {&scalar::kFunctions, &scalar::kMatmul}},
 #if defined(__x86_64__)

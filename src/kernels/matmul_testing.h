@@ -30,7 +30,7 @@ inline const tensor::DTypeInfo& FileType(TileType type) {
   ADD_FAILURE() << "no type has tile type " << static_cast<int>(type);
   return tensor::AllDTypes()[0];
 }
-// Of the types that share a tile, the first one in the table.
+// Whether this type is the first one in the table that has its tile. Several types share a tile.
 inline bool IsFirst(const tensor::DTypeInfo& info) {
   return &info == &FileType(info.tile);
 }

@@ -147,8 +147,8 @@ void BlockTables::Publish(SeqId seq, std::span<const Token> text) noexcept {
   }
 }
 
-// Of the block after those that are published: its window block goes to the owner, or the owner's
-// takes its place.
+// Publishes the window block of the first block that is not published yet: the owner gets it, or
+// the owner's takes its place.
 void BlockTables::PublishWindow(Sequence& s, std::int32_t owner) noexcept {
   if (s.n_published < s.first_held) return;
   std::int32_t& own = s.window_blocks[static_cast<std::size_t>(s.n_published)];

@@ -11,7 +11,7 @@
 // 32 bytes of qs serve two runs: their low halves the first, their high halves the second. Bit i of
 // qh[l] is the fifth bit of value l of run i.
 // Q3_K and Q2_K have two halves of 128 values, which are 4 runs of 32: the low two bits of value l
-// of run i are bits 2 i and up of byte l of the half's 32. Each 16 values have a scale. Of Q3_K the
+// of run i are bits 2 i and up of byte l of the half's 32. Each 16 values have a scale. In Q3_K the
 // third bit of value l of run i (of 8) is bit i of hmask[l], and the 12 bytes s of scales hold,
 // less 32,
 //   (i < 8 ? s[i] & 15 : s[i - 8] >> 4) | (s[8 + i % 4] >> 2 (i / 4) & 3) << 4

@@ -10,7 +10,7 @@ namespace foretoken {
 namespace {
 
 constexpr std::size_t kShown = 5, kShownBytes = 40;  // tokens that are named, and of each text
-// Models of one family share all but padding and a few special tokens (Qwen2.5: 99.9 %). Of two
+// Models of one family share all but padding and a few special tokens (Qwen2.5: 99.9 %). In two
 // families the texts of the same ids differ: SentencePiece vocabularies share little more than
 // their bytes, and those that grew from the same merges at most 80 %.
 constexpr double kLeastShare = 0.9;

@@ -32,8 +32,8 @@ struct MeasureOptions {
 struct PassCost {
   int rows = 0, context = 0;
   Spread us;
-  // Of a target with experts: those that the rows used, added over the layers, and the bytes of
-  // weights that the pass read. The tokens of measured passes are random.
+  // Where the target has experts: the distinct experts that the rows used, added over the layers,
+  // and the bytes of weights that the pass read. The tokens of measured passes are random.
   std::int64_t distinct_experts = 0, read_bytes = 0;
 };
 
