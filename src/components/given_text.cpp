@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace foretoken {
 
@@ -17,6 +18,7 @@ Result<round::Proposal> GivenText::DraftAfter(std::span<const Token> text,
   request.sampling = sampling;
   request.max_new_tokens = 0;
   FORETOKEN_CHECK_OK(parts_.preparation().Check(request, text));
+  request.sampling = parts_.preparation().Drawable(std::move(request.sampling));
   FORETOKEN_TRY(const auto grammar, parts_.preparation().GrammarOf(sampling));
   const auto drafts_alone = [&](int d) {
     const loader::DrafterEntry& entry = drafters[d];
@@ -36,7 +38,7 @@ Result<round::Proposal> GivenText::DraftAfter(std::span<const Token> text,
   drafter.Begin({.seq = kSeq,
                  .prompt = text,
                  .max_new_tokens = opened.context - static_cast<int>(text.size()),
-                 .sampling = sampling,
+                 .sampling = request.sampling,
                  .end_tokens = opened.end_tokens,
                  .noise = noise,
                  .stream = shares ? Stream::kTarget : Stream::kDraft,
@@ -65,7 +67,7 @@ VerificationOptions GivenText::VerificationFor(const SamplingParameters& samplin
   const engine::Opened& opened = parts_.opened();
   VerificationOptions options{.vocabulary_size = opened.vocabulary,
                               .speculative = opened.options.speculative,
-                              .sampling = sampling,
+                              .sampling = parts_.preparation().Drawable(sampling),
                               .verifier = opened.options.verifier,
                               .isa = opened.options.isa};
   Request request;

@@ -414,6 +414,37 @@ TEST(SpeculativeDecoder, StepsOnLogitsOfTheCallersGiveTheTargetsText) {
   EXPECT_TRUE(refused.error().message.starts_with("drafts: 'mtp' ")) << refused.error().message;
 }
 
+// A model file may say that tokens are never drawn: neither drafts behind a text nor tokens of given
+// logits are among them.
+TEST(SpeculativeDecoder, NeverDrawsSuppressedTokensBehindAGivenText) {
+  fixtures::TinyModelOptions model{.seed = 51, .context_length = 96};
+  const std::string folder = fixtures::TemporaryFolder();
+  const Tokens text = {1, 2, 3};
+  GivenSampling greedy;
+  greedy.sampling.temperature = 0;
+  const auto open = [&] {
+    EngineOptions options = PairOptions();
+    options.model = options.draft_model = fixtures::WriteTinyModel(folder, model);
+    return Decoder(options);
+  };
+  const auto free_decoder = open();
+  const auto free = free_decoder->Draft(text, greedy, {.num_steps = 3});
+  ASSERT_TRUE(free) << free.error().message;
+  ASSERT_EQ(free->tokens.size(), 3u);
+  const std::int32_t banned = free->tokens[0];
+  model.suppressed = {banned};
+  const auto decoder = open();
+  const auto drafted = decoder->Draft(text, greedy, {.num_steps = 3});
+  ASSERT_TRUE(drafted) << drafted.error().message;
+  EXPECT_EQ(std::count(drafted->tokens.begin(), drafted->tokens.end(), banned), 0);
+  const int vocabulary = decoder->engine().summary().target.vocabulary_size;
+  std::vector<float> logits(static_cast<std::size_t>(vocabulary));
+  logits[static_cast<std::size_t>(banned)] = 20;
+  const auto verified = decoder->Verify({}, {logits, vocabulary}, greedy);
+  ASSERT_TRUE(verified) << verified.error().message;
+  EXPECT_NE(verified->next, banned);
+}
+
 TEST(SpeculativeDecoder, ResettingStatisticsResetsTheController) {
   for (const char* lookahead : {"ewma", "heuristic"}) {
     EngineOptions options = PairOptions();

@@ -24,11 +24,16 @@ Result<PreparedRequest> Preparation::Prepare(Request request) const {
   prepared.prepared_by_ = this;
   prepared.prompt_ = PromptTokens(request);
   FORETOKEN_CHECK_OK(Check(request, prepared.prompt_));
-  for (const Token token : tokenizer_.never_drawn())
-    request.sampling.logit_bias.insert_or_assign(token, -std::numeric_limits<float>::infinity());
+  request.sampling = Drawable(std::move(request.sampling));
   FORETOKEN_TRY(prepared.grammar_, grammars_.Of(request.sampling));
   prepared.request_ = std::move(request);
   return prepared;
+}
+
+SamplingParameters Preparation::Drawable(SamplingParameters sampling) const {
+  for (const Token token : tokenizer_.never_drawn())
+    sampling.logit_bias.insert_or_assign(token, -std::numeric_limits<float>::infinity());
+  return sampling;
 }
 
 std::vector<Token> Preparation::PromptTokens(Request& request) const {

@@ -35,6 +35,8 @@ class Preparation {
   // Errors: kInvalidArgument (a parameter out of range, a grammar), kTooLarge (the prompt or the
   // grammar does not fit), kNoMemory.
   [[nodiscard]] Result<PreparedRequest> Prepare(Request request) const;
+  // The parameters without the tokens that the model file says are never drawn.
+  SamplingParameters Drawable(SamplingParameters sampling) const;
   // Null where the parameters have no grammar. Errors: kInvalidArgument, kTooLarge, kNoMemory.
   [[nodiscard]] Result<std::shared_ptr<const grammar::Grammar>> GrammarOf(
       const SamplingParameters& sampling) const {
