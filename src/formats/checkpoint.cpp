@@ -193,7 +193,9 @@ Result<std::unique_ptr<Checkpoint>> OpenGguf(MappedFile first) {
   const bool is_split = parsed.metadata.Find(kSplitCount) != nullptr;
   const std::int64_t count = parsed.metadata.Int(kSplitCount).value_or(0);
   if (is_split) FORETOKEN_CHECK_OK(CheckIsFirstPart(path, parsed.metadata, count));
-  const std::optional<std::int64_t> n_tensors = parsed.metadata.Int(kSplitTensors);
+  std::optional<std::int64_t> n_tensors;
+  if (parsed.metadata.Find(kSplitTensors) != nullptr)
+    n_tensors = parsed.metadata.Int(kSplitTensors).value_or(-1);
 
   auto checkpoint = std::make_unique<GgufCheckpoint>(std::move(first), std::move(parsed));
   if (is_split && count > 1) {

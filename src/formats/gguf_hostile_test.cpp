@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Damaged and malicious GGUF files: each gives an Error or opens; none crashes, and none makes the
 // parser take much memory.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -347,6 +348,28 @@ TEST(HostileGguf, RefusesBadTensorNamesAndShapes) {
         "tensor t: row length 33 is not a multiple of the 32 values in a block of Q8_0"},
        {TwoTensors().Tensor("t", {1}, 0, 0).Tensor("t", {1}, 0, 32).Data(64).bytes(),
         "tensor t: occurs twice"}});
+}
+
+TEST(HostileGguf, RefusesRowsAndDataThatTheBlocksOfATypeDoNotFit) {
+  for (const tensor::DTypeInfo& info : tensor::AllDTypes()) {
+    const auto type = static_cast<std::uint32_t>(info.type);
+    const auto values = static_cast<std::uint64_t>(info.block_values);
+    const auto with = [&](std::uint64_t row, std::size_t data_bytes) {
+      return OneTensor().Tensor("blk.0.x", {row, 2}, type, 0).Data(data_bytes).bytes();
+    };
+    const auto bytes = static_cast<std::size_t>(2 * info.block_bytes);
+    EXPECT_TRUE(OpensOrFails(with(values, bytes))) << info.name;
+    ExpectErrors({{with(values, bytes - 1), "tensor blk.0.x: data ends beyond the file"}});
+    if (values == 1) continue;
+    for (const std::uint64_t row :
+         {values - 1, values + 1, values / 2, 3 * values - 32, std::uint64_t{1}})
+      if (row % values != 0)
+        ExpectErrors(
+            {{with(row, 4 * bytes),
+              fmt::format("tensor blk.0.x: row length {} is not a multiple of the {} values "
+                          "in a block of {}",
+                          row, values, info.name)}});
+  }
 }
 
 TEST(HostileGguf, RefusesUnknownTensorTypesByName) {

@@ -9,6 +9,36 @@ std::string MetadataReader::Key(std::string_view key) const {
   return fmt::format("{}.{}", architecture_, key);
 }
 
+template <typename T>
+T MetadataReader::Noted(std::string_view key, T value, std::string_view kind) const {
+  if (!value && misread_.empty() && metadata_.Find(Key(key)) != nullptr)
+    misread_ = fmt::format("{}: the value is not {}; the file is damaged, convert the model again",
+                           Key(key), kind);
+  return value;
+}
+
+std::optional<std::int64_t> MetadataReader::Int(std::string_view key) const {
+  return Noted(key, metadata_.Int(Key(key)), "a whole number");
+}
+
+std::optional<bool> MetadataReader::Bool(std::string_view key) const {
+  return Noted(key, metadata_.Bool(Key(key)), "true or false");
+}
+
+const std::string* MetadataReader::String(std::string_view key) const {
+  return Noted(key, metadata_.String(Key(key)), "a text");
+}
+
+const std::vector<std::int64_t>* MetadataReader::Ints(std::string_view key) const {
+  const auto* list = metadata_.Ints(Key(key));
+  return metadata_.Int(Key(key)) ? list : Noted(key, list, "a list of whole numbers");
+}
+
+Status MetadataReader::Kinds() const {
+  if (misread_.empty()) return {};
+  return Fail(ErrorCode::kInvalidFile, misread_);
+}
+
 Result<int> MetadataReader::InRange(std::string_view key, std::int64_t value,
                                     std::int64_t most) const {
   if (value < 1 || value > most)
@@ -58,7 +88,7 @@ Result<double> MetadataReader::Positive(std::string_view key, double fallback) c
 }
 
 Result<double> MetadataReader::NotNegative(std::string_view key, double fallback) const {
-  const double v = metadata_.Float(Key(key)).value_or(fallback);
+  const double v = Noted(key, metadata_.Float(Key(key)), "a number").value_or(fallback);
   if (!(v >= 0 && v < 1e12))
     return Fail(ErrorCode::kInvalidFile, fmt::format("{}: {} is out of range", Key(key), v));
   return v;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // model/arch/metadata_reader.h: values of a file's metadata whose keys begin with the name of the
-// architecture, with their ranges.
+// architecture, with their ranges. One thread.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,11 @@ class MetadataReader {
 
   const std::string& architecture() const { return architecture_; }
   std::string Key(std::string_view key) const;  // "llama.block_count"
-  // Nothing where the key is absent or holds something of another kind.
-  std::optional<std::int64_t> Int(std::string_view key) const { return metadata_.Int(Key(key)); }
-  std::optional<bool> Bool(std::string_view key) const { return metadata_.Bool(Key(key)); }
-  const std::string* String(std::string_view key) const { return metadata_.String(Key(key)); }
-  const std::vector<std::int64_t>* Ints(std::string_view key) const {
-    return metadata_.Ints(Key(key));
-  }
+  // Nothing where the key is absent or holds something of another kind, which Kinds reports.
+  std::optional<std::int64_t> Int(std::string_view key) const;
+  std::optional<bool> Bool(std::string_view key) const;
+  const std::string* String(std::string_view key) const;
+  const std::vector<std::int64_t>* Ints(std::string_view key) const;  // null for one number too
 
   // A number from 1 to `most`; `fallback` stands for an absent key, which is an error where
   // fallback is negative. Errors: kInvalidFile.
@@ -43,11 +41,19 @@ class MetadataReader {
   // A number that is not below 0. Errors: kInvalidFile.
   [[nodiscard]] Result<double> NotNegative(std::string_view key, double fallback) const;
 
+  // Whether all keys that were read so far were absent or of the kind that was asked for. What
+  // replaced such a value makes other errors, so this one comes first. Errors: kInvalidFile.
+  [[nodiscard]] Status Kinds() const;
+
  private:
+  // Keeps the first key whose value could not be read.
+  template <typename T>
+  T Noted(std::string_view key, T value, std::string_view kind) const;
   Result<int> InRange(std::string_view key, std::int64_t value, std::int64_t most) const;
 
   const formats::Metadata& metadata_;
   std::string architecture_;
+  mutable std::string misread_;  // an error message
 };
 
 }  // namespace foretoken::model

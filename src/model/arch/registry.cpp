@@ -43,6 +43,13 @@ Status CheckExpertsAreUsed(const MetadataReader& read, const ModelConfig& config
                           Shown(config.architecture)));
 }
 
+Result<ModelConfig> ReadConfig(const MetadataReader& read, const Architecture& row) {
+  FORETOKEN_TRY(ModelConfig config, ReadCommonConfig(read));
+  FORETOKEN_CHECK_OK(row.complete(read, config));
+  FORETOKEN_CHECK_OK(CheckExpertsAreUsed(read, config));
+  return config;
+}
+
 // With the layers of an MTP head.
 Result<ModelConfig> ConfigOfAllBlocks(const formats::Metadata& metadata) {
   const std::string* name = metadata.String("general.architecture");
@@ -51,9 +58,8 @@ Result<ModelConfig> ConfigOfAllBlocks(const formats::Metadata& metadata) {
   for (const Architecture* row : kRows) {
     if (row->info.name != *name) continue;
     const MetadataReader read(metadata, *name);
-    FORETOKEN_TRY(ModelConfig config, ReadCommonConfig(read));
-    FORETOKEN_CHECK_OK(row->complete(read, config));
-    FORETOKEN_CHECK_OK(CheckExpertsAreUsed(read, config));
+    auto config = ReadConfig(read, *row);
+    FORETOKEN_CHECK_OK(read.Kinds());
     return config;
   }
   if (*name == kEagle)
@@ -87,8 +93,8 @@ Result<HeadConfig> ReadEagleHead(const MetadataReader& read) {
   return head;
 }
 
-Result<ModelConfig> EagleConfig(const formats::Checkpoint& checkpoint) {
-  const MetadataReader read(checkpoint.metadata(), std::string(kEagle));
+Result<ModelConfig> ReadEagleConfig(const MetadataReader& read,
+                                    const formats::Checkpoint& checkpoint) {
   FORETOKEN_TRY(ModelConfig c, ReadCommonConfig(read));
   if (c.n_layers() != 1)
     return Fail(ErrorCode::kUnsupported, fmt::format("{}: {} blocks; an EAGLE-3 head has one",
@@ -102,6 +108,13 @@ Result<ModelConfig> EagleConfig(const formats::Checkpoint& checkpoint) {
     c.vocabulary = static_cast<int>(output->shape[1]);
   }
   return c;
+}
+
+Result<ModelConfig> EagleConfig(const formats::Checkpoint& checkpoint) {
+  const MetadataReader read(checkpoint.metadata(), std::string(kEagle));
+  auto config = ReadEagleConfig(read, checkpoint);
+  FORETOKEN_CHECK_OK(read.Kinds());
+  return config;
 }
 
 // The block behind the trunk's, of the trunk's kind.

@@ -39,11 +39,6 @@ class GgufTokenizer final : public Tokenizer {
     CharacterMap map;
     if (const auto* bytes = metadata.Ints(kKey); bytes != nullptr) {
       FORETOKEN_TRY(map, CharacterMap::Read(*bytes));
-    } else if (metadata.Find(kKey) != nullptr) {
-      return Fail(ErrorCode::kInvalidFile,
-                  fmt::format("tokenizer: {} is not a list of bytes; the file is damaged, convert "
-                              "the model anew",
-                              kKey));
     }
     codec_ = MakeUnigramCodec(vocabulary_, std::move(map));
     return {};

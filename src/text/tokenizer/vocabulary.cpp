@@ -8,6 +8,7 @@
 
 #include "text/tokenizer/special_tokens.h"
 #include "text/tokenizer/unicode.h"
+#include "text/tokenizer/vocabulary_keys.h"
 
 namespace foretoken::text {
 namespace {
@@ -198,6 +199,7 @@ int ByteOfTokenText(std::string_view text) {
 }
 
 Result<Vocabulary> ReadVocabulary(const formats::Metadata& metadata) {
+  FORETOKEN_CHECK_OK(CheckKinds(metadata));
   Vocabulary vocabulary;
   FORETOKEN_TRY(vocabulary.family, ReadFamily(metadata));
   ReadPattern(metadata, vocabulary);
