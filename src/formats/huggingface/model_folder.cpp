@@ -38,9 +38,9 @@ class ModelFolder final : public MappedCheckpoint {
     FORETOKEN_TRY(const Configuration configuration,
                   ReadConfiguration(config, config_path, metadata_));
     SetName();
-    FORETOKEN_CHECK_OK(ReadTokenizer(path_, config, configuration.vocabulary, metadata_));
-    FORETOKEN_CHECK_OK(ReadChatTemplates(path_, metadata_));
     FORETOKEN_CHECK_OK(ReadWeights(weights, configuration));
+    FORETOKEN_CHECK_OK(ReadTokenizer(path_, config, EmbeddingRows(), metadata_));
+    FORETOKEN_CHECK_OK(ReadChatTemplates(path_, metadata_));
     FORETOKEN_CHECK_OK(Index());
     return Check();  // nothing changed while the files were parsed
   }
@@ -65,6 +65,13 @@ class ModelFolder final : public MappedCheckpoint {
     const fs::path whole = fs::canonical(path_, failed);
     metadata_.Set("general.type", std::string("model"));
     metadata_.Set("general.name", failed ? path_ : whole.filename().string());
+  }
+
+  // The number of tokens that the weights are for. What config.json says of it may be anything.
+  std::int64_t EmbeddingRows() const {
+    const auto at = std::find_if(tensors_.begin(), tensors_.end(),
+                                 [](const auto& t) { return t.name == "token_embd.weight"; });
+    return at == tensors_.end() ? 0 : at->n_rows();
   }
 
   Status ReadWeights(const WeightFiles& weights, const Configuration& configuration) {

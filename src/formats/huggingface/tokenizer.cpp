@@ -79,11 +79,13 @@ class TokenizerReader {
       return model.Unsupported("type", fmt::format("{} is not supported", Shown(*type)), kAdvice);
     byte_fallback_ = fallback.value_or(false);
     FORETOKEN_TRY(const Json* vocab, model.NeedObject("vocab"));
+    FORETOKEN_TRY(const Json* added, file.List("added_tokens"));
+    const std::size_t n_entries = vocab->size() + (added == nullptr ? 0 : added->size());
+    most_ids_ = std::min(kMostTokens, least + static_cast<std::int64_t>(n_entries));
     for (const auto& [text, id] : vocab->items()) {
       const bool byte = byte_fallback_ && IsByteText(text);
       FORETOKEN_CHECK_OK(Place(model, "vocab", text, id, byte ? kByte : kNormal));
     }
-    FORETOKEN_TRY(const Json* added, file.List("added_tokens"));
     static const Json kNone = Json::array();
     for (const Json& token : added == nullptr ? kNone : *added) {
       const JsonFields fields(token, file.place() + ": added_tokens");
@@ -106,9 +108,10 @@ class TokenizerReader {
 
   Status Place(const JsonFields& fields, std::string_view name, const std::string& text,
                const Json& id, std::int64_t type) {
-    if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= kMostTokens)
+    if (!id.is_number_unsigned() ||
+        id.get<std::uint64_t>() >= static_cast<std::uint64_t>(most_ids_))
       return fields.Bad(
-          name, fmt::format("the id of {} is no whole number below {}", Shown(text), kMostTokens));
+          name, fmt::format("the id of {} is no whole number below {}", Shown(text), most_ids_));
     const auto at = static_cast<std::size_t>(id.get<std::uint64_t>());
     if (at >= texts_.size()) texts_.resize(at + 1), types_.resize(at + 1, 0);
     const bool added = type == kControl || type == kUserDefined;
@@ -284,6 +287,8 @@ class TokenizerReader {
   Metadata& metadata_;
   Json file_, settings_;
   bool byte_fallback_ = false;
+  // Ids without a token get one each, so how many there are is bounded by what the files hold.
+  std::int64_t most_ids_ = 0;
   std::vector<std::string> texts_;
   std::vector<std::int64_t> types_;
   std::unordered_map<std::string, std::int64_t> ids_;
