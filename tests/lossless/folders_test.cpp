@@ -3,6 +3,7 @@
 // weights give the same tokens and the same bits.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +15,7 @@
 #include "foretoken/engine.h"
 #include "foretoken/tools/model_file.h"
 #include "foretoken/tools/quantize.h"
+#include "formats/checkpoint.h"
 
 namespace foretoken {
 namespace {
@@ -61,6 +63,12 @@ Outcome OutcomeOf(const std::string& model, const std::string& draft = "") {
   return outcome;
 }
 
+TinyModelOptions Smallest(const char* architecture, tensor::DType type) {
+  TinyModelOptions options = fixtures::SmallestOf(architecture);
+  options.weight_type = type, options.short_norms = true;
+  return options;
+}
+
 std::vector<TinyModelOptions> Networks() {
   using tensor::DType;
   return {{.seed = 71},
@@ -68,7 +76,11 @@ std::vector<TinyModelOptions> Networks() {
           {.arch = "qwen2", .seed = 73},
           {.arch = "qwen2", .seed = 74, .weight_type = DType::kF16},
           {.arch = "qwen3", .seed = 75, .head_dim = 24},
-          {.arch = "qwen3", .seed = 76, .weight_type = DType::kBF16}};
+          {.arch = "qwen3", .seed = 76, .weight_type = DType::kBF16},
+          Smallest("qwen3moe", DType::kF32),
+          Smallest("qwen3moe", DType::kBF16),
+          Smallest("gemma3", DType::kF32),
+          Smallest("gemma3", DType::kF16)};
 }
 
 TEST(Folders, GiveTheBitsOfAGgufFile) {
@@ -91,15 +103,35 @@ TEST(Folders, MayBeDraftModels) {
   EXPECT_EQ(OutcomeOf(target.gguf, draft.folder).text, expected.text);
 }
 
-TEST(Folders, QuantizeWritesTheGgufFileOfTheSameWeights) {
-  for (const char* type : {"F32", "BF16", "Q8_0"}) {
-    const Pair pair = Write({.arch = "llama", .seed = 91}, 2);
-    const std::string of_gguf = TemporaryFolder() + "/a.gguf", of_folder = of_gguf + ".b";
-    ASSERT_TRUE(QuantizeFile({.input = pair.gguf, .output = of_gguf, .type = type}));
-    const auto report = QuantizeFile({.input = pair.folder, .output = of_folder, .type = type});
-    ASSERT_TRUE(report) << report.error().message;
-    EXPECT_EQ(OutcomeOf(of_folder), OutcomeOf(of_gguf)) << type;
+void ExpectSameTensors(const std::string& path, const std::string& other_path) {
+  const auto file = formats::OpenCheckpoint(path), other = formats::OpenCheckpoint(other_path);
+  ASSERT_TRUE(file && other);
+  EXPECT_EQ((*file)->tensors().size(), (*other)->tensors().size());
+  for (const formats::TensorView& tensor : (*file)->tensors()) {
+    const formats::TensorView* const same = (*other)->Find(tensor.name);
+    ASSERT_NE(same, nullptr) << tensor.name;
+    EXPECT_EQ(same->ggml_type, tensor.ggml_type) << tensor.name;
+    EXPECT_EQ(same->shape, tensor.shape) << tensor.name;
+    EXPECT_TRUE(
+        std::equal(tensor.data.begin(), tensor.data.end(), same->data.begin(), same->data.end()))
+        << tensor.name;
   }
+}
+
+TEST(Folders, QuantizeWritesTheGgufFileOfTheSameWeights) {
+  const TinyModelOptions networks[] = {{.arch = "llama", .seed = 91},
+                                       Smallest("qwen3moe", tensor::DType::kF32),
+                                       Smallest("gemma3", tensor::DType::kF32)};
+  for (const TinyModelOptions& network : networks)
+    for (const char* type : {"F32", "BF16", "Q8_0", "Q4_0"}) {
+      const Pair pair = Write(network, 2);
+      const std::string of_gguf = TemporaryFolder() + "/a.gguf", of_folder = of_gguf + ".b";
+      ASSERT_TRUE(QuantizeFile({.input = pair.gguf, .output = of_gguf, .type = type}));
+      const auto report = QuantizeFile({.input = pair.folder, .output = of_folder, .type = type});
+      ASSERT_TRUE(report) << report.error().message;
+      ExpectSameTensors(of_folder, of_gguf);
+      EXPECT_EQ(OutcomeOf(of_folder), OutcomeOf(of_gguf)) << network.arch << " " << type;
+    }
 }
 
 TEST(Folders, QuantizeDoesNotWriteOverAShard) {
