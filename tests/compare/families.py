@@ -9,9 +9,8 @@ PROGRAM FAMILY OUT.gguf [options] writes a model of that family with random weig
 it. PREFIX and --seen-as are those of generation.py, which says what is compared. Without a family, all of FAMILIES are compared. Exit code 1
 where a bound is broken.
 
-Bounds: of F32 those of generation.py. Of other types both programs round activations, each in its way. So llama.cpp also runs the same
-weights as F32, which is exact but for the weights. The mean distance of foretoken's log-probabilities from that may be at most 1.25 times
-that of llama.cpp's own (`rounding` in the table), and greedy texts may part where llama.cpp's two best are closer than twice its largest distance.
+The bounds are those of generation.py; the distances that it measures for types with rounded activations are `rounding` in the table: the mean
+of llama.cpp's and of ours, then the largest.
 """
 import argparse
 import os
@@ -53,37 +52,6 @@ CONTEXTS = {"phi3": (256, 512)}
 TYPES = {"gpt-oss": "F32"}  # its experts are MXFP4
 
 
-def quantise(args, source, kind, *options):
-    """The path of the file in that type."""
-    out = "%s-%s.gguf" % (source[:-len(".gguf")], kind)
-    seen = lambda path: os.path.join(args.seen_as, os.path.basename(path))
-    done = subprocess.run(shlex.split(args.llama) + ["llama-quantize", *options, seen(source), seen(out), kind, "2"], capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit("llama-quantize %s %s: %s" % (source, kind, done.stderr[-2000:]))
-    return out
-
-
-class Rounding:
-    """What the type's rounding does to llama.cpp's log-probabilities of a model, and to ours."""
-
-    def __init__(self, args, model, context):
-        self.args, self.model, self.context = args, model, context
-        self.words = ""
-
-    def __call__(self, tokens, theirs, ours):
-        exact_file = quantise(self.args, self.model, "F32", "--allow-requantize")
-        server = generation.Server(self.args.llama, os.path.join(self.args.seen_as, os.path.basename(exact_file)), self.args.port + 1, self.context)
-        try:
-            exact = generation.their_logprobs(server, tokens)
-        finally:
-            server.stop()
-            os.remove(exact_file)
-        _, mean, largest = generation.differences(exact, theirs)
-        _, our_mean, our_largest = generation.differences(exact, ours)
-        self.words = "; rounding %.4f and %.4f, largest %.4f and %.4f" % (mean, our_mean, largest, our_largest)
-        return our_mean <= 1.25 * mean, 2 * largest
-
-
 def compare_family(args, family):
     """Prints a row for each shape, type and context. Returns whether all bounds hold."""
     all_good = True
@@ -94,14 +62,13 @@ def compare_family(args, family):
         if done.returncode != 0:
             sys.exit("%s %s: %s" % (args.make, family, done.stderr))
         for kind in (TYPES.get(family) or args.types).split(","):
-            model = source if kind == "F32" else quantise(args, source, kind)
+            model = source if kind == "F32" else generation.quantise(args.llama, args.seen_as, source, kind)
             for context in CONTEXTS.get(family, (USUAL_CONTEXT,)):
                 programs = generation.Programs(args.foretoken, args.score, context)
-                rounding = None if kind == "F32" else Rounding(args, model, context)
-                good, _, greedy, logprobs = generation.compare(args.llama, args.seen_as, args.port, programs, model, rounding)
+                good, _, greedy, logprobs, words = generation.compare(args.llama, args.seen_as, args.port, programs, model)
                 name = family if context == USUAL_CONTEXT else "%s, context %d" % (family, context)
                 print("| %s | %d | %s | %d of 5 texts equal: %s | %d tokens, mean %.4f, largest %.4f%s | %s |" % (
-                    name, shape, kind, 5 - greedy[1], greedy[2], *logprobs[1:], rounding.words if rounding else "",
+                    name, shape, kind, 5 - greedy[1], greedy[2], *logprobs[1:], words,
                     "ok" if good else "**BAD**"), flush=True)
                 all_good = all_good and good
             if model != source and not args.keep:

@@ -8,6 +8,12 @@ PREFIX runs a program of llama.cpp (it gets `llama-server ...` appended); FOLDER
 Greedy: 5 prompts, 64 tokens, token by token; a difference passes only if llama.cpp's own top-2 margin there is below the rounding of
 the type. Log-probabilities: each next token of a fixed text. Both programs keep keys and values in F32. Exit code 1 where a bound is
 broken. families.py makes the files too, and prints a table.
+
+Bounds: BOUNDS for types whose activations are not rounded to 8 bits. With the others both programs round activations, each in its way: with
+weights in blocks of 256 values llama.cpp has one scale for 256 activations, foretoken one for 32. So single tokens differ by chance as much
+as either program differs from the same weights without that rounding. llama.cpp runs those, too: `PREFIX llama-quantize` writes them as F32
+beside the model, and they are removed afterwards. The mean distance of foretoken's log-probabilities from theirs may be at most 1.25 times that
+of llama.cpp's own, and greedy texts may part where llama.cpp's two best are closer than twice its largest distance.
 """
 import argparse
 import json
@@ -22,13 +28,9 @@ PROMPTS = ["Once upon a time", "The little dog wanted to", "One day, Lily and To
            "Mom said, \"Do not", "There was a big red ball in the"]
 TEXT = ("Once upon a time there was a little girl named Lily. She loved to play outside in the park with her friend Tom. One day they saw "
         "a big dog. The dog was sad because he lost his ball. Lily said, \"We can help you find your ball.\" They looked and looked.")
-# By the type of the weights: the bound on log-probability differences, and the top-2 margin under which greedy texts may part. Where an
-# engine rounds activations (both to 8 bits with quantised weights, llama.cpp to BF16 with BF16 weights), single tokens differ by chance as
-# much as either differs from the unquantised model, so there the bound holds for the mean; the largest difference is printed beside it.
-BOUNDS = {"F32": (0.02, 0.01), "F16": (0.02, 0.02), "BF16": (0.02, 0.1), "Q8_0": (0.1, 0.1)}
-OTHER_BOUNDS = (0.1, 0.2)  # of the types with fewer bits
-# llama.cpp rounds activations with one scale for 256 values where the weights have such blocks, foretoken with one for 32.
-BOUNDS.update(dict.fromkeys(("Q3_K", "Q2_K", "IQ4_XS", "IQ3_S", "TQ1_0", "TQ2_0"), (0.2, 0.5)))
+# By the type of the weights: the bound on log-probability differences, and the top-2 margin under which greedy texts may part. llama.cpp
+# rounds activations to BF16 with BF16 weights, so there the bound holds for the mean; the largest difference is printed beside it.
+BOUNDS = {"F32": (0.02, 0.01), "F16": (0.02, 0.02), "BF16": (0.02, 0.1)}
 EXACT_ACTIVATIONS = ("F32", "F16")
 
 
@@ -135,23 +137,53 @@ def differences(a, b):
     return len(both), sum(both) / len(both), max(both)
 
 
-def compare(prefix, seen_as, port, programs, model, rounding=None):
-    """Both comparisons of one file: (good, type, greedy's and the log-probabilities' results). rounding: a function that gets llama.cpp's
-    log-probabilities and ours and says (good, margin under which greedy texts may part); without it BOUNDS decide."""
+def quantise(prefix, seen_as, source, kind, *options):
+    """The path of the file in that type, which llama-quantize writes beside it."""
+    out = "%s-%s.gguf" % (source[:-len(".gguf")], kind)
+    seen = lambda path: os.path.join(seen_as, os.path.basename(path))
+    done = subprocess.run(shlex.split(prefix) + ["llama-quantize", *options, seen(source), seen(out), kind, "2"], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit("llama-quantize %s %s: %s" % (source, kind, done.stderr[-2000:]))
+    return out
+
+
+def by_rounding(prefix, seen_as, port, model, context, results):
+    """Judges both programs by llama.cpp's results for the same weights in F32. results: the tokens, llama.cpp's log-probabilities and
+    foretoken's. (good, margin under which greedy texts may part, words)"""
+    tokens, theirs, ours = results
+    exact_file = quantise(prefix, seen_as, model, "F32", "--allow-requantize")
+    try:
+        server = Server(prefix, os.path.join(seen_as, os.path.basename(exact_file)), port, context)
+        try:
+            exact = their_logprobs(server, tokens)
+        finally:
+            server.stop()
+    finally:
+        os.remove(exact_file)
+    _, mean, largest = differences(exact, theirs)
+    _, our_mean, our_largest = differences(exact, ours)
+    words = "; rounding %.4f and %.4f, largest %.4f and %.4f" % (mean, our_mean, largest, our_largest)
+    return our_mean <= 1.25 * mean, 2 * largest, words
+
+
+def compare(prefix, seen_as, port, programs, model):
+    """Both comparisons of one file: (good, type, greedy's and the log-probabilities' results, words about the bound)."""
     kind = programs.type_of(model)
-    bound, margin = BOUNDS.get(kind, OTHER_BOUNDS)
     server = Server(prefix, os.path.join(seen_as, os.path.basename(model)), port, programs.context)
     try:
         tokens = text_tokens(server)
         theirs, ours = their_logprobs(server, tokens), programs.score(model, tokens)
         found = differences(theirs, ours)
-        good = (found[2] if kind in EXACT_ACTIVATIONS else found[1]) <= bound
-        if rounding:
-            good, margin = rounding(tokens, theirs, ours)
+        if kind in BOUNDS:
+            bound, margin = BOUNDS[kind]
+            is_exact = kind in EXACT_ACTIVATIONS
+            good, words = found[2 if is_exact else 1] <= bound, "; bound %.2f on the %s" % (bound, "largest" if is_exact else "mean")
+        else:
+            good, margin, words = by_rounding(prefix, seen_as, port + 1, model, programs.context, (tokens, theirs, ours))
         greedy = compare_greedy(server, programs, model, margin)
     finally:
         server.stop()
-    return greedy[0] and good, kind, greedy, (good, *found)
+    return greedy[0] and good, kind, greedy, (good, *found), words
 
 
 def add_arguments(parser):
@@ -171,12 +203,11 @@ def main():
     programs = Programs(args.foretoken, args.score, args.context)
     all_good = True
     for model in args.models:
-        good, kind, greedy, logprobs = compare(args.llama, args.seen_as, args.port, programs, model)
+        good, kind, greedy, logprobs, words = compare(args.llama, args.seen_as, args.port, programs, model)
         all_good = all_good and good
         word = lambda ok: "ok" if ok else "BAD"
-        print("%s (%s): greedy %s: %s; log-probabilities %s: %d tokens, mean difference %.4f, largest %.4f (bound %.2f on the %s)" % (
-            os.path.basename(model), kind, word(greedy[0]), greedy[2], word(logprobs[0]), *logprobs[1:], BOUNDS.get(kind, OTHER_BOUNDS)[0],
-            "largest" if kind in EXACT_ACTIVATIONS else "mean"), flush=True)
+        print("%s (%s): greedy %s: %s; log-probabilities %s: %d tokens, mean difference %.4f, largest %.4f%s" % (
+            os.path.basename(model), kind, word(greedy[0]), greedy[2], word(logprobs[0]), *logprobs[1:], words), flush=True)
     sys.exit(0 if all_good else 1)
 
 
