@@ -83,7 +83,7 @@ OUTSIDE = {
     "tests/compare": {"formats", "text"},
     "tests/counts": {"base", "tensor", "kernels"},
     "tests/fixtures": {"base", "tensor", "formats"},
-    "tests/fuzz": {"base", "formats", "text", "grammar", "server"},
+    "tests/fuzz": {"attack", "base", "formats", "text", "grammar", "server"},
     "tests/lossless": {"formats", "kernels", "grammar", "fixtures", "oracle"},
     "tests/memory": {"fixtures"},
     "tests/oracle": {"base", "tensor", "kernels", "formats", "kv", "model", "fixtures"},

@@ -32,7 +32,10 @@ class Programs:
         self.problems.append(what)
         if kept and os.path.exists(kept):
             os.makedirs(self.options.keep, exist_ok=True)
-            shutil.copy(kept, self.options.keep)
+            if os.path.isdir(kept):
+                shutil.copytree(kept, os.path.join(self.options.keep, os.path.basename(kept)), dirs_exist_ok=True)
+            else:
+                shutil.copy(kept, self.options.keep)
 
     def run(self, *words, limits=(), stdout=subprocess.PIPE, kept=None, codes=(0, 1, 2), program=None, seconds=SECONDS):
         """Runs one command, looks at how it ended, and gives the result."""

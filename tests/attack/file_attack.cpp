@@ -51,6 +51,15 @@ void WriteFile(const std::string& path, std::span<const std::byte> bytes) {
   FORETOKEN_CHECK(out.good());
 }
 
+// A file, or a folder in the place of what is there.
+void WriteModel(const std::string& path, const Mutated& mutated) {
+  std::filesystem::remove_all(path);
+  if (!mutated.bytes.empty() || mutated.files.empty()) return WriteFile(path, mutated.bytes);
+  std::filesystem::create_directories(path);
+  for (const auto& [name, text] : mutated.files)
+    WriteFile(path + "/" + name, std::as_bytes(std::span(text)));
+}
+
 std::string ReadText(const std::string& path, std::size_t most) {
   std::ifstream in(path, std::ios::binary);
   std::string text(most, '\0');
@@ -142,7 +151,7 @@ bool Attack::TimeIsOver() const {
 void Attack::ReadOne(std::uint64_t number, std::FILE* out) {
   const Mutated mutated = File(number);
   const std::string path = folder_ + "/attacked.gguf";
-  WriteFile(path, mutated.bytes);
+  WriteModel(path, mutated);
   const bool planted = !o_.plant.empty() && number == o_.first + kPlantedFile;
   planted_wrong = planted && o_.plant == "wrong";
   LimitCpu(o_.cpu_seconds);
@@ -250,7 +259,7 @@ void Attack::Fault(std::uint64_t number, const std::string& why) {
   const Mutated mutated = File(number);
   std::filesystem::create_directories(o_.keep);
   const std::string path = fmt::format("{}/{}-{}", o_.keep, o_.seed, number);
-  WriteFile(path + ".gguf", mutated.bytes);
+  WriteModel(path + ".gguf", mutated);
   const std::string log = ReadText(folder_ + "/log", 20'000);
   std::ofstream(path + ".txt") << why << "\n" << mutated.what << "\n" << log;
   fmt::print("FAULT of file {} ({}.gguf): {}\n  {}\n{}\n", number, path, why, mutated.what,
@@ -278,7 +287,7 @@ void Attack::WriteAll() const {
     const Mutated mutated = File(number);
     const bool head = good_.files[mutated.good].role == Role::kHead;
     const std::string path = fmt::format("{}/{}{}", o_.write, number, head ? "-head" : "");
-    WriteFile(path + ".gguf", mutated.bytes);
+    WriteModel(path + ".gguf", mutated);
     std::ofstream(path + ".txt") << mutated.what << "\n";
   }
   std::filesystem::copy_file(good_.target, o_.write + "/good-target.gguf",

@@ -6,7 +6,9 @@
 #include <iterator>
 
 #include "base/check.h"
+#include "fixtures/model_folder.h"
 #include "fixtures/tiny_model.h"
+#include "foretoken/catalogue.h"
 
 namespace foretoken::attack {
 namespace {
@@ -52,6 +54,26 @@ TinyModelOptions KQuants() {
   return options;
 }
 
+// Types that are kept in a wider form.
+TinyModelOptions OneToThreeBits() {
+  TinyModelOptions options = KQuants();
+  options.weight_type = DType::kIQ3_S;
+  options.weight_types = {{"token_embd", DType::kTQ1_0}, {"output", DType::kTQ2_0},
+                          {"attn_q", DType::kIQ1_S},     {"attn_k", DType::kIQ1_M},
+                          {"attn_v", DType::kIQ2_XXS},   {"attn_output", DType::kIQ2_XS},
+                          {"ffn_gate", DType::kIQ2_S},   {"ffn_up", DType::kIQ3_XXS}};
+  return options;
+}
+
+// Experts in the types that files of gpt-oss and of large mixtures have.
+TinyModelOptions Mxfp4Experts() {
+  TinyModelOptions options = fixtures::SmallestOf("gpt-oss");
+  options.weight_type = DType::kQ8_0;
+  for (const char* name : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"})
+    options.weight_types[name] = DType::kMXFP4;
+  return options;
+}
+
 TinyModelOptions Mixture() {
   TinyModelOptions options = Small("qwen3moe");
   options.weight_type = DType::kQ8_0, options.weight_types = {{"ffn_up_exps", DType::kF16}};
@@ -69,6 +91,37 @@ TinyModelOptions FewBits() {
   return options;
 }
 
+GoodFile FolderOf(const std::string& folder, const char* architecture, DType type, int n_files) {
+  TinyModelOptions options = fixtures::SmallestOf(architecture);
+  options.weight_type = type;
+  const std::string path = folder + "/folder-of-" + architecture;
+  fixtures::WriteModelFolder(fixtures::WriteTinyModel(folder, options), path, {.n_files = n_files});
+  GoodFile good{.name = std::string("folder of ") + architecture,
+                .role = Role::kFolder,
+                .bytes = {},
+                .target = {}};
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    const Bytes bytes = ReadBytes(entry.path().string());
+    good.files[entry.path().filename().string()].assign(reinterpret_cast<const char*>(bytes.data()),
+                                                        bytes.size());
+  }
+  return good;
+}
+
+void AddHeads(const std::string& folder, const TinyModelOptions& target, GoodFiles& good) {
+  const auto head = [&](const char* name, TinyHeadOptions options) {
+    options.target = target;
+    const std::string path = fixtures::WriteTinyHead(folder, options);
+    good.files.push_back({name, Role::kHead, ReadBytes(path), good.target});
+  };
+  head("MTP head", {});
+  TinyHeadOptions eagle;
+  eagle.eagle = true;
+  head("EAGLE-3 head", eagle);
+  eagle.draft_vocabulary = 100, eagle.norm_before_fc = true;
+  head("EAGLE-3 head of few tokens", eagle);
+}
+
 }  // namespace
 
 GoodFiles MakeGoodFiles(const std::string& folder, std::span<const std::string> more) {
@@ -82,21 +135,19 @@ GoodFiles MakeGoodFiles(const std::string& folder, std::span<const std::string> 
   const auto model = [&good](const char* name, const TinyModelOptions& options) {
     good.files.push_back({name, Role::kModel, fixtures::TinyModelBytes(options), {}});
   };
-  model("llama", Small("llama")), model("qwen2", Small("qwen2")), model("qwen3", Small("qwen3"));
+  for (const ArchitectureInfo* info : AllArchitectures()) {
+    const std::string name(info->name);
+    model(name.c_str(), fixtures::SmallestOf(name));
+  }
+  model("mixtral", fixtures::SmallestOf("mixtral"));
   model("llama with yarn", Yarn()), model("qwen3 quantised", Quantised());
   model("llama of K-quants", KQuants()), model("qwen3moe quantised", Mixture());
-  model("llama of few bits", FewBits());
-  const auto head = [&](const char* name, TinyHeadOptions options) {
-    options.target = target;
-    const std::string path = fixtures::WriteTinyHead(folder, options);
-    good.files.push_back({name, Role::kHead, ReadBytes(path), good.target});
-  };
-  head("MTP head", {});
-  TinyHeadOptions eagle;
-  eagle.eagle = true;
-  head("EAGLE-3 head", eagle);
-  eagle.draft_vocabulary = 100, eagle.norm_before_fc = true;
-  head("EAGLE-3 head of few tokens", eagle);
+  model("llama of few bits", FewBits()), model("llama of one to three bits", OneToThreeBits());
+  model("gpt-oss of MXFP4", Mxfp4Experts());
+  AddHeads(folder, target, good);
+  good.files.push_back(FolderOf(folder, "llama", DType::kF32, 1));
+  good.files.push_back(FolderOf(folder, "qwen3moe", DType::kBF16, 2));
+  good.files.push_back(FolderOf(folder, "gemma3", DType::kF16, 1));
   for (const std::string& path : more)
     good.files.push_back(
         {std::filesystem::path(path).filename().string(), Role::kModel, ReadBytes(path), {}});

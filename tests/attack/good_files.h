@@ -15,8 +15,8 @@ struct GoodFiles {
   std::string target, draft;  // paths of a whole model and of one that drafts for it
 };
 
-// Files for every architecture and kind of head that the fixtures write, in several number types,
-// and the files of `more`. The target and the draft are written into `folder`.
+// Files of every architecture, every number type and every kind of head, folders of safetensors
+// files, and the files of `more`. The target and the draft are written into `folder`.
 GoodFiles MakeGoodFiles(const std::string& folder, std::span<const std::string> more);
 
 }  // namespace foretoken::attack

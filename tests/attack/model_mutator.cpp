@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "attack/json_mutator.h"
 #include "base/check.h"
 
 namespace foretoken::attack {
@@ -444,7 +445,31 @@ Key KnownKey(Random& random, const Model& model) {
                                                 "A.vocab_size",
                                                 "A.rope.scaling.attn_factor",
                                                 "A.rope.scaling.yarn_beta_fast",
-                                                "A.rope.freq_base"};
+                                                "A.rope.freq_base",
+                                                "A.rope.freq_base_swa",
+                                                "A.rope.dimension_count_swa",
+                                                "A.rope.scaling.yarn_log_multiplier",
+                                                "A.rope.scaling.finetuned",
+                                                "A.attention.key_length_swa",
+                                                "A.attention.value_length_swa",
+                                                "A.attention.shared_kv_layers",
+                                                "A.attention.sliding_window_pattern",
+                                                "A.attention.scale",
+                                                "A.attention.temperature_scale",
+                                                "A.attn_logit_softcapping",
+                                                "A.final_logit_softcapping",
+                                                "A.embedding_length_per_layer_input",
+                                                "A.embedding_scale",
+                                                "A.residual_scale",
+                                                "A.logit_scale",
+                                                "A.expert_gating_func",
+                                                "A.expert_weights_norm",
+                                                "A.expert_weights_scale",
+                                                "A.expert_group_count",
+                                                "A.expert_group_used_count",
+                                                "A.expert_shared_count",
+                                                "A.expert_shared_feed_forward_length",
+                                                "tokenizer.ggml.suppress_tokens"};
   std::string name(random.Pick(kNames));
   if (name.starts_with("A.")) {
     std::string architecture = "llama";
@@ -624,6 +649,7 @@ std::string ChangeBytes(Random& random, Writer& out, std::span<const GoodFile> f
     }
     case 4: {  // the beginning of this file and the end of another
       const Bytes& other = random.Pick(files).bytes;
+      if (other.empty()) return "spliced with a folder";
       const auto at = static_cast<std::size_t>(random.Below(bytes.size()));
       const auto from = random.OneIn(2) ? std::min(at, other.size())
                                         : static_cast<std::size_t>(random.Below(other.size()));
@@ -650,28 +676,23 @@ std::string ChangeBytes(Random& random, Writer& out, std::span<const GoodFile> f
 
 }  // namespace
 
-std::uint64_t Random::Next() {
-  std::uint64_t z = (state_ += 0x9E3779B97F4A7C15u);
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return z ^ (z >> 31);
-}
-
-Random RandomOf(std::uint64_t seed, std::uint64_t number) {
-  return Random(Random(seed).Next() ^ (number * 0xD1342543DE82EF95u));
-}
-
 Mutated Mutate(std::span<const GoodFile> files, std::uint64_t seed, std::uint64_t number) {
   Random random = RandomOf(seed, number);
   Mutated mutated;
   mutated.good = static_cast<std::size_t>(random.Below(files.size()));
-  Model model = ReadModel(files[mutated.good].bytes);
-  mutated.what = files[mutated.good].name + ":";
+  const GoodFile& good = files[mutated.good];
+  mutated.what = good.name + ":";
   const auto note = [&mutated](const std::string& what) {
     mutated.what += " " + what.substr(0, 120) + ";";
   };
   // Half of the files have one change only: the others hide what the second would find.
   const std::uint64_t changes = random.OneIn(2) ? 1 : 1 + random.Below(4);
+  if (good.role == Role::kFolder) {
+    mutated.files = good.files;
+    for (std::uint64_t i = 0; i < changes; ++i) note(ChangeFolder(random, mutated.files));
+    return mutated;
+  }
+  Model model = ReadModel(good.bytes);
   const bool bytes_too = random.OneIn(3);
   for (std::uint64_t i = bytes_too ? 1 : 0; i < changes; ++i)
     note(random.OneIn(2) ? ChangeKeys(random, model) : ChangeTensors(random, model));
