@@ -5,8 +5,9 @@
 //   forward_bench MODEL.gguf [--threads N] [--repeats N] [--rows 1,2,4,8,16,512] [--json]
 //
 // Every row of a pass up to 64 has logits, as in verification; longer passes (prefill) have logits
-// for the last row only. Each repeat goes through all row counts, with a bandwidth measurement each
-// time, so that a slow moment of the machine affects all alike.
+// for the last row only. Each pass has new random tokens, so that a mixture of experts reads as
+// many experts as in a text. Each repeat goes through all row counts, with a bandwidth measurement
+// each time, so that a slow moment of the machine affects all alike.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -107,6 +109,106 @@ int Fail(const std::string& message) {
   return 1;
 }
 
+double Mean(const std::vector<double>& x) {
+  double sum = 0;
+  for (const double value : x) sum += value;
+  return sum / static_cast<double>(x.size());
+}
+
+// The passes of one row count.
+struct Point {
+  int rows;
+  std::vector<double> ms, read_gb, distinct_experts;  // distinct experts of a layer
+};
+
+constexpr int kMostLogitRows = 64;
+
+class Passes {
+ public:
+  Passes(model::Runner& runner, kv::BlockTables& tables) : runner_(runner), tables_(tables) {}
+
+  // Runs one pass, with its time noted where the point wants it.
+  void Run(Point& point, bool notes) {
+    const int rows = point.rows;
+    Draw(rows);
+    std::vector<int> logit_rows;
+    for (int row = rows > kMostLogitRows ? rows - 1 : 0; row < rows; ++row)
+      logit_rows.push_back(row);
+    kv::Segment segment{.n_rows = rows};
+    kv::Transaction transaction(tables_, {&segment, 1});
+    std::int64_t distinct = 0;
+    const auto pass = [&] {
+      const model::PassResult& result =
+          runner_.Run({.tokens = tokens_, .segments = {&segment, 1}, .logit_rows = logit_rows});
+      distinct = result.distinct_experts;
+    };
+    // A model that lives in the caches is timed there: the bandwidth reading emptied them.
+    if (runner_.info().weight_bytes < kCachedBytes) pass();
+    const double ms = Milliseconds(pass);
+    if (!notes) return;
+    const model::ExpertsInfo& experts = runner_.info().experts;
+    point.ms.push_back(ms);
+    point.read_gb.push_back(static_cast<double>(runner_.info().ReadBytes(distinct)) / 1e9);
+    point.distinct_experts.push_back(static_cast<double>(distinct) / std::max(1, experts.n_layers));
+  }
+
+ private:
+  static constexpr std::int64_t kCachedBytes = 100'000'000;
+
+  void Draw(int rows) {
+    std::uniform_int_distribution<Token> token(0, runner_.info().readable - 1);
+    tokens_.clear();
+    for (int row = 0; row < rows; ++row) tokens_.push_back(token(random_));
+  }
+
+  model::Runner& runner_;
+  kv::BlockTables& tables_;
+  std::mt19937 random_{5};
+  std::vector<Token> tokens_;
+};
+
+struct Figures {
+  std::string isa;
+  double weights_gb;
+  bool has_experts;
+  std::vector<double> memory_gb_per_s;
+  std::vector<Point> points;
+};
+
+void PrintJson(const Arguments& a, const Figures& f) {
+  std::string passes;
+  for (const Point& point : f.points) {
+    const Spread t = SpreadOf(point.ms);
+    passes += fmt::format(
+        "{}\"{}\": {{\"ms\": {:.4f}, \"min\": {:.4f}, \"max\": {:.4f}, \"read_gb\": {:.4f}",
+        passes.empty() ? "" : ", ", point.rows, t.median, t.least, t.most, Mean(point.read_gb));
+    if (f.has_experts)
+      passes += fmt::format(", \"distinct_experts\": {:.1f}", Mean(point.distinct_experts));
+    passes += "}";
+  }
+  fmt::print(
+      "{{\"isa\": \"{}\", \"threads\": {}, \"weights_gb\": {:.4f}, \"memory_gb_per_s\": {:.2f}, "
+      "\"passes\": {{{}}}}}\n",
+      f.isa, a.threads, f.weights_gb, SpreadOf(f.memory_gb_per_s).median, passes);
+}
+
+void PrintTable(const Arguments& a, const Figures& f) {
+  const Spread memory = SpreadOf(f.memory_gb_per_s);
+  const double one = SpreadOf(f.points.front().ms).median;
+  fmt::print("{}: {:.3f} GB of weights, {}, {} threads, memory {:.1f} GB/s ({:.1f} to {:.1f})\n",
+             a.model, f.weights_gb, f.isa, a.threads, memory.median, memory.least, memory.most);
+  fmt::print("{:>6} {:>10} {:>10} {:>10} {:>9} {:>8} {:>8} {:>10}{}\n", "rows", "ms", "min", "max",
+             "x 1st", "GB", "GB/s", "of memory", f.has_experts ? "    experts" : "");
+  for (const Point& point : f.points) {
+    const Spread t = SpreadOf(point.ms);
+    const double read = Mean(point.read_gb), speed = read / t.median * 1e3;
+    fmt::print("{:>6} {:>10.3f} {:>10.3f} {:>10.3f} {:>9.2f} {:>8.3f} {:>8.1f} {:>9.0f}%{}\n",
+               point.rows, t.median, t.least, t.most, t.median / one, read, speed,
+               100 * speed / memory.median,
+               f.has_experts ? fmt::format(" {:>10.1f}", Mean(point.distinct_experts)) : "");
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -130,62 +232,30 @@ int main(int argc, char** argv) {
   kv::BlockTables tables({.max_positions = most});
   auto runner = model::LocalRunner::Load(**checkpoint, *config,
                                          {.max_rows = most,
-                                          .max_logit_rows = 64,
+                                          .max_logit_rows = kMostLogitRows,
                                           .max_positions = most,
                                           .cache = {.n_blocks = tables.n_blocks()}},
                                          **kernels, pool, {});
   if (!runner) return Fail(runner.error().message);
 
-  const double weights_gb = static_cast<double>((*runner)->info().weight_bytes) / 1e9;
+  const model::RunnerInfo& info = (*runner)->info();
+  Figures figures{.isa = (*kernels)->isa,
+                  .weights_gb = static_cast<double>(info.weight_bytes) / 1e9,
+                  .has_experts = info.experts.n_layers > 0,
+                  .memory_gb_per_s = {},
+                  .points = {}};
+  for (const int rows : a.rows) figures.points.push_back({rows, {}, {}, {}});
   Bandwidth bandwidth(pool, **kernels);
-  std::vector<double> readings;
-  std::vector<std::vector<double>> times(a.rows.size());
+  Passes passes(**runner, tables);
   for (int repeat = -1; repeat < a.repeats; ++repeat) {  // -1 warms up
     const double reading = bandwidth.GigabytesPerSecond();
-    if (repeat >= 0) readings.push_back(reading);
-    for (std::size_t i = 0; i < a.rows.size(); ++i) {
-      const int rows = a.rows[i];
-      if (rows > 64 && repeat >= 3) continue;
-      const std::vector<Token> tokens(static_cast<std::size_t>(rows), 5);
-      std::vector<int> logit_rows;
-      for (int row = rows > 64 ? rows - 1 : 0; row < rows; ++row) logit_rows.push_back(row);
-      kv::Segment segment{.n_rows = rows};
-      kv::Transaction transaction(tables, {&segment, 1});
-      const auto pass = [&] {
-        (*runner)->Run({.tokens = tokens, .segments = {&segment, 1}, .logit_rows = logit_rows});
-      };
-      if (weights_gb < 0.1)
-        pass();  // a model that lives in the caches is timed there: the bandwidth reading emptied
-                 // them
-      const double ms = Milliseconds(pass);
-      if (repeat >= 0) times[i].push_back(ms);
-    }
+    if (repeat >= 0) figures.memory_gb_per_s.push_back(reading);
+    for (Point& point : figures.points)
+      if (point.rows <= kMostLogitRows || repeat < 3) passes.Run(point, repeat >= 0);
   }
-  const Spread memory = SpreadOf(readings);
-  const double one = SpreadOf(times[0]).median;
-  if (a.json) {
-    std::string passes;
-    for (std::size_t i = 0; i < a.rows.size(); ++i) {
-      const Spread t = SpreadOf(times[i]);
-      passes += fmt::format("{}\"{}\": {{\"ms\": {:.4f}, \"min\": {:.4f}, \"max\": {:.4f}}}",
-                            i ? ", " : "", a.rows[i], t.median, t.least, t.most);
-    }
-    fmt::print(
-        "{{\"isa\": \"{}\", \"threads\": {}, \"weights_gb\": {:.4f}, \"memory_gb_per_s\": {:.2f}, "
-        "\"passes\": {{{}}}}}\n",
-        (*kernels)->isa, a.threads, weights_gb, memory.median, passes);
-    return 0;
-  }
-  fmt::print("{}: {:.3f} GB of weights, {}, {} threads, memory {:.1f} GB/s ({:.1f} to {:.1f})\n",
-             a.model, weights_gb, (*kernels)->isa, a.threads, memory.median, memory.least,
-             memory.most);
-  fmt::print("{:>6} {:>10} {:>10} {:>10} {:>9} {:>8} {:>10}\n", "rows", "ms", "min", "max", "x 1st",
-             "GB/s", "of memory");
-  for (std::size_t i = 0; i < a.rows.size(); ++i) {
-    const Spread t = SpreadOf(times[i]);
-    fmt::print("{:>6} {:>10.3f} {:>10.3f} {:>10.3f} {:>9.2f} {:>8.1f} {:>9.0f}%\n", a.rows[i],
-               t.median, t.least, t.most, t.median / one, weights_gb / t.median * 1e3,
-               weights_gb / t.median * 1e5 / memory.median);
-  }
+  if (a.json)
+    PrintJson(a, figures);
+  else
+    PrintTable(a, figures);
   return 0;
 }
