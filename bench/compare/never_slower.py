@@ -6,7 +6,9 @@
 
 Runs `foretoken bench` for each case: plain and speculative decoding of the same prompts in turn, in one process; the ratio of each pair of runs is
 the figure, the table shows the median (least-most) of the repeats. FOLDER may hold tiny1m-F32.gguf, stories260K.gguf (a small real pair) and
-t1b-Q8_0.gguf, d100m-Q8_0.gguf (random weights: drafts that are never right); cases without their files are left out, and named.
+t1b-Q8_0.gguf, d100m-Q8_0.gguf (random weights: drafts that are never right); qwen3moe-Q4_0.gguf, gpt-oss-MXFP4.gguf and d18m-Q8_0.gguf (mixtures of
+experts and a draft model, random weights, one vocabulary). Cases without their files are left out, and named. For mixtures the last column has the
+distinct experts of a layer, by the rows of a pass, in these texts.
 
 Adversarial cases must not fall below 0.97 (median over cases) and 0.93 (each); friendly ones must reach 1.5 with text lookup alone. Exit code 1 where
 they do not.
@@ -72,6 +74,17 @@ def cases(a):
         ("small real pair, T=0", ["-m", tiny, "-md", story, *n, "--temp", "0"], PROSE),
         ("small real pair, T=0.8", ["-m", tiny, "-md", story, *n, "--temp", "0.8"], PROSE),
     ]
+    # Where a share of the drafts is accepted at random, a pass of a mixture costs more by each draft.
+    mixtures = [("Q4_0", inside("qwen3moe-Q4_0.gguf")), ("MXFP4", inside("gpt-oss-MXFP4.gguf"))]
+    drafted = ["-md", inside("d18m-Q8_0.gguf")]
+    adversarial += [(f"mixture {name}, {what}", ["-m", model, *flags, *short], PROSE[:2])
+                    for name, model in mixtures
+                    for what, flags in [("n-gram, T=0", [*lookup, "--temp", "0"]), ("n-gram, T=1", [*lookup, "--temp", "1"]),
+                                        ("all lookups, T=0", ["--spec-type", "portfolio", "--temp", "0"]),
+                                        ("random draft model, T=0", [*drafted, "--temp", "0"]),
+                                        ("random draft model, T=0.8", [*drafted, "--temp", "0.8"]),
+                                        *((f"draft model, {rate} accepted", [*drafted, "--temp", "0", "--synthetic-acceptance-rate", rate])
+                                          for rate in ("0.3", "0.6"))]]
     friendly = [(f"{what}, {kind}, {name}", ["-m", model, "--spec-type", kind, "-n", "160", "--ignore-eos", "--temp", "0"], prompts)
                 for what, prompts in (("copy-edit", COPY_EDIT), ("code", CODE), ("repeated JSON", JSON))
                 for kind in ("ngram", "suffix")
@@ -94,7 +107,7 @@ def measure(a, arguments, prompts):
 
 
 def table(a, title, rows):
-    print(f"\n| {title} | over plain | K | length | plain tokens/s |\n|---|---|---|---|---|", flush=True)
+    print(f"\n| {title} | over plain | K | length | plain tokens/s | experts by rows |\n|---|---|---|---|---|---|", flush=True)
     medians = []
     for name, arguments, prompts in rows:
         missing = [x for x in arguments if x.endswith(".gguf") and not os.path.exists(x)]
@@ -107,8 +120,9 @@ def table(a, title, rows):
         middle, low, high = ratio["speedup"], ratio["speedup_min"], ratio["speedup_max"]
         medians.append(middle)
         length = s.get("mean_acceptance_length")
+        experts = (result.get("experts") or {}).get("distinct_decoding", {})
         print(f"| {name} | {middle:.3f} ({low:.2f}-{high:.2f}) | {s.get('k')} | {'-' if length is None else format(length, '.2f')} "
-              f"| {result['plain']['tokens_per_second']:.0f} |", flush=True)
+              f"| {result['plain']['tokens_per_second']:.0f} | {', '.join(f'{rows}: {n:.1f}' for rows, n in experts.items()) or '-'} |", flush=True)
     return medians
 
 
