@@ -177,6 +177,64 @@ TEST(Repack, WidenedTypesKeepEveryValue) {
   }
 }
 
+// Bytes as a hostile file may have them: scales that are not finite, codes that no quantiser writes.
+std::vector<std::vector<std::byte>> AnyBytes(std::size_t n) {
+  std::mt19937 random(24);
+  std::vector<std::vector<std::byte>> all;
+  for (const unsigned value : {0x00u, 0xFFu, 0x7Fu, 0x7Cu, 0x80u})
+    all.emplace_back(n, static_cast<std::byte>(value));
+  for (int i = 0; i < 3; ++i) {
+    auto& bytes = all.emplace_back(n);
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  }
+  return all;
+}
+
+// The same number, or both none.
+bool IsSame(float a, float b) {
+  return std::isnan(a) ? std::isnan(b) : std::memcmp(&a, &b, sizeof a) == 0 || a == b;
+}
+
+// The data of a safetensors file begin at any byte.
+TEST(Repack, RowsOfFloatsMayLieAnywhere) {
+  for (const TileType type : {TileType::kF32, TileType::kF16, TileType::kBF16}) {
+    const Matrix matrix(type, 37, 200, 25);
+    const AlignedBytes expected = matrix.Tiles();
+    for (const std::size_t shift : {1u, 2u, 3u}) {
+      std::vector<std::byte> bytes(matrix.bytes.size() + shift);
+      std::copy(matrix.bytes.begin(), matrix.bytes.end(),
+                bytes.begin() + static_cast<std::ptrdiff_t>(shift));
+      AlignedBytes tiles(expected.size_bytes());
+      Repack(FileType(type).type, bytes.data() + shift, matrix.n_out, matrix.k, 0,
+             TilesFor(matrix.n_out), tiles.data());
+      EXPECT_EQ(std::memcmp(tiles.data(), expected.data(), expected.size_bytes()), 0);
+    }
+  }
+}
+
+TEST(Repack, BlocksOfAnyBitsKeepTheirValues) {
+  for (const tensor::DTypeInfo& info : tensor::AllDTypes()) {
+    constexpr int kOutputs = 17, kK = 512;
+    const int n_blocks = kOutputs * kK / info.block_values;
+    for (const auto& bytes : AnyBytes(Rows::At(n_blocks, info.block_bytes))) {
+      std::vector<float> values(Rows::At(kOutputs, kK));
+      tensor::Dequantize(info.type, bytes.data(), kOutputs * kK, values.data());
+      AlignedBytes tiles(TiledBytes(info.tile, kOutputs, kK));
+      Repack(info.type, bytes.data(), kOutputs, kK, 0, TilesFor(kOutputs), tiles.data());
+      for (int o = 0; o < kOutputs; ++o)
+        for (int k = 0; k < kK; ++k) {
+          const float value = values[Rows::At(o, kK) + static_cast<std::size_t>(k)];
+          const float in_tile = TileValue(info.tile, tiles, kK, o, k);
+          ASSERT_EQ(std::isfinite(value), std::isfinite(in_tile))
+              << info.name << " " << o << " " << k;
+          if (std::isfinite(value)) {
+            ASSERT_EQ(value, in_tile) << info.name << " " << o << " " << k;
+          }
+        }
+    }
+  }
+}
+
 class PerType : public testing::TestWithParam<TileType> {};
 
 TEST_P(PerType, RepackKeepsEveryValueAndFillsUpWithZeros) {
@@ -308,6 +366,21 @@ TEST_P(Matmul, EqualsScalarAtExtremeScales) {
     EXPECT_TRUE(SameBits(All(isa(), tiles, 3, rows, {0, 3}, false),
                          All(Isa::kScalar, tiles, 3, rows, {0, 3}, false)))
         << scale;
+  }
+}
+
+TEST_P(Matmul, EqualsScalarForBlocksOfAnyBits) {
+  Matrix matrix(type(), 48, 512, 22);
+  for (auto& bytes : AnyBytes(matrix.bytes.size())) {
+    matrix.bytes = std::move(bytes);
+    const AlignedBytes tiles = matrix.Tiles();
+    for (const int n_rows : {1, 5, 33}) {
+      const Rows rows(n_rows, matrix.k, 23);
+      const auto values = All(isa(), tiles, 3, rows, {0, 3}, false),
+                 expected = All(Isa::kScalar, tiles, 3, rows, {0, 3}, false);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        ASSERT_TRUE(IsSame(values[i], expected[i])) << values[i] << " " << expected[i];
+    }
   }
 }
 

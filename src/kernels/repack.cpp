@@ -22,21 +22,25 @@ std::uint32_t Word(const void* bytes, int i) {
   return word;
 }
 
+// Rows of floats may lie anywhere: safetensors files align nothing.
 template <typename T>
 void RepackFloat(const void* rows, int n_outputs, int k, void* strip) {
   // How many k are repacked at a time. This part of the strip stays in the first-level cache while
   // 16 rows fill it.
   constexpr int kStep = 64;
-  const auto* from = static_cast<const T*>(rows);
+  const auto* from = static_cast<const std::byte*>(rows);
   auto* to = static_cast<T*>(strip);
   if (n_outputs < kTileOutputs)
     std::memset(to, 0, sizeof(T) * kTileOutputs * static_cast<std::size_t>(k));
   for (int begin = 0; begin < k; begin += kStep) {
     const int end = begin + kStep < k ? begin + kStep : k;
     for (int o = 0; o < n_outputs; ++o) {
-      const T* row = from + static_cast<std::int64_t>(o) * k;
+      T values[kStep];
+      const std::int64_t at = static_cast<std::int64_t>(o) * k + begin;
+      std::memcpy(values, from + at * static_cast<std::int64_t>(sizeof(T)),
+                  sizeof(T) * static_cast<std::size_t>(end - begin));
       for (int i = begin; i < end; ++i)
-        to[static_cast<std::int64_t>(i) * kTileOutputs + o] = row[i];
+        to[static_cast<std::int64_t>(i) * kTileOutputs + o] = values[i - begin];
     }
   }
 }
