@@ -111,7 +111,10 @@ std::uint64_t MappedCheckpoint::Fingerprint() const {
                                Hash(bytes.first(header_bytes[i]))});
   }
   for (const TensorView& tensor : tensors_)
-    for (const auto place : tensor.places()) AddSamples(place, parts);
+    for (const auto place : tensor.places()) {
+      AddSamples(place, parts);
+      Release(place);  // a sample may bring 2 MiB into memory
+    }
   return HashOf(parts);
 }
 
