@@ -8,7 +8,9 @@
 
 namespace foretoken::cli {
 
-// quiet: neither progress nor notices. Errors: Engine::Open's.
-[[nodiscard]] Result<std::unique_ptr<Engine>> OpenEngine(EngineOptions options, bool quiet);
+// quiet: neither progress nor notices. logs: where standard error is no terminal, it gets a line of the
+// progress every few seconds. Errors: Engine::Open's.
+[[nodiscard]] Result<std::unique_ptr<Engine>> OpenEngine(EngineOptions options, bool quiet,
+                                                         bool logs = false);
 
 }  // namespace foretoken::cli
