@@ -121,6 +121,19 @@ Json IntegerOrNull(const std::string& text) {
   return whole ? Json(value) : Json(nullptr);
 }
 
+Json MemoryJson(const ModelMemory& memory) {
+  const MemoryNeeds& needs = memory.needs;
+  return {{"weight_bytes", needs.dense + needs.experts},
+          {"expert_bytes", needs.experts},
+          {"cache_bytes", needs.cache},
+          {"scratch_bytes", needs.scratch},
+          {"embedding_bytes", needs.embedding},
+          {"context_size", memory.context_size},
+          {"available_bytes", memory.available_bytes},
+          {"experts_paged", memory.experts_paged},
+          {"obstacle", TextOrNull(memory.obstacle)}};
+}
+
 }  // namespace
 
 std::string GenerationJson(const Generation& generation) {
@@ -164,6 +177,7 @@ std::string InspectionJson(const Inspection& inspection, bool with_tensors, bool
                {"whole_model", inspection.whole_model},
                {"drafts_as", inspection.drafts_as},
                {"obstacle", TextOrNull(inspection.obstacle)},
+               {"memory", inspection.memory ? MemoryJson(*inspection.memory) : Json(nullptr)},
                {"tensor_types", std::move(types)}};
   if (with_tensors) {
     json["tensors"] = Json::array();

@@ -189,7 +189,9 @@ class Metrics::Impl {
   Gauge& memory_limit =
       GaugeFamily("memory_limit_bytes", "What the process may have in memory.").Add({});
   Gauge& memory_resident =
-      GaugeFamily("memory_resident_bytes", "What it has, as the system counts it.").Add({});
+      GaugeFamily("memory_resident_bytes",
+                  "What it has, without pages of files that the system can drop.")
+          .Add({});
   Family<Gauge>& memory_parts =
       GaugeFamily("memory_bytes", "Of that, by part: weights, cache (all of it), requests.");
   Gauge& memory_weights = memory_parts.Add({{"part", "weights"}});

@@ -26,6 +26,13 @@ constexpr int kLargeBuffer = 2 << 20, kKeptFree = 16 << 20;
 constexpr std::int64_t kWorthTrimming = 32 * kMiB;
 constexpr std::chrono::seconds kLeastTrimPause{1}, kMostTrimPause{30};
 
+// The system drops pages of files when it needs room, so they are no sign of shortage, unless they are
+// weights that every pass reads. (Of experts that do not fit memory, it keeps as many as there is room.)
+std::int64_t ResidentBytes(std::int64_t weights) {
+  const ProcessMemory now = ReadProcessMemory();
+  return now.resident_bytes - std::max<std::int64_t>(0, now.file_bytes - weights);
+}
+
 std::int64_t DefaultCeiling(std::int64_t resident) {
   const MemoryLimit limit = TightestMemoryLimit();
   const std::int64_t all = limit.used_bytes > 0 ? resident + limit.left() : limit.bytes;
@@ -41,7 +48,7 @@ Result<MemoryPlan> PlanMemory(const EngineSummary& engine, std::int64_t ceiling,
     plan.weights += draft.model.weight_bytes;
     plan.cache += draft.model.cache_bytes;
   }
-  const std::int64_t resident = ReadProcessMemory().resident_bytes;
+  const std::int64_t resident = ResidentBytes(plan.weights);
   plan.base = std::max(resident, plan.weights) + plan.cache;
   plan.ceiling = ceiling > 0 ? ceiling : DefaultCeiling(resident);
   const std::int64_t room = plan.ceiling - plan.base;
@@ -77,7 +84,7 @@ Overload::State Overload::state() const {
 }
 
 void Overload::Look() {
-  resident_.store(ReadProcessMemory().resident_bytes, std::memory_order_relaxed);
+  resident_.store(ResidentBytes(plan_.weights), std::memory_order_relaxed);
   int now = static_cast<int>(state());
   const double fill = Fill();
   while (now > 0 && fill < kBegins[static_cast<std::size_t>(now)] - kSlack) --now;

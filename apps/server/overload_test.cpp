@@ -2,7 +2,9 @@
 #include "server/overload.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -72,6 +74,7 @@ TEST(Overload, WhatTheProcessHasCountsToo) {
   const std::int64_t resident = ReadProcessMemory().resident_bytes;
   ByteLedger ledger;
   MemoryPlan plan = Plan(kGiB);
+  plan.weights = kGiB;  // so that all pages of files may be weights
   plan.base = resident - 15 * kMiB;
   plan.ceiling = resident + 85 * kMiB;
   EXPECT_EQ(Overload(plan, ledger).state(), State::kNone);
@@ -96,6 +99,22 @@ TEST(PlanMemory, LeavesRoomBesideTheModelOrSaysWhatIsMissing) {
   const auto none = PlanMemory(engine, 3 * kGiB + 31 * kMiB, 8 * kMiB);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().message.substr(0, 12), "max-memory: ");
+}
+
+TEST(Overload, PagesOfFilesBeyondTheWeightsDoNotCount) {
+  constexpr std::size_t kBytes = 64 * kMiB;
+  void* const pages =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  std::memset(pages, 1, kBytes);
+  const ProcessMemory now = ReadProcessMemory();
+  EXPECT_GE(now.file_bytes, 64 * kMiB);
+  ByteLedger ledger;
+  MemoryPlan plan = Plan(kGiB);
+  EXPECT_LE(Overload(plan, ledger).resident(), now.resident_bytes - 63 * kMiB);
+  plan.weights = now.file_bytes;
+  EXPECT_GE(Overload(plan, ledger).resident(), now.resident_bytes - kMiB);
+  munmap(pages, kBytes);
 }
 
 TEST(PlanMemory, TheDefaultHasAMargin) {

@@ -24,10 +24,15 @@ std::vector<MemoryLimit> MemoryLimits(const std::string& root = "");
 // The limit that leaves the least memory.
 MemoryLimit TightestMemoryLimit(const std::string& root = "");
 
+// How much more memory this process can have now without taking it from other programs: what is
+// free, what caches of files hold, and within that what its groups and resource limits leave.
+std::int64_t AvailableMemory(const std::string& root = "");
+
 // The memory that the process uses now. Cheap: one file stays open, and one system call reads it.
 // Zeros if Linux does not tell. Any thread.
 struct ProcessMemory {
   std::int64_t virtual_bytes = 0, resident_bytes = 0, data_bytes = 0;
+  std::int64_t file_bytes = 0;  // the part of resident_bytes that is pages of files
 };
 ProcessMemory ReadProcessMemory() noexcept;
 

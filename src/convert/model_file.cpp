@@ -7,10 +7,18 @@
 #include <algorithm>
 
 #include "base/given.h"
+#include "base/machine/thread_count.h"
+#include "foretoken/limits.h"
+#include "foretoken/memory_limit.h"
+#include "foretoken/no_memory.h"
+#include "foretoken/options.h"
 #include "formats/checkpoint.h"
 #include "formats/weight_type.h"
 #include "kernels/dispatch.h"
+#include "loader/memory_plan.h"
+#include "loader/model_part.h"
 #include "model/arch/registry.h"
+#include "model/local_runner.h"
 #include "model/weights/weights.h"
 #include "tensor/dtype.h"
 #include "text/tokenizer/tokenizer.h"
@@ -67,6 +75,8 @@ class ModelFile::Impl {
     }
     return tokenizer_.get();
   }
+
+  Result<ModelMemory> Memory(bool whole_model, int context_size);
 
   std::unique_ptr<formats::Checkpoint> checkpoint;
 
@@ -155,6 +165,35 @@ std::string ModelFile::drafts_as() const {
 bool ModelFile::is_whole_model() const {
   const model::DraftFile kind = model::KindOfDraft(*impl_->checkpoint);
   return kind == model::DraftFile::kModel || kind == model::DraftFile::kModelWithMtpHead;
+}
+
+Result<ModelMemory> ModelFile::Memory(int context_size) {
+  return CatchNoMemory("memory", [&] { return impl_->Memory(is_whole_model(), context_size); });
+}
+
+Result<ModelMemory> ModelFile::Impl::Memory(bool whole_model, int context_size) {
+  const formats::Checkpoint& file = *checkpoint;
+  if (!whole_model)
+    return Fail(ErrorCode::kMismatch, "memory: a head needs its target; name the target's file");
+  FORETOKEN_TRY(const text::Tokenizer* tokenizer, Tokenizer());
+  FORETOKEN_TRY(loader::ModelPart part, loader::DescribeModel(file, *tokenizer));
+  FORETOKEN_TRY(const int threads, ThreadCount(0));
+  EngineOptions options;
+  options.context_size = context_size == 0 ? part.config.context_length : context_size;
+  loader::PartSizes sizes = loader::SizesOf(options);
+  sizes.logit_rows = 1 + kMaxDraft;
+  loader::SetSizes(part, sizes);
+  ModelMemory memory{.needs = loader::NeedsOf(part, file), .context_size = options.context_size};
+  const auto plan = loader::PlanMemory({.needs = memory.needs,
+                                        .positions = options.context_size,
+                                        .may_page = loader::KeepsTiles(options.repack_cache)});
+  memory.available_bytes = AvailableMemory();
+  if (plan)
+    memory.experts_paged = plan->paged;
+  else
+    memory.obstacle = plan.error().message;
+  memory.needs.scratch = model::ScratchBytes(part.config, part.options, threads);
+  return memory;
 }
 
 Result<std::string> ModelFile::DescribeTokenizer() {

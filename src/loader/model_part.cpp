@@ -7,7 +7,6 @@
 #include <array>
 
 #include "foretoken/limits.h"
-#include "foretoken/memory_limit.h"
 #include "formats/weight_type.h"
 #include "model/arch/registry.h"
 
@@ -62,28 +61,18 @@ void SetSizes(ModelPart& part, const PartSizes& sizes) {
                             .n_window_blocks = part.tables.n_window_blocks()}};
 }
 
-std::int64_t BytesOf(const ModelPart& part, const formats::Checkpoint& checkpoint) {
-  return model::CacheBytes(part.config, part.options.cache) + model::ResidentBytes(checkpoint);
-}
-
-Status CheckFits(std::int64_t bytes, int positions, int sequences) {
-  const MemoryLimit limit = TightestMemoryLimit();
-  if (bytes <= limit.left()) return {};
-  constexpr double kGiB = 1 << 30;
-  return Fail(ErrorCode::kTooLarge,
-              fmt::format("memory: weights and a cache of {} positions for {} sequence(s) need "
-                          "{:.2f} GiB, {} {:.2f}; lower --ctx-size",
-                          positions, sequences, static_cast<double>(bytes) / kGiB, limit.who,
-                          static_cast<double>(limit.left()) / kGiB));
-}
-
 model::TileCache TileCacheFor(const std::string& repack_cache,
-                              const formats::Checkpoint& checkpoint) {
+                              const formats::Checkpoint& checkpoint, bool needed) {
   if (repack_cache == "off") return {};
   if (repack_cache != "auto") return model::TileCache(repack_cache);
   constexpr std::int64_t kWorthKeeping = 64'000'000;
-  if (model::ResidentBytes(checkpoint) < kWorthKeeping) return {};
+  if (!needed && model::WeightBytesOf(checkpoint).tiles() < kWorthKeeping) return {};
   return model::TileCache(model::TileCache::UserFolder());
+}
+
+bool KeepsTiles(const std::string& repack_cache) {
+  return repack_cache != "off" &&
+         (repack_cache != "auto" || !model::TileCache::UserFolder().empty());
 }
 
 void Summarise(const ModelPart& part, const formats::Checkpoint& checkpoint,

@@ -37,14 +37,12 @@ struct PartSizes {
 PartSizes SizesOf(const EngineOptions& options);
 void SetSizes(ModelPart& part, const PartSizes& sizes);
 
-// Bytes of its weights and its cache. Scratch memory and logits are small beside these.
-std::int64_t BytesOf(const ModelPart& part, const formats::Checkpoint& checkpoint);
-// Errors: kTooLarge where the machine, a control group or a resource limit leaves less memory.
-[[nodiscard]] Status CheckFits(std::int64_t bytes, int positions, int sequences);
-
-// The cache for tiles of these weights, as EngineOptions.repack_cache says.
+// The cache for tiles of these weights, as EngineOptions.repack_cache says. needed: also for a small
+// model.
 model::TileCache TileCacheFor(const std::string& repack_cache,
-                              const formats::Checkpoint& checkpoint);
+                              const formats::Checkpoint& checkpoint, bool needed = false);
+// Whether it may keep tiles at all.
+bool KeepsTiles(const std::string& repack_cache);
 
 void Summarise(const ModelPart& part, const formats::Checkpoint& checkpoint,
                std::int64_t weight_bytes, int vocabulary, ModelSummary& out);

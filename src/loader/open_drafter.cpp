@@ -12,6 +12,7 @@
 #include "foretoken/limits.h"
 #include "kernels/dispatch.h"
 #include "loader/grammars.h"
+#include "loader/memory_plan.h"
 #include "loader/model_part.h"
 #include "loader/opened_drafter.h"
 #include "model/arch/registry.h"
@@ -73,11 +74,16 @@ class OpenedDrafter::Parts {
                       .logit_rows = options_.max_sequences,
                       .k = options_.cache_type_k,
                       .v = options_.cache_type_v});
-    FORETOKEN_CHECK_OK(loader::CheckFits(loader::BytesOf(part, *checkpoint_),
-                                         part.tables.max_positions, options_.max_sequences));
-    const model::TileCache tiles = loader::TileCacheFor(options_.repack_cache, *checkpoint_);
-    FORETOKEN_TRY(auto loaded, model::LocalRunner::Load(*checkpoint_, part.config, part.options,
-                                                        *kernels_, *pool_, {.cache = &tiles}));
+    FORETOKEN_TRY(const loader::MemoryPlan plan,
+                  loader::PlanMemory({.needs = loader::NeedsOf(part, *checkpoint_),
+                                      .positions = part.tables.max_positions,
+                                      .sequences = options_.max_sequences,
+                                      .may_page = loader::KeepsTiles(options_.repack_cache)}));
+    const model::TileCache tiles =
+        loader::TileCacheFor(options_.repack_cache, *checkpoint_, plan.paged);
+    FORETOKEN_TRY(auto loaded,
+                  model::LocalRunner::Load(*checkpoint_, part.config, part.options, *kernels_,
+                                           *pool_, {.cache = &tiles, .paged = plan.paged}));
     loader::Summarise(part, *checkpoint_, loaded->info().weight_bytes, vocabulary, summary_);
     grammars_.emplace(*tokenizer_, tokenizer_->end_tokens());
     face_.emplace(std::make_unique<draft::DraftModel>(std::move(loaded), part.tables, vocabulary,

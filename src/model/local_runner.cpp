@@ -73,6 +73,11 @@ std::int64_t CacheBytes(const ModelConfig& config, const CacheOptions& options) 
   return static_cast<std::int64_t>(CacheMemory::Bytes(CacheLayers(config), options));
 }
 
+std::int64_t ScratchBytes(const ModelConfig& config, const RunnerOptions& options, int n_threads) {
+  const Scratch scratch(config, options.max_rows, options.max_logit_rows, n_threads);
+  return static_cast<std::int64_t>(scratch.size_bytes());
+}
+
 LocalRunner::LocalRunner(const ModelConfig& config, const RunnerOptions& options,
                          const kernels::Kernels& kernels, ThreadPool& pool, Weights weights,
                          CacheMemory cache)

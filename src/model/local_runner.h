@@ -32,8 +32,9 @@ struct RunnerOptions {
   CacheOptions cache = {};
 };
 
-// Bytes of the cache's memory.
+// Bytes of the cache's memory, and of what passes write on so many threads.
 std::int64_t CacheBytes(const ModelConfig& config, const CacheOptions& options);
+std::int64_t ScratchBytes(const ModelConfig& config, const RunnerOptions& options, int n_threads);
 
 class LocalRunner final : public Runner {
  public:

@@ -14,6 +14,11 @@ std::int64_t RoundUp(std::int64_t n, std::int64_t unit) {
   return (n + unit - 1) / unit * unit;
 }
 
+template <typename T>
+std::size_t BytesOf(const AlignedBuffer<T>& buffer) {
+  return buffer.size() * sizeof(T);
+}
+
 // The largest sizes among the layers.
 struct Widest {
   int q = 0, kv = 0, head_dim = 0, ffn = 0;
@@ -76,6 +81,27 @@ Activation ActivationMemory::View(int width) noexcept {
           .q = q_.data(),
           .d = d_.data(),
           .s = s_.data()};
+}
+
+std::size_t ActivationMemory::size_bytes() const noexcept {
+  return BytesOf(x_) + BytesOf(q_) + BytesOf(d_) + BytesOf(s_);
+}
+
+std::size_t ExpertsScratch::size_bytes() const noexcept {
+  std::size_t bytes =
+      BytesOf(chosen) + BytesOf(weights) + BytesOf(begins) + BytesOf(rows) + BytesOf(row_weights);
+  for (const ActivationMemory* const memory : {&logits, &scores, &shared, &gate, &up, &sum})
+    bytes += memory->size_bytes();
+  return bytes;
+}
+
+std::size_t Scratch::size_bytes() const noexcept {
+  std::size_t bytes =
+      experts.size_bytes() + BytesOf(not_finite) + BytesOf(attention_scratch) + BytesOf(row_len);
+  for (const ActivationMemory* const memory : {&residual, &normed, &q, &k, &v, &attention, &gate,
+                                               &up, &delta, &last, &mixed, &pair, &logits})
+    bytes += memory->size_bytes();
+  return bytes;
 }
 
 Scratch::Scratch(const ModelConfig& c, int max_rows, int max_logit_rows, int n_threads) {

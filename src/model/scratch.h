@@ -42,6 +42,7 @@ class ActivationMemory {
   ActivationMemory(int max_rows, int max_width, bool quantised = true);
   // REQUIRES: width <= max_width.
   Activation View(int width) noexcept;
+  std::size_t size_bytes() const noexcept;
 
  private:
   int max_width_ = 0;
@@ -64,6 +65,8 @@ struct ExpertsScratch {
   AlignedBuffer<std::int32_t> rows;    // [rows * used]
   AlignedBuffer<float> row_weights;    // [rows * used]
   std::int64_t n_distinct = 0;  // experts that the pass has read so far, added over its layers
+
+  std::size_t size_bytes() const noexcept;
 };
 
 struct Scratch {
@@ -87,6 +90,7 @@ struct Scratch {
   ExpertsScratch experts;
 
   Scratch(const ModelConfig& config, int max_rows, int max_logit_rows, int n_threads);
+  std::size_t size_bytes() const noexcept;
 };
 
 }  // namespace foretoken::model

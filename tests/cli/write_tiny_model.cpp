@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// write_tiny_model --mixture FILE: writes a mixture with 96 MiB of experts.
 // write_tiny_model FOLDER: writes, for tests that run programs, target.gguf, draft.gguf (the target
 // and noise), padded.gguf (the draft with more tokens, a few of other texts), other.gguf (another
 // vocabulary), and models/: tiny ones under the names of the
@@ -36,8 +37,20 @@ void WriteBundledModels(const std::string& folder) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 3 && std::string(argv[1]) == "--mixture") {
+    const std::filesystem::path path = argv[2];
+    WriteTinyModel(path.parent_path(), {.arch = "qwen3moe",
+                                        .seed = 65,
+                                        .n_layers = 4,
+                                        .dim = 256,
+                                        .n_experts = 64,
+                                        .n_used = 4,
+                                        .expert_ff = 128,
+                                        .file_name = path.filename()});
+    return 0;
+  }
   if (argc != 2) {
-    std::fputs("usage: write_tiny_model FOLDER\n", stderr);
+    std::fputs("usage: write_tiny_model FOLDER | --mixture FILE\n", stderr);
     return 2;
   }
   const std::string folder = argv[1];

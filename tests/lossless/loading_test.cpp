@@ -3,8 +3,11 @@
 // model's reduced output head.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -152,6 +155,56 @@ TEST_F(KeptTiles, AreDoneWithoutWhereTheFolderCannotBeMade) {
   const auto completion = engine->Generate(Prompt(0));
   ASSERT_TRUE(completion);
   EXPECT_EQ(completion->token_ids, expected_.token_ids);
+}
+
+// Bytes of a line of /proc/self/status.
+std::int64_t OfStatus(const std::string& name) {
+  std::ifstream file("/proc/self/status");
+  for (std::string word; file >> word;)
+    if (std::int64_t kib = 0; word == name + ":" && file >> kib) return kib * 1024;
+  return 0;
+}
+
+// Runs in a process of its own, because the mark of the most memory is never lowered.
+int OpenInChild(const EngineOptions& options, std::int64_t most_bytes) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::int64_t before = OfStatus("VmRSS");
+    const auto engine = Engine::Open(options);
+    if (!engine || before == 0) _exit(2);
+    const std::int64_t peak = OfStatus("VmHWM") - before;
+    const bool whole = peak > (*engine)->summary().target.weight_bytes;
+    if (peak > most_bytes)
+      std::fprintf(stderr, "peak %lld of %lld\n", static_cast<long long>(peak),
+                   static_cast<long long>(most_bytes));
+    _exit(peak > most_bytes ? 1 : whole ? 0 : 3);
+  }
+  int status = -1;
+  return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status)
+                                                                               : -1;
+}
+
+// Nothing is in memory twice: the tiles, one tensor of the file, and little else.
+TEST(LoadingMemory, NeverExceedsTheTilesAndOneTensor) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer has memory of its own";
+#endif
+  const std::string folder = fixtures::TemporaryFolder();
+  constexpr std::int64_t kDim = 1024, kWidth = 2816, kMiB = 1 << 20;
+  EngineOptions options{
+      .model = fixtures::WriteTinyModel(
+          folder,
+          {.seed = 64, .n_layers = 5, .dim = kDim, .ff = kWidth, .n_heads = 16, .n_kv_heads = 8}),
+      .speculative = {.method = "none"},
+      .threads = 2};
+  const auto file_bytes = static_cast<std::int64_t>(fs::file_size(options.model));
+  ASSERT_GT(file_bytes, 200 * kMiB);
+  const std::int64_t most = file_bytes + 4 * kDim * kWidth + 24 * kMiB;
+  options.repack_cache = "off";
+  EXPECT_EQ(OpenInChild(options, most), 0) << "into memory";
+  options.repack_cache = folder + "/cache";
+  EXPECT_EQ(OpenInChild(options, most), 0) << "into a file";
+  EXPECT_EQ(OpenInChild(options, most), 0) << "from a kept file";
 }
 
 class ReducedHead : public testing::Test {

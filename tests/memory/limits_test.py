@@ -3,24 +3,26 @@
 """The program under little memory: it works, or says in one line that memory is short; no signal ends it.
 
 Address space is limited in levels, from too little to start up to enough. Where a control group with a memory limit can be
-made, the program also runs in one.
+made, the program also runs in one, and pages experts there that do not fit. What is shown while a model is loaded is tested here too.
 
-usage: limits_test.py FORETOKEN MODELS_FOLDER
+usage: limits_test.py FORETOKEN MODELS_FOLDER WRITE_TINY_MODEL
 """
 import http.client
 import json
 import os
 import pathlib
+import pty
 import re
 import resource
 import select
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
-PROGRAM, MODELS = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).absolute()
+PROGRAM, MODELS, WRITER = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).absolute(), os.path.abspath(sys.argv[3])
 TARGET, DRAFT = str(MODELS / "tales-9m-q8_0.gguf"), str(MODELS / "tales-1m-draft-q8_0.gguf")
 MIB = 1 << 20
 FOLDER = tempfile.TemporaryDirectory()
@@ -142,18 +144,74 @@ class AddressSpace(unittest.TestCase):
         return answered
 
 
+def mixture():
+    """The path of a model with 96 MiB of experts."""
+    path = pathlib.Path(FOLDER.name) / "mixture.gguf"
+    if not path.exists():
+        subprocess.run([WRITER, "--mixture", str(path)], check=True)
+    return str(path)
+
+
+class Progress(unittest.TestCase):
+    """Loading that takes long, because the process is stopped while it loads."""
+
+    LINE = r"loading mixture\.gguf \d+ %, 0\.\d\d of 0\.\d\d GiB, \d+\.\d\d GiB/s"
+
+    def stop_while_loading(self, process, seconds):
+        maps = pathlib.Path(f"/proc/{process.pid}/maps")
+        end = time.monotonic() + SECONDS
+        while "mixture.gguf" not in maps.read_text(encoding="utf-8") and time.monotonic() < end:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        process.send_signal(signal.SIGCONT)
+
+    def test_a_terminal_shows_a_line(self):
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen([PROGRAM, "generate", "-m", mixture(), "-p", "one", "-n", "1", "-c", "128", "--repack-cache", "off"],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs, env={**os.environ, "TERM": "xterm"})
+        os.close(theirs)
+        self.stop_while_loading(process, 1.2)
+        shown = b""
+        try:
+            while part := os.read(ours, 4096):
+                shown += part
+        except OSError:  # the other end is closed
+            pass
+        os.close(ours)
+        self.assertEqual(process.wait(SECONDS), 0, shown)
+        self.assertRegex(shown.decode(), "\r\033\\[K" + self.LINE)
+
+    def test_a_pipe_shows_nothing_but_a_server_logs(self):
+        for verb, seconds, lines in ((("generate", "-p", "one", "-n", "1"), 1.2, 0), (("serve", "--port", "0"), 5.2, 1)):
+            process = subprocess.Popen([PROGRAM, *verb, "-m", mixture(), "-c", "128", "--repack-cache", "off"], stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.stop_while_loading(process, seconds)
+            process.stdout.readline()  # it is loaded
+            if verb[0] == "serve":
+                process.terminate()
+            _, errors = process.communicate(timeout=SECONDS)
+            self.assertEqual(process.returncode, 0, errors)
+            self.assertEqual(len(re.findall("^foretoken: " + self.LINE + "$", errors, re.M)), lines, errors)
+
+
+LIMITS = ("memory.max", "memory.limit_in_bytes")  # of control groups, version 2 and 1
+
+
 def control_group():
     """A new one below this process's own, or None where none can be made."""
-    try:
-        lines = pathlib.Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines()
-        own = next(line.split(":", 2)[2].strip() for line in lines if line.startswith("0::"))
-        group = pathlib.Path("/sys/fs/cgroup" + own) / f"foretoken-test-{os.getpid()}"
-        group.mkdir()
-        if (group / "memory.max").exists() and (group / "cgroup.procs").exists():
-            return group
-        group.rmdir()
-    except (OSError, StopIteration):
-        pass
+    for line in pathlib.Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines():
+        _, controllers, own = line.split(":", 2)
+        if controllers not in ("", "memory"):
+            continue
+        group = pathlib.Path("/sys/fs/cgroup") / controllers / own.strip().lstrip("/") / f"foretoken-test-{os.getpid()}"
+        try:
+            group.mkdir()
+            if any((group / name).exists() for name in LIMITS) and (group / "cgroup.procs").exists():
+                return group
+            group.rmdir()
+        except OSError:
+            pass
     return None
 
 
@@ -171,16 +229,41 @@ class ControlGroup(unittest.TestCase):
             except OSError:
                 time.sleep(0.1)
 
-    def test_generate_refuses_before_the_system_kills(self):
-        (self.group / "memory.max").write_text(str(6 * MIB))
+    def limit(self, mib):
+        name = next(name for name in LIMITS if (self.group / name).exists())
+        (self.group / name).write_text(str(mib * MIB))
 
+    def inside(self, *arguments):
         def enter():
             (self.group / "cgroup.procs").write_text("0")
 
-        done = subprocess.run([PROGRAM, "generate", "-m", TARGET, "-p", "Once", "-n", "4", "-c", "4096", "-q", "--repack-cache", "off"],
-                              capture_output=True, text=True, timeout=SECONDS, preexec_fn=enter, check=False)
+        return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=SECONDS, preexec_fn=enter, check=False)
+
+    def test_generate_refuses_before_the_system_kills(self):
+        self.limit(6)
+        done = self.inside("generate", "-m", TARGET, "-p", "Once", "-n", "4", "-c", "4096", "-q", "--repack-cache", "off")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("memory", done.stderr)
+
+    @unittest.skipIf(SANITIZED, "a sanitizer needs more memory")
+    def test_experts_that_do_not_fit_are_paged(self):
+        model, tiles = mixture(), pathlib.Path(FOLDER.name) / "tiles"
+        flags = ("generate", "-m", model, "-p", "one day the little dog", "-n", "24", "--temp", "0", "--ignore-eos", "--logprobs", "2",
+                 "--json", "-c", "128", "-t", "2", "--repack-cache")
+        enough = subprocess.run([PROGRAM, *flags, "off"], capture_output=True, text=True, timeout=SECONDS, check=True)
+        self.limit(64)
+        refused = self.inside(*flags, "off")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("leave --repack-cache on", refused.stderr)
+        for start in ("first", "second"):
+            done = self.inside(*flags, str(tiles))
+            self.assertEqual(done.returncode, 0, f"{start}: {done.stderr}")
+            self.assertRegex(done.stderr, r"memory: the experts take 0\.09 GiB, and 0\.0\d of 0\.0\d GiB are left for them")
+            for field in ("token_ids", "logprobs"):
+                self.assertEqual(json.loads(done.stdout)[field], json.loads(enough.stdout)[field], start)
+        unwritable = self.inside(*flags, str(pathlib.Path(model) / "tiles"))
+        self.assertEqual(unwritable.returncode, 1)
+        self.assertIn("no file can hold them", unwritable.stderr)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,10 @@
 // instruction set, team and cache type.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <tuple>
+#include <vector>
 
 #include "fixtures/tiny_model.h"
 #include "kernels/dispatch.h"
@@ -272,38 +275,46 @@ TEST_P(ModelAgainstOracle, GivesTheSameLogitsToTheBit) {
     text.push_back(3 + (i * 37 + i * i) % 300);  // past the edge of a cache block
   const std::vector<float> whole = oracle.Logits(text);
   const std::vector<float> shorter = oracle.Logits({text.begin(), text.begin() + 20});
+  const bool mixture = std::any_of(config->layers.begin(), config->layers.end(),
+                                   [](const auto& layer) { return layer.experts() != nullptr; });
+  const model::TileCache cache(fixtures::TemporaryFolder() + "/tiles");
+  std::vector<std::tuple<kernels::Isa, int, bool>> ways;  // instruction set, threads, paged experts
   for (const kernels::Isa isa : kernels::AvailableIsas())
-    for (const int threads : {1, 2}) {
-      ThreadPool pool(threads);
-      kv::BlockTables tables({.max_positions = 64});
-      auto runner = model::LocalRunner::Load(
-          **checkpoint, *config,
-          {.max_rows = 64,
-           .max_logit_rows = 2,
-           .max_positions = 64,
-           .cache = {.k_type = cache_type, .v_type = cache_type, .n_blocks = tables.n_blocks()}},
-          kernels::KernelsFor(isa), pool, {});
-      ASSERT_TRUE(runner) << runner.error().message;
-      model::PassResult result;
-      // In two passes, so that the second reads what the first left in the cache.
-      for (const auto& [begin, end] : {std::pair{0, 17}, std::pair{17, 37}}) {
-        const int n = end - begin;
-        kv::Segment segment{.n_rows = n, .first_position = begin};
-        const std::vector<int> logit_rows =
-            begin == 0 ? std::vector<int>{n - 1} : std::vector<int>{2, n - 1};
-        kv::Transaction transaction(tables, {&segment, 1});
-        result = (*runner)->Run({.tokens = std::span(text).subspan(static_cast<std::size_t>(begin),
-                                                                   static_cast<std::size_t>(n)),
-                                 .segments = {&segment, 1},
-                                 .logit_rows = logit_rows});
-        transaction.Commit({&n, 1});
-      }
-      const auto bytes = sizeof(float) * whole.size();
-      EXPECT_EQ(std::memcmp(result.Logits(0), shorter.data(), bytes), 0)
-          << c.name << " " << kernels::Name(isa) << " " << threads << " threads, row 20";
-      EXPECT_EQ(std::memcmp(result.Logits(1), whole.data(), bytes), 0)
-          << c.name << " " << kernels::Name(isa) << " " << threads << " threads, last row";
+    for (const int threads : {1, 2})
+      for (int paged = 0; paged < (mixture ? 2 : 1); ++paged)
+        ways.emplace_back(isa, threads, paged == 1);
+  for (const auto& [isa, threads, paged] : ways) {
+    ThreadPool pool(threads);
+    kv::BlockTables tables({.max_positions = 64});
+    auto runner = model::LocalRunner::Load(
+        **checkpoint, *config,
+        {.max_rows = 64,
+         .max_logit_rows = 2,
+         .max_positions = 64,
+         .cache = {.k_type = cache_type, .v_type = cache_type, .n_blocks = tables.n_blocks()}},
+        kernels::KernelsFor(isa), pool, {.cache = paged ? &cache : nullptr, .paged = paged});
+    ASSERT_TRUE(runner) << runner.error().message;
+    model::PassResult result;
+    // In two passes, so that the second reads what the first left in the cache.
+    for (const auto& [begin, end] : {std::pair{0, 17}, std::pair{17, 37}}) {
+      const int n = end - begin;
+      kv::Segment segment{.n_rows = n, .first_position = begin};
+      const std::vector<int> logit_rows =
+          begin == 0 ? std::vector<int>{n - 1} : std::vector<int>{2, n - 1};
+      kv::Transaction transaction(tables, {&segment, 1});
+      result = (*runner)->Run({.tokens = std::span(text).subspan(static_cast<std::size_t>(begin),
+                                                                 static_cast<std::size_t>(n)),
+                               .segments = {&segment, 1},
+                               .logit_rows = logit_rows});
+      transaction.Commit({&n, 1});
     }
+    const auto bytes = sizeof(float) * whole.size();
+    EXPECT_EQ(std::memcmp(result.Logits(0), shorter.data(), bytes), 0)
+        << c.name << " " << kernels::Name(isa) << " " << threads << " threads, row 20";
+    EXPECT_EQ(std::memcmp(result.Logits(1), whole.data(), bytes), 0)
+        << c.name << " " << kernels::Name(isa) << " " << threads << " threads, last row"
+        << (paged ? ", paged" : "");
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -20,6 +20,7 @@ namespace {
 struct InspectSettings {
   std::string model, argument;
   bool tensors = false, metadata = false, json = false;
+  int context_size = 0;
 };
 
 Status SecondModel(const std::string& second, const std::string& first) {
@@ -43,6 +44,10 @@ settings::FlagSet Flags(InspectSettings& s) {
                "PATH",
                "the model, if it is not given as MODEL",
                settings::StorePath(s.model)},
+              {{"-c", "--ctx-size"},
+               "N",
+               "tokens of the text whose memory is shown; default: the model's",
+               settings::StoreInteger(s.context_size, 1, 1 << 24)},
               {{"--tensors"}, "", "list every tensor", StoreTrue(s.tensors)},
               {{"--metadata"}, "", "list every key of the metadata", StoreTrue(s.metadata)},
               {{"--json"}, "", "print one JSON object on standard output", StoreTrue(s.json)}}});
@@ -104,6 +109,18 @@ std::string Shape(const Inspection& inspection) {
   return fmt::format("{}", fmt::join(shown, ", "));
 }
 
+std::string Memory(const ModelMemory& memory) {
+  const MemoryNeeds& needs = memory.needs;
+  std::string text = "weights " + Size(needs.dense + needs.experts);
+  if (needs.experts != 0) text += fmt::format(" ({} experts)", Size(needs.experts));
+  text +=
+      fmt::format(", cache of {} tokens {}, up to {} for passes; {} available", memory.context_size,
+                  Size(needs.cache), Size(needs.scratch), Size(memory.available_bytes));
+  if (!memory.obstacle.empty()) text += ": too little; lower --ctx-size";
+  if (memory.experts_paged) text += ": experts would be read from a file as tokens need them";
+  return text;
+}
+
 std::string Summary(const Inspection& inspection) {
   std::string out = fmt::format("{}\n", OnOneLine(inspection.path));
   Row(out, "format", fmt::format("{}, {}", inspection.format, Size(inspection.file_bytes)));
@@ -121,6 +138,7 @@ std::string Summary(const Inspection& inspection) {
       inspection.whole_model
           ? "yes"
           : fmt::format("yes, as the drafter of its target (--spec-type {})", inspection.drafts_as);
+  if (inspection.memory) Row(out, "memory", Memory(*inspection.memory));
   Row(out, "runs here", inspection.obstacle.empty() ? runs : "no: " + inspection.obstacle);
   out += fmt::format("\n  {} tensors\n", inspection.tensors.size());
   for (const TypeTotal& total : inspection.types) {
@@ -168,7 +186,7 @@ int RunInspect(const Arguments& arguments) {
   if (const Status status = ChooseModel(settings); !status) return ReportError(status.error());
   const auto file = ModelFile::Open(settings.model);
   if (!file) return ReportError(file.error());
-  const Inspection inspection = Inspect(**file, settings.model);
+  const Inspection inspection = Inspect(**file, settings.model, settings.context_size);
   std::string text;
   if (settings.json) {
     text = InspectionJson(inspection, settings.tensors, settings.metadata);

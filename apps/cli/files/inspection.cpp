@@ -11,7 +11,7 @@ std::string Inspection::Metadata(const std::string& key) const {
   return it == metadata.end() ? "" : it->second;
 }
 
-Inspection Inspect(ModelFile& file, const std::string& path) {
+Inspection Inspect(ModelFile& file, const std::string& path, int context_size) {
   Inspection inspection;
   inspection.path = path;
   inspection.format = file.format();
@@ -21,6 +21,8 @@ Inspection Inspect(ModelFile& file, const std::string& path) {
   inspection.obstacle = file.obstacle();
   inspection.drafts_as = file.drafts_as();
   inspection.whole_model = file.is_whole_model();
+  if (inspection.whole_model && inspection.obstacle.empty())
+    if (auto memory = file.Memory(context_size)) inspection.memory = *std::move(memory);
   inspection.tensors = file.tensors();
   inspection.metadata = file.metadata();
   inspection.name = inspection.Metadata("general.name");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,9 +24,10 @@ struct Inspection {
   std::string context_length;  // "" if the file does not say
   std::string tokenizer;       // "" if there is none that can be used
   std::string tokenizer_obstacle;
-  std::string obstacle;          // "" if foretoken can run the model
-  std::string drafts_as;         // the --spec-type for this file
-  bool whole_model = true;       // else a head
+  std::string obstacle;     // "" if foretoken can run the model
+  std::string drafts_as;    // the --spec-type for this file
+  bool whole_model = true;  // else a head
+  std::optional<ModelMemory> memory;
   std::vector<TypeTotal> types;  // most bytes first
   std::vector<TensorSummary> tensors;
   std::vector<std::pair<std::string, std::string>> metadata;
@@ -34,6 +36,7 @@ struct Inspection {
   std::string Metadata(const std::string& key) const;
 };
 
-Inspection Inspect(ModelFile& file, const std::string& path);
+// context_size: of the text whose memory is shown; 0: the model's.
+Inspection Inspect(ModelFile& file, const std::string& path, int context_size);
 
 }  // namespace foretoken::cli

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "foretoken/memory_needs.h"
 #include "foretoken/result.h"
 
 namespace foretoken {
@@ -40,6 +41,15 @@ struct VocabularyDifference {
   std::string obstacle() const;
 };
 
+// What an engine takes that runs one text with this model.
+struct ModelMemory {
+  MemoryNeeds needs;
+  int context_size = 0;              // tokens of the text
+  std::int64_t available_bytes = 0;  // memory that is to be had now
+  bool experts_paged = false;        // the experts do not fit, and passes read them from a file
+  std::string obstacle = {};         // why the model cannot be opened here; "" if it can
+};
+
 class ModelFile {
  public:
   // Errors: those of the file, each with its place.
@@ -63,6 +73,9 @@ class ModelFile {
   // The speculative method for this file: "eagle", "mtp" (a head, or a model that contains one),
   // else "standalone".
   std::string drafts_as() const;
+
+  // context_size: 0: the model's. Errors: the file is not a whole model, or not one that runs here.
+  [[nodiscard]] Result<ModelMemory> Memory(int context_size = 0);
 
   // A description of the file's tokenizer; works for vocabulary-only files too. Errors: the file
   // has none, or an unsupported one.

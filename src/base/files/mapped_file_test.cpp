@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/files/read_ahead.h"
 #include "foretoken/bus_errors.h"
 
 namespace foretoken {
@@ -54,6 +55,21 @@ TEST_F(MappedFiles, AreReadAndPassTheirCheck) {
   ASSERT_TRUE(file);
   EXPECT_EQ(Sum(*file), 8 * 'x');
   EXPECT_TRUE(file->Check());
+}
+
+TEST_F(MappedFiles, AreReadAheadWhereTheirPagesAreAbsent) {
+  const std::string path = Written("ahead", 3000);
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(fsync(descriptor), 0);
+  posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);  // no effect on a RAM disk
+  close(descriptor);
+  const auto file = MappedFile::Open(path);
+  ASSERT_TRUE(file);
+  const auto part = file->bytes().subspan(5 * kPage + 7, 2900 * kPage);
+  EXPECT_LE(ReadAhead(part), 2901 * kPage);
+  EXPECT_EQ(Sum(*file), 3000 * 'x');
+  EXPECT_EQ(ReadAhead(part), 0u);
+  EXPECT_EQ(ReadAhead(part.first(0)), 0u);
 }
 
 TEST_F(MappedFiles, ThatAreCutShortReadAsZerosAndFailTheirCheck) {

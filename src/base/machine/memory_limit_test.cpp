@@ -70,6 +70,34 @@ TEST_F(FakeGroups, AContainersOwnGroupIsItsLastParent) {
   EXPECT_EQ(Tightest(), 30 * kMiB);
 }
 
+TEST_F(FakeGroups, WhatIsAvailableIsTheLeastThatMachineAndGroupsLeave) {
+  EXPECT_GT(AvailableMemory(), 0);
+  EXPECT_LE(AvailableMemory(), TightestMemoryLimit().bytes);
+  Write("/proc/meminfo", "MemTotal: 8192 kB\nMemAvailable:    4096 kB\nBuffers: 5 kB");
+  EXPECT_EQ(AvailableMemory(root_), 4 * kMiB);
+  Write("/proc/self/cgroup", "0::/a/b");
+  const std::string a = "/sys/fs/cgroup/a/memory.", b = "/sys/fs/cgroup/a/b/memory.";
+  Write(b + "max", "max");
+  Write(a + "max", std::to_string(3 * kMiB));
+  Write(a + "current", std::to_string(2 * kMiB + kMiB / 2));
+  Write(a + "stat", "anon 7\nactive_file 524288\ninactive_file 524288\n");
+  EXPECT_EQ(AvailableMemory(root_), kMiB + kMiB / 2) << "pages of files can be dropped";
+  Write(a + "current", std::to_string(5 * kMiB));
+  EXPECT_EQ(AvailableMemory(root_), 0);
+}
+
+TEST_F(FakeGroups, WhatAGroupOfVersion1LeavesCountsItsFiles) {
+  Write("/proc/meminfo", "MemAvailable: 40960 kB");
+  Write("/proc/self/cgroup", "4:memory:/a");
+  const std::string a = "/sys/fs/cgroup/memory/a/memory.";
+  Write(a + "limit_in_bytes", "9223372036854771712");
+  Write(a + "usage_in_bytes", std::to_string(3 * kMiB));
+  Write(a + "stat", "inactive_file 5\ntotal_inactive_file 1048576\ntotal_active_file 1048576\n");
+  EXPECT_EQ(AvailableMemory(root_), 40 * kMiB);
+  Write(a + "limit_in_bytes", std::to_string(8 * kMiB));
+  EXPECT_EQ(AvailableMemory(root_), 7 * kMiB);
+}
+
 // Runs in a process of its own, because a limit cannot be raised again.
 template <typename F>
 bool HoldsInChild(F check) {

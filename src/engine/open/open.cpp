@@ -18,6 +18,7 @@
 #include "foretoken/text_file.h"
 #include "kernels/dispatch.h"
 #include "loader/draft_files.h"
+#include "loader/memory_plan.h"
 #include "loader/model_part.h"
 #include "loader/own_parts.h"
 #include "text/tokenizer/unicode.h"
@@ -138,23 +139,34 @@ class EngineOpener {
   }
 
   Status CheckMemory() {
-    std::int64_t needed = loader::BytesOf(target_, *opened().checkpoint);
+    MemoryNeeds needs = loader::NeedsOf(target_, *opened().checkpoint);
     for (const loader::DraftPart& draft : drafts_)
-      needed += loader::BytesOf(draft.part, *draft.file);
-    return loader::CheckFits(needed, options().context_size, options().max_sequences);
+      needs.Add(loader::NeedsOf(draft.part, *draft.file));
+    FORETOKEN_TRY(memory_,
+                  loader::PlanMemory({.needs = needs,
+                                      .positions = options().context_size,
+                                      .sequences = options().max_sequences,
+                                      .may_page = loader::KeepsTiles(options().repack_cache)}));
+    if (!memory_.notice.empty()) summary().notices.push_back(memory_.notice);
+    return {};
   }
 
   Result<std::unique_ptr<model::LocalRunner>> Load(const loader::ModelPart& part,
                                                    const formats::Checkpoint& checkpoint) {
-    const auto progress = [&](double fraction) {
-      if (options().on_load_progress) options().on_load_progress({checkpoint.path(), fraction});
+    const auto progress = [&](const model::LoadStep& step) {
+      if (options().on_load_progress)
+        options().on_load_progress({checkpoint.path(), static_cast<double>(step.done_bytes) /
+                                                           static_cast<double>(step.total_bytes)});
+      return true;
     };
-    const model::TileCache cache = loader::TileCacheFor(options().repack_cache, checkpoint);
+    const model::TileCache cache =
+        loader::TileCacheFor(options().repack_cache, checkpoint, memory_.paged);
     auto loaded = model::LocalRunner::Load(
         checkpoint, part.config, part.options, *opened().kernels, *opened().pool,
-        {.cache = &cache, .on_progress = progress, .on_notice = [&](std::string what) {
-           summary().notices.push_back(std::move(what));
-         }});
+        {.cache = &cache,
+         .paged = memory_.paged,
+         .on_progress = progress,
+         .on_notice = [&](std::string what) { summary().notices.push_back(std::move(what)); }});
     if (!loaded) return Fail(std::move(loaded).error().In(checkpoint.path()));
     return loaded;
   }
@@ -162,10 +174,25 @@ class EngineOpener {
   Status LoadTarget() {
     FORETOKEN_TRY(auto runner, Load(target_, *opened().checkpoint));
     target_runner_ = runner.get();
+    NotePaging(*runner);
     impl_->files_.Add(*opened().checkpoint, *runner);
     opened().target = std::move(runner);
     opened().cache.emplace(target_.tables);
     return {};
+  }
+
+  // Paged experts come and go.
+  std::int64_t ResidentWeights(const model::RunnerInfo& info) const {
+    return memory_.paged ? info.ReadBytes(0) : info.weight_bytes;
+  }
+
+  void NotePaging(const model::LocalRunner& runner) {
+    const model::ExpertsInfo& experts = runner.info().experts;
+    if (!memory_.paged || experts.n_layers == 0) return;
+    const model::TileMemory& tiles = runner.weights().tiles();
+    summary().notices.push_back(loader::PagingNotice(
+        memory_, tiles.path(), experts.expert_bytes * experts.n_used * experts.n_layers,
+        tiles.ReadSpeed()));
   }
 
   // All draft models and heads, and all drafters that need no model: a request may choose any of
@@ -235,7 +262,7 @@ class EngineOpener {
 
   Status MakeModelDrafter(const loader::DraftPart& draft) {
     FORETOKEN_TRY(auto runner, LoadDraft(draft));
-    draft_bytes_.push_back(runner->info().weight_bytes);
+    draft_bytes_.push_back(ResidentWeights(runner->info()));
     impl_->files_.Add(*draft.file, *runner);
     draft::DrafterSettings settings = SettingsOf();
     settings.runner = std::move(runner);
@@ -298,7 +325,7 @@ class EngineOpener {
 
   void Summarise() {
     EngineSummary& s = summary();
-    loader::Summarise(target_, *opened().checkpoint, opened().target->info().weight_bytes,
+    loader::Summarise(target_, *opened().checkpoint, ResidentWeights(opened().target->info()),
                       opened().vocabulary, s.target);
     for (const loader::DraftPart& draft : drafts_) {
       DrafterSummary& summary = s.drafts.emplace_back();
@@ -356,6 +383,7 @@ class EngineOpener {
   loader::ModelPart target_;
   const model::LocalRunner* target_runner_ = nullptr;  // that the engine owns
   std::vector<loader::DraftPart> drafts_;
+  loader::MemoryPlan memory_;
   std::vector<std::int64_t> draft_bytes_;  // the weights of each, as loaded
 };
 

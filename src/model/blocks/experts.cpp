@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/files/read_ahead.h"
 #include "model/blocks/expert_choice.h"
 #include "model/blocks/product.h"
 
@@ -85,6 +86,7 @@ void Experts::AddPhases(std::vector<Phase>& phases) const {
   phases.push_back(PhaseOf<&Experts::Route>(*this, Split::kOther));
   phases.push_back(PhaseOf<&Experts::Choose>(*this, Split::kRows));
   phases.push_back(PhaseOf<&Experts::Order>(*this, Split::kOther));
+  if (weights_.paged) phases.push_back(PhaseOf<&Experts::Page>(*this, Split::kOther));
   phases.push_back(PhaseOf<&Experts::GateUp>(*this, Split::kOther));
   phases.push_back(PhaseOf<&Experts::Down>(*this, Split::kOther));
 }
@@ -155,6 +157,16 @@ Experts::Part Experts::PartOf(int expert) const noexcept {
           .quantises = weights_.down.quantised(),
           .y = gate_.From(first),
           .up_y = up_.From(first)};
+}
+
+// The threads share the chosen experts, so that all reading begins before the first product.
+void Experts::Page(const Pass&, int thread) const noexcept {
+  const int team = space_.pool.team();
+  for (int e = 0, chosen = 0; e < config_.n_experts; ++e) {
+    if (RowsOf(e).n() == 0 || chosen++ % team != thread) continue;
+    for (const ExpertLinear* const w : {&weights_.gate, &weights_.up, &weights_.down})
+      ReadAhead({w->Of(e).tiles, w->expert_bytes});
+  }
 }
 
 // function(Wgate h) * (Wup h), in the columns of the units.

@@ -39,6 +39,7 @@ class Experts final : public Block {
   void Route(const Pass& pass, int thread) const noexcept;
   void Choose(const Pass& pass, int thread) const noexcept;
   void Order(const Pass& pass, int thread) const noexcept;
+  void Page(const Pass& pass, int thread) const noexcept;  // where the experts are paged
   void GateUp(const Pass& pass, int thread) const noexcept;
   void Down(const Pass& pass, int thread) const noexcept;
 

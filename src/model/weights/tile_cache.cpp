@@ -2,6 +2,7 @@
 // A kept file:  Header (one page, the rest zero)  |  tiles
 #include "model/weights/tile_cache.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -10,13 +11,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <utility>
-#include <vector>
 
 #include "base/files/mapped_file.h"
+#include "base/files/read_ahead.h"
 #include "base/hash.h"
 
 namespace foretoken::model {
@@ -58,19 +60,21 @@ std::string WhyNotOurFolder(const std::string& folder) {
   return S_ISDIR(status.st_mode) ? WhyNotOurs(status) : "it is not a folder";
 }
 
-}  // namespace
-
-std::uint64_t PieceHash(std::span<const std::byte> bytes, ThreadPool& pool) {
-  constexpr std::size_t kPiece = kHashPieceBytes;
-  std::vector<std::uint64_t> pieces((bytes.size() + kPiece - 1) / kPiece);
-  pool.Run([&](int thread) {
-    const auto share = pool.ShareOf(static_cast<int>(pieces.size()), thread);
-    for (auto i = static_cast<std::size_t>(share.begin); i < static_cast<std::size_t>(share.end);
-         ++i)
-      pieces[i] = Hash(bytes.subspan(i * kPiece, std::min(kPiece, bytes.size() - i * kPiece)));
-  });
-  return HashOf(pieces);
+// Whether the tiles have this checksum. False too if on_progress stopped it.
+bool HaveChecksum(const TileMemory& tiles, std::uint64_t checksum, ThreadPool& pool,
+                  const std::function<bool(std::size_t)>& on_progress) {
+  constexpr std::size_t kStepBytes = 64 * kHashPieceBytes;
+  const std::size_t size = tiles.size_bytes();
+  PieceHasher hasher(size);
+  for (std::size_t n = 0; n < size;) {
+    n = std::min(n + kStepBytes, size);
+    hasher.Advance(tiles.data(), n, pool);
+    if (on_progress && !on_progress(n)) return false;
+  }
+  return hasher.hash() == checksum;
 }
+
+}  // namespace
 
 TileMemory::TileMemory(std::size_t size_bytes) : anonymous_(size_bytes), size_bytes_(size_bytes) {}
 
@@ -95,6 +99,9 @@ TileMemory& TileMemory::operator=(TileMemory&& other) noexcept {
   std::swap(identity_, other.identity_);
   std::swap(checksum_, other.checksum_);
   std::swap(source_hash_, other.source_hash_);
+  std::swap(hasher_, other.hasher_);
+  std::swap(write_begun_, other.write_begun_);
+  std::swap(written_, other.written_);
   std::swap(path_, other.path_);
   return *this;
 }
@@ -108,6 +115,52 @@ bool TileMemory::Map(int descriptor, std::size_t size_bytes, bool writable) {
   size_bytes_ = size_bytes;
   guard_ = GuardedRange(p, kHeaderBytes + size_bytes, protection);
   return true;
+}
+
+void TileMemory::Unmap(std::size_t begin, std::size_t end) const noexcept {
+  constexpr std::size_t kPage = 4096;  // the size of the header too, so tiles begin on a page
+  begin = begin / kPage * kPage;
+  end = end / kPage * kPage;
+  if (begin < end) madvise(mapping_ + kHeaderBytes + begin, end - begin, MADV_DONTNEED);
+}
+
+void TileMemory::Finish(std::size_t n, ThreadPool& pool) {
+  if (made_ != nullptr) hasher_.Advance(data(), n, pool);
+}
+
+void TileMemory::WriteBack(std::size_t n) {
+  if (made_ == nullptr) return;
+  const auto sync = [&](std::size_t begin, std::size_t end, unsigned flags) {
+    if (begin < end)
+      sync_file_range(made_->descriptor(), static_cast<off_t>(kHeaderBytes + begin),
+                      static_cast<off_t>(end - begin), flags);
+  };
+  sync(write_begun_, n, SYNC_FILE_RANGE_WRITE);
+  sync(written_, write_begun_,
+       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+  Unmap(written_, write_begun_);
+  written_ = write_begun_;
+  write_begun_ = n;
+}
+
+double TileMemory::ReadSpeed() const {
+  constexpr std::size_t kPieces = 32, kPieceBytes = std::size_t{1} << 20, kPage = 4096;
+  if (!in_file() || size_bytes_ < 2 * kPieces * kPieceBytes) return 0;
+  const std::size_t step = size_bytes_ / kPieces / kPage * kPage;
+  const int descriptor = made_ != nullptr ? made_->descriptor() : fd_;
+  const auto piece = [&](std::size_t i) { return std::span(data() + i * step, kPieceBytes); };
+  for (std::size_t i = 0; i < kPieces; ++i) {
+    Unmap(i * step, i * step + kPieceBytes);
+    posix_fadvise(descriptor, static_cast<off_t>(kHeaderBytes + i * step),
+                  static_cast<off_t>(kPieceBytes), POSIX_FADV_DONTNEED);
+  }
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  std::size_t absent = 0;
+  for (std::size_t i = 0; i < kPieces; ++i) absent += ReadAhead(piece(i));
+  for (std::size_t i = 0; i < kPieces; ++i) Hash(piece(i));  // reads all of it
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  return absent < kPieceBytes ? 0 : static_cast<double>(absent) / seconds;
 }
 
 FileIdentity TileMemory::Identity() const noexcept {
@@ -162,8 +215,9 @@ std::string TileCache::FileFor(const std::string& model_path) const {
   return fmt::format("{}/{}-{:016x}.tiles", folder_, path.stem().string(), HashOf(whole));
 }
 
-std::optional<TileMemory> TileCache::Find(const std::string& model_path, std::uint64_t key,
-                                          std::size_t size_bytes, ThreadPool& pool) const {
+std::optional<TileMemory> TileCache::Find(
+    const std::string& model_path, std::uint64_t key, std::size_t size_bytes, ThreadPool& pool,
+    const std::function<bool(std::size_t)>& on_progress) const {
   if (folder_.empty() || !WhyNotOurFolder(folder_).empty()) return std::nullopt;
   auto file = InputFile::Open(FileFor(model_path), {.links = false});
   if (!file || !WhyNotOurs(file->status()).empty() ||
@@ -174,7 +228,7 @@ std::optional<TileMemory> TileCache::Find(const std::string& model_path, std::ui
   Header header;
   std::memcpy(&header, tiles.mapping_, sizeof header);
   if (header != HeaderOf(key, size_bytes, header.checksum, header.source_hash) ||
-      header.checksum != PieceHash({tiles.data(), size_bytes}, pool))
+      !HaveChecksum(tiles, header.checksum, pool, on_progress))
     return std::nullopt;
   tiles.identity_ = FileIdentity::Of(file->status());
   tiles.checksum_ = header.checksum;
@@ -208,6 +262,7 @@ TileMemory TileCache::Make(const std::string& model_path, std::size_t size_bytes
   if (!tiles.Map(file->descriptor(), size_bytes, true))
     return anonymous(fmt::format("{}: cannot map a file: {}", folder_, std::strerror(errno)));
   tiles.made_ = std::make_unique<OutputFile>(std::move(*file));
+  tiles.hasher_ = PieceHasher(size_bytes);
   tiles.path_ = FileFor(model_path);
   return tiles;
 }
@@ -215,7 +270,8 @@ TileMemory TileCache::Make(const std::string& model_path, std::size_t size_bytes
 Status TileCache::Keep(TileMemory& tiles, std::uint64_t key, std::uint64_t source_hash,
                        ThreadPool& pool) const {
   if (tiles.made_ == nullptr) return {};
-  tiles.checksum_ = PieceHash({tiles.data(), tiles.size_bytes_}, pool);
+  tiles.Finish(tiles.size_bytes_, pool);
+  tiles.checksum_ = tiles.hasher_.hash();
   tiles.source_hash_ = source_hash;
   const Header header = HeaderOf(key, tiles.size_bytes_, tiles.checksum_, source_hash);
   std::memcpy(tiles.mapping_, &header, sizeof header);

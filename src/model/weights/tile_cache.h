@@ -16,9 +16,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -28,6 +28,7 @@
 #include "base/files/output_file.h"
 #include "base/machine/thread_pool.h"
 #include "foretoken/result.h"
+#include "model/weights/piece_hash.h"
 
 namespace foretoken::model {
 
@@ -54,6 +55,17 @@ class TileMemory {
   [[nodiscard]] Status Check(ThreadPool& pool);
   // The same, as far as it costs nothing. Any thread may call it.
   [[nodiscard]] Status QuickCheck() const;
+  // For tiles that Make gave room for. The first `n` bytes are final: where a file keeps them, they
+  // are hashed now, while they are still in the CPU's caches.
+  void Finish(std::size_t n, ThreadPool& pool);
+  // For weights that do not fit memory. Starts to write the first `n` bytes to their file, and waits for
+  // those of the call before, whose pages then leave this process's memory. They return from the
+  // file when they are read.
+  void WriteBack(std::size_t n);
+  bool in_file() const noexcept { return mapping_ != nullptr; }
+  // Bytes a second that the disk gives: reads a few pieces of the file, at most 32 MiB, after their pages
+  // have left memory. 0 if the tiles are in no file or too few.
+  double ReadSpeed() const;
   // Whether a page could not be written or read. Then the memory is useless.
   bool faulted() const noexcept { return guard_.faulted(); }
 
@@ -61,7 +73,8 @@ class TileMemory {
   friend class TileCache;
   // Maps header and tiles. Returns false if the system refuses.
   bool Map(int descriptor, std::size_t size_bytes, bool writable);
-  FileIdentity Identity() const noexcept;  // the file as it is now
+  void Unmap(std::size_t begin, std::size_t end) const noexcept;  // until they are read again
+  FileIdentity Identity() const noexcept;                         // the file as it is now
 
   AlignedBytes anonymous_;
   std::byte* mapping_ = nullptr;  // header and tiles
@@ -72,6 +85,8 @@ class TileMemory {
   bool kept_ = false;                 // whether others can open the file, so that it can change
   FileIdentity identity_;
   std::uint64_t checksum_ = 0, source_hash_ = 0;
+  PieceHasher hasher_;                         // of tiles that are being made
+  std::size_t write_begun_ = 0, written_ = 0;  // WriteBack's
   std::string path_;
 };
 
@@ -87,9 +102,11 @@ class TileCache {
   static std::string UserFolder();
 
   // The tiles kept for the model file at `model_path` under this key, read-only. Empty if there are
-  // none that can be trusted. Costs one pass over them, on all threads of the pool.
+  // none that can be trusted, or if on_progress stopped it. Costs one pass over them, on all threads
+  // of the pool. on_progress gets the number of bytes that were read; false stops.
   std::optional<TileMemory> Find(const std::string& model_path, std::uint64_t key,
-                                 std::size_t size_bytes, ThreadPool& pool) const;
+                                 std::size_t size_bytes, ThreadPool& pool,
+                                 const std::function<bool(std::size_t)>& on_progress = {}) const;
 
   // Memory to repack into: pages of a file in the folder that has no name yet. It is anonymous if
   // nothing is kept, or if there can be no such file (no room, no permission, a folder that others
@@ -110,10 +127,5 @@ class TileCache {
 
   std::string folder_;
 };
-
-// A hash of bytes: the hash of the hashes of pieces of this size. All threads compute it, and their
-// number does not change it.
-inline constexpr std::size_t kHashPieceBytes = std::size_t{4} << 20;
-std::uint64_t PieceHash(std::span<const std::byte> bytes, ThreadPool& pool);
 
 }  // namespace foretoken::model

@@ -76,6 +76,52 @@ TEST_F(TileCacheTest, FindsWhatWasKept) {
   EXPECT_TRUE(Filled(*found));
 }
 
+TEST_F(TileCacheTest, HashesAndWritesTilesAsTheyBecomeFinal) {
+  const fs::path at_once = KeepOne();
+  std::vector<char> expected(fs::file_size(at_once));
+  std::ifstream(at_once, std::ios::binary)
+      .read(expected.data(), static_cast<std::streamsize>(expected.size()));
+  std::string why_not;
+  TileMemory tiles = cache().Make(kModel, kSize, &why_not);
+  ASSERT_TRUE(tiles.in_file()) << why_not;
+  for (std::size_t n = 0; n < kSize;) {
+    const std::size_t end = std::min(n + 1'234'567, kSize);
+    for (; n < end; ++n) tiles.data()[n] = Value(n);
+    tiles.Finish(n, pool_);
+    tiles.WriteBack(n);
+  }
+  EXPECT_TRUE(cache().Keep(tiles, kKey, kSource, pool_));
+  EXPECT_TRUE(Filled(tiles));
+  std::vector<char> stepwise(fs::file_size(at_once));
+  std::ifstream(at_once, std::ios::binary)
+      .read(stepwise.data(), static_cast<std::streamsize>(stepwise.size()));
+  EXPECT_TRUE(stepwise == expected);
+}
+
+TEST_F(TileCacheTest, TellsHowFarItHasReadAndStops) {
+  KeepOne();
+  std::vector<std::size_t> seen;
+  EXPECT_TRUE(cache().Find(kModel, kKey, kSize, pool_, [&](std::size_t n) {
+    seen.push_back(n);
+    return true;
+  }));
+  EXPECT_EQ(seen, std::vector<std::size_t>{kSize}) << "a step has 256 MiB";
+  EXPECT_FALSE(cache().Find(kModel, kKey, kSize, pool_, [](std::size_t) { return false; }));
+  EXPECT_EQ(Files().size(), 1u);
+}
+
+TEST_F(TileCacheTest, MeasuresTheDiskWhereTheTilesAreManyEnough) {
+  constexpr std::size_t kMany = 80 << 20;
+  std::string why_not;
+  TileMemory tiles = cache().Make(kModel, kMany, &why_not);
+  ASSERT_TRUE(tiles.in_file()) << why_not;
+  for (std::size_t i = 0; i < kMany; i += 4096) tiles.data()[i] = Value(i);
+  EXPECT_TRUE(cache().Keep(tiles, kKey, kSource, pool_));
+  EXPECT_GE(tiles.ReadSpeed(), 0);  // 0 where no page can leave memory, as on a RAM disk
+  for (std::size_t i = 0; i < kMany; i += 4096) ASSERT_EQ(tiles.data()[i], Value(i));
+  EXPECT_EQ(TileMemory(kMany).ReadSpeed(), 0);
+}
+
 TEST_F(TileCacheTest, FindsItWithAnyNumberOfThreads) {
   KeepOne();
   ThreadPool alone(1), many(5);

@@ -34,6 +34,11 @@ Result<int> EmbeddingRows(const formats::Checkpoint& checkpoint, const std::stri
 
 }  // namespace
 
+Error LoadingStopped() {
+  return {ErrorCode::kStopped,
+          "loading: the program stopped it before the end; open the model again"};
+}
+
 // Loads in two passes: plan (find, check, place) and fill.
 class WeightsLoader {
  public:
@@ -136,18 +141,27 @@ class WeightsLoader {
       weights_.embedding_ = std::make_shared<EmbeddingTable>(checkpoint_, *embedding_, pool);
     NoteWidened(options);
     const std::uint64_t key = Key();
-    if (auto kept = cache.Find(checkpoint_.path(), key, total_bytes_, pool)) {
+    auto kept =
+        cache.Find(checkpoint_.path(), key, total_bytes_, pool, [&](std::size_t done_bytes) {
+          return Report(options, "reading kept weights", done_bytes);
+        });
+    if (kept) {
       weights_.tiles_ = std::move(*kept);
       for (const Job& job : jobs_) job.linear->tiles = weights_.tiles_.data() + job.offset;
+      // Where experts are paged, the disk is for them: nobody reads the model again.
       for (const Job& job : jobs_) {
+        if (options.paged) break;
         const auto places = job.tensor->places();
         weights_.sources_.insert(weights_.sources_.end(), places.begin(), places.end());
       }
-      if (options.on_progress) options.on_progress(1);
-    } else {
-      FillNew(cache, key, pool, options);
+    } else if (!stopped_) {
+      FORETOKEN_CHECK_OK(FillNew(cache, key, pool, options));
     }
+    if (stopped_) return Fail(LoadingStopped());
     FORETOKEN_CHECK_OK(checkpoint_.Check());
+    for (LayerWeights& layer : weights_.layers)
+      if (auto* const experts = std::get_if<ExpertsWeights>(&layer.feed_forward))
+        experts->paged = options.paged;
     return std::move(weights_);
   }
 
@@ -164,24 +178,41 @@ class WeightsLoader {
     int part_rows = 0, first_row = 0;
   };
 
-  void FillNew(const TileCache& cache, std::uint64_t key, ThreadPool& pool,
-               const LoadOptions& options) {
+  // False: stop.
+  bool Report(const LoadOptions& options, const char* name, std::size_t done_bytes) {
+    if (options.on_progress && !options.on_progress({name, done_bytes, total_bytes_}))
+      stopped_ = true;
+    return !stopped_;
+  }
+
+  Status FillNew(const TileCache& cache, std::uint64_t key, ThreadPool& pool,
+                 const LoadOptions& options) {
     const auto notice = [&](const std::string& what) {
       if (options.on_notice && !what.empty())
         options.on_notice(fmt::format("{}; the next start repacks the weights again", what));
     };
     std::string why_not;
     weights_.tiles_ = cache.Make(checkpoint_.path(), total_bytes_, &why_not);
+    if (options.paged && !weights_.tiles_.in_file()) return CannotPage(why_not);
     notice(why_not);
-    Repack(pool, options.on_progress);
+    Repack(pool, options);
     if (weights_.tiles_.faulted()) {  // the disk refused a page that it had promised
+      if (options.paged) return CannotPage("the disk refused a page");
       weights_.tiles_ = TileMemory(total_bytes_);
-      Repack(pool, options.on_progress);
+      Repack(pool, options);
     }
     // If the file changed meanwhile, the tiles may be a mixture, which is not kept.
-    if (!checkpoint_.Check()) return;
+    if (stopped_ || !checkpoint_.Check()) return {};
     if (const Status kept = cache.Keep(weights_.tiles_, key, HashOf(source_hashes_), pool); !kept)
       notice(kept.error().message);
+    return {};
+  }
+
+  static Status CannotPage(const std::string& why) {
+    return Fail(ErrorCode::kTooLarge,
+                fmt::format("memory: the experts do not fit, and no file can hold them either: {}; "
+                            "name a folder with room for all weights (--repack-cache)",
+                            why));
   }
 
   // The last job is that of the output head. It keeps only these rows.
@@ -259,7 +290,7 @@ class WeightsLoader {
     }
   }
 
-  void Repack(ThreadPool& pool, const std::function<void(double)>& on_progress) {
+  void Repack(ThreadPool& pool, const LoadOptions& options) {
     std::size_t done_bytes = 0;
     source_hashes_.clear();
     for (const Job& job : jobs_) {
@@ -281,9 +312,10 @@ class WeightsLoader {
         source_hashes_.push_back(PieceHash(place, pool));
         checkpoint_.Release(place);
       }
-      done_bytes += TiledBytes(job);
-      if (on_progress)
-        on_progress(static_cast<double>(done_bytes) / static_cast<double>(total_bytes_));
+      done_bytes = job.offset + TiledBytes(job);
+      weights_.tiles_.Finish(done_bytes, pool);
+      if (options.paged) weights_.tiles_.WriteBack(done_bytes);
+      if (!Report(options, "repacking", done_bytes)) return;
     }
   }
 
@@ -548,6 +580,7 @@ class WeightsLoader {
   const formats::TensorView* embedding_ = nullptr;  // in this file; null: the target's is used
   std::vector<Job> jobs_;
   std::size_t total_bytes_ = 0;
+  bool stopped_ = false;
   std::vector<std::uint64_t> source_hashes_;  // of the places of each job's tensor
 };
 
@@ -589,17 +622,26 @@ Status Weights::QuickCheckFiles() const {
   return tiles_.QuickCheck();
 }
 
-std::int64_t ResidentBytes(const formats::Checkpoint& checkpoint) {
-  std::int64_t bytes = 0;
+namespace {
+
+std::int64_t TileBytesOf(const formats::TensorView& t) {
+  const tensor::DTypeInfo* info = tensor::FindDType(t.ggml_type);
+  if (info == nullptr) return static_cast<std::int64_t>(t.bytes());
+  constexpr int kValues = tensor::kSuperBlock;  // whole blocks of every type
+  const auto strip_bytes = static_cast<std::int64_t>(kernels::StripBytes(info->tile, kValues));
+  return t.n_values() * (strip_bytes / tensor::kTileOutputs) / kValues;
+}
+
+}  // namespace
+
+WeightBytes WeightBytesOf(const formats::Checkpoint& checkpoint) {
+  WeightBytes bytes;
+  const bool tied = checkpoint.Find("output.weight") == nullptr;
   for (const formats::TensorView& t : checkpoint.tensors()) {
-    const tensor::DTypeInfo* info = tensor::FindDType(t.ggml_type);
-    if (info == nullptr) {
-      bytes += static_cast<std::int64_t>(t.bytes());
-      continue;
-    }
-    constexpr int kValues = tensor::kSuperBlock;  // whole blocks of every type
-    const auto strip_bytes = static_cast<std::int64_t>(kernels::StripBytes(info->tile, kValues));
-    bytes += t.n_values() * (strip_bytes / tensor::kTileOutputs) / kValues;
+    const bool embedding = t.name == "token_embd.weight";
+    if (embedding) bytes.embedding += static_cast<std::int64_t>(t.bytes());
+    if (embedding && !tied) continue;
+    (t.name.ends_with("_exps.weight") ? bytes.experts : bytes.dense) += TileBytesOf(t);
   }
   return bytes;
 }

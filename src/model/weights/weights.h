@@ -68,6 +68,7 @@ struct ExpertsWeights {
   ExpertLinear gate, up, down;  // [width, dim], [width, dim], [dim, width]
   Linear shared_router;         // [1, dim]: the gate of the shared part
   GatedFfnWeights shared;       // without a norm of its own
+  bool paged = false;           // gate, up and down are read from their file when they are needed
 };
 
 // Its parts are of the same kinds as those of the LayerConfig.
@@ -85,22 +86,35 @@ struct HeadWeights {
   const float* features_norm = nullptr;  // [features * target_dim] before fc, if there is one
 };
 
+// How far loading is, in bytes of tiles.
+struct LoadStep {
+  const char* name = "";  // "repacking", "reading kept weights"
+  std::size_t done_bytes = 0, total_bytes = 0;
+};
+
+Error LoadingStopped();  // by on_progress
+
 // How weights are loaded, and whom to tell about it.
 struct LoadOptions {
-  const TileCache* cache = nullptr;                 // null: no tiles are kept
-  std::function<void(double)> on_progress = {};     // the share done; on the calling thread
+  const TileCache* cache = nullptr;  // null: no tiles are kept
+  // The experts do not fit memory. The tiles are then pages of a kept file, from which a pass reads
+  // the experts that its rows chose (base/files/read_ahead.h).
+  bool paged = false;
+  // Called on the calling thread, after each tensor or 256 MiB. False: stop.
+  std::function<bool(const LoadStep&)> on_progress = {};
   std::function<void(std::string)> on_notice = {};  // what failed without harm
 };
 
 class Weights {
  public:
   // Checks every tensor that the configuration asks for (presence, shape, type), then repacks on
-  // all threads of the pool. The file's pages are released as they are read, so resident memory
-  // stays near the file's size. Tiles that the cache kept are mapped instead. The checkpoint must
-  // outlive the weights, because embedding rows are read from it. output_tokens: the rows of the
-  // output head to keep, ascending; empty: all. Errors: kInvalidFile (a missing tensor or one of a
-  // wrong shape, with its name), kUnsupported (a type that foretoken does not compute with, with
-  // its name), kIo (the file was changed meanwhile).
+  // all threads of the pool. The file's pages are released tensor by tensor as they are read, so
+  // resident memory never exceeds the tiles and one tensor. Tiles that the cache kept are mapped
+  // instead. The checkpoint must outlive the weights, because embedding rows are read from it.
+  // output_tokens: the rows of the output head to keep, ascending; empty: all. Errors: kInvalidFile
+  // (a missing tensor or one of a wrong shape, with its name), kUnsupported (a type that foretoken
+  // does not compute with, with its name), kIo (the file was changed meanwhile), kTooLarge (the
+  // experts should be paged, and no file can keep them), kStopped (by on_progress).
   [[nodiscard]] static Result<Weights> Load(const formats::Checkpoint& checkpoint,
                                             const ModelConfig& config,
                                             std::span<const std::int32_t> output_tokens,
@@ -153,8 +167,14 @@ class Weights {
   std::shared_ptr<EmbeddingTable> embedding_;  // heads may share their target's
 };
 
-// How many bytes the repacked matrices of a file will take.
-std::int64_t ResidentBytes(const formats::Checkpoint& checkpoint);
+// What the weights of a file will take, known before they are loaded.
+struct WeightBytes {
+  std::int64_t dense = 0, experts = 0;  // tiles; norms and biases count as dense
+  std::int64_t embedding = 0;           // rows that stay in the model file
+
+  std::int64_t tiles() const { return dense + experts; }
+};
+WeightBytes WeightBytesOf(const formats::Checkpoint& checkpoint);
 
 // The number of tokens in a file's embedding, which is needed before the weights are loaded.
 // Errors: there is no such tensor.

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loader/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace foretoken::loader {
+namespace {
+
+constexpr std::int64_t kGiB = 1 << 30;
+
+// 2 GiB of dense weights and a cache of 1; `experts` GiB of experts.
+MemoryUse Use(std::int64_t experts, bool may_page = true) {
+  return {.needs = {.dense = 2 * kGiB, .experts = experts * kGiB, .cache = kGiB},
+          .positions = 4096,
+          .sequences = 2,
+          .may_page = may_page};
+}
+
+Result<MemoryPlan> PlanFor(const MemoryUse& use, std::int64_t machine, std::int64_t available) {
+  const std::vector<MemoryLimit> limits = {{.who = "this machine has", .bytes = machine * kGiB}};
+  return PlanMemory(use, {.limits = limits, .available = available * kGiB});
+}
+
+TEST(MemoryPlan, ModelsThatFitAreNotPaged) {
+  const auto plan = PlanFor(Use(6), 16, 12);
+  ASSERT_TRUE(plan);
+  EXPECT_FALSE(plan->paged);
+  EXPECT_EQ(plan->notice, "");
+}
+
+TEST(MemoryPlan, ExpertsThatDoNotFitArePaged) {
+  const auto plan = PlanFor(Use(20), 16, 10);
+  ASSERT_TRUE(plan);
+  EXPECT_TRUE(plan->paged);
+  EXPECT_EQ(plan->resident_experts, 6 * kGiB);  // nine tenths of 10, less 3
+  EXPECT_EQ(plan->notice, "");
+}
+
+TEST(MemoryPlan, ExpertsArePagedWhereOtherProgramsHaveTheMemory) {
+  EXPECT_TRUE(PlanFor(Use(6), 16, 9)->paged);
+  EXPECT_TRUE(PlanFor(Use(6), 16, 9)->notice.empty());
+  const auto plan = PlanFor(Use(6), 16, 2);  // not even the dense weights have room
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->resident_experts, 0);
+  EXPECT_NE(plan->notice.find("need 3.00 GiB"), std::string::npos) << plan->notice;
+  EXPECT_NE(plan->notice.find("2.00 are available now"), std::string::npos) << plan->notice;
+}
+
+TEST(MemoryPlan, WhatCannotBePagedMustFit) {
+  const auto dense = PlanFor(Use(20), 2, 2);
+  ASSERT_FALSE(dense);
+  EXPECT_EQ(dense.error().code, ErrorCode::kTooLarge);
+  EXPECT_EQ(dense.error().message,
+            "memory: weights and a cache of 4096 positions for 2 sequence(s) need 3.00 GiB (cache "
+            "1.00), this machine has 2.00; lower --ctx-size, or take a smaller number type "
+            "(foretoken quantize)");
+  const auto off = PlanFor(Use(20, false), 16, 16);
+  ASSERT_FALSE(off);
+  EXPECT_NE(off.error().message.find("leave --repack-cache on"), std::string::npos);
+  EXPECT_TRUE(PlanFor(Use(20, false), 32, 16)) << "it may take memory from others, as before";
+}
+
+TEST(MemoryPlan, LimitsOfAddressesCountPagedExperts) {
+  const std::vector<MemoryLimit> limits = {
+      {.who = "ulimit -v leaves", .bytes = 16 * kGiB, .used_bytes = 1}};
+  const auto plan = PlanMemory(Use(20), {.limits = limits, .available = 10 * kGiB});
+  ASSERT_FALSE(plan);
+  EXPECT_NE(plan.error().message.find("need 23.00 GiB"), std::string::npos);
+}
+
+TEST(MemoryPlan, TheNoticeNamesWhatATokenCosts) {
+  const auto plan = PlanFor(Use(20), 16, 10);
+  EXPECT_EQ(PagingNotice(*plan, "m.tiles", kGiB, 1e9),
+            "memory: the experts take 20.00 GiB, and 6.00 of 10.00 GiB are left for them; the "
+            "others are read from m.tiles when a token needs them: about 717 MiB a token, which "
+            "takes 0.75 s at the 1.00 GB/s that were measured. A smaller number type, a smaller "
+            "--ctx-size or more memory makes it faster");
+  EXPECT_EQ(PagingNotice(*plan, "m.tiles", kGiB, 0).find("measured"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace foretoken::loader
