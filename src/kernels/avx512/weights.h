@@ -3,18 +3,15 @@
 // unsigned bytes. For this folder and for amx/, whose processors have AVX-512 too.
 #pragma once
 
+#include "kernels/avx2/prefetch.h"
 #include "kernels/avx512/lanes.h"
 #include "kernels/generic/tiles.h"
 
 namespace foretoken::kernels::avx512 {
 namespace {
 
-// Asks for weights that are read soon: kFar bytes ahead into the second-level cache, kNear bytes
-// ahead into the first. The hardware's own prefetcher stops at the end of each page, and forgets
-// its place in the pauses that many rows cause. Few lines can be on their way to the first level at
-// a time, so what is far goes to the second. Up to three rows run at the speed of the memory and do
-// best with shorter distances. ns per run of a tile, 2 threads of a Xeon with AMX (Sapphire
-// Rapids):
+// Distances of prefetching. Up to three rows run at the speed of the memory and do best with shorter
+// ones. ns per run of a tile, 2 threads of a Xeon with AMX (Sapphire Rapids):
 //                  no prefetch   4 kB and 512 bytes   8 kB and 1 kB
 //   Q4_0,  1 row          25.6                 17.3            18.7
 //   Q4_K,  1 row          25.3                 17.4            18.1
@@ -24,15 +21,7 @@ namespace {
 // Share of the speed of plain reading on Zen 4: Q4_K with 4 rows 0.94 without prefetch and 0.97
 // with 8 kB and 1 kB, with 6 rows 0.67 and 0.87; Q8_0 with 1 row 0.97 without and 1.01 with 4 kB
 // and 512 bytes.
-template <int kFar, int kNear, int kBytes>
-FORETOKEN_INLINE void PrefetchAhead(const void* p) {
-  const char* at = static_cast<const char*>(p);
-#pragma GCC unroll 16
-  for (int i = 0; i < kBytes; i += 64) {
-    if constexpr (kFar > 0) _mm_prefetch(at + kFar + i, _MM_HINT_T1);
-    if constexpr (kNear > 0) _mm_prefetch(at + kNear + i, _MM_HINT_T0);
-  }
-}
+using avx2::PrefetchAhead;
 
 // How much of the second-level cache row blocks share, for generic::ForRowBlocks.
 struct CacheShare {
