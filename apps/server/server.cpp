@@ -125,9 +125,19 @@ ModelLimits LimitsOf(const ServerOptions& options, const AsyncEngine& requests) 
           .max_choices = requests.capacity()};
 }
 
-bool Chats(const Engine& engine, const ServerOptions& options) {
+// Whether there is a template for chats. Error: there is one, and it fails with the variables that
+// the options give it.
+Result<bool> Chats(const Engine& engine, const ServerOptions& options) {
   const ChatMessage hello{.role = "user", .content = "Hello"};
-  return engine.FormatChat({&hello, 1}, options.chat_format).has_value();
+  const auto formats = [&](const ChatOptions& format) {
+    return engine.FormatChat({&hello, 1}, format);
+  };
+  auto written = formats(options.chat_format);
+  if (written || options.chat_format.template_kwargs_json.empty()) return written.has_value();
+  ChatOptions without = options.chat_format;
+  without.template_kwargs_json.clear();
+  if (!formats(without)) return false;
+  return Fail(std::move(written).error().In("--chat-template-kwargs"));
 }
 
 HttpOptions HttpOptionsOf(const ServerOptions& options) {
@@ -196,12 +206,13 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
   metrics.BeginAt(requests->snapshot());
   FORETOKEN_TRY(const MemoryPlan plan, PlanMemory(requests->engine().summary(), options.max_memory,
                                                   options.max_body_bytes));
+  FORETOKEN_TRY(const bool chats, Chats(requests->engine(), options));
   Overload overload(plan, bytes);
   Service service{.requests = *requests,
                   .engine = requests->engine(),
                   .options = options,
                   .limits = LimitsOf(options, *requests),
-                  .chats = Chats(requests->engine(), options),
+                  .chats = chats,
                   .started = static_cast<std::int64_t>(std::time(nullptr)),
                   .metrics = metrics,
                   .totals = totals,

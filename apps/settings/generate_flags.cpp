@@ -167,6 +167,8 @@ Status CheckChat(const GenerateSettings& settings) {
     return bad("--chat-template: it has no effect without --chat; add --chat");
   if (!settings.chat && !format.template_text.empty())
     return bad("--chat-template-file: it has no effect without --chat; add --chat");
+  if (!settings.chat && !format.template_kwargs_json.empty())
+    return bad("--chat-template-kwargs: it has no effect without --chat; add --chat");
   if (settings.chat && !settings.request.prompt_tokens.empty())
     return bad(
         "--chat: --prompt-tokens are used as they are, without a template; drop one of them");
@@ -463,6 +465,10 @@ std::vector<Flag> TemplateFlags(ChatOptions& format) {
          if (!format.template_text.empty()) return {};
          return Fail(ErrorCode::kInvalidArgument, "the file is empty; give one with a template");
        }},
+      {{"--chat-template-kwargs"},
+       "JSON",
+       "an object of further variables for the template: '{\"enable_thinking\": false}'",
+       StoreText(format.template_kwargs_json)},
   };
 }
 

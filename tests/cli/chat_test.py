@@ -280,6 +280,17 @@ class GenerateChat(unittest.TestCase):
         result = run("generate", "-m", out, "-n", "1", "--json", "--chat", "--chat-template", "tool_use", "-p", "abc")
         self.assertEqual(json.loads(result.stdout)["prompt_token_ids"], self.ids("-p", "tools abc"))
 
+    def test_variables_for_the_template(self):
+        path = pathlib.Path(FOLDER.name, "variables.jinja")
+        path.write_text("{{ messages[0].content }}{% if not thinking %} /plain{% endif %}")
+        template = ("--chat", "--chat-template-file", str(path), "-p", "abc")
+        self.assertEqual(self.ids(*template), self.ids("-p", "abc /plain"))
+        self.assertEqual(self.ids(*template, "--chat-template-kwargs", '{"thinking": true}'), self.ids("-p", "abc"))
+        for text in ("[1]", "{thinking"):
+            result = run("generate", "-m", TARGET, *template, "--chat-template-kwargs", text)
+            self.assertIn(result.returncode, (1, 2))
+            self.assertRegex(result.stderr.decode(), r"\Aforetoken: [^\n]*chat_template_kwargs[^\n]*; [^\n]+\n\Z")
+
     def test_a_template_file_that_cannot_be_used_is_an_error(self):
         for text, words in (("", "empty"), ("\n{% if %}", "line 2")):
             path = pathlib.Path(FOLDER.name, "bad.jinja")
@@ -295,7 +306,8 @@ class GenerateChat(unittest.TestCase):
         self.assertEqual(self.ids("--special", "-p", "</s>").count(2), 1, "the control: it is a token where it may be")
 
     def test_flags_that_do_not_go_together(self):
-        for flags in (("--system", "x", "-p", "a"), ("--chat-template", "chatml", "-p", "a"), (*Conversations.FLAGS, "-p", "a"), ("--chat", "--prompt-tokens", "1,2"),
+        for flags in (("--system", "x", "-p", "a"), ("--chat-template", "chatml", "-p", "a"), (*Conversations.FLAGS, "-p", "a"), ("--chat-template-kwargs", "{}", "-p", "a"),
+                      ("--chat", "--prompt-tokens", "1,2"),
                       ("--chat", "--special", "-p", "a")):
             result = run("generate", "-m", TEMPLATED, *flags)
             self.assertEqual(result.returncode, 2, flags)

@@ -256,7 +256,7 @@ class OneServer(unittest.TestCase):
         with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
             file.write(program)
             file.flush()
-            with Server(PROGRAM, *PAIR, "--chat-template-file", file.name) as server:
+            with Server(PROGRAM, *PAIR, "--chat-template-file", file.name, "--chat-template-kwargs", '{"enable_thinking": true}') as server:
                 arguments = {"z": 1, "a": [None, "\u00e9"]}
                 call = {"type": "function", "id": "c", "function": {"name": "f", "arguments": json.dumps(arguments)}}
                 body = {"messages": [MESSAGE, {"role": "assistant", "content": None, "tool_calls": [call]}, {"role": "tool", "content": "4", "tool_call_id": "c"}],
@@ -272,6 +272,11 @@ class OneServer(unittest.TestCase):
                 self.assertEqual(reply["usage"]["prompt_tokens"], len(tokens))
                 self.assertEqual(reply["choices"][0]["message"]["content"], plain["choices"][0]["text"])
                 self.assertIn("returned as text", reply["notices"][0])
+                same = {key: body[key] for key in ("messages", "tools", "chat_template_kwargs")}
+                self.assertEqual(server.post("/tokenize", same)["tokens"], tokens)
+                del same["chat_template_kwargs"]  # then those of the flag count
+                thinking = server.post("/tokenize", {"content": written.removesuffix("False") + "True", "add_special": True})["tokens"]
+                self.assertEqual(server.post("/tokenize", same)["tokens"], thinking)
 
     def test_several_choices_differ_and_are_repeatable(self):
         body = {"prompt": "Once upon a time", "max_tokens": 16, "temperature": 1, "seed": 3}

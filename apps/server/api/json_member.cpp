@@ -71,4 +71,15 @@ std::vector<std::string_view> RawElements(std::string_view json) {
   return elements;
 }
 
+std::string MergedObjects(const std::string& defaults, const std::string& own) {
+  if (own.empty()) return defaults;
+  if (defaults.empty()) return own;
+  using Ordered = nlohmann::ordered_json;
+  Ordered merged = Ordered::parse(defaults, nullptr, false);
+  const Ordered more = Ordered::parse(own, nullptr, false);
+  if (!merged.is_object() || !more.is_object()) return own;
+  merged.update(more);
+  return merged.dump(-1, ' ', false, Ordered::error_handler_t::replace);
+}
+
 }  // namespace foretoken::server

@@ -43,5 +43,14 @@ TEST(JsonMember, ReadsEscapesOfNames) {
   EXPECT_EQ(RawMember("{\"\\\\\": 1, \"a\": 2}", {"a"}), "2");
 }
 
+TEST(JsonMember, OfTheOwnObjectReplaceThoseOfTheDefaults) {
+  EXPECT_EQ(MergedObjects("", ""), "");
+  EXPECT_EQ(MergedObjects("{\"b\": 1}", ""), "{\"b\": 1}");
+  EXPECT_EQ(MergedObjects("", "{\"b\": 1}"), "{\"b\": 1}");
+  EXPECT_EQ(MergedObjects("{\"b\": 1, \"a\": {\"y\": 1, \"x\": 2}}", "{\"c\": [3], \"b\": false}"),
+            "{\"b\":false,\"a\":{\"y\":1,\"x\":2},\"c\":[3]}");
+  EXPECT_EQ(MergedObjects("[1]", "{\"b\": 1}"), "{\"b\": 1}");
+}
+
 }  // namespace
 }  // namespace foretoken::server

@@ -377,6 +377,14 @@ Parsed<TokenizeCall> ParseTokenizeCall(std::string_view body, const ModelLimits&
   if (!content && !fields.Has("messages"))
     fields.Bad("content", "it is missing; give a text, or messages");
   fields.Switch("add_generation_prompt", call.add_generation_prompt);
+  if (const Json* const tools = fields.Find("tools"); tools != nullptr) {
+    if (!tools->is_array())
+      fields.Bad("tools", "it is not a list; give a list of tools, or leave it out");
+    else if (!tools->empty())
+      call.tools_json = RawMember(body, {"tools"});
+  }
+  if (fields.Object("chat_template_kwargs") != nullptr)
+    call.template_kwargs_json = RawMember(body, {"chat_template_kwargs"});
   fields.Switch("add_special", call.add_special);
   fields.Switch("parse_special", call.parse_special);
   fields.Switch("with_pieces", call.with_pieces);

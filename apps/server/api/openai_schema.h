@@ -68,6 +68,7 @@ struct TokenizeCall {
   std::string content;
   std::vector<ChatMessage> messages;  // instead of the content, for the chat template
   bool add_generation_prompt = true;
+  std::string tools_json, template_kwargs_json;  // as in GenerationCall
   bool add_special = false, parse_special = false, with_pieces = false;
 };
 [[nodiscard]] Parsed<TokenizeCall> ParseTokenizeCall(std::string_view body,

@@ -8,6 +8,7 @@
 #include <random>
 #include <utility>
 
+#include "server/api/json_member.h"
 #include "server/api/openai_replies.h"
 #include "server/router.h"
 #include "server/routes/answer.h"
@@ -65,7 +66,8 @@ Parsed<std::vector<Prompt>> PromptsOf(const Service& service, GenerationCall& ca
   ChatOptions format = service.options.chat_format;
   format.add_generation_prompt = call.add_generation_prompt;
   format.tools_json = call.tools_json;
-  format.template_kwargs_json = call.template_kwargs_json;
+  format.template_kwargs_json =
+      MergedObjects(format.template_kwargs_json, call.template_kwargs_json);
   auto tokens = service.engine.FormatChat(call.messages, format);
   if (tokens) return std::vector<Prompt>{*std::move(tokens)};
   return Refuse({.message = "messages: " + tokens.error().message, .param = "messages"});

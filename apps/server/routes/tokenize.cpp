@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include "server/api/json_member.h"
 #include "server/api/openai_replies.h"
 #include "server/router.h"
 #include "server/routes/long_reply.h"
@@ -19,6 +20,9 @@ HttpResponse Tokenize(Service& service, const HttpRequest& request, LogLine& lin
   } else {
     ChatOptions format = service.options.chat_format;
     format.add_generation_prompt = call->add_generation_prompt;
+    format.tools_json = call->tools_json;
+    format.template_kwargs_json =
+        MergedObjects(format.template_kwargs_json, call->template_kwargs_json);
     auto written = engine.FormatChat(call->messages, format);
     if (!written) return ErrorResponse(BadField("messages", written.error().message));
     tokens = *std::move(written);
@@ -36,7 +40,8 @@ extern const Route kTokenizeRoute = {
     .path = "/tokenize",
     .about =
         "`content` (or `prompt`), `add_special`, `parse_special`, or the `messages` of a chat, "
-        "`add_generation_prompt`; `with_pieces` -> `tokens`: ids, or `{id, piece}`",
+        "`add_generation_prompt`, `tools`, `chat_template_kwargs`; `with_pieces` -> `tokens`: ids, "
+        "or `{id, piece}`",
     .handle = Tokenize};
 
 }  // namespace foretoken::server
