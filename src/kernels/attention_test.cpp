@@ -21,12 +21,16 @@ struct Shape {
   int window = 0;
   float soft_cap = 0;
   bool sinks = false;
+  int values_in_keys = 0;
 
   bool Fits() const {
-    return head_dim % 32 == 0 || (k_type != KvType::kQ8_0 && v_type != KvType::kQ8_0);
+    return (head_dim % 32 == 0 && values_in_keys % 32 == 0) ||
+           (k_type != KvType::kQ8_0 && v_type != KvType::kQ8_0);
   }
   int n_positions() const { return row_len.back(); }
   int row_width() const { return n_group * head_dim; }
+  int n_values() const { return values_in_keys > 0 ? values_in_keys : head_dim; }
+  int result_width() const { return n_group * n_values(); }
   int SeenFrom(int row) const {
     const int length = row_len[static_cast<std::size_t>(row)];
     return window > 0 && length > window ? length - window : 0;
@@ -35,7 +39,8 @@ struct Shape {
     return "k " + std::to_string(static_cast<int>(k_type)) + " v " +
            std::to_string(static_cast<int>(v_type)) + " dim " + std::to_string(head_dim) +
            " group " + std::to_string(n_group) + " rows " + std::to_string(row_len.size()) +
-           " last " + std::to_string(row_len.back()) + " window " + std::to_string(window);
+           " last " + std::to_string(row_len.back()) + " window " + std::to_string(window) +
+           " values in keys " + std::to_string(values_in_keys);
   }
 };
 
@@ -72,14 +77,14 @@ class Problem {
                                                       v_.data() + block * v_stride_);
   }
 
-  // Rows [first, first + n) in one call. Returns [n, n_group * head_dim].
+  // Rows [first, first + n) in one call. Returns [n, n_group * n_values].
   std::vector<float> Run(const Kernels& kernels, int first, int n) const {
-    const int width = shape_.row_width(), stride = width + 8;
+    const int q_width = shape_.row_width(), width = shape_.result_width(), stride = width + 8;
     std::vector<float> out(static_cast<std::size_t>(n * stride), kSentinel), result;
     AlignedBuffer<float> scratch(AttentionScratchFloats(shape_.head_dim));
     AttentionArgs args{};
-    args.q = queries.data() + first * width;
-    args.q_stride = width;
+    args.q = queries.data() + first * q_width;
+    args.q_stride = q_width;
     args.out = out.data();
     args.out_stride = stride;
     args.n_rows = n;
@@ -97,6 +102,8 @@ class Problem {
     args.v_stride = v_stride_;
     args.k_type = shape_.k_type;
     args.v_type = shape_.v_type;
+    args.values_in_keys = shape_.values_in_keys;
+    if (args.values_in_keys > 0) args.v = nullptr, args.v_stride = 0;
     args.scratch = scratch.data();
     kernels.attention(args);
     for (int row = 0; row < n; ++row) {
@@ -299,6 +306,84 @@ TEST(Attention, NeverLooksAtWhatLiesBeforeTheWindow) {
       spoilt.ForgetBlock(0);
       spoilt.ForgetBlock(1);
       EXPECT_TRUE(SameBits(spoilt.Run(KernelsFor(isa)), problem.Run(KernelsFor(isa)))) << Name(isa);
+    }
+  }
+}
+
+constexpr std::pair<int, int> kLatentShapes[] = {
+    {8, 8}, {24, 16}, {96, 64}, {128, 128}, {576, 512}};
+
+// Values that lie apart and hold the same numbers give the same bits.
+TEST(Attention, WithValuesInKeysHasTheBitsOfValuesApart) {
+  for (const KvType type : kTypes)
+    for (const auto& [head_dim, n_values] : kLatentShapes) {
+      Shape shape{type, type, head_dim, 3, {30, 33, 34, 65}};
+      shape.values_in_keys = n_values;
+      if (!shape.Fits()) continue;
+      const Problem problem(shape);
+      Shape apart = shape;
+      apart.values_in_keys = 0;
+      Problem same(apart);
+      for (int i = 0; i < shape.n_positions(); ++i)
+        same.Store(i, same.keys.data() + i * head_dim, same.keys.data() + i * head_dim);
+      const auto whole = same.Run(Scalar()), out = problem.Run(Scalar());
+      for (std::size_t query = 0; query < 12; ++query) {
+        const auto n = static_cast<std::size_t>(n_values);
+        EXPECT_TRUE(
+            SameBits(std::span(out).subspan(query * n, n),
+                     std::span(whole).subspan(query * static_cast<std::size_t>(head_dim), n)))
+            << shape.Text();
+      }
+    }
+}
+
+TEST(Attention, WithValuesInKeysHasTheBitsOfTheScalarTable) {
+  for (const KvType type : kTypes)
+    for (const auto& [head_dim, n_values] : kLatentShapes)
+      for (const int n_group : {1, 2, 7, 16, 20})
+        for (const auto& row_len :
+             {std::vector{1}, std::vector{200}, std::vector{30, 33, 34, 65}}) {
+          Shape shape{type, type, head_dim, n_group, row_len};
+          shape.values_in_keys = n_values;
+          shape.sinks = n_group == 2, shape.soft_cap = n_group == 2 ? 1.5f : 0;
+          if (!shape.Fits()) continue;
+          const Problem problem(shape);
+          const auto expected = problem.Run(Scalar());
+          for (const float x : expected) ASSERT_TRUE(std::isfinite(x)) << shape.Text();
+          for (const Kernels* kernels : VectorTables())
+            EXPECT_TRUE(SameBits(problem.Run(*kernels), expected))
+                << kernels->isa << " " << shape.Text();
+        }
+}
+
+TEST(Attention, WithValuesInKeysGivesARowTheSameBitsAloneAndAmongOthers) {
+  Shape shape{KvType::kF16, KvType::kF16, 96, 3, {1, 2, 31, 32, 33, 63, 64, 64, 65, 96, 97, 200}};
+  shape.values_in_keys = 64;
+  const Problem problem(shape);
+  const auto width = static_cast<std::size_t>(shape.result_width());
+  for (const Isa isa : AvailableIsas()) {
+    const auto together = problem.Run(KernelsFor(isa));
+    for (int row = 0; row < static_cast<int>(shape.row_len.size()); ++row) {
+      const auto among = std::span(together).subspan(width * static_cast<std::size_t>(row), width);
+      EXPECT_TRUE(SameBits(problem.Run(KernelsFor(isa), row, 1), among))
+          << Name(isa) << " row " << row;
+    }
+  }
+}
+
+TEST(Attention, WithValuesInKeysNeverLooksAtPositionsARowDoesNotSee) {
+  for (const KvType type : kTypes) {
+    Shape shape{type, type, 96, 2, {7, 8, 31, 32, 40}};
+    shape.values_in_keys = 64;
+    const Problem problem(shape);
+    const std::vector<float> nan(96, kNan);
+    Problem spoilt(shape);
+    for (int i = 31; i < 40; ++i) spoilt.Store(i, nan.data(), nan.data());
+    const auto seen = 3 * static_cast<std::size_t>(shape.result_width());
+    for (const Isa isa : AvailableIsas()) {
+      const auto before = problem.Run(KernelsFor(isa), 0, 3), all = spoilt.Run(KernelsFor(isa));
+      EXPECT_TRUE(SameBits(std::span(all).first(seen), before)) << Name(isa);
+      EXPECT_TRUE(std::isnan(all.back())) << Name(isa);
     }
   }
 }

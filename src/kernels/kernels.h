@@ -115,6 +115,9 @@ struct MatmulArgs {
 //   l = fma(l, c, sum of p), the sum over the 32 elements by lanes
 //   acc[d] = acc[d] * c; for visible j ascending: acc[d] = fma(p[j], v[j][d], acc[d])
 //          (q8_0: v = float(int8) * f32(vscale[j][d / 32]), rounded)
+// Where values_in_keys > 0, the first so many dimensions of a key are the value too: v[j][d] =
+// k[d][j] (q8_0: float(int8) * f32(kscale[d / 32][j]), rounded). Then results have values_in_keys
+// numbers, at out + r * out_stride + g * values_in_keys, v and v_type are not read, and window is 0.
 // At the end out[d] = acc[d] * (1 / l). A position that is not visible never changes a result,
 // whatever it holds. The numbers of blocks in which no row sees a position are not read.
 struct AttentionArgs {
@@ -127,6 +130,7 @@ struct AttentionArgs {
   float soft_cap;               // 0: scores are not capped
   const float* sinks;           // [n_group]; null: there are none
   int window;                   // 0: all positions before a row's end are visible
+  int values_in_keys = 0;       // 0: values lie apart; else a multiple as head_dim, at most that
   const std::int32_t* row_len;  // [n_rows], each >= 1, ascending
   const std::int32_t* blocks;   // block ids of the sequence, in order of position
   const std::byte* k;           // block id i of this layer and head starts at k + i * k_stride

@@ -14,6 +14,7 @@
 #include "kernels/generic/activation.h"
 #include "kernels/generic/cache.h"
 #include "kernels/generic/exp.h"
+#include "kernels/generic/key_values.h"
 #include "kernels/generic/stored.h"
 
 namespace foretoken::kernels::generic {
@@ -34,7 +35,7 @@ struct Tile {
   // The query sees positions [hidden, visible) of the present block. Only RunEdgeBlocks sets and
   // reads `hidden`; it is 0 elsewhere.
   int hidden[kQueries], visible[kQueries];
-  float *acc, *p;                   // [kQueries, head_dim], [kQueries, 32]
+  float *acc, *p;                   // [kQueries, head_dim] or as in KeyValues, [kQueries, 32]
   float *max, *sum, *factor;        // [kQueries]
   std::ptrdiff_t k_ahead, v_ahead;  // bytes from this block to the next one of the sequence
 };
@@ -339,6 +340,27 @@ template <class L>
 constexpr BlockPass kPartValues[tensor::kKvTypes] = {
     AllPartValues<L, F32>, AllPartValues<L, F16>, AllPartValues<L, BF16>, AllPartValues<L, Bytes>};
 
+template <class L, class K>
+void AllKeyValues(const Tile& tile, int first, const std::byte* block) {
+  AddKeyValues<L, K>({.first = first,
+                      .n = tile.n,
+                      .visible = tile.visible,
+                      .p = tile.p,
+                      .factor = tile.factor,
+                      .acc = tile.acc,
+                      .head_dim = tile.args->head_dim,
+                      .n_values = tile.args->values_in_keys},
+                     block);
+}
+template <class L>
+constexpr BlockPass kKeyValues[tensor::kKvTypes] = {AllKeyValues<L, F32>, AllKeyValues<L, F16>,
+                                                    AllKeyValues<L, BF16>, AllKeyValues<L, Bytes>};
+template <class L>
+BlockPass ValuesPass(const AttentionArgs& args) {
+  return args.values_in_keys > 0 ? kKeyValues<L>[static_cast<int>(args.k_type)]
+                                 : kValues<L>[static_cast<int>(args.v_type)];
+}
+
 // Caps `rows` rows of 32 scores.
 template <class L>
 void CapScores(const AttentionArgs& args, float* scores, int rows) {
@@ -358,6 +380,7 @@ inline const std::byte* KeysOf(const AttentionArgs& args, int block) {
   return args.k + args.blocks[block] * static_cast<std::ptrdiff_t>(args.k_stride);
 }
 inline const std::byte* ValuesOf(const AttentionArgs& args, int block) {
+  if (args.values_in_keys > 0) return KeysOf(args, block);
   return args.v + args.blocks[block] * static_cast<std::ptrdiff_t>(args.v_stride);
 }
 
@@ -369,8 +392,7 @@ inline const std::byte* ValuesOf(const AttentionArgs& args, int block) {
 template <class L>
 void RunWholeBlocks(Tile& tile, int block, int count) {
   const AttentionArgs& args = *tile.args;
-  const BlockPass scores = kScores<L>[static_cast<int>(args.k_type)],
-                  values = kValues<L>[static_cast<int>(args.v_type)];
+  const BlockPass scores = kScores<L>[static_cast<int>(args.k_type)], values = ValuesPass<L>(args);
   float *const p = tile.p, *const factor = tile.factor;
   const int n = tile.n, rows = count * n;
   for (int i = 0; i < n; ++i) tile.visible[i] = kSlots;
@@ -406,8 +428,7 @@ void RunWholeBlocks(Tile& tile, int block, int count) {
 template <class L>
 void RunBlocks(Tile& tile, int begin) {
   const AttentionArgs& args = *tile.args;
-  const BlockPass scores = kScores<L>[static_cast<int>(args.k_type)],
-                  values = kValues<L>[static_cast<int>(args.v_type)];
+  const BlockPass scores = kScores<L>[static_cast<int>(args.k_type)], values = ValuesPass<L>(args);
   int first = 0;  // the first query that sees the block
   for (; begin < tile.length[tile.n - 1]; begin += kSlots) {
     while (tile.length[first] <= begin) ++first;
@@ -465,10 +486,26 @@ int RunEdgeBlocks(Tile& tile) {
   return begin;
 }
 
+// out = acc / sum for each query.
+inline void WriteResults(const Tile& tile) {
+  const int in_keys = tile.args->values_in_keys, head_dim = tile.args->head_dim;
+  for (int i = 0; i < tile.n; ++i) {
+    const float factor = 1.0f / tile.sum[i];
+    float* out = tile.out[i];
+    if (in_keys > 0) {
+      for (int d = 0; d < in_keys; ++d) out[d] = tile.acc[d * kLanes + i] * factor;
+      continue;
+    }
+    const float* acc = tile.acc + i * head_dim;
+    for (int d = 0; d < head_dim; ++d) out[d] = acc[d] * factor;
+  }
+}
+
 template <class L>
 void RunTile(Tile& tile) {
-  const int head_dim = tile.args->head_dim;
-  for (int i = 0; i < tile.n * head_dim; ++i) tile.acc[i] = 0.0f;
+  const int in_keys = tile.args->values_in_keys,
+            n_sums = in_keys > 0 ? kLanes * in_keys : tile.n * tile.args->head_dim;
+  for (int i = 0; i < n_sums; ++i) tile.acc[i] = 0.0f;
   for (int i = 0; i < kQueries; ++i) {
     const bool sink = tile.args->sinks != nullptr && i < tile.n;
     tile.max[i] = sink ? tile.sink[i] : kMinusInf;
@@ -484,12 +521,7 @@ void RunTile(Tile& tile) {
     }
   }
   RunBlocks<L>(tile, begin);
-  for (int i = 0; i < tile.n; ++i) {
-    const float factor = 1.0f / tile.sum[i];
-    const float* acc = tile.acc + i * head_dim;
-    float* out = tile.out[i];
-    for (int d = 0; d < head_dim; ++d) out[d] = acc[d] * factor;
-  }
+  WriteResults(tile);
 }
 
 template <class L>
@@ -501,13 +533,14 @@ void Attention(const AttentionArgs& args) {
   tile.max = tile.p + kQueries * kSlots;
   tile.sum = tile.max + kQueries;
   tile.factor = tile.sum + kQueries;
-  const int n_queries = args.n_rows * args.n_group;
+  const int n_queries = args.n_rows * args.n_group,
+            n_values = args.values_in_keys > 0 ? args.values_in_keys : args.head_dim;
   for (int begin = 0; begin < n_queries; begin += kQueries) {
     tile.n = n_queries - begin < kQueries ? n_queries - begin : kQueries;
     for (int i = 0; i < tile.n; ++i) {
       const int row = (begin + i) / args.n_group, g = (begin + i) % args.n_group;
       tile.q[i] = args.q + row * args.q_stride + g * args.head_dim;
-      tile.out[i] = args.out + row * args.out_stride + g * args.head_dim;
+      tile.out[i] = args.out + row * args.out_stride + g * n_values;
       tile.length[i] = args.row_len[row];
       if (args.sinks != nullptr) tile.sink[i] = args.sinks[g];
     }

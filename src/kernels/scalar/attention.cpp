@@ -45,10 +45,20 @@ float Dot(const AttentionArgs& args, const float* q, const std::byte* k, int j) 
   return acc;
 }
 
-float Value(const AttentionArgs& args, const std::byte* v, int j, int d) {
+// Dimension d of the value at position j of a block.
+float Value(const AttentionArgs& args, const std::byte* k, const std::byte* v, int j, int d) {
+  if (args.values_in_keys > 0) {
+    const float x = Load(args.k_type, k, d * kSlots + j);
+    if (args.k_type != tensor::KvType::kQ8_0) return x;
+    return x * LoadScale(k, args.head_dim, d / kGroup * kSlots + j);
+  }
   const float x = Load(args.v_type, v, j * args.head_dim + d);
   if (args.v_type != tensor::KvType::kQ8_0) return x;
   return x * LoadScale(v, args.head_dim, (j * args.head_dim + d) / kGroup);
+}
+
+int ValuesOf(const AttentionArgs& args) {
+  return args.values_in_keys > 0 ? args.values_in_keys : args.head_dim;
 }
 
 struct Running {
@@ -75,9 +85,9 @@ void AddBlock(const AttentionArgs& args, const float* q, int block, int first, i
   const float c = Exp(state.max - max);
   state.max = max;
   state.sum = __builtin_fmaf(state.sum, c, FoldLanes(lanes));
-  for (int d = 0; d < args.head_dim; ++d) {
+  for (int d = 0; d < ValuesOf(args); ++d) {
     float a = acc[d] * c;
-    for (int j = first; j < end; ++j) a = __builtin_fmaf(p[j], Value(args, v, j, d), a);
+    for (int j = first; j < end; ++j) a = __builtin_fmaf(p[j], Value(args, k, v, j, d), a);
     acc[d] = a;
   }
 }
@@ -89,10 +99,10 @@ void Attention(const AttentionArgs& args) {
   for (int row = 0; row < args.n_rows; ++row) {
     for (int g = 0; g < args.n_group; ++g) {
       const float* q = args.q + row * args.q_stride + g * args.head_dim;
-      float* out = args.out + row * args.out_stride + g * args.head_dim;
+      float* out = args.out + row * args.out_stride + g * ValuesOf(args);
       Running state;
       if (args.sinks != nullptr) state = {.max = args.sinks[g], .sum = 1.0f};
-      for (int d = 0; d < args.head_dim; ++d) acc[d] = 0.0f;
+      for (int d = 0; d < ValuesOf(args); ++d) acc[d] = 0.0f;
       const int length = args.row_len[row];
       const int seen = args.window > 0 && length > args.window ? length - args.window : 0;
       for (int begin = seen / kSlots * kSlots; begin < length; begin += kSlots) {
@@ -101,7 +111,7 @@ void Attention(const AttentionArgs& args) {
                  left < kSlots ? left : kSlots, state, acc);
       }
       const float factor = 1.0f / state.sum;
-      for (int d = 0; d < args.head_dim; ++d) out[d] = acc[d] * factor;
+      for (int d = 0; d < ValuesOf(args); ++d) out[d] = acc[d] * factor;
     }
   }
 }

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// kernels/generic/key_values.h: the sums of attention where the values are the first dimensions of
+// the keys (values_in_keys of kernels/kernels.h).
+//
+// Keys lie with positions side by side, so a register cannot hold the dimensions of one position.
+// It holds the queries of a tile instead: acc[d][i] in lane i, p[j][i] in lane i, the value of a
+// dimension in all lanes, j ascending.
+#pragma once
+
+#include "kernels/generic/cache.h"
+#include "kernels/generic/stored.h"
+
+namespace foretoken::kernels::generic {
+namespace {
+
+// A block's values for the queries [first, n) of a tile; those before `first` see none of them.
+struct KeyValues {
+  int first, n;
+  const int* visible;   // [n]: query i sees positions [0, visible[i]) of the block; ascending
+  const float* p;       // [n, kSlots]
+  const float* factor;  // [n]: accumulators are multiplied by it first
+  float* acc;           // [n_values, kLanes]
+  int head_dim, n_values;
+};
+
+// p with queries in the lanes, and which lanes see a position.
+struct LanesOfBlock {
+  float p[kSlots * kLanes] = {};  // [kSlots, kLanes]
+  int shared, end;                // all queries see positions [0, shared), none sees `end`
+  int hidden[kSlots];             // the first lanes, so many, do not see position j >= shared
+
+  explicit LanesOfBlock(const KeyValues& of)
+      : shared(of.first == 0 ? of.visible[0] : 0), end(of.visible[of.n - 1]) {
+    for (int i = of.first; i < of.n; ++i)
+      for (int j = 0; j < of.visible[i]; ++j) p[j * kLanes + i] = of.p[i * kSlots + j];
+    int lanes = of.first;
+    for (int j = shared; j < end; ++j) {
+      while (of.visible[lanes] <= j) ++lanes;
+      hidden[j] = lanes;
+    }
+  }
+};
+
+// x[j] = dimension d of the value at position j.
+template <class L, class K>
+FORETOKEN_INLINE void LoadDimension(const std::byte* block, int head_dim, int d, float* x) {
+  constexpr int kWide = kSlots / L::kWidth;
+  typename L::F value[kWide];
+  K::template Load<L>(block + d * kSlots * K::kBytes, value);
+  if constexpr (K::kScaled) {
+    typename L::F scale[kWide];
+    F16::Load<L>(block + kSlots * head_dim + d / kGroup * kSlots * F16::kBytes, scale);
+#pragma GCC unroll 8
+    for (int t = 0; t < kWide; ++t) value[t] = value[t] * scale[t];
+  }
+#pragma GCC unroll 8
+  for (int t = 0; t < kWide; ++t) L::Store(value[t], x + t * L::kWidth);
+}
+
+// Adds position j of kDims dimensions. kHidden: some lanes do not see it and stay as they are.
+template <class L, int kDims, bool kHidden>
+FORETOKEN_INLINE void AddPosition(const LanesOfBlock& lanes, const float* x, int j,
+                                  typename L::F (&sum)[kDims][kRegisters<L>]) {
+#pragma GCC unroll 4
+  for (int t = 0; t < kRegisters<L>; ++t) {
+    const typename L::F p = L::Load(lanes.p + j * kLanes + t * L::kWidth);
+#pragma GCC unroll 8
+    for (int d = 0; d < kDims; ++d) {
+      const typename L::F added = L::MulAdd(p, x[d * kSlots + j], sum[d][t]);
+      if constexpr (kHidden)
+        sum[d][t] = L::Select(L::First(lanes.hidden[j] - t * L::kWidth), sum[d][t], added);
+      else
+        sum[d][t] = added;
+    }
+  }
+}
+
+template <class L, class K>
+void AddKeyValues(const KeyValues& of, const std::byte* block) {
+  constexpr int kFit = L::kAccumulators / kRegisters<L>, kDims = kFit < 8 ? kFit : 8;
+  static_assert(8 % kDims == 0);
+  const LanesOfBlock lanes(of);
+  typename L::F factor[kRegisters<L>];
+#pragma GCC unroll 4
+  for (int t = 0; t < kRegisters<L>; ++t)
+    factor[t] = L::LoadFirst(of.factor + t * L::kWidth, of.n - t * L::kWidth);
+  for (int begin = 0; begin < of.n_values; begin += kDims) {
+    float x[kDims * kSlots];
+    typename L::F sum[kDims][kRegisters<L>];
+    float* const acc = of.acc + begin * kLanes;
+#pragma GCC unroll 8
+    for (int d = 0; d < kDims; ++d) {
+      LoadDimension<L, K>(block, of.head_dim, begin + d, x + d * kSlots);
+#pragma GCC unroll 4
+      for (int t = 0; t < kRegisters<L>; ++t)
+        sum[d][t] = L::Load(acc + d * kLanes + t * L::kWidth) * factor[t];
+    }
+    for (int j = 0; j < lanes.shared; ++j) AddPosition<L, kDims, false>(lanes, x, j, sum);
+    for (int j = lanes.shared; j < lanes.end; ++j) AddPosition<L, kDims, true>(lanes, x, j, sum);
+#pragma GCC unroll 8
+    for (int d = 0; d < kDims; ++d)
+#pragma GCC unroll 4
+      for (int t = 0; t < kRegisters<L>; ++t) L::Store(sum[d][t], acc + d * kLanes + t * L::kWidth);
+  }
+}
+
+}  // namespace
+}  // namespace foretoken::kernels::generic
