@@ -9,7 +9,8 @@ namespace foretoken::train {
 
 Result<NetworkConfig> NetworkConfigOf(const model::ModelConfig& model) {
   const model::LayerConfig& first = model.layers.front();
-  const model::AttentionConfig& attention = first.attention();
+  const auto* grouped = std::get_if<model::AttentionConfig>(&first.mixer);
+  const model::AttentionConfig attention = grouped == nullptr ? model::AttentionConfig{} : *grouped;
   const bool alike = std::all_of(model.layers.begin(), model.layers.end(), [&](const auto& layer) {
     return layer.mixer == first.mixer && layer.feed_forward == first.feed_forward &&
            layer.residual_scale == 1;

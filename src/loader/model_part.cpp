@@ -46,7 +46,7 @@ PartSizes SizesOf(const EngineOptions& options) {
 void SetSizes(ModelPart& part, const PartSizes& sizes) {
   int window = 0;
   for (const model::LayerConfig& layer : part.config.layers)
-    window = std::max(window, layer.attention().window);
+    window = std::max(window, layer.window());
   part.tables = {.n_sequences = sizes.sequences,
                  .max_positions = sizes.positions,
                  .n_positions = sizes.cache_positions,

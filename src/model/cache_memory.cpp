@@ -11,22 +11,23 @@
 namespace foretoken::model {
 namespace {
 
-// Memory for all heads and blocks of a layer.
-std::size_t LayerBytes(const CacheLayer& layer, tensor::KvType type, const CacheOptions& options) {
-  return tensor::KvBlockBytes(type, layer.head_dim) * static_cast<std::size_t>(layer.n_kv_heads) *
+std::size_t KeyBytes(const CacheLayer& layer, const CacheOptions& options) {
+  return tensor::KvBlockBytes(options.k_type, layer.head_dim);
+}
+std::size_t ValueBytes(const CacheLayer& layer, const CacheOptions& options) {
+  return layer.values_in_keys ? 0 : tensor::KvBlockBytes(options.v_type, layer.head_dim);
+}
+
+// Blocks of all heads of a layer.
+std::size_t BlocksOf(const CacheLayer& layer, const CacheOptions& options) {
+  return static_cast<std::size_t>(layer.n_kv_heads) *
          static_cast<std::size_t>(layer.Blocks(options));
 }
 
-std::size_t TotalBytes(std::span<const CacheLayer> layers, tensor::KvType type,
-                       const CacheOptions& options) {
-  std::size_t bytes = 0;
-  for (const CacheLayer& layer : layers) bytes += LayerBytes(layer, type, options);
-  return bytes;
-}
-
-Status CheckHeadSize(int head_dim, const CacheOptions& options) {
-  const bool q8 =
-      options.k_type == tensor::KvType::kQ8_0 || options.v_type == tensor::KvType::kQ8_0;
+Status CheckHeadSize(const CacheLayer& layer, const CacheOptions& options) {
+  const int head_dim = layer.head_dim;
+  const bool q8 = options.k_type == tensor::KvType::kQ8_0 ||
+                  (options.v_type == tensor::KvType::kQ8_0 && !layer.values_in_keys);
   if (head_dim % (q8 ? 32 : 8) == 0) return {};
   return Fail(
       ErrorCode::kUnsupported,
@@ -37,7 +38,10 @@ Status CheckHeadSize(int head_dim, const CacheOptions& options) {
 }  // namespace
 
 std::size_t CacheMemory::Bytes(std::span<const CacheLayer> layers, const CacheOptions& options) {
-  return TotalBytes(layers, options.k_type, options) + TotalBytes(layers, options.v_type, options);
+  std::size_t bytes = 0;
+  for (const CacheLayer& layer : layers)
+    bytes += (KeyBytes(layer, options) + ValueBytes(layer, options)) * BlocksOf(layer, options);
+  return bytes;
 }
 
 Result<CacheMemory> CacheMemory::Create(std::span<const CacheLayer> layers,
@@ -47,16 +51,15 @@ Result<CacheMemory> CacheMemory::Create(std::span<const CacheLayer> layers,
   memory.layers_.reserve(layers.size());
   std::size_t k_bytes = 0, v_bytes = 0;
   for (const CacheLayer& layer : layers) {
-    FORETOKEN_CHECK_OK(CheckHeadSize(layer.head_dim, options));
-    memory.layers_.push_back(
-        {.n_kv_heads = layer.n_kv_heads,
-         .n_blocks = layer.Blocks(options),
-         .k_begin = k_bytes,
-         .v_begin = v_bytes,
-         .k_block_bytes = tensor::KvBlockBytes(options.k_type, layer.head_dim),
-         .v_block_bytes = tensor::KvBlockBytes(options.v_type, layer.head_dim)});
-    k_bytes += LayerBytes(layer, options.k_type, options);
-    v_bytes += LayerBytes(layer, options.v_type, options);
+    FORETOKEN_CHECK_OK(CheckHeadSize(layer, options));
+    memory.layers_.push_back({.n_kv_heads = layer.n_kv_heads,
+                              .n_blocks = layer.Blocks(options),
+                              .k_begin = k_bytes,
+                              .v_begin = v_bytes,
+                              .k_block_bytes = KeyBytes(layer, options),
+                              .v_block_bytes = ValueBytes(layer, options)});
+    k_bytes += KeyBytes(layer, options) * BlocksOf(layer, options);
+    v_bytes += ValueBytes(layer, options) * BlocksOf(layer, options);
   }
   memory.k_ = AlignedBytes(k_bytes);
   memory.v_ = AlignedBytes(v_bytes);
@@ -77,13 +80,13 @@ void CacheMemory::Clear(std::span<const std::int32_t> blocks) noexcept {
       if (layers_[layer].n_blocks != options_.n_blocks) {
         const auto n = static_cast<std::size_t>(layers_[layer].n_blocks);
         std::memset(view.k, 0, n * view.k_stride);
-        std::memset(view.v, 0, n * view.v_stride);
+        if (view.v_stride != 0) std::memset(view.v, 0, n * view.v_stride);
         continue;
       }
       for (const std::int32_t block : blocks) {
         const auto index = static_cast<std::size_t>(block);
         std::memset(view.k + index * view.k_stride, 0, view.k_stride);
-        std::memset(view.v + index * view.v_stride, 0, view.v_stride);
+        if (view.v_stride != 0) std::memset(view.v + index * view.v_stride, 0, view.v_stride);
       }
     }
 }

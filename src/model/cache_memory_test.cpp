@@ -6,6 +6,8 @@
 #include <array>
 #include <cstring>
 
+#include "tensor/dtype.h"
+
 namespace foretoken::model {
 namespace {
 
@@ -62,6 +64,20 @@ TEST(CacheMemory, GivesLayersWithAWindowBlocksOfTheirOwn) {
   std::memset(second.k, 1, 3 * second.k_stride);
   memory.Clear(std::array<std::int32_t, 1>{9});
   EXPECT_EQ(second.k[2 * second.k_stride], std::byte{0});
+}
+
+TEST(CacheMemory, KeepsNoValuesWhereKeysHoldThem) {
+  constexpr CacheLayer kLatent = {.n_kv_heads = 1, .head_dim = 40, .values_in_keys = true};
+  constexpr std::array kMixed = {kLatent, CacheLayer{1, 32}};
+  const CacheOptions options{
+      .k_type = tensor::KvType::kF16, .v_type = tensor::KvType::kQ8_0, .n_blocks = 3};
+  CacheMemory memory = *CacheMemory::Create(kMixed, options);
+  EXPECT_EQ(memory.Head(0, 0).v_stride, 0u);
+  EXPECT_EQ(memory.Head(0, 0).v, memory.Head(1, 0).v);
+  EXPECT_EQ(CacheMemory::Bytes(kMixed, options), 3 * (tensor::KvBlockBytes(options.k_type, 40) +
+                                                      tensor::KvBlockBytes(options.k_type, 32) +
+                                                      tensor::KvBlockBytes(options.v_type, 32)));
+  memory.Clear(std::array<std::int32_t, 2>{0, 2});
 }
 
 TEST(CacheMemory, RefusesAQuantisedTypeForSmallHeads) {

@@ -61,6 +61,28 @@ struct AttentionConfig {
   bool operator==(const AttentionConfig&) const = default;
 };
 
+// Multi-head latent attention (DeepSeek-AI 2024, "DeepSeek-V2"). A position has one latent vector and
+// one rotated key, which all heads share; the cache keeps these two and nothing else. A matrix of
+// each head takes its queries into the space of the latents, and another one takes what the head
+// has attended to out of it. So the heads are queries of one key-value head whose values are the
+// latents in the keys.
+struct LatentAttentionConfig {
+  int n_heads = 0;
+  int q_rank = 0;     // the queries' matrix is the product of two, with so many numbers between
+                      // them, which are normed; 0: it is one matrix
+  int rank = 0;       // numbers of a latent vector
+  int head_dim = 0;   // of a query, without its rotated part
+  int value_dim = 0;  // of a head's result
+  RopeConfig rope;    // of the rotated part, which is n_rot wide
+  float scale = 0;    // of the scores
+  std::string_view norm = "attn_norm";  // name of the norm before it
+
+  int query_dim() const { return head_dim + rope.n_rot; }
+  int key_dim() const { return rank + rope.n_rot; }
+
+  bool operator==(const LatentAttentionConfig&) const = default;
+};
+
 enum class GateFunction { kSilu, kGelu, kLimitedSwiglu };  // see kernels/kernels.h
 
 // function(Wgate h) * (Wup h), then Wdown.
@@ -104,7 +126,7 @@ struct ExpertsConfig {
   bool operator==(const ExpertsConfig&) const = default;
 };
 
-using MixerConfig = std::variant<AttentionConfig>;
+using MixerConfig = std::variant<AttentionConfig, LatentAttentionConfig>;
 using FeedForwardConfig = std::variant<GatedFfnConfig, ExpertsConfig>;
 
 struct LayerConfig {
@@ -113,6 +135,17 @@ struct LayerConfig {
   FeedForwardConfig feed_forward;
   bool output_scale = false;  // the residual stream that leaves it is multiplied by a number
   float residual_scale = 1;   // what both parts add to the residual stream is multiplied by this
+
+  // Null where it has none.
+  const RopeConfig* rope() const {
+    if (const auto* latent = std::get_if<LatentAttentionConfig>(&mixer)) return &latent->rope;
+    return attention().rope ? &*attention().rope : nullptr;
+  }
+  // 0: it sees all positions.
+  int window() const {
+    const auto* grouped = std::get_if<AttentionConfig>(&mixer);
+    return grouped == nullptr ? 0 : grouped->window;
+  }
 
   // REQUIRES: the part is of this kind.
   AttentionConfig& attention() { return std::get<AttentionConfig>(mixer); }

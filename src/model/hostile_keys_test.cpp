@@ -168,6 +168,8 @@ TEST_P(HostileKeys, ThatAreNeededAreMissed) {
     needed.insert("expert_used_count");
     if (GetParam().name != "mixtral") needed.insert("expert_count");
   }
+  if (Reads("attention.kv_lora_rank"))
+    needed.insert({"attention.kv_lora_rank", "attention.value_length_mla", "rope.dimension_count"});
   for (const auto& [key, how] : AllKeys()) {
     const std::string message = ErrorWithout(key);
     if (needed.contains(key))

@@ -16,12 +16,18 @@ namespace {
 // a thread costs less than the thread's help saves.
 constexpr std::uint64_t kAlwaysForTheTeam = 16'000'000;
 
+CacheLayer CacheLayerOf(const AttentionConfig& a) {
+  return {.n_kv_heads = a.n_kv_heads, .head_dim = a.head_dim, .windowed = a.window != 0};
+}
+CacheLayer CacheLayerOf(const LatentAttentionConfig& a) {
+  return {.n_kv_heads = 1, .head_dim = a.key_dim(), .values_in_keys = true};
+}
+
 std::vector<CacheLayer> CacheLayers(const ModelConfig& config) {
   std::vector<CacheLayer> layers;
-  for (const LayerConfig& layer : config.layers) {
-    const AttentionConfig& attention = layer.attention();
-    layers.push_back({attention.n_kv_heads, attention.head_dim, attention.window != 0});
-  }
+  for (const LayerConfig& layer : config.layers)
+    layers.push_back(
+        std::visit([](const auto& mixer) { return CacheLayerOf(mixer); }, layer.mixer));
   return layers;
 }
 

@@ -9,6 +9,7 @@
 #include "model/blocks/gated_ffn.h"
 #include "model/blocks/head_entry.h"
 #include "model/blocks/kept_state.h"
+#include "model/blocks/latent_attention.h"
 #include "model/blocks/layer_scale.h"
 
 namespace foretoken::model {
@@ -24,6 +25,12 @@ std::unique_ptr<Block> MakeEntry(const Workspace& space, const ModelConfig& conf
 
 std::int64_t WorkOf(const AttentionConfig& a, int dim) {
   return std::int64_t{dim} * (2 * a.head_dim * (a.n_heads + a.n_kv_heads));
+}
+std::int64_t WorkOf(const LatentAttentionConfig& a, int dim) {
+  const std::int64_t queries = std::int64_t{a.n_heads} * a.query_dim(),
+                     by_head = std::int64_t{a.rank} * (a.head_dim + a.value_dim);
+  const std::int64_t q = a.q_rank == 0 ? dim * queries : a.q_rank * (dim + queries);
+  return q + a.n_heads * by_head + std::int64_t{dim} * (a.key_dim() + a.n_heads * a.value_dim);
 }
 std::int64_t WorkOf(const GatedFfnConfig& f, int dim) {
   return std::int64_t{dim} * (3 * f.width);
@@ -56,13 +63,27 @@ Network::Network(const ModelConfig& config, const Weights& weights, const Worksp
   AddPhases();
 }
 
-const RopeTable* Network::RopeOf(const AttentionConfig& config) {
-  if (!config.rope) return nullptr;
+const RopeTable* Network::RopeOf(const RopeConfig* config) {
+  if (config == nullptr) return nullptr;
   for (const Rope& rope : ropes_)
-    if (rope.config == *config.rope) return &rope.table;
-  ropes_.push_back({*config.rope, RopeTable(*config.rope, max_positions_,
-                                            weights_.FactorsOf(*config.rope, max_positions_))});
+    if (rope.config == *config) return &rope.table;
+  ropes_.push_back(
+      {*config, RopeTable(*config, max_positions_, weights_.FactorsOf(*config, max_positions_))});
   return &ropes_.back().table;
+}
+
+std::unique_ptr<Block> Network::MakeMixer(const LayerConfig& config, const LayerWeights& weights,
+                                          const LayerPlace& place) {
+  const RopeTable* const rope = RopeOf(config.rope());
+  if (const auto* latent = std::get_if<LatentAttentionConfig>(&config.mixer))
+    return std::make_unique<LatentAttention>(
+        space_, *latent, std::get<LatentAttentionWeights>(weights.mixer), place, *rope);
+  const AttentionConfig& attention = config.attention();
+  Scratch& scratch = space_.scratch;
+  const Activation input =
+      attention.reads_pair ? scratch.pair.View(2 * config_.dim) : scratch.normed.View(config_.dim);
+  return std::make_unique<Attention>(space_, attention, std::get<AttentionWeights>(weights.mixer),
+                                     place, rope, input);
 }
 
 void Network::AddLayer(int layer) {
@@ -76,13 +97,7 @@ void Network::AddLayer(int layer) {
                             .dim = config_.dim,
                             .norm_eps = config_.norm_eps,
                             .residual_scale = config.residual_scale};
-  const AttentionConfig& attention = config.attention();
-  const auto& attention_weights = std::get<AttentionWeights>(weights.mixer);
-  Scratch& scratch = space_.scratch;
-  const Activation input =
-      attention.reads_pair ? scratch.pair.View(2 * config_.dim) : scratch.normed.View(config_.dim);
-  mixers_.push_back(std::make_unique<Attention>(space_, attention, attention_weights, place,
-                                                RopeOf(attention), input));
+  mixers_.push_back(MakeMixer(config, weights, place));
   feed_forwards_.push_back(MakeFeedForward(space_, config, weights, place));
 }
 

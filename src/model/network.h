@@ -18,6 +18,8 @@
 
 namespace foretoken::model {
 
+struct LayerPlace;  // blocks/attention.h
+
 // Calls the phases that the pass wants, and `barrier` between two of them unless both are divided
 // by rows. Every thread of a team walks the same way.
 template <typename Barrier>
@@ -51,7 +53,9 @@ class Network {
   std::uint64_t layer_work() const noexcept;
 
  private:
-  const RopeTable* RopeOf(const AttentionConfig& config);
+  const RopeTable* RopeOf(const RopeConfig* config);
+  std::unique_ptr<Block> MakeMixer(const LayerConfig& config, const LayerWeights& weights,
+                                   const LayerPlace& place);
   void AddLayer(int layer);
   void AddPhases();
   void ExtendRopes(const Pass& pass) noexcept;

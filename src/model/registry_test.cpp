@@ -259,6 +259,103 @@ TEST(Registry, ReadsTheKeysOfAMixture) {
   EXPECT_EQ(config->layers[1].experts()->width, 48);
 }
 
+// older: with the lengths of heads under the keys that all architectures have.
+formats::Metadata Latent(bool older = false) {
+  formats::Metadata m;
+  m.Set("general.architecture", std::string("deepseek2"));
+  const auto set = [&m](const char* key, int value) {
+    m.Set(std::string("deepseek2.") + key, std::int64_t{value});
+  };
+  for (const auto& [key, value] :
+       {std::pair("block_count", 3), std::pair("embedding_length", 64),
+        std::pair("feed_forward_length", 96), std::pair("context_length", 128),
+        std::pair("attention.head_count", 5), std::pair("attention.head_count_kv", 1),
+        std::pair("attention.kv_lora_rank", 64), std::pair("rope.dimension_count", 16),
+        std::pair("expert_count", 8), std::pair("expert_used_count", 3),
+        std::pair("expert_feed_forward_length", 48), std::pair("expert_shared_count", 2),
+        std::pair("leading_dense_block_count", 1)})
+    set(key, value);
+  set(older ? "attention.key_length" : "attention.key_length_mla", 40);
+  set(older ? "attention.value_length" : "attention.value_length_mla", 32);
+  if (older) return m;
+  set("attention.key_length", 80);
+  set("attention.value_length", 64);
+  return m;
+}
+
+TEST(Registry, ReadsTheKeysOfLatentAttention) {
+  auto m = Latent();
+  auto config = ConfigFromMetadata(m);
+  ASSERT_TRUE(config) << config.error().message;
+  const auto* latent = std::get_if<LatentAttentionConfig>(&config->layers[2].mixer);
+  ASSERT_NE(latent, nullptr);
+  EXPECT_EQ(latent->n_heads, 5);
+  EXPECT_EQ(latent->q_rank, 0);
+  EXPECT_EQ(latent->rank, 64);
+  EXPECT_EQ(latent->head_dim, 24);
+  EXPECT_EQ(latent->value_dim, 32);
+  EXPECT_EQ(latent->key_dim(), 80);
+  EXPECT_FLOAT_EQ(latent->scale, 1 / std::sqrt(40.0f));
+  EXPECT_EQ(config->layers[0].ffn().width, 96);
+  const ExpertsConfig* experts = config->layers[1].experts();
+  ASSERT_NE(experts, nullptr);
+  EXPECT_EQ(experts->gating, ExpertGating::kSoftmax);
+  EXPECT_EQ(experts->shared_width, 96);
+  EXPECT_FALSE(experts->normalised);
+  m.Set("deepseek2.attention.q_lora_rank", std::int64_t{24});
+  m.Set("deepseek2.expert_gating_func", std::int64_t{2});
+  m.Set("deepseek2.rope.scaling.type", std::string("yarn"));
+  m.Set("deepseek2.rope.scaling.factor", 40.0);
+  m.Set("deepseek2.rope.scaling.yarn_log_multiplier", 0.1);
+  config = ConfigFromMetadata(m);
+  ASSERT_TRUE(config) << config.error().message;
+  latent = std::get_if<LatentAttentionConfig>(&config->layers[2].mixer);
+  EXPECT_EQ(latent->q_rank, 24);
+  EXPECT_EQ(config->layers[1].experts()->gating, ExpertGating::kSigmoid);
+  // Scores grow, and cosines and sines do not.
+  const float growth = 1 + 0.1f * std::log(40.0f);
+  EXPECT_FLOAT_EQ(latent->scale, growth * growth / std::sqrt(40.0f));
+  EXPECT_EQ(latent->rope.yarn_log_multiplier, 1);
+  // The block of an MTP head is no layer.
+  m.Set("deepseek2.nextn_predict_layers", std::int64_t{1});
+  config = ConfigFromMetadata(m);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->n_layers(), 2);
+}
+
+TEST(Registry, RefusesLatentAttentionThatCannotBe) {
+  const auto message_after = [](const char* key, std::int64_t value) {
+    auto m = Latent();
+    m.Set(std::string("deepseek2.") + key, value);
+    const auto config = ConfigFromMetadata(m);
+    return config ? std::string() : config.error().message;
+  };
+  const std::pair<const char*, std::int64_t> cases[] = {
+      {"attention.kv_lora_rank", 32},    {"attention.kv_lora_rank", 0},
+      {"attention.key_length", 16},      {"attention.key_length", -1},
+      {"attention.key_length", 1 << 20}, {"attention.key_length_mla", 16},
+      {"attention.key_length_mla", 0},   {"attention.key_length_mla", 1 << 20},
+      {"attention.value_length_mla", 0}, {"attention.value_length_mla", 24},
+      {"attention.q_lora_rank", -3},     {"attention.q_lora_rank", 1 << 30},
+      {"rope.dimension_count", 80},      {"rope.dimension_count", 7},
+      {"expert_shared_count", 0},        {"leading_dense_block_count", 3},
+      {"expert_group_count", 3},         {"expert_gating_func", 9}};
+  for (const auto& [key, value] : cases)
+    EXPECT_NE(message_after(key, value), "") << key << " " << value;
+  // The rank is not a multiple of 32.
+  auto m = Latent();
+  m.Set("deepseek2.attention.kv_lora_rank", std::int64_t{40});
+  m.Set("deepseek2.attention.key_length", std::int64_t{56});
+  EXPECT_EQ(ConfigFromMetadata(m).error().message,
+            "deepseek2.attention.kv_lora_rank: 40 is not a multiple of 32, which is not supported");
+}
+
+TEST(Registry, ReadsTheOlderKeysOfLatentAttention) {
+  const auto config = ConfigFromMetadata(Latent(true)), newer = ConfigFromMetadata(Latent());
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->layers[0].mixer, newer->layers[0].mixer);
+}
+
 TEST(Registry, RefusesMixturesThatCannotBe) {
   constexpr auto kInvalid = ErrorCode::kInvalidFile;
   EXPECT_EQ(CodeOfMixtureAfter("qwen3moe.expert_count", std::int64_t{0}), kInvalid);

@@ -21,8 +21,9 @@ std::size_t BytesOf(const AlignedBuffer<T>& buffer) {
 
 // The largest sizes among the layers.
 struct Widest {
-  int q = 0, kv = 0, head_dim = 0, ffn = 0;
+  int q = 0, kv = 0, head_dim = 0, results = 0, ffn = 0;
   int n_experts = 0, n_used = 0, expert = 0;
+  LatentAttentionConfig latent = {};  // the largest of each number
 
   explicit Widest(const ModelConfig& config) {
     for (const LayerConfig& layer : config.layers) {
@@ -32,8 +33,18 @@ struct Widest {
   }
   void Note(const AttentionConfig& a) {
     q = std::max(q, a.n_heads * a.head_dim);
+    results = std::max(results, q);
     kv = std::max(kv, a.n_kv_heads * a.head_dim);
     head_dim = std::max(head_dim, a.head_dim);
+  }
+  void Note(const LatentAttentionConfig& a) {
+    results = std::max(results, a.n_heads * a.value_dim);
+    head_dim = std::max(head_dim, a.key_dim());
+    latent.n_heads = std::max(latent.n_heads, a.n_heads);
+    latent.q_rank = std::max(latent.q_rank, a.q_rank);
+    latent.rank = std::max(latent.rank, a.rank);
+    latent.head_dim = std::max(latent.head_dim, a.head_dim);
+    latent.rope.n_rot = std::max(latent.rope.n_rot, a.rope.n_rot);
   }
   void Note(const GatedFfnConfig& f) { ffn = std::max(ffn, f.width); }
   void Note(const ExpertsConfig& e) {
@@ -58,6 +69,15 @@ ExpertsScratch ScratchOfExperts(const Widest& widest, int max_rows, int dim) {
           .begins = AlignedBuffer<std::int32_t>(static_cast<std::size_t>(widest.n_experts) + 1),
           .rows = AlignedBuffer<std::int32_t>(used),
           .row_weights = AlignedBuffer<float>(used)};
+}
+
+LatentScratch ScratchOf(const LatentAttentionConfig& widest, int max_rows) {
+  const int n = widest.n_heads;
+  return {.q_a = ActivationMemory(max_rows, widest.q_rank),
+          .q = ActivationMemory(max_rows, n * widest.query_dim()),
+          .key = ActivationMemory(max_rows, widest.key_dim(), false),
+          .queries = ActivationMemory(max_rows, n * widest.key_dim(), false),
+          .attended = ActivationMemory(max_rows, n * widest.rank)};
 }
 
 }  // namespace
@@ -95,9 +115,16 @@ std::size_t ExpertsScratch::size_bytes() const noexcept {
   return bytes;
 }
 
+std::size_t LatentScratch::size_bytes() const noexcept {
+  std::size_t bytes = 0;
+  for (const ActivationMemory* const memory : {&q_a, &q, &key, &queries, &attended})
+    bytes += memory->size_bytes();
+  return bytes;
+}
+
 std::size_t Scratch::size_bytes() const noexcept {
-  std::size_t bytes =
-      experts.size_bytes() + BytesOf(not_finite) + BytesOf(attention_scratch) + BytesOf(row_len);
+  std::size_t bytes = experts.size_bytes() + latent.size_bytes() + BytesOf(not_finite) +
+                      BytesOf(attention_scratch) + BytesOf(row_len);
   for (const ActivationMemory* const memory : {&residual, &normed, &q, &k, &v, &attention, &gate,
                                                &up, &delta, &last, &mixed, &pair, &logits})
     bytes += memory->size_bytes();
@@ -111,7 +138,8 @@ Scratch::Scratch(const ModelConfig& c, int max_rows, int max_logit_rows, int n_t
   q = ActivationMemory(max_rows, widest.q, false);
   k = ActivationMemory(max_rows, widest.kv, false);
   v = ActivationMemory(max_rows, widest.kv, false);
-  attention = ActivationMemory(max_rows, widest.q);
+  attention = ActivationMemory(max_rows, widest.results);
+  if (widest.latent.n_heads != 0) latent = ScratchOf(widest.latent, max_rows);
   gate = ActivationMemory(max_rows, widest.ffn);
   up = ActivationMemory(max_rows, widest.ffn, false);
   if (widest.n_experts != 0) experts = ScratchOfExperts(widest, max_rows, c.dim);

@@ -69,6 +69,17 @@ struct ExpertsScratch {
   std::size_t size_bytes() const noexcept;
 };
 
+// What latent attention writes. The results of all heads are in `attention` of Scratch.
+struct LatentScratch {
+  ActivationMemory q_a;       // [rows, q_rank]: what is between the two matrices of the queries
+  ActivationMemory q;         // [rows, heads * query_dim]
+  ActivationMemory key;       // [rows, key_dim]
+  ActivationMemory queries;   // [rows, heads * key_dim], in the space of the latents
+  ActivationMemory attended;  // [rows, heads * rank]
+
+  std::size_t size_bytes() const noexcept;
+};
+
 struct Scratch {
   ActivationMemory residual;   // the residual stream: [rows, dim]
   ActivationMemory normed;     // [rows, dim]
@@ -88,6 +99,7 @@ struct Scratch {
   std::int64_t attention_scratch_stride = 0;
   AlignedBuffer<std::int32_t> row_len;  // [max_rows]: positions that a row sees
   ExpertsScratch experts;
+  LatentScratch latent;
 
   Scratch(const ModelConfig& config, int max_rows, int max_logit_rows, int n_threads);
   std::size_t size_bytes() const noexcept;

@@ -44,6 +44,8 @@ FAMILIES = {
     "granitemoe": EXPERTS,
     "glm4moe": EXPERTS,
     "gpt-oss": EXPERTS,
+    # Groups of experts must be of one size.
+    "deepseek2": ("--seed 3", "--seed 2 --dim 512 --heads 12 --head-dim 80 --experts 24 --experts-used 5 --expert-ff 256"),
 }
 # Contexts, where they are not just the usual one: a longer one makes phi3 use its factors for long texts.
 USUAL_CONTEXT = 256

@@ -38,6 +38,8 @@ class Server:
     def __init__(self, prefix, model, port, context):
         command = shlex.split(prefix) + ["llama-server", "-m", model, "--port", str(port), "-t", "1", "-c", str(context), "-np", "1", "-fa",
                                          "off", "-ctk", "f32", "-ctv", "f32"]
+        if "deepseek2" in os.path.basename(model):  # llama.cpp 0.7.0 stops at an assertion where it repacks a Q8_0 matrix of each head
+            command.append("--no-repack")
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.url = "http://127.0.0.1:%d" % port
         for _ in range(300):

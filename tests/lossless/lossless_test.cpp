@@ -50,7 +50,8 @@ const std::vector<Pair>& Pairs() {
       eagle.eagle = true;
       pair.drafts["eagle"] = fixtures::WriteTinyHead(folder, eagle);
       // MTP heads are written for blocks that are as llama's, but for biases and norms of heads.
-      if (options.window == 0) pair.drafts["mtp"] = fixtures::WriteTinyHead(folder, mtp);
+      if (options.window == 0 && options.arch != "deepseek2")
+        pair.drafts["mtp"] = fixtures::WriteTinyHead(folder, mtp);
       options.noise = 0.15;
       pair.drafts["standalone"] = fixtures::WriteTinyModel(folder, options);
     };
@@ -75,6 +76,19 @@ const std::vector<Pair>& Pairs() {
          .n_experts = 8,
          .n_used = 3},
         {.layers = {0, 0, 1}});
+    add("deepseek2_q8_0",
+        {.arch = "deepseek2",
+         .seed = 30,
+         .n_kv_heads = 1,
+         .head_dim = 48,
+         .q_rank = 32,
+         .weight_type = DType::kQ8_0,
+         .n_experts = 8,
+         .n_used = 3,
+         .shared_ff = 32,
+         .n_dense = 1,
+         .rope_dimensions = 16},
+        {.layers = {0, 1, 2}});
     // All the other types in one model.
     add("llama_other_types",
         {.seed = 24,

@@ -325,15 +325,14 @@ std::vector<double> Oracle::Frequencies(const model::RopeConfig& rope) const {
   return all;
 }
 
-void Oracle::Rotate(Row& heads, const model::AttentionConfig& config, int position) const {
-  const model::RopeConfig& rope = *config.rope;
+void Oracle::Rotate(Row& heads, const model::RopeConfig& rope, int head_dim, int position) const {
   const std::vector<double> frequencies = Frequencies(rope);
   const double log_factor = 0.1 * std::log(1 / rope.freq_scale);
   const double magnitude =
       rope.attention_factor *
       (rope.yarn ? (1 + log_factor) / (1 + rope.yarn_log_multiplier * log_factor) : 1);
   const std::size_t half = frequencies.size();
-  for (std::size_t h = 0; h < heads.size(); h += static_cast<std::size_t>(config.head_dim))
+  for (std::size_t h = 0; h < heads.size(); h += static_cast<std::size_t>(head_dim))
     for (std::size_t i = 0; i < half; ++i) {
       const double angle = position * frequencies[i];
       const float c = static_cast<float>(std::cos(angle) * magnitude),
@@ -356,7 +355,7 @@ void Oracle::NormAndRotate(Row& heads, const model::AttentionConfig& config, int
       const Row normed = Norm(Row(begin, begin + config.head_dim), norm);
       std::copy(normed.begin(), normed.end(), begin);
     }
-  if (config.rope) Rotate(heads, config, position);
+  if (config.rope) Rotate(heads, *config.rope, config.head_dim, position);
 }
 
 Oracle::Row Oracle::Attend(const model::AttentionConfig& config, const Row& queries,
@@ -563,8 +562,79 @@ Oracle::Row Oracle::FeedForward(const model::LayerConfig& layer, const Row& x) c
   return Multiply(NameOf(layer, "ffn_down.weight"), gate);
 }
 
+void Oracle::RoundForCache(Row& x) const {
+  if (!half_cache_) return;
+  for (float& f : x) f = tensor::F16ToF32(tensor::F32ToF16(f));
+}
+
+Oracle::Row Oracle::Mix(const model::LayerConfig& layer, const model::AttentionConfig& attention,
+                        const Row& h, std::vector<Row>& keys, std::vector<Row>& values) const {
+  const int position = static_cast<int>(keys.size());
+  const auto weight = [&](std::string_view part) {
+    return NameOf(layer, fmt::format("{}.weight", part));
+  };
+  const Row sinks = attention.sinks ? Vector(weight("attn_sinks")) : Row();
+  auto [q, k, v] = Project(layer, h);
+  NormAndRotate(q, attention, position, weight("attn_q_norm"));
+  NormAndRotate(k, attention, position, weight("attn_k_norm"));
+  if (attention.temperature_scale != 0) {
+    const double steps = std::floor(1.0 * position / attention.temperature_length);
+    const auto t = static_cast<float>(1 + attention.temperature_scale * std::log(1.0 + steps));
+    for (float& f : q) f *= t;
+  }
+  if (attention.v_norm)
+    for (std::size_t at = 0; at < v.size(); at += static_cast<std::size_t>(attention.head_dim)) {
+      const Row head = Part(v, static_cast<int>(at), attention.head_dim);
+      const Row normed = Norm(head, Row(head.size(), 1.0f));
+      std::copy(normed.begin(), normed.end(), v.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+  RoundForCache(k), RoundForCache(v);
+  keys.push_back(k), values.push_back(v);
+  Row attended = Multiply(weight("attn_output"), Attend(attention, q, keys, values, sinks));
+  Add(attended, Vector(NameOf(layer, "attn_output.bias")));
+  return attention.post_norm.empty() ? attended : Norm(attended, weight(attention.post_norm));
+}
+
+// All heads attend to the same keys, and values are the keys too.
+Oracle::Row Oracle::Mix(const model::LayerConfig& layer, const model::LatentAttentionConfig& config,
+                        const Row& h, std::vector<Row>& keys, std::vector<Row>& values) const {
+  const int position = static_cast<int>(keys.size()), n_rot = config.rope.n_rot;
+  const auto weight = [&](const char* part) {
+    return NameOf(layer, fmt::format("{}.weight", part));
+  };
+  const auto rotated = [&](const Row& x, int at) {
+    Row part = Part(x, at, n_rot);
+    Rotate(part, config.rope, n_rot, position);
+    return part;
+  };
+  const auto append = [](Row& x, const Row& more) { x.insert(x.end(), more.begin(), more.end()); };
+  const Row q = config.q_rank == 0
+                    ? Multiply(weight("attn_q"), h)
+                    : Multiply(weight("attn_q_b"),
+                               Norm(Multiply(weight("attn_q_a"), h), weight("attn_q_a_norm")));
+  const Row both = Multiply(weight("attn_kv_a_mqa"), h);
+  Row key = Norm(Part(both, 0, config.rank), weight("attn_kv_a_norm"));
+  append(key, rotated(both, config.rank));
+  RoundForCache(key);
+  keys.push_back(key), values.push_back(key);
+  Row queries, results;
+  for (int head = 0; head < config.n_heads; ++head) {
+    const int at = head * config.query_dim();
+    append(queries, Multiply(weight("attn_k_b"), Part(q, at, config.head_dim), head));
+    append(queries, rotated(q, at + config.head_dim));
+  }
+  const Row attended = Attend({.n_heads = config.n_heads,
+                               .n_kv_heads = 1,
+                               .head_dim = config.key_dim(),
+                               .scale = config.scale},
+                              queries, keys, values, {});
+  for (int head = 0; head < config.n_heads; ++head)
+    append(results, Multiply(weight("attn_v_b"),
+                             Part(attended, head * config.key_dim(), config.rank), head));
+  return Multiply(weight("attn_output"), results);
+}
+
 void Oracle::RunLayer(const model::LayerConfig& layer, std::vector<Row>& stream) const {
-  const model::AttentionConfig& attention = layer.attention();
   const auto weight = [&](std::string_view part) {
     return part.empty() ? std::string() : NameOf(layer, fmt::format("{}.weight", part));
   };
@@ -574,32 +644,12 @@ void Oracle::RunLayer(const model::LayerConfig& layer, std::vector<Row>& stream)
       for (float& f : normed) f *= layer.residual_scale;
     Add(x, normed);
   };
-  const Row sinks = attention.sinks ? Vector(weight("attn_sinks")) : Row();
   std::vector<Row> keys, values;
-  for (std::size_t i = 0; i < stream.size(); ++i) {
-    Row& x = stream[i];
-    const int position = static_cast<int>(i);
-    auto [q, k, v] = Project(layer, Norm(x, weight(attention.norm)));
-    NormAndRotate(q, attention, position, weight("attn_q_norm"));
-    NormAndRotate(k, attention, position, weight("attn_k_norm"));
-    if (attention.temperature_scale != 0) {
-      const double steps = std::floor(1.0 * position / attention.temperature_length);
-      const auto t = static_cast<float>(1 + attention.temperature_scale * std::log(1.0 + steps));
-      for (float& f : q) f *= t;
-    }
-    if (attention.v_norm)
-      for (std::size_t h = 0; h < v.size(); h += static_cast<std::size_t>(attention.head_dim)) {
-        const Row head = Part(v, static_cast<int>(h), attention.head_dim);
-        const Row normed = Norm(head, Row(head.size(), 1.0f));
-        std::copy(normed.begin(), normed.end(), v.begin() + static_cast<std::ptrdiff_t>(h));
-      }
-    if (half_cache_)
-      for (Row* row : {&k, &v})
-        for (float& f : *row) f = tensor::F16ToF32(tensor::F32ToF16(f));
-    keys.push_back(k), values.push_back(v);
-    Row attended = Multiply(weight("attn_output"), Attend(attention, q, keys, values, sinks));
-    Add(attended, Vector(NameOf(layer, "attn_output.bias")));
-    add(x, attended, attention.post_norm);
+  for (Row& x : stream) {
+    const auto mixed = [&](const auto& mixer) {
+      return Mix(layer, mixer, Norm(x, weight(mixer.norm)), keys, values);
+    };
+    add(x, std::visit(mixed, layer.mixer), "");
     if (const model::ExpertsConfig* experts = layer.experts())
       add(x, Experts(*experts, NameOf(layer, ""), Norm(x, weight(experts->norm))), "");
     else

@@ -34,7 +34,7 @@ class Oracle {
   Row Norm(const Row& x, const std::string& weight) const;
   Row Norm(const Row& x, const Row& weights) const;
   std::vector<double> Frequencies(const model::RopeConfig& rope) const;
-  void Rotate(Row& heads, const model::AttentionConfig& config, int position) const;
+  void Rotate(Row& heads, const model::RopeConfig& rope, int head_dim, int position) const;
   void NormAndRotate(Row& heads, const model::AttentionConfig& config, int position,
                      const std::string& norm) const;
   static Row Attend(const model::AttentionConfig& config, const Row& queries,
@@ -43,6 +43,12 @@ class Oracle {
     Row q, k, v;
   };
   Projections Project(const model::LayerConfig& layer, const Row& x) const;
+  // What the mixer adds to a row. h: the row, normed. Its key and value join those before it.
+  Row Mix(const model::LayerConfig& layer, const model::AttentionConfig& config, const Row& h,
+          std::vector<Row>& keys, std::vector<Row>& values) const;
+  Row Mix(const model::LayerConfig& layer, const model::LatentAttentionConfig& config, const Row& h,
+          std::vector<Row>& keys, std::vector<Row>& values) const;
+  void RoundForCache(Row& x) const;
   Row FeedForward(const model::LayerConfig& layer, const Row& x) const;
   Row ExpertOf(const model::ExpertsConfig& config, const std::string& prefix,
                const std::string& suffix, const Row& h, int part) const;

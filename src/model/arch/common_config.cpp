@@ -40,7 +40,7 @@ Result<RopeConfig> ReadRope(const MetadataReader& read, int head_dim, int contex
 }
 
 // REQUIRES: the numbers of heads are set.
-Status ReadHeadSize(const MetadataReader& read, int dim, AttentionConfig& attention) {
+Status ReadHeadSize(const MetadataReader& read, int dim, bool latent, AttentionConfig& attention) {
   if (attention.n_heads % attention.n_kv_heads != 0)
     return Fail(ErrorCode::kInvalidFile, fmt::format("{}: {} heads cannot share {} key-value heads",
                                                      read.Key("attention.head_count"),
@@ -53,7 +53,7 @@ Status ReadHeadSize(const MetadataReader& read, int dim, AttentionConfig& attent
                 read.Size("attention.key_length", 1024, dim / attention.n_heads));
   FORETOKEN_TRY(const int value_length,
                 read.Size("attention.value_length", 1024, attention.head_dim));
-  if (value_length != attention.head_dim)
+  if (value_length != attention.head_dim && !latent)
     return Fail(ErrorCode::kUnsupported,
                 fmt::format("{}: {} differs from the key length {}, which is not supported",
                             read.Key("attention.value_length"), value_length, attention.head_dim));
@@ -64,7 +64,7 @@ Status ReadHeadSize(const MetadataReader& read, int dim, AttentionConfig& attent
   return {};
 }
 
-Status ReadLayers(const MetadataReader& read, int blocks, ModelConfig& c) {
+Status ReadLayers(const MetadataReader& read, int blocks, bool latent, ModelConfig& c) {
   FORETOKEN_TRY(const auto widths, read.SizesByLayer("feed_forward_length", blocks, 1 << 19));
   FORETOKEN_TRY(const auto heads, read.SizesByLayer("attention.head_count", blocks, 1 << 12));
   FORETOKEN_TRY(const auto kv_heads,
@@ -72,7 +72,7 @@ Status ReadLayers(const MetadataReader& read, int blocks, ModelConfig& c) {
   FORETOKEN_TRY(c.context_length, read.Size("context_length", 1 << 27));
   for (std::size_t i = 0; i < widths.size(); ++i) {
     AttentionConfig attention = {.n_heads = heads[i], .n_kv_heads = kv_heads[i]};
-    FORETOKEN_CHECK_OK(ReadHeadSize(read, c.dim, attention));
+    FORETOKEN_CHECK_OK(ReadHeadSize(read, c.dim, latent, attention));
     FORETOKEN_TRY(attention.rope, ReadRope(read, attention.head_dim, c.context_length));
     c.layers.push_back({.block = static_cast<int>(i),
                         .mixer = std::move(attention),
@@ -83,7 +83,7 @@ Status ReadLayers(const MetadataReader& read, int blocks, ModelConfig& c) {
 
 }  // namespace
 
-Result<ModelConfig> ReadCommonConfig(const MetadataReader& read) {
+Result<ModelConfig> ReadCommonConfig(const MetadataReader& read, bool latent) {
   ModelConfig c;
   c.architecture = read.architecture();
   FORETOKEN_TRY(const int blocks, read.Size("block_count", 1024));
@@ -94,7 +94,7 @@ Result<ModelConfig> ReadCommonConfig(const MetadataReader& read) {
                             next, blocks - 1));
   c.n_next_layers = static_cast<int>(next);
   FORETOKEN_TRY(c.dim, read.Size("embedding_length", 1 << 17));
-  FORETOKEN_CHECK_OK(ReadLayers(read, blocks, c));
+  FORETOKEN_CHECK_OK(ReadLayers(read, blocks, latent, c));
   FORETOKEN_TRY(const double eps, read.Positive("attention.layer_norm_rms_epsilon", 1e-5));
   c.norm_eps = static_cast<float>(eps);
   return c;

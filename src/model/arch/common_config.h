@@ -10,6 +10,6 @@ namespace foretoken::model {
 
 // The layers include those of an MTP head, n_next_layers of them, at the end. Errors: kInvalidFile,
 // kUnsupported.
-[[nodiscard]] Result<ModelConfig> ReadCommonConfig(const MetadataReader& read);
+[[nodiscard]] Result<ModelConfig> ReadCommonConfig(const MetadataReader& read, bool latent = false);
 
 }  // namespace foretoken::model

@@ -23,6 +23,7 @@ struct Architecture {
   // Completes a configuration that holds what all architectures have in common: layers of attention
   // with an interleaved rotation, and a gated feed-forward part.
   Status (*complete)(const MetadataReader& read, ModelConfig& config);
+  bool latent = false;  // attention by latent vectors: keys and values may differ in length
 };
 
 // Errors: kUnsupported (an architecture that is not in the registry; the message lists those that

@@ -19,6 +19,8 @@ namespace {
 
 using tensor::TileType;
 
+constexpr int kMostColumn = 1024;  // numbers of a column that RepackColumns reads
+
 std::size_t RowBytes(const tensor::DTypeInfo& info, int k) {
   return static_cast<std::size_t>(k / info.block_values) *
          static_cast<std::size_t>(info.block_bytes);
@@ -176,6 +178,7 @@ class WeightsLoader {
     // linear's n_out rows from first_row on are taken.
     int n_parts = 1;
     int part_rows = 0, first_row = 0;
+    bool columns = false;  // of each part, its rows are the linear's k columns; tiles are F32
   };
 
   // False: stop.
@@ -290,6 +293,24 @@ class WeightsLoader {
     }
   }
 
+  // The same for parts [begin, end) whose rows are columns. A row of a strip holds 16 numbers of one
+  // column.
+  static void RepackColumns(const Job& job, int begin, int end, std::byte* tiles) noexcept {
+    const Linear& linear = *job.linear;
+    float column[kMostColumn];
+    for (int part = begin; part < end; ++part) {
+      float* const strips =
+          reinterpret_cast<float*>(tiles) + std::int64_t{part} * linear.n_out * linear.k;
+      for (int k = 0; k < linear.k; ++k) {
+        const std::int64_t row = std::int64_t{part} * job.part_rows + job.first_row + k;
+        tensor::Dequantize(TypeOf(job), job.tensor->Row(row), linear.n_out, column);
+        for (int tile = 0; tile < linear.n_tiles; ++tile)
+          std::copy_n(column + tile * tensor::kTileOutputs, tensor::kTileOutputs,
+                      strips + (std::int64_t{tile} * linear.k + k) * tensor::kTileOutputs);
+      }
+    }
+  }
+
   void Repack(ThreadPool& pool, const LoadOptions& options) {
     std::size_t done_bytes = 0;
     source_hashes_.clear();
@@ -297,9 +318,13 @@ class WeightsLoader {
       std::byte* tiles = weights_.tiles_.data() + job.offset;
       const Linear& linear = *job.linear;
       // The memory is taken here, because the pool's threads must not allocate.
-      const std::size_t room = IsGathered(job) ? GatheredBytes(job) : 0;
+      const std::size_t room = IsGathered(job) && !job.columns ? GatheredBytes(job) : 0;
       std::vector<std::byte> gathered(room * static_cast<std::size_t>(pool.size()));
       pool.Run([&](int thread) {
+        if (job.columns) {
+          const auto parts = pool.ShareOf(job.n_parts, thread);
+          return RepackColumns(job, parts.begin, parts.end, tiles);
+        }
         const auto share = pool.ShareOf(job.n_parts * linear.n_tiles, thread);
         if (room != 0)
           return RepackRows(
@@ -339,15 +364,14 @@ class WeightsLoader {
     const std::string prefix = fmt::format("blk.{}.", config.block);
     if (config.output_scale)
       FORETOKEN_CHECK_OK(Vector(prefix + "layer_output_scale.weight", 1, layer.output_scale));
-    FORETOKEN_CHECK_OK(std::visit(
-        [&](const auto& part) { return Mixer(prefix, part, layer.mixer); }, config.mixer));
+    FORETOKEN_CHECK_OK(
+        std::visit([&](const auto& part) { return Mixer(prefix, part, layer); }, config.mixer));
     return std::visit([&](const auto& part) { return FeedForward(prefix, part, layer); },
                       config.feed_forward);
   }
 
-  Status Mixer(const std::string& prefix, const AttentionConfig& config,
-               std::variant<AttentionWeights>& mixer) {
-    auto& w = mixer.emplace<AttentionWeights>();
+  Status Mixer(const std::string& prefix, const AttentionConfig& config, LayerWeights& layer) {
+    auto& w = layer.mixer.emplace<AttentionWeights>();
     const int dim = config_.dim, q_dim = config.n_heads * config.head_dim,
               kv_dim = config.n_kv_heads * config.head_dim;
     FORETOKEN_CHECK_OK(Norm(prefix, config.norm, dim, w.norm));
@@ -367,6 +391,54 @@ class WeightsLoader {
     FORETOKEN_CHECK_OK(
         Vector(prefix + "attn_q_norm.weight", by_head ? config.head_dim : q_dim, w.q_norm));
     return Vector(prefix + "attn_k_norm.weight", by_head ? config.head_dim : kv_dim, w.k_norm);
+  }
+
+  Status Mixer(const std::string& prefix, const LatentAttentionConfig& config,
+               LayerWeights& layer) {
+    auto& w = layer.mixer.emplace<LatentAttentionWeights>();
+    const int dim = config_.dim, n = config.n_heads, queries = n * config.query_dim();
+    FORETOKEN_CHECK_OK(Norm(prefix, config.norm, dim, w.norm));
+    if (config.q_rank != 0) {
+      FORETOKEN_CHECK_OK(Matrix(prefix + "attn_q_a.weight", config.q_rank, dim, w.q_a));
+      FORETOKEN_CHECK_OK(Vector(prefix + "attn_q_a_norm.weight", config.q_rank, w.q_a_norm));
+      FORETOKEN_CHECK_OK(Matrix(prefix + "attn_q_b.weight", queries, config.q_rank, w.q));
+    } else {
+      FORETOKEN_CHECK_OK(Matrix(prefix + "attn_q.weight", queries, dim, w.q));
+    }
+    FORETOKEN_CHECK_OK(Matrix(prefix + "attn_kv_a_mqa.weight", config.key_dim(), dim, w.kv));
+    FORETOKEN_CHECK_OK(Vector(prefix + "attn_kv_a_norm.weight", config.rank, w.latent_norm));
+    FORETOKEN_CHECK_OK(Matrix(prefix + "attn_output.weight", dim, n * config.value_dim, w.o));
+    if (checkpoint_.Find(prefix + "attn_kv_b.weight") != nullptr)
+      return LatentMatricesTogether(prefix + "attn_kv_b.weight", config, w);
+    FORETOKEN_CHECK_OK(
+        Experts(prefix + "attn_k_b.weight", n, {config.rank, config.head_dim}, w.k, config.rank));
+    return Experts(prefix + "attn_v_b.weight", n, {config.value_dim, config.rank}, w.v,
+                   config.value_dim);
+  }
+
+  // The tensor holds for each head the columns of its matrix k, then the rows of its matrix v.
+  Status LatentMatricesTogether(const std::string& name, const LatentAttentionConfig& config,
+                                LatentAttentionWeights& w) {
+    const int n = config.n_heads, part_rows = config.head_dim + config.value_dim;
+    FORETOKEN_TRY(const formats::TensorView* t, Find(name, config.rank, n * part_rows));
+    const auto place = [&](ExpertLinear& out, TileType type, int n_out, int k, int first_row,
+                           bool columns) {
+      out.first.type = type;
+      out.first.k = k;
+      out.expert_bytes = kernels::TiledBytes(type, n_out, k);
+      jobs_.push_back({.tensor = t,
+                       .linear = &out.first,
+                       .offset = 0,
+                       .n_parts = n,
+                       .part_rows = part_rows,
+                       .first_row = first_row,
+                       .columns = columns});
+      Place(jobs_.back(), n_out);
+    };
+    place(w.k, TileType::kF32, config.rank, config.head_dim, 0, true);
+    place(w.v, tensor::FindDType(t->ggml_type)->tile, config.value_dim, config.rank,
+          config.head_dim, false);
+    return {};
   }
 
   // Three matrices, or one that holds the rows of all three in this order.
@@ -510,8 +582,8 @@ class WeightsLoader {
 
   Status RopeFactors() {
     for (const LayerConfig& layer : config_.layers) {
-      const auto& rope = layer.attention().rope;
-      if (!rope) continue;
+      const RopeConfig* rope = layer.rope();
+      if (rope == nullptr) continue;
       for (const std::string_view name : {rope->factors, rope->long_factors})
         FORETOKEN_CHECK_OK(RopeFactors(name, rope->n_rot / 2));
     }

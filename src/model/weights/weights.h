@@ -29,7 +29,7 @@ struct Linear {
   bool quantised() const { return tensor::IsQuantised(type); }
 };
 
-// Matrices of one shape, one for each expert.
+// Matrices of one shape, one for each expert, or for each head.
 struct ExpertLinear {
   Linear first;                  // of expert 0
   std::size_t expert_bytes = 0;  // from one expert's tiles to the next one's
@@ -50,6 +50,16 @@ struct AttentionWeights {
   const float *q_norm = nullptr, *k_norm = nullptr;  // [head_dim], or [heads * head_dim] ...
   const float* v_norm = nullptr;                     // [head_dim]: ones
   const float* sinks = nullptr;                      // [heads]
+};
+
+struct LatentAttentionWeights {
+  const float* norm = nullptr;                              // [dim]
+  Linear q_a;                                               // [q_rank, dim]; none without q_rank
+  Linear q;                                                 // [heads * query_dim, q_rank or dim]
+  Linear kv;                                                // [rank + n_rot, dim]
+  const float *q_a_norm = nullptr, *latent_norm = nullptr;  // [q_rank], [rank]
+  ExpertLinear k, v;                                        // [rank, head_dim], [value_dim, rank]
+  Linear o;                                                 // [dim, heads * value_dim]
 };
 
 struct GatedFfnWeights {
@@ -73,7 +83,7 @@ struct ExpertsWeights {
 
 // Its parts are of the same kinds as those of the LayerConfig.
 struct LayerWeights {
-  std::variant<AttentionWeights> mixer;
+  std::variant<AttentionWeights, LatentAttentionWeights> mixer;
   std::variant<GatedFfnWeights, ExpertsWeights> feed_forward;
   const float* output_scale = nullptr;  // [1], or null
 };

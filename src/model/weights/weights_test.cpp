@@ -53,6 +53,18 @@ std::vector<std::byte> Renamed(std::vector<std::byte> bytes, std::string_view na
 
 const auto kAsItIs = [](ModelConfig&) {};
 
+std::vector<std::byte> Latent() {
+  return fixtures::TinyModelBytes({.arch = "deepseek2",
+                                   .n_layers = 2,
+                                   .n_kv_heads = 1,
+                                   .head_dim = 24,
+                                   .q_rank = 16,
+                                   .n_experts = 4,
+                                   .shared_ff = 32,
+                                   .n_dense = 1,
+                                   .rope_dimensions = 8});
+}
+
 TEST(Weights, OfTinyFilesAreComplete) {
   for (const char* arch : {"ernie4_5", "exaone4", "gemma2", "gemma3", "gemma4", "glm4", "granite",
                            "llama", "mistral3", "olmo2", "phi3", "qwen2", "qwen3", "seed_oss"})
@@ -94,6 +106,33 @@ TEST(Weights, NameTheTensorThatDoesNotFit) {
             "tensor blk.0.attn_sinks.weight");
   EXPECT_EQ(error("llama", [](ModelConfig& c) { c.layers[1].attention().output_bias = true; }),
             "tensor blk.1.attn_output.bias");
+}
+
+TEST(Weights, OfLatentAttentionAreNamedWhereTheyAreMissing) {
+  EXPECT_EQ(ErrorAfter(Latent(), kAsItIs), "");
+  for (const std::string tensor :
+       {"attn_q_a.weight", "attn_q_a_norm.weight", "attn_q_b.weight", "attn_kv_a_mqa.weight",
+        "attn_kv_a_norm.weight", "attn_k_b.weight", "attn_v_b.weight", "attn_output.weight",
+        "ffn_gate_shexp.weight"})
+    EXPECT_EQ(ErrorAfter(Renamed(Latent(), "blk.1." + tensor), kAsItIs),
+              "tensor blk.1." + tensor + ": missing; this is not a complete model file");
+}
+
+TEST(Weights, OfLatentAttentionAreNamedWhereTheyDoNotFit) {
+  using Change = void (*)(LatentAttentionConfig&);
+  const std::pair<const char*, Change> cases[] = {
+      {"attn_q_a.weight", [](LatentAttentionConfig& c) { c.q_rank = 8; }},
+      {"attn_q.weight", [](LatentAttentionConfig& c) { c.q_rank = 0; }},
+      {"attn_q_b.weight", [](LatentAttentionConfig& c) { c.head_dim = 32; }},
+      {"attn_q_b.weight", [](LatentAttentionConfig& c) { c.n_heads = 5; }},
+      {"attn_kv_a_mqa.weight", [](LatentAttentionConfig& c) { c.rank = 64; }},
+      {"attn_output.weight", [](LatentAttentionConfig& c) { c.value_dim = 32; }}};
+  for (const auto& [tensor, change] : cases) {
+    const std::string message = ErrorAfter(Latent(), [&](ModelConfig& c) {
+      change(std::get<LatentAttentionConfig>(c.layers[0].mixer));
+    });
+    EXPECT_EQ(message.substr(0, message.find(':')), std::string("tensor blk.0.") + tensor);
+  }
 }
 
 TEST(Weights, RefuseFactorsThatAreNotPositive) {
