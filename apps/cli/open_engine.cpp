@@ -5,9 +5,8 @@
 
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <string>
-#include <system_error>
+#include <utility>
 
 #include "cli/input.h"
 #include "cli/report.h"
@@ -18,11 +17,25 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kQuick{1};     // loading that takes less shows nothing
-constexpr std::chrono::seconds kLogPause{5};  // between lines of a log
+constexpr std::chrono::seconds kQuick{1};      // loading that takes less shows nothing
+constexpr std::chrono::seconds kLinePause{5};  // between lines of a log
 constexpr std::chrono::milliseconds kRedraw{100};
 
-// What is shown while models are loaded, one after another.
+std::string Gigabytes(std::int64_t bytes) {
+  return fmt::format("{:.2f}", static_cast<double>(bytes) / (1 << 30));
+}
+
+std::string MemoryLine(const LoadProgress& progress) {
+  const MemoryNeeds& needs = progress.memory;
+  const std::string experts =
+      needs.experts == 0 ? "" : fmt::format(" ({} of experts)", Gigabytes(needs.experts));
+  return fmt::format("memory: weights {} GiB{}, cache {}, {} available{}",
+                     Gigabytes(needs.dense + needs.experts), experts, Gigabytes(needs.cache),
+                     Gigabytes(progress.available_bytes),
+                     progress.experts_paged ? "; experts stay in a file" : "");
+}
+
+// What is shown while an engine opens.
 class LoadingDisplay {
  public:
   LoadingDisplay(bool quiet, bool logs)
@@ -30,39 +43,41 @@ class LoadingDisplay {
 
   void Show(const LoadProgress& progress) {
     const auto now = Clock::now();
-    if (progress.what != model_) Begin(progress.what);
+    if (progress.step == "planning") {
+      memory_ = MemoryLine(progress);
+      last_ = now;
+      return;
+    }
+    if (progress.step != step_ || progress.bytes < bytes_) {
+      step_ = progress.step;
+      step_begin_ = last_;
+    }
+    bytes_ = progress.bytes;
     last_ = now;
-    const Clock::duration pause = logs_ ? Clock::duration(kLogPause) : kRedraw;
-    if (now - begin_ < kQuick || now - shown_ < pause) return;
+    if (now - begin_ < kQuick || now - shown_ < (logs_ ? Clock::duration(kLinePause) : kRedraw))
+      return;
     shown_ = now;
-    const double seconds = std::chrono::duration<double>(now - model_begin_).count();
-    std::string text =
-        fmt::format("loading {} {:.0f} %", FileName(progress.what), 100 * progress.fraction);
-    if (file_bytes_ > 0 && seconds > 0)
-      text += fmt::format(", {:.2f} of {:.2f} GiB, {:.2f} GiB/s", GiB(progress.fraction), GiB(1),
-                          GiB(progress.fraction) / seconds);
-    if (logs_)
-      std::fprintf(stderr, "foretoken: %s\n", OnOneLine(text).c_str());
-    else
-      line_.Show(text);
+    const double seconds = std::chrono::duration<double>(now - step_begin_).count();
+    const std::string text = fmt::format(
+        "loading {}: {} {:.0f} %, {} of {} GiB, {:.2f} GiB/s", FileName(progress.what),
+        progress.step, 100 * progress.fraction, Gigabytes(progress.bytes),
+        Gigabytes(progress.total_bytes), static_cast<double>(progress.bytes) / seconds / (1 << 30));
+    if (!logs_) return line_.Show(text);
+    if (!memory_.empty()) Log(std::exchange(memory_, ""));
+    Log(text);
   }
 
  private:
-  void Begin(const std::string& model) {
-    model_ = model;
-    model_begin_ = last_;
-    std::error_code error;
-    const auto bytes = std::filesystem::file_size(model_, error);  // an error for folders
-    file_bytes_ = error ? 0 : static_cast<double>(bytes);
+  static void Log(const std::string& text) {
+    std::fprintf(stderr, "foretoken: %s\n", OnOneLine(text).c_str());
   }
-  double GiB(double fraction) const { return fraction * file_bytes_ / (1 << 30); }
 
   ProgressLine line_;
   const bool logs_;
   const Clock::time_point begin_ = Clock::now();
-  Clock::time_point model_begin_ = begin_, last_ = begin_, shown_ = begin_;
-  std::string model_;
-  double file_bytes_ = 0;
+  Clock::time_point step_begin_ = begin_, last_ = begin_, shown_ = begin_;
+  std::string step_, memory_;
+  std::int64_t bytes_ = 0;
 };
 
 }  // namespace
@@ -71,7 +86,10 @@ Result<std::unique_ptr<Engine>> OpenEngine(EngineOptions options, bool quiet, bo
   std::unique_ptr<Engine> engine;
   {
     LoadingDisplay display(quiet, logs);
-    options.on_load_progress = [&display](const LoadProgress& progress) { display.Show(progress); };
+    options.on_load_progress = [&display](const LoadProgress& progress) {
+      display.Show(progress);
+      return true;
+    };
     FORETOKEN_TRY(engine, Engine::Open(std::move(options)));
   }
   if (quiet) return engine;

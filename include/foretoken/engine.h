@@ -28,6 +28,7 @@
 #include "foretoken/chat.h"
 #include "foretoken/engine_counts.h"
 #include "foretoken/finish_reason.h"
+#include "foretoken/memory_needs.h"
 #include "foretoken/options.h"
 #include "foretoken/prepared_request.h"
 #include "foretoken/request.h"
@@ -102,6 +103,11 @@ struct EngineSummary {
   // Empty if the engine has one verifier for all requests.
   std::vector<std::string> strategies;
   int num_speculative_tokens = 0;
+  // What all its models take together, and how much of that was to be had at the start.
+  MemoryNeeds memory;
+  std::int64_t available_bytes = 0;
+  // The experts are not all in memory: a pass reads those that are missing from a file.
+  bool experts_paged = false;
   double load_ms = 0;
   // What went wrong during Open without harm: for example, a cache folder without space.
   std::vector<std::string> notices;

@@ -6,9 +6,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "foretoken/adaptive_lookahead.h"
+#include "foretoken/memory_needs.h"
 #include "foretoken/request.h"
 #include "foretoken/verify_strategy.h"
 
@@ -98,9 +100,16 @@ struct SpeculativeOptions {
   std::string profile = {};
 };
 
+// How far the loading of a model is.
 struct LoadProgress {
-  std::string what;     // "target.gguf"
-  double fraction = 0;  // [0, 1]
+  std::string what;       // the model's path
+  std::string_view step;  // "planning" in the first call; "repacking", or "reading kept weights"
+  double fraction = 0;    // [0, 1] of the step
+  std::int64_t bytes = 0, total_bytes = 0;  // of weights
+  // What all models of the engine will take, without scratch memory, and how much of that is to be had.
+  MemoryNeeds memory = {};
+  std::int64_t available_bytes = 0;
+  bool experts_paged = false;  // as in EngineSummary
 };
 
 struct EngineOptions {
@@ -141,7 +150,8 @@ struct EngineOptions {
   // The folder for repacked weights, so that the next start maps them; "off"; or "auto": foretoken/
   // in the user's cache folder ($XDG_CACHE_HOME, else ~/.cache), for models so large that repacking
   // takes time (64 MB and more). A file there is used only if it is complete and made from this
-  // very model file; otherwise it is replaced.
+  // very model file; otherwise it is replaced. If the experts of a mixture do not fit memory, passes
+  // read them from such a file.
   std::string repack_cache = "auto";
   // Path of a trace that is written while requests run (replay.h reads it); empty: none. The file
   // is replaced when the first requests have ended, and grows with the next ones.
@@ -152,7 +162,9 @@ struct EngineOptions {
   // is then kAuto.
   std::shared_ptr<Drafter> drafter = {};
   std::shared_ptr<Verifier> verifier = {};
-  std::function<void(const LoadProgress&)> on_load_progress = {};
+  // Called by Open on its own thread: once before anything is loaded, then several times a second
+  // in long loads. If it returns false, Open ends with kStopped.
+  std::function<bool(const LoadProgress&)> on_load_progress = {};
 
   // Paths of all draft models and heads: draft_model, then those of speculative.draft_models.
   std::vector<std::string> DraftFiles() const {

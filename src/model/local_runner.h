@@ -59,6 +59,7 @@ class LocalRunner final : public Runner {
 
   const ModelConfig& config() const { return config_; }
   const Weights& weights() const { return weights_; }
+  std::int64_t scratch_bytes() const { return static_cast<std::int64_t>(scratch_.size_bytes()); }
   // As of Weights. CheckFiles is for the thread that runs passes, after a pass.
   [[nodiscard]] Status CheckFiles() { return weights_.CheckFiles(pool_); }
   [[nodiscard]] Status QuickCheckFiles() const { return weights_.QuickCheckFiles(); }

@@ -157,6 +157,63 @@ TEST_F(KeptTiles, AreDoneWithoutWhereTheFolderCannotBeMade) {
   EXPECT_EQ(completion->token_ids, expected_.token_ids);
 }
 
+// What is told while an engine opens.
+struct Seen {
+  std::string step;
+  std::int64_t bytes, total_bytes;
+};
+
+TEST_F(KeptTiles, TellHowFarLoadingIs) {
+  for (const char* const step : {"repacking", "reading kept weights"}) {
+    std::vector<Seen> seen;
+    std::int64_t memory = 0;
+    EngineOptions options = Options(cache());
+    options.on_load_progress = [&](const LoadProgress& progress) {
+      if (seen.empty()) memory = progress.memory.dense;
+      EXPECT_EQ(progress.what, model_);
+      EXPECT_GT(progress.available_bytes, 0);
+      EXPECT_FALSE(progress.experts_paged);
+      seen.push_back({std::string(progress.step), progress.bytes, progress.total_bytes});
+      return true;
+    };
+    const auto engine = Open(options);
+    ASSERT_GE(seen.size(), 2u);
+    EXPECT_EQ(seen.front().step, "planning");
+    EXPECT_EQ(seen.front().bytes, 0);
+    EXPECT_EQ(seen.back().step, step);
+    EXPECT_EQ(seen.back().total_bytes, engine->summary().target.weight_bytes);
+    EXPECT_GE(seen.back().bytes, seen.back().total_bytes - 64);
+    for (std::size_t i = 2; i < seen.size(); ++i) EXPECT_GT(seen[i].bytes, seen[i - 1].bytes);
+    // What was said before anything was loaded holds (vectors are not among the tiles).
+    EXPECT_EQ(engine->summary().memory.dense, memory);
+    EXPECT_NEAR(static_cast<double>(memory),
+                static_cast<double>(engine->summary().target.weight_bytes), 8192);
+    EXPECT_GT(engine->summary().memory.scratch, 0);
+    EXPECT_GT(engine->summary().memory.embedding, 0);
+    EXPECT_EQ(engine->summary().memory.cache, engine->summary().target.cache_bytes);
+  }
+}
+
+TEST_F(KeptTiles, LoadingStopsWhereTheProgramSaysSo) {
+  const auto open_until = [this](std::string_view step) {
+    EngineOptions options = Options(cache());
+    options.on_load_progress = [step](const LoadProgress& progress) {
+      return progress.step != step;
+    };
+    const auto engine = Engine::Open(options);
+    ASSERT_FALSE(engine) << step;
+    EXPECT_EQ(engine.error().code, ErrorCode::kStopped) << step;
+  };
+  open_until("planning");
+  open_until("repacking");
+  EXPECT_TRUE(Kept().empty()) << "an unfinished file is kept";
+  ExpectTheText();
+  const ino_t first = FileNumber();
+  open_until("reading kept weights");
+  ExpectTheText();
+  EXPECT_EQ(FileNumber(), first);
+}
+
 // Bytes of a line of /proc/self/status.
 std::int64_t OfStatus(const std::string& name) {
   std::ifstream file("/proc/self/status");

@@ -155,7 +155,7 @@ def mixture():
 class Progress(unittest.TestCase):
     """Loading that takes long, because the process is stopped while it loads."""
 
-    LINE = r"loading mixture\.gguf \d+ %, 0\.\d\d of 0\.\d\d GiB, \d+\.\d\d GiB/s"
+    LINE = r"loading mixture\.gguf: repacking \d+ %, 0\.\d\d of 0\.\d\d GiB, \d+\.\d\d GiB/s"
 
     def stop_while_loading(self, process, seconds):
         maps = pathlib.Path(f"/proc/{process.pid}/maps")
@@ -192,6 +192,8 @@ class Progress(unittest.TestCase):
                 process.terminate()
             _, errors = process.communicate(timeout=SECONDS)
             self.assertEqual(process.returncode, 0, errors)
+            memory = r"^foretoken: memory: weights 0\.10 GiB \(0\.09 of experts\), cache 0\.00, \d+\.\d\d available$"
+            self.assertEqual(len(re.findall(memory, errors, re.M)), lines, errors)
             self.assertEqual(len(re.findall("^foretoken: " + self.LINE + "$", errors, re.M)), lines, errors)
 
 

@@ -148,24 +148,36 @@ class EngineOpener {
                                       .sequences = options().max_sequences,
                                       .may_page = loader::KeepsTiles(options().repack_cache)}));
     if (!memory_.notice.empty()) summary().notices.push_back(memory_.notice);
-    return {};
+    if (Report(opened().checkpoint->path(), {.name = "planning"})) return {};
+    return Fail(model::LoadingStopped());
+  }
+
+  // False: the program wants to stop.
+  bool Report(const std::string& path, const model::LoadStep& step) const {
+    if (!options().on_load_progress) return true;
+    const auto done = static_cast<std::int64_t>(step.done_bytes),
+               total = static_cast<std::int64_t>(step.total_bytes);
+    return options().on_load_progress(
+        {.what = path,
+         .step = step.name,
+         .fraction = total == 0 ? 0 : static_cast<double>(done) / static_cast<double>(total),
+         .bytes = done,
+         .total_bytes = total,
+         .memory = memory_.needs,
+         .available_bytes = memory_.available,
+         .experts_paged = memory_.paged});
   }
 
   Result<std::unique_ptr<model::LocalRunner>> Load(const loader::ModelPart& part,
                                                    const formats::Checkpoint& checkpoint) {
-    const auto progress = [&](const model::LoadStep& step) {
-      if (options().on_load_progress)
-        options().on_load_progress({checkpoint.path(), static_cast<double>(step.done_bytes) /
-                                                           static_cast<double>(step.total_bytes)});
-      return true;
-    };
     const model::TileCache cache =
         loader::TileCacheFor(options().repack_cache, checkpoint, memory_.paged);
     auto loaded = model::LocalRunner::Load(
         checkpoint, part.config, part.options, *opened().kernels, *opened().pool,
         {.cache = &cache,
          .paged = memory_.paged,
-         .on_progress = progress,
+         .on_progress =
+             [&](const model::LoadStep& step) { return Report(checkpoint.path(), step); },
          .on_notice = [&](std::string what) { summary().notices.push_back(std::move(what)); }});
     if (!loaded) return Fail(std::move(loaded).error().In(checkpoint.path()));
     return loaded;
@@ -174,6 +186,7 @@ class EngineOpener {
   Status LoadTarget() {
     FORETOKEN_TRY(auto runner, Load(target_, *opened().checkpoint));
     target_runner_ = runner.get();
+    scratch_bytes_ += runner->scratch_bytes();
     NotePaging(*runner);
     impl_->files_.Add(*opened().checkpoint, *runner);
     opened().target = std::move(runner);
@@ -263,6 +276,7 @@ class EngineOpener {
   Status MakeModelDrafter(const loader::DraftPart& draft) {
     FORETOKEN_TRY(auto runner, LoadDraft(draft));
     draft_bytes_.push_back(ResidentWeights(runner->info()));
+    scratch_bytes_ += runner->scratch_bytes();
     impl_->files_.Add(*draft.file, *runner);
     draft::DrafterSettings settings = SettingsOf();
     settings.runner = std::move(runner);
@@ -335,6 +349,10 @@ class EngineOpener {
                         draft.shared.drafter, summary.model);
     }
     if (!s.drafts.empty()) s.draft = std::make_unique<ModelSummary>(s.drafts.front().model);
+    s.memory = memory_.needs;
+    s.memory.scratch = scratch_bytes_;
+    s.available_bytes = memory_.available;
+    s.experts_paged = memory_.paged;
     s.isa = opened().kernels->isa;
     s.threads = options().threads;
     s.max_sequences = options().max_sequences;
@@ -385,6 +403,7 @@ class EngineOpener {
   std::vector<loader::DraftPart> drafts_;
   loader::MemoryPlan memory_;
   std::vector<std::int64_t> draft_bytes_;  // the weights of each, as loaded
+  std::int64_t scratch_bytes_ = 0;         // of all models
 };
 
 Result<std::unique_ptr<Engine::Impl>> Engine::Impl::Open(EngineOptions options) {
