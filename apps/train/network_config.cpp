@@ -24,7 +24,8 @@ Result<NetworkConfig> NetworkConfigOf(const model::ModelConfig& model) {
   if (attention.qk_norm == model::QkNorm::kHead) known.qk_norm = attention.qk_norm;
   if (!alike || first.experts() != nullptr || !attention.rope || attention != known ||
       first.ffn() != model::GatedFfnConfig{.width = first.ffn().width} ||
-      model.embedding_scale != 1 || model.logit_scale != 1 || model.logit_soft_cap != 0)
+      model.embedding_scale != 1 || model.logit_scale != 1 || model.logit_soft_cap != 0 ||
+      model.layer_input != 0)
     return Fail(
         ErrorCode::kUnsupported,
         fmt::format(

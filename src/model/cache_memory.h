@@ -23,9 +23,9 @@ struct CacheOptions {
 
 // What one layer keeps for each position.
 struct CacheLayer {
-  int n_kv_heads = 0, head_dim = 0;
-  bool windowed = false;        // it sees a window of positions
-  bool values_in_keys = false;  // it keeps keys alone, whose first dimensions are the values
+  int n_kv_heads = 0, head_dim = 0;  // no heads: it reads the keys and values of another layer
+  bool windowed = false;             // it sees a window of positions
+  bool values_in_keys = false;       // it keeps keys alone, whose first dimensions are the values
 
   int Blocks(const CacheOptions& options) const {
     return windowed && options.n_window_blocks != 0 ? options.n_window_blocks : options.n_blocks;

@@ -57,6 +57,9 @@ struct AttentionConfig {
   std::string_view norm = "attn_norm";  // name of the norm before it; empty: none
   std::string_view post_norm = "";      // of the norm of what it adds; empty: none
   bool reads_pair = false;  // of a head: its input is what the entry has prepared, 2 dim wide
+  // The layer before it whose keys and values it reads; then it has none of its own, nor their
+  // matrices. Negative: it reads its own.
+  int cache_layer = -1;
 
   bool operator==(const AttentionConfig&) const = default;
 };
@@ -121,7 +124,10 @@ struct ExpertsConfig {
   // Only the experts of the n_used_groups best groups can be chosen; the value of a group is the
   // sum of its two best experts.
   int n_groups = 1, n_used_groups = 1;
+  bool router_norm = false;  // the router reads norm(x) / sqrt(dim) with weights of its own
+  bool scales = false;       // the weight of each expert is multiplied by its own number
   std::string_view norm = "ffn_norm";  // name of the norm before it
+  std::string_view post_norm = "";     // of the norm of what it adds; empty: none
 
   bool operator==(const ExpertsConfig&) const = default;
 };
@@ -133,8 +139,12 @@ struct LayerConfig {
   int block = 0;  // its tensors' names begin with "blk.<block>."
   MixerConfig mixer;
   FeedForwardConfig feed_forward;
-  bool output_scale = false;  // the residual stream that leaves it is multiplied by a number
-  float residual_scale = 1;   // what both parts add to the residual stream is multiplied by this
+  // A dense part that reads the same residual stream as the experts. The sum of what both give is
+  // normed before it joins the stream.
+  std::optional<GatedFfnConfig> dense_part;
+  std::string_view sum_norm = "";  // name of that norm
+  bool output_scale = false;       // the residual stream that leaves it is multiplied by a number
+  float residual_scale = 1;  // what both parts add to the residual stream is multiplied by this
 
   // Null where it has none.
   const RopeConfig* rope() const {
@@ -184,6 +194,8 @@ struct ModelConfig {
   float embedding_scale = 1;  // embeddings are multiplied by this
   float logit_scale = 1;      // logits are multiplied by this
   float logit_soft_cap = 0;   // then logits are cap * tanh(logit / cap); 0: they are not capped
+  int layer_input = 0;        // values of a token that each layer gets beside the residual stream
+                              // (blocks/per_layer_input.h); 0: none
   std::optional<HeadConfig> head;  // this is not a whole model but a head with one layer
 
   int n_layers() const { return static_cast<int>(layers.size()); }

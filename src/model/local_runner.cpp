@@ -17,7 +17,9 @@ namespace {
 constexpr std::uint64_t kAlwaysForTheTeam = 16'000'000;
 
 CacheLayer CacheLayerOf(const AttentionConfig& a) {
-  return {.n_kv_heads = a.n_kv_heads, .head_dim = a.head_dim, .windowed = a.window != 0};
+  return {.n_kv_heads = a.cache_layer < 0 ? a.n_kv_heads : 0,
+          .head_dim = a.head_dim,
+          .windowed = a.window != 0};
 }
 CacheLayer CacheLayerOf(const LatentAttentionConfig& a) {
   return {.n_kv_heads = 1, .head_dim = a.key_dim(), .values_in_keys = true};

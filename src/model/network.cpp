@@ -11,16 +11,25 @@
 #include "model/blocks/kept_state.h"
 #include "model/blocks/latent_attention.h"
 #include "model/blocks/layer_scale.h"
+#include "model/blocks/per_layer_input.h"
+#include "model/blocks/summed_parts.h"
 
 namespace foretoken::model {
 namespace {
 
-std::unique_ptr<Block> MakeEntry(const Workspace& space, const ModelConfig& config,
-                                 const Weights& weights) {
-  if (!config.head) return std::make_unique<Embedding>(space, config, weights);
-  if (config.head->kind == HeadKind::kEagle)
-    return std::make_unique<EagleEntry>(space, config, weights);
-  return std::make_unique<MtpEntry>(space, config, weights);
+using Blocks = std::vector<std::unique_ptr<Block>>;
+
+Blocks MakeEntry(const Workspace& space, const ModelConfig& config, const Weights& weights) {
+  Blocks blocks;
+  if (!config.head)
+    blocks.push_back(std::make_unique<Embedding>(space, config, weights));
+  else if (config.head->kind == HeadKind::kEagle)
+    blocks.push_back(std::make_unique<EagleEntry>(space, config, weights));
+  else
+    blocks.push_back(std::make_unique<MtpEntry>(space, config, weights));
+  if (weights.layer_inputs)
+    blocks.push_back(std::make_unique<PerLayerInputs>(space, config, weights));
+  return blocks;
 }
 
 std::int64_t WorkOf(const AttentionConfig& a, int dim) {
@@ -40,13 +49,28 @@ std::int64_t WorkOf(const ExpertsConfig& e, int dim) {
          (e.n_experts + 3 * (std::int64_t{e.n_used} * e.width + e.shared_width));
 }
 
-std::unique_ptr<Block> MakeFeedForward(const Workspace& space, const LayerConfig& config,
-                                       const LayerWeights& weights, const LayerPlace& place) {
+std::unique_ptr<Block> MakePart(const Workspace& space, const LayerConfig& config,
+                                const LayerWeights& weights, const LayerPlace& place,
+                                const Activation& to) {
   if (const ExpertsConfig* experts = config.experts())
     return std::make_unique<Experts>(space, *experts,
-                                     std::get<ExpertsWeights>(weights.feed_forward), place);
+                                     std::get<ExpertsWeights>(weights.feed_forward), place, to);
   return std::make_unique<GatedFfn>(space, config.ffn(),
-                                    std::get<GatedFfnWeights>(weights.feed_forward), place);
+                                    std::get<GatedFfnWeights>(weights.feed_forward), place, to);
+}
+
+std::unique_ptr<Block> MakeFeedForward(const Workspace& space, const LayerConfig& config,
+                                       const LayerWeights& weights, const LayerPlace& place) {
+  if (!config.dense_part)
+    return MakePart(space, config, weights, place, space.scratch.residual.View(place.dim));
+  const Activation sum = space.scratch.sum.View(place.dim);
+  LayerPlace in_sum = place;
+  in_sum.residual_scale = 1;
+  Blocks parts;
+  parts.push_back(
+      std::make_unique<GatedFfn>(space, *config.dense_part, *weights.dense_part, in_sum, sum));
+  parts.push_back(MakePart(space, config, weights, in_sum, sum));
+  return std::make_unique<SummedParts>(space, place, weights.sum_norm, sum, std::move(parts));
 }
 
 }  // namespace
@@ -90,15 +114,17 @@ void Network::AddLayer(int layer) {
   const auto index = static_cast<std::size_t>(layer);
   const LayerConfig& config = config_.layers[index];
   const LayerWeights& weights = weights_.layers[index];
-  scales_.push_back(weights.output_scale == nullptr
-                        ? nullptr
-                        : std::make_unique<LayerScale>(space_, config_.dim, *weights.output_scale));
   const LayerPlace place = {.layer = layer,
                             .dim = config_.dim,
                             .norm_eps = config_.norm_eps,
                             .residual_scale = config.residual_scale};
-  mixers_.push_back(MakeMixer(config, weights, place));
-  feed_forwards_.push_back(MakeFeedForward(space_, config, weights, place));
+  Blocks& blocks = layers_.emplace_back();
+  blocks.push_back(MakeMixer(config, weights, place));
+  blocks.push_back(MakeFeedForward(space_, config, weights, place));
+  if (weights.input)
+    blocks.push_back(std::make_unique<PerLayerInput>(space_, config_, *weights.input, place));
+  if (weights.output_scale != nullptr)
+    blocks.push_back(std::make_unique<LayerScale>(space_, config_.dim, *weights.output_scale));
 }
 
 void Network::AddPhases() {
@@ -107,13 +133,10 @@ void Network::AddPhases() {
     for (const Kept& kept : kept_)
       if (kept.layer == layer) kept.block->AddPhases(phases_);
   };
-  entry_->AddPhases(phases_);
+  for (const auto& block : entry_) block->AddPhases(phases_);
   for (int layer = 0; layer < config_.n_layers(); ++layer) {
     keep(layer);
-    mixers_[static_cast<std::size_t>(layer)]->AddPhases(phases_);
-    feed_forwards_[static_cast<std::size_t>(layer)]->AddPhases(phases_);
-    if (const auto& scale = scales_[static_cast<std::size_t>(layer)]; scale != nullptr)
-      scale->AddPhases(phases_);
+    for (const auto& block : layers_[static_cast<std::size_t>(layer)]) block->AddPhases(phases_);
   }
   keep(config_.n_layers());
   output_.AddPhases(phases_);
@@ -157,9 +180,11 @@ void Network::NoteRowLengths(const Pass& pass) noexcept {
 std::uint64_t Network::layer_work() const noexcept {
   std::int64_t work = 0;
   for (const LayerConfig& layer : config_.layers) {
+    work += std::int64_t{3} * config_.layer_input * config_.dim;
     work += std::visit([this](const auto& part) { return WorkOf(part, config_.dim); }, layer.mixer);
     work += std::visit([this](const auto& part) { return WorkOf(part, config_.dim); },
                        layer.feed_forward);
+    if (layer.dense_part) work += WorkOf(*layer.dense_part, config_.dim);
   }
   return static_cast<std::uint64_t>(work / std::max(1, config_.n_layers()));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // model/network.h: the blocks of a network in order, and the walk over their phases.
 //
-//   entry | layer 0: mixer, feed-forward part | layer 1: ... | output
+//   entry | layer 0: mixer, feed-forward part, what else it has | layer 1: ... | output
 #pragma once
 
 #include <deque>
@@ -75,9 +75,8 @@ class Network {
   const Workspace space_;
   const int max_positions_;
   std::deque<Rope> ropes_;  // different ones; blocks point to the tables
-  std::unique_ptr<Block> entry_;
-  std::vector<std::unique_ptr<Block>> mixers_, feed_forwards_;  // by layer
-  std::vector<std::unique_ptr<Block>> scales_;  // by layer; null where it does not scale
+  std::vector<std::unique_ptr<Block>> entry_;
+  std::vector<std::vector<std::unique_ptr<Block>>> layers_;  // the blocks of each, in order
   Output output_;
   std::vector<Kept> kept_;
   std::vector<Phase> phases_;

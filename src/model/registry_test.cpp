@@ -175,8 +175,65 @@ TEST(Registry, GivesLocalLayersOfGemma4HeadsOfTheirOwn) {
   EXPECT_EQ(code("gemma4.attention.key_length_swa", 1 << 20), ErrorCode::kInvalidFile);
   EXPECT_EQ(code("gemma4.rope.dimension_count_swa", 7), ErrorCode::kInvalidFile);
   EXPECT_EQ(code("gemma4.rope.dimension_count_swa", 64), ErrorCode::kInvalidFile);
-  EXPECT_EQ(code("gemma4.attention.shared_kv_layers", 1), ErrorCode::kUnsupported);
-  EXPECT_EQ(code("gemma4.embedding_length_per_layer_input", 32), ErrorCode::kUnsupported);
+  EXPECT_EQ(code("gemma4.nextn_predict_layers", 1), ErrorCode::kUnsupported);
+}
+
+// Six layers: two with a window, one without, twice.
+Result<ModelConfig> SixLayers(const char* key, formats::MetadataValue value) {
+  auto m = Of("gemma4", 6);
+  m.Set("gemma4.attention.sliding_window", std::int64_t{9});
+  m.Set("gemma4.attention.sliding_window_pattern", std::vector<std::int64_t>{1, 1, 0, 1, 1, 0});
+  m.Set("gemma4.attention.shared_kv_layers", std::int64_t{3});
+  m.Set(key, std::move(value));
+  return ConfigFromMetadata(m);
+}
+
+TEST(Registry, SharesCachesOfGemma4AmongLayersOfOneKind) {
+  const auto sources = [](const char* key, formats::MetadataValue value) {
+    std::vector<int> all;
+    const auto config = SixLayers(key, std::move(value));
+    EXPECT_TRUE(config) << config.error().message;
+    for (const LayerConfig& layer : config->layers) all.push_back(layer.attention().cache_layer);
+    return all;
+  };
+  using Layers = std::vector<int>;
+  constexpr const char* kShared = "gemma4.attention.shared_kv_layers";
+  EXPECT_EQ(sources(kShared, std::int64_t{0}), Layers(6, -1));
+  EXPECT_EQ(sources(kShared, std::int64_t{1}), (Layers{-1, -1, -1, -1, -1, 2}));
+  EXPECT_EQ(sources(kShared, std::int64_t{3}), (Layers{-1, -1, -1, 1, 1, 2}));
+}
+
+TEST(Registry, RefusesSharedCachesAndLayerInputsThatCannotBe) {
+  const auto code = [](const char* key, formats::MetadataValue value) {
+    const auto config = SixLayers(key, std::move(value));
+    return config ? static_cast<ErrorCode>(-1) : config.error().code;
+  };
+  using Numbers = std::vector<std::int64_t>;
+  constexpr auto kInvalid = ErrorCode::kInvalidFile;
+  for (const std::int64_t shared : {-1, 4, 5, 6, 1 << 30})  // 4: no full layer is left
+    EXPECT_EQ(code("gemma4.attention.shared_kv_layers", shared), kInvalid) << shared;
+  // Layer 5 would read a cache with other heads.
+  EXPECT_EQ(code("gemma4.attention.head_count_kv", Numbers{2, 2, 2, 2, 2, 1}), kInvalid);
+  EXPECT_EQ(code("gemma4.attention.sliding_window_pattern", Numbers{1, 1, 1, 1, 1, 0}), kInvalid);
+  for (const std::int64_t width : {std::int64_t{-1}, std::int64_t{1} << 20, std::int64_t{1} << 40})
+    EXPECT_EQ(code("gemma4.embedding_length_per_layer_input", width), kInvalid) << width;
+}
+
+TEST(Registry, PutsExpertsOfGemma4BesideTheDensePart) {
+  auto m = Of("gemma4", 2);
+  m.Set("gemma4.expert_count", std::int64_t{8});
+  m.Set("gemma4.expert_used_count", std::int64_t{3});
+  m.Set("gemma4.expert_feed_forward_length", std::int64_t{48});
+  auto config = ConfigFromMetadata(m);
+  ASSERT_TRUE(config) << config.error().message;
+  const LayerConfig& layer = config->layers[1];
+  ASSERT_NE(layer.experts(), nullptr);
+  ASSERT_TRUE(layer.dense_part);
+  EXPECT_EQ(layer.experts()->width, 48);
+  EXPECT_EQ(layer.dense_part->width, 96);
+  EXPECT_EQ(layer.sum_norm, "post_ffw_norm");
+  m.Set("gemma4.expert_used_count", std::int64_t{9});
+  EXPECT_EQ(ConfigFromMetadata(m).error().code, ErrorCode::kInvalidFile);
 }
 
 TEST(Registry, IsSortedByName) {

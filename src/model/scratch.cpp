@@ -21,14 +21,16 @@ std::size_t BytesOf(const AlignedBuffer<T>& buffer) {
 
 // The largest sizes among the layers.
 struct Widest {
-  int q = 0, kv = 0, head_dim = 0, results = 0, ffn = 0;
+  int q = 0, kv = 0, head_dim = 0, results = 0;
+  int ffn = 0;  // the gated part of an input by layer uses the same memory
   int n_experts = 0, n_used = 0, expert = 0;
   LatentAttentionConfig latent = {};  // the largest of each number
 
-  explicit Widest(const ModelConfig& config) {
+  explicit Widest(const ModelConfig& config) : ffn(config.layer_input) {
     for (const LayerConfig& layer : config.layers) {
       std::visit([this](const auto& part) { Note(part); }, layer.mixer);
       std::visit([this](const auto& part) { Note(part); }, layer.feed_forward);
+      if (layer.dense_part) Note(*layer.dense_part);
     }
   }
   void Note(const AttentionConfig& a) {
@@ -60,6 +62,7 @@ ExpertsScratch ScratchOfExperts(const Widest& widest, int max_rows, int dim) {
   const int positions = max_rows * widest.n_used;
   return {.logits = ActivationMemory(max_rows, widest.n_experts, false),
           .scores = ActivationMemory(max_rows, widest.n_experts, false),
+          .routed = ActivationMemory(max_rows, dim),
           .shared = ActivationMemory(max_rows, 1, false),
           .gate = ActivationMemory(positions, widest.expert),
           .up = ActivationMemory(positions, widest.expert, false),
@@ -144,7 +147,13 @@ Scratch::Scratch(const ModelConfig& c, int max_rows, int max_logit_rows, int n_t
   up = ActivationMemory(max_rows, widest.ffn, false);
   if (widest.n_experts != 0) experts = ScratchOfExperts(widest, max_rows, c.dim);
   delta = ActivationMemory(max_rows, c.dim, false);
+  sum = ActivationMemory(max_rows, c.dim, false);
   last = ActivationMemory(max_logit_rows, c.dim);
+  if (c.layer_input != 0) {
+    const int width = c.layer_input * c.n_layers();
+    layer_inputs = ActivationMemory(max_rows, width, false);
+    layer_embeddings = ActivationMemory(max_rows, width, false);
+  }
   if (c.head) {
     pair = ActivationMemory(max_rows, 2 * c.dim);
     mixed = ActivationMemory(max_rows,

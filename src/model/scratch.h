@@ -55,6 +55,7 @@ class ActivationMemory {
 struct ExpertsScratch {
   ActivationMemory logits;             // [rows, experts] of the router, then probabilities
   ActivationMemory scores;             // [rows, experts]: what experts are chosen by
+  ActivationMemory routed;             // [rows, dim]: the input of a router with its own norm
   ActivationMemory shared;             // [rows, 1]: the gate of the shared part
   ActivationMemory gate, up;           // [rows * used, width], ordered by expert
   ActivationMemory sum;                // [rows, dim]: the weighted results
@@ -88,11 +89,14 @@ struct Scratch {
   ActivationMemory gate;       // [rows, width]; silu(gate) * up is written here
   ActivationMemory up;         // [rows, width]
   ActivationMemory
-      delta;  // [rows, dim]: what is scaled or normed, then added to the residual stream
-  ActivationMemory last;    // [logit rows, dim]
-  ActivationMemory mixed;   // heads: [rows, features], the target's features before fc
-  ActivationMemory pair;    // heads: [rows, 2 dim], embedding and feature, each normed
-  ActivationMemory logits;  // [logit rows, vocabulary]
+      delta;             // [rows, dim]: what is scaled or normed, then added to the residual stream
+  ActivationMemory sum;  // [rows, dim]: of several feed-forward parts
+  ActivationMemory last;              // [logit rows, dim]
+  ActivationMemory mixed;             // heads: [rows, features], the target's features before fc
+  ActivationMemory pair;              // heads: [rows, 2 dim], embedding and feature, each normed
+  ActivationMemory layer_inputs;      // [rows, layers * layer_input]
+  ActivationMemory layer_embeddings;  // [rows, layers * layer_input], before they are mixed
+  ActivationMemory logits;            // [logit rows, vocabulary]
   AlignedBuffer<std::uint8_t> not_finite;  // [threads, max_logit_rows]: in a thread's part of a row
   std::int64_t not_finite_stride = 0;
   AlignedBuffer<float> attention_scratch;  // [threads, attention_scratch_stride]

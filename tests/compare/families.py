@@ -27,6 +27,9 @@ FAMILIES = {
     "gemma2": DEFAULT,
     "gemma3": ("--seed 1", "--seed 2 --dim 512 --heads 4 --kv-heads 2 --ff 768 --layers 7 --window 48"),
     "gemma4": ("--seed 1", "--seed 2 --dim 512 --heads 4 --kv-heads 2 --head-dim 64 --ff 768 --layers 6 --window 48"),
+    "gemma4-e": ("--seed 1", "--seed 2 --dim 512 --heads 4 --kv-heads 2 --head-dim 64 --ff 768 --window 48"),
+    "gemma4-moe": ("--seed 1", "--seed 2 --dim 512 --heads 4 --kv-heads 2 --head-dim 64 --ff 768 --layers 6 --experts 23 --experts-used 5 "
+                   "--expert-ff 256 --window 48"),
     "phi3": DEFAULT,
     "mistral3": DEFAULT,
     "smollm3": DEFAULT,

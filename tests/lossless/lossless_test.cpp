@@ -68,6 +68,25 @@ const std::vector<Pair>& Pairs() {
         {.layers = {0, 3, 6}});
     add("gemma2_q8_0", {.arch = "gemma2", .seed = 28, .window = 20, .weight_type = DType::kQ8_0},
         {.layers = {0, 1, 2}});
+    // Shared caches and inputs of layers; then experts beside a dense part.
+    add("gemma4_e_f32",
+        {.arch = "gemma4",
+         .seed = 30,
+         .n_layers = 6,
+         .head_dim = 16,
+         .window = 12,
+         .shared_caches = 3,
+         .layer_input = 16},
+        {.layers = {0, 3, 6}});
+    add("gemma4_moe_q8_0",
+        {.arch = "gemma4",
+         .seed = 31,
+         .n_layers = 3,
+         .head_dim = 16,
+         .window = 12,
+         .weight_type = DType::kQ8_0,
+         .n_experts = 6},
+        {.layers = {0, 1, 3}});
     add("qwen3moe_q8_0",
         {.arch = "qwen3moe",
          .seed = 29,

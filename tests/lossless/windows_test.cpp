@@ -27,25 +27,41 @@ struct Models {
   std::map<std::string, std::string> drafts;
 };
 
+Models Made(fixtures::TinyModelOptions options) {
+  const std::string folder = fixtures::TemporaryFolder();
+  options.context_length = kLong, options.window = kWindow;
+  Models m;
+  m.target = fixtures::WriteTinyModel(folder, options);
+  m.drafts["eagle"] = fixtures::WriteTinyHead(
+      folder, {.target = options, .eagle = true, .layers = {0, 1, options.n_layers}});
+  options.noise = 0.15;
+  m.drafts["standalone"] = fixtures::WriteTinyModel(folder, options);
+  return m;
+}
+
 const Models& Files() {
-  static const Models models = [] {
-    const std::string folder = fixtures::TemporaryFolder();
-    fixtures::TinyModelOptions options{
-        .arch = "gemma2", .seed = 83, .n_layers = 2, .context_length = kLong, .window = kWindow};
-    Models m;
-    m.target = fixtures::WriteTinyModel(folder, options);
-    m.drafts["eagle"] =
-        fixtures::WriteTinyHead(folder, {.target = options, .eagle = true, .layers = {0, 1, 2}});
-    options.noise = 0.15;
-    m.drafts["standalone"] = fixtures::WriteTinyModel(folder, options);
-    return m;
-  }();
+  static const Models models = Made({.arch = "gemma2", .seed = 83, .n_layers = 2});
+  return models;
+}
+
+// Its last three layers read the caches of two before them, one of which has a window.
+const Models& SharingFiles() {
+  static const Models models = Made({.arch = "gemma4",
+                                     .seed = 85,
+                                     .n_layers = 6,
+                                     .dim = 32,
+                                     .ff = 32,
+                                     .n_heads = 2,
+                                     .n_kv_heads = 1,
+                                     .head_dim = 16,
+                                     .shared_caches = 3,
+                                     .layer_input = 8});
   return models;
 }
 
 std::unique_ptr<Engine> Open(const std::string& method, int context, int sequences = 1,
-                             int cache_tokens = 0) {
-  EngineOptions options{.model = Files().target,
+                             int cache_tokens = 0, const Models& files = Files()) {
+  EngineOptions options{.model = files.target,
                         .speculative = {.method = method, .lookahead = "fixed"},
                         .context_size = context,
                         .max_sequences = sequences,
@@ -53,7 +69,7 @@ std::unique_ptr<Engine> Open(const std::string& method, int context, int sequenc
                         .prefix_cache = context == kLong,
                         .threads = 1,
                         .prefill_rows = 64};
-  if (Files().drafts.contains(method)) options.draft_model = Files().drafts.at(method);
+  if (files.drafts.contains(method)) options.draft_model = files.drafts.at(method);
   auto engine = Engine::Open(options);
   EXPECT_TRUE(engine) << engine.error().message;
   return std::move(*engine);
@@ -109,11 +125,21 @@ TEST(Windows, GiveTheBitsOfACacheThatKeepsEverything) {
     }
 }
 
-// Texts with shared prefixes in one engine, whose cache holds about two of them.
-TEST(Windows, KeepTheBitsOfRequestsThatShareAndGiveTheirBlocksBack) {
+TEST(Windows, GiveTheSameBitsWhereLayersShareCaches) {
   for (const char* method : {"none", "standalone", "eagle"}) {
-    const auto alone = Open(method, kText);
-    const auto engine = Open(method, kLong, 3, 928);
+    const Request request = Read(TokensOf(100, 9), kText - 100);
+    const auto kept = Open(method, kText, 1, 0, SharingFiles())->Generate(request),
+               dropped = Open(method, kLong, 1, 0, SharingFiles())->Generate(request);
+    ASSERT_TRUE(kept && dropped);
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(*dropped, *kept, method));
+  }
+}
+
+// Texts with shared prefixes in one engine, whose cache holds about two of them.
+void ExpectBitsOfRequestsThatShare(const Models& files) {
+  for (const char* method : {"none", "standalone", "eagle"}) {
+    const auto alone = Open(method, kText, 1, 0, files);
+    const auto engine = Open(method, kLong, 3, 928, files);
     std::mt19937 random(17);
     std::vector<Request> requests;
     for (int i = 0; i < 16; ++i) {
@@ -130,6 +156,14 @@ TEST(Windows, KeepTheBitsOfRequestsThatShareAndGiveTheirBlocksBack) {
     if (std::string_view(method) != "eagle") EXPECT_GT(engine->load().cached_prompt_tokens, 100);
     EXPECT_EQ(engine->load().used_blocks, 0);
   }
+}
+
+TEST(Windows, KeepTheBitsOfRequestsThatShareAndGiveTheirBlocksBack) {
+  ExpectBitsOfRequestsThatShare(Files());
+}
+
+TEST(Windows, KeepTheBitsOfRequestsWhoseLayersShareCaches) {
+  ExpectBitsOfRequestsThatShare(SharingFiles());
 }
 
 TEST(Windows, SayTruthfullyWhatOfAPrefixCanBeUsed) {

@@ -421,6 +421,11 @@ std::string NameOf(const model::LayerConfig& layer, std::string_view part) {
   return fmt::format("blk.{}.{}", layer.block, part);
 }
 
+// gelu(g) = g / (1 + Exp(-t)).
+float GeluArgument(float g) {
+  return (g * 1.5957691216f) * std::fma(g * g, 0.044715f, 1.0f);
+}
+
 void Softmax(std::vector<float>& x) {
   const float most = *std::max_element(x.begin(), x.end());
   std::array<double, 16> lanes{};
@@ -454,9 +459,15 @@ Oracle::Row Oracle::ExpertOf(const model::ExpertsConfig& config, const std::stri
     }
     return y;
   };
-  Row gate = product("gate", h), up = product("up", h);
+  Row gate, up;
+  if (checkpoint_.Find(name("gate_up")) != nullptr) {
+    const Row both = product("gate_up", h);
+    gate = Part(both, 0, config.width), up = Part(both, config.width, config.width);
+  } else {
+    gate = product("gate", h), up = product("up", h);
+  }
   for (std::size_t j = 0; j < gate.size(); ++j) {
-    float t = gate[j];
+    float t = config.function == model::GateFunction::kGelu ? GeluArgument(gate[j]) : gate[j];
     if (config.function == model::GateFunction::kLimitedSwiglu) {
       gate[j] = std::min(gate[j], 7.0f);
       up[j] = std::clamp(up[j], -7.0f, 7.0f) + 1.0f;
@@ -504,11 +515,20 @@ std::vector<float> Oracle::ExpertWeights(const model::ExpertsConfig& config, Row
 }
 
 Oracle::Row Oracle::Experts(const model::ExpertsConfig& config, const std::string& prefix,
-                            const Row& h) const {
-  Row logits = Multiply(prefix + "ffn_gate_inp.weight", h);
+                            const Row& x) const {
+  const Row h = Norm(x, fmt::format("{}{}.weight", prefix, config.norm));
+  Row router = h;
+  if (config.router_norm) {
+    Row weights = Vector(prefix + "ffn_gate_inp.scale");
+    for (float& w : weights) w *= static_cast<float>(std::sqrt(1.0 / config_.dim));
+    router = Norm(x, weights);
+  }
+  Row logits = Multiply(prefix + "ffn_gate_inp.weight", router);
   if (config.biases) Add(logits, Vector(prefix + "ffn_gate_inp.bias"));
-  const std::vector<float> weights = ExpertWeights(
+  std::vector<float> weights = ExpertWeights(
       config, logits, config.selection_bias ? Vector(prefix + "exp_probs_b.bias") : Row{});
+  const Row scales = config.scales ? Vector(prefix + "ffn_down_exps.scale") : Row{};
+  for (std::size_t e = 0; e < scales.size(); ++e) weights[e] *= scales[e];
   Row y(h.size(), 0.0f);
   const auto add = [&](float weight, const Row& of) {
     for (std::size_t i = 0; i < y.size(); ++i) y[i] += weight * of[i];
@@ -526,11 +546,12 @@ Oracle::Row Oracle::Experts(const model::ExpertsConfig& config, const std::strin
 // With biases.
 Oracle::Projections Oracle::Project(const model::LayerConfig& layer, const Row& x) const {
   const model::AttentionConfig& attention = layer.attention();
-  const auto product = [&](const char* part) {
+  const auto product = [&](const char* part) -> Row {
     Row y = Multiply(NameOf(layer, fmt::format("{}.weight", part)), x);
     Add(y, Vector(NameOf(layer, fmt::format("{}.bias", part))));
     return y;
   };
+  if (attention.cache_layer >= 0) return {product("attn_q"), {}, {}};
   if (attention.keys_may_be_values && checkpoint_.Find(NameOf(layer, "attn_v.weight")) == nullptr) {
     const Row k = product("attn_k");
     return {product("attn_q"), k, k};
@@ -543,23 +564,25 @@ Oracle::Projections Oracle::Project(const model::LayerConfig& layer, const Row& 
   return {Part(all, 0, q), Part(all, q, kv), Part(all, q + kv, kv)};
 }
 
-Oracle::Row Oracle::FeedForward(const model::LayerConfig& layer, const Row& x) const {
-  const model::GatedFfnConfig& config = layer.ffn();
-  Row up = Multiply(NameOf(layer, "ffn_up.weight"), x), gate;
+Oracle::Row Oracle::GatedFfn(const model::LayerConfig& layer, const model::GatedFfnConfig& config,
+                             const Row& x) const {
+  const auto weight = [&](std::string_view part) {
+    return part.empty() ? std::string() : NameOf(layer, fmt::format("{}.weight", part));
+  };
+  const Row h = Norm(x, weight(config.norm));
+  Row up = Multiply(weight("ffn_up"), h), gate;
   if (config.gate_in_up) {
     gate = Part(up, 0, config.width);
     up = Part(up, config.width, config.width);
   } else {
-    gate = Multiply(NameOf(layer, "ffn_gate.weight"), x);
+    gate = Multiply(weight("ffn_gate"), h);
   }
   for (std::size_t j = 0; j < gate.size(); ++j) {
     const float g = gate[j];
-    const float t = config.function == model::GateFunction::kSilu
-                        ? g
-                        : (g * 1.5957691216f) * std::fma(g * g, 0.044715f, 1.0f);
+    const float t = config.function == model::GateFunction::kSilu ? g : GeluArgument(g);
     gate[j] = (g / (1.0f + Exp(-t))) * up[j];
   }
-  return Multiply(NameOf(layer, "ffn_down.weight"), gate);
+  return Norm(Multiply(weight("ffn_down"), gate), weight(config.post_norm));
 }
 
 void Oracle::RoundForCache(Row& x) const {
@@ -568,37 +591,39 @@ void Oracle::RoundForCache(Row& x) const {
 }
 
 Oracle::Row Oracle::Mix(const model::LayerConfig& layer, const model::AttentionConfig& attention,
-                        const Row& h, std::vector<Row>& keys, std::vector<Row>& values) const {
-  const int position = static_cast<int>(keys.size());
+                        const Row& h, int position, Text::Cache& cache) const {
   const auto weight = [&](std::string_view part) {
     return NameOf(layer, fmt::format("{}.weight", part));
   };
   const Row sinks = attention.sinks ? Vector(weight("attn_sinks")) : Row();
   auto [q, k, v] = Project(layer, h);
   NormAndRotate(q, attention, position, weight("attn_q_norm"));
-  NormAndRotate(k, attention, position, weight("attn_k_norm"));
   if (attention.temperature_scale != 0) {
     const double steps = std::floor(1.0 * position / attention.temperature_length);
     const auto t = static_cast<float>(1 + attention.temperature_scale * std::log(1.0 + steps));
     for (float& f : q) f *= t;
   }
-  if (attention.v_norm)
-    for (std::size_t at = 0; at < v.size(); at += static_cast<std::size_t>(attention.head_dim)) {
+  if (!k.empty()) {
+    NormAndRotate(k, attention, position, weight("attn_k_norm"));
+    for (std::size_t at = 0; attention.v_norm && at < v.size();
+         at += static_cast<std::size_t>(attention.head_dim)) {
       const Row head = Part(v, static_cast<int>(at), attention.head_dim);
       const Row normed = Norm(head, Row(head.size(), 1.0f));
       std::copy(normed.begin(), normed.end(), v.begin() + static_cast<std::ptrdiff_t>(at));
     }
-  RoundForCache(k), RoundForCache(v);
-  keys.push_back(k), values.push_back(v);
-  Row attended = Multiply(weight("attn_output"), Attend(attention, q, keys, values, sinks));
+    RoundForCache(k), RoundForCache(v);
+    cache.keys.push_back(k), cache.values.push_back(v);
+  }
+  Row attended =
+      Multiply(weight("attn_output"), Attend(attention, q, cache.keys, cache.values, sinks));
   Add(attended, Vector(NameOf(layer, "attn_output.bias")));
   return attention.post_norm.empty() ? attended : Norm(attended, weight(attention.post_norm));
 }
 
 // All heads attend to the same keys, and values are the keys too.
 Oracle::Row Oracle::Mix(const model::LayerConfig& layer, const model::LatentAttentionConfig& config,
-                        const Row& h, std::vector<Row>& keys, std::vector<Row>& values) const {
-  const int position = static_cast<int>(keys.size()), n_rot = config.rope.n_rot;
+                        const Row& h, int position, Text::Cache& cache) const {
+  const int n_rot = config.rope.n_rot;
   const auto weight = [&](const char* part) {
     return NameOf(layer, fmt::format("{}.weight", part));
   };
@@ -616,7 +641,7 @@ Oracle::Row Oracle::Mix(const model::LayerConfig& layer, const model::LatentAtte
   Row key = Norm(Part(both, 0, config.rank), weight("attn_kv_a_norm"));
   append(key, rotated(both, config.rank));
   RoundForCache(key);
-  keys.push_back(key), values.push_back(key);
+  cache.keys.push_back(key), cache.values.push_back(key);
   Row queries, results;
   for (int head = 0; head < config.n_heads; ++head) {
     const int at = head * config.query_dim();
@@ -627,55 +652,108 @@ Oracle::Row Oracle::Mix(const model::LayerConfig& layer, const model::LatentAtte
                                .n_kv_heads = 1,
                                .head_dim = config.key_dim(),
                                .scale = config.scale},
-                              queries, keys, values, {});
+                              queries, cache.keys, cache.values, {});
   for (int head = 0; head < config.n_heads; ++head)
     append(results, Multiply(weight("attn_v_b"),
                              Part(attended, head * config.key_dim(), config.rank), head));
   return Multiply(weight("attn_output"), results);
 }
 
-void Oracle::RunLayer(const model::LayerConfig& layer, std::vector<Row>& stream) const {
-  const auto weight = [&](std::string_view part) {
-    return part.empty() ? std::string() : NameOf(layer, fmt::format("{}.weight", part));
+// What the feed-forward part, or both of them, add to the residual stream.
+Oracle::Row Oracle::FeedForward(const model::LayerConfig& layer, const Row& x) const {
+  const model::ExpertsConfig* experts = layer.experts();
+  if (experts == nullptr) return GatedFfn(layer, layer.ffn(), x);
+  const auto norm = [&](const Row& y, std::string_view name) {
+    return name.empty() ? y : Norm(y, NameOf(layer, fmt::format("{}.weight", name)));
   };
-  const auto add = [&](Row& x, const Row& y, std::string_view post_norm) {
-    Row normed = Norm(y, weight(post_norm));
+  const Row y = norm(Experts(*experts, NameOf(layer, ""), x), experts->post_norm);
+  if (!layer.dense_part) return y;
+  Row sum = GatedFfn(layer, *layer.dense_part, x);
+  Add(sum, y);
+  return norm(sum, layer.sum_norm);
+}
+
+// The row of a token in a table.
+Oracle::Row Oracle::EmbeddingOf(const std::string& table, Token token) const {
+  const formats::TensorView& t = *checkpoint_.Find(table);
+  const std::size_t row_bytes = t.data.size() / static_cast<std::size_t>(t.shape[1]);
+  Row row(static_cast<std::size_t>(t.shape[0]));
+  tensor::Dequantize(tensor::FindDType(t.ggml_type)->type,
+                     t.data.data() + static_cast<std::size_t>(token) * row_bytes, t.shape[0],
+                     row.data());
+  return row;
+}
+
+// What all layers get of a token; x: its embedding.
+Oracle::Row Oracle::LayerInputs(Token token, const Row& x) const {
+  const auto root = [](double value) { return static_cast<float>(std::sqrt(value)); };
+  const int width = config_.layer_input;
+  const Row projected = Multiply("per_layer_model_proj.weight", x),
+            embedding = EmbeddingOf("per_layer_token_embd.weight", token);
+  Row all;
+  for (int at = 0; at < width * config_.n_layers(); at += width) {
+    Row part = Part(projected, at, width);
+    for (float& f : part) f *= root(1.0 / config_.dim);
+    part = Norm(part, "per_layer_proj_norm.weight");
+    for (std::size_t i = 0; i < part.size(); ++i)
+      all.push_back((part[i] + embedding[static_cast<std::size_t>(at) + i] * root(width)) *
+                    root(0.5));
+  }
+  return all;
+}
+
+// What layer `index` adds with its part of them.
+Oracle::Row Oracle::LayerInput(const model::LayerConfig& layer, const Row& x, const Row& inputs,
+                               int index) const {
+  const int width = config_.layer_input;
+  const Row input = Part(inputs, index * width, width);
+  Row gate = Multiply(NameOf(layer, "inp_gate.weight"), x);
+  for (std::size_t i = 0; i < gate.size(); ++i)
+    gate[i] = (gate[i] / (1.0f + Exp(-GeluArgument(gate[i])))) * input[i];
+  return Norm(Multiply(NameOf(layer, "proj.weight"), gate), NameOf(layer, "post_norm.weight"));
+}
+
+void Oracle::RunLayer(const model::LayerConfig& layer, Text& text) const {
+  const auto add = [&](Row& x, Row y) {
     if (layer.residual_scale != 1)
-      for (float& f : normed) f *= layer.residual_scale;
-    Add(x, normed);
+      for (float& f : y) f *= layer.residual_scale;
+    Add(x, y);
   };
-  std::vector<Row> keys, values;
-  for (Row& x : stream) {
+  const auto* attention = std::get_if<model::AttentionConfig>(&layer.mixer);
+  const int source = attention == nullptr ? -1 : attention->cache_layer;
+  const int index = static_cast<int>(text.caches.size());
+  Text::Cache& cache = text.caches.emplace_back();
+  for (std::size_t i = 0; i < text.stream.size(); ++i) {
+    Row& x = text.stream[i];
+    if (source >= 0) {
+      const Text::Cache& read = text.caches[static_cast<std::size_t>(source)];
+      cache.keys.push_back(read.keys[i]), cache.values.push_back(read.values[i]);
+    }
     const auto mixed = [&](const auto& mixer) {
-      return Mix(layer, mixer, Norm(x, weight(mixer.norm)), keys, values);
+      const Row h =
+          mixer.norm.empty() ? x : Norm(x, NameOf(layer, fmt::format("{}.weight", mixer.norm)));
+      return Mix(layer, mixer, h, static_cast<int>(i), cache);
     };
-    add(x, std::visit(mixed, layer.mixer), "");
-    if (const model::ExpertsConfig* experts = layer.experts())
-      add(x, Experts(*experts, NameOf(layer, ""), Norm(x, weight(experts->norm))), "");
-    else
-      add(x, FeedForward(layer, Norm(x, weight(layer.ffn().norm))), layer.ffn().post_norm);
+    add(x, std::visit(mixed, layer.mixer));
+    add(x, FeedForward(layer, x));
+    if (config_.layer_input != 0) add(x, LayerInput(layer, x, text.inputs[i], index));
     if (layer.output_scale)
-      for (float& f : x) f *= Vector(weight("layer_output_scale"))[0];
+      for (float& f : x) f *= Vector(NameOf(layer, "layer_output_scale.weight"))[0];
   }
 }
 
 std::vector<float> Oracle::Logits(const std::vector<Token>& tokens) const {
-  std::vector<Row> stream;
-  const formats::TensorView& embedding = *checkpoint_.Find("token_embd.weight");
-  const std::size_t row_bytes =
-      embedding.data.size() / static_cast<std::size_t>(embedding.shape[1]);
+  Text text;
   for (const Token token : tokens) {
-    Row& x = stream.emplace_back(static_cast<std::size_t>(config_.dim));
-    tensor::Dequantize(tensor::FindDType(embedding.ggml_type)->type,
-                       embedding.data.data() + static_cast<std::size_t>(token) * row_bytes,
-                       config_.dim, x.data());
+    Row& x = text.stream.emplace_back(EmbeddingOf("token_embd.weight", token));
     if (config_.embedding_scale != 1)
       for (float& f : x) f *= config_.embedding_scale;
+    if (config_.layer_input != 0) text.inputs.push_back(LayerInputs(token, x));
   }
-  for (const model::LayerConfig& layer : config_.layers) RunLayer(layer, stream);
+  for (const model::LayerConfig& layer : config_.layers) RunLayer(layer, text);
   const bool tied = checkpoint_.Find("output.weight") == nullptr;
   Row logits = Multiply(tied ? "token_embd.weight" : "output.weight",
-                        Norm(stream.back(), "output_norm.weight"));
+                        Norm(text.stream.back(), "output_norm.weight"));
   if (config_.logit_scale != 1)
     for (float& f : logits) f *= config_.logit_scale;
   if (config_.logit_soft_cap != 0)

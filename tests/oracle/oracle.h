@@ -39,23 +39,39 @@ class Oracle {
                      const std::string& norm) const;
   static Row Attend(const model::AttentionConfig& config, const Row& queries,
                     const std::vector<Row>& keys, const std::vector<Row>& values, const Row& sinks);
+  // What a text has become before a layer, by position.
+  struct Text {
+    std::vector<Row> stream, inputs;  // the residual stream; what the layers get of each token
+    struct Cache {
+      std::vector<Row> keys, values;
+    };
+    std::vector<Cache> caches;  // of the layers so far
+  };
+  // Without the matrices of k and v, these are empty.
   struct Projections {
     Row q, k, v;
   };
   Projections Project(const model::LayerConfig& layer, const Row& x) const;
-  // What the mixer adds to a row. h: the row, normed. Its key and value join those before it.
+  // What the mixer adds to a row. h: the row, normed. Its key and value join those before it, where the
+  // layer has its own.
   Row Mix(const model::LayerConfig& layer, const model::AttentionConfig& config, const Row& h,
-          std::vector<Row>& keys, std::vector<Row>& values) const;
+          int position, Text::Cache& cache) const;
   Row Mix(const model::LayerConfig& layer, const model::LatentAttentionConfig& config, const Row& h,
-          std::vector<Row>& keys, std::vector<Row>& values) const;
+          int position, Text::Cache& cache) const;
   void RoundForCache(Row& x) const;
+  Row GatedFfn(const model::LayerConfig& layer, const model::GatedFfnConfig& config,
+               const Row& x) const;
   Row FeedForward(const model::LayerConfig& layer, const Row& x) const;
+  Row EmbeddingOf(const std::string& table, Token token) const;
+  Row LayerInputs(Token token, const Row& x) const;
+  Row LayerInput(const model::LayerConfig& layer, const Row& x, const Row& inputs, int index) const;
   Row ExpertOf(const model::ExpertsConfig& config, const std::string& prefix,
                const std::string& suffix, const Row& h, int part) const;
   std::vector<float> ExpertWeights(const model::ExpertsConfig& config, Row logits,
                                    const Row& bias) const;
-  Row Experts(const model::ExpertsConfig& config, const std::string& prefix, const Row& h) const;
-  void RunLayer(const model::LayerConfig& layer, std::vector<Row>& stream) const;
+  // x: before the norm.
+  Row Experts(const model::ExpertsConfig& config, const std::string& prefix, const Row& x) const;
+  void RunLayer(const model::LayerConfig& layer, Text& text) const;
 
   const formats::Checkpoint& checkpoint_;
   model::ModelConfig config_;

@@ -17,6 +17,8 @@ Attention::Attention(const Workspace& space, const AttentionConfig& config,
       group_width_(config.n_heads / config.n_kv_heads * config.head_dim),
       quantise_input_(weights.q.quantised() || weights.k.quantised() || weights.v.quantised()),
       own_blocks_(config.window != 0 && space.cache.options().n_window_blocks != 0),
+      stores_(config.cache_layer < 0),
+      cache_layer_(stores_ ? place.layer : config.cache_layer),
       addition_{.bias = weights.o_bias,
                 .norm = weights.post_norm,
                 .norm_eps = place.norm_eps,
@@ -111,30 +113,32 @@ float Attention::Temperature(Pos position) const noexcept {
   return static_cast<float>(1 + config_.temperature_scale * std::log(1.0 + steps));
 }
 
-// Prepares the queries that read this head, prepares the head's keys and values, and stores them.
+// The queries that read this head.
+void Attention::PrepareQueries(const kv::Segment& segment, int head) const noexcept {
+  const int at = head * group_width_;
+  for (int i = 0; i < segment.n_rows; ++i) {
+    float* const q = q_.Row(segment.row_begin + i) + at;
+    const Pos position = segment.first_position + i;
+    Prepare(q, config_.n_heads / config_.n_kv_heads, HeadBias(weights_.q_bias, at),
+            HeadNorm(weights_.q_norm), position);
+    if (config_.temperature_scale != 0)
+      space_.kernels.scale(q, group_width_, Temperature(position));
+  }
+}
+
+// Prepares the head's keys and values, and stores them.
 void Attention::StoreHead(const kv::Segment& segment, int head,
                           const CacheMemory::HeadView& view) const noexcept {
-  const int head_dim = config_.head_dim, n_group = config_.n_heads / config_.n_kv_heads;
-  const int q_at = head * group_width_, k_at = head * head_dim;
-  const float *const q_norm = norms_rows_ ? nullptr : weights_.q_norm, *const k_norm =
-                                                                           norms_rows_
-                                                                               ? nullptr
-                                                                               : weights_.k_norm;
-  const auto from = [this](const float* bias, int at) {
-    return bias == nullptr || norms_rows_ ? nullptr : bias + at;
-  };
+  const int head_dim = config_.head_dim, at = head * head_dim;
   const auto& types = space_.cache.options();
   for (int i = 0; i < segment.n_rows; ++i) {
     const int row = segment.row_begin + i;
     const Pos position = segment.first_position + i;
-    float *const k = k_.Row(row) + k_at, *const v = v_.Row(row) + k_at;
-    Prepare(q_.Row(row) + q_at, n_group, from(weights_.q_bias, q_at), q_norm, position);
-    if (config_.temperature_scale != 0)
-      space_.kernels.scale(q_.Row(row) + q_at, group_width_, Temperature(position));
+    float *const k = k_.Row(row) + at, *const v = v_.Row(row) + at;
     if (weights_.v.n_tiles == 0) std::copy_n(k, head_dim, v);
-    Prepare(k, 1, from(weights_.k_bias, k_at), k_norm, position);
+    Prepare(k, 1, HeadBias(weights_.k_bias, at), HeadNorm(weights_.k_norm), position);
     if (weights_.v_bias != nullptr)
-      for (int j = 0; j < head_dim; ++j) v[j] += weights_.v_bias[k_at + j];
+      for (int j = 0; j < head_dim; ++j) v[j] += weights_.v_bias[at + j];
     if (weights_.v_norm != nullptr)
       space_.kernels.rms_norm(v, weights_.v_norm, head_dim, place_.norm_eps, v);
     const auto block = static_cast<std::size_t>(
@@ -149,8 +153,9 @@ void Attention::StoreHead(const kv::Segment& segment, int head,
 
 void Attention::AttendHead(const kv::Segment& segment, int head, int thread) const noexcept {
   const int at = head * group_width_;
-  const auto view = space_.cache.Head(place_.layer, head);
-  StoreHead(segment, head, view);
+  const auto view = space_.cache.Head(cache_layer_, head);
+  PrepareQueries(segment, head);
+  if (stores_) StoreHead(segment, head, view);
   Scratch& scratch = space_.scratch;
   const kernels::AttentionArgs args = {
       .q = q_.Row(segment.row_begin) + at,

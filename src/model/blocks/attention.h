@@ -4,7 +4,8 @@
 //   h = norm(x);  q, k, v = W h (+ biases);  q, k normed by head or by row;  rotate q and k;
 //   store k and v;  a = attention(q, cache);  x = x + residual_scale * post_norm(Wo a + bias)
 //
-// A layer may lack any of the norms, the biases and the rotation.
+// A layer may lack any of the norms, the biases and the rotation. Where it reads the cache of an
+// earlier layer, it computes and stores no k and v.
 #pragma once
 
 #include "model/blocks/phase.h"
@@ -17,7 +18,7 @@ namespace foretoken::model {
 
 // Where a block stands in its network.
 struct LayerPlace {
-  int layer = 0;  // of the cache
+  int layer = 0;
   int dim = 0;
   float norm_eps = 0;
   float residual_scale = 1;
@@ -44,8 +45,15 @@ class Attention final : public Block {
   std::span<const std::int32_t> BlocksOf(const kv::Segment& segment) const noexcept {
     return own_blocks_ ? segment.window_blocks : segment.blocks;
   }
+  void PrepareQueries(const kv::Segment& segment, int head) const noexcept;
   void StoreHead(const kv::Segment& segment, int head,
                  const CacheMemory::HeadView& view) const noexcept;
+  // Where each head has a norm of its own.
+  const float* HeadNorm(const float* norm) const noexcept { return norms_rows_ ? nullptr : norm; }
+  // The part of a bias that is not yet added.
+  const float* HeadBias(const float* bias, int at) const noexcept {
+    return bias == nullptr || norms_rows_ ? nullptr : bias + at;
+  }
   void Prepare(float* x, int n_heads, const float* bias, const float* norm,
                Pos position) const noexcept;
   float Temperature(Pos position) const noexcept;
@@ -58,6 +66,8 @@ class Attention final : public Block {
   const int group_width_;  // of the queries that share a key-value head
   const bool quantise_input_;
   const bool own_blocks_;  // a memory for layers that see a window
+  const bool stores_;      // its keys and values
+  const int cache_layer_;  // the layer whose keys and values it reads
   const Addition addition_;
   const bool
       norms_rows_;  // one norm for all heads of a row; a phase of its own adds the biases too

@@ -5,7 +5,6 @@
 
 #include "base/files/read_ahead.h"
 #include "model/blocks/expert_choice.h"
-#include "model/blocks/product.h"
 
 namespace foretoken::model {
 namespace {
@@ -60,17 +59,23 @@ Activation ViewOrNothing(ActivationMemory& memory, int width) {
 }  // namespace
 
 Experts::Experts(const Workspace& space, const ExpertsConfig& config, const ExpertsWeights& weights,
-                 const LayerPlace& place)
+                 const LayerPlace& place, const Activation& to)
     : space_(space),
       config_(config),
       weights_(weights),
       place_(place),
-      quantise_input_(weights.router.quantised() || weights.gate.quantised() ||
-                      weights.up.quantised() || weights.shared_router.quantised() ||
-                      weights.shared.gate.quantised() || weights.shared.up.quantised()),
+      quantise_input_((weights.router_norm == nullptr && weights.router.quantised()) ||
+                      weights.gate.quantised() || weights.up.quantised() ||
+                      weights.shared_router.quantised() || weights.shared.gate.quantised() ||
+                      weights.shared.up.quantised()),
       gate_function_(KernelOf(config.function, space.kernels)),
+      addition_{
+          .norm = weights.post_norm, .norm_eps = place.norm_eps, .scale = place.residual_scale},
       residual_(space.scratch.residual.View(place.dim)),
+      to_(to),
       normed_(space.scratch.normed.View(place.dim)),
+      router_input_(weights.router_norm == nullptr ? normed_
+                                                   : space.scratch.experts.routed.View(place.dim)),
       logits_(space.scratch.experts.logits.View(config.n_experts)),
       scores_(space.scratch.experts.scores.View(config.n_experts)),
       shared_gate_(space.scratch.experts.shared.View(1)),
@@ -89,6 +94,8 @@ void Experts::AddPhases(std::vector<Phase>& phases) const {
   if (weights_.paged) phases.push_back(PhaseOf<&Experts::Page>(*this, Split::kOther));
   phases.push_back(PhaseOf<&Experts::GateUp>(*this, Split::kOther));
   phases.push_back(PhaseOf<&Experts::Down>(*this, Split::kOther));
+  if (weights_.post_norm != nullptr)
+    phases.push_back(PhaseOf<&Experts::AddNormed>(*this, Split::kRows));
 }
 
 void Experts::Norm(const Pass& pass, int thread) const noexcept {
@@ -97,13 +104,18 @@ void Experts::Norm(const Pass& pass, int thread) const noexcept {
     space_.kernels.rms_norm(residual_.Row(row), weights_.norm, place_.dim, place_.norm_eps,
                             normed_.Row(row));
   if (quantise_input_) Quantise(space_.kernels, normed_, rows);
+  if (weights_.router_norm == nullptr) return;
+  for (int row = rows.begin; row < rows.end; ++row)
+    space_.kernels.rms_norm(residual_.Row(row), weights_.router_norm, place_.dim, place_.norm_eps,
+                            router_input_.Row(row));
+  if (weights_.router.quantised()) Quantise(space_.kernels, router_input_, rows);
 }
 
 // The router and the gate of the shared part are one range of tiles.
 void Experts::Route(const Pass& pass, int thread) const noexcept {
   const Linear &router = weights_.router, &shared = weights_.shared_router;
   const auto share = space_.pool.ShareOf(router.n_tiles + shared.n_tiles, thread);
-  Multiply(space_.kernels, router, normed_, pass.n_rows(), logits_, false,
+  Multiply(space_.kernels, router, router_input_, pass.n_rows(), logits_, false,
            std::min(share.begin, router.n_tiles), std::min(share.end, router.n_tiles));
   Multiply(space_.kernels, shared, normed_, pass.n_rows(), shared_gate_, false,
            std::max(share.begin - router.n_tiles, 0), std::max(share.end - router.n_tiles, 0));
@@ -117,6 +129,9 @@ void Experts::Choose(const Pass& pass, int thread) const noexcept {
     Add(weights_.router_bias, 0, config_.n_experts, logits_.Row(row));
     ChooseExperts(space_.kernels, config_, logits_.Row(row), weights_.selection_bias,
                   scores_.Row(row), scratch.chosen.data() + at, scratch.weights.data() + at);
+    if (weights_.scales != nullptr)
+      for (std::int64_t i = at; i < at + config_.n_used; ++i)
+        scratch.weights.data()[i] *= weights_.scales[scratch.chosen.data()[i]];
     if (config_.shared_gate)
       *shared_gate_.Row(row) = Sigmoid(space_.kernels, *shared_gate_.Row(row));
   }
@@ -254,12 +269,17 @@ void Experts::Down(const Pass& pass, int thread) const noexcept {
     std::fill(sum_.Row(row) + begin, sum_.Row(row) + end, 0.0f);
   AddExperts(tiles);
   if (config_.shared_width != 0) AddShared(pass.n_rows(), tiles);
+  if (weights_.post_norm != nullptr) return;
   for (int row = 0; row < pass.n_rows(); ++row) {
-    float* const to = residual_.Row(row);
+    float* const to = to_.Row(row);
     const float* const from = sum_.Row(row);
     for (int column = begin; column < end; ++column)
       to[column] += place_.residual_scale * from[column];
   }
+}
+
+void Experts::AddNormed(const Pass& pass, int thread) const noexcept {
+  model::AddNormed(space_, addition_, sum_, to_, space_.RowsOf(pass, thread));
 }
 
 }  // namespace foretoken::model

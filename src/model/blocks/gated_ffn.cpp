@@ -6,7 +6,7 @@
 namespace foretoken::model {
 
 GatedFfn::GatedFfn(const Workspace& space, const GatedFfnConfig& config,
-                   const GatedFfnWeights& weights, const LayerPlace& place)
+                   const GatedFfnWeights& weights, const LayerPlace& place, const Activation& to)
     : space_(space),
       weights_(weights),
       place_(place),
@@ -14,6 +14,7 @@ GatedFfn::GatedFfn(const Workspace& space, const GatedFfnConfig& config,
           .norm = weights.post_norm, .norm_eps = place.norm_eps, .scale = place.residual_scale},
       gate_function_(KernelOf(config.function, space.kernels)),
       residual_(space.scratch.residual.View(place.dim)),
+      to_(to),
       normed_(space.scratch.normed.View(place.dim)),
       gate_(space.scratch.gate.View(config.width)),
       up_(space.scratch.up.View(config.width)) {}
@@ -54,11 +55,11 @@ void GatedFfn::GateUp(const Pass& pass, int thread) const noexcept {
 }
 
 void GatedFfn::Down(const Pass& pass, int thread) const noexcept {
-  AddProduct(space_, weights_.down, gate_, pass.n_rows(), addition_, residual_, thread);
+  AddProduct(space_, weights_.down, gate_, pass.n_rows(), addition_, to_, thread);
 }
 
 void GatedFfn::AddNormed(const Pass& pass, int thread) const noexcept {
-  model::AddNormed(space_, addition_, residual_, space_.RowsOf(pass, thread));
+  model::AddNormed(space_, addition_, to_, space_.RowsOf(pass, thread));
 }
 
 }  // namespace foretoken::model

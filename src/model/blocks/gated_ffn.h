@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // model/blocks/gated_ffn.h: the gated feed-forward part.
 //
-//   h = norm(x);  x = x + residual_scale * post_norm(Wdown (function(Wgate h) * Wup h))
+//   h = norm(x);  to = to + residual_scale * post_norm(Wdown (function(Wgate h) * Wup h))
 //
-// A layer may lack either norm.
+// A layer may lack either norm. `to` is x, or a sum of several parts (summed_parts.h).
 #pragma once
 
 #include "model/blocks/attention.h"
@@ -15,9 +15,9 @@ namespace foretoken::model {
 
 class GatedFfn final : public Block {
  public:
-  // All references must outlive the block.
+  // to: [rows, dim]. All references must outlive the block.
   GatedFfn(const Workspace& space, const GatedFfnConfig& config, const GatedFfnWeights& weights,
-           const LayerPlace& place);
+           const LayerPlace& place, const Activation& to);
 
   void AddPhases(std::vector<Phase>& phases) const override;
 
@@ -32,7 +32,7 @@ class GatedFfn final : public Block {
   const LayerPlace place_;
   const Addition addition_;
   const GateKernel gate_function_;
-  const Activation residual_, normed_, gate_, up_;
+  const Activation residual_, to_, normed_, gate_, up_;
 };
 
 }  // namespace foretoken::model

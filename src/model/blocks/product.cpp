@@ -75,14 +75,18 @@ void AddProduct(const Workspace& space, const Linear& w, const Activation& x, in
   }
 }
 
+void AddNormed(const Workspace& space, const Addition& how, const Activation& from,
+               const Activation& residual, ThreadPool::Share rows) noexcept {
+  for (int row = rows.begin; row < rows.end; ++row) {
+    float *const x = from.Row(row), *const to = residual.Row(row);
+    space.kernels.rms_norm(x, how.norm, residual.width, how.norm_eps, x);
+    for (int i = 0; i < residual.width; ++i) to[i] += how.scale * x[i];
+  }
+}
+
 void AddNormed(const Workspace& space, const Addition& how, const Activation& residual,
                ThreadPool::Share rows) noexcept {
-  const Activation delta = space.scratch.delta.View(residual.width);
-  for (int row = rows.begin; row < rows.end; ++row) {
-    float *const from = delta.Row(row), *const to = residual.Row(row);
-    space.kernels.rms_norm(from, how.norm, residual.width, how.norm_eps, from);
-    for (int i = 0; i < residual.width; ++i) to[i] += how.scale * from[i];
-  }
+  AddNormed(space, how, space.scratch.delta.View(residual.width), residual, rows);
 }
 
 void NormOrCopy(const Workspace& space, const float* x, const float* norm, int n, float eps,

@@ -33,7 +33,10 @@ struct Addition {
 // norm, only `delta` of the scratch memory = W x + bias, and AddNormed must follow.
 void AddProduct(const Workspace& space, const Linear& w, const Activation& x, int n_rows,
                 const Addition& how, const Activation& residual, int thread) noexcept;
-// residual = residual + scale * norm(delta) for the given rows.
+// residual = residual + scale * norm(from) for the given rows, where `from` is overwritten; without
+// it, `delta` of the scratch memory.
+void AddNormed(const Workspace& space, const Addition& how, const Activation& from,
+               const Activation& residual, ThreadPool::Share rows) noexcept;
 void AddNormed(const Workspace& space, const Addition& how, const Activation& residual,
                ThreadPool::Share rows) noexcept;
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstring>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -31,6 +30,17 @@ std::vector<std::string> Names() {
 // "ffn_up.weight" of "blk.1.ffn_up.weight".
 std::string PartOf(const std::string& tensor) {
   return tensor.starts_with("blk.") ? tensor.substr(tensor.find('.', 4) + 1) : tensor;
+}
+
+// The tensor that is asked for where this one is missing: without a matrix of several, one of each.
+std::string FirstOf(const std::string& tensor) {
+  const auto shortened = [&](std::string_view end, std::string_view to) {
+    return tensor.substr(0, tensor.size() - end.size()) + std::string(to);
+  };
+  if (PartOf(tensor) == "attn_qkv.weight") return shortened("kv.weight", ".weight");
+  if (PartOf(tensor) == "ffn_gate_up_exps.weight")
+    return shortened("up_exps.weight", "exps.weight");
+  return tensor;
 }
 
 // Tensors that a file of the architecture may lack.
@@ -85,10 +95,7 @@ TEST_P(HostileTensors, AreMissed) {
   auto& tensors = file_.file.tensors;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const std::string name = tensors[i].name;
-    // Without the matrix of all three, one of each is asked for.
-    const bool is_fused = PartOf(name) == "attn_qkv.weight";
-    const std::string missed =
-        is_fused ? name.substr(0, name.size() - std::strlen("kv.weight")) + ".weight" : name;
+    const std::string missed = FirstOf(name);
     tensors[i].name = "?";
     const std::string message = Error();
     if (optional.contains(PartOf(name)))

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <set>
 
@@ -20,6 +21,8 @@ namespace {
 using tensor::TileType;
 
 constexpr int kMostColumn = 1024;  // numbers of a column that RepackColumns reads
+// Values of a token for every layer.
+constexpr const char* kLayerEmbedding = "per_layer_token_embd.weight";
 
 std::size_t RowBytes(const tensor::DTypeInfo& info, int k) {
   return static_cast<std::size_t>(k / info.block_values) *
@@ -55,6 +58,7 @@ class WeightsLoader {
                               config_.dim, weights_.output));
     KeepOutputRows(output_tokens);
     FORETOKEN_CHECK_OK(RopeFactors());
+    if (config_.layer_input != 0) FORETOKEN_CHECK_OK(LayerInputs());
     weights_.layers.resize(config_.layers.size());
     for (std::size_t i = 0; i < config_.layers.size(); ++i)
       FORETOKEN_CHECK_OK(Layer(config_.layers[i], weights_.layers[i]));
@@ -141,6 +145,9 @@ class WeightsLoader {
     const TileCache& cache = options.cache != nullptr ? *options.cache : nothing;
     if (embedding_ != nullptr)
       weights_.embedding_ = std::make_shared<EmbeddingTable>(checkpoint_, *embedding_, pool);
+    if (layer_embedding_ != nullptr)
+      weights_.layer_embedding_ =
+          std::make_shared<EmbeddingTable>(checkpoint_, *layer_embedding_, pool);
     NoteWidened(options);
     const std::uint64_t key = Key();
     auto kept =
@@ -348,6 +355,7 @@ class WeightsLoader {
   std::uint64_t Key() const {
     std::vector<std::uint64_t> parts = {checkpoint_.Fingerprint()};
     if (embedding_ != nullptr) parts.push_back(weights_.embedding_->hash());
+    if (layer_embedding_ != nullptr) parts.push_back(weights_.layer_embedding_->hash());
     for (const Job& job : jobs_)
       parts.insert(parts.end(),
                    {HashOf(job.tensor->name), static_cast<std::uint64_t>(job.linear->type),
@@ -360,12 +368,33 @@ class WeightsLoader {
     return {};
   }
 
+  // The table and the product that give every layer its input.
+  Status LayerInputs() {
+    const int width = config_.layer_input, all = width * config_.n_layers();
+    PerLayerInputsWeights& w = weights_.layer_inputs.emplace();
+    FORETOKEN_TRY(layer_embedding_, Find(kLayerEmbedding, all, config_.vocabulary));
+    FORETOKEN_CHECK_OK(Matrix("per_layer_model_proj.weight", all, config_.dim, w.projection));
+    return Vector("per_layer_proj_norm.weight", width, w.norm);
+  }
+
+  Status LayerInput(const std::string& prefix, PerLayerInputWeights& w) {
+    const int width = config_.layer_input, dim = config_.dim;
+    FORETOKEN_CHECK_OK(Matrix(prefix + "inp_gate.weight", width, dim, w.gate));
+    FORETOKEN_CHECK_OK(Matrix(prefix + "proj.weight", dim, width, w.projection));
+    return Vector(prefix + "post_norm.weight", dim, w.post_norm);
+  }
+
   Status Layer(const LayerConfig& config, LayerWeights& layer) {
     const std::string prefix = fmt::format("blk.{}.", config.block);
     if (config.output_scale)
       FORETOKEN_CHECK_OK(Vector(prefix + "layer_output_scale.weight", 1, layer.output_scale));
+    if (config_.layer_input != 0) FORETOKEN_CHECK_OK(LayerInput(prefix, layer.input.emplace()));
     FORETOKEN_CHECK_OK(
         std::visit([&](const auto& part) { return Mixer(prefix, part, layer); }, config.mixer));
+    if (config.dense_part) {
+      FORETOKEN_CHECK_OK(GatedFfn(prefix, *config.dense_part, layer.dense_part.emplace()));
+      FORETOKEN_CHECK_OK(Norm(prefix, config.sum_norm, config_.dim, layer.sum_norm));
+    }
     return std::visit([&](const auto& part) { return FeedForward(prefix, part, layer); },
                       config.feed_forward);
   }
@@ -390,6 +419,7 @@ class WeightsLoader {
     const bool by_head = config.qk_norm == QkNorm::kHead;
     FORETOKEN_CHECK_OK(
         Vector(prefix + "attn_q_norm.weight", by_head ? config.head_dim : q_dim, w.q_norm));
+    if (config.cache_layer >= 0) return {};
     return Vector(prefix + "attn_k_norm.weight", by_head ? config.head_dim : kv_dim, w.k_norm);
   }
 
@@ -441,12 +471,15 @@ class WeightsLoader {
     return {};
   }
 
-  // Three matrices, or one that holds the rows of all three in this order.
+  // Three matrices, or one that holds the rows of all three in this order. Where the layer reads the
+  // cache of another, only the first is needed; w.k and w.v have no tiles then.
   Status QueriesKeysValues(const std::string& prefix, const AttentionConfig& config, int q_dim,
                            int kv_dim, AttentionWeights& w) {
     const int width = config.reads_pair ? 2 * config_.dim : config_.dim;
     if (checkpoint_.Find(prefix + "attn_qkv.weight") == nullptr) {
       FORETOKEN_CHECK_OK(Matrix(prefix + "attn_q.weight", q_dim, width, w.q));
+      if (config.cache_layer >= 0)
+        return Bias(prefix + "attn_q.bias", q_dim, config.qkv_bias, w.q_bias);
       FORETOKEN_CHECK_OK(Matrix(prefix + "attn_k.weight", kv_dim, width, w.k));
       // Without the matrix, w.v has no tiles.
       const bool has_v = checkpoint_.Find(prefix + "attn_v.weight") != nullptr;
@@ -466,7 +499,10 @@ class WeightsLoader {
   }
 
   Status FeedForward(const std::string& prefix, const GatedFfnConfig& config, LayerWeights& layer) {
-    auto& w = layer.feed_forward.emplace<GatedFfnWeights>();
+    return GatedFfn(prefix, config, layer.feed_forward.emplace<GatedFfnWeights>());
+  }
+
+  Status GatedFfn(const std::string& prefix, const GatedFfnConfig& config, GatedFfnWeights& w) {
     const int dim = config_.dim, width = config.width;
     FORETOKEN_CHECK_OK(Norm(prefix, config.norm, dim, w.norm));
     if (config.gate_in_up) {
@@ -484,7 +520,10 @@ class WeightsLoader {
     auto& w = layer.feed_forward.emplace<ExpertsWeights>();
     const int dim = config_.dim, n = config.n_experts, width = config.width;
     FORETOKEN_CHECK_OK(Norm(prefix, config.norm, dim, w.norm));
+    FORETOKEN_CHECK_OK(Norm(prefix, config.post_norm, dim, w.post_norm));
     FORETOKEN_CHECK_OK(Matrix(prefix + "ffn_gate_inp.weight", n, dim, w.router));
+    if (config.router_norm) FORETOKEN_CHECK_OK(RouterNorm(prefix, w.router_norm));
+    if (config.scales) FORETOKEN_CHECK_OK(Vector(prefix + "ffn_down_exps.scale", n, w.scales));
     if (config.selection_bias)
       FORETOKEN_CHECK_OK(Bias(prefix + "exp_probs_b.bias", n, false, w.selection_bias));
     const std::string fused = prefix + "ffn_gate_up_exps.weight";
@@ -509,6 +548,12 @@ class WeightsLoader {
     FORETOKEN_CHECK_OK(Matrix(prefix + "ffn_gate_shexp.weight", shared, dim, w.shared.gate));
     FORETOKEN_CHECK_OK(Matrix(prefix + "ffn_up_shexp.weight", shared, dim, w.shared.up));
     return Matrix(prefix + "ffn_down_shexp.weight", dim, shared, w.shared.down);
+  }
+
+  Status RouterNorm(const std::string& prefix, const float*& out) {
+    FORETOKEN_CHECK_OK(Vector(prefix + "ffn_gate_inp.scale", config_.dim, out));
+    for (float& x : weights_.vectors_.back()) x *= static_cast<float>(std::sqrt(1.0 / config_.dim));
+    return {};
   }
 
   // The tensor d2t holds the target's id of each of the head's tokens, as int64.
@@ -650,6 +695,7 @@ class WeightsLoader {
   const ModelConfig& config_;
   Weights weights_;
   const formats::TensorView* embedding_ = nullptr;  // in this file; null: the target's is used
+  const formats::TensorView* layer_embedding_ = nullptr;  // null: the layers have none
   std::vector<Job> jobs_;
   std::size_t total_bytes_ = 0;
   bool stopped_ = false;
@@ -684,13 +730,18 @@ std::span<const float> Weights::FactorsOf(const RopeConfig& rope, int max_positi
   return {};
 }
 
-Status Weights::CheckFiles(ThreadPool& pool) {
+Status Weights::CheckEmbeddings() const {
   FORETOKEN_CHECK_OK(embedding_->Check());
+  return layer_embedding_ == nullptr ? Status() : layer_embedding_->Check();
+}
+
+Status Weights::CheckFiles(ThreadPool& pool) {
+  FORETOKEN_CHECK_OK(CheckEmbeddings());
   return tiles_.Check(pool);
 }
 
 Status Weights::QuickCheckFiles() const {
-  FORETOKEN_CHECK_OK(embedding_->Check());
+  FORETOKEN_CHECK_OK(CheckEmbeddings());
   return tiles_.QuickCheck();
 }
 
@@ -710,9 +761,9 @@ WeightBytes WeightBytesOf(const formats::Checkpoint& checkpoint) {
   WeightBytes bytes;
   const bool tied = checkpoint.Find("output.weight") == nullptr;
   for (const formats::TensorView& t : checkpoint.tensors()) {
-    const bool embedding = t.name == "token_embd.weight";
-    if (embedding) bytes.embedding += static_cast<std::int64_t>(t.bytes());
-    if (embedding && !tied) continue;
+    const bool of_layers = t.name == kLayerEmbedding, of_tokens = t.name == "token_embd.weight";
+    if (of_layers || of_tokens) bytes.embedding += static_cast<std::int64_t>(t.bytes());
+    if (of_layers || (of_tokens && !tied)) continue;
     (t.name.ends_with("_exps.weight") ? bytes.experts : bytes.dense) += TileBytesOf(t);
   }
   return bytes;

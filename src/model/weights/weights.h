@@ -68,8 +68,10 @@ struct GatedFfnWeights {
 };
 
 struct ExpertsWeights {
-  const float* norm = nullptr;  // [dim]
-  Linear router;                // [n_experts, dim]
+  const float *norm = nullptr, *post_norm = nullptr;  // [dim]; null if there is none
+  const float* router_norm = nullptr;                 // [dim], with 1 / sqrt(dim) in it, or null
+  Linear router;                                      // [n_experts, dim]
+  const float* scales = nullptr;                      // [n_experts], or null
   // [n_experts]; null if there is none. The first is added to the logits; the second counts for the
   // choice alone.
   const float *router_bias = nullptr, *selection_bias = nullptr;
@@ -81,11 +83,25 @@ struct ExpertsWeights {
   bool paged = false;           // gate, up and down are read from their file when they are needed
 };
 
+// What a layer makes of its part of the inputs by layer (blocks/per_layer_input.h).
+struct PerLayerInputWeights {
+  Linear gate, projection;           // [layer_input, dim], [dim, layer_input]
+  const float* post_norm = nullptr;  // [dim]
+};
+// What makes these inputs, for all layers at once.
+struct PerLayerInputsWeights {
+  Linear projection;            // [layers * layer_input, dim]
+  const float* norm = nullptr;  // [layer_input]
+};
+
 // Its parts are of the same kinds as those of the LayerConfig.
 struct LayerWeights {
   std::variant<AttentionWeights, LatentAttentionWeights> mixer;
   std::variant<GatedFfnWeights, ExpertsWeights> feed_forward;
-  const float* output_scale = nullptr;  // [1], or null
+  std::optional<GatedFfnWeights> dense_part;
+  const float* sum_norm = nullptr;            // [dim], where there is a dense part
+  const float* output_scale = nullptr;        // [1], or null
+  std::optional<PerLayerInputWeights> input;  // where the configuration has a layer_input
 };
 
 // The weights of a head before its layer.
@@ -144,8 +160,12 @@ class Weights {
   // The embedding of a token, as f32. out: [dim].
   void Embed(std::int32_t token, float* out) const noexcept { embedding_->Read(token, out); }
   std::int32_t embedding_rows() const { return embedding_->rows(); }
+  // What the layers get of a token. out: [layers * layer_input]. REQUIRES: layer_inputs.
+  void EmbedForLayers(std::int32_t token, float* out) const noexcept {
+    layer_embedding_->Read(token, out);
+  }
 
-  // Checks that the kept tiles and the embedding's rows that were read since the last call were
+  // Checks that the kept tiles and the embeddings' rows that were read since the last call were
   // still what Load found. (Checkpoint::Check checks the model file itself.) Error: kIo with the
   // file's name. QuickCheckFiles checks less and may be called on any thread.
   [[nodiscard]] Status CheckFiles(ThreadPool& pool);
@@ -162,10 +182,13 @@ class Weights {
   // What divides the frequencies of a rotation: n_rot / 2 numbers, or nothing.
   std::span<const float> FactorsOf(const RopeConfig& rope, int max_positions) const;
   std::optional<HeadWeights> head;
+  std::optional<PerLayerInputsWeights> layer_inputs;
   std::int64_t resident_bytes() const { return static_cast<std::int64_t>(tiles_.size_bytes()); }
 
  private:
   friend class WeightsLoader;
+  [[nodiscard]] Status CheckEmbeddings() const;
+
   struct RopeFactors {
     std::string name;  // of their tensor, without ".weight"
     std::span<const float> values;
@@ -174,13 +197,14 @@ class Weights {
   TileMemory tiles_;  // all matrices, one after another
   std::vector<std::vector<float>> vectors_;
   std::vector<std::span<const std::byte>> sources_;
-  std::shared_ptr<EmbeddingTable> embedding_;  // heads may share their target's
+  std::shared_ptr<EmbeddingTable> embedding_;        // heads may share their target's
+  std::shared_ptr<EmbeddingTable> layer_embedding_;  // null where layers get nothing of a token
 };
 
 // What the weights of a file will take, known before they are loaded.
 struct WeightBytes {
   std::int64_t dense = 0, experts = 0;  // tiles; norms and biases count as dense
-  std::int64_t embedding = 0;           // rows that stay in the model file
+  std::int64_t embedding = 0;           // rows that stay in the model file, also those of layers
 
   std::int64_t tiles() const { return dense + experts; }
 };

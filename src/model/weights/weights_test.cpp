@@ -65,6 +65,14 @@ std::vector<std::byte> Latent() {
                                    .rope_dimensions = 8});
 }
 
+// Gemma 4 with shared caches, inputs of layers, and experts beside the dense part.
+fixtures::TinyModelOptions Gemma4WithAll() {
+  auto options = Tiny("gemma4");
+  options.n_layers = 6, options.shared_caches = 3, options.layer_input = 8;
+  options.n_experts = 4;
+  return options;
+}
+
 TEST(Weights, OfTinyFilesAreComplete) {
   for (const char* arch : {"ernie4_5", "exaone4", "gemma2", "gemma3", "gemma4", "glm4", "granite",
                            "llama", "mistral3", "olmo2", "phi3", "qwen2", "qwen3", "seed_oss"})
@@ -133,6 +141,51 @@ TEST(Weights, OfLatentAttentionAreNamedWhereTheyDoNotFit) {
     });
     EXPECT_EQ(message.substr(0, message.find(':')), std::string("tensor blk.0.") + tensor);
   }
+}
+
+TEST(Weights, OfGemma4HaveNoKeysInLayersThatReadAnotherCache) {
+  const auto bytes = fixtures::TinyModelBytes(Gemma4WithAll());
+  EXPECT_EQ(ErrorAfter(bytes, kAsItIs), "");
+  EXPECT_EQ(ErrorAfter(bytes, [](ModelConfig& c) { c.layers[4].attention().cache_layer = -1; }),
+            "tensor blk.4.attn_k.weight: missing; this is not a complete model file");
+}
+
+TEST(Weights, NameTheTensorOfGemma4ThatIsMissing) {
+  const auto bytes = fixtures::TinyModelBytes(Gemma4WithAll());
+  for (const std::string tensor :
+       {"per_layer_token_embd.weight", "per_layer_model_proj.weight", "per_layer_proj_norm.weight",
+        "blk.0.inp_gate.weight", "blk.5.proj.weight", "blk.2.post_norm.weight",
+        "blk.3.attn_q_norm.weight", "blk.1.ffn_gate_inp.scale", "blk.1.ffn_down_exps.scale",
+        "blk.1.pre_ffw_norm_2.weight", "blk.4.post_ffw_norm_1.weight",
+        "blk.4.post_ffw_norm_2.weight", "blk.4.post_ffw_norm.weight", "blk.0.ffn_gate.weight"})
+    EXPECT_EQ(ErrorAfter(Renamed(bytes, tensor), kAsItIs),
+              "tensor " + tensor + ": missing; this is not a complete model file");
+}
+
+TEST(Weights, NameTheTensorOfGemma4ThatDoesNotFit) {
+  const auto error = [](auto&& change) {
+    const std::string message = ErrorAfter(fixtures::TinyModelBytes(Gemma4WithAll()), change);
+    return message.substr(0, message.find(':'));
+  };
+  EXPECT_EQ(error([](ModelConfig& c) { c.layer_input = 16; }),
+            "tensor per_layer_token_embd.weight");
+  EXPECT_EQ(error([](ModelConfig& c) { c.layers[3].dense_part->width = 48; }),
+            "tensor blk.3.ffn_gate.weight");
+  EXPECT_EQ(
+      error([](ModelConfig& c) { std::get<ExpertsConfig>(c.layers[0].feed_forward).width = 8; }),
+      "tensor blk.0.ffn_gate_up_exps.weight");
+}
+
+TEST(Weights, CountTheEmbeddingOfLayersAmongWhatStaysInTheFile) {
+  auto options = Tiny("gemma4");
+  const auto bytes_with = [&](int layer_input) {
+    options.layer_input = layer_input;
+    return WeightBytesOf(**Open(fixtures::TinyModelBytes(options)));
+  };
+  const WeightBytes none = bytes_with(0), more = bytes_with(1024);
+  const std::int64_t table = std::int64_t{1024} * options.n_layers * options.vocab * 4;
+  EXPECT_EQ(more.embedding - none.embedding, table);
+  EXPECT_LT(more.tiles() - none.tiles(), table);
 }
 
 TEST(Weights, RefuseFactorsThatAreNotPositive) {

@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // As gemma.h says, with norms of query, key and value heads. Layers with a window have heads and a
-// rotation of their own; the others may use keys as values.
+// rotation of their own; the others may use keys as values. The last layers may share caches, and
+// each layer may have an input of its own.
 #include <fmt/format.h>
 
+#include "model/arch/experts_config.h"
 #include "model/arch/families/gemma.h"
 #include "model/arch/registry.h"
 #include "model/arch/windows.h"
 
 namespace foretoken::model::arch {
 namespace {
-
-Status Refuse(const MetadataReader& read, std::string_view key) {
-  if (read.Int(key).value_or(0) == 0) return {};
-  return Fail(ErrorCode::kUnsupported,
-              fmt::format("{} = {}: layers that share a cache and embeddings of layers are not "
-                          "supported yet; use a Gemma 4 model without them",
-                          read.Key(key), *read.Int(key)));
-}
 
 // The heads of a layer with a window.
 Status SetLocal(const MetadataReader& read, AttentionConfig& attention) {
@@ -40,9 +34,66 @@ Status SetLocal(const MetadataReader& read, AttentionConfig& attention) {
   return {};
 }
 
+constexpr std::string_view kShared = "attention.shared_kv_layers";
+
+// The last layers read the cache of the last layer of their kind, with a window or without, that
+// stands before all of them.
+Status ShareCaches(const MetadataReader& read, ModelConfig& config) {
+  const std::int64_t shared = read.Int(kShared).value_or(0);
+  if (shared < 0 || shared >= config.n_layers())
+    return Fail(ErrorCode::kInvalidFile,
+                fmt::format("{}: {} is out of range (0 to {})", read.Key(kShared), shared,
+                            config.n_layers() - 1));
+  const int first = config.n_layers() - static_cast<int>(shared);
+  for (int i = first; i < config.n_layers(); ++i) {
+    const auto at = [&](int layer) -> AttentionConfig& {
+      return config.layers[static_cast<std::size_t>(layer)].attention();
+    };
+    AttentionConfig& attention = at(i);
+    int source = first - 1;
+    while (source >= 0 && at(source).window != attention.window) --source;
+    if (source < 0 || at(source).n_kv_heads != attention.n_kv_heads ||
+        at(source).head_dim != attention.head_dim)
+      return Fail(
+          ErrorCode::kInvalidFile,
+          fmt::format("{}: {}: no layer before layer {} has a cache that layer {} can read; "
+                      "the file is damaged",
+                      read.Key(kShared), shared, first, i));
+    attention.cache_layer = source;
+  }
+  return {};
+}
+
+// Embeddings of layers.
+Status SetLayerInput(const MetadataReader& read, ModelConfig& config) {
+  constexpr std::string_view kWidth = "embedding_length_per_layer_input";
+  if (read.Int(kWidth).value_or(0) == 0) return {};
+  FORETOKEN_TRY(config.layer_input, read.Size(kWidth, 1 << 14));
+  return {};
+}
+
+// Every layer has experts beside its dense part, each with norms of its own.
+Status AddExperts(const MetadataReader& read, ModelConfig& config) {
+  if (!HasExperts(read)) return {};
+  FORETOKEN_TRY(ExpertsConfig experts, ReadExperts(read, config));
+  experts.normalised = experts.router_norm = experts.scales = true;
+  experts.function = GateFunction::kGelu;
+  experts.norm = "pre_ffw_norm_2";
+  experts.post_norm = "post_ffw_norm_2";
+  for (LayerConfig& layer : config.layers) {
+    layer.dense_part = layer.ffn();
+    layer.dense_part->post_norm = "post_ffw_norm_1";
+    layer.feed_forward = experts;
+    layer.sum_norm = "post_ffw_norm";
+  }
+  return {};
+}
+
 Status Complete(const MetadataReader& read, ModelConfig& config) {
-  FORETOKEN_CHECK_OK(Refuse(read, "attention.shared_kv_layers"));
-  FORETOKEN_CHECK_OK(Refuse(read, "embedding_length_per_layer_input"));
+  if (config.n_next_layers != 0)
+    return Fail(ErrorCode::kUnsupported,
+                fmt::format("{}: next-n blocks of this architecture are not supported",
+                            read.Key("nextn_predict_layers")));
   SetGemma(config);
   FORETOKEN_TRY(const double cap, read.NotNegative("final_logit_softcapping", 0));
   config.logit_soft_cap = static_cast<float>(cap);
@@ -55,18 +106,22 @@ Status Complete(const MetadataReader& read, ModelConfig& config) {
     layer.output_scale = true;
     if (attention.window != 0) FORETOKEN_CHECK_OK(SetLocal(read, attention));
   }
-  return {};
+  FORETOKEN_CHECK_OK(AddExperts(read, config));
+  FORETOKEN_CHECK_OK(SetLayerInput(read, config));
+  return ShareCaches(read, config);
 }
 
 }  // namespace
 
 extern const Architecture kGemma4 = {
     .info = {.name = "gemma4",
-             .networks = "Gemma 4 (dense, without embeddings of layers)",
+             .networks = "Gemma 4 (dense, E2B, E4B, mixtures)",
              .traits = "as gemma3, with a norm of value heads, keys as values where `attn_v` is "
                        "missing, `layer_output_scale`, scores that are not scaled; layers with a "
                        "window have the head size `attention.key_length_swa`; `rope_freqs` in the "
-                       "others"},
+                       "others; the last `attention.shared_kv_layers` layers read the cache of "
+                       "an earlier one; `per_layer_token_embd` gives each layer an input of its "
+                       "own; mixtures have experts beside the dense part"},
     .complete = Complete};
 
 }  // namespace foretoken::model::arch
