@@ -167,6 +167,16 @@ TEST(QuantizeFile, ATiedEmbeddingIsTreatedAsTheHead) {
   EXPECT_EQ(TypesOf(options.output).at("token_embd.weight"), "Q6_K");
 }
 
+TEST(QuantizeFile, TheTableOfLayersIsTreatedAsTheEmbedding) {
+  const QuantizeOptions options =
+      To("Q4_K_M", WideModel({.arch = "gemma4", .head_dim = 64, .tied = true, .layer_input = 256}));
+  Written(options);
+  const auto types = TypesOf(options.output);
+  EXPECT_EQ(types.at("per_layer_token_embd.weight"), "Q6_K");
+  EXPECT_EQ(types.at("per_layer_model_proj.weight"), "F32");
+  EXPECT_EQ(types.at("blk.1.inp_gate.weight"), "Q4_K");
+}
+
 TEST(QuantizeFile, NamedTypesAndPureWinOverTheRules) {
   QuantizeOptions options = To("Q4_K_M");
   options.output_tensor_type = "f16";

@@ -84,13 +84,13 @@ bool Contains(const TensorView& t, std::string_view part) {
   return t.name.find(part) != std::string::npos;
 }
 
-// A matrix that products or rows are taken from. Routers of experts and tables of positions decide
-// much with few numbers, and stay.
+// A matrix that products or rows are taken from. Routers of experts, tables of positions and what
+// makes the inputs of layers decide much with few numbers, and stay.
 bool IsConverted(const TensorView& t) {
   const bool matrix = t.n_values() > t.shape[0];
   return matrix && t.name.ends_with("weight") && !Contains(t, "_norm.weight") &&
-         !Contains(t, "ffn_gate_inp.weight") && t.name != "position_embd.weight" &&
-         t.name != "token_types.weight";
+         !Contains(t, "ffn_gate_inp.weight") && t.name != "per_layer_model_proj.weight" &&
+         t.name != "position_embd.weight" && t.name != "token_types.weight";
 }
 
 // N of "blk.N.attn_v.weight"; -1 for tensors outside of blocks.
@@ -165,7 +165,7 @@ class Chooser {
 
   // Before the rows are looked at.
   DType TypeOf(const TensorView& t) const {
-    const bool embedding = t.name == "token_embd.weight";
+    const bool embedding = t.name == "token_embd.weight" || t.name == "per_layer_token_embd.weight";
     const bool head = t.name == "output.weight" || (embedding && !has_head_);
     if (embedding && embedding_type_) return *embedding_type_;
     if (head && head_type_) return *head_type_;
