@@ -49,8 +49,8 @@ const std::vector<Pair>& Pairs() {
       fixtures::TinyHeadOptions mtp = eagle;
       eagle.eagle = true;
       pair.drafts["eagle"] = fixtures::WriteTinyHead(folder, eagle);
-      // MTP heads are written for blocks that are as llama's, but for biases and norms of heads.
-      if (options.window == 0 && options.arch != "deepseek2")
+      // MTP heads are written for blocks whose parts are as llama's, but for their norms and biases.
+      if (options.arch != "gemma4" && options.arch != "deepseek2")
         pair.drafts["mtp"] = fixtures::WriteTinyHead(folder, mtp);
       options.noise = 0.15;
       pair.drafts["standalone"] = fixtures::WriteTinyModel(folder, options);

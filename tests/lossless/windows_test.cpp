@@ -34,6 +34,8 @@ Models Made(fixtures::TinyModelOptions options) {
   m.target = fixtures::WriteTinyModel(folder, options);
   m.drafts["eagle"] = fixtures::WriteTinyHead(
       folder, {.target = options, .eagle = true, .layers = {0, 1, options.n_layers}});
+  if (options.arch != "gemma4")
+    m.drafts["mtp"] = fixtures::WriteTinyHead(folder, {.target = options});
   options.noise = 0.15;
   m.drafts["standalone"] = fixtures::WriteTinyModel(folder, options);
   return m;
@@ -114,7 +116,7 @@ TEST(Windows, TakeMemoryForWhatIsSeenAlone) {
 }
 
 TEST(Windows, GiveTheBitsOfACacheThatKeepsEverything) {
-  for (const char* method : {"none", "ngram", "suffix", "standalone", "eagle"})
+  for (const char* method : {"none", "ngram", "suffix", "standalone", "eagle", "mtp"})
     for (const int n : {5, 100, 300}) {
       const Request request = Read(TokensOf(n, 9), kText - n);
       const auto kept = Open(method, kText)->Generate(request),
