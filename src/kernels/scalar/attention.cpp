@@ -45,13 +45,14 @@ float Dot(const AttentionArgs& args, const float* q, const std::byte* k, int j) 
   return acc;
 }
 
-// Dimension d of the value at position j of a block.
-float Value(const AttentionArgs& args, const std::byte* k, const std::byte* v, int j, int d) {
-  if (args.values_in_keys > 0) {
-    const float x = Load(args.k_type, k, d * kSlots + j);
-    if (args.k_type != tensor::KvType::kQ8_0) return x;
-    return x * LoadScale(k, args.head_dim, d / kGroup * kSlots + j);
-  }
+// Dimension d of the key at position j, where keys hold the values.
+float ValueInKey(const AttentionArgs& args, const std::byte* k, int j, int d) {
+  const float x = Load(args.k_type, k, d * kSlots + j);
+  if (args.k_type != tensor::KvType::kQ8_0) return x;
+  return x * LoadScale(k, args.head_dim, d / kGroup * kSlots + j);
+}
+
+float Value(const AttentionArgs& args, const std::byte* v, int j, int d) {
   const float x = Load(args.v_type, v, j * args.head_dim + d);
   if (args.v_type != tensor::KvType::kQ8_0) return x;
   return x * LoadScale(v, args.head_dim, (j * args.head_dim + d) / kGroup);
@@ -87,7 +88,10 @@ void AddBlock(const AttentionArgs& args, const float* q, int block, int first, i
   state.sum = __builtin_fmaf(state.sum, c, FoldLanes(lanes));
   for (int d = 0; d < ValuesOf(args); ++d) {
     float a = acc[d] * c;
-    for (int j = first; j < end; ++j) a = __builtin_fmaf(p[j], Value(args, k, v, j, d), a);
+    if (args.values_in_keys > 0)
+      for (int j = first; j < end; ++j) a = __builtin_fmaf(p[j], ValueInKey(args, k, j, d), a);
+    else
+      for (int j = first; j < end; ++j) a = __builtin_fmaf(p[j], Value(args, v, j, d), a);
     acc[d] = a;
   }
 }
