@@ -47,6 +47,8 @@ FAMILIES = {
     "granitemoe": EXPERTS,
     "glm4moe": EXPERTS,
     "gpt-oss": EXPERTS,
+    "gpt-oss, experts of the other matrices' type": tuple(
+        options.replace("--seed 2", "--seed 4") + " --experts-type same" for options in EXPERTS),
     # Groups of experts must be of one size.
     "deepseek2": ("--seed 3", "--seed 2 --dim 512 --heads 12 --head-dim 80 --experts 24 --experts-used 5 --expert-ff 256"),
 }
@@ -62,10 +64,11 @@ def compare_family(args, family):
     all_good = True
     for shape in map(int, args.shapes.split(",")):
         options = FAMILIES.get(family, DEFAULT)[shape - 1]
-        source = os.path.join(args.models, "%s-%d.gguf" % (family, shape))
-        done = subprocess.run(shlex.split(args.make) + [family, source] + options.split(), capture_output=True, text=True)
+        arch = family.split(",")[0]  # the words behind it say what is special in the files
+        source = os.path.join(args.models, "%s-%d.gguf" % (arch, shape))
+        done = subprocess.run(shlex.split(args.make) + [arch, source] + options.split(), capture_output=True, text=True)
         if done.returncode != 0:
-            sys.exit("%s %s: %s" % (args.make, family, done.stderr))
+            sys.exit("%s %s: %s" % (args.make, arch, done.stderr))
         for kind in (TYPES.get(family) or args.types).split(","):
             model = source if kind == "F32" else generation.quantise(args.llama, args.seen_as, source, kind)
             for context in CONTEXTS.get(family, (USUAL_CONTEXT,)):
