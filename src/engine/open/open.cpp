@@ -18,7 +18,7 @@
 #include "foretoken/text_file.h"
 #include "kernels/dispatch.h"
 #include "loader/draft_files.h"
-#include "loader/memory_plan.h"
+#include "loader/load_model.h"
 #include "loader/model_part.h"
 #include "loader/own_parts.h"
 #include "text/tokenizer/unicode.h"
@@ -148,64 +148,23 @@ class EngineOpener {
                                       .sequences = options().max_sequences,
                                       .may_page = loader::KeepsTiles(options().repack_cache)}));
     if (!memory_.notice.empty()) summary().notices.push_back(memory_.notice);
-    if (Report(opened().checkpoint->path(), {.name = "planning"})) return {};
+    if (loader::Report(options(), memory_, opened().checkpoint->path(), {.name = "planning"}))
+      return {};
     return Fail(model::LoadingStopped());
   }
 
-  // False: the program wants to stop.
-  bool Report(const std::string& path, const model::LoadStep& step) const {
-    if (!options().on_load_progress) return true;
-    const auto done = static_cast<std::int64_t>(step.done_bytes),
-               total = static_cast<std::int64_t>(step.total_bytes);
-    return options().on_load_progress(
-        {.what = path,
-         .step = step.name,
-         .fraction = total == 0 ? 0 : static_cast<double>(done) / static_cast<double>(total),
-         .bytes = done,
-         .total_bytes = total,
-         .memory = memory_.needs,
-         .available_bytes = memory_.available,
-         .experts_paged = memory_.paged});
-  }
-
-  Result<std::unique_ptr<model::LocalRunner>> Load(const loader::ModelPart& part,
-                                                   const formats::Checkpoint& checkpoint) {
-    const model::TileCache cache =
-        loader::TileCacheFor(options().repack_cache, checkpoint, memory_.paged);
-    auto loaded = model::LocalRunner::Load(
-        checkpoint, part.config, part.options, *opened().kernels, *opened().pool,
-        {.cache = &cache,
-         .paged = memory_.paged,
-         .on_progress =
-             [&](const model::LoadStep& step) { return Report(checkpoint.path(), step); },
-         .on_notice = [&](std::string what) { summary().notices.push_back(std::move(what)); }});
-    if (!loaded) return Fail(std::move(loaded).error().In(checkpoint.path()));
-    return loaded;
+  loader::Loading loading() {
+    return {options(), memory_, *opened().kernels, *opened().pool, summary().notices};
   }
 
   Status LoadTarget() {
-    FORETOKEN_TRY(auto runner, Load(target_, *opened().checkpoint));
+    FORETOKEN_TRY(auto runner, loader::LoadModel(loading(), target_, *opened().checkpoint));
     target_runner_ = runner.get();
     scratch_bytes_ += runner->scratch_bytes();
-    NotePaging(*runner);
     impl_->files_.Add(*opened().checkpoint, *runner);
     opened().target = std::move(runner);
     opened().cache.emplace(target_.tables);
     return {};
-  }
-
-  // Paged experts come and go.
-  std::int64_t ResidentWeights(const model::RunnerInfo& info) const {
-    return memory_.paged ? info.ReadBytes(0) : info.weight_bytes;
-  }
-
-  void NotePaging(const model::LocalRunner& runner) {
-    const model::ExpertsInfo& experts = runner.info().experts;
-    if (!memory_.paged || experts.n_layers == 0) return;
-    const model::TileMemory& tiles = runner.weights().tiles();
-    summary().notices.push_back(loader::PagingNotice(
-        memory_, tiles.path(), experts.expert_bytes * experts.n_used * experts.n_layers,
-        tiles.ReadSpeed()));
   }
 
   // All draft models and heads, and all drafters that need no model: a request may choose any of
@@ -275,7 +234,7 @@ class EngineOpener {
 
   Status MakeModelDrafter(const loader::DraftPart& draft) {
     FORETOKEN_TRY(auto runner, LoadDraft(draft));
-    draft_bytes_.push_back(ResidentWeights(runner->info()));
+    draft_bytes_.push_back(loader::ResidentWeights(memory_, runner->info()));
     scratch_bytes_ += runner->scratch_bytes();
     impl_->files_.Add(*draft.file, *runner);
     draft::DrafterSettings settings = SettingsOf();
@@ -296,7 +255,7 @@ class EngineOpener {
   }
 
   Result<std::unique_ptr<model::LocalRunner>> LoadDraft(const loader::DraftPart& draft) {
-    if (!draft.part.config.head) return Load(draft.part, *draft.file);
+    if (!draft.part.config.head) return loader::LoadModel(loading(), draft.part, *draft.file);
     auto loaded = model::LocalRunner::LoadHead(*draft.file, draft.part.config, draft.part.options,
                                                *opened().kernels, *opened().pool, *target_runner_);
     if (!loaded) return Fail(std::move(loaded).error().In(draft.file->path()));
@@ -339,7 +298,8 @@ class EngineOpener {
 
   void Summarise() {
     EngineSummary& s = summary();
-    loader::Summarise(target_, *opened().checkpoint, ResidentWeights(opened().target->info()),
+    loader::Summarise(target_, *opened().checkpoint,
+                      loader::ResidentWeights(memory_, opened().target->info()),
                       opened().vocabulary, s.target);
     for (const loader::DraftPart& draft : drafts_) {
       DrafterSummary& summary = s.drafts.emplace_back();
