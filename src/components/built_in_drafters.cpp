@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "base/given.h"
+#include "base/argument_checks.h"
 #include "draft/built_in_drafter.h"
 #include "draft/lookup/ngram.h"
 #include "draft/lookup/suffix.h"

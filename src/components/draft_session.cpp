@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/given.h"
+#include "base/argument_checks.h"
 #include "draft/custom_drafter.h"
 #include "foretoken/limits.h"
 #include "foretoken/no_memory.h"

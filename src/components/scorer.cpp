@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/aligned_buffer.h"
-#include "base/given.h"
+#include "base/argument_checks.h"
 #include "engine/parts.h"
 #include "foretoken/no_memory.h"
 

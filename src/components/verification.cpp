@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/aligned_buffer.h"
-#include "base/given.h"
+#include "base/argument_checks.h"
 #include "foretoken/limits.h"
 #include "foretoken/no_memory.h"
 #include "foretoken/speculative_config.h"

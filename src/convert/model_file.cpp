@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "base/given.h"
+#include "base/argument_checks.h"
 #include "base/machine/thread_count.h"
 #include "foretoken/limits.h"
 #include "foretoken/memory_limit.h"

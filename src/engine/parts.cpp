@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/given.h"
+#include "base/argument_checks.h"
 #include "draft/draft_model.h"
 #include "engine/requests/admission.h"
 #include "foretoken/limits.h"

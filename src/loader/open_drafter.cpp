@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/given.h"
+#include "base/argument_checks.h"
 #include "base/machine/thread_count.h"
 #include "base/machine/thread_pool.h"
 #include "draft/built_in_drafter.h"

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/given.h"
+#include "base/argument_checks.h"
 #include "base/machine/cpus.h"
 #include "base/machine/stack.h"
 #include "base/machine/thread_count.h"

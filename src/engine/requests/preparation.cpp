@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "base/given.h"
+#include "base/argument_checks.h"
 #include "sampling/logprobs.h"
 
 namespace foretoken::engine {

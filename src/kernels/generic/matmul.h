@@ -191,7 +191,7 @@ FORETOKEN_INLINE void AddStrip(const typename Type::Tile* w, const RowOf<Core, T
 
 template <class Core, class Type>
 struct QuantisedProduct {
-  // Rows of a block whose runs are packed part by part, as they do not fit the stack at once.
+  // The most rows of a block where a row has more than kPackRuns runs, which are packed part by part.
   static constexpr int kLongRows = Core::template kRows<Type> < 4 ? Core::template kRows<Type> : 4;
 
   static bool AreLong(const MatmulArgs& a) { return a.k / kBlock > kPackRuns; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/given.h"
+#include "base/argument_checks.h"
 
 #include <fmt/format.h>
 

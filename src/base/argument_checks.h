@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// base/given.h: checks of the numbers and token ids that a caller gives.
+// base/argument_checks.h: checks of the numbers and token ids that a caller gives.
 #pragma once
 
 #include <cstdint>
