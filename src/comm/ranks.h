@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// comm/ranks.h: the processes ("ranks") that compute one network together, on one machine or on
+// several.
+//
+// Each rank computes a part of the outputs of a product and gathers the parts of the others. No sum
+// is divided, so results do not depend on the number of ranks, to the bit. Rank 0 leads: it owns the
+// requests, and tells the others what to compute.
+//
+// All ranks make the same calls in the same order, each from one thread. A call that cannot end,
+// because a rank is gone or does not answer in time, returns false; from then on every call does,
+// and why() says what happened.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace foretoken::comm {
+
+// What a rank has sent and received so far.
+struct Traffic {
+  std::int64_t gathers = 0;
+  std::int64_t gathered_bytes = 0;  // that this rank received from the others
+  std::int64_t broadcasts = 0;
+  double wait_us = 0;  // in gathers: the network, and slower ranks
+};
+
+class Ranks {
+ public:
+  virtual ~Ranks() = default;
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+  bool alone() const noexcept { return size_ == 1; }
+  bool leads() const noexcept { return rank_ == 0; }
+
+  // Part r of `bytes` is [begins[r], begins[r + 1]). On entry this rank's part is written, on return
+  // all parts are. begins: [size + 1], the same on each rank.
+  [[nodiscard]] virtual bool Gather(std::byte* bytes,
+                                    std::span<const std::int32_t> begins) noexcept = 0;
+
+  // On return each rank has the bytes of rank 0. All spans have the same size.
+  [[nodiscard]] virtual bool Broadcast(std::span<std::byte> bytes) noexcept = 0;
+
+  // As Broadcast, for ranks that wait until rank 0 has work: there is no deadline, and after a while
+  // the waiting costs next to no processor time.
+  [[nodiscard]] virtual bool Await(std::span<std::byte> bytes) noexcept = 0;
+
+  // Ends all ranks with this message: what this rank found makes going on useless. Returns where
+  // there are no others.
+  virtual void Abort(const std::string& why) noexcept = 0;
+
+  // Why a call has returned false. Empty: none has.
+  const std::string& why() const noexcept { return why_; }
+  const Traffic& traffic() const noexcept { return traffic_; }
+
+ protected:
+  Ranks(int rank, int size) : rank_(rank), size_(size) {}
+
+  const int rank_, size_;
+  std::string why_;
+  Traffic traffic_;
+};
+
+// One process alone: nothing is sent.
+class Alone final : public Ranks {
+ public:
+  Alone() : Ranks(0, 1) {}
+  bool Gather(std::byte*, std::span<const std::int32_t>) noexcept override { return true; }
+  bool Broadcast(std::span<std::byte>) noexcept override { return true; }
+  bool Await(std::span<std::byte>) noexcept override { return true; }
+  void Abort(const std::string&) noexcept override {}
+};
+
+}  // namespace foretoken::comm
