@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "model/network.h"
+#include "model/ranks/heads.h"
 
 namespace foretoken::model {
 namespace {
@@ -16,20 +17,22 @@ namespace {
 // a thread costs less than the thread's help saves.
 constexpr std::uint64_t kAlwaysForTheTeam = 16'000'000;
 
-CacheLayer CacheLayerOf(const AttentionConfig& a) {
-  return {.n_kv_heads = a.cache_layer < 0 ? a.n_kv_heads : 0,
+CacheLayer CacheLayerOf(const AttentionConfig& a, const Division& division) {
+  return {.n_kv_heads = a.cache_layer < 0 ? OwnHeads(a, division).keys.n() : 0,
           .head_dim = a.head_dim,
           .windowed = a.window != 0};
 }
-CacheLayer CacheLayerOf(const LatentAttentionConfig& a) {
+// Each rank has all of a latent cache: every head reads it whole.
+CacheLayer CacheLayerOf(const LatentAttentionConfig& a, const Division&) {
   return {.n_kv_heads = 1, .head_dim = a.key_dim(), .values_in_keys = true};
 }
 
-std::vector<CacheLayer> CacheLayers(const ModelConfig& config) {
+// Of this rank.
+std::vector<CacheLayer> CacheLayers(const ModelConfig& config, const Division& division = {}) {
   std::vector<CacheLayer> layers;
   for (const LayerConfig& layer : config.layers)
     layers.push_back(
-        std::visit([](const auto& mixer) { return CacheLayerOf(mixer); }, layer.mixer));
+        std::visit([&](const auto& mixer) { return CacheLayerOf(mixer, division); }, layer.mixer));
   return layers;
 }
 
@@ -82,7 +85,8 @@ std::int64_t CacheBytes(const ModelConfig& config, const CacheOptions& options) 
 }
 
 std::int64_t ScratchBytes(const ModelConfig& config, const RunnerOptions& options, int n_threads) {
-  const Scratch scratch(config, options.max_rows, options.max_logit_rows, n_threads);
+  const Scratch scratch(config, options.max_rows, options.max_logit_rows, n_threads,
+                        options.division.size());
   return static_cast<std::int64_t>(scratch.size_bytes());
 }
 
@@ -93,9 +97,17 @@ LocalRunner::LocalRunner(const ModelConfig& config, const RunnerOptions& options
       pool_(pool),
       weights_(std::move(weights)),
       cache_(std::move(cache)),
-      scratch_(config, options.max_rows, options.max_logit_rows, pool.size()),
+      scratch_(config, options.max_rows, options.max_logit_rows, pool.size(),
+               options.division.size()),
+      ranks_(options.ranks != nullptr ? *options.ranks : alone_),
+      division_(options.division),
       network_(config_, weights_,
-               {.kernels = kernels, .pool = pool, .scratch = scratch_, .cache = cache_},
+               {.kernels = kernels,
+                .pool = pool,
+                .scratch = scratch_,
+                .cache = cache_,
+                .ranks = ranks_,
+                .division = division_},
                options.max_positions),
       finite_rows_(static_cast<std::size_t>(options.max_logit_rows)),
       own_features_(config.head ? static_cast<std::size_t>(options.max_logit_rows) : 0) {
@@ -116,9 +128,10 @@ Result<std::unique_ptr<LocalRunner>> LocalRunner::Load(const formats::Checkpoint
                                                        const RunnerOptions& options,
                                                        const kernels::Kernels& kernels,
                                                        ThreadPool& pool, const LoadOptions& load) {
-  FORETOKEN_TRY(CacheMemory cache, CacheMemory::Create(CacheLayers(config), options.cache));
-  FORETOKEN_TRY(Weights weights,
-                Weights::Load(checkpoint, config, options.output_tokens, pool, load));
+  FORETOKEN_TRY(CacheMemory cache,
+                CacheMemory::Create(CacheLayers(config, options.division), options.cache));
+  FORETOKEN_TRY(Weights weights, Weights::Load(checkpoint, config, options.output_tokens,
+                                               options.division, pool, load));
   return std::unique_ptr<LocalRunner>(
       new LocalRunner(config, options, kernels, pool, std::move(weights), std::move(cache)));
 }
@@ -126,7 +139,8 @@ Result<std::unique_ptr<LocalRunner>> LocalRunner::Load(const formats::Checkpoint
 Result<std::unique_ptr<LocalRunner>> LocalRunner::LoadHead(
     const formats::Checkpoint& checkpoint, const ModelConfig& config, const RunnerOptions& options,
     const kernels::Kernels& kernels, ThreadPool& pool, const LocalRunner& target) {
-  FORETOKEN_TRY(CacheMemory cache, CacheMemory::Create(CacheLayers(config), options.cache));
+  FORETOKEN_TRY(CacheMemory cache,
+                CacheMemory::Create(CacheLayers(config, options.division), options.cache));
   const ModelConfig& base = target.config();
   FORETOKEN_CHECK_OK(CheckHeadFits(checkpoint, config, base));
   ModelConfig own = config;

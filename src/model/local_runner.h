@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/machine/thread_pool.h"
+#include "comm/ranks.h"
 #include "foretoken/result.h"
 #include "formats/checkpoint.h"
 #include "kernels/kernels.h"
@@ -30,6 +31,10 @@ struct RunnerOptions {
   // Rows of the output head to keep, ascending; empty: all. Not for heads.
   std::vector<std::int32_t> output_tokens = {};
   CacheOptions cache = {};
+  // Where several ranks compute the network: they, and which outputs each computes. Null: this
+  // process alone.
+  comm::Ranks* ranks = nullptr;
+  Division division = {};
 };
 
 // Bytes of the cache's memory, and of what passes write on so many threads.
@@ -77,6 +82,9 @@ class LocalRunner final : public Runner {
   Weights weights_;
   CacheMemory cache_;
   Scratch scratch_;
+  comm::Alone alone_;
+  comm::Ranks& ranks_;
+  const Division division_;
   Network network_;
   TeamChoice team_choice_;
   AlignedBuffer<float> features_;  // [max_rows, features_width]

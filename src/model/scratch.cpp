@@ -134,7 +134,8 @@ std::size_t Scratch::size_bytes() const noexcept {
   return bytes;
 }
 
-Scratch::Scratch(const ModelConfig& c, int max_rows, int max_logit_rows, int n_threads) {
+Scratch::Scratch(const ModelConfig& c, int max_rows, int max_logit_rows, int n_threads,
+                 int n_ranks) {
   const Widest widest(c);
   residual = ActivationMemory(max_rows, c.dim, false);
   normed = ActivationMemory(max_rows, c.dim);
@@ -169,6 +170,9 @@ Scratch::Scratch(const ModelConfig& c, int max_rows, int max_logit_rows, int n_t
   attention_scratch = AlignedBuffer<float>(static_cast<std::size_t>(n_threads) *
                                            static_cast<std::size_t>(attention_scratch_stride));
   row_len = AlignedBuffer<std::int32_t>(static_cast<std::size_t>(max_rows));
+  if (n_ranks == 1) return;
+  gathered = AlignedBytes(kGatherBytes + kGatherRowBytes);
+  gather_begins = AlignedBuffer<std::int32_t>(static_cast<std::size_t>(n_ranks) + 1);
 }
 
 }  // namespace foretoken::model

@@ -81,6 +81,9 @@ struct LatentScratch {
   std::size_t size_bytes() const noexcept;
 };
 
+// Messages of gathers hold as many whole rows as fit the first, and one more.
+constexpr std::size_t kGatherBytes = std::size_t{16} << 20, kGatherRowBytes = std::size_t{8} << 20;
+
 struct Scratch {
   ActivationMemory residual;   // the residual stream: [rows, dim]
   ActivationMemory normed;     // [rows, dim]
@@ -101,11 +104,14 @@ struct Scratch {
   std::int64_t not_finite_stride = 0;
   AlignedBuffer<float> attention_scratch;  // [threads, attention_scratch_stride]
   std::int64_t attention_scratch_stride = 0;
-  AlignedBuffer<std::int32_t> row_len;  // [max_rows]: positions that a row sees
+  AlignedBuffer<std::int32_t> row_len;        // [max_rows]: positions that a row sees
+  AlignedBytes gathered;                      // the message of a gather, of several ranks
+  AlignedBuffer<std::int32_t> gather_begins;  // [ranks + 1]: the parts of that message
   ExpertsScratch experts;
   LatentScratch latent;
 
-  Scratch(const ModelConfig& config, int max_rows, int max_logit_rows, int n_threads);
+  Scratch(const ModelConfig& config, int max_rows, int max_logit_rows, int n_threads,
+          int n_ranks = 1);
   std::size_t size_bytes() const noexcept;
 };
 

@@ -14,7 +14,8 @@ Attention::Attention(const Workspace& space, const AttentionConfig& config,
       weights_(weights),
       place_(place),
       rope_(rope),
-      group_width_(config.n_heads / config.n_kv_heads * config.head_dim),
+      own_(OwnHeads(config, space.division)),
+      group_(config.n_heads / config.n_kv_heads),
       quantise_input_(weights.q.quantised() || weights.k.quantised() || weights.v.quantised()),
       own_blocks_(config.window != 0 && space.cache.options().n_window_blocks != 0),
       stores_(config.cache_layer < 0),
@@ -24,7 +25,7 @@ Attention::Attention(const Workspace& space, const AttentionConfig& config,
                 .norm_eps = place.norm_eps,
                 .scale = place.residual_scale},
       norms_rows_(config.qk_norm == QkNorm::kRow),
-      groups_fill_blocks_(group_width_ % tensor::kBlock == 0),
+      groups_fill_blocks_(group_ * config.head_dim % tensor::kBlock == 0),
       scale_(config.scale != 0
                  ? config.scale
                  : static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.head_dim)))),
@@ -33,16 +34,28 @@ Attention::Attention(const Workspace& space, const AttentionConfig& config,
       q_(space.scratch.q.View(config.n_heads * config.head_dim)),
       k_(space.scratch.k.View(config.n_kv_heads * config.head_dim)),
       v_(space.scratch.v.View(config.n_kv_heads * config.head_dim)),
-      attended_(space.scratch.attention.View(config.n_heads * config.head_dim)) {}
+      attended_(space.scratch.attention.View(config.n_heads * config.head_dim)),
+      gather_queries_(space, q_, GatheredForm::kFloat, HeadColumnsByRank(config, space.division)),
+      gather_attended_(
+          space, attended_,
+          weights.o.quantised() && groups_fill_blocks_ ? GatheredForm::kInt8 : GatheredForm::kFloat,
+          HeadColumnsByRank(config, space.division)),
+      gather_output_(space, OutputOf(space, addition_, residual_), GatheredForm::kFloat,
+                     ColumnsByRank(space.division, place.dim)) {}
 
 void Attention::AddPhases(std::vector<Phase>& phases) const {
   if (!config_.reads_pair) phases.push_back(PhaseOf<&Attention::Norm>(*this, Split::kRows));
   phases.push_back(PhaseOf<&Attention::Project>(*this, Split::kOther));
-  if (norms_rows_) phases.push_back(PhaseOf<&Attention::NormRows>(*this, Split::kRows));
+  if (norms_rows_) {
+    gather_queries_.AddPhases(phases);
+    phases.push_back(PhaseOf<&Attention::NormRows>(*this, Split::kRows));
+  }
   phases.push_back(PhaseOf<&Attention::Attend>(*this, Split::kOther));
+  gather_attended_.AddPhases(phases);
   if (weights_.o.quantised() && !groups_fill_blocks_)
     phases.push_back(PhaseOf<&Attention::QuantiseAttended>(*this, Split::kOther));
   phases.push_back(PhaseOf<&Attention::Output>(*this, Split::kOther));
+  gather_output_.AddPhases(phases);
   if (weights_.post_norm != nullptr)
     phases.push_back(PhaseOf<&Attention::AddNormed>(*this, Split::kRows));
 }
@@ -63,7 +76,8 @@ void Attention::Project(const Pass& pass, int thread) const noexcept {
   const auto part = [&](const Linear& w, const Activation& y) {
     const int begin = std::clamp(share.begin - first, 0, w.n_tiles),
               end = std::clamp(share.end - first, 0, w.n_tiles);
-    Multiply(space_.kernels, w, input_, pass.n_rows(), y, false, begin, end);
+    Multiply(space_.kernels, w, input_, pass.n_rows(), y, false, w.first_tile + begin,
+             w.first_tile + end);
     first += w.n_tiles;
   };
   part(weights_.q, q_);
@@ -87,10 +101,11 @@ void Attention::NormRows(const Pass& pass, int thread) const noexcept {
 
 // A thread takes key-value heads of sequences, with all queries that read them.
 void Attention::Attend(const Pass& pass, int thread) const noexcept {
-  const int n_heads = config_.n_kv_heads;
+  const int n_heads = own_.keys.n();
   const auto share = space_.pool.ShareOf(static_cast<int>(pass.segments.size()) * n_heads, thread);
   for (int job = share.begin; job < share.end; ++job)
-    AttendHead(pass.segments[static_cast<std::size_t>(job / n_heads)], job % n_heads, thread);
+    AttendHead(pass.segments[static_cast<std::size_t>(job / n_heads)],
+               own_.keys.begin + job % n_heads, thread);
 }
 
 // Heads of one row, right after they were multiplied.
@@ -113,16 +128,19 @@ float Attention::Temperature(Pos position) const noexcept {
   return static_cast<float>(1 + config_.temperature_scale * std::log(1.0 + steps));
 }
 
-// The queries that read this head.
-void Attention::PrepareQueries(const kv::Segment& segment, int head) const noexcept {
-  const int at = head * group_width_;
+OutputRange Attention::QueriesOf(int head) const noexcept {
+  return {std::max(head * group_, own_.queries.begin),
+          std::min((head + 1) * group_, own_.queries.end)};
+}
+
+void Attention::PrepareQueries(const kv::Segment& segment, OutputRange queries) const noexcept {
+  const int at = queries.begin * config_.head_dim;
   for (int i = 0; i < segment.n_rows; ++i) {
     float* const q = q_.Row(segment.row_begin + i) + at;
     const Pos position = segment.first_position + i;
-    Prepare(q, config_.n_heads / config_.n_kv_heads, HeadBias(weights_.q_bias, at),
-            HeadNorm(weights_.q_norm), position);
+    Prepare(q, queries.n(), HeadBias(weights_.q_bias, at), HeadNorm(weights_.q_norm), position);
     if (config_.temperature_scale != 0)
-      space_.kernels.scale(q, group_width_, Temperature(position));
+      space_.kernels.scale(q, queries.n() * config_.head_dim, Temperature(position));
   }
 }
 
@@ -152,9 +170,10 @@ void Attention::StoreHead(const kv::Segment& segment, int head,
 }
 
 void Attention::AttendHead(const kv::Segment& segment, int head, int thread) const noexcept {
-  const int at = head * group_width_;
-  const auto view = space_.cache.Head(cache_layer_, head);
-  PrepareQueries(segment, head);
+  const OutputRange queries = QueriesOf(head);
+  const int at = queries.begin * config_.head_dim, end = queries.end * config_.head_dim;
+  const auto view = space_.cache.Head(cache_layer_, head - own_.keys.begin);
+  PrepareQueries(segment, queries);
   if (stores_) StoreHead(segment, head, view);
   Scratch& scratch = space_.scratch;
   const kernels::AttentionArgs args = {
@@ -163,13 +182,11 @@ void Attention::AttendHead(const kv::Segment& segment, int head, int thread) con
       .out = attended_.Row(segment.row_begin) + at,
       .out_stride = attended_.stride,
       .n_rows = segment.n_rows,
-      .n_group = config_.n_heads / config_.n_kv_heads,
+      .n_group = queries.n(),
       .head_dim = config_.head_dim,
       .scale = scale_,
       .soft_cap = config_.soft_cap,
-      .sinks = weights_.sinks == nullptr
-                   ? nullptr
-                   : weights_.sinks + head * (config_.n_heads / config_.n_kv_heads),
+      .sinks = weights_.sinks == nullptr ? nullptr : weights_.sinks + queries.begin,
       .window = config_.window,
       .row_len = scratch.row_len.data() + segment.row_begin,
       .blocks = BlocksOf(segment).data(),
@@ -182,7 +199,7 @@ void Attention::AttendHead(const kv::Segment& segment, int head, int thread) con
       .scratch = scratch.attention_scratch.data() + thread * scratch.attention_scratch_stride};
   space_.kernels.attention(args);
   if (weights_.o.quantised() && groups_fill_blocks_)
-    Quantise(space_.kernels, attended_, segment.row_begin, segment.n_rows, at, at + group_width_);
+    Quantise(space_.kernels, attended_, segment.row_begin, segment.n_rows, at, end);
 }
 
 void Attention::QuantiseAttended(const Pass& pass, int thread) const noexcept {

@@ -8,9 +8,11 @@
 // earlier layer, it computes and stores no k and v.
 #pragma once
 
+#include "model/blocks/gather.h"
 #include "model/blocks/phase.h"
 #include "model/blocks/product.h"
 #include "model/config.h"
+#include "model/ranks/heads.h"
 #include "model/rope_table.h"
 #include "model/weights/weights.h"
 
@@ -45,7 +47,9 @@ class Attention final : public Block {
   std::span<const std::int32_t> BlocksOf(const kv::Segment& segment) const noexcept {
     return own_blocks_ ? segment.window_blocks : segment.blocks;
   }
-  void PrepareQueries(const kv::Segment& segment, int head) const noexcept;
+  // Those of this rank that read a key-value head.
+  OutputRange QueriesOf(int head) const noexcept;
+  void PrepareQueries(const kv::Segment& segment, OutputRange queries) const noexcept;
   void StoreHead(const kv::Segment& segment, int head,
                  const CacheMemory::HeadView& view) const noexcept;
   // Where each head has a norm of its own.
@@ -63,7 +67,8 @@ class Attention final : public Block {
   const AttentionWeights& weights_;
   const LayerPlace place_;
   const RopeTable* const rope_;
-  const int group_width_;  // of the queries that share a key-value head
+  const HeadRange own_;  // of this rank
+  const int group_;      // queries that share a key-value head
   const bool quantise_input_;
   const bool own_blocks_;  // a memory for layers that see a window
   const bool stores_;      // its keys and values
@@ -75,6 +80,7 @@ class Attention final : public Block {
   const bool groups_fill_blocks_;
   const float scale_;
   const Activation residual_, input_, q_, k_, v_, attended_;
+  const Gather gather_queries_, gather_attended_, gather_output_;
 };
 
 }  // namespace foretoken::model

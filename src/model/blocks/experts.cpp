@@ -13,8 +13,8 @@ namespace {
 constexpr int kUnit = tensor::kBlock;
 constexpr int kUnitTiles = kUnit / tensor::kTileOutputs;
 
-int UnitsOf(int width) {
-  return (width + kUnit - 1) / kUnit;
+int UnitsOf(const Linear& w) {
+  return (w.n_tiles + kUnitTiles - 1) / kUnitTiles;
 }
 
 // Reading the weights of a unit from memory takes about as long as multiplying them by so many
@@ -84,7 +84,13 @@ Experts::Experts(const Workspace& space, const ExpertsConfig& config, const Expe
       shared_(ViewOrNothing(space.scratch.gate, config.shared_width)),
       shared_up_(ViewOrNothing(space.scratch.up, config.shared_width)),
       delta_(space.scratch.delta.View(place.dim)),
-      sum_(space.scratch.experts.sum.View(place.dim)) {}
+      sum_(space.scratch.experts.sum.View(place.dim)),
+      gather_gate_(space, gate_, FormFor(weights.down.first),
+                   ColumnsByRank(space.division, config.width), {.each = config.n_used}),
+      gather_shared_(space, shared_, FormFor(weights.shared.down),
+                     ColumnsByRank(space.division, config.shared_width)),
+      gather_output_(space, weights.post_norm != nullptr ? sum_ : to, GatheredForm::kFloat,
+                     ColumnsByRank(space.division, place.dim)) {}
 
 void Experts::AddPhases(std::vector<Phase>& phases) const {
   phases.push_back(PhaseOf<&Experts::Norm>(*this, Split::kRows));
@@ -93,7 +99,10 @@ void Experts::AddPhases(std::vector<Phase>& phases) const {
   phases.push_back(PhaseOf<&Experts::Order>(*this, Split::kOther));
   if (weights_.paged) phases.push_back(PhaseOf<&Experts::Page>(*this, Split::kOther));
   phases.push_back(PhaseOf<&Experts::GateUp>(*this, Split::kOther));
+  gather_gate_.AddPhases(phases);
+  if (config_.shared_width != 0) gather_shared_.AddPhases(phases);
   phases.push_back(PhaseOf<&Experts::Down>(*this, Split::kOther));
+  gather_output_.AddPhases(phases);
   if (weights_.post_norm != nullptr)
     phases.push_back(PhaseOf<&Experts::AddNormed>(*this, Split::kRows));
 }
@@ -188,11 +197,12 @@ void Experts::Page(const Pass&, int thread) const noexcept {
 void Experts::Activate(const Part& part, const std::int32_t* x_rows, int n_rows,
                        ThreadPool::Share units) const noexcept {
   if (units.begin >= units.end) return;
-  const int first = units.begin * kUnitTiles,
-            last = std::min(units.end * kUnitTiles, part.gate.n_tiles);
+  const int own = part.gate.first_tile, first = own + units.begin * kUnitTiles,
+            last = own + std::min(units.end * kUnitTiles, part.gate.n_tiles);
   MultiplyRows(space_.kernels, part.gate, normed_, x_rows, n_rows, part.y, first, last);
   MultiplyRows(space_.kernels, part.up, normed_, x_rows, n_rows, part.up_y, first, last);
-  const int begin = units.begin * kUnit, end = std::min(units.end * kUnit, part.y.width);
+  const int begin = first * tensor::kTileOutputs,
+            end = std::min(last * tensor::kTileOutputs, part.y.width);
   for (int row = 0; row < n_rows; ++row) {
     float *const gate = part.y.Row(row), *const up = part.up_y.Row(row);
     Add(part.gate_bias, begin, end, gate);
@@ -203,7 +213,7 @@ void Experts::Activate(const Part& part, const std::int32_t* x_rows, int n_rows,
 }
 
 void Experts::GateUp(const Pass& pass, int thread) const noexcept {
-  const int units = UnitsOf(config_.width), shared_units = UnitsOf(config_.shared_width);
+  const int units = UnitsOf(weights_.gate.first), shared_units = UnitsOf(weights_.shared.gate);
   const auto cost = [](int n_rows) { return kReadRows + n_rows; };
   std::int64_t total = shared_units * cost(pass.n_rows());
   for (int e = 0; e < config_.n_experts; ++e)
@@ -261,7 +271,7 @@ void Experts::AddShared(int n_rows, ThreadPool::Share tiles) const noexcept {
 
 // A thread computes the same columns of all parts, so nobody else adds to them.
 void Experts::Down(const Pass& pass, int thread) const noexcept {
-  const auto tiles = space_.pool.ShareOf(weights_.down.first.n_tiles, thread);
+  const auto tiles = space_.TilesOf(weights_.down.first, thread);
   const int begin = tiles.begin * tensor::kTileOutputs,
             end = std::min(tiles.end * tensor::kTileOutputs, place_.dim);
   if (begin >= end) return;

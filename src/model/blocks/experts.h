@@ -17,6 +17,7 @@
 #pragma once
 
 #include "model/blocks/attention.h"
+#include "model/blocks/gather.h"
 #include "model/blocks/phase.h"
 #include "model/blocks/product.h"
 #include "model/weights/weights.h"
@@ -71,6 +72,7 @@ class Experts final : public Block {
   const Activation residual_, to_, normed_;
   const Activation router_input_;  // `normed_` where the router has no norm of its own
   const Activation logits_, scores_, shared_gate_, gate_, up_, shared_, shared_up_, delta_, sum_;
+  const Gather gather_gate_, gather_shared_, gather_output_;
 };
 
 }  // namespace foretoken::model

@@ -17,12 +17,18 @@ GatedFfn::GatedFfn(const Workspace& space, const GatedFfnConfig& config,
       to_(to),
       normed_(space.scratch.normed.View(place.dim)),
       gate_(space.scratch.gate.View(config.width)),
-      up_(space.scratch.up.View(config.width)) {}
+      up_(space.scratch.up.View(config.width)),
+      gather_gate_(space, gate_, FormFor(weights.down),
+                   ColumnsByRank(space.division, config.width)),
+      gather_output_(space, OutputOf(space, addition_, to), GatheredForm::kFloat,
+                     ColumnsByRank(space.division, place.dim)) {}
 
 void GatedFfn::AddPhases(std::vector<Phase>& phases) const {
   phases.push_back(PhaseOf<&GatedFfn::Norm>(*this, Split::kRows));
   phases.push_back(PhaseOf<&GatedFfn::GateUp>(*this, Split::kOther));
+  gather_gate_.AddPhases(phases);
   phases.push_back(PhaseOf<&GatedFfn::Down>(*this, Split::kOther));
+  gather_output_.AddPhases(phases);
   if (weights_.post_norm != nullptr)
     phases.push_back(PhaseOf<&GatedFfn::AddNormed>(*this, Split::kRows));
 }
@@ -40,8 +46,7 @@ void GatedFfn::Norm(const Pass& pass, int thread) const noexcept {
 void GatedFfn::GateUp(const Pass& pass, int thread) const noexcept {
   const kernels::Kernels& kernels = space_.kernels;
   const int rows = pass.n_rows();
-  const auto share =
-      space_.pool.ShareOf(weights_.gate.n_tiles, thread, tensor::kBlock / tensor::kTileOutputs);
+  const auto share = space_.TilesOf(weights_.gate, thread, tensor::kBlock / tensor::kTileOutputs);
   Multiply(kernels, weights_.gate, normed_, rows, gate_, false, share.begin, share.end);
   Multiply(kernels, weights_.up, normed_, rows, up_, false, share.begin, share.end);
   const int begin = share.begin * tensor::kTileOutputs,

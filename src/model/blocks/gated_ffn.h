@@ -7,6 +7,7 @@
 #pragma once
 
 #include "model/blocks/attention.h"
+#include "model/blocks/gather.h"
 #include "model/blocks/phase.h"
 #include "model/blocks/product.h"
 #include "model/weights/weights.h"
@@ -33,6 +34,7 @@ class GatedFfn final : public Block {
   const Addition addition_;
   const GateKernel gate_function_;
   const Activation residual_, to_, normed_, gate_, up_;
+  const Gather gather_gate_, gather_output_;
 };
 
 }  // namespace foretoken::model

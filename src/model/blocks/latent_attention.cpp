@@ -67,7 +67,9 @@ LatentAttention::LatentAttention(const Workspace& space, const LatentAttentionCo
       key_(space.scratch.latent.key.View(config.key_dim())),
       queries_(space.scratch.latent.queries.View(config.n_heads * config.key_dim())),
       attended_(space.scratch.latent.attended.View(config.n_heads * config.rank)),
-      results_(space.scratch.attention.View(config.n_heads * config.value_dim)) {}
+      results_(space.scratch.attention.View(config.n_heads * config.value_dim)),
+      gather_output_(space, residual_, GatheredForm::kFloat,
+                     ColumnsByRank(space.division, place.dim)) {}
 
 void LatentAttention::AddPhases(std::vector<Phase>& phases) const {
   phases.push_back(PhaseOf<&LatentAttention::Norm>(*this, Split::kRows));
@@ -82,6 +84,7 @@ void LatentAttention::AddPhases(std::vector<Phase>& phases) const {
   if (weights_.o.quantised())
     phases.push_back(PhaseOf<&LatentAttention::QuantiseResults>(*this, Split::kOther));
   phases.push_back(PhaseOf<&LatentAttention::Output>(*this, Split::kOther));
+  gather_output_.AddPhases(phases);
 }
 
 void LatentAttention::Norm(const Pass& pass, int thread) const noexcept {

@@ -56,6 +56,7 @@ class LatentAttention final : public Block {
   const bool quantise_input_;
   const Addition addition_;
   const Activation residual_, input_, q_a_, q_, key_, queries_, attended_, results_;
+  const Gather gather_output_;
 };
 
 }  // namespace foretoken::model

@@ -22,11 +22,16 @@ Output::Output(const Workspace& space, const ModelConfig& config, const Weights&
       soft_cap_(config.logit_soft_cap),
       residual_(space.scratch.residual.View(config.dim)),
       last_(space.scratch.last.View(config.dim)),
-      logits_(space.scratch.logits.View(config.vocabulary)) {}
+      logits_(space.scratch.logits.View(config.vocabulary)),
+      gather_logits_(space, logits_, GatheredForm::kFloat,
+                     ColumnsByRank(space.division, config.vocabulary), {.with_logits = true}) {}
 
 void Output::AddPhases(std::vector<Phase>& phases) const {
   phases.push_back(PhaseOf<&Output::Norm>(*this, Split::kRows, WantsLogits));
   phases.push_back(PhaseOf<&Output::Multiply>(*this, Split::kOther, WantsLogits));
+  if (space_.ranks.alone()) return;
+  gather_logits_.AddPhases(phases);
+  phases.push_back(PhaseOf<&Output::CheckOthers>(*this, Split::kOther, WantsLogits));
 }
 
 // The rows with logits among the thread's rows.
@@ -45,7 +50,7 @@ void Output::Norm(const Pass& pass, int thread) const noexcept {
 // Also looks for what is not finite, while the thread's logits are in its cache.
 void Output::Multiply(const Pass& pass, int thread) const noexcept {
   const int n = static_cast<int>(pass.logit_rows.size());
-  const auto tiles = space_.pool.ShareOf(weights_.output.n_tiles, thread);
+  const auto tiles = space_.TilesOf(weights_.output, thread);
   model::Multiply(space_.kernels, weights_.output, last_, n, logits_, false, tiles.begin,
                   tiles.end);
   const int begin = tiles.begin * tensor::kTileOutputs,
@@ -60,6 +65,18 @@ void Output::Multiply(const Pass& pass, int thread) const noexcept {
     if (soft_cap_ != 0) space_.kernels.soft_cap(own, end - begin, soft_cap_);
     not_finite[i] = space_.kernels.finiteness(own, end - begin) != kernels::Finiteness::kFinite;
   }
+}
+
+// All of them: this is cheap beside the gather.
+void Output::CheckOthers(const Pass& pass, int thread) const noexcept {
+  Scratch& scratch = space_.scratch;
+  std::uint8_t* const not_finite = scratch.not_finite.data() + thread * scratch.not_finite_stride;
+  const auto columns = space_.pool.ShareOf(logits_.width, thread, tensor::kTileOutputs);
+  for (std::size_t i = 0; i < pass.logit_rows.size(); ++i)
+    not_finite[i] =
+        columns.begin < columns.end &&
+        space_.kernels.finiteness(logits_.Row(static_cast<int>(i)) + columns.begin,
+                                  columns.end - columns.begin) != kernels::Finiteness::kFinite;
 }
 
 bool Output::Finite(int i, int team) const noexcept {

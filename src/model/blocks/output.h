@@ -3,6 +3,7 @@
 // for that, for the rows that ask for them.
 #pragma once
 
+#include "model/blocks/gather.h"
 #include "model/blocks/phase.h"
 #include "model/config.h"
 #include "model/weights/weights.h"
@@ -24,11 +25,14 @@ class Output final : public Block {
  private:
   void Norm(const Pass& pass, int thread) const noexcept;
   void Multiply(const Pass& pass, int thread) const noexcept;
+  // Looks for logits of other ranks that are not finite.
+  void CheckOthers(const Pass& pass, int thread) const noexcept;
 
   const Workspace space_;
   const Weights& weights_;
   const float norm_eps_, scale_, soft_cap_;
   const Activation residual_, last_, logits_;
+  const Gather gather_logits_;
 };
 
 }  // namespace foretoken::model

@@ -4,16 +4,22 @@
 // A block declares phases. A phase is what every thread does between two barriers: it takes its
 // share of rows, tiles or heads, and reads what earlier phases wrote. The walk over all phases
 // (model/network.h) is the only place with a barrier in it. No division changes a bit of a result.
+//
+// Where several ranks compute a network, each holds a part of the tiles and heads, which its threads
+// share. A block that reads what others computed adds a Gather (blocks/gather.h) before.
 #pragma once
 
 #include <vector>
 
 #include "base/machine/thread_pool.h"
+#include "comm/ranks.h"
 #include "kernels/kernels.h"
 #include "model/cache_memory.h"
 #include "model/config.h"
 #include "model/pass.h"
+#include "model/ranks/division.h"
 #include "model/scratch.h"
+#include "model/weights/linear.h"
 
 namespace foretoken::model {
 
@@ -37,9 +43,16 @@ struct Workspace {
   const ThreadPool& pool;
   Scratch& scratch;
   CacheMemory& cache;
+  comm::Ranks& ranks;
+  const Division& division;
 
   ThreadPool::Share RowsOf(const Pass& pass, int thread) const noexcept {
     return pool.ShareOf(pass.n_rows(), thread);
+  }
+  // The thread's share of the tiles that this rank has of a matrix, in units of `unit` tiles.
+  ThreadPool::Share TilesOf(const Linear& w, int thread, int unit = 1) const noexcept {
+    const ThreadPool::Share share = pool.ShareOf(w.n_tiles, thread, unit);
+    return {w.first_tile + share.begin, w.first_tile + share.end};
   }
 };
 

@@ -28,8 +28,9 @@ kernels::MatmulArgs ArgsOf(const Linear& w, const Activation& x, int n_rows,
 void Run(const kernels::Kernels& kernels, const Linear& w, kernels::MatmulArgs args, int tile_begin,
          int tile_end) noexcept {
   if (tile_begin >= tile_end || args.n_rows == 0) return;
-  args.tile_begin = tile_begin;
-  args.tile_end = tile_end;
+  args.tile_begin = tile_begin - w.first_tile;
+  args.tile_end = tile_end - w.first_tile;
+  args.y += std::int64_t{w.first_tile} * tensor::kTileOutputs;
   kernels.matmul[static_cast<std::size_t>(w.type)](args);
 }
 
@@ -52,19 +53,19 @@ void MultiplyRows(const kernels::Kernels& kernels, const Linear& w, const Activa
 
 void MultiplyShare(const Workspace& space, const Linear& w, const Activation& x, int n_rows,
                    const Activation& y, int thread) noexcept {
-  const auto share = space.pool.ShareOf(w.n_tiles, thread);
+  const auto share = space.TilesOf(w, thread);
   Multiply(space.kernels, w, x, n_rows, y, false, share.begin, share.end);
 }
 
 void AddProduct(const Workspace& space, const Linear& w, const Activation& x, int n_rows,
                 const Addition& how, const Activation& residual, int thread) noexcept {
-  const auto share = space.pool.ShareOf(w.n_tiles, thread);
+  const auto share = space.TilesOf(w, thread);
   if (how.scale == 1 && how.bias == nullptr && how.norm == nullptr)
     return Multiply(space.kernels, w, x, n_rows, residual, true, share.begin, share.end);
   const Activation delta = space.scratch.delta.View(residual.width);
   Multiply(space.kernels, w, x, n_rows, delta, false, share.begin, share.end);
   const int begin = share.begin * tensor::kTileOutputs,
-            end = std::min(share.end * tensor::kTileOutputs, w.n_out);
+            end = std::min(share.end * tensor::kTileOutputs, residual.width);
   for (int row = 0; row < n_rows; ++row) {
     float* const from = delta.Row(row);
     if (how.bias != nullptr)
@@ -73,6 +74,10 @@ void AddProduct(const Workspace& space, const Linear& w, const Activation& x, in
     float* const to = residual.Row(row);
     for (int i = begin; i < end; ++i) to[i] += how.scale * from[i];
   }
+}
+
+Activation OutputOf(const Workspace& space, const Addition& how, const Activation& residual) {
+  return how.norm == nullptr ? residual : space.scratch.delta.View(residual.width);
 }
 
 void AddNormed(const Workspace& space, const Addition& how, const Activation& from,

@@ -33,6 +33,8 @@ struct Addition {
 // norm, only `delta` of the scratch memory = W x + bias, and AddNormed must follow.
 void AddProduct(const Workspace& space, const Linear& w, const Activation& x, int n_rows,
                 const Addition& how, const Activation& residual, int thread) noexcept;
+// What AddProduct writes: what ranks gather after it.
+Activation OutputOf(const Workspace& space, const Addition& how, const Activation& residual);
 // residual = residual + scale * norm(from) for the given rows, where `from` is overwritten; without
 // it, `delta` of the scratch memory.
 void AddNormed(const Workspace& space, const Addition& how, const Activation& from,

@@ -13,6 +13,8 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "kernels/repack.h"
+#include "model/ranks/division.h"
+#include "model/ranks/heads.h"
 #include "tensor/dtype.h"
 
 namespace foretoken::model {
@@ -47,15 +49,17 @@ Error LoadingStopped() {
 // Loads in two passes: plan (find, check, place) and fill.
 class WeightsLoader {
  public:
-  WeightsLoader(const formats::Checkpoint& checkpoint, const ModelConfig& config)
-      : checkpoint_(checkpoint), config_(config) {}
+  // division: which outputs this rank computes.
+  WeightsLoader(const formats::Checkpoint& checkpoint, const ModelConfig& config,
+                const Division& division = {})
+      : checkpoint_(checkpoint), config_(config), division_(division) {}
 
   Status Plan(std::span<const std::int32_t> output_tokens) {
     FORETOKEN_CHECK_OK(Embedding("token_embd.weight", config_.vocabulary));
     FORETOKEN_CHECK_OK(Vector("output_norm.weight", config_.dim, weights_.output_norm));
     const bool tied = checkpoint_.Find("output.weight") == nullptr;
-    FORETOKEN_CHECK_OK(Matrix(tied ? "token_embd.weight" : "output.weight", config_.vocabulary,
-                              config_.dim, weights_.output));
+    FORETOKEN_CHECK_OK(Divided(tied ? "token_embd.weight" : "output.weight", config_.vocabulary,
+                               config_.dim, weights_.output));
     KeepOutputRows(output_tokens);
     FORETOKEN_CHECK_OK(RopeFactors());
     if (config_.layer_input != 0) FORETOKEN_CHECK_OK(LayerInputs());
@@ -405,7 +409,7 @@ class WeightsLoader {
               kv_dim = config.n_kv_heads * config.head_dim;
     FORETOKEN_CHECK_OK(Norm(prefix, config.norm, dim, w.norm));
     FORETOKEN_CHECK_OK(QueriesKeysValues(prefix, config, q_dim, kv_dim, w));
-    FORETOKEN_CHECK_OK(Matrix(prefix + "attn_output.weight", dim, q_dim, w.o));
+    FORETOKEN_CHECK_OK(Divided(prefix + "attn_output.weight", dim, q_dim, w.o));
     FORETOKEN_CHECK_OK(Bias(prefix + "attn_output.bias", dim, config.output_bias, w.o_bias));
     FORETOKEN_CHECK_OK(Norm(prefix, config.post_norm, dim, w.post_norm));
     if (config.sinks)
@@ -437,13 +441,13 @@ class WeightsLoader {
     }
     FORETOKEN_CHECK_OK(Matrix(prefix + "attn_kv_a_mqa.weight", config.key_dim(), dim, w.kv));
     FORETOKEN_CHECK_OK(Vector(prefix + "attn_kv_a_norm.weight", config.rank, w.latent_norm));
-    FORETOKEN_CHECK_OK(Matrix(prefix + "attn_output.weight", dim, n * config.value_dim, w.o));
+    FORETOKEN_CHECK_OK(Divided(prefix + "attn_output.weight", dim, n * config.value_dim, w.o));
     if (checkpoint_.Find(prefix + "attn_kv_b.weight") != nullptr)
       return LatentMatricesTogether(prefix + "attn_kv_b.weight", config, w);
-    FORETOKEN_CHECK_OK(
-        Experts(prefix + "attn_k_b.weight", n, {config.rank, config.head_dim}, w.k, config.rank));
-    return Experts(prefix + "attn_v_b.weight", n, {config.value_dim, config.rank}, w.v,
-                   config.value_dim);
+    FORETOKEN_CHECK_OK(Experts(prefix + "attn_k_b.weight", n, {config.rank, config.head_dim},
+                               {0, config.rank}, w.k, config.rank, 0));
+    return Experts(prefix + "attn_v_b.weight", n, {config.value_dim, config.rank},
+                   {0, config.value_dim}, w.v, config.value_dim, 0);
   }
 
   // The tensor holds for each head the columns of its matrix k, then the rows of its matrix v.
@@ -476,23 +480,32 @@ class WeightsLoader {
   Status QueriesKeysValues(const std::string& prefix, const AttentionConfig& config, int q_dim,
                            int kv_dim, AttentionWeights& w) {
     const int width = config.reads_pair ? 2 * config_.dim : config_.dim;
+    const HeadRange own = OwnHeads(config, division_);
+    const auto columns = [&](OutputRange heads) -> OutputRange {
+      return {heads.begin * config.head_dim, heads.end * config.head_dim};
+    };
+    // One norm for all keys of a row needs them all.
+    const OutputRange queries = columns(own.queries), keys = config.qk_norm == QkNorm::kRow
+                                                                 ? OutputRange{0, kv_dim}
+                                                                 : columns(own.keys);
     if (checkpoint_.Find(prefix + "attn_qkv.weight") == nullptr) {
-      FORETOKEN_CHECK_OK(Matrix(prefix + "attn_q.weight", q_dim, width, w.q));
+      FORETOKEN_CHECK_OK(Rows({prefix + "attn_q.weight", q_dim}, 0, queries, width, w.q));
       if (config.cache_layer >= 0)
         return Bias(prefix + "attn_q.bias", q_dim, config.qkv_bias, w.q_bias);
-      FORETOKEN_CHECK_OK(Matrix(prefix + "attn_k.weight", kv_dim, width, w.k));
+      FORETOKEN_CHECK_OK(Rows({prefix + "attn_k.weight", kv_dim}, 0, keys, width, w.k));
       // Without the matrix, w.v has no tiles.
       const bool has_v = checkpoint_.Find(prefix + "attn_v.weight") != nullptr;
       if (has_v || !config.keys_may_be_values)
-        FORETOKEN_CHECK_OK(Matrix(prefix + "attn_v.weight", kv_dim, width, w.v));
+        FORETOKEN_CHECK_OK(Rows({prefix + "attn_v.weight", kv_dim}, 0, keys, width, w.v));
       FORETOKEN_CHECK_OK(Bias(prefix + "attn_q.bias", q_dim, config.qkv_bias, w.q_bias));
       FORETOKEN_CHECK_OK(Bias(prefix + "attn_k.bias", kv_dim, config.qkv_bias, w.k_bias));
       return Bias(prefix + "attn_v.bias", kv_dim, config.qkv_bias, w.v_bias);
     }
     const int all = q_dim + 2 * kv_dim;
-    FORETOKEN_CHECK_OK(Rows(prefix + "attn_qkv.weight", all, 0, q_dim, width, w.q));
-    FORETOKEN_CHECK_OK(Rows(prefix + "attn_qkv.weight", all, q_dim, kv_dim, width, w.k));
-    FORETOKEN_CHECK_OK(Rows(prefix + "attn_qkv.weight", all, q_dim + kv_dim, kv_dim, width, w.v));
+    const std::string qkv = prefix + "attn_qkv.weight";
+    FORETOKEN_CHECK_OK(Rows({qkv, all}, 0, queries, width, w.q));
+    FORETOKEN_CHECK_OK(Rows({qkv, all}, q_dim, keys, width, w.k));
+    FORETOKEN_CHECK_OK(Rows({qkv, all}, q_dim + kv_dim, keys, width, w.v));
     FORETOKEN_CHECK_OK(Bias(prefix + "attn_qkv.bias", all, config.qkv_bias, w.q_bias));
     if (w.q_bias != nullptr) w.k_bias = w.q_bias + q_dim, w.v_bias = w.k_bias + kv_dim;
     return {};
@@ -506,13 +519,14 @@ class WeightsLoader {
     const int dim = config_.dim, width = config.width;
     FORETOKEN_CHECK_OK(Norm(prefix, config.norm, dim, w.norm));
     if (config.gate_in_up) {
-      FORETOKEN_CHECK_OK(Rows(prefix + "ffn_up.weight", 2 * width, 0, width, dim, w.gate));
-      FORETOKEN_CHECK_OK(Rows(prefix + "ffn_up.weight", 2 * width, width, width, dim, w.up));
+      const std::string both = prefix + "ffn_up.weight";
+      FORETOKEN_CHECK_OK(Rows({both, 2 * width}, 0, Own(width), dim, w.gate));
+      FORETOKEN_CHECK_OK(Rows({both, 2 * width}, width, Own(width), dim, w.up));
     } else {
-      FORETOKEN_CHECK_OK(Matrix(prefix + "ffn_gate.weight", width, dim, w.gate));
-      FORETOKEN_CHECK_OK(Matrix(prefix + "ffn_up.weight", width, dim, w.up));
+      FORETOKEN_CHECK_OK(Divided(prefix + "ffn_gate.weight", width, dim, w.gate));
+      FORETOKEN_CHECK_OK(Divided(prefix + "ffn_up.weight", width, dim, w.up));
     }
-    FORETOKEN_CHECK_OK(Matrix(prefix + "ffn_down.weight", dim, width, w.down));
+    FORETOKEN_CHECK_OK(Divided(prefix + "ffn_down.weight", dim, width, w.down));
     return Norm(prefix, config.post_norm, dim, w.post_norm);
   }
 
@@ -545,9 +559,9 @@ class WeightsLoader {
     const int shared = config.shared_width;
     if (config.shared_gate)
       FORETOKEN_CHECK_OK(Matrix(prefix + "ffn_gate_inp_shexp.weight", 1, dim, w.shared_router));
-    FORETOKEN_CHECK_OK(Matrix(prefix + "ffn_gate_shexp.weight", shared, dim, w.shared.gate));
-    FORETOKEN_CHECK_OK(Matrix(prefix + "ffn_up_shexp.weight", shared, dim, w.shared.up));
-    return Matrix(prefix + "ffn_down_shexp.weight", dim, shared, w.shared.down);
+    FORETOKEN_CHECK_OK(Divided(prefix + "ffn_gate_shexp.weight", shared, dim, w.shared.gate));
+    FORETOKEN_CHECK_OK(Divided(prefix + "ffn_up_shexp.weight", shared, dim, w.shared.up));
+    return Divided(prefix + "ffn_down_shexp.weight", dim, shared, w.shared.down);
   }
 
   Status RouterNorm(const std::string& prefix, const float*& out) {
@@ -656,43 +670,68 @@ class WeightsLoader {
     return {};
   }
 
+  // A matrix that each rank computes with whole.
   Status Matrix(const std::string& name, int n_out, int k, Linear& out) {
-    return Rows(name, n_out, 0, n_out, k, out);
+    return Rows({name, n_out}, 0, {0, n_out}, k, out);
   }
+  // A matrix whose outputs the ranks divide.
+  Status Divided(const std::string& name, int n_out, int k, Linear& out) {
+    return Rows({name, n_out}, 0, Own(n_out), k, out);
+  }
+  // Whole blocks of the int8 form.
+  OutputRange Own(int n_out) const { return division_.Own(n_out, tensor::kBlock); }
 
-  // Rows [first, first + n_out) of a matrix of `all` rows.
-  Status Rows(const std::string& name, int all, int first, int n_out, int k, Linear& out) {
-    FORETOKEN_TRY(const formats::TensorView* t, Find(name, k, all));
+  struct RowsTensor {
+    const std::string& name;
+    int n_rows;
+  };
+  // The outputs `own` of a matrix that begins at row `first` of a tensor.
+  Status Rows(const RowsTensor& tensor, int first, OutputRange own, int k, Linear& out) {
+    FORETOKEN_TRY(const formats::TensorView* t, Find(tensor.name, k, tensor.n_rows));
     out.type = tensor::FindDType(t->ggml_type)->tile;
     out.k = k;
-    jobs_.push_back(
-        {.tensor = t, .linear = &out, .offset = 0, .part_rows = all, .first_row = first});
-    Place(jobs_.back(), n_out);
+    own.begin = own.begin / tensor::kTileOutputs * tensor::kTileOutputs;
+    out.first_tile = own.begin / tensor::kTileOutputs;
+    if (own.n() == 0) return {};
+    jobs_.push_back({.tensor = t,
+                     .linear = &out,
+                     .offset = 0,
+                     .part_rows = tensor.n_rows,
+                     .first_row = first + own.begin});
+    Place(jobs_.back(), own.n());
     return {};
   }
 
   struct MatrixShape {
     int n_out, k;
   };
-  // A matrix of each expert: the rows from first_row on of its part_rows rows in the tensor.
+  // A matrix of each expert: the outputs `own` of the rows from first_row on of its part_rows rows in
+  // the tensor.
   Status Experts(const std::string& name, int n_experts, MatrixShape shape, ExpertLinear& out,
                  int part_rows, int first_row = 0) {
+    return Experts(name, n_experts, shape, Own(shape.n_out), out, part_rows, first_row);
+  }
+  Status Experts(const std::string& name, int n_experts, MatrixShape shape, OutputRange own,
+                 ExpertLinear& out, int part_rows, int first_row) {
     FORETOKEN_TRY(const formats::TensorView* t, Find(name, shape.k, part_rows, n_experts));
     out.first.type = tensor::FindDType(t->ggml_type)->tile;
     out.first.k = shape.k;
-    out.expert_bytes = kernels::TiledBytes(out.first.type, shape.n_out, shape.k);
+    out.first.first_tile = own.begin / tensor::kTileOutputs;
+    if (own.n() == 0) return {};
+    out.expert_bytes = kernels::TiledBytes(out.first.type, own.n(), shape.k);
     jobs_.push_back({.tensor = t,
                      .linear = &out.first,
                      .offset = 0,
                      .n_parts = n_experts,
                      .part_rows = part_rows,
-                     .first_row = first_row});
-    Place(jobs_.back(), shape.n_out);
+                     .first_row = first_row + own.begin});
+    Place(jobs_.back(), own.n());
     return {};
   }
 
   const formats::Checkpoint& checkpoint_;
   const ModelConfig& config_;
+  const Division division_;
   Weights weights_;
   const formats::TensorView* embedding_ = nullptr;  // in this file; null: the target's is used
   const formats::TensorView* layer_embedding_ = nullptr;  // null: the layers have none
@@ -703,9 +742,9 @@ class WeightsLoader {
 };
 
 Result<Weights> Weights::Load(const formats::Checkpoint& checkpoint, const ModelConfig& config,
-                              std::span<const std::int32_t> output_tokens, ThreadPool& pool,
-                              const LoadOptions& options) {
-  WeightsLoader loader(checkpoint, config);
+                              std::span<const std::int32_t> output_tokens, const Division& division,
+                              ThreadPool& pool, const LoadOptions& options) {
+  WeightsLoader loader(checkpoint, config, division);
   FORETOKEN_CHECK_OK(loader.Plan(output_tokens));
   return loader.Fill(pool, options);
 }

@@ -14,33 +14,12 @@
 #include "foretoken/result.h"
 #include "formats/checkpoint.h"
 #include "model/config.h"
+#include "model/ranks/division.h"
 #include "model/weights/embedding_table.h"
+#include "model/weights/linear.h"
 #include "model/weights/tile_cache.h"
-#include "tensor/dtype.h"
 
 namespace foretoken::model {
-
-// A matrix [n_out, k] in tiles. `tiles` is null where the architecture has none.
-struct Linear {
-  tensor::TileType type = tensor::TileType::kF32;
-  int n_out = 0, k = 0, n_tiles = 0;
-  const std::byte* tiles = nullptr;
-
-  bool quantised() const { return tensor::IsQuantised(type); }
-};
-
-// Matrices of one shape, one for each expert, or for each head.
-struct ExpertLinear {
-  Linear first;                  // of expert 0
-  std::size_t expert_bytes = 0;  // from one expert's tiles to the next one's
-
-  Linear Of(int expert) const {
-    Linear w = first;
-    w.tiles += static_cast<std::size_t>(expert) * expert_bytes;
-    return w;
-  }
-  bool quantised() const { return first.quantised(); }
-};
 
 struct AttentionWeights {
   const float *norm = nullptr, *post_norm = nullptr;  // [dim]; null if the layer has none
@@ -144,7 +123,8 @@ class Weights {
   [[nodiscard]] static Result<Weights> Load(const formats::Checkpoint& checkpoint,
                                             const ModelConfig& config,
                                             std::span<const std::int32_t> output_tokens,
-                                            ThreadPool& pool, const LoadOptions& options);
+                                            const Division& division, ThreadPool& pool,
+                                            const LoadOptions& options);
 
   // The same for a head (config.head is set). If its file has no embedding or no output head, the
   // target's is used, so the target's weights and checkpoint must outlive the head's. Errors: also

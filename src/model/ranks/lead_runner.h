@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// model/ranks/lead_runner.h: a network that runs on several ranks, as rank 0 sees it.
+#pragma once
+
+#include <memory>
+
+#include "model/local_runner.h"
+#include "model/ranks/message.h"
+
+namespace foretoken::model {
+
+// Tells the other ranks each pass, and runs its own part, whose gathers bring the parts of the
+// others. When it is destroyed it tells them that no pass follows.
+class LeadRunner final : public Runner {
+ public:
+  // number: of the network, the same on each rank. `ranks` must outlive the runner.
+  LeadRunner(std::unique_ptr<LocalRunner> own, int number, comm::Ranks& ranks);
+  ~LeadRunner() override;
+
+  const PassResult& Run(const Pass& pass) noexcept override;
+  void KeepFeatures(const FeatureRequest& request) override;
+  void ClearBlocks(std::span<const std::int32_t> blocks) noexcept override;
+
+ private:
+  const std::unique_ptr<LocalRunner> own_;
+  const int number_;
+  comm::Ranks& ranks_;
+  Message message_;
+};
+
+// What the other ranks do: they run passes as they are told until rank 0 has stopped each of these
+// networks. runners[i] has number i. Error: kIo, where a rank is lost.
+[[nodiscard]] Status Follow(std::span<const std::unique_ptr<LocalRunner>> runners,
+                            comm::Ranks& ranks);
+
+}  // namespace foretoken::model

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// model/ranks/message.h: what rank 0 tells the other ranks to do with their part of a network.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "comm/ranks.h"
+#include "model/pass.h"
+
+namespace foretoken::model {
+
+enum class Order : std::int32_t { kPass, kKeepFeatures, kClearBlocks, kStop };
+
+// A message of 32-bit words. Its memory grows to the longest message so far; Reserve makes room at
+// once, so that no pass allocates.
+class Message {
+ public:
+  Message() : words_(kShort) {}
+  void Reserve(std::size_t n_words) { words_.reserve(n_words); }
+
+  // Rank 0 writes: Begin, then the parts.
+  void Begin(Order order, int runner);
+  void Add(std::int32_t word) { words_.push_back(word); }
+  void Add(std::span<const std::int32_t> words);
+  void AddPass(const Pass& pass);
+  // To all other ranks. False: a rank is lost.
+  [[nodiscard]] bool Send(comm::Ranks& ranks) noexcept;
+
+  // The others read. False: a rank is lost, or the message is damaged.
+  [[nodiscard]] bool Receive(comm::Ranks& ranks);
+  Order order() const { return static_cast<Order>(words_[1]); }
+  int runner() const { return words_[2]; }
+  // The words behind the head.
+  std::span<const std::int32_t> body() const { return std::span(words_).subspan(kHead); }
+  // The pass of the message, which has views of it. False: the message is damaged.
+  [[nodiscard]] bool ReadPass(Pass& pass);
+
+ private:
+  static constexpr std::size_t kHead = 3;      // size, order, runner
+  static constexpr std::size_t kShort = 1024;  // words that one broadcast brings
+
+  std::vector<std::int32_t> words_;
+  std::vector<kv::Segment> segments_;
+};
+
+}  // namespace foretoken::model
