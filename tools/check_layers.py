@@ -86,6 +86,7 @@ OUTSIDE = {
     "tests/fuzz": {"attack", "base", "formats", "text", "grammar", "server"},
     "tests/lossless": {"formats", "kernels", "grammar", "fixtures", "oracle"},
     "tests/memory": {"fixtures"},
+    "tests/ranks": {"base", "comm", "tensor", "kernels", "formats", "kv", "model", "fixtures"},
     "tests/oracle": {"base", "tensor", "kernels", "formats", "kv", "model", "fixtures"},
 }
 # Folders of tests/ that unit tests beside the code may use where their module is above the one that is named.

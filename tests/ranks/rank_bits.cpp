@@ -120,8 +120,7 @@ int Run(const std::string& folder, const std::vector<std::string>& architectures
       auto checkpoint = formats::OpenCheckpoint(path.c_str());
       Check(checkpoint.has_value(), checkpoint ? "" : checkpoint.error().message);
       std::vector<std::unique_ptr<model::LocalRunner>> own;
-      own.push_back(
-          Open(**checkpoint, pool, &ranks, model::Division(ranks.rank(), c.speeds)));
+      own.push_back(Open(**checkpoint, pool, &ranks, model::Division(ranks.rank(), c.speeds)));
       if (!ranks.leads()) {
         const Status status = model::Follow(own, ranks);
         Check(status.has_value(), status ? "" : status.error().message);
