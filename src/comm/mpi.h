@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // comm/mpi.h: ranks that MPI starts and connects (mpirun, srun, an MPIJob).
+//
+// Calls of MPI come from two threads, one at a time (MPI_THREAD_SERIALIZED): the one that uses the
+// ranks, and one that tells the other ranks ten times a second that this one is alive. So a rank that
+// is gone or stopped is noticed while no pass runs too, and a rank that loads or computes for long is
+// not taken for one.
 #pragma once
 
 #include <memory>
@@ -10,14 +15,17 @@
 namespace foretoken::comm {
 
 struct MpiOptions {
-  double deadline_s = 10;  // the longest wait for other ranks while a pass runs
+  // Where a rank stops answering, all have ended after this time. The loss is noticed after 0.6 of it,
+  // and 0.15 of it is for the answers that say so. A rank that answers but does not take part in a
+  // pass is lost after six times as long.
+  double deadline_s = 10;
 };
 
 // Whether this build can use MPI.
 bool HasMpi() noexcept;
 
 // Whether this process was started by mpirun or by a batch system that starts MPI programs, as one
-// of several. Asks the environment only.
+// of several or alone. Asks the environment only.
 bool StartedAsRank() noexcept;
 
 // Joins the ranks; once in a process, which leaves them when the result is destroyed. Errors:

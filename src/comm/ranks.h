@@ -6,15 +6,17 @@
 // is divided, so results do not depend on the number of ranks, to the bit. Rank 0 leads: it owns the
 // requests, and tells the others what to compute.
 //
-// All ranks make the same calls in the same order, each from one thread. A call that cannot end,
-// because a rank is gone or does not answer in time, returns false; from then on every call does,
-// and why() says what happened.
+// All ranks make the same calls in the same order, each from one thread at a time. A call that cannot
+// end, because a rank is gone or has stopped answering, returns false; from then on every call does,
+// and why() says what happened. A moment later the process ends, so that no rank stays behind.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace foretoken::comm {
 
@@ -36,6 +38,8 @@ class Ranks {
   int size() const noexcept { return size_; }
   bool alone() const noexcept { return size_ == 1; }
   bool leads() const noexcept { return rank_ == 0; }
+  // The name of the machine that a rank runs on.
+  const std::string& host(int rank) const { return hosts_[static_cast<std::size_t>(rank)]; }
 
   // Part r of `bytes` is [begins[r], begins[r + 1]). On entry this rank's part is written, on return
   // all parts are. begins: [size + 1], the same on each rank.
@@ -45,22 +49,28 @@ class Ranks {
   // On return each rank has the bytes of rank 0. All spans have the same size.
   [[nodiscard]] virtual bool Broadcast(std::span<std::byte> bytes) noexcept = 0;
 
-  // As Broadcast, for ranks that wait until rank 0 has work: there is no deadline, and after a while
-  // the waiting costs next to no processor time.
+  // As Broadcast, for ranks that wait until rank 0 has work. It may take any time, as long as rank 0
+  // answers, and after a while the waiting costs next to no processor time.
   [[nodiscard]] virtual bool Await(std::span<std::byte> bytes) noexcept = 0;
 
   // Ends all ranks with this message: what this rank found makes going on useless. Returns where
   // there are no others.
   virtual void Abort(const std::string& why) noexcept = 0;
 
+  // This process is about to end. From now on a rank that is gone is noticed in half a second, so that
+  // requests are still answered. Any thread may call it.
+  virtual void ExpectEnd() noexcept = 0;
+
   // Why a call has returned false. Empty: none has.
   const std::string& why() const noexcept { return why_; }
   const Traffic& traffic() const noexcept { return traffic_; }
 
  protected:
-  Ranks(int rank, int size) : rank_(rank), size_(size) {}
+  Ranks(int rank, std::vector<std::string> hosts)
+      : rank_(rank), size_(static_cast<int>(hosts.size())), hosts_(std::move(hosts)) {}
 
   const int rank_, size_;
+  const std::vector<std::string> hosts_;
   std::string why_;
   Traffic traffic_;
 };
@@ -68,11 +78,12 @@ class Ranks {
 // One process alone: nothing is sent.
 class Alone final : public Ranks {
  public:
-  Alone() : Ranks(0, 1) {}
+  Alone();
   bool Gather(std::byte*, std::span<const std::int32_t>) noexcept override { return true; }
   bool Broadcast(std::span<std::byte>) noexcept override { return true; }
   bool Await(std::span<std::byte>) noexcept override { return true; }
   void Abort(const std::string&) noexcept override {}
+  void ExpectEnd() noexcept override {}
 };
 
 }  // namespace foretoken::comm
