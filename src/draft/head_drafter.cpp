@@ -12,12 +12,6 @@
 namespace foretoken::draft {
 namespace {
 
-int FeatureWidth(const model::HeadConfig& head) {
-  const int parts =
-      head.kind == model::HeadKind::kEagle ? static_cast<int>(head.feature_layers.size()) : 1;
-  return parts * head.target_dim;
-}
-
 constexpr std::array<std::string_view, 2> kEagleAliases = {"eagle3", "draft-eagle3"},
                                           kMtpAliases = {"draft-mtp", "nextn"};
 constexpr std::array kEagleFiles = {model::DraftFile::kEagleHead};
@@ -59,7 +53,7 @@ HeadDrafter::HeadDrafter(std::unique_ptr<model::Runner> runner, const model::Hea
       cache_(tables),
       config_(config),
       eagle_(config.kind == model::HeadKind::kEagle),
-      width_(FeatureWidth(config)),
+      width_(config.features_width()),
       wide_(shared, runner_->info().output_tokens) {
   const auto n = static_cast<std::size_t>(cache_.shape().n_sequences),
              rows = static_cast<std::size_t>(runner_->info().max_rows),

@@ -181,6 +181,11 @@ struct HeadConfig {
                                       // number of layers stands for the last one's output
   bool norm_before_residual = false;  // kEagle: the residual stream begins with the normed feature
   bool norm_before_fc = false;        // kEagle: the features are normed before they are mixed
+
+  // Numbers of the target that a row reads.
+  int features_width() const {
+    return (kind == HeadKind::kEagle ? static_cast<int>(feature_layers.size()) : 1) * target_dim;
+  }
 };
 
 struct ModelConfig {
@@ -199,6 +204,11 @@ struct ModelConfig {
   std::optional<HeadConfig> head;  // this is not a whole model but a head with one layer
 
   int n_layers() const { return static_cast<int>(layers.size()); }
+  // Numbers of each row's features in a pass (model/pass.h); 0 where this is no head.
+  int features_width(bool own_features) const {
+    if (!head) return 0;
+    return own_features ? dim : head->features_width();
+  }
 };
 
 }  // namespace foretoken::model

@@ -139,17 +139,22 @@ Result<std::unique_ptr<LocalRunner>> LocalRunner::Load(const formats::Checkpoint
 Result<std::unique_ptr<LocalRunner>> LocalRunner::LoadHead(
     const formats::Checkpoint& checkpoint, const ModelConfig& config, const RunnerOptions& options,
     const kernels::Kernels& kernels, ThreadPool& pool, const LocalRunner& target) {
+  const Division& division = target.division_;
   FORETOKEN_TRY(CacheMemory cache,
-                CacheMemory::Create(CacheLayers(config, options.division), options.cache));
+                CacheMemory::Create(CacheLayers(config, division), options.cache));
   const ModelConfig& base = target.config();
   FORETOKEN_CHECK_OK(CheckHeadFits(checkpoint, config, base));
   ModelConfig own = config;
   if (own.vocabulary == 0 || own.head->kind == HeadKind::kMtp ||
       checkpoint.Find("output.weight") == nullptr)
     own.vocabulary = base.vocabulary;
-  FORETOKEN_TRY(Weights weights, Weights::LoadHead(checkpoint, own, target.weights_, base, pool));
+  FORETOKEN_TRY(Weights weights,
+                Weights::LoadHead(checkpoint, own, target.weights_, base, division, pool));
+  RunnerOptions divided = options;
+  divided.division = division;
+  divided.ranks = division.size() == 1 ? nullptr : &target.ranks_;
   return std::unique_ptr<LocalRunner>(
-      new LocalRunner(own, options, kernels, pool, std::move(weights), std::move(cache)));
+      new LocalRunner(own, divided, kernels, pool, std::move(weights), std::move(cache)));
 }
 
 void LocalRunner::KeepFeatures(const FeatureRequest& request) {

@@ -51,8 +51,8 @@ class LocalRunner final : public Runner {
       const LoadOptions& load);
 
   // A head that reads `target`'s features. It uses the target's embedding and output head where its
-  // own file has none: target and its checkpoint must outlive it. Errors: also kMismatch (a head of
-  // another target).
+  // own file has none: target and its checkpoint must outlive it. The ranks of the target divide it
+  // as they divide the target. Errors: also kMismatch (a head of another target).
   [[nodiscard]] static Result<std::unique_ptr<LocalRunner>> LoadHead(
       const formats::Checkpoint& checkpoint, const ModelConfig& config,
       const RunnerOptions& options, const kernels::Kernels& kernels, ThreadPool& pool,

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/ranks/rank_bits.cpp: whether several ranks give the logits of one, to the bit, for every
-// architecture of the registry. Started by mpirun.
+// architecture of the registry, and for the heads that read a network's features. Started by mpirun.
 //
-// usage: rank_bits FOLDER [ARCHITECTURE...]
+// usage: rank_bits FOLDER [ARCHITECTURE...]    "heads" among the architectures: the heads
 // Rank 0 writes small models into FOLDER, which all ranks see. Each prints nothing but differences;
 // rank 0 prints the number of comparisons. Exit code 1: there was a difference.
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ struct Case {
   std::string name;
   fixtures::TinyModelOptions options;
   std::vector<int> speeds;
+  std::optional<fixtures::TinyHeadOptions> head = std::nullopt;
 };
 
 // Each architecture, small and somewhat larger, as floats and quantised, in even and uneven shares.
@@ -53,27 +55,66 @@ std::vector<Case> CasesOf(const std::string& architecture, int n_ranks) {
   return cases;
 }
 
+// Heads with matrices of their own, and heads that use those of their target.
+std::vector<Case> HeadCases(int n_ranks) {
+  std::vector<int> uneven(static_cast<std::size_t>(n_ranks), 1);
+  uneven.back() = 3;
+  std::vector<Case> cases;
+  for (const auto type : {tensor::DType::kF32, tensor::DType::kQ8_0}) {
+    fixtures::TinyModelOptions target{.seed = 5, .dim = 128, .ff = 160, .n_heads = 8};
+    target.n_kv_heads = 4, target.weight_type = type;
+    fixtures::TinyHeadOptions mtp{.target = target, .weight_type = type};
+    fixtures::TinyHeadOptions eagle = mtp;
+    eagle.eagle = true;
+    cases.push_back({"mtp", target, uneven, mtp});
+    cases.push_back({"eagle", target, uneven, eagle});
+    eagle.draft_vocabulary = 100, eagle.norm_before_fc = true;
+    cases.push_back({"eagle with some tokens", target, uneven, eagle});
+    eagle.draft_vocabulary = 0, eagle.own_output = eagle.own_embedding = true;
+    eagle.norm_before_residual = true;
+    cases.push_back({"eagle with an output", target, uneven, eagle});
+  }
+  return cases;
+}
+
 void Check(bool good, const std::string& what) {
   if (good) return;
   std::fprintf(stderr, "rank_bits: %s\n", what.c_str());
   std::exit(1);
 }
 
-std::unique_ptr<model::LocalRunner> Open(const formats::Checkpoint& checkpoint, ThreadPool& pool,
-                                         comm::Ranks* ranks, const model::Division& division) {
-  auto config = model::ConfigFromMetadata(checkpoint.metadata());
-  Check(config.has_value(), config ? "" : config.error().message);
-  config->vocabulary = *model::VocabularyRows(checkpoint);
+template <typename T>
+T Checked(Result<T> result) {
+  Check(result.has_value(), result ? "" : result.error().message);
+  return std::move(*result);
+}
+
+model::RunnerOptions OptionsOf(comm::Ranks* ranks, const model::Division& division) {
   model::RunnerOptions options;
   options.max_rows = options.max_logit_rows = kMaxRows;
   options.max_positions = kPositions;
   options.cache.n_blocks = kPositions / tensor::kKvBlock;
   options.ranks = ranks;
   options.division = division;
-  auto runner = model::LocalRunner::Load(checkpoint, *config, options,
-                                         *kernels::KernelsFromEnvironment().value(), pool, {});
-  Check(runner.has_value(), runner ? "" : runner.error().message);
-  return std::move(*runner);
+  return options;
+}
+
+using Runners = std::vector<std::unique_ptr<model::LocalRunner>>;
+
+// The network, and its head where there is one. Without ranks: this process computes all.
+Runners Open(const formats::Checkpoint& file, const formats::Checkpoint* head_file,
+             ThreadPool& pool, comm::Ranks* ranks, const model::Division& division) {
+  auto config = Checked(model::ConfigFromMetadata(file.metadata()));
+  config.vocabulary = *model::VocabularyRows(file);
+  const kernels::Kernels& kernels = *kernels::KernelsFromEnvironment().value();
+  Runners runners;
+  runners.push_back(Checked(
+      model::LocalRunner::Load(file, config, OptionsOf(ranks, division), kernels, pool, {})));
+  if (head_file == nullptr) return runners;
+  runners.push_back(Checked(
+      model::LocalRunner::LoadHead(*head_file, Checked(model::HeadConfigFromFile(*head_file)),
+                                   OptionsOf(nullptr, {}), kernels, pool, *runners[0])));
+  return runners;
 }
 
 // A prompt in two parts, then drafts, then single tokens.
@@ -105,31 +146,100 @@ int Compare(model::Runner& many, model::Runner& one, const std::string& what) {
   return n_compared;
 }
 
-int Run(const std::string& folder, const std::vector<std::string>& architectures) {
-  auto joined = comm::JoinMpi({});
-  Check(joined.has_value(), joined ? "" : joined.error().message);
-  comm::Ranks& ranks = **joined;
+// Runs one pass of a head on both, and compares the logits and the head's own features of all rows.
+// features: [n_rows, dim] with own_features. Returns the own features.
+std::vector<float> CompareHeads(model::Runner& many, model::Runner& one, int first, int n_rows,
+                                const std::vector<float>& features, bool own_features,
+                                const std::string& what) {
+  const std::vector<std::int32_t> blocks = {2, 0, 1};
+  std::vector<Token> tokens;
+  std::vector<int> logit_rows;
+  for (int i = 0; i < n_rows; ++i) {
+    tokens.push_back(3 + (first + i) * 31 % 290);
+    logit_rows.push_back(i);
+  }
+  const kv::Segment segment = {
+      .row_begin = 0, .n_rows = n_rows, .first_position = first, .blocks = blocks};
+  const model::Pass pass = {.tokens = tokens,
+                            .segments = {&segment, 1},
+                            .logit_rows = logit_rows,
+                            .features = features.data(),
+                            .own_features = own_features};
+  const model::PassResult &got = many.Run(pass), &wanted = one.Run(pass);
+  const auto dim = static_cast<std::size_t>(one.info().dim),
+             vocabulary = static_cast<std::size_t>(one.info().vocabulary);
+  std::vector<float> own;
+  for (int i = 0; i < n_rows; ++i) {
+    const std::string at = " at position " + std::to_string(first + i);
+    Check(std::memcmp(got.Logits(i), wanted.Logits(i), vocabulary * sizeof(float)) == 0,
+          what + ": other logits" + at);
+    Check(std::memcmp(got.OwnFeature(i), wanted.OwnFeature(i), dim * sizeof(float)) == 0,
+          what + ": other features of the head" + at);
+    own.insert(own.end(), wanted.OwnFeature(i), wanted.OwnFeature(i) + dim);
+  }
+  return own;
+}
+
+// The target's features, then a head that reads them, then its own.
+int CompareWithHead(model::Runner& many, model::Runner& one, model::Runner& many_head,
+                    model::Runner& one_head, bool eagle, const std::string& what) {
+  model::FeatureRequest request{.normed = !eagle};
+  if (eagle) request.layers = {0, 1, 1};
+  many.KeepFeatures(request), one.KeepFeatures(request);
+  constexpr int kRows = 20, kOwnRows = 3;
+  const std::vector<std::int32_t> blocks = {2, 0, 1};
+  std::vector<Token> tokens;
+  for (int i = 0; i < kRows; ++i) tokens.push_back(3 + i * 37 % 290);
+  const kv::Segment segment = {
+      .row_begin = 0, .n_rows = kRows, .first_position = 0, .blocks = blocks};
+  const model::Pass pass = {.tokens = tokens, .segments = {&segment, 1}, .logit_rows = {}};
+  const model::PassResult &got = many.Run(pass), &wanted = one.Run(pass);
+  const std::vector<float> features(wanted.features,
+                                    wanted.features + std::int64_t{kRows} * wanted.features_width);
+  Check(std::memcmp(got.features, features.data(), features.size() * sizeof(float)) == 0,
+        what + ": other features");
+  std::vector<float> own = CompareHeads(many_head, one_head, 0, kRows, features, false,
+                                        what + ", the target's features");
+  for (int i = 0; i < 2; ++i)
+    own = CompareHeads(many_head, one_head, kRows + i * kOwnRows, kOwnRows, own, true,
+                       what + ", own features");
+  return kRows + 2 * kOwnRows;
+}
+
+// The file that rank 0 has written, opened on each rank.
+std::unique_ptr<formats::Checkpoint> Share(comm::Ranks& ranks, std::string path) {
+  path.resize(1024);
+  Check(ranks.Broadcast(std::as_writable_bytes(std::span(path))), ranks.why());
+  return Checked(formats::OpenCheckpoint(path.c_str()));
+}
+
+// Returns the number of rows that were compared, on rank 0.
+int RunCase(comm::Ranks& ranks, const std::string& folder, const Case& c, const std::string& what) {
   ThreadPool pool(1);
+  const auto file = Share(ranks, ranks.leads() ? fixtures::WriteTinyModel(folder, c.options) : "");
+  std::unique_ptr<formats::Checkpoint> head;
+  if (c.head) head = Share(ranks, ranks.leads() ? fixtures::WriteTinyHead(folder, *c.head) : "");
+  Runners own = Open(*file, head.get(), pool, &ranks, model::Division(ranks.rank(), c.speeds));
+  if (!ranks.leads()) {
+    const Status status = model::Follow(own, ranks);
+    Check(status.has_value(), status ? "" : status.error().message);
+    return 0;
+  }
+  const Runners alone = Open(*file, head.get(), pool, nullptr, {});
+  model::LeadRunner lead(std::move(own[0]), 0, ranks);
+  if (!c.head) return Compare(lead, *alone[0], what);
+  model::LeadRunner lead_head(std::move(own[1]), 1, ranks);
+  return CompareWithHead(lead, *alone[0], lead_head, *alone[1], c.head->eagle, what);
+}
+
+int Run(const std::string& folder, const std::vector<std::string>& architectures) {
+  const auto joined = Checked(comm::JoinMpi({}));
+  comm::Ranks& ranks = *joined;
   int n_compared = 0;
   for (const std::string& architecture : architectures)
-    for (const Case& c : CasesOf(architecture, ranks.size())) {
-      std::string path(1024, '\0');
-      if (ranks.leads()) path.replace(0, 0, fixtures::WriteTinyModel(folder, c.options));
-      path.resize(1024);
-      Check(ranks.Broadcast(std::as_writable_bytes(std::span(path))), ranks.why());
-      auto checkpoint = formats::OpenCheckpoint(path.c_str());
-      Check(checkpoint.has_value(), checkpoint ? "" : checkpoint.error().message);
-      std::vector<std::unique_ptr<model::LocalRunner>> own;
-      own.push_back(Open(**checkpoint, pool, &ranks, model::Division(ranks.rank(), c.speeds)));
-      if (!ranks.leads()) {
-        const Status status = model::Follow(own, ranks);
-        Check(status.has_value(), status ? "" : status.error().message);
-        continue;
-      }
-      const auto alone = Open(**checkpoint, pool, nullptr, {});
-      model::LeadRunner lead(std::move(own[0]), 0, ranks);
-      n_compared += Compare(lead, *alone, architecture + " " + c.name);
-    }
+    for (const Case& c :
+         architecture == "heads" ? HeadCases(ranks.size()) : CasesOf(architecture, ranks.size()))
+      n_compared += RunCase(ranks, folder, c, architecture + " " + c.name);
   if (ranks.leads())
     std::printf("%d ranks: %d rows of logits equal, %lld gathers\n", ranks.size(), n_compared,
                 static_cast<long long>(ranks.traffic().gathers));
@@ -144,6 +254,7 @@ int main(int argc, char** argv) {
   if (architectures.empty()) {
     for (const auto* info : foretoken::AllArchitectures()) architectures.emplace_back(info->name);
     architectures.emplace_back("mixtral");
+    architectures.emplace_back("heads");
   }
   return argc < 2 ? 2 : foretoken::Run(argv[1], architectures);
 }

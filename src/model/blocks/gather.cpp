@@ -46,7 +46,8 @@ std::int64_t Gather::BytesBefore(std::size_t rank) const noexcept {
 }
 
 void Gather::AddPhases(std::vector<Phase>& phases) const {
-  if (!space_.ranks.alone()) phases.push_back(PhaseOf<&Gather::Run>(*this, Split::kOther));
+  if (!space_.ranks.alone())
+    phases.push_back(PhaseOf<&Gather::Run>(*this, Split::kOther, rows_.wanted));
 }
 
 // In parts of whole rows that fit the memory of messages.

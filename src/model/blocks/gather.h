@@ -16,10 +16,11 @@ namespace foretoken::model {
 enum class GatheredForm { kFloat, kInt8 };
 
 // The rows of an activation that a pass writes: `each` for each row of the pass, or for each row with
-// logits.
+// logits. wanted: the passes that write it; null: all do.
 struct GatheredRows {
   int each = 1;
   bool with_logits = false;
+  bool (*wanted)(const Pass& pass) = nullptr;
 
   int In(const Pass& pass) const noexcept {
     return each * (with_logits ? static_cast<int>(pass.logit_rows.size()) : pass.n_rows());

@@ -22,13 +22,16 @@ bool AttentionQuantises(const LayerWeights& layer) {
 
 }  // namespace
 
-HeadEntry::HeadEntry(const Workspace& space, const ModelConfig& config, const Weights& weights)
+HeadEntry::HeadEntry(const Workspace& space, const ModelConfig& config, const Weights& weights,
+                     bool (*mixes)(const Pass& pass))
     : space_(space),
       config_(config),
       weights_(weights),
       head_(*weights.head),
       residual_(space.scratch.residual.View(config.dim)),
       pair_(space.scratch.pair.View(2 * config.dim)),
+      gather_mixed_(space, residual_, GatheredForm::kFloat,
+                    ColumnsByRank(space.division, config.dim), {.wanted = mixes}),
       normed_(space.scratch.normed.View(config.dim)) {}
 
 void HeadEntry::WritePair(Token token, const float* feature, int row) const noexcept {
@@ -41,15 +44,15 @@ void HeadEntry::WritePair(Token token, const float* feature, int row) const noex
 }
 
 EagleEntry::EagleEntry(const Workspace& space, const ModelConfig& config, const Weights& weights)
-    : HeadEntry(space, config, weights),
+    : HeadEntry(space, config, weights, ReadsTargetFeatures),
       quantise_pair_(AttentionQuantises(weights.layers[0])),
-      mixed_(space.scratch.mixed.View(static_cast<int>(config.head->feature_layers.size()) *
-                                      config.head->target_dim)) {}
+      mixed_(space.scratch.mixed.View(config.head->features_width())) {}
 
 void EagleEntry::AddPhases(std::vector<Phase>& phases) const {
   phases.push_back(PhaseOf<&EagleEntry::TakeOwn>(*this, Split::kRows, ReadsOwnFeatures));
-  phases.push_back(PhaseOf<&EagleEntry::Gather>(*this, Split::kRows, ReadsTargetFeatures));
+  phases.push_back(PhaseOf<&EagleEntry::TakeTarget>(*this, Split::kRows, ReadsTargetFeatures));
   phases.push_back(PhaseOf<&EagleEntry::Mix>(*this, Split::kOther, ReadsTargetFeatures));
+  gather_mixed_.AddPhases(phases);
   phases.push_back(PhaseOf<&EagleEntry::Pair>(*this, Split::kRows));
 }
 
@@ -59,7 +62,7 @@ void EagleEntry::TakeOwn(const Pass& pass, int thread) const noexcept {
     std::copy_n(pass.features + std::int64_t{row} * config_.dim, config_.dim, residual_.Row(row));
 }
 
-void EagleEntry::Gather(const Pass& pass, int thread) const noexcept {
+void EagleEntry::TakeTarget(const Pass& pass, int thread) const noexcept {
   const auto rows = space_.RowsOf(pass, thread);
   for (int row = rows.begin; row < rows.end; ++row) {
     const float* const features = pass.features + std::int64_t{row} * mixed_.width;
@@ -89,6 +92,7 @@ void EagleEntry::Pair(const Pass& pass, int thread) const noexcept {
 void MtpEntry::AddPhases(std::vector<Phase>& phases) const {
   phases.push_back(PhaseOf<&MtpEntry::Pair>(*this, Split::kRows));
   phases.push_back(PhaseOf<&MtpEntry::Mix>(*this, Split::kOther));
+  gather_mixed_.AddPhases(phases);
 }
 
 void MtpEntry::Pair(const Pass& pass, int thread) const noexcept {

@@ -5,6 +5,7 @@
 //   pair = [norm(embedding(token)), norm(feature)]
 #pragma once
 
+#include "model/blocks/gather.h"
 #include "model/blocks/phase.h"
 #include "model/config.h"
 #include "model/weights/weights.h"
@@ -13,7 +14,9 @@ namespace foretoken::model {
 
 class HeadEntry : public Block {
  protected:
-  HeadEntry(const Workspace& space, const ModelConfig& config, const Weights& weights);
+  // mixes: the passes in which the entry's matrix writes the residual stream; null: all.
+  HeadEntry(const Workspace& space, const ModelConfig& config, const Weights& weights,
+            bool (*mixes)(const Pass& pass) = nullptr);
 
   void WritePair(Token token, const float* feature, int row) const noexcept;
 
@@ -22,6 +25,7 @@ class HeadEntry : public Block {
   const Weights& weights_;
   const HeadWeights& head_;
   const Activation residual_, pair_;
+  const Gather gather_mixed_;  // what the matrix of the entry writes
 
  private:
   const Activation normed_;
@@ -36,7 +40,7 @@ class EagleEntry final : public HeadEntry {
   void AddPhases(std::vector<Phase>& phases) const override;
 
  private:
-  void Gather(const Pass& pass, int thread) const noexcept;
+  void TakeTarget(const Pass& pass, int thread) const noexcept;
   void Mix(const Pass& pass, int thread) const noexcept;
   void TakeOwn(const Pass& pass, int thread) const noexcept;
   void Pair(const Pass& pass, int thread) const noexcept;

@@ -2,6 +2,9 @@
 #include "model/ranks/message.h"
 
 #include <algorithm>
+#include <cstring>
+
+#include "base/hash.h"
 
 namespace foretoken::model {
 namespace {
@@ -11,8 +14,8 @@ class Words {
  public:
   explicit Words(std::span<const std::int32_t> words) : words_(words) {}
 
-  std::span<const std::int32_t> Take(std::int32_t n) {
-    if (n < 0 || static_cast<std::size_t>(n) > words_.size()) {
+  std::span<const std::int32_t> Take(std::int64_t n) {
+    if (n < 0 || n > static_cast<std::int64_t>(words_.size())) {
       good_ = false;
       return {};
     }
@@ -36,17 +39,31 @@ std::int32_t SizeOf(std::span<const std::int32_t> words) {
   return static_cast<std::int32_t>(words.size());
 }
 
+// Whether segments cover all rows in order, and the rows with logits are ascending rows.
+bool IsWhole(const Pass& pass) {
+  int next = 0, least = 0;
+  for (const kv::Segment& s : pass.segments) {
+    if (s.row_begin != next || s.n_rows < 1 || s.n_rows > pass.n_rows() - next) return false;
+    next += s.n_rows;
+  }
+  for (const int row : pass.logit_rows) {
+    if (row < least || row >= pass.n_rows()) return false;
+    least = row + 1;
+  }
+  return pass.n_rows() > 0 && next == pass.n_rows();
+}
+
 }  // namespace
 
 void Message::Begin(Order order, int runner) {
-  words_.assign({0, static_cast<std::int32_t>(order), runner});
+  words_.assign({0, static_cast<std::int32_t>(order), runner, 0, 0});
 }
 
 void Message::Add(std::span<const std::int32_t> words) {
   words_.insert(words_.end(), words.begin(), words.end());
 }
 
-void Message::AddPass(const Pass& pass) {
+void Message::AddPass(const Pass& pass, int features_width) {
   Add(SizeOf(pass.tokens));
   Add(static_cast<std::int32_t>(pass.segments.size()));
   Add(SizeOf(pass.logit_rows));
@@ -59,11 +76,27 @@ void Message::AddPass(const Pass& pass) {
     Add(s.blocks);
     Add(s.window_blocks);
   }
+  Add(static_cast<std::int32_t>(pass.own_features));
+  Add(features_width);
+  const std::size_t n_features = pass.tokens.size() * static_cast<std::size_t>(features_width),
+                    at = words_.size();
+  if (n_features == 0) return;
+  words_.resize(at + n_features);
+  std::memcpy(words_.data() + at, pass.features, n_features * sizeof(float));
+}
+
+std::int32_t Message::HeadHash() const noexcept {
+  return static_cast<std::int32_t>(HashOf(std::span(words_).first(kHead - 2)));
+}
+std::int32_t Message::BodyHash() const noexcept {
+  return static_cast<std::int32_t>(HashOf(body()));
 }
 
 bool Message::Send(comm::Ranks& ranks) noexcept {
   const std::size_t size = words_.size();
   words_[0] = static_cast<std::int32_t>(size);
+  words_[3] = HeadHash();
+  words_[4] = BodyHash();
   if (size < kShort) words_.resize(kShort);
   const auto bytes = std::as_writable_bytes(std::span(words_));
   constexpr std::size_t kFirst = kShort * sizeof(std::int32_t);
@@ -75,17 +108,21 @@ bool Message::Receive(comm::Ranks& ranks) {
   words_.resize(kShort);
   const auto head = std::as_writable_bytes(std::span(words_));
   if (!ranks.Await(head)) return false;
+  if (words_[3] != HeadHash() || words_[0] < static_cast<std::int32_t>(kHead)) return false;
   const auto size = static_cast<std::size_t>(words_[0]);
-  if (size < kHead) return false;
   words_.resize(size);
-  return size <= kShort ||
-         ranks.Broadcast(
-             std::as_writable_bytes(std::span(words_)).subspan(kShort * sizeof(std::int32_t)));
+  if (size > kShort &&
+      !ranks.Broadcast(
+          std::as_writable_bytes(std::span(words_)).subspan(kShort * sizeof(std::int32_t))))
+    return false;
+  return words_[4] == BodyHash();
 }
 
-bool Message::ReadPass(Pass& pass) {
+bool Message::ReadPass(Pass& pass, int& features_width) {
   Words words(body());
-  const std::int32_t n_rows = words.Take(), n_segments = words.Take(), n_logit_rows = words.Take();
+  const auto counts = words.Take(3);
+  if (!words.good()) return false;
+  const std::int32_t n_rows = counts[0], n_segments = counts[1], n_logit_rows = counts[2];
   pass = {.tokens = words.Take(n_rows), .segments = {}, .logit_rows = words.Take(n_logit_rows)};
   segments_.clear();
   for (int i = 0; i < n_segments && words.good(); ++i) {
@@ -97,7 +134,15 @@ bool Message::ReadPass(Pass& pass) {
     s.window_blocks = words.Take(fixed[5]);
   }
   pass.segments = segments_;
-  return words.good() && words.empty();
+  pass.own_features = words.Take() != 0;
+  features_width = words.Take();
+  const auto features = words.Take(std::int64_t{n_rows} * features_width);
+  features_.resize(features.size());
+  if (!features.empty()) {
+    std::memcpy(features_.data(), features.data(), features.size_bytes());
+    pass.features = features_.data();
+  }
+  return words.good() && words.empty() && IsWhole(pass);
 }
 
 }  // namespace foretoken::model

@@ -14,7 +14,7 @@ namespace foretoken::model {
 enum class Order : std::int32_t { kPass, kKeepFeatures, kClearBlocks, kStop };
 
 // A message of 32-bit words. Its memory grows to the longest message so far; Reserve makes room at
-// once, so that no pass allocates.
+// once, so that no pass allocates. A message that was damaged on its way is refused.
 class Message {
  public:
   Message() : words_(kShort) {}
@@ -24,7 +24,8 @@ class Message {
   void Begin(Order order, int runner);
   void Add(std::int32_t word) { words_.push_back(word); }
   void Add(std::span<const std::int32_t> words);
-  void AddPass(const Pass& pass);
+  // features_width: numbers of each row's features; 0 where the pass has none.
+  void AddPass(const Pass& pass, int features_width);
   // To all other ranks. False: a rank is lost.
   [[nodiscard]] bool Send(comm::Ranks& ranks) noexcept;
 
@@ -35,14 +36,19 @@ class Message {
   // The words behind the head.
   std::span<const std::int32_t> body() const { return std::span(words_).subspan(kHead); }
   // The pass of the message, which has views of it. False: the message is damaged.
-  [[nodiscard]] bool ReadPass(Pass& pass);
+  [[nodiscard]] bool ReadPass(Pass& pass, int& features_width);
 
  private:
-  static constexpr std::size_t kHead = 3;      // size, order, runner
+  // Size, order, runner, a hash of these three, a hash of the body.
+  static constexpr std::size_t kHead = 5;
   static constexpr std::size_t kShort = 1024;  // words that one broadcast brings
+
+  std::int32_t HeadHash() const noexcept;
+  std::int32_t BodyHash() const noexcept;
 
   std::vector<std::int32_t> words_;
   std::vector<kv::Segment> segments_;
+  std::vector<float> features_;
 };
 
 }  // namespace foretoken::model

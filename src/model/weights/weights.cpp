@@ -84,8 +84,8 @@ class WeightsLoader {
     };
     std::string embedding, output, norm;
     if (head.kind == HeadKind::kEagle) {
-      const int features = static_cast<int>(head.feature_layers.size()) * head.target_dim;
-      FORETOKEN_CHECK_OK(Matrix("fc.weight", dim, features, own.mix));
+      const int features = head.features_width();
+      FORETOKEN_CHECK_OK(Divided("fc.weight", dim, features, own.mix));
       if (head.norm_before_fc)
         FORETOKEN_CHECK_OK(Vector("enc.output_norm.weight", features, own.features_norm));
       FORETOKEN_CHECK_OK(Vector(name("attn_norm.weight"), dim, own.token_norm));
@@ -96,7 +96,7 @@ class WeightsLoader {
       FORETOKEN_CHECK_OK(RopeFactors());
       FORETOKEN_CHECK_OK(TargetIds(target_config.vocabulary, weights_.output_tokens));
     } else {
-      FORETOKEN_CHECK_OK(Matrix(name("nextn.eh_proj.weight"), dim, 2 * dim, own.mix));
+      FORETOKEN_CHECK_OK(Divided(name("nextn.eh_proj.weight"), dim, 2 * dim, own.mix));
       FORETOKEN_CHECK_OK(Vector(name("nextn.enorm.weight"), dim, own.token_norm));
       FORETOKEN_CHECK_OK(Vector(name("nextn.hnorm.weight"), dim, own.feature_norm));
       FORETOKEN_CHECK_OK(Layer(config, layer));
@@ -119,7 +119,7 @@ class WeightsLoader {
       weights_.output = target.output;
       return {};
     }
-    return Matrix(output, config_.vocabulary, dim, weights_.output);
+    return Divided(output, config_.vocabulary, dim, weights_.output);
   }
 
   // Tells what the types cost that are kept in a wider form.
@@ -751,8 +751,8 @@ Result<Weights> Weights::Load(const formats::Checkpoint& checkpoint, const Model
 
 Result<Weights> Weights::LoadHead(const formats::Checkpoint& checkpoint, const ModelConfig& config,
                                   const Weights& target, const ModelConfig& target_config,
-                                  ThreadPool& pool) {
-  WeightsLoader loader(checkpoint, config);
+                                  const Division& division, ThreadPool& pool) {
+  WeightsLoader loader(checkpoint, config, division);
   FORETOKEN_CHECK_OK(loader.PlanHead(target, target_config));
   return loader.Fill(pool, {});
 }

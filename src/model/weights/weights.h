@@ -127,11 +127,12 @@ class Weights {
                                             const LoadOptions& options);
 
   // The same for a head (config.head is set). If its file has no embedding or no output head, the
-  // target's is used, so the target's weights and checkpoint must outlive the head's. Errors: also
-  // kMismatch (a head of another target: width, blocks, vocabulary).
+  // target's is used, so the target's weights and checkpoint must outlive the head's. division: the
+  // target's. Errors: also kMismatch (a head of another target: width, blocks, vocabulary).
   [[nodiscard]] static Result<Weights> LoadHead(const formats::Checkpoint& checkpoint,
                                                 const ModelConfig& config, const Weights& target,
-                                                const ModelConfig& target_config, ThreadPool& pool);
+                                                const ModelConfig& target_config,
+                                                const Division& division, ThreadPool& pool);
 
   // Only the checks of Load, for callers that read the tensors themselves.
   [[nodiscard]] static Status Check(const formats::Checkpoint& checkpoint,
