@@ -52,6 +52,10 @@ std::vector<Case> CasesOf(const std::string& architecture, int n_ranks) {
   larger.weight_type = tensor::DType::kQ8_0;
   cases.push_back({"Q8_0", larger, even});
   cases.push_back({"Q8_0 uneven", larger, uneven});
+  if (architecture == "deepseek2") {
+    larger.older_latent = true, larger.q_rank = larger.q_rank == 0 ? 64 : 0;
+    cases.push_back({"Q8_0 older", larger, uneven});
+  }
   return cases;
 }
 

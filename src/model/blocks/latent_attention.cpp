@@ -32,18 +32,20 @@ Pos PositionOf(const kv::Segment& segment, int row) noexcept {
   return segment.first_position + (row - segment.row_begin);
 }
 
-// y_i = W_i x_i for the thread's share of the tiles of all heads, with x_i = input(i) and y_i the
-// columns of y from i * step on.
+// y_h = W_h x_h for the thread's share of the tiles of these heads, which are those that w has, with
+// x_h = input(h) and y_h the columns of y from h * step on.
 template <typename Input>
-void MultiplyHeads(const Workspace& space, const ExpertLinear& w, int n_heads, int n_rows,
+void MultiplyHeads(const Workspace& space, const ExpertLinear& w, OutputRange heads, int n_rows,
                    Input&& input, const Activation& y, int step, int thread) noexcept {
+  if (heads.n() == 0) return;
   const int n_tiles = w.first.n_tiles;
-  const auto share = space.pool.ShareOf(n_heads * n_tiles, thread);
-  for (int h = share.begin / n_tiles; h < n_heads && h * n_tiles < share.end; ++h) {
+  const auto share = space.pool.ShareOf(heads.n() * n_tiles, thread);
+  for (int i = share.begin / n_tiles; i < heads.n() && i * n_tiles < share.end; ++i) {
+    const int head = heads.begin + i;
     Activation columns = y;
-    columns.x += h * step;
-    Multiply(space.kernels, w.Of(h), input(h), n_rows, columns, false,
-             std::max(share.begin - h * n_tiles, 0), std::min(share.end - h * n_tiles, n_tiles));
+    columns.x += head * step;
+    Multiply(space.kernels, w.Of(i), input(head), n_rows, columns, false,
+             std::max(share.begin - i * n_tiles, 0), std::min(share.end - i * n_tiles, n_tiles));
   }
 }
 
@@ -57,6 +59,7 @@ LatentAttention::LatentAttention(const Workspace& space, const LatentAttentionCo
       weights_(weights),
       place_(place),
       rope_(rope),
+      own_(OwnHeads(config, space.division)),
       from_input_(config.q_rank != 0 ? weights.q_a : weights.q),
       quantise_input_(from_input_.quantised() || weights.kv.quantised()),
       addition_{.scale = place.residual_scale},
@@ -68,6 +71,8 @@ LatentAttention::LatentAttention(const Workspace& space, const LatentAttentionCo
       queries_(space.scratch.latent.queries.View(config.n_heads * config.key_dim())),
       attended_(space.scratch.latent.attended.View(config.n_heads * config.rank)),
       results_(space.scratch.attention.View(config.n_heads * config.value_dim)),
+      gather_results_(space, results_, FormFor(weights.o),
+                      HeadColumnsByRank(config, space.division)),
       gather_output_(space, residual_, GatheredForm::kFloat,
                      ColumnsByRank(space.division, place.dim)) {}
 
@@ -83,6 +88,7 @@ void LatentAttention::AddPhases(std::vector<Phase>& phases) const {
   phases.push_back(PhaseOf<&LatentAttention::LeaveLatents>(*this, Split::kOther));
   if (weights_.o.quantised())
     phases.push_back(PhaseOf<&LatentAttention::QuantiseResults>(*this, Split::kOther));
+  gather_results_.AddPhases(phases);
   phases.push_back(PhaseOf<&LatentAttention::Output>(*this, Split::kOther));
   gather_output_.AddPhases(phases);
 }
@@ -97,10 +103,10 @@ void LatentAttention::Norm(const Pass& pass, int thread) const noexcept {
 
 // Both matrices are one range of tiles, so that each thread gets an even part of the whole.
 void LatentAttention::Project(const Pass& pass, int thread) const noexcept {
-  const int q_tiles = from_input_.n_tiles, n_rows = pass.n_rows();
+  const int q_tiles = from_input_.n_tiles, first = from_input_.first_tile, n_rows = pass.n_rows();
   const auto share = space_.pool.ShareOf(q_tiles + weights_.kv.n_tiles, thread);
   Multiply(space_.kernels, from_input_, input_, n_rows, config_.q_rank != 0 ? q_a_ : q_, false,
-           std::min(share.begin, q_tiles), std::min(share.end, q_tiles));
+           first + std::min(share.begin, q_tiles), first + std::min(share.end, q_tiles));
   Multiply(space_.kernels, weights_.kv, input_, n_rows, key_, false,
            std::max(share.begin - q_tiles, 0), std::max(share.end - q_tiles, 0));
 }
@@ -143,13 +149,14 @@ void LatentAttention::PrepareQueries(const Pass& pass, int thread) const noexcep
   const auto rows = space_.RowsOf(pass, thread);
   ForSegments(pass, rows, [this](const kv::Segment& segment, int row) {
     float* const rotated = q_.Row(row) + config_.head_dim;
-    Rotate(rotated, config_.n_heads, config_.query_dim(), PositionOf(segment, row));
-    for (int h = 0; h < config_.n_heads; ++h)
+    Rotate(rotated + own_.begin * config_.query_dim(), own_.n(), config_.query_dim(),
+           PositionOf(segment, row));
+    for (int h = own_.begin; h < own_.end; ++h)
       std::copy_n(rotated + h * config_.query_dim(), config_.rope.n_rot,
                   queries_.Row(row) + h * config_.key_dim() + config_.rank);
   });
   if (!weights_.k.quantised()) return;
-  for (int h = 0; h < config_.n_heads; ++h)
+  for (int h = own_.begin; h < own_.end; ++h)
     Quantise(space_.kernels, QueryOf(h, pass.n_rows()), rows);
 }
 
@@ -163,18 +170,18 @@ Activation LatentAttention::AttendedOf(int head, int n_rows) const noexcept {
 
 void LatentAttention::EnterLatents(const Pass& pass, int thread) const noexcept {
   const auto query = [&](int head) { return QueryOf(head, pass.n_rows()); };
-  MultiplyHeads(space_, weights_.k, config_.n_heads, pass.n_rows(), query, queries_,
-                config_.key_dim(), thread);
+  MultiplyHeads(space_, weights_.k, own_, pass.n_rows(), query, queries_, config_.key_dim(),
+                thread);
 }
 
 // A thread takes a run of heads of the sequences, one call for those of the same sequence.
 void LatentAttention::Attend(const Pass& pass, int thread) const noexcept {
-  const int n_heads = config_.n_heads;
+  const int n_heads = own_.n();
   const auto share = space_.pool.ShareOf(static_cast<int>(pass.segments.size()) * n_heads, thread);
   for (int job = share.begin; job < share.end;) {
     const int segment = job / n_heads, end = std::min(share.end, (segment + 1) * n_heads);
-    AttendHeads(pass, pass.segments[static_cast<std::size_t>(segment)], job % n_heads,
-                end - segment * n_heads, thread);
+    AttendHeads(pass, pass.segments[static_cast<std::size_t>(segment)], own_.begin + job % n_heads,
+                own_.begin + end - segment * n_heads, thread);
     job = end;
   }
 }
@@ -214,13 +221,14 @@ void LatentAttention::AttendHeads(const Pass& pass, const kv::Segment& segment, 
 
 void LatentAttention::LeaveLatents(const Pass& pass, int thread) const noexcept {
   const auto attended = [&](int head) { return AttendedOf(head, pass.n_rows()); };
-  MultiplyHeads(space_, weights_.v, config_.n_heads, pass.n_rows(), attended, results_,
-                config_.value_dim, thread);
+  MultiplyHeads(space_, weights_.v, own_, pass.n_rows(), attended, results_, config_.value_dim,
+                thread);
 }
 
 void LatentAttention::QuantiseResults(const Pass& pass, int thread) const noexcept {
-  const auto columns = space_.pool.ShareOf(results_.width, thread, tensor::kBlock);
-  Quantise(space_.kernels, results_, 0, pass.n_rows(), columns.begin, columns.end);
+  const int first = own_.begin * config_.value_dim;
+  const auto columns = space_.pool.ShareOf(own_.n() * config_.value_dim, thread, tensor::kBlock);
+  Quantise(space_.kernels, results_, 0, pass.n_rows(), first + columns.begin, first + columns.end);
 }
 
 void LatentAttention::Output(const Pass& pass, int thread) const noexcept {

@@ -8,12 +8,17 @@
 //
 // All heads read the same keys, and the value of a position is the latent in its key. So heads do
 // not have keys and values of their own at any time, and the cache keeps key_dim numbers a position.
+//
+// Ranks divide the heads, with all matrices that belong to heads, and Wo. Wqa, Wkv and the cache are
+// whole on each rank: they are small, and dividing them would need one more gather.
 #pragma once
 
 #include "model/blocks/attention.h"
+#include "model/blocks/gather.h"
 #include "model/blocks/phase.h"
 #include "model/blocks/product.h"
 #include "model/config.h"
+#include "model/ranks/heads.h"
 #include "model/rope_table.h"
 #include "model/weights/weights.h"
 
@@ -52,11 +57,12 @@ class LatentAttention final : public Block {
   const LatentAttentionWeights& weights_;
   const LayerPlace place_;
   const RopeTable& rope_;
+  const OutputRange own_;     // heads of this rank
   const Linear& from_input_;  // the queries' matrix that reads the layer's input
   const bool quantise_input_;
   const Addition addition_;
   const Activation residual_, input_, q_a_, q_, key_, queries_, attended_, results_;
-  const Gather gather_output_;
+  const Gather gather_results_, gather_output_;
 };
 
 }  // namespace foretoken::model

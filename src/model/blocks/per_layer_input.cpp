@@ -34,11 +34,14 @@ PerLayerInputs::PerLayerInputs(const Workspace& space, const ModelConfig& config
       residual_(space.scratch.residual.View(config.dim)),
       normed_(space.scratch.normed.View(config.dim)),
       inputs_(space.scratch.layer_inputs.View(n_layers_ * width_)),
-      embeddings_(space.scratch.layer_embeddings.View(n_layers_ * width_)) {}
+      embeddings_(space.scratch.layer_embeddings.View(n_layers_ * width_)),
+      gather_inputs_(space, inputs_, GatheredForm::kFloat,
+                     ColumnsByRank(space.division, n_layers_ * width_)) {}
 
 void PerLayerInputs::AddPhases(std::vector<Phase>& phases) const {
   phases.push_back(PhaseOf<&PerLayerInputs::Copy>(*this, Split::kRows));
   phases.push_back(PhaseOf<&PerLayerInputs::Project>(*this, Split::kOther));
+  gather_inputs_.AddPhases(phases);
   phases.push_back(PhaseOf<&PerLayerInputs::Mix>(*this, Split::kRows));
 }
 

@@ -7,9 +7,13 @@
 //   p = (1 / sqrt(2)) * (p + sqrt(P) * layer_embedding(token))
 // At the end of each layer, with its P values of p:
 //   h = gelu(Wgate x) * p;  x = x + residual_scale * post_norm(Wproj h)
+//
+// Ranks divide Wmodel. The two matrices of a layer are whole on each rank: they are small, and
+// dividing them would need two gathers a layer.
 #pragma once
 
 #include "model/blocks/attention.h"
+#include "model/blocks/gather.h"
 #include "model/blocks/phase.h"
 #include "model/blocks/product.h"
 #include "model/config.h"
@@ -36,6 +40,7 @@ class PerLayerInputs final : public Block {
   const int n_layers_, width_;
   const float norm_eps_, projection_scale_, embedding_scale_;
   const Activation residual_, normed_, inputs_, embeddings_;
+  const Gather gather_inputs_;
 };
 
 // The part at the end of a layer.

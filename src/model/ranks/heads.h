@@ -35,6 +35,17 @@ inline HeadRange OwnHeads(const AttentionConfig& config, const Division& divisio
   return HeadsOf(config, division, division.rank());
 }
 
+// Latent attention: the heads whose queries a rank computes. All of them read the same keys, which
+// every rank has.
+inline OutputRange HeadsOf(const LatentAttentionConfig& config, const Division& division,
+                           int rank) {
+  const int fill = tensor::kBlock / std::gcd(tensor::kBlock, config.value_dim);
+  return division.Of(rank, config.n_heads, fill);
+}
+inline OutputRange OwnHeads(const LatentAttentionConfig& config, const Division& division) {
+  return HeadsOf(config, division, division.rank());
+}
+
 // The first column of each rank's results, and the end.
 inline std::vector<std::int32_t> HeadColumnsByRank(const AttentionConfig& config,
                                                    const Division& division) {
@@ -42,6 +53,14 @@ inline std::vector<std::int32_t> HeadColumnsByRank(const AttentionConfig& config
   for (int r = 0; r < division.size(); ++r)
     begins.push_back(HeadsOf(config, division, r).queries.begin * config.head_dim);
   begins.push_back(config.n_heads * config.head_dim);
+  return begins;
+}
+inline std::vector<std::int32_t> HeadColumnsByRank(const LatentAttentionConfig& config,
+                                                   const Division& division) {
+  std::vector<std::int32_t> begins;
+  for (int r = 0; r < division.size(); ++r)
+    begins.push_back(HeadsOf(config, division, r).begin * config.value_dim);
+  begins.push_back(config.n_heads * config.value_dim);
   return begins;
 }
 

@@ -185,9 +185,9 @@ class WeightsLoader {
                      // keeps its elements
     std::size_t offset;
     std::span<const std::int32_t> rows = {};  // rows to keep; empty: as below
-    // The tensor holds this many matrices, one after another, each of part_rows rows. Of each the
-    // linear's n_out rows from first_row on are taken.
-    int n_parts = 1;
+    // The tensor holds parts of part_rows rows, one after another. So many are taken, from first_part
+    // on: of each, the linear's n_out rows from first_row on.
+    int first_part = 0, n_parts = 1;
     int part_rows = 0, first_row = 0;
     bool columns = false;  // of each part, its rows are the linear's k columns; tiles are F32
   };
@@ -290,6 +290,11 @@ class WeightsLoader {
     }
   }
 
+  // In the tensor, the first row that is taken of a part.
+  static std::int64_t FirstRow(const Job& job, int part) noexcept {
+    return std::int64_t{job.first_part + part} * job.part_rows + job.first_row;
+  }
+
   // Repacks the tiles [begin, end) of all parts of a job together.
   static void RepackParts(const Job& job, int begin, int end, std::byte* tiles) noexcept {
     const Linear& linear = *job.linear;
@@ -297,7 +302,7 @@ class WeightsLoader {
     for (int part = begin / linear.n_tiles; part < job.n_parts; ++part) {
       const int first = part * linear.n_tiles;
       if (first >= end) return;
-      const std::int64_t row = std::int64_t{part} * job.part_rows + job.first_row;
+      const std::int64_t row = FirstRow(job, part);
       kernels::Repack(TypeOf(job), job.tensor->Row(row), linear.n_out, linear.k,
                       std::max(begin - first, 0), std::min(end - first, linear.n_tiles),
                       tiles + static_cast<std::size_t>(part) * part_bytes);
@@ -313,7 +318,7 @@ class WeightsLoader {
       float* const strips =
           reinterpret_cast<float*>(tiles) + std::int64_t{part} * linear.n_out * linear.k;
       for (int k = 0; k < linear.k; ++k) {
-        const std::int64_t row = std::int64_t{part} * job.part_rows + job.first_row + k;
+        const std::int64_t row = FirstRow(job, part) + k;
         tensor::Dequantize(TypeOf(job), job.tensor->Row(row), linear.n_out, column);
         for (int tile = 0; tile < linear.n_tiles; ++tile)
           std::copy_n(column + tile * tensor::kTileOutputs, tensor::kTileOutputs,
@@ -363,7 +368,7 @@ class WeightsLoader {
     for (const Job& job : jobs_)
       parts.insert(parts.end(),
                    {HashOf(job.tensor->name), static_cast<std::uint64_t>(job.linear->type),
-                    job.offset, static_cast<std::uint64_t>(job.first_row), HashOf(job.rows)});
+                    job.offset, static_cast<std::uint64_t>(FirstRow(job, 0)), HashOf(job.rows)});
     return HashOf(parts);
   }
 
@@ -377,7 +382,7 @@ class WeightsLoader {
     const int width = config_.layer_input, all = width * config_.n_layers();
     PerLayerInputsWeights& w = weights_.layer_inputs.emplace();
     FORETOKEN_TRY(layer_embedding_, Find(kLayerEmbedding, all, config_.vocabulary));
-    FORETOKEN_CHECK_OK(Matrix("per_layer_model_proj.weight", all, config_.dim, w.projection));
+    FORETOKEN_CHECK_OK(Divided("per_layer_model_proj.weight", all, config_.dim, w.projection));
     return Vector("per_layer_proj_norm.weight", width, w.norm);
   }
 
@@ -430,40 +435,52 @@ class WeightsLoader {
   Status Mixer(const std::string& prefix, const LatentAttentionConfig& config,
                LayerWeights& layer) {
     auto& w = layer.mixer.emplace<LatentAttentionWeights>();
-    const int dim = config_.dim, n = config.n_heads, queries = n * config.query_dim();
+    const int dim = config_.dim, n = config.n_heads;
     FORETOKEN_CHECK_OK(Norm(prefix, config.norm, dim, w.norm));
-    if (config.q_rank != 0) {
-      FORETOKEN_CHECK_OK(Matrix(prefix + "attn_q_a.weight", config.q_rank, dim, w.q_a));
-      FORETOKEN_CHECK_OK(Vector(prefix + "attn_q_a_norm.weight", config.q_rank, w.q_a_norm));
-      FORETOKEN_CHECK_OK(Matrix(prefix + "attn_q_b.weight", queries, config.q_rank, w.q));
-    } else {
-      FORETOKEN_CHECK_OK(Matrix(prefix + "attn_q.weight", queries, dim, w.q));
-    }
+    FORETOKEN_CHECK_OK(LatentQueries(prefix, config, w));
     FORETOKEN_CHECK_OK(Matrix(prefix + "attn_kv_a_mqa.weight", config.key_dim(), dim, w.kv));
     FORETOKEN_CHECK_OK(Vector(prefix + "attn_kv_a_norm.weight", config.rank, w.latent_norm));
     FORETOKEN_CHECK_OK(Divided(prefix + "attn_output.weight", dim, n * config.value_dim, w.o));
     if (checkpoint_.Find(prefix + "attn_kv_b.weight") != nullptr)
       return LatentMatricesTogether(prefix + "attn_kv_b.weight", config, w);
-    FORETOKEN_CHECK_OK(Experts(prefix + "attn_k_b.weight", n, {config.rank, config.head_dim},
-                               {0, config.rank}, w.k, config.rank, 0));
-    return Experts(prefix + "attn_v_b.weight", n, {config.value_dim, config.rank},
-                   {0, config.value_dim}, w.v, config.value_dim, 0);
+    const OutputRange heads = OwnHeads(config, division_);
+    FORETOKEN_CHECK_OK(Parts({prefix + "attn_k_b.weight", n, config.rank, heads, {0, config.rank}},
+                             config.head_dim, w.k));
+    return Parts({prefix + "attn_v_b.weight", n, config.value_dim, heads, {0, config.value_dim}},
+                 config.rank, w.v);
+  }
+
+  // One matrix, or the product of two. Each rank has the rows of its heads.
+  Status LatentQueries(const std::string& prefix, const LatentAttentionConfig& config,
+                       LatentAttentionWeights& w) {
+    const int each = config.query_dim(), dim = config_.dim;
+    const OutputRange heads = OwnHeads(config, division_),
+                      rows = {heads.begin * each, heads.end * each};
+    if (config.q_rank == 0)
+      return Rows({prefix + "attn_q.weight", config.n_heads * each}, 0, rows, dim, w.q);
+    FORETOKEN_CHECK_OK(Matrix(prefix + "attn_q_a.weight", config.q_rank, dim, w.q_a));
+    FORETOKEN_CHECK_OK(Vector(prefix + "attn_q_a_norm.weight", config.q_rank, w.q_a_norm));
+    return Rows({prefix + "attn_q_b.weight", config.n_heads * each}, 0, rows, config.q_rank, w.q);
   }
 
   // The tensor holds for each head the columns of its matrix k, then the rows of its matrix v.
   Status LatentMatricesTogether(const std::string& name, const LatentAttentionConfig& config,
                                 LatentAttentionWeights& w) {
-    const int n = config.n_heads, part_rows = config.head_dim + config.value_dim;
-    FORETOKEN_TRY(const formats::TensorView* t, Find(name, config.rank, n * part_rows));
+    const int part_rows = config.head_dim + config.value_dim;
+    const OutputRange heads = OwnHeads(config, division_);
+    FORETOKEN_TRY(const formats::TensorView* t,
+                  Find(name, config.rank, config.n_heads * part_rows));
     const auto place = [&](ExpertLinear& out, TileType type, int n_out, int k, int first_row,
                            bool columns) {
       out.first.type = type;
       out.first.k = k;
+      if (heads.n() == 0) return;
       out.expert_bytes = kernels::TiledBytes(type, n_out, k);
       jobs_.push_back({.tensor = t,
                        .linear = &out.first,
                        .offset = 0,
-                       .n_parts = n,
+                       .first_part = heads.begin,
+                       .n_parts = heads.n(),
                        .part_rows = part_rows,
                        .first_row = first_row,
                        .columns = columns});
@@ -709,22 +726,31 @@ class WeightsLoader {
   // the tensor.
   Status Experts(const std::string& name, int n_experts, MatrixShape shape, ExpertLinear& out,
                  int part_rows, int first_row = 0) {
-    return Experts(name, n_experts, shape, Own(shape.n_out), out, part_rows, first_row);
+    return Parts({name, n_experts, part_rows, {0, n_experts}, Own(shape.n_out), first_row}, shape.k,
+                 out);
   }
-  Status Experts(const std::string& name, int n_experts, MatrixShape shape, OutputRange own,
-                 ExpertLinear& out, int part_rows, int first_row) {
-    FORETOKEN_TRY(const formats::TensorView* t, Find(name, shape.k, part_rows, n_experts));
+  struct PartsTensor {
+    const std::string& name;
+    int n_parts, part_rows;
+    OutputRange parts, outputs;  // that are taken: of the parts, and of the matrix in each
+    int first_row = 0;           // of that matrix in its part
+  };
+  Status Parts(const PartsTensor& tensor, int k, ExpertLinear& out) {
+    const OutputRange own = tensor.outputs;
+    FORETOKEN_TRY(const formats::TensorView* t,
+                  Find(tensor.name, k, tensor.part_rows, tensor.n_parts));
     out.first.type = tensor::FindDType(t->ggml_type)->tile;
-    out.first.k = shape.k;
+    out.first.k = k;
     out.first.first_tile = own.begin / tensor::kTileOutputs;
-    if (own.n() == 0) return {};
-    out.expert_bytes = kernels::TiledBytes(out.first.type, own.n(), shape.k);
+    if (own.n() == 0 || tensor.parts.n() == 0) return {};
+    out.expert_bytes = kernels::TiledBytes(out.first.type, own.n(), k);
     jobs_.push_back({.tensor = t,
                      .linear = &out.first,
                      .offset = 0,
-                     .n_parts = n_experts,
-                     .part_rows = part_rows,
-                     .first_row = first_row + own.begin});
+                     .first_part = tensor.parts.begin,
+                     .n_parts = tensor.parts.n(),
+                     .part_rows = tensor.part_rows,
+                     .first_row = tensor.first_row + own.begin});
     Place(jobs_.back(), own.n());
     return {};
   }
