@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// comm/thread_ranks_testing.h: ranks that are threads of one process, for unit tests.
+#pragma once
+
+#include <algorithm>
+#include <barrier>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "comm/ranks.h"
+
+namespace foretoken::comm {
+
+// What the threads share: the buffers of those that are inside a call.
+struct ThreadTeam {
+  explicit ThreadTeam(int size) : barrier(size), buffers(static_cast<std::size_t>(size)) {}
+
+  std::barrier<> barrier;
+  std::vector<std::byte*> buffers;
+};
+
+class ThreadRanks final : public Ranks {
+ public:
+  ThreadRanks(int rank, ThreadTeam& team)
+      : Ranks(rank, std::vector<std::string>(team.buffers.size(), "here")), team_(team) {}
+
+  bool Gather(std::byte* bytes, std::span<const std::int32_t> begins) noexcept override {
+    Meet(bytes);
+    for (int r = 0; r < size_; ++r) {
+      const std::int32_t begin = begins[at(r)], end = begins[at(r) + 1];
+      if (r != rank_)
+        std::copy(team_.buffers[at(r)] + begin, team_.buffers[at(r)] + end, bytes + begin);
+    }
+    ++traffic_.gathers;
+    traffic_.gathered_bytes += begins[at(size_)] - (begins[at(rank_) + 1] - begins[at(rank_)]);
+    team_.barrier.arrive_and_wait();
+    return true;
+  }
+  bool Broadcast(std::span<std::byte> bytes) noexcept override {
+    Meet(bytes.data());
+    if (rank_ != 0) std::copy_n(team_.buffers[0], bytes.size(), bytes.data());
+    ++traffic_.broadcasts;
+    team_.barrier.arrive_and_wait();
+    return true;
+  }
+  bool Await(std::span<std::byte> bytes) noexcept override { return Broadcast(bytes); }
+  void Abort(const std::string&) noexcept override {}
+  void ExpectEnd() noexcept override {}
+
+ private:
+  static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
+  void Meet(std::byte* own) {
+    team_.buffers[at(rank_)] = own;
+    team_.barrier.arrive_and_wait();
+  }
+
+  ThreadTeam& team_;
+};
+
+// Calls work(ranks) on each of `size` ranks, and returns when all have ended.
+inline void RunAsRanks(int size, const std::function<void(Ranks&)>& work) {
+  ThreadTeam team(size);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&team, &work, rank] {
+      ThreadRanks ranks(rank, team);
+      work(ranks);
+    });
+}
+
+}  // namespace foretoken::comm
