@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "foretoken/limits.h"
+#include "foretoken/rank_traffic.h"
 
 namespace foretoken {
 
@@ -54,6 +55,7 @@ struct EngineCounts {
     std::int64_t passes = 0;
     double us = 0;                      // of target passes
     std::int64_t distinct_experts = 0;  // that they read, added over their layers
+    RankTraffic traffic;                // with other ranks, where there are some
   };
   struct Rounds {
     std::int64_t rounds = 0;

@@ -176,7 +176,10 @@ class Mpi final : public Ranks {
       error = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
       if (done != 0) break;
       const auto waited = Clock::now() - begin;
-      if (waited < kSpin) continue;
+      if (waited < kSpin) {
+        sched_yield();
+        continue;
+      }
       lock.unlock();
       std::this_thread::sleep_for(waited > std::chrono::seconds(1) ? Clock::duration(kLongNap)
                                                                    : kNap);

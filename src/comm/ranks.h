@@ -18,15 +18,9 @@
 #include <utility>
 #include <vector>
 
-namespace foretoken::comm {
+#include "foretoken/rank_traffic.h"
 
-// What a rank has sent and received so far.
-struct Traffic {
-  std::int64_t gathers = 0;
-  std::int64_t gathered_bytes = 0;  // that this rank received from the others
-  std::int64_t broadcasts = 0;
-  double wait_us = 0;  // in gathers: the network, and slower ranks
-};
+namespace foretoken::comm {
 
 class Ranks {
  public:
@@ -63,7 +57,8 @@ class Ranks {
 
   // Why a call has returned false. Empty: none has.
   const std::string& why() const noexcept { return why_; }
-  const Traffic& traffic() const noexcept { return traffic_; }
+  // What this rank has exchanged so far.
+  const RankTraffic& traffic() const noexcept { return traffic_; }
 
  protected:
   Ranks(int rank, std::vector<std::string> hosts)
@@ -72,7 +67,7 @@ class Ranks {
   const int rank_, size_;
   const std::vector<std::string> hosts_;
   std::string why_;
-  Traffic traffic_;
+  RankTraffic traffic_;
 };
 
 // One process alone: nothing is sent.

@@ -171,7 +171,9 @@ void LocalRunner::ClearBlocks(std::span<const std::int32_t> blocks) noexcept {
 
 const PassResult& LocalRunner::Run(const Pass& pass) noexcept {
   Check(pass);
+  const RankTraffic before = ranks_.traffic();
   NoteResult(pass, RunOnTeam(pass));
+  result_.traffic = ranks_.traffic().Since(before);
   return result_;
 }
 

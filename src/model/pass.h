@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "foretoken/rank_traffic.h"
 #include "kv/segment.h"
 
 namespace foretoken::model {
@@ -43,6 +44,7 @@ struct PassResult {
   const float* features = nullptr;            // [n_rows, features_width]; null: none are kept
   std::int64_t features_width = 0;
   std::int64_t distinct_experts = 0;  // that its rows used, added over the layers
+  RankTraffic traffic;                // with the other ranks, where there are some
   // Heads: for each row of logits the head's own feature, which a next row reads. [dim]
   std::span<const float* const> own_features;
 

@@ -145,6 +145,9 @@ int Compare(model::Runner& many, model::Runner& one, const std::string& what) {
     for (int i = 0; i < n_rows; ++i, ++n_compared)
       Check(std::memcmp(got.Logits(i), wanted.Logits(i), bytes) == 0 && got.Finite(i),
             what + ": other logits at position " + std::to_string(position + i));
+    Check(wanted.traffic.gathers == 0 &&
+              (got.traffic.gathers > 0) == (got.traffic.gathered_bytes > 0),
+          what + ": gathers are counted");
     position += n_rows;
   }
   return n_compared;

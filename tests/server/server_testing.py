@@ -16,11 +16,13 @@ JSON = {"Content-Type": "application/json"}
 
 
 class Server:
-    """`with Server(program, flags...) as server`: listening on a free port; ended at the exit."""
+    """`with Server(program, flags...) as server`: listening on a free port; ended at the exit. A program that others
+    start is a list: ["mpirun", "-n", "2", program]."""
 
     def __init__(self, program, *flags, env=None, stderr=None):
         self.log = tempfile.TemporaryFile(mode="w+")
-        self.process = subprocess.Popen([program, "serve", "--port", "0", *flags], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        command = program if isinstance(program, list) else [program]
+        self.process = subprocess.Popen([*command, "serve", "--port", "0", *flags], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=stderr or self.log, text=True, env={**os.environ, **(env or {})})
         line = self.process.stdout.readline()
         match = re.search(r" at http://127\.0\.0\.1:(\d+)\n", line)

@@ -24,7 +24,7 @@ void Accounting::Observe(const PassRecord& record, const PassTimes& times) noexc
   for (std::size_t i = 0; i < record.plan.size(); ++i)
     if (record.commits.entries[i].whole) ObserveOne(record, i, times);
   const PassShape shape = ShapeOf(record);
-  CountPass(shape, times, record.result.distinct_experts);
+  CountPass(shape, times, record.result);
   LearnCosts(record, shape, times);
 }
 
@@ -131,11 +131,12 @@ Accounting::PassShape Accounting::ShapeOf(const PassRecord& record) const noexce
 }
 
 void Accounting::CountPass(const PassShape& shape, const PassTimes& times,
-                           std::int64_t distinct_experts) noexcept {
+                           const model::PassResult& result) noexcept {
   EngineCounts::Passes& band = counts_.verify[BandOf(shape.rows, shape.prompt_rows > 0)];
   ++band.passes;
   band.us += 1000 * times.verify_ms;
-  band.distinct_experts += distinct_experts;
+  band.distinct_experts += result.distinct_experts;
+  band.traffic += result.traffic;
   counts_.rows_used += shape.rows;
   counts_.rows_budget = std::min(max_logit_rows_, estimates_.controller->MostRows());
 }

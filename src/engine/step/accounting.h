@@ -42,7 +42,7 @@ class Accounting {
   void CountTokens(const PassRecord& record, std::size_t i) noexcept;
   void CountRound(const DraftedSequence& drafted, double us) noexcept;
   void CountPass(const PassShape& shape, const PassTimes& times,
-                 std::int64_t distinct_experts) noexcept;
+                 const model::PassResult& result) noexcept;
   void CountPrediction(const PassRecord& record, const PassShape& shape, const PassTimes& times,
                        double rest_us) noexcept;
   void TellController(const PassRecord& record, std::size_t i, double us) noexcept;
