@@ -45,10 +45,10 @@ Status CheckLimit(const MemoryUse& use, bool may_page, const MemoryLimit& limit)
 }  // namespace
 
 MemoryNeeds NeedsOf(const ModelPart& part, const formats::Checkpoint& checkpoint) {
-  const model::WeightBytes weights = model::WeightBytesOf(checkpoint);
+  const model::WeightBytes weights = model::WeightBytesOf(checkpoint).PartOf(part.options.division);
   return {.dense = weights.dense,
           .experts = weights.experts,
-          .cache = model::CacheBytes(part.config, part.options.cache),
+          .cache = model::CacheBytes(part.config, part.options),
           .embedding = weights.embedding};
 }
 

@@ -84,7 +84,7 @@ void Summarise(const ModelPart& part, const formats::Checkpoint& checkpoint,
   out.parameters = formats::ParameterCount(checkpoint);
   out.file_bytes = static_cast<std::int64_t>(checkpoint.file_bytes());
   out.weight_bytes = weight_bytes;
-  out.cache_bytes = model::CacheBytes(part.config, part.options.cache);
+  out.cache_bytes = model::CacheBytes(part.config, part.options);
   out.vocabulary_size = vocabulary;
   out.context_length = part.config.context_length;
   for (const model::LayerConfig& layer : part.config.layers)

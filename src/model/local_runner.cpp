@@ -28,7 +28,7 @@ CacheLayer CacheLayerOf(const LatentAttentionConfig& a, const Division&) {
 }
 
 // Of this rank.
-std::vector<CacheLayer> CacheLayers(const ModelConfig& config, const Division& division = {}) {
+std::vector<CacheLayer> CacheLayers(const ModelConfig& config, const Division& division) {
   std::vector<CacheLayer> layers;
   for (const LayerConfig& layer : config.layers)
     layers.push_back(
@@ -80,8 +80,9 @@ Status CheckHeadFits(const formats::Checkpoint& checkpoint, const ModelConfig& c
 
 }  // namespace
 
-std::int64_t CacheBytes(const ModelConfig& config, const CacheOptions& options) {
-  return static_cast<std::int64_t>(CacheMemory::Bytes(CacheLayers(config), options));
+std::int64_t CacheBytes(const ModelConfig& config, const RunnerOptions& options) {
+  return static_cast<std::int64_t>(
+      CacheMemory::Bytes(CacheLayers(config, options.division), options.cache));
 }
 
 std::int64_t ScratchBytes(const ModelConfig& config, const RunnerOptions& options, int n_threads) {

@@ -37,8 +37,8 @@ struct RunnerOptions {
   Division division = {};
 };
 
-// Bytes of the cache's memory, and of what passes write on so many threads.
-std::int64_t CacheBytes(const ModelConfig& config, const CacheOptions& options);
+// Bytes of the cache's memory on this rank, and of what passes write on so many threads.
+std::int64_t CacheBytes(const ModelConfig& config, const RunnerOptions& options);
 std::int64_t ScratchBytes(const ModelConfig& config, const RunnerOptions& options, int n_threads);
 
 class LocalRunner final : public Runner {

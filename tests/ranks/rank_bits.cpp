@@ -31,6 +31,7 @@ struct Case {
   fixtures::TinyModelOptions options;
   std::vector<int> speeds;
   std::optional<fixtures::TinyHeadOptions> head = std::nullopt;
+  bool paged = false;  // experts are read from the file that keeps a rank's tiles
 };
 
 // Each architecture, small and somewhat larger, as floats and quantised, in even and uneven shares.
@@ -56,6 +57,8 @@ std::vector<Case> CasesOf(const std::string& architecture, int n_ranks) {
     larger.older_latent = true, larger.q_rank = larger.q_rank == 0 ? 64 : 0;
     cases.push_back({"Q8_0 older", larger, uneven});
   }
+  if (larger.n_experts != 0)
+    cases.push_back({.name = "paged", .options = larger, .speeds = even, .paged = true});
   return cases;
 }
 
@@ -105,15 +108,19 @@ model::RunnerOptions OptionsOf(comm::Ranks* ranks, const model::Division& divisi
 
 using Runners = std::vector<std::unique_ptr<model::LocalRunner>>;
 
-// The network, and its head where there is one. Without ranks: this process computes all.
+// The network, and its head where there is one. kept: the folder of the tiles of a network whose
+// experts are paged, or "". Without ranks: this process computes all.
 Runners Open(const formats::Checkpoint& file, const formats::Checkpoint* head_file,
-             ThreadPool& pool, comm::Ranks* ranks, const model::Division& division) {
+             const std::string& kept, ThreadPool& pool, comm::Ranks* ranks,
+             const model::Division& division) {
   auto config = Checked(model::ConfigFromMetadata(file.metadata()));
   config.vocabulary = *model::VocabularyRows(file);
   const kernels::Kernels& kernels = *kernels::KernelsFromEnvironment().value();
+  const model::TileCache cache(kept);
+  const model::LoadOptions load = {.cache = &cache, .paged = !kept.empty()};
   Runners runners;
   runners.push_back(Checked(
-      model::LocalRunner::Load(file, config, OptionsOf(ranks, division), kernels, pool, {})));
+      model::LocalRunner::Load(file, config, OptionsOf(ranks, division), kernels, pool, load)));
   if (head_file == nullptr) return runners;
   runners.push_back(Checked(
       model::LocalRunner::LoadHead(*head_file, Checked(model::HeadConfigFromFile(*head_file)),
@@ -226,13 +233,15 @@ int RunCase(comm::Ranks& ranks, const std::string& folder, const Case& c, const 
   const auto file = Share(ranks, ranks.leads() ? fixtures::WriteTinyModel(folder, c.options) : "");
   std::unique_ptr<formats::Checkpoint> head;
   if (c.head) head = Share(ranks, ranks.leads() ? fixtures::WriteTinyHead(folder, *c.head) : "");
-  Runners own = Open(*file, head.get(), pool, &ranks, model::Division(ranks.rank(), c.speeds));
+  const std::string kept = c.paged ? folder + "/kept" : "";
+  Runners own =
+      Open(*file, head.get(), kept, pool, &ranks, model::Division(ranks.rank(), c.speeds));
   if (!ranks.leads()) {
     const Status status = model::Follow(own, ranks);
     Check(status.has_value(), status ? "" : status.error().message);
     return 0;
   }
-  const Runners alone = Open(*file, head.get(), pool, nullptr, {});
+  const Runners alone = Open(*file, head.get(), kept, pool, nullptr, {});
   model::LeadRunner lead(std::move(own[0]), 0, ranks);
   if (!c.head) return Compare(lead, *alone[0], what);
   model::LeadRunner lead_head(std::move(own[1]), 1, ranks);

@@ -36,6 +36,7 @@ Attention::Attention(const Workspace& space, const AttentionConfig& config,
       v_(space.scratch.v.View(config.n_kv_heads * config.head_dim)),
       attended_(space.scratch.attention.View(config.n_heads * config.head_dim)),
       gather_queries_(space, q_, GatheredForm::kFloat, HeadColumnsByRank(config, space.division)),
+      gather_keys_(space, k_, GatheredForm::kFloat, ColumnsByRank(space.division, k_.width)),
       gather_attended_(
           space, attended_,
           weights.o.quantised() && groups_fill_blocks_ ? GatheredForm::kInt8 : GatheredForm::kFloat,
@@ -48,6 +49,7 @@ void Attention::AddPhases(std::vector<Phase>& phases) const {
   phases.push_back(PhaseOf<&Attention::Project>(*this, Split::kOther));
   if (norms_rows_) {
     gather_queries_.AddPhases(phases);
+    gather_keys_.AddPhases(phases);
     phases.push_back(PhaseOf<&Attention::NormRows>(*this, Split::kRows));
   }
   phases.push_back(PhaseOf<&Attention::Attend>(*this, Split::kOther));

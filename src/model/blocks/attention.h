@@ -80,7 +80,7 @@ class Attention final : public Block {
   const bool groups_fill_blocks_;
   const float scale_;
   const Activation residual_, input_, q_, k_, v_, attended_;
-  const Gather gather_queries_, gather_attended_, gather_output_;
+  const Gather gather_queries_, gather_keys_, gather_attended_, gather_output_;
 };
 
 }  // namespace foretoken::model

@@ -189,7 +189,7 @@ void Experts::Page(const Pass&, int thread) const noexcept {
   for (int e = 0, chosen = 0; e < config_.n_experts; ++e) {
     if (RowsOf(e).n() == 0 || chosen++ % team != thread) continue;
     for (const ExpertLinear* const w : {&weights_.gate, &weights_.up, &weights_.down})
-      ReadAhead({w->Of(e).tiles, w->expert_bytes});
+      if (w->expert_bytes != 0) ReadAhead({w->Of(e).tiles, w->expert_bytes});
   }
 }
 

@@ -18,4 +18,11 @@ OutputRange Division::Of(int rank, int n, int unit) const noexcept {
   return {at(rank), at(rank + 1)};
 }
 
+std::int64_t Division::PartOf(std::int64_t bytes) const noexcept {
+  const auto rank = static_cast<std::size_t>(rank_);
+  const auto part = static_cast<double>(sums_[rank + 1] - sums_[rank]);
+  return static_cast<std::int64_t>(static_cast<double>(bytes) * part /
+                                   static_cast<double>(sums_.back()));
+}
+
 }  // namespace foretoken::model

@@ -31,6 +31,8 @@ class Division {
   // follow each other; a rank may have none.
   OutputRange Of(int rank, int n, int unit) const noexcept;
   OutputRange Own(int n, int unit) const noexcept { return Of(rank_, n, unit); }
+  // This rank's part of so many bytes.
+  std::int64_t PartOf(std::int64_t bytes) const noexcept;
 
  private:
   int rank_;

@@ -206,13 +206,19 @@ std::string TileCache::UserFolder() {
   return "";
 }
 
+TileCache TileCache::ForRank(int rank, int n_ranks) const {
+  TileCache cache = *this;
+  if (n_ranks > 1) cache.part_ = fmt::format("-{}of{}", rank + 1, n_ranks);
+  return cache;
+}
+
 // Two models may have the same file name, so the name contains a hash of the path.
 std::string TileCache::FileFor(const std::string& model_path) const {
   std::error_code error;
   auto path = std::filesystem::weakly_canonical(model_path, error);
   if (error) path = model_path;
   const std::string whole = path.string();
-  return fmt::format("{}/{}-{:016x}.tiles", folder_, path.stem().string(), HashOf(whole));
+  return fmt::format("{}/{}-{:016x}{}.tiles", folder_, path.stem().string(), HashOf(whole), part_);
 }
 
 std::optional<TileMemory> TileCache::Find(

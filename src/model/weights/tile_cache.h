@@ -97,6 +97,10 @@ class TileCache {
   // A cache that keeps files in `folder`, which is created when it is first needed.
   explicit TileCache(std::string folder) : folder_(std::move(folder)) {}
 
+  // The same folder, for the part that one of several ranks has of each model. Its files have names of
+  // their own, so that ranks may share a folder.
+  TileCache ForRank(int rank, int n_ranks) const;
+
   // The user's folder for such files: $XDG_CACHE_HOME/foretoken, otherwise $HOME/.cache/foretoken.
   // Empty if neither is known.
   static std::string UserFolder();
@@ -126,6 +130,7 @@ class TileCache {
   std::string FileFor(const std::string& model_path) const;
 
   std::string folder_;
+  std::string part_;  // of a rank, in the names of files; or ""
 };
 
 }  // namespace foretoken::model

@@ -145,8 +145,8 @@ class WeightsLoader {
   // Takes the tiles from the cache, or repacks them and gives them to it. Error: the file changed
   // meanwhile.
   Result<Weights> Fill(ThreadPool& pool, const LoadOptions& options) {
-    const TileCache nothing;
-    const TileCache& cache = options.cache != nullptr ? *options.cache : nothing;
+    const TileCache given = options.cache != nullptr ? *options.cache : TileCache(),
+                    cache = given.ForRank(division_.rank(), division_.size());
     if (embedding_ != nullptr)
       weights_.embedding_ = std::make_shared<EmbeddingTable>(checkpoint_, *embedding_, pool);
     if (layer_embedding_ != nullptr)
@@ -501,10 +501,9 @@ class WeightsLoader {
     const auto columns = [&](OutputRange heads) -> OutputRange {
       return {heads.begin * config.head_dim, heads.end * config.head_dim};
     };
-    // One norm for all keys of a row needs them all.
-    const OutputRange queries = columns(own.queries), keys = config.qk_norm == QkNorm::kRow
-                                                                 ? OutputRange{0, kv_dim}
-                                                                 : columns(own.keys);
+    // One norm for all keys of a row needs them all: they are gathered, so no rank has any twice.
+    const OutputRange queries = columns(own.queries), values = columns(own.keys),
+                      keys = config.qk_norm == QkNorm::kRow ? Own(kv_dim) : values;
     if (checkpoint_.Find(prefix + "attn_qkv.weight") == nullptr) {
       FORETOKEN_CHECK_OK(Rows({prefix + "attn_q.weight", q_dim}, 0, queries, width, w.q));
       if (config.cache_layer >= 0)
@@ -513,7 +512,7 @@ class WeightsLoader {
       // Without the matrix, w.v has no tiles.
       const bool has_v = checkpoint_.Find(prefix + "attn_v.weight") != nullptr;
       if (has_v || !config.keys_may_be_values)
-        FORETOKEN_CHECK_OK(Rows({prefix + "attn_v.weight", kv_dim}, 0, keys, width, w.v));
+        FORETOKEN_CHECK_OK(Rows({prefix + "attn_v.weight", kv_dim}, 0, values, width, w.v));
       FORETOKEN_CHECK_OK(Bias(prefix + "attn_q.bias", q_dim, config.qkv_bias, w.q_bias));
       FORETOKEN_CHECK_OK(Bias(prefix + "attn_k.bias", kv_dim, config.qkv_bias, w.k_bias));
       return Bias(prefix + "attn_v.bias", kv_dim, config.qkv_bias, w.v_bias);
@@ -522,7 +521,7 @@ class WeightsLoader {
     const std::string qkv = prefix + "attn_qkv.weight";
     FORETOKEN_CHECK_OK(Rows({qkv, all}, 0, queries, width, w.q));
     FORETOKEN_CHECK_OK(Rows({qkv, all}, q_dim, keys, width, w.k));
-    FORETOKEN_CHECK_OK(Rows({qkv, all}, q_dim + kv_dim, keys, width, w.v));
+    FORETOKEN_CHECK_OK(Rows({qkv, all}, q_dim + kv_dim, values, width, w.v));
     FORETOKEN_CHECK_OK(Bias(prefix + "attn_qkv.bias", all, config.qkv_bias, w.q_bias));
     if (w.q_bias != nullptr) w.k_bias = w.q_bias + q_dim, w.v_bias = w.k_bias + kv_dim;
     return {};
@@ -832,6 +831,11 @@ WeightBytes WeightBytesOf(const formats::Checkpoint& checkpoint) {
     (t.name.ends_with("_exps.weight") ? bytes.experts : bytes.dense) += TileBytesOf(t);
   }
   return bytes;
+}
+
+WeightBytes WeightBytes::PartOf(const Division& division) const {
+  return {
+      .dense = division.PartOf(dense), .experts = division.PartOf(experts), .embedding = embedding};
 }
 
 Result<int> VocabularyRows(const formats::Checkpoint& checkpoint) {

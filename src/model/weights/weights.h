@@ -188,6 +188,8 @@ struct WeightBytes {
   std::int64_t embedding = 0;           // rows that stay in the model file, also those of layers
 
   std::int64_t tiles() const { return dense + experts; }
+  // What one rank has of them. Small matrices that every rank has whole are not counted.
+  WeightBytes PartOf(const Division& division) const;
 };
 WeightBytes WeightBytesOf(const formats::Checkpoint& checkpoint);
 
