@@ -41,14 +41,14 @@ void PassMeter::Hold(int positions) noexcept {
   cache_.Truncate(0, std::min(cache_.length(0), positions));
   while (cache_.length(0) < positions) {
     const int rows = std::min(positions - cache_.length(0), runner_.info().max_rows);
-    kv::Segment segment{.n_rows = rows, .first_position = cache_.length(0)};
+    kv::Segment segment{.n_rows = rows, .first_position = cache_.length(0), .n_certain = rows};
     kv::Transaction(cache_, {&segment, 1}).Commit({&rows, 1});
   }
 }
 
 double PassMeter::Microseconds(int rows, int context, bool all_logits) noexcept {
   Hold(context);
-  kv::Segment segment{.n_rows = rows, .first_position = context};
+  kv::Segment segment{.n_rows = rows, .first_position = context, .n_certain = 1};
   const kv::Transaction pending(cache_, {&segment, 1});
   const auto n_logits = static_cast<std::size_t>(all_logits ? rows : 1);
   const std::span<int> logit_rows = std::span(logit_rows_).first(n_logits);

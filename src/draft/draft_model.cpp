@@ -136,7 +136,7 @@ void DraftModel::CatchUp() noexcept {
       if (n <= 0) continue;
       s.may_read -= n;
       const auto text = s.chain.text();
-      segments_.push_back({seq, static_cast<int>(tokens_.size()), n, cached});
+      segments_.push_back({seq, static_cast<int>(tokens_.size()), n, cached, n});
       Read(text.subspan(static_cast<std::size_t>(cached), static_cast<std::size_t>(n)));
       kept_.push_back(n);
     }
@@ -178,7 +178,9 @@ bool DraftModel::Advance() noexcept {
     if (!s.chain.drafting()) continue;
     const auto text = s.chain.text();
     const int cached = cache_.length(seq), n = static_cast<int>(text.size()) - cached;
-    segments_.push_back({seq, static_cast<int>(tokens_.size()), n, cached});
+    // The newest token may be read again, because its draft was never verified.
+    const int certain = std::clamp(s.chain.position() - 1 - cached, 0, n);
+    segments_.push_back({seq, static_cast<int>(tokens_.size()), n, cached, certain});
     Read(text.subspan(static_cast<std::size_t>(cached)));
     logit_rows_.push_back(static_cast<int>(tokens_.size()) - 1);
     logit_seqs_.push_back(seq);

@@ -96,6 +96,18 @@ void BlockTables::Reserve(SeqId seq, int n_rows) noexcept {
   }
 }
 
+// Rows that may be taken back are not taken in, unless there are more than the runner keeps.
+StateMove BlockTables::MoveState(const Segment& segment) noexcept {
+  if (shape_.state_rows == 0) return {};
+  Sequence& s = sequences_[segment.seq];
+  const Pos end = segment.first_position + segment.n_rows;
+  StateMove move = {s.state, std::max(s.state, end - shape_.state_rows)};
+  if (segment.n_certain > 0)
+    move.to = std::max(move.to, segment.first_position + segment.n_certain);
+  s.state = move.to;
+  return move;
+}
+
 void BlockTables::Append(SeqId seq, int n_rows) noexcept {
   sequences_[seq].length += n_rows;
   Truncate(seq, sequences_[seq].length);
@@ -107,6 +119,7 @@ int BlockTables::Truncate(SeqId seq, int length) noexcept {
   FORETOKEN_CHECK(length % tensor::kKvBlock == 0 || length >= s.n_published * tensor::kKvBlock);
   if (HasWindows() && std::max(0, length + 1 - shape_.window) / tensor::kKvBlock < s.first_held)
     length = 0;
+  if (s.state > length) s.state = length = 0;
   s.length = length;
   s.n_published = std::min(s.n_published, length / tensor::kKvBlock);
   const auto needed = static_cast<std::size_t>(BlocksFor(length));
@@ -131,6 +144,7 @@ std::int32_t BlockTables::FindNext(std::int32_t before, std::span<const Token> t
 }
 
 void BlockTables::Publish(SeqId seq, std::span<const Token> text) noexcept {
+  if (shape_.state_rows != 0) return;
   Sequence& s = sequences_[seq];
   const int n_full = std::min(s.length, static_cast<int>(text.size())) / tensor::kKvBlock;
   for (; s.n_published < n_full; ++s.n_published) {

@@ -15,6 +15,9 @@
 // sequence has a second list of blocks, which are dropped when no next position sees them, nor one
 // after a rollback of kRollback positions.
 //
+// Recurrent layers have a state of each sequence in place of keys and values. The tables say which
+// positions it takes in (StateMove). These cannot be taken back, but for all of them together.
+//
 // One thread owns and calls the tables.
 #pragma once
 
@@ -37,6 +40,9 @@ struct TablesShape {
   int n_positions = 0;    // of all sequences together; 0: max_positions for each sequence
   int window = 0;         // the largest of the network's windows; 0: nothing is dropped
   int pass_rows = 0;      // with a window: the most rows of a pass, of all sequences together
+  // Positions that a recurrent state can be behind the newest row of a pass, which the runner keeps
+  // the inputs of; 0: the network has no recurrent layers.
+  int state_rows = 0;
 
   int n_blocks() const {
     return n_positions > 0 ? BlocksFor(n_positions) : BlocksFor(max_positions) * n_sequences;
@@ -66,14 +72,16 @@ class BlockTables {
   int room(SeqId seq) const { return shape_.max_positions - length(seq); }
 
   // Forgets the positions from `length` on (<= length(seq)) and releases the blocks that no
-  // position needs any more. Where the positions that the next one would see have been dropped, it
-  // forgets all positions. Returns the new length. REQUIRES: no published block is cut: `length` is
+  // position needs any more. Where the positions that the next one would see have been dropped, or a
+  // recurrent state has taken in one that is forgotten, it forgets all positions. Returns the new
+  // length. REQUIRES: no published block is cut: `length` is
   // a multiple of 32 or lies behind the published blocks.
   int Truncate(SeqId seq, int length) noexcept;
 
   // From now on the sequence's full blocks can be shared. Where a block with the same text is
   // already known, it replaces the sequence's own, which holds the same bits. `text`: the tokens of
-  // the committed positions, as many as are known.
+  // the committed positions, as many as are known. Nothing is shared where there are recurrent
+  // layers, because blocks hold no state.
   void Publish(SeqId seq, std::span<const Token> text) noexcept;
   // Appends published blocks that hold the next positions of `text` (which begins at the sequence's
   // first position) and returns how many positions that adds: at most text.size() in all, in full
@@ -110,6 +118,7 @@ class BlockTables {
     // Numbers, in order of position. Capacity is reserved for max_positions.
     std::vector<std::int32_t> blocks;
     int n_published = 0;  // that many, counted from the first
+    Pos state = 0;        // the recurrent state has taken in the positions before
     // As many as `blocks`, or none. Those before the first that is held are kNone.
     std::vector<std::int32_t> window_blocks;
     int first_held = 0;
@@ -118,6 +127,7 @@ class BlockTables {
 
   void Reserve(SeqId seq, int n_rows) noexcept;
   void Append(SeqId seq, int n_rows) noexcept;  // of reserved rows; the other ones are released
+  StateMove MoveState(const Segment& segment) noexcept;
   bool HasWindows() const { return windows_.n_blocks() > 0; }
   int& Users(std::int32_t block) { return n_users_[static_cast<std::size_t>(block)]; }
   std::int32_t Take() noexcept;

@@ -15,18 +15,31 @@ constexpr int BlocksFor(int positions) noexcept {
   return (positions + tensor::kKvBlock - 1) / tensor::kKvBlock;
 }
 
+// What a pass does to the recurrent state of a sequence. Before the pass the state has taken in the
+// positions before `from`, and the runner has kept the inputs of the committed positions from there on.
+// The pass takes in [from, to) for good. It computes the positions from `to` on with a copy of the
+// state, and keeps their inputs, so that a later pass can take in those of them that were committed.
+// Networks without recurrent layers pay no attention to it.
+struct StateMove {
+  Pos from = 0, to = 0;
+};
+
 // Consecutive rows of one sequence: row row_begin + i of the pass is the token at position
 // first_position + i of the sequence.
 struct Segment {
   SeqId seq = 0;
   int row_begin = 0, n_rows = 0;
   Pos first_position = 0;  // as many positions are committed
+  // So many of the rows, the first ones, will be committed for certain. Only then can their positions
+  // not be taken back one by one: the state of recurrent layers has taken them in.
+  int n_certain = 0;
   // The blocks of the sequence in order of position, those of the pass's rows included. A
   // Transaction fills this in.
   std::span<const std::int32_t> blocks = {};
   // The same for layers that see a window, where these have a memory of their own. Blocks of which no
   // row sees a position are -1.
   std::span<const std::int32_t> window_blocks = {};
+  StateMove state = {};  // a Transaction fills this in
 };
 
 }  // namespace foretoken::kv

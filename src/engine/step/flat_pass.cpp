@@ -34,7 +34,11 @@ void FlatPass::Add(SeqId seq, int cached, std::span<const Token> text,
   const int first_row = n_rows(), n = static_cast<int>(text.size() + drafts.size());
   tokens.insert(tokens.end(), text.begin(), text.end());
   tokens.insert(tokens.end(), drafts.begin(), drafts.end());
-  segments.push_back({.seq = seq, .row_begin = first_row, .n_rows = n, .first_position = cached});
+  segments.push_back({.seq = seq,
+                      .row_begin = first_row,
+                      .n_rows = n,
+                      .first_position = cached,
+                      .n_certain = static_cast<int>(text.size())});
 }
 
 void Flatten(const PassPlan& plan, const Proposals& drafts, const Sequences& sequences,
