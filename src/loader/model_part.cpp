@@ -45,20 +45,25 @@ PartSizes SizesOf(const EngineOptions& options) {
 
 void SetSizes(ModelPart& part, const PartSizes& sizes) {
   int window = 0;
-  for (const model::LayerConfig& layer : part.config.layers)
+  bool recurrent = false;
+  for (const model::LayerConfig& layer : part.config.layers) {
     window = std::max(window, layer.window());
+    recurrent |= layer.recurrent();
+  }
   part.tables = {.n_sequences = sizes.sequences,
                  .max_positions = sizes.positions,
                  .n_positions = sizes.cache_positions,
                  .window = window,
-                 .pass_rows = sizes.rows};
+                 .pass_rows = sizes.rows,
+                 .state_rows = recurrent ? kv::TablesShape::kRollback : 0};
   part.options = {.max_rows = sizes.rows,
                   .max_logit_rows = sizes.logit_rows,
                   .max_positions = sizes.positions,
                   .cache = {.k_type = KvTypeOf(sizes.k),
                             .v_type = KvTypeOf(sizes.v),
                             .n_blocks = part.tables.n_blocks(),
-                            .n_window_blocks = part.tables.n_window_blocks()}};
+                            .n_window_blocks = part.tables.n_window_blocks()},
+                  .state = {.n_sequences = sizes.sequences, .rows = part.tables.state_rows}};
 }
 
 model::TileCache TileCacheFor(const std::string& repack_cache,

@@ -86,6 +86,15 @@ struct LatentAttentionConfig {
   bool operator==(const LatentAttentionConfig&) const = default;
 };
 
+// A gated convolution over the newest positions, as wide as the residual stream
+// (blocks/recurrent/short_conv.h).
+struct ShortConvConfig {
+  int taps = 0;                         // positions that a row sees, its own included
+  std::string_view norm = "attn_norm";  // name of the norm before it
+
+  bool operator==(const ShortConvConfig&) const = default;
+};
+
 enum class GateFunction { kSilu, kGelu, kLimitedSwiglu };  // see kernels/kernels.h
 
 // function(Wgate h) * (Wup h), then Wdown.
@@ -132,7 +141,7 @@ struct ExpertsConfig {
   bool operator==(const ExpertsConfig&) const = default;
 };
 
-using MixerConfig = std::variant<AttentionConfig, LatentAttentionConfig>;
+using MixerConfig = std::variant<AttentionConfig, LatentAttentionConfig, ShortConvConfig>;
 using FeedForwardConfig = std::variant<GatedFfnConfig, ExpertsConfig>;
 
 struct LayerConfig {
@@ -149,8 +158,11 @@ struct LayerConfig {
   // Null where it has none.
   const RopeConfig* rope() const {
     if (const auto* latent = std::get_if<LatentAttentionConfig>(&mixer)) return &latent->rope;
-    return attention().rope ? &*attention().rope : nullptr;
+    const auto* grouped = std::get_if<AttentionConfig>(&mixer);
+    return grouped != nullptr && grouped->rope ? &*grouped->rope : nullptr;
   }
+  // It keeps a state of each sequence in place of keys and values.
+  bool recurrent() const { return std::holds_alternative<ShortConvConfig>(mixer); }
   // 0: it sees all positions.
   int window() const {
     const auto* grouped = std::get_if<AttentionConfig>(&mixer);
@@ -201,6 +213,7 @@ struct ModelConfig {
   float logit_soft_cap = 0;   // then logits are cap * tanh(logit / cap); 0: they are not capped
   int layer_input = 0;        // values of a token that each layer gets beside the residual stream
                               // (blocks/per_layer_input.h); 0: none
+  std::string_view output_norm = "output_norm";  // name of the norm before the output head
   std::optional<HeadConfig> head;  // this is not a whole model but a head with one layer
 
   int n_layers() const { return static_cast<int>(layers.size()); }

@@ -171,6 +171,7 @@ TEST_P(HostileKeys, ThatAreNeededAreMissed) {
   }
   if (Reads("attention.kv_lora_rank"))
     needed.insert({"attention.kv_lora_rank", "attention.value_length_mla", "rope.dimension_count"});
+  if (Reads("shortconv.l_cache")) needed.insert("shortconv.l_cache");
   for (const auto& [key, how] : AllKeys()) {
     const std::string message = ErrorWithout(key);
     if (needed.contains(key))

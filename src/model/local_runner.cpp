@@ -27,12 +27,26 @@ CacheLayer CacheLayerOf(const LatentAttentionConfig& a, const Division&) {
   return {.n_kv_heads = 1, .head_dim = a.key_dim(), .values_in_keys = true};
 }
 
+CacheLayer CacheLayerOf(const ShortConvConfig&, const Division&) {
+  return {};
+}
+
 // Of this rank.
 std::vector<CacheLayer> CacheLayers(const ModelConfig& config, const Division& division) {
   std::vector<CacheLayer> layers;
   for (const LayerConfig& layer : config.layers)
     layers.push_back(
         std::visit([&](const auto& mixer) { return CacheLayerOf(mixer, division); }, layer.mixer));
+  return layers;
+}
+
+std::vector<StateLayer> StateLayers(const ModelConfig& config, const Division& division) {
+  std::vector<StateLayer> layers;
+  for (const LayerConfig& layer : config.layers) {
+    StateLayer& state = layers.emplace_back();
+    if (const auto* conv = std::get_if<ShortConvConfig>(&layer.mixer))
+      state = {.input = division.Own(config.dim, tensor::kBlock).n(), .seen = conv->taps - 1};
+  }
   return layers;
 }
 
@@ -82,7 +96,8 @@ Status CheckHeadFits(const formats::Checkpoint& checkpoint, const ModelConfig& c
 
 std::int64_t CacheBytes(const ModelConfig& config, const RunnerOptions& options) {
   return static_cast<std::int64_t>(
-      CacheMemory::Bytes(CacheLayers(config, options.division), options.cache));
+      CacheMemory::Bytes(CacheLayers(config, options.division), options.cache) +
+      StateMemory::Bytes(StateLayers(config, options.division), options.state));
 }
 
 std::int64_t ScratchBytes(const ModelConfig& config, const RunnerOptions& options, int n_threads) {
@@ -98,6 +113,7 @@ LocalRunner::LocalRunner(const ModelConfig& config, const RunnerOptions& options
       pool_(pool),
       weights_(std::move(weights)),
       cache_(std::move(cache)),
+      states_(StateLayers(config, options.division), options.state),
       scratch_(config, options.max_rows, options.max_logit_rows, pool.size(),
                options.division.size()),
       ranks_(options.ranks != nullptr ? *options.ranks : alone_),
@@ -107,6 +123,7 @@ LocalRunner::LocalRunner(const ModelConfig& config, const RunnerOptions& options
                 .pool = pool,
                 .scratch = scratch_,
                 .cache = cache_,
+                .states = states_,
                 .ranks = ranks_,
                 .division = division_},
                options.max_positions),

@@ -19,6 +19,7 @@
 #include "model/network.h"
 #include "model/runner.h"
 #include "model/scratch.h"
+#include "model/state_memory.h"
 #include "model/team_choice.h"
 #include "model/weights/weights.h"
 
@@ -31,13 +32,15 @@ struct RunnerOptions {
   // Rows of the output head to keep, ascending; empty: all. Not for heads.
   std::vector<std::int32_t> output_tokens = {};
   CacheOptions cache = {};
+  StateOptions state = {};  // where the network has recurrent layers
   // Where several ranks compute the network: they, and which outputs each computes. Null: this
   // process alone.
   comm::Ranks* ranks = nullptr;
   Division division = {};
 };
 
-// Bytes of the cache's memory on this rank, and of what passes write on so many threads.
+// Bytes of the memory of the cache and of states on this rank, and of what passes write on so many
+// threads.
 std::int64_t CacheBytes(const ModelConfig& config, const RunnerOptions& options);
 std::int64_t ScratchBytes(const ModelConfig& config, const RunnerOptions& options, int n_threads);
 
@@ -81,6 +84,7 @@ class LocalRunner final : public Runner {
   ThreadPool& pool_;
   Weights weights_;
   CacheMemory cache_;
+  StateMemory states_;
   Scratch scratch_;
   comm::Alone alone_;
   comm::Ranks& ranks_;

@@ -12,6 +12,7 @@
 #include "model/blocks/latent_attention.h"
 #include "model/blocks/layer_scale.h"
 #include "model/blocks/per_layer_input.h"
+#include "model/blocks/recurrent/short_conv.h"
 #include "model/blocks/summed_parts.h"
 
 namespace foretoken::model {
@@ -40,6 +41,9 @@ std::int64_t WorkOf(const LatentAttentionConfig& a, int dim) {
                      by_head = std::int64_t{a.rank} * (a.head_dim + a.value_dim);
   const std::int64_t q = a.q_rank == 0 ? dim * queries : a.q_rank * (dim + queries);
   return q + a.n_heads * by_head + std::int64_t{dim} * (a.key_dim() + a.n_heads * a.value_dim);
+}
+std::int64_t WorkOf(const ShortConvConfig&, int dim) {
+  return 4 * std::int64_t{dim} * dim;
 }
 std::int64_t WorkOf(const GatedFfnConfig& f, int dim) {
   return std::int64_t{dim} * (3 * f.width);
@@ -102,6 +106,9 @@ std::unique_ptr<Block> Network::MakeMixer(const LayerConfig& config, const Layer
   if (const auto* latent = std::get_if<LatentAttentionConfig>(&config.mixer))
     return std::make_unique<LatentAttention>(
         space_, *latent, std::get<LatentAttentionWeights>(weights.mixer), place, *rope);
+  if (const auto* conv = std::get_if<ShortConvConfig>(&config.mixer))
+    return std::make_unique<ShortConv>(space_, *conv, std::get<ShortConvWeights>(weights.mixer),
+                                       place);
   const AttentionConfig& attention = config.attention();
   Scratch& scratch = space_.scratch;
   const Activation input =

@@ -28,7 +28,14 @@ struct Widest {
 
   explicit Widest(const ModelConfig& config) : ffn(config.layer_input) {
     for (const LayerConfig& layer : config.layers) {
-      std::visit([this](const auto& part) { Note(part); }, layer.mixer);
+      std::visit(
+          [&](const auto& part) {
+            if constexpr (requires { Note(part, config.dim); })
+              Note(part, config.dim);
+            else
+              Note(part);
+          },
+          layer.mixer);
       std::visit([this](const auto& part) { Note(part); }, layer.feed_forward);
       if (layer.dense_part) Note(*layer.dense_part);
     }
@@ -47,6 +54,11 @@ struct Widest {
     latent.rank = std::max(latent.rank, a.rank);
     latent.head_dim = std::max(latent.head_dim, a.head_dim);
     latent.rope.n_rot = std::max(latent.rope.n_rot, a.rope.n_rot);
+  }
+  void Note(const ShortConvConfig&, int dim) {
+    q = std::max(q, dim);
+    kv = std::max(kv, dim);
+    results = std::max(results, dim);
   }
   void Note(const GatedFfnConfig& f) { ffn = std::max(ffn, f.width); }
   void Note(const ExpertsConfig& e) {

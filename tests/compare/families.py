@@ -47,6 +47,8 @@ FAMILIES = {
     "granitemoe": EXPERTS,
     "glm4moe": EXPERTS,
     "gpt-oss": EXPERTS,
+    "lfm2": DEFAULT,
+    "lfm2moe": EXPERTS,
     "gpt-oss, experts of the other matrices' type": tuple(
         options.replace("--seed 2", "--seed 4") + " --experts-type same" for options in EXPERTS),
     # Groups of experts must be of one size.

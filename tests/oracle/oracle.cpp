@@ -659,6 +659,26 @@ Oracle::Row Oracle::Mix(const model::LayerConfig& layer, const model::LatentAtte
   return Multiply(weight("attn_output"), results);
 }
 
+// The inputs of the convolution stand in place of keys.
+Oracle::Row Oracle::Mix(const model::LayerConfig& layer, const model::ShortConvConfig& config,
+                        const Row& h, int position, Text::Cache& cache) const {
+  const Row in = Multiply(NameOf(layer, "shortconv.in_proj.weight"), h);
+  const Row taps = Vector(NameOf(layer, "shortconv.conv.weight"));
+  const std::size_t dim = h.size(), n = static_cast<std::size_t>(config.taps);
+  Row u(dim), y(dim, 0.0f);
+  for (std::size_t i = 0; i < dim; ++i) u[i] = in[2 * dim + i] * in[i];
+  cache.keys.push_back(u);
+  for (std::size_t i = 0; i < dim; ++i) {
+    for (std::size_t j = 0; j < n; ++j) {
+      const auto at = static_cast<std::ptrdiff_t>(position) - static_cast<std::ptrdiff_t>(n) + 1 +
+                      static_cast<std::ptrdiff_t>(j);
+      if (at >= 0) y[i] += taps[i * n + j] * cache.keys[static_cast<std::size_t>(at)][i];
+    }
+    y[i] *= in[dim + i];
+  }
+  return Multiply(NameOf(layer, "shortconv.out_proj.weight"), y);
+}
+
 // What the feed-forward part, or both of them, add to the residual stream.
 Oracle::Row Oracle::FeedForward(const model::LayerConfig& layer, const Row& x) const {
   const model::ExpertsConfig* experts = layer.experts();
@@ -753,7 +773,7 @@ std::vector<float> Oracle::Logits(const std::vector<Token>& tokens) const {
   for (const model::LayerConfig& layer : config_.layers) RunLayer(layer, text);
   const bool tied = checkpoint_.Find("output.weight") == nullptr;
   Row logits = Multiply(tied ? "token_embd.weight" : "output.weight",
-                        Norm(text.stream.back(), "output_norm.weight"));
+                        Norm(text.stream.back(), fmt::format("{}.weight", config_.output_norm)));
   if (config_.logit_scale != 1)
     for (float& f : logits) f *= config_.logit_scale;
   if (config_.logit_soft_cap != 0)

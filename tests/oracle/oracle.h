@@ -58,6 +58,8 @@ class Oracle {
           int position, Text::Cache& cache) const;
   Row Mix(const model::LayerConfig& layer, const model::LatentAttentionConfig& config, const Row& h,
           int position, Text::Cache& cache) const;
+  Row Mix(const model::LayerConfig& layer, const model::ShortConvConfig& config, const Row& h,
+          int position, Text::Cache& cache) const;
   void RoundForCache(Row& x) const;
   Row GatedFfn(const model::LayerConfig& layer, const model::GatedFfnConfig& config,
                const Row& x) const;

@@ -369,6 +369,33 @@ std::vector<Case> Cases() {
         .shared_ff = 32,
         .n_dense = 1,
         .rope_dimensions = 8}},
+      {"lfm2_f32", {.arch = "lfm2", .seed = 70, .n_layers = 4, .kv_heads_by_layer = {0, 0, 2, 0}}},
+      {"lfm2_q8_0",
+       {.arch = "lfm2",
+        .seed = 71,
+        .n_layers = 3,
+        .kv_heads_by_layer = {0, 2, 0},
+        .tied = true,
+        .weight_type = DType::kQ8_0}},
+      {"lfm2_odd_sizes_mixed",
+       {.arch = "lfm2",
+        .seed = 72,
+        .n_layers = 3,
+        .dim = 96,
+        .ff = 52,
+        .n_heads = 3,
+        .kv_heads_by_layer = {0, 1, 0},
+        .head_dim = 24,
+        .weight_types = {{"shortconv.in_proj", DType::kQ4_0}}}},
+      {"lfm2moe_q8_0",
+       {.arch = "lfm2moe",
+        .seed = 73,
+        .n_layers = 4,
+        .kv_heads_by_layer = {0, 0, 2, 0},
+        .weight_type = DType::kQ8_0,
+        .n_experts = 8,
+        .n_used = 3,
+        .n_dense = 2}},
       {"mixtral_f32", {.seed = 32, .n_experts = 8}},
       {"mixtral_q4_0",
        {.seed = 33, .weight_type = DType::kQ4_0, .n_experts = 4, .n_used = 2, .expert_ff = 96}},
@@ -418,13 +445,14 @@ TEST_P(ModelAgainstOracle, GivesTheSameLogitsToTheBit) {
         ways.emplace_back(isa, threads, paged == 1);
   for (const auto& [isa, threads, paged] : ways) {
     ThreadPool pool(threads);
-    kv::BlockTables tables({.max_positions = 64});
+    kv::BlockTables tables({.max_positions = 64, .state_rows = 65});
     auto runner = model::LocalRunner::Load(
         **checkpoint, *config,
         {.max_rows = 64,
          .max_logit_rows = 2,
          .max_positions = 64,
-         .cache = {.k_type = cache_type, .v_type = cache_type, .n_blocks = tables.n_blocks()}},
+         .cache = {.k_type = cache_type, .v_type = cache_type, .n_blocks = tables.n_blocks()},
+         .state = {.n_sequences = 1, .rows = 65}},
         kernels::KernelsFor(isa), pool, {.cache = paged ? &cache : nullptr, .paged = paged});
     ASSERT_TRUE(runner) << runner.error().message;
     model::PassResult result;

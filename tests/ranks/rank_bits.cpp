@@ -101,6 +101,7 @@ model::RunnerOptions OptionsOf(comm::Ranks* ranks, const model::Division& divisi
   options.max_rows = options.max_logit_rows = kMaxRows;
   options.max_positions = kPositions;
   options.cache.n_blocks = kPositions / tensor::kKvBlock;
+  options.state = {.n_sequences = 1, .rows = kMaxRows};
   options.ranks = ranks;
   options.division = division;
   return options;
@@ -131,7 +132,7 @@ Runners Open(const formats::Checkpoint& file, const formats::Checkpoint* head_fi
 // A prompt in two parts, then drafts, then single tokens.
 int Compare(model::Runner& many, model::Runner& one, const std::string& what) {
   const std::vector<std::int32_t> blocks = {2, 0, 1};
-  Pos position = 0;
+  Pos position = 0, taken_in = 0;  // by the states: the first row of each pass at once
   int n_compared = 0;
   for (const int n_rows : {20, 31, 1, 5, 1}) {
     std::vector<Token> tokens;
@@ -144,7 +145,9 @@ int Compare(model::Runner& many, model::Runner& one, const std::string& what) {
                                  .n_rows = n_rows,
                                  .first_position = position,
                                  .blocks = blocks,
-                                 .window_blocks = blocks};
+                                 .window_blocks = blocks,
+                                 .state = {taken_in, position + 1}};
+    taken_in = position + 1;
     const model::Pass pass = {
         .tokens = tokens, .segments = {&segment, 1}, .logit_rows = logit_rows};
     const model::PassResult &got = many.Run(pass), &wanted = one.Run(pass);

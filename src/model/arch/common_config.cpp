@@ -64,16 +64,18 @@ Status ReadHeadSize(const MetadataReader& read, int dim, bool latent, AttentionC
   return {};
 }
 
-Status ReadLayers(const MetadataReader& read, int blocks, bool latent, ModelConfig& c) {
+Status ReadLayers(const MetadataReader& read, int blocks, MixerKinds kinds, ModelConfig& c) {
   FORETOKEN_TRY(const auto widths, read.SizesByLayer("feed_forward_length", blocks, 1 << 19));
   FORETOKEN_TRY(const auto heads, read.SizesByLayer("attention.head_count", blocks, 1 << 12));
-  FORETOKEN_TRY(const auto kv_heads,
-                read.SizesByLayer("attention.head_count_kv", blocks, 1 << 12, heads));
+  FORETOKEN_TRY(const auto kv_heads, read.SizesByLayer("attention.head_count_kv", blocks, 1 << 12,
+                                                       heads, kinds.recurrent ? 0 : 1));
   FORETOKEN_TRY(c.context_length, read.Size("context_length", 1 << 27));
   for (std::size_t i = 0; i < widths.size(); ++i) {
     AttentionConfig attention = {.n_heads = heads[i], .n_kv_heads = kv_heads[i]};
-    FORETOKEN_CHECK_OK(ReadHeadSize(read, c.dim, latent, attention));
-    FORETOKEN_TRY(attention.rope, ReadRope(read, attention.head_dim, c.context_length));
+    if (kv_heads[i] != 0) {
+      FORETOKEN_CHECK_OK(ReadHeadSize(read, c.dim, kinds.latent, attention));
+      FORETOKEN_TRY(attention.rope, ReadRope(read, attention.head_dim, c.context_length));
+    }
     c.layers.push_back({.block = static_cast<int>(i),
                         .mixer = std::move(attention),
                         .feed_forward = GatedFfnConfig{.width = widths[i]}});
@@ -83,7 +85,7 @@ Status ReadLayers(const MetadataReader& read, int blocks, bool latent, ModelConf
 
 }  // namespace
 
-Result<ModelConfig> ReadCommonConfig(const MetadataReader& read, bool latent) {
+Result<ModelConfig> ReadCommonConfig(const MetadataReader& read, MixerKinds kinds) {
   ModelConfig c;
   c.architecture = read.architecture();
   FORETOKEN_TRY(const int blocks, read.Size("block_count", 1024));
@@ -94,7 +96,7 @@ Result<ModelConfig> ReadCommonConfig(const MetadataReader& read, bool latent) {
                             next, blocks - 1));
   c.n_next_layers = static_cast<int>(next);
   FORETOKEN_TRY(c.dim, read.Size("embedding_length", 1 << 17));
-  FORETOKEN_CHECK_OK(ReadLayers(read, blocks, latent, c));
+  FORETOKEN_CHECK_OK(ReadLayers(read, blocks, kinds, c));
   FORETOKEN_TRY(const double eps, read.Positive("attention.layer_norm_rms_epsilon", 1e-5));
   c.norm_eps = static_cast<float>(eps);
   return c;

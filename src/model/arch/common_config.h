@@ -8,8 +8,14 @@
 
 namespace foretoken::model {
 
-// The layers include those of an MTP head, n_next_layers of them, at the end. Errors: kInvalidFile,
-// kUnsupported.
-[[nodiscard]] Result<ModelConfig> ReadCommonConfig(const MetadataReader& read, bool latent = false);
+// What the files of an architecture may have, as the rows of registry.h say.
+struct MixerKinds {
+  bool latent = false, recurrent = false;
+};
+
+// The layers include those of an MTP head, n_next_layers of them, at the end. The attention of
+// recurrent layers has no heads. Errors: kInvalidFile, kUnsupported.
+[[nodiscard]] Result<ModelConfig> ReadCommonConfig(const MetadataReader& read,
+                                                   MixerKinds kinds = {});
 
 }  // namespace foretoken::model

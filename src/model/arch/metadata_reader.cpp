@@ -39,11 +39,11 @@ Status MetadataReader::Kinds() const {
   return Fail(ErrorCode::kInvalidFile, misread_);
 }
 
-Result<int> MetadataReader::InRange(std::string_view key, std::int64_t value,
-                                    std::int64_t most) const {
-  if (value < 1 || value > most)
+Result<int> MetadataReader::InRange(std::string_view key, std::int64_t value, std::int64_t most,
+                                    std::int64_t least) const {
+  if (value < least || value > most)
     return Fail(ErrorCode::kInvalidFile,
-                fmt::format("{}: {} is out of range (1 to {})", Key(key), value, most));
+                fmt::format("{}: {} is out of range ({} to {})", Key(key), value, least, most));
   return static_cast<int>(value);
 }
 
@@ -58,7 +58,8 @@ Result<int> MetadataReader::Size(std::string_view key, std::int64_t most,
 
 Result<std::vector<int>> MetadataReader::SizesByLayer(std::string_view key, int n,
                                                       std::int64_t most,
-                                                      const std::vector<int>& fallbacks) const {
+                                                      const std::vector<int>& fallbacks,
+                                                      std::int64_t least) const {
   const auto size = static_cast<std::size_t>(n);
   std::vector<int> values;
   if (const auto* list = Ints(key); list != nullptr) {
@@ -69,7 +70,7 @@ Result<std::vector<int>> MetadataReader::SizesByLayer(std::string_view key, int 
                       "file",
                       Key(key), list->size(), n));
     for (std::size_t i = 0; i < size; ++i) {
-      FORETOKEN_TRY(const int value, InRange(key, (*list)[i], most));
+      FORETOKEN_TRY(const int value, InRange(key, (*list)[i], most, least));
       values.push_back(value);
     }
     return values;

@@ -31,11 +31,12 @@ class MetadataReader {
   // fallback is negative. Errors: kInvalidFile.
   [[nodiscard]] Result<int> Size(std::string_view key, std::int64_t most,
                                  std::int64_t fallback = -1) const;
-  // The same for each of n layers. The file has one number for all of them or a list with a number
+  // The same for each of n layers, from `least` on. The file has one number for all of them or a list with a number
   // for each. fallbacks: empty: the key must be there; else one for each layer.
   [[nodiscard]] Result<std::vector<int>> SizesByLayer(std::string_view key, int n,
                                                       std::int64_t most,
-                                                      const std::vector<int>& fallbacks = {}) const;
+                                                      const std::vector<int>& fallbacks = {},
+                                                      std::int64_t least = 1) const;
   // A number above 0. Errors: kInvalidFile.
   [[nodiscard]] Result<double> Positive(std::string_view key, double fallback) const;
   // A number that is not below 0. Errors: kInvalidFile.
@@ -49,7 +50,8 @@ class MetadataReader {
   // Keeps the first key whose value could not be read.
   template <typename T>
   T Noted(std::string_view key, T value, std::string_view kind) const;
-  Result<int> InRange(std::string_view key, std::int64_t value, std::int64_t most) const;
+  Result<int> InRange(std::string_view key, std::int64_t value, std::int64_t most,
+                      std::int64_t least = 1) const;
 
   const formats::Metadata& metadata_;
   std::string architecture_;

@@ -15,19 +15,19 @@ namespace model {
 namespace arch {
 
 extern const Architecture kDeepSeek2, kErnie45, kExaone4, kGemma2, kGemma3, kGemma4, kGlm4,
-    kGlm4Moe, kGptOss, kGranite, kGraniteMoe, kLlama, kMistral3, kOlmo2, kPhi3, kQwen2, kQwen2Moe,
-    kQwen3, kQwen3Moe, kSeedOss, kSmolLm3;
+    kGlm4Moe, kGptOss, kGranite, kGraniteMoe, kLfm2, kLfm2Moe, kLlama, kMistral3, kOlmo2, kPhi3,
+    kQwen2, kQwen2Moe, kQwen3, kQwen3Moe, kSeedOss, kSmolLm3;
 
 }  // namespace arch
 
 namespace {
 
 constexpr std::array kRows = {
-    &arch::kDeepSeek2,  &arch::kErnie45,  &arch::kExaone4,  &arch::kGemma2,   &arch::kGemma3,
-    &arch::kGemma4,     &arch::kGlm4,     &arch::kGlm4Moe,  &arch::kGptOss,   &arch::kGranite,
-    &arch::kGraniteMoe, &arch::kLlama,    &arch::kMistral3, &arch::kOlmo2,    &arch::kPhi3,
-    &arch::kQwen2,      &arch::kQwen2Moe, &arch::kQwen3,    &arch::kQwen3Moe, &arch::kSeedOss,
-    &arch::kSmolLm3,
+    &arch::kDeepSeek2,  &arch::kErnie45, &arch::kExaone4, &arch::kGemma2,   &arch::kGemma3,
+    &arch::kGemma4,     &arch::kGlm4,    &arch::kGlm4Moe, &arch::kGptOss,   &arch::kGranite,
+    &arch::kGraniteMoe, &arch::kLfm2,    &arch::kLfm2Moe, &arch::kLlama,    &arch::kMistral3,
+    &arch::kOlmo2,      &arch::kPhi3,    &arch::kQwen2,   &arch::kQwen2Moe, &arch::kQwen3,
+    &arch::kQwen3Moe,   &arch::kSeedOss, &arch::kSmolLm3,
 };
 
 constexpr std::string_view kEagle = "eagle3";
@@ -45,7 +45,7 @@ Status CheckExpertsAreUsed(const MetadataReader& read, const ModelConfig& config
 }
 
 Result<ModelConfig> ReadConfig(const MetadataReader& read, const Architecture& row) {
-  FORETOKEN_TRY(ModelConfig config, ReadCommonConfig(read, row.latent));
+  FORETOKEN_TRY(ModelConfig config, ReadCommonConfig(read, {row.latent, row.recurrent}));
   FORETOKEN_CHECK_OK(row.complete(read, config));
   FORETOKEN_CHECK_OK(CheckExpertsAreUsed(read, config));
   return config;

@@ -24,6 +24,8 @@ struct Architecture {
   // with an interleaved rotation, and a gated feed-forward part.
   Status (*complete)(const MetadataReader& read, ModelConfig& config);
   bool latent = false;  // attention by latent vectors: keys and values may differ in length
+  // Layers without key-value heads are recurrent. `complete` gives them their mixers.
+  bool recurrent = false;
 };
 
 // Errors: kUnsupported (an architecture that is not in the registry; the message lists those that

@@ -19,6 +19,7 @@
 #include "model/pass.h"
 #include "model/ranks/division.h"
 #include "model/scratch.h"
+#include "model/state_memory.h"
 #include "model/weights/linear.h"
 
 namespace foretoken::model {
@@ -43,6 +44,7 @@ struct Workspace {
   const ThreadPool& pool;
   Scratch& scratch;
   CacheMemory& cache;
+  StateMemory& states;
   comm::Ranks& ranks;
   const Division& division;
 

@@ -51,7 +51,7 @@ std::set<std::string> OptionalIn(const std::string& name) {
   if (name == "phi3") all.insert({"rope_factors_short.weight", "rope_factors_long.weight"});
   if (name == "gemma4") all.insert({"rope_freqs.weight", "attn_v.weight"});
   if (name == "glm4moe") all.insert({"exp_probs_b.bias", "attn_q_norm.weight"});
-  if (name == "deepseek2") all.insert("exp_probs_b.bias");
+  if (name == "deepseek2" || name == "lfm2moe") all.insert("exp_probs_b.bias");
   return all;
 }
 

@@ -56,7 +56,8 @@ class WeightsLoader {
 
   Status Plan(std::span<const std::int32_t> output_tokens) {
     FORETOKEN_CHECK_OK(Embedding("token_embd.weight", config_.vocabulary));
-    FORETOKEN_CHECK_OK(Vector("output_norm.weight", config_.dim, weights_.output_norm));
+    FORETOKEN_CHECK_OK(
+        Vector(fmt::format("{}.weight", config_.output_norm), config_.dim, weights_.output_norm));
     const bool tied = checkpoint_.Find("output.weight") == nullptr;
     FORETOKEN_CHECK_OK(Divided(tied ? "token_embd.weight" : "output.weight", config_.vocabulary,
                                config_.dim, weights_.output));
@@ -461,6 +462,29 @@ class WeightsLoader {
     FORETOKEN_CHECK_OK(Matrix(prefix + "attn_q_a.weight", config.q_rank, dim, w.q_a));
     FORETOKEN_CHECK_OK(Vector(prefix + "attn_q_a_norm.weight", config.q_rank, w.q_a_norm));
     return Rows({prefix + "attn_q_b.weight", config.n_heads * each}, 0, rows, config.q_rank, w.q);
+  }
+
+  Status Mixer(const std::string& prefix, const ShortConvConfig& config, LayerWeights& layer) {
+    auto& w = layer.mixer.emplace<ShortConvWeights>();
+    const int dim = config_.dim;
+    FORETOKEN_CHECK_OK(Norm(prefix, config.norm, dim, w.norm));
+    const std::string in = prefix + "shortconv.in_proj.weight";
+    FORETOKEN_CHECK_OK(Rows({in, 3 * dim}, 0, Own(dim), dim, w.b));
+    FORETOKEN_CHECK_OK(Rows({in, 3 * dim}, dim, Own(dim), dim, w.c));
+    FORETOKEN_CHECK_OK(Rows({in, 3 * dim}, 2 * dim, Own(dim), dim, w.u));
+    FORETOKEN_CHECK_OK(Taps(prefix + "shortconv.conv.weight", config.taps, dim, w.taps));
+    return Divided(prefix + "shortconv.out_proj.weight", dim, dim, w.out);
+  }
+
+  // The taps of each channel lie together in the file, and the channels of each tap in memory.
+  Status Taps(const std::string& name, int taps, int channels, const float*& out) {
+    FORETOKEN_CHECK_OK(Vector(name, taps, out, channels));
+    const std::vector<float> by_channel = weights_.vectors_.back();
+    float* to = weights_.vectors_.back().data();
+    for (int tap = 0; tap < taps; ++tap)
+      for (int channel = 0; channel < channels; ++channel)
+        *to++ = by_channel[static_cast<std::size_t>(channel * taps + tap)];
+    return {};
   }
 
   // The tensor holds for each head the columns of its matrix k, then the rows of its matrix v.

@@ -41,6 +41,13 @@ struct LatentAttentionWeights {
   Linear o;                                                 // [dim, heads * value_dim]
 };
 
+struct ShortConvWeights {
+  const float* norm = nullptr;  // [dim]
+  Linear b, c, u;               // [dim, dim]
+  const float* taps = nullptr;  // [taps, dim], the oldest position's first
+  Linear out;                   // [dim, dim]
+};
+
 struct GatedFfnWeights {
   const float *norm = nullptr, *post_norm = nullptr;  // [dim]; null if the layer has none
   Linear gate, up, down;                              // [width, dim], [width, dim], [dim, width]
@@ -75,7 +82,7 @@ struct PerLayerInputsWeights {
 
 // Its parts are of the same kinds as those of the LayerConfig.
 struct LayerWeights {
-  std::variant<AttentionWeights, LatentAttentionWeights> mixer;
+  std::variant<AttentionWeights, LatentAttentionWeights, ShortConvWeights> mixer;
   std::variant<GatedFfnWeights, ExpertsWeights> feed_forward;
   std::optional<GatedFfnWeights> dense_part;
   const float* sum_norm = nullptr;            // [dim], where there is a dense part
