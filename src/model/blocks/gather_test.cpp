@@ -30,7 +30,7 @@ struct Room {
     layer.feed_forward = GatedFfnConfig{.width = 32};
     return {.layers = {layer}, .dim = 32, .vocabulary = 32};
   }
-  Workspace Space() { return {kernels, pool, scratch, cache, ranks, division}; }
+  Workspace Space() { return {kernels, pool, scratch, cache, states, ranks, division}; }
 
   // The columns [begin, end) of n_rows rows, as this rank would compute them.
   void Write(int n_rows, int begin, int end) {
@@ -46,6 +46,7 @@ struct Room {
   ThreadPool pool{1};
   Scratch scratch;
   CacheMemory cache = *CacheMemory::Create({}, {});
+  StateMemory states{{}, {}};
   ActivationMemory memory;
   Activation a;
 };
