@@ -28,7 +28,7 @@ DENIED = {
 # Public headers of things that run models: the modules that implement them and those above may include them.
 # The other public headers hold data and rules that any module may know.
 RUNNING_HEADERS = {"engine.h", "scorer.h", "speculative_decoder.h", "speculative_pipeline.h", "draft_session.h",
-                   "built_in_drafters.h", "verification.h", "async_engine.h", "event_stream.h"}
+                   "built_in_drafters.h", "verification.h", "async_engine.h", "event_stream.h", "ranks.h"}
 RUNNING_MODULES = {"loader", "engine", "async", "components", "lab"}
 # Third-party headers, by prefix, and the files that may name them (regular expressions of paths).
 LIBRARIES = {
@@ -86,7 +86,7 @@ OUTSIDE = {
     "tests/fuzz": {"attack", "base", "formats", "text", "grammar", "server"},
     "tests/lossless": {"formats", "kernels", "grammar", "fixtures", "oracle"},
     "tests/memory": {"fixtures"},
-    "tests/ranks": {"base", "comm", "tensor", "kernels", "formats", "kv", "model", "fixtures"},
+    "tests/ranks": {"base", "comm", "tensor", "kernels", "formats", "kv", "model", "loader", "fixtures"},
     "tests/oracle": {"base", "tensor", "kernels", "formats", "kv", "model", "fixtures"},
 }
 # Folders of tests/ that unit tests beside the code may use where their module is above the one that is named.

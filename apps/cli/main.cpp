@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/documents/help.h"
+#include "cli/join_ranks.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
@@ -30,7 +31,11 @@ int Run(const Arguments& arguments) {
     return FindVerb("help")->run(rest);
   if (first == "--version" || first == "-V") return FindVerb("version")->run(rest);
   const Verb* const verb = FindVerb(first);
-  return verb != nullptr ? verb->run(rest) : ReportError(NoSuchVerb(first));
+  if (verb == nullptr) return ReportError(NoSuchVerb(first));
+  if (const auto ended = JoinRanks(arguments)) return *ended;
+  const int code = verb->run(rest);
+  LeaveRanks();
+  return code;
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "foretoken/text_file.h"
 #include "settings/bundled_models.h"
 #include "settings/llama_flags.h"
+#include "settings/process_ranks.h"
 #include "settings/setters.h"
 
 namespace foretoken::settings {
@@ -250,6 +251,7 @@ Flag StopTokenFlag(GenerateSettings& settings) {
 }
 
 FlagGroup ModelFlags(EngineOptions& options) {
+  options.ranks = ProcessRanks();
   return {"Model",
           {
               {{"-m", "--model"},
@@ -297,6 +299,7 @@ FlagGroup ModelFlags(EngineOptions& options) {
                "folder for a copy of the weights in the kernels' layout, which makes the next "
                "start fast; off: no copy; default auto: the user's cache folder",
                StoreText(options.repack_cache)},
+              RanksFlag(),
           }};
 }
 

@@ -89,10 +89,11 @@ struct DrafterSummary {
 
 struct EngineSummary {
   ModelSummary target;
-  std::unique_ptr<ModelSummary> draft;  // the first of `drafts`, or null
-  std::vector<DrafterSummary> drafts;   // all models and heads that draft, in file order
-  std::string isa;                      // "avx512"
-  int threads = 0;
+  std::unique_ptr<ModelSummary> draft;      // the first of `drafts`, or null
+  std::vector<DrafterSummary> drafts;       // all models and heads that draft, in file order
+  std::string isa;                          // "avx512"
+  int threads = 0;                          // of this rank
+  int ranks = 1;                            // processes that compute together
   int max_sequences = 1;                    // requests that may run together
   std::string method, strategy, lookahead;  // "ngram", "sample-match", "fixed"
   bool lossless = true;                     // under that strategy, at every temperature

@@ -16,8 +16,9 @@
 
 namespace foretoken {
 
-class Drafter;   // drafter.h
-class Verifier;  // verifier.h
+class Drafter;    // drafter.h
+class RankGroup;  // ranks.h
+class Verifier;   // verifier.h
 
 enum class CacheType { kF32, kF16, kBF16, kQ8_0 };
 
@@ -162,6 +163,9 @@ struct EngineOptions {
   // is then kAuto.
   std::shared_ptr<Drafter> drafter = {};
   std::shared_ptr<Verifier> verifier = {};
+  // The processes that compute the engine's networks together (ranks.h); null: this one alone. This
+  // process is rank 0.
+  std::shared_ptr<RankGroup> ranks = {};
   // Called by Open on its own thread: once before anything is loaded, then several times a second
   // in long loads. If it returns false, Open ends with kStopped.
   std::function<bool(const LoadProgress&)> on_load_progress = {};

@@ -124,6 +124,12 @@ class Mpi final : public Ranks {
     return WaitForLong(error, request, lock);
   }
 
+  bool Meet() noexcept override {
+    std::unique_lock lock(mutex_);
+    MPI_Request request = MPI_REQUEST_NULL;
+    return Begin() && WaitForLong(MPI_Ibarrier(MPI_COMM_WORLD, &request), request, lock);
+  }
+
   void Abort(const std::string& why) noexcept override {
     fmt::print(stderr, "foretoken: {}: {}\n", Place(rank_), why);
     std::this_thread::sleep_for(kLastWords);

@@ -24,9 +24,11 @@ struct MpiOptions {
 // Whether this build can use MPI.
 bool HasMpi() noexcept;
 
-// Whether this process was started by mpirun or by a batch system that starts MPI programs, as one
-// of several or alone. Asks the environment only.
-bool StartedAsRank() noexcept;
+// The number of processes that mpirun or a batch system has started together with this one, with it, and
+// 1 where it runs alone. Asks the environment only.
+int StartedRanks() noexcept;
+// The number that this process has among them: 0 for the first, and where it runs alone.
+int StartedRank() noexcept;
 
 // Joins the ranks; once in a process, which leaves them when the result is destroyed. Errors:
 // kUnsupported (a build without MPI), kIo (MPI refuses).

@@ -3,8 +3,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <initializer_list>
 
 #include "comm/mpi.h"
 
@@ -20,11 +22,24 @@ std::string ThisHost() {
 
 Alone::Alone() : Ranks(0, {ThisHost()}) {}
 
-bool StartedAsRank() noexcept {
-  // Open MPI, MPICH and its relatives, and what PMIx starts (srun).
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
-    if (std::getenv(name) != nullptr) return true;
-  return false;
+namespace {
+
+// The first of these variables that is a number of at least `least`; `least` where none is.
+int FirstOf(std::initializer_list<const char*> variables, int least) {
+  for (const char* const name : variables)
+    if (const char* const text = std::getenv(name)) return std::max(least, std::atoi(text));
+  return least;
+}
+
+}  // namespace
+
+// Open MPI's variables, those of MPICH and its relatives, and of steps of Slurm that PMIx connects.
+int StartedRanks() noexcept {
+  const bool slurm = std::getenv("PMIX_RANK") != nullptr;
+  return FirstOf({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", slurm ? "SLURM_STEP_NUM_TASKS" : ""}, 1);
+}
+int StartedRank() noexcept {
+  return FirstOf({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}, 0);
 }
 
 }  // namespace foretoken::comm

@@ -47,6 +47,9 @@ class Ranks {
   // answers, and after a while the waiting costs next to no processor time.
   [[nodiscard]] virtual bool Await(std::span<std::byte> bytes) noexcept = 0;
 
+  // Waits until all ranks are here. It may take any time, as Await.
+  [[nodiscard]] virtual bool Meet() noexcept = 0;
+
   // Ends all ranks with this message: what this rank found makes going on useless. Returns where
   // there are no others.
   virtual void Abort(const std::string& why) noexcept = 0;
@@ -77,6 +80,7 @@ class Alone final : public Ranks {
   bool Gather(std::byte*, std::span<const std::int32_t>) noexcept override { return true; }
   bool Broadcast(std::span<std::byte>) noexcept override { return true; }
   bool Await(std::span<std::byte>) noexcept override { return true; }
+  bool Meet() noexcept override { return true; }
   void Abort(const std::string&) noexcept override {}
   void ExpectEnd() noexcept override {}
 };

@@ -30,20 +30,31 @@ TEST(Ranks, OneProcessAloneLeadsAndSendsNothing) {
 
 class Started : public testing::Test {
  protected:
-  static constexpr std::array kNames = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"};
+  static constexpr std::array kNames = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK",
+                                        "SLURM_STEP_NUM_TASKS"};
+  void SetUp() override { TearDown(); }
   void TearDown() override {
     for (const char* name : kNames) unsetenv(name);
   }
 };
 
-TEST_F(Started, EachWayToStartARankIsSeen) {
-  TearDown();
-  EXPECT_FALSE(StartedAsRank());
-  for (const char* name : kNames) {
-    setenv(name, "1", 1);
-    EXPECT_TRUE(StartedAsRank()) << name;
+TEST_F(Started, AProcessThatNothingStartedIsAlone) {
+  EXPECT_EQ(StartedRanks(), 1);
+}
+
+TEST_F(Started, MpirunSaysHowManyRanksThereAre) {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    setenv(name, "3", 1);
+    EXPECT_EQ(StartedRanks(), 3) << name;
     unsetenv(name);
   }
+}
+
+TEST_F(Started, SlurmDoesSoWhereItConnectsThem) {
+  setenv("SLURM_STEP_NUM_TASKS", "4", 1);
+  EXPECT_EQ(StartedRanks(), 1);
+  setenv("PMIX_RANK", "0", 1);
+  EXPECT_EQ(StartedRanks(), 4);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ class ThreadRanks final : public Ranks {
       : Ranks(rank, std::vector<std::string>(team.buffers.size(), "here")), team_(team) {}
 
   bool Gather(std::byte* bytes, std::span<const std::int32_t> begins) noexcept override {
-    Meet(bytes);
+    Show(bytes);
     for (int r = 0; r < size_; ++r) {
       const std::int32_t begin = begins[at(r)], end = begins[at(r) + 1];
       if (r != rank_)
@@ -39,19 +39,23 @@ class ThreadRanks final : public Ranks {
     return true;
   }
   bool Broadcast(std::span<std::byte> bytes) noexcept override {
-    Meet(bytes.data());
+    Show(bytes.data());
     if (rank_ != 0) std::copy_n(team_.buffers[0], bytes.size(), bytes.data());
     ++traffic_.broadcasts;
     team_.barrier.arrive_and_wait();
     return true;
   }
   bool Await(std::span<std::byte> bytes) noexcept override { return Broadcast(bytes); }
+  bool Meet() noexcept override {
+    team_.barrier.arrive_and_wait();
+    return true;
+  }
   void Abort(const std::string&) noexcept override {}
   void ExpectEnd() noexcept override {}
 
  private:
   static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
-  void Meet(std::byte* own) {
+  void Show(std::byte* own) {
     team_.buffers[at(rank_)] = own;
     team_.barrier.arrive_and_wait();
   }

@@ -71,10 +71,12 @@ class Checkpoint {
   virtual std::size_t file_bytes() const = 0;          // all parts together
   virtual std::string format() const = 0;              // "GGUF v3", "GGUF v3, 2 files"
   virtual const std::string& PathOf(const TensorView& tensor) const = 0;  // the part that has it
-  // A hash of each part's size, time of change and header (all before the tensors' data), and of
-  // samples of every tensor's data (all of a small one, else its ends and two places between).
-  // Derived data may be kept under this key. It does not notice a change outside the samples that
-  // keeps the file's time.
+  // A hash of each part's size and header (all before the tensors' data), and of samples of every
+  // tensor's data (all of a small one, else its ends and two places between). It is the same for
+  // copies on other machines.
+  virtual std::uint64_t ContentHash() const = 0;
+  // A hash of that and of each part's time of change. Derived data may be kept under this key. It
+  // does not notice a change outside the samples that keeps the file's time.
   virtual std::uint64_t Fingerprint() const = 0;
 
   // Gives the metadata to a writer, with the types that their values have in a GGUF file.

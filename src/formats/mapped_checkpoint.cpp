@@ -94,7 +94,7 @@ const std::string& MappedCheckpoint::PathOf(const TensorView& tensor) const {
   return file == nullptr ? path_ : file->path();
 }
 
-std::uint64_t MappedCheckpoint::Fingerprint() const {
+std::uint64_t MappedCheckpoint::ContentHash() const {
   std::vector<std::size_t> header_bytes;
   for (const MappedFile& file : files_) header_bytes.push_back(file.bytes().size());
   for (const TensorView& tensor : tensors_)
@@ -107,14 +107,20 @@ std::uint64_t MappedCheckpoint::Fingerprint() const {
   std::vector<std::uint64_t> parts;
   for (std::size_t i = 0; i < files_.size(); ++i) {
     const auto bytes = files_[i].bytes();
-    parts.insert(parts.end(), {bytes.size(), static_cast<std::uint64_t>(files_[i].modified_ns()),
-                               Hash(bytes.first(header_bytes[i]))});
+    parts.insert(parts.end(), {bytes.size(), Hash(bytes.first(header_bytes[i]))});
   }
   for (const TensorView& tensor : tensors_)
     for (const auto place : tensor.places()) {
       AddSamples(place, parts);
       Release(place);  // a sample may bring 2 MiB into memory
     }
+  return HashOf(parts);
+}
+
+std::uint64_t MappedCheckpoint::Fingerprint() const {
+  std::vector<std::uint64_t> parts = {ContentHash()};
+  for (const MappedFile& file : files_)
+    parts.push_back(static_cast<std::uint64_t>(file.modified_ns()));
   return HashOf(parts);
 }
 

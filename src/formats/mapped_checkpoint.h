@@ -22,6 +22,7 @@ class MappedCheckpoint : public Checkpoint {
   std::vector<std::string> files() const override;
   std::size_t file_bytes() const override;
   const std::string& PathOf(const TensorView& tensor) const override;
+  std::uint64_t ContentHash() const override;
   std::uint64_t Fingerprint() const override;
   Status Check() const override;
 

@@ -9,6 +9,7 @@
 #include <exception>
 #include <utility>
 
+#include "comm/agreement.h"
 #include "foretoken/no_memory.h"
 #include "model/weights/source_check.h"
 
@@ -41,6 +42,7 @@ void FileWatch::Begin() {
 }
 
 Status FileWatch::CheckAll() {
+  if (ranks_ != nullptr && !ranks_->why().empty()) return comm::Lost(*ranks_);
   for (const Watched& w : watched_) {
     FORETOKEN_CHECK_OK(w.checkpoint->Check());
     FORETOKEN_CHECK_OK(w.runner->CheckFiles());

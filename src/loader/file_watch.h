@@ -31,6 +31,8 @@ class FileWatch {
 
   // Call it before Begin. Both arguments must outlive the watch.
   void Add(const formats::Checkpoint& checkpoint, model::LocalRunner& runner);
+  // Ranks whose loss makes passes compute something else, too.
+  void Add(const comm::Ranks& ranks) { ranks_ = &ranks; }
   // Starts the thread, if there is anything for it to do.
   void Begin();
 
@@ -51,6 +53,7 @@ class FileWatch {
   [[nodiscard]] Status ReadSources();
 
   std::vector<Watched> watched_;
+  const comm::Ranks* ranks_ = nullptr;
   std::atomic<bool> failed_{false}, ending_{false};
   mutable std::mutex mutex_;  // guards error_ and what Check remembers in the models
   std::optional<Error> error_;

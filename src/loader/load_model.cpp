@@ -3,6 +3,11 @@
 
 #include <utility>
 
+#include "comm/agreement.h"
+#include "loader/ranks/model_agreement.h"
+#include "loader/ranks/open_order.h"
+#include "model/ranks/lead_runner.h"
+
 namespace foretoken::loader {
 namespace {
 
@@ -33,12 +38,14 @@ bool Report(const EngineOptions& options, const MemoryPlan& memory, const std::s
        .experts_paged = memory.paged});
 }
 
-Result<std::unique_ptr<model::LocalRunner>> LoadModel(const Loading& loading, const ModelPart& part,
-                                                      const formats::Checkpoint& checkpoint) {
+namespace {
+
+Result<std::unique_ptr<model::LocalRunner>> LoadOwn(const Loading& loading, const ModelPart& part,
+                                                    const formats::Checkpoint& checkpoint) {
   const MemoryPlan& memory = loading.memory;
   const model::TileCache cache =
       TileCacheFor(loading.options.repack_cache, checkpoint, memory.paged);
-  auto loaded = model::LocalRunner::Load(
+  return model::LocalRunner::Load(
       checkpoint, part.config, part.options, loading.kernels, loading.pool,
       {.cache = &cache,
        .paged = memory.paged,
@@ -47,9 +54,55 @@ Result<std::unique_ptr<model::LocalRunner>> LoadModel(const Loading& loading, co
              return Report(loading.options, memory, checkpoint.path(), step);
            },
        .on_notice = [&](std::string what) { loading.notices.push_back(std::move(what)); }});
+}
+
+void SendOpen(const Loading& loading, const ModelPart& part, const std::string& path, int number,
+              int target) {
+  model::Message message;
+  message.Begin(model::Order::kOpen, number);
+  WriteOpen({.path = path,
+             .target = target,
+             .vocabulary = part.config.vocabulary,
+             .options = part.options,
+             .shares = loading.group->shares(),
+             .repack_cache = loading.options.repack_cache},
+            message);
+  static_cast<void>(message.Send(loading.group->ranks()));  // what follows says that a rank is lost
+}
+
+}  // namespace
+
+Result<std::unique_ptr<model::LocalRunner>> LoadShare(const Loading& loading, const ModelPart& part,
+                                                      const formats::Checkpoint& checkpoint,
+                                                      const model::LocalRunner* target) {
+  auto loaded = target == nullptr
+                    ? LoadOwn(loading, part, checkpoint)
+                    : model::LocalRunner::LoadHead(checkpoint, part.config, part.options,
+                                                   loading.kernels, loading.pool, *target);
   if (!loaded) return Fail(std::move(loaded).error().In(checkpoint.path()));
-  NotePaging(loading, **loaded);
+  if (target == nullptr) NotePaging(loading, **loaded);
   return loaded;
+}
+
+Result<LoadedModel> LoadModel(const Loading& loading, const ModelPart& part,
+                              const formats::Checkpoint& checkpoint, const LoadedModel* target) {
+  LoadedModel model;
+  const auto own_target = target == nullptr ? nullptr : target->own;
+  if (part.options.ranks == nullptr) {
+    FORETOKEN_TRY(auto own, LoadShare(loading, part, checkpoint, own_target));
+    model.own = own.get();
+    model.runner = std::move(own);
+    return model;
+  }
+  comm::Ranks& ranks = loading.group->ranks();
+  model.number = loading.group->NextNumber();
+  SendOpen(loading, part, checkpoint.path(), model.number, target == nullptr ? -1 : target->number);
+  FORETOKEN_CHECK_OK(AgreeOnModel(ranks, checkpoint.path(), &checkpoint, ""));
+  auto own = LoadShare(loading, part, checkpoint, own_target);
+  FORETOKEN_CHECK_OK(comm::AllDone(ranks, own ? Status() : Fail(own.error())));
+  model.own = own->get();
+  model.runner = std::make_unique<model::LeadRunner>(std::move(*own), model.number, ranks);
+  return model;
 }
 
 }  // namespace foretoken::loader

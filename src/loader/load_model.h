@@ -13,6 +13,7 @@
 #include "kernels/kernels.h"
 #include "loader/memory_plan.h"
 #include "loader/model_part.h"
+#include "loader/ranks/rank_group.h"
 #include "model/local_runner.h"
 
 namespace foretoken::loader {
@@ -24,15 +25,32 @@ struct Loading {
   const kernels::Kernels& kernels;
   ThreadPool& pool;
   std::vector<std::string>& notices;  // get what failed without harm, and what paging costs
+  RankGroup::Impl* group = nullptr;   // the ranks that may share the work; null: this process alone
+};
+
+// A network, and this process's part of it: the same, or where ranks share it, what `runner` owns.
+struct LoadedModel {
+  std::unique_ptr<model::Runner> runner;
+  model::LocalRunner* own = nullptr;
+  int number = -1;  // among the networks of the ranks
 };
 
 // Calls options.on_load_progress. False: the program wants to stop.
 bool Report(const EngineOptions& options, const MemoryPlan& memory, const std::string& path,
             const model::LoadStep& step);
 
-// Errors: those of LocalRunner::Load, with the file's name.
-[[nodiscard]] Result<std::unique_ptr<model::LocalRunner>> LoadModel(
-    const Loading& loading, const ModelPart& part, const formats::Checkpoint& checkpoint);
+// Loads this process's part: all of a network, or where part.options names ranks, a share of it. A head
+// reads the hidden states of `target`, which is null for other networks. Errors: those of LocalRunner,
+// with the file's name.
+[[nodiscard]] Result<std::unique_ptr<model::LocalRunner>> LoadShare(
+    const Loading& loading, const ModelPart& part, const formats::Checkpoint& checkpoint,
+    const model::LocalRunner* target);
+
+// The same, and where part.options names ranks, all of them load their shares. Errors: also those of the
+// other ranks, and kMismatch (they have another file).
+[[nodiscard]] Result<LoadedModel> LoadModel(const Loading& loading, const ModelPart& part,
+                                            const formats::Checkpoint& checkpoint,
+                                            const LoadedModel* target = nullptr);
 
 // The bytes of weights that stay in memory. Paged experts come and go.
 inline std::int64_t ResidentWeights(const MemoryPlan& memory, const model::RunnerInfo& info) {

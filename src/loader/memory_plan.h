@@ -15,7 +15,7 @@
 
 namespace foretoken::loader {
 
-// All but the scratch memory, which is small beside these.
+// All but the scratch memory, which is small beside these. Where ranks share the network: of this one.
 MemoryNeeds NeedsOf(const ModelPart& part, const formats::Checkpoint& checkpoint);
 
 // What is asked of memory.

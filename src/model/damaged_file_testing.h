@@ -41,6 +41,7 @@ class DamagedFile final : public formats::Checkpoint {
   std::size_t file_bytes() const override { return bytes_.size(); }
   std::string format() const override { return "GGUF v3"; }
   const std::string& PathOf(const formats::TensorView&) const override { return path_; }
+  std::uint64_t ContentHash() const override { return 0; }
   std::uint64_t Fingerprint() const override { return 0; }
   void CopyKeys(formats::GgufWriter&) const override {}
   Status Check() const override { return {}; }

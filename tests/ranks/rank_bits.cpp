@@ -17,6 +17,7 @@
 #include "fixtures/tiny_model.h"
 #include "foretoken/catalogue.h"
 #include "kernels/dispatch.h"
+#include "loader/ranks/follower.h"
 #include "model/arch/registry.h"
 #include "model/local_runner.h"
 #include "model/ranks/lead_runner.h"
@@ -231,34 +232,48 @@ std::unique_ptr<formats::Checkpoint> Share(comm::Ranks& ranks, std::string path)
 }
 
 // Returns the number of rows that were compared, on rank 0.
-int RunCase(comm::Ranks& ranks, const std::string& folder, const Case& c, const std::string& what) {
+int RunCase(RankGroup::Impl& group, const std::string& folder, const Case& c,
+            const std::string& what) {
+  comm::Ranks& ranks = group.ranks();
   ThreadPool pool(1);
-  const auto file = Share(ranks, ranks.leads() ? fixtures::WriteTinyModel(folder, c.options) : "");
-  std::unique_ptr<formats::Checkpoint> head;
+  const std::shared_ptr<formats::Checkpoint> file =
+      Share(ranks, ranks.leads() ? fixtures::WriteTinyModel(folder, c.options) : "");
+  std::shared_ptr<formats::Checkpoint> head;
   if (c.head) head = Share(ranks, ranks.leads() ? fixtures::WriteTinyHead(folder, *c.head) : "");
   const std::string kept = c.paged ? folder + "/kept" : "";
   Runners own =
       Open(*file, head.get(), kept, pool, &ranks, model::Division(ranks.rank(), c.speeds));
   if (!ranks.leads()) {
-    const Status status = model::Follow(own, ranks);
+    loader::Follower follower(group);
+    for (std::size_t i = 0; i < own.size(); ++i)
+      follower.Add(static_cast<int>(i), i == 0 ? file : head, std::move(own[i]));
+    const Status status = follower.Run();
     Check(status.has_value(), status ? "" : status.error().message);
     return 0;
   }
   const Runners alone = Open(*file, head.get(), kept, pool, nullptr, {});
-  model::LeadRunner lead(std::move(own[0]), 0, ranks);
-  if (!c.head) return Compare(lead, *alone[0], what);
-  model::LeadRunner lead_head(std::move(own[1]), 1, ranks);
-  return CompareWithHead(lead, *alone[0], lead_head, *alone[1], c.head->eagle, what);
+  int n_compared = 0;
+  {
+    model::LeadRunner lead(std::move(own[0]), 0, ranks);
+    if (c.head) {
+      model::LeadRunner lead_head(std::move(own[1]), 1, ranks);
+      n_compared = CompareWithHead(lead, *alone[0], lead_head, *alone[1], c.head->eagle, what);
+    } else {
+      n_compared = Compare(lead, *alone[0], what);
+    }
+  }
+  group.Leave();
+  return n_compared;
 }
 
 int Run(const std::string& folder, const std::vector<std::string>& architectures) {
-  const auto joined = Checked(comm::JoinMpi({}));
-  comm::Ranks& ranks = *joined;
+  RankGroup::Impl group(Checked(comm::JoinMpi({})), 1);
   int n_compared = 0;
   for (const std::string& architecture : architectures)
-    for (const Case& c :
-         architecture == "heads" ? HeadCases(ranks.size()) : CasesOf(architecture, ranks.size()))
-      n_compared += RunCase(ranks, folder, c, architecture + " " + c.name);
+    for (const Case& c : architecture == "heads" ? HeadCases(group.ranks().size())
+                                                 : CasesOf(architecture, group.ranks().size()))
+      n_compared += RunCase(group, folder, c, architecture + " " + c.name);
+  const comm::Ranks& ranks = group.ranks();
   if (ranks.leads())
     std::printf("%d ranks: %d rows of logits equal, %lld gathers\n", ranks.size(), n_compared,
                 static_cast<long long>(ranks.traffic().gathers));

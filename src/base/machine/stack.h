@@ -6,6 +6,8 @@
 
 namespace foretoken {
 
+inline constexpr std::size_t kPassStackBytes = 1 << 20;  // a pass needs up to 700 KiB (AMX)
+
 // The main thread's stack grows while it is used. Where the address space is limited and used up,
 // a growth that is refused ends the process. This takes `bytes` of the stack now, where a refusal
 // can be told. Other threads have their whole stack from the start, and a stack that may not become

@@ -6,9 +6,7 @@
 #include <algorithm>
 
 #include "base/argument_checks.h"
-#include "base/machine/cpus.h"
 #include "base/machine/stack.h"
-#include "base/machine/thread_count.h"
 #include "calibrate/initial_costs.h"
 #include "draft/custom_drafter.h"
 #include "draft/registry.h"
@@ -28,8 +26,7 @@
 namespace foretoken {
 namespace {
 
-constexpr std::size_t kStackBytes = 1 << 20;  // a pass needs up to 700 KiB (AMX)
-constexpr int kLeastCacheTokens = 128;        // a whole draft fits, and a little text
+constexpr int kLeastCacheTokens = 128;  // a whole draft fits, and a little text
 
 }  // namespace
 
@@ -41,7 +38,7 @@ class EngineOpener {
 
   Result<std::unique_ptr<Engine::Impl>> Open() {
     const auto begin = std::chrono::steady_clock::now();
-    if (!ReserveStack(kStackBytes)) return Fail(NoMemory("engine"));
+    if (!ReserveStack(kPassStackBytes)) return Fail(NoMemory("engine"));
     FORETOKEN_CHECK_OK(CheckOptions());
     FORETOKEN_CHECK_OK(OpenTarget());
     FORETOKEN_CHECK_OK(OpenDrafts());
@@ -64,6 +61,10 @@ class EngineOpener {
   engine::Opened& opened() const { return impl_->opened_; }
   EngineOptions& options() const { return opened().options; }
   EngineSummary& summary() const { return opened().summary; }
+  // Null: this process alone.
+  RankGroup::Impl* group() const {
+    return options().ranks == nullptr ? nullptr : &options().ranks->impl();
+  }
   const verify::Verifiers& verifiers() const { return impl_->speculation_->verifiers(); }
 
   Status CheckOptions() {
@@ -93,10 +94,8 @@ class EngineOpener {
                   "kv cache: a trace tells what rounds with a cache cost; leave the cache on, or "
                   "record nothing");
     o.prefix_cache &= o.kv_cache;
-    FORETOKEN_TRY(o.threads, ThreadCount(o.threads));
     FORETOKEN_TRY(opened().kernels, kernels::KernelsByName(o.isa));
-    opened().pool =
-        std::make_unique<ThreadPool>(o.threads, o.pin_threads ? UsableCpus() : std::vector<int>());
+    FORETOKEN_TRY(opened().pool, loader::MakeTeam(o, *opened().kernels));
     return {};
   }
 
@@ -118,6 +117,7 @@ class EngineOpener {
     sizes.cache_positions = options().cache_tokens;
     sizes.logit_rows = sizes.sequences * (1 + kMaxDraft);
     loader::SetSizes(target_, sizes);
+    if (group() != nullptr) group()->Divide(target_.options);
     return {};
   }
 
@@ -134,6 +134,8 @@ class EngineOpener {
     options().speculative.method = std::move(files.methods);
     opened().draft_checkpoints = std::move(files.checkpoints);
     drafts_ = std::move(files.drafts);
+    if (group() != nullptr)
+      for (loader::DraftPart& draft : drafts_) group()->DivideDraft(draft);
     for (std::string& notice : files.notices) summary().notices.push_back(std::move(notice));
     return {};
   }
@@ -154,15 +156,15 @@ class EngineOpener {
   }
 
   loader::Loading loading() {
-    return {options(), memory_, *opened().kernels, *opened().pool, summary().notices};
+    return {options(), memory_, *opened().kernels, *opened().pool, summary().notices, group()};
   }
 
   Status LoadTarget() {
-    FORETOKEN_TRY(auto runner, loader::LoadModel(loading(), target_, *opened().checkpoint));
-    target_runner_ = runner.get();
-    scratch_bytes_ += runner->scratch_bytes();
-    impl_->files_.Add(*opened().checkpoint, *runner);
-    opened().target = std::move(runner);
+    FORETOKEN_TRY(target_model_, loader::LoadModel(loading(), target_, *opened().checkpoint));
+    scratch_bytes_ += target_model_.own->scratch_bytes();
+    impl_->files_.Add(*opened().checkpoint, *target_model_.own);
+    if (group() != nullptr) impl_->files_.Add(group()->ranks());
+    opened().target = std::move(target_model_.runner);
     opened().cache.emplace(target_.tables);
     return {};
   }
@@ -233,12 +235,14 @@ class EngineOpener {
   }
 
   Status MakeModelDrafter(const loader::DraftPart& draft) {
-    FORETOKEN_TRY(auto runner, LoadDraft(draft));
-    draft_bytes_.push_back(loader::ResidentWeights(memory_, runner->info()));
-    scratch_bytes_ += runner->scratch_bytes();
-    impl_->files_.Add(*draft.file, *runner);
+    FORETOKEN_TRY(loader::LoadedModel model,
+                  loader::LoadModel(loading(), draft.part, *draft.file,
+                                    draft.part.config.head ? &target_model_ : nullptr));
+    draft_bytes_.push_back(loader::ResidentWeights(memory_, model.runner->info()));
+    scratch_bytes_ += model.own->scratch_bytes();
+    impl_->files_.Add(*draft.file, *model.own);
     draft::DrafterSettings settings = SettingsOf();
-    settings.runner = std::move(runner);
+    settings.runner = std::move(model.runner);
     if (draft.part.config.head) settings.head = &*draft.part.config.head;
     settings.tables = draft.part.tables;
     settings.shared = draft.shared;
@@ -252,14 +256,6 @@ class EngineOpener {
                           .spec = draft.spec,
                           .instant = draft.spec->info.lookup_only});
     return {};
-  }
-
-  Result<std::unique_ptr<model::LocalRunner>> LoadDraft(const loader::DraftPart& draft) {
-    if (!draft.part.config.head) return loader::LoadModel(loading(), draft.part, *draft.file);
-    auto loaded = model::LocalRunner::LoadHead(*draft.file, draft.part.config, draft.part.options,
-                                               *opened().kernels, *opened().pool, *target_runner_);
-    if (!loaded) return Fail(std::move(loaded).error().In(draft.file->path()));
-    return loaded;
   }
 
   verify::Verifiers MakeVerifiers() {
@@ -315,6 +311,7 @@ class EngineOpener {
     s.experts_paged = memory_.paged;
     s.isa = opened().kernels->isa;
     s.threads = options().threads;
+    s.ranks = target_.options.division.size();
     s.max_sequences = options().max_sequences;
     s.method = options().speculative.method;
     s.strategy = Name(options().speculative.strategy);
@@ -359,7 +356,7 @@ class EngineOpener {
 
   std::unique_ptr<Engine::Impl> impl_;
   loader::ModelPart target_;
-  const model::LocalRunner* target_runner_ = nullptr;  // that the engine owns
+  loader::LoadedModel target_model_;  // whose runner the engine owns
   std::vector<loader::DraftPart> drafts_;
   loader::MemoryPlan memory_;
   std::vector<std::int64_t> draft_bytes_;  // the weights of each, as loaded

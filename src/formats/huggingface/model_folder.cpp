@@ -54,8 +54,8 @@ class ModelFolder final : public MappedCheckpoint {
   }
 
   // How rows are ordered depends on config.json too.
-  std::uint64_t Fingerprint() const override {
-    return HashOf(std::array{MappedCheckpoint::Fingerprint(), config_hash_});
+  std::uint64_t ContentHash() const override {
+    return HashOf(std::array{MappedCheckpoint::ContentHash(), config_hash_});
   }
 
  private:

@@ -26,7 +26,6 @@ class Division {
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return static_cast<int>(sums_.size()) - 1; }
-
   // The outputs of a rank among n: whole units, but for the last rank where n is no multiple. Ranks
   // follow each other; a rank may have none.
   OutputRange Of(int rank, int n, int unit) const noexcept;

@@ -28,9 +28,4 @@ class LeadRunner final : public Runner {
   Message message_;
 };
 
-// What the other ranks do: they run passes as they are told until rank 0 has stopped each of these
-// networks. runners[i] has number i. Error: kIo, where a rank is lost.
-[[nodiscard]] Status Follow(std::span<const std::unique_ptr<LocalRunner>> runners,
-                            comm::Ranks& ranks);
-
 }  // namespace foretoken::model

@@ -6,34 +6,10 @@
 
 #include "base/hash.h"
 
+#include "model/ranks/words.h"
+
 namespace foretoken::model {
 namespace {
-
-// The next n words of a message, as long as there are so many.
-class Words {
- public:
-  explicit Words(std::span<const std::int32_t> words) : words_(words) {}
-
-  std::span<const std::int32_t> Take(std::int64_t n) {
-    if (n < 0 || n > static_cast<std::int64_t>(words_.size())) {
-      good_ = false;
-      return {};
-    }
-    const auto taken = words_.first(static_cast<std::size_t>(n));
-    words_ = words_.subspan(taken.size());
-    return taken;
-  }
-  std::int32_t Take() {
-    const auto word = Take(1);
-    return word.empty() ? 0 : word[0];
-  }
-  bool good() const { return good_; }
-  bool empty() const { return words_.empty(); }
-
- private:
-  std::span<const std::int32_t> words_;
-  bool good_ = true;
-};
 
 std::int32_t SizeOf(std::span<const std::int32_t> words) {
   return static_cast<std::int32_t>(words.size());
@@ -61,6 +37,18 @@ void Message::Begin(Order order, int runner) {
 
 void Message::Add(std::span<const std::int32_t> words) {
   words_.insert(words_.end(), words.begin(), words.end());
+}
+
+void Message::AddList(std::span<const std::int32_t> words) {
+  Add(SizeOf(words));
+  Add(words);
+}
+
+void Message::AddText(std::string_view text) {
+  Add(static_cast<std::int32_t>(text.size()));
+  const std::size_t begin = words_.size();
+  words_.resize(begin + (text.size() + 3) / 4);
+  std::copy(text.begin(), text.end(), reinterpret_cast<char*>(words_.data() + begin));
 }
 
 void Message::AddPass(const Pass& pass, int features_width) {

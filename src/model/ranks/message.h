@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "comm/ranks.h"
@@ -11,7 +12,18 @@
 
 namespace foretoken::model {
 
-enum class Order : std::int32_t { kPass, kKeepFeatures, kClearBlocks, kStop };
+// kPrepare: make a team of threads, kOpen: load a part of a network (both loader/ranks). kPass,
+// kKeepFeatures, kClearBlocks: what a Runner does. kStop: close the network. kLeave: rank 0 needs the
+// others no more.
+enum class Order : std::int32_t {
+  kPrepare,
+  kOpen,
+  kPass,
+  kKeepFeatures,
+  kClearBlocks,
+  kStop,
+  kLeave
+};
 
 // A message of 32-bit words. Its memory grows to the longest message so far; Reserve makes room at
 // once, so that no pass allocates. A message that was damaged on its way is refused.
@@ -24,6 +36,8 @@ class Message {
   void Begin(Order order, int runner);
   void Add(std::int32_t word) { words_.push_back(word); }
   void Add(std::span<const std::int32_t> words);
+  void AddList(std::span<const std::int32_t> words);  // with its length
+  void AddText(std::string_view text);                // with its length
   // features_width: numbers of each row's features; 0 where the pass has none.
   void AddPass(const Pass& pass, int features_width);
   // To all other ranks. False: a rank is lost.
@@ -41,7 +55,7 @@ class Message {
  private:
   // Size, order, runner, a hash of these three, a hash of the body.
   static constexpr std::size_t kHead = 5;
-  static constexpr std::size_t kShort = 1024;  // words that one broadcast brings
+  static constexpr std::size_t kShort = 256;  // words that one broadcast brings
 
   std::int32_t HeadHash() const noexcept;
   std::int32_t BodyHash() const noexcept;

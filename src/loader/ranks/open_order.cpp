@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loader/ranks/open_order.h"
+
+namespace foretoken::loader {
+namespace {
+
+tl::unexpected<Error> Damaged() {
+  return Fail(ErrorCode::kIo,
+              "ranks: rank 0 sent a damaged message; start all ranks with the same program");
+}
+
+}  // namespace
+
+void WriteTeam(const TeamOrder& team, model::Message& message) {
+  message.AddText(team.isa);
+  message.Add(team.threads);
+  message.Add(static_cast<std::int32_t>(team.pin));
+}
+
+Result<TeamOrder> ReadTeam(model::Words words) {
+  TeamOrder team;
+  team.isa = words.TakeText();
+  team.threads = words.Take();
+  team.pin = words.Take() != 0;
+  if (!words.good()) return Damaged();
+  return team;
+}
+
+void WriteOpen(const OpenOrder& order, model::Message& message) {
+  const model::RunnerOptions& o = order.options;
+  message.AddText(order.path);
+  for (const int word :
+       {order.target, order.vocabulary, o.max_rows, o.max_logit_rows, o.max_positions,
+        static_cast<int>(o.cache.k_type), static_cast<int>(o.cache.v_type), o.cache.n_blocks,
+        o.cache.n_window_blocks, o.state.n_sequences, o.state.rows})
+    message.Add(word);
+  message.AddList(o.output_tokens);
+  message.AddList(order.shares);
+  message.AddText(order.repack_cache);
+}
+
+Result<OpenOrder> ReadOpen(model::Words words) {
+  OpenOrder order;
+  model::RunnerOptions& o = order.options;
+  order.path = words.TakeText();
+  order.target = words.Take();
+  order.vocabulary = words.Take();
+  o.max_rows = words.Take();
+  o.max_logit_rows = words.Take();
+  o.max_positions = words.Take();
+  o.cache.k_type = static_cast<tensor::KvType>(words.Take());
+  o.cache.v_type = static_cast<tensor::KvType>(words.Take());
+  o.cache.n_blocks = words.Take();
+  o.cache.n_window_blocks = words.Take();
+  o.state.n_sequences = words.Take();
+  o.state.rows = words.Take();
+  const auto tokens = words.TakeList();
+  o.output_tokens.assign(tokens.begin(), tokens.end());
+  const auto shares = words.TakeList();
+  order.shares.assign(shares.begin(), shares.end());
+  order.repack_cache = words.TakeText();
+  if (!words.good()) return Damaged();
+  return order;
+}
+
+}  // namespace foretoken::loader
