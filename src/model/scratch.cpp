@@ -95,6 +95,23 @@ LatentScratch ScratchOf(const LatentAttentionConfig& widest, int max_rows) {
           .attended = ActivationMemory(max_rows, n * widest.rank)};
 }
 
+// The longest message of a gather. Rows as numbers take more than rows in int8 form.
+std::size_t LongestGather(const Widest& widest, const ModelConfig& c, int max_rows,
+                          int max_logit_rows) {
+  std::size_t longest = 0;
+  const auto note = [&](std::int64_t n_rows, std::int64_t width) {
+    const auto row = static_cast<std::size_t>(width) * sizeof(float);
+    longest =
+        std::max(longest, std::min(static_cast<std::size_t>(n_rows) * row, kGatherBytes + row));
+  };
+  for (const int width :
+       {c.dim, widest.q, widest.results, widest.ffn, c.layer_input * c.n_layers()})
+    note(max_rows, width);
+  note(std::int64_t{max_rows} * widest.n_used, widest.expert);
+  note(max_logit_rows, c.vocabulary);
+  return longest;
+}
+
 }  // namespace
 
 ActivationMemory::ActivationMemory(int max_rows, int max_width, bool quantised)
@@ -125,7 +142,8 @@ std::size_t ActivationMemory::size_bytes() const noexcept {
 std::size_t ExpertsScratch::size_bytes() const noexcept {
   std::size_t bytes =
       BytesOf(chosen) + BytesOf(weights) + BytesOf(begins) + BytesOf(rows) + BytesOf(row_weights);
-  for (const ActivationMemory* const memory : {&logits, &scores, &shared, &gate, &up, &sum})
+  for (const ActivationMemory* const memory :
+       {&logits, &scores, &routed, &shared, &gate, &up, &sum})
     bytes += memory->size_bytes();
   return bytes;
 }
@@ -139,9 +157,10 @@ std::size_t LatentScratch::size_bytes() const noexcept {
 
 std::size_t Scratch::size_bytes() const noexcept {
   std::size_t bytes = experts.size_bytes() + latent.size_bytes() + BytesOf(not_finite) +
-                      BytesOf(attention_scratch) + BytesOf(row_len);
-  for (const ActivationMemory* const memory : {&residual, &normed, &q, &k, &v, &attention, &gate,
-                                               &up, &delta, &last, &mixed, &pair, &logits})
+                      BytesOf(attention_scratch) + BytesOf(row_len) + gathered.size_bytes();
+  for (const ActivationMemory* const memory :
+       {&residual, &normed, &q, &k, &v, &attention, &gate, &up, &delta, &sum, &last, &mixed, &pair,
+        &layer_inputs, &layer_embeddings, &logits})
     bytes += memory->size_bytes();
   return bytes;
 }
@@ -183,7 +202,7 @@ Scratch::Scratch(const ModelConfig& c, int max_rows, int max_logit_rows, int n_t
                                            static_cast<std::size_t>(attention_scratch_stride));
   row_len = AlignedBuffer<std::int32_t>(static_cast<std::size_t>(max_rows));
   if (n_ranks == 1) return;
-  gathered = AlignedBytes(kGatherBytes + kGatherRowBytes);
+  gathered = AlignedBytes(LongestGather(widest, c, max_rows, max_logit_rows));
   gather_begins = AlignedBuffer<std::int32_t>(static_cast<std::size_t>(n_ranks) + 1);
 }
 

@@ -81,8 +81,8 @@ struct LatentScratch {
   std::size_t size_bytes() const noexcept;
 };
 
-// Messages of gathers hold as many whole rows as fit the first, and one more.
-constexpr std::size_t kGatherBytes = std::size_t{16} << 20, kGatherRowBytes = std::size_t{8} << 20;
+// Messages of gathers hold as many whole rows as fit this, and one more.
+constexpr std::size_t kGatherBytes = std::size_t{16} << 20;
 
 struct Scratch {
   ActivationMemory residual;   // the residual stream: [rows, dim]

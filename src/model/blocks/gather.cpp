@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/check.h"
+
 namespace foretoken::model {
 namespace {
 
@@ -64,6 +66,7 @@ bool Gather::RunRows(const Activation& a, int n_rows) const noexcept {
   std::int32_t* const at = space_.scratch.gather_begins.data();
   for (std::size_t r = 0; r <= n_ranks; ++r)
     at[r] = static_cast<std::int32_t>(n_rows * BytesBefore(r));
+  FORETOKEN_CHECK(static_cast<std::size_t>(at[n_ranks]) <= space_.scratch.gathered.size_bytes());
   std::byte* const message = space_.scratch.gathered.data();
   const auto own = static_cast<std::size_t>(space_.ranks.rank());
   Copy<true>(a, own, n_rows, message + at[own]);

@@ -20,7 +20,7 @@ struct Room {
   Room(comm::Ranks& r, const Division& d, int max_rows)
       : ranks(r),
         division(d),
-        scratch(Config(), 1, 1, 1, r.size()),
+        scratch(Config(), max_rows, 1, 1, r.size()),
         memory(max_rows, kWidth),
         a(memory.View(kWidth)) {}
 
@@ -28,7 +28,7 @@ struct Room {
     LayerConfig layer;
     layer.mixer = AttentionConfig{.n_heads = 1, .n_kv_heads = 1, .head_dim = 32};
     layer.feed_forward = GatedFfnConfig{.width = 32};
-    return {.layers = {layer}, .dim = 32, .vocabulary = 32};
+    return {.layers = {layer}, .dim = kWidth, .vocabulary = 32};
   }
   Workspace Space() { return {kernels, pool, scratch, cache, states, ranks, division}; }
 

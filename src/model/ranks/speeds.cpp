@@ -92,25 +92,40 @@ double MeasureGather(comm::Ranks& ranks) {
   return times[kGatherRuns / 2];
 }
 
+struct Measured {
+  double gather_us = 0, n_threads = 0, bytes_per_second = 0;
+};
+
+// The mean of the ranks on its machine with as many threads.
+double SpeedOf(const comm::Ranks& ranks, std::span<const Measured> all, int rank) {
+  const double n_threads = all[static_cast<std::size_t>(rank)].n_threads;
+  double sum = 0;
+  int n = 0;
+  for (int r = 0; r < ranks.size(); ++r) {
+    const Measured& other = all[static_cast<std::size_t>(r)];
+    if (ranks.host(r) != ranks.host(rank) || other.n_threads != n_threads) continue;
+    sum += other.bytes_per_second;
+    ++n;
+  }
+  return sum / n;
+}
+
 }  // namespace
 
 Result<RankSpeeds> MeasureSpeeds(comm::Ranks& ranks, const kernels::Kernels& kernels,
                                  ThreadPool& pool) {
   if (ranks.alone()) return RankSpeeds{.bytes_per_second = {1}};
-  struct Measured {
-    double gather_us, bytes_per_second;
-  };
   const auto n = static_cast<std::size_t>(ranks.size()),
              own = static_cast<std::size_t>(ranks.rank());
   std::vector<Measured> all(n);
-  all[own].gather_us = MeasureGather(ranks);
+  all[own] = {.gather_us = MeasureGather(ranks), .n_threads = static_cast<double>(pool.size())};
   all[own].bytes_per_second = MeasureProduct(kernels, pool);
   std::vector<std::int32_t> begins(n + 1);
   for (std::size_t r = 0; r <= n; ++r) begins[r] = static_cast<std::int32_t>(r * sizeof(Measured));
   if (!ranks.Gather(reinterpret_cast<std::byte*>(all.data()), begins))
     return Fail(ErrorCode::kIo, ranks.why());
   RankSpeeds speeds{.gather_us = all[0].gather_us};
-  for (const Measured& rank : all) speeds.bytes_per_second.push_back(rank.bytes_per_second);
+  for (int r = 0; r < ranks.size(); ++r) speeds.bytes_per_second.push_back(SpeedOf(ranks, all, r));
   return speeds;
 }
 
