@@ -18,6 +18,7 @@
 
 #include "foretoken/async_engine.h"
 #include "foretoken/no_memory.h"
+#include "foretoken/ranks.h"
 #include "server/engine_meter.h"
 #include "server/net/http.h"
 #include "server/router.h"
@@ -32,6 +33,7 @@ constexpr rlim_t kMaxConnections = 4096;
 constexpr rlim_t kOwnFiles = 64;  // descriptors that are no connections
 // The time for answers to leave; less after a second signal.
 constexpr std::chrono::seconds kGrace{30}, kShortGrace{1};
+constexpr std::chrono::milliseconds kRankPoll{50};  // between looks whether a rank is lost
 
 // Turns signals into bytes of a pipe while it lives. The third signal has its default effect.
 class Signals {
@@ -152,6 +154,18 @@ HttpOptions HttpOptionsOf(const ServerOptions& options) {
           .limits_this_machine = options.limits.connections_per_address.has_value()};
 }
 
+// Until a signal comes, or one of the ranks is lost. Returns why it is, then; "" after a signal.
+std::string AwaitEnd(Signals& signals, RankGroup* ranks) {
+  if (ranks == nullptr) {
+    signals.Await(-1);
+    return "";
+  }
+  while (!signals.Await(static_cast<int>(kRankPoll.count())))
+    if (std::string lost = ranks->lost(); !lost.empty()) return lost;
+  ranks->ExpectEnd();
+  return "";
+}
+
 // Returns when everything that was accepted has been computed, or after a second signal.
 ServeOutcome Drain(Signals& signals, AsyncEngine& requests) {
   requests.Drain();
@@ -160,7 +174,7 @@ ServeOutcome Drain(Signals& signals, AsyncEngine& requests) {
   return ServeOutcome::kDrained;
 }
 
-Result<ServeOutcome> Listen(Service& service, ByteLedger& bytes,
+Result<ServeOutcome> Listen(Service& service, RankGroup* ranks, ByteLedger& bytes,
                             const std::function<void(int port)>& on_listening) {
   Router router(service);
   HttpServer http(HttpOptionsOf(service.options), router, bytes, service.overload);
@@ -176,14 +190,15 @@ Result<ServeOutcome> Listen(Service& service, ByteLedger& bytes,
     listener.join();
     return Fail(told.error());
   }
-  signals.Await(-1);
+  const std::string lost = AwaitEnd(signals, ranks);
   const ServeOutcome outcome = Drain(signals, service.requests);
   if (outcome == ServeOutcome::kStopped) {
     service.requests.Stop();
     Signals::LetSystemHandle();
   }
-  http.Stop(outcome == ServeOutcome::kStopped ? kShortGrace : kGrace);
+  http.Stop(outcome == ServeOutcome::kStopped || !lost.empty() ? kShortGrace : kGrace);
   listener.join();
+  if (!lost.empty()) return Fail(ErrorCode::kIo, lost);
   return outcome;
 }
 
@@ -218,7 +233,8 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
                   .totals = totals,
                   .log = log,
                   .overload = overload};
-  FORETOKEN_TRY(const ServeOutcome outcome, Listen(service, bytes, on_listening));
+  FORETOKEN_TRY(const ServeOutcome outcome,
+                Listen(service, engine_options.ranks.get(), bytes, on_listening));
   FORETOKEN_CHECK_OK(requests->Close()->RecordStatus());
   return outcome;
 }

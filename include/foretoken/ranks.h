@@ -53,6 +53,14 @@ class RankGroup {
   // file has changed).
   [[nodiscard]] Status Follow();
 
+  // This process is about to end. From now on a rank that is gone is noticed in half a second, so that
+  // requests are still answered before a batch system ends this process too. Any thread may call it.
+  void ExpectEnd() noexcept;
+
+  // Why rank 0 can run no more requests: a rank is lost, and a second later this process ends too. Empty:
+  // none is lost. Any thread may call it.
+  std::string lost() const;
+
   class Impl;  // of the library
   explicit RankGroup(std::unique_ptr<Impl> impl);
   Impl& impl() noexcept { return *impl_; }

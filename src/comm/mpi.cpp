@@ -80,10 +80,10 @@ class Mpi final : public Ranks {
  public:
   Mpi(int rank, int size, const MpiOptions& options)
       : Ranks(rank, HostsOf(size)),
-        grace_(Seconds(0.15 * options.deadline_s)),
+        grace_(Seconds(0.1 * options.deadline_s)),
         patience_(Seconds(6 * options.deadline_s)),
         counts_(static_cast<std::size_t>(size)),
-        liveness_(WatchedBy(rank, size), Seconds(0.6 * options.deadline_s), Clock::now()) {
+        liveness_(WatchedBy(rank, size), Seconds(0.5 * options.deadline_s), Clock::now()) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (alone()) return;
     for (const int other : WatchedBy(rank, size)) pulses_.push_back({.rank = other});
@@ -158,7 +158,7 @@ class Mpi final : public Ranks {
   // chance to run.
   bool Complete(int error, MPI_Request& request, Clock::time_point begin) noexcept {
     int done = 0;
-    for (int looks = 1; error == MPI_SUCCESS && lost_.empty(); ++looks) {
+    for (int looks = 1; error == MPI_SUCCESS && loss_.empty(); ++looks) {
       error = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
       if (done != 0) break;
       if (looks % 64 != 0) continue;
@@ -178,7 +178,7 @@ class Mpi final : public Ranks {
   // Until the request is done, which may take any time, and then costs next to no processor time.
   bool WaitForLong(int error, MPI_Request& request, std::unique_lock<std::mutex>& lock) noexcept {
     const auto begin = Clock::now();
-    for (int done = 0; error == MPI_SUCCESS && lost_.empty();) {
+    for (int done = 0; error == MPI_SUCCESS && loss_.empty();) {
       error = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
       if (done != 0) break;
       const auto waited = Clock::now() - begin;
@@ -199,15 +199,16 @@ class Mpi final : public Ranks {
     if (error != MPI_SUCCESS)
       Lose(fmt::format("{} lost another rank ({}); start all ranks again", Place(rank_),
                        TextOf(error)));
-    if (lost_.empty()) return true;
-    why_ = lost_;
+    if (loss_.empty()) return true;
+    why_ = loss_;
     return false;
   }
 
   void Lose(const std::string& why) {
-    if (!lost_.empty()) return;
-    lost_ = "ranks: " + why;
+    if (!loss_.empty()) return;
+    loss_ = "ranks: " + why;
     lost_at_ = Clock::now();
+    SetLost(loss_);
   }
 
   // Sends and receives signs of life, and looks whether a rank is lost.
@@ -249,7 +250,7 @@ class Mpi final : public Ranks {
     while (!wake_.wait_for(lock, stop, kPulse, [&] { return stop.stop_requested(); })) {
       const auto now = Clock::now();
       if (now >= next_pulse_) Exchange(now);
-      if (!lost_.empty() && now - lost_at_ > grace_) Abort(lost_);
+      if (!loss_.empty() && now - lost_at_ > grace_) Abort(loss_);
     }
   }
 
@@ -262,7 +263,7 @@ class Mpi final : public Ranks {
   std::vector<Pulse> pulses_;
   Clock::time_point next_pulse_{}, lost_at_{};
   Liveness liveness_;
-  std::string lost_;  // why; empty: no rank is
+  std::string loss_;  // why; empty: no rank is
   std::atomic<bool> ends_ = false;
   std::jthread watch_;
 };

@@ -15,9 +15,9 @@
 namespace foretoken::comm {
 
 struct MpiOptions {
-  // Where a rank stops answering, all have ended after this time. The loss is noticed after 0.6 of it,
-  // and 0.15 of it is for the answers that say so. A rank that answers but does not take part in a
-  // pass is lost after six times as long.
+  // Where a rank stops answering, all have ended after this time. The loss is noticed after half of
+  // it, a tenth of it is for the answers that say so, and mpirun needs a second or two to end all. A
+  // rank that answers but does not take part in a pass is lost after six times as long.
   double deadline_s = 10;
 };
 

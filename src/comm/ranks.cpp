@@ -20,6 +20,16 @@ std::string ThisHost() {
 
 }  // namespace
 
+std::string Ranks::lost() const {
+  const std::lock_guard lock(lost_mutex_);
+  return lost_;
+}
+
+void Ranks::SetLost(const std::string& why) {
+  const std::lock_guard lock(lost_mutex_);
+  lost_ = why;
+}
+
 Alone::Alone() : Ranks(0, {ThisHost()}) {}
 
 namespace {

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -58,6 +59,10 @@ class Ranks {
   // requests are still answered. Any thread may call it.
   virtual void ExpectEnd() noexcept = 0;
 
+  // Why no call can succeed any more: a rank is lost. Empty: none is. Any thread may call it, and it
+  // knows of a loss before the next call returns false.
+  std::string lost() const;
+
   // Why a call has returned false. Empty: none has.
   const std::string& why() const noexcept { return why_; }
   // What this rank has exchanged so far.
@@ -67,10 +72,16 @@ class Ranks {
   Ranks(int rank, std::vector<std::string> hosts)
       : rank_(rank), size_(static_cast<int>(hosts.size())), hosts_(std::move(hosts)) {}
 
+  void SetLost(const std::string& why);
+
   const int rank_, size_;
   const std::vector<std::string> hosts_;
   std::string why_;
   RankTraffic traffic_;
+
+ private:
+  mutable std::mutex lost_mutex_;
+  std::string lost_;
 };
 
 // One process alone: nothing is sent.

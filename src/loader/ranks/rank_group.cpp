@@ -95,6 +95,14 @@ Status RankGroup::Follow() {
   return loader::Follower(*impl_).Run();
 }
 
+void RankGroup::ExpectEnd() noexcept {
+  impl_->ranks().ExpectEnd();
+}
+
+std::string RankGroup::lost() const {
+  return impl_->ranks().lost();
+}
+
 Result<int> RankGroup::Impl::ThreadsFor(int asked) const {
   const char* const set = std::getenv("FORETOKEN_THREADS");
   FORETOKEN_TRY(const int threads, ThreadCount(asked));
