@@ -7,16 +7,16 @@
 
 namespace foretoken::cli {
 
-extern const Verb kBenchVerb, kCertifyVerb, kChatVerb, kCheckPairVerb, kCompletionVerb,
-    kGenerateVerb, kHelpVerb, kInspectVerb, kManVerb, kQuantizeVerb, kReplayVerb, kServeVerb,
-    kTokenizeVerb, kTuneVerb, kVersionVerb;
+extern const Verb kBenchVerb, kCertifyVerb, kChatVerb, kCheckPairVerb, kClusterVerb,
+    kCompletionVerb, kGenerateVerb, kHelpVerb, kInspectVerb, kManVerb, kQuantizeVerb, kReplayVerb,
+    kServeVerb, kTokenizeVerb, kTuneVerb, kVersionVerb;
 
 namespace {
 
-constexpr std::array kVerbs = {&kGenerateVerb, &kChatVerb,       &kServeVerb,  &kInspectVerb,
-                               &kTokenizeVerb, &kQuantizeVerb,   &kBenchVerb,  &kCheckPairVerb,
-                               &kTuneVerb,     &kCertifyVerb,    &kReplayVerb, &kHelpVerb,
-                               &kVersionVerb,  &kCompletionVerb, &kManVerb};
+constexpr std::array kVerbs = {&kGenerateVerb, &kChatVerb,     &kServeVerb,      &kInspectVerb,
+                               &kTokenizeVerb, &kQuantizeVerb, &kBenchVerb,      &kCheckPairVerb,
+                               &kTuneVerb,     &kClusterVerb,  &kCertifyVerb,    &kReplayVerb,
+                               &kHelpVerb,     &kVersionVerb,  &kCompletionVerb, &kManVerb};
 
 }  // namespace
 

@@ -15,13 +15,6 @@ const PassCost* Find(const std::vector<PassCost>& costs, int rows, int context) 
 
 }  // namespace
 
-Spread SpreadOf(std::vector<double> values) {
-  if (values.empty()) return {};
-  std::sort(values.begin(), values.end());
-  const std::size_t n = values.size();
-  return {(values[(n - 1) / 2] + values[n / 2]) / 2, values.front(), values.back()};
-}
-
 const PassCost* Measurements::TargetCost(int rows, int context) const {
   return Find(target, rows, context);
 }

@@ -8,8 +8,8 @@
 
 #include "calibrate/draft_meter.h"
 #include "calibrate/host_meter.h"
-#include "calibrate/memory_meter.h"
 #include "calibrate/pass_meter.h"
+#include "loader/ranks/memory_meter.h"
 
 namespace foretoken::calibrate {
 namespace {
@@ -104,7 +104,7 @@ class Measurer {
   }
 
   void MeasureTarget(Measurements& m) {
-    MemoryMeter memory(subject_.pool, subject_.kernels);
+    loader::MemoryMeter memory(subject_.pool, subject_.kernels);
     PassMeter passes(subject_.target, subject_.cache, contexts_.back());
     Readings readings(rows_, contexts_);
     std::vector<double> bandwidths;

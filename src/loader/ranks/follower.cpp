@@ -10,6 +10,7 @@
 #include "foretoken/no_memory.h"
 #include "kernels/dispatch.h"
 #include "loader/load_model.h"
+#include "loader/ranks/cluster_meter.h"
 #include "loader/ranks/model_agreement.h"
 #include "model/arch/registry.h"
 
@@ -41,6 +42,8 @@ Status Follower::Obey() {
   switch (message_.order()) {
     case model::Order::kPrepare:
       return Prepare();
+    case model::Order::kMeasure:
+      return Measure();
     case model::Order::kOpen:
       return Open();
     default:
@@ -85,6 +88,12 @@ Status Follower::Prepare() {
   if (!comm::AllDone(group_.ranks(), made))
     return group_.ranks().why().empty() ? Status() : comm::Lost(group_.ranks());
   return group_.MeasureSpeeds(*kernels_, *teams_.back());
+}
+
+Status Follower::Measure() {
+  if (teams_.empty()) return Damaged();
+  FORETOKEN_CHECK_OK(MeasureCluster(group_.ranks(), *teams_.back(), *kernels_));
+  return {};
 }
 
 Result<std::shared_ptr<formats::Checkpoint>> Follower::FileAt(const std::string& path) const {

@@ -38,6 +38,7 @@ class Follower {
 
   [[nodiscard]] Status Obey();
   [[nodiscard]] Status Prepare();
+  [[nodiscard]] Status Measure();
   [[nodiscard]] Status Open();
   [[nodiscard]] Result<std::unique_ptr<model::LocalRunner>> Load(const OpenOrder& order,
                                                                  const formats::Checkpoint& file);

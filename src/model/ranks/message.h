@@ -12,11 +12,13 @@
 
 namespace foretoken::model {
 
-// kPrepare: make a team of threads, kOpen: load a part of a network (both loader/ranks). kPass,
+// kPrepare: make a team of threads, kMeasure: measure the ranks and their gathers, kOpen: load a part of
+// a network (these are in loader/ranks). kPass,
 // kKeepFeatures, kClearBlocks: what a Runner does. kStop: close the network. kLeave: rank 0 needs the
 // others no more.
 enum class Order : std::int32_t {
   kPrepare,
+  kMeasure,
   kOpen,
   kPass,
   kKeepFeatures,

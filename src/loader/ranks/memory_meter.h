@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// calibrate/memory_meter.h: how fast all threads together read memory, which limits decoding.
+// loader/ranks/memory_meter.h: how fast all threads together read memory, which limits decoding.
 #pragma once
 
 #include "base/aligned_buffer.h"
 #include "base/machine/thread_pool.h"
 #include "kernels/kernels.h"
 
-namespace foretoken::calibrate {
+namespace foretoken::loader {
 
 class MemoryMeter {
  public:
@@ -22,4 +22,4 @@ class MemoryMeter {
   AlignedBuffer<float> data_;
 };
 
-}  // namespace foretoken::calibrate
+}  // namespace foretoken::loader

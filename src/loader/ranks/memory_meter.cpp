@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/memory_meter.h"
+#include "loader/ranks/memory_meter.h"
 
 #include <algorithm>
 
 #include "base/stopwatch.h"
 
-namespace foretoken::calibrate {
+namespace foretoken::loader {
 namespace {
 
 constexpr std::size_t kFloats = std::size_t{64} << 20;
@@ -32,4 +32,4 @@ double MemoryMeter::GigabytesPerSecond() noexcept {
   return static_cast<double>(kFloats * sizeof(float)) / us / 1e3;
 }
 
-}  // namespace foretoken::calibrate
+}  // namespace foretoken::loader
