@@ -11,17 +11,31 @@ std::shared_ptr<RankGroup>& Kept() {
   return ranks;
 }
 
+// Calls found(argument, begin) for each value of --ranks: it is the argument from `begin` on.
+template <typename Strings, typename F>
+void ForEachValue(Strings& arguments, F&& found) {
+  const std::string flag = "--ranks";
+  for (std::size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
+    if (arguments[i].starts_with(flag + "=")) found(arguments[i], flag.size() + 1);
+    if (arguments[i] == flag && i + 1 < arguments.size()) found(arguments[++i], std::size_t{0});
+  }
+}
+
 }  // namespace
 
 std::string RanksAmong(std::span<const std::string> arguments) {
-  const std::string flag = "--ranks";
   std::string value = kRanksAuto;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == "--") break;
-    if (arguments[i].starts_with(flag + "=")) value = arguments[i].substr(flag.size() + 1);
-    if (arguments[i] == flag && i + 1 < arguments.size()) value = arguments[i + 1];
-  }
+  ForEachValue(arguments, [&](const std::string& argument, std::size_t begin) {
+    value = argument.substr(begin);
+  });
   return value;
+}
+
+std::vector<std::string> WithRanks(std::vector<std::string> arguments, const std::string& value) {
+  ForEachValue(arguments, [&](std::string& argument, std::size_t begin) {
+    argument.replace(begin, std::string::npos, value);
+  });
+  return arguments;
 }
 
 Flag RanksFlag() {

@@ -27,6 +27,9 @@ inline constexpr const char* kRanksNone = "none";
 // the flags are read.
 std::string RanksAmong(std::span<const std::string> arguments);
 
+// The same arguments with this value of --ranks. REQUIRES: they have one.
+std::vector<std::string> WithRanks(std::vector<std::string> arguments, const std::string& value);
+
 Flag RanksFlag();
 
 // What options of engines get. Null: this process alone.
