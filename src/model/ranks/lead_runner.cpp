@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/ranks/lead_runner.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 namespace foretoken::model {
 namespace {
 
-// What a row of a pass adds to its message, as a rule: its token, a row of logits and its blocks.
-constexpr std::size_t kWordsARow = 64;
+// What a row of a pass adds to its message, at most: its token, a row of logits, and a segment.
+constexpr std::size_t kWordsARow = 32;
 
-int FeaturesWidth(const ModelConfig& config) {
-  return std::max(config.features_width(false), config.features_width(true));
+// The words of the longest message, unless sequences share most of their blocks.
+std::size_t LongestMessage(const RunnerInfo& info, const ModelConfig& config) {
+  const int features = std::max(config.features_width(false), config.features_width(true));
+  return static_cast<std::size_t>(info.max_rows) *
+             (static_cast<std::size_t>(features) + kWordsARow) +
+         2 * static_cast<std::size_t>(info.n_blocks);  // blocks, and as many of layers with windows
 }
 
 }  // namespace
@@ -22,9 +23,7 @@ int FeaturesWidth(const ModelConfig& config) {
 LeadRunner::LeadRunner(std::unique_ptr<LocalRunner> own, int number, comm::Ranks& ranks)
     : own_(std::move(own)), number_(number), ranks_(ranks) {
   info_ = own_->info();
-  const auto rows = static_cast<std::size_t>(info_.max_rows);
-  message_.Reserve(rows * static_cast<std::size_t>(FeaturesWidth(own_->config())) +
-                   kWordsARow * rows);
+  message_.Reserve(LongestMessage(info_, own_->config()));
 }
 
 LeadRunner::~LeadRunner() {
