@@ -3,7 +3,10 @@
 """Runs the program as several ranks on the bundled models: texts and log-probabilities must be those of one process,
 with every drafter, greedy and drawn; ranks that do not agree must be refused with what differs.
 
-usage: program_test.py MPIEXEC FORETOKEN MODELS
+usage: program_test.py MPIEXEC FORETOKEN MODELS [FILE[,DRAFT]...]
+
+With files: those instead of the bundled models, each on 1, 2, 3 and 4 ranks with the drafters that need no file, and
+with the draft model that is named behind the comma.
 """
 import json
 import os
@@ -62,6 +65,24 @@ def expect(condition, what):
         failures.append(what)
 
 
+def compare_files(files):
+    n = 0
+    for file in files:
+        target, _, draft = file.partition(",")
+        drafters = {name: ["-m", target, *DRAFTERS[name]] for name in ("no drafter", "n-grams", "suffixes")}
+        if draft:
+            drafters["a draft model"] = ["-m", target, "-md", draft]
+        for drafter, flags in drafters.items():
+            for sampling, more in SAMPLINGS.items():
+                what = f"{os.path.basename(target)}, {drafter}, {sampling}"
+                alone = answer(run(0, flags + more), f"one process, {what}")
+                for ranks in (1, 2, 3, 4):
+                    n += 1
+                    expect(alone is not None and answer(run(ranks, flags + more), what) == alone,
+                           f"{ranks} ranks, {what}: another answer")
+    return n
+
+
 def compare():
     n = 0
     for drafter, flags in DRAFTERS.items():
@@ -75,12 +96,10 @@ def compare():
 
 
 def mixed():
-    have = subprocess.run([FORETOKEN, "version"], capture_output=True, text=True).stdout
     alone = answer(run(0, ["--temp", "0", "--logprobs", "2"]), "one process")
     for sets in (["scalar", "avx2"], ["avx2", "avx512"], ["amx", "scalar", "avx2"]):
         # An instruction set that the machine lacks is a cap above what it has.
         expect(answer(run(0, ["--temp", "0", "--logprobs", "2"], sets), str(sets)) == alone, f"{sets}: another answer")
-    return have
 
 
 def refusals():
@@ -108,9 +127,12 @@ def refusals():
 
 
 def main():
-    n = compare()
-    mixed()
-    refusals()
+    if files := sys.argv[4:]:
+        n = compare_files(files)
+    else:
+        n = compare()
+        mixed()
+        refusals()
     for failure in failures:
         print(failure)
     print(f"{n} settings, {len(failures)} failures")
