@@ -92,18 +92,18 @@ class Mpi final : public Ranks {
   ~Mpi() override;
 
   bool Gather(std::byte* bytes, std::span<const std::int32_t> begins) noexcept override {
-    const std::lock_guard lock(mutex_);
-    const auto begin = Clock::now();
-    for (int r = 0; r < size_; ++r) counts_[at(r)] = begins[at(r) + 1] - begins[at(r)];
-    MPI_Request request = MPI_REQUEST_NULL;
-    if (!Begin()) return false;
-    const int error = MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, bytes, counts_.data(),
-                                      begins.data(), MPI_BYTE, MPI_COMM_WORLD, &request);
-    if (!Complete(error, request, begin)) return false;
-    ++traffic_.gathers;
-    traffic_.gathered_bytes += begins[at(size_)] - counts_[at(rank_)];
-    traffic_.wait_us += MicrosecondsSince(begin);
-    return true;
+    return Collect(begins, true, [&](MPI_Request& request) {
+      return MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, bytes, counts_.data(),
+                             begins.data(), MPI_BYTE, MPI_COMM_WORLD, &request);
+    });
+  }
+
+  bool GatherToLead(std::byte* bytes, std::span<const std::int32_t> begins) noexcept override {
+    return Collect(begins, leads(), [&](MPI_Request& request) {
+      const void* const own = leads() ? MPI_IN_PLACE : bytes + begins[at(rank_)];
+      return MPI_Igatherv(own, counts_[at(rank_)], MPI_BYTE, bytes, counts_.data(), begins.data(),
+                          MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+    });
   }
 
   bool Broadcast(std::span<std::byte> bytes) noexcept override {
@@ -146,6 +146,22 @@ class Mpi final : public Ranks {
   static int Start(std::span<std::byte> bytes, MPI_Request& request) {
     return MPI_Ibcast(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, 0, MPI_COMM_WORLD,
                       &request);
+  }
+
+  // A gather that `start` begins. receives: this rank gets the parts of the others.
+  template <typename StartGather>
+  bool Collect(std::span<const std::int32_t> begins, bool receives, StartGather&& start) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto begin = Clock::now();
+    for (int r = 0; r < size_; ++r) counts_[at(r)] = begins[at(r) + 1] - begins[at(r)];
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (!Begin()) return false;
+    const int error = start(request);
+    if (!Complete(error, request, begin)) return false;
+    ++traffic_.gathers;
+    if (receives) traffic_.gathered_bytes += begins[at(size_)] - counts_[at(rank_)];
+    traffic_.wait_us += MicrosecondsSince(begin);
+    return true;
   }
 
   // False: a rank is lost, and no call can be made.

@@ -41,6 +41,10 @@ class Ranks {
   [[nodiscard]] virtual bool Gather(std::byte* bytes,
                                     std::span<const std::int32_t> begins) noexcept = 0;
 
+  // As Gather, but on return rank 0 alone has all parts. The others may go on before it has them.
+  [[nodiscard]] virtual bool GatherToLead(std::byte* bytes,
+                                          std::span<const std::int32_t> begins) noexcept = 0;
+
   // On return each rank has the bytes of rank 0. All spans have the same size.
   [[nodiscard]] virtual bool Broadcast(std::span<std::byte> bytes) noexcept = 0;
 
@@ -89,6 +93,7 @@ class Alone final : public Ranks {
  public:
   Alone();
   bool Gather(std::byte*, std::span<const std::int32_t>) noexcept override { return true; }
+  bool GatherToLead(std::byte*, std::span<const std::int32_t>) noexcept override { return true; }
   bool Broadcast(std::span<std::byte>) noexcept override { return true; }
   bool Await(std::span<std::byte>) noexcept override { return true; }
   bool Meet() noexcept override { return true; }

@@ -27,16 +27,10 @@ class ThreadRanks final : public Ranks {
       : Ranks(rank, std::vector<std::string>(team.buffers.size(), "here")), team_(team) {}
 
   bool Gather(std::byte* bytes, std::span<const std::int32_t> begins) noexcept override {
-    Show(bytes);
-    for (int r = 0; r < size_; ++r) {
-      const std::int32_t begin = begins[at(r)], end = begins[at(r) + 1];
-      if (r != rank_)
-        std::copy(team_.buffers[at(r)] + begin, team_.buffers[at(r)] + end, bytes + begin);
-    }
-    ++traffic_.gathers;
-    traffic_.gathered_bytes += begins[at(size_)] - (begins[at(rank_) + 1] - begins[at(rank_)]);
-    team_.barrier.arrive_and_wait();
-    return true;
+    return Collect(bytes, begins, true);
+  }
+  bool GatherToLead(std::byte* bytes, std::span<const std::int32_t> begins) noexcept override {
+    return Collect(bytes, begins, leads());
   }
   bool Broadcast(std::span<std::byte> bytes) noexcept override {
     Show(bytes.data());
@@ -55,6 +49,19 @@ class ThreadRanks final : public Ranks {
 
  private:
   static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
+  // receives: this rank gets the parts of the others.
+  bool Collect(std::byte* bytes, std::span<const std::int32_t> begins, bool receives) {
+    Show(bytes);
+    for (int r = 0; receives && r < size_; ++r) {
+      const std::int32_t begin = begins[at(r)], end = begins[at(r) + 1];
+      if (r == rank_) continue;
+      std::copy(team_.buffers[at(r)] + begin, team_.buffers[at(r)] + end, bytes + begin);
+      traffic_.gathered_bytes += end - begin;
+    }
+    ++traffic_.gathers;
+    team_.barrier.arrive_and_wait();
+    return true;
+  }
   void Show(std::byte* own) {
     team_.buffers[at(rank_)] = own;
     team_.barrier.arrive_and_wait();
