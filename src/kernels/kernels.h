@@ -153,6 +153,11 @@ struct RaceNoise {
   std::uint32_t counter[3];
   std::uint32_t key[2];
 };
+// The token that wins a race, and its score; -1 and infinity where none takes part.
+struct RaceWinner {
+  std::int32_t token = -1;
+  float score = __builtin_inff();
+};
 
 enum class Finiteness : std::uint32_t { kFinite, kMinusInfinity, kNotANumber };
 
@@ -240,9 +245,9 @@ struct Kernels {
   // of that chunk exceed the target, or if no chunk does, the result is the last i up to the end of
   // that chunk (or of p) with p[i] > 0, and -1 if there is none. So p[result] > 0 always.
   std::int32_t (*find_cumulative)(const float* p, int n, double target);
-  // The winner of the RACE (above) over p[0, n), p finite. A p that is not > 0 (also NaN) takes no
-  // part; -1 if none does. So p[result] > 0 always.
-  std::int32_t (*race)(const float* p, int n, const RaceNoise& noise);
+  // The winner of the RACE (above) over n tokens, of which p[0] belongs to token `first`, a multiple
+  // of 64; p finite. A p that is not > 0 (also NaN) takes no part. So the winner's p > 0 always.
+  RaceWinner (*race)(const float* p, int first, int n, const RaceNoise& noise);
   // maxima[j] = max of x over [64 j, 64 j + 64), NaN ignored, for ceil(n / 64) values of j.
   void (*block_max)(const float* x, int n, float* maxima);
   // Writes the ids of x[i] >= threshold in ascending order, at most `room` of them. Returns how

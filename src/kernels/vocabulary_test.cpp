@@ -402,7 +402,7 @@ TEST(Race, TakesTheLowestScoreOfTheDefinition) {
       }
       if (second / best < 1 + 1e-6) continue;  // too close: one rounding decides
       ++compared;
-      EXPECT_EQ(Scalar().race(p.data(), n, noise), winner) << n << " " << number;
+      EXPECT_EQ(Scalar().race(p.data(), 0, n, noise).token, winner) << n << " " << number;
     }
   }
   EXPECT_GT(compared, 470);
@@ -414,14 +414,14 @@ TEST(Race, AgreesInAllTables) {
   for (const int n : sizes) {
     for (const Numbers& p : RaceLaws(n)) {
       for (std::uint32_t number = 0; number < (n < 2000 ? 20u : 2u); ++number) {
-        const std::int32_t winner = Scalar().race(p.data(), n, NoiseOf(number));
+        const std::int32_t winner = Scalar().race(p.data(), 0, n, NoiseOf(number)).token;
         const bool any = std::any_of(p.begin(), p.end(), [](float v) { return v > 0; });
         ASSERT_EQ(winner >= 0, any) << n;
         if (any) {
           ASSERT_GT(p[static_cast<std::size_t>(winner)], 0.0f) << n;
         }
         for (const Kernels* kernels : VectorTables())
-          ASSERT_EQ(kernels->race(p.data(), n, NoiseOf(number)), winner)
+          ASSERT_EQ(kernels->race(p.data(), 0, n, NoiseOf(number)).token, winner)
               << kernels->isa << " " << n << " " << number;
       }
     }
@@ -440,7 +440,7 @@ TEST(Race, GivesTiesToTheLowestToken) {
       if (lowest < 0) lowest = x;
     }
     for (const Isa isa : AvailableIsas())
-      ASSERT_EQ(KernelsFor(isa).race(p.data(), n, NoiseOf(number)), lowest) << Name(isa);
+      ASSERT_EQ(KernelsFor(isa).race(p.data(), 0, n, NoiseOf(number)).token, lowest) << Name(isa);
     // With a little more probability another token wins, the last one. So these were ties, and E
     // has exactly these bits.
     const auto last =
@@ -449,7 +449,7 @@ TEST(Race, GivesTiesToTheLowestToken) {
     float& px = p[static_cast<std::size_t>(last)];
     px = std::nextafter(std::nextafter(px, 1.0f), 1.0f);
     for (const Isa isa : AvailableIsas())
-      ASSERT_EQ(KernelsFor(isa).race(p.data(), n, NoiseOf(number)), last) << Name(isa);
+      ASSERT_EQ(KernelsFor(isa).race(p.data(), 0, n, NoiseOf(number)).token, last) << Name(isa);
   }
 }
 
@@ -474,7 +474,7 @@ TEST(Race, DrawsFromTheLaw) {
   const Kernels& kernels = KernelsFor(AvailableIsas().back());
   Numbers few = {0.28f, 0.20f, 0.0f, 0.13f, 0.10f, 0.07f, 0.12f, 0.1f};
   const auto race = [&](const Numbers& p) {
-    return [&](const RaceNoise& noise) { return kernels.race(p.data(), Count(p), noise); };
+    return [&](const RaceNoise& noise) { return kernels.race(p.data(), 0, Count(p), noise).token; };
   };
   const double of_few = RaceChiSquare(few, 8, 100000, race(few));
   EXPECT_LT(of_few, 33);  // 6 degrees of freedom: 1e-5

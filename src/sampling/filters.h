@@ -26,6 +26,10 @@ class Filters {
   // -inf. REQUIRES: the largest logit is finite; the temperature is not greedy.
   void Apply(const float* x, float* p) noexcept;
 
+  // Whether some filter is on. If none is, only the temperature changes the distribution.
+  bool any() const noexcept { return keys_ != nullptr; }
+  float inverse_temperature() const noexcept { return inv_temperature_; }
+
  private:
   // A token and its weight as one number; in descending order the best comes first.
   using Key = std::uint64_t;

@@ -11,6 +11,16 @@
 
 namespace foretoken::sampling {
 
+namespace {
+
+kernels::RaceNoise RaceNoiseOf(const Noise& noise, Pos position) {
+  const auto counter = noise.Counter(Stream::kTargetRace, position);
+  const auto key = noise.Key();
+  return {{counter[0], counter[1], counter[2]}, {key[0], key[1]}};
+}
+
+}  // namespace
+
 Token DrawByUniform(const float* p, int n, double u, const kernels::Kernels& kernels) noexcept {
   const Token token = kernels.find_cumulative(p, n, u * kernels.sum(p, n));
   return std::max(token, Token{0});  // -1 for a p of zeros, which Sampler::Law never gives
@@ -18,10 +28,8 @@ Token DrawByUniform(const float* p, int n, double u, const kernels::Kernels& ker
 
 Token DrawByRace(const float* p, int n, const Noise& noise, Pos position,
                  const kernels::Kernels& kernels) noexcept {
-  const auto counter = noise.Counter(Stream::kTargetRace, position);
-  const auto key = noise.Key();
-  const kernels::RaceNoise race = {{counter[0], counter[1], counter[2]}, {key[0], key[1]}};
-  return std::max(kernels.race(p, n, race), Token{0});  // -1: as in DrawByUniform
+  const kernels::RaceNoise race = RaceNoiseOf(noise, position);
+  return std::max(kernels.race(p, 0, n, race).token, Token{0});  // -1: as in DrawByUniform
 }
 
 Sampler::Sampler(SamplerConfig config, int vocabulary, const kernels::Kernels& kernels)
@@ -82,8 +90,19 @@ grammar::GrammarFailure Sampler::TakeGrammarFailure(int n_more) noexcept {
   return failure;
 }
 
-bool Sampler::EditsLogits() const noexcept {
-  return always_edits_ || (!edited_.empty() && n_generated() < config_.min_new_tokens);
+bool Sampler::EditsLogits(int n_more) const noexcept {
+  return always_edits_ || (!edited_.empty() && n_generated() + n_more < config_.min_new_tokens);
+}
+
+kernels::Choice Sampler::ChoiceAhead(int n_more, bool samples) const noexcept {
+  using kernels::ChoiceRule;
+  if (EditsLogits(n_more)) return {};
+  if (!samples || greedy()) return {.rule = ChoiceRule::kBest, .n_tokens = vocabulary_};
+  if (filters_.any() || noise().GivesTargets()) return {};
+  return {.rule = ChoiceRule::kRace,
+          .n_tokens = vocabulary_,
+          .inverse_temperature = filters_.inverse_temperature(),
+          .noise = RaceNoiseOf(noise(), position() + n_more)};
 }
 
 void Sampler::EditLogits(float* logits) noexcept {
@@ -133,8 +152,9 @@ Token Sampler::Fallback(const float* logits) noexcept {
   return kernels_->argmax(logits, vocabulary_);  // the vocabulary cannot spell the required text
 }
 
-void Sampler::Law(const float* logits, float* p) noexcept {
-  const float* x = logits;
+void Sampler::Law(const LogitsRow& row, float* p) noexcept {
+  FORETOKEN_DCHECK(row.chosen == kNoToken);
+  const float *const logits = row.logits, *x = logits;
   if (EditsLogits()) {
     std::copy(logits, logits + vocabulary_, p);
     EditLogits(p);
@@ -148,7 +168,9 @@ void Sampler::Law(const float* logits, float* p) noexcept {
   p[token] = 1.0f;
 }
 
-Token Sampler::Argmax(const float* logits) noexcept {
+Token Sampler::Argmax(const LogitsRow& row) noexcept {
+  if (row.chosen != kNoToken) return row.chosen;
+  const float* const logits = row.logits;
   if (!EditsLogits()) return kernels_->argmax(logits, vocabulary_);
   std::copy(logits, logits + vocabulary_, edited_.begin());
   EditLogits(edited_.data());
@@ -195,9 +217,9 @@ Token Sampler::DrawResidual(const float* p, const float* q, Token drafted, doubl
   return kernels_->find_cumulative(r, vocabulary_, u * mass);
 }
 
-Token Sampler::Sample(const float* logits, float* law) noexcept {
-  if (greedy()) return Argmax(logits);
-  Law(logits, law);
+Token Sampler::Sample(const LogitsRow& row, float* law) noexcept {
+  if (greedy() || row.chosen != kNoToken) return Argmax(row);
+  Law(row, law);
   return Race(law);
 }
 

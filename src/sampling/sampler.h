@@ -21,6 +21,7 @@
 #include "base/rng.h"
 #include "foretoken/request.h"
 #include "grammar/grammar_walk.h"
+#include "kernels/choice.h"
 #include "kernels/kernels.h"
 #include "sampling/dry.h"
 #include "sampling/filters.h"
@@ -37,6 +38,17 @@ struct SamplerConfig {
   // (the vocabulary's and those above) are drawn only where the text may end, and nothing else is
   // drawn where only the end may follow. If that conflicts with min_new_tokens, the grammar wins.
   std::shared_ptr<const grammar::Grammar> grammar = {};
+};
+
+// A row of logits. Where `chosen` is a token, the row itself is not in this process: Argmax or
+// Sample has been computed elsewhere, as Sampler::ChoiceAhead says.
+struct LogitsRow {
+  LogitsRow(const float* row)
+      : logits(row) {}  // NOLINT(google-explicit-constructor): most are whole
+  LogitsRow(const float* row, Token chosen_token) : logits(row), chosen(chosen_token) {}
+
+  const float* logits;
+  Token chosen = kNoToken;
 };
 
 // The token at which the running sum of p, [n], exceeds u (in [0, 1)) times the sum of p.
@@ -83,12 +95,13 @@ class Sampler {
   // filter or a mask removed a token. NaN counts as -inf. If masks and bias leave nothing (every
   // logit -inf), the best token of the unedited logits has probability 1 (with a grammar, the best
   // that it allows). If a logit is +inf, the first such token has probability 1. Argmax handles
-  // these cases alike. p must not overlap logits. REQUIRES: not greedy().
-  void Law(const float* logits, float* p) noexcept;
+  // these cases alike. p must not overlap logits. REQUIRES: the row
+  // is whole; not greedy().
+  void Law(const LogitsRow& row, float* p) noexcept;
 
   // The most probable token after penalties, bias, masks and the request's processors; of equal
   // ones the lowest id.
-  Token Argmax(const float* logits) noexcept;
+  Token Argmax(const LogitsRow& row) noexcept;
 
   // As DrawByUniform, over the vocabulary.
   Token Draw(const float* p, double u) const noexcept;
@@ -116,10 +129,15 @@ class Sampler {
 
   // What plain decoding commits here: Argmax if greedy, else the winner of the Race over Law. `law`
   // is scratch of the vocabulary's size and contains the distribution afterwards (unless greedy).
-  Token Sample(const float* logits, float* law) noexcept;
+  Token Sample(const LogitsRow& row, float* law) noexcept;
+
+  // How Sample (samples) or Argmax chooses its token behind n_more more tokens of text, if it needs
+  // nothing but a best column or a race over the row. kNone: it edits or filters the row, or draws
+  // otherwise.
+  kernels::Choice ChoiceAhead(int n_more, bool samples) const noexcept;
 
  private:
-  bool EditsLogits() const noexcept;
+  bool EditsLogits(int n_more = 0) const noexcept;
   void EditLogits(float* logits) noexcept;
   void ApplyGrammar(float* logits) noexcept;
   Token Fallback(const float* logits) noexcept;

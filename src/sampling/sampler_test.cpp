@@ -423,7 +423,7 @@ TEST(Sampler, SamplesByTheRaceOfThePosition) {
     const Token token = sampler.Sample(x.data(), p.data());
     const auto counter = Noise(1, 2).Counter(Stream::kTargetRace, 3 + i);
     const kernels::RaceNoise noise = {{counter[0], counter[1], counter[2]}, {1, 0}};
-    EXPECT_EQ(token, BestKernels().race(p.data(), 500, noise));
+    EXPECT_EQ(token, BestKernels().race(p.data(), 0, 500, noise).token);
     EXPECT_EQ(token, sampler.Race(p.data()));
     seen.insert(token);
     sampler.Push(token);
@@ -476,6 +476,63 @@ TEST(Sampler, RacesOfTwoLawsAgreeAsOftenAsTheyAreBoundTo) {
 TEST(Sampler, AtTemperatureZeroSamplesTheFirstOfTheBest) {
   Sampler sampler = Make({.temperature = 0, .logit_bias = {}}, 4);
   EXPECT_EQ(sampler.Sample(std::vector<float>{1, 4, 4, 2}.data(), nullptr), 1);
+}
+
+TEST(Sampler, TellsHowItWillChoose) {
+  using kernels::ChoiceRule;
+  const auto rule = [](const SamplingParameters& s, bool samples, int n_more = 0,
+                       std::vector<Token> ends = {}, int min_new = 0) {
+    return Make(s, 50, std::move(ends), min_new).ChoiceAhead(n_more, samples).rule;
+  };
+  EXPECT_EQ(rule({}, true), ChoiceRule::kRace);
+  EXPECT_EQ(rule({}, false), ChoiceRule::kBest);
+  EXPECT_EQ(rule({.temperature = 0, .logit_bias = {}}, true), ChoiceRule::kBest);
+  EXPECT_EQ(rule({.temperature = 0.5f, .logit_bias = {}}, true), ChoiceRule::kRace);
+  for (const SamplingParameters& filtered :
+       {SamplingParameters{.top_k = 5}, SamplingParameters{.top_p = .9f},
+        SamplingParameters{.min_p = .1f}, SamplingParameters{.typical_p = .9f},
+        SamplingParameters{.eta = .1f}}) {
+    EXPECT_EQ(rule(filtered, true), ChoiceRule::kNone);
+    EXPECT_EQ(rule(filtered, false), ChoiceRule::kBest);
+  }
+  for (const SamplingParameters& edited :
+       {SamplingParameters{.repetition_penalty = 1.1f}, SamplingParameters{.frequency_penalty = 1},
+        SamplingParameters{.logit_bias = {{1, 1.0f}}}}) {
+    EXPECT_EQ(rule(edited, true), ChoiceRule::kNone);
+    EXPECT_EQ(rule(edited, false), ChoiceRule::kNone);
+  }
+  // End tokens are masked for the first four tokens.
+  EXPECT_EQ(rule({}, true, 3, {7}, 4), ChoiceRule::kNone);
+  EXPECT_EQ(rule({}, true, 4, {7}, 4), ChoiceRule::kRace);
+}
+
+// The token that Sample gives behind n more tokens, from the choice alone.
+TEST(Sampler, ItsChoiceAheadGivesTheTokenThatItSamples) {
+  const auto& kernels = BestKernels();
+  std::set<Token> seen;
+  for (const float temperature : {0.0f, 0.7f, 1.0f, 1.9f}) {
+    Sampler sampler = Make({.temperature = temperature, .logit_bias = {}}, 500);
+    std::vector<float> p(500);
+    for (int n = 0; n < 8; ++n) {
+      auto x = RandomLogits(512, 30 + static_cast<std::uint32_t>(n));
+      x[505] = 99;  // columns beyond the vocabulary
+      const kernels::Choice choice = sampler.ChoiceAhead(n, true);
+      for (int i = 0; i < n; ++i) sampler.Push(i);
+      const Token sampled = sampler.Sample(x.data(), p.data());
+      sampler.Pop(n);
+      const kernels::PartBest best = kernels::BestOf(kernels, choice, x.data(), {0, 512});
+      Token chosen = best.column;
+      if (kernels::HasRace(choice, best)) {
+        kernels::Weigh(kernels, choice, best.value, x.data(), {0, 512});
+        chosen = kernels::RaceOver(kernels, choice, x.data()).token;
+      }
+      EXPECT_EQ(chosen, sampled) << temperature << " " << n;
+      EXPECT_EQ(sampler.Sample({nullptr, chosen}, nullptr), chosen);
+      EXPECT_EQ(sampler.Argmax({nullptr, chosen}), chosen);
+      seen.insert(chosen);
+    }
+  }
+  EXPECT_GE(seen.size(), 8U);
 }
 
 }  // namespace

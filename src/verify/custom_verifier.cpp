@@ -39,7 +39,7 @@ class Draft final : public JudgedDraft {
   }
   std::span<const float> TargetLogits(int i) const override {
     if (!Has(i)) return {};
-    return {logits_.Row(i), static_cast<std::size_t>(vocabulary())};
+    return {logits_.Row(i).logits, static_cast<std::size_t>(vocabulary())};
   }
   std::span<const float> DraftLaw(int i) const override {
     if (i < 0 || i >= length() || proposal_.q == nullptr) return {};

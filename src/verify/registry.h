@@ -41,6 +41,10 @@ class ListedVerifier : public Verifier {
   bool NeedsLaws() const final { return info_.needs_q; }
   bool NeedsLogits() const final { return info_.needs_logits; }
   bool SharesNoise() const final { return info_.same_text; }
+  // Without drafts each strategy takes the target's own token, and at temperature 0 each is `greedy`.
+  RowUse Use(int n_drafts, bool greedy) const override {
+    return n_drafts == 0 || greedy ? RowUse::kSample : RowUse::kWhole;
+  }
 
  private:
   const StrategyInfo& info_;

@@ -27,6 +27,7 @@ class Synthetic final : public Verifier {
   bool Lossless() const override { return false; }
   bool NeedsLaws() const override { return false; }
   bool SharesNoise() const override { return false; }
+  RowUse Use(int, bool) const override { return RowUse::kBest; }
   round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 

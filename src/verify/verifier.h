@@ -24,7 +24,18 @@ namespace foretoken::verify {
 struct LogitsView {
   const float* data = nullptr;  // [rows, stride]; row 0 belongs to the last committed token
   std::int64_t stride = 0;
-  const float* Row(int i) const { return data + i * stride; }
+  std::span<const Token> chosen = {};  // of each row: its token, or kNoToken; empty: rows are whole
+
+  sampling::LogitsRow Row(int i) const {
+    return {data + i * stride, chosen.empty() ? kNoToken : chosen[static_cast<std::size_t>(i)]};
+  }
+};
+
+// What a verdict reads of a row of logits.
+enum class RowUse {
+  kWhole,
+  kBest,    // Sampler::Argmax of it
+  kSample,  // Sampler::Sample of it
 };
 
 class Verifier {
@@ -49,10 +60,21 @@ class Verifier {
   // (Stream::kTarget), which raises agreement.
   virtual bool SharesNoise() const = 0;
 
+  // What the verdict on so many drafts reads of each row.
+  virtual RowUse Use(int /*n_drafts*/, bool /*greedy*/) const { return RowUse::kWhole; }
+
+  // What is needed of row i of a round with so many drafts: the token that it chooses, or, where the
+  // rule is kNone, the whole row. sampler: the request's, before the round.
+  kernels::Choice ChoiceOf(int n_drafts, int i, const sampling::Sampler& sampler) const {
+    const RowUse use = Use(n_drafts, sampler.greedy());
+    if (use == RowUse::kWhole) return {};
+    return sampler.ChoiceAhead(i, use == RowUse::kSample);
+  }
+
   // Returns the number of kept drafts and the next token for one sequence.
   //   proposal  may be empty: a plain decoding step
   //   logits    [proposal.length() + 1 rows]; row i verifies draft i + 1, the last row gives the
-  //             bonus token
+  //             bonus token. Only what Use says of them.
   //   sampler   the request's; pushed along the drafts meanwhile, and unchanged on return, because
   //             the caller commits
   //   scratch   [2 * vocabulary] floats

@@ -176,19 +176,20 @@ FORETOKEN_INLINE void RunGroup(const NoiseBlocks<L>& blocks, int block, const fl
 }
 
 template <class L>
-std::int32_t Race(const float* p, int n, const RaceNoise& noise) {
+RaceWinner Race(const float* p, int first, int n, const RaceNoise& noise) {
   const NoiseBlocks<L> blocks(noise);
   Leader leader;
   const int whole = n - n % kRaceGroup;
   for (int i = 0; i < whole; i += kRaceGroup)
     for (int lane = 0; lane < kLanes; lane += L::kWidth)
-      RunGroup<L>(blocks, i / kNoiseWords + lane, p + i + lane, i + lane, leader);
-  if (whole == n) return leader.token;
+      RunGroup<L>(blocks, (first + i) / kNoiseWords + lane, p + i + lane, first + i + lane, leader);
+  if (whole == n) return {leader.token, leader.score};
   float rest[kRaceGroup] = {};
   for (int i = whole; i < n; ++i) rest[i - whole] = p[i];
   for (int lane = 0; lane < kLanes; lane += L::kWidth)
-    RunGroup<L>(blocks, whole / kNoiseWords + lane, rest + lane, whole + lane, leader);
-  return leader.token;
+    RunGroup<L>(blocks, (first + whole) / kNoiseWords + lane, rest + lane, first + whole + lane,
+                leader);
+  return {leader.token, leader.score};
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ double Sum(const float* x, int n);
 double Residual(const float* p, const float* q, int n, float* r);
 double Entropy(const float* p, int n);
 std::int32_t FindCumulative(const float* p, int n, double target);
-std::int32_t Race(const float* p, int n, const RaceNoise& noise);
+RaceWinner Race(const float* p, int first, int n, const RaceNoise& noise);
 void BlockMax(const float* x, int n, float* maxima);
 int CollectAtLeast(const float* x, int n, float threshold, std::int32_t* ids, int room);
 

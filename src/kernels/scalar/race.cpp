@@ -24,24 +24,22 @@ float Exponential(std::uint32_t w) {
 
 }  // namespace
 
-std::int32_t Race(const float* p, int n, const RaceNoise& noise) {
-  std::int32_t winner = -1;
-  float best = __builtin_inff();
+RaceWinner Race(const float* p, int first, int n, const RaceNoise& noise) {
+  RaceWinner best;
   for (int block = 0; block / kBlocks * kGroup < n; ++block) {
-    const int first = block / kBlocks * kGroup + block % kBlocks;
-    const auto index = static_cast<std::uint32_t>(block);
+    const auto index = static_cast<std::uint32_t>(first / kGroup * kBlocks + block);
     const auto words = Philox({noise.counter[0], noise.counter[1], noise.counter[2], index},
                               {noise.key[0], noise.key[1]});
     for (int j = 0; j < 4; ++j) {
-      const int x = first + j * kBlocks;
-      if (x >= n || !(p[x] > 0.0f)) continue;
-      const float score = Exponential(words[static_cast<std::size_t>(j)]) / p[x];
-      if (winner >= 0 && (score > best || (score == best && x > winner))) continue;
-      best = score;
-      winner = x;
+      const int i = block / kBlocks * kGroup + block % kBlocks + j * kBlocks, x = first + i;
+      if (i >= n || !(p[i] > 0.0f)) continue;
+      const float score = Exponential(words[static_cast<std::size_t>(j)]) / p[i];
+      if (best.token >= 0 && (score > best.score || (score == best.score && x > best.token)))
+        continue;
+      best = {x, score};
     }
   }
-  return winner;
+  return best;
 }
 
 }  // namespace foretoken::kernels::scalar

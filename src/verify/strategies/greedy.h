@@ -22,6 +22,7 @@ extern const VerifierSpec kGreedySpec;
 class Greedy final : public ListedVerifier {
  public:
   Greedy() : ListedVerifier(kGreedySpec) {}
+  RowUse Use(int, bool) const override { return RowUse::kBest; }
   round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 };

@@ -23,7 +23,7 @@ round::Verdict LogitComparison::Judge(const round::Proposal& proposal, LogitsVie
   for (int i = 0; i < proposal.length(); ++i) {
     const Token d = proposal.tokens[static_cast<std::size_t>(i)];
     const bool comparable = proposal.raw_logits != nullptr && sampler.Knows(d);
-    if (!comparable || !Accepts(proposal.raw_logits[i], logits.Row(i)[d]))
+    if (!comparable || !Accepts(proposal.raw_logits[i], logits.Row(i).logits[d]))
       return EndWalk(proposal, i, sampler.Argmax(logits.Row(i)), sampler);
     sampler.Push(d);
   }

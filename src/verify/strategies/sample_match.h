@@ -17,6 +17,7 @@ extern const VerifierSpec kSampleMatchSpec;
 class SampleMatch final : public ListedVerifier {
  public:
   SampleMatch() : ListedVerifier(kSampleMatchSpec) {}
+  RowUse Use(int, bool) const override { return RowUse::kSample; }
   round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 };
