@@ -180,6 +180,7 @@ class Measurer {
     overhead.dispatch_us = median([&] { return DispatchMicroseconds(pool); });
     overhead.barrier_us = median([&] { return BarrierMicroseconds(pool); });
     PassMeter pass(subject_.target, subject_.cache, 0);
+    pass.KeepRowsWhole();
     const std::uint32_t before = pool.barriers_passed();
     pass.Microseconds(1, 0, true);
     overhead.target_barriers =

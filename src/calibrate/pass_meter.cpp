@@ -24,6 +24,9 @@ PassMeter::PassMeter(model::Runner& runner, kv::BlockTables& cache, int widest_c
     tokens_.push_back(static_cast<Token>((state >> 33) % n_tokens));
   }
   logit_rows_.resize(tokens_.size());
+  if (runner.info().chooses)
+    choices_.assign(tokens_.size(),
+                    {.rule = kernels::ChoiceRule::kBest, .n_tokens = runner.info().vocabulary});
   Hold(widest_context);
   runner.ClearBlocks(cache.Blocks(0));
 }
@@ -56,7 +59,8 @@ double PassMeter::Microseconds(int rows, int context, bool all_logits) noexcept 
   const auto pass = [&] {
     result_ = &runner_.Run({.tokens = std::span(tokens_).first(static_cast<std::size_t>(rows)),
                             .segments = {&segment, 1},
-                            .logit_rows = logit_rows});
+                            .logit_rows = logit_rows,
+                            .choices = std::span(choices_).first(choices_.empty() ? 0 : n_logits)});
   };
   if (warms_up_) pass();
   return foretoken::Microseconds(pass);

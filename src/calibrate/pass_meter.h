@@ -27,6 +27,9 @@ class PassMeter {
   // From now on all rows of a pass have the same token, so that they use the same experts. Before
   // that their tokens are random, as those of a text.
   void RepeatOneToken() noexcept;
+  // From now on result() has whole rows of logits. Before that passes choose the best token of each
+  // row where the runner does that for less, as it does for most requests.
+  void KeepRowsWhole() noexcept { choices_.clear(); }
   // The result of the last pass. REQUIRES: there was one, and the runner has run no other since.
   const model::PassResult& result() const { return *result_; }
   // Passes that a call of Microseconds runs. Small models first run one more, to fill the caches.
@@ -40,6 +43,7 @@ class PassMeter {
   const model::PassResult* result_ = nullptr;
   std::vector<Token> tokens_;
   std::vector<int> logit_rows_;
+  std::vector<kernels::Choice> choices_;  // of each row; empty: rows are whole
   // A model that fits into the CPU's caches is timed there, in a second pass, because something
   // else may have replaced it.
   const bool warms_up_;

@@ -18,6 +18,8 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "kernels/choice.h"
+#include "kernels/dispatch.h"
 #include "model/runner.h"
 
 namespace foretoken::model {
@@ -30,6 +32,8 @@ struct FakeRunnerOptions {
   std::uint64_t seed = 1;  // runners with the same seed are the same network
   // Every so many rows of logits, by the hash of their text, hold a NaN; 0: none does.
   std::uint64_t not_finite_every = 0;
+  // Rows whose token alone is wanted are lost, as on several ranks.
+  bool chooses = false;
 };
 
 class FakeRunner final : public Runner {
@@ -48,7 +52,8 @@ class FakeRunner final : public Runner {
              .n_layers = options.n_layers,
              .dim = options.dim,
              .vocabulary = options.vocabulary,
-             .readable = options.vocabulary};
+             .readable = options.vocabulary,
+             .chooses = options.chooses};
   }
 
   const PassResult& Run(const Pass& pass) noexcept override {
@@ -63,6 +68,9 @@ class FakeRunner final : public Runner {
     }
     FORETOKEN_CHECK(next == pass.n_rows());
     for (std::size_t i = 0; i < pass.logit_rows.size(); ++i) WriteLogits(pass.logit_rows[i], i);
+    chosen_.clear();
+    for (std::size_t i = 0; options_.chooses && i < pass.choices.size(); ++i)
+      chosen_.push_back(Choose(pass.choices[i], i));
     if (info_.features_width > 0)
       for (int row = 0; row < pass.n_rows(); ++row)
         Fill(texts_[static_cast<std::size_t>(row)] ^ 1,
@@ -72,6 +80,7 @@ class FakeRunner final : public Runner {
     result_ = {.logits = logits_.data(),
                .logits_stride = options_.vocabulary,
                .finite_rows = std::span(finite_rows_).first(n),
+               .chosen = chosen_,
                .features = info_.features_width == 0 ? nullptr : features_.data(),
                .features_width = info_.features_width,
                .own_features = std::span(own_features_).first(n)};
@@ -98,6 +107,7 @@ class FakeRunner final : public Runner {
   }
 
   int n_passes() const { return n_passes_; }
+  int n_chosen() const { return n_chosen_; }       // rows of all passes that chose their token
   std::int64_t n_rows() const { return n_rows_; }  // of all passes
 
  private:
@@ -141,14 +151,33 @@ class FakeRunner final : public Runner {
     Fill(text ^ 2, {own_.data() + i * dim, dim});
   }
 
+  // Leaves nothing of a row that chose its token.
+  Token Choose(const kernels::Choice& choice, std::size_t i) {
+    if (choice.rule == kernels::ChoiceRule::kNone) return kNoToken;
+    const kernels::Kernels& kernels = kernels::KernelsFor(kernels::Isa::kScalar);
+    const std::span<float> row(logits_.data() + i * static_cast<std::size_t>(options_.vocabulary),
+                               static_cast<std::size_t>(options_.vocabulary));
+    const kernels::Columns all = {0, options_.vocabulary};
+    const kernels::PartBest best = kernels::BestOf(kernels, choice, row.data(), all);
+    Token token = best.column;
+    if (kernels::HasRace(choice, best)) {
+      kernels::Weigh(kernels, choice, best.value, row.data(), all);
+      token = kernels::RaceOver(kernels, choice, row.data()).token;
+    }
+    std::fill(row.begin(), row.end(), std::numeric_limits<float>::quiet_NaN());
+    ++n_chosen_;
+    return token;
+  }
+
   FakeRunnerOptions options_;
   std::vector<std::uint64_t> cache_;  // [n_blocks, 32]
   std::vector<std::uint64_t> texts_;  // of the pass's rows
   std::vector<float> logits_, features_, own_;
   std::vector<std::uint8_t> finite_rows_;
   std::vector<const float*> own_features_;
+  std::vector<Token> chosen_;
   PassResult result_;
-  int n_passes_ = 0;
+  int n_passes_ = 0, n_chosen_ = 0;
   std::int64_t n_rows_ = 0;
 };
 

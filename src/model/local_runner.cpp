@@ -138,7 +138,8 @@ LocalRunner::LocalRunner(const ModelConfig& config, const RunnerOptions& options
            .readable = weights_.embedding_rows(),
            .weight_bytes = weights_.resident_bytes(),
            .experts = InfoOfExperts(config, weights_),
-           .output_tokens = weights_.output_tokens};
+           .output_tokens = weights_.output_tokens,
+           .chooses = !ranks_.alone()};
 }
 
 Result<std::unique_ptr<LocalRunner>> LocalRunner::Load(const formats::Checkpoint& checkpoint,
@@ -198,6 +199,7 @@ const PassResult& LocalRunner::Run(const Pass& pass) noexcept {
 void LocalRunner::Check(const Pass& pass) const noexcept {
   FORETOKEN_CHECK(pass.n_rows() >= 1 && pass.n_rows() <= info_.max_rows);
   FORETOKEN_CHECK(static_cast<int>(pass.logit_rows.size()) <= info_.max_logit_rows);
+  FORETOKEN_CHECK(pass.choices.empty() || pass.choices.size() == pass.logit_rows.size());
   FORETOKEN_CHECK(!config_.head || pass.features != nullptr);
   const bool windows = cache_.options().n_window_blocks != 0;
   for (const kv::Segment& s : pass.segments) {
@@ -237,6 +239,7 @@ void LocalRunner::NoteResult(const Pass& pass, int team) noexcept {
   result_ = {.logits = output.logits().x,
              .logits_stride = output.logits().stride,
              .finite_rows = std::span(finite_rows_).first(n),
+             .chosen = output.Chosen(pass),
              .features = info_.features_width == 0 ? nullptr : features_.data(),
              .features_width = info_.features_width,
              .distinct_experts = scratch_.experts.n_distinct,

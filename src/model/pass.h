@@ -8,6 +8,7 @@
 
 #include "base/ids.h"
 #include "foretoken/rank_traffic.h"
+#include "kernels/choice.h"
 #include "kv/segment.h"
 
 namespace foretoken::model {
@@ -28,12 +29,18 @@ struct Pass {
   std::span<const Token> tokens;          // [n_rows]
   std::span<const kv::Segment> segments;  // cover all rows in order; a sequence appears once
   std::span<const int> logit_rows;        // the rows whose logits are wanted, ascending
+  // For each of them: the token that is wanted in its place, or kNone. Empty: all rows are wanted
+  // whole. A runner that gives whole rows at no cost may give them all the same.
+  std::span<const kernels::Choice> choices = {};
   // For heads: what each row reads beside its token, [n_rows, width], contiguous. The features of
   // the target; with own_features the head's own feature of an earlier row, of width dim.
   const float* features = nullptr;
   bool own_features = false;
 
   int n_rows() const { return static_cast<int>(tokens.size()); }
+  kernels::ChoiceRule RuleOf(std::size_t logit_row) const {
+    return choices.empty() ? kernels::ChoiceRule::kNone : choices[logit_row].rule;
+  }
 };
 
 // What a pass gives: views of the runner's memory. They are valid until the runner's next pass.
@@ -41,7 +48,10 @@ struct PassResult {
   const float* logits = nullptr;  // row i belongs to row logit_rows[i] of the pass
   std::int64_t logits_stride = 0;
   std::span<const std::uint8_t> finite_rows;  // of each row of logits: whether all are finite
-  const float* features = nullptr;            // [n_rows, features_width]; null: none are kept
+  // Of each row of logits: the token that it chose, and then nothing else is known of the row;
+  // kNoToken: the row is whole. Empty: all rows are.
+  std::span<const Token> chosen = {};
+  const float* features = nullptr;  // [n_rows, features_width]; null: none are kept
   std::int64_t features_width = 0;
   std::int64_t distinct_experts = 0;  // that its rows used, added over the layers
   RankTraffic traffic;                // with the other ranks, where there are some
@@ -49,6 +59,10 @@ struct PassResult {
   std::span<const float* const> own_features;
 
   const float* Logits(int i) const noexcept { return logits + i * logits_stride; }
+  // From row i on.
+  std::span<const Token> Chosen(int i) const noexcept {
+    return chosen.empty() ? chosen : chosen.subspan(static_cast<std::size_t>(i));
+  }
   bool Finite(int i) const noexcept { return finite_rows[static_cast<std::size_t>(i)] != 0; }
   // Null where no features are kept.
   const float* Features(int row) const noexcept {

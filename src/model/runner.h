@@ -42,6 +42,7 @@ struct RunnerInfo {
   // The token of each column of the logits, where the output head covers a part of the vocabulary.
   // Empty: column i is token i.
   std::span<const Token> output_tokens = {};
+  bool chooses = false;  // a row whose token alone is wanted costs less than a whole one
 
   // The weights that a pass reads which uses so many distinct experts, added over its layers.
   std::int64_t ReadBytes(std::int64_t distinct_experts) const noexcept {

@@ -97,7 +97,7 @@ LatentScratch ScratchOf(const LatentAttentionConfig& widest, int max_rows) {
 
 // The longest message of a gather. Rows as numbers take more than rows in int8 form.
 std::size_t LongestGather(const Widest& widest, const ModelConfig& c, int max_rows,
-                          int max_logit_rows) {
+                          int max_logit_rows, int n_ranks) {
   std::size_t longest = 0;
   const auto note = [&](std::int64_t n_rows, std::int64_t width) {
     const auto row = static_cast<std::size_t>(width) * sizeof(float);
@@ -109,7 +109,24 @@ std::size_t LongestGather(const Widest& widest, const ModelConfig& c, int max_ro
     note(max_rows, width);
   note(std::int64_t{max_rows} * widest.n_used, widest.expert);
   note(max_logit_rows, c.vocabulary);
+  note(std::int64_t{n_ranks} * max_logit_rows, sizeof(RankBest) / sizeof(float));
   return longest;
+}
+
+ChoiceScratch ScratchOfChoices(int max_logit_rows, int n_threads) {
+  const std::int64_t stride = RoundUp(max_logit_rows, 16);
+  const auto rows = static_cast<std::size_t>(max_logit_rows),
+             all = static_cast<std::size_t>(n_threads * stride);
+  return {.stride = stride,
+          .bests = AlignedBuffer<kernels::PartBest>(all),
+          .sums = AlignedBuffer<double>(all),
+          .winners = AlignedBuffer<kernels::RaceWinner>(all),
+          .rank_bests = AlignedBuffer<RankBest>(rows),
+          .rank_sums = AlignedBuffer<double>(rows),
+          .rank_winners = AlignedBuffer<kernels::RaceWinner>(rows),
+          .best = AlignedBuffer<kernels::PartBest>(rows),
+          .scales = AlignedBuffer<float>(rows),
+          .chosen = AlignedBuffer<Token>(rows)};
 }
 
 }  // namespace
@@ -202,7 +219,8 @@ Scratch::Scratch(const ModelConfig& c, int max_rows, int max_logit_rows, int n_t
                                            static_cast<std::size_t>(attention_scratch_stride));
   row_len = AlignedBuffer<std::int32_t>(static_cast<std::size_t>(max_rows));
   if (n_ranks == 1) return;
-  gathered = AlignedBytes(LongestGather(widest, c, max_rows, max_logit_rows));
+  choices = ScratchOfChoices(max_logit_rows, n_threads);
+  gathered = AlignedBytes(LongestGather(widest, c, max_rows, max_logit_rows, n_ranks));
   gather_begins = AlignedBuffer<std::int32_t>(static_cast<std::size_t>(n_ranks) + 1);
 }
 

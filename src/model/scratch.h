@@ -6,6 +6,8 @@
 #include <cstdint>
 
 #include "base/aligned_buffer.h"
+#include "base/ids.h"
+#include "kernels/choice.h"
 #include "model/config.h"
 #include "tensor/block_layout.h"
 
@@ -81,6 +83,32 @@ struct LatentScratch {
   std::size_t size_bytes() const noexcept;
 };
 
+// What a rank says of its part of a row of logits.
+struct RankBest {
+  kernels::PartBest best;
+  std::int32_t finite = 1;
+};
+
+// What the choices of tokens write, where there are several ranks (ranks/choices.h).
+struct ChoiceScratch {
+  std::int64_t stride = 0;  // rows of logits of a thread
+  // [threads, stride]
+  AlignedBuffer<kernels::PartBest> bests;
+  AlignedBuffer<double> sums;
+  AlignedBuffer<kernels::RaceWinner> winners;
+  // [logit rows]: of this rank, then of all ranks
+  AlignedBuffer<RankBest> rank_bests;
+  AlignedBuffer<double> rank_sums;
+  AlignedBuffer<kernels::RaceWinner> rank_winners;
+  AlignedBuffer<kernels::PartBest> best;
+  AlignedBuffer<float> scales;  // of the weights; 0: left open
+  AlignedBuffer<Token> chosen;
+
+  kernels::PartBest* Bests(int thread) noexcept { return bests.data() + thread * stride; }
+  double* Sums(int thread) noexcept { return sums.data() + thread * stride; }
+  kernels::RaceWinner* Winners(int thread) noexcept { return winners.data() + thread * stride; }
+};
+
 // Messages of gathers hold as many whole rows as fit this, and one more.
 constexpr std::size_t kGatherBytes = std::size_t{16} << 20;
 
@@ -109,6 +137,11 @@ struct Scratch {
   AlignedBuffer<std::int32_t> gather_begins;  // [ranks + 1]: the parts of that message
   ExpertsScratch experts;
   LatentScratch latent;
+  ChoiceScratch choices;
+
+  std::uint8_t* NotFinite(int thread) noexcept {
+    return not_finite.data() + thread * not_finite_stride;
+  }
 
   Scratch(const ModelConfig& config, int max_rows, int max_logit_rows, int n_threads,
           int n_ranks = 1);

@@ -52,16 +52,19 @@ void Gather::AddPhases(std::vector<Phase>& phases) const {
     phases.push_back(PhaseOf<&Gather::Run>(*this, Split::kOther, rows_.wanted));
 }
 
-// In parts of whole rows that fit the memory of messages.
 void Gather::Run(const Pass& pass, int thread) const noexcept {
-  if (thread != 0) return;
-  const int n_rows = rows_.In(pass),
-            fit = static_cast<int>(kGatherBytes / (BytesBefore(begins_.size() - 1) + 1)) + 1;
-  for (int row = 0; row < n_rows; row += fit)
-    if (!RunRows(a_.From(row), std::min(fit, n_rows - row))) return;
+  if (thread == 0) Collect(0, rows_.each * pass.n_rows(), true);
 }
 
-bool Gather::RunRows(const Activation& a, int n_rows) const noexcept {
+// In parts of whole rows that fit the memory of messages.
+bool Gather::Collect(int row, int n_rows, bool to_all) const noexcept {
+  const int fit = static_cast<int>(kGatherBytes / (BytesBefore(begins_.size() - 1) + 1)) + 1;
+  for (int done = 0; done < n_rows; done += fit)
+    if (!CollectPart(a_.From(row + done), std::min(fit, n_rows - done), to_all)) return false;
+  return true;
+}
+
+bool Gather::CollectPart(const Activation& a, int n_rows, bool to_all) const noexcept {
   const std::size_t n_ranks = begins_.size() - 1;
   std::int32_t* const at = space_.scratch.gather_begins.data();
   for (std::size_t r = 0; r <= n_ranks; ++r)
@@ -70,8 +73,10 @@ bool Gather::RunRows(const Activation& a, int n_rows) const noexcept {
   std::byte* const message = space_.scratch.gathered.data();
   const auto own = static_cast<std::size_t>(space_.ranks.rank());
   Copy<true>(a, own, n_rows, message + at[own]);
-  if (!space_.ranks.Gather(message, {at, n_ranks + 1})) return false;
-  for (std::size_t r = 0; r < n_ranks; ++r)
+  const std::span<const std::int32_t> parts(at, n_ranks + 1);
+  if (!(to_all ? space_.ranks.Gather(message, parts) : space_.ranks.GatherToLead(message, parts)))
+    return false;
+  for (std::size_t r = 0; (to_all || space_.ranks.leads()) && r < n_ranks; ++r)
     if (r != own) Copy<false>(a, r, n_rows, message + at[r]);
   return true;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // model/blocks/gather.h: brings the columns that other ranks have computed.
 //
-// Each rank computes some columns of an activation. A gather takes them to all ranks: the int8 form
+// Each rank computes some columns of an activation. A gather takes them to all ranks or to rank 0: the int8 form
 // where only quantised products read them, otherwise the numbers in f32.
 #pragma once
 
@@ -15,16 +15,11 @@ namespace foretoken::model {
 
 enum class GatheredForm { kFloat, kInt8 };
 
-// The rows of an activation that a pass writes: `each` for each row of the pass, or for each row with
-// logits. wanted: the passes that write it; null: all do.
+// The rows of an activation that a pass writes: `each` for each row of the pass. wanted: the passes
+// that write it; null: all do.
 struct GatheredRows {
   int each = 1;
-  bool with_logits = false;
   bool (*wanted)(const Pass& pass) = nullptr;
-
-  int In(const Pass& pass) const noexcept {
-    return each * (with_logits ? static_cast<int>(pass.logit_rows.size()) : pass.n_rows());
-  }
 };
 
 // The first column of each rank, and the end: columns divided in units of whole int8 blocks.
@@ -46,9 +41,14 @@ class Gather final : public Block {
   // Nothing where there is one rank.
   void AddPhases(std::vector<Phase>& phases) const override;
 
+  // For blocks that call it in a phase of their own, on one thread: takes some rows to rank 0 alone.
+  // False: a rank is lost.
+  bool ToLead(int row, int n_rows) const noexcept { return Collect(row, n_rows, false); }
+
  private:
   void Run(const Pass& pass, int thread) const noexcept;
-  bool RunRows(const Activation& a, int n_rows) const noexcept;
+  bool Collect(int row, int n_rows, bool to_all) const noexcept;
+  bool CollectPart(const Activation& a, int n_rows, bool to_all) const noexcept;
   // Of a row's message, what lies before the part of a rank.
   std::int64_t BytesBefore(std::size_t rank) const noexcept;
   // Copies columns between the activation and a rank's part of the message.

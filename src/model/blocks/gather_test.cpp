@@ -114,14 +114,28 @@ TEST(Gather, OneRankHasNoPhase) {
   EXPECT_TRUE(phases.empty());
 }
 
-// Rows for each row of the pass, or for each row with logits, in the passes that want them.
-TEST(Gather, CountsTheRowsOfItsKind) {
+// Rank 0 has some whole rows, and the others keep what they have.
+TEST(Gather, TakesSomeRowsToRankZeroAlone) {
+  comm::RunAsRanks(3, [&](comm::Ranks& ranks) {
+    const Division division(ranks.rank(), {1, 2, 1});
+    Room own(ranks, division, 4), whole(ranks, division, 4), before(ranks, division, 4);
+    const OutputRange columns = division.Own(kWidth, tensor::kBlock);
+    whole.Write(4, 0, kWidth);
+    for (Room* const room : {&own, &before}) room->Write(4, columns.begin, columns.end);
+    const Gather gather(own.Space(), own.a, GatheredForm::kFloat, ColumnsByRank(division, kWidth));
+    EXPECT_TRUE(gather.ToLead(1, 2));
+    const Room& expected = ranks.leads() ? whole : before;
+    for (const int row : {1, 2})
+      EXPECT_TRUE(Same(own.a.Row(row), expected.a.Row(row), kWidth)) << ranks.rank() << " " << row;
+    for (const int row : {0, 3})
+      EXPECT_TRUE(Same(own.a.Row(row), before.a.Row(row), kWidth)) << ranks.rank() << " " << row;
+    EXPECT_EQ(ranks.traffic().gathers, 1);
+  });
+}
+
+TEST(Gather, RunsInThePassesThatWantIt) {
   const std::vector<Token> tokens(5);
-  const std::vector<int> logit_rows = {1, 4};
-  Pass pass = {.tokens = tokens, .logit_rows = logit_rows};
-  EXPECT_EQ(GatheredRows{}.In(pass), 5);
-  EXPECT_EQ(GatheredRows{.each = 8}.In(pass), 40);
-  EXPECT_EQ(GatheredRows{.with_logits = true}.In(pass), 2);
+  const Pass pass = {.tokens = tokens};
   comm::RunAsRanks(2, [&](comm::Ranks& ranks) {
     const Division division(ranks.rank(), {1, 1});
     Room room(ranks, division, 5);

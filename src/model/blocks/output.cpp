@@ -12,6 +12,21 @@ bool WantsLogits(const Pass& pass) {
   return !pass.logit_rows.empty();
 }
 
+bool IsWhole(const Pass& pass, std::size_t logit_row) {
+  return pass.RuleOf(logit_row) == kernels::ChoiceRule::kNone;
+}
+bool WantsWhole(const Pass& pass) {
+  for (std::size_t i = 0; i < pass.logit_rows.size(); ++i)
+    if (IsWhole(pass, i)) return true;
+  return false;
+}
+
+// Columns of the logits that are computed.
+int OutputsOf(const ModelConfig& config, const Weights& weights) {
+  return weights.output_tokens.empty() ? config.vocabulary
+                                       : static_cast<int>(weights.output_tokens.size());
+}
+
 }  // namespace
 
 Output::Output(const Workspace& space, const ModelConfig& config, const Weights& weights)
@@ -23,15 +38,17 @@ Output::Output(const Workspace& space, const ModelConfig& config, const Weights&
       residual_(space.scratch.residual.View(config.dim)),
       last_(space.scratch.last.View(config.dim)),
       logits_(space.scratch.logits.View(config.vocabulary)),
-      gather_logits_(space, logits_, GatheredForm::kFloat,
-                     ColumnsByRank(space.division, config.vocabulary), {.with_logits = true}) {}
+      columns_(ColumnsByRank(space.division, OutputsOf(config, weights))),
+      gather_logits_(space, logits_, GatheredForm::kFloat, columns_),
+      choices_(space, logits_, gather_logits_, columns_) {}
 
 void Output::AddPhases(std::vector<Phase>& phases) const {
   phases.push_back(PhaseOf<&Output::Norm>(*this, Split::kRows, WantsLogits));
   phases.push_back(PhaseOf<&Output::Multiply>(*this, Split::kOther, WantsLogits));
   if (space_.ranks.alone()) return;
-  gather_logits_.AddPhases(phases);
-  phases.push_back(PhaseOf<&Output::CheckOthers>(*this, Split::kOther, WantsLogits));
+  choices_.AddPhases(phases);
+  phases.push_back(PhaseOf<&Output::GatherWhole>(*this, Split::kOther, WantsWhole));
+  phases.push_back(PhaseOf<&Output::CheckOthers>(*this, Split::kOther, WantsWhole));
 }
 
 // The rows with logits among the thread's rows.
@@ -55,8 +72,7 @@ void Output::Multiply(const Pass& pass, int thread) const noexcept {
                   tiles.end);
   const int begin = tiles.begin * tensor::kTileOutputs,
             end = std::min(tiles.end * tensor::kTileOutputs, logits_.width);
-  Scratch& scratch = space_.scratch;
-  std::uint8_t* const not_finite = scratch.not_finite.data() + thread * scratch.not_finite_stride;
+  std::uint8_t* const not_finite = space_.scratch.NotFinite(thread);
   for (int i = 0; i < n; ++i) {
     not_finite[i] = 0;
     if (begin >= end) continue;
@@ -67,22 +83,33 @@ void Output::Multiply(const Pass& pass, int thread) const noexcept {
   }
 }
 
-// All of them: this is cheap beside the gather.
+void Output::GatherWhole(const Pass& pass, int thread) const noexcept {
+  if (thread != 0) return;
+  const std::size_t n = pass.logit_rows.size();
+  for (std::size_t i = 0, end = 0; i < n; i = end) {
+    end = i + 1;
+    if (!IsWhole(pass, i)) continue;
+    while (end < n && IsWhole(pass, end)) ++end;
+    if (!gather_logits_.ToLead(static_cast<int>(i), static_cast<int>(end - i))) return;
+  }
+}
+
+// All columns: this is cheap beside the gather.
 void Output::CheckOthers(const Pass& pass, int thread) const noexcept {
-  Scratch& scratch = space_.scratch;
-  std::uint8_t* const not_finite = scratch.not_finite.data() + thread * scratch.not_finite_stride;
-  const auto columns = space_.pool.ShareOf(logits_.width, thread, tensor::kTileOutputs);
+  if (!space_.ranks.leads()) return;
+  std::uint8_t* const not_finite = space_.scratch.NotFinite(thread);
+  const auto columns = space_.pool.ShareOf(columns_.back(), thread, tensor::kTileOutputs);
   for (std::size_t i = 0; i < pass.logit_rows.size(); ++i)
-    not_finite[i] =
-        columns.begin < columns.end &&
-        space_.kernels.finiteness(logits_.Row(static_cast<int>(i)) + columns.begin,
-                                  columns.end - columns.begin) != kernels::Finiteness::kFinite;
+    if (IsWhole(pass, i))
+      not_finite[i] =
+          columns.begin < columns.end &&
+          space_.kernels.finiteness(logits_.Row(static_cast<int>(i)) + columns.begin,
+                                    columns.end - columns.begin) != kernels::Finiteness::kFinite;
 }
 
 bool Output::Finite(int i, int team) const noexcept {
-  const Scratch& scratch = space_.scratch;
   for (int thread = 0; thread < team; ++thread)
-    if (scratch.not_finite.data()[thread * scratch.not_finite_stride + i] != 0) return false;
+    if (space_.scratch.NotFinite(thread)[i] != 0) return false;
   return true;
 }
 

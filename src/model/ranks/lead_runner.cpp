@@ -7,7 +7,8 @@
 namespace foretoken::model {
 namespace {
 
-// What a row of a pass adds to its message, at most: its token, a row of logits, and a segment.
+// What a row of a pass adds to its message, at most: its token, a row of logits with a choice, and a
+// segment.
 constexpr std::size_t kWordsARow = 32;
 
 // The words of the longest message, unless sequences share most of their blocks.

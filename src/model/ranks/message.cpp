@@ -2,20 +2,34 @@
 #include "model/ranks/message.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
+#include <type_traits>
 
 #include "base/hash.h"
-
 #include "model/ranks/words.h"
 
 namespace foretoken::model {
 namespace {
 
+constexpr std::size_t kChoiceWords = sizeof(kernels::Choice) / sizeof(std::int32_t);
+static_assert(std::is_trivially_copyable_v<kernels::Choice> &&
+              sizeof(kernels::Choice) == (3 + 5) * sizeof(std::int32_t));
+
+// The words may be too few: then the message is damaged.
+kernels::Choice ChoiceOf(std::span<const std::int32_t> words) {
+  std::array<std::int32_t, kChoiceWords> whole{};
+  std::copy_n(words.begin(), std::min(words.size(), kChoiceWords), whole.begin());
+  return std::bit_cast<kernels::Choice>(whole);
+}
+
 std::int32_t SizeOf(std::span<const std::int32_t> words) {
   return static_cast<std::int32_t>(words.size());
 }
 
-// Whether segments cover all rows in order, and the rows with logits are ascending rows.
+// Whether segments cover all rows in order, the rows with logits are ascending rows, and each has
+// a choice or none has.
 bool IsWhole(const Pass& pass) {
   int next = 0, least = 0;
   for (const kv::Segment& s : pass.segments) {
@@ -26,7 +40,12 @@ bool IsWhole(const Pass& pass) {
     if (row < least || row >= pass.n_rows()) return false;
     least = row + 1;
   }
-  return pass.n_rows() > 0 && next == pass.n_rows();
+  for (const kernels::Choice& choice : pass.choices)
+    if (choice.rule < kernels::ChoiceRule::kNone || choice.rule > kernels::ChoiceRule::kRace ||
+        choice.n_tokens < 0)
+      return false;
+  return pass.n_rows() > 0 && next == pass.n_rows() &&
+         (pass.choices.empty() || pass.choices.size() == pass.logit_rows.size());
 }
 
 }  // namespace
@@ -64,6 +83,9 @@ void Message::AddPass(const Pass& pass, int features_width) {
     Add(s.blocks);
     Add(s.window_blocks);
   }
+  Add(static_cast<std::int32_t>(pass.choices.size()));
+  for (const kernels::Choice& choice : pass.choices)
+    Add(std::bit_cast<std::array<std::int32_t, kChoiceWords>>(choice));
   Add(static_cast<std::int32_t>(pass.own_features));
   Add(features_width);
   const std::size_t n_features = pass.tokens.size() * static_cast<std::size_t>(features_width),
@@ -123,6 +145,11 @@ bool Message::ReadPass(Pass& pass, int& features_width) {
     s.window_blocks = words.Take(fixed[7]);
   }
   pass.segments = segments_;
+  choices_.clear();
+  const std::int32_t n_choices = words.Take();
+  for (int i = 0; i < n_choices && words.good(); ++i)
+    choices_.push_back(ChoiceOf(words.Take(kChoiceWords)));
+  pass.choices = choices_;
   pass.own_features = words.Take() != 0;
   features_width = words.Take();
   const auto features = words.Take(std::int64_t{n_rows} * features_width);

@@ -65,6 +65,7 @@ class Message {
   std::vector<std::int32_t> words_;
   std::vector<kv::Segment> segments_;
   std::vector<float> features_;
+  std::vector<kernels::Choice> choices_;
 };
 
 }  // namespace foretoken::model

@@ -28,6 +28,7 @@ class Wire final : public comm::Ranks {
   }
   bool Await(std::span<std::byte> bytes) noexcept override { return Broadcast(bytes); }
   bool Gather(std::byte*, std::span<const std::int32_t>) noexcept override { return true; }
+  bool GatherToLead(std::byte*, std::span<const std::int32_t>) noexcept override { return true; }
   void Abort(const std::string&) noexcept override {}
   bool Meet() noexcept override { return true; }
   void ExpectEnd() noexcept override {}
@@ -48,6 +49,11 @@ struct OwnPass {
     for (int i = 0; i < n_rows; ++i) tokens.push_back(i * 31);
     for (int i = 0; i < n_rows * width; ++i) features.push_back(static_cast<float>(i) * 0.25F);
     logit_rows = {0, n_rows - 1};
+    choices = {{},
+               {.rule = kernels::ChoiceRule::kRace,
+                .n_tokens = 300,
+                .inverse_temperature = 1.5F,
+                .noise = {{1, 2, 3}, {4, 0xffffffffU}}}};
     segments = {{.seq = 4,
                  .row_begin = 0,
                  .n_rows = 1,
@@ -64,6 +70,7 @@ struct OwnPass {
     return {.tokens = tokens,
             .segments = segments,
             .logit_rows = logit_rows,
+            .choices = choices,
             .features = width == 0 ? nullptr : features.data(),
             .own_features = width != 0};
   }
@@ -71,6 +78,7 @@ struct OwnPass {
   int width;
   std::vector<Token> tokens;
   std::vector<int> logit_rows;
+  std::vector<kernels::Choice> choices;
   std::vector<float> features;
   std::vector<std::int32_t> blocks = {7, 3, 9}, window_blocks = {1, -1, 2};
   std::vector<kv::Segment> segments;
@@ -89,6 +97,9 @@ void ExpectSame(const Pass& got, const Pass& wanted, int width) {
     EXPECT_TRUE(
         std::equal(wanted.features, wanted.features + wanted.n_rows() * width, got.features));
   }
+  ASSERT_EQ(got.choices.size(), wanted.choices.size());
+  for (std::size_t i = 0; i < wanted.choices.size(); ++i)
+    EXPECT_EQ(std::memcmp(&got.choices[i], &wanted.choices[i], sizeof(kernels::Choice)), 0);
   ASSERT_EQ(got.segments.size(), wanted.segments.size());
   for (std::size_t i = 0; i < wanted.segments.size(); ++i) {
     const kv::Segment &a = got.segments[i], &b = wanted.segments[i];
@@ -229,6 +240,10 @@ TEST(Message, RefusesRowsThatAreNotThePass) {
   EXPECT_TRUE(refused([](OwnPass& p) { p.segments[0].n_rows = 0; }));
   EXPECT_TRUE(refused([](OwnPass& p) { p.segments.clear(); }));
   EXPECT_TRUE(refused([](OwnPass& p) { p.logit_rows = {3, 6}; }));
+  EXPECT_TRUE(refused([](OwnPass& p) { p.choices.pop_back(); }));
+  EXPECT_TRUE(refused([](OwnPass& p) { p.choices[1].n_tokens = -1; }));
+  EXPECT_TRUE(refused([](OwnPass& p) { p.choices[0].rule = kernels::ChoiceRule{3}; }));
+  EXPECT_FALSE(refused([](OwnPass& p) { p.choices.clear(); }));
   EXPECT_TRUE(refused([](OwnPass& p) { p.logit_rows = {3, 3}; }));
   EXPECT_TRUE(refused([](OwnPass& p) { p.logit_rows = {-1}; }));
 }

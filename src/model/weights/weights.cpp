@@ -59,9 +59,7 @@ class WeightsLoader {
     FORETOKEN_CHECK_OK(
         Vector(fmt::format("{}.weight", config_.output_norm), config_.dim, weights_.output_norm));
     const bool tied = checkpoint_.Find("output.weight") == nullptr;
-    FORETOKEN_CHECK_OK(Divided(tied ? "token_embd.weight" : "output.weight", config_.vocabulary,
-                               config_.dim, weights_.output));
-    KeepOutputRows(output_tokens);
+    FORETOKEN_CHECK_OK(Output(tied ? "token_embd.weight" : "output.weight", output_tokens));
     FORETOKEN_CHECK_OK(RopeFactors());
     if (config_.layer_input != 0) FORETOKEN_CHECK_OK(LayerInputs());
     weights_.layers.resize(config_.layers.size());
@@ -228,16 +226,6 @@ class WeightsLoader {
                 fmt::format("memory: the experts do not fit, and no file can hold them either: {}; "
                             "name a folder with room for all weights (--repack-cache)",
                             why));
-  }
-
-  // The last job is that of the output head. It keeps only these rows.
-  void KeepOutputRows(std::span<const std::int32_t> tokens) {
-    if (tokens.empty()) return;
-    weights_.output_tokens.assign(tokens.begin(), tokens.end());
-    Job& job = jobs_.back();
-    total_bytes_ = job.offset;
-    job.rows = tokens;
-    Place(job, static_cast<int>(tokens.size()));
   }
 
   // Sets the job's size, and its place after all others.
@@ -717,6 +705,17 @@ class WeightsLoader {
   // A matrix whose outputs the ranks divide.
   Status Divided(const std::string& name, int n_out, int k, Linear& out) {
     return Rows({name, n_out}, 0, Own(n_out), k, out);
+  }
+  // The output head, or the rows of it that are to be kept, which the ranks divide.
+  Status Output(const std::string& name, std::span<const std::int32_t> kept) {
+    if (kept.empty()) return Divided(name, config_.vocabulary, config_.dim, weights_.output);
+    weights_.output_tokens.assign(kept.begin(), kept.end());
+    const OutputRange own = Own(static_cast<int>(kept.size()));
+    FORETOKEN_CHECK_OK(Rows({name, config_.vocabulary}, 0, own, config_.dim, weights_.output));
+    if (own.n() > 0)
+      jobs_.back().rows =
+          kept.subspan(static_cast<std::size_t>(own.begin), static_cast<std::size_t>(own.n()));
+    return {};
   }
   // Whole blocks of the int8 form.
   OutputRange Own(int n_out) const { return division_.Own(n_out, tensor::kBlock); }
