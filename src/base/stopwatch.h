@@ -17,17 +17,17 @@ double Microseconds(F&& work) {
 // Splits a stretch of time, which begins with this object, into parts.
 class Laps {
  public:
-  void AddTo(double& us) noexcept { us += Next(); }
-  void Skip() noexcept { Next(); }
-
- private:
-  using Clock = std::chrono::steady_clock;
+  // The microseconds since the part before.
   double Next() noexcept {
     const auto now = Clock::now();
     const double us = std::chrono::duration<double, std::micro>(now - last_).count();
     last_ = now;
     return us;
   }
+  void AddTo(double& us) noexcept { us += Next(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
   Clock::time_point last_ = Clock::now();
 };
 

@@ -36,6 +36,7 @@ class SpeculativeDecoder::Impl {
   explicit Impl(std::unique_ptr<Engine> engine) : engine_(std::move(engine)), given_text_(parts()) {
     round_tokens_.reserve(kMaxDraft + 1);
     probabilities_.reserve(kMaxDraft);
+    parts().KeepRowsWhole();
   }
 
   Result<DecodedRound> Begin(Request request, OnRound on_round) {

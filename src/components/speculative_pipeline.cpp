@@ -216,6 +216,7 @@ Result<std::map<std::string, TextGenerationOutput>>
 StandaloneSpeculativeDecodingPipeline::Impl::Verify(const VerifyOptions& options) {
   if (!drafted_) return Bad("verify: no drafts were generated; call GenerateDraftTokens first");
   wanted_ = options;
+  if (options.target_logits) parts().KeepRowsWhole();
   if (parts().drafted()) parts().Verify();  // not where all are done
   prepared_ = drafted_ = false;
   Collect();

@@ -66,7 +66,9 @@ class Engine::Impl {
   std::span<const Token> DraftFeedOf(Ticket ticket) const noexcept;
   // The drafts that were made; empty for plain decoding and for requests outside of the pass.
   round::Proposal ProposalOf(Ticket ticket) const noexcept;
-  // The target's logits of a round, a row for each draft and one more. Valid while on_round runs.
+  // The target's logits of a round, a row for each draft and one more. Valid while on_round runs, if
+  // KeepRowsWhole was called before the pass.
+  void KeepRowsWhole() noexcept { step_->pass.chooses = false; }
   TokenRows TargetRowsOf(Ticket ticket) const noexcept;
   // The proposal's numbers as rows; empty if it has none.
   TokenRows RowsOf(const round::Proposal& proposal, const float* numbers) const noexcept;

@@ -9,15 +9,6 @@
 #include "kv/transaction.h"
 
 namespace foretoken {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double MillisecondsSince(Clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-}
-
-}  // namespace
 
 Engine::Impl::StepValues::StepValues(int sequences, int max_rows, engine::Commits room)
     : pass(sequences, max_rows), commits(std::move(room)) {
@@ -45,9 +36,9 @@ bool Engine::Impl::Draft(const engine::DraftWants& wants) noexcept {
   if (step_->drafted) return true;
   Plan();
   if (step_->plan.empty()) return false;
-  const auto begin = Clock::now();
-  drafting_->Propose(step_->plan, admission_->sequences(), wants, step_->drafts);
-  step_->times.draft_ms = MillisecondsSince(begin);
+  const double us = Microseconds(
+      [&] { drafting_->Propose(step_->plan, admission_->sequences(), wants, step_->drafts); });
+  step_->times.draft_ms = us / 1000;
   step_->drafted = true;
   return true;
 }
@@ -56,19 +47,19 @@ void Engine::Impl::Verify() noexcept {
   auto& [drafted, plan, drafts, pass, verdicts, commits, times, result] = *step_;
   const engine::Sequences& sequences = admission_->sequences();
   drafted = false;
-  const auto begin = Clock::now();
+  Laps laps;
   engine::Flatten(plan, drafts, sequences, *opened_.cache, pass);
   kv::Transaction pending(*opened_.cache, pass.segments);
   result = &opened_.target->Run(pass.View());
-  times.verify_ms = MillisecondsSince(begin);
+  times.verify_ms = laps.Next() / 1000;
   if (!files_.Check()) {
     verdicts.kept.assign(plan.size(), 0);  // commits nothing of this pass
     pending.Commit(verdicts.kept);
     return EndAll();
   }
   recorder_->ReadDistributions(plan, drafts, pass, *result, sequences);
-  times.passed = Clock::now();
-  Laps laps;
+  times.passed = std::chrono::steady_clock::now();
+  laps.Next();
   EngineCounts::Overhead& overhead = accounting_->counts().overhead;
   verification_->Verify(plan, drafts, pass, *result, sequences, verdicts);
   laps.AddTo(overhead.sample_us);
@@ -80,7 +71,7 @@ void Engine::Impl::Verify() noexcept {
   accounting_->Observe(record, times);
   laps.AddTo(overhead.control_us);
   recorder_->Add(record, times);
-  laps.Skip();
+  laps.Next();
   drafting_->Observe(record);
   laps.AddTo(overhead.rollback_us);
   FinishEnded();

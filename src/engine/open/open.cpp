@@ -405,6 +405,8 @@ void Engine::Impl::MakeParts(int max_rows, int max_logit_rows) {
                   cache, drafters_, *opened_.kernels);
   accounting_.emplace(*estimates_, cache, max_logit_rows, o.prefix_cache);
   step_.emplace(o.max_sequences, max_rows, commit_->MakeCommits());
+  // A trace has probabilities of drafts, which are read from whole rows.
+  step_->pass.chooses = opened_.target->info().chooses && o.record.empty();
 }
 
 }  // namespace foretoken

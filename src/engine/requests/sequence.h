@@ -33,6 +33,8 @@ struct Sequence {
   Completion completion = {};
 
   const Request& request() const { return job->request; }
+  // Log-probabilities or likely tokens are read from its rows of logits, beside the verdicts.
+  bool reads_logits() const { return request().logprobs >= 0 || n_likely > 0; }
   bool drafts() const { return !drafters.empty(); }
   bool UsesDrafter(int d) const {
     return std::find(drafters.begin(), drafters.end(), d) != drafters.end();

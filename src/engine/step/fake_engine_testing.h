@@ -86,6 +86,7 @@ class FakeEngine {
     MakeCommit(o);
     accounting.emplace(*estimates, cache, o.runner.max_logit_rows, o.prefix_cache);
     pass.emplace(o.sequences, rows);
+    pass->chooses = o.runner.chooses && o.record.empty();
   }
 
   // For drafters that were changed since. REQUIRES: nothing runs.

@@ -22,11 +22,11 @@ int AskPromptLogits(const Sequence& s, int cached, int n_feed, int first_row,
 FlatPass::FlatPass(int sequences, int max_rows) {
   const auto n = static_cast<std::size_t>(sequences), most = static_cast<std::size_t>(max_rows);
   entries.reserve(n), segments.reserve(n);
-  tokens.reserve(most), logit_rows.reserve(most);
+  tokens.reserve(most), logit_rows.reserve(most), choices.reserve(most);
 }
 
 void FlatPass::Clear() noexcept {
-  entries.clear(), tokens.clear(), segments.clear(), logit_rows.clear();
+  entries.clear(), tokens.clear(), segments.clear(), logit_rows.clear(), choices.clear();
 }
 
 void FlatPass::Add(SeqId seq, int cached, std::span<const Token> text,
@@ -60,9 +60,14 @@ void Flatten(const PassPlan& plan, const Proposals& drafts, const Sequences& seq
                                                static_cast<std::size_t>(planned.n_feed));
     pass.Add(planned.seq, cached, feed, proposal.tokens);
     if (!planned.decodes) continue;
-    for (int row = 0; row <= proposal.length(); ++row)
+    for (int row = 0; row <= proposal.length(); ++row) {
+      if (pass.chooses) pass.choices.resize(pass.logit_rows.size());
+      if (pass.chooses && !s.reads_logits())
+        pass.choices.push_back(s.verifier->ChoiceOf(proposal.length(), row, s.sampler));
       pass.logit_rows.push_back(rows.first_row + planned.n_feed - 1 + row);
+    }
   }
+  if (pass.chooses) pass.choices.resize(pass.logit_rows.size());
 }
 
 }  // namespace foretoken::engine

@@ -27,10 +27,12 @@ struct FlatPass {
   std::vector<Token> tokens;
   std::vector<kv::Segment> segments;
   std::vector<int> logit_rows;
+  std::vector<kernels::Choice> choices;  // of each row of logits, if `chooses`
+  bool chooses = false;  // a row is not wanted whole where verification needs one token of it
 
   FlatPass(int sequences, int max_rows);
   model::Pass View() const {
-    return {.tokens = tokens, .segments = segments, .logit_rows = logit_rows};
+    return {.tokens = tokens, .segments = segments, .logit_rows = logit_rows, .choices = choices};
   }
   int n_rows() const { return static_cast<int>(tokens.size()); }
   void Clear() noexcept;

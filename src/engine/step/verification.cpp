@@ -43,8 +43,10 @@ void Verification::VerifyOne(const PlannedSequence& planned, const round::Propos
     s.sampler.TakeProcessorFault();  // clears faults of distributions that were only recorded
     s.sampler.TakeGrammarFailure(0);
     const auto verify = [&] {
-      verdict = s.verifier->Judge(proposal, {result.Logits(rows.first_logit), result.logits_stride},
-                                  s.sampler, scratch_.data());
+      verdict = s.verifier->Judge(
+          proposal,
+          {result.Logits(rows.first_logit), result.logits_stride, result.Chosen(rows.first_logit)},
+          s.sampler, scratch_.data());
     };
     verify();
     // If the grammar cannot be followed behind the accepted drafts, those are kept, and the next

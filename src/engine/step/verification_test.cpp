@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <limits>
 
 #include "engine/step/fake_engine_testing.h"
@@ -115,6 +116,82 @@ TEST(Verification, EachSequenceHasItsOwnVerdict) {
   EXPECT_EQ(engine.verdicts.entries.at(0).verdict.accepted, 0);
   EXPECT_EQ(engine.verdicts.entries.at(1).verdict.accepted, 4);
   EXPECT_EQ(engine.verdicts.kept, (std::vector<int>{1, 5}));
+}
+
+// Requests whose rows of logits are lost wherever verification asks for a token only give the same
+// tokens, and those that need whole rows have them.
+TEST(Verification, TakesTheTokensThatRowsChose) {
+  const auto run = [](bool chooses, bool drafts, auto change, int* n_chosen) {
+    FakeEngine::Options options;
+    options.runner.chooses = chooses;
+    FakeEngine engine(options);
+    engine.drafter->wrong_every = 3;
+    Request request = FakeEngine::Ask(10, 40);
+    if (!drafts) request.speculative.method = "none";
+    change(request);
+    const Completion completion = engine.Run(request);
+    if (n_chosen != nullptr) *n_chosen = engine.runner.n_chosen();
+    return completion;
+  };
+  using Change = std::function<void(Request&)>;
+  struct Case {
+    const char* name;
+    bool chooses;  // expected with drafts: some row is not whole
+    Change change;
+  };
+  const auto sampled = [](float top_p) {
+    return [top_p](Request& r) { r.sampling.temperature = 0.9f, r.sampling.top_p = top_p; };
+  };
+  const auto with = [&](VerifyStrategy strategy) {
+    return [=](Request& r) { sampled(1)(r), r.speculative.strategy = strategy; };
+  };
+  const Case cases[] = {
+      {"greedy", true, [](Request&) {}},
+      {"sample-match", true, with(*VerifyStrategy::Named("sample-match"))},
+      {"log-probabilities", false, [](Request& r) { r.logprobs = 2; }},
+      {"prompt log-probabilities", true, [](Request& r) { r.prompt_logprobs = 1; }},
+      {"bias", false,
+       [](Request& r) {
+         r.sampling.logit_bias = {{3, 2.0f}};
+       }},
+      {"penalty", false, [](Request& r) { r.sampling.presence_penalty = 1; }},
+      {"top-p", false, sampled(0.9f)},
+      {"end tokens", true, [](Request& r) { r.stop_token_ids = {7}, r.min_new_tokens = 20; }},
+  };
+  for (const Case& c : cases)
+    for (const bool drafts : {true, false}) {
+      int n_chosen = 0;
+      const Completion whole = run(false, drafts, c.change, &n_chosen);
+      EXPECT_EQ(n_chosen, 0);
+      const Completion chosen = run(true, drafts, c.change, &n_chosen);
+      EXPECT_EQ(chosen.token_ids, whole.token_ids) << c.name;
+      EXPECT_EQ(n_chosen > 0, c.chooses) << c.name;
+      EXPECT_EQ(chosen.speculation.accepted, whole.speculation.accepted) << c.name;
+      ASSERT_EQ(chosen.logprobs.size(), whole.logprobs.size());
+      ASSERT_EQ(chosen.prompt_logprobs.size(), whole.prompt_logprobs.size());
+      for (std::size_t i = 0; i < whole.logprobs.size(); ++i)
+        EXPECT_EQ(chosen.logprobs[i].logprob, whole.logprobs[i].logprob) << c.name;
+      for (std::size_t i = 0; i < whole.prompt_logprobs.size(); ++i)
+        EXPECT_EQ(chosen.prompt_logprobs[i].logprob, whole.prompt_logprobs[i].logprob);
+    }
+}
+
+// Strategies that compare distributions need the rows of their drafts, but not those of plain rounds.
+TEST(Verification, AStrategyWithDistributionsChoosesOnlyWithoutDrafts) {
+  FakeEngine::Options options;
+  options.runner.chooses = true;
+  FakeEngine engine(options);
+  Request request = FakeEngine::Ask(10, 40);
+  request.sampling.temperature = 1;
+  request.speculative.strategy = *VerifyStrategy::Named("target-probability");
+  engine.Begin(request);
+  engine.Step();
+  const int before = engine.runner.n_chosen();
+  EXPECT_EQ(before, 1);  // the first token
+  engine.Plan(), engine.Propose();
+  ASSERT_GT(engine.drafts.entries[0].length(), 0);
+  engine.Verify();
+  EXPECT_EQ(engine.runner.n_chosen(), before);
 }
 
 }  // namespace
