@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "base/aligned_buffer.h"
+#include "foretoken/memory_limit.h"
 #include "kernels/repack.h"
 #include "tensor/dtype.h"
 
@@ -19,9 +20,10 @@ namespace {
 constexpr double kEqual = 1.1;  // of two speeds, where they count as equal
 constexpr int kFastest = 10;    // share of the fastest rank
 constexpr int kRuns = 6;        // the fastest one counts
-// A matrix larger than caches, in a type that is common.
+// A matrix larger than caches, in a type that is common; a smaller one where memory is short.
 constexpr int kColumns = 4096;
-constexpr std::size_t kMatrixBytes = std::size_t{128} << 20;
+constexpr std::int64_t kMostBytes = 128 << 20, kLeastBytes = 1 << 20;
+constexpr int kPartOfMemory = 4;
 // A layer gathers four times. Besides, each pass sends a message and gathers its logits.
 constexpr int kGathersALayer = 4, kGathersAPass = 2;
 constexpr int kGatherRuns = 21;  // the median counts
@@ -49,7 +51,8 @@ std::vector<std::byte> MakeStrip() {
 
 double MeasureProduct(const kernels::Kernels& kernels, ThreadPool& pool) {
   const std::vector<std::byte> strip = MakeStrip();
-  const int n_tiles = static_cast<int>(kMatrixBytes / strip.size());
+  const std::int64_t bytes = std::clamp(AvailableMemory() / kPartOfMemory, kLeastBytes, kMostBytes);
+  const int n_tiles = static_cast<int>(bytes / static_cast<std::int64_t>(strip.size()));
   AlignedBytes tiles(static_cast<std::size_t>(n_tiles) * strip.size());
   AlignedBuffer<std::int8_t> xq(kColumns);
   AlignedBuffer<float> xd(kColumns / tensor::kBlock);
