@@ -179,16 +179,16 @@ template <class L>
 RaceWinner Race(const float* p, int first, int n, const RaceNoise& noise) {
   const NoiseBlocks<L> blocks(noise);
   Leader leader;
-  const int whole = n - n % kRaceGroup;
-  for (int i = 0; i < whole; i += kRaceGroup)
+  const int end = first + n - n % kRaceGroup;
+  int x = first;
+  for (; x < end; x += kRaceGroup, p += kRaceGroup)
     for (int lane = 0; lane < kLanes; lane += L::kWidth)
-      RunGroup<L>(blocks, (first + i) / kNoiseWords + lane, p + i + lane, first + i + lane, leader);
-  if (whole == n) return {leader.token, leader.score};
+      RunGroup<L>(blocks, x / kNoiseWords + lane, p + lane, x + lane, leader);
+  if (end == first + n) return {leader.token, leader.score};
   float rest[kRaceGroup] = {};
-  for (int i = whole; i < n; ++i) rest[i - whole] = p[i];
+  for (int i = 0; i < n % kRaceGroup; ++i) rest[i] = p[i];
   for (int lane = 0; lane < kLanes; lane += L::kWidth)
-    RunGroup<L>(blocks, (first + whole) / kNoiseWords + lane, rest + lane, first + whole + lane,
-                leader);
+    RunGroup<L>(blocks, x / kNoiseWords + lane, rest + lane, x + lane, leader);
   return {leader.token, leader.score};
 }
 
