@@ -52,6 +52,22 @@ int MPI_Iallgatherv(const void* from, int n, MPI_Datatype type, void* to, const 
   return error;
 }
 
+// Rank 0 waits for what the others send, and each of them until its own part is on its way.
+int MPI_Igatherv(const void* from, int n, MPI_Datatype type, void* to, const int* counts,
+                 const int* begins, MPI_Datatype to_type, int root, MPI_Comm ranks,
+                 MPI_Request* request) {
+  const int error =
+      PMPI_Igatherv(from, n, type, to, counts, begins, to_type, root, ranks, request);
+  int size = 0, rank = 0;
+  PMPI_Comm_size(ranks, &size);
+  PMPI_Comm_rank(ranks, &rank);
+  double bytes = rank == root ? 0 : n;
+  for (int r = 0; rank == root && r < size; ++r)
+    if (r != root) bytes += counts[r];
+  if (error == MPI_SUCCESS) Depart(*request, bytes);
+  return error;
+}
+
 int MPI_Ibcast(void* buffer, int n, MPI_Datatype type, int root, MPI_Comm ranks,
                MPI_Request* request) {
   const int error = PMPI_Ibcast(buffer, n, type, root, ranks, request);
