@@ -16,6 +16,7 @@ namespace foretoken::cli {
 namespace {
 
 constexpr int kPassRepeats = 9;
+constexpr int kMostDrafts = 8;  // that are measured, unless the user says how many
 
 struct ClusterSettings : PairSettings {
   std::string what;
@@ -67,6 +68,7 @@ class ModelMeasurer {
   Result<ClusterModel> Measure() {
     EngineOptions options = settings_.generation.engine;
     options.speculative.lookahead = "fixed";
+    if (settings_.default_length) options.speculative.num_speculative_tokens = kMostDrafts;
     FORETOKEN_TRY(const std::vector<BenchPrompt> prompts, Prompts(settings_));
     FORETOKEN_TRY(std::unique_ptr<Engine> engine, OpenEngine(options, settings_.generation.quiet));
     const EngineSummary& summary = engine->summary();
