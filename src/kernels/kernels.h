@@ -147,6 +147,23 @@ constexpr std::size_t AttentionScratchFloats(int head_dim) {
   return std::size_t{kAttentionQueries} * static_cast<std::size_t>(head_dim + 2 * 32 + 16);
 }
 
+// One position of a recurrent head, whose state is a matrix S [n_in, n_out], n_out a multiple of 16.
+// For each column j:
+//   d = v[j];  where `corrects` is set (the delta rule):
+//     known = 0; for i ascending: known = fma(k[i], S[i][j] * decay, known);  d = (d - known) * beta
+//   o = 0; for i ascending: S[i][j] = fma(k[i], d, S[i][j] * decay); o = fma(q[i], S[i][j], o)
+//   out[j] = o
+struct StateArgs {
+  float* state;
+  int n_in, n_out;
+  const float *q, *k;  // [n_in]
+  const float* v;      // [n_out]
+  float decay;
+  bool corrects;
+  float beta;  // where `corrects` is set
+  float* out;  // [n_out]; null: it is not wanted
+};
+
 // The noise of one race: block b is Philox4x32-10 of {counter[0], counter[1], counter[2], b} under
 // the key.
 struct RaceNoise {
@@ -207,6 +224,10 @@ struct Kernels {
   //   a = min(g[i], 7);  b = max(min(u[i], 7), -7)      (NaN stays NaN)
   //   y[i] = (a / (1 + Exp(a * -1.702))) * (b + 1). y may be g or u.
   void (*limited_swiglu)(const float* g, const float* u, int n, float* y);
+  // ln(1 + e^x):  e = Exp(-|x[i]|);  u = 1 + e;  l = u == 1 ? e : Log(u) * (e / (u - 1));
+  // y[i] = max(x[i], 0) + l. y may be x.
+  void (*softplus)(const float* x, int n, float* y);
+  void (*advance_state)(const StateArgs&);
   // x[i] = CAP(x[i], cap).
   void (*soft_cap)(float* x, int n, float cap);
 

@@ -9,6 +9,7 @@
 #include "kernels/generic/quantize.h"
 #include "kernels/generic/race.h"
 #include "kernels/generic/rope.h"
+#include "kernels/generic/state.h"
 #include "kernels/generic/vocabulary.h"
 #include "kernels/parts.h"
 
@@ -24,6 +25,8 @@ constexpr Kernels FunctionsOf() {
       .silu_mul = SiluMul<L>,
       .gelu_mul = GeluMul<L>,
       .limited_swiglu = LimitedSwiglu<L>,
+      .softplus = Softplus<L>,
+      .advance_state = AdvanceState<L>,
       .soft_cap = SoftCap<L>,
       .store_k = {StoreColumn<L, AsFloat>, StoreColumn<L, AsHalf>, StoreColumn<L, AsBfloat>,
                   StoreColumnQ8_0<L>},

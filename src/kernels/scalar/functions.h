@@ -15,6 +15,8 @@ void Rope(float* x, int n_heads, int head_dim, int n_rot, bool interleaved, cons
 void SiluMul(const float* g, const float* u, int n, float* y);
 void GeluMul(const float* g, const float* u, int n, float* y);
 void LimitedSwiglu(const float* g, const float* u, int n, float* y);
+void Softplus(const float* x, int n, float* y);
+void AdvanceState(const StateArgs&);
 void SoftCap(float* x, int n, float cap);
 void StoreKF32(const float* x, int head_dim, int slot, void* block);
 void StoreKF16(const float* x, int head_dim, int slot, void* block);
