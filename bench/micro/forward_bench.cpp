@@ -134,7 +134,7 @@ class Passes {
     std::vector<int> logit_rows;
     for (int row = rows > kMostLogitRows ? rows - 1 : 0; row < rows; ++row)
       logit_rows.push_back(row);
-    kv::Segment segment{.n_rows = rows};
+    kv::Segment segment{.n_rows = rows, .n_certain = 1};
     kv::Transaction transaction(tables_, {&segment, 1});
     std::int64_t distinct = 0;
     const auto pass = [&] {
@@ -229,12 +229,17 @@ int main(int argc, char** argv) {
   if (!kernels) return Fail(kernels.error().message);
   ThreadPool pool(a.threads);
   const int most = *std::max_element(a.rows.begin(), a.rows.end());
-  kv::BlockTables tables({.max_positions = most});
+  const bool recurrent =
+      std::any_of(config->layers.begin(), config->layers.end(),
+                  [](const model::LayerConfig& layer) { return layer.recurrent(); });
+  const int state_rows = recurrent ? kv::TablesShape::kRollback : 0;
+  kv::BlockTables tables({.max_positions = most, .state_rows = state_rows});
   auto runner = model::LocalRunner::Load(**checkpoint, *config,
                                          {.max_rows = most,
                                           .max_logit_rows = kMostLogitRows,
                                           .max_positions = most,
-                                          .cache = {.n_blocks = tables.n_blocks()}},
+                                          .cache = {.n_blocks = tables.n_blocks()},
+                                          .state = {.n_sequences = 1, .rows = state_rows}},
                                          **kernels, pool, {});
   if (!runner) return Fail(runner.error().message);
 

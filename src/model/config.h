@@ -50,6 +50,9 @@ struct AttentionConfig {
   bool qk_norm_optional = false;  // the file may lack the norms of queries and keys
   float scale = 0;                // of the scores; 0: 1 / sqrt(head_dim)
   float soft_cap = 0;  // scores are soft_cap * tanh(score / soft_cap); 0: they are not capped
+  // Each head's result is multiplied by the sigmoid of a product. The tensor of the queries holds the
+  // rows of a head's query, then those of its gate.
+  bool output_gate = false;
   bool sinks = false;  // the softmax of each head has one more logit, which stands for no position
   // Queries are multiplied by 1 + temperature_scale * ln(1 + floor(position / temperature_length)).
   double temperature_scale = 0;
@@ -95,14 +98,56 @@ struct ShortConvConfig {
   bool operator==(const ShortConvConfig&) const = default;
 };
 
-enum class GateFunction { kSilu, kGelu, kLimitedSwiglu };  // see kernels/kernels.h
+// The gated delta net (blocks/recurrent/delta_net.h). Value heads share key heads; all heads are equally
+// wide.
+struct DeltaNetConfig {
+  int n_key_heads = 0, n_value_heads = 0, head_dim = 0;
+  int taps = 0;  // positions that the convolution of a row sees, its own included
+  // Neighbouring value heads share a key head, and alpha and beta have one tensor. Otherwise value head
+  // i has key head i modulo n_key_heads.
+  bool grouped = false;
+  std::string_view norm = "attn_norm";  // name of the norm before it
+
+  int value_dim() const { return n_value_heads * head_dim; }
+  // Columns that are convolved: queries, keys and values.
+  int convolved() const { return 2 * n_key_heads * head_dim + value_dim(); }
+  // What is kept of a position: these columns, then alpha and beta, each from a whole tile on.
+  int alpha_column() const { return convolved(); }
+  int beta_column() const { return alpha_column() + (n_value_heads + 15) / 16 * 16; }
+  int kept() const { return beta_column() + (n_value_heads + 15) / 16 * 16; }
+
+  bool operator==(const DeltaNetConfig&) const = default;
+};
+
+// Mamba-2 (blocks/recurrent/mamba2.h).
+struct Mamba2Config {
+  int n_heads = 0, head_dim = 0;
+  int n_groups = 0;    // of heads that share B and C
+  int state_size = 0;  // numbers of B and of C
+  int taps = 0;        // positions that the convolution of a row sees, its own included
+  std::string_view norm = "attn_norm";  // name of the norm before it
+
+  int inner() const { return n_heads * head_dim; }
+  // Columns that are convolved: the input of the heads, B and C of each group.
+  int convolved() const { return inner() + 2 * n_groups * state_size; }
+  // What is kept of a position: these columns, then the time steps of the heads from a whole tile on.
+  int dt_column() const { return convolved(); }
+  int kept() const { return dt_column() + (n_heads + 15) / 16 * 16; }
+
+  bool operator==(const Mamba2Config&) const = default;
+};
+
+// See kernels/kernels.h. kReluSquared is max(x, 0)^2, and needs no second matrix.
+enum class GateFunction { kSilu, kGelu, kLimitedSwiglu, kReluSquared };
 
 // function(Wgate h) * (Wup h), then Wdown.
 struct GatedFfnConfig {
   int width = 0;
   GateFunction function = GateFunction::kSilu;
+  bool gated = true;                   // false: there is no Wgate, but function(Wup h)
   bool gate_in_up = false;             // the tensor ffn_up holds the rows of Wgate, then Wup's
   std::string_view norm = "ffn_norm";  // name of the norm before it; empty: none
+  bool bare_norm = false;              // the name of its tensor ends there, without ".weight"
   std::string_view post_norm = "";     // of the norm of what it adds; empty: none
 
   bool operator==(const GatedFfnConfig&) const = default;
@@ -128,6 +173,7 @@ struct ExpertsConfig {
   float weights_scale = 1;      // and multiplied by this
   bool selection_bias = false;  // the file may have a bias that counts for the choice alone
   GateFunction function = GateFunction::kSilu;
+  bool gated = true;         // false: as in GatedFfnConfig
   bool biases = false;       // of the router and of all matrices of the experts
   bool shared_gate = false;  // the shared part is multiplied by the sigmoid of a product
   // Only the experts of the n_used_groups best groups can be chosen; the value of a group is the
@@ -141,12 +187,21 @@ struct ExpertsConfig {
   bool operator==(const ExpertsConfig&) const = default;
 };
 
-using MixerConfig = std::variant<AttentionConfig, LatentAttentionConfig, ShortConvConfig>;
-using FeedForwardConfig = std::variant<GatedFfnConfig, ExpertsConfig>;
+// A layer may lack its mixer or its feed-forward part.
+struct NoPart {
+  std::string_view norm = "";
+
+  bool operator==(const NoPart&) const = default;
+};
+
+using MixerConfig = std::variant<AttentionConfig, LatentAttentionConfig, ShortConvConfig,
+                                 DeltaNetConfig, Mamba2Config, NoPart>;
+using FeedForwardConfig = std::variant<GatedFfnConfig, ExpertsConfig, NoPart>;
 
 struct LayerConfig {
   int block = 0;  // its tensors' names begin with "blk.<block>."
   MixerConfig mixer;
+  std::optional<Mamba2Config> beside;  // a second mixer, which reads what the first has normed
   FeedForwardConfig feed_forward;
   // A dense part that reads the same residual stream as the experts. The sum of what both give is
   // normed before it joins the stream.
@@ -162,7 +217,11 @@ struct LayerConfig {
     return grouped != nullptr && grouped->rope ? &*grouped->rope : nullptr;
   }
   // It keeps a state of each sequence in place of keys and values.
-  bool recurrent() const { return std::holds_alternative<ShortConvConfig>(mixer); }
+  bool recurrent() const {
+    return beside || std::holds_alternative<ShortConvConfig>(mixer) ||
+           std::holds_alternative<DeltaNetConfig>(mixer) ||
+           std::holds_alternative<Mamba2Config>(mixer);
+  }
   // 0: it sees all positions.
   int window() const {
     const auto* grouped = std::get_if<AttentionConfig>(&mixer);

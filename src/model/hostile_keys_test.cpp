@@ -166,11 +166,15 @@ TEST_P(HostileKeys, ThatAreNeededAreMissed) {
   if (GetParam().head) needed.insert({"target_hidden_size", "target_layers"});
   if (Reads("expert_used_count")) {
     needed.insert("expert_used_count");
-    // Without that key, llama and gemma4 are networks without experts.
-    if (GetParam().name != "mixtral" && GetParam().name != "gemma4") needed.insert("expert_count");
+    // Without that key, these are networks without experts.
+    const std::set<std::string> dense = {"mixtral", "gemma4", "granitehybrid"};
+    if (!dense.contains(GetParam().name)) needed.insert("expert_count");
   }
   if (Reads("attention.kv_lora_rank"))
     needed.insert({"attention.kv_lora_rank", "attention.value_length_mla", "rope.dimension_count"});
+  if (Reads("ssm.state_size"))
+    needed.insert({"ssm.conv_kernel", "ssm.state_size", "ssm.group_count", "ssm.inner_size",
+                   "ssm.time_step_rank"});
   if (Reads("shortconv.l_cache")) needed.insert("shortconv.l_cache");
   for (const auto& [key, how] : AllKeys()) {
     const std::string message = ErrorWithout(key);

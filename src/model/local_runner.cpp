@@ -30,6 +30,15 @@ CacheLayer CacheLayerOf(const LatentAttentionConfig& a, const Division&) {
 CacheLayer CacheLayerOf(const ShortConvConfig&, const Division&) {
   return {};
 }
+CacheLayer CacheLayerOf(const DeltaNetConfig&, const Division&) {
+  return {};
+}
+CacheLayer CacheLayerOf(const Mamba2Config&, const Division&) {
+  return {};
+}
+CacheLayer CacheLayerOf(const NoPart&, const Division&) {
+  return {};
+}
 
 // Of this rank.
 std::vector<CacheLayer> CacheLayers(const ModelConfig& config, const Division& division) {
@@ -46,6 +55,17 @@ std::vector<StateLayer> StateLayers(const ModelConfig& config, const Division& d
     StateLayer& state = layers.emplace_back();
     if (const auto* conv = std::get_if<ShortConvConfig>(&layer.mixer))
       state = {.input = division.Own(config.dim, tensor::kBlock).n(), .seen = conv->taps - 1};
+    if (const auto* delta = std::get_if<DeltaNetConfig>(&layer.mixer))
+      state = {.input = delta->kept(),
+               .seen = delta->taps - 1,
+               .state = std::int64_t{division.Own(delta->n_value_heads, 1).n()} * delta->head_dim *
+                        delta->head_dim};
+    const auto* mamba = layer.beside ? &*layer.beside : std::get_if<Mamba2Config>(&layer.mixer);
+    if (mamba != nullptr)
+      state = {.input = mamba->kept(),
+               .seen = mamba->taps - 1,
+               .state = std::int64_t{division.Own(mamba->n_heads, 1).n()} * mamba->head_dim *
+                        mamba->state_size};
   }
   return layers;
 }
@@ -203,6 +223,7 @@ void LocalRunner::Check(const Pass& pass) const noexcept {
   FORETOKEN_CHECK(!config_.head || pass.features != nullptr);
   const bool windows = cache_.options().n_window_blocks != 0;
   for (const kv::Segment& s : pass.segments) {
+    FORETOKEN_CHECK(s.state.from <= s.first_position && s.state.from <= s.state.to);
     const int needed = kv::BlocksFor(s.first_position + s.n_rows);
     FORETOKEN_CHECK(static_cast<int>(s.blocks.size()) >= needed);
     FORETOKEN_CHECK(!windows || static_cast<int>(s.window_blocks.size()) >= needed);

@@ -12,6 +12,8 @@
 #include "model/blocks/latent_attention.h"
 #include "model/blocks/layer_scale.h"
 #include "model/blocks/per_layer_input.h"
+#include "model/blocks/recurrent/delta_net.h"
+#include "model/blocks/recurrent/mamba2.h"
 #include "model/blocks/recurrent/short_conv.h"
 #include "model/blocks/summed_parts.h"
 
@@ -44,6 +46,17 @@ std::int64_t WorkOf(const LatentAttentionConfig& a, int dim) {
 }
 std::int64_t WorkOf(const ShortConvConfig&, int dim) {
   return 4 * std::int64_t{dim} * dim;
+}
+std::int64_t WorkOf(const DeltaNetConfig& d, int dim) {
+  const std::int64_t states = std::int64_t{3} * d.value_dim() * d.head_dim;
+  return std::int64_t{dim} * (d.convolved() + 2 * d.value_dim() + 2 * d.n_value_heads) + states;
+}
+std::int64_t WorkOf(const Mamba2Config& m, int dim) {
+  const std::int64_t states = std::int64_t{2} * m.inner() * m.state_size;
+  return std::int64_t{dim} * (m.kept() + 2 * m.inner()) + states;
+}
+std::int64_t WorkOf(const NoPart&, int) {
+  return 0;
 }
 std::int64_t WorkOf(const GatedFfnConfig& f, int dim) {
   return std::int64_t{dim} * (3 * f.width);
@@ -109,6 +122,11 @@ std::unique_ptr<Block> Network::MakeMixer(const LayerConfig& config, const Layer
   if (const auto* conv = std::get_if<ShortConvConfig>(&config.mixer))
     return std::make_unique<ShortConv>(space_, *conv, std::get<ShortConvWeights>(weights.mixer),
                                        place);
+  if (const auto* delta = std::get_if<DeltaNetConfig>(&config.mixer))
+    return std::make_unique<DeltaNet>(space_, *delta, std::get<DeltaNetWeights>(weights.mixer),
+                                      place);
+  if (const auto* mamba = std::get_if<Mamba2Config>(&config.mixer))
+    return std::make_unique<Mamba2>(space_, *mamba, std::get<Mamba2Weights>(weights.mixer), place);
   const AttentionConfig& attention = config.attention();
   Scratch& scratch = space_.scratch;
   const Activation input =
@@ -126,8 +144,12 @@ void Network::AddLayer(int layer) {
                             .norm_eps = config_.norm_eps,
                             .residual_scale = config.residual_scale};
   Blocks& blocks = layers_.emplace_back();
-  blocks.push_back(MakeMixer(config, weights, place));
-  blocks.push_back(MakeFeedForward(space_, config, weights, place));
+  if (!std::holds_alternative<NoPart>(config.mixer))
+    blocks.push_back(MakeMixer(config, weights, place));
+  if (config.beside)
+    blocks.push_back(std::make_unique<Mamba2>(space_, *config.beside, *weights.beside, place));
+  if (!std::holds_alternative<NoPart>(config.feed_forward))
+    blocks.push_back(MakeFeedForward(space_, config, weights, place));
   if (weights.input)
     blocks.push_back(std::make_unique<PerLayerInput>(space_, config_, *weights.input, place));
   if (weights.output_scale != nullptr)
@@ -189,6 +211,7 @@ std::uint64_t Network::layer_work() const noexcept {
   for (const LayerConfig& layer : config_.layers) {
     work += std::int64_t{3} * config_.layer_input * config_.dim;
     work += std::visit([this](const auto& part) { return WorkOf(part, config_.dim); }, layer.mixer);
+    if (layer.beside) work += WorkOf(*layer.beside, config_.dim);
     work += std::visit([this](const auto& part) { return WorkOf(part, config_.dim); },
                        layer.feed_forward);
     if (layer.dense_part) work += WorkOf(*layer.dense_part, config_.dim);

@@ -25,6 +25,7 @@ struct Widest {
   int ffn = 0;  // the gated part of an input by layer uses the same memory
   int n_experts = 0, n_used = 0, expert = 0;
   LatentAttentionConfig latent = {};  // the largest of each number
+  int kept = 0, recurrent = 0, work = 0;
 
   explicit Widest(const ModelConfig& config) : ffn(config.layer_input) {
     for (const LayerConfig& layer : config.layers) {
@@ -36,6 +37,7 @@ struct Widest {
               Note(part);
           },
           layer.mixer);
+      if (layer.beside) Note(*layer.beside);
       std::visit([this](const auto& part) { Note(part); }, layer.feed_forward);
       if (layer.dense_part) Note(*layer.dense_part);
     }
@@ -45,6 +47,7 @@ struct Widest {
     results = std::max(results, q);
     kv = std::max(kv, a.n_kv_heads * a.head_dim);
     head_dim = std::max(head_dim, a.head_dim);
+    if (a.output_gate) recurrent = std::max(recurrent, q);
   }
   void Note(const LatentAttentionConfig& a) {
     results = std::max(results, a.n_heads * a.value_dim);
@@ -60,6 +63,19 @@ struct Widest {
     kv = std::max(kv, dim);
     results = std::max(results, dim);
   }
+  void Note(const DeltaNetConfig& d) {
+    results = std::max(results, d.value_dim());
+    kept = std::max(kept, d.kept());
+    recurrent = std::max(recurrent, d.value_dim());
+    work = std::max(work, (d.head_dim + 3) * d.head_dim);
+  }
+  void Note(const Mamba2Config& m) {
+    results = std::max(results, m.inner());
+    kept = std::max(kept, m.kept());
+    recurrent = std::max(recurrent, m.inner());
+    work = std::max(work, (m.head_dim + 2) * (m.state_size + 2));
+  }
+  void Note(const NoPart&) {}
   void Note(const GatedFfnConfig& f) { ffn = std::max(ffn, f.width); }
   void Note(const ExpertsConfig& e) {
     n_experts = std::max(n_experts, e.n_experts);
@@ -105,7 +121,7 @@ std::size_t LongestGather(const Widest& widest, const ModelConfig& c, int max_ro
         std::max(longest, std::min(static_cast<std::size_t>(n_rows) * row, kGatherBytes + row));
   };
   for (const int width :
-       {c.dim, widest.q, widest.results, widest.ffn, c.layer_input * c.n_layers()})
+       {c.dim, widest.q, widest.results, widest.ffn, widest.kept, c.layer_input * c.n_layers()})
     note(max_rows, width);
   note(std::int64_t{max_rows} * widest.n_used, widest.expert);
   note(max_logit_rows, c.vocabulary);
@@ -127,6 +143,14 @@ ChoiceScratch ScratchOfChoices(int max_logit_rows, int n_threads) {
           .best = AlignedBuffer<kernels::PartBest>(rows),
           .scales = AlignedBuffer<float>(rows),
           .chosen = AlignedBuffer<Token>(rows)};
+}
+
+RecurrentScratch RecurrentScratchOf(const Widest& widest, int max_rows, int n_threads) {
+  RecurrentScratch scratch = {.inputs = ActivationMemory(max_rows, widest.kept, false),
+                              .gate = ActivationMemory(max_rows, widest.recurrent, false)};
+  scratch.work_stride = RoundUp(widest.work, 32);
+  scratch.work = AlignedBuffer<float>(static_cast<std::size_t>(n_threads * scratch.work_stride));
+  return scratch;
 }
 
 }  // namespace
@@ -172,9 +196,14 @@ std::size_t LatentScratch::size_bytes() const noexcept {
   return bytes;
 }
 
+std::size_t RecurrentScratch::size_bytes() const noexcept {
+  return inputs.size_bytes() + gate.size_bytes() + BytesOf(work);
+}
+
 std::size_t Scratch::size_bytes() const noexcept {
-  std::size_t bytes = experts.size_bytes() + latent.size_bytes() + BytesOf(not_finite) +
-                      BytesOf(attention_scratch) + BytesOf(row_len) + gathered.size_bytes();
+  std::size_t bytes = experts.size_bytes() + latent.size_bytes() + recurrent.size_bytes() +
+                      BytesOf(not_finite) + BytesOf(attention_scratch) + BytesOf(row_len) +
+                      gathered.size_bytes();
   for (const ActivationMemory* const memory :
        {&residual, &normed, &q, &k, &v, &attention, &gate, &up, &delta, &sum, &last, &mixed, &pair,
         &layer_inputs, &layer_embeddings, &logits})
@@ -192,6 +221,7 @@ Scratch::Scratch(const ModelConfig& c, int max_rows, int max_logit_rows, int n_t
   v = ActivationMemory(max_rows, widest.kv, false);
   attention = ActivationMemory(max_rows, widest.results);
   if (widest.latent.n_heads != 0) latent = ScratchOf(widest.latent, max_rows);
+  if (widest.recurrent != 0) recurrent = RecurrentScratchOf(widest, max_rows, n_threads);
   gate = ActivationMemory(max_rows, widest.ffn);
   up = ActivationMemory(max_rows, widest.ffn, false);
   if (widest.n_experts != 0) experts = ScratchOfExperts(widest, max_rows, c.dim);

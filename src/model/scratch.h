@@ -109,6 +109,17 @@ struct ChoiceScratch {
   kernels::RaceWinner* Winners(int thread) noexcept { return winners.data() + thread * stride; }
 };
 
+// What recurrent layers with heads write. Their results are in `attention` of Scratch.
+struct RecurrentScratch {
+  ActivationMemory inputs;    // [rows, what is kept of a position]
+  ActivationMemory gate;      // [rows, heads * head_dim]
+  AlignedBuffer<float> work;  // [threads, work_stride]: a copy of a head's state, and its inputs
+  std::int64_t work_stride = 0;
+
+  float* Work(int thread) noexcept { return work.data() + thread * work_stride; }
+  std::size_t size_bytes() const noexcept;
+};
+
 // Messages of gathers hold as many whole rows as fit this, and one more.
 constexpr std::size_t kGatherBytes = std::size_t{16} << 20;
 
@@ -138,6 +149,7 @@ struct Scratch {
   ExpertsScratch experts;
   LatentScratch latent;
   ChoiceScratch choices;
+  RecurrentScratch recurrent;
 
   std::uint8_t* NotFinite(int thread) noexcept {
     return not_finite.data() + thread * not_finite_stride;

@@ -47,6 +47,16 @@ FAMILIES = {
     "granitemoe": EXPERTS,
     "glm4moe": EXPERTS,
     "gpt-oss": EXPERTS,
+    "qwen35": ("--seed 1", "--seed 2 --dim 512 --heads 8 --kv-heads 2 --ff 768 --state 64 --k-heads 2 --v-heads 6"),
+    "qwen35moe": ("--seed 1", "--seed 2 --dim 512 --heads 8 --kv-heads 2 --experts 23 --experts-used 5 --expert-ff 256 --shared-ff 512"),
+    "qwen3next": ("--seed 1", "--seed 2 --dim 512 --heads 8 --kv-heads 2 --experts 23 --experts-used 5 --expert-ff 256 --shared-ff 512 "
+                  "--k-heads 2 --v-heads 8"),
+    "granitehybrid": ("--seed 1", "--seed 2 --dim 512 --heads 8 --kv-heads 4 --experts 23 --experts-used 5 --expert-ff 256 --shared-ff 512 "
+                      "--v-heads 16"),
+    "nemotron_h": ("--seed 1", "--seed 2 --dim 512 --heads 8 --kv-heads 4 --ff 768 --v-heads 16"),
+    "nemotron_h_moe": ("--seed 1", "--seed 2 --dim 512 --heads 8 --kv-heads 4 --experts 23 --experts-used 5 --expert-ff 256 --shared-ff 512 "
+                       "--v-heads 16"),
+    "falcon-h1": ("--seed 1", "--seed 2 --dim 512 --heads 8 --kv-heads 4 --ff 768 --v-heads 16"),
     "lfm2": DEFAULT,
     "lfm2moe": EXPERTS,
     "gpt-oss, experts of the other matrices' type": tuple(

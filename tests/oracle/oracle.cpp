@@ -460,7 +460,9 @@ Oracle::Row Oracle::ExpertOf(const model::ExpertsConfig& config, const std::stri
     return y;
   };
   Row gate, up;
-  if (checkpoint_.Find(name("gate_up")) != nullptr) {
+  if (!config.gated) {
+    gate = up = product("up", h);
+  } else if (checkpoint_.Find(name("gate_up")) != nullptr) {
     const Row both = product("gate_up", h);
     gate = Part(both, 0, config.width), up = Part(both, config.width, config.width);
   } else {
@@ -473,7 +475,10 @@ Oracle::Row Oracle::ExpertOf(const model::ExpertsConfig& config, const std::stri
       up[j] = std::clamp(up[j], -7.0f, 7.0f) + 1.0f;
       t = gate[j] * 1.702f;
     }
-    gate[j] = (gate[j] / (1.0f + Exp(-t))) * up[j];
+    if (config.function == model::GateFunction::kReluSquared)
+      gate[j] = std::max(gate[j], 0.0f) * std::max(gate[j], 0.0f);
+    else
+      gate[j] = (gate[j] / (1.0f + Exp(-t))) * up[j];
   }
   return product("down", gate);
 }
@@ -569,9 +574,11 @@ Oracle::Row Oracle::GatedFfn(const model::LayerConfig& layer, const model::Gated
   const auto weight = [&](std::string_view part) {
     return part.empty() ? std::string() : NameOf(layer, fmt::format("{}.weight", part));
   };
-  const Row h = Norm(x, weight(config.norm));
+  const Row h = Norm(x, config.bare_norm ? NameOf(layer, config.norm) : weight(config.norm));
   Row up = Multiply(weight("ffn_up"), h), gate;
-  if (config.gate_in_up) {
+  if (!config.gated) {
+    gate = up;
+  } else if (config.gate_in_up) {
     gate = Part(up, 0, config.width);
     up = Part(up, config.width, config.width);
   } else {
@@ -581,6 +588,8 @@ Oracle::Row Oracle::GatedFfn(const model::LayerConfig& layer, const model::Gated
     const float g = gate[j];
     const float t = config.function == model::GateFunction::kSilu ? g : GeluArgument(g);
     gate[j] = (g / (1.0f + Exp(-t))) * up[j];
+    if (config.function == model::GateFunction::kReluSquared)
+      gate[j] = std::max(g, 0.0f) * std::max(g, 0.0f);
   }
   return Norm(Multiply(weight("ffn_down"), gate), weight(config.post_norm));
 }
@@ -597,6 +606,17 @@ Oracle::Row Oracle::Mix(const model::LayerConfig& layer, const model::AttentionC
   };
   const Row sinks = attention.sinks ? Vector(weight("attn_sinks")) : Row();
   auto [q, k, v] = Project(layer, h);
+  Row gate;
+  if (attention.output_gate) {
+    const Row both = std::move(q);
+    q.clear();
+    for (int at = 0; at < static_cast<int>(both.size()); at += 2 * attention.head_dim) {
+      const Row query = Part(both, at, attention.head_dim),
+                own = Part(both, at + attention.head_dim, attention.head_dim);
+      q.insert(q.end(), query.begin(), query.end());
+      gate.insert(gate.end(), own.begin(), own.end());
+    }
+  }
   NormAndRotate(q, attention, position, weight("attn_q_norm"));
   if (attention.temperature_scale != 0) {
     const double steps = std::floor(1.0 * position / attention.temperature_length);
@@ -614,8 +634,9 @@ Oracle::Row Oracle::Mix(const model::LayerConfig& layer, const model::AttentionC
     RoundForCache(k), RoundForCache(v);
     cache.keys.push_back(k), cache.values.push_back(v);
   }
-  Row attended =
-      Multiply(weight("attn_output"), Attend(attention, q, cache.keys, cache.values, sinks));
+  Row results = Attend(attention, q, cache.keys, cache.values, sinks);
+  for (std::size_t i = 0; i < gate.size(); ++i) results[i] *= 1.0f / (1.0f + Exp(-gate[i]));
+  Row attended = Multiply(weight("attn_output"), results);
   Add(attended, Vector(NameOf(layer, "attn_output.bias")));
   return attention.post_norm.empty() ? attended : Norm(attended, weight(attention.post_norm));
 }
@@ -679,9 +700,148 @@ Oracle::Row Oracle::Mix(const model::LayerConfig& layer, const model::ShortConvC
   return Multiply(NameOf(layer, "shortconv.out_proj.weight"), y);
 }
 
+namespace {
+
+float Sigmoid(float x) {
+  return 1.0f / (1.0f + Exp(-x));
+}
+
+float Log(float x) {
+  const std::int32_t bits = std::bit_cast<std::int32_t>(x);
+  const std::int32_t exponent = (bits - 0x3f3504f3) >> 23;
+  const float n = static_cast<float>(exponent),
+              f = std::bit_cast<float>(bits - exponent * (1 << 23)) - 1.0f;
+  float y = 7.0376836292e-2f;
+  for (const float c : {-1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f, 1.4249322787e-1f,
+                        -1.6668057665e-1f, 2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f})
+    y = std::fma(y, f, c);
+  const float z = f * f;
+  y = (y * f) * z;
+  y = std::fma(n, -2.12194440e-4f, y);
+  y = std::fma(-0.5f, z, y);
+  return std::fma(n, 0.693359375f, f + y);
+}
+
+float Softplus(float x) {
+  const float e = Exp(-std::fabs(x)), u = 1.0f + e;
+  return std::max(x, 0.0f) + (u == 1.0f ? e : Log(u) * (e / (u - 1.0f)));
+}
+
+}  // namespace
+
+float Oracle::Convolved(const std::vector<Row>& inputs, const Row& weights, std::size_t taps,
+                        std::size_t i, float bias) {
+  float c = bias;
+  for (std::size_t j = 0; j < taps; ++j)
+    if (inputs.size() + j >= taps) c += weights[i * taps + j] * inputs[inputs.size() + j - taps][i];
+  return c / (1.0f + Exp(-c));
+}
+
+// The inputs of the convolution stand in place of keys, the state of each head in place of the values
+// of a position.
+Oracle::Row Oracle::Mix(const model::LayerConfig& layer, const model::DeltaNetConfig& config,
+                        const Row& h, int position, Text::Cache& cache) const {
+  const auto size = [](int n) { return static_cast<std::size_t>(n); };
+  const auto name = [&](const char* part) { return NameOf(layer, part); };
+  const std::size_t n = size(config.head_dim), heads = size(config.n_value_heads),
+                    keys = size(config.n_key_heads), taps = size(config.taps);
+  cache.keys.push_back(Multiply(name("attn_qkv.weight"), h));
+  const Row weights = Vector(name("ssm_conv1d.weight")), dt = Vector(name("ssm_dt.bias")),
+            a = Vector(name("ssm_a")), z = Multiply(name("attn_gate.weight"), h);
+  Row c(size(config.convolved()));
+  for (std::size_t i = 0; i < c.size(); ++i) c[i] = Convolved(cache.keys, weights, taps, i, 0);
+  Row beta, alpha;
+  if (config.grouped) {
+    const Row both = Multiply(name("ssm_ba.weight"), h);
+    const std::size_t group = heads / keys;
+    for (std::size_t i = 0; i < heads; ++i) {
+      beta.push_back(both[i / group * 2 * group + i % group]);
+      alpha.push_back(both[i / group * 2 * group + group + i % group]);
+    }
+  } else {
+    beta = Multiply(name("ssm_beta.weight"), h), alpha = Multiply(name("ssm_alpha.weight"), h);
+  }
+  Row states = position == 0 ? Row(heads * n * n, 0.0f) : cache.values.back(), y;
+  const auto unit = [&](std::size_t at, float scale) {
+    std::array<float, 16> lanes{};
+    for (std::size_t i = 0; i < n; ++i)
+      lanes[i % 16] = std::fma(c[at + i], c[at + i], lanes[i % 16]);
+    const float eps = config_.norm_eps * config_.norm_eps / static_cast<float>(n);
+    const float factor = 1.0f / std::sqrt(Fold(lanes) / static_cast<float>(n) + eps);
+    Row x(n);
+    for (std::size_t i = 0; i < n; ++i) x[i] = (c[at + i] * factor) * scale;
+    return x;
+  };
+  for (std::size_t head = 0; head < heads; ++head) {
+    const std::size_t key = config.grouped ? head / (heads / keys) : head % keys;
+    const Row q = unit(key * n, 1.0f / static_cast<float>(n)),
+              k = unit((keys + key) * n, static_cast<float>(std::sqrt(1.0 / config.head_dim)));
+    const float decay = Exp(a[head] * Softplus(alpha[head] + dt[head])), b = Sigmoid(beta[head]);
+    Row out(n);
+    for (std::size_t j = 0; j < n; ++j) {
+      float* const s = &states[head * n * n + j];
+      float known = 0, o = 0;
+      for (std::size_t i = 0; i < n; ++i) known = std::fma(k[i], s[i * n] * decay, known);
+      const float d = (c[(2 * keys + head) * n + j] - known) * b;
+      for (std::size_t i = 0; i < n; ++i) {
+        s[i * n] = std::fma(k[i], d, s[i * n] * decay);
+        o = std::fma(q[i], s[i * n], o);
+      }
+      out[j] = o;
+    }
+    out = Norm(out, name("ssm_norm.weight"));
+    for (std::size_t j = 0; j < n; ++j) {
+      const float gate = z[head * n + j];
+      y.push_back((gate / (1.0f + Exp(-gate))) * out[j]);
+    }
+  }
+  cache.values.push_back(states);
+  return Multiply(name("ssm_out.weight"), y);
+}
+
+Oracle::Row Oracle::Mix(const model::LayerConfig& layer, const model::Mamba2Config& config,
+                        const Row& h, int position, Text::Cache& cache) const {
+  const auto size = [](int n) { return static_cast<std::size_t>(n); };
+  const auto name = [&](const char* part) { return NameOf(layer, part); };
+  const std::size_t n = size(config.head_dim), heads = size(config.n_heads),
+                    n_state = size(config.state_size), inner = size(config.inner());
+  const Row in = Multiply(name("ssm_in.weight"), h), weights = Vector(name("ssm_conv1d.weight")),
+            bias = Vector(name("ssm_conv1d.bias")), dt = Vector(name("ssm_dt.bias")),
+            a = Vector(name("ssm_a")), d = Vector(name("ssm_d")),
+            norm = Vector(name("ssm_norm.weight"));
+  cache.keys.push_back(Part(in, config.inner(), config.convolved()));
+  Row c(size(config.convolved()));
+  for (std::size_t i = 0; i < c.size(); ++i)
+    c[i] = Convolved(cache.keys, weights, size(config.taps), i, bias[i]);
+  Row states = position == 0 ? Row(inner * n_state, 0.0f) : cache.values.back(), y(inner);
+  for (std::size_t head = 0; head < heads; ++head) {
+    const std::size_t group = head / (heads / size(config.n_groups)), b = inner + group * n_state,
+                      last = b + size(config.n_groups) * n_state;
+    const float t = Softplus(in[inner + c.size() + head] + dt[head]), decay = Exp(t * a[head]);
+    for (std::size_t j = head * n; j < (head + 1) * n; ++j) {
+      float out = 0;
+      for (std::size_t i = 0; i < n_state; ++i) {
+        float& s = states[j * n_state + i];
+        s = std::fma(c[b + i], t * c[j], s * decay);
+        out = std::fma(c[last + i], s, out);
+      }
+      out += d[head] * c[j];
+      y[j] = (in[j] / (1.0f + Exp(-in[j]))) * out;
+    }
+  }
+  cache.values.push_back(states);
+  const int width = config.inner() / config.n_groups;
+  for (int at = 0; at < config.inner() && !norm.empty(); at += width) {
+    const Row normed = Norm(Part(y, at, width), Part(norm, at, width));
+    std::copy(normed.begin(), normed.end(), y.begin() + at);
+  }
+  return Multiply(name("ssm_out.weight"), y);
+}
+
 // What the feed-forward part, or both of them, add to the residual stream.
 Oracle::Row Oracle::FeedForward(const model::LayerConfig& layer, const Row& x) const {
   const model::ExpertsConfig* experts = layer.experts();
+  if (std::holds_alternative<model::NoPart>(layer.feed_forward)) return Row(x.size(), 0.0f);
   if (experts == nullptr) return GatedFfn(layer, layer.ffn(), x);
   const auto norm = [&](const Row& y, std::string_view name) {
     return name.empty() ? y : Norm(y, NameOf(layer, fmt::format("{}.weight", name)));
@@ -742,7 +902,7 @@ void Oracle::RunLayer(const model::LayerConfig& layer, Text& text) const {
   const auto* attention = std::get_if<model::AttentionConfig>(&layer.mixer);
   const int source = attention == nullptr ? -1 : attention->cache_layer;
   const int index = static_cast<int>(text.caches.size());
-  Text::Cache& cache = text.caches.emplace_back();
+  Text::Cache &cache = text.caches.emplace_back(), &beside = text.besides.emplace_back();
   for (std::size_t i = 0; i < text.stream.size(); ++i) {
     Row& x = text.stream[i];
     if (source >= 0) {
@@ -754,7 +914,11 @@ void Oracle::RunLayer(const model::LayerConfig& layer, Text& text) const {
           mixer.norm.empty() ? x : Norm(x, NameOf(layer, fmt::format("{}.weight", mixer.norm)));
       return Mix(layer, mixer, h, static_cast<int>(i), cache);
     };
+    const Row before = x;
     add(x, std::visit(mixed, layer.mixer));
+    if (layer.beside)
+      add(x, Mix(layer, *layer.beside, Norm(before, NameOf(layer, "attn_norm.weight")),
+                 static_cast<int>(i), beside));
     add(x, FeedForward(layer, x));
     if (config_.layer_input != 0) add(x, LayerInput(layer, x, text.inputs[i], index));
     if (layer.output_scale)

@@ -45,7 +45,8 @@ class Oracle {
     struct Cache {
       std::vector<Row> keys, values;
     };
-    std::vector<Cache> caches;  // of the layers so far
+    std::vector<Cache> caches;   // of the layers so far
+    std::vector<Cache> besides;  // of their second mixers
   };
   // Without the matrices of k and v, these are empty.
   struct Projections {
@@ -60,6 +61,17 @@ class Oracle {
           int position, Text::Cache& cache) const;
   Row Mix(const model::LayerConfig& layer, const model::ShortConvConfig& config, const Row& h,
           int position, Text::Cache& cache) const;
+  Row Mix(const model::LayerConfig& layer, const model::DeltaNetConfig& config, const Row& h,
+          int position, Text::Cache& cache) const;
+  Row Mix(const model::LayerConfig& layer, const model::Mamba2Config& config, const Row& h,
+          int position, Text::Cache& cache) const;
+  static Row Mix(const model::LayerConfig&, const model::NoPart&, const Row& h, int, Text::Cache&) {
+    return Row(h.size(), 0.0f);
+  }
+  // Column i of the convolution of the newest of these inputs, with SiLU behind it. weights: [columns,
+  // taps].
+  static float Convolved(const std::vector<Row>& inputs, const Row& weights, std::size_t taps,
+                         std::size_t i, float bias);
   void RoundForCache(Row& x) const;
   Row GatedFfn(const model::LayerConfig& layer, const model::GatedFfnConfig& config,
                const Row& x) const;

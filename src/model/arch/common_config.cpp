@@ -65,7 +65,8 @@ Status ReadHeadSize(const MetadataReader& read, int dim, bool latent, AttentionC
 }
 
 Status ReadLayers(const MetadataReader& read, int blocks, MixerKinds kinds, ModelConfig& c) {
-  FORETOKEN_TRY(const auto widths, read.SizesByLayer("feed_forward_length", blocks, 1 << 19));
+  FORETOKEN_TRY(const auto widths, read.SizesByLayer("feed_forward_length", blocks, 1 << 19, {},
+                                                     kinds.single_parts ? 0 : 1));
   FORETOKEN_TRY(const auto heads, read.SizesByLayer("attention.head_count", blocks, 1 << 12));
   FORETOKEN_TRY(const auto kv_heads, read.SizesByLayer("attention.head_count_kv", blocks, 1 << 12,
                                                        heads, kinds.recurrent ? 0 : 1));

@@ -10,7 +10,7 @@ namespace foretoken::model {
 
 // What the files of an architecture may have, as the rows of registry.h say.
 struct MixerKinds {
-  bool latent = false, recurrent = false;
+  bool latent = false, recurrent = false, single_parts = false;
 };
 
 // The layers include those of an MTP head, n_next_layers of them, at the end. The attention of

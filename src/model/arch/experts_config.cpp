@@ -15,7 +15,9 @@ Result<ExpertsConfig> ReadExperts(const MetadataReader& read, const ModelConfig&
   ExpertsConfig e;
   FORETOKEN_TRY(e.n_experts, read.Size("expert_count", 4096));
   FORETOKEN_TRY(e.n_used, read.Size("expert_used_count", e.n_experts));
-  const int dense = config.layers.front().ffn().width;
+  int dense = 0;  // of the first layer that has a width
+  for (auto layer = config.layers.begin(); dense == 0 && layer != config.layers.end(); ++layer)
+    dense = layer->ffn().width;
   FORETOKEN_TRY(e.width,
                 read.Size("expert_feed_forward_length", 1 << 19, std::max(dense / e.n_used, 1)));
   return e;

@@ -14,20 +14,24 @@ namespace foretoken {
 namespace model {
 namespace arch {
 
-extern const Architecture kDeepSeek2, kErnie45, kExaone4, kGemma2, kGemma3, kGemma4, kGlm4,
-    kGlm4Moe, kGptOss, kGranite, kGraniteMoe, kLfm2, kLfm2Moe, kLlama, kMistral3, kOlmo2, kPhi3,
-    kQwen2, kQwen2Moe, kQwen3, kQwen3Moe, kSeedOss, kSmolLm3;
+extern const Architecture kDeepSeek2, kErnie45, kExaone4, kFalconH1, kGemma2, kGemma3, kGemma4,
+    kGlm4, kGlm4Moe, kGptOss, kGranite, kGraniteHybrid, kGraniteMoe, kLfm2, kLfm2Moe, kLlama,
+    kMistral3, kNemotronH, kNemotronHMoe, kOlmo2, kPhi3, kQwen2, kQwen2Moe, kQwen3, kQwen35,
+    kQwen35Moe, kQwen3Moe, kQwen3Next, kSeedOss, kSmolLm3;
 
 }  // namespace arch
 
 namespace {
 
 constexpr std::array kRows = {
-    &arch::kDeepSeek2,  &arch::kErnie45, &arch::kExaone4, &arch::kGemma2,   &arch::kGemma3,
-    &arch::kGemma4,     &arch::kGlm4,    &arch::kGlm4Moe, &arch::kGptOss,   &arch::kGranite,
-    &arch::kGraniteMoe, &arch::kLfm2,    &arch::kLfm2Moe, &arch::kLlama,    &arch::kMistral3,
-    &arch::kOlmo2,      &arch::kPhi3,    &arch::kQwen2,   &arch::kQwen2Moe, &arch::kQwen3,
-    &arch::kQwen3Moe,   &arch::kSeedOss, &arch::kSmolLm3,
+    &arch::kDeepSeek2,  &arch::kErnie45,   &arch::kExaone4,      &arch::kFalconH1,
+    &arch::kGemma2,     &arch::kGemma3,    &arch::kGemma4,       &arch::kGlm4,
+    &arch::kGlm4Moe,    &arch::kGptOss,    &arch::kGranite,      &arch::kGraniteHybrid,
+    &arch::kGraniteMoe, &arch::kLfm2,      &arch::kLfm2Moe,      &arch::kLlama,
+    &arch::kMistral3,   &arch::kNemotronH, &arch::kNemotronHMoe, &arch::kOlmo2,
+    &arch::kPhi3,       &arch::kQwen2,     &arch::kQwen2Moe,     &arch::kQwen3,
+    &arch::kQwen35,     &arch::kQwen35Moe, &arch::kQwen3Moe,     &arch::kQwen3Next,
+    &arch::kSeedOss,    &arch::kSmolLm3,
 };
 
 constexpr std::string_view kEagle = "eagle3";
@@ -45,7 +49,8 @@ Status CheckExpertsAreUsed(const MetadataReader& read, const ModelConfig& config
 }
 
 Result<ModelConfig> ReadConfig(const MetadataReader& read, const Architecture& row) {
-  FORETOKEN_TRY(ModelConfig config, ReadCommonConfig(read, {row.latent, row.recurrent}));
+  FORETOKEN_TRY(ModelConfig config,
+                ReadCommonConfig(read, {row.latent, row.recurrent, row.single_parts}));
   FORETOKEN_CHECK_OK(row.complete(read, config));
   FORETOKEN_CHECK_OK(CheckExpertsAreUsed(read, config));
   return config;
@@ -144,7 +149,8 @@ DraftFile KindOfDraft(const formats::Checkpoint& checkpoint) {
   if (checkpoint.metadata().Int(*name + ".nextn_predict_layers").value_or(0) <= 0)
     return DraftFile::kModel;
   const bool has_layers = checkpoint.Find("blk.0.attn_q.weight") != nullptr ||
-                          checkpoint.Find("blk.0.attn_q_a.weight") != nullptr;
+                          checkpoint.Find("blk.0.attn_q_a.weight") != nullptr ||
+                          checkpoint.Find("blk.0.attn_qkv.weight") != nullptr;
   return has_layers ? DraftFile::kModelWithMtpHead : DraftFile::kMtpHead;
 }
 

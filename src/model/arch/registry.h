@@ -26,6 +26,7 @@ struct Architecture {
   bool latent = false;  // attention by latent vectors: keys and values may differ in length
   // Layers without key-value heads are recurrent. `complete` gives them their mixers.
   bool recurrent = false;
+  bool single_parts = false;  // layers may lack their feed-forward part, and then have a width of 0
 };
 
 // Errors: kUnsupported (an architecture that is not in the registry; the message lists those that

@@ -34,6 +34,8 @@ Attention::Attention(const Workspace& space, const AttentionConfig& config,
       q_(space.scratch.q.View(config.n_heads * config.head_dim)),
       k_(space.scratch.k.View(config.n_kv_heads * config.head_dim)),
       v_(space.scratch.v.View(config.n_kv_heads * config.head_dim)),
+      gate_(config.output_gate ? space.scratch.recurrent.gate.View(config.n_heads * config.head_dim)
+                               : Activation{}),
       attended_(space.scratch.attention.View(config.n_heads * config.head_dim)),
       gather_queries_(space, q_, GatheredForm::kFloat, HeadColumnsByRank(config, space.division)),
       gather_keys_(space, k_, GatheredForm::kFloat, ColumnsByRank(space.division, k_.width)),
@@ -70,10 +72,10 @@ void Attention::Norm(const Pass& pass, int thread) const noexcept {
   if (quantise_input_) Quantise(space_.kernels, input_, rows);
 }
 
-// The three matrices are one range of tiles, so that each thread gets an even part of the whole.
+// The matrices are one range of tiles, so that each thread gets an even part of the whole.
 void Attention::Project(const Pass& pass, int thread) const noexcept {
-  const auto share =
-      space_.pool.ShareOf(weights_.q.n_tiles + weights_.k.n_tiles + weights_.v.n_tiles, thread);
+  const auto share = space_.pool.ShareOf(
+      weights_.q.n_tiles + weights_.k.n_tiles + weights_.v.n_tiles + weights_.gate.n_tiles, thread);
   int first = 0;
   const auto part = [&](const Linear& w, const Activation& y) {
     const int begin = std::clamp(share.begin - first, 0, w.n_tiles),
@@ -85,6 +87,7 @@ void Attention::Project(const Pass& pass, int thread) const noexcept {
   part(weights_.q, q_);
   part(weights_.k, k_);
   part(weights_.v, v_);
+  part(weights_.gate, gate_);
 }
 
 // Biases come before the norm.
@@ -200,8 +203,18 @@ void Attention::AttendHead(const kv::Segment& segment, int head, int thread) con
       .v_type = space_.cache.options().v_type,
       .scratch = scratch.attention_scratch.data() + thread * scratch.attention_scratch_stride};
   space_.kernels.attention(args);
+  if (config_.output_gate) GateAttended(segment, queries);
   if (weights_.o.quantised() && groups_fill_blocks_)
     Quantise(space_.kernels, attended_, segment.row_begin, segment.n_rows, at, end);
+}
+
+void Attention::GateAttended(const kv::Segment& segment, OutputRange queries) const noexcept {
+  const int at = queries.begin * config_.head_dim, n = queries.n() * config_.head_dim;
+  for (int row = segment.row_begin; row < segment.row_begin + segment.n_rows; ++row) {
+    float *const gate = gate_.Row(row) + at, *const y = attended_.Row(row) + at;
+    space_.kernels.exp_sum(gate, n, 0, -1, gate);
+    for (int i = 0; i < n; ++i) y[i] *= 1 / (1 + gate[i]);
+  }
 }
 
 void Attention::QuantiseAttended(const Pass& pass, int thread) const noexcept {

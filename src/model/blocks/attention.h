@@ -2,9 +2,10 @@
 // model/blocks/attention.h: grouped-query attention.
 //
 //   h = norm(x);  q, k, v = W h (+ biases);  q, k normed by head or by row;  rotate q and k;
-//   store k and v;  a = attention(q, cache);  x = x + residual_scale * post_norm(Wo a + bias)
+//   store k and v;  a = attention(q, cache) * sigmoid(Wg h)
+//   x = x + residual_scale * post_norm(Wo a + bias)
 //
-// A layer may lack any of the norms, the biases and the rotation. Where it reads the cache of an
+// A layer may lack any of the norms, the biases, the rotation and the gate. Where it reads the cache of an
 // earlier layer, it computes and stores no k and v.
 #pragma once
 
@@ -61,6 +62,7 @@ class Attention final : public Block {
   void Prepare(float* x, int n_heads, const float* bias, const float* norm,
                Pos position) const noexcept;
   float Temperature(Pos position) const noexcept;
+  void GateAttended(const kv::Segment& segment, OutputRange queries) const noexcept;
 
   const Workspace space_;
   const AttentionConfig& config_;
@@ -79,7 +81,7 @@ class Attention final : public Block {
   // Whole blocks of 32 columns belong to one head group, so a thread can quantise its own results.
   const bool groups_fill_blocks_;
   const float scale_;
-  const Activation residual_, input_, q_, k_, v_, attended_;
+  const Activation residual_, input_, q_, k_, v_, gate_, attended_;
   const Gather gather_queries_, gather_keys_, gather_attended_, gather_output_;
 };
 

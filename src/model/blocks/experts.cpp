@@ -200,7 +200,8 @@ void Experts::Activate(const Part& part, const std::int32_t* x_rows, int n_rows,
   const int own = part.gate.first_tile, first = own + units.begin * kUnitTiles,
             last = own + std::min(units.end * kUnitTiles, part.gate.n_tiles);
   MultiplyRows(space_.kernels, part.gate, normed_, x_rows, n_rows, part.y, first, last);
-  MultiplyRows(space_.kernels, part.up, normed_, x_rows, n_rows, part.up_y, first, last);
+  if (config_.gated)
+    MultiplyRows(space_.kernels, part.up, normed_, x_rows, n_rows, part.up_y, first, last);
   const int begin = first * tensor::kTileOutputs,
             end = std::min(last * tensor::kTileOutputs, part.y.width);
   for (int row = 0; row < n_rows; ++row) {

@@ -48,7 +48,8 @@ void GatedFfn::GateUp(const Pass& pass, int thread) const noexcept {
   const int rows = pass.n_rows();
   const auto share = space_.TilesOf(weights_.gate, thread, tensor::kBlock / tensor::kTileOutputs);
   Multiply(kernels, weights_.gate, normed_, rows, gate_, false, share.begin, share.end);
-  Multiply(kernels, weights_.up, normed_, rows, up_, false, share.begin, share.end);
+  if (weights_.up.k != 0)
+    Multiply(kernels, weights_.up, normed_, rows, up_, false, share.begin, share.end);
   const int begin = share.begin * tensor::kTileOutputs,
             end = std::min(share.end * tensor::kTileOutputs, gate_.width);
   if (begin >= end) return;

@@ -58,6 +58,14 @@ struct Workspace {
   }
 };
 
+// y = max(g, 0)^2.
+inline void ReluSquared(const float* g, const float*, int n, float* y) {
+  for (int i = 0; i < n; ++i) {
+    const float x = g[i] < 0 ? 0 : g[i];
+    y[i] = x * x;
+  }
+}
+
 using GateKernel = void (*)(const float* g, const float* u, int n, float* y);
 inline GateKernel KernelOf(GateFunction function, const kernels::Kernels& kernels) {
   switch (function) {
@@ -65,6 +73,8 @@ inline GateKernel KernelOf(GateFunction function, const kernels::Kernels& kernel
       return kernels.gelu_mul;
     case GateFunction::kLimitedSwiglu:
       return kernels.limited_swiglu;
+    case GateFunction::kReluSquared:
+      return ReluSquared;
     default:
       return kernels.silu_mul;
   }

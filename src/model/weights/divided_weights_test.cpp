@@ -19,6 +19,8 @@ fixtures::TinyModelOptions Larger(const std::string& architecture) {
   o.dim = 256, o.ff = 640, o.n_heads = 16, o.vocab = 1024;
   o.weight_type = tensor::DType::kQ8_0;
   if (o.n_kv_heads > 1) o.n_kv_heads = 4;
+  for (std::int64_t& ff : o.ff_by_layer) ff = ff == 0 ? 0 : o.ff;
+  for (std::int64_t& heads : o.kv_heads_by_layer) heads = heads == 0 ? 0 : o.n_kv_heads;
   if (o.n_experts != 0) o.expert_ff = 256;
   if (o.shared_ff != 0) o.shared_ff = 256;
   if (o.layer_input != 0) o.layer_input = 32;

@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <set>
 
 #include "base/check.h"
@@ -389,6 +390,7 @@ class WeightsLoader {
     if (config_.layer_input != 0) FORETOKEN_CHECK_OK(LayerInput(prefix, layer.input.emplace()));
     FORETOKEN_CHECK_OK(
         std::visit([&](const auto& part) { return Mixer(prefix, part, layer); }, config.mixer));
+    if (config.beside) FORETOKEN_CHECK_OK(Mamba2(prefix, *config.beside, layer.beside.emplace()));
     if (config.dense_part) {
       FORETOKEN_CHECK_OK(GatedFfn(prefix, *config.dense_part, layer.dense_part.emplace()));
       FORETOKEN_CHECK_OK(Norm(prefix, config.sum_norm, config_.dim, layer.sum_norm));
@@ -464,6 +466,69 @@ class WeightsLoader {
     return Divided(prefix + "shortconv.out_proj.weight", dim, dim, w.out);
   }
 
+  Status Mixer(const std::string& prefix, const DeltaNetConfig& config, LayerWeights& layer) {
+    auto& w = layer.mixer.emplace<DeltaNetWeights>();
+    const int dim = config_.dim, n = config.head_dim, heads = config.n_value_heads,
+              values = config.value_dim(), columns = config.convolved();
+    const OutputRange own = division_.Own(heads, 1);
+    const std::string z = prefix + "attn_gate.weight";
+    FORETOKEN_CHECK_OK(Norm(prefix, config.norm, dim, w.norm));
+    FORETOKEN_CHECK_OK(Divided(prefix + "attn_qkv.weight", columns, dim, w.c));
+    FORETOKEN_CHECK_OK(Rows({z, values}, 0, {own.begin * n, own.end * n}, dim, w.z));
+    FORETOKEN_CHECK_OK(AlphaBeta(prefix, config, w));
+    FORETOKEN_CHECK_OK(Taps(prefix + "ssm_conv1d.weight", config.taps, columns, w.taps));
+    FORETOKEN_CHECK_OK(Vector(prefix + "ssm_dt.bias", heads, w.dt));
+    FORETOKEN_CHECK_OK(Vector(prefix + "ssm_a", heads, w.a));
+    FORETOKEN_CHECK_OK(Vector(prefix + "ssm_norm.weight", n, w.head_norm));
+    w.q_scale = Constants(n, 1.0f / static_cast<float>(n));
+    w.k_scale = Constants(n, static_cast<float>(std::sqrt(1.0 / n)));
+    w.ones = Constants(n, 1.0f);
+    return Divided(prefix + "ssm_out.weight", dim, values, w.out);
+  }
+
+  Status Mixer(const std::string& prefix, const Mamba2Config& config, LayerWeights& layer) {
+    return Mamba2(prefix, config, layer.mixer.emplace<Mamba2Weights>());
+  }
+
+  Status Mamba2(const std::string& prefix, const Mamba2Config& config, Mamba2Weights& w) {
+    const int dim = config_.dim, inner = config.inner(), heads = config.n_heads,
+              columns = config.convolved(), all = inner + columns + heads;
+    const OutputRange own = division_.Own(heads, 1);
+    const OutputRange values = {own.begin * config.head_dim, own.end * config.head_dim};
+    const std::string in = prefix + "ssm_in.weight";
+    FORETOKEN_CHECK_OK(Norm(prefix, config.norm, dim, w.norm));
+    FORETOKEN_CHECK_OK(Rows({in, all}, 0, values, dim, w.z));
+    FORETOKEN_CHECK_OK(Rows({in, all}, inner, Own(columns), dim, w.c));
+    FORETOKEN_CHECK_OK(Rows({in, all}, inner + columns, {0, heads}, dim, w.dt));
+    FORETOKEN_CHECK_OK(Taps(prefix + "ssm_conv1d.weight", config.taps, columns, w.taps));
+    FORETOKEN_CHECK_OK(Vector(prefix + "ssm_conv1d.bias", columns, w.tap_bias));
+    FORETOKEN_CHECK_OK(Vector(prefix + "ssm_dt.bias", heads, w.dt_bias));
+    FORETOKEN_CHECK_OK(Vector(prefix + "ssm_a", 1, w.a, heads));
+    FORETOKEN_CHECK_OK(Vector(prefix + "ssm_d", 1, w.d, heads));
+    if (checkpoint_.Find(prefix + "ssm_norm.weight") != nullptr)
+      FORETOKEN_CHECK_OK(Vector(prefix + "ssm_norm.weight", inner / config.n_groups, w.group_norm,
+                                config.n_groups));
+    w.ones = Constants(std::max(config.head_dim, config.state_size), 1.0f);
+    return Divided(prefix + "ssm_out.weight", dim, inner, w.out);
+  }
+
+  // Two matrices, or one that holds for each key head the rows of beta, then those of alpha.
+  Status AlphaBeta(const std::string& prefix, const DeltaNetConfig& config, DeltaNetWeights& w) {
+    const int dim = config_.dim, heads = config.n_value_heads;
+    if (!config.grouped) {
+      FORETOKEN_CHECK_OK(Matrix(prefix + "ssm_alpha.weight", heads, dim, w.alpha));
+      return Matrix(prefix + "ssm_beta.weight", heads, dim, w.beta);
+    }
+    const std::string both = prefix + "ssm_ba.weight";
+    const int group = heads / config.n_key_heads;
+    FORETOKEN_CHECK_OK(EverySecond({both, 2 * heads}, group, 0, {0, heads}, dim, w.beta));
+    return EverySecond({both, 2 * heads}, group, group, {0, heads}, dim, w.alpha);
+  }
+
+  const float* Constants(int n, float value) {
+    return weights_.vectors_.emplace_back(static_cast<std::size_t>(n), value).data();
+  }
+
   // The taps of each channel lie together in the file, and the channels of each tap in memory.
   Status Taps(const std::string& name, int taps, int channels, const float*& out) {
     FORETOKEN_CHECK_OK(Vector(name, taps, out, channels));
@@ -517,7 +582,7 @@ class WeightsLoader {
     const OutputRange queries = columns(own.queries), values = columns(own.keys),
                       keys = config.qk_norm == QkNorm::kRow ? Own(kv_dim) : values;
     if (checkpoint_.Find(prefix + "attn_qkv.weight") == nullptr) {
-      FORETOKEN_CHECK_OK(Rows({prefix + "attn_q.weight", q_dim}, 0, queries, width, w.q));
+      FORETOKEN_CHECK_OK(Queries(prefix + "attn_q.weight", config, queries, width, w));
       if (config.cache_layer >= 0)
         return Bias(prefix + "attn_q.bias", q_dim, config.qkv_bias, w.q_bias);
       FORETOKEN_CHECK_OK(Rows({prefix + "attn_k.weight", kv_dim}, 0, keys, width, w.k));
@@ -539,14 +604,30 @@ class WeightsLoader {
     return {};
   }
 
+  Status Queries(const std::string& name, const AttentionConfig& config, OutputRange own, int width,
+                 AttentionWeights& w) {
+    const int n = config.head_dim, all = config.n_heads * n;
+    if (!config.output_gate) return Rows({name, all}, 0, own, width, w.q);
+    FORETOKEN_CHECK_OK(EverySecond({name, 2 * all}, n, 0, own, width, w.q));
+    return EverySecond({name, 2 * all}, n, n, own, width, w.gate);
+  }
+
+  static Status Mixer(const std::string&, const NoPart&, LayerWeights&) { return {}; }
+  static Status FeedForward(const std::string&, const NoPart&, LayerWeights&) { return {}; }
+
   Status FeedForward(const std::string& prefix, const GatedFfnConfig& config, LayerWeights& layer) {
     return GatedFfn(prefix, config, layer.feed_forward.emplace<GatedFfnWeights>());
   }
 
   Status GatedFfn(const std::string& prefix, const GatedFfnConfig& config, GatedFfnWeights& w) {
     const int dim = config_.dim, width = config.width;
-    FORETOKEN_CHECK_OK(Norm(prefix, config.norm, dim, w.norm));
-    if (config.gate_in_up) {
+    if (config.bare_norm)
+      FORETOKEN_CHECK_OK(Vector(fmt::format("{}{}", prefix, config.norm), dim, w.norm));
+    else
+      FORETOKEN_CHECK_OK(Norm(prefix, config.norm, dim, w.norm));
+    if (!config.gated) {  // w.up has no tiles
+      FORETOKEN_CHECK_OK(Divided(prefix + "ffn_up.weight", width, dim, w.gate));
+    } else if (config.gate_in_up) {
       const std::string both = prefix + "ffn_up.weight";
       FORETOKEN_CHECK_OK(Rows({both, 2 * width}, 0, Own(width), dim, w.gate));
       FORETOKEN_CHECK_OK(Rows({both, 2 * width}, width, Own(width), dim, w.up));
@@ -569,7 +650,9 @@ class WeightsLoader {
     if (config.selection_bias)
       FORETOKEN_CHECK_OK(Bias(prefix + "exp_probs_b.bias", n, false, w.selection_bias));
     const std::string fused = prefix + "ffn_gate_up_exps.weight";
-    if (checkpoint_.Find(fused) != nullptr) {  // the rows of gate come first
+    if (!config.gated) {  // w.up has no tiles
+      FORETOKEN_CHECK_OK(Experts(prefix + "ffn_up_exps.weight", n, {width, dim}, w.gate, width));
+    } else if (checkpoint_.Find(fused) != nullptr) {  // the rows of gate come first
       FORETOKEN_CHECK_OK(Experts(fused, n, {width, dim}, w.gate, 2 * width, 0));
       FORETOKEN_CHECK_OK(Experts(fused, n, {width, dim}, w.up, 2 * width, width));
     } else {
@@ -587,8 +670,12 @@ class WeightsLoader {
     const int shared = config.shared_width;
     if (config.shared_gate)
       FORETOKEN_CHECK_OK(Matrix(prefix + "ffn_gate_inp_shexp.weight", 1, dim, w.shared_router));
-    FORETOKEN_CHECK_OK(Divided(prefix + "ffn_gate_shexp.weight", shared, dim, w.shared.gate));
-    FORETOKEN_CHECK_OK(Divided(prefix + "ffn_up_shexp.weight", shared, dim, w.shared.up));
+    if (config.gated) {
+      FORETOKEN_CHECK_OK(Divided(prefix + "ffn_gate_shexp.weight", shared, dim, w.shared.gate));
+      FORETOKEN_CHECK_OK(Divided(prefix + "ffn_up_shexp.weight", shared, dim, w.shared.up));
+    } else {
+      FORETOKEN_CHECK_OK(Divided(prefix + "ffn_up_shexp.weight", shared, dim, w.shared.gate));
+    }
     return Divided(prefix + "ffn_down_shexp.weight", dim, shared, w.shared.down);
   }
 
@@ -741,6 +828,18 @@ class WeightsLoader {
     return {};
   }
 
+  // The tensor holds two matrices, of which groups of `group` rows take turns; `first`: 0 or `group`.
+  Status EverySecond(const RowsTensor& tensor, int group, int first, OutputRange own, int k,
+                     Linear& out) {
+    FORETOKEN_CHECK_OK(Rows(tensor, 0, own, k, out));
+    if (own.n() == 0) return {};
+    std::vector<std::int32_t>& rows = row_lists_.emplace_back();
+    for (int i = out.first_tile * tensor::kTileOutputs; i < own.end; ++i)
+      rows.push_back(i / group * 2 * group + first + i % group);
+    jobs_.back().rows = rows;
+    return {};
+  }
+
   struct MatrixShape {
     int n_out, k;
   };
@@ -784,6 +883,7 @@ class WeightsLoader {
   const formats::TensorView* embedding_ = nullptr;  // in this file; null: the target's is used
   const formats::TensorView* layer_embedding_ = nullptr;  // null: the layers have none
   std::vector<Job> jobs_;
+  std::deque<std::vector<std::int32_t>> row_lists_;  // that jobs refer to
   std::size_t total_bytes_ = 0;
   bool stopped_ = false;
   std::vector<std::uint64_t> source_hashes_;  // of the places of each job's tensor

@@ -24,6 +24,7 @@ namespace foretoken::model {
 struct AttentionWeights {
   const float *norm = nullptr, *post_norm = nullptr;  // [dim]; null if the layer has none
   Linear q, k, v, o;  // [heads * head_dim, dim] ...; o: [dim, heads * head_dim]
+  Linear gate;        // [heads * head_dim, dim]; none without an output gate
   const float *q_bias = nullptr, *k_bias = nullptr, *v_bias = nullptr;
   const float* o_bias = nullptr;                     // [dim]
   const float *q_norm = nullptr, *k_norm = nullptr;  // [head_dim], or [heads * head_dim] ...
@@ -46,6 +47,28 @@ struct ShortConvWeights {
   Linear b, c, u;               // [dim, dim]
   const float* taps = nullptr;  // [taps, dim], the oldest position's first
   Linear out;                   // [dim, dim]
+};
+
+struct DeltaNetWeights {
+  const float* norm = nullptr;              // [dim]
+  Linear c;                                 // [columns of the convolution, dim]
+  Linear z, out;                            // [values, dim], [dim, values]
+  Linear alpha, beta;                       // [value heads, dim]
+  const float* taps = nullptr;              // [taps, columns], the oldest position's first
+  const float *dt = nullptr, *a = nullptr;  // [value heads]
+  const float* head_norm = nullptr;         // [head_dim]
+  const float *q_scale = nullptr, *k_scale = nullptr, *ones = nullptr;  // [head_dim]: constants
+};
+
+struct Mamba2Weights {
+  const float* norm = nullptr;      // [dim]
+  Linear z, c, dt;                  // [inner, dim], [columns of the convolution, dim] ...
+  Linear out;                       // [dim, inner]
+  const float* taps = nullptr;      // [taps, columns], the oldest position's first
+  const float* tap_bias = nullptr;  // [columns]
+  const float *dt_bias = nullptr, *a = nullptr, *d = nullptr;  // [heads]
+  const float* group_norm = nullptr;                           // [inner], or null
+  const float* ones = nullptr;  // [the larger of head_dim and state_size]
 };
 
 struct GatedFfnWeights {
@@ -82,7 +105,10 @@ struct PerLayerInputsWeights {
 
 // Its parts are of the same kinds as those of the LayerConfig.
 struct LayerWeights {
-  std::variant<AttentionWeights, LatentAttentionWeights, ShortConvWeights> mixer;
+  std::variant<AttentionWeights, LatentAttentionWeights, ShortConvWeights, DeltaNetWeights,
+               Mamba2Weights>
+      mixer;
+  std::optional<Mamba2Weights> beside;
   std::variant<GatedFfnWeights, ExpertsWeights> feed_forward;
   std::optional<GatedFfnWeights> dense_part;
   const float* sum_norm = nullptr;            // [dim], where there is a dense part

@@ -17,12 +17,13 @@ Status ReadGraniteScales(const MetadataReader& read, ModelConfig& config) {
   config.logit_scale = 1 / static_cast<float>(logits);
   const bool rotates = read.Bool("rope.scaling.finetuned").value_or(true);
   for (LayerConfig& layer : config.layers) {
+    layer.residual_scale = static_cast<float>(residual);
     AttentionConfig& attention = layer.attention();
+    if (attention.n_kv_heads == 0) continue;  // a recurrent layer
     FORETOKEN_TRY(
         const double scale,
         read.Positive("attention.scale", 1 / std::sqrt(static_cast<double>(attention.head_dim))));
     attention.scale = static_cast<float>(scale);
-    layer.residual_scale = static_cast<float>(residual);
     if (!rotates) attention.rope.reset();
   }
   return {};

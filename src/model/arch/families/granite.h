@@ -10,5 +10,7 @@ namespace foretoken::model::arch {
 
 // Errors: kInvalidFile.
 [[nodiscard]] Status ReadGraniteScales(const MetadataReader& read, ModelConfig& config);
+// Gives all layers their experts.
+[[nodiscard]] Status UseGraniteExperts(const MetadataReader& read, ModelConfig& config);
 
 }  // namespace foretoken::model::arch

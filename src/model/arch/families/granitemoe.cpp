@@ -6,10 +6,8 @@
 #include "model/arch/registry.h"
 
 namespace foretoken::model::arch {
-namespace {
 
-Status Complete(const MetadataReader& read, ModelConfig& config) {
-  FORETOKEN_CHECK_OK(ReadGraniteScales(read, config));
+Status UseGraniteExperts(const MetadataReader& read, ModelConfig& config) {
   FORETOKEN_TRY(ExpertsConfig experts, ReadExperts(read, config));
   experts.width = config.layers.front().ffn().width;
   experts.normalised = true;
@@ -17,6 +15,13 @@ Status Complete(const MetadataReader& read, ModelConfig& config) {
     FORETOKEN_TRY(experts.shared_width, read.Size("expert_shared_feed_forward_length", 1 << 19));
   }
   return UseExperts(read, experts, config);
+}
+
+namespace {
+
+Status Complete(const MetadataReader& read, ModelConfig& config) {
+  FORETOKEN_CHECK_OK(ReadGraniteScales(read, config));
+  return UseGraniteExperts(read, config);
 }
 
 }  // namespace

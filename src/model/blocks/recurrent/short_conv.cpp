@@ -10,8 +10,6 @@ ShortConv::ShortConv(const Workspace& space, const ShortConvConfig& config,
     : space_(space),
       weights_(weights),
       place_(place),
-      taps_(config.taps),
-      first_(space.division.Own(place.dim, tensor::kBlock).begin),
       addition_{.scale = place.residual_scale},
       residual_(space.scratch.residual.View(place.dim)),
       normed_(space.scratch.normed.View(place.dim)),
@@ -19,6 +17,12 @@ ShortConv::ShortConv(const Workspace& space, const ShortConvConfig& config,
       c_(space.scratch.k.View(place.dim)),
       u_(space.scratch.v.View(place.dim)),
       y_(space.scratch.attention.View(place.dim)),
+      convolution_(space,
+                   {.layer = place.layer,
+                    .taps = config.taps,
+                    .width = place.dim,
+                    .first = space.division.Own(place.dim, tensor::kBlock).begin},
+                   u_, weights.taps),
       gather_y_(space, y_, FormFor(weights.out), ColumnsByRank(space.division, place.dim)),
       gather_output_(space, OutputOf(space, addition_, residual_), GatheredForm::kFloat,
                      ColumnsByRank(space.division, place.dim)) {}
@@ -55,38 +59,20 @@ void ShortConv::Convolve(const Pass& pass, int thread) const noexcept {
     float* const u = u_.Row(row);
     for (int i = columns.begin; i < columns.end; ++i) u[i] *= b[i];
   }
-  for (const kv::Segment& segment : pass.segments) {
-    for (int row = 0; row < segment.n_rows; ++row) ConvolveRow(segment, row, columns);
-    Keep(segment, columns);
-  }
+  for (const kv::Segment& segment : pass.segments) ConvolveSegment(segment, columns);
   if (weights_.out.quantised()) Quantise(space_.kernels, y_, 0, rows, columns.begin, columns.end);
 }
 
-void ShortConv::ConvolveRow(const kv::Segment& segment, int row, Columns columns) const noexcept {
-  const Pos first = segment.first_position, position = first + row;
-  float* const y = y_.Row(segment.row_begin + row);
-  std::fill(y + columns.begin, y + columns.end, 0.0f);
-  for (int j = std::max(0, taps_ - 1 - position); j < taps_; ++j) {
-    const Pos seen = position - taps_ + 1 + j;
-    const float* const u = seen >= first
-                               ? u_.Row(segment.row_begin + seen - first)
-                               : space_.states.Input(place_.layer, segment.seq, seen) - first_;
-    const float* const tap = weights_.taps + std::int64_t{j} * place_.dim;
-    for (int i = columns.begin; i < columns.end; ++i) y[i] += tap[i] * u[i];
+void ShortConv::ConvolveSegment(const kv::Segment& segment, Columns columns) const noexcept {
+  const int n = columns.end - columns.begin;
+  for (int i = 0; i < segment.n_rows; ++i) {
+    const int row = segment.row_begin + i;
+    float* const y = y_.Row(row) + columns.begin;
+    convolution_.Run(segment, segment.first_position + i, columns.begin, n, y);
+    const float* const c = c_.Row(row) + columns.begin;
+    for (int j = 0; j < n; ++j) y[j] *= c[j];
   }
-  const float* const c = c_.Row(segment.row_begin + row);
-  for (int i = columns.begin; i < columns.end; ++i) y[i] *= c[i];
-}
-
-// Of rows that the ring cannot hold together, the newest.
-void ShortConv::Keep(const kv::Segment& segment, Columns columns) const noexcept {
-  const int n = std::min(segment.n_rows, space_.states.ring(place_.layer));
-  for (int row = segment.n_rows - n; row < segment.n_rows; ++row) {
-    float* const kept =
-        space_.states.Input(place_.layer, segment.seq, segment.first_position + row) - first_;
-    const float* const u = u_.Row(segment.row_begin + row);
-    std::copy(u + columns.begin, u + columns.end, kept + columns.begin);
-  }
+  convolution_.Keep(segment, columns.begin, columns.end);
 }
 
 void ShortConv::Output(const Pass& pass, int thread) const noexcept {

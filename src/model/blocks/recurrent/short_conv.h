@@ -12,6 +12,7 @@
 #include "model/blocks/gather.h"
 #include "model/blocks/phase.h"
 #include "model/blocks/product.h"
+#include "model/blocks/recurrent/convolution.h"
 #include "model/weights/weights.h"
 
 namespace foretoken::model {
@@ -30,17 +31,15 @@ class ShortConv final : public Block {
   };
   void Norm(const Pass& pass, int thread) const noexcept;
   void Convolve(const Pass& pass, int thread) const noexcept;
-  void ConvolveRow(const kv::Segment& segment, int row, Columns columns) const noexcept;
-  void Keep(const kv::Segment& segment, Columns columns) const noexcept;
+  void ConvolveSegment(const kv::Segment& segment, Columns columns) const noexcept;
   void Output(const Pass& pass, int thread) const noexcept;
 
   const Workspace space_;
   const ShortConvWeights& weights_;
   const LayerPlace place_;
-  const int taps_;
-  const int first_;  // column of this rank
   const Addition addition_;
   const Activation residual_, normed_, b_, c_, u_, y_;
+  const Convolution convolution_;
   const Gather gather_y_, gather_output_;
 };
 
