@@ -131,8 +131,7 @@ void RankGroup::Impl::DivideDraft(loader::DraftPart& draft) {
   const MemoryNeeds needs = loader::NeedsOf(draft.part, *draft.file);
   const model::PassSize size = {.bytes = needs.dense + needs.experts,
                                 .n_layers = draft.part.config.n_layers()};
-  if (draft.part.config.head || (draft.tokens.empty() && model::WorthDividing(size, speeds_)))
-    Divide(draft.part.options);
+  if (draft.part.config.head || model::WorthDividing(size, speeds_)) Divide(draft.part.options);
 }
 
 void RankGroup::Impl::Leave() {
