@@ -2,7 +2,7 @@
 // kv/block_tables.h: which blocks of a network's cache hold the positions of each sequence.
 //
 // The memory of a cache consists of blocks of 32 positions, known by their numbers. A runner owns
-// that memory (model/cache_memory.h); the tables only say which sequence holds which blocks. The
+// that memory (model/memory/cache_memory.h); the tables only say which sequence holds which blocks. The
 // number of blocks is fixed at construction, so the bound of the memory is known before the first
 // token.
 //

@@ -5,7 +5,7 @@
 
 #include "model/blocks/attention.h"
 #include "model/blocks/embedding.h"
-#include "model/blocks/experts.h"
+#include "model/blocks/experts/experts.h"
 #include "model/blocks/gated_ffn.h"
 #include "model/blocks/head_entry.h"
 #include "model/blocks/kept_state.h"

@@ -14,12 +14,12 @@
 #include "base/machine/thread_pool.h"
 #include "comm/ranks.h"
 #include "kernels/kernels.h"
-#include "model/cache_memory.h"
 #include "model/config.h"
+#include "model/memory/cache_memory.h"
+#include "model/memory/state_memory.h"
 #include "model/pass.h"
 #include "model/ranks/division.h"
 #include "model/scratch.h"
-#include "model/state_memory.h"
 #include "model/weights/linear.h"
 
 namespace foretoken::model {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "model/blocks/expert_choice.h"
+#include "model/blocks/experts/expert_choice.h"
 #include "model/ranks/heads.h"
 
 namespace foretoken::model {

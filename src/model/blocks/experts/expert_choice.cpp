@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/blocks/expert_choice.h"
+#include "model/blocks/experts/expert_choice.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/state_memory.h"
+#include "model/memory/state_memory.h"
 
 namespace foretoken::model {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/cache_memory.h: the memory of a network's keys and values, in blocks of 32 positions.
+// model/memory/cache_memory.h: the memory of a network's keys and values, in blocks of 32 positions.
 //
 // Which sequence has which blocks is the business of kv/block_tables.h. Here a block is a number.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/cache_memory.h"
+#include "model/memory/cache_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/state_memory.h: the memory of recurrent layers: what they keep of each sequence in place of
+// model/memory/state_memory.h: the memory of recurrent layers: what they keep of each sequence in place of
 // keys and values.
 //
 // A layer keeps a state, which has taken in all positions before one of them (kv::StateMove), and the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/blocks/experts.h: a mixture of experts as feed-forward part.
+// model/blocks/experts/experts.h: a mixture of experts as feed-forward part.
 //
 //   h = norm(x);  the router's product with h (+ bias) chooses experts and weights
 //   (expert_choice.h); a router may have a norm of its own in place of h, and each weight may be

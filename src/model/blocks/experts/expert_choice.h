@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/blocks/expert_choice.h: which experts of a mixture a row uses, and with what weights.
+// model/blocks/experts/expert_choice.h: which experts of a mixture a row uses, and with what weights.
 //
 //   p = softmax or sigmoid of the logits, or the logits themselves (kChosenSoftmax)
 //   scores = p, plus the selection bias where there is one; -infinity for experts of groups that are

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/blocks/experts.h"
+#include "model/blocks/experts/experts.h"
 
 #include <algorithm>
 
 #include "base/files/read_ahead.h"
-#include "model/blocks/expert_choice.h"
+#include "model/blocks/experts/expert_choice.h"
 
 namespace foretoken::model {
 namespace {
