@@ -12,7 +12,20 @@ WorkGate::WorkGate(boost::asio::io_context& io, int n_workers, std::size_t max_b
     : io_(io),
       most_large_(std::max(n_workers - 1, 1)),
       max_bytes_(max_bytes),
-      workers_(static_cast<std::size_t>(n_workers)) {}
+      more_works_(works_.get_executor()) {
+  // asio's own pool of threads would wait for ever for those that it has, if it gets no more.
+  try {
+    for (int i = 0; i < n_workers; ++i) workers_.emplace_back([this] { works_.run(); });
+  } catch (...) {
+    works_.stop();
+    throw;
+  }
+}
+
+void WorkGate::Join() {
+  more_works_.reset();
+  workers_.clear();
+}
 
 void WorkGate::Post(Work work) {
   if (!IsLarge(work)) return Begin(std::move(work));
@@ -36,7 +49,7 @@ void WorkGate::Begin(Work work) {
   n_large_ += bytes > 0;
   large_bytes_ += bytes;
   boost::asio::post(
-      workers_, [this, bytes, run = std::move(work.run), ended = std::move(work.ended)]() mutable {
+      works_, [this, bytes, run = std::move(work.run), ended = std::move(work.ended)]() mutable {
         run();
         run = nullptr;
         boost::asio::post(io_, [this, bytes, ended = std::move(ended)] {

@@ -6,19 +6,22 @@
 // For the thread of all connections, but for the works, which run in the workers.
 #pragma once
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/thread_pool.hpp>
 
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <thread>
+#include <vector>
 
 namespace foretoken::server {
 
 class WorkGate {
  public:
-  // max_bytes: of large works together.
+  // max_bytes: of large works together. Throws std::system_error if the system gives no more threads.
   WorkGate(boost::asio::io_context& io, int n_workers, std::size_t max_bytes);
+  ~WorkGate() { works_.stop(); }
 
   struct Work {
     std::size_t bytes = 0;         // that it takes, roughly
@@ -31,7 +34,7 @@ class WorkGate {
   // REQUIRES: not too large.
   void Post(Work work);
   // Waits for what was posted; what it has to say afterwards is left to the io_context.
-  void Join() { workers_.join(); }
+  void Join();
 
  private:
   bool IsLarge(const Work& work) const { return work.bytes > max_bytes_ / 16; }
@@ -44,7 +47,9 @@ class WorkGate {
   int n_large_ = 0;
   std::size_t large_bytes_ = 0;
   std::deque<Work> waiting_;  // large ones
-  boost::asio::thread_pool workers_;
+  boost::asio::io_context works_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> more_works_;
+  std::vector<std::jthread> workers_;
 };
 
 }  // namespace foretoken::server
