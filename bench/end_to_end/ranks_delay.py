@@ -20,7 +20,7 @@ import statistics
 import subprocess
 import sys
 
-BROADCAST_BYTES = 4096
+BROADCAST_BYTES = 1024  # of the message that begins a pass
 
 
 def run(args, ranks, us, gbit, *command):
