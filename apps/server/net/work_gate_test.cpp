@@ -14,6 +14,7 @@ namespace {
 
 TEST(WorkGate, JoinsWhatWasPosted) {
   boost::asio::io_context io;
+  const auto more = boost::asio::make_work_guard(io);  // run_one waits for what the workers post
   std::atomic<int> n_run = 0;
   int n_ended = 0;
   WorkGate gate(io, 3, 1000);
