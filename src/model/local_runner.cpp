@@ -40,7 +40,7 @@ CacheLayer CacheLayerOf(const NoPart&, const Division&) {
   return {};
 }
 
-// Of this rank.
+// What this rank keeps of each layer.
 std::vector<CacheLayer> CacheLayers(const ModelConfig& config, const Division& division) {
   std::vector<CacheLayer> layers;
   for (const LayerConfig& layer : config.layers)

@@ -48,8 +48,8 @@ struct PassResult {
   const float* logits = nullptr;  // row i belongs to row logit_rows[i] of the pass
   std::int64_t logits_stride = 0;
   std::span<const std::uint8_t> finite_rows;  // of each row of logits: whether all are finite
-  // Of each row of logits: the token that it chose, and then nothing else is known of the row;
-  // kNoToken: the row is whole. Empty: all rows are.
+  // For each row of logits the token that it chose, and then nothing else is known of the row, or
+  // kNoToken where the row is whole. Empty: all rows are whole.
   std::span<const Token> chosen = {};
   const float* features = nullptr;  // [n_rows, features_width]; null: none are kept
   std::int64_t features_width = 0;

@@ -27,7 +27,7 @@ struct ClusterModel {
   // What one request's texts exchange in a pass of one row; its bytes grow with the rows.
   PassTraffic traffic;
   double gather_us = 0;  // of such a pass, waiting for slower ranks included
-  // Of plain passes and rounds, and of drafts of fixed lengths where there is a drafter.
+  // It covers plain passes and rounds, and drafts of fixed lengths where there is a drafter.
   PairEstimate estimate;
   std::vector<PredictedSpeed> speeds;
 };

@@ -49,7 +49,7 @@ class Gather final : public Block {
   void Run(const Pass& pass, int thread) const noexcept;
   bool Collect(int row, int n_rows, bool to_all) const noexcept;
   bool CollectPart(const Activation& a, int n_rows, bool to_all) const noexcept;
-  // Of a row's message, what lies before the part of a rank.
+  // The bytes of a row's message that lie before the part of a rank.
   std::int64_t BytesBefore(std::size_t rank) const noexcept;
   // Copies columns between the activation and a rank's part of the message.
   template <bool kPack>

@@ -23,7 +23,7 @@ class Choices final : public Block {
 
   void AddPhases(std::vector<Phase>& phases) const override;
 
-  // Of the last pass, on rank 0: as PassResult::chosen.
+  // What the rows of the last pass chose, as PassResult::chosen. On rank 0 alone.
   std::span<const Token> Chosen(const Pass& pass) const noexcept;
 
  private:
