@@ -11,7 +11,7 @@
 #include "draft_length/round_costs.h"
 #include "foretoken/options.h"
 #include "foretoken/tools/measure.h"
-#include "loader/drafter_set.h"
+#include "loader/drafts/drafter_set.h"
 
 namespace foretoken::calibrate {
 

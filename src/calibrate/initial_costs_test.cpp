@@ -8,7 +8,7 @@
 
 #include "foretoken/tools/profile.h"
 #include "kernels/dispatch.h"
-#include "loader/fake_drafter_testing.h"
+#include "loader/drafts/fake_drafter_testing.h"
 #include "model/fake_runner_testing.h"
 
 namespace foretoken::calibrate {

@@ -3,7 +3,7 @@
 // are checked, its distributions are copied and drawn from here, and its exceptions are caught
 // here.
 //
-// Drafts are drawn as in draft/chain.h, so an equal distribution gives an equal token. The
+// Drafts are drawn as in draft/networks/chain.h, so an equal distribution gives an equal token. The
 // constructor and Begin reserve memory; the program's own code may take more.
 #pragma once
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // draft/registry.h: the table of drafters.
 //
-// A drafter is one file in this folder or in lookup/, and one row in registry.cpp. Its file ends
-// with its DrafterSpec. Names, checks, help texts, documents, the engine's set of drafters and the
-// tests of every drafter are made from the table.
+// A drafter is one file in this folder, in networks/ or in lookup/, and one row in registry.cpp.
+// Its file ends with its DrafterSpec. Names, checks, help texts, documents, the engine's set of
+// drafters and the tests of every drafter are made from the table.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "draft/drafter.h"
-#include "draft/shared_tokens.h"
+#include "draft/networks/shared_tokens.h"
 #include "foretoken/catalogue.h"
 #include "foretoken/options.h"
 #include "foretoken/result.h"

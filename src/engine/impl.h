@@ -22,7 +22,7 @@
 #include "engine/step/verification.h"
 #include "foretoken/engine.h"
 #include "foretoken/verification.h"
-#include "loader/drafter_set.h"
+#include "loader/drafts/drafter_set.h"
 #include "loader/file_watch.h"
 
 namespace foretoken {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/argument_checks.h"
-#include "draft/draft_model.h"
+#include "draft/networks/draft_model.h"
 #include "engine/requests/admission.h"
 #include "foretoken/limits.h"
 #include "kv/transaction.h"

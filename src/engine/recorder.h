@@ -11,7 +11,7 @@
 #include "engine/step/pass_record.h"
 #include "foretoken/engine.h"
 #include "foretoken/options.h"
-#include "loader/drafter_set.h"
+#include "loader/drafts/drafter_set.h"
 #include "trace/run_recorder.h"
 
 namespace foretoken::engine {

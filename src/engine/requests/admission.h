@@ -18,7 +18,7 @@
 #include "foretoken/prepared_request.h"
 #include "kernels/kernels.h"
 #include "kv/block_tables.h"
-#include "loader/drafter_set.h"
+#include "loader/drafts/drafter_set.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace foretoken::engine {

@@ -11,7 +11,7 @@
 #include "foretoken/options.h"
 #include "foretoken/request.h"
 #include "foretoken/speculative_use.h"
-#include "loader/drafter_set.h"
+#include "loader/drafts/drafter_set.h"
 #include "verify/verifiers.h"
 
 namespace foretoken::engine {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "loader/fake_drafter_testing.h"
+#include "loader/drafts/fake_drafter_testing.h"
 #include "verify/synthetic.h"
 
 namespace foretoken::engine {

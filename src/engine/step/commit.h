@@ -14,7 +14,7 @@
 #include "engine/step/verification.h"
 #include "foretoken/stream.h"
 #include "kv/block_tables.h"
-#include "loader/drafter_set.h"
+#include "loader/drafts/drafter_set.h"
 #include "model/pass.h"
 #include "sampling/logprobs.h"
 

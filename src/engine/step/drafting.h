@@ -13,7 +13,7 @@
 #include "engine/step/pass_plan.h"
 #include "engine/step/pass_record.h"
 #include "engine/step/proposals.h"
-#include "loader/drafter_set.h"
+#include "loader/drafts/drafter_set.h"
 
 namespace foretoken::engine {
 

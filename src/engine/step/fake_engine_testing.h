@@ -19,7 +19,7 @@
 #include "foretoken/limits.h"
 #include "kernels/dispatch.h"
 #include "kv/transaction.h"
-#include "loader/fake_drafter_testing.h"
+#include "loader/drafts/fake_drafter_testing.h"
 #include "model/fake_runner_testing.h"
 #include "text/fake_tokenizer_testing.h"
 

@@ -20,7 +20,7 @@
 #include "engine/step/prompt_rows.h"
 #include "engine/step/proposals.h"
 #include "kv/block_tables.h"
-#include "loader/drafter_set.h"
+#include "loader/drafts/drafter_set.h"
 
 namespace foretoken::engine {
 

@@ -14,8 +14,8 @@
 #include "foretoken/version.h"
 #include "loader/memory_plan.h"
 #include "loader/ranks/follower.h"
+#include "loader/ranks/kernel_hash.h"
 #include "loader/ranks/open_order.h"
-#include "loader/ranks/self_test.h"
 
 namespace foretoken {
 namespace {
@@ -41,7 +41,7 @@ void AddArguments(const std::vector<std::string>& arguments, std::vector<comm::F
 Status Shake(comm::Ranks& ranks, const RankOptions& options) {
   std::vector<comm::Fact> facts = {
       {"the version of foretoken", kVersion},
-      {"the result of the kernels' self-test", fmt::format("{:016x}", loader::SelfTest())}};
+      {"the hash of the kernels' results", fmt::format("{:016x}", loader::KernelHash())}};
   AddArguments(options.arguments, facts);
   return comm::Agree(ranks, facts);
 }

@@ -10,7 +10,7 @@
 #include "foretoken/options.h"
 #include "foretoken/ranks.h"
 #include "kernels/kernels.h"
-#include "loader/draft_files.h"
+#include "loader/drafts/draft_files.h"
 #include "loader/ranks/open_order.h"
 #include "model/local_runner.h"
 #include "model/ranks/division.h"

@@ -19,7 +19,7 @@
 //
 // NOISE. Drafts and uniforms behind the A-th also decide here, and their positions are drafted and
 // verified again. So the index of each uniform is the position at which its round began, which
-// never repeats. Drafters do the same (draft/chain.h). The distribution of the text over rounds
+// never repeats. Drafters do the same (draft/networks/chain.h). The distribution of the text over rounds
 // depends on it.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A draft model drafts what its network says. After any rounds its cache has the right length, and
 // it contains what one prefill of the committed text would have put there.
-#include "draft/draft_model.h"
+#include "draft/networks/draft_model.h"
 
 #include <gtest/gtest.h>
 

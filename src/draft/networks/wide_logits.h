@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft/wide_logits.h: a drafter's logits in the target's vocabulary. Tokens that the drafter's
+// draft/networks/wide_logits.h: a drafter's logits in the target's vocabulary. Tokens that the drafter's
 // vocabulary does not share, or that its output head lacks, cannot be drafted (-inf), which costs
 // acceptance but never exactness.
 #pragma once
@@ -12,7 +12,7 @@
 
 #include "base/aligned_buffer.h"
 #include "base/ids.h"
-#include "draft/shared_tokens.h"
+#include "draft/networks/shared_tokens.h"
 
 namespace foretoken::draft {
 

@@ -8,13 +8,13 @@
 #include "base/machine/thread_count.h"
 #include "base/machine/thread_pool.h"
 #include "draft/built_in_drafter.h"
-#include "draft/draft_model.h"
+#include "draft/networks/draft_model.h"
 #include "foretoken/limits.h"
 #include "kernels/dispatch.h"
+#include "loader/drafts/opened_drafter.h"
 #include "loader/grammars.h"
 #include "loader/memory_plan.h"
 #include "loader/model_part.h"
-#include "loader/opened_drafter.h"
 #include "model/arch/registry.h"
 
 namespace foretoken {

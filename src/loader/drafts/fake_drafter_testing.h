@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// loader/fake_drafter_testing.h: a drafter whose drafts a test decides, for unit tests.
+// loader/drafts/fake_drafter_testing.h: a drafter whose drafts a test decides, for unit tests.
 #pragma once
 
 #include <algorithm>

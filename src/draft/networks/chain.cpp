@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "draft/chain.h"
+#include "draft/networks/chain.h"
 
 #include <algorithm>
 #include <new>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft/head_drafter.h: drafters of one block that read the target's hidden states: EAGLE-3 and MTP
+// draft/networks/head_drafter.h: drafters of one block that read the target's hidden states: EAGLE-3 and MTP
 // heads.
 //
 // A row of the head combines a token with the feature of the position before it:
@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
-#include "draft/chain.h"
+#include "draft/networks/chain.h"
+#include "draft/networks/wide_logits.h"
 #include "draft/registry.h"
-#include "draft/wide_logits.h"
 #include "kernels/kernels.h"
 #include "kv/block_tables.h"
 #include "model/config.h"

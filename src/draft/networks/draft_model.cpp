@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "draft/draft_model.h"
+#include "draft/networks/draft_model.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loader/draft_files.h"
+#include "loader/drafts/draft_files.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

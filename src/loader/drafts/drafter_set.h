@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// loader/drafter_set.h: the drafters of an engine, by index. They are added while the engine is
+// loader/drafts/drafter_set.h: the drafters of an engine, by index. They are added while the engine is
 // opened; after that any thread may read which drafters there are.
 #pragma once
 

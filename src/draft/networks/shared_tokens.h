@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft/shared_tokens.h: what the vocabularies of a drafter's model and of its target have in
+// draft/networks/shared_tokens.h: what the vocabularies of a drafter's model and of its target have in
 // common. Drafts and their distributions live on the shared ids; every other id of the target's is
 // never drafted, which costs acceptance and never exactness.
 #pragma once

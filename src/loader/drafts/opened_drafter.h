@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// loader/opened_drafter.h: what OpenDrafter returns: a draft model with its file, threads and
+// loader/drafts/opened_drafter.h: what OpenDrafter returns: a draft model with its file, threads and
 // cache, behind the public interface of a drafter.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "draft/head_drafter.h"
+#include "draft/networks/head_drafter.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loader/ranks/self_test.h"
+#include "loader/ranks/kernel_hash.h"
 
 #include <array>
 #include <cstring>
@@ -37,7 +37,7 @@ std::vector<std::byte> Q8Rows(const std::vector<float>& numbers) {
 
 }  // namespace
 
-std::uint64_t SelfTest() {
+std::uint64_t KernelHash() {
   const kernels::Kernels& kernels = **kernels::KernelsFromEnvironment();
   const auto weights = Numbers(kWidth * kOutputs, 1), scale = Numbers(kWidth, 2);
   auto x = Numbers(kWidth * kRows, 3);

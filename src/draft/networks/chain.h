@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft/chain.h: builds the drafts of one sequence: draws each token from a model's logits, with
+// draft/networks/chain.h: builds the drafts of one sequence: draws each token from a model's logits, with
 // the drafter's own sampling parameters, and decides when to stop.
 //
 // The sampler's text has the committed tokens. Drafts are pushed onto it while a proposal is made,

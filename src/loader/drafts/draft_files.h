@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// loader/draft_files.h: finds which drafters the files beside a target make, and whether they fit
+// loader/drafts/draft_files.h: finds which drafters the files beside a target make, and whether they fit
 // it.
 #pragma once
 
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "draft/networks/shared_tokens.h"
 #include "draft/registry.h"
-#include "draft/shared_tokens.h"
 #include "foretoken/options.h"
 #include "formats/checkpoint.h"
 #include "loader/model_part.h"

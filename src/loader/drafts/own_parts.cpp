@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loader/own_parts.h"
+#include "loader/drafts/own_parts.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "foretoken/drafter.h"
 #include "foretoken/methods.h"
 #include "foretoken/verifier.h"
-#include "loader/opened_drafter.h"
+#include "loader/drafts/opened_drafter.h"
 #include "text/vocabulary_difference.h"
 
 namespace foretoken::loader {

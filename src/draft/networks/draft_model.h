@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft/draft_model.h: the standalone drafter: a smaller model with its own cache. Its vocabulary
+// draft/networks/draft_model.h: the standalone drafter: a smaller model with its own cache. Its vocabulary
 // is (nearly) the target's: it drafts the tokens that both share. If the text has a token without
 // an embedding, the model reads another one instead, which costs acceptance but never exactness.
 //
@@ -13,9 +13,9 @@
 #include <memory>
 #include <vector>
 
-#include "draft/chain.h"
+#include "draft/networks/chain.h"
+#include "draft/networks/wide_logits.h"
 #include "draft/registry.h"
-#include "draft/wide_logits.h"
 #include "kernels/kernels.h"
 #include "kv/block_tables.h"
 #include "model/runner.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loader/drafter_set.h"
+#include "loader/drafts/drafter_set.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

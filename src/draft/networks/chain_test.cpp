@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "draft/chain.h"
+#include "draft/networks/chain.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "draft/wide_logits.h"
+#include "draft/networks/wide_logits.h"
 #include "kernels/dispatch.h"
 
 namespace foretoken::draft {
