@@ -21,6 +21,11 @@ BlockTables::BlockTables(const TablesShape& shape)
       n_blocks_(shape.n_blocks()),
       idle_(n_blocks_),
       windows_(shape.n_window_blocks(), n_blocks_),
+      states_({.n_sequences = shape.n_sequences,
+               .n_blocks = n_blocks_,
+               .rows = shape.state_rows,
+               .n_checkpoints = shape.n_checkpoints,
+               .interval = shape.checkpoint_tokens}),
       index_(n_blocks_) {
   FORETOKEN_CHECK(shape.n_sequences > 0 && shape.max_positions > 0);
   sequences_.resize(static_cast<std::size_t>(shape.n_sequences));
@@ -41,6 +46,7 @@ std::int32_t BlockTables::Take() noexcept {
     idle_.Remove(oldest);
     index_.Remove(oldest);
     windows_.Detach(oldest);
+    states_.Detach(oldest);
     free_.push_back(oldest);
   }
   const std::int32_t block = free_.back();
@@ -55,10 +61,9 @@ void BlockTables::Hold(std::int32_t block) noexcept {
 
 void BlockTables::Release(std::int32_t block) noexcept {
   if (--Users(block) > 0) return;
-  if (index_.Has(block))
-    idle_.Append(block);
-  else
-    free_.push_back(block);
+  if (index_.Has(block)) return idle_.Append(block);
+  states_.Detach(block);
+  free_.push_back(block);
 }
 
 std::int32_t BlockTables::TakeWindow() noexcept {
@@ -96,30 +101,24 @@ void BlockTables::Reserve(SeqId seq, int n_rows) noexcept {
   }
 }
 
-// Rows that may be taken back are not taken in, unless there are more than the runner keeps.
-StateMove BlockTables::MoveState(const Segment& segment) noexcept {
-  if (shape_.state_rows == 0) return {};
-  Sequence& s = sequences_[segment.seq];
-  const Pos end = segment.first_position + segment.n_rows;
-  StateMove move = {s.state, std::max(s.state, end - shape_.state_rows)};
-  if (segment.n_certain > 0)
-    move.to = std::max(move.to, segment.first_position + segment.n_certain);
-  s.state = move.to;
-  return move;
-}
-
 void BlockTables::Append(SeqId seq, int n_rows) noexcept {
   sequences_[seq].length += n_rows;
   Truncate(seq, sequences_[seq].length);
+}
+
+// Whether the window of the position behind so many is still there.
+bool BlockTables::SeesWindow(const Sequence& s, int length) const noexcept {
+  return !HasWindows() ||
+         std::max(0, length + 1 - shape_.window) / tensor::kKvBlock >= s.first_held;
 }
 
 int BlockTables::Truncate(SeqId seq, int length) noexcept {
   Sequence& s = sequences_[seq];
   FORETOKEN_CHECK(length >= 0 && length <= s.length);
   FORETOKEN_CHECK(length % tensor::kKvBlock == 0 || length >= s.n_published * tensor::kKvBlock);
-  if (HasWindows() && std::max(0, length + 1 - shape_.window) / tensor::kKvBlock < s.first_held)
-    length = 0;
-  if (s.state > length) s.state = length = 0;
+  if (!SeesWindow(s, length)) length = 0;
+  length = states_.Truncate(seq, length, s.blocks);
+  if (!SeesWindow(s, length)) length = states_.Truncate(seq, 0, s.blocks);
   s.length = length;
   s.n_published = std::min(s.n_published, length / tensor::kKvBlock);
   const auto needed = static_cast<std::size_t>(BlocksFor(length));
@@ -144,7 +143,7 @@ std::int32_t BlockTables::FindNext(std::int32_t before, std::span<const Token> t
 }
 
 void BlockTables::Publish(SeqId seq, std::span<const Token> text) noexcept {
-  if (shape_.state_rows != 0) return;
+  if (!states_.shared()) return;
   Sequence& s = sequences_[seq];
   const int n_full = std::min(s.length, static_cast<int>(text.size())) / tensor::kKvBlock;
   for (; s.n_published < n_full; ++s.n_published) {
@@ -155,6 +154,7 @@ void BlockTables::Publish(SeqId seq, std::span<const Token> text) noexcept {
       index_.Add(own, before, TokensOf(text, s.n_published));
     } else {
       Hold(known);
+      states_.Replace(own, known);
       Release(std::exchange(own, known));
     }
     if (HasWindows()) PublishWindow(s, own);
@@ -172,21 +172,19 @@ void BlockTables::PublishWindow(Sequence& s, std::int32_t owner) noexcept {
   windows_.Release(std::exchange(own, known));
 }
 
-// How many published blocks can follow. With windows the last of them must be followed by a
-// position whose window is still there. held_only: only blocks that sequences hold.
-int BlockTables::Sharable(Way way, std::span<const Token> text, bool held_only) const noexcept {
-  int most = 0;
-  for (int n = 1;; ++n) {
+// How many published blocks can follow. The last of them must be followed by a position whose window
+// is still there, and by a known state. held_only: only blocks that sequences hold.
+BlockTables::Found BlockTables::Find(Way way, std::span<const Token> text,
+                                     bool held_only) const noexcept {
+  Found found;
+  for (;;) {
     way.before = FindNext(way.before, text, way.n_blocks);
-    if (way.before == kNone) return most;
-    if (held_only && n_users_[static_cast<std::size_t>(way.before)] == 0) return most;
-    ++way.n_blocks;
-    if (!HasWindows()) {
-      most = n;
-      continue;
-    }
-    way.n_held = windows_.Of(way.before) == kNone ? 0 : way.n_held + 1;
-    if (way.n_held >= std::min(way.n_blocks, shape_.SeenBlocks())) most = n;
+    if (way.before == kNone) return found;
+    if (held_only && n_users_[static_cast<std::size_t>(way.before)] == 0) return found;
+    ++way.n_blocks, ++found.n_known;
+    if (HasWindows()) way.n_held = windows_.Of(way.before) == kNone ? 0 : way.n_held + 1;
+    const bool sees = !HasWindows() || way.n_held >= std::min(way.n_blocks, shape_.SeenBlocks());
+    if (sees && states_.Known(way.before)) found.n_sharable = found.n_known;
   }
 }
 
@@ -194,10 +192,11 @@ int BlockTables::Share(SeqId seq, std::span<const Token> text) noexcept {
   Sequence& s = sequences_[seq];
   if (s.length != s.n_published * tensor::kKvBlock) return 0;
   const int n_own = s.n_published;
-  const int n_more = Sharable({.before = s.blocks.empty() ? kNone : s.blocks.back(),
-                               .n_blocks = n_own,
-                               .n_held = n_own - s.first_held},
-                              text, false);
+  const auto [n_more, n_known] = Find({.before = s.blocks.empty() ? kNone : s.blocks.back(),
+                                       .n_blocks = n_own,
+                                       .n_held = n_own - s.first_held},
+                                      text, false);
+  if (n_known > n_more) states_.SetBranch(seq, (n_own + n_known) * tensor::kKvBlock);
   if (n_more == 0) return 0;
   const int first = n_own + n_more - shape_.SeenBlocks();  // of the window blocks that are needed
   if (HasWindows() && first > s.first_held) {
@@ -215,11 +214,12 @@ int BlockTables::Share(SeqId seq, std::span<const Token> text) noexcept {
   }
   s.n_published += n_more;
   s.length += n_more * tensor::kKvBlock;
+  states_.Continue(seq, s.blocks.back(), s.length);
   return n_more * tensor::kKvBlock;
 }
 
 int BlockTables::SharedBlocks(std::span<const Token> text) const noexcept {
-  return Sharable({}, text, true);
+  return Find({}, text, true).n_sharable;
 }
 
 }  // namespace foretoken::kv

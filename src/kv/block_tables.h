@@ -16,11 +16,14 @@
 // after a rollback of kRollback positions.
 //
 // Recurrent layers have a state of each sequence in place of keys and values. The tables say which
-// positions it takes in (StateMove). These cannot be taken back, but for all of them together.
+// positions it takes in (kv/states.h). These cannot be taken back one by one: the sequence returns to
+// a copy of the state that was made earlier, or to its beginning. A shared prefix ends where there is
+// such a copy.
 //
 // One thread owns and calls the tables.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -30,6 +33,7 @@
 #include "kv/idle_blocks.h"
 #include "kv/prefix_index.h"
 #include "kv/segment.h"
+#include "kv/states.h"
 #include "kv/window_blocks.h"
 
 namespace foretoken::kv {
@@ -43,6 +47,9 @@ struct TablesShape {
   // Positions that a recurrent state can be behind the newest row of a pass, which the runner keeps
   // the inputs of; 0: the network has no recurrent layers.
   int state_rows = 0;
+  // With recurrent layers: copies of states that the runner has room for, and how many positions lie
+  // between two that stay.
+  int n_checkpoints = 0, checkpoint_tokens = 0;
 
   int n_blocks() const {
     return n_positions > 0 ? BlocksFor(n_positions) : BlocksFor(max_positions) * n_sequences;
@@ -73,15 +80,15 @@ class BlockTables {
 
   // Forgets the positions from `length` on (<= length(seq)) and releases the blocks that no
   // position needs any more. Where the positions that the next one would see have been dropped, or a
-  // recurrent state has taken in one that is forgotten, it forgets all positions. Returns the new
-  // length. REQUIRES: no published block is cut: `length` is
-  // a multiple of 32 or lies behind the published blocks.
+  // recurrent state has taken in one that is forgotten, it forgets more: all, or in the second case as
+  // many as bring the sequence back to the newest copy of its state. Returns the new length. REQUIRES:
+  // no published block is cut: `length` is a multiple of 32 or lies behind the published blocks.
   int Truncate(SeqId seq, int length) noexcept;
 
   // From now on the sequence's full blocks can be shared. Where a block with the same text is
   // already known, it replaces the sequence's own, which holds the same bits. `text`: the tokens of
-  // the committed positions, as many as are known. Nothing is shared where there are recurrent
-  // layers, because blocks hold no state.
+  // the committed positions, as many as are known. Nothing is shared where there are recurrent layers
+  // and no copies of their states.
   void Publish(SeqId seq, std::span<const Token> text) noexcept;
   // Appends published blocks that hold the next positions of `text` (which begins at the sequence's
   // first position) and returns how many positions that adds: at most text.size() in all, in full
@@ -90,6 +97,12 @@ class BlockTables {
   // How many blocks Share could add to an empty sequence, counting only blocks that other sequences
   // hold.
   int SharedBlocks(std::span<const Token> text) const noexcept;
+  // Rows up to where the sequence's text parts from a known one whose state was not copied there, or
+  // else all that fit. A pass that ends there makes the copy for the next text.
+  int RowsToBranch(SeqId seq) const noexcept {
+    const int rows = states_.branch(seq) - length(seq);
+    return rows > 0 ? rows : room(seq);
+  }
 
   // The blocks of a sequence in order of position, pending ones included. The view stays valid; its
   // length is that of this moment.
@@ -110,6 +123,7 @@ class BlockTables {
   int n_free_blocks() const { return static_cast<int>(free_.size()); }
   int n_idle_blocks() const { return idle_.size(); }
   const WindowBlocks& window_blocks() const { return windows_; }
+  const Checkpoints& checkpoints() const { return states_.checkpoints(); }
 
  private:
   friend class Transaction;
@@ -118,7 +132,6 @@ class BlockTables {
     // Numbers, in order of position. Capacity is reserved for max_positions.
     std::vector<std::int32_t> blocks;
     int n_published = 0;  // that many, counted from the first
-    Pos state = 0;        // the recurrent state has taken in the positions before
     // As many as `blocks`, or none. Those before the first that is held are kNone.
     std::vector<std::int32_t> window_blocks;
     int first_held = 0;
@@ -127,7 +140,7 @@ class BlockTables {
 
   void Reserve(SeqId seq, int n_rows) noexcept;
   void Append(SeqId seq, int n_rows) noexcept;  // of reserved rows; the other ones are released
-  StateMove MoveState(const Segment& segment) noexcept;
+  bool SeesWindow(const Sequence& s, int length) const noexcept;
   bool HasWindows() const { return windows_.n_blocks() > 0; }
   int& Users(std::int32_t block) { return n_users_[static_cast<std::size_t>(block)]; }
   std::int32_t Take() noexcept;
@@ -142,7 +155,10 @@ class BlockTables {
     int n_blocks = 0;             // so far
     int n_held = 0;  // of these, how many at the end have a block of the layers with a window
   };
-  int Sharable(Way way, std::span<const Token> text, bool held_only) const noexcept;
+  struct Found {
+    int n_sharable = 0, n_known = 0;  // the sharable ones are the first of the known ones
+  };
+  Found Find(Way way, std::span<const Token> text, bool held_only) const noexcept;
   std::int32_t FindNext(std::int32_t before, std::span<const Token> text, int at) const noexcept;
 
   TablesShape shape_;
@@ -152,6 +168,7 @@ class BlockTables {
   std::vector<std::int32_t> free_;  // a stack with the lowest number on top
   IdleBlocks idle_;
   WindowBlocks windows_;
+  States states_;
   // A sequence that holds a block also holds the blocks before it, and releases it before them. So
   // no block becomes idle after a block that follows it, and nothing follows the oldest idle block.
   PrefixIndex index_;

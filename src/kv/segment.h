@@ -20,8 +20,15 @@ constexpr int BlocksFor(int positions) noexcept {
 // The pass takes in [from, to) for good. It computes the positions from `to` on with a copy of the
 // state, and keeps their inputs, so that a later pass can take in those of them that were committed.
 // Networks without recurrent layers pay no attention to it.
+//
+// A runner also keeps copies of states (kv/checkpoints.h). A pass may begin with one of them in place of
+// the sequence's own state: the copy was made when the positions before `from` had been taken in. And
+// when the pass has run, a copy may be made of what has taken in the positions before `to`. All
+// sequences of a pass begin before any copy is made; copies are made in the order of the segments.
 struct StateMove {
   Pos from = 0, to = 0;
+  std::int32_t source = -1;      // the copy that the pass begins with; -1: the sequence's state
+  std::int32_t checkpoint = -1;  // the copy that is made behind the pass; -1: none
 };
 
 // Consecutive rows of one sequence: row row_begin + i of the pass is the token at position
@@ -33,6 +40,7 @@ struct Segment {
   // So many of the rows, the first ones, will be committed for certain. Only then can their positions
   // not be taken back one by one: the state of recurrent layers has taken them in.
   int n_certain = 0;
+  bool ends_prompt = false;  // the certain rows are the last ones of a prompt
   // The blocks of the sequence in order of position, those of the pass's rows included. A
   // Transaction fills this in.
   std::span<const std::int32_t> blocks = {};

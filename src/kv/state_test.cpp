@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which positions a recurrent state takes in: after any series of commits and rollbacks it holds
-// what reading the kept tokens one by one would have made of it.
+// what reading the kept tokens one by one would have made of it. Without copies of states; with
+// them: checkpoints_test.cpp.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -120,7 +121,7 @@ TEST(States, ForgetAllPositionsWhereTheyHaveTakenInOneThatIsTakenBack) {
   EXPECT_EQ(tables.n_free_blocks(), tables.n_blocks());
 }
 
-TEST(States, KeepSequencesFromSharingBlocks) {
+TEST(States, KeepSequencesFromSharingBlocksWhereThereAreNoCopies) {
   BlockTables tables(Shape());
   const std::vector<Token> text(64, 5);
   Segment segment{.n_rows = 64, .n_certain = 64};

@@ -12,7 +12,7 @@ Transaction::Transaction(BlockTables& tables, std::span<Segment> segments) noexc
     tables_.Reserve(s.seq, s.n_rows);
     s.blocks = tables_.Blocks(s.seq);
     s.window_blocks = tables_.WindowBlocksOf(s.seq);
-    s.state = tables_.MoveState(s);
+    s.state = tables_.states_.Move(s, s.blocks);
   }
 }
 

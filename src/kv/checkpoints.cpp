@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kv/checkpoints.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace foretoken::kv {
+
+Checkpoints::Checkpoints(int n_places, int n_blocks, int n_sequences)
+    : places_(static_cast<std::size_t>(n_places)),
+      of_(n_places == 0 ? 0 : static_cast<std::size_t>(n_blocks), kNone),
+      moving_(static_cast<std::size_t>(n_sequences), kNone),
+      idle_(n_places) {
+  free_.reserve(static_cast<std::size_t>(n_places));
+  for (int place = n_places - 1; place >= 0; --place) free_.push_back(place);
+}
+
+std::int32_t Checkpoints::Attach(SeqId seq, std::int32_t block) noexcept {
+  FORETOKEN_CHECK(Of(block) == kNone);
+  std::int32_t& moving = moving_[static_cast<std::size_t>(seq)];
+  if (moving != kNone) Detach(At(moving).block);
+  if (free_.empty() && idle_.size() > 0) Detach(At(idle_.oldest()).block);
+  if (free_.empty()) return kNone;
+  const std::int32_t place = free_.back();
+  free_.pop_back();
+  At(place) = {.block = block, .n_users = 0, .moves_with = seq};
+  Link(block) = moving = place;
+  idle_.Append(place);
+  return place;
+}
+
+void Checkpoints::Stay(SeqId seq) noexcept {
+  const std::int32_t moving = moving_[static_cast<std::size_t>(seq)];
+  if (moving != kNone) StopMoving(At(moving));
+}
+
+void Checkpoints::StopMoving(Place& place) noexcept {
+  if (place.moves_with == kNone) return;
+  moving_[static_cast<std::size_t>(std::exchange(place.moves_with, kNone))] = kNone;
+}
+
+// A copy that is used again is worth keeping where it is.
+void Checkpoints::Hold(std::int32_t place) noexcept {
+  StopMoving(At(place));
+  if (At(place).n_users++ == 0) idle_.Remove(place);
+}
+
+void Checkpoints::Release(std::int32_t place) noexcept {
+  Place& p = At(place);
+  if (--p.n_users > 0) return;
+  if (p.block == kNone)
+    free_.push_back(place);
+  else
+    idle_.Append(place);
+}
+
+void Checkpoints::Replace(std::int32_t own, std::int32_t known) noexcept {
+  const std::int32_t place = Of(own);
+  if (place == kNone) return;
+  if (Of(known) != kNone) return Detach(own);
+  Link(own) = kNone;
+  Link(known) = place;
+  At(place).block = known;
+}
+
+void Checkpoints::Detach(std::int32_t block) noexcept {
+  const std::int32_t place = Of(block);
+  if (place == kNone) return;
+  Link(block) = kNone;
+  At(place).block = kNone;
+  StopMoving(At(place));
+  if (At(place).n_users > 0) return;
+  idle_.Remove(place);
+  free_.push_back(place);
+}
+
+}  // namespace foretoken::kv

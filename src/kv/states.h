@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// kv/states.h: which positions the recurrent state of each sequence has taken in, and from where it
+// can be continued.
+//
+// What a state has taken in cannot be taken back. So copies of it are made while a text is read
+// (kv/checkpoints.h): at the last full block of each pass, where the copy before it is given up
+// unless it is worth keeping. Copies stay at the end of a prompt, where known texts part, and every
+// so many positions.
+//
+// One thread owns and calls the states.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "kv/checkpoints.h"
+#include "kv/segment.h"
+
+namespace foretoken::kv {
+
+class States {
+ public:
+  struct Shape {
+    int n_sequences = 1, n_blocks = 0;
+    // Positions that a state can be behind the newest row of a pass; 0: the network has no states.
+    int rows = 0;
+    int n_checkpoints = 0;
+    int interval = 0;  // positions from one copy that stays to the next
+  };
+  explicit States(const Shape& shape);
+
+  bool none() const { return shape_.rows == 0; }
+  // Whether texts can be continued from copies, so that it is of use to know them.
+  bool shared() const { return none() || shape_.n_checkpoints > 0; }
+  // Whether a sequence can begin behind the block.
+  bool Known(std::int32_t block) const noexcept { return none() || checkpoints_.Of(block) >= 0; }
+
+  // What the pass does to the state. blocks: of the sequence, those of the segment's rows included.
+  StateMove Move(const Segment& segment, std::span<const std::int32_t> blocks) noexcept;
+
+  // Forgets positions from `length` on. Returns how many remain: fewer than `length` where the state
+  // has taken in one that is forgotten.
+  int Truncate(SeqId seq, int length, std::span<const std::int32_t> blocks) noexcept;
+  // The sequence goes on behind a block that is known, at position `at`.
+  void Continue(SeqId seq, std::int32_t block, Pos at) noexcept;
+  // Known texts part at this position, so a copy of the state is of use there.
+  void SetBranch(SeqId seq, Pos at) noexcept { sequences_[Index(seq)].branch = none() ? 0 : at; }
+  Pos branch(SeqId seq) const noexcept { return sequences_[Index(seq)].branch; }
+
+  // As of Checkpoints.
+  void Replace(std::int32_t own, std::int32_t known) noexcept { checkpoints_.Replace(own, known); }
+  void Detach(std::int32_t block) noexcept { checkpoints_.Detach(block); }
+  const Checkpoints& checkpoints() const { return checkpoints_; }
+
+ private:
+  struct Sequence {
+    Pos taken_in = 0;                          // the positions before
+    std::int32_t source = Checkpoints::kNone;  // a copy that the next pass begins with
+    Pos stays = 0;                             // the newest copy that stays was made here
+    Pos branch = 0;                            // a copy is wanted here
+  };
+  static std::size_t Index(SeqId seq) { return static_cast<std::size_t>(seq); }
+  void Copy(const Segment& segment, std::span<const std::int32_t> blocks, StateMove& move) noexcept;
+  void SetSource(Sequence& s, std::int32_t place) noexcept;
+
+  const Shape shape_;
+  std::vector<Sequence> sequences_;
+  Checkpoints checkpoints_;
+};
+
+}  // namespace foretoken::kv
