@@ -126,6 +126,7 @@ Json MemoryJson(const ModelMemory& memory) {
   return {{"weight_bytes", needs.dense + needs.experts},
           {"expert_bytes", needs.experts},
           {"cache_bytes", needs.cache},
+          {"checkpoint_bytes", needs.checkpoints},
           {"scratch_bytes", needs.scratch},
           {"embedding_bytes", needs.embedding},
           {"context_size", memory.context_size},

@@ -294,6 +294,11 @@ FlagGroup ModelFlags(EngineOptions& options) {
                "on|off",
                "whether requests with a shared prefix share its cache; default on",
                StoreSwitch(options.prefix_cache)},
+              {{"--state-checkpoint-tokens"},
+               "N",
+               "positions between two copies of a recurrent state, from which texts with a shared "
+               "prefix go on; default 8192; 0: no copies",
+               StoreInteger(options.state_checkpoint_tokens, 0, 1 << 24)},
               {{"--repack-cache"},
                "FOLDER",
                "folder for a copy of the weights in the kernels' layout, which makes the next "

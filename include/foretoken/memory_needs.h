@@ -8,9 +8,10 @@ namespace foretoken {
 
 // In bytes.
 struct MemoryNeeds {
-  std::int64_t dense = 0;    // repacked weights that every pass reads
-  std::int64_t experts = 0;  // repacked weights of experts: a row reads a few of each layer
-  std::int64_t cache = 0;    // keys and values of all sequences
+  std::int64_t dense = 0;        // repacked weights that every pass reads
+  std::int64_t experts = 0;      // repacked weights of experts: a row reads a few of each layer
+  std::int64_t cache = 0;        // keys, values and recurrent states of all sequences
+  std::int64_t checkpoints = 0;  // the part of `cache` that copies of recurrent states take
   // Activations and logits of a pass, at most: what no pass touches takes no memory.
   std::int64_t scratch = 0;
   // Rows that stay in the model file and are read from there; not part of the sums.
@@ -23,6 +24,7 @@ struct MemoryNeeds {
     dense += other.dense;
     experts += other.experts;
     cache += other.cache;
+    checkpoints += other.checkpoints;
     scratch += other.scratch;
     embedding += other.embedding;
   }

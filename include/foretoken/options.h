@@ -127,6 +127,11 @@ struct EngineOptions {
   // Requests share the cache of a prefix with other requests, running or ended. Requests that draft
   // with a head do not, because the head needs the target's hidden states of the prompt.
   bool prefix_cache = true;
+  // Networks with recurrent layers share prefixes from copies of their states. Copies are made at the
+  // ends of prompts and texts, where known texts part, and at least every so many positions. There is
+  // room for four, two more for each sequence, and one more for so many positions of the cache. 0: no
+  // copies, so each text is read from its beginning.
+  int state_checkpoint_tokens = 8192;
   // 0: FORETOKEN_THREADS, else the cores (not hyperthreads) that the process may use, given its
   // affinity and its cgroup's quota.
   int threads = 0;

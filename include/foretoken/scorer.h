@@ -44,8 +44,9 @@ class Scorer {
 
   int length(int sequence = 0) const;  // tokens in the cache; 0 if there is no such sequence
   // Removes the tokens from `length` on. A model with sliding windows keeps what it needs to remove
-  // 65 tokens. Errors: kInvalidArgument (no such sequence, or a length beyond its own), kTooLarge
-  // (what a window would see was dropped; the sequence is empty then).
+  // 65 tokens; one with recurrent layers all but the first token of the last Score, 64 at most.
+  // Errors: kInvalidArgument (no such sequence, or a length beyond its own), kTooLarge (what a window
+  // would see was dropped, or a state has taken it in; the sequence is empty then).
   [[nodiscard]] Status Truncate(int sequence, int length);
 
   const Engine& engine() const;  // for Tokenize, Detokenize, summary

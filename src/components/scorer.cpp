@@ -71,9 +71,10 @@ class Scorer::Impl {
     if (parts().TruncateCache(sequence, length) == length) return {};
     return Fail(
         ErrorCode::kTooLarge,
-        fmt::format("length: {}: the model's layers with a sliding window have dropped what "
-                    "lies before; the sequence is empty now, score its text again",
-                    length));
+        fmt::format(
+            "length: {}: the model's layers with a sliding window, or with a recurrent state, "
+            "do not keep what lies before; the sequence is empty now, score its text again",
+            length));
   }
 
   const Engine& engine() const { return *engine_; }

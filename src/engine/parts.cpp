@@ -126,8 +126,8 @@ std::size_t Engine::Impl::FillPass(std::span<const Feed> feeds, std::vector<std:
     const int left = static_cast<int>(feeds[f].tokens.size() - done[f]);
     const int n = std::min(left, most - first);
     if (n <= 0) continue;
-    pass.Add(feeds[f].seq, opened_.cache->length(feeds[f].seq),
-             feeds[f].tokens.subspan(done[f], static_cast<std::size_t>(n)), {});
+    const auto tokens = feeds[f].tokens.subspan(done[f], static_cast<std::size_t>(n));
+    pass.Add(feeds[f].seq, opened_.cache->length(feeds[f].seq), tokens.first(1), tokens.subspan(1));
     step_->verdicts.kept.push_back(n);
     for (int i = 0; i < n; ++i) {
       pass.logit_rows.push_back(first + i);

@@ -17,9 +17,22 @@ double GiB(std::int64_t bytes) {
 }
 
 std::string Parts(const MemoryUse& use, std::int64_t bytes) {
+  const std::string copies =
+      use.needs.checkpoints == 0
+          ? ""
+          : fmt::format(", of which {:.2f} for checkpoints of states", GiB(use.needs.checkpoints));
   return fmt::format(
-      "weights and a cache of {} positions for {} sequence(s) need {:.2f} GiB (cache {:.2f})",
-      use.positions, use.sequences, GiB(bytes), GiB(use.needs.cache));
+      "weights and a cache of {} positions for {} sequence(s) need {:.2f} GiB (cache {:.2f}{})",
+      use.positions, use.sequences, GiB(bytes), GiB(use.needs.cache), copies);
+}
+
+// What to do where memory is short.
+std::string Advice(const MemoryUse& use, bool paging_helps) {
+  if (paging_helps)
+    return "leave --repack-cache on, so that experts can be read from a file, or lower --ctx-size";
+  if (2 * use.needs.checkpoints > use.needs.cache)
+    return "raise --state-checkpoint-tokens (0: no checkpoints), or lower --ctx-size";
+  return "lower --ctx-size, or take a smaller number type (foretoken quantize)";
 }
 
 // Pages of a file count in the address space, but can leave memory.
@@ -33,13 +46,9 @@ Status CheckLimit(const MemoryUse& use, bool may_page, const MemoryLimit& limit)
   const std::int64_t bytes = may_page && !addresses ? needs.Least() : needs.All();
   if (bytes <= limit.left()) return {};
   const bool paging_helps = !may_page && !addresses && needs.Least() <= limit.left();
-  return Fail(
-      ErrorCode::kTooLarge,
-      fmt::format("memory: {}, {} {:.2f}; {}", Parts(use, bytes), limit.who, GiB(limit.left()),
-                  paging_helps ? "leave --repack-cache on, so that experts can be read from "
-                                 "a file, or lower --ctx-size"
-                               : "lower --ctx-size, or take a smaller number type "
-                                 "(foretoken quantize)"));
+  return Fail(ErrorCode::kTooLarge,
+              fmt::format("memory: {}, {} {:.2f}; {}", Parts(use, bytes), limit.who,
+                          GiB(limit.left()), Advice(use, paging_helps)));
 }
 
 }  // namespace
@@ -49,6 +58,7 @@ MemoryNeeds NeedsOf(const ModelPart& part, const formats::Checkpoint& checkpoint
   return {.dense = weights.dense,
           .experts = weights.experts,
           .cache = model::CacheBytes(part.config, part.options),
+          .checkpoints = model::CheckpointBytes(part.config, part.options),
           .embedding = weights.embedding};
 }
 

@@ -48,6 +48,19 @@ TEST(MemoryPlan, ExpertsArePagedWhereOtherProgramsHaveTheMemory) {
   EXPECT_NE(plan->notice.find("2.00 are available now"), std::string::npos) << plan->notice;
 }
 
+TEST(MemoryPlan, CheckpointsOfStatesAreTold) {
+  MemoryUse use = Use(0);
+  use.needs.cache = 4 * kGiB, use.needs.checkpoints = 3 * kGiB;
+  const auto refused = PlanFor(use, 5, 5);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "memory: weights and a cache of 4096 positions for 2 sequence(s) need 6.00 GiB (cache "
+            "4.00, of which 3.00 for checkpoints of states), this machine has 5.00; raise "
+            "--state-checkpoint-tokens (0: no checkpoints), or lower --ctx-size");
+  use.needs.checkpoints = kGiB;
+  EXPECT_NE(PlanFor(use, 5, 5).error().message.find("; lower --ctx-size"), std::string::npos);
+}
+
 TEST(MemoryPlan, WhatCannotBePagedMustFit) {
   const auto dense = PlanFor(Use(20), 2, 2);
   ASSERT_FALSE(dense);

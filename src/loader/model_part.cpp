@@ -39,6 +39,7 @@ PartSizes SizesOf(const EngineOptions& options) {
   return {.positions = options.context_size,
           .sequences = options.max_sequences,
           .rows = std::max(options.prefill_rows, options.max_sequences * (1 + kMaxDraft)),
+          .checkpoint_tokens = options.prefix_cache ? options.state_checkpoint_tokens : 0,
           .k = options.cache_type_k,
           .v = options.cache_type_v};
 }
@@ -56,6 +57,13 @@ void SetSizes(ModelPart& part, const PartSizes& sizes) {
                  .window = window,
                  .pass_rows = sizes.rows,
                  .state_rows = recurrent ? kv::TablesShape::kRollback : 0};
+  if (recurrent && sizes.checkpoint_tokens > 0) {
+    // The end of the prompt and the newest block of each sequence, a few of texts that have ended, and
+    // those that stay at intervals.
+    part.tables.checkpoint_tokens = sizes.checkpoint_tokens;
+    part.tables.n_checkpoints =
+        2 * sizes.sequences + 4 + part.tables.n_blocks() / kv::BlocksFor(sizes.checkpoint_tokens);
+  }
   part.options = {.max_rows = sizes.rows,
                   .max_logit_rows = sizes.logit_rows,
                   .max_positions = sizes.positions,
@@ -63,7 +71,9 @@ void SetSizes(ModelPart& part, const PartSizes& sizes) {
                             .v_type = KvTypeOf(sizes.v),
                             .n_blocks = part.tables.n_blocks(),
                             .n_window_blocks = part.tables.n_window_blocks()},
-                  .state = {.n_sequences = sizes.sequences, .rows = part.tables.state_rows}};
+                  .state = {.n_sequences = sizes.sequences,
+                            .rows = part.tables.state_rows,
+                            .n_checkpoints = part.tables.n_checkpoints}};
 }
 
 model::TileCache TileCacheFor(const std::string& repack_cache,

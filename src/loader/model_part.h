@@ -31,9 +31,10 @@ struct PartSizes {
   int sequences = 1;
   int cache_positions = 0;       // in all texts together; 0: as many as they can have
   int rows = 0, logit_rows = 0;  // in one pass
+  int checkpoint_tokens = 0;     // EngineOptions.state_checkpoint_tokens; 0: no checkpoints
   CacheType k = CacheType::kF16, v = CacheType::kF16;
 };
-// Those of every model of an engine: positions, sequences, rows and types; no logit rows.
+// Those of every model of an engine, but for the logit rows and the positions in all texts together.
 PartSizes SizesOf(const EngineOptions& options);
 void SetSizes(ModelPart& part, const PartSizes& sizes);
 

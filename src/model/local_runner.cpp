@@ -120,6 +120,11 @@ std::int64_t CacheBytes(const ModelConfig& config, const RunnerOptions& options)
       StateMemory::Bytes(StateLayers(config, options.division), options.state));
 }
 
+std::int64_t CheckpointBytes(const ModelConfig& config, const RunnerOptions& options) {
+  return static_cast<std::int64_t>(
+      StateMemory::CheckpointBytes(StateLayers(config, options.division), options.state));
+}
+
 std::int64_t ScratchBytes(const ModelConfig& config, const RunnerOptions& options, int n_threads) {
   const Scratch scratch(config, options.max_rows, options.max_logit_rows, n_threads,
                         options.division.size());
@@ -211,7 +216,9 @@ void LocalRunner::ClearBlocks(std::span<const std::int32_t> blocks) noexcept {
 const PassResult& LocalRunner::Run(const Pass& pass) noexcept {
   Check(pass);
   const RankTraffic before = ranks_.traffic();
+  if (states_.n_checkpoints() > 0) RestoreStates(pass);
   NoteResult(pass, RunOnTeam(pass));
+  if (states_.n_checkpoints() > 0) SaveStates(pass);
   result_.traffic = ranks_.traffic().Since(before);
   return result_;
 }
@@ -224,10 +231,25 @@ void LocalRunner::Check(const Pass& pass) const noexcept {
   const bool windows = cache_.options().n_window_blocks != 0;
   for (const kv::Segment& s : pass.segments) {
     FORETOKEN_CHECK(s.state.from <= s.first_position && s.state.from <= s.state.to);
+    FORETOKEN_CHECK(std::max(s.state.source, s.state.checkpoint) < states_.n_checkpoints());
     const int needed = kv::BlocksFor(s.first_position + s.n_rows);
     FORETOKEN_CHECK(static_cast<int>(s.blocks.size()) >= needed);
     FORETOKEN_CHECK(!windows || static_cast<int>(s.window_blocks.size()) >= needed);
   }
+}
+
+void LocalRunner::RestoreStates(const Pass& pass) noexcept {
+  for (const kv::Segment& s : pass.segments)
+    if (s.state.source >= 0)
+      pool_.Run(
+          [&](int thread) { states_.Restore(s.seq, s.state.from, s.state.source, pool_, thread); });
+}
+
+void LocalRunner::SaveStates(const Pass& pass) noexcept {
+  for (const kv::Segment& s : pass.segments)
+    if (s.state.checkpoint >= 0)
+      pool_.Run(
+          [&](int thread) { states_.Save(s.seq, s.state.to, s.state.checkpoint, pool_, thread); });
 }
 
 // Returns how many threads took part.

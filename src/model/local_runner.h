@@ -42,6 +42,8 @@ struct RunnerOptions {
 // Bytes of the memory of the cache and of states on this rank, and of what passes write on so many
 // threads.
 std::int64_t CacheBytes(const ModelConfig& config, const RunnerOptions& options);
+// The part of CacheBytes that checkpoints of recurrent states take.
+std::int64_t CheckpointBytes(const ModelConfig& config, const RunnerOptions& options);
 std::int64_t ScratchBytes(const ModelConfig& config, const RunnerOptions& options, int n_threads);
 
 class LocalRunner final : public Runner {
@@ -78,6 +80,8 @@ class LocalRunner final : public Runner {
               CacheMemory cache);
   void Check(const Pass& pass) const noexcept;
   int RunOnTeam(const Pass& pass) noexcept;
+  void RestoreStates(const Pass& pass) noexcept;
+  void SaveStates(const Pass& pass) noexcept;
   void NoteResult(const Pass& pass, int team) noexcept;
 
   ModelConfig config_;

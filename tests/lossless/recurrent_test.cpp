@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks with recurrent layers: the bits of a request do not depend on the cut of its prompt, on
-// drafts and how many of them are accepted, on the threads, on its neighbours, or on preemption.
+// drafts and how many of them are accepted, on the threads, on its neighbours, on preemption, or on
+// the copy of a state that it begins with.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
+#include "foretoken/scorer.h"
 
 namespace foretoken {
 namespace {
@@ -80,6 +82,7 @@ struct Setting {
   std::string method = "none";
   int threads = 1, prefill_rows = 64, sequences = 1, cache_tokens = 0;
   bool kv_cache = true;
+  int checkpoint_tokens = 8192;
 };
 
 class Recurrent : public testing::TestWithParam<Network> {
@@ -108,6 +111,7 @@ class Recurrent : public testing::TestWithParam<Network> {
                           .prefill_rows = setting.prefill_rows};
     options.cache_tokens = setting.cache_tokens;
     options.kv_cache = setting.kv_cache;
+    options.state_checkpoint_tokens = setting.checkpoint_tokens;
     if (setting.method != "none" && Files().contains(setting.method))
       options.draft_model = Files().at(setting.method);
     auto engine = Engine::Open(options);
@@ -179,15 +183,122 @@ TEST_P(Recurrent, HasTheSameBitsAfterPreemption) {
   std::vector<Request> requests;
   for (unsigned i = 0; i < 5; ++i) requests.push_back(Read(40 + 9 * static_cast<int>(i), i));
   const auto alone = Open({});
-  for (const char* method : {"none", "standalone", "eagle"}) {
-    const auto engine = Open({.method = method, .sequences = 4, .cache_tokens = 256});
-    const auto batch = engine->GenerateBatch(requests);
-    ASSERT_TRUE(batch) << batch.error().message;
-    EXPECT_GT(engine->load().preemptions, 0) << method;
-    for (std::size_t i = 0; i < requests.size(); ++i)
-      ASSERT_NO_FATAL_FAILURE(
-          ExpectSame((*batch)[i], *alone->Generate(requests[i]), fmt::format("{} {}", method, i)));
+  for (const char* method : {"none", "standalone", "eagle"})
+    for (const int checkpoint_tokens : {0, 32, 8192}) {
+      const auto engine = Open({.method = method,
+                                .sequences = 4,
+                                .cache_tokens = 256,
+                                .checkpoint_tokens = checkpoint_tokens});
+      const auto batch = engine->GenerateBatch(requests);
+      ASSERT_TRUE(batch) << batch.error().message;
+      EXPECT_GT(engine->load().preemptions, 0) << method;
+      for (std::size_t i = 0; i < requests.size(); ++i)
+        ASSERT_NO_FATAL_FAILURE(ExpectSame((*batch)[i], *alone->Generate(requests[i]),
+                                           fmt::format("{} {}", method, i)));
+    }
+}
+
+// A second turn: the first text, its answer, and something new.
+TEST_P(Recurrent, HasTheSameBitsFromACheckpointAndReadsOnlyWhatIsNew) {
+  const auto fresh = Open({.checkpoint_tokens = 0});
+  for (const char* method : {"none", "ngram", "suffix", "standalone", "eagle"})
+    for (const int drafts : {1, 5, 40}) {
+      const std::string where = fmt::format("{} {}", method, drafts);
+      const auto engine = Open({.method = method, .threads = 1 + drafts % 2});
+      const float temperature = drafts == 5 ? 0 : 0.8f;
+      const Request first = Read(150, 7, drafts, temperature);
+      const auto answer = engine->Generate(first);
+      ASSERT_TRUE(answer) << answer.error().message;
+      Request second = Read(170, 8, drafts, temperature);
+      std::copy(first.prompt_tokens.begin(), first.prompt_tokens.end(),
+                second.prompt_tokens.begin());
+      second.prompt_tokens.insert(second.prompt_tokens.begin() + 150, answer->token_ids.begin(),
+                                  answer->token_ids.end());
+      const auto turn = engine->Generate(second);
+      ASSERT_TRUE(turn) << turn.error().message;
+      const int cached = turn->timings.cached_prompt_tokens;
+      // 209 positions were read. Drafts of the last pass may lie in their last full block. Heads
+      // need the features of all positions.
+      if (method == std::string("none"))
+        EXPECT_EQ(cached, 192);
+      else if (method == std::string("eagle"))
+        EXPECT_EQ(cached, 0);
+      else
+        EXPECT_GE(cached, 160) << where;
+      Request plain = second;
+      plain.speculative.num_speculative_tokens = 0;
+      ASSERT_NO_FATAL_FAILURE(ExpectSame(*turn, *fresh->Generate(plain), where));
+      if (drafts != 5) continue;
+      const auto again = engine->Generate(second);  // from the end of its prompt
+      ASSERT_TRUE(again);
+      EXPECT_EQ(again->timings.cached_prompt_tokens, cached == 0 ? 0 : 224) << where;
+      ASSERT_NO_FATAL_FAILURE(ExpectSame(*again, *turn, where));
+    }
+}
+
+// Requests with one system message: the second one shows where texts part.
+TEST_P(Recurrent, SharesPrefixesWhereTextsPart) {
+  for (const int sequences : {1, 3}) {
+    const auto engine = Open({.threads = 2, .sequences = sequences}), fresh = Open({});
+    for (unsigned i = 0; i < 4; ++i) {
+      Request request = Read(140 + 7 * static_cast<int>(i), 20 + i);
+      const Request common = Read(100, 1);
+      std::copy(common.prompt_tokens.begin(), common.prompt_tokens.end(),
+                request.prompt_tokens.begin());
+      const auto got = engine->Generate(request);
+      ASSERT_TRUE(got) << got.error().message;
+      EXPECT_EQ(got->timings.cached_prompt_tokens, i < 2 ? 0 : 96) << i;
+      request.reuse_prefix = false;
+      ASSERT_NO_FATAL_FAILURE(ExpectSame(*got, *fresh->Generate(request), std::to_string(i)));
+    }
   }
+}
+
+TEST_P(Recurrent, HasBoundedMemoryForCheckpoints) {
+  const auto bytes = [&](const Setting& setting) {
+    return Open(setting)->summary().memory.checkpoints;
+  };
+  const std::int64_t one = bytes({.checkpoint_tokens = 1 << 24}) / 6;
+  EXPECT_GT(one, 0);
+  EXPECT_EQ(bytes({.checkpoint_tokens = 0}), 0);
+  EXPECT_EQ(bytes({.checkpoint_tokens = 128}), (6 + 4) * one) << "a context of 512";
+  EXPECT_EQ(bytes({.sequences = 3, .checkpoint_tokens = 128}), (10 + 12) * one);
+  EXPECT_EQ(bytes({.checkpoint_tokens = 1}), (6 + 16) * one) << "one for each block";
+  const auto none = Open({.checkpoint_tokens = 0})->summary().memory,
+             some = Open({.checkpoint_tokens = 128})->summary().memory;
+  EXPECT_EQ(some.cache - none.cache, some.checkpoints);
+  for (const int tokens : {-1, (1 << 24) + 1}) {
+    const auto refused =
+        Engine::Open({.model = Files().at("none"), .state_checkpoint_tokens = tokens});
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("state checkpoints"), std::string::npos)
+        << refused.error().message;
+  }
+}
+
+// A program's own loop: drafts are scored, and the rejected ones removed.
+TEST_P(Recurrent, RemovesTheScoredTokensOfTheLastCall) {
+  auto scorer = Scorer::Create({.model = Files().at("none"), .context_size = 512});
+  ASSERT_TRUE(scorer) << scorer.error().message;
+  const std::vector<int> text = Read(120, 7).prompt_tokens;
+  const auto rows_of = [&](Scorer& with, int begin, int end) {
+    const auto rows = with.Score(std::span(text).subspan(static_cast<std::size_t>(begin),
+                                                         static_cast<std::size_t>(end - begin)));
+    EXPECT_TRUE(rows);
+    const auto last = rows->Row(rows->rows - 1);
+    return std::vector<float>(last.begin(), last.end());
+  };
+  rows_of(**scorer, 0, 60);
+  for (int kept = 60; kept < 100; kept += 7) {
+    rows_of(**scorer, kept, kept + 20);
+    ASSERT_TRUE((*scorer)->Truncate(0, kept + 7));
+  }
+  const auto got = rows_of(**scorer, 102, 120);
+  ASSERT_TRUE((*scorer)->Truncate(0, 0));
+  rows_of(**scorer, 0, 90);
+  EXPECT_EQ(rows_of(**scorer, 90, 120), got);
+  EXPECT_FALSE((*scorer)->Truncate(0, 60));
+  EXPECT_EQ((*scorer)->length(), 0);
 }
 
 // The second request begins like the first.

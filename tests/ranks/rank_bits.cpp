@@ -102,7 +102,7 @@ model::RunnerOptions OptionsOf(comm::Ranks* ranks, const model::Division& divisi
   options.max_rows = options.max_logit_rows = kMaxRows;
   options.max_positions = kPositions;
   options.cache.n_blocks = kPositions / tensor::kKvBlock;
-  options.state = {.n_sequences = 1, .rows = kMaxRows};
+  options.state = {.n_sequences = 1, .rows = kMaxRows, .n_checkpoints = 2};
   options.ranks = ranks;
   options.division = division;
   return options;
@@ -130,12 +130,15 @@ Runners Open(const formats::Checkpoint& file, const formats::Checkpoint* head_fi
   return runners;
 }
 
-// A prompt in two parts, then drafts, then single tokens.
+// A prompt in two parts, then drafts, then single tokens. The states are copied behind the first part;
+// then the text is read again from that copy.
 int Compare(model::Runner& many, model::Runner& one, const std::string& what) {
   const std::vector<std::int32_t> blocks = {2, 0, 1};
   Pos position = 0, taken_in = 0;  // by the states: the first row of each pass at once
   int n_compared = 0;
-  for (const int n_rows : {20, 31, 1, 5, 1}) {
+  for (const int n_rows : {20, 31, 1, 5, 1, 31, 4}) {
+    const bool again = n_compared == 58;
+    if (again) position = taken_in = 20;
     std::vector<Token> tokens;
     std::vector<int> logit_rows;
     for (int i = 0; i < n_rows; ++i) {
@@ -147,8 +150,11 @@ int Compare(model::Runner& many, model::Runner& one, const std::string& what) {
                                  .first_position = position,
                                  .blocks = blocks,
                                  .window_blocks = blocks,
-                                 .state = {taken_in, position + 1}};
-    taken_in = position + 1;
+                                 .state = {.from = taken_in,
+                                           .to = position == 0 ? n_rows : position + 1,
+                                           .source = again ? 1 : -1,
+                                           .checkpoint = position == 0 ? 1 : -1}};
+    taken_in = segment.state.to;
     const model::Pass pass = {
         .tokens = tokens, .segments = {&segment, 1}, .logit_rows = logit_rows};
     const model::PassResult &got = many.Run(pass), &wanted = one.Run(pass);

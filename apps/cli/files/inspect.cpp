@@ -113,9 +113,11 @@ std::string Memory(const ModelMemory& memory) {
   const MemoryNeeds& needs = memory.needs;
   std::string text = "weights " + Size(needs.dense + needs.experts);
   if (needs.experts != 0) text += fmt::format(" ({} experts)", Size(needs.experts));
-  text +=
-      fmt::format(", cache of {} tokens {}, up to {} for passes; {} available", memory.context_size,
-                  Size(needs.cache), Size(needs.scratch), Size(memory.available_bytes));
+  text += fmt::format(", cache of {} tokens {}", memory.context_size, Size(needs.cache));
+  if (needs.checkpoints != 0)
+    text += fmt::format(" ({} for checkpoints of states)", Size(needs.checkpoints));
+  text += fmt::format(", up to {} for passes; {} available", Size(needs.scratch),
+                      Size(memory.available_bytes));
   if (!memory.obstacle.empty()) text += ": too little; lower --ctx-size";
   if (memory.experts_paged) text += ": experts would be read from a file as tokens need them";
   return text;

@@ -89,6 +89,7 @@ class EngineOpener {
     FORETOKEN_CHECK_OK(CheckRange("prefill rows", o.prefill_rows, 1, 4096));
     if (o.cache_tokens != 0)
       FORETOKEN_CHECK_OK(CheckRange("cache tokens", o.cache_tokens, kLeastCacheTokens, 1 << 30));
+    FORETOKEN_CHECK_OK(CheckRange("state checkpoints", o.state_checkpoint_tokens, 0, 1 << 24));
     if (!o.kv_cache && !o.record.empty())
       return Fail(ErrorCode::kInvalidArgument,
                   "kv cache: a trace tells what rounds with a cache cost; leave the cache on, or "

@@ -59,6 +59,7 @@ void Flatten(const PassPlan& plan, const Proposals& drafts, const Sequences& seq
     const auto feed = s.sampler.text().subspan(static_cast<std::size_t>(cached),
                                                static_cast<std::size_t>(planned.n_feed));
     pass.Add(planned.seq, cached, feed, proposal.tokens);
+    pass.segments.back().ends_prompt = planned.prefill && planned.decodes;
     if (!planned.decodes) continue;
     for (int row = 0; row <= proposal.length(); ++row) {
       if (pass.chooses) pass.choices.resize(pass.logit_rows.size());

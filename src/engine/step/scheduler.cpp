@@ -73,8 +73,7 @@ int Scheduler::SpareBlocks(const Sequences& sequences) const noexcept {
   int spare = cache_.n_available_blocks();
   for (const auto& s : sequences) {
     if (s == nullptr || s->preempted) continue;
-    const int held = static_cast<int>(cache_.Blocks(s->job->seq).size());
-    spare -= std::max(0, kv::BlocksFor(s->sampler.position() + 1) - held);
+    spare -= cache_.MissingBlocks(s->job->seq, MissingRows(*s) + 1);
   }
   return spare;
 }
@@ -88,12 +87,11 @@ bool Scheduler::MayJoin(const Job& job, const Sequences& sequences) const noexce
     runs = true;
   }
   if (!runs) return true;
-  const auto n = static_cast<int>(job.prompt.size());
+  const std::size_t n = job.prompt.size();
   const bool shares =
       settings_.prefix_cache && job.request.reuse_prefix && job.request.prompt_logprobs < 0;
-  const int shared =
-      shares ? cache_.SharedBlocks(std::span(job.prompt).first(job.prompt.size() - 1)) : 0;
-  return kv::BlocksFor(n + 1) - shared <= SpareBlocks(sequences);
+  const int shared = shares ? cache_.SharedBlocks(std::span(job.prompt).first(n - 1)) : 0;
+  return kv::BlocksFor(static_cast<int>(n) + 1) - shared <= SpareBlocks(sequences);
 }
 
 void Scheduler::Plan(const Sequences& sequences, PassPlan& plan) noexcept {
@@ -184,7 +182,7 @@ PlannedSequence Scheduler::PlanPrompt(Sequence& s, PromptBudget& budget) const n
   // A preempted text is read up to its newest token, which the next pass decodes.
   const bool again = s.sampler.n_generated() > 0;
   const int missing = MissingRows(s) - again;
-  int n = std::min({missing, budget.rows, budget.room});
+  int n = std::min({missing, budget.rows, budget.room, cache_.RowsToBranch(s.job->seq)});
   if (s.awaits_prompt_logprobs()) n = std::min(n, 1 + kMaxDraft);  // rows of logits are as many
   // If a prompt ends in this pass, others wait so that its first token comes early. A prompt that
   // has waited long gets its part all the same.

@@ -134,6 +134,7 @@ class DraftFilesOpener {
     PartSizes sizes = SizesOf(options_);
     sizes.positions = std::min(sizes.positions, draft.part.config.context_length);
     sizes.logit_rows = sizes.sequences;
+    sizes.checkpoint_tokens = 0;  // a draft model shares no prefixes
     SetSizes(draft.part, sizes);
     draft.part.options.output_tokens = draft.tokens;
     return {};

@@ -32,7 +32,7 @@ void WriteOpen(const OpenOrder& order, model::Message& message) {
   for (const int word :
        {order.target, order.vocabulary, o.max_rows, o.max_logit_rows, o.max_positions,
         static_cast<int>(o.cache.k_type), static_cast<int>(o.cache.v_type), o.cache.n_blocks,
-        o.cache.n_window_blocks, o.state.n_sequences, o.state.rows})
+        o.cache.n_window_blocks, o.state.n_sequences, o.state.rows, o.state.n_checkpoints})
     message.Add(word);
   message.AddList(o.output_tokens);
   message.AddList(order.shares);
@@ -54,6 +54,7 @@ Result<OpenOrder> ReadOpen(model::Words words) {
   o.cache.n_window_blocks = words.Take();
   o.state.n_sequences = words.Take();
   o.state.rows = words.Take();
+  o.state.n_checkpoints = words.Take();
   const auto tokens = words.TakeList();
   o.output_tokens.assign(tokens.begin(), tokens.end());
   const auto shares = words.TakeList();

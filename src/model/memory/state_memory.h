@@ -8,6 +8,8 @@
 // position that was taken back is overwritten by the one that takes its place.
 //
 // How much that is depends neither on the length of a text nor on the number of drafts.
+//
+// Checkpoints are copies of states, with the inputs that a convolution sees behind them.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +19,14 @@
 
 #include "base/aligned_buffer.h"
 #include "base/ids.h"
+#include "base/machine/thread_pool.h"
 
 namespace foretoken::model {
 
 struct StateOptions {
   int n_sequences = 0;
   int rows = 0;  // inputs of positions that a state has not taken in: TablesShape::state_rows
+  int n_checkpoints = 0;
 };
 
 // What one layer keeps.
@@ -37,6 +41,9 @@ class StateMemory {
   StateMemory(std::span<const StateLayer> layers, const StateOptions& options);
   // Bytes that the constructor reserves.
   static std::size_t Bytes(std::span<const StateLayer> layers, const StateOptions& options);
+  // How many of them are for checkpoints.
+  static std::size_t CheckpointBytes(std::span<const StateLayer> layers,
+                                     const StateOptions& options);
 
   // The input that was kept of a position: [input].
   float* Input(int layer, SeqId seq, Pos position) noexcept {
@@ -49,18 +56,30 @@ class StateMemory {
     return At(layers_[static_cast<std::size_t>(layer)], seq);
   }
 
+  int n_checkpoints() const noexcept { return n_checkpoints_; }
+  // What all layers keep of a sequence whose state has taken in the positions before `at`. Each thread
+  // of the team that runs copies a part.
+  void Save(SeqId seq, Pos at, int checkpoint, const ThreadPool& pool, int thread) noexcept;
+  void Restore(SeqId seq, Pos at, int checkpoint, const ThreadPool& pool, int thread) noexcept;
+
  private:
   struct Layer {
-    std::int64_t begin = 0, stride = 0;  // of the first sequence; from one to the next
+    std::int64_t begin = 0, stride = 0;            // of the first sequence; from one to the next
+    std::int64_t first_copy = 0, copy_stride = 0;  // the same of checkpoints
     std::int64_t state = 0, input = 0;
-    int ring = 1;
+    int ring = 1, seen = 0;
   };
+  // Calls copy(of the sequence, of the checkpoint, how many numbers) for a thread's parts.
+  template <typename Copy>
+  void ForEachPart(SeqId seq, Pos at, int checkpoint, const ThreadPool& pool, int thread,
+                   Copy&& copy) noexcept;
   float* At(const Layer& layer, SeqId seq) noexcept {
     return memory_.data() + layer.begin + seq * layer.stride;
   }
 
   std::vector<Layer> layers_;
-  AlignedBuffer<float> memory_;  // by layer, then by sequence
+  int n_checkpoints_ = 0;
+  AlignedBuffer<float> memory_;  // by layer, then by sequence; behind these by layer and checkpoint
 };
 
 }  // namespace foretoken::model

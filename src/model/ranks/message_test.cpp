@@ -59,7 +59,8 @@ struct OwnPass {
                  .n_rows = 1,
                  .first_position = 70,
                  .blocks = blocks,
-                 .window_blocks = window_blocks},
+                 .window_blocks = window_blocks,
+                 .state = {.from = 64, .to = 70, .source = 2, .checkpoint = 5}},
                 {.seq = 2,
                  .row_begin = 1,
                  .n_rows = n_rows - 1,
@@ -107,6 +108,10 @@ void ExpectSame(const Pass& got, const Pass& wanted, int width) {
     EXPECT_EQ(a.row_begin, b.row_begin);
     EXPECT_EQ(a.n_rows, b.n_rows);
     EXPECT_EQ(a.first_position, b.first_position);
+    EXPECT_EQ(a.state.from, b.state.from);
+    EXPECT_EQ(a.state.to, b.state.to);
+    EXPECT_EQ(a.state.source, b.state.source);
+    EXPECT_EQ(a.state.checkpoint, b.state.checkpoint);
     EXPECT_TRUE(Same(a.blocks, b.blocks));
     EXPECT_TRUE(Same(a.window_blocks, b.window_blocks));
   }
