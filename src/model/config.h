@@ -237,9 +237,9 @@ struct LayerConfig {
   const ExpertsConfig* experts() const { return std::get_if<ExpertsConfig>(&feed_forward); }
 };
 
-// A drafter of one layer that reads its target's hidden states (its features).
+// A drafter of few layers that reads its target's hidden states (its features).
 //   kEagle: EAGLE-3 (Li et al. 2025): the residual stream before some of the target's layers, mixed
-//           by `fc`, stands beside the token's embedding in the input of the layer's attention.
+//           by `fc`, stands beside the token's embedding in the input of the first layer's attention.
 //   kMtp: next-n prediction (DeepSeek-AI 2024, "DeepSeek-V3"): `eh_proj` mixes the target's normed
 //         last state with the embedding, and an ordinary layer follows.
 enum class HeadKind { kEagle, kMtp };
@@ -273,7 +273,7 @@ struct ModelConfig {
   int layer_input = 0;        // values of a token that each layer gets beside the residual stream
                               // (blocks/per_layer_input.h); 0: none
   std::string_view output_norm = "output_norm";  // name of the norm before the output head
-  std::optional<HeadConfig> head;  // this is not a whole model but a head with one layer
+  std::optional<HeadConfig> head;                // this is not a whole model but a head
 
   int n_layers() const { return static_cast<int>(layers.size()); }
   // Numbers of each row's features in a pass (model/pass.h); 0 where this is no head.

@@ -121,15 +121,17 @@ TEST(Heads, DamagedFilesAreRefusedByTheNameOfWhatIsWrong) {
                        formats::MetadataValue value) {
     return OpenError(Edited(file, {.key = name, .value = std::move(value)}));
   };
-  EXPECT_NE(key(eagle, "eagle3.target_layers", Ints{1, 2}).find("three layers"), std::string::npos);
+  EXPECT_NE(key(eagle, "eagle3.target_layers", Ints{1, 2}).find("fc.weight"), std::string::npos);
+  EXPECT_NE(key(eagle, "eagle3.target_layers", Ints{}).find("1 to 64 layers"), std::string::npos);
+  EXPECT_NE(key(eagle, "eagle3.target_layers", Ints(65, 1)).find("1 to 64 layers"),
+            std::string::npos);
   EXPECT_NE(key(eagle, "eagle3.target_layers", Ints{0, 1, -1}).find("-1"), std::string::npos);
   EXPECT_NE(key(eagle, "eagle3.target_hidden_size", std::int64_t{0}).find("target_hidden_size"),
             std::string::npos);
-  EXPECT_NE(key(eagle, "eagle3.block_count", std::int64_t{2}).find("EAGLE-3 head has one"),
-            std::string::npos);
+  EXPECT_NE(key(eagle, "eagle3.block_count", std::int64_t{2}).find("blk.1."), std::string::npos);
   EXPECT_NE(key(mtp, "llama.nextn_predict_layers", std::int64_t{3}).find("nextn_predict_layers"),
             std::string::npos);
-  EXPECT_NE(key(mtp, "llama.nextn_predict_layers", std::int64_t{2}).find("2 next-n blocks"),
+  EXPECT_NE(key(mtp, "llama.nextn_predict_layers", std::int64_t{2}).find("blk.1."),
             std::string::npos);
 }
 

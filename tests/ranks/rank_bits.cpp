@@ -35,14 +35,9 @@ struct Case {
   bool paged = false;  // experts are read from the file that keeps a rank's tiles
 };
 
-// Each architecture, small and somewhat larger, as floats and quantised, in even and uneven shares.
-std::vector<Case> CasesOf(const std::string& architecture, int n_ranks) {
-  std::vector<Case> cases;
-  std::vector<int> even(static_cast<std::size_t>(n_ranks), 1), uneven = even;
-  uneven.back() = 3;
-  fixtures::TinyModelOptions small = fixtures::SmallestOf(architecture);
-  cases.push_back({"smallest", small, even});
-  fixtures::TinyModelOptions larger = small;
+// With rows that suit quantised types.
+fixtures::TinyModelOptions LargerOf(const std::string& architecture) {
+  fixtures::TinyModelOptions larger = fixtures::SmallestOf(architecture);
   larger.seed = 5;
   larger.dim = 128, larger.ff = 160, larger.n_heads = 8;
   if (larger.n_kv_heads > 1) larger.n_kv_heads = 4;
@@ -50,6 +45,16 @@ std::vector<Case> CasesOf(const std::string& architecture, int n_ranks) {
   if (larger.shared_ff != 0) larger.shared_ff = 96;
   if (larger.layer_input != 0) larger.layer_input = 32;
   if (larger.q_rank != 0) larger.q_rank = 64, larger.head_dim = 48, larger.rope_dimensions = 16;
+  return larger;
+}
+
+// Each architecture, small and somewhat larger, as floats and quantised, in even and uneven shares.
+std::vector<Case> CasesOf(const std::string& architecture, int n_ranks) {
+  std::vector<Case> cases;
+  std::vector<int> even(static_cast<std::size_t>(n_ranks), 1), uneven = even;
+  uneven.back() = 3;
+  cases.push_back({"smallest", fixtures::SmallestOf(architecture), even});
+  fixtures::TinyModelOptions larger = LargerOf(architecture);
   cases.push_back({"F32", larger, even});
   larger.weight_type = tensor::DType::kQ8_0;
   cases.push_back({"Q8_0", larger, even});
@@ -81,6 +86,14 @@ std::vector<Case> HeadCases(int n_ranks) {
     eagle.draft_vocabulary = 0, eagle.own_output = eagle.own_embedding = true;
     eagle.norm_before_residual = true;
     cases.push_back({"eagle with an output", target, uneven, eagle});
+    eagle.n_blocks = 2, eagle.dim = 96;
+    cases.push_back({"eagle with two wider blocks", target, uneven, eagle});
+    for (const char* arch : {"glm4moe", "deepseek2", "qwen35moe"}) {
+      fixtures::TinyModelOptions next = LargerOf(arch);
+      next.n_next = 1, next.n_layers = 3, next.context_length = 256;
+      next.weight_type = type;
+      cases.push_back({std::string("mtp of ") + arch, next, uneven});
+    }
   }
   return cases;
 }
@@ -171,8 +184,8 @@ int Compare(model::Runner& many, model::Runner& one, const std::string& what) {
 }
 
 // Runs one pass of a head on both, and compares the logits and the head's own features of all rows.
-// features: [n_rows, dim] with own_features. Returns the own features.
-std::vector<float> CompareHeads(model::Runner& many, model::Runner& one, int first, int n_rows,
+// features: [n_rows, width]. Returns the own features.
+std::vector<float> CompareHeads(model::Runner& many, model::LocalRunner& one, int first, int n_rows,
                                 const std::vector<float>& features, bool own_features,
                                 const std::string& what) {
   const std::vector<std::int32_t> blocks = {2, 0, 1};
@@ -190,7 +203,7 @@ std::vector<float> CompareHeads(model::Runner& many, model::Runner& one, int fir
                             .features = features.data(),
                             .own_features = own_features};
   const model::PassResult &got = many.Run(pass), &wanted = one.Run(pass);
-  const auto dim = static_cast<std::size_t>(one.info().dim),
+  const auto dim = static_cast<std::size_t>(one.config().features_width(true)),
              vocabulary = static_cast<std::size_t>(one.info().vocabulary);
   std::vector<float> own;
   for (int i = 0; i < n_rows; ++i) {
@@ -206,9 +219,9 @@ std::vector<float> CompareHeads(model::Runner& many, model::Runner& one, int fir
 
 // The target's features, then a head that reads them, then its own.
 int CompareWithHead(model::Runner& many, model::Runner& one, model::Runner& many_head,
-                    model::Runner& one_head, bool eagle, const std::string& what) {
-  model::FeatureRequest request{.normed = !eagle};
-  if (eagle) request.layers = {0, 1, 1};
+                    model::LocalRunner& one_head, const std::string& what) {
+  const std::vector<int>& layers = one_head.config().head->feature_layers;
+  const model::FeatureRequest request{.layers = layers, .normed = layers.empty()};
   many.KeepFeatures(request), one.KeepFeatures(request);
   constexpr int kRows = 20, kOwnRows = 3;
   const std::vector<std::int32_t> blocks = {2, 0, 1};
@@ -246,6 +259,7 @@ int RunCase(RankGroup::Impl& group, const std::string& folder, const Case& c,
       Share(ranks, ranks.leads() ? fixtures::WriteTinyModel(folder, c.options) : "");
   std::shared_ptr<formats::Checkpoint> head;
   if (c.head) head = Share(ranks, ranks.leads() ? fixtures::WriteTinyHead(folder, *c.head) : "");
+  if (c.options.n_next != 0) head = file;
   const std::string kept = c.paged ? folder + "/kept" : "";
   Runners own =
       Open(*file, head.get(), kept, pool, &ranks, model::Division(ranks.rank(), c.speeds));
@@ -261,9 +275,9 @@ int RunCase(RankGroup::Impl& group, const std::string& folder, const Case& c,
   int n_compared = 0;
   {
     model::LeadRunner lead(std::move(own[0]), 0, ranks);
-    if (c.head) {
+    if (head != nullptr) {
       model::LeadRunner lead_head(std::move(own[1]), 1, ranks);
-      n_compared = CompareWithHead(lead, *alone[0], lead_head, *alone[1], c.head->eagle, what);
+      n_compared = CompareWithHead(lead, *alone[0], lead_head, *alone[1], what);
     } else {
       n_compared = Compare(lead, *alone[0], what);
     }

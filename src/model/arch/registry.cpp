@@ -78,22 +78,33 @@ Result<ModelConfig> ConfigOfAllBlocks(const formats::Metadata& metadata) {
                           fmt::join(NamesOf(AllArchitectures()), ", ")));
 }
 
+constexpr std::size_t kMostFeatureLayers = 64;  // of a target, that a head may read
+
+// The layers of the target whose input a head reads. Older files have another key.
+Result<std::vector<int>> ReadFeatureLayers(const MetadataReader& read) {
+  constexpr std::string_view kKey = "target_layers", kOlderKey = "extract_layers";
+  const auto *named = read.Ints(kKey), *older = read.Ints(kOlderKey);
+  const auto* const layers = named != nullptr ? named : older;
+  const std::string key = read.Key(named == nullptr && older != nullptr ? kOlderKey : kKey);
+  if (layers == nullptr || layers->empty() || layers->size() > kMostFeatureLayers)
+    return Fail(ErrorCode::kInvalidFile,
+                fmt::format("{}: a list of 1 to {} layers of the target is needed; this is not a "
+                            "complete EAGLE-3 head",
+                            key, kMostFeatureLayers));
+  std::vector<int> found;
+  for (const std::int64_t layer : *layers) {
+    if (layer < 0 || layer > 1024)
+      return Fail(ErrorCode::kInvalidFile,
+                  fmt::format("{}: {} is out of range (0 to 1024)", key, layer));
+    found.push_back(static_cast<int>(layer));
+  }
+  return found;
+}
+
 Result<HeadConfig> ReadEagleHead(const MetadataReader& read) {
   HeadConfig head{.kind = HeadKind::kEagle};
   FORETOKEN_TRY(head.target_dim, read.Size("target_hidden_size", 1 << 17));
-  const auto* layers = read.Ints("target_layers");
-  if (layers == nullptr || layers->size() != 3)
-    return Fail(
-        ErrorCode::kInvalidFile,
-        fmt::format(
-            "{}: three layers of the target are needed; this is not a complete EAGLE-3 head",
-            read.Key("target_layers")));
-  for (const std::int64_t layer : *layers) {
-    if (layer < 0 || layer > 1024)
-      return Fail(ErrorCode::kInvalidFile, fmt::format("{}: {} is out of range (0 to 1024)",
-                                                       read.Key("target_layers"), layer));
-    head.feature_layers.push_back(static_cast<int>(layer));
-  }
+  FORETOKEN_TRY(head.feature_layers, ReadFeatureLayers(read));
   head.norm_before_residual = read.Bool("norm_before_residual").value_or(false);
   head.norm_before_fc = read.Bool("norm_before_fc").value_or(false);
   return head;
@@ -102,9 +113,7 @@ Result<HeadConfig> ReadEagleHead(const MetadataReader& read) {
 Result<ModelConfig> ReadEagleConfig(const MetadataReader& read,
                                     const formats::Checkpoint& checkpoint) {
   FORETOKEN_TRY(ModelConfig c, ReadCommonConfig(read));
-  if (c.n_layers() != 1)
-    return Fail(ErrorCode::kUnsupported, fmt::format("{}: {} blocks; an EAGLE-3 head has one",
-                                                     read.Key("block_count"), c.n_layers()));
+  // The first block reads the entry's pair. Blocks behind it are those of any network.
   c.layers[0].attention().norm = {};
   c.layers[0].attention().reads_pair = true;
   FORETOKEN_TRY(c.head, ReadEagleHead(read));
@@ -123,19 +132,17 @@ Result<ModelConfig> EagleConfig(const formats::Checkpoint& checkpoint) {
   return config;
 }
 
-// The block behind the trunk's, of the trunk's kind.
+// The block behind the trunk's, of the trunk's kind. Where a file has several, each further one was
+// trained for one more token; the first drafts any number of them from its own features.
 Result<ModelConfig> MtpConfig(const formats::Checkpoint& checkpoint) {
   FORETOKEN_TRY(ModelConfig c, ConfigOfAllBlocks(checkpoint.metadata()));
-  if (c.n_next_layers != 1)
+  if (c.n_next_layers == 0)
     return Fail(
-        ErrorCode::kUnsupported,
-        fmt::format(
-            "{}.nextn_predict_layers: {} next-n blocks; heads of one block are supported, which "
-            "drafts any number of tokens",
-            c.architecture, c.n_next_layers));
-  c.head =
-      HeadConfig{.kind = HeadKind::kMtp, .target_dim = c.dim, .target_layers = c.n_layers() - 1};
-  c.layers.erase(c.layers.begin(), c.layers.end() - 1);
+        ErrorCode::kInvalidFile,
+        fmt::format("{}.nextn_predict_layers: missing; this is no MTP head", c.architecture));
+  const int trunk = c.n_layers() - c.n_next_layers;
+  c.head = HeadConfig{.kind = HeadKind::kMtp, .target_dim = c.dim, .target_layers = trunk};
+  c.layers = {c.layers[static_cast<std::size_t>(trunk)]};
   c.n_next_layers = 0;
   return c;
 }

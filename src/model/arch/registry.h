@@ -38,7 +38,7 @@ enum class DraftFile { kModel, kEagleHead, kMtpHead, kModelWithMtpHead };
 DraftFile KindOfDraft(const formats::Checkpoint& checkpoint);
 
 // The head in a file of kind kEagleHead, kMtpHead or kModelWithMtpHead. `vocabulary` of an MTP head
-// is 0: it is the target's. Errors: as above; kUnsupported (several next-n blocks).
+// is 0: it is the target's. Of several next-n blocks it is the first. Errors: as above.
 [[nodiscard]] Result<ModelConfig> HeadConfigFromFile(const formats::Checkpoint& checkpoint);
 
 }  // namespace foretoken::model

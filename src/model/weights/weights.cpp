@@ -63,18 +63,13 @@ class WeightsLoader {
     FORETOKEN_CHECK_OK(Output(tied ? "token_embd.weight" : "output.weight", output_tokens));
     FORETOKEN_CHECK_OK(RopeFactors());
     if (config_.layer_input != 0) FORETOKEN_CHECK_OK(LayerInputs());
-    weights_.layers.resize(config_.layers.size());
-    for (std::size_t i = 0; i < config_.layers.size(); ++i)
-      FORETOKEN_CHECK_OK(Layer(config_.layers[i], weights_.layers[i]));
-    return {};
+    return Layers();
   }
 
   Status PlanHead(const Weights& target, const ModelConfig& target_config) {
     const HeadConfig& head = *config_.head;
     const int dim = config_.dim;
     HeadWeights& own = weights_.head.emplace();
-    weights_.layers.resize(1);
-    LayerWeights& layer = weights_.layers[0];
     const LayerConfig& config = config_.layers[0];
     const auto name = [&](const char* part) {
       return fmt::format("blk.{}.{}", config.block, part);
@@ -90,7 +85,6 @@ class WeightsLoader {
         FORETOKEN_CHECK_OK(Vector("enc.output_norm.weight", features, own.features_norm));
       FORETOKEN_CHECK_OK(Vector(name("attn_norm.weight"), dim, own.token_norm));
       FORETOKEN_CHECK_OK(Vector(name("attn_norm_2.weight"), dim, own.feature_norm));
-      FORETOKEN_CHECK_OK(Layer(config, layer));
       embedding = optional("token_embd.weight"), output = optional("output.weight");
       norm = "output_norm.weight";
       FORETOKEN_CHECK_OK(RopeFactors());
@@ -99,12 +93,12 @@ class WeightsLoader {
       FORETOKEN_CHECK_OK(Divided(name("nextn.eh_proj.weight"), dim, 2 * dim, own.mix));
       FORETOKEN_CHECK_OK(Vector(name("nextn.enorm.weight"), dim, own.token_norm));
       FORETOKEN_CHECK_OK(Vector(name("nextn.hnorm.weight"), dim, own.feature_norm));
-      FORETOKEN_CHECK_OK(Layer(config, layer));
       embedding = optional(name("nextn.embed_tokens.weight"));
       output = optional(name("nextn.shared_head_head.weight"));
       norm = optional(name("nextn.shared_head_norm.weight"));
       weights_.rope_factors_ = target.rope_factors_;
     }
+    FORETOKEN_CHECK_OK(Layers());
     if (norm.empty())
       weights_.output_norm = target.output_norm;
     else
@@ -381,6 +375,13 @@ class WeightsLoader {
     FORETOKEN_CHECK_OK(Matrix(prefix + "inp_gate.weight", width, dim, w.gate));
     FORETOKEN_CHECK_OK(Matrix(prefix + "proj.weight", dim, width, w.projection));
     return Vector(prefix + "post_norm.weight", dim, w.post_norm);
+  }
+
+  Status Layers() {
+    weights_.layers.resize(config_.layers.size());
+    for (std::size_t i = 0; i < config_.layers.size(); ++i)
+      FORETOKEN_CHECK_OK(Layer(config_.layers[i], weights_.layers[i]));
+    return {};
   }
 
   Status Layer(const LayerConfig& config, LayerWeights& layer) {
