@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/stopwatch.h"
+#include "kv/transaction.h"
 
 namespace foretoken::calibrate {
 namespace {
@@ -25,10 +26,25 @@ DraftMeter::DraftMeter(draft::Drafter& drafter, const DraftSetting& setting, int
 }
 
 DraftMeter::~DraftMeter() {
-  for (SeqId seq = 0; seq < setting_.n_sequences; ++seq) drafter_.End(seq);
+  for (SeqId seq = 0; seq < setting_.n_sequences; ++seq) {
+    drafter_.End(seq);
+    if (setting_.target_cache != nullptr) setting_.target_cache->Truncate(seq, 0);
+  }
+}
+
+// Without room for them the drafter drafts nothing.
+void DraftMeter::Hold(SeqId seq, int n_rows) noexcept {
+  kv::BlockTables* const cache = setting_.target_cache;
+  if (cache == nullptr || cache->MissingBlocks(seq, n_rows) > cache->n_available_blocks() ||
+      cache->room(seq) < n_rows)
+    return;
+  kv::Segment segment{
+      .seq = seq, .n_rows = n_rows, .first_position = cache->length(seq), .n_certain = n_rows};
+  kv::Transaction(*cache, {&segment, 1}).Commit({&n_rows, 1});
 }
 
 void DraftMeter::Start(SeqId seq, int context, int rounds) {
+  if (setting_.target_cache != nullptr) setting_.target_cache->Truncate(seq, 0);
   const std::vector<Token> prompt(static_cast<std::size_t>(context), kFiller);
   drafter_.Begin({.seq = seq,
                   .prompt = prompt,
@@ -54,6 +70,7 @@ void DraftMeter::Observe(SeqId seq, int n_features, bool commits) noexcept {
       .features = setting_.features_width > 0 ? features_.data() : nullptr,
       .n_features = n_features,
       .first_position = processed_[i]};
+  Hold(seq, n_features);
   drafter_.Observe({&observation, 1});
   processed_[i] += n_features;
   last_drafted_[i] = 0;

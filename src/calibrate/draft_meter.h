@@ -10,6 +10,7 @@
 
 #include "base/aligned_buffer.h"
 #include "draft/drafter.h"
+#include "kv/block_tables.h"
 
 namespace foretoken::calibrate {
 
@@ -18,6 +19,9 @@ struct DraftSetting {
   int context_size = 0;             // positions of a sequence at most
   int drafts = 1;                   // of one proposal
   std::int64_t features_width = 0;  // of the target's features; 0: it needs none
+  // The target's, which the drafter reads: the meter gives it the positions that the target would have
+  // processed. Null: the drafter reads none.
+  kv::BlockTables* target_cache = nullptr;
   SamplingParameters sampling;
 };
 
@@ -42,6 +46,7 @@ class DraftMeter {
  private:
   void Start(SeqId seq, int context, int rounds);
   void Observe(SeqId seq, int n_features, bool commits) noexcept;
+  void Hold(SeqId seq, int n_rows) noexcept;
 
   draft::Drafter& drafter_;
   const DraftSetting& setting_;

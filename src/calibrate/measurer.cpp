@@ -134,12 +134,14 @@ class Measurer {
 
   void MeasureDrafts(Measurements& m) {
     if (!Drafts()) return;
-    const DraftSetting setting = {.n_sequences = subject_.n_sequences,
-                                  .context_size = subject_.context,
-                                  .drafts = NumberOfDrafts(),
-                                  .features_width = std::int64_t{parts_.drafter->Needs().parts()} *
-                                                    subject_.target.info().dim,
-                                  .sampling = options_.sampling};
+    const draft::Drafter& drafter = *parts_.drafter;
+    const DraftSetting setting = {
+        .n_sequences = subject_.n_sequences,
+        .context_size = subject_.context,
+        .drafts = NumberOfDrafts(),
+        .features_width = std::int64_t{drafter.Needs().parts()} * subject_.target.info().dim,
+        .target_cache = drafter.ReadsTargetCache() ? &subject_.cache : nullptr,
+        .sampling = options_.sampling};
     const std::vector<int> rows = DraftRows();
     for (const int context : contexts_) {
       Readings readings(rows, {context});

@@ -107,6 +107,7 @@ StartMeasurer::DraftCosts StartMeasurer::Drafts(draft::Drafter& drafter) {
       .context_size = subject_.context,
       .drafts = drafts,
       .features_width = std::int64_t{drafter.Needs().parts()} * subject_.target.info().dim,
+      .target_cache = drafter.ReadsTargetCache() ? &subject_.cache : nullptr,
       .sampling = {}};
   DraftMeter meter(drafter, setting, prompt, 2 * kRepeats + 1);
   meter.Microseconds(n);  // reads the contexts

@@ -134,8 +134,7 @@ std::vector<TensorSummary> ModelFile::tensors() const {
 
 std::string ModelFile::obstacle() const {
   const formats::Checkpoint& file = *impl_->checkpoint;
-  const model::DraftFile kind = model::KindOfDraft(file);
-  const bool head = kind == model::DraftFile::kEagleHead || kind == model::DraftFile::kMtpHead;
+  const bool head = !is_whole_model();
   const auto config =
       head ? model::HeadConfigFromFile(file) : model::ConfigFromMetadata(file.metadata());
   if (!config) return config.error().message;
@@ -155,6 +154,7 @@ std::string ModelFile::drafts_as() const {
       return "eagle";
     case model::DraftFile::kMtpHead:
     case model::DraftFile::kModelWithMtpHead:
+    case model::DraftFile::kAssistant:
       return "mtp";
     case model::DraftFile::kModel:
       break;

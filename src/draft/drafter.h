@@ -4,7 +4,7 @@
 // The engine tells a drafter the text of each sequence (Begin: the prompt; Observe: what each round
 // committed) and asks for proposals. A drafter keeps what it needs of the text, its own cache
 // included. A drafter may always propose fewer tokens than asked for, or none; it never fails a
-// request. It never sees the target's cache.
+// request. It never writes to the target's cache.
 //
 // All calls come from the engine's thread. Propose and Observe allocate nothing.
 #pragma once
@@ -87,6 +87,9 @@ class Drafter {
   virtual bool ReportsLogits() const { return false; }
   // How many likely tokens observations need for each position; 0: none.
   virtual int LikelyTokens() const { return 0; }
+  // True if its network reads the target's cache, as long as that has all of a text but its newest
+  // token.
+  virtual bool ReadsTargetCache() const { return false; }
   // The target's hidden states that observations need.
   virtual model::FeatureRequest Needs() const { return {}; }
 

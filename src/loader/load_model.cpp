@@ -74,7 +74,7 @@ void SendOpen(const Loading& loading, const ModelPart& part, const std::string& 
 
 Result<std::unique_ptr<model::LocalRunner>> LoadShare(const Loading& loading, const ModelPart& part,
                                                       const formats::Checkpoint& checkpoint,
-                                                      const model::LocalRunner* target) {
+                                                      model::LocalRunner* target) {
   auto loaded = target == nullptr
                     ? LoadOwn(loading, part, checkpoint)
                     : model::LocalRunner::LoadHead(checkpoint, part.config, part.options,

@@ -44,7 +44,7 @@ bool Report(const EngineOptions& options, const MemoryPlan& memory, const std::s
 // with the file's name.
 [[nodiscard]] Result<std::unique_ptr<model::LocalRunner>> LoadShare(
     const Loading& loading, const ModelPart& part, const formats::Checkpoint& checkpoint,
-    const model::LocalRunner* target);
+    model::LocalRunner* target);
 
 // The same, and where part.options names ranks, all of them load their shares. Errors: also those of the
 // other ranks, and kMismatch (they have another file).

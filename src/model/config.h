@@ -60,8 +60,8 @@ struct AttentionConfig {
   std::string_view norm = "attn_norm";  // name of the norm before it; empty: none
   std::string_view post_norm = "";      // of the norm of what it adds; empty: none
   bool reads_pair = false;  // of a head: its input is what the entry has prepared, 2 dim wide
-  // The layer before it whose keys and values it reads; then it has none of its own, nor their
-  // matrices. Negative: it reads its own.
+  // The layer whose keys and values it reads: one before it, or of an assistant's target. Then it
+  // has none of its own, nor their matrices. Negative: it reads its own.
   int cache_layer = -1;
 
   bool operator==(const AttentionConfig&) const = default;
@@ -242,7 +242,10 @@ struct LayerConfig {
 //           by `fc`, stands beside the token's embedding in the input of the first layer's attention.
 //   kMtp: next-n prediction (DeepSeek-AI 2024, "DeepSeek-V3"): `eh_proj` mixes the target's normed
 //         last state with the embedding, and an ordinary layer follows.
-enum class HeadKind { kEagle, kMtp };
+//   kAssistant: Gemma 4's assistants: `nextn.pre_projection` mixes the target's normed last state with
+//           the target's embedding; layers with queries alone read the target's cache, up to the
+//           position before the row's; `nextn.post_projection` gives the feature of the next row.
+enum class HeadKind { kEagle, kMtp, kAssistant };
 
 struct HeadConfig {
   HeadKind kind = HeadKind::kEagle;
@@ -253,6 +256,7 @@ struct HeadConfig {
   bool norm_before_residual = false;  // kEagle: the residual stream begins with the normed feature
   bool norm_before_fc = false;        // kEagle: the features are normed before they are mixed
 
+  bool reads_cache() const { return kind == HeadKind::kAssistant; }  // of the target
   // Numbers of the target that a row reads.
   int features_width() const {
     return (kind == HeadKind::kEagle ? static_cast<int>(feature_layers.size()) : 1) * target_dim;
@@ -279,7 +283,7 @@ struct ModelConfig {
   // Numbers of each row's features in a pass (model/pass.h); 0 where this is no head.
   int features_width(bool own_features) const {
     if (!head) return 0;
-    return own_features ? dim : head->features_width();
+    return own_features && !head->reads_cache() ? dim : head->features_width();
   }
 };
 

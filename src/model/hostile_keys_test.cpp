@@ -93,7 +93,8 @@ struct Case {
 };
 
 std::vector<Case> Cases() {
-  std::vector<Case> cases = {{"mixtral", "llama"}, {"EAGLE-3", "eagle3", true}};
+  std::vector<Case> cases = {
+      {"mixtral", "llama"}, {"EAGLE-3", "eagle3", true}, {"assistant", "gemma4-assistant", true}};
   for (const ArchitectureInfo* info : AllArchitectures())
     cases.push_back({std::string(info->name), std::string(info->name)});
   return cases;
@@ -101,8 +102,10 @@ std::vector<Case> Cases() {
 
 std::vector<std::byte> BytesOf(const Case& of) {
   if (!of.head) return fixtures::TinyModelBytes(fixtures::SmallestOf(of.name));
-  const std::string text = TextOf(
-      fixtures::WriteTinyHead(fixtures::TemporaryFolder(), {.target = {.seed = 5}, .eagle = true}));
+  fixtures::TinyHeadOptions head = {.target = {.seed = 5}, .eagle = true};
+  if (of.name == "assistant")
+    head = {.target = fixtures::SmallestOf("gemma4"), .assistant = true, .n_blocks = 2};
+  const std::string text = TextOf(fixtures::WriteTinyHead(fixtures::TemporaryFolder(), head));
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
 }
@@ -163,7 +166,8 @@ TEST_P(HostileKeys, AreErrorsWithTheirNames) {
 TEST_P(HostileKeys, ThatAreNeededAreMissed) {
   std::set<std::string> needed = {"block_count", "context_length", "embedding_length",
                                   "feed_forward_length", "attention.head_count"};
-  if (GetParam().head) needed.insert({"target_hidden_size", "target_layers"});
+  if (GetParam().name == "EAGLE-3") needed.insert({"target_hidden_size", "target_layers"});
+  if (GetParam().name == "assistant") needed.insert("embedding_length_out");
   if (Reads("expert_used_count")) {
     needed.insert("expert_used_count");
     // Without that key, these are networks without experts.

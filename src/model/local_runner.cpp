@@ -102,6 +102,7 @@ Status CheckHeadFits(const formats::Checkpoint& checkpoint, const ModelConfig& c
   for (const int layer : head.feature_layers)
     if (layer > base.n_layers())
       return mismatch(fmt::format("it reads layer {}, the target has {}", layer, base.n_layers()));
+  if (head.reads_cache()) return {};
   const bool own_embedding = checkpoint.Find("token_embd.weight") != nullptr,
              own_output = checkpoint.Find("output.weight") != nullptr;
   if (config.dim != base.dim && !(own_embedding && own_output))
@@ -109,6 +110,44 @@ Status CheckHeadFits(const formats::Checkpoint& checkpoint, const ModelConfig& c
         fmt::format("it is {} wide, the target {}, and it has no embedding and output "
                     "head of its own",
                     config.dim, base.dim));
+  return {};
+}
+
+// Sets the layer of the target that a layer of an assistant reads: the last one of its kind, with a
+// window or without, or the one whose cache that reads. Each rank must have the same heads of both.
+Status FindCache(const ModelConfig& base, const Division& division, LayerConfig& layer) {
+  AttentionConfig& own = layer.attention();
+  const auto mismatch = [&](const char* why) {
+    return Fail(ErrorCode::kMismatch,
+                fmt::format("head: block {}: {}; use a head that was trained for this target",
+                            layer.block, why));
+  };
+  const auto attention = [&](int i) {
+    return std::get_if<AttentionConfig>(&base.layers[static_cast<std::size_t>(i)].mixer);
+  };
+  int source = base.n_layers() - 1;
+  while (source >= 0 &&
+         (attention(source) == nullptr || (attention(source)->window != 0) != (own.window != 0)))
+    --source;
+  if (source < 0) return mismatch("the target has no layer of its kind");
+  const AttentionConfig& of = *attention(source);
+  if (of.n_kv_heads != own.n_kv_heads || of.head_dim != own.head_dim)
+    return mismatch("its heads are not those of the target's cache");
+  if (own.window != 0 && own.window >= of.window)
+    return mismatch("it sees more positions than the target keeps");
+  for (int rank = 0; rank < division.size(); ++rank) {
+    const OutputRange keys = HeadsOf(own, division, rank).keys;
+    if (keys.n() != 0 && keys != HeadsOf(of, division, rank).keys)
+      return Fail(ErrorCode::kUnsupported,
+                  "head: the ranks divide its heads otherwise than the target's cache; use fewer "
+                  "ranks, or another drafter");
+  }
+  own.cache_layer = of.cache_layer >= 0 ? of.cache_layer : source;
+  return {};
+}
+
+Status FindCaches(const ModelConfig& base, const Division& division, ModelConfig& own) {
+  for (LayerConfig& layer : own.layers) FORETOKEN_CHECK_OK(FindCache(base, division, layer));
   return {};
 }
 
@@ -133,11 +172,12 @@ std::int64_t ScratchBytes(const ModelConfig& config, const RunnerOptions& option
 
 LocalRunner::LocalRunner(const ModelConfig& config, const RunnerOptions& options,
                          const kernels::Kernels& kernels, ThreadPool& pool, Weights weights,
-                         CacheMemory cache)
+                         CacheMemory cache, CacheMemory* of_target)
     : config_(config),
       pool_(pool),
       weights_(std::move(weights)),
       cache_(std::move(cache)),
+      read_cache_(of_target != nullptr ? *of_target : cache_),
       states_(StateLayers(config, options.division), options.state),
       scratch_(config, options.max_rows, options.max_logit_rows, pool.size(),
                options.division.size()),
@@ -147,7 +187,7 @@ LocalRunner::LocalRunner(const ModelConfig& config, const RunnerOptions& options
                {.kernels = kernels,
                 .pool = pool,
                 .scratch = scratch_,
-                .cache = cache_,
+                .cache = read_cache_,
                 .states = states_,
                 .ranks = ranks_,
                 .division = division_},
@@ -180,25 +220,30 @@ Result<std::unique_ptr<LocalRunner>> LocalRunner::Load(const formats::Checkpoint
       new LocalRunner(config, options, kernels, pool, std::move(weights), std::move(cache)));
 }
 
-Result<std::unique_ptr<LocalRunner>> LocalRunner::LoadHead(
-    const formats::Checkpoint& checkpoint, const ModelConfig& config, const RunnerOptions& options,
-    const kernels::Kernels& kernels, ThreadPool& pool, const LocalRunner& target) {
+Result<std::unique_ptr<LocalRunner>> LocalRunner::LoadHead(const formats::Checkpoint& checkpoint,
+                                                           const ModelConfig& config,
+                                                           const RunnerOptions& options,
+                                                           const kernels::Kernels& kernels,
+                                                           ThreadPool& pool, LocalRunner& target) {
   const Division& division = target.division_;
   FORETOKEN_TRY(CacheMemory cache,
                 CacheMemory::Create(CacheLayers(config, division), options.cache));
   const ModelConfig& base = target.config();
   FORETOKEN_CHECK_OK(CheckHeadFits(checkpoint, config, base));
   ModelConfig own = config;
-  if (own.vocabulary == 0 || own.head->kind == HeadKind::kMtp ||
-      checkpoint.Find("output.weight") == nullptr)
+  const bool reads_cache = config.head->reads_cache();
+  if (reads_cache) FORETOKEN_CHECK_OK(FindCaches(base, division, own));
+  if (!reads_cache && (own.vocabulary == 0 || own.head->kind == HeadKind::kMtp ||
+                       checkpoint.Find("output.weight") == nullptr))
     own.vocabulary = base.vocabulary;
   FORETOKEN_TRY(Weights weights,
                 Weights::LoadHead(checkpoint, own, target.weights_, base, division, pool));
   RunnerOptions divided = options;
   divided.division = division;
   divided.ranks = division.size() == 1 ? nullptr : &target.ranks_;
-  return std::unique_ptr<LocalRunner>(
-      new LocalRunner(own, divided, kernels, pool, std::move(weights), std::move(cache)));
+  return std::unique_ptr<LocalRunner>(new LocalRunner(own, divided, kernels, pool,
+                                                      std::move(weights), std::move(cache),
+                                                      reads_cache ? &target.read_cache_ : nullptr));
 }
 
 void LocalRunner::KeepFeatures(const FeatureRequest& request) {
@@ -228,11 +273,12 @@ void LocalRunner::Check(const Pass& pass) const noexcept {
   FORETOKEN_CHECK(static_cast<int>(pass.logit_rows.size()) <= info_.max_logit_rows);
   FORETOKEN_CHECK(pass.choices.empty() || pass.choices.size() == pass.logit_rows.size());
   FORETOKEN_CHECK(!config_.head || pass.features != nullptr);
-  const bool windows = cache_.options().n_window_blocks != 0;
+  const bool windows = read_cache_.options().n_window_blocks != 0;
+  const int own = config_.head && config_.head->reads_cache() ? 0 : 1;  // of its last position
   for (const kv::Segment& s : pass.segments) {
     FORETOKEN_CHECK(s.state.from <= s.first_position && s.state.from <= s.state.to);
     FORETOKEN_CHECK(std::max(s.state.source, s.state.checkpoint) < states_.n_checkpoints());
-    const int needed = kv::BlocksFor(s.first_position + s.n_rows);
+    const int needed = kv::BlocksFor(s.first_position + s.n_rows - 1 + own);
     FORETOKEN_CHECK(static_cast<int>(s.blocks.size()) >= needed);
     FORETOKEN_CHECK(!windows || static_cast<int>(s.window_blocks.size()) >= needed);
   }
@@ -272,13 +318,8 @@ void LocalRunner::NoteResult(const Pass& pass, int team) noexcept {
   const std::size_t n = pass.logit_rows.size();
   const Output& output = network_.output();
   for (std::size_t i = 0; i < n; ++i) finite_rows_[i] = output.Finite(static_cast<int>(i), team);
-  if (config_.head) {
-    const bool normed = config_.head->kind == HeadKind::kMtp;
-    const Activation residual = scratch_.residual.View(config_.dim);
-    for (std::size_t i = 0; i < n; ++i)
-      own_features_[i] =
-          normed ? output.last().Row(static_cast<int>(i)) : residual.Row(pass.logit_rows[i]);
-  }
+  for (std::size_t i = 0; config_.head && i < n; ++i)
+    own_features_[i] = network_.OwnFeature(pass, static_cast<int>(i));
   result_ = {.logits = output.logits().x,
              .logits_stride = output.logits().stride,
              .finite_rows = std::span(finite_rows_).first(n),

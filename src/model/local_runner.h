@@ -56,12 +56,13 @@ class LocalRunner final : public Runner {
       const LoadOptions& load);
 
   // A head that reads `target`'s features. It uses the target's embedding and output head where its
-  // own file has none: target and its checkpoint must outlive it. The ranks of the target divide it
-  // as they divide the target. Errors: also kMismatch (a head of another target).
+  // own file has none, and an assistant reads the target's cache: target and its checkpoint must
+  // outlive it. The ranks of the target divide it as they divide the target. Errors: also kMismatch
+  // (a head of another target).
   [[nodiscard]] static Result<std::unique_ptr<LocalRunner>> LoadHead(
       const formats::Checkpoint& checkpoint, const ModelConfig& config,
       const RunnerOptions& options, const kernels::Kernels& kernels, ThreadPool& pool,
-      const LocalRunner& target);
+      LocalRunner& target);
 
   const PassResult& Run(const Pass& pass) noexcept override;
   void KeepFeatures(const FeatureRequest& request) override;
@@ -76,8 +77,8 @@ class LocalRunner final : public Runner {
 
  private:
   LocalRunner(const ModelConfig& config, const RunnerOptions& options,
-              const kernels::Kernels& kernels, ThreadPool& pool, Weights weights,
-              CacheMemory cache);
+              const kernels::Kernels& kernels, ThreadPool& pool, Weights weights, CacheMemory cache,
+              CacheMemory* of_target = nullptr);
   void Check(const Pass& pass) const noexcept;
   int RunOnTeam(const Pass& pass) noexcept;
   void RestoreStates(const Pass& pass) noexcept;
@@ -88,6 +89,7 @@ class LocalRunner final : public Runner {
   ThreadPool& pool_;
   Weights weights_;
   CacheMemory cache_;
+  CacheMemory& read_cache_;  // that passes use: its own, or the target's
   StateMemory states_;
   Scratch scratch_;
   comm::Alone alone_;

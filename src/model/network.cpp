@@ -11,6 +11,7 @@
 #include "model/blocks/kept_state.h"
 #include "model/blocks/latent_attention.h"
 #include "model/blocks/layer_scale.h"
+#include "model/blocks/next_feature.h"
 #include "model/blocks/per_layer_input.h"
 #include "model/blocks/recurrent/delta_net.h"
 #include "model/blocks/recurrent/mamba2.h"
@@ -28,6 +29,8 @@ Blocks MakeEntry(const Workspace& space, const ModelConfig& config, const Weight
     blocks.push_back(std::make_unique<Embedding>(space, config, weights));
   else if (config.head->kind == HeadKind::kEagle)
     blocks.push_back(std::make_unique<EagleEntry>(space, config, weights));
+  else if (config.head->kind == HeadKind::kAssistant)
+    blocks.push_back(std::make_unique<AssistantEntry>(space, config, weights));
   else
     blocks.push_back(std::make_unique<MtpEntry>(space, config, weights));
   if (weights.layer_inputs)
@@ -101,8 +104,13 @@ Network::Network(const ModelConfig& config, const Weights& weights, const Worksp
       entry_(MakeEntry(space, config, weights)),
       output_(space, config, weights) {
   for (int layer = 0; layer < config.n_layers(); ++layer) AddLayer(layer);
+  if (config.head && config.head->kind == HeadKind::kAssistant)
+    next_ = std::make_unique<NextFeature>(space, config.head->target_dim, weights.head->next,
+                                          output_.last());
   AddPhases();
 }
+
+Network::~Network() = default;
 
 const RopeTable* Network::RopeOf(const RopeConfig* config) {
   if (config == nullptr) return nullptr;
@@ -169,6 +177,14 @@ void Network::AddPhases() {
   }
   keep(config_.n_layers());
   output_.AddPhases(phases_);
+  if (next_ != nullptr) next_->AddPhases(phases_);
+}
+
+const float* Network::OwnFeature(const Pass& pass, int i) const noexcept {
+  if (next_ != nullptr) return next_->Row(i);
+  if (config_.head->kind == HeadKind::kMtp) return output_.last().Row(i);
+  return space_.scratch.residual.View(config_.dim)
+      .Row(pass.logit_rows[static_cast<std::size_t>(i)]);
 }
 
 void Network::Keep(const FeatureRequest& request, float* features) {
@@ -202,8 +218,10 @@ void Network::ExtendRopes(const Pass& pass) noexcept {
 
 void Network::NoteRowLengths(const Pass& pass) noexcept {
   std::int32_t* const lengths = space_.scratch.row_len.data();
+  // The cache of an assistant's target does not have the row's own position.
+  const int own = config_.head && config_.head->reads_cache() ? 0 : 1;
   for (const kv::Segment& s : pass.segments)
-    for (int i = 0; i < s.n_rows; ++i) lengths[s.row_begin + i] = s.first_position + i + 1;
+    for (int i = 0; i < s.n_rows; ++i) lengths[s.row_begin + i] = s.first_position + i + own;
 }
 
 std::uint64_t Network::layer_work() const noexcept {

@@ -19,6 +19,7 @@
 namespace foretoken::model {
 
 struct LayerPlace;  // blocks/attention.h
+class NextFeature;  // blocks/next_feature.h
 
 // Calls the phases that the pass wants, and `barrier` between two of them unless both are divided
 // by rows. Every thread of a team walks the same way.
@@ -40,6 +41,7 @@ class Network {
   // All references must outlive the network.
   Network(const ModelConfig& config, const Weights& weights, const Workspace& space,
           int max_positions);
+  ~Network();
 
   // From now on every pass writes these hidden states of its rows to features, [max_rows, parts *
   // dim].
@@ -49,6 +51,8 @@ class Network {
   void Run(const Pass& pass, ThreadPool& pool, bool alone) noexcept;
 
   const Output& output() const noexcept { return output_; }
+  // A head's own feature of the i-th row of logits in the last pass.
+  const float* OwnFeature(const Pass& pass, int i) const noexcept;
   // Multiplications of one row in a layer, in the mean.
   std::uint64_t layer_work() const noexcept;
 
@@ -78,6 +82,7 @@ class Network {
   std::vector<std::unique_ptr<Block>> entry_;
   std::vector<std::vector<std::unique_ptr<Block>>> layers_;  // the blocks of each, in order
   Output output_;
+  std::unique_ptr<NextFeature> next_;  // of assistants
   std::vector<Kept> kept_;
   std::vector<Phase> phases_;
 };

@@ -33,7 +33,7 @@ struct Pass {
   // whole. A runner that gives whole rows at no cost may give them all the same.
   std::span<const kernels::Choice> choices = {};
   // For heads: what each row reads beside its token, [n_rows, width], contiguous. The features of
-  // the target; with own_features the head's own feature of an earlier row, of width dim.
+  // the target; with own_features the head's own feature of an earlier row.
   const float* features = nullptr;
   bool own_features = false;
 
@@ -55,7 +55,7 @@ struct PassResult {
   std::int64_t features_width = 0;
   std::int64_t distinct_experts = 0;  // that its rows used, added over the layers
   RankTraffic traffic;                // with the other ranks, where there are some
-  // Heads: for each row of logits the head's own feature, which a next row reads. [dim]
+  // Heads: for each row of logits the head's own feature, which a next row reads.
   std::span<const float* const> own_features;
 
   const float* Logits(int i) const noexcept { return logits + i * logits_stride; }

@@ -206,7 +206,7 @@ std::size_t Scratch::size_bytes() const noexcept {
                       gathered.size_bytes();
   for (const ActivationMemory* const memory :
        {&residual, &normed, &q, &k, &v, &attention, &gate, &up, &delta, &sum, &last, &mixed, &pair,
-        &layer_inputs, &layer_embeddings, &logits})
+        &next, &layer_inputs, &layer_embeddings, &logits})
     bytes += memory->size_bytes();
   return bytes;
 }
@@ -234,7 +234,9 @@ Scratch::Scratch(const ModelConfig& c, int max_rows, int max_logit_rows, int n_t
     layer_embeddings = ActivationMemory(max_rows, width, false);
   }
   if (c.head) {
-    pair = ActivationMemory(max_rows, 2 * c.dim);
+    const int target_dim = c.head->reads_cache() ? c.head->target_dim : 0;
+    pair = ActivationMemory(max_rows, 2 * std::max(c.dim, target_dim));
+    next = ActivationMemory(max_logit_rows, target_dim, false);
     mixed = ActivationMemory(max_rows,
                              static_cast<int>(c.head->feature_layers.size()) * c.head->target_dim);
   }

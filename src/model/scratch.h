@@ -135,7 +135,9 @@ struct Scratch {
   ActivationMemory sum;  // [rows, dim]: of several feed-forward parts
   ActivationMemory last;              // [logit rows, dim]
   ActivationMemory mixed;             // heads: [rows, features], the target's features before fc
-  ActivationMemory pair;              // heads: [rows, 2 dim], embedding and feature, each normed
+  ActivationMemory pair;              // heads: [rows, 2 dim], embedding and feature, each normed;
+                                      // assistants: [rows, 2 target_dim], neither normed
+  ActivationMemory next;              // assistants: [logit rows, target_dim], their features
   ActivationMemory layer_inputs;      // [rows, layers * layer_input]
   ActivationMemory layer_embeddings;  // [rows, layers * layer_input], before they are mixed
   ActivationMemory logits;            // [logit rows, vocabulary]

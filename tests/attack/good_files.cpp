@@ -120,6 +120,25 @@ void AddHeads(const std::string& folder, const TinyModelOptions& target, GoodFil
   head("EAGLE-3 head", eagle);
   eagle.draft_vocabulary = 100, eagle.norm_before_fc = true;
   head("EAGLE-3 head of few tokens", eagle);
+  eagle.layers = {0, 1}, eagle.n_blocks = 2, eagle.dim = 96;
+  head("EAGLE-3 head of two wider blocks", eagle);
+}
+
+// Heads that are for targets of other architectures.
+void AddHeadsOfFamilies(const std::string& folder, GoodFiles& good) {
+  for (const char* name : {"glm4moe", "deepseek2", "qwen35moe"}) {
+    TinyModelOptions options = fixtures::SmallestOf(name);
+    options.n_layers = 3, options.n_next = 1;
+    options.file_name = std::string("good-target-") + name + ".gguf";
+    const std::string path = fixtures::WriteTinyModel(folder, options);
+    good.files.push_back({std::string("MTP head of ") + name, Role::kHead, ReadBytes(path), path});
+  }
+  TinyModelOptions gemma = fixtures::SmallestOf("gemma4");
+  gemma.file_name = "good-target-gemma4.gguf";
+  const std::string target = fixtures::WriteTinyModel(folder, gemma),
+                    path = fixtures::WriteTinyHead(
+                        folder, {.target = gemma, .assistant = true, .n_blocks = 2, .dim = 64});
+  good.files.push_back({"assistant", Role::kHead, ReadBytes(path), target});
 }
 
 }  // namespace
@@ -145,6 +164,7 @@ GoodFiles MakeGoodFiles(const std::string& folder, std::span<const std::string> 
   model("llama of few bits", FewBits()), model("llama of one to three bits", OneToThreeBits());
   model("gpt-oss of MXFP4", Mxfp4Experts());
   AddHeads(folder, target, good);
+  AddHeadsOfFamilies(folder, good);
   good.files.push_back(FolderOf(folder, "llama", DType::kF32, 1));
   good.files.push_back(FolderOf(folder, "qwen3moe", DType::kBF16, 2));
   good.files.push_back(FolderOf(folder, "gemma3", DType::kF16, 1));

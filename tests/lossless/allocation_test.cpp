@@ -76,6 +76,11 @@ class Allocations : public testing::TestWithParam<std::string> {
     if (method != "portfolio") options.speculative.lookahead = "fixed";  // drafts in every round
     if (method == "standalone")                                          // both are mixtures
       model.arch = "qwen3moe", model.n_experts = 6;
+    if (method == "assistant") {  // it reads a cache, and its method is mtp
+      model.arch = "gemma4", model.n_layers = 3, model.window = 12;
+      options.speculative.method = "mtp";
+      options.kv_cache = true;
+    }
     options.model = fixtures::WriteTinyModel(folder, model);
     model.noise = 0.1;
     if (method == "standalone" || method == "portfolio")
@@ -84,10 +89,11 @@ class Allocations : public testing::TestWithParam<std::string> {
       options.drafter = std::make_shared<EvenDrafter>();
       options.verifier = std::make_shared<FirstDraftVerifier>();
     }
-    if (method == "mtp" || method == "eagle") {
+    if (method == "mtp" || method == "eagle" || method == "assistant") {
       fixtures::TinyHeadOptions head{.eagle = method == "eagle"};
       head.target = model;
       head.target.noise = 0;
+      if (method == "assistant") head.assistant = true, head.n_blocks = 2, head.dim = 32;
       options.draft_model = fixtures::WriteTinyHead(folder, head);
     }
     return options;
@@ -181,7 +187,7 @@ TEST(DecoderAllocations, AreTheSameWithALookAtDistributionsAndLogits) {
 }
 
 std::vector<std::string> Methods() {
-  std::vector<std::string> methods = {"none", "portfolio", "own"};
+  std::vector<std::string> methods = {"none", "portfolio", "own", "assistant"};
   for (const std::string_view name : NamesOf(AllDrafters()))
     if (name != "grammar") methods.emplace_back(name);  // no request here has one
   return methods;

@@ -39,6 +39,15 @@ Case Eagle(const std::string& name, fixtures::TinyModelOptions target,
   return {"eagle_" + name, "eagle", target, head};
 }
 
+Case Assistant(const std::string& name, fixtures::TinyModelOptions target,
+               fixtures::TinyHeadOptions head) {
+  target.arch = "gemma4";
+  target.window = 12, target.context_length = 512;
+  head.target = target;
+  head.assistant = true;
+  return {"assistant_" + name, "mtp", target, head, true};
+}
+
 std::vector<Case> Cases() {
   const fixtures::TinyModelOptions experts = {
       .seed = 71, .n_layers = 3, .n_experts = 6, .shared_ff = 32, .n_dense = 1};
@@ -50,24 +59,32 @@ std::vector<Case> Cases() {
   fixtures::TinyModelOptions delta_experts = delta;
   delta_experts.n_experts = 6, delta_experts.shared_ff = 32;
   delta_experts.weight_type = DType::kQ8_0;
-  return {Next("glm4moe", experts),
-          Next("deepseek2", latent),
-          Next("qwen35", delta),
-          Next("qwen35moe", delta_experts, 2),
-          Next("qwen3next", delta_experts),
-          Eagle("one_tap", {.seed = 74}, {.layers = {2}}),
-          Eagle("five_taps_two_blocks", {.arch = "qwen3", .seed = 75, .n_layers = 4},
-                {.layers = {4, 0, 3, 1, 1}, .n_blocks = 2}),
-          Eagle("three_wider_blocks",
-                {.arch = "gemma3", .seed = 76, .n_layers = 3, .head_dim = 32, .window = 12},
-                {.weight_type = DType::kQ8_0,
-                 .layers = {0, 2},
-                 .n_blocks = 3,
-                 .dim = 96,
-                 .draft_vocabulary = 100,
-                 .norm_before_residual = true,
-                 .norm_before_fc = true}),
-          Eagle("hybrid", delta_experts, {.layers = {1, 3, 4}, .n_blocks = 2})};
+  return {
+      Next("glm4moe", experts),
+      Next("deepseek2", latent),
+      Next("qwen35", delta),
+      Next("qwen35moe", delta_experts, 2),
+      Next("qwen3next", delta_experts),
+      Eagle("one_tap", {.seed = 74}, {.layers = {2}}),
+      Eagle("five_taps_two_blocks", {.arch = "qwen3", .seed = 75, .n_layers = 4},
+            {.layers = {4, 0, 3, 1, 1}, .n_blocks = 2}),
+      Eagle("three_wider_blocks",
+            {.arch = "gemma3", .seed = 76, .n_layers = 3, .head_dim = 32, .window = 12},
+            {.weight_type = DType::kQ8_0,
+             .layers = {0, 2},
+             .n_blocks = 3,
+             .dim = 96,
+             .draft_vocabulary = 100,
+             .norm_before_residual = true,
+             .norm_before_fc = true}),
+      Assistant("two_blocks",
+                {.seed = 77, .n_layers = 6, .head_dim = 32, .shared_caches = 2, .layer_input = 8},
+                {.n_blocks = 2, .dim = 32}),
+      Assistant(
+          "four_blocks",
+          {.seed = 78, .n_layers = 3, .head_dim = 64, .weight_type = DType::kQ8_0, .n_experts = 4},
+          {.weight_type = DType::kQ8_0, .n_blocks = 4, .dim = 96}),
+      Eagle("hybrid", delta_experts, {.layers = {1, 3, 4}, .n_blocks = 2})};
 }
 
 struct Setting {
@@ -188,7 +205,15 @@ TEST_P(HeadFiles, GiveTheSameBitsInABatchAndAfterPreemption) {
   }
 }
 
-TEST_P(HeadFiles, OfTheirOwnDraftAsThoseInTheTargetsFileDo) {
+// Without a cache of the target there is nothing to read.
+TEST_P(HeadFiles, AreRefusedWhereTheyReadACacheThatIsOff) {
+  if (!GetParam().reads_cache) GTEST_SKIP();
+  const auto engine = Open({.kv_cache = false});
+  ASSERT_FALSE(engine);
+  EXPECT_NE(engine.error().message.find("this head reads the model's cache"), std::string::npos);
+}
+
+TEST_P(HeadFiles, DraftTheSameInAFileOfTheirOwn) {
   if (GetParam().target.n_next == 0) GTEST_SKIP();
   fixtures::TinyModelOptions alone = GetParam().target;
   alone.next_alone = true;

@@ -131,8 +131,39 @@ TEST(Heads, DamagedFilesAreRefusedByTheNameOfWhatIsWrong) {
   EXPECT_NE(key(eagle, "eagle3.block_count", std::int64_t{2}).find("blk.1."), std::string::npos);
   EXPECT_NE(key(mtp, "llama.nextn_predict_layers", std::int64_t{3}).find("nextn_predict_layers"),
             std::string::npos);
-  EXPECT_NE(key(mtp, "llama.nextn_predict_layers", std::int64_t{2}).find("blk.1."),
+  EXPECT_NE(key(mtp, "llama.nextn_predict_layers", std::int64_t{2}).find("behind 1 blocks"),
             std::string::npos);
+}
+
+TEST(Heads, AnAssistantThatDoesNotFitIsRefused) {
+  const fixtures::TinyModelOptions gemma = {
+      .arch = "gemma4", .seed = 62, .n_layers = 3, .window = 12};
+  const std::string target = fixtures::WriteTinyModel(Folder(), gemma),
+                    head = fixtures::WriteTinyHead(
+                        Folder(), {.target = gemma, .assistant = true, .n_blocks = 2, .dim = 32});
+  EXPECT_EQ(OpenError(head, "", target), "");
+  EXPECT_EQ(OpenError(head, "draft-mtp", target), "");
+  const auto file = *formats::OpenCheckpoint(head);
+  for (const auto& t : file->tensors())
+    EXPECT_NE(OpenError(Edited(head, {.drop_tensor = t.name}), "", target).find(t.name),
+              std::string::npos)
+        << t.name;
+  const auto key = [&](const char* name, std::int64_t value) {
+    return OpenError(Edited(head, {.key = std::string("gemma4-assistant.") + name, .value = value}),
+                     "", target);
+  };
+  EXPECT_NE(key("embedding_length_out", 96).find("hidden states of 96 values, the target has 64"),
+            std::string::npos);
+  EXPECT_NE(key("attention.head_count_kv", 1).find("block 0: its heads are not those"),
+            std::string::npos);
+  EXPECT_NE(key("attention.sliding_window", 13).find("more positions than the target keeps"),
+            std::string::npos);
+  EXPECT_NE(key("attention.sliding_window", 1).find("a window of 1 position"), std::string::npos);
+  EXPECT_NE(key("attention.sliding_window", 0).find("blk.0.attn_q"), std::string::npos);
+  EXPECT_NE(key("block_count", 3).find("sliding_window_pattern"), std::string::npos);
+  EXPECT_NE(OpenError(head, "eagle", target).find("this is an assistant"), std::string::npos);
+  EXPECT_NE(OpenError(head).find("has no layer of its kind"), std::string::npos);
+  EXPECT_NE(OpenError("", "none", head).find("this is a head, no whole model"), std::string::npos);
 }
 
 TEST(Heads, AWrongMapOfTokensIsRefused) {
@@ -199,6 +230,13 @@ TEST(Heads, AModelFileSaysWhatItDraftsAs) {
   EXPECT_EQ(file(Head(true))->obstacle(), "");
   EXPECT_EQ(file(Head(false))->drafts_as(), "mtp");
   EXPECT_EQ(file(Head(false))->obstacle(), "");
+  const std::string assistant =
+      fixtures::WriteTinyHead(Folder(), {.target = {.arch = "gemma4", .n_layers = 3, .window = 12},
+                                         .assistant = true,
+                                         .n_blocks = 2});
+  EXPECT_EQ(file(assistant)->drafts_as(), "mtp");
+  EXPECT_FALSE(file(assistant)->is_whole_model());
+  EXPECT_EQ(file(assistant)->obstacle(), "");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "draft/networks/assistant_drafter.h"
 #include "kv/transaction.h"
 
 namespace foretoken::draft {
@@ -15,11 +16,17 @@ namespace {
 constexpr std::array<std::string_view, 2> kEagleAliases = {"eagle3", "draft-eagle3"},
                                           kMtpAliases = {"draft-mtp", "nextn"};
 constexpr std::array kEagleFiles = {model::DraftFile::kEagleHead};
-constexpr std::array kMtpFiles = {model::DraftFile::kMtpHead, model::DraftFile::kModelWithMtpHead};
+constexpr std::array kMtpFiles = {model::DraftFile::kMtpHead, model::DraftFile::kModelWithMtpHead,
+                                  model::DraftFile::kAssistant};
 
 Result<std::unique_ptr<Drafter>> Make(DrafterSettings settings) {
   return std::make_unique<HeadDrafter>(std::move(settings.runner), *settings.head, settings.tables,
                                        settings.shared, settings.max_draft, *settings.kernels);
+}
+
+Result<std::unique_ptr<Drafter>> MakeMtp(DrafterSettings settings) {
+  return settings.head->reads_cache() ? MakeAssistant(std::move(settings), kMtpSpec)
+                                      : Make(std::move(settings));
 }
 
 }  // namespace
@@ -43,7 +50,7 @@ extern const DrafterSpec kMtpSpec = {
              .in_target = true,
              .reads_p_min = true},
     .files = kMtpFiles,
-    .make = Make};
+    .make = MakeMtp};
 
 HeadDrafter::HeadDrafter(std::unique_ptr<model::Runner> runner, const model::HeadConfig& config,
                          const kv::TablesShape& tables, const SharedTokens& shared, int max_draft,

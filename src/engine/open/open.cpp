@@ -210,7 +210,6 @@ class EngineOpener {
     impl_->drafters_.Add({.method = name,
                           .name = name,
                           .full_name = name,
-                          .file = {},
                           .drafter = std::move(drafter),
                           .spec = spec,
                           .instant = spec != nullptr && spec->info.lookup_only});
@@ -222,6 +221,7 @@ class EngineOpener {
             .max_context = options().context_size,
             .max_draft = kMaxDraft,
             .kv_cache = options().kv_cache,
+            .target_cache = &*opened().cache,
             .kernels = opened().kernels,
             .read_text = [this](const std::string& path) { return CorpusTokens(path); }};
   }

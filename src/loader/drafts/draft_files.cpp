@@ -106,7 +106,7 @@ class DraftFilesOpener {
     for (const DrafterSpec* const spec : ReadersOf(kind))
       if (Wants(spec->info.name) || Wants("portfolio")) return spec;
     constexpr std::array kKinds = {"a whole model", "an EAGLE-3 head", "an MTP head",
-                                   "a model with an MTP head"};
+                                   "a model with an MTP head", "an assistant"};
     std::vector<std::string_view> wanted;
     for (const DrafterInfo* const drafter : AllDrafters())
       if (drafter->reads_file && Wants(drafter->name)) wanted.push_back(drafter->name);

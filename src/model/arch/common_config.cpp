@@ -90,7 +90,7 @@ Result<ModelConfig> ReadCommonConfig(const MetadataReader& read, MixerKinds kind
   ModelConfig c;
   c.architecture = read.architecture();
   FORETOKEN_TRY(const int blocks, read.Size("block_count", 1024));
-  const std::int64_t next = read.Int("nextn_predict_layers").value_or(0);
+  const std::int64_t next = kinds.next_alone ? 0 : read.Int("nextn_predict_layers").value_or(0);
   if (next < 0 || next >= blocks)
     return Fail(ErrorCode::kInvalidFile,
                 fmt::format("{}: {} is out of range (0 to {})", read.Key("nextn_predict_layers"),

@@ -11,6 +11,7 @@ namespace foretoken::model {
 // What the files of an architecture may have, as the rows of registry.h say.
 struct MixerKinds {
   bool latent = false, recurrent = false, single_parts = false;
+  bool next_alone = false;  // all blocks are those of a head
 };
 
 // The layers include those of an MTP head, n_next_layers of them, at the end. The attention of

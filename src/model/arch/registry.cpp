@@ -9,6 +9,8 @@
 
 #include "model/arch/common_config.h"
 #include "model/arch/experts_config.h"
+#include "model/arch/families/gemma.h"
+#include "model/weights/weights.h"
 
 namespace foretoken {
 namespace model {
@@ -34,7 +36,7 @@ constexpr std::array kRows = {
     &arch::kSeedOss,    &arch::kSmolLm3,
 };
 
-constexpr std::string_view kEagle = "eagle3";
+constexpr std::string_view kEagle = "eagle3", kAssistant = "gemma4-assistant";
 
 // An architecture without experts whose file has some is something else than its name says.
 Status CheckExpertsAreUsed(const MetadataReader& read, const ModelConfig& config) {
@@ -73,6 +75,12 @@ Result<ModelConfig> ConfigOfAllBlocks(const formats::Metadata& metadata) {
         ErrorCode::kUnsupported,
         "architecture 'eagle3': this is an EAGLE-3 head, no whole model; give it as the draft "
         "(--model-draft) of the model it was trained for");
+  if (*name == kAssistant)
+    return Fail(
+        ErrorCode::kUnsupported,
+        fmt::format("architecture '{}': this is a head, no whole model; give it as the draft "
+                    "(--model-draft) of the model it was trained for",
+                    kAssistant));
   return Fail(ErrorCode::kUnsupported,
               fmt::format("architecture '{}': not supported; this build runs {}", Shown(*name),
                           fmt::join(NamesOf(AllArchitectures()), ", ")));
@@ -80,25 +88,34 @@ Result<ModelConfig> ConfigOfAllBlocks(const formats::Metadata& metadata) {
 
 constexpr std::size_t kMostFeatureLayers = 64;  // of a target, that a head may read
 
-// The layers of the target whose input a head reads. Older files have another key.
-Result<std::vector<int>> ReadFeatureLayers(const MetadataReader& read) {
-  constexpr std::string_view kKey = "target_layers", kOlderKey = "extract_layers";
-  const auto *named = read.Ints(kKey), *older = read.Ints(kOlderKey);
-  const auto* const layers = named != nullptr ? named : older;
-  const std::string key = read.Key(named == nullptr && older != nullptr ? kOlderKey : kKey);
-  if (layers == nullptr || layers->empty() || layers->size() > kMostFeatureLayers)
+// A list of layers of the target; nothing where the file lacks the key.
+Result<std::vector<int>> LayersOf(const MetadataReader& read, std::string_view key) {
+  const auto* const list = read.Ints(key);
+  if (list == nullptr && !read.Int(key)) return std::vector<int>();
+  if (list == nullptr || list->empty() || list->size() > kMostFeatureLayers)
     return Fail(ErrorCode::kInvalidFile,
-                fmt::format("{}: a list of 1 to {} layers of the target is needed; this is not a "
-                            "complete EAGLE-3 head",
-                            key, kMostFeatureLayers));
-  std::vector<int> found;
-  for (const std::int64_t layer : *layers) {
+                fmt::format("{}: this is not a list of 1 to {} layers of the target; the head is "
+                            "damaged",
+                            read.Key(key), kMostFeatureLayers));
+  std::vector<int> layers;
+  for (const std::int64_t layer : *list) {
     if (layer < 0 || layer > 1024)
       return Fail(ErrorCode::kInvalidFile,
-                  fmt::format("{}: {} is out of range (0 to 1024)", key, layer));
-    found.push_back(static_cast<int>(layer));
+                  fmt::format("{}: {} is out of range (0 to 1024)", read.Key(key), layer));
+    layers.push_back(static_cast<int>(layer));
   }
-  return found;
+  return layers;
+}
+
+// The layers whose input a head reads. Older files have another key.
+Result<std::vector<int>> ReadFeatureLayers(const MetadataReader& read) {
+  FORETOKEN_TRY(std::vector<int> layers, LayersOf(read, "target_layers"));
+  FORETOKEN_TRY(const std::vector<int> older, LayersOf(read, "extract_layers"));
+  if (layers.empty()) layers = older;
+  if (!layers.empty()) return layers;
+  return Fail(
+      ErrorCode::kInvalidFile,
+      fmt::format("{}: missing; this is not a complete EAGLE-3 head", read.Key("target_layers")));
 }
 
 Result<HeadConfig> ReadEagleHead(const MetadataReader& read) {
@@ -147,12 +164,29 @@ Result<ModelConfig> MtpConfig(const formats::Checkpoint& checkpoint) {
   return c;
 }
 
+Result<ModelConfig> ReadAssistantConfig(const MetadataReader& read) {
+  FORETOKEN_TRY(ModelConfig config, ReadCommonConfig(read, {.next_alone = true}));
+  FORETOKEN_CHECK_OK(arch::CompleteAssistant(read, config));
+  FORETOKEN_CHECK_OK(CheckExpertsAreUsed(read, config));
+  return config;
+}
+
+Result<ModelConfig> AssistantConfig(const formats::Checkpoint& checkpoint) {
+  const MetadataReader read(checkpoint.metadata(), std::string(kAssistant));
+  auto config = ReadAssistantConfig(read);
+  FORETOKEN_CHECK_OK(read.Kinds());
+  if (!config) return config;
+  FORETOKEN_TRY(config->vocabulary, VocabularyRows(checkpoint));
+  return config;
+}
+
 }  // namespace
 
 DraftFile KindOfDraft(const formats::Checkpoint& checkpoint) {
   const std::string* name = checkpoint.metadata().String("general.architecture");
   if (name == nullptr) return DraftFile::kModel;
   if (*name == kEagle) return DraftFile::kEagleHead;
+  if (*name == kAssistant) return DraftFile::kAssistant;
   if (checkpoint.metadata().Int(*name + ".nextn_predict_layers").value_or(0) <= 0)
     return DraftFile::kModel;
   const bool has_layers = checkpoint.Find("blk.0.attn_q.weight") != nullptr ||
@@ -162,8 +196,9 @@ DraftFile KindOfDraft(const formats::Checkpoint& checkpoint) {
 }
 
 Result<ModelConfig> HeadConfigFromFile(const formats::Checkpoint& checkpoint) {
-  return KindOfDraft(checkpoint) == DraftFile::kEagleHead ? EagleConfig(checkpoint)
-                                                          : MtpConfig(checkpoint);
+  const DraftFile kind = KindOfDraft(checkpoint);
+  if (kind == DraftFile::kEagleHead) return EagleConfig(checkpoint);
+  return kind == DraftFile::kAssistant ? AssistantConfig(checkpoint) : MtpConfig(checkpoint);
 }
 
 Result<ModelConfig> ConfigFromMetadata(const formats::Metadata& metadata) {

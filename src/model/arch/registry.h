@@ -34,11 +34,11 @@ struct Architecture {
 [[nodiscard]] Result<ModelConfig> ConfigFromMetadata(const formats::Metadata& metadata);
 
 // What a file can serve as in speculation.
-enum class DraftFile { kModel, kEagleHead, kMtpHead, kModelWithMtpHead };
+enum class DraftFile { kModel, kEagleHead, kMtpHead, kModelWithMtpHead, kAssistant };
 DraftFile KindOfDraft(const formats::Checkpoint& checkpoint);
 
-// The head in a file of kind kEagleHead, kMtpHead or kModelWithMtpHead. `vocabulary` of an MTP head
-// is 0: it is the target's. Of several next-n blocks it is the first. Errors: as above.
+// The head in a file of any kind but kModel. `vocabulary` of an MTP head
+// is 0: it is the target's. It is the first of several next-n blocks. Errors: as above.
 [[nodiscard]] Result<ModelConfig> HeadConfigFromFile(const formats::Checkpoint& checkpoint);
 
 }  // namespace foretoken::model

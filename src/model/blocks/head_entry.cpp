@@ -107,4 +107,36 @@ void MtpEntry::Mix(const Pass& pass, int thread) const noexcept {
   MultiplyShare(space_, head_.mix, pair_, pass.n_rows(), residual_, thread);
 }
 
+AssistantEntry::AssistantEntry(const Workspace& space, const ModelConfig& config,
+                               const Weights& weights)
+    : space_(space),
+      weights_(weights),
+      width_(config.head->target_dim),
+      scale_(config.embedding_scale),
+      residual_(space.scratch.residual.View(config.dim)),
+      pair_(space.scratch.pair.View(2 * width_)),
+      gather_mixed_(space, residual_, GatheredForm::kFloat,
+                    ColumnsByRank(space.division, config.dim)) {}
+
+void AssistantEntry::AddPhases(std::vector<Phase>& phases) const {
+  phases.push_back(PhaseOf<&AssistantEntry::Pair>(*this, Split::kRows));
+  phases.push_back(PhaseOf<&AssistantEntry::Mix>(*this, Split::kOther));
+  gather_mixed_.AddPhases(phases);
+}
+
+void AssistantEntry::Pair(const Pass& pass, int thread) const noexcept {
+  const auto rows = space_.RowsOf(pass, thread);
+  for (int row = rows.begin; row < rows.end; ++row) {
+    float* const pair = pair_.Row(row);
+    weights_.Embed(pass.tokens[static_cast<std::size_t>(row)], pair);
+    space_.kernels.scale(pair, width_, scale_);
+    std::copy_n(pass.features + std::int64_t{row} * width_, width_, pair + width_);
+  }
+  if (weights_.head->mix.quantised()) Quantise(space_.kernels, pair_, rows);
+}
+
+void AssistantEntry::Mix(const Pass& pass, int thread) const noexcept {
+  MultiplyShare(space_, weights_.head->mix, pair_, pass.n_rows(), residual_, thread);
+}
+
 }  // namespace foretoken::model

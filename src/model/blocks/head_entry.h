@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/blocks/head_entry.h: how a pass of a head begins. Both entries join the token's embedding
-// with a feature:
+// model/blocks/head_entry.h: how a pass of a head begins. All entries join the token's embedding
+// with a feature. Those of EAGLE-3 and MTP heads norm both:
 //
 //   pair = [norm(embedding(token)), norm(feature)]
 #pragma once
@@ -60,6 +60,25 @@ class MtpEntry final : public HeadEntry {
  private:
   void Pair(const Pass& pass, int thread) const noexcept;
   void Mix(const Pass& pass, int thread) const noexcept;
+};
+
+// Assistants: x = pre_projection [scale * embedding(token), feature], with the target's embedding.
+class AssistantEntry final : public Block {
+ public:
+  AssistantEntry(const Workspace& space, const ModelConfig& config, const Weights& weights);
+
+  void AddPhases(std::vector<Phase>& phases) const override;
+
+ private:
+  void Pair(const Pass& pass, int thread) const noexcept;
+  void Mix(const Pass& pass, int thread) const noexcept;
+
+  const Workspace space_;
+  const Weights& weights_;
+  const int width_;  // of the embedding, and of the feature
+  const float scale_;
+  const Activation residual_, pair_;
+  const Gather gather_mixed_;
 };
 
 }  // namespace foretoken::model

@@ -35,6 +35,7 @@ Output::Output(const Workspace& space, const ModelConfig& config, const Weights&
       norm_eps_(config.norm_eps),
       scale_(config.logit_scale),
       soft_cap_(config.logit_soft_cap),
+      quantise_(weights.output.quantised() || (weights.head && weights.head->next.quantised())),
       residual_(space.scratch.residual.View(config.dim)),
       last_(space.scratch.last.View(config.dim)),
       logits_(space.scratch.logits.View(config.vocabulary)),
@@ -61,7 +62,7 @@ void Output::Norm(const Pass& pass, int thread) const noexcept {
   for (int i = begin; i < begin + n; ++i)
     space_.kernels.rms_norm(residual_.Row(all[static_cast<std::size_t>(i)]), weights_.output_norm,
                             residual_.width, norm_eps_, last_.Row(i));
-  if (weights_.output.quantised()) Quantise(space_.kernels, last_, begin, n, 0, last_.width);
+  if (quantise_) Quantise(space_.kernels, last_, begin, n, 0, last_.width);
 }
 
 // Also looks for what is not finite, while the thread's logits are in its cache.

@@ -39,6 +39,7 @@ class Output final : public Block {
   const Workspace space_;
   const Weights& weights_;
   const float norm_eps_, scale_, soft_cap_;
+  const bool quantise_;  // the normed rows, for a matrix that reads them so
   const Activation residual_, last_, logits_;
   // Where there are several ranks:
   const std::vector<std::int32_t> columns_;  // the first column of each rank, and the end

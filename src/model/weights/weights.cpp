@@ -67,53 +67,37 @@ class WeightsLoader {
   }
 
   Status PlanHead(const Weights& target, const ModelConfig& target_config) {
-    const HeadConfig& head = *config_.head;
-    const int dim = config_.dim;
-    HeadWeights& own = weights_.head.emplace();
-    const LayerConfig& config = config_.layers[0];
-    const auto name = [&](const char* part) {
-      return fmt::format("blk.{}.{}", config.block, part);
-    };
-    const auto optional = [&](const std::string& tensor) {
-      return checkpoint_.Find(tensor) == nullptr ? std::string() : tensor;
-    };
-    std::string embedding, output, norm;
-    if (head.kind == HeadKind::kEagle) {
-      const int features = head.features_width();
-      FORETOKEN_CHECK_OK(Divided("fc.weight", dim, features, own.mix));
-      if (head.norm_before_fc)
-        FORETOKEN_CHECK_OK(Vector("enc.output_norm.weight", features, own.features_norm));
-      FORETOKEN_CHECK_OK(Vector(name("attn_norm.weight"), dim, own.token_norm));
-      FORETOKEN_CHECK_OK(Vector(name("attn_norm_2.weight"), dim, own.feature_norm));
-      embedding = optional("token_embd.weight"), output = optional("output.weight");
-      norm = "output_norm.weight";
-      FORETOKEN_CHECK_OK(RopeFactors());
-      FORETOKEN_CHECK_OK(TargetIds(target_config.vocabulary, weights_.output_tokens));
-    } else {
-      FORETOKEN_CHECK_OK(Divided(name("nextn.eh_proj.weight"), dim, 2 * dim, own.mix));
-      FORETOKEN_CHECK_OK(Vector(name("nextn.enorm.weight"), dim, own.token_norm));
-      FORETOKEN_CHECK_OK(Vector(name("nextn.hnorm.weight"), dim, own.feature_norm));
-      embedding = optional(name("nextn.embed_tokens.weight"));
-      output = optional(name("nextn.shared_head_head.weight"));
-      norm = optional(name("nextn.shared_head_norm.weight"));
-      weights_.rope_factors_ = target.rope_factors_;
+    HeadTensors names;
+    switch (config_.head->kind) {
+      case HeadKind::kEagle: {
+        FORETOKEN_TRY(names, EagleTensors(target_config.vocabulary));
+        break;
+      }
+      case HeadKind::kMtp: {
+        FORETOKEN_TRY(names, MtpTensors(target));
+        break;
+      }
+      case HeadKind::kAssistant: {
+        FORETOKEN_TRY(names, AssistantTensors());
+        break;
+      }
     }
     FORETOKEN_CHECK_OK(Layers());
-    if (norm.empty())
+    if (names.norm.empty())
       weights_.output_norm = target.output_norm;
     else
-      FORETOKEN_CHECK_OK(Vector(norm, dim, weights_.output_norm));
-    if (embedding.empty()) {
+      FORETOKEN_CHECK_OK(Vector(names.norm, config_.dim, weights_.output_norm));
+    if (names.embedding.empty()) {
       weights_.embedding_ = target.embedding_;
     } else {
-      FORETOKEN_TRY(const int rows, EmbeddingRows(checkpoint_, embedding));
-      FORETOKEN_CHECK_OK(Embedding(embedding, rows));
+      FORETOKEN_TRY(const int rows, EmbeddingRows(checkpoint_, names.embedding));
+      FORETOKEN_CHECK_OK(Embedding(names.embedding, rows));
     }
-    if (output.empty()) {
+    if (names.output.empty()) {
       weights_.output = target.output;
       return {};
     }
-    return Divided(output, config_.vocabulary, dim, weights_.output);
+    return Divided(names.output, config_.vocabulary, config_.dim, weights_.output);
   }
 
   // Tells what the types cost that are kept in a wider form.
@@ -185,6 +169,54 @@ class WeightsLoader {
     int part_rows = 0, first_row = 0;
     bool columns = false;  // of each part, its rows are the linear's k columns; tiles are F32
   };
+
+  // Names of a head's tensors; empty: the target's is used.
+  struct HeadTensors {
+    std::string embedding, output, norm;
+  };
+  std::string Optional(const std::string& tensor) const {
+    return checkpoint_.Find(tensor) == nullptr ? std::string() : tensor;
+  }
+  // The name of a tensor in the head's first block.
+  std::string OfHead(const char* part) const {
+    return fmt::format("blk.{}.{}", config_.layers[0].block, part);
+  }
+
+  // Each plans what stands before the head's layers.
+  Result<HeadTensors> EagleTensors(int target_vocabulary) {
+    const int features = config_.head->features_width(), dim = config_.dim;
+    HeadWeights& own = weights_.head.emplace();
+    FORETOKEN_CHECK_OK(Divided("fc.weight", dim, features, own.mix));
+    if (config_.head->norm_before_fc)
+      FORETOKEN_CHECK_OK(Vector("enc.output_norm.weight", features, own.features_norm));
+    FORETOKEN_CHECK_OK(Vector(OfHead("attn_norm.weight"), dim, own.token_norm));
+    FORETOKEN_CHECK_OK(Vector(OfHead("attn_norm_2.weight"), dim, own.feature_norm));
+    FORETOKEN_CHECK_OK(RopeFactors());
+    FORETOKEN_CHECK_OK(TargetIds(target_vocabulary, weights_.output_tokens));
+    return HeadTensors{Optional("token_embd.weight"), Optional("output.weight"),
+                       "output_norm.weight"};
+  }
+
+  Result<HeadTensors> MtpTensors(const Weights& target) {
+    const int dim = config_.dim;
+    HeadWeights& own = weights_.head.emplace();
+    FORETOKEN_CHECK_OK(Divided(OfHead("nextn.eh_proj.weight"), dim, 2 * dim, own.mix));
+    FORETOKEN_CHECK_OK(Vector(OfHead("nextn.enorm.weight"), dim, own.token_norm));
+    FORETOKEN_CHECK_OK(Vector(OfHead("nextn.hnorm.weight"), dim, own.feature_norm));
+    weights_.rope_factors_ = target.rope_factors_;
+    return HeadTensors{Optional(OfHead("nextn.embed_tokens.weight")),
+                       Optional(OfHead("nextn.shared_head_head.weight")),
+                       Optional(OfHead("nextn.shared_head_norm.weight"))};
+  }
+
+  Result<HeadTensors> AssistantTensors() {
+    const int dim = config_.dim, target = config_.head->target_dim;
+    HeadWeights& own = weights_.head.emplace();
+    FORETOKEN_CHECK_OK(Divided("nextn.pre_projection.weight", dim, 2 * target, own.mix));
+    FORETOKEN_CHECK_OK(Matrix("nextn.post_projection.weight", target, dim, own.next));
+    FORETOKEN_CHECK_OK(RopeFactors());
+    return HeadTensors{"", "token_embd.weight", "output_norm.weight"};
+  }
 
   // False: stop.
   bool Report(const LoadOptions& options, const char* name, std::size_t done_bytes) {

@@ -118,7 +118,9 @@ struct LayerWeights {
 
 // The weights of a head before its layer.
 struct HeadWeights {
-  Linear mix;  // fc [dim, features * target_dim]; eh_proj [dim, 2 dim]
+  // fc [dim, features * target_dim]; eh_proj [dim, 2 dim]; pre_projection [dim, 2 target_dim]
+  Linear mix;
+  Linear next;  // assistants: post_projection [target_dim, dim], whole on each rank
   const float *token_norm = nullptr,
               *feature_norm = nullptr;   // [dim] of the embedding, the feature
   const float* features_norm = nullptr;  // [features * target_dim] before fc, if there is one

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "foretoken/result.h"
+#include "model/arch/metadata_reader.h"
 #include "model/config.h"
 
 namespace foretoken::model::arch {
@@ -13,5 +14,10 @@ void SetGemma(ModelConfig& config);
 // The largest network of a generation, known by its number of layers, divides scores by the square
 // root of (width / heads) instead of the head size.
 void ScaleAsWidth(int n_layers, ModelConfig& config);
+
+// A Gemma 4 assistant (HeadKind::kAssistant), whose blocks are as gemma4's. Its rows see what stands
+// before them, so a window has one position less. Which layer of the target a layer reads is found
+// when the target is known. Errors: kInvalidFile, kUnsupported.
+[[nodiscard]] Status CompleteAssistant(const MetadataReader& read, ModelConfig& config);
 
 }  // namespace foretoken::model::arch

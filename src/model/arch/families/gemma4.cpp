@@ -4,6 +4,8 @@
 // each layer may have an input of its own.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "model/arch/experts_config.h"
 #include "model/arch/families/gemma.h"
 #include "model/arch/registry.h"
@@ -89,11 +91,8 @@ Status AddExperts(const MetadataReader& read, ModelConfig& config) {
   return {};
 }
 
-Status Complete(const MetadataReader& read, ModelConfig& config) {
-  if (config.n_next_layers != 0)
-    return Fail(ErrorCode::kUnsupported,
-                fmt::format("{}: next-n blocks of this architecture are not supported",
-                            read.Key("nextn_predict_layers")));
+// What a network and its assistant have in common.
+Status CompleteBlocks(const MetadataReader& read, ModelConfig& config) {
   SetGemma(config);
   FORETOKEN_TRY(const double cap, read.NotNegative("final_logit_softcapping", 0));
   config.logit_soft_cap = static_cast<float>(cap);
@@ -106,12 +105,38 @@ Status Complete(const MetadataReader& read, ModelConfig& config) {
     layer.output_scale = true;
     if (attention.window != 0) FORETOKEN_CHECK_OK(SetLocal(read, attention));
   }
+  return {};
+}
+
+Status Complete(const MetadataReader& read, ModelConfig& config) {
+  if (config.n_next_layers != 0)
+    return Fail(ErrorCode::kUnsupported,
+                fmt::format("{}: next-n blocks of this architecture are not supported",
+                            read.Key("nextn_predict_layers")));
+  FORETOKEN_CHECK_OK(CompleteBlocks(read, config));
   FORETOKEN_CHECK_OK(AddExperts(read, config));
   FORETOKEN_CHECK_OK(SetLayerInput(read, config));
   return ShareCaches(read, config);
 }
 
 }  // namespace
+
+Status CompleteAssistant(const MetadataReader& read, ModelConfig& config) {
+  FORETOKEN_CHECK_OK(CompleteBlocks(read, config));
+  config.head = HeadConfig{.kind = HeadKind::kAssistant};
+  FORETOKEN_TRY(config.head->target_dim, read.Size("embedding_length_out", 1 << 17));
+  config.embedding_scale = std::sqrt(static_cast<float>(config.head->target_dim));
+  for (LayerConfig& layer : config.layers) {
+    AttentionConfig& attention = layer.attention();
+    attention.cache_layer = 0;
+    if (attention.window == 0) continue;
+    if (--attention.window == 0)
+      return Fail(ErrorCode::kUnsupported,
+                  fmt::format("{}: a window of 1 position is not supported",
+                              read.Key("attention.sliding_window")));
+  }
+  return {};
+}
 
 extern const Architecture kGemma4 = {
     .info = {.name = "gemma4",
