@@ -35,9 +35,9 @@ EXACT_ACTIVATIONS = ("F32", "F16")
 
 
 class Server:
-    def __init__(self, prefix, model, port, context):
+    def __init__(self, prefix, model, port, context, *options):
         command = shlex.split(prefix) + ["llama-server", "-m", model, "--port", str(port), "-t", "1", "-c", str(context), "-np", "1", "-fa",
-                                         "off", "-ctk", "f32", "-ctv", "f32"]
+                                         "off", "-ctk", "f32", "-ctv", "f32", *options]
         if "deepseek2" in os.path.basename(model):  # llama.cpp 0.7.0 stops at an assertion where it repacks a Q8_0 matrix of each head
             command.append("--no-repack")
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
