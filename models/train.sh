@@ -4,7 +4,7 @@
 # usage: models/train.sh CORPUS WORK
 #   CORPUS: folder with children_books.txt.xz, tinystories_train.txt.xz and tinystories_valid.txt.xz (see models/README.md)
 #   WORK:   folder for everything that is made; a run that was stopped continues when the command is given again
-# Environment: TRAIN (the program; build/release/foretoken-train), MINUTES_TARGET (75), MINUTES_DRAFT, MINUTES_EAGLE, MINUTES_MTP (12, 12, 8)
+# Environment: TRAIN (the program; build/release/foretoken-train), MINUTES_TARGET (75), MINUTES_DRAFT, MINUTES_EAGLE, MINUTES_MTP (12, 30, 8)
 set -Eeuo pipefail
 corpus=$1 work=$2
 train=${TRAIN:-$(dirname "$0")/../build/release/foretoken-train}
@@ -36,7 +36,7 @@ target=$work/tales-9m-q8_0.gguf
 
 own=$work/text/own.txt
 [[ -f $own ]] ||
-  "$train" sample --model "$target" --text "$tales" --text "$books" --tokens 600000 --temp 0.8 --out "$own"
+  "$train" sample --model "$target" --text "$tales" --text "$books" --tokens 700000 --temp 0.8 --out "$own"
 mix=(--text "$own:0.6" --text "$books:0.2" --text "$tales:0.2")
 
 draft=$work/tales-1m-draft-q8_0.gguf
@@ -46,8 +46,8 @@ draft=$work/tales-1m-draft-q8_0.gguf
 
 eagle=$work/tales-9m-eagle-q8_0.gguf
 [[ -f $eagle ]] ||
-  "$train" eagle --target "$target" "${mix[@]}" "${held_out[@]}" --layers-read 1,3,5 --draft-vocabulary 1024 --ff 512 --batch 3 --unroll 3 \
-    --minutes "${MINUTES_EAGLE:-12}" --name "foretoken tales EAGLE-3 head" --license "$license" --log "$work/eagle.csv" --out "$eagle"
+  "$train" eagle --target "$target" --text "$own:0.7" --text "$books:0.15" --text "$tales:0.15" "${held_out[@]}" --layers-read 1,2,4 \
+    --draft-vocabulary 2048 --batch 3 --unroll 4 --minutes "${MINUTES_EAGLE:-30}" --name "foretoken tales EAGLE-3 head" --license "$license" --log "$work/eagle.csv" --out "$eagle"
 
 mtp=$work/tales-9m-mtp-q8_0.gguf
 [[ -f $mtp ]] ||
