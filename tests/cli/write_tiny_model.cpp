@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // write_tiny_model --mixture FILE: writes a mixture with 96 MiB of experts.
+// write_tiny_model --recurrent FILE: writes a network with recurrent layers.
 // write_tiny_model FOLDER: writes, for tests that run programs, target.gguf, draft.gguf (the target
 // and noise), padded.gguf (the draft with more tokens, a few of other texts), other.gguf (another
 // vocabulary), and models/: tiny ones under the names of the
@@ -49,8 +50,19 @@ int main(int argc, char** argv) {
                                         .file_name = path.filename()});
     return 0;
   }
+  if (argc == 3 && std::string(argv[1]) == "--recurrent") {
+    const std::filesystem::path path = argv[2];
+    WriteTinyModel(path.parent_path(), {.arch = "qwen35",
+                                        .seed = 92,
+                                        .n_layers = 3,
+                                        .head_dim = 32,
+                                        .context_length = 512,
+                                        .rope_dimensions = 8,
+                                        .file_name = path.filename()});
+    return 0;
+  }
   if (argc != 2) {
-    std::fputs("usage: write_tiny_model FOLDER | --mixture FILE\n", stderr);
+    std::fputs("usage: write_tiny_model FOLDER | --mixture FILE | --recurrent FILE\n", stderr);
     return 2;
   }
   const std::string folder = argv[1];

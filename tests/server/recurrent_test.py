@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A server with a network that has recurrent layers: the second turn of a conversation reads only what is new, and its text is that of a server
+without checkpoints.
+
+usage: recurrent_test.py FORETOKEN WRITE_TINY_MODEL
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from server_testing import Server
+
+PROGRAM, WRITER = map(os.path.abspath, sys.argv[1:3])
+FIRST = [3 + 7 * i % 290 for i in range(150)]
+ANSWER, REST = 20, [3 + 11 * i % 290 for i in range(20)]
+SECOND = FIRST + [ANSWER] * 60 + REST
+
+
+class Recurrent(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.model = pathlib.Path(cls.folder.name) / "recurrent.gguf"
+        subprocess.run([WRITER, "--recurrent", cls.model], check=True)
+
+    def turns(self, *flags):
+        """The cached tokens and the text of each of three requests."""
+        found = []
+        with Server(PROGRAM, "-m", str(self.model), *flags) as server:
+            body = {"max_tokens": 60, "temperature": 0, "ignore_eos": True}
+            # The bias makes the answer a known one.
+            for prompt, more in ((FIRST, {"logit_bias": {str(ANSWER): 100}}), (SECOND, {}), (SECOND, {"cache_prompt": False})):
+                reply = server.completion(**body, **more, prompt=prompt)
+                found.append((reply["usage"]["prompt_tokens_details"]["cached_tokens"], reply["choices"][0]["text"]))
+        return found
+
+    def test_a_second_turn_reads_only_what_is_new(self):
+        cached, texts = zip(*self.turns("--spec-type", "none"))
+        self.assertEqual(cached, (0, 192, 0))  # of 209 positions, in full blocks of 32
+        self.assertEqual(texts[1], texts[2])
+        for flags in (("--spec-type", "none", "--state-checkpoint-tokens", "0"), ("--spec-type", "none", "--prefix-cache", "off")):
+            without = self.turns(*flags)
+            self.assertEqual([n for n, _ in without], [0, 0, 0])
+            self.assertEqual([text for _, text in without], list(texts))
+        drafted = self.turns("--spec-type", "ngram", "--parallel", "2")
+        self.assertGreaterEqual(drafted[1][0], 160)
+        self.assertEqual([text for _, text in drafted], list(texts))
+
+    def test_hostile_values_are_refused(self):
+        for value in ("-1", "999999999999", "many", ""):
+            run = subprocess.run([PROGRAM, "serve", "-m", self.model, "--state-checkpoint-tokens", value], capture_output=True, text=True, timeout=60,
+                                 check=False)
+            self.assertNotEqual(run.returncode, 0)
+            self.assertIn("--state-checkpoint-tokens", run.stderr)
+
+    def test_inspect_tells_what_checkpoints_take(self):
+        run = subprocess.run([PROGRAM, "inspect", self.model], capture_output=True, text=True, timeout=60, check=True)
+        self.assertIn("for checkpoints of states", run.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
