@@ -213,6 +213,23 @@ TEST_P(HeadFiles, AreRefusedWhereTheyReadACacheThatIsOff) {
   EXPECT_NE(engine.error().message.find("this head reads the model's cache"), std::string::npos);
 }
 
+// An assistant needs the newest feature alone, so its texts go on from known blocks. Other heads
+// read all features of a text.
+TEST_P(HeadFiles, GiveTheSameBitsInASecondTurn) {
+  const auto engine = Opened({});
+  const Request first = Read(100, 11);
+  const auto answer = engine->Generate(first);
+  ASSERT_TRUE(answer) << answer.error().message;
+  Request second = first;
+  second.prompt_tokens.insert(second.prompt_tokens.end(), answer->token_ids.begin(),
+                              answer->token_ids.end());
+  const auto turn = engine->Generate(second), fresh = Opened({.drafts = false})->Generate(second);
+  ASSERT_TRUE(turn && fresh);
+  ASSERT_NO_FATAL_FAILURE(ExpectSame(*turn, *fresh, "second turn"));
+  EXPECT_GT(turn->speculation.drafted, 0);
+  if (GetParam().reads_cache) EXPECT_GE(turn->timings.cached_prompt_tokens, 96);
+}
+
 TEST_P(HeadFiles, DraftTheSameInAFileOfTheirOwn) {
   if (GetParam().target.n_next == 0) GTEST_SKIP();
   fixtures::TinyModelOptions alone = GetParam().target;

@@ -173,18 +173,17 @@ class EngineOpener {
   // All draft models and heads, and all drafters that need no model: a request may choose any of
   // them.
   Status MakeDrafters() {
-    const auto& o = options();
     for (const loader::DraftPart& draft : drafts_) FORETOKEN_CHECK_OK(MakeModelDrafter(draft));
     for (const draft::DrafterSpec* const spec : draft::Specs()) {
       if (spec->info.reads_file) continue;
       FORETOKEN_TRY(auto drafter, spec->make(SettingsOf()));
       AddDrafter(std::move(drafter), spec);
     }
-    if (o.drafter) AddOwnDrafter();
+    if (options().drafter) AddOwnDrafter();
     if (const model::FeatureRequest features = impl_->drafters_.AssignFeatures();
         features.parts() > 0)
       opened().target->KeepFeatures(features);
-    return impl_->drafters_.SetDefaults(o.speculative.method);
+    return impl_->drafters_.SetDefaults(options().speculative.method);
   }
 
   void AddOwnDrafter() {
