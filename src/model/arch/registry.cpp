@@ -149,21 +149,6 @@ Result<ModelConfig> EagleConfig(const formats::Checkpoint& checkpoint) {
   return config;
 }
 
-// The block behind the trunk's, of the trunk's kind. Where a file has several, each further one was
-// trained for one more token; the first drafts any number of them from its own features.
-Result<ModelConfig> MtpConfig(const formats::Checkpoint& checkpoint) {
-  FORETOKEN_TRY(ModelConfig c, ConfigOfAllBlocks(checkpoint.metadata()));
-  if (c.n_next_layers == 0)
-    return Fail(
-        ErrorCode::kInvalidFile,
-        fmt::format("{}.nextn_predict_layers: missing; this is no MTP head", c.architecture));
-  const int trunk = c.n_layers() - c.n_next_layers;
-  c.head = HeadConfig{.kind = HeadKind::kMtp, .target_dim = c.dim, .target_layers = trunk};
-  c.layers = {c.layers[static_cast<std::size_t>(trunk)]};
-  c.n_next_layers = 0;
-  return c;
-}
-
 Result<ModelConfig> ReadAssistantConfig(const MetadataReader& read) {
   FORETOKEN_TRY(ModelConfig config, ReadCommonConfig(read, {.next_alone = true}));
   FORETOKEN_CHECK_OK(arch::CompleteAssistant(read, config));
@@ -195,10 +180,26 @@ DraftFile KindOfDraft(const formats::Checkpoint& checkpoint) {
   return has_layers ? DraftFile::kModelWithMtpHead : DraftFile::kMtpHead;
 }
 
+// The block behind the trunk's, of the trunk's kind. Where a file has several, each further one was
+// trained for one more token; the first drafts any number of them from its own features.
+Result<ModelConfig> MtpConfigFromMetadata(const formats::Metadata& metadata) {
+  FORETOKEN_TRY(ModelConfig c, ConfigOfAllBlocks(metadata));
+  if (c.n_next_layers == 0)
+    return Fail(
+        ErrorCode::kInvalidFile,
+        fmt::format("{}.nextn_predict_layers: missing; this is no MTP head", c.architecture));
+  const int trunk = c.n_layers() - c.n_next_layers;
+  c.head = HeadConfig{.kind = HeadKind::kMtp, .target_dim = c.dim, .target_layers = trunk};
+  c.layers = {c.layers[static_cast<std::size_t>(trunk)]};
+  c.n_next_layers = 0;
+  return c;
+}
+
 Result<ModelConfig> HeadConfigFromFile(const formats::Checkpoint& checkpoint) {
   const DraftFile kind = KindOfDraft(checkpoint);
   if (kind == DraftFile::kEagleHead) return EagleConfig(checkpoint);
-  return kind == DraftFile::kAssistant ? AssistantConfig(checkpoint) : MtpConfig(checkpoint);
+  return kind == DraftFile::kAssistant ? AssistantConfig(checkpoint)
+                                       : MtpConfigFromMetadata(checkpoint.metadata());
 }
 
 Result<ModelConfig> ConfigFromMetadata(const formats::Metadata& metadata) {

@@ -37,6 +37,10 @@ struct Architecture {
 enum class DraftFile { kModel, kEagleHead, kMtpHead, kModelWithMtpHead, kAssistant };
 DraftFile KindOfDraft(const formats::Checkpoint& checkpoint);
 
+// The MTP head that these metadata tell of: the first of several next-n blocks. `vocabulary` is 0: it
+// is the target's. Errors: as above.
+[[nodiscard]] Result<ModelConfig> MtpConfigFromMetadata(const formats::Metadata& metadata);
+
 // The head in a file of any kind but kModel. `vocabulary` of an MTP head
 // is 0: it is the target's. It is the first of several next-n blocks. Errors: as above.
 [[nodiscard]] Result<ModelConfig> HeadConfigFromFile(const formats::Checkpoint& checkpoint);
