@@ -72,7 +72,7 @@ ISA_INTRINSICS = {"immintrin.h", "arm_neon.h"}
 ISA_SYSTEM = {"cstddef", "cstdint"}
 # Applications that see the public headers and each other only. The trainer reads and writes model
 # files, and its tests run them.
-OPEN_APPS = {"cli": {"lab"}, "train": {"base", "tensor", "kernels", "formats", "text", "model"}}
+OPEN_APPS = {"cli": {"lab"}, "train": {"base", "tensor", "kernels", "formats", "text", "kv", "model"}}
 # What folders of bench/, tests/ and examples/ see besides include/ and themselves: rooms of src/, other folders of
 # tests/, programs of apps/. A folder that is not here sees no more than that.
 OUTSIDE = {

@@ -8,6 +8,7 @@
 #include "train/corpus.h"
 #include "train/machine.h"
 #include "train/sample.h"
+#include "train/target_reader.h"
 
 namespace foretoken::train {
 namespace {
@@ -32,21 +33,17 @@ class DistillTask : public Task {
       : options_(std::move(options)), out_(std::move(out)) {}
 
   Status Open(const TrainingOptions& training) {
-    FORETOKEN_CHECK_OK(OpenFrozen(training));
+    FORETOKEN_TRY(target_, TargetReader::Open(options_.target, training));
     ModelShape shape = options_.shape;
-    if (shape.context == 0) shape.context = target_.config.context_length;
-    FORETOKEN_TRY(config_, ConfigOf(shape, target_.config.vocabulary));
-    if (training.window > target_.config.context_length)
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("window: {} tokens are more than the target's context of {}; use a "
-                              "smaller --window",
-                              training.window, target_.config.context_length));
-    FORETOKEN_TRY(corpus_, LoadCorpus(options_.text, *target_.tokenizer, training));
+    if (shape.context == 0) shape.context = target_->config().context_length;
+    FORETOKEN_TRY(config_, ConfigOf(shape, target_->config().vocabulary));
+    FORETOKEN_TRY(corpus_, LoadCorpus(options_.text, target_->tokenizer(), training));
     if (!options_.held_out.empty()) {
-      FORETOKEN_TRY(held_out_, LoadCorpus(options_.held_out, *target_.tokenizer, training));
+      FORETOKEN_TRY(held_out_, LoadCorpus(options_.held_out, target_->tokenizer(), training));
     }
     if (options_.samples > 0) FORETOKEN_CHECK_OK(AddSamples(training));
     parameters_ = InitLlama(config_, true, training.seed);
+    head_ = target_->OutputRows({}, FastType(parameters_.all()[0].value));
     for (Parameter& p : parameters_.all()) p.value = p.value.to(BestDevice());
     return {};
   }
@@ -57,15 +54,15 @@ class DistillTask : public Task {
     const Tensor rows = corpus_->Rows(first_row, n_rows).to(BestDevice());
     const std::int64_t length = rows.size(1) - 1;
     const Tensor tokens = rows.narrow(1, 0, length), wanted = rows.narrow(1, 1, length);
-    const Tensor normed = TargetNormed(tokens);
-    const LlamaPass pass = RunLlama(config_, leaves, tokens, false);
+    const Tensor normed = target_->Read(tokens).normed, own = RunLlama(config_, leaves, tokens);
     // One row at a time, so that the distributions of the whole batch never exist at once. Each row
     // converts the head to the compute type again, so that the head's gradients are summed in the
     // master type.
     Tensor loss = torch::zeros({}, torch::TensorOptions(BestDevice()).dtype(torch::kDouble));
     for (std::int64_t r = 0; r < rows.size(0); ++r) {
-      const Tensor logits = Logits(leaves, pass.normed[r]);
-      if (options_.mix > 0) loss = loss + options_.mix * Divergence(logits, Law(normed[r]));
+      const Tensor logits = Logits(leaves, own[r]);
+      if (options_.mix > 0)
+        loss = loss + options_.mix * Divergence(logits, Distributions(normed[r]));
       if (options_.mix < 1) loss = loss + (1 - options_.mix) * CrossEntropy(logits, wanted[r]);
     }
     return loss / static_cast<double>(rows.size(0));
@@ -82,40 +79,20 @@ class DistillTask : public Task {
 
   std::string Fingerprint() const override {
     return fmt::format("distill of {:016x} {}x{} heads {}/{} ff {} context {} mix {} samples {} {}",
-                       hash_, config_.n_layers, config_.dim, config_.n_heads, config_.n_kv_heads,
-                       config_.ff, config_.context_length, options_.mix, options_.samples,
-                       corpus_->Fingerprint());
+                       target_->hash(), config_.n_layers, config_.dim, config_.n_heads,
+                       config_.n_kv_heads, config_.ff, config_.context_length, options_.mix,
+                       options_.samples, corpus_->Fingerprint());
   }
 
   Status Export() override {
-    const std::string* name = target_.file->metadata().String("general.name");
+    const std::string* name = target_->file().metadata().String("general.name");
     return WriteLlama(
-        out_, config_, parameters_, target_.file->metadata(), options_.type,
+        out_, config_, parameters_, target_->file().metadata(), options_.type,
         !options_.name.empty() ? options_.name : (name != nullptr ? *name : "foretoken") + " draft",
         options_.license);
   }
 
  private:
-  Status OpenFrozen(const TrainingOptions& training) {
-    if (options_.target.empty())
-      return Fail(ErrorCode::kInvalidArgument,
-                  "target: none is given; name a GGUF model with --target");
-    {
-      FORETOKEN_TRY(const auto file, formats::OpenCheckpoint(options_.target));
-      std::int64_t values = 0;
-      for (const formats::TensorView& tensor : file->tensors()) values += tensor.n_values();
-      FORETOKEN_CHECK_OK(CheckRoom(6 * values, 0, training.out));
-    }
-    FORETOKEN_TRY(target_, OpenTarget(options_.target));
-    hash_ = HashOfWeights(*target_.file);
-    const torch::Dtype compute = FastType(target_.parameters.all()[0].value);
-    frozen_.emplace(target_.parameters, compute, false);
-    head_ = (*frozen_)[frozen_->Has("output.weight") ? "output.weight" : "token_embd.weight"].to(
-        compute);
-    target_.parameters = {};
-    return {};
-  }
-
   Status AddSamples(const TrainingOptions& training) {
     SampleOptions o;
     o.model = options_.target, o.text = options_.text, o.out = out_ + ".samples.txt";
@@ -129,41 +106,35 @@ class DistillTask : public Task {
     }
     std::vector<std::string> texts = options_.text;
     texts.push_back(fmt::format("{}:{}", o.out, share));
-    FORETOKEN_TRY(corpus_, LoadCorpus(texts, *target_.tokenizer, training));
+    FORETOKEN_TRY(corpus_, LoadCorpus(texts, target_->tokenizer(), training));
     return {};
   }
 
-  // tokens: [batch, length]; gives [batch, length, dim].
-  Tensor TargetNormed(const Tensor& tokens) const {
+  // Of the target. normed: [length, dim]; gives [length, vocabulary], F32.
+  Tensor Distributions(const Tensor& normed) const {
     torch::NoGradGuard no_gradients;
-    return RunLlama(target_.config, *frozen_, tokens, false).normed;
-  }
-  // [length, vocabulary], F32.
-  Tensor Law(const Tensor& normed) const {
-    torch::NoGradGuard no_gradients;
-    return torch::softmax(Linear(normed, head_).to(torch::kFloat), -1);
+    const Tensor products = Linear(normed.to(head_.scalar_type()), head_).to(torch::kFloat);
+    return torch::softmax(Shaped(products, target_->logit_shape()), -1);
   }
 
   void Measure(const Leaves& leaves, const Tensor& row, DraftFigures& figures) const {
     const std::int64_t length = row.size(1) - 1;
     const Tensor tokens = row.narrow(1, 0, length);
-    const Tensor law = Law(TargetNormed(tokens)[0]);
-    const Tensor logits = Logits(leaves, RunLlama(config_, leaves, tokens, false).normed[0]);
+    const Tensor wanted = Distributions(target_->Read(tokens).normed[0]);
+    const Tensor logits = Logits(leaves, RunLlama(config_, leaves, tokens)[0]);
     const auto n = static_cast<double>(length);
     figures.positions += n;
-    figures.divergence += n * Divergence(logits, law).item<double>();
+    figures.divergence += n * Divergence(logits, wanted).item<double>();
     figures.loss += n * CrossEntropy(logits, row[0].narrow(0, 1, length)).item<double>();
-    figures.agree += (logits.argmax(-1) == law.argmax(-1)).sum().item<double>();
+    figures.agree += (logits.argmax(-1) == wanted.argmax(-1)).sum().item<double>();
     figures.overlap +=
-        torch::minimum(torch::softmax(logits.to(torch::kFloat), -1), law).sum().item<double>();
+        torch::minimum(torch::softmax(logits.to(torch::kFloat), -1), wanted).sum().item<double>();
   }
 
   DistillOptions options_;
   std::string out_;
-  Target target_;
-  std::uint64_t hash_ = 0;
-  std::optional<Leaves> frozen_;
-  Tensor head_;  // of the target
+  std::unique_ptr<TargetReader> target_;
+  Tensor head_;  // the target's output head
   NetworkConfig config_;
   std::optional<Corpus> corpus_, held_out_;
   Parameters parameters_;

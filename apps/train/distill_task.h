@@ -28,9 +28,8 @@ struct DistillOptions {
 };
 
 // With samples, `out.samples.txt` is written first, unless it exists and was made in the same way;
-// half of the rows come from it. Errors, all before that work begins: those of OpenTarget and
-// LoadCorpus; kInvalidArgument (a shape that does not fit, a window longer than the target's
-// context); kTooLarge, kIo (not enough room).
+// half of the rows come from it. Errors, all before that work begins: those of TargetReader::Open and
+// LoadCorpus; kInvalidArgument (a shape that does not fit).
 [[nodiscard]] Result<std::unique_ptr<Task>> MakeDistillTask(const DistillOptions& options,
                                                             const TrainingOptions& training);
 

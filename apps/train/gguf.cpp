@@ -7,35 +7,10 @@
 #include <cmath>
 #include <cstring>
 
-#include "model/arch/registry.h"
-#include "model/weights/weights.h"
-#include "tensor/dtype.h"
-#include "train/machine.h"
-
 namespace foretoken::train {
 namespace {
 
 using torch::Tensor;
-
-ParameterKind KindOf(const formats::TensorView& tensor) {
-  if (tensor.n_dims == 1) return ParameterKind::kGain;
-  return tensor.name.starts_with("blk.") ? ParameterKind::kMatrix : ParameterKind::kTable;
-}
-
-Result<Tensor> Expand(const formats::TensorView& view) {
-  const tensor::DTypeInfo* type = tensor::FindDType(view.ggml_type);
-  if (type == nullptr || view.n_dims > 2)
-    return Fail(ErrorCode::kUnsupported,
-                fmt::format("tensor {}: its type ({}) is none that can be computed with",
-                            Shown(view.name), view.ggml_type));
-  std::vector<std::int64_t> sizes = {view.shape[1], view.shape[0]};
-  if (view.n_dims == 1) sizes = {view.shape[0]};
-  Tensor values = torch::empty(sizes);
-  for (std::int64_t row = 0; row < view.shape[1]; ++row)
-    tensor::Dequantize(type->type, view.Row(row), view.shape[0],
-                       values.data_ptr<float>() + row * view.shape[0]);
-  return values.to(BestDevice());
-}
 
 std::uint16_t HalfBits(float value) {
   const c10::Half half(value);
@@ -65,33 +40,6 @@ Result<std::unique_ptr<text::Tokenizer>> OpenVocabulary(
   auto tokenizer = text::Tokenizer::Load(file->metadata());
   if (!tokenizer) return Fail(std::move(tokenizer).error().In(path));
   return tokenizer;
-}
-
-Result<Target> OpenTarget(const std::string& path) {
-  Target target;
-  FORETOKEN_TRY(target.tokenizer, OpenVocabulary(path, target.file));
-  auto config = model::ConfigFromMetadata(target.file->metadata());
-  if (!config) return Fail(std::move(config).error().In(path));
-  auto rows = model::VocabularyRows(*target.file);
-  if (!rows) return Fail(std::move(rows).error().In(path));
-  config->vocabulary = *rows;
-  auto known = NetworkConfigOf(*config);
-  if (!known) return Fail(std::move(known).error().In(path));
-  target.config = std::move(*known);
-  if (target.config.rope.yarn || target.file->Find("rope_freqs.weight") != nullptr)
-    return Fail(ErrorCode::kUnsupported,
-                fmt::format("{}: its positions are scaled (yarn or rope_freqs), which training "
-                            "does not know; use a "
-                            "target without",
-                            path));
-  if (auto whole = model::Weights::Check(*target.file, *config); !whole)
-    return Fail(std::move(whole).error().In(path));
-  for (const formats::TensorView& view : target.file->tensors()) {
-    auto values = Expand(view);
-    if (!values) return Fail(std::move(values).error().In(path));
-    target.parameters.Add(view.name, KindOf(view), std::move(*values));
-  }
-  return target;
 }
 
 Result<FileType> ParseFileType(const std::string& name) {

@@ -2,7 +2,6 @@
 // train/gguf.h: reads weights from GGUF files and writes them.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,17 +15,6 @@
 
 namespace foretoken::train {
 
-// A target for the trainer.
-struct Target {
-  std::unique_ptr<formats::Checkpoint> file;
-  std::unique_ptr<text::Tokenizer> tokenizer;
-  NetworkConfig config;
-  Parameters parameters;  // F32, on the best device
-};
-
-// Opens a llama, qwen2 or qwen3 GGUF file and expands its weights. Errors: those of the reader;
-// kUnsupported (another architecture, scaled rope, an unsupported tensor type).
-[[nodiscard]] Result<Target> OpenTarget(const std::string& path);
 // A vocabulary, of any GGUF file that has one.
 [[nodiscard]] Result<std::unique_ptr<text::Tokenizer>> OpenVocabulary(
     const std::string& path, std::unique_ptr<formats::Checkpoint>& file);

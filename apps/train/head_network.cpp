@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "train/beginnings.h"
+
 namespace foretoken::train {
 namespace {
 
@@ -14,51 +16,6 @@ using torch::autograd::Variable;
 constexpr std::int64_t kQueryChunk = 128;  // queries that attend together
 // Values of distributions that are processed together, so that they stay in the CPU's cache.
 constexpr std::int64_t kChunkValues = 1 << 18;
-
-torch::Dtype Wide(const Tensor& x) {
-  return x.scalar_type() == torch::kDouble ? torch::kDouble : torch::kFloat;
-}
-
-// Rotates the pairs of each head, as complex numbers.
-class TurnFunction : public torch::autograd::Function<TurnFunction> {
- public:
-  // x: [batch, length, heads, head_dim]; turns: complex [length, 1, n_rot / 2]
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& turns,
-                        bool interleaved) {
-    context->save_for_backward({turns});
-    context->saved_data["interleaved"] = interleaved;
-    return Turn(x, turns, interleaved);
-  }
-  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const Tensor turns = context->get_saved_variables()[0];
-    return {Turn(gradients[0], turns.conj().resolve_conj(),
-                 context->saved_data["interleaved"].toBool()),
-            Variable(), Variable()};
-  }
-
- private:
-  static Tensor Turn(const Tensor& x, const Tensor& turns, bool interleaved) {
-    const std::int64_t half = turns.size(-1), rest = x.size(-1) - 2 * half;
-    std::vector<std::int64_t> sizes = x.sizes().vec();
-    sizes.back() = interleaved ? half : 2;
-    sizes.push_back(interleaved ? 2 : half);
-    Tensor pairs = x.narrow(-1, 0, 2 * half).to(Wide(x)).reshape(sizes);
-    if (!interleaved) pairs = pairs.transpose(-1, -2);
-    Tensor out = torch::view_as_real(torch::view_as_complex(pairs.contiguous()) * turns);
-    if (!interleaved) out = out.transpose(-1, -2);
-    out = out.flatten(-2).to(x.scalar_type());
-    return rest == 0 ? out : torch::cat({out, x.narrow(-1, 2 * half, rest)}, -1);
-  }
-};
-
-// For positions 0, 1, ... : [positions, 1, n_rot / 2].
-Tensor TurnsOf(const model::RopeConfig& rope, std::int64_t positions, const Tensor& like) {
-  const auto options = torch::TensorOptions().dtype(torch::kDouble);
-  const Tensor pair = torch::arange(rope.n_rot / 2, options);
-  const Tensor frequency = torch::pow(rope.freq_base, -2.0 * pair / rope.n_rot) * rope.freq_scale;
-  const Tensor angle = (torch::arange(positions, options).unsqueeze(1) * frequency).unsqueeze(1);
-  return torch::complex(angle.cos().to(Wide(like)), angle.sin().to(Wide(like))).to(like.device());
-}
 
 // Attention of row r to rows 0..r of the keys and to row r of each set of own keys.
 //   q: [groups, heads_per_group, length, head_dim], scaled; k, v: [groups, length, head_dim];
@@ -177,7 +134,7 @@ class UnrolledLossFunction : public torch::autograd::Function<UnrolledLossFuncti
  public:
   static Tensor forward(AutogradContext* context, const Tensor& hidden, const Tensor& head,
                         const Tensor& normed, const Tensor& target_head, std::int64_t shift,
-                        double decay) {
+                        double decay, const LogitShape& shape, const LogitShape& target_shape) {
     const std::int64_t steps = hidden.size(0), batch = hidden.size(1), length = hidden.size(2),
                        tokens = head.size(0);
     const bool trains_head = head.requires_grad();
@@ -196,8 +153,8 @@ class UnrolledLossFunction : public torch::autograd::Function<UnrolledLossFuncti
       Tensor negative_entropy = torch::empty({length}, laws.options());
       for (std::int64_t begin = 0; begin < length; begin += rows_at_once) {
         const std::int64_t n = std::min(rows_at_once, length - begin);
-        const Tensor logs =
-            torch::log_softmax(target_logits.narrow(0, begin, n).to(Wide(hidden)), -1);
+        const Tensor logs = torch::log_softmax(
+            Shaped(target_logits.narrow(0, begin, n).to(Wide(hidden)), target_shape), -1);
         Tensor law = laws.narrow(0, begin, n);
         torch::exp_out(law, logs);
         negative_entropy.narrow(0, begin, n).copy_((law * logs).sum(-1));
@@ -212,11 +169,15 @@ class UnrolledLossFunction : public torch::autograd::Function<UnrolledLossFuncti
           const std::int64_t n = std::min(rows_at_once, rows - begin);
           Tensor some = logits.narrow(0, begin, n);
           const Tensor law = laws.narrow(0, first + begin, n);
-          Tensor logs = torch::log_softmax(some.to(Wide(hidden)), -1);
+          const Tensor shaped = Shaped(some.to(Wide(hidden)), shape);
+          Tensor logs = torch::log_softmax(shaped, -1);
           loss.add_((negative_entropy.narrow(0, first + begin, n).sum() - (law * logs).sum())
                         .to(torch::kDouble),
                     part);
-          some.copy_(logs.exp_().sub_(law));  // overwrites the logits
+          Tensor slope = logs.exp_().sub_(law);
+          if (shape.scale != 1) slope.mul_(shape.scale);
+          if (shape.cap != 0) slope.mul_(1 - (shaped / shape.cap).square());
+          some.copy_(slope);  // overwrites the logits
         }
         dhidden[s][b].narrow(0, 0, rows).copy_(torch::mm(logits, weight).mul_(part));
         if (trains_head) dhead.add_(torch::mm(logits.t(), y), part);
@@ -229,7 +190,8 @@ class UnrolledLossFunction : public torch::autograd::Function<UnrolledLossFuncti
     const auto saved = context->get_saved_variables();
     const double scale = gradients[0].item<double>();
     const auto scaled = [&](const Tensor& x) { return x.defined() ? x * scale : Variable(); };
-    return {scaled(saved[0]), scaled(saved[1]), Variable(), Variable(), Variable(), Variable()};
+    return {scaled(saved[0]), scaled(saved[1]), Variable(), Variable(),
+            Variable(),       Variable(),       Variable(), Variable()};
   }
 };
 
@@ -249,20 +211,22 @@ class StepAttention {
       : head_(head),
         leaves_(leaves),
         length_(length),
-        turns_(TurnsOf(head.block.rope, length + steps, like)) {}
+        rotation_(head.block, length + steps, like) {}
 
   // h: [batch, length, inputs], normed.
   Tensor Run(const Tensor& h, int step) {
     const NetworkConfig& c = head_.block;
     const std::int64_t batch = h.size(0), kv = c.n_kv_heads, per_group = c.n_heads / kv;
-    const Tensor turns = turns_.narrow(0, step, length_);
-    const auto turn = [&](const Tensor& x) {
-      return TurnFunction::apply(x, turns, c.rope.interleaved);
-    };
-    Tensor q = turn(Project(h, "attn_q", c.n_heads)) * (1 / std::sqrt(double(c.head_dim)));
+    const double scale = c.attention_scale != 0 ? c.attention_scale : 1 / std::sqrt(c.head_dim);
+    Tensor query = Product(h, "attn_q", c.n_heads), gate;
+    if (c.output_gate) {
+      gate = query.narrow(-1, c.head_dim, c.head_dim);
+      query = query.narrow(-1, 0, c.head_dim);
+    }
+    Tensor q = rotation_.Turn(Normed(query, "attn_q"), step) * scale;
     q = q.transpose(1, 2).reshape({batch * kv, per_group, length_, c.head_dim});
-    const Tensor k = ByGroup(turn(Project(h, "attn_k", kv)), kv),
-                 v = ByGroup(Project(h, "attn_v", kv), kv);
+    const Tensor k = ByGroup(rotation_.Turn(Normed(Product(h, "attn_k", kv), "attn_k"), step), kv),
+                 v = ByGroup(Product(h, "attn_v", kv), kv);
     if (step == 0) {
       k_ = k, v_ = v;
     } else {
@@ -271,111 +235,95 @@ class StepAttention {
     const auto own = [&](const std::vector<Tensor>& sets) {
       return sets.empty() ? torch::empty({0}, k.options()) : torch::stack(sets);
     };
-    const Tensor out = OwnRowsFunction::apply(q, k_, v_, own(own_k_), own(own_v_))
-                           .view({batch, c.n_heads, length_, c.head_dim})
-                           .transpose(1, 2);
+    Tensor out = OwnRowsFunction::apply(q, k_, v_, own(own_k_), own(own_v_))
+                     .view({batch, c.n_heads, length_, c.head_dim})
+                     .transpose(1, 2);
+    if (gate.defined()) out = out * torch::sigmoid(gate);
     return Linear(out.reshape({batch, length_, c.n_heads * c.head_dim}),
                   leaves_[head_.prefix + "attn_output.weight"]);
   }
 
  private:
-  Tensor Project(const Tensor& h, const std::string& part, std::int64_t heads) const {
+  Tensor Product(const Tensor& h, const std::string& part, std::int64_t heads) const {
     const std::string name = head_.prefix + part;
     Tensor y = Linear(h, leaves_[name + ".weight"]);
     if (leaves_.Has(name + ".bias")) y = (y + leaves_[name + ".bias"]).to(leaves_.compute());
-    y = y.view({h.size(0), length_, heads, head_.block.head_dim});
-    return leaves_.Has(name + "_norm.weight")
-               ? RmsNorm(y.to(Wide(y)), leaves_[name + "_norm.weight"], head_.block.norm_eps,
-                         leaves_.compute())
+    return y.view({h.size(0), length_, heads, -1});
+  }
+  // With the norm of each head, where there is one.
+  Tensor Normed(const Tensor& y, const std::string& part) const {
+    const std::string name = head_.prefix + part + "_norm.weight";
+    return leaves_.Has(name)
+               ? RmsNorm(y.to(Wide(y)), leaves_[name], head_.block.norm_eps, leaves_.compute())
                : y;
   }
 
   const HeadConfig& head_;
   const Leaves& leaves_;
   std::int64_t length_;
-  Tensor turns_, k_, v_;
+  Rotation rotation_;
+  Tensor k_, v_;
   std::vector<Tensor> own_k_, own_v_;
 };
 
 }  // namespace
 
-HeadInput RunTarget(const HeadConfig& head, const NetworkConfig& target, const Leaves& leaves,
-                    const Tensor& tokens) {
+HeadInput ReadTarget(const HeadConfig& head, TargetReader& target, const Tensor& tokens) {
   torch::NoGradGuard frozen;
-  const bool eagle = head.kind == HeadKind::kEagle;
   const std::int64_t length = tokens.size(1) - 1;
-  const LlamaPass pass = RunLlama(target, leaves, tokens.narrow(1, 0, length), eagle);
-  HeadInput input;
-  input.normed = pass.normed;
-  const Tensor& table = leaves["token_embd.weight"];
-  input.embedded = torch::embedding(table, tokens).to(Wide(table));
-  if (eagle) {
-    std::vector<Tensor> parts;
-    for (const int layer : head.layers)
-      parts.push_back(pass.inputs[static_cast<std::size_t>(layer)].to(leaves.compute()));
-    input.features = torch::cat(parts, -1);
+  const TargetReader::States states = target.Read(tokens.narrow(1, 0, length));
+  HeadInput input{.embedded = target.Embedded(tokens), .normed = states.normed};
+  if (head.kind == HeadKind::kEagle) {
+    input.features = states.features;
   } else {
-    const Tensor none = torch::zeros_like(pass.normed.narrow(1, 0, 1));
-    input.features = torch::cat({none, pass.normed.narrow(1, 0, length - 1)}, 1);
+    const Tensor none = torch::zeros_like(states.normed.narrow(1, 0, 1));
+    input.features = torch::cat({none, states.normed.narrow(1, 0, length - 1)}, 1);
   }
   return input;
 }
 
-Parameters InitHead(const HeadConfig& head, const NetworkConfig& target_config,
-                    const Parameters& target, std::uint64_t seed) {
+Parameters InitHead(const HeadConfig& head, const TargetReader& target, std::uint64_t seed) {
   const NetworkConfig& c = head.block;
   const bool eagle = head.kind == HeadKind::kEagle;
-  const std::string &at = head.prefix,
-                    last = "blk." + std::to_string(target_config.n_layers - 1) + ".";
+  const std::string& at = head.prefix;
   const std::int64_t dim = c.dim;
+  const Beginnings known(target);
   Parameters p;
   const auto gain = [&](const std::string& name, const Tensor& value) {
-    p.Add(name, ParameterKind::kGain, value.to(torch::kCPU, torch::kFloat, false, true));
-  };
-  const auto ones = [&] { return torch::ones({dim}); };
-  const auto matrix = [&](const std::string& name, const Tensor& value) {
-    p.Add(name, ParameterKind::kMatrix, value.to(torch::kFloat).contiguous());
+    p.Add(name, ParameterKind::kGain, value.clone());
   };
   // Small, and the identity at one place, where its input passes through unchanged.
   const auto passage = [&](const std::string& name, std::int64_t places, std::int64_t place) {
     Tensor m = Normal(seed, name, dim, places * dim, 0.02 / std::sqrt(static_cast<double>(places)));
     m.narrow(1, place * dim, dim).add_(torch::eye(dim));
-    matrix(name, m);
+    p.Add(name, ParameterKind::kMatrix, m);
   };
   if (eagle) {
-    passage("fc.weight", 3, 2);
+    const auto layers = static_cast<std::int64_t>(head.layers.size());
+    passage("fc.weight", layers, layers - 1);
+    gain(at + "attn_norm.weight", torch::ones({dim}));
+    gain(at + "attn_norm_2.weight", known.Norm("attn_norm.weight"));
   } else {
     passage(at + "nextn.eh_proj.weight", 2, 1);
-    gain(at + "nextn.enorm.weight", ones());
-    gain(at + "nextn.hnorm.weight", ones());
-    gain(at + "nextn.shared_head_norm.weight", target["output_norm.weight"]);
+    gain(at + "nextn.enorm.weight", torch::ones({dim}));
+    gain(at + "nextn.hnorm.weight", torch::ones({dim}));
+    gain(at + "nextn.shared_head_norm.weight", known.OutputNorm());
+    gain(at + "attn_norm.weight", known.Norm("attn_norm.weight"));
   }
-
-  // With another rotation of pairs, or norms that the head lacks, the target's queries are useless.
-  const bool same_queries = !eagle || (target_config.rope.interleaved && !target_config.qk_norm);
   Parameters fresh;
   InitBlock(c, at, eagle ? 2 * dim : dim, seed, fresh);
-  gain(at + "attn_norm.weight", eagle ? ones() : target[last + "attn_norm.weight"]);
-  if (eagle) gain(at + "attn_norm_2.weight", target[last + "attn_norm.weight"]);
   for (const Parameter& q : fresh.all()) {
     const std::string part = q.name.substr(at.size());
-    const Tensor known = target[last + part].to(torch::kCPU);
     const bool query = part == "attn_q.weight" || part == "attn_k.weight";
+    const bool pair = eagle && (query || part == "attn_v.weight");
     Tensor value = q.value;
-    if (known.size(0) == value.size(0) && (!query || same_queries) &&
-        (!part.starts_with("attn_") || c.head_dim == target_config.head_dim)) {
-      if (value.sizes() == known.sizes())
-        value = known.clone();
-      else if (value.dim() == 2 && value.size(1) == 2 * known.size(1))
-        value.narrow(1, dim, dim).copy_(known);  // the half that reads the feature
-    }
+    // Of a pair, the half that reads the feature.
+    Tensor begun = pair ? value.narrow(1, dim, dim) : value;
+    if (!eagle || !query || known.SameQueries())
+      if (const auto same = known.OfBlock(part, begun)) begun.copy_(*same);
     p.Add(q.name, q.kind, value);
-    if (eagle || !part.starts_with("attn_")) continue;
-    for (const char* end : {".bias", "_norm.weight"})  // as in the target's blocks
-      if (const std::string more = part.substr(0, part.find('.')) + end; target.Has(last + more))
-        gain(at + more, target[last + more]);
   }
-  if (eagle) gain("output_norm.weight", target["output_norm.weight"]);
+  if (eagle) gain("output_norm.weight", known.OutputNorm());
   return p;
 }
 
@@ -386,6 +334,10 @@ Tensor Unroll(const HeadConfig& head, const Leaves& leaves, const HeadInput& inp
   const torch::Dtype compute = leaves.compute();
   const auto norm = [&](const Tensor& x, const std::string& name) {
     return RmsNorm(x.to(Wide(x)), leaves[name], c.norm_eps, compute);
+  };
+  const auto join = [&](const Tensor& x, const Tensor& part, const std::string& post_norm) {
+    const Tensor added = post_norm.empty() ? part : norm(part, at + post_norm + ".weight");
+    return c.residual_scale == 1 ? x + added : x + added * c.residual_scale;
   };
   const std::int64_t length = input.features.size(1);
   // Tokens beyond the window repeat its last one; rows that read them do not count.
@@ -407,8 +359,9 @@ Tensor Unroll(const HeadConfig& head, const Leaves& leaves, const HeadInput& inp
       x = x.to(Wide(x));
       h = norm(x, at + "attn_norm.weight");
     }
-    const Tensor y = x + attention.Run(h, step);
-    const Tensor out = y + FeedForward(leaves, at, norm(y, at + "ffn_norm.weight"));
+    const Tensor y = join(x, attention.Run(h, step), c.attention_post_norm);
+    const Tensor inner = FeedForward(leaves, at, norm(y, at + c.ffn_norm + ".weight"), c.function);
+    const Tensor out = join(y, inner, c.ffn_post_norm);
     outputs.push_back(
         norm(out, eagle ? "output_norm.weight" : at + "nextn.shared_head_norm.weight"));
     feature = eagle ? out : outputs.back();
@@ -416,10 +369,20 @@ Tensor Unroll(const HeadConfig& head, const Leaves& leaves, const HeadInput& inp
   return torch::stack(outputs);
 }
 
+Drafts UnrolledDrafts(const HeadConfig& head, const Leaves& leaves, const HeadInput& input,
+                      int steps) {
+  const Tensor hidden = Unroll(head, leaves, input, steps);
+  const std::int64_t n = hidden.size(2) - head.Shift() - steps + 1;
+  std::vector<Tensor> normed;
+  for (int s = 0; s < steps; ++s) normed.push_back(input.normed.narrow(1, head.Shift() + s, n));
+  return {hidden.narrow(2, 0, n), torch::stack(normed)};
+}
+
 Tensor UnrolledLoss(const Tensor& hidden, const Tensor& head, const Tensor& normed,
-                    const Tensor& target_head, int shift, double decay) {
+                    const Tensor& target_head, int shift, double decay, const LogitShape& shape,
+                    const LogitShape& target_shape) {
   return UnrolledLossFunction::apply(hidden, head, normed, target_head,
-                                     static_cast<std::int64_t>(shift), decay);
+                                     static_cast<std::int64_t>(shift), decay, shape, target_shape);
 }
 
 }  // namespace foretoken::train

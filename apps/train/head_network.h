@@ -21,16 +21,21 @@
 
 #include "train/network.h"
 #include "train/network_config.h"
+#include "train/target_reader.h"
 
 namespace foretoken::train {
 
-enum class HeadKind { kEagle, kMtp };
+enum class HeadKind { kEagle, kMtp, kBlock };
 
 struct HeadConfig {
   HeadKind kind = HeadKind::kEagle;
-  NetworkConfig block;      // sizes of the head's block
-  std::vector<int> layers;  // EAGLE: the target's block inputs that it reads; n_layers: the output
+  NetworkConfig block;      // sizes of the head's blocks
+  std::vector<int> layers;  // not for MTP: the target's block inputs that it reads; n_layers: the
+                            // output
   std::string prefix = "blk.0.";
+  // Of a block drafter (train/block_network.h).
+  int block_size = 0;
+  Token mask = 0;
 
   // Row r of step s reads token r + s + Shift() and predicts the distribution at that position.
   int Shift() const { return kind == HeadKind::kEagle ? 1 : 0; }
@@ -39,27 +44,37 @@ struct HeadConfig {
 // What the frozen target contributes for a window of tokens [batch, length + 1].
 struct HeadInput {
   torch::Tensor embedded;  // [batch, length + 1, dim], raw rows of the embedding
-  torch::Tensor features;  // [batch, length, 3 dim or dim], of row r
+  torch::Tensor features;  // [batch, length, layers * dim or dim], of row r
   torch::Tensor normed;    // [batch, length, dim]: the output head turns it into the distributions
 };
-HeadInput RunTarget(const HeadConfig& head, const NetworkConfig& target, const Leaves& leaves,
-                    const torch::Tensor& tokens);
+// REQUIRES: the target keeps head.layers.
+HeadInput ReadTarget(const HeadConfig& head, TargetReader& target, const torch::Tensor& tokens);
 
-// New weights that are similar to the target's last block where shapes agree.
-Parameters InitHead(const HeadConfig& head, const NetworkConfig& target_config,
-                    const Parameters& target, std::uint64_t seed);
+// New weights that are similar to the target's last block with attention where shapes agree.
+Parameters InitHead(const HeadConfig& head, const TargetReader& target, std::uint64_t seed);
 
 // The input of the output head in each of `steps` steps: [steps, batch, length, dim], compute type.
 // Row r of step s is meaningless if r + s + Shift() is beyond the window.
 torch::Tensor Unroll(const HeadConfig& head, const Leaves& leaves, const HeadInput& input,
                      int steps);
 
+// Drafts of the same rows in each step, and what they stand for.
+struct Drafts {
+  torch::Tensor hidden;  // [steps, batch, rows, dim]: the input of the output head, compute type
+  torch::Tensor normed;  // the same of the target
+};
+// Of the rows that have all steps in the window.
+Drafts UnrolledDrafts(const HeadConfig& head, const Leaves& leaves, const HeadInput& input,
+                      int steps);
+
 // Sum over steps of decay^s KL_s over the sum of decay^s, where KL_s is the mean over rows of KL(p
 // || softmax(hidden head^T)) and p is softmax(normed target_head^T).
 //   hidden: as Unroll gives it; normed: [batch, length, dim]; both heads: [tokens, dim], the same
-//   tokens. No [rows, tokens] tensor of the whole batch is ever made.
+//   tokens. No [rows, tokens] tensor of the whole batch is ever made. The shapes are those of the
+//   head's logits and the target's, which the formulas leave out.
 torch::Tensor UnrolledLoss(const torch::Tensor& hidden, const torch::Tensor& head,
                            const torch::Tensor& normed, const torch::Tensor& target_head, int shift,
-                           double decay);
+                           double decay, const LogitShape& shape = {},
+                           const LogitShape& target_shape = {});
 
 }  // namespace foretoken::train

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -15,6 +16,8 @@
 #include "kernels/dispatch.h"
 #include "model/arch/registry.h"
 #include "model/local_runner.h"
+#include "train/block_network.h"
+#include "train/head_files.h"
 #include "train/head_network.h"
 #include "train/head_task.h"
 #include "train/machine.h"
@@ -34,19 +37,17 @@ struct Case {
   int draft_vocabulary = 0;
 };
 void PrintTo(const Case& c, std::ostream* out) {
-  *out << (c.kind == HeadKind::kEagle ? "eagle " : "mtp ") << c.arch << ' ' << c.draft_vocabulary;
+  constexpr std::array kNames = {"eagle ", "mtp ", "block "};
+  *out << kNames[static_cast<std::size_t>(c.kind)] << c.arch << ' ' << c.draft_vocabulary;
 }
 
 fixtures::TinyModelOptions TinyTarget(const std::string& arch) {
-  return {.arch = arch,
-          .seed = 3,
-          .n_layers = 3,
-          .dim = 32,
-          .ff = 48,
-          .n_heads = 4,
-          .n_kv_heads = 2,
-          .vocab = 300,
-          .tied = arch == "qwen3"};
+  fixtures::TinyModelOptions o = fixtures::SmallestOf(arch);
+  o.seed = 3, o.window = 0;
+  if (o.kv_heads_by_layer.empty()) o.n_layers = 3;
+  if (arch == "llama" || arch == "qwen2" || arch == "qwen3")
+    o.ff = 48, o.head_dim = 0, o.tied = arch == "qwen3";
+  return o;
 }
 
 const std::string& Folder() {
@@ -70,28 +71,45 @@ std::string Content(const std::string& path) {
   return std::move(text).str();
 }
 
-// A target in F64, and a head with disturbed weights, so that none is zero or one.
+TrainingOptions Training(const std::string& name, std::int64_t steps) {
+  TrainingOptions t;
+  t.out = Folder() + "/" + name + ".gguf";
+  t.steps = steps, t.batch = 4, t.window = 32, t.threads = 1;
+  t.restart = true;
+  return t;
+}
+
+HeadConfig ConfigOf(HeadKind kind, const TargetReader& target) {
+  HeadConfig head{.kind = kind};
+  const int n_layers = target.config().n_layers();
+  if (kind == HeadKind::kMtp) {
+    head.block = *NextBlock(*model::MtpConfigFromMetadata(MetadataWithNextBlock(target)));
+    head.prefix = fmt::format("blk.{}.", n_layers);
+    return head;
+  }
+  head.block = BlockLike(target.config(), kind == HeadKind::kEagle);
+  head.layers = {0, n_layers - 1, n_layers};
+  if (kind == HeadKind::kBlock)
+    head.block.n_layers = 2, head.block.qk_norm = true, head.block_size = 5, head.mask = 7;
+  return head;
+}
+
+// A target, and a head in F64 with disturbed weights, so that none is zero or one.
 struct Bench {
-  explicit Bench(const Case& c) : target(*OpenTarget(TargetPath(c.arch))) {
-    for (Parameter& p : target.parameters.all()) p.value = p.value.to(torch::kDouble);
-    head.kind = c.kind;
-    head.block = target.config;
-    if (c.kind == HeadKind::kEagle) {
-      head.layers = {0, 2, 3};
-      head.block.qkv_bias = head.block.qk_norm = false;
-      head.block.rope.interleaved = true;
-    } else {
-      head.prefix = "blk.3.";
-    }
-    weights = InitHead(head, target.config, target.parameters, 5);
+  explicit Bench(const Case& c) {
+    TrainingOptions training = Training("bench", 1);
+    training.window = 90;
+    target = *TargetReader::Open(TargetPath(c.arch), training);
+    head = ConfigOf(c.kind, *target);
+    target->Keep(head.layers);
+    weights =
+        c.kind == HeadKind::kBlock ? InitBlocks(head, *target, 5) : InitHead(head, *target, 5);
     for (Parameter& p : weights.all()) {
       const Tensor noise =
           Normal(7, p.name, p.value.size(0), p.value.numel() / p.value.size(0), 0.1);
       p.value = p.value.to(torch::kDouble) + noise.view(p.value.sizes()).to(torch::kDouble);
     }
-    const Tensor& full =
-        target.parameters[target.parameters.Has("output.weight") ? "output.weight"
-                                                                 : "token_embd.weight"];
+    const Tensor full = target->OutputRows({}, torch::kDouble);
     target_head = c.draft_vocabulary > 0 ? full.narrow(0, 20, c.draft_vocabulary).clone() : full;
     if (c.draft_vocabulary > 0)
       weights.Add("output.weight", ParameterKind::kTable,
@@ -100,37 +118,61 @@ struct Bench {
   }
   Tensor Tokens(int batch, int length) const {
     torch::manual_seed(11);
-    return torch::randint(0, target.config.vocabulary, {batch, length + 1}, torch::kLong);
+    return torch::randint(0, target->config().vocabulary, {batch, length + 1}, torch::kLong);
   }
+  // A head's, in F64.
   HeadInput Input(const Tensor& tokens) const {
-    return RunTarget(head, target.config, Leaves(target.parameters, torch::kDouble, false), tokens);
+    const HeadInput input = ReadTarget(head, *target, tokens);
+    return {input.embedded.to(torch::kDouble), input.features.to(torch::kDouble),
+            input.normed.to(torch::kDouble)};
   }
-  Tensor Loss(const Leaves& leaves, const HeadInput& input, int steps) const {
+  Tensor Loss(const Leaves& leaves, const Tensor& tokens, const HeadInput& input, int steps) const {
+    const LogitShape wanted = target->logit_shape();
+    if (head.kind == HeadKind::kBlock)
+      return BlockLoss(RunBlocks(head, leaves, *target, tokens, 1), target_head, target_head, 0.7,
+                       wanted);
     return UnrolledLoss(Unroll(head, leaves, input, steps),
                         leaves.Has("output.weight") ? leaves["output.weight"] : target_head,
-                        input.normed, target_head, head.Shift(), 0.7);
+                        input.normed, target_head, head.Shift(), 0.7,
+                        head.kind == HeadKind::kMtp ? wanted : LogitShape{}, wanted);
   }
 
-  Target target;
+  std::unique_ptr<TargetReader> target;
   HeadConfig head;
   Parameters weights;
   Tensor target_head;
 };
 
 class HeadTest : public testing::TestWithParam<Case> {};
-INSTANTIATE_TEST_SUITE_P(Kinds, HeadTest,
-                         testing::Values(Case{HeadKind::kEagle},
-                                         Case{HeadKind::kEagle, "llama", 90},
-                                         Case{HeadKind::kEagle, "qwen3"}, Case{HeadKind::kMtp},
-                                         Case{HeadKind::kMtp, "qwen2"},
-                                         Case{HeadKind::kMtp, "qwen3"}));
+const std::vector<Case> kHeads = {{HeadKind::kEagle},
+                                  {HeadKind::kEagle, "llama", 90},
+                                  {HeadKind::kEagle, "qwen3"},
+                                  {HeadKind::kEagle, "deepseek2"},
+                                  {HeadKind::kEagle, "lfm2moe"},
+                                  {HeadKind::kMtp},
+                                  {HeadKind::kMtp, "qwen2"},
+                                  {HeadKind::kMtp, "qwen3"},
+                                  {HeadKind::kMtp, "qwen35"},
+                                  {HeadKind::kMtp, "gemma3"},
+                                  {HeadKind::kMtp, "granite"}};
+INSTANTIATE_TEST_SUITE_P(Kinds, HeadTest, testing::ValuesIn(kHeads));
 
-TEST_P(HeadTest, GradientsAreThoseOfFiniteDifferences) {
+class AnyHeadTest : public HeadTest {};
+std::vector<Case> WithBlocks() {
+  std::vector<Case> all = kHeads;
+  all.push_back({HeadKind::kBlock});
+  all.push_back({HeadKind::kBlock, "qwen35moe"});
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Kinds, AnyHeadTest, testing::ValuesIn(WithBlocks()));
+
+TEST_P(AnyHeadTest, GradientsAreThoseOfFiniteDifferences) {
   Bench bench(GetParam());
-  // More rows than one chunk of queries.
-  const HeadInput input = bench.Input(bench.Tokens(2, 130));
+  // A block drafter reads the target's F32 states; the F64 head makes F64 of them.
+  const Tensor tokens = bench.Tokens(2, 40);
+  const HeadInput input = bench.Input(tokens);
   const Leaves leaves(bench.weights, torch::kDouble, true);
-  bench.Loss(leaves, input, 3).backward();
+  bench.Loss(leaves, tokens, input, 3).backward();
   const auto gradients = leaves.Gradients(bench.weights);
   torch::NoGradGuard none;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
@@ -140,7 +182,8 @@ TEST_P(HeadTest, GradientsAreThoseOfFiniteDifferences) {
     const double h = 1e-5 / direction.norm().item<double>();
     const auto at = [&](double step) {
       p.value = value + step * direction;
-      return bench.Loss(Leaves(bench.weights, torch::kDouble, false), input, 3).item<double>();
+      return bench.Loss(Leaves(bench.weights, torch::kDouble, false), tokens, input, 3)
+          .item<double>();
     };
     const double measured = (at(h) - at(-h)) / (2 * h),
                  known = (gradients[i] * direction).sum().item<double>();
@@ -173,7 +216,9 @@ class SlowHead {
           {Norm(embedding, at + "nextn.enorm.weight"), Norm(feature, at + "nextn.hnorm.weight")}));
       input = Norm(x, at + "attn_norm.weight");
     }
-    const int heads = h_.block.n_heads, kv = h_.block.n_kv_heads, dim = h_.block.head_dim;
+    const NetworkConfig& c = h_.block;
+    const int heads = c.n_heads, kv = c.n_kv_heads, dim = c.head_dim;
+    const double scale = c.attention_scale != 0 ? c.attention_scale : 1 / std::sqrt(dim);
     const Tensor q = Project("attn_q", input, heads, position);
     keys_.push_back(Project("attn_k", input, kv, position));
     values_.push_back(Project("attn_v", input, kv, -1));
@@ -181,15 +226,27 @@ class SlowHead {
     for (int head = 0; head < heads; ++head) {
       const int group = head / (heads / kv);
       std::vector<Tensor> scores;
-      for (const Tensor& k : keys_) scores.push_back(q[head].dot(k[group]) / std::sqrt(dim));
+      for (const Tensor& k : keys_) scores.push_back(q[head].dot(k[group]) * scale);
       const Tensor law = torch::softmax(torch::stack(scores), 0);
       for (std::size_t i = 0; i < values_.size(); ++i)
         attended[head] += law[static_cast<std::int64_t>(i)] * values_[i][group];
+      if (c.output_gate)
+        attended[head] *=
+            torch::sigmoid(w_[at + "attn_q.weight"].mv(input).view({heads, 2, dim})[head][1]);
     }
-    const Tensor y = x + w_[at + "attn_output.weight"].mv(attended.flatten());
-    const Tensor n = Norm(y, at + "ffn_norm.weight");
+    const auto join = [&](const Tensor& to, const Tensor& part, const std::string& norm) {
+      return to + (norm.empty() ? part : Norm(part, at + norm + ".weight")) * c.residual_scale;
+    };
+    const Tensor y =
+        join(x, w_[at + "attn_output.weight"].mv(attended.flatten()), c.attention_post_norm);
+    const Tensor n = Norm(y, at + c.ffn_norm + ".weight");
     const Tensor gate = w_[at + "ffn_gate.weight"].mv(n), up = w_[at + "ffn_up.weight"].mv(n);
-    const Tensor out = y + w_[at + "ffn_down.weight"].mv(gate * torch::sigmoid(gate) * up);
+    const Tensor inner =
+        c.function == model::GateFunction::kGelu
+            ? 0.5 * gate *
+                  (1 + torch::tanh(0.7978845608028654 * (gate + 0.044715 * gate * gate * gate)))
+            : gate * torch::sigmoid(gate);
+    const Tensor out = join(y, w_[at + "ffn_down.weight"].mv(inner * up), c.ffn_post_norm);
     const Tensor hidden =
         Norm(out, eagle ? "output_norm.weight" : at + "nextn.shared_head_norm.weight");
     return {hidden, eagle ? out : hidden};
@@ -203,7 +260,7 @@ class SlowHead {
     const std::string name = h_.prefix + part;
     Tensor y = w_[name + ".weight"].mv(input);
     if (w_.Has(name + ".bias")) y = y + w_[name + ".bias"];
-    y = y.view({heads, h_.block.head_dim}).clone();
+    y = y.view({heads, -1}).narrow(1, 0, h_.block.head_dim).clone();
     const model::RopeConfig& rope = h_.block.rope;
     for (int head = 0; head < heads; ++head) {
       if (w_.Has(name + "_norm.weight")) y[head] = Norm(y[head], name + "_norm.weight");
@@ -227,12 +284,12 @@ class SlowHead {
 TEST_P(HeadTest, AnUnrolledStepIsWhatDraftingSees) {
   torch::NoGradGuard none;
   const Bench bench(GetParam());
-  const HeadInput input = bench.Input(bench.Tokens(2, 135));
+  const HeadInput input = bench.Input(bench.Tokens(2, 85));
   constexpr int kSteps = 3;
   const Tensor unrolled =
       Unroll(bench.head, Leaves(bench.weights, torch::kDouble, false), input, kSteps);
   const int shift = bench.head.Shift();
-  for (const int row : {0, 5, 131}) {
+  for (const int row : {0, 5, 81}) {
     SlowHead slow(bench.head, bench.weights);
     SlowHead::Out out;
     for (int r = 0; r <= row; ++r)
@@ -249,14 +306,93 @@ TEST(HeadInputTest, FeaturesAreThoseOfTheRow) {
   torch::NoGradGuard none;
   const Bench eagle(Case{HeadKind::kEagle}), mtp(Case{HeadKind::kMtp});
   const Tensor tokens = eagle.Tokens(2, 9);
-  const LlamaPass pass =
-      RunLlama(eagle.target.config, Leaves(eagle.target.parameters, torch::kDouble, false),
-               tokens.narrow(1, 0, 9), true);
-  const HeadInput e = eagle.Input(tokens), m = mtp.Input(tokens);
-  EXPECT_TRUE(e.features.equal(torch::cat({pass.inputs[0], pass.inputs[2], pass.hidden}, -1)));
-  EXPECT_TRUE(m.features.narrow(1, 1, 8).equal(pass.normed.narrow(1, 0, 8)));
+  const TargetReader::States states = eagle.target->Read(tokens.narrow(1, 0, 9));
+  const HeadInput e = ReadTarget(eagle.head, *eagle.target, tokens),
+                  m = ReadTarget(mtp.head, *mtp.target, tokens);
+  EXPECT_TRUE(e.features.equal(states.features));
+  EXPECT_TRUE(m.features.narrow(1, 1, 8).equal(states.normed.narrow(1, 0, 8)));
   EXPECT_EQ(m.features.narrow(1, 0, 1).abs().max().item<double>(), 0);
-  EXPECT_TRUE(e.embedded.narrow(1, 0, 9).equal(pass.inputs[0]));
+  EXPECT_TRUE(e.embedded.equal(eagle.target->Embedded(tokens)));
+}
+
+// A block is drafted alone, by loops, from the features before it.
+TEST(BlockTest, DraftsAreThoseOfABlockThatIsDraftedAlone) {
+  torch::NoGradGuard none;
+  for (const char* arch : {"llama", "qwen35moe"}) {
+    const Bench bench(Case{HeadKind::kBlock, arch});
+    const NetworkConfig& c = bench.head.block;
+    const Parameters& w = bench.weights;
+    const Tensor tokens = bench.Tokens(2, 40);
+    const Drafts drafts =
+        RunBlocks(bench.head, Leaves(w, torch::kDouble, false), *bench.target, tokens, 2);
+    const auto states = bench.target->Read(tokens.narrow(1, 0, 40));
+    const auto norm = [&](const Tensor& x, const std::string& name) {
+      return x / torch::sqrt((x * x).mean() + double{c.norm_eps}) * w[name + ".weight"];
+    };
+    const auto part = [&](const std::string& name, const Tensor& x, int heads, int position) {
+      Tensor y = w[name + ".weight"].mv(x).view({heads, c.head_dim}).clone();
+      if (position < 0) return y;
+      for (int head = 0; head < heads; ++head) {
+        y[head] = norm(y[head], name + "_norm");
+        for (int i = 0; i < c.rope.n_rot / 2; ++i) {
+          const double angle = position * std::pow(c.rope.freq_base, -2.0 * i / c.rope.n_rot);
+          const int b = i + c.rope.n_rot / 2;
+          const double u = y[head][i].item<double>(), v = y[head][b].item<double>();
+          y[head][i] = u * std::cos(angle) - v * std::sin(angle);
+          y[head][b] = u * std::sin(angle) + v * std::cos(angle);
+        }
+      }
+      return y;
+    };
+    constexpr int kBlock = 3, kRow = 1, kSize = 5, kFirst = 3 + kBlock * kSize;
+    EXPECT_TRUE(drafts.normed[2][kRow][kBlock].equal(states.normed[kRow][kFirst + 2]));
+    std::vector<Tensor> x, g;
+    for (int i = 0; i < kSize; ++i)
+      x.push_back(bench.target
+                      ->Embedded(torch::tensor(i == 0 ? tokens[kRow][kFirst].item<std::int64_t>()
+                                                      : std::int64_t{bench.head.mask}))
+                      .to(torch::kDouble));
+    for (int r = 0; r < kFirst; ++r)
+      g.push_back(
+          norm(w["fc.weight"].mv(states.features[kRow][r].to(torch::kDouble)), "enc.output_norm"));
+    for (int layer = 0; layer < 2; ++layer) {
+      const std::string at = fmt::format("blk.{}.", layer);
+      std::vector<Tensor> k, v;
+      for (int r = 0; r < kFirst; ++r) {
+        k.push_back(part(at + "attn_k", g[static_cast<std::size_t>(r)], c.n_kv_heads, r));
+        v.push_back(part(at + "attn_v", g[static_cast<std::size_t>(r)], c.n_kv_heads, -1));
+      }
+      for (int i = 0; i < kSize; ++i) {
+        Tensor& row = x[static_cast<std::size_t>(i)];
+        const Tensor h = norm(row, at + "attn_norm");
+        k.push_back(part(at + "attn_k", h, c.n_kv_heads, kFirst + i));
+        v.push_back(part(at + "attn_v", h, c.n_kv_heads, -1));
+        const Tensor q = part(at + "attn_q", h, c.n_heads, kFirst + i);
+        Tensor attended = torch::zeros({c.n_heads, c.head_dim}, torch::kDouble);
+        for (int head = 0; head < c.n_heads; ++head) {
+          const int group = head / (c.n_heads / c.n_kv_heads);
+          std::vector<Tensor> scores;
+          for (const Tensor& key : k)
+            scores.push_back(q[head].dot(key[group]) / std::sqrt(c.head_dim));
+          const Tensor shares = torch::softmax(torch::stack(scores), 0);
+          for (std::size_t n = 0; n < v.size(); ++n)
+            attended[head] += shares[static_cast<std::int64_t>(n)] * v[n][group];
+        }
+        row = row + w[at + "attn_output.weight"].mv(attended.flatten());
+        const Tensor n = norm(row, at + "ffn_norm");
+        const Tensor gate = w[at + "ffn_gate.weight"].mv(n), up = w[at + "ffn_up.weight"].mv(n);
+        row = row + w[at + "ffn_down.weight"].mv(gate * torch::sigmoid(gate) * up);
+      }
+    }
+    for (int i = 1; i < kSize; ++i)
+      EXPECT_LT(
+          (norm(x[static_cast<std::size_t>(i)], "output_norm") - drafts.hidden[i - 1][kRow][kBlock])
+              .abs()
+              .max()
+              .item<double>(),
+          1e-9)
+          << arch << " draft " << i;
+  }
 }
 
 // Compared with the formula on whole tensors, for so many tokens that rows come in several chunks.
@@ -270,19 +406,23 @@ TEST(UnrolledLossTest, IsTheFormula) {
          head = make({kTokens, kDim}).requires_grad_();
   const Tensor normed = make({kBatch, kLength, kDim}), target_head = make({kTokens, kDim});
   for (const int shift : {0, 1}) {
+    const LogitShape shape = {shift == 0 ? 1 : 0.5, shift == 0 ? 0 : 2.0},
+                     target_shape = {shift == 0 ? 1 : 0.8, shift == 0 ? 0 : 3.0};
     Tensor sum = torch::zeros({}, torch::kDouble);
     double weights = 0;
     for (std::int64_t s = 0; s < kSteps; ++s) {
       const std::int64_t rows = kLength - shift - s;
-      const Tensor law =
-          torch::softmax(normed.narrow(1, shift + s, rows).matmul(target_head.t()), -1);
-      const Tensor logs = torch::log_softmax(hidden[s].narrow(1, 0, rows).matmul(head.t()), -1);
+      const Tensor law = torch::softmax(
+          Shaped(normed.narrow(1, shift + s, rows).matmul(target_head.t()), target_shape), -1);
+      const Tensor logs =
+          torch::log_softmax(Shaped(hidden[s].narrow(1, 0, rows).matmul(head.t()), shape), -1);
       sum = sum + std::pow(0.7, s) * (law * (law.log() - logs)).sum(-1).mean();
       weights += std::pow(0.7, s);
     }
     const Tensor expected = sum / weights;
     const auto wanted = torch::autograd::grad({expected}, {hidden, head});
-    const Tensor loss = UnrolledLoss(hidden, head, normed, target_head, shift, 0.7);
+    const Tensor loss =
+        UnrolledLoss(hidden, head, normed, target_head, shift, 0.7, shape, target_shape);
     const auto known = torch::autograd::grad({loss}, {hidden, head});
     EXPECT_NEAR(loss.item<double>(), expected.item<double>(), 1e-10);
     EXPECT_LT((known[0] - wanted[0]).abs().max().item<double>(), 1e-12);
@@ -301,14 +441,6 @@ HeadOptions Options(const Case& c) {
   o.type = FileType::kF32;
   return o;
 }
-TrainingOptions Training(const std::string& name, std::int64_t steps) {
-  TrainingOptions t;
-  t.out = Folder() + "/" + name + ".gguf";
-  t.steps = steps, t.batch = 4, t.window = 32;
-  t.restart = true;
-  return t;
-}
-
 using Shapes = std::map<std::string, std::string>;
 Shapes ShapesOf(const formats::Checkpoint& file) {
   Shapes shapes;
@@ -355,8 +487,8 @@ TEST(HeadFileTest, AnEagleFileHoldsWhatLlamaCppReads) {
   std::vector<std::int64_t> ids(90);
   std::memcpy(ids.data(), file->Find("d2t")->data.data(), 90 * 8);
   EXPECT_TRUE(std::is_sorted(ids.begin(), ids.end()));
-  const auto target = *OpenTarget(o.target);
-  for (const auto token : target.tokenizer->Encode("the fox sees a hen", {.add_special = false}))
+  const auto target = *TargetReader::Open(o.target, training);
+  for (const auto token : target->tokenizer().Encode("the fox sees a hen", {.add_special = false}))
     EXPECT_TRUE(std::binary_search(ids.begin(), ids.end(), token)) << token;
 
   o.draft_vocabulary = 0;
@@ -365,6 +497,38 @@ TEST(HeadFileTest, AnEagleFileHoldsWhatLlamaCppReads) {
   const auto whole = *formats::OpenCheckpoint(training.out);
   EXPECT_EQ(whole->Find("output.weight"), nullptr);
   EXPECT_EQ(whole->Find("d2t"), nullptr);
+}
+
+TEST(HeadFileTest, ABlockDraftersFileHoldsWhatLlamaCppReads) {
+  HeadOptions o = Options({HeadKind::kBlock});
+  o.blocks = 1, o.block_size = 6, o.layers = {0, 1, 2}, o.ff = 64, o.type = FileType::kQ8_0;
+  const TrainingOptions training = Training("block-file", 1);
+  const auto task = MakeHeadTask(o, training);
+  ASSERT_TRUE(task) << task.error().message;
+  ASSERT_TRUE((*task)->Export());
+  const auto file = *formats::OpenCheckpoint(training.out);
+  EXPECT_EQ(ShapesOf(*file), (Shapes{{"fc.weight", "96x32 type 8"},
+                                     {"enc.output_norm.weight", "32 type 0"},
+                                     {"blk.0.attn_norm.weight", "32 type 0"},
+                                     {"blk.0.attn_q.weight", "32x32 type 8"},
+                                     {"blk.0.attn_k.weight", "32x16 type 8"},
+                                     {"blk.0.attn_v.weight", "32x16 type 8"},
+                                     {"blk.0.attn_output.weight", "32x32 type 8"},
+                                     {"blk.0.attn_q_norm.weight", "8 type 0"},
+                                     {"blk.0.attn_k_norm.weight", "8 type 0"},
+                                     {"blk.0.ffn_norm.weight", "32 type 0"},
+                                     {"blk.0.ffn_gate.weight", "32x64 type 8"},
+                                     {"blk.0.ffn_up.weight", "32x64 type 8"},
+                                     {"blk.0.ffn_down.weight", "64x32 type 8"},
+                                     {"output_norm.weight", "32 type 0"}}));
+  const formats::Metadata& m = file->metadata();
+  EXPECT_EQ(*m.String("general.architecture"), "dflash");
+  EXPECT_EQ(*m.Ints("dflash.target_layers"), (std::vector<std::int64_t>{0, 1, 2}));
+  EXPECT_EQ(m.Int("dflash.block_size"), 6);
+  EXPECT_EQ(m.Int("dflash.block_count"), 1);
+  EXPECT_EQ(m.Bool("dflash.attention.causal"), true);
+  EXPECT_EQ(m.Int("tokenizer.ggml.mask_token_id"), 0) << "the tokenizer's unknown token";
+  EXPECT_EQ(m.Strings("tokenizer.ggml.tokens")->size(), 300U);
 }
 
 TEST(HeadFileTest, AnMtpFileIsOneBlockMoreOfItsTarget) {
@@ -433,7 +597,7 @@ TEST_P(HeadTest, TheEngineAgrees) {
                    .view(p.value.sizes());
   ASSERT_TRUE((*task)->Export());
 
-  const Target target = *OpenTarget(o.target);
+  const auto target = *TargetReader::Open(o.target, training);
   const auto file = *formats::OpenCheckpoint(training.out);
   const auto head_config = *model::HeadConfigFromFile(*file);
   ThreadPool pool(1);
@@ -442,33 +606,24 @@ TEST_P(HeadTest, TheEngineAgrees) {
       .max_rows = 16,
       .max_logit_rows = 1,
       .max_positions = 32,
-      .cache = {.k_type = tensor::KvType::kF32, .v_type = tensor::KvType::kF32, .n_blocks = 1}};
-  auto target_config = *model::ConfigFromMetadata(target.file->metadata());
-  target_config.vocabulary = target.config.vocabulary;
+      .cache = {.k_type = tensor::KvType::kF32, .v_type = tensor::KvType::kF32, .n_blocks = 1},
+      .state = {.n_sequences = 1, .rows = 1}};
   const auto engine_target =
-      *model::LocalRunner::Load(*target.file, target_config, room, kernels, pool, {});
+      *model::LocalRunner::Load(target->file(), target->config(), room, kernels, pool, {});
   auto loaded =
       model::LocalRunner::LoadHead(*file, head_config, room, kernels, pool, *engine_target);
   ASSERT_TRUE(loaded) << loaded.error().message;
 
-  HeadConfig head;
-  head.kind = o.kind, head.block = target.config;
-  if (eagle) {
-    head.layers = DefaultLayers(3);
-    head.block.qk_norm = head.block.qkv_bias = false, head.block.rope.interleaved = true;
-  } else {
-    head.prefix = "blk.3.";
-  }
+  HeadConfig head = ConfigOf(o.kind, *target);
+  if (eagle) head.layers = DefaultLayers(target->config().n_layers());
+  target->Keep(head.layers);
   constexpr int kLength = 12, kRow = 7, kSteps = 3;
   torch::manual_seed(4);
   const Tensor tokens = torch::randint(3, 300, {1, kLength + 1}, torch::kLong);
-  const HeadInput input =
-      RunTarget(head, target.config, Leaves(target.parameters, torch::kFloat, false), tokens);
+  const HeadInput input = ReadTarget(head, *target, tokens);
   const Tensor hidden = Unroll(head, Leaves(weights, torch::kFloat, false), input, kSteps);
   const Tensor output = weights.Has("output.weight") ? weights["output.weight"]
-                        : target.parameters.Has("output.weight")
-                            ? target.parameters["output.weight"]
-                            : target.parameters["token_embd.weight"];
+                                                     : target->OutputRows({}, torch::kFloat);
 
   // All positions of the only sequence are in block 0.
   const auto forward = [](model::Runner& runner, model::Pass pass, int position) {
@@ -479,24 +634,14 @@ TEST_P(HeadTest, TheEngineAgrees) {
     pass.segments = {&segment, 1}, pass.logit_rows = {&logit_row, 1};
     return runner.Run(pass);
   };
-  std::vector<Token> ids(tokens.data_ptr<std::int64_t>(),
-                         tokens.data_ptr<std::int64_t>() + kLength + 1);
-  model::FeatureRequest request;
-  if (eagle)
-    request.layers = head_config.head->feature_layers;
-  else
-    request.normed = true;
-  engine_target->KeepFeatures(request);
-  const model::PassResult of_target =
-      forward(*engine_target, {.tokens = std::span(ids).first(kRow + 1)}, 0);
-  const auto width = static_cast<std::size_t>(of_target.features_width);
-  std::vector<float> features(eagle ? 0 : width);
-  features.insert(features.end(), of_target.Features(0),
-                  of_target.Features(0) + (kRow + 1) * width);
+  const std::vector<Token> ids(tokens.data_ptr<std::int64_t>(),
+                               tokens.data_ptr<std::int64_t>() + kLength + 1);
+  const Tensor features = input.features[0].contiguous();
   const std::size_t shift = static_cast<std::size_t>(head.Shift());
-  model::PassResult result =
-      forward(**loaded,
-              {.tokens = std::span(ids).subspan(shift, kRow + 1), .features = features.data()}, 0);
+  model::PassResult result = forward(
+      **loaded,
+      {.tokens = std::span(ids).subspan(shift, kRow + 1), .features = features.data_ptr<float>()},
+      0);
   for (int step = 0; step < kSteps; ++step) {
     if (step > 0) {
       const std::vector<float> own(result.OwnFeature(0), result.OwnFeature(0) + head_config.dim);
@@ -507,13 +652,14 @@ TEST_P(HeadTest, TheEngineAgrees) {
            .own_features = true},
           kRow + step);
     }
-    const Tensor known = output.mv(hidden[step][0][kRow]);
+    const Tensor known =
+        Shaped(output.mv(hidden[step][0][kRow]), eagle ? LogitShape{} : target->logit_shape());
     const Tensor measured = torch::from_blob(const_cast<float*>(result.Logits(0)), {known.size(0)});
     EXPECT_LT((known - measured).abs().max().item<float>(), 1e-3) << "step " << step;
   }
 }
 
-TEST_P(HeadTest, TrainingLowersTheLossAndRepeatsItself) {
+TEST_P(AnyHeadTest, TrainingLowersTheLossAndRepeatsItself) {
   const HeadOptions o = Options(GetParam());
   const auto loss_of = [](Task& task) {
     torch::NoGradGuard none;
@@ -528,7 +674,7 @@ TEST_P(HeadTest, TrainingLowersTheLossAndRepeatsItself) {
     const double before = loss_of(**task);
     ASSERT_TRUE(Train(**task, training));
     const double after = loss_of(**task);
-    EXPECT_LT(after, 0.7 * before);
+    EXPECT_LT(after, 0.9 * before);
     file = Content(training.out);
   }
   EXPECT_FALSE(files[0].empty());
@@ -569,16 +715,22 @@ TEST(HeadErrorsTest, WhatDoesNotFitIsRefusedBeforeTheWork) {
   ExpectRefused(o, bad, "target");
   o.target = Folder() + "/missing.gguf";
   ExpectRefused(o, ErrorCode::kNotFound, "missing.gguf");
-  auto scaled = TinyTarget("llama");
-  scaled.rope_freqs = true;
-  o.target = fixtures::WriteTinyModel(Folder(), scaled);
-  ExpectRefused(o, ErrorCode::kUnsupported, "scaled");
+
+  HeadOptions block = Options({HeadKind::kBlock});
+  block.mask = 300;
+  ExpectRefused(block, bad, "mask");
+  block.mask = -1, block.block_size = 20;
+  ExpectRefused(block, bad, "window");
 
   HeadOptions m = Options({HeadKind::kMtp});
   m.into = m.target;
   ExpectRefused(m, bad, "into");
   m.into = Folder() + "/no/such/place.gguf";
   ExpectRefused(m, ErrorCode::kIo, "place.gguf");
+  for (const char* arch : {"olmo2", "qwen3moe", "deepseek2", "gemma2"}) {
+    m = Options({HeadKind::kMtp, arch});
+    ExpectRefused(m, ErrorCode::kUnsupported, "EAGLE-3");
+  }
 }
 
 TEST(HeadErrorsTest, TheDefaultLayersAreDistinctAndInside) {
@@ -611,6 +763,11 @@ TEST(HeadVerbsTest, FlagsReachTheTask) {
   Arguments other = common;
   other.insert(other.end(), {"--draft-vocabulary", "64"});
   EXPECT_EQ(MtpVerb(other), 2);  // a flag of EAGLE alone
+  Arguments block = {"--target", TargetPath(), "--text",       TextPath(), "--out",    out,
+                     "--steps",  "1",          "--window",     "32",       "-t",       "1",
+                     "--layers", "1",          "--block-size", "4",        "--restart"};
+  EXPECT_EQ(BlockVerb(block), 0);
+  EXPECT_EQ((*formats::OpenCheckpoint(out))->metadata().Int("dflash.block_size"), 4);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ constexpr const char* kUsage =
     "  distill    a small draft model that imitates a target\n"
     "  eagle      an EAGLE-3 head for a target\n"
     "  mtp        a next-token head (MTP) for a target\n"
+    "  block      a block drafter (DFlash) for a target\n"
     "\nforetoken-train VERB --help lists the flags. A run that was stopped continues when its "
     "command is given again.\n";
 
@@ -27,9 +28,9 @@ struct Verb {
   const char* name;
   int (*run)(const Arguments& arguments);
 };
-constexpr std::array kVerbs = {Verb{"model", ModelVerb}, Verb{"sample", SampleVerb},
+constexpr std::array kVerbs = {Verb{"model", ModelVerb},     Verb{"sample", SampleVerb},
                                Verb{"distill", DistillVerb}, Verb{"eagle", EagleVerb},
-                               Verb{"mtp", MtpVerb}};
+                               Verb{"mtp", MtpVerb},         Verb{"block", BlockVerb}};
 
 // The vocabulary trainer is beside this program.
 int TokenizerVerb(char** argv) {

@@ -35,8 +35,8 @@ class ModelTask : public Task {
   Tensor Loss(const Leaves& leaves, std::int64_t first_row, int n_rows) override {
     const Tensor rows = corpus_->Rows(first_row, n_rows).to(BestDevice());
     const std::int64_t length = rows.size(1) - 1;
-    const LlamaPass pass = RunLlama(config_, leaves, rows.narrow(1, 0, length), false);
-    return CrossEntropy(Logits(leaves, pass.normed).flatten(0, 1),
+    const Tensor normed = RunLlama(config_, leaves, rows.narrow(1, 0, length));
+    return CrossEntropy(Logits(leaves, normed).flatten(0, 1),
                         rows.narrow(1, 1, length).reshape(-1));
   }
 
@@ -108,9 +108,8 @@ std::string HeldOutLoss(const NetworkConfig& config, const Leaves& leaves, const
   for (std::int64_t r = 0; r < rows.size(0); ++r) {
     const Tensor row = rows.narrow(0, r, 1).to(BestDevice());
     const std::int64_t length = row.size(1) - 1;
-    const LlamaPass pass = RunLlama(config, leaves, row.narrow(1, 0, length), false);
-    loss += CrossEntropy(Logits(leaves, pass.normed).flatten(0, 1),
-                         row.narrow(1, 1, length).reshape(-1))
+    const Tensor normed = RunLlama(config, leaves, row.narrow(1, 0, length));
+    loss += CrossEntropy(Logits(leaves, normed).flatten(0, 1), row.narrow(1, 1, length).reshape(-1))
                 .item<double>();
   }
   loss /= static_cast<double>(rows.size(0));

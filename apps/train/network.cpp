@@ -17,11 +17,6 @@ using torch::autograd::Variable;
 // Queries that attend together: they skip the keys after them.
 constexpr std::int64_t kQueryChunk = 128;
 
-// Sums are taken in F32, or in F64 where the inputs are.
-torch::Dtype Wide(const Tensor& x) {
-  return x.scalar_type() == torch::kDouble ? torch::kDouble : torch::kFloat;
-}
-
 class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& gain, double eps,
@@ -59,38 +54,34 @@ class SwigluFunction : public torch::autograd::Function<SwigluFunction> {
   }
 };
 
-// Rotates the pairs of each head by position: a rotation's transpose is the rotation back.
-class RopeFunction : public torch::autograd::Function<RopeFunction> {
+// Rotates the pairs of each head, as complex numbers: a rotation's transpose is the rotation back.
+class RotateFunction : public torch::autograd::Function<RotateFunction> {
  public:
-  // x: [batch, length, heads, head_dim]; cosine, sine: [length, 1, n_rot / 2]
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& cosine,
-                        const Tensor& sine, bool interleaved) {
-    context->save_for_backward({cosine, sine});
+  // x: [batch, length, heads, head_dim]; turns: complex [length, 1, n_rot / 2]
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& turns,
+                        bool interleaved) {
+    context->save_for_backward({turns});
     context->saved_data["interleaved"] = interleaved;
-    return Rotate(x, cosine, sine, interleaved);
+    return Turn(x, turns, interleaved);
   }
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto saved = context->get_saved_variables();
-    return {Rotate(gradients[0], saved[0], -saved[1], context->saved_data["interleaved"].toBool()),
-            Variable(), Variable(), Variable()};
+    const Tensor turns = context->get_saved_variables()[0];
+    return {Turn(gradients[0], turns.conj().resolve_conj(),
+                 context->saved_data["interleaved"].toBool()),
+            Variable(), Variable()};
   }
 
  private:
-  static Tensor Rotate(const Tensor& x, const Tensor& cosine, const Tensor& sine,
-                       bool interleaved) {
-    const std::int64_t half = cosine.size(-1), rest = x.size(-1) - 2 * half;
-    const Tensor rotated = rest == 0 ? x : x.narrow(-1, 0, 2 * half);
-    std::vector<std::int64_t> sizes = rotated.sizes().vec();
+  static Tensor Turn(const Tensor& x, const Tensor& turns, bool interleaved) {
+    const std::int64_t half = turns.size(-1), rest = x.size(-1) - 2 * half;
+    std::vector<std::int64_t> sizes = x.sizes().vec();
     sizes.back() = interleaved ? half : 2;
     sizes.push_back(interleaved ? 2 : half);
-    const Tensor pairs = rotated.reshape(sizes).to(Wide(x));
-    const std::int64_t axis = interleaved ? -1 : -2;
-    const Tensor a = pairs.select(axis, 0), b = pairs.select(axis, 1);
-    Tensor out =
-        torch::stack({torch::addcmul(a * cosine, b, sine, -1), torch::addcmul(a * sine, b, cosine)},
-                     axis)
-            .flatten(-2, -1)
-            .to(x.scalar_type());
+    Tensor pairs = x.narrow(-1, 0, 2 * half).to(Wide(x)).reshape(sizes);
+    if (!interleaved) pairs = pairs.transpose(-1, -2);
+    Tensor out = torch::view_as_real(torch::view_as_complex(pairs.contiguous()) * turns);
+    if (!interleaved) out = out.transpose(-1, -2);
+    out = out.flatten(-2).to(x.scalar_type());
     return rest == 0 ? out : torch::cat({out, x.narrow(-1, 2 * half, rest)}, -1);
   }
 };
@@ -189,22 +180,11 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
   }
 };
 
-struct Rotation {
-  Tensor cosine, sine;  // [length, 1, n_rot / 2]
-};
-
-Rotation RotationOf(const model::RopeConfig& rope, std::int64_t length, const Tensor& like) {
-  const auto options = torch::TensorOptions().dtype(torch::kDouble);
-  const Tensor pair = torch::arange(rope.n_rot / 2, options);
-  const Tensor frequency = torch::pow(rope.freq_base, -2.0 * pair / rope.n_rot) * rope.freq_scale;
-  const Tensor angle = torch::arange(length, options).unsqueeze(1) * frequency;
-  const auto finish = [&](const Tensor& t) {
-    return t.unsqueeze(1).to(Wide(like)).to(like.device());
-  };
-  return {finish(angle.cos()), finish(angle.sin())};
-}
-
 }  // namespace
+
+torch::Dtype Wide(const Tensor& x) {
+  return x.scalar_type() == torch::kDouble ? torch::kDouble : torch::kFloat;
+}
 
 void Parameters::Add(std::string name, ParameterKind kind, Tensor value) {
   index_[name] = all_.size();
@@ -265,14 +245,26 @@ void InitBlock(const NetworkConfig& config, const std::string& prefix, std::int6
     parameters.Add(prefix + name, ParameterKind::kMatrix,
                    Normal(seed, prefix + name, rows, columns, s));
   };
-  matrix("attn_q.weight", heads, input, spread);
+  const auto gain = [&](const std::string& name, const Tensor& value) {
+    parameters.Add(prefix + name, ParameterKind::kGain, value);
+  };
+  matrix("attn_q.weight", config.output_gate ? 2 * heads : heads, input, spread);
   matrix("attn_k.weight", kv, input, spread);
   matrix("attn_v.weight", kv, input, spread);
   matrix("attn_output.weight", dim, heads, out);
-  parameters.Add(prefix + "ffn_norm.weight", ParameterKind::kGain, torch::ones({dim}));
+  if (config.qkv_bias)
+    for (const char* name : {"attn_q", "attn_k", "attn_v"})
+      gain(std::string(name) + ".bias",
+           torch::zeros({parameters[prefix + name + ".weight"].size(0)}));
+  if (config.qk_norm)
+    for (const char* name : {"attn_q_norm.weight", "attn_k_norm.weight"})
+      gain(name, torch::ones({config.head_dim}));
+  gain(config.ffn_norm + ".weight", torch::ones({dim}));
   matrix("ffn_gate.weight", config.ff, dim, spread);
   matrix("ffn_up.weight", config.ff, dim, spread);
   matrix("ffn_down.weight", dim, config.ff, out);
+  for (const std::string& name : {config.attention_post_norm, config.ffn_post_norm})
+    if (!name.empty()) gain(name + ".weight", torch::ones({dim}));
 }
 
 Parameters InitLlama(const NetworkConfig& config, bool tied, std::uint64_t seed) {
@@ -301,27 +293,36 @@ Tensor RmsNorm(const Tensor& x, const Tensor& gain, double eps, torch::Dtype com
   return RmsNormFunction::apply(x, gain, eps, compute);
 }
 
+Rotation::Rotation(const NetworkConfig& config, std::int64_t n_positions, const Tensor& like)
+    : interleaved_(config.rope.interleaved) {
+  const auto options = torch::TensorOptions().dtype(torch::kDouble);
+  const Tensor pair = torch::arange(config.rope.n_rot / 2, options);
+  Tensor frequency =
+      torch::pow(config.rope.freq_base, -2.0 * pair / config.rope.n_rot) * config.rope.freq_scale;
+  if (!config.rope_factors.empty()) frequency = frequency / torch::tensor(config.rope_factors);
+  const Tensor angle = (torch::arange(n_positions, options).unsqueeze(1) * frequency).unsqueeze(1);
+  turns_ = torch::complex(angle.cos().to(Wide(like)), angle.sin().to(Wide(like))).to(like.device());
+}
+
+Tensor Rotation::Turn(const Tensor& x, std::int64_t first) const {
+  return RotateFunction::apply(x, turns_.narrow(0, first, x.size(1)), interleaved_);
+}
+
+Tensor Rotation::Turn(const Tensor& x, const Tensor& positions) const {
+  return RotateFunction::apply(x, turns_.index_select(0, positions), interleaved_);
+}
+
 Tensor Attention(const NetworkConfig& config, const Leaves& leaves, const std::string& prefix,
                  const Tensor& h) {
   const std::int64_t batch = h.size(0), length = h.size(1), kv = config.n_kv_heads,
                      dim = config.head_dim, per_group = config.n_heads / kv;
-  const auto project = [&](const std::string& name, std::int64_t heads) {
-    Tensor y = Linear(h, leaves[prefix + name + ".weight"]);
-    if (leaves.Has(prefix + name + ".bias"))
-      y = (y + leaves[prefix + name + ".bias"]).to(leaves.compute());
-    y = y.view({batch, length, heads, dim});
-    const std::string norm = prefix + name + "_norm.weight";
-    return leaves.Has(norm)
-               ? RmsNorm(y.to(Wide(y)), leaves[norm], config.norm_eps, leaves.compute())
-               : y;
+  const auto project = [&](const char* name, std::int64_t heads) {
+    return Linear(h, leaves[prefix + name]).view({batch, length, heads, dim});
   };
-  const Rotation rotation = RotationOf(config.rope, length, h);
-  const auto rotate = [&](const Tensor& x) {
-    return RopeFunction::apply(x, rotation.cosine, rotation.sine, config.rope.interleaved);
-  };
-  const Tensor q =
-      rotate(project("attn_q", config.n_heads)) * (1.0 / std::sqrt(static_cast<double>(dim)));
-  const Tensor k = rotate(project("attn_k", kv)), v = project("attn_v", kv);
+  const Rotation rotation(config, length, h);
+  const Tensor q = rotation.Turn(project("attn_q.weight", config.n_heads)) *
+                   (1.0 / std::sqrt(static_cast<double>(dim)));
+  const Tensor k = rotation.Turn(project("attn_k.weight", kv)), v = project("attn_v.weight", kv);
   const Tensor out =
       CausalFunction::apply(q.transpose(1, 2).reshape({batch * kv, per_group, length, dim}),
                             k.transpose(1, 2).reshape({batch * kv, length, dim}),
@@ -331,10 +332,13 @@ Tensor Attention(const NetworkConfig& config, const Leaves& leaves, const std::s
                 leaves[prefix + "attn_output.weight"]);
 }
 
-Tensor FeedForward(const Leaves& leaves, const std::string& prefix, const Tensor& h) {
+Tensor FeedForward(const Leaves& leaves, const std::string& prefix, const Tensor& h,
+                   model::GateFunction function) {
   const Tensor gate = Linear(h, leaves[prefix + "ffn_gate.weight"]),
                up = Linear(h, leaves[prefix + "ffn_up.weight"]);
-  return Linear(SwigluFunction::apply(gate, up), leaves[prefix + "ffn_down.weight"]);
+  const Tensor inner = function == model::GateFunction::kSilu ? SwigluFunction::apply(gate, up)
+                                                              : torch::gelu(gate, "tanh") * up;
+  return Linear(inner, leaves[prefix + "ffn_down.weight"]);
 }
 
 Tensor Block(const NetworkConfig& config, const Leaves& leaves, const std::string& prefix,
@@ -346,20 +350,12 @@ Tensor Block(const NetworkConfig& config, const Leaves& leaves, const std::strin
   return y + FeedForward(leaves, prefix, norm(y, "ffn_norm.weight"));
 }
 
-LlamaPass RunLlama(const NetworkConfig& config, const Leaves& leaves, const Tensor& tokens,
-                   bool keep_inputs) {
-  LlamaPass pass;
-  const Tensor& table = leaves["token_embd.weight"];
-  Tensor x = torch::embedding(table, tokens);
+Tensor RunLlama(const NetworkConfig& config, const Leaves& leaves, const Tensor& tokens) {
+  Tensor x = torch::embedding(leaves["token_embd.weight"], tokens);
   x = x.to(Wide(x));
-  for (int layer = 0; layer < config.n_layers; ++layer) {
-    if (keep_inputs) pass.inputs.push_back(x);
+  for (int layer = 0; layer < config.n_layers; ++layer)
     x = Block(config, leaves, "blk." + std::to_string(layer) + ".", x);
-  }
-  if (keep_inputs) pass.inputs.push_back(x);
-  pass.hidden = x;
-  pass.normed = RmsNorm(x, leaves["output_norm.weight"], config.norm_eps, leaves.compute());
-  return pass;
+  return RmsNorm(x, leaves["output_norm.weight"], config.norm_eps, leaves.compute());
 }
 
 Tensor Logits(const Leaves& leaves, const Tensor& normed) {
@@ -368,11 +364,16 @@ Tensor Logits(const Leaves& leaves, const Tensor& normed) {
                     leaves.compute()));
 }
 
+Tensor Shaped(const Tensor& products, const LogitShape& shape) {
+  const Tensor scaled = shape.scale == 1 ? products : products * shape.scale;
+  return shape.cap == 0 ? scaled : torch::tanh(scaled / shape.cap) * shape.cap;
+}
+
 Tensor CrossEntropy(const Tensor& logits, const Tensor& targets) {
   return LossFunction::apply(logits, targets, false);
 }
-Tensor Divergence(const Tensor& logits, const Tensor& law) {
-  return LossFunction::apply(logits, law, true);
+Tensor Divergence(const Tensor& logits, const Tensor& distribution) {
+  return LossFunction::apply(logits, distribution, true);
 }
 
 }  // namespace foretoken::train

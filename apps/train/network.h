@@ -71,33 +71,53 @@ void InitBlock(const NetworkConfig& config, const std::string& prefix, std::int6
 torch::Tensor Normal(std::uint64_t seed, const std::string& name, std::int64_t rows,
                      std::int64_t columns, double spread);
 
+// The type of sums: F32, or F64 where the inputs are.
+torch::Dtype Wide(const torch::Tensor& x);
+
 // y = x W^T in the compute type; x: [..., inputs].
 torch::Tensor Linear(const torch::Tensor& x, const torch::Tensor& weight);
 // x / rms(x) * gain, in the compute type. x: [..., dim].
 torch::Tensor RmsNorm(const torch::Tensor& x, const torch::Tensor& gain, double eps,
                       torch::Dtype compute);
 
+// Rotates queries and keys by their positions.
+class Rotation {
+ public:
+  // For positions 0 .. n_positions - 1, in the type and on the device of `like`.
+  Rotation(const NetworkConfig& config, std::int64_t n_positions, const torch::Tensor& like);
+  // x: [batch, length, heads, head_dim]. Row i is at position first + i, or at positions[i].
+  torch::Tensor Turn(const torch::Tensor& x, std::int64_t first = 0) const;
+  torch::Tensor Turn(const torch::Tensor& x, const torch::Tensor& positions) const;
+
+ private:
+  torch::Tensor turns_;  // complex [positions, 1, n_rot / 2]
+  bool interleaved_;
+};
+
 // Causal attention of grouped heads over the rows of one window, positions 0, 1, ...
 //   h: [batch, length, inputs], normalised; gives [batch, length, dim].
 torch::Tensor Attention(const NetworkConfig& config, const Leaves& leaves,
                         const std::string& prefix, const torch::Tensor& h);
-torch::Tensor FeedForward(const Leaves& leaves, const std::string& prefix, const torch::Tensor& h);
+torch::Tensor FeedForward(const Leaves& leaves, const std::string& prefix, const torch::Tensor& h,
+                          model::GateFunction function = model::GateFunction::kSilu);
 
 // x + attention(norm x), then + feed-forward(norm): one block. x: [batch, length, dim].
 torch::Tensor Block(const NetworkConfig& config, const Leaves& leaves, const std::string& prefix,
                     const torch::Tensor& x);
 
-struct LlamaPass {
-  // [batch, length, dim] for each block, if asked for; the last entry is the last block's output.
-  std::vector<torch::Tensor> inputs;
-  torch::Tensor hidden;  // the last block's output before the norm
-  torch::Tensor normed;  // after output_norm, compute type
-};
+// The last block's output after output_norm, in the compute type: [batch, length, dim].
 // tokens: int64 [batch, length].
-LlamaPass RunLlama(const NetworkConfig& config, const Leaves& leaves, const torch::Tensor& tokens,
-                   bool keep_inputs);
+torch::Tensor RunLlama(const NetworkConfig& config, const Leaves& leaves,
+                       const torch::Tensor& tokens);
 // The output head: logits [..., vocabulary] in the compute type.
 torch::Tensor Logits(const Leaves& leaves, const torch::Tensor& normed);
+
+// What a network makes of the products of its output head: cap * tanh(scale * product / cap).
+struct LogitShape {
+  double scale = 1;
+  double cap = 0;  // 0: logits are not capped
+};
+torch::Tensor Shaped(const torch::Tensor& products, const LogitShape& shape);
 
 // Mean over rows of -log softmax(logits)[target] where weight is 1 (rows with target -1 are left
 // out).
@@ -105,6 +125,6 @@ torch::Tensor Logits(const Leaves& leaves, const torch::Tensor& normed);
 torch::Tensor CrossEntropy(const torch::Tensor& logits, const torch::Tensor& targets);
 // Mean over rows of KL(p || softmax(logits)), for distributions p: [rows, vocabulary]. Rows of
 // zeros do not count.
-torch::Tensor Divergence(const torch::Tensor& logits, const torch::Tensor& law);
+torch::Tensor Divergence(const torch::Tensor& logits, const torch::Tensor& distribution);
 
 }  // namespace foretoken::train

@@ -11,5 +11,6 @@ int SampleVerb(const Arguments& arguments);
 int DistillVerb(const Arguments& arguments);
 int EagleVerb(const Arguments& arguments);
 int MtpVerb(const Arguments& arguments);
+int BlockVerb(const Arguments& arguments);
 
 }  // namespace foretoken::train

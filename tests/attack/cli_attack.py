@@ -101,7 +101,7 @@ def mutated_files(programs, options):
 
 
 def train_verb(programs, options, path, text):
-    verb = programs.draw.choice(("distill", "eagle", "mtp"))
+    verb = programs.draw.choice(("distill", "eagle", "mtp", "block"))
     shape = ("--layers", "1", "--width", "32", "--heads", "2", "--kv-heads", "1", "--ff", "32") if verb == "distill" else ()
     programs.run(verb, "--target", path, "--text", text, "--out", "trained.gguf", "--steps", "1", "--batch", "2", "--window", "16", "-t", "1", *shape,
                  kept=path, program=options.train)

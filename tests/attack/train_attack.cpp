@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // train_attack: mutated model files against the verbs of foretoken-train that read models: sample,
-// distill, eagle and mtp. A verb ends with 0 and an output that opens, or with an error of one line
+// distill, eagle, mtp and block. A verb ends with 0 and an output that opens, or with an error of one line
 // and no output. See attack/file_attack.h.
 #include <fmt/format.h>
 #include <torch/torch.h>
@@ -44,7 +44,7 @@ class Reader {
   std::size_t log_read_ = 0;
 };
 
-constexpr const char* kVerbs[] = {"sample", "distill", "eagle", "mtp"};
+constexpr const char* kVerbs[] = {"sample", "distill", "eagle", "mtp", "block"};
 
 train::Arguments Reader::ArgumentsFor(std::uint64_t verb, const std::string& path) const {
   const std::string text = folder_ + "/text.txt";
@@ -86,7 +86,8 @@ Outcome Reader::Read(const std::string& path, Random& random) {
     code = verb == 0   ? train::SampleVerb(arguments)
            : verb == 1 ? train::DistillVerb(arguments)
            : verb == 2 ? train::EagleVerb(arguments)
-                       : train::MtpVerb(arguments);
+           : verb == 3 ? train::MtpVerb(arguments)
+                       : train::BlockVerb(arguments);
   } catch (const std::exception& e) {  // the program's main tells it in one line
     thrown = e.what();
   }

@@ -222,7 +222,7 @@ class Refusals(TrainTest):
             lacking = whole.replace(name, name[:-1] + b"_")
             self.assertNotEqual(lacking, whole)
             (self.folder / "lacking.gguf").write_bytes(lacking)
-            for verb in ("mtp", "eagle", "distill"):
+            for verb in ("mtp", "eagle", "block", "distill"):
                 error = self.fails(1, f"lacking.gguf: tensor {name.decode()}: missing", f"{verb} --text text.txt --target lacking.gguf --window 32" + self.RUN)
                 self.assertEqual(error.count("\n"), 1, "one line")
 
