@@ -67,9 +67,10 @@ HeadDrafter::HeadDrafter(std::unique_ptr<model::Runner> runner, const model::Hea
              dim = static_cast<std::size_t>(runner_->info().dim);
   sequences_.reserve(n);
   for (std::size_t i = 0; i < n; ++i)
-    sequences_.push_back({.chain = Chain(shared.target, max_draft, kernels),
-                          .waiting = AlignedBuffer<float>(rows * static_cast<std::size_t>(width_)),
-                          .own = AlignedBuffer<float>(dim)});
+    sequences_.push_back(
+        {.chain = Chain(shared.target, max_draft, kernels),
+         .waiting = FeatureQueue(runner_->info().max_rows, width_, config_.target_dim),
+         .own = AlignedBuffer<float>(dim)});
   features_ = AlignedBuffer<float>(std::max(rows * static_cast<std::size_t>(width_), n * dim));
   tokens_.reserve(rows);
   segments_.reserve(n), logit_rows_.reserve(n), logit_seqs_.reserve(n), kept_.reserve(n);
@@ -90,11 +91,9 @@ void HeadDrafter::Begin(const SequenceStart& start) {
 void HeadDrafter::StartReading(SeqId seq) noexcept {
   Sequence& s = sequences_[static_cast<std::size_t>(seq)];
   cache_.Truncate(seq, 0);
-  s.n_waiting = 0;
+  s.waiting.Clear();
   s.full = false;
-  if (eagle_) return;
-  std::fill_n(s.waiting.data(), width_, 0.0F);  // no feature precedes the first token
-  s.n_waiting = 1;
+  if (!eagle_) s.waiting.AddZeros();  // no feature precedes the first token
 }
 
 void HeadDrafter::End(SeqId seq) noexcept {
@@ -109,31 +108,15 @@ void HeadDrafter::Observe(std::span<const Observation> observations) noexcept {
     if (o.n_features > 0 && o.first_position == 0) StartReading(o.seq);
     if (s.full) continue;
     // Feature f_p goes to row p (EAGLE) or p + 1, so none may be missing.
-    FORETOKEN_CHECK(o.first_position + (eagle_ ? 0 : 1) == cache_.length(o.seq) + s.n_waiting);
-    const int capacity = runner_->info().max_rows;
+    FORETOKEN_CHECK(o.first_position + (eagle_ ? 0 : 1) == cache_.length(o.seq) + s.waiting.size());
     for (int done = 0; done < o.n_features;) {
-      if (s.n_waiting == capacity) ReadWaiting(o.seq);
+      if (s.waiting.room() == 0) ReadWaiting(o.seq);
       if (s.full) break;
-      const int n = std::min(o.n_features - done, capacity - s.n_waiting);
-      Wait(o, done, n, s);
+      const int n = std::min(o.n_features - done, s.waiting.room());
+      s.waiting.Add(o, done, n);
       done += n;
     }
   }
-}
-
-// Copies n rows of features to the waiting ones, from row `first` on.
-void HeadDrafter::Wait(const Observation& o, int first, int n, Sequence& s) noexcept {
-  const std::int64_t dim = config_.target_dim;
-  float* to = s.waiting.data() + std::int64_t{s.n_waiting} * width_;
-  s.n_waiting += n;
-  if (o.feature_parts.empty()) {
-    std::copy_n(o.features + std::int64_t{first} * width_, std::int64_t{n} * width_, to);
-    return;
-  }
-  FORETOKEN_CHECK(static_cast<std::int64_t>(o.feature_parts.size()) * dim == width_);
-  for (int row = first; row < first + n; ++row)
-    for (const int part : o.feature_parts)
-      to = std::copy_n(o.features + row * o.feature_stride + part * dim, dim, to);
 }
 
 void HeadDrafter::StartPass() noexcept {
@@ -145,21 +128,17 @@ bool HeadDrafter::AddWaiting(SeqId seq, bool with_logits) noexcept {
   Sequence& s = sequences_[static_cast<std::size_t>(seq)];
   const int first = static_cast<int>(tokens_.size()), cached = cache_.length(seq);
   const int room = std::min(runner_->info().max_rows - first, cache_.room(seq));
-  const int n = std::min(s.n_waiting, room);
-  if (n <= 0) return s.n_waiting == 0;
+  const int n = std::min(s.waiting.size(), room);
+  if (n <= 0) return s.waiting.size() == 0;
   const auto text = s.chain.text();
   const int token = cached + (eagle_ ? 1 : 0);
   FORETOKEN_CHECK(token + n <= static_cast<int>(text.size()));
   for (int i = token; i < token + n; ++i)
     tokens_.push_back(runner_->info().Readable(text[static_cast<std::size_t>(i)]));
-  std::copy_n(s.waiting.data(), std::int64_t{n} * width_,
-              features_.data() + std::int64_t{first} * width_);
-  s.n_waiting -= n;
-  std::copy_n(s.waiting.data() + std::int64_t{n} * width_, std::int64_t{s.n_waiting} * width_,
-              s.waiting.data());
+  s.waiting.Take(n, features_.data() + std::int64_t{first} * width_);
   segments_.push_back({seq, first, n, cached});
   kept_.push_back(n);
-  const bool whole = s.n_waiting == 0;
+  const bool whole = s.waiting.size() == 0;
   if (whole && with_logits) {
     logit_rows_.push_back(first + n - 1);
     logit_seqs_.push_back(seq);
@@ -187,7 +166,8 @@ void HeadDrafter::ReadWaiting(SeqId seq) noexcept {
     return;
   }
   Sequence& s = sequences_[static_cast<std::size_t>(seq)];
-  s.full = true, s.n_waiting = 0;
+  s.full = true;
+  s.waiting.Clear();
 }
 
 // Processes the waiting rows of the sequences that draft. The last row of each gives its first
@@ -197,7 +177,7 @@ bool HeadDrafter::DraftFirst() noexcept {
   bool left = false;
   for (SeqId seq = 0; seq < cache_.shape().n_sequences; ++seq) {
     const Sequence& s = sequences_[static_cast<std::size_t>(seq)];
-    if (s.chain.drafting() && s.n_waiting > 0) left |= !AddWaiting(seq, true);
+    if (s.chain.drafting() && s.waiting.size() > 0) left |= !AddWaiting(seq, true);
   }
   if (tokens_.empty()) return false;
   const model::PassResult& result = Run(false);
@@ -244,9 +224,9 @@ void HeadDrafter::Propose(std::span<const Ask> asks,
   for (const Ask& ask : asks) {
     Sequence& s = sequences_[static_cast<std::size_t>(ask.seq)];
     // The waiting rows and all drafts but the last must fit the cache.
-    const int room = cache_.room(ask.seq) - s.n_waiting + 1;
-    s.chain.BeginProposal(s.n_waiting > 0 ? std::min(ask.max_tokens, room) : 0, ask.with_logits,
-                          ask.proposal);
+    const int room = cache_.room(ask.seq) - s.waiting.size() + 1;
+    s.chain.BeginProposal(s.waiting.size() > 0 ? std::min(ask.max_tokens, room) : 0,
+                          ask.with_logits, ask.proposal);
   }
   while (DraftFirst()) {
   }

@@ -22,6 +22,7 @@
 
 #include "base/aligned_buffer.h"
 #include "draft/networks/chain.h"
+#include "draft/networks/feature_queue.h"
 #include "draft/networks/wide_logits.h"
 #include "draft/registry.h"
 #include "kernels/kernels.h"
@@ -49,7 +50,7 @@ class HeadDrafter final : public ListedDrafter {
   void Observe(std::span<const Observation> observations) noexcept override;
   void End(SeqId seq) noexcept override;
   int Missing(SeqId seq) const noexcept override {
-    return std::max(0, sequences_[static_cast<std::size_t>(seq)].n_waiting - 1);
+    return std::max(0, sequences_[static_cast<std::size_t>(seq)].waiting.size() - 1);
   }
   Work TakeWork() noexcept override { return std::exchange(work_, {}); }
 
@@ -58,14 +59,12 @@ class HeadDrafter final : public ListedDrafter {
  private:
   struct Sequence {
     Chain chain;
-    AlignedBuffer<float> waiting;  // [max_rows, width]: features that no pass has read yet
-    int n_waiting = 0;
-    bool full = false;         // the text is longer than the head's context: no more drafts
+    FeatureQueue waiting;
     AlignedBuffer<float> own;  // [dim]: the head's feature of its newest row
+    bool full = false;         // the text is longer than the head's context: no more drafts
   };
 
   void StartReading(SeqId seq) noexcept;
-  void Wait(const Observation& o, int first, int n, Sequence& s) noexcept;
   void StartPass() noexcept;
   bool AddWaiting(SeqId seq, bool with_logits) noexcept;
   void ReadWaiting(SeqId seq) noexcept;
