@@ -24,6 +24,7 @@ struct DrafterInfo {
   bool reads_file = false;            // its network has a file, or a part of the target's
   bool in_target = false;             // its network may be a part of the target's file
   bool reads_p_min = false;           // draft_p_min can end its drafts
+  bool drafts_at_once = false;        // a proposal takes one pass, however many tokens it has
   std::string_view drafts_from = {};  // what a request must bring: "a prediction"; empty: nothing
 };
 // In the order in which an engine asks them. "none" and "portfolio" are methods, too, but no

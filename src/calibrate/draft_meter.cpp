@@ -94,7 +94,8 @@ double DraftMeter::Microseconds(int rows) noexcept {
     whole &= last_drafted_[i] == setting_.drafts;
   }
   for (SeqId seq = 0; seq < rows; ++seq) Observe(seq, 1, true);
-  return whole ? us / setting_.drafts : -1;
+  const int passes = drafter_.DraftsAtOnce() ? 1 : setting_.drafts;
+  return whole ? us / passes : -1;
 }
 
 }  // namespace foretoken::calibrate

@@ -35,7 +35,7 @@ class DraftMeter {
   DraftMeter& operator=(const DraftMeter&) = delete;
 
   // Microseconds of one more draft for the first `rows` sequences together: the mean over a round
-  // in which all drafts are rejected. Negative if a proposal was cut short, so that the round
+  // in which all drafts are rejected. Of a drafter that drafts at once: of the whole proposal. Negative if a proposal was cut short, so that the round
   // cannot be used.
   double Microseconds(int rows) noexcept;
 

@@ -21,8 +21,9 @@ void StartWithTable(const CostSources& sources, draft_length::RoundCosts& fixed_
   std::vector<draft_length::TableDrafter> rows;
   for (int d = 0; d < sources.drafters.size(); ++d)
     if (const loader::DrafterEntry& entry = sources.drafters[d]; !entry.instant)
-      rows.push_back(
-          {.drafter = d, .file_bytes = entry.file_bytes, .head = entry.reads_features()});
+      rows.push_back({.drafter = d,
+                      .file_bytes = entry.file_bytes,
+                      .head = entry.reads_features() && !entry.drafter->DraftsAtOnce()});
   const model::RunnerInfo& target = sources.subject.target.info();
   const model::ExpertsInfo& experts = target.experts;
   const std::int64_t bytes =
@@ -100,6 +101,9 @@ class Learner {
 Result<std::vector<PassCost>> LearnInitialCosts(const CostSources& sources,
                                                 const CostsToLearn& known) {
   const SpeculativeOptions& o = sources.options.speculative;
+  for (int d = 0; d < sources.drafters.size(); ++d)
+    if (sources.drafters[d].drafter->DraftsAtOnce())
+      known.costs.DraftsAtOnce(d), known.fixed_costs.DraftsAtOnce(d);
   StartWithTable(sources, known.fixed_costs);
   Learner learner(sources, known);
   bool read = false;

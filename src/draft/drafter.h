@@ -85,6 +85,8 @@ class Drafter {
   virtual bool ReportsLaws() const = 0;
   // True if proposals have the raw logits of the drafted tokens.
   virtual bool ReportsLogits() const { return false; }
+  // True if a proposal takes one pass, however many tokens it has.
+  virtual bool DraftsAtOnce() const { return false; }
   // How many likely tokens observations need for each position; 0: none.
   virtual int LikelyTokens() const { return 0; }
   // True if its network reads the target's cache, as long as that has all of a text but its newest

@@ -69,8 +69,8 @@ double ByText::TableUs(const Own& own, const RoundOutcome& round) const noexcept
   const int drafts = round.drafted + round.withheld;
   double us = costs_->PassUs(1 + round.drafted, own.context) + costs_->RestUs();
   if (drafts > 0 && !own.made)
-    us +=
-        drafts * costs_->DraftUs(round.drafter, 1) + costs_->CatchUpUs(round.drafter, own.missing);
+    us += costs_->DraftsUs(round.drafter, drafts, drafts) +
+          costs_->CatchUpUs(round.drafter, own.missing);
   return us;
 }
 

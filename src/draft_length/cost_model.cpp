@@ -51,7 +51,7 @@ int CostModel::Most(SeqId seq, int) const noexcept {
 // The time of k drafts for one sequence that drafts alone.
 double CostModel::DraftUs(const Offer& offer, int k) const noexcept {
   if (offer.made) return 0;
-  return k * costs_.DraftUs(offer.drafter, 1) +
+  return costs_.DraftsUs(offer.drafter, k, k) +
          costs_.CatchUpUs(offer.drafter, offer.missing) / kCatchUpRounds;
 }
 
@@ -137,12 +137,13 @@ void CostModel::Share(const Pass& pass, std::span<Plan> plans) noexcept {
       draft_us += costs_.CatchUpUs(offer.drafter, offer.missing) / kCatchUpRounds;
     for (int n = plan.k == 0 ? state.least : 1; n > 0; --n) {
       // Sequences that draft together share the passes of a drafter.
-      int& together = drafting_[static_cast<std::size_t>(offer.drafter * kMaxDraft + plan.k)];
-      tokens += state.s[plan.k++];
+      const int before = plan.k++;
+      int& together = drafting_[static_cast<std::size_t>(offer.drafter * kMaxDraft + before)];
+      tokens += state.s[before];
       picks_.push_back(next);
       if (offer.made) continue;
-      draft_us -= costs_.DraftUs(offer.drafter, together);
-      draft_us += costs_.DraftUs(offer.drafter, ++together);
+      draft_us -= costs_.DraftUs(offer.drafter, together, before);
+      draft_us += costs_.DraftUs(offer.drafter, ++together, before);
     }
     const double rate = Rate(pass, tokens, static_cast<int>(picks_.size()), draft_us);
     if (rate <= best) continue;
@@ -156,7 +157,7 @@ void CostModel::Share(const Pass& pass, std::span<Plan> plans) noexcept {
 // The time of the fewest drafts of a round, with the prefill that their model needs first.
 double CostModel::ProbeUs(const State& state, const Offer& offer) const noexcept {
   return offer.made ? 0
-                    : state.least * costs_.DraftUs(offer.drafter, 1) +
+                    : costs_.DraftsUs(offer.drafter, state.least, state.least) +
                           costs_.CatchUpUs(offer.drafter, offer.missing);
 }
 

@@ -46,6 +46,10 @@ void RoundCosts::StartExperts(const ExpertShape& shape, double us_per_expert) no
   experts_ = ExpertCosts(shape, us_per_expert);
 }
 
+void RoundCosts::DraftsAtOnce(int drafter) noexcept {
+  drafters_[static_cast<std::size_t>(drafter)].at_once = true;
+}
+
 void RoundCosts::StartDrafter(int drafter, double one_us, double all_us, double row_us) noexcept {
   DrafterCosts& d = drafters_[static_cast<std::size_t>(drafter)];
   d.row_us = std::max(0.0, row_us);
@@ -131,19 +135,22 @@ int RoundCosts::Together(int drafts, int longest) noexcept {
 
 void RoundCosts::RecordDrafts(int drafter, int drafts, int longest, double us) noexcept {
   if (longest < 1 || us < 0) return;
-  auto& known = drafters_[static_cast<std::size_t>(drafter)].draft_us;
+  DrafterCosts& costs = drafters_[static_cast<std::size_t>(drafter)];
+  auto& known = costs.draft_us;
   const auto together =
       std::min(static_cast<std::size_t>(Together(drafts, longest)), known.size() - 1);
-  known[together] = Moved(DraftUs(drafter, static_cast<int>(together)), us / longest);
+  known[together] = Moved(DraftUs(drafter, static_cast<int>(together)), us / costs.Passes(longest));
 }
 
 double RoundCosts::DraftsUs(int drafter, int drafts, int longest) const noexcept {
-  return longest < 1 ? 0 : longest * DraftUs(drafter, Together(drafts, longest));
+  if (longest < 1) return 0;
+  return At(drafter).Passes(longest) * DraftUs(drafter, Together(drafts, longest));
 }
 
 // Interpolates linearly between two readings. Beyond the last one another sequence costs at most
 // what each cost until there.
-double RoundCosts::DraftUs(int drafter, int sequences) const noexcept {
+double RoundCosts::DraftUs(int drafter, int sequences, int before) const noexcept {
+  if (At(drafter).at_once && before > 0) return 0;
   const auto& known = At(drafter).draft_us;
   const auto at = [&known](int n) { return known[static_cast<std::size_t>(n)]; };
   const int last = static_cast<int>(known.size()) - 1, n = std::min(sequences, last);

@@ -30,6 +30,8 @@ class RoundCosts {
   void Start(std::span<const PassCost> passes) noexcept;
   // The target is a mixture of experts. The passes of Start must be those of independent rows.
   void StartExperts(const ExpertShape& shape, double us_per_expert) noexcept;
+  // From now on a draft is a whole proposal: the drafter makes all its tokens in one pass.
+  void DraftsAtOnce(int drafter) noexcept;
   // The cost of one more draft for one sequence, and for all that may run together (0: not known).
   void StartDrafter(int drafter, double one_us, double all_us, double row_us) noexcept;
 
@@ -43,8 +45,9 @@ class RoundCosts {
 
   bool known() const noexcept { return seen_rows_ > 0 || !start_.empty(); }
   double PassUs(int rows, int context) const noexcept;  // > 0 once known
-  // One more draft for each of `sequences`, which share the drafter's passes; 0 for none.
-  double DraftUs(int drafter, int sequences) const noexcept;
+  // One more draft for each of `sequences`, which share the drafter's passes; 0 for none. before: the
+  // drafts that each has already, after which a drafter of whole proposals makes no pass.
+  double DraftUs(int drafter, int sequences, int before = 0) const noexcept;
   // Proposals as in RecordDrafts.
   double DraftsUs(int drafter, int drafts, int longest) const noexcept;
   double CatchUpUs(int drafter, int rows) const noexcept { return rows * At(drafter).row_us; }
@@ -65,6 +68,9 @@ class RoundCosts {
   struct DrafterCosts {
     std::vector<double> draft_us;  // [max_sequences + 1], by sequences; 0: no reading
     double row_us = 0;
+    bool at_once = false;
+
+    int Passes(int longest) const { return at_once ? 1 : longest; }
   };
   static double Moved(double known, double seen) noexcept;
   static int Together(int drafts, int longest) noexcept;

@@ -184,5 +184,23 @@ TEST(RoundCosts, IgnoresWhatCannotBe) {
   EXPECT_EQ(costs.DraftUs(0, 1), 0);
 }
 
+// Its unit is a proposal, however long.
+TEST(RoundCosts, ADrafterOfWholeProposalsCostsTheSameForEveryLength) {
+  RoundCosts costs(16, 2, 8);
+  costs.DraftsAtOnce(0);
+  costs.StartDrafter(0, 100, 300, 0);
+  costs.StartDrafter(1, 100, 300, 0);
+  for (const int k : {1, 4, 8}) {
+    EXPECT_DOUBLE_EQ(costs.DraftsUs(0, k, k), 100);
+    EXPECT_DOUBLE_EQ(costs.DraftsUs(1, k, k), 100 * k);
+    EXPECT_DOUBLE_EQ(costs.DraftsUs(0, 8 * k, k), 300);
+  }
+  EXPECT_DOUBLE_EQ(costs.DraftUs(0, 8), 300);
+  EXPECT_DOUBLE_EQ(costs.DraftUs(0, 8, 1), 0);
+  EXPECT_DOUBLE_EQ(costs.DraftUs(1, 8, 1), 300);
+  costs.RecordDrafts(0, 8, 8, 100);
+  EXPECT_DOUBLE_EQ(costs.DraftsUs(0, 2, 2), 100);
+}
+
 }  // namespace
 }  // namespace foretoken::draft_length
