@@ -156,6 +156,8 @@ std::string ModelFile::drafts_as() const {
     case model::DraftFile::kModelWithMtpHead:
     case model::DraftFile::kAssistant:
       return "mtp";
+    case model::DraftFile::kBlockHead:
+      return "dflash";
     case model::DraftFile::kModel:
       break;
   }

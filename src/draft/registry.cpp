@@ -7,15 +7,15 @@
 namespace foretoken {
 namespace draft {
 
-extern const DrafterSpec kStandaloneSpec, kEagleSpec, kMtpSpec, kNgramSpec, kSuffixSpec,
-    kPredictionSpec, kGrammarSpec;
+extern const DrafterSpec kStandaloneSpec, kEagleSpec, kMtpSpec, kDflashSpec, kNgramSpec,
+    kSuffixSpec, kPredictionSpec, kGrammarSpec;
 
 namespace {
 
 // Engines number their drafters in this order.
 constexpr std::array kRows = {
-    &kStandaloneSpec, &kEagleSpec,      &kMtpSpec,     &kNgramSpec,
-    &kSuffixSpec,     &kPredictionSpec, &kGrammarSpec,
+    &kStandaloneSpec, &kEagleSpec,  &kMtpSpec,        &kDflashSpec,
+    &kNgramSpec,      &kSuffixSpec, &kPredictionSpec, &kGrammarSpec,
 };
 
 }  // namespace

@@ -36,11 +36,14 @@ struct RopeConfig {
 // a row together.
 enum class QkNorm { kNone, kHead, kRow };
 
-// Grouped-query attention over the positions up to the row's own.
+// Grouped-query attention.
 struct AttentionConfig {
   int n_heads = 0, n_kv_heads = 0, head_dim = 0;
   std::optional<RopeConfig> rope;  // none: the layer does not encode positions
   int window = 0;                  // positions that a row sees, its own included; 0: all
+  // A row sees the positions up to its own. Otherwise it also sees the later rows of its sequence in
+  // the same pass, whatever the window.
+  bool causal = true;
   // The file must have biases of q, k and v, or of the output. It may have them in any case.
   bool qkv_bias = false, output_bias = false;
   QkNorm qk_norm = QkNorm::kNone;
@@ -245,21 +248,32 @@ struct LayerConfig {
 //   kAssistant: Gemma 4's assistants: `nextn.pre_projection` mixes the target's normed last state with
 //           the target's embedding; layers with queries alone read the target's cache, up to the
 //           position before the row's; `nextn.post_projection` gives the feature of the next row.
-enum class HeadKind { kEagle, kMtp, kAssistant };
+//   kBlock: DFlash (Chen et al. 2026): the features, those of kEagle, are mixed by `fc` and normed, and
+//           every layer makes its keys and values of that position from them. The tokens of a pass
+//           see these, and each other (blocks/injection.h).
+enum class HeadKind { kEagle, kMtp, kAssistant, kBlock };
 
 struct HeadConfig {
   HeadKind kind = HeadKind::kEagle;
-  int target_dim = 0;                 // width of the target's residual stream
-  int target_layers = 0;              // layers of the target; 0: the file does not say
-  std::vector<int> feature_layers;    // kEagle: the layers of the target whose input is read; the
-                                      // number of layers stands for the last one's output
+  int target_dim = 0;     // width of the target's residual stream
+  int target_layers = 0;  // layers of the target; 0: the file does not say
+  // kEagle, kBlock: the layers of the target whose input is read; the number of layers stands for
+  // the last one's output.
+  std::vector<int> feature_layers = {};
   bool norm_before_residual = false;  // kEagle: the residual stream begins with the normed feature
   bool norm_before_fc = false;        // kEagle: the features are normed before they are mixed
+  int block_size = 0;  // kBlock: rows of a block: the newest token, then the tokens to be drafted
+  int mask = 0;        // kBlock: the token that stands for one to be drafted
+  // kBlock: the token before a draft adds to its logits (blocks/transition.h): the numbers that are
+  // kept of a token; 0: it adds nothing.
+  int transition_rank = 0;
+  bool drafts_first_row = false;  // kBlock: the newest token's row gives the first draft
 
   bool reads_cache() const { return kind == HeadKind::kAssistant; }  // of the target
   // Numbers of the target that a row reads.
   int features_width() const {
-    return (kind == HeadKind::kEagle ? static_cast<int>(feature_layers.size()) : 1) * target_dim;
+    const bool taps = kind == HeadKind::kEagle || kind == HeadKind::kBlock;
+    return (taps ? static_cast<int>(feature_layers.size()) : 1) * target_dim;
   }
 };
 

@@ -86,15 +86,17 @@ Values BadValues(const std::set<std::string>& how) {
   return bad;
 }
 
-// A whole model of the architecture, or a head of it.
+// A whole model of the architecture, or a drafter that reads features.
 struct Case {
   std::string name, architecture;
   bool head = false;
 };
 
 std::vector<Case> Cases() {
-  std::vector<Case> cases = {
-      {"mixtral", "llama"}, {"EAGLE-3", "eagle3", true}, {"assistant", "gemma4-assistant", true}};
+  std::vector<Case> cases = {{"mixtral", "llama"},
+                             {"EAGLE-3", "eagle3", true},
+                             {"assistant", "gemma4-assistant", true},
+                             {"DFlash", "dflash", true}};
   for (const ArchitectureInfo* info : AllArchitectures())
     cases.push_back({std::string(info->name), std::string(info->name)});
   return cases;
@@ -105,6 +107,8 @@ std::vector<std::byte> BytesOf(const Case& of) {
   fixtures::TinyHeadOptions head = {.target = {.seed = 5}, .eagle = true};
   if (of.name == "assistant")
     head = {.target = fixtures::SmallestOf("gemma4"), .assistant = true, .n_blocks = 2};
+  if (of.name == "DFlash")
+    head = {.target = {.seed = 5}, .block = true, .window = 12, .transition_rank = 16};
   const std::string text = TextOf(fixtures::WriteTinyHead(fixtures::TemporaryFolder(), head));
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
@@ -168,6 +172,7 @@ TEST_P(HostileKeys, ThatAreNeededAreMissed) {
                                   "feed_forward_length", "attention.head_count"};
   if (GetParam().name == "EAGLE-3") needed.insert({"target_hidden_size", "target_layers"});
   if (GetParam().name == "assistant") needed.insert("embedding_length_out");
+  if (GetParam().name == "DFlash") needed.insert("target_layers");
   if (Reads("expert_used_count")) {
     needed.insert("expert_used_count");
     // Without that key, these are networks without experts.

@@ -110,6 +110,10 @@ Status CheckHeadFits(const formats::Checkpoint& checkpoint, const ModelConfig& c
         fmt::format("it is {} wide, the target {}, and it has no embedding and output "
                     "head of its own",
                     config.dim, base.dim));
+  if (const auto* embedding = checkpoint.Find("token_embd.weight");
+      head.kind == HeadKind::kBlock &&
+      head.mask >= (embedding != nullptr ? embedding->shape[1] : base.vocabulary))
+    return mismatch(fmt::format("no row of the embedding is its mask token {}", head.mask));
   return {};
 }
 
@@ -272,7 +276,8 @@ void LocalRunner::Check(const Pass& pass) const noexcept {
   FORETOKEN_CHECK(pass.n_rows() >= 1 && pass.n_rows() <= info_.max_rows);
   FORETOKEN_CHECK(static_cast<int>(pass.logit_rows.size()) <= info_.max_logit_rows);
   FORETOKEN_CHECK(pass.choices.empty() || pass.choices.size() == pass.logit_rows.size());
-  FORETOKEN_CHECK(!config_.head || pass.features != nullptr);
+  const bool is_block = config_.head && config_.head->kind == HeadKind::kBlock;
+  FORETOKEN_CHECK(!config_.head || is_block || pass.features != nullptr);
   const bool windows = read_cache_.options().n_window_blocks != 0;
   const int own = config_.head && config_.head->reads_cache() ? 0 : 1;  // of its last position
   for (const kv::Segment& s : pass.segments) {
@@ -298,9 +303,13 @@ void LocalRunner::SaveStates(const Pass& pass) noexcept {
           [&](int thread) { states_.Save(s.seq, s.state.to, s.state.checkpoint, pool_, thread); });
 }
 
+bool LocalRunner::HasCertainties(const Pass& pass) const noexcept {
+  return pass.own_features && weights_.head && weights_.head->certainty != nullptr;
+}
+
 // Returns how many threads took part.
 int LocalRunner::RunOnTeam(const Pass& pass) noexcept {
-  const std::uint64_t work = network_.layer_work() * static_cast<std::uint64_t>(pass.n_rows());
+  const std::uint64_t work = network_.LayerWork(pass) * static_cast<std::uint64_t>(pass.n_rows());
   if (pool_.size() == 1 || work > kAlwaysForTheTeam) {
     network_.Run(pass, pool_, false);
     return pool_.size();
@@ -327,7 +336,10 @@ void LocalRunner::NoteResult(const Pass& pass, int team) noexcept {
              .features = info_.features_width == 0 ? nullptr : features_.data(),
              .features_width = info_.features_width,
              .distinct_experts = scratch_.experts.n_distinct,
-             .own_features = std::span(own_features_).first(config_.head ? n : 0)};
+             .own_features = std::span(own_features_).first(config_.head ? n : 0),
+             .certainties = HasCertainties(pass)
+                                ? std::span<const float>(scratch_.certainties.data(), n)
+                                : std::span<const float>()};
 }
 
 }  // namespace foretoken::model

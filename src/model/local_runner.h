@@ -80,6 +80,7 @@ class LocalRunner final : public Runner {
               const kernels::Kernels& kernels, ThreadPool& pool, Weights weights, CacheMemory cache,
               CacheMemory* of_target = nullptr);
   void Check(const Pass& pass) const noexcept;
+  bool HasCertainties(const Pass& pass) const noexcept;
   int RunOnTeam(const Pass& pass) noexcept;
   void RestoreStates(const Pass& pass) noexcept;
   void SaveStates(const Pass& pass) noexcept;

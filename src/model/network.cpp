@@ -8,6 +8,7 @@
 #include "model/blocks/experts/experts.h"
 #include "model/blocks/gated_ffn.h"
 #include "model/blocks/head_entry.h"
+#include "model/blocks/injection.h"
 #include "model/blocks/kept_state.h"
 #include "model/blocks/latent_attention.h"
 #include "model/blocks/layer_scale.h"
@@ -17,11 +18,20 @@
 #include "model/blocks/recurrent/mamba2.h"
 #include "model/blocks/recurrent/short_conv.h"
 #include "model/blocks/summed_parts.h"
+#include "model/blocks/transition.h"
 
 namespace foretoken::model {
 namespace {
 
 using Blocks = std::vector<std::unique_ptr<Block>>;
+
+// Its passes begin with their tokens or with the target's features.
+Blocks EntryOfBlocks(const Workspace& space, const ModelConfig& config, const Weights& weights) {
+  Blocks blocks;
+  blocks.push_back(std::make_unique<Embedding>(space, config, weights));
+  blocks.push_back(std::make_unique<Injection>(space, config, weights));
+  return blocks;
+}
 
 Blocks MakeEntry(const Workspace& space, const ModelConfig& config, const Weights& weights) {
   Blocks blocks;
@@ -31,6 +41,8 @@ Blocks MakeEntry(const Workspace& space, const ModelConfig& config, const Weight
     blocks.push_back(std::make_unique<EagleEntry>(space, config, weights));
   else if (config.head->kind == HeadKind::kAssistant)
     blocks.push_back(std::make_unique<AssistantEntry>(space, config, weights));
+  else if (config.head->kind == HeadKind::kBlock)
+    blocks = EntryOfBlocks(space, config, weights);
   else
     blocks.push_back(std::make_unique<MtpEntry>(space, config, weights));
   if (weights.layer_inputs)
@@ -107,6 +119,8 @@ Network::Network(const ModelConfig& config, const Weights& weights, const Worksp
   if (config.head && config.head->kind == HeadKind::kAssistant)
     next_ = std::make_unique<NextFeature>(space, config.head->target_dim, weights.head->next,
                                           output_.last());
+  if (config.head && config.head->transition_rank != 0)
+    transition_ = std::make_unique<Transition>(space, config, weights);
   AddPhases();
 }
 
@@ -178,11 +192,23 @@ void Network::AddPhases() {
   keep(config_.n_layers());
   output_.AddPhases(phases_);
   if (next_ != nullptr) next_->AddPhases(phases_);
+  injection_phases_.clear();
+  for (const auto& block : entry_) block->AddInjectionPhases(injection_phases_);
+  transition_phases_.clear();
+  if (!IsBlock()) return;
+  for (const Blocks& blocks : layers_)
+    for (const auto& block : blocks) block->AddInjectionPhases(injection_phases_);
+  if (transition_) transition_->AddPhases(transition_phases_);
+}
+
+const std::vector<Phase>& Network::PhasesOf(const Pass& pass) const noexcept {
+  if (!IsBlock() || pass.features == nullptr) return phases_;
+  return pass.own_features ? transition_phases_ : injection_phases_;
 }
 
 const float* Network::OwnFeature(const Pass& pass, int i) const noexcept {
   if (next_ != nullptr) return next_->Row(i);
-  if (config_.head->kind == HeadKind::kMtp) return output_.last().Row(i);
+  if (config_.head->kind != HeadKind::kEagle) return output_.last().Row(i);
   return space_.scratch.residual.View(config_.dim)
       .Row(pass.logit_rows[static_cast<std::size_t>(i)]);
 }
@@ -204,7 +230,8 @@ void Network::Run(const Pass& pass, ThreadPool& pool, bool alone) noexcept {
   ExtendRopes(pass);
   NoteRowLengths(pass);
   space_.scratch.experts.n_distinct = 0;
-  pool.Run([&](int thread) { Walk(phases_, pass, thread, [&pool] { pool.Barrier(); }); }, alone);
+  const std::vector<Phase>& phases = PhasesOf(pass);
+  pool.Run([&](int thread) { Walk(phases, pass, thread, [&pool] { pool.Barrier(); }); }, alone);
 }
 
 // New positions come in strides of 32, so that decoding seldom pays for the tables.
@@ -220,12 +247,21 @@ void Network::NoteRowLengths(const Pass& pass) noexcept {
   std::int32_t* const lengths = space_.scratch.row_len.data();
   // The cache of an assistant's target does not have the row's own position.
   const int own = config_.head && config_.head->reads_cache() ? 0 : 1;
+  const auto* attention = std::get_if<AttentionConfig>(&config_.layers.front().mixer);
+  const bool causal = attention == nullptr || attention->causal;
   for (const kv::Segment& s : pass.segments)
-    for (int i = 0; i < s.n_rows; ++i) lengths[s.row_begin + i] = s.first_position + i + own;
+    for (int i = 0; i < s.n_rows; ++i)
+      lengths[s.row_begin + i] = s.first_position + (causal ? i + own : s.n_rows);
 }
 
-std::uint64_t Network::layer_work() const noexcept {
+std::uint64_t Network::LayerWork(const Pass& pass) const noexcept {
   std::int64_t work = 0;
+  if (IsBlock() && pass.features != nullptr) {
+    const AttentionConfig& a = config_.layers.front().attention();
+    const int mixed = config_.head->features_width() / config_.n_layers();
+    return static_cast<std::uint64_t>(config_.dim) *
+           static_cast<std::uint64_t>(2 * a.n_kv_heads * a.head_dim + mixed);
+  }
   for (const LayerConfig& layer : config_.layers) {
     work += std::int64_t{3} * config_.layer_input * config_.dim;
     work += std::visit([this](const auto& part) { return WorkOf(part, config_.dim); }, layer.mixer);

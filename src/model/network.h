@@ -20,6 +20,7 @@ namespace foretoken::model {
 
 struct LayerPlace;  // blocks/attention.h
 class NextFeature;  // blocks/next_feature.h
+class Transition;   // blocks/transition.h
 
 // Calls the phases that the pass wants, and `barrier` between two of them unless both are divided
 // by rows. Every thread of a team walks the same way.
@@ -53,8 +54,8 @@ class Network {
   const Output& output() const noexcept { return output_; }
   // A head's own feature of the i-th row of logits in the last pass.
   const float* OwnFeature(const Pass& pass, int i) const noexcept;
-  // Multiplications of one row in a layer, in the mean.
-  std::uint64_t layer_work() const noexcept;
+  // Multiplications of one row of the pass in a layer, in the mean.
+  std::uint64_t LayerWork(const Pass& pass) const noexcept;
 
  private:
   const RopeTable* RopeOf(const RopeConfig* config);
@@ -62,6 +63,8 @@ class Network {
                                    const LayerPlace& place);
   void AddLayer(int layer);
   void AddPhases();
+  bool IsBlock() const noexcept { return config_.head && config_.head->kind == HeadKind::kBlock; }
+  const std::vector<Phase>& PhasesOf(const Pass& pass) const noexcept;
   void ExtendRopes(const Pass& pass) noexcept;
   void NoteRowLengths(const Pass& pass) noexcept;
 
@@ -82,9 +85,12 @@ class Network {
   std::vector<std::unique_ptr<Block>> entry_;
   std::vector<std::vector<std::unique_ptr<Block>>> layers_;  // the blocks of each, in order
   Output output_;
-  std::unique_ptr<NextFeature> next_;  // of assistants
+  std::unique_ptr<NextFeature> next_;       // of assistants
+  std::unique_ptr<Transition> transition_;  // null where there is none
   std::vector<Kept> kept_;
   std::vector<Phase> phases_;
+  // Of block drafters: in passes with the target's features, and with their own.
+  std::vector<Phase> injection_phases_, transition_phases_;
 };
 
 }  // namespace foretoken::model

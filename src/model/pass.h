@@ -33,7 +33,9 @@ struct Pass {
   // whole. A runner that gives whole rows at no cost may give them all the same.
   std::span<const kernels::Choice> choices = {};
   // For heads: what each row reads beside its token, [n_rows, width], contiguous. The features of
-  // the target; with own_features the head's own feature of an earlier row.
+  // the target; with own_features the head's own feature of an earlier row. The rows of a block
+  // drafter read either features or their tokens: null where they read their tokens. With own_features
+  // its pass gives what each token adds to the logits of the row behind it, whose own feature it reads.
   const float* features = nullptr;
   bool own_features = false;
 
@@ -57,6 +59,9 @@ struct PassResult {
   RankTraffic traffic;                // with the other ranks, where there are some
   // Heads: for each row of logits the head's own feature, which a next row reads.
   std::span<const float* const> own_features;
+  // Block drafters, in passes with own_features: for each row of logits how certain the network is of
+  // the token that will be drawn from them, from 0 to 1. Empty: it does not say.
+  std::span<const float> certainties;
 
   const float* Logits(int i) const noexcept { return logits + i * logits_stride; }
   // From row i on.

@@ -65,7 +65,7 @@ class Runner {
 
   // Runs the pass. The result is valid until the next call of Run or KeepFeatures. REQUIRES: the
   // pass keeps within the limits of info(), its segments name their blocks, and where a network is
-  // a head the pass has features. Allocates nothing.
+  // a head, but no block drafter, the pass has features. Allocates nothing.
   virtual const PassResult& Run(const Pass& pass) noexcept = 0;
 
   // From now on each pass keeps these hidden states of all its rows.

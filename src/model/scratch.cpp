@@ -250,6 +250,7 @@ Scratch::Scratch(const ModelConfig& c, int max_rows, int max_logit_rows, int n_t
   attention_scratch = AlignedBuffer<float>(static_cast<std::size_t>(n_threads) *
                                            static_cast<std::size_t>(attention_scratch_stride));
   row_len = AlignedBuffer<std::int32_t>(static_cast<std::size_t>(max_rows));
+  if (c.head) certainties = AlignedBuffer<float>(static_cast<std::size_t>(max_logit_rows));
   if (n_ranks == 1) return;
   choices = ScratchOfChoices(max_logit_rows, n_threads);
   gathered = AlignedBytes(LongestGather(widest, c, max_rows, max_logit_rows, n_ranks));

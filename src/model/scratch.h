@@ -146,6 +146,7 @@ struct Scratch {
   AlignedBuffer<float> attention_scratch;  // [threads, attention_scratch_stride]
   std::int64_t attention_scratch_stride = 0;
   AlignedBuffer<std::int32_t> row_len;        // [max_rows]: positions that a row sees
+  AlignedBuffer<float> certainties;           // block drafters: [max_logit_rows]
   AlignedBytes gathered;                      // the message of a gather, of several ranks
   AlignedBuffer<std::int32_t> gather_begins;  // [ranks + 1]: the parts of that message
   ExpertsScratch experts;

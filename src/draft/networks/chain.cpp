@@ -51,27 +51,28 @@ void Chain::BeginProposal(int n, bool with_logits, DraftProposal* proposal) noex
   left_ = std::max(0, std::min(n, max_draft_));
 }
 
-void Chain::Draw(const float* logits) noexcept {
+// Whether the most probable token is less probable than draft_p_min. law: as Draw has made it; for
+// greedy drafts it is overwritten.
+bool Chain::Unsure(const float* logits, float* law) const noexcept {
+  if (!sampler_->greedy()) return kernels_->max(law, vocabulary_) < draft_p_min_;
+  const float max = kernels_->max(logits, vocabulary_);
+  return 1.0 / kernels_->exp_sum(logits, vocabulary_, max, 1.0f, law) <
+         static_cast<double>(draft_p_min_);
+}
+
+void Chain::Draw(const float* logits, float certainty) noexcept {
   Token token = kNoToken;
   float* law = Law(drafts_.size());
   --left_;
+  if (!sampler_->greedy()) sampler_->Law(logits, law);
+  if (draft_p_min_ > 0 && (certainty < 0 ? Unsure(logits, law) : certainty < draft_p_min_)) {
+    left_ = 0;
+    return;
+  }
   if (sampler_->greedy()) {
-    if (draft_p_min_ > 0) {
-      const float max = kernels_->max(logits, vocabulary_);
-      if (1.0 / kernels_->exp_sum(logits, vocabulary_, max, 1.0f, law) <
-          static_cast<double>(draft_p_min_)) {
-        left_ = 0;
-        return;
-      }
-    }
     token = sampler_->Argmax(logits);
     if (proposal_ != nullptr && !proposal_->Push(token)) token = kNoToken;
   } else {
-    sampler_->Law(logits, law);
-    if (draft_p_min_ > 0 && kernels_->max(law, vocabulary_) < draft_p_min_) {
-      left_ = 0;
-      return;
-    }
     token = Drawn(law);
   }
   if (token == kNoToken) {

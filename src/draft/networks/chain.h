@@ -42,8 +42,9 @@ class Chain {
   // Draws the next draft from the distribution of these logits, [vocabulary]. The draft ends with
   // the last token that was wanted, with an end token, or, without a token, where no token has
   // draft_p_min. It is decided before the draw whether to stop, so that no drawn token is ever
-  // dropped for its own value.
-  void Draw(const float* logits) noexcept;
+  // dropped for its own value. certainty: decides in place of the most probable token's probability,
+  // where it is not negative.
+  void Draw(const float* logits, float certainty = -1) noexcept;
 
   // Removes the drafts from the text. The result is a view, valid until the next BeginProposal.
   round::Proposal Finish() noexcept;
@@ -57,6 +58,7 @@ class Chain {
 
  private:
   bool MakeRoomForLogits() noexcept;
+  bool Unsure(const float* logits, float* law) const noexcept;
   Token Drawn(const float* law) noexcept;  // kNoToken: the proposal takes no more
   double OwnNoise() const noexcept;        // of the next draft
   float* Law(std::size_t i) noexcept {

@@ -105,15 +105,13 @@ class DraftFilesOpener {
   Result<const DrafterSpec*> SpecFor(model::DraftFile kind) const {
     for (const DrafterSpec* const spec : ReadersOf(kind))
       if (Wants(spec->info.name) || Wants("portfolio")) return spec;
-    constexpr std::array kKinds = {"a whole model", "an EAGLE-3 head", "an MTP head",
-                                   "a model with an MTP head", "an assistant"};
     std::vector<std::string_view> wanted;
     for (const DrafterInfo* const drafter : AllDrafters())
       if (drafter->reads_file && Wants(drafter->name)) wanted.push_back(drafter->name);
     return Fail(ErrorCode::kMismatch,
                 fmt::format("this is {}, and '{}' was asked for; give another file, or leave "
                             "--spec-type out",
-                            kKinds[static_cast<std::size_t>(kind)], fmt::join(wanted, ",")));
+                            model::NameOf(kind), fmt::join(wanted, ",")));
   }
 
   Status Describe(DraftPart& draft) {
@@ -133,11 +131,17 @@ class DraftFilesOpener {
     // Beyond its own context a draft model would only guess, so it stops there.
     PartSizes sizes = SizesOf(options_);
     sizes.positions = std::min(sizes.positions, draft.part.config.context_length);
-    sizes.logit_rows = sizes.sequences;
+    sizes.logit_rows = sizes.sequences * DraftsOfAPass(draft.part);
     sizes.checkpoint_tokens = 0;  // a draft model shares no prefixes
     SetSizes(draft.part, sizes);
     draft.part.options.output_tokens = draft.tokens;
     return {};
+  }
+
+  // How many drafts of a sequence a pass of the network gives.
+  static int DraftsOfAPass(const ModelPart& part) {
+    if (!part.config.head || part.config.head->kind != model::HeadKind::kBlock) return 1;
+    return std::min(part.config.head->block_size, kMaxDraft);
   }
 
   Status CompareVocabularies(DraftPart& draft, const text::Tokenizer& tokenizer) {

@@ -60,9 +60,7 @@ class OpenedDrafter::Parts {
       return Fail(ErrorCode::kMismatch,
                   fmt::format("this is {}, which drafts from a target's hidden states; give "
                               "it to an engine as its draft model",
-                              kind == DraftFile::kEagleHead   ? "an EAGLE-3 head"
-                              : kind == DraftFile::kAssistant ? "an assistant"
-                                                              : "an MTP head"));
+                              model::NameOf(kind)));
     FORETOKEN_TRY(tokenizer_, text::Tokenizer::Load(checkpoint_->metadata()));
     const int vocabulary = tokenizer_->vocabulary_size();
     if (options_.sampling) FORETOKEN_CHECK_OK(options_.sampling->Validate(vocabulary));

@@ -23,6 +23,12 @@ tl::unexpected<Error> Damaged() {
               "the same program");
 }
 
+// A pass of a block drafter may lack them.
+bool HasFeaturesFor(const model::ModelConfig& config, const model::Pass& pass, int width) {
+  const bool may_lack = config.head && config.head->kind == model::HeadKind::kBlock;
+  return width == config.features_width(pass.own_features) || (may_lack && width == 0);
+}
+
 }  // namespace
 
 Status Follower::Run() {
@@ -151,7 +157,7 @@ Status Follower::RunPass(Network& network) {
   const model::RunnerInfo& info = network.runner->info();
   const bool fits = pass.n_rows() <= info.max_rows &&
                     static_cast<int>(pass.logit_rows.size()) <= info.max_logit_rows &&
-                    features_width == network.runner->config().features_width(pass.own_features);
+                    HasFeaturesFor(network.runner->config(), pass, features_width);
   if (!fits) return Damaged();
   network.runner->Run(pass);
   if (!group_.ranks().why().empty()) return comm::Lost(group_.ranks());

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/arch/block_config.h"
 #include "model/arch/common_config.h"
 #include "model/arch/experts_config.h"
 #include "model/arch/families/gemma.h"
@@ -36,7 +37,7 @@ constexpr std::array kRows = {
     &arch::kSeedOss,    &arch::kSmolLm3,
 };
 
-constexpr std::string_view kEagle = "eagle3", kAssistant = "gemma4-assistant";
+constexpr std::string_view kEagle = "eagle3", kAssistant = "gemma4-assistant", kBlock = "dflash";
 
 // An architecture without experts whose file has some is something else than its name says.
 Status CheckExpertsAreUsed(const MetadataReader& read, const ModelConfig& config) {
@@ -81,6 +82,10 @@ Result<ModelConfig> ConfigOfAllBlocks(const formats::Metadata& metadata) {
         fmt::format("architecture '{}': this is a head, no whole model; give it as the draft "
                     "(--model-draft) of the model it was trained for",
                     kAssistant));
+  if (*name == kBlock)
+    return Fail(ErrorCode::kUnsupported,
+                "architecture 'dflash': this is a DFlash drafter, no whole model; give it as the "
+                "draft (--model-draft) of the model it was trained for");
   return Fail(ErrorCode::kUnsupported,
               fmt::format("architecture '{}': not supported; this build runs {}", Shown(*name),
                           fmt::join(NamesOf(AllArchitectures()), ", ")));
@@ -142,13 +147,6 @@ Result<ModelConfig> ReadEagleConfig(const MetadataReader& read,
   return c;
 }
 
-Result<ModelConfig> EagleConfig(const formats::Checkpoint& checkpoint) {
-  const MetadataReader read(checkpoint.metadata(), std::string(kEagle));
-  auto config = ReadEagleConfig(read, checkpoint);
-  FORETOKEN_CHECK_OK(read.Kinds());
-  return config;
-}
-
 Result<ModelConfig> ReadAssistantConfig(const MetadataReader& read) {
   FORETOKEN_TRY(ModelConfig config, ReadCommonConfig(read, {.next_alone = true}));
   FORETOKEN_CHECK_OK(arch::CompleteAssistant(read, config));
@@ -172,6 +170,7 @@ DraftFile KindOfDraft(const formats::Checkpoint& checkpoint) {
   if (name == nullptr) return DraftFile::kModel;
   if (*name == kEagle) return DraftFile::kEagleHead;
   if (*name == kAssistant) return DraftFile::kAssistant;
+  if (*name == kBlock) return DraftFile::kBlockHead;
   if (checkpoint.metadata().Int(*name + ".nextn_predict_layers").value_or(0) <= 0)
     return DraftFile::kModel;
   const bool has_layers = checkpoint.Find("blk.0.attn_q.weight") != nullptr ||
@@ -195,11 +194,24 @@ Result<ModelConfig> MtpConfigFromMetadata(const formats::Metadata& metadata) {
   return c;
 }
 
+std::string_view NameOf(DraftFile kind) {
+  constexpr std::array<std::string_view, 6> kNames = {"a whole model", "an EAGLE-3 head",
+                                                      "an MTP head",   "a model with an MTP head",
+                                                      "an assistant",  "a DFlash drafter"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
 Result<ModelConfig> HeadConfigFromFile(const formats::Checkpoint& checkpoint) {
   const DraftFile kind = KindOfDraft(checkpoint);
-  if (kind == DraftFile::kEagleHead) return EagleConfig(checkpoint);
-  return kind == DraftFile::kAssistant ? AssistantConfig(checkpoint)
-                                       : MtpConfigFromMetadata(checkpoint.metadata());
+  if (kind == DraftFile::kAssistant) return AssistantConfig(checkpoint);
+  if (kind != DraftFile::kEagleHead && kind != DraftFile::kBlockHead)
+    return MtpConfigFromMetadata(checkpoint.metadata());
+  const MetadataReader read(checkpoint.metadata(),
+                            std::string(kind == DraftFile::kEagleHead ? kEagle : kBlock));
+  auto config = kind == DraftFile::kEagleHead ? ReadEagleConfig(read, checkpoint)
+                                              : ReadBlockConfig(read, checkpoint);
+  FORETOKEN_CHECK_OK(read.Kinds());
+  return config;
 }
 
 Result<ModelConfig> ConfigFromMetadata(const formats::Metadata& metadata) {

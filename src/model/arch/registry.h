@@ -34,8 +34,9 @@ struct Architecture {
 [[nodiscard]] Result<ModelConfig> ConfigFromMetadata(const formats::Metadata& metadata);
 
 // What a file can serve as in speculation.
-enum class DraftFile { kModel, kEagleHead, kMtpHead, kModelWithMtpHead, kAssistant };
+enum class DraftFile { kModel, kEagleHead, kMtpHead, kModelWithMtpHead, kAssistant, kBlockHead };
 DraftFile KindOfDraft(const formats::Checkpoint& checkpoint);
+std::string_view NameOf(DraftFile kind);  // "an MTP head"
 
 // The MTP head that these metadata tell of: the first of several next-n blocks. `vocabulary` is 0: it
 // is the target's. Errors: as above.

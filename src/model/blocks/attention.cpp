@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <utility>
 
 namespace foretoken::model {
 
@@ -64,6 +66,11 @@ void Attention::AddPhases(std::vector<Phase>& phases) const {
     phases.push_back(PhaseOf<&Attention::AddNormed>(*this, Split::kRows));
 }
 
+void Attention::AddInjectionPhases(std::vector<Phase>& phases) const {
+  phases.push_back(PhaseOf<&Attention::ProjectKeys>(*this, Split::kOther));
+  phases.push_back(PhaseOf<&Attention::StoreKeys>(*this, Split::kOther));
+}
+
 void Attention::Norm(const Pass& pass, int thread) const noexcept {
   const auto rows = space_.RowsOf(pass, thread);
   for (int row = rows.begin; row < rows.end; ++row)
@@ -72,22 +79,48 @@ void Attention::Norm(const Pass& pass, int thread) const noexcept {
   if (quantise_input_) Quantise(space_.kernels, input_, rows);
 }
 
+namespace {
+
+// A matrix, and what it writes.
+struct Product {
+  const Linear& w;
+  const Activation& y;
+};
+
 // The matrices are one range of tiles, so that each thread gets an even part of the whole.
-void Attention::Project(const Pass& pass, int thread) const noexcept {
-  const auto share = space_.pool.ShareOf(
-      weights_.q.n_tiles + weights_.k.n_tiles + weights_.v.n_tiles + weights_.gate.n_tiles, thread);
-  int first = 0;
-  const auto part = [&](const Linear& w, const Activation& y) {
+void MultiplyAll(const Workspace& space, const Activation& x, int n_rows,
+                 std::initializer_list<Product> products, int thread) noexcept {
+  int n_tiles = 0, first = 0;
+  for (const Product& product : products) n_tiles += product.w.n_tiles;
+  const auto share = space.pool.ShareOf(n_tiles, thread);
+  for (const auto& [w, y] : products) {
     const int begin = std::clamp(share.begin - first, 0, w.n_tiles),
               end = std::clamp(share.end - first, 0, w.n_tiles);
-    Multiply(space_.kernels, w, input_, pass.n_rows(), y, false, w.first_tile + begin,
-             w.first_tile + end);
+    Multiply(space.kernels, w, x, n_rows, y, false, w.first_tile + begin, w.first_tile + end);
     first += w.n_tiles;
-  };
-  part(weights_.q, q_);
-  part(weights_.k, k_);
-  part(weights_.v, v_);
-  part(weights_.gate, gate_);
+  }
+}
+
+}  // namespace
+
+void Attention::Project(const Pass& pass, int thread) const noexcept {
+  MultiplyAll(space_, input_, pass.n_rows(),
+              {{weights_.q, q_}, {weights_.k, k_}, {weights_.v, v_}, {weights_.gate, gate_}},
+              thread);
+}
+
+void Attention::ProjectKeys(const Pass& pass, int thread) const noexcept {
+  MultiplyAll(space_, input_, pass.n_rows(), {{weights_.k, k_}, {weights_.v, v_}}, thread);
+}
+
+void Attention::StoreKeys(const Pass& pass, int thread) const noexcept {
+  const int n_heads = own_.keys.n();
+  const auto share = space_.pool.ShareOf(static_cast<int>(pass.segments.size()) * n_heads, thread);
+  for (int job = share.begin; job < share.end; ++job) {
+    const int head = own_.keys.begin + job % n_heads;
+    StoreHead(pass.segments[static_cast<std::size_t>(job / n_heads)], head,
+              space_.cache.Head(cache_layer_, head - own_.keys.begin));
+  }
 }
 
 // Biases come before the norm.
@@ -202,10 +235,21 @@ void Attention::AttendHead(const kv::Segment& segment, int head, int thread) con
       .k_type = space_.cache.options().k_type,
       .v_type = space_.cache.options().v_type,
       .scratch = scratch.attention_scratch.data() + thread * scratch.attention_scratch_stride};
-  space_.kernels.attention(args);
+  RunKernel(args);
   if (config_.output_gate) GateAttended(segment, queries);
   if (weights_.o.quantised() && groups_fill_blocks_)
     Quantise(space_.kernels, attended_, segment.row_begin, segment.n_rows, at, end);
+}
+
+// The windows of rows that all see to the end of their segment begin at different positions, and so
+// differ in length.
+void Attention::RunKernel(kernels::AttentionArgs args) const noexcept {
+  if (config_.causal || config_.window == 0) return space_.kernels.attention(args);
+  int n = std::exchange(args.n_rows, 1);
+  for (args.window += n - 1; n > 0; --n, --args.window) {
+    space_.kernels.attention(args);
+    args.q += args.q_stride, args.out += args.out_stride, ++args.row_len;
+  }
 }
 
 void Attention::GateAttended(const kv::Segment& segment, OutputRange queries) const noexcept {

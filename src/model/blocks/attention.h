@@ -5,6 +5,8 @@
 //   store k and v;  a = attention(q, cache) * sigmoid(Wg h)
 //   x = x + residual_scale * post_norm(Wo a + bias)
 //
+// An injection only stores k and v, of what another block has prepared in place of h.
+//
 // A layer may lack any of the norms, the biases, the rotation and the gate. Where it reads the cache of an
 // earlier layer, it computes and stores no k and v.
 #pragma once
@@ -35,16 +37,20 @@ class Attention final : public Block {
             const LayerPlace& place, const RopeTable* rope, const Activation& input);
 
   void AddPhases(std::vector<Phase>& phases) const override;
+  void AddInjectionPhases(std::vector<Phase>& phases) const override;
 
  private:
   void Norm(const Pass& pass, int thread) const noexcept;
   void Project(const Pass& pass, int thread) const noexcept;
+  void ProjectKeys(const Pass& pass, int thread) const noexcept;
+  void StoreKeys(const Pass& pass, int thread) const noexcept;
   void NormRows(const Pass& pass, int thread) const noexcept;
   void Attend(const Pass& pass, int thread) const noexcept;
   void QuantiseAttended(const Pass& pass, int thread) const noexcept;
   void Output(const Pass& pass, int thread) const noexcept;
   void AddNormed(const Pass& pass, int thread) const noexcept;
   void AttendHead(const kv::Segment& segment, int head, int thread) const noexcept;
+  void RunKernel(kernels::AttentionArgs args) const noexcept;
   std::span<const std::int32_t> BlocksOf(const kv::Segment& segment) const noexcept {
     return own_blocks_ ? segment.window_blocks : segment.blocks;
   }

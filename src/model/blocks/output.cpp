@@ -30,14 +30,20 @@ int OutputsOf(const ModelConfig& config, const Weights& weights) {
 }  // namespace
 
 Output::Output(const Workspace& space, const ModelConfig& config, const Weights& weights)
+    : Output(space, config, weights,
+             {.w = weights.output,
+              .norm = weights.output_norm,
+              .input = space.scratch.residual.View(config.dim),
+              .scale = config.logit_scale,
+              .soft_cap = config.logit_soft_cap}) {}
+
+Output::Output(const Workspace& space, const ModelConfig& config, const Weights& weights,
+               const Head& head)
     : space_(space),
-      weights_(weights),
+      head_(head),
       norm_eps_(config.norm_eps),
-      scale_(config.logit_scale),
-      soft_cap_(config.logit_soft_cap),
-      quantise_(weights.output.quantised() || (weights.head && weights.head->next.quantised())),
-      residual_(space.scratch.residual.View(config.dim)),
-      last_(space.scratch.last.View(config.dim)),
+      quantise_(head.w.quantised() || (weights.head && weights.head->next.quantised())),
+      last_(space.scratch.last.View(head.input.width)),
       logits_(space.scratch.logits.View(config.vocabulary)),
       columns_(ColumnsByRank(space.division, OutputsOf(config, weights))),
       gather_logits_(space, logits_, GatheredForm::kFloat, columns_),
@@ -60,17 +66,16 @@ void Output::Norm(const Pass& pass, int thread) const noexcept {
              last = std::lower_bound(first, all.end(), rows.end);
   const int begin = static_cast<int>(first - all.begin()), n = static_cast<int>(last - first);
   for (int i = begin; i < begin + n; ++i)
-    space_.kernels.rms_norm(residual_.Row(all[static_cast<std::size_t>(i)]), weights_.output_norm,
-                            residual_.width, norm_eps_, last_.Row(i));
+    NormOrCopy(space_, head_.input.Row(all[static_cast<std::size_t>(i)]), head_.norm,
+               head_.input.width, norm_eps_, last_.Row(i));
   if (quantise_) Quantise(space_.kernels, last_, begin, n, 0, last_.width);
 }
 
 // Also looks for what is not finite, while the thread's logits are in its cache.
 void Output::Multiply(const Pass& pass, int thread) const noexcept {
   const int n = static_cast<int>(pass.logit_rows.size());
-  const auto tiles = space_.TilesOf(weights_.output, thread);
-  model::Multiply(space_.kernels, weights_.output, last_, n, logits_, false, tiles.begin,
-                  tiles.end);
+  const auto tiles = space_.TilesOf(head_.w, thread);
+  model::Multiply(space_.kernels, head_.w, last_, n, logits_, false, tiles.begin, tiles.end);
   const int begin = tiles.begin * tensor::kTileOutputs,
             end = std::min(tiles.end * tensor::kTileOutputs, logits_.width);
   std::uint8_t* const not_finite = space_.scratch.NotFinite(thread);
@@ -78,8 +83,8 @@ void Output::Multiply(const Pass& pass, int thread) const noexcept {
     not_finite[i] = 0;
     if (begin >= end) continue;
     float* const own = logits_.Row(i) + begin;
-    if (scale_ != 1) space_.kernels.scale(own, end - begin, scale_);
-    if (soft_cap_ != 0) space_.kernels.soft_cap(own, end - begin, soft_cap_);
+    if (head_.scale != 1) space_.kernels.scale(own, end - begin, head_.scale);
+    if (head_.soft_cap != 0) space_.kernels.soft_cap(own, end - begin, head_.soft_cap);
     not_finite[i] = space_.kernels.finiteness(own, end - begin) != kernels::Finiteness::kFinite;
   }
 }

@@ -14,7 +14,18 @@ namespace foretoken::model {
 
 class Output final : public Block {
  public:
+  // Of the whole network: reads the residual stream.
   Output(const Workspace& space, const ModelConfig& config, const Weights& weights);
+
+  struct Head {
+    const Linear& w;
+    const float* norm;  // null: the input is not normed
+    Activation input;
+    float scale = 1, soft_cap = 0;
+  };
+  // Another one, with as many columns.
+  Output(const Workspace& space, const ModelConfig& config, const Weights& weights,
+         const Head& head);
 
   void AddPhases(std::vector<Phase>& phases) const override;
 
@@ -37,10 +48,10 @@ class Output final : public Block {
   void CheckOthers(const Pass& pass, int thread) const noexcept;
 
   const Workspace space_;
-  const Weights& weights_;
-  const float norm_eps_, scale_, soft_cap_;
+  const Head head_;
+  const float norm_eps_;
   const bool quantise_;  // the normed rows, for a matrix that reads them so
-  const Activation residual_, last_, logits_;
+  const Activation last_, logits_;
   // Where there are several ranks:
   const std::vector<std::int32_t> columns_;  // the first column of each rank, and the end
   const Gather gather_logits_;

@@ -58,7 +58,7 @@ void PerLayerInputs::Mix(const Pass& pass, int thread) const noexcept {
   const auto rows = space_.RowsOf(pass, thread);
   for (int row = rows.begin; row < rows.end; ++row) {
     float *const x = inputs_.Row(row), *const embedding = embeddings_.Row(row);
-    weights_.EmbedForLayers(pass.tokens[static_cast<std::size_t>(row)], embedding);
+    weights_.EmbedBeside(pass.tokens[static_cast<std::size_t>(row)], embedding);
     space_.kernels.scale(embedding, inputs_.width, embedding_scale_);
     space_.kernels.scale(x, inputs_.width, projection_scale_);
     for (int layer = 0; layer < n_layers_; ++layer) {

@@ -34,7 +34,8 @@ LeadRunner::~LeadRunner() {
 
 const PassResult& LeadRunner::Run(const Pass& pass) noexcept {
   message_.Begin(Order::kPass, number_);
-  message_.AddPass(pass, own_->config().features_width(pass.own_features));
+  message_.AddPass(pass,
+                   pass.features == nullptr ? 0 : own_->config().features_width(pass.own_features));
   static_cast<void>(message_.Send(ranks_));  // the result of the pass says that a rank is lost
   return own_->Run(pass);
 }

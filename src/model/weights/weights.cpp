@@ -81,6 +81,10 @@ class WeightsLoader {
         FORETOKEN_TRY(names, AssistantTensors());
         break;
       }
+      case HeadKind::kBlock: {
+        FORETOKEN_TRY(names, BlockTensors(target_config.vocabulary));
+        break;
+      }
     }
     FORETOKEN_CHECK_OK(Layers());
     if (names.norm.empty())
@@ -127,9 +131,9 @@ class WeightsLoader {
                     cache = given.ForRank(division_.rank(), division_.size());
     if (embedding_ != nullptr)
       weights_.embedding_ = std::make_shared<EmbeddingTable>(checkpoint_, *embedding_, pool);
-    if (layer_embedding_ != nullptr)
-      weights_.layer_embedding_ =
-          std::make_shared<EmbeddingTable>(checkpoint_, *layer_embedding_, pool);
+    if (second_embedding_ != nullptr)
+      weights_.second_embedding_ =
+          std::make_shared<EmbeddingTable>(checkpoint_, *second_embedding_, pool);
     NoteWidened(options);
     const std::uint64_t key = Key();
     auto kept =
@@ -195,6 +199,30 @@ class WeightsLoader {
     FORETOKEN_CHECK_OK(TargetIds(target_vocabulary, weights_.output_tokens));
     return HeadTensors{Optional("token_embd.weight"), Optional("output.weight"),
                        "output_norm.weight"};
+  }
+
+  Result<HeadTensors> BlockTensors(int target_vocabulary) {
+    const HeadConfig& head = *config_.head;
+    HeadWeights& own = weights_.head.emplace();
+    FORETOKEN_CHECK_OK(Divided("fc.weight", config_.dim, head.features_width(), own.mix));
+    FORETOKEN_CHECK_OK(Vector("enc.output_norm.weight", config_.dim, own.feature_norm));
+    FORETOKEN_CHECK_OK(RopeFactors());
+    FORETOKEN_CHECK_OK(TargetIds(target_vocabulary, weights_.output_tokens));
+    if (head.transition_rank != 0) FORETOKEN_CHECK_OK(Transition(own));
+    return HeadTensors{.embedding = Optional("token_embd.weight"),
+                       .output = Optional("output.weight"),
+                       .norm = "output_norm.weight"};
+  }
+
+  Status Transition(HeadWeights& own) {
+    const int rank = config_.head->transition_rank;
+    const std::string tokens = "markov_w1.weight", certainty = "conf_proj.weight";
+    FORETOKEN_TRY(const int rows, EmbeddingRows(checkpoint_, tokens));
+    FORETOKEN_TRY(second_embedding_, Find(tokens, rank, rows));
+    FORETOKEN_CHECK_OK(Divided("markov_w2.weight", config_.vocabulary, rank, own.transition));
+    if (checkpoint_.Find(certainty) == nullptr) return {};
+    FORETOKEN_CHECK_OK(Vector(certainty, config_.dim + rank, own.certainty));
+    return Bias("conf_proj.bias", 1, false, own.certainty_bias);
   }
 
   Result<HeadTensors> MtpTensors(const Weights& target) {
@@ -380,7 +408,7 @@ class WeightsLoader {
   std::uint64_t Key() const {
     std::vector<std::uint64_t> parts = {checkpoint_.Fingerprint()};
     if (embedding_ != nullptr) parts.push_back(weights_.embedding_->hash());
-    if (layer_embedding_ != nullptr) parts.push_back(weights_.layer_embedding_->hash());
+    if (second_embedding_ != nullptr) parts.push_back(weights_.second_embedding_->hash());
     for (const Job& job : jobs_)
       parts.insert(parts.end(),
                    {HashOf(job.tensor->name), static_cast<std::uint64_t>(job.linear->type),
@@ -397,7 +425,7 @@ class WeightsLoader {
   Status LayerInputs() {
     const int width = config_.layer_input, all = width * config_.n_layers();
     PerLayerInputsWeights& w = weights_.layer_inputs.emplace();
-    FORETOKEN_TRY(layer_embedding_, Find(kLayerEmbedding, all, config_.vocabulary));
+    FORETOKEN_TRY(second_embedding_, Find(kLayerEmbedding, all, config_.vocabulary));
     FORETOKEN_CHECK_OK(Divided("per_layer_model_proj.weight", all, config_.dim, w.projection));
     return Vector("per_layer_proj_norm.weight", width, w.norm);
   }
@@ -914,7 +942,7 @@ class WeightsLoader {
   const Division division_;
   Weights weights_;
   const formats::TensorView* embedding_ = nullptr;  // in this file; null: the target's is used
-  const formats::TensorView* layer_embedding_ = nullptr;  // null: the layers have none
+  const formats::TensorView* second_embedding_ = nullptr;  // null: there is none
   std::vector<Job> jobs_;
   std::deque<std::vector<std::int32_t>> row_lists_;  // that jobs refer to
   std::size_t total_bytes_ = 0;
@@ -952,7 +980,7 @@ std::span<const float> Weights::FactorsOf(const RopeConfig& rope, int max_positi
 
 Status Weights::CheckEmbeddings() const {
   FORETOKEN_CHECK_OK(embedding_->Check());
-  return layer_embedding_ == nullptr ? Status() : layer_embedding_->Check();
+  return second_embedding_ == nullptr ? Status() : second_embedding_->Check();
 }
 
 Status Weights::CheckFiles(ThreadPool& pool) {

@@ -124,6 +124,10 @@ struct HeadWeights {
   const float *token_norm = nullptr,
               *feature_norm = nullptr;   // [dim] of the embedding, the feature
   const float* features_norm = nullptr;  // [features * target_dim] before fc, if there is one
+  // Block drafters that have a transition: its matrix, [vocabulary, transition_rank]; what gives the
+  // certainty, [dim + transition_rank] and [1], or null.
+  Linear transition;
+  const float *certainty = nullptr, *certainty_bias = nullptr;
 };
 
 // How far loading is, in bytes of tiles.
@@ -176,10 +180,12 @@ class Weights {
   // The embedding of a token, as f32. out: [dim].
   void Embed(std::int32_t token, float* out) const noexcept { embedding_->Read(token, out); }
   std::int32_t embedding_rows() const { return embedding_->rows(); }
-  // What the layers get of a token. out: [layers * layer_input]. REQUIRES: layer_inputs.
-  void EmbedForLayers(std::int32_t token, float* out) const noexcept {
-    layer_embedding_->Read(token, out);
+  // What the layers get of a token. out: [layers * layer_input]. REQUIRES: layer_inputs. In a block
+  // drafter, what its transition gets: [transition_rank].
+  void EmbedBeside(std::int32_t token, float* out) const noexcept {
+    second_embedding_->Read(token, out);
   }
+  std::int32_t second_rows() const { return second_embedding_->rows(); }
 
   // Checks that the kept tiles and the embeddings' rows that were read since the last call were
   // still what Load found. (Checkpoint::Check checks the model file itself.) Error: kIo with the
@@ -213,8 +219,8 @@ class Weights {
   TileMemory tiles_;  // all matrices, one after another
   std::vector<std::vector<float>> vectors_;
   std::vector<std::span<const std::byte>> sources_;
-  std::shared_ptr<EmbeddingTable> embedding_;        // heads may share their target's
-  std::shared_ptr<EmbeddingTable> layer_embedding_;  // null where layers get nothing of a token
+  std::shared_ptr<EmbeddingTable> embedding_;         // heads may share their target's
+  std::shared_ptr<EmbeddingTable> second_embedding_;  // null where there is none
 };
 
 // What the weights of a file will take, known before they are loaded.

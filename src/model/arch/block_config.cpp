@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/arch/block_config.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "model/arch/common_config.h"
+#include "model/arch/windows.h"
+
+namespace foretoken::model {
+namespace {
+
+constexpr int kUsualBlock = 16, kMostBlock = 1 << 10, kMostLayers = 64;
+
+Status ReadFeatureLayers(const MetadataReader& read, HeadConfig& head) {
+  const auto* layers = read.Ints("target_layers");
+  if (layers == nullptr || layers->empty() || layers->size() > kMostLayers)
+    return Fail(
+        ErrorCode::kInvalidFile,
+        fmt::format("{}: a list of 1 to {} layers of the target is needed; this is not a complete "
+                    "DFlash drafter",
+                    read.Key("target_layers"), kMostLayers));
+  for (const std::int64_t layer : *layers) {
+    if (layer < 0 || layer > 1024)
+      return Fail(ErrorCode::kInvalidFile, fmt::format("{}: {} is out of range (0 to 1024)",
+                                                       read.Key("target_layers"), layer));
+    head.feature_layers.push_back(static_cast<int>(layer));
+  }
+  return {};
+}
+
+Status ReadMask(const formats::Metadata& metadata, HeadConfig& head) {
+  constexpr const char* kKey = "tokenizer.ggml.mask_token_id";
+  const auto mask = metadata.Int(kKey);
+  if (!mask || *mask < 0 || *mask >= 1 << 24)
+    return Fail(ErrorCode::kInvalidFile,
+                fmt::format("{}: a token is needed, which stands for those to be drafted; this is "
+                            "not a complete DFlash drafter",
+                            kKey));
+  head.mask = static_cast<int>(*mask);
+  return {};
+}
+
+// Drafters for targets that rotate by several positions have all their pairs in the first section,
+// which rotates by the position in the text.
+Status CheckSections(const MetadataReader& read, const RopeConfig& rope) {
+  const auto* sections = read.Ints("rope.dimension_sections");
+  if (sections == nullptr && !read.Int("rope.dimension_sections")) return {};
+  if (sections != nullptr && !sections->empty() && sections->front() == rope.n_rot / 2) return {};
+  return Fail(ErrorCode::kUnsupported,
+              fmt::format("{}: only sections that begin with all {} pairs are supported",
+                          read.Key("rope.dimension_sections"), rope.n_rot / 2));
+}
+
+// Drafters that have more than DFlash, and would draft something else without it.
+Status CheckKind(const formats::Checkpoint& checkpoint) {
+  constexpr std::array<std::pair<const char*, const char*>, 2> kKinds = {
+      {{"selector_hidden.weight", "a DFlash 2 drafter"},
+       {"blk.0.attn_q_a.weight", "a drafter with latent attention"}}};
+  for (const auto& [tensor, kind] : kKinds)
+    if (checkpoint.Find(tensor) != nullptr)
+      return Fail(ErrorCode::kUnsupported,
+                  fmt::format("tensor {}: this is {}, which is not supported; use a DFlash drafter",
+                              tensor, kind));
+  return {};
+}
+
+Result<HeadConfig> ReadHead(const MetadataReader& read, const formats::Metadata& metadata,
+                            int dim) {
+  HeadConfig head{.kind = HeadKind::kBlock};
+  FORETOKEN_TRY(head.target_dim, read.Size("target_hidden_size", 1 << 17, dim));
+  FORETOKEN_CHECK_OK(ReadFeatureLayers(read, head));
+  FORETOKEN_TRY(head.block_size, read.Size("block_size", kMostBlock, kUsualBlock));
+  FORETOKEN_CHECK_OK(ReadMask(metadata, head));
+  return head;
+}
+
+// DSpark: the token before a draft counts for it, too.
+Status ReadTransition(const MetadataReader& read, const formats::Checkpoint& checkpoint, int dim,
+                      HeadConfig& head) {
+  const bool from_first = read.Bool("sample_from_anchor").value_or(true);
+  const auto* const tokens = checkpoint.Find("markov_w1.weight");
+  if (tokens == nullptr) return {};
+  const std::int64_t rank = tokens->shape[0];
+  if (rank < 1 || rank > dim)
+    return Fail(
+        ErrorCode::kUnsupported,
+        fmt::format("tensor markov_w1.weight: {} numbers for a token; 1 to {} are supported", rank,
+                    dim));
+  head.transition_rank = static_cast<int>(rank);
+  head.drafts_first_row = from_first;
+  return {};
+}
+
+}  // namespace
+
+Result<ModelConfig> ReadBlockConfig(const MetadataReader& read,
+                                    const formats::Checkpoint& checkpoint) {
+  FORETOKEN_CHECK_OK(CheckKind(checkpoint));
+  FORETOKEN_TRY(ModelConfig c, ReadCommonConfig(read));
+  const bool causal = read.Bool("attention.causal").value_or(false);
+  for (LayerConfig& layer : c.layers) {
+    AttentionConfig& attention = layer.attention();
+    attention.causal = causal;
+    attention.qk_norm = QkNorm::kHead;
+    attention.rope->interleaved = false;
+    const std::string sinks = fmt::format("blk.{}.attn_sinks.weight", layer.block);
+    attention.sinks = checkpoint.Find(sinks) != nullptr;
+    FORETOKEN_CHECK_OK(CheckSections(read, *attention.rope));
+  }
+  FORETOKEN_CHECK_OK(ReadWindows(read, 0, c));
+  FORETOKEN_TRY(c.head, ReadHead(read, checkpoint.metadata(), c.dim));
+  FORETOKEN_CHECK_OK(ReadTransition(read, checkpoint, c.dim, *c.head));
+  if (const auto* output = checkpoint.Find("output.weight")) {
+    if (output->shape[1] > 1 << 24)
+      return Fail(ErrorCode::kInvalidFile, "tensor output.weight: too many rows");
+    c.vocabulary = static_cast<int>(output->shape[1]);
+  }
+  return c;
+}
+
+}  // namespace foretoken::model
