@@ -94,7 +94,8 @@ TEST(GenerateFlags, ListsWhatExistsForNamesItLacks) {
     const std::string message = MessageOf({"-m", "a", "-p", "x", "--spec-type", name});
     EXPECT_EQ(message.find("--spec-type: '"), 0u) << message;
     EXPECT_NE(
-        message.find("none, standalone, eagle, mtp, ngram, suffix, prediction, grammar, portfolio"),
+        message.find(
+            "none, standalone, eagle, mtp, dflash, ngram, suffix, prediction, grammar, portfolio"),
         std::string::npos)
         << name << ": " << message;
   }

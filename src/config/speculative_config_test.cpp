@@ -206,7 +206,7 @@ TEST(SpeculativeKeys, EachErrorSaysWhatWouldDo) {
   EXPECT_EQ(error("ngram_keep", "maybe"), "ngram_keep: 'maybe' is not a switch; use on or off");
   EXPECT_EQ(error("method", "nggram"),
             "method: 'nggram' is not a drafter; did you mean ngram? choose one of auto, none, "
-            "standalone, eagle, mtp, ngram, suffix, prediction, grammar, portfolio");
+            "standalone, eagle, mtp, dflash, ngram, suffix, prediction, grammar, portfolio");
   EXPECT_EQ(error("method", "none,ngram"),
             "method: 'none' stands alone, and here in a list; leave it or the others out");
   EXPECT_EQ(error("method", "ngram,").substr(0, 28), "method: '' is not a drafter;");
@@ -233,7 +233,7 @@ TEST(SpeculativeKeys, EachErrorSaysWhatWouldDo) {
             "draft_models: 'a,,b' has an empty path; write [PATH, PATH]");
   EXPECT_EQ(error("method", "ngram:a"),
             "method: 'ngram:a' names no draft file; write standalone:NAME, eagle:NAME, mtp:NAME, "
-            "NAME being the file's without .gguf");
+            "dflash:NAME, NAME being the file's without .gguf");
   EXPECT_EQ(error("method", "eagle:").substr(0, 36), "method: 'eagle:' names no draft file");
   EXPECT_EQ(error("a\nb", "x").find('\n'), std::string::npos);
   EXPECT_EQ(error("gamma", "a\nb").find('\n'), std::string::npos);

@@ -122,6 +122,8 @@ void AddHeads(const std::string& folder, const TinyModelOptions& target, GoodFil
   head("EAGLE-3 head of few tokens", eagle);
   eagle.layers = {0, 1}, eagle.n_blocks = 2, eagle.dim = 96;
   head("EAGLE-3 head of two wider blocks", eagle);
+  head("DFlash drafter", {.block = true, .window = 20});
+  head("DSpark drafter", {.block = true, .transition_rank = 32, .certainty = true});
 }
 
 // Heads that are for targets of other architectures.

@@ -284,6 +284,7 @@ std::string HostileText(Random& random) {
                                                 "qwen2",
                                                 "qwen3",
                                                 "eagle3",
+                                                "dflash",
                                                 "gpt2",
                                                 "bert",
                                                 "gpt-2",

@@ -89,8 +89,8 @@ class Allocations : public testing::TestWithParam<std::string> {
       options.drafter = std::make_shared<EvenDrafter>();
       options.verifier = std::make_shared<FirstDraftVerifier>();
     }
-    if (method == "mtp" || method == "eagle" || method == "assistant") {
-      fixtures::TinyHeadOptions head{.eagle = method == "eagle"};
+    if (method == "mtp" || method == "eagle" || method == "assistant" || method == "dflash") {
+      fixtures::TinyHeadOptions head{.eagle = method == "eagle", .block = method == "dflash"};
       head.target = model;
       head.target.noise = 0;
       if (method == "assistant") head.assistant = true, head.n_blocks = 2, head.dim = 32;

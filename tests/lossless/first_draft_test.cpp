@@ -40,8 +40,8 @@ Request First(int n, float temperature, std::uint64_t seed, int k, bool first_ta
 EngineOptions By(const std::string& method, int max_sequences = 1) {
   EngineOptions options = PairOptions(max_sequences);
   options.speculative.method = method;
-  if (method == "eagle" || method == "mtp") {
-    fixtures::TinyHeadOptions head{.eagle = method == "eagle"};
+  if (method == "eagle" || method == "mtp" || method == "dflash") {
+    fixtures::TinyHeadOptions head{.eagle = method == "eagle", .block = method == "dflash"};
     head.target = {.seed = 51, .context_length = 96};
     static const std::string folder = fixtures::TemporaryFolder();
     options.draft_model = fixtures::WriteTinyHead(folder, head);
@@ -67,10 +67,10 @@ bool DraftedFirst(Engine& engine, const Request& request) {
 
 TEST(FirstTarget, OffGivesTheSameTextWithEveryDrafter) {
   for (const char* method :
-       {"standalone", "ngram", "suffix", "prediction", "portfolio", "eagle", "mtp"}) {
+       {"standalone", "ngram", "suffix", "prediction", "portfolio", "eagle", "mtp", "dflash"}) {
     const auto engine = OpenEngine(By(method));
     const std::string name = method;
-    const bool can = name != "eagle" && name != "mtp";
+    const bool can = name != "eagle" && name != "mtp" && name != "dflash";
     for (const float temperature : {0.0f, 0.8f})
       for (const int k : {1, 4, 8}) {
         Request off = First(30, temperature, 5, k, false);
@@ -249,8 +249,8 @@ void ExpectSameRounds(const Completion& a, const Completion& b, const std::strin
 }
 
 TEST(NoCache, GivesTheSameBitsWithEveryDrafterAndRule) {
-  for (const char* method :
-       {"none", "standalone", "ngram", "suffix", "prediction", "portfolio", "eagle", "mtp"})
+  for (const char* method : {"none", "standalone", "ngram", "suffix", "prediction", "portfolio",
+                             "eagle", "mtp", "dflash"})
     for (const int sequences : {1, 3}) {
       EngineOptions options = By(method, sequences);
       const auto cached = OpenEngine(options);

@@ -85,6 +85,56 @@ TEST(Heads, AFileOfAnotherKindThanTheMethodIsRefused) {
   EXPECT_NE(OpenError("", "eagle").find("needs a head"), std::string::npos);
 }
 
+TEST(Heads, ADflashDrafterIsAHeadLikeOthers) {
+  const std::string block = fixtures::WriteTinyHead(Folder(), {.target = kTarget, .block = true});
+  auto engine = Engine::Open({.model = Target(), .draft_model = block, .threads = 1});
+  ASSERT_TRUE(engine) << engine.error().message;
+  EXPECT_EQ((*engine)->summary().method, "dflash");
+  EXPECT_NE(OpenError(block, "mtp").find("this is a DFlash drafter, and 'mtp' was asked for"),
+            std::string::npos);
+  EXPECT_NE(OpenError(Head(true), "dflash").find("this is an EAGLE-3 head"), std::string::npos);
+  EXPECT_NE(OpenError("", "dflash").find("needs a head"), std::string::npos);
+  EXPECT_NE(OpenError("", "none", block).find("this is a DFlash drafter, no whole model"),
+            std::string::npos);
+}
+
+TEST(Heads, ADflashDrafterOfAnotherTargetIsRefused) {
+  fixtures::TinyModelOptions wide = kTarget;
+  wide.dim = 96, wide.n_heads = 6;
+  const auto error = [](const fixtures::TinyHeadOptions& options) {
+    return OpenError(fixtures::WriteTinyHead(Folder(), options));
+  };
+  EXPECT_NE(error({.target = wide, .block = true}).find("hidden states of 96 values"),
+            std::string::npos);
+  EXPECT_NE(error({.target = kTarget, .block = true, .layers = {0, 3}}).find("it reads layer 3"),
+            std::string::npos);
+  EXPECT_NE(error({.target = kTarget, .block = true, .mask = 5000}).find("mask token 5000"),
+            std::string::npos);
+}
+
+TEST(Heads, ADamagedDflashDrafterIsRefusedByTheNameOfWhatIsWrong) {
+  using Ints = std::vector<std::int64_t>;
+  const std::string block = fixtures::WriteTinyHead(
+      Folder(), {.target = kTarget, .block = true, .window = 20, .draft_vocabulary = 8});
+  const auto file = *formats::OpenCheckpoint(block);
+  for (const auto& t : file->tensors())
+    EXPECT_NE(OpenError(Edited(block, {.drop_tensor = t.name})).find(t.name), std::string::npos)
+        << t.name;
+  const auto key = [&](const std::string& name, formats::MetadataValue value) {
+    return OpenError(Edited(block, {.key = name, .value = std::move(value)}));
+  };
+  const std::string mask = "tokenizer.ggml.mask_token_id";
+  for (const std::int64_t id : {std::int64_t{-1}, std::int64_t{1} << 40, std::int64_t{320}})
+    EXPECT_NE(key(mask, id).find(id == 320 ? "mask token 320" : mask), std::string::npos) << id;
+  EXPECT_NE(key("dflash.target_layers", Ints{}).find("target_layers"), std::string::npos);
+  EXPECT_NE(key("dflash.target_layers", Ints(100, 1)).find("target_layers"), std::string::npos);
+  EXPECT_NE(key("dflash.target_layers", Ints{0, 1}).find("fc.weight"), std::string::npos);
+  EXPECT_NE(key("dflash.block_size", std::int64_t{0}).find("block_size"), std::string::npos);
+  EXPECT_NE(key("dflash.rope.dimension_sections", Ints{4, 4, 0, 0}).find("dimension_sections"),
+            std::string::npos);
+  EXPECT_NE(key("dflash.block_count", std::int64_t{3}).find("window_pattern"), std::string::npos);
+}
+
 TEST(Heads, AHeadIsNoTarget) {
   EXPECT_NE(OpenError("", "none", Head(true)).find("this is an EAGLE-3 head, no whole model"),
             std::string::npos);

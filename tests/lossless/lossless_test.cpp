@@ -49,6 +49,10 @@ const std::vector<Pair>& Pairs() {
       fixtures::TinyHeadOptions mtp = eagle;
       eagle.eagle = true;
       pair.drafts["eagle"] = fixtures::WriteTinyHead(folder, eagle);
+      fixtures::TinyHeadOptions block = eagle;
+      block.block = true, block.window = 20, block.block_size = 6;
+      if (options.arch == "qwen3") block.transition_rank = 32, block.certainty = true;
+      pair.drafts["dflash"] = fixtures::WriteTinyHead(folder, block);
       // MTP heads are written for blocks whose parts are as llama's, but for their norms and biases.
       if (options.arch != "gemma4" && options.arch != "deepseek2")
         pair.drafts["mtp"] = fixtures::WriteTinyHead(folder, mtp);
@@ -362,8 +366,8 @@ std::pair<double, int> ChiSquare(const std::map<std::vector<std::int32_t>, doubl
 // plain text; text at T = 0.7 does not.
 TEST(Lossless, DraftedTextHasTheLawOfPlainTextAtTemperature08) {
   constexpr int kRequests = 6000;
-  for (const auto& [at, method] :
-       {std::pair(0, "standalone"), std::pair(1, "mtp"), std::pair(1, "eagle")}) {
+  for (const auto& [at, method] : {std::pair(0, "standalone"), std::pair(1, "mtp"),
+                                   std::pair(1, "eagle"), std::pair(1, "dflash")}) {
     SCOPED_TRACE(method);
     const Pair& pair = Pairs()[static_cast<std::size_t>(at)];
     const auto plain_engine = Open(pair, "none", "", 1, 8);
@@ -411,6 +415,7 @@ TEST(Lossless, EveryCacheTypeKeepsSpeculationExact) {
   Pair pair{"heads_of_32", fixtures::WriteTinyModel(folder, options), {}};
   pair.drafts["mtp"] = fixtures::WriteTinyHead(folder, {.target = options});
   pair.drafts["eagle"] = fixtures::WriteTinyHead(folder, {.target = options, .eagle = true});
+  pair.drafts["dflash"] = fixtures::WriteTinyHead(folder, {.target = options, .block = true});
   options.noise = 0.15;
   pair.drafts["standalone"] = fixtures::WriteTinyModel(folder, options);
   for (const CacheType k : {CacheType::kF32, CacheType::kF16, CacheType::kBF16, CacheType::kQ8_0})

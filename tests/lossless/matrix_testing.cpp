@@ -39,6 +39,8 @@ const Files& TinyFiles() {
     made.drafts["mtp"] = fixtures::WriteTinyHead(folder, head);
     head.eagle = true;
     made.drafts["eagle"] = fixtures::WriteTinyHead(folder, head);
+    head.block = true;
+    made.drafts["dflash"] = fixtures::WriteTinyHead(folder, head);
     options.noise = 0.2;
     made.drafts["standalone"] = fixtures::WriteTinyModel(folder, options);
     return made;

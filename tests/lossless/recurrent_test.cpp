@@ -97,6 +97,8 @@ class Recurrent : public testing::TestWithParam<Network> {
     files["none"] = fixtures::WriteTinyModel(folder, options);
     files["eagle"] = fixtures::WriteTinyHead(
         folder, {.target = options, .eagle = true, .layers = {0, 1, options.n_layers}});
+    files["dflash"] = fixtures::WriteTinyHead(
+        folder, {.target = options, .block = true, .window = 20, .layers = {1, options.n_layers}});
     options.noise = 0.15;
     files["standalone"] = fixtures::WriteTinyModel(folder, options);
     return files;
@@ -150,7 +152,8 @@ TEST_P(Recurrent, HasTheSameBitsForEveryCutThreadsAndDrafter) {
          {Setting{.prefill_rows = 17}, Setting{.prefill_rows = 256}, Setting{.threads = 3},
           Setting{.kv_cache = false}, Setting{.method = "ngram", .threads = 2},
           Setting{.method = "suffix", .prefill_rows = 31}, Setting{.method = "eagle"},
-          Setting{.method = "standalone"}, Setting{.method = "standalone", .kv_cache = false}})
+          Setting{.method = "dflash"}, Setting{.method = "standalone"},
+          Setting{.method = "standalone", .kv_cache = false}})
       for (const int drafts : {1, 5, 40}) {
         const auto engine = Open(setting);
         const auto other = engine->Generate(Read(150, 7, drafts, temperature));
@@ -169,7 +172,7 @@ TEST_P(Recurrent, HasTheSameBitsInABatch) {
   std::vector<Request> requests;
   for (unsigned i = 0; i < 6; ++i) requests.push_back(Read(20 + 13 * static_cast<int>(i), i));
   const auto alone = Open({});
-  for (const char* method : {"none", "standalone", "suffix"}) {
+  for (const char* method : {"none", "standalone", "suffix", "dflash"}) {
     const auto batch =
         Open({.method = method, .threads = 2, .sequences = 4})->GenerateBatch(requests);
     ASSERT_TRUE(batch) << batch.error().message;
@@ -183,7 +186,7 @@ TEST_P(Recurrent, HasTheSameBitsAfterPreemption) {
   std::vector<Request> requests;
   for (unsigned i = 0; i < 5; ++i) requests.push_back(Read(40 + 9 * static_cast<int>(i), i));
   const auto alone = Open({});
-  for (const char* method : {"none", "standalone", "eagle"})
+  for (const char* method : {"none", "standalone", "eagle", "dflash"})
     for (const int checkpoint_tokens : {0, 32, 8192}) {
       const auto engine = Open({.method = method,
                                 .sequences = 4,

@@ -35,6 +35,8 @@ const Models& Files() {
     m.drafts["eagle"] =
         fixtures::WriteTinyHead(folder, {.target = options, .eagle = true, .layers = {0, 0, 1}});
     m.drafts["mtp"] = fixtures::WriteTinyHead(folder, {.target = options});
+    m.drafts["dflash"] = fixtures::WriteTinyHead(
+        folder, {.target = options, .block = true, .window = 12, .layers = {0, 1}});
     options.noise = 0.15;
     m.drafts["standalone"] = fixtures::WriteTinyModel(folder, options);
     return m;
@@ -188,7 +190,7 @@ TEST_P(Serving, RequestsThatComeAndGoGetTheBitsTheyGetAlone) {
     EXPECT_EQ(engine->load().preemptions, 0);
     cached += engine->load().cached_prompt_tokens;
   }
-  if (method == "eagle" || method == "mtp")
+  if (method == "eagle" || method == "mtp" || method == "dflash")
     EXPECT_EQ(cached, 0);
   else
     EXPECT_GT(cached, 500);
@@ -218,7 +220,8 @@ TEST_P(Serving, RequestsThatGiveTheirBlocksBackGoOnAsIfNothingHadHappened) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, Serving,
-                         testing::Values("none", "ngram", "suffix", "standalone", "eagle", "mtp"),
+                         testing::Values("none", "ngram", "suffix", "standalone", "eagle", "mtp",
+                                         "dflash"),
                          [](const auto& of) { return std::string(of.param); });
 
 // Under a rule whose text depends on the draft's length, a lack of blocks must not shorten a draft.

@@ -118,8 +118,8 @@ class MemoryShort : public testing::TestWithParam<int> {
       model.noise = 0.1;
       options.draft_model = fixtures::WriteTinyModel(folder, model);
     }
-    if (method == "mtp" || method == "eagle") {
-      fixtures::TinyHeadOptions head{.eagle = method == "eagle"};
+    if (method == "mtp" || method == "eagle" || method == "dflash") {
+      fixtures::TinyHeadOptions head{.eagle = method == "eagle", .block = method == "dflash"};
       head.target = model;
       options.draft_model = fixtures::WriteTinyHead(folder, head);
     }
@@ -220,6 +220,9 @@ TEST_P(MemoryShortByMethod, RequestsWithAnMtpHead) {
 }
 TEST_P(MemoryShortByMethod, RequestsWithAnEagleHead) {
   SweepRequests("eagle", 23);
+}
+TEST_P(MemoryShortByMethod, RequestsWithADflashDrafter) {
+  SweepRequests("dflash", 23);
 }
 TEST_P(MemoryShortByMethod, RequestsWithAllDrafters) {
   SweepRequests("portfolio", 29);

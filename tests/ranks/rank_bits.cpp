@@ -100,6 +100,15 @@ std::vector<Case> HeadCases(int n_ranks) {
       next.weight_type = type;
       cases.push_back({std::string("mtp of ") + arch, next, uneven});
     }
+    fixtures::TinyHeadOptions block{.target = target, .block = true, .weight_type = type};
+    block.window = 12;
+    cases.push_back({"dflash", target, uneven, block});
+    block.draft_vocabulary = 100, block.causal = true;
+    cases.push_back({"causal dflash with some tokens", target, uneven, block});
+    block.transition_rank = 32, block.certainty = true;
+    cases.push_back({"dspark with some tokens", target, uneven, block});
+    block.draft_vocabulary = 0;
+    cases.push_back({"dspark", target, uneven, block});
   }
   return cases;
 }
@@ -190,7 +199,7 @@ int Compare(model::Runner& many, model::Runner& one, const std::string& what) {
 }
 
 // Runs one pass of a head on both, and compares the logits and the head's own features of all rows.
-// features: [n_rows, width]. Returns the own features.
+// features: [n_rows, width]; empty: the pass has none. Returns the own features.
 std::vector<float> CompareHeads(model::Runner& many, model::LocalRunner& one, int first, int n_rows,
                                 const std::vector<float>& features, bool own_features,
                                 const std::string& what) {
@@ -209,7 +218,7 @@ std::vector<float> CompareHeads(model::Runner& many, model::LocalRunner& one, in
   const model::Pass pass = {.tokens = tokens,
                             .segments = {&segment, 1},
                             .logit_rows = logit_rows,
-                            .features = features.data(),
+                            .features = features.empty() ? nullptr : features.data(),
                             .own_features = own_features};
   const model::PassResult &got = many.Run(pass), &wanted = one.Run(pass);
   const auto dim = static_cast<std::size_t>(one.config().features_width(true)),
@@ -224,6 +233,26 @@ std::vector<float> CompareHeads(model::Runner& many, model::LocalRunner& one, in
     own.insert(own.end(), wanted.OwnFeature(i), wanted.OwnFeature(i) + dim);
   }
   return own;
+}
+
+// Injects features, then drafts a block twice: the second one takes the place of the first.
+int CompareBlocks(model::Runner& many, model::LocalRunner& one, int n_rows,
+                  const std::vector<float>& features, const std::string& what) {
+  const std::vector<std::int32_t> blocks = {2, 0, 1};
+  const std::vector<Token> tokens(static_cast<std::size_t>(n_rows));
+  const kv::Segment segment = {
+      .row_begin = 0, .n_rows = n_rows, .first_position = 0, .blocks = blocks};
+  const model::Pass pass = {
+      .tokens = tokens, .segments = {&segment, 1}, .logit_rows = {}, .features = features.data()};
+  many.Run(pass), one.Run(pass);
+  constexpr int kBlock = 8;
+  for (int i = 0; i < 2; ++i)
+    CompareHeads(many, one, n_rows, kBlock, {}, false, what + ", a block");
+  if (one.config().head->transition_rank == 0) return n_rows + 2 * kBlock;
+  const std::vector<float> own(features.begin(),
+                               features.begin() + std::int64_t{kBlock} * one.info().dim);
+  CompareHeads(many, one, n_rows, kBlock, own, true, what + ", transitions");
+  return n_rows + 3 * kBlock;
 }
 
 // The target's features, then a head that reads them, then its own.
@@ -247,7 +276,10 @@ int CompareWithHead(model::Runner& many, model::Runner& one, model::Runner& many
                                     wanted.features + std::int64_t{kRows} * wanted.features_width);
   Check(std::memcmp(got.features, features.data(), features.size() * sizeof(float)) == 0,
         what + ": other features");
-  if (one_head.config().head->reads_cache()) {  // one row at a time, all at the next position
+  const model::HeadConfig& head = *one_head.config().head;
+  if (head.kind == model::HeadKind::kBlock)
+    return CompareBlocks(many_head, one_head, kRows, features, what);
+  if (head.reads_cache()) {  // one row at a time, all at the next position
     std::vector<float> feature(features.end() - wanted.features_width, features.end());
     for (int i = 0; i < kOwnRows; ++i)
       feature = CompareHeads(many_head, one_head, kRows, 1, feature, false, what);
