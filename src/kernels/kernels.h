@@ -147,21 +147,43 @@ constexpr std::size_t AttentionScratchFloats(int head_dim) {
   return std::size_t{kAttentionQueries} * static_cast<std::size_t>(head_dim + 2 * 32 + 16);
 }
 
-// One position of a recurrent head, whose state is a matrix S [n_in, n_out], n_out a multiple of 16.
-// For each column j:
-//   d = v[j];  where `corrects` is set (the delta rule):
+// A convolution of each column over the newest positions of a text. For each of n_steps positions t
+// and each column i:
+//   y = bias[i], or 0;  for j ascending, where x[t + j] is not null: y = y + (weights[j][i] * x[t + j][i])
+//   where `activates` is set: y = y / (1 + Exp(-y))
+struct ConvolutionArgs {
+  const float* const* x;  // [n_taps - 1 + n_steps] inputs; null: the text has no such position
+  const float* weights;   // [n_taps] rows, one every weights_stride numbers
+  std::int64_t weights_stride;
+  const float* bias;  // or null
+  int n_taps, n_steps;
+  int column, n;  // columns [column, column + n) of x, weights and bias
+  bool activates;
+  float* y;  // [n_steps] rows of n columns, one every y_stride numbers
+  std::int64_t y_stride;
+};
+
+// Positions of a recurrent head, whose state is a matrix S [n_in, n_out], n_out a multiple of 16. It lies
+// in tiles of 16 columns: S[i][j] is number (j / 16 * n_in + i) * 16 + j % 16.
+// For each position in turn and each column j:
+//   d = v[j];  where there is a beta (the delta rule):
 //     known = 0; for i ascending: known = fma(k[i], S[i][j] * decay, known);  d = (d - known) * beta
 //   o = 0; for i ascending: S[i][j] = fma(k[i], d, S[i][j] * decay); o = fma(q[i], S[i][j], o)
 //   out[j] = o
+// The first n_kept positions change `state`; the others change a copy of it, which `work` holds.
 struct StateArgs {
   float* state;
+  float* work;  // as large; null is allowed where all positions are kept
   int n_in, n_out;
-  const float *q, *k;  // [n_in]
-  const float* v;      // [n_out]
-  float decay;
-  bool corrects;
-  float beta;  // where `corrects` is set
-  float* out;  // [n_out]; null: it is not wanted
+  int n_steps, n_kept;
+  const float *q, *k;  // [n_steps, n_in]
+  const float* v;      // [n_steps, n_out]
+  const float* decay;  // [n_steps]
+  const float* beta;   // [n_steps], or null
+  // Results of the positions behind the first n_silent, one every out_stride numbers: [n_out].
+  int n_silent;
+  float* out;
+  std::int64_t out_stride;
 };
 
 // The noise of one race: block b is Philox4x32-10 of {counter[0], counter[1], counter[2], b} under
@@ -227,6 +249,7 @@ struct Kernels {
   // ln(1 + e^x):  e = Exp(-|x[i]|);  u = 1 + e;  l = u == 1 ? e : Log(u) * (e / (u - 1));
   // y[i] = max(x[i], 0) + l. y may be x.
   void (*softplus)(const float* x, int n, float* y);
+  void (*convolve)(const ConvolutionArgs&);
   void (*advance_state)(const StateArgs&);
   // x[i] = CAP(x[i], cap).
   void (*soft_cap)(float* x, int n, float cap);

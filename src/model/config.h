@@ -14,6 +14,8 @@
 
 namespace foretoken::model {
 
+constexpr int kMostTaps = 64;  // of a convolution: what a file may ask for
+
 struct RopeConfig {
   bool interleaved = true;  // rotates pairs (2i, 2i + 1); else (i, i + n_rot / 2), the NeoX layout
   int n_rot = 0;            // rotated dimensions of a head, even

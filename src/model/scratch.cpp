@@ -67,13 +67,14 @@ struct Widest {
     results = std::max(results, d.value_dim());
     kept = std::max(kept, d.kept());
     recurrent = std::max(recurrent, d.value_dim());
-    work = std::max(work, (d.head_dim + 3) * d.head_dim);
+    work = std::max(work, d.head_dim * d.head_dim + kMostPositions * (3 * d.head_dim + 2));
   }
   void Note(const Mamba2Config& m) {
     results = std::max(results, m.inner());
     kept = std::max(kept, m.kept());
     recurrent = std::max(recurrent, m.inner());
-    work = std::max(work, (m.head_dim + 2) * (m.state_size + 2));
+    work = std::max(
+        work, m.head_dim * m.state_size + kMostPositions * (2 * (m.head_dim + m.state_size) + 1));
   }
   void Note(const NoPart&) {}
   void Note(const GatedFfnConfig& f) { ffn = std::max(ffn, f.width); }

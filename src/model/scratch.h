@@ -109,11 +109,16 @@ struct ChoiceScratch {
   kernels::RaceWinner* Winners(int thread) noexcept { return winners.data() + thread * stride; }
 };
 
+// Positions whose inputs a recurrent head prepares at once: at least the rows of a draft, and so many
+// that the queries and keys that heads share are worth it.
+inline constexpr int kMostPositions = 80;
+
 // What recurrent layers with heads write. Their results are in `attention` of Scratch.
 struct RecurrentScratch {
-  ActivationMemory inputs;    // [rows, what is kept of a position]
-  ActivationMemory gate;      // [rows, heads * head_dim]
-  AlignedBuffer<float> work;  // [threads, work_stride]: a copy of a head's state, and its inputs
+  ActivationMemory inputs;  // [rows, what is kept of a position]
+  ActivationMemory gate;    // [rows, heads * head_dim]
+  AlignedBuffer<float>
+      work;  // [threads, work_stride]: a copy of a head's state, and inputs of positions
   std::int64_t work_stride = 0;
 
   float* Work(int thread) noexcept { return work.data() + thread * work_stride; }

@@ -80,6 +80,7 @@ class Counter {
     CountRowKernels();
     CountRope();
     CountVocabularyKernels();
+    for (const int n_steps : {1, 4}) CountRecurrentKernels(n_steps);
   }
 
  private:
@@ -163,6 +164,48 @@ class Counter {
       Count(name, [&, in_pairs = interleaved] {
         kernels_.rope(x.data(), kHeads, kHeadDim, kHeadDim, in_pairs, c.data(), s.data());
       });
+  }
+
+  // Positions of a head of which the first one is kept.
+  void CountRecurrentKernels(int n_steps) {
+    constexpr int kDim = 128, kTaps = 4, kMostSteps = 4;
+    const AlignedBuffer<float> x = noise_.Values((kTaps - 1 + kMostSteps) * kDim),
+                               weights = noise_.Values(kTaps * kDim),
+                               q = noise_.Values(kMostSteps * kDim),
+                               k = noise_.Values(kMostSteps * kDim), gates(kMostSteps);
+    AlignedBuffer<float> v(kMostSteps * kDim), state(kDim * kDim), work(kDim * kDim);
+    std::vector<const float*> rows;
+    for (int i = 0; i < kTaps - 1 + n_steps; ++i) rows.push_back(x.data() + i * kDim);
+    const std::string suffix = ", positions " + std::to_string(n_steps);
+    Count("convolve" + suffix, [&] {
+      kernels_.convolve({.x = rows.data(),
+                         .weights = weights.data(),
+                         .weights_stride = kDim,
+                         .bias = nullptr,
+                         .n_taps = kTaps,
+                         .n_steps = n_steps,
+                         .column = 0,
+                         .n = kDim,
+                         .activates = true,
+                         .y = v.data(),
+                         .y_stride = kDim});
+    });
+    Count("advance_state" + suffix, [&] {
+      kernels_.advance_state({.state = state.data(),
+                              .work = work.data(),
+                              .n_in = kDim,
+                              .n_out = kDim,
+                              .n_steps = n_steps,
+                              .n_kept = 1,
+                              .q = q.data(),
+                              .k = k.data(),
+                              .v = v.data(),
+                              .decay = gates.data(),
+                              .beta = gates.data(),
+                              .n_silent = 0,
+                              .out = v.data(),
+                              .out_stride = kDim});
+    });
   }
 
   void CountVocabularyKernels() {

@@ -21,6 +21,7 @@ struct Lanes : generic::LaneDefaults {
   using Half = avx2::Lanes;  // of half as many lanes
   static constexpr int kWidth = 16;
   static constexpr int kExpGroups = 4;
+  static constexpr int kStateGroups = 2;
 
   using F = __m512;
   using D = __m512d;

@@ -26,6 +26,7 @@ constexpr Kernels FunctionsOf() {
       .gelu_mul = GeluMul<L>,
       .limited_swiglu = LimitedSwiglu<L>,
       .softplus = Softplus<L>,
+      .convolve = Convolve<L>,
       .advance_state = AdvanceState<L>,
       .soft_cap = SoftCap<L>,
       .store_k = {StoreColumn<L, AsFloat>, StoreColumn<L, AsHalf>, StoreColumn<L, AsBfloat>,

@@ -30,6 +30,7 @@ struct LaneDefaults {
   static constexpr bool kSharesAccumulators = false;
   // Whether attention with few queries takes several blocks through each stage together.
   static constexpr bool kWholeBlocks = false;
+  static constexpr int kStateGroups = 1;  // groups of 16 columns of a state that share a loop
   // Brings memory that is read soon into the first-level cache.
   static void Prefetch(const void*) {}
 };

@@ -13,6 +13,7 @@ constinit const Kernels kFunctions = {
     .gelu_mul = GeluMul,
     .limited_swiglu = LimitedSwiglu,
     .softplus = Softplus,
+    .convolve = Convolve,
     .advance_state = AdvanceState,
     .soft_cap = SoftCap,
     .store_k = {StoreKF32, StoreKF16, StoreKBF16, StoreKQ8_0},

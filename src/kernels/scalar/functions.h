@@ -16,6 +16,7 @@ void SiluMul(const float* g, const float* u, int n, float* y);
 void GeluMul(const float* g, const float* u, int n, float* y);
 void LimitedSwiglu(const float* g, const float* u, int n, float* y);
 void Softplus(const float* x, int n, float* y);
+void Convolve(const ConvolutionArgs&);
 void AdvanceState(const StateArgs&);
 void SoftCap(float* x, int n, float cap);
 void StoreKF32(const float* x, int head_dim, int slot, void* block);

@@ -7,7 +7,7 @@ namespace foretoken::model {
 
 Result<Mamba2Config> ReadMamba2(const MetadataReader& read) {
   Mamba2Config mamba;
-  FORETOKEN_TRY(mamba.taps, read.Size("ssm.conv_kernel", 64));
+  FORETOKEN_TRY(mamba.taps, read.Size("ssm.conv_kernel", kMostTaps));
   FORETOKEN_TRY(mamba.state_size, read.Size("ssm.state_size", 1024));
   FORETOKEN_TRY(mamba.n_groups, read.Size("ssm.group_count", 1 << 10));
   FORETOKEN_TRY(mamba.n_heads, read.Size("ssm.time_step_rank", 1 << 12));

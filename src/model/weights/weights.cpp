@@ -543,7 +543,6 @@ class WeightsLoader {
     FORETOKEN_CHECK_OK(Vector(prefix + "ssm_norm.weight", n, w.head_norm));
     w.q_scale = Constants(n, 1.0f / static_cast<float>(n));
     w.k_scale = Constants(n, static_cast<float>(std::sqrt(1.0 / n)));
-    w.ones = Constants(n, 1.0f);
     return Divided(prefix + "ssm_out.weight", dim, values, w.out);
   }
 
@@ -569,7 +568,6 @@ class WeightsLoader {
     if (checkpoint_.Find(prefix + "ssm_norm.weight") != nullptr)
       FORETOKEN_CHECK_OK(Vector(prefix + "ssm_norm.weight", inner / config.n_groups, w.group_norm,
                                 config.n_groups));
-    w.ones = Constants(std::max(config.head_dim, config.state_size), 1.0f);
     return Divided(prefix + "ssm_out.weight", dim, inner, w.out);
   }
 

@@ -57,7 +57,7 @@ struct DeltaNetWeights {
   const float* taps = nullptr;              // [taps, columns], the oldest position's first
   const float *dt = nullptr, *a = nullptr;  // [value heads]
   const float* head_norm = nullptr;         // [head_dim]
-  const float *q_scale = nullptr, *k_scale = nullptr, *ones = nullptr;  // [head_dim]: constants
+  const float *q_scale = nullptr, *k_scale = nullptr;  // [head_dim]: constants
 };
 
 struct Mamba2Weights {
@@ -68,7 +68,6 @@ struct Mamba2Weights {
   const float* tap_bias = nullptr;  // [columns]
   const float *dt_bias = nullptr, *a = nullptr, *d = nullptr;  // [heads]
   const float* group_norm = nullptr;                           // [inner], or null
-  const float* ones = nullptr;  // [the larger of head_dim and state_size]
 };
 
 struct GatedFfnWeights {

@@ -7,8 +7,6 @@
 namespace foretoken::model::arch {
 namespace {
 
-constexpr int kMostTaps = 64;
-
 Status Complete(const MetadataReader& read, ModelConfig& config) {
   ShortConvConfig conv;
   FORETOKEN_TRY(conv.taps, read.Size("shortconv.l_cache", kMostTaps));

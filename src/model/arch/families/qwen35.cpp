@@ -30,7 +30,7 @@ Status CheckSections(const MetadataReader& read, const RopeConfig& rope) {
 
 Result<DeltaNetConfig> ReadDeltaNet(const MetadataReader& read) {
   DeltaNetConfig delta;
-  FORETOKEN_TRY(delta.taps, read.Size("ssm.conv_kernel", 64));
+  FORETOKEN_TRY(delta.taps, read.Size("ssm.conv_kernel", kMostTaps));
   FORETOKEN_TRY(delta.head_dim, read.Size("ssm.state_size", 256));
   FORETOKEN_TRY(delta.n_key_heads, read.Size("ssm.group_count", 1 << 10));
   FORETOKEN_TRY(delta.n_value_heads, read.Size("ssm.time_step_rank", 1 << 10));

@@ -7,25 +7,43 @@ namespace foretoken::model {
 
 Convolution::Convolution(const Workspace& space, const Shape& shape, const Activation& inputs,
                          const float* weights, const float* bias)
-    : states_(space.states), shape_(shape), inputs_(inputs), weights_(weights), bias_(bias) {}
+    : kernels_(space.kernels),
+      states_(space.states),
+      shape_(shape),
+      inputs_(inputs),
+      weights_(weights),
+      bias_(bias) {}
 
 const float* Convolution::Input(const kv::Segment& segment, Pos position) const noexcept {
   const int row = position - segment.first_position;
   return row >= 0 ? inputs_.Row(segment.row_begin + row) : Kept(segment.seq, position);
 }
 
-void Convolution::Run(const kv::Segment& segment, Pos position, int column, int n,
-                      float* y) const noexcept {
-  if (bias_ == nullptr)
-    std::fill_n(y, n, 0.0f);
-  else
-    std::copy_n(bias_ + column, n, y);
-  const int before = shape_.taps - 1;
-  for (int j = std::max(0, before - position); j < shape_.taps; ++j) {
-    const float* const tap = weights_ + std::int64_t{j} * shape_.width + column;
-    const float* const x = Input(segment, position - before + j) + column;
-    for (int i = 0; i < n; ++i) y[i] += tap[i] * x[i];
-  }
+void Convolution::Find(const kv::Segment& segment, Pos first, int n,
+                       Inputs& inputs) const noexcept {
+  inputs.n_positions = n;
+  const Pos oldest = first - (shape_.taps - 1);
+  for (Pos position = oldest; position < first + n; ++position)
+    inputs.x[position - oldest] = position < 0 ? nullptr : Input(segment, position);
+}
+
+void Convolution::Gather(const Inputs& inputs, int column, float* y) const noexcept {
+  for (int i = 0; i < inputs.n_positions; ++i) y[i] = inputs.x[shape_.taps - 1 + i][column];
+}
+
+void Convolution::Run(const Inputs& inputs, int column, int n, bool activates, float* y,
+                      std::int64_t stride) const noexcept {
+  kernels_.convolve({.x = inputs.x,
+                     .weights = weights_,
+                     .weights_stride = shape_.width,
+                     .bias = bias_,
+                     .n_taps = shape_.taps,
+                     .n_steps = inputs.n_positions,
+                     .column = column,
+                     .n = n,
+                     .activates = activates,
+                     .y = y,
+                     .y_stride = stride});
 }
 
 // The state takes in the positions before `to`, so only the convolution reads earlier ones.

@@ -5,6 +5,7 @@
 
 #include "kv/segment.h"
 #include "model/blocks/phase.h"
+#include "model/blocks/recurrent/positions.h"
 
 namespace foretoken::model {
 
@@ -21,25 +22,36 @@ class Convolution {
     int width = 0;  // columns of the weights
     int first = 0;  // the column that the first kept number of a position belongs to
   };
+  // Where the inputs of consecutive positions lie, and of those before that these see. Null: the text
+  // has no such position.
+  struct Inputs {
+    int n_positions = 0;
+    const float* x[kMostTaps - 1 + kMostPositions];
+  };
   // inputs: of the pass, [rows, columns]. weights: [taps, width], the oldest position's first. bias:
   // [width], or null.
   Convolution(const Workspace& space, const Shape& shape, const Activation& inputs,
               const float* weights, const float* bias = nullptr);
 
-  // The inputs of a position, by column.
-  const float* Input(const kv::Segment& segment, Pos position) const noexcept;
-  // For n columns: y = bias; from the oldest position to the newest, as far as the text has them:
-  // y = y + tap * input.
-  void Run(const kv::Segment& segment, Pos position, int column, int n, float* y) const noexcept;
+  // The inputs of n positions from `first` on.
+  void Find(const kv::Segment& segment, Pos first, int n, Inputs& inputs) const noexcept;
+  // One number of each position: column `column` of its input.
+  void Gather(const Inputs& inputs, int column, float* y) const noexcept;
+  // Columns [column, column + n) of each position, one row every `stride` numbers; with SiLU behind
+  // it where `activates` is set.
+  void Run(const Inputs& inputs, int column, int n, bool activates, float* y,
+           std::int64_t stride) const noexcept;
   // Keeps columns [begin, end) of what later passes may read. REQUIRES: no thread reads inputs of
   // these columns any more in this pass.
   void Keep(const kv::Segment& segment, int begin, int end) const noexcept;
 
  private:
+  const float* Input(const kv::Segment& segment, Pos position) const noexcept;
   float* Kept(SeqId seq, Pos position) const noexcept {
     return states_.Input(shape_.layer, seq, position) - shape_.first;
   }
 
+  const kernels::Kernels& kernels_;
   StateMemory& states_;
   const Shape shape_;
   const Activation inputs_;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "model/blocks/experts/expert_choice.h"
 #include "model/ranks/heads.h"
 
 namespace foretoken::model {
@@ -15,6 +14,7 @@ DeltaNet::DeltaNet(const Workspace& space, const DeltaNetConfig& config,
       weights_(weights),
       place_(place),
       own_(space.division.Own(config.n_value_heads, 1)),
+      heads_(HeadsByKeyHead()),
       addition_{.scale = place.residual_scale},
       residual_(space.scratch.residual.View(place.dim)),
       normed_(space.scratch.normed.View(place.dim)),
@@ -31,6 +31,14 @@ DeltaNet::DeltaNet(const Workspace& space, const DeltaNetConfig& config,
                 ColumnsByRank(space.division, config.value_dim(), config.head_dim)),
       gather_output_(space, OutputOf(space, addition_, residual_), GatheredForm::kFloat,
                      ColumnsByRank(space.division, place.dim)) {}
+
+std::vector<int> DeltaNet::HeadsByKeyHead() const {
+  std::vector<int> heads;
+  for (int key_head = 0; key_head < config_.n_key_heads; ++key_head)
+    for (int head = own_.begin; head < own_.end; ++head)
+      if (KeyHeadOf(head) == key_head) heads.push_back(head);
+  return heads;
+}
 
 void DeltaNet::AddPhases(std::vector<Phase>& phases) const {
   phases.push_back(PhaseOf<&DeltaNet::Norm>(*this, Split::kRows));
@@ -73,75 +81,88 @@ void DeltaNet::Project(const Pass& pass, int thread) const noexcept {
 
 // A thread takes heads of sequences.
 void DeltaNet::Advance(const Pass& pass, int thread) const noexcept {
-  if (own_.n() == 0) return;
-  const auto share = space_.pool.ShareOf(static_cast<int>(pass.segments.size()) * own_.n(), thread);
-  for (int job = share.begin; job < share.end; ++job)
-    AdvanceHead(pass.segments[static_cast<std::size_t>(job / own_.n())],
-                own_.begin + job % own_.n(), thread);
+  const auto key_of = [this](int head) { return KeyHeadOf(head); };
+  ForEachHeads(space_, pass, thread, heads_, key_of,
+               [&](const kv::Segment& segment, std::span<const int> heads) {
+                 ForEachPositions(segment, [&](const Positions& positions) {
+                   AdvanceHeads(segment, positions, heads, thread);
+                 });
+               });
 }
 
-// The state takes in the positions before `to`. Those from there on change a copy.
-void DeltaNet::AdvanceHead(const kv::Segment& segment, int head, int thread) const noexcept {
-  const int n = config_.head_dim, at = head * n;
-  const std::int64_t numbers = std::int64_t{n} * n;
-  float* state = space_.states.State(place_.layer, segment.seq) + (head - own_.begin) * numbers;
-  float* const copy = space_.scratch.recurrent.Work(thread);
-  Input input = {.q = copy + numbers, .k = copy + numbers + n, .v = copy + numbers + 2 * n};
-  const Pos first = segment.first_position, end = first + segment.n_rows;
-  if (segment.state.from == 0) std::fill_n(state, numbers, 0.0f);
-  for (Pos position = segment.state.from; position < end; ++position) {
-    if (position == segment.state.to) {
-      std::copy_n(state, numbers, copy);
-      state = copy;
-    }
-    Prepare(segment, position, head, input);
-    const int row = segment.row_begin + position - first;
-    float* const y = position < first ? nullptr : y_.Row(row) + at;
-    space_.kernels.advance_state({.state = state,
-                                  .n_in = n,
-                                  .n_out = n,
-                                  .q = input.q,
-                                  .k = input.k,
-                                  .v = input.v,
-                                  .decay = input.decay,
-                                  .corrects = true,
-                                  .beta = input.beta,
-                                  .out = y});
-    if (y != nullptr) Finish(y, z_.Row(row) + at);
+// Value heads with the same key head.
+void DeltaNet::AdvanceHeads(const kv::Segment& segment, const Positions& positions,
+                            std::span<const int> heads, int thread) const noexcept {
+  const std::int64_t n = config_.head_dim, each = n * kMostPositions;
+  float* const work = space_.scratch.recurrent.Work(thread);
+  Prepared prepared = {.copy = work,
+                       .q = work + n * n,
+                       .k = prepared.q + each,
+                       .v = prepared.k + each,
+                       .decay = prepared.v + each,
+                       .beta = prepared.decay + kMostPositions,
+                       .inputs = {}};
+  convolution_.Find(segment, positions.first, positions.n, prepared.inputs);
+  PrepareKeyHead(KeyHeadOf(heads.front()), prepared);
+  for (const int head : heads) {
+    PrepareHead(head, prepared);
+    AdvanceHead(segment, positions, head, prepared);
   }
-  if (weights_.out.quantised())
-    Quantise(space_.kernels, y_, segment.row_begin, segment.n_rows, at, at + n);
 }
 
-// head_dim columns of the convolution, with SiLU behind it.
-void DeltaNet::Convolve(const kv::Segment& segment, Pos position, int column,
-                        float* y) const noexcept {
-  convolution_.Run(segment, position, column, config_.head_dim, y);
-  space_.kernels.silu_mul(y, weights_.ones, config_.head_dim, y);
-}
-
-void DeltaNet::Prepare(const kv::Segment& segment, Pos position, int head,
-                       Input& input) const noexcept {
-  const kernels::Kernels& kernels = space_.kernels;
-  const int n = config_.head_dim, key = KeyHeadOf(head) * n;
-  Convolve(segment, position, key, input.q);
-  Convolve(segment, position, config_.n_key_heads * n + key, input.k);
-  Convolve(segment, position, 2 * config_.n_key_heads * n + head * n, input.v);
+void DeltaNet::PrepareKeyHead(int key_head, const Prepared& p) const noexcept {
+  const int n = config_.head_dim, column = key_head * n;
+  convolution_.Run(p.inputs, column, n, true, p.q, n);
+  convolution_.Run(p.inputs, config_.n_key_heads * n + column, n, true, p.k, n);
   // A norm with these weights divides by the length.
   const float eps = place_.norm_eps * place_.norm_eps / static_cast<float>(n);
-  kernels.rms_norm(input.q, weights_.q_scale, n, eps, input.q);
-  kernels.rms_norm(input.k, weights_.k_scale, n, eps, input.k);
-  const float* const c = convolution_.Input(segment, position);
-  float alpha = c[config_.alpha_column() + head] + weights_.dt[head];
-  kernels.softplus(&alpha, 1, &alpha);
-  alpha *= weights_.a[head];
-  kernels.exp_sum(&alpha, 1, 0, 1, &input.decay);
-  input.beta = Sigmoid(kernels, c[config_.beta_column() + head]);
+  for (int i = 0; i < p.inputs.n_positions; ++i) {
+    space_.kernels.rms_norm(p.q + i * n, weights_.q_scale, n, eps, p.q + i * n);
+    space_.kernels.rms_norm(p.k + i * n, weights_.k_scale, n, eps, p.k + i * n);
+  }
 }
 
-void DeltaNet::Finish(float* y, const float* z) const noexcept {
-  space_.kernels.rms_norm(y, weights_.head_norm, config_.head_dim, place_.norm_eps, y);
-  space_.kernels.silu_mul(z, y, config_.head_dim, y);
+void DeltaNet::PrepareHead(int head, const Prepared& p) const noexcept {
+  const int n = config_.head_dim, n_positions = p.inputs.n_positions;
+  convolution_.Run(p.inputs, 2 * config_.n_key_heads * n + head * n, n, true, p.v, n);
+  convolution_.Gather(p.inputs, config_.alpha_column() + head, p.decay);
+  for (int i = 0; i < n_positions; ++i) p.decay[i] += weights_.dt[head];
+  space_.kernels.softplus(p.decay, n_positions, p.decay);
+  for (int i = 0; i < n_positions; ++i) p.decay[i] *= weights_.a[head];
+  space_.kernels.exp_sum(p.decay, n_positions, 0, 1, p.decay);
+  convolution_.Gather(p.inputs, config_.beta_column() + head, p.beta);
+  space_.kernels.exp_sum(p.beta, n_positions, 0, -1, p.beta);
+  for (int i = 0; i < n_positions; ++i) p.beta[i] = 1 / (1 + p.beta[i]);
+}
+
+void DeltaNet::AdvanceHead(const kv::Segment& segment, const Positions& positions, int head,
+                           const Prepared& p) const noexcept {
+  const int n = config_.head_dim, at = head * n, end = positions.row + positions.n_rows();
+  const std::int64_t numbers = std::int64_t{n} * n;
+  float* const state =
+      space_.states.State(place_.layer, segment.seq) + (head - own_.begin) * numbers;
+  if (positions.first == 0) std::fill_n(state, numbers, 0.0f);
+  space_.kernels.advance_state({.state = state,
+                                .work = p.copy,
+                                .n_in = n,
+                                .n_out = n,
+                                .n_steps = positions.n,
+                                .n_kept = positions.n_kept,
+                                .q = p.q,
+                                .k = p.k,
+                                .v = p.v,
+                                .decay = p.decay,
+                                .beta = p.beta,
+                                .n_silent = positions.n_silent,
+                                .out = y_.Row(positions.row) + at,
+                                .out_stride = y_.stride});
+  for (int row = positions.row; row < end; ++row) {
+    float* const y = y_.Row(row) + at;
+    space_.kernels.rms_norm(y, weights_.head_norm, n, place_.norm_eps, y);
+    space_.kernels.silu_mul(z_.Row(row) + at, y, n, y);
+  }
+  if (weights_.out.quantised())
+    Quantise(space_.kernels, y_, positions.row, positions.n_rows(), at, at + n);
 }
 
 // Behind a barrier, so nobody reads inputs of earlier passes any more.

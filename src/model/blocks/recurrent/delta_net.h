@@ -8,9 +8,13 @@
 //     y = norm(o) * silu(z)
 //   x = x + residual_scale * Wout y
 //
-// A head computes all rows of a sequence one after another, so its state stays in a cache of the CPU.
+// A head computes many positions of a sequence one after another, so its state stays in a cache of the
+// CPU. Value heads that share a key head follow each other, so q and k are computed once for them.
 // Ranks have value heads with their states, and each has all inputs of the convolution.
 #pragma once
+
+#include <span>
+#include <vector>
 
 #include "model/blocks/attention.h"
 #include "model/blocks/gather.h"
@@ -34,15 +38,19 @@ class DeltaNet final : public Block {
   void Project(const Pass& pass, int thread) const noexcept;
   void Advance(const Pass& pass, int thread) const noexcept;
   void Output(const Pass& pass, int thread) const noexcept;
-  void AdvanceHead(const kv::Segment& segment, int head, int thread) const noexcept;
-  void Convolve(const kv::Segment& segment, Pos position, int column, float* y) const noexcept;
-  // What a head's state needs of one position.
-  struct Input {
-    float *q, *k, *v;  // [head_dim]
-    float decay, beta;
+  // What heads need of some positions; `copy`: room for a state.
+  struct Prepared {
+    float *copy, *q, *k, *v;  // [positions, head_dim]
+    float *decay, *beta;      // [positions]
+    Convolution::Inputs inputs;
   };
-  void Prepare(const kv::Segment& segment, Pos position, int head, Input& input) const noexcept;
-  void Finish(float* y, const float* z) const noexcept;
+  void AdvanceHeads(const kv::Segment& segment, const Positions& positions,
+                    std::span<const int> heads, int thread) const noexcept;
+  void PrepareKeyHead(int key_head, const Prepared& prepared) const noexcept;
+  void PrepareHead(int head, const Prepared& prepared) const noexcept;
+  void AdvanceHead(const kv::Segment& segment, const Positions& positions, int head,
+                   const Prepared& prepared) const noexcept;
+  std::vector<int> HeadsByKeyHead() const;
   int KeyHeadOf(int head) const noexcept {
     return config_.grouped ? head / (config_.n_value_heads / config_.n_key_heads)
                            : head % config_.n_key_heads;
@@ -52,7 +60,8 @@ class DeltaNet final : public Block {
   const DeltaNetConfig& config_;
   const DeltaNetWeights& weights_;
   const LayerPlace place_;
-  const OutputRange own_;  // value heads of this rank
+  const OutputRange own_;         // value heads of this rank
+  const std::vector<int> heads_;  // the same, those with the same key head together
   const Addition addition_;
   const Activation residual_, normed_;
   const Activation c_;             // inputs of the convolution, then alpha and beta

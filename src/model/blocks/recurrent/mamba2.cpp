@@ -2,8 +2,18 @@
 #include "model/blocks/recurrent/mamba2.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace foretoken::model {
+namespace {
+
+std::vector<int> HeadsOf(OutputRange own) {
+  std::vector<int> heads(static_cast<std::size_t>(own.n()));
+  std::iota(heads.begin(), heads.end(), own.begin);
+  return heads;
+}
+
+}  // namespace
 
 Mamba2::Mamba2(const Workspace& space, const Mamba2Config& config, const Mamba2Weights& weights,
                const LayerPlace& place)
@@ -12,6 +22,7 @@ Mamba2::Mamba2(const Workspace& space, const Mamba2Config& config, const Mamba2W
       weights_(weights),
       place_(place),
       own_(space.division.Own(config.n_heads, 1)),
+      heads_(HeadsOf(own_)),
       addition_{.scale = place.residual_scale},
       residual_(space.scratch.residual.View(place.dim)),
       normed_(space.scratch.normed.View(place.dim)),
@@ -66,71 +77,80 @@ void Mamba2::Project(const Pass& pass, int thread) const noexcept {
 
 // A thread takes heads of sequences.
 void Mamba2::Advance(const Pass& pass, int thread) const noexcept {
-  if (own_.n() == 0) return;
-  const auto share = space_.pool.ShareOf(static_cast<int>(pass.segments.size()) * own_.n(), thread);
-  for (int job = share.begin; job < share.end; ++job)
-    AdvanceHead(pass.segments[static_cast<std::size_t>(job / own_.n())],
-                own_.begin + job % own_.n(), thread);
+  const int group_size = config_.n_heads / config_.n_groups;
+  ForEachHeads(
+      space_, pass, thread, heads_, [=](int head) { return head / group_size; },
+      [&](const kv::Segment& segment, std::span<const int> heads) {
+        ForEachPositions(segment, [&](const Positions& positions) {
+          AdvanceHeads(segment, positions, heads, thread);
+        });
+      });
 }
 
-// The state takes in the positions before `to`. Those from there on change a copy.
-void Mamba2::AdvanceHead(const kv::Segment& segment, int head, int thread) const noexcept {
-  const int n = config_.head_dim, n_state = config_.state_size, at = head * n;
-  const std::int64_t numbers = std::int64_t{n} * n_state;
-  float* state = space_.states.State(place_.layer, segment.seq) + (head - own_.begin) * numbers;
-  float* const copy = space_.scratch.recurrent.Work(thread);
-  Input input = {.u = copy + numbers,
-                 .scaled = input.u + n,
-                 .b = input.scaled + n,
-                 .c = input.b + n_state,
-                 .decay = 0};
-  const Pos first = segment.first_position, end = first + segment.n_rows;
-  if (segment.state.from == 0) std::fill_n(state, numbers, 0.0f);
-  for (Pos position = segment.state.from; position < end; ++position) {
-    if (position == segment.state.to) {
-      std::copy_n(state, numbers, copy);
-      state = copy;
-    }
-    Prepare(segment, position, head, input);
-    const int row = segment.row_begin + position - first;
-    float* const y = position < first ? nullptr : y_.Row(row) + at;
-    space_.kernels.advance_state({.state = state,
-                                  .n_in = n_state,
-                                  .n_out = n,
-                                  .q = input.c,
-                                  .k = input.b,
-                                  .v = input.scaled,
-                                  .decay = input.decay,
-                                  .corrects = false,
-                                  .beta = 0,
-                                  .out = y});
-    if (y == nullptr) continue;
-    for (int i = 0; i < n; ++i) y[i] += weights_.d[head] * input.u[i];
-    space_.kernels.silu_mul(z_.Row(row) + at, y, n, y);
+// Heads of one group.
+void Mamba2::AdvanceHeads(const kv::Segment& segment, const Positions& positions,
+                          std::span<const int> heads, int thread) const noexcept {
+  const int n = config_.head_dim, n_state = config_.state_size;
+  float* const work = space_.scratch.recurrent.Work(thread);
+  Prepared prepared = {.copy = work,
+                       .u = work + n * n_state,
+                       .scaled = prepared.u + kMostPositions * n,
+                       .b = prepared.scaled + kMostPositions * n,
+                       .c = prepared.b + kMostPositions * n_state,
+                       .decay = prepared.c + kMostPositions * n_state,
+                       .inputs = {}};
+  convolution_.Find(segment, positions.first, positions.n, prepared.inputs);
+  const int group = heads.front() / (config_.n_heads / config_.n_groups);
+  const int b = config_.inner() + group * n_state, c = b + config_.n_groups * n_state;
+  convolution_.Run(prepared.inputs, b, n_state, true, prepared.b, n_state);
+  convolution_.Run(prepared.inputs, c, n_state, true, prepared.c, n_state);
+  for (const int head : heads) {
+    PrepareHead(head, prepared);
+    AdvanceHead(segment, positions, head, prepared);
   }
 }
 
-void Mamba2::Convolve(const kv::Segment& segment, Pos position, int column, int n,
-                      float* y) const noexcept {
-  convolution_.Run(segment, position, column, n, y);
-  space_.kernels.silu_mul(y, weights_.ones, n, y);
+void Mamba2::PrepareHead(int head, const Prepared& p) const noexcept {
+  const int n = config_.head_dim, n_positions = p.inputs.n_positions;
+  convolution_.Run(p.inputs, head * n, n, true, p.u, n);
+  convolution_.Gather(p.inputs, config_.dt_column() + head, p.decay);
+  for (int i = 0; i < n_positions; ++i) p.decay[i] += weights_.dt_bias[head];
+  space_.kernels.softplus(p.decay, n_positions, p.decay);
+  for (int i = 0; i < n_positions; ++i) {
+    const float t = p.decay[i];
+    for (int j = i * n; j < (i + 1) * n; ++j) p.scaled[j] = t * p.u[j];
+    p.decay[i] = t * weights_.a[head];
+  }
+  space_.kernels.exp_sum(p.decay, n_positions, 0, 1, p.decay);
 }
 
-void Mamba2::Prepare(const kv::Segment& segment, Pos position, int head,
-                     Input& input) const noexcept {
-  const kernels::Kernels& kernels = space_.kernels;
-  const int n = config_.head_dim, n_state = config_.state_size,
-            group = head / (config_.n_heads / config_.n_groups);
-  const int b = config_.inner() + group * n_state, c = b + config_.n_groups * n_state;
-  Convolve(segment, position, head * n, n, input.u);
-  Convolve(segment, position, b, n_state, input.b);
-  Convolve(segment, position, c, n_state, input.c);
-  float t =
-      convolution_.Input(segment, position)[config_.dt_column() + head] + weights_.dt_bias[head];
-  kernels.softplus(&t, 1, &t);
-  for (int i = 0; i < n; ++i) input.scaled[i] = t * input.u[i];
-  t *= weights_.a[head];
-  kernels.exp_sum(&t, 1, 0, 1, &input.decay);
+void Mamba2::AdvanceHead(const kv::Segment& segment, const Positions& positions, int head,
+                         const Prepared& p) const noexcept {
+  const int n = config_.head_dim, n_state = config_.state_size, at = head * n;
+  const std::int64_t numbers = std::int64_t{n} * n_state;
+  float* const state =
+      space_.states.State(place_.layer, segment.seq) + (head - own_.begin) * numbers;
+  if (positions.first == 0) std::fill_n(state, numbers, 0.0f);
+  space_.kernels.advance_state({.state = state,
+                                .work = p.copy,
+                                .n_in = n_state,
+                                .n_out = n,
+                                .n_steps = positions.n,
+                                .n_kept = positions.n_kept,
+                                .q = p.c,
+                                .k = p.b,
+                                .v = p.scaled,
+                                .decay = p.decay,
+                                .beta = nullptr,
+                                .n_silent = positions.n_silent,
+                                .out = y_.Row(positions.row) + at,
+                                .out_stride = y_.stride});
+  const float* u = p.u + positions.n_silent * n;
+  for (int row = positions.row; row < positions.row + positions.n_rows(); ++row, u += n) {
+    float* const y = y_.Row(row) + at;
+    for (int i = 0; i < n; ++i) y[i] += weights_.d[head] * u[i];
+    space_.kernels.silu_mul(z_.Row(row) + at, y, n, y);
+  }
 }
 
 void Mamba2::NormGroups(const Pass& pass, int thread) const noexcept {

@@ -6,9 +6,13 @@
 //     t = softplus(dt + bias);  S = e^(a t) S + B (t u)';  o = S'C + D u
 //   y = norm of each group of (o * silu(z));  x = x + residual_scale * Wout y
 //
-// A head computes all rows of a sequence one after another, so its state stays in a cache of the CPU.
+// A head computes many positions of a sequence one after another, so its state stays in a cache of the
+// CPU. B and C are computed once for the heads of a group that a thread has.
 // Ranks have heads with their states, and each has all inputs of the convolution.
 #pragma once
+
+#include <span>
+#include <vector>
 
 #include "model/blocks/attention.h"
 #include "model/blocks/gather.h"
@@ -33,22 +37,25 @@ class Mamba2 final : public Block {
   void Advance(const Pass& pass, int thread) const noexcept;
   void NormGroups(const Pass& pass, int thread) const noexcept;
   void Output(const Pass& pass, int thread) const noexcept;
-  void AdvanceHead(const kv::Segment& segment, int head, int thread) const noexcept;
-  // What a head's state needs of one position.
-  struct Input {
-    float *u, *scaled;  // [head_dim]
-    float *b, *c;       // [state_size]
-    float decay;
+  // What heads need of some positions; `copy`: room for a state.
+  struct Prepared {
+    float *copy, *u, *scaled;  // [positions, head_dim]
+    float *b, *c;              // [positions, state_size]
+    float* decay;              // [positions]
+    Convolution::Inputs inputs;
   };
-  void Prepare(const kv::Segment& segment, Pos position, int head, Input& input) const noexcept;
-  void Convolve(const kv::Segment& segment, Pos position, int column, int n,
-                float* y) const noexcept;
+  void AdvanceHeads(const kv::Segment& segment, const Positions& positions,
+                    std::span<const int> heads, int thread) const noexcept;
+  void PrepareHead(int head, const Prepared& prepared) const noexcept;
+  void AdvanceHead(const kv::Segment& segment, const Positions& positions, int head,
+                   const Prepared& prepared) const noexcept;
 
   const Workspace space_;
   const Mamba2Config& config_;
   const Mamba2Weights& weights_;
   const LayerPlace place_;
-  const OutputRange own_;  // heads of this rank
+  const OutputRange own_;         // heads of this rank
+  const std::vector<int> heads_;  // the same
   const Addition addition_;
   const Activation residual_, normed_;
   const Activation c_, dt_;  // inputs of the convolution; dt behind them

@@ -65,10 +65,14 @@ void ShortConv::Convolve(const Pass& pass, int thread) const noexcept {
 
 void ShortConv::ConvolveSegment(const kv::Segment& segment, Columns columns) const noexcept {
   const int n = columns.end - columns.begin;
-  for (int i = 0; i < segment.n_rows; ++i) {
-    const int row = segment.row_begin + i;
+  Convolution::Inputs inputs;
+  for (int i = 0; i < segment.n_rows; i += inputs.n_positions) {
+    const int most = std::min(kMostPositions, segment.n_rows - i), row = segment.row_begin + i;
+    convolution_.Find(segment, segment.first_position + i, most, inputs);
+    convolution_.Run(inputs, columns.begin, n, false, y_.Row(row) + columns.begin, y_.stride);
+  }
+  for (int row = segment.row_begin; row < segment.row_begin + segment.n_rows; ++row) {
     float* const y = y_.Row(row) + columns.begin;
-    convolution_.Run(segment, segment.first_position + i, columns.begin, n, y);
     const float* const c = c_.Row(row) + columns.begin;
     for (int j = 0; j < n; ++j) y[j] *= c[j];
   }
