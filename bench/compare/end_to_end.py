@@ -4,11 +4,13 @@
 
   end_to_end.py --foretoken build/release/foretoken --llama "PREFIX" --seen-as FOLDER -m TARGET.gguf -md DRAFT.gguf
                 [--prompts FILE.jsonl] [-n 128] [-k 7] [--repeats 5] [--threads 2] [--ctx-size 2048]
-                [--acceptance-length L] [--json FILE]
+                [--spec-type mtp] [--acceptance-length L] [--json FILE]
 
 PREFIX runs a program of llama.cpp (it gets `llama-server ...` appended); FOLDER is where that program sees the models' folder. Each repeat
 runs `foretoken bench --repeats 1`, then a llama-server without a draft, then one with it; every text is greedy and has N tokens. Rates are
 of decoding alone, sums over the prompts; the table shows medians (least-most) of the repeats, and ratios of medians.
+
+--spec-type mtp drafts with the MTP head of the target's file in both programs.
 
 --acceptance-length L lets both programs accept drafts at random, so that a round of K drafts gives L tokens on average, the target's own
 token included (llama-server --spec-synth-len L, foretoken --synthetic-acceptance-rate (L - 1) / K). It is for models with random weights,
@@ -62,6 +64,8 @@ def foretoken_once(args):
                "--num-speculative-tokens", str(args.k)]
     if args.draft:
         command += ["-md", args.draft]
+    if args.spec_type:
+        command += ["--spec-type", args.spec_type]
     if args.acceptance_length:
         # The rate gives this length in rounds of exactly K drafts.
         command += ["--lookahead", "fixed", "--synthetic-acceptance-rate", "%.6f" % ((args.acceptance_length - 1) / args.k)]
@@ -148,7 +152,7 @@ def show(values):
 
 def table(args, ours, theirs):
     print("%s with %s, K = %d, %d prompts of %d tokens, %d threads, %d repeats" %
-          (os.path.basename(args.model), os.path.basename(args.draft or "n-grams"), args.k, len(args.texts), args.n, args.threads,
+          (os.path.basename(args.model), os.path.basename(args.draft or args.spec_type or "n-grams"), args.k, len(args.texts), args.n, args.threads,
            args.repeats))
     print("| | foretoken tokens/s | llama.cpp tokens/s | foretoken / llama.cpp |\n|---|---|---|---|")
     for key in ("plain", "speculative"):
@@ -166,7 +170,8 @@ def parse():
     parser.add_argument("--seen-as", required=True, metavar="FOLDER")
     parser.add_argument("-m", "--model", required=True)
     parser.add_argument("-md", "--draft", help="default: none, and n-gram lookup in both programs")
-    parser.add_argument("--llama-spec-type", help="default: draft-simple, ngram-simple without a draft")
+    parser.add_argument("--spec-type", choices=["mtp"], help="default: as foretoken takes the files")
+    parser.add_argument("--llama-spec-type", help="default: draft-simple, ngram-simple without a draft, draft-mtp with --spec-type mtp")
     parser.add_argument("--prompts", help="JSON lines with `prompt` or `turns`")
     parser.add_argument("-n", type=int, default=128)
     parser.add_argument("-k", type=int, default=7)
@@ -176,7 +181,8 @@ def parse():
     parser.add_argument("--acceptance-length", type=float)
     parser.add_argument("--json", default="", metavar="FILE", help="writes all figures there")
     args = parser.parse_args()
-    args.llama_spec_type = args.llama_spec_type or ("draft-simple" if args.draft else "ngram-simple")
+    usual = "draft-mtp" if args.spec_type == "mtp" else "draft-simple" if args.draft else "ngram-simple"
+    args.llama_spec_type = args.llama_spec_type or usual
     if args.acceptance_length and not 1 <= args.acceptance_length <= args.k + 1:
         parser.error("--acceptance-length: not in [1, %d], what %d drafts can give" % (args.k + 1, args.k))
     return args
