@@ -21,6 +21,7 @@
 #include "model/local_runner.h"
 #include "model/weights/weights.h"
 #include "tensor/dtype.h"
+#include "text/token_map.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/vocabulary_difference.h"
 
@@ -226,6 +227,12 @@ Result<VocabularyDifference> ModelFile::CompareVocabulary(ModelFile& draft) {
   FORETOKEN_TRY(const text::Tokenizer* own, impl_->Tokenizer());
   FORETOKEN_TRY(const text::Tokenizer* other, draft.impl_->Tokenizer());
   return text::CompareVocabularies(*own, *other);
+}
+
+Result<TokenMap> ModelFile::MapTokens(ModelFile& draft) {
+  FORETOKEN_TRY(const text::Tokenizer* own, impl_->Tokenizer());
+  FORETOKEN_TRY(const text::Tokenizer* other, draft.impl_->Tokenizer());
+  return text::MapTokens(*own, *other);
 }
 
 }  // namespace foretoken

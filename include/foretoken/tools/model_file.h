@@ -11,6 +11,7 @@
 
 #include "foretoken/memory_needs.h"
 #include "foretoken/result.h"
+#include "foretoken/token_map.h"
 
 namespace foretoken {
 
@@ -24,9 +25,10 @@ struct TensorSummary {
   bool has_vector_kernel = true;
 };
 
-// Compares two vocabularies id by id. A model can draft for a target if nearly all of the target's
-// tokens have the same ids in its own vocabulary. The other tokens, padding or a few special ones,
-// are never drafted; where the text has them, the draft model reads another token.
+// Compares two vocabularies id by id. A model or head can draft for a target if nearly all of the
+// target's tokens have the same ids in its own vocabulary. The other tokens, padding or a few special
+// ones, are never drafted; where the text has them, the draft model reads another token. A draft model
+// of another vocabulary uses a map of tokens instead (token_map.h); a head cannot.
 struct VocabularyDifference {
   int target = 0, draft = 0;            // numbers of tokens
   std::vector<std::int32_t> differing;  // ids with different texts in the two; ascending
@@ -37,7 +39,7 @@ struct VocabularyDifference {
   bool same() const { return target == draft && differing.empty(); }
   // "152064 and 151936 tokens, of which 151936 are shared", and the first ids that differ.
   std::string Describe() const;
-  // Why the draft cannot be used for the target, with the words of Describe; "" if it can.
+  // Why the two are not one vocabulary, with the words of Describe; "" if nearly all tokens are shared.
   std::string obstacle() const;
 };
 
@@ -88,6 +90,8 @@ class ModelFile {
   // Compares this file, as the target, with another that drafts for it. Errors: as
   // DescribeTokenizer.
   [[nodiscard]] Result<VocabularyDifference> CompareVocabulary(ModelFile& draft);
+  // How that file's model reads and writes this one's tokens. Errors: as DescribeTokenizer.
+  [[nodiscard]] Result<TokenMap> MapTokens(ModelFile& draft);
 
  private:
   class Impl;

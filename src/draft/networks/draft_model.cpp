@@ -46,7 +46,8 @@ DraftModel::DraftModel(std::unique_ptr<model::Runner> runner, const kv::TablesSh
   const auto n = static_cast<std::size_t>(cache_.shape().n_sequences);
   sequences_.reserve(n);
   for (std::size_t i = 0; i < n; ++i)
-    sequences_.push_back({Chain(shared.target, max_draft, kernels)});
+    sequences_.push_back({.chain = Chain(shared.target, max_draft, kernels),
+                          .text = OwnText(shared.map, cache_.shape().max_positions)});
   tokens_.reserve(static_cast<std::size_t>(runner_->info().max_rows));
   segments_.reserve(n);
   logit_rows_.reserve(n);
@@ -56,30 +57,36 @@ DraftModel::DraftModel(std::unique_ptr<model::Runner> runner, const kv::TablesSh
 
 void DraftModel::Begin(const SequenceStart& start) {
   Sequence& s = sequences_[static_cast<std::size_t>(start.seq)];
-  cache_.Truncate(start.seq, Known(start));
+  s.text.Cut(Common(start));
+  const int known = s.text.length();
   s.chain.Start(start);
+  s.text.Reserve(static_cast<int>(start.prompt.size()) + start.max_new_tokens +
+                 s.chain.max_draft());
+  // The newest token is read by the first pass.
+  const int length = static_cast<int>(s.text.Read(s.chain.text()).size());
+  cache_.Truncate(start.seq, std::min({cache_.length(start.seq), known, std::max(0, length - 1)}));
   s.prompt_read = false;
 }
 
-// How many positions of the cache a new text shares with the text whose place it takes. The newest
-// token is not counted, because the first pass reads it.
-int DraftModel::Known(const SequenceStart& start) const noexcept {
+// How many tokens a new text shares with the text whose place it takes.
+int DraftModel::Common(const SequenceStart& start) const noexcept {
   const Chain& chain = sequences_[static_cast<std::size_t>(start.seq)].chain;
   if (!chain.started()) return 0;
   const auto text = chain.text(), prompt = start.prompt;
-  const auto end = std::mismatch(text.begin(), text.end(), prompt.begin(), prompt.end()).first;
-  return std::min({cache_.length(start.seq), static_cast<int>(end - text.begin()),
-                   static_cast<int>(prompt.size()) - 1});
+  return static_cast<int>(
+      std::mismatch(text.begin(), text.end(), prompt.begin(), prompt.end()).first - text.begin());
 }
 
 void DraftModel::End(SeqId seq) noexcept {
   cache_.Truncate(seq, 0);
-  sequences_[static_cast<std::size_t>(seq)].chain.Stop();
+  Sequence& s = sequences_[static_cast<std::size_t>(seq)];
+  s.chain.Stop();
+  s.text.Cut(0);
 }
 
 int DraftModel::Missing(SeqId seq) const noexcept {
   const int missing =
-      sequences_[static_cast<std::size_t>(seq)].chain.position() - 1 - cache_.length(seq);
+      sequences_[static_cast<std::size_t>(seq)].text.length() - 1 - cache_.length(seq);
   return std::max(0, missing - 1);  // the last one is a second row of the first draft's pass
 }
 
@@ -89,13 +96,15 @@ Drafter::Work DraftModel::TakeWork() noexcept {
 
 void DraftModel::Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept {
   for (const Ask& ask : asks) {
-    Chain& chain = sequences_[static_cast<std::size_t>(ask.seq)].chain;
+    Sequence& s = sequences_[static_cast<std::size_t>(ask.seq)];
     // Drafts may be left of a proposal whose outcome was never observed.
-    cache_.Truncate(ask.seq, std::min(cache_.length(ask.seq), chain.position() - 1));
+    s.text.Cut(s.chain.position());
+    const int length = s.text.length();
+    cache_.Truncate(ask.seq, std::min(cache_.length(ask.seq), std::max(0, length - 1)));
     // Feeding the text and all drafts but the last must fit the cache.
-    const int room = cache_.shape().max_positions - chain.position() + 1;
-    chain.BeginProposal(std::min(ask.max_tokens, room), ask.with_logits, ask.proposal);
-    sequences_[static_cast<std::size_t>(ask.seq)].may_read = kCatchUpRows;
+    const int room = length == 0 ? 0 : cache_.shape().max_positions - length + 1;
+    s.chain.BeginProposal(std::min(ask.max_tokens, room), ask.with_logits, ask.proposal);
+    s.may_read = kCatchUpRows;
   }
   do {
     if (!keeps_cache_) DropCaches();
@@ -131,11 +140,11 @@ void DraftModel::CatchUp() noexcept {
       const int cached = cache_.length(seq),
                 room = runner_->info().max_rows - static_cast<int>(tokens_.size());
       // One missing token before the last is cheaper as a second row of the first drafting pass.
-      const int missing = s.chain.position() - 1 - cached;
+      const auto text = s.text.Read(s.chain.text());
+      const int missing = static_cast<int>(text.size()) - 1 - cached;
       const int n = s.prompt_read && missing <= 1 ? 0 : std::min({missing, room, s.may_read});
       if (n <= 0) continue;
       s.may_read -= n;
-      const auto text = s.chain.text();
       segments_.push_back({seq, static_cast<int>(tokens_.size()), n, cached, n});
       Read(text.subspan(static_cast<std::size_t>(cached), static_cast<std::size_t>(n)));
       kept_.push_back(n);
@@ -147,7 +156,7 @@ void DraftModel::CatchUp() noexcept {
   for (SeqId seq = 0; seq < cache_.shape().n_sequences; ++seq) {
     Sequence& s = sequences_[static_cast<std::size_t>(seq)];
     if (!s.chain.drafting()) continue;
-    s.prompt_read = s.chain.position() - 1 - cache_.length(seq) <= 1;
+    s.prompt_read = s.text.length() - 1 - cache_.length(seq) <= 1;
     if (!s.prompt_read) s.chain.BeginProposal(0);  // the next proposal continues
   }
   if (work_.catch_up_rows == 0) return;
@@ -176,10 +185,10 @@ bool DraftModel::Advance() noexcept {
   for (SeqId seq = 0; seq < cache_.shape().n_sequences; ++seq) {
     Sequence& s = sequences_[static_cast<std::size_t>(seq)];
     if (!s.chain.drafting()) continue;
-    const auto text = s.chain.text();
+    const auto text = s.text.Read(s.chain.text());
     const int cached = cache_.length(seq), n = static_cast<int>(text.size()) - cached;
     // The newest token may be read again, because its draft was never verified.
-    const int certain = std::clamp(s.chain.position() - 1 - cached, 0, n);
+    const int certain = std::max(0, n - 1);
     segments_.push_back({seq, static_cast<int>(tokens_.size()), n, cached, certain});
     Read(text.subspan(static_cast<std::size_t>(cached)));
     logit_rows_.push_back(static_cast<int>(tokens_.size()) - 1);
@@ -189,11 +198,13 @@ bool DraftModel::Advance() noexcept {
   if (tokens_.empty()) return false;
   const model::PassResult& result = Run();
   for (std::size_t i = 0; i < logit_seqs_.size(); ++i) {
-    Chain& chain = sequences_[static_cast<std::size_t>(logit_seqs_[i])].chain;
+    auto& [chain, text, prompt_read, may_read] =
+        sequences_[static_cast<std::size_t>(logit_seqs_[i])];
     if (result.Finite(static_cast<int>(i)))
       chain.Draw(wide_.Of(result.Logits(static_cast<int>(i))));
     else
       chain.EndDraft(), ++work_.not_finite;
+    if (chain.drafting() && !text.HasOne(chain.text().back())) chain.EndDraft();
   }
   return true;
 }
@@ -203,8 +214,10 @@ void DraftModel::Observe(std::span<const Observation> observations) noexcept {
     Sequence& s = sequences_[static_cast<std::size_t>(o.seq)];
     const int agreed = s.chain.position() + o.accepted;  // C + A
     const int newest = s.chain.position() + static_cast<int>(o.committed.size()) - 1;
-    cache_.Truncate(o.seq, std::min({cache_.length(o.seq), agreed, newest}));
+    s.text.Cut(std::min(agreed, newest));
+    cache_.Truncate(o.seq, std::min(cache_.length(o.seq), s.text.length()));
     s.chain.Commit(o.committed);
+    s.text.Read(s.chain.text());
   }
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft/networks/draft_model.h: the standalone drafter: a smaller model with its own cache. Its vocabulary
-// is (nearly) the target's: it drafts the tokens that both share. If the text has a token without
-// an embedding, the model reads another one instead, which costs acceptance but never exactness.
+// draft/networks/draft_model.h: the standalone drafter: a smaller model with its own cache. It drafts the
+// tokens that its vocabulary and the target's share. If the text has a token without an embedding, the
+// model reads another one instead; a model of another vocabulary reads the text in tokens of its own
+// (own_text.h). Both cost acceptance but never exactness.
 //
-// Between rounds its cache holds c <= C - 1 of the C committed tokens. A proposal first reads the C
+// Between rounds its cache holds c <= C - 1 of the C committed tokens (of its own tokens of these). A proposal first reads the C
 // - c missing ones (1, or 2 after a draft that was accepted whole; the prompt at the first
 // proposal), then its own drafts except the last. Observe removes rejected ones. All sequences that
 // draft together share each pass. If Begin replaces a text that has not ended, the positions that
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "draft/networks/chain.h"
+#include "draft/networks/own_text.h"
 #include "draft/networks/wide_logits.h"
 #include "draft/registry.h"
 #include "kernels/kernels.h"
@@ -47,12 +49,13 @@ class DraftModel final : public ListedDrafter {
  private:
   struct Sequence {
     Chain chain;
+    OwnText text;  // of the chain, in the model's tokens
     bool prompt_read = false;
     int may_read = 0;  // rows in this proposal
   };
 
   void DropCaches() noexcept;
-  int Known(const SequenceStart& start) const noexcept;
+  int Common(const SequenceStart& start) const noexcept;
   void CatchUp() noexcept;
   bool Advance() noexcept;
   const model::PassResult& Run() noexcept;

@@ -19,14 +19,15 @@ constexpr int kMaxDraft = 6, kSequences = 2, kPositions = 128, kVocabulary = 310
 
 class Bench {
  public:
-  std::unique_ptr<DraftModel> Make() {
+  std::unique_ptr<DraftModel> Make() { return Make(kVocabulary, kVocabulary); }
+  std::unique_ptr<DraftModel> Make(const SharedTokens& shared, int vocabulary) {
     const kv::TablesShape tables{.n_sequences = kSequences, .max_positions = kPositions};
     auto runner = std::make_unique<model::FakeRunner>(
-        model::FakeRunnerOptions{.vocabulary = kVocabulary,
+        model::FakeRunnerOptions{.vocabulary = vocabulary,
                                  .max_rows = 16,
                                  .max_logit_rows = kSequences,
                                  .n_blocks = tables.n_blocks()});
-    return std::make_unique<DraftModel>(std::move(runner), tables, kVocabulary, kMaxDraft,
+    return std::make_unique<DraftModel>(std::move(runner), tables, shared, kMaxDraft,
                                         kernels::KernelsFor(kernels::Isa::kScalar));
   }
   static void Begin(DraftModel& drafter, SeqId seq, std::span<const Token> text,
@@ -124,6 +125,90 @@ TEST(DraftModel, HoldsTheCommittedTextAfterAnyAcceptsAndRejects) {
   }
   EXPECT_GT(whole, 5);
   EXPECT_GT(none, 5);
+}
+
+// Every third token is a pair; the others are read as none, two or three of the model's.
+constexpr int kOwnVocabulary = 200;
+std::shared_ptr<const TokenMap> Map() {
+  TokenMap map{
+      .target = kVocabulary, .draft = kOwnVocabulary, .pairs = {}, .tokens = {}, .begins = {0}};
+  for (Token token = 0; token < kVocabulary; ++token) {
+    if (token % 3 == 0) map.pairs.push_back({token, 150 - token / 3});
+    const int n = token % 3 == 0 ? 1 : token % 7 == 0 ? 0 : 1 + token % 3;
+    for (int i = 0; i < n; ++i)
+      map.tokens.push_back(token % 3 == 0 ? 150 - token / 3 : (7 * token + i) % kOwnVocabulary);
+    map.begins.push_back(map.tokens.size());
+  }
+  return std::make_shared<const TokenMap>(std::move(map));
+}
+
+std::vector<Token> OwnTokens(const TokenMap& map, std::span<const Token> text) {
+  std::vector<Token> own;
+  for (const Token token : text)
+    own.insert(own.end(), map.Reading(token).begin(), map.Reading(token).end());
+  return own;
+}
+
+TEST(DraftModel, DraftsThePairsOfAnotherVocabulary) {
+  Bench bench;
+  const auto map = Map();
+  const auto drafter = bench.Make(SharedTokens(map), kOwnVocabulary);
+  std::vector<Token> text = {5, 14, 200};
+  Bench::Begin(*drafter, 1, text, 0);
+  const Drafts drafts = Proposed(*drafter, 1, kMaxDraft);
+  ASSERT_EQ(drafts.tokens.size(), std::size_t{kMaxDraft});
+  const model::FakeRunner network({.vocabulary = kOwnVocabulary});
+  for (const Token token : drafts.tokens) {
+    const std::vector<float> logits = network.LogitsAfter(OwnTokens(*map, text));
+    const auto best = *std::max_element(map->pairs.begin(), map->pairs.end(),
+                                        [&](TokenMap::Pair a, TokenMap::Pair b) {
+                                          return logits[static_cast<std::size_t>(a.draft)] <
+                                                 logits[static_cast<std::size_t>(b.draft)];
+                                        });
+    EXPECT_EQ(token, best.target);
+    text.push_back(token);
+  }
+}
+
+// Its drafts and their distributions depend on the text alone, whatever was drafted and rejected before.
+TEST(DraftModel, ReadsAnotherVocabularyAfterAnyAcceptsAndRejects) {
+  Bench bench;
+  std::mt19937 random(23);
+  const auto map = Map();
+  int compared = 0, full = 0;
+  for (const float temperature : {0.0f, 0.9f}) {
+    const auto drafter = bench.Make(SharedTokens(map), kOwnVocabulary);
+    for (int request = 0; request < 6; ++request) {
+      std::vector<Token> text = {7, 14};  // which the model does not read at all
+      if (request % 2 == 1) text = {30, 1, 2, 62, 250};
+      Bench::Begin(*drafter, 0, text, temperature);
+      while (text.size() < 110) {
+        const int asked = static_cast<int>(random() % (kMaxDraft + 1));
+        Drafts drafts;
+        if (asked > 0) {
+          drafts = Proposed(*drafter, 0, asked);
+          const auto fresh = bench.Make(SharedTokens(map), kOwnVocabulary);
+          Bench::Begin(*fresh, 0, text, temperature);
+          ASSERT_TRUE(Proposed(*fresh, 0, asked) == drafts) << text.size();
+          for (const Token token : drafts.tokens) ASSERT_EQ(token % 3, 0);
+          const int length = static_cast<int>(OwnTokens(*map, text).size());
+          const int want = length == 0 ? 0 : std::clamp(kPositions - length + 1, 0, asked);
+          ASSERT_EQ(static_cast<int>(drafts.tokens.size()), want);
+          ++compared, full += length > kPositions;
+        }
+        const int m = static_cast<int>(drafts.tokens.size());
+        const int accepted = m == 0 ? 0 : static_cast<int>(random() % static_cast<unsigned>(m + 1));
+        std::vector<Token> committed(drafts.tokens.begin(), drafts.tokens.begin() + accepted);
+        committed.push_back(RandomToken(random));
+        const Observation o{.seq = 0, .committed = committed, .drafted = m, .accepted = accepted};
+        drafter->Observe({&o, 1});
+        text.insert(text.end(), committed.begin(), committed.end());
+      }
+      if (request % 3 == 0) drafter->End(0);
+    }
+  }
+  EXPECT_GT(compared, 100);
+  EXPECT_GT(full, 5);
 }
 
 }  // namespace

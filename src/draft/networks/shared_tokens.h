@@ -5,10 +5,12 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "base/ids.h"
+#include "foretoken/token_map.h"
 
 namespace foretoken::draft {
 
@@ -19,8 +21,12 @@ struct SharedTokens {
   SharedTokens(int of_target, int of_drafter, std::vector<Token> differing_ids)
       : target(of_target), drafter(of_drafter), differing(std::move(differing_ids)) {}
 
-  bool all() const { return drafter >= target && differing.empty(); }
-  // Whether the id means the same token to both. Not for loops over the vocabulary.
+  // Another vocabulary, of which a draft model drafts the tokens of the map's pairs.
+  explicit SharedTokens(std::shared_ptr<const TokenMap> other)
+      : target(other->target), drafter(other->draft), map(std::move(other)) {}
+
+  bool all() const { return map == nullptr && drafter >= target && differing.empty(); }
+  // Whether the id means the same token to both. Not for loops over the vocabulary. REQUIRES: no map.
   bool Has(Token id) const {
     return id >= 0 && id < std::min(target, drafter) &&
            !std::binary_search(differing.begin(), differing.end(), id);
@@ -28,6 +34,8 @@ struct SharedTokens {
 
   int target, drafter;           // numbers of tokens: ids [0, target) and [0, drafter)
   std::vector<Token> differing;  // ids that both have, for different tokens
+  std::shared_ptr<const TokenMap>
+      map;  // null: ids that both have mean the same, but for `differing`
 };
 
 }  // namespace foretoken::draft

@@ -18,11 +18,15 @@ namespace foretoken::draft {
 
 class WideLogits {
  public:
-  // ids: the target's token of each column; empty: column i is the drafter's token i.
+  // ids: the token of each column in the drafter's vocabulary; empty: column i is its token i.
   WideLogits(const SharedTokens& shared, std::span<const Token> ids) {
     if (ids.empty() && shared.all()) return;
     wide_ = AlignedBuffer<float>(static_cast<std::size_t>(shared.target));
     std::fill_n(wide_.data(), shared.target, kNever);
+    if (shared.map != nullptr) {
+      AddPairs(*shared.map, ids);
+      return;
+    }
     if (ids.empty()) {
       n_copied_ = std::min(shared.target, shared.drafter);
       never_ = shared.differing;
@@ -41,6 +45,17 @@ class WideLogits {
   }
 
  private:
+  // ids: ascending.
+  void AddPairs(const TokenMap& map, std::span<const Token> ids) {
+    for (const TokenMap::Pair& pair : map.pairs) {
+      const auto id = std::lower_bound(ids.begin(), ids.end(), pair.draft);
+      if (ids.empty())
+        columns_.emplace_back(static_cast<std::size_t>(pair.draft), pair.target);
+      else if (id != ids.end() && *id == pair.draft)
+        columns_.emplace_back(static_cast<std::size_t>(id - ids.begin()), pair.target);
+    }
+  }
+
   static constexpr float kNever = -std::numeric_limits<float>::infinity();
   int n_copied_ = 0;                                    // columns that keep their place
   std::vector<Token> never_;                            // those among them that are not shared
