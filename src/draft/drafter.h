@@ -61,7 +61,7 @@ struct Observation {
   // For drafters that need features: those of the kept positions that the target's pass processed,
   // [n_features, feature_stride], from first_position on. While a prompt is prefilled in parts,
   // observations have features and no committed tokens. Features from position 0 on start again,
-  // whatever came before.
+  // whatever came before, and so do those behind a gap if the drafter starts anywhere.
   const float* features = nullptr;
   int n_features = 0;
   // A row has what all drafters need. feature_parts[i] is the place of the drafter's part i in it,
@@ -94,6 +94,8 @@ class Drafter {
   virtual bool ReadsTargetCache() const { return false; }
   // The target's hidden states that observations need.
   virtual model::FeatureRequest Needs() const { return {}; }
+  // Whether those may begin behind the first position of a text, whose beginning came from a cache.
+  virtual bool StartsAnywhere() const { return false; }
 
   virtual void Begin(const SequenceStart& start) = 0;
   // proposals[i] answers asks[i]; the views stay valid until the next Propose.

@@ -84,14 +84,15 @@ model::FeatureRequest HeadDrafter::Needs() const {
 
 void HeadDrafter::Begin(const SequenceStart& start) {
   sequences_[static_cast<std::size_t>(start.seq)].chain.Start(start);
-  StartReading(start.seq);
+  StartReading(start.seq, 0);
 }
 
-// Returns to the state before the first feature, which comes next.
-void HeadDrafter::StartReading(SeqId seq) noexcept {
+// Returns to the state before the first feature, which comes next and is that of position `base`.
+void HeadDrafter::StartReading(SeqId seq, Pos base) noexcept {
   Sequence& s = sequences_[static_cast<std::size_t>(seq)];
   cache_.Truncate(seq, 0);
   s.waiting.Clear();
+  s.base = base;
   s.full = false;
   if (!eagle_) s.waiting.AddZeros();  // no feature precedes the first token
 }
@@ -105,10 +106,14 @@ void HeadDrafter::Observe(std::span<const Observation> observations) noexcept {
   for (const Observation& o : observations) {
     Sequence& s = sequences_[static_cast<std::size_t>(o.seq)];
     s.chain.Commit(o.committed);
-    if (o.n_features > 0 && o.first_position == 0) StartReading(o.seq);
+    // Feature f_p goes to row p - base (EAGLE) or p - base + 1, so none may be missing.
+    const auto expected = [&] {
+      return s.base + cache_.length(o.seq) + s.waiting.size() - (eagle_ ? 0 : 1);
+    };
+    const bool gap = !s.full && o.first_position > expected();
+    if (o.n_features > 0 && (o.first_position == 0 || gap)) StartReading(o.seq, o.first_position);
     if (s.full) continue;
-    // Feature f_p goes to row p (EAGLE) or p + 1, so none may be missing.
-    FORETOKEN_CHECK(o.first_position + (eagle_ ? 0 : 1) == cache_.length(o.seq) + s.waiting.size());
+    FORETOKEN_CHECK(o.n_features == 0 || o.first_position == expected());
     for (int done = 0; done < o.n_features;) {
       if (s.waiting.room() == 0) ReadWaiting(o.seq);
       if (s.full) break;
@@ -131,7 +136,7 @@ bool HeadDrafter::AddWaiting(SeqId seq, bool with_logits) noexcept {
   const int n = std::min(s.waiting.size(), room);
   if (n <= 0) return s.waiting.size() == 0;
   const auto text = s.chain.text();
-  const int token = cached + (eagle_ ? 1 : 0);
+  const int token = s.base + cached + (eagle_ ? 1 : 0);
   FORETOKEN_CHECK(token + n <= static_cast<int>(text.size()));
   for (int i = token; i < token + n; ++i)
     tokens_.push_back(runner_->info().Readable(text[static_cast<std::size_t>(i)]));

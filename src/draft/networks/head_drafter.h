@@ -13,7 +13,8 @@
 // An MTP head has a row (x_0, 0) before these, so its row i holds x_i; row i of an EAGLE-3 head
 // holds x_i+1. Features arrive through Observe and wait there. The next proposal reads all of them
 // in one pass, whose last row gives the first draft. Each further row combines the draft with the
-// head's own feature. Rows of drafts are approximate: they leave the cache with the proposal, and
+// head's own feature. Where a text's beginning came from a cache, without features, the text begins
+// behind it for the head. Rows of drafts are approximate: they leave the cache with the proposal, and
 // accepted positions are read again with the target's features.
 #pragma once
 
@@ -45,6 +46,7 @@ class HeadDrafter final : public ListedDrafter {
 
   bool ReportsLogits() const override { return true; }
   model::FeatureRequest Needs() const override;
+  bool StartsAnywhere() const override { return true; }
   void Begin(const SequenceStart& start) override;
   void Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept override;
   void Observe(std::span<const Observation> observations) noexcept override;
@@ -61,10 +63,11 @@ class HeadDrafter final : public ListedDrafter {
     Chain chain;
     FeatureQueue waiting;
     AlignedBuffer<float> own;  // [dim]: the head's feature of its newest row
+    Pos base = 0;              // of the text's position that row 0 is for
     bool full = false;         // the text is longer than the head's context: no more drafts
   };
 
-  void StartReading(SeqId seq) noexcept;
+  void StartReading(SeqId seq, Pos base) noexcept;
   void StartPass() noexcept;
   bool AddWaiting(SeqId seq, bool with_logits) noexcept;
   void ReadWaiting(SeqId seq) noexcept;

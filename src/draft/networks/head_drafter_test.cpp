@@ -64,14 +64,15 @@ class Bench {
                    .noise = Noise(7, static_cast<std::uint64_t>(seq))});
   }
 
-  // The target has processed positions [first, first + n) of the sequence.
-  void Observe(HeadDrafter& drafter, SeqId seq, std::span<const Token> committed, int first,
-               int n) {
+  // The target has processed positions [first, first + n) of the sequence; its drafter's text begins
+  // `cut` positions later.
+  void Observe(HeadDrafter& drafter, SeqId seq, std::span<const Token> committed, int first, int n,
+               int cut = 0) {
     const Observation o{.seq = seq,
                         .committed = committed,
                         .features = features_.data() + (seq * 200 + first) * width_,
                         .n_features = n,
-                        .first_position = first};
+                        .first_position = first - cut};
     drafter.Observe({&o, 1});
   }
 
@@ -176,6 +177,29 @@ TEST_P(HeadDrafterTest, AFeatureChangesTheDrafts) {
   bench.Observe(*a, 0, {}, 0, 19);
   bench.Observe(*b, 1, {}, 0, 19);  // the same tokens, other features
   EXPECT_FALSE(Propose(*a, 0, 4, bench.vocabulary()) == Propose(*b, 1, 4, bench.vocabulary()));
+}
+
+// As after a prefix that came from a cache: the head drafts as for a text that begins behind it.
+TEST_P(HeadDrafterTest, ABeginningWithoutFeaturesIsLeftOut) {
+  constexpr int kCut = 12;
+  Bench bench(GetParam());
+  std::mt19937 random(14);
+  auto text = RandomText(random, 30);
+  auto whole = bench.Make(), rest = bench.Make();
+  bench.Begin(*whole, 0, text, 0);
+  bench.Begin(*rest, 0, std::span(text).subspan(kCut), 0);
+  bench.Observe(*whole, 0, {}, kCut, 17);
+  bench.Observe(*rest, 0, {}, kCut, 17, kCut);
+  for (int processed = 29; processed < 60;) {
+    const Drafts drafts = Propose(*whole, 0, 4, bench.vocabulary());
+    ASSERT_EQ(drafts.tokens.size(), 4U);
+    ASSERT_TRUE(drafts == Propose(*rest, 0, 4, bench.vocabulary())) << processed;
+    const auto committed = RandomText(random, 1 + static_cast<int>(random() % 3));
+    const int n = static_cast<int>(committed.size());
+    bench.Observe(*whole, 0, committed, processed, n);
+    bench.Observe(*rest, 0, committed, processed, n, kCut);
+    processed += n;
+  }
 }
 
 TEST_P(HeadDrafterTest, BeyondItsContextItDraftsNothing) {

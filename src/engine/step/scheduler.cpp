@@ -47,11 +47,14 @@ int Scheduler::MostDrafts(const Sequence& s, int rows) const noexcept {
 }
 
 // The tokens whose blocks may come from other requests. The last token is computed in any case, for
-// its logits. Drafters that read the features of all positions need each computed once.
+// its logits. Heads draft behind what came from the cache; where the text depends on the drafts, those
+// that read the features of all positions need each computed once.
 std::span<const Token> Scheduler::SharableText(const Sequence& s) const noexcept {
   if (!settings_.prefix_cache || !s.request().reuse_prefix || s.awaits_prompt_logprobs()) return {};
-  const bool features = std::any_of(s.drafters.begin(), s.drafters.end(), [this](int d) {
-    return drafters_[d].reads_features() && !drafters_[d].drafter->ReadsTargetCache();
+  const bool features = std::any_of(s.drafters.begin(), s.drafters.end(), [&](int d) {
+    const loader::DrafterEntry& entry = drafters_[d];
+    return entry.reads_features() && !entry.drafter->ReadsTargetCache() &&
+           (s.follows_drafts || !entry.drafter->StartsAnywhere());
   });
   const auto text = s.sampler.text().first(s.sampler.text().size() - 1);
   return features ? text.first(std::min(text.size(), static_cast<std::size_t>(s.reached))) : text;
