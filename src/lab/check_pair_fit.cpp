@@ -23,6 +23,7 @@ std::string PairFit::obstacle() const {
   if (!target.obstacle.empty()) return "the model: " + target.obstacle;
   if (!draft) return "";
   if (!draft->obstacle.empty()) return "the draft: " + draft->obstacle;
+  if (map && !map->pairs.empty()) return "";
   if (const std::string why = vocabulary.obstacle(); !why.empty()) return "the draft: " + why;
   return "";
 }
@@ -34,6 +35,9 @@ Result<PairFit> ExamineFiles(const std::string& target, const std::string& draft
   FORETOKEN_TRY(const auto draft_file, ModelFile::Open(draft));
   fit.draft = FactsOf(draft, *draft_file);
   FORETOKEN_TRY(fit.vocabulary, target_file->CompareVocabulary(*draft_file));
+  if (!fit.vocabulary.obstacle().empty() && fit.draft->drafts_as == "standalone") {
+    FORETOKEN_TRY(fit.map, target_file->MapTokens(*draft_file));
+  }
   return fit;
 }
 

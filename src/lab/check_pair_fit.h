@@ -23,6 +23,8 @@ struct PairFit {
   // Absent if a lookup drafts.
   std::optional<FileFacts> draft;
   VocabularyDifference vocabulary;
+  // How a draft model of another vocabulary reads and writes the model's tokens.
+  std::optional<TokenMap> map = {};
   // Why the draft cannot be used for the model; "" if it can.
   std::string obstacle() const;
 };

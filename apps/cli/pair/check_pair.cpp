@@ -128,6 +128,27 @@ class PairMeasurer {
   ProgressLine line_;
 };
 
+// What a draft of another vocabulary misses in plain texts of the prompts.
+Result<lab::VocabularyLoss> Loss(const CheckPairSettings& settings,
+                                 const std::vector<BenchPrompt>& prompts, const std::string& draft,
+                                 const TokenMap& map, Engine& engine) {
+  EngineOptions options = settings.generation.engine;
+  options.model = draft;
+  options.max_sequences = 1;
+  FORETOKEN_TRY(const auto scorer, Scorer::Create(std::move(options)));
+  lab::VocabularyLoss loss;
+  ProgressLine line(!settings.generation.quiet);
+  for (const BenchPrompt& prompt : prompts) {
+    line.Show("reading plain texts with the draft's vocabulary");
+    Request request = settings.generation.request;
+    request.prompt = prompt.text;
+    request.speculative.enabled = false;
+    FORETOKEN_TRY(const Completion text, engine.Generate(request));
+    FORETOKEN_CHECK_OK(lab::AddText(*scorer, map, text.prompt_token_ids, text.token_ids, loss));
+  }
+  return loss;
+}
+
 Result<int> CheckPair(CheckPairSettings settings) {
   const EngineOptions& options = settings.generation.engine;
   if (options.speculative.num_speculative_tokens == 0)
@@ -156,6 +177,10 @@ Result<int> CheckPair(CheckPairSettings settings) {
       FORETOKEN_CHECK_OK(ReadSamplingTexts(**engine, settings.generation));
       ReportIdleSettings(settings.generation, (*engine)->UseFor(settings.generation.request));
       FORETOKEN_TRY(check.measured, PairMeasurer(settings, prompts).All(std::move(*engine)));
+      if (check.fit.map) {
+        FORETOKEN_TRY(check.loss,
+                      Loss(settings, prompts, draft, *check.fit.map, *check.measured->engine));
+      }
     }
   }
   Output output;

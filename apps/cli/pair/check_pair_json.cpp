@@ -47,6 +47,16 @@ Json MeasuredJson(const PairMeasurement& m) {
   return json;
 }
 
+// Of a draft with another vocabulary.
+Json MapJson(const PairCheck& check) {
+  Json json = {{"pairs", check.fit.map->pairs.size()}};
+  if (check.loss)
+    json.update({{"text_share_unpaired", 1 - check.loss->MostAccepted()},
+                 {"draft_probability_unpaired", check.loss->MeanOutside()},
+                 {"draft_tokens_per_token", check.loss->OwnTokens()}});
+  return json;
+}
+
 }  // namespace
 
 std::string PairJson(const PairCheck& check) {
@@ -71,6 +81,7 @@ std::string PairJson(const PairCheck& check) {
     json["draft_model"] = FileJson(*check.fit.draft, engine ? engine->draft.get() : nullptr);
   else
     json["vocabulary"] = nullptr;
+  if (check.fit.map) json["vocabulary"]["map"] = MapJson(check);
   json["measured"] = check.measured ? MeasuredJson(*check.measured) : Json(nullptr);
   json["recommendation"] = check.Recommendation();
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -24,7 +24,28 @@ std::string FileLine(const char* what, const lab::FileFacts& facts) {
                      Mega(facts.parameters), Mega(facts.bytes));
 }
 
-std::string VocabularyLines(const VocabularyDifference& v) {
+std::string LossLines(const TokenMap& map, const std::optional<lab::VocabularyLoss>& loss) {
+  const auto pairs = static_cast<double>(map.pairs.size());
+  std::string out = fmt::format(
+      "tokens    {} and {} of two vocabularies; {} ({:.2f} % of the model's) stand for the\n"
+      "          same bytes in both, the others are never drafted\n",
+      map.target, map.draft, map.pairs.size(), 100 * pairs / map.target);
+  if (!loss) return out;
+  out += fmt::format(
+      "          in these texts {:.2f} % of the tokens have no counterpart: at most {:.2f} % of "
+      "the\n"
+      "          first drafts are accepted\n",
+      100 * (1 - loss->MostAccepted()), 100 * loss->MostAccepted());
+  return out +
+         fmt::format(
+             "          the draft gives {:.2f} % of its probability to tokens without one, and\n"
+             "          reads {:.2f} tokens for each of the model's\n",
+             100 * loss->MeanOutside(), loss->OwnTokens());
+}
+
+std::string VocabularyLines(const PairCheck& check) {
+  if (check.fit.map) return LossLines(*check.fit.map, check.loss);
+  const VocabularyDifference& v = check.fit.vocabulary;
   if (v.same()) return fmt::format("tokens    the same {} in both\n", v.target);
   std::string out = fmt::format("tokens    {} and {}; {} ({:.2f} % of the model's) are shared{}\n",
                                 v.target, v.draft, v.shared(), 100.0 * v.shared() / v.target,
@@ -145,8 +166,7 @@ std::string PairCheck::Recommendation() const {
 
 std::string PairTables(const PairCheck& check) {
   std::string out = FileLine("model", check.fit.target);
-  if (check.fit.draft)
-    out += FileLine("draft", *check.fit.draft) + VocabularyLines(check.fit.vocabulary);
+  if (check.fit.draft) out += FileLine("draft", *check.fit.draft) + VocabularyLines(check);
   if (check.measured)
     out += MemoryLines(check.measured->engine->summary()) + CostLines(*check.measured) +
            AcceptanceLines(check) + RunLines(check);

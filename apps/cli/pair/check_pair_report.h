@@ -11,6 +11,7 @@
 #include "cli/pair/pair_estimate.h"
 #include "foretoken/engine.h"
 #include "lab/check_pair_fit.h"
+#include "lab/vocabulary_loss.h"
 
 namespace foretoken::cli {
 
@@ -34,6 +35,7 @@ struct PairCheck {
   const Request* request = nullptr;
   int prompts = 0, repeats = 0;
   std::optional<PairMeasurement> measured;
+  std::optional<lab::VocabularyLoss> loss = {};  // where the draft has another vocabulary
 
   // One or two sentences.
   std::string Recommendation() const;
