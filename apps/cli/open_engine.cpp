@@ -82,7 +82,8 @@ class LoadingDisplay {
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> OpenEngine(EngineOptions options, bool quiet, bool logs) {
+Result<std::unique_ptr<Engine>> OpenEngine(EngineOptions options, bool quiet, bool logs,
+                                           bool details) {
   std::unique_ptr<Engine> engine;
   {
     LoadingDisplay display(quiet, logs);
@@ -94,6 +95,8 @@ Result<std::unique_ptr<Engine>> OpenEngine(EngineOptions options, bool quiet, bo
   }
   if (quiet) return engine;
   for (const std::string& notice : engine->summary().notices) ReportNotice(notice);
+  if (details)
+    for (const std::string& detail : engine->summary().details) ReportNotice(detail);
   return engine;
 }
 

@@ -9,8 +9,9 @@
 namespace foretoken::cli {
 
 // quiet: neither progress nor notices. logs: where standard error is no terminal, it gets a line of the
-// progress every few seconds, and before the first one a line about memory. Errors: Engine::Open's.
+// progress every few seconds, and before the first one a line about memory. details: notices follow
+// about files beside the model that do not draft for it. Errors: Engine::Open's.
 [[nodiscard]] Result<std::unique_ptr<Engine>> OpenEngine(EngineOptions options, bool quiet,
-                                                         bool logs = false);
+                                                         bool logs = false, bool details = false);
 
 }  // namespace foretoken::cli

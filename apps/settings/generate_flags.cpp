@@ -191,16 +191,8 @@ Status CheckStrategy(const GenerateSettings& settings) {
   return {};
 }
 
-// The head of some methods may be in the file of -m.
 Status CheckDrafter(const EngineOptions& options) {
   const std::string& method = options.speculative.method;
-  const DrafterInfo* const needs_file = FileReader(method, true);
-  if (needs_file != nullptr && !options.model.empty() && options.DraftFiles().empty()) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("--spec-type {}: -m names a model without its {}; name one with "
-                            "-md PATH, or choose ngram",
-                            method, FileOf(*needs_file)));
-  }
   const bool takes_file =
       method.empty() || method == "none" || method == "portfolio" || FileReader(method) != nullptr;
   if (!takes_file && !options.DraftFiles().empty()) {

@@ -48,11 +48,12 @@ std::vector<Row> MethodRows() {
       {"speculative_method",
        {"--spec-type", "--speculative-method"},
        "NAME",
-       fmt::format("who drafts: none; {}; several with commas between, or portfolio (all there "
-                   "are): each round takes what promises most; of several files standalone:NAME is "
-                   "the one of this name; default auto: what the files of -md are; without -md, "
-                   "{} for the bundled model, else ngram",
-                   Explained(AllDrafters()), kBestMethod),
+       fmt::format(
+           "who drafts: none; {}; several with commas between, or portfolio (all there "
+           "are): each round takes what promises most; of several files standalone:NAME is "
+           "the one of this name; default auto: what the draft files are, else ngram; {} for the "
+           "bundled model",
+           Explained(AllDrafters()), kBestMethod),
        Choices({"auto", "none"}, AllDrafters(), {"portfolio"})},
       {"num_speculative_tokens",
        {"--num-speculative-tokens", "--spec-draft-n-max", "--draft-max", "--draft", "--draft-n",
@@ -267,7 +268,7 @@ FlagGroup SpeculationFlags(GenerateSettings& settings) {
       {{"-md", "--model-draft", "--spec-draft-model", "--draft-models"},
        "PATH",
        "the drafter: a small model of the same family, or a head that was trained for "
-       "the model; if repeated, each round uses the one that promises most",
+       "the model; may be repeated; default: those found in and beside the model's file",
        AddDraftModel(settings),
        true});
   for (auto rows : {MethodRows(), LookaheadRows(), VerifyRows(), LookupRows()})

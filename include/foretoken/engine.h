@@ -110,8 +110,11 @@ struct EngineSummary {
   // The experts are not all in memory: a pass reads those that are missing from a file.
   bool experts_paged = false;
   double load_ms = 0;
-  // What went wrong during Open without harm: for example, a cache folder without space.
+  // What people should know of Open: drafts that were found, and what went wrong without harm, such as
+  // a cache folder without space.
   std::vector<std::string> notices;
+  // What only interests those who look for it: files beside the model that do not draft for it.
+  std::vector<std::string> details;
 };
 
 // What an engine holds now, and what it has counted since it was opened.

@@ -30,13 +30,12 @@ inline bool UsesMethod(std::string_view methods, std::string_view drafter) {
   return false;
 }
 
-// A drafter of the list that reads a file, a head before others; null: there is none. own_file: only
-// those that cannot draft from a part of the target's file.
-inline const DrafterInfo* FileReader(std::string_view methods, bool own_file = false) {
+// A drafter of the list that reads a file, a head before others; null: there is none.
+inline const DrafterInfo* FileReader(std::string_view methods) {
   const DrafterInfo* found = nullptr;
   for (const DrafterInfo* const drafter : AllDrafters())
-    if (drafter->reads_file && !(own_file && drafter->in_target) &&
-        UsesMethod(methods, drafter->name) && (found == nullptr || drafter->reads_features))
+    if (drafter->reads_file && UsesMethod(methods, drafter->name) &&
+        (found == nullptr || drafter->reads_features))
       found = drafter;
   return found;
 }

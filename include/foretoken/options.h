@@ -40,7 +40,7 @@ struct SpeculativeOptions {
   // method), "portfolio" (all that there are), or several of them separated by commas: each round
   // then uses the one that promises the most tokens per second. If several files use one method,
   // "standalone" means all of them and "standalone:NAME" the file NAME.gguf. Empty: the method of
-  // the draft files; ngram if there are none.
+  // the draft files, named or found (EngineOptions::find_drafts); ngram if there are none.
   std::string method = {};
   // Paths of draft models and heads, in addition to EngineOptions::draft_model.
   std::vector<std::string> draft_models = {};
@@ -118,14 +118,20 @@ struct EngineOptions {
   // Path of a draft model's or head's GGUF; empty: only those of speculative.draft_models.
   std::string draft_model = {};
   SpeculativeOptions speculative = {};
+  // If no draft file is named and the method is empty or needs one: drafts with the head in the model's
+  // own file and with files beside the model that fit it, one for each method. They have a drafter's
+  // name in theirs, as in mtp-x.gguf, x-eagle3.gguf and x-draft.gguf; draft models are at most half as
+  // large as the model. EngineSummary::notices tells what was found.
+  bool find_drafts = true;
   int context_size = 0;   // tokens per sequence; 0: the model's
   int max_sequences = 1;  // requests that run together
   // Positions that the target's cache holds for all sequences together; 0: context_size for each.
   // With fewer, requests wait while the cache is full, and the youngest is preempted and prefilled
   // again later. With more, more texts of earlier requests are kept.
   int cache_tokens = 0;
-  // Requests share the cache of a prefix with other requests, running or ended. Requests that draft
-  // with a head do not, because the head needs the target's hidden states of the prompt.
+  // Requests share the cache of a prefix with other requests, running or ended. A head that lacks the
+  // target's hidden states of the prefix drafts from what follows it. Requests whose text would depend
+  // on that (SpeculativeOptions::lookahead) do not share a prefix if they draft with a head.
   bool prefix_cache = true;
   // Networks with recurrent layers share prefixes from copies of their states. Copies are made at the
   // ends of prompts and texts, where known texts part, and at least every so many positions. There is

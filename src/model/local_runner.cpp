@@ -86,6 +86,8 @@ ExpertsInfo InfoOfExperts(const ModelConfig& config, const Weights& weights) {
   return info;
 }
 
+}  // namespace
+
 Status CheckHeadFits(const formats::Checkpoint& checkpoint, const ModelConfig& config,
                      const ModelConfig& base) {
   const HeadConfig& head = *config.head;
@@ -116,6 +118,8 @@ Status CheckHeadFits(const formats::Checkpoint& checkpoint, const ModelConfig& c
     return mismatch(fmt::format("no row of the embedding is its mask token {}", head.mask));
   return {};
 }
+
+namespace {
 
 // Sets the layer of the target that a layer of an assistant reads: the last one of its kind, with a
 // window or without, or the one whose cache that reads. Each rank must have the same heads of both.

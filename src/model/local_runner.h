@@ -46,6 +46,11 @@ std::int64_t CacheBytes(const ModelConfig& config, const RunnerOptions& options)
 std::int64_t CheckpointBytes(const ModelConfig& config, const RunnerOptions& options);
 std::int64_t ScratchBytes(const ModelConfig& config, const RunnerOptions& options, int n_threads);
 
+// Whether a head reads what the target has, by the two configurations. Error: kMismatch (a head of
+// another target).
+[[nodiscard]] Status CheckHeadFits(const formats::Checkpoint& checkpoint, const ModelConfig& config,
+                                   const ModelConfig& base);
+
 class LocalRunner final : public Runner {
  public:
   // `checkpoint`, `kernels` and `pool` must outlive the runner. Errors: those of Weights and

@@ -233,7 +233,8 @@ class Failures(Transcript):
         self.fails(1, ("--ctx-size",), "generate", "-m", TARGET, "-c", "16", "-p", "word " * 50)
 
     def test_a_draft_of_another_vocabulary(self):
-        self.fails(1, ("vocabulary",), "generate", "-m", TARGET, "-md", OTHER, "-p", "a")
+        done = self.done("generate", "-m", TARGET, "-md", OTHER, "-p", "a", "-n", "4")
+        self.assertIn("its vocabulary is another one (320 and 280 tokens); it drafts the", done.stderr.decode())
 
     def test_a_full_disk_is_named(self):
         with open("/dev/full", "wb") as full:
@@ -402,7 +403,6 @@ class BundledModels(Transcript):
             self.assertGreater(answer["speculation"]["drafted"], 0)
         shown = self.done(*self.FLAGS[:-1], *both, environment={"FORETOKEN_MODELS": str(BUNDLED)}).stderr.decode()
         self.assertIn("draft.gguf, tales-1m-draft-q8_0.gguf", shown)
-        self.fails(1, (OTHER, "vocabulary"), *self.FLAGS, "-md", DRAFT, "-md", OTHER, environment={"FORETOKEN_MODELS": str(BUNDLED)})
         self.fails(2, ("twice",), *self.FLAGS, "-md", DRAFT, "-md", DRAFT, environment={"FORETOKEN_MODELS": str(BUNDLED)})
         self.fails(2, ("standalone:absent",), *self.FLAGS, *both, "--spec-type", "standalone:absent", environment={"FORETOKEN_MODELS": str(BUNDLED)})
 
@@ -424,7 +424,22 @@ class BundledModels(Transcript):
         self.assertEqual((answer["speculation"]["method"], answer["draft_model"]["path"]), ("standalone", DRAFT))
         head = self.bundled("-md", str(BUNDLED / self.NAMES["mtp"]))
         self.assertEqual(head["speculation"]["method"], "mtp")
-        self.fails(1, ("vocabulary",), *self.FLAGS, "-md", OTHER, environment={"FORETOKEN_MODELS": str(BUNDLED)})
+
+    def test_drafts_beside_a_named_model_are_found(self):
+        flags = ("generate", "-m", str(BUNDLED / "tales-9m-q8_0.gguf"), "-p", "a", "-n", "8", "-t", "1", "--temp", "0", "--lookahead", "fixed")
+        line = ("foretoken: drafts: eagle by tales-9m-eagle-q8_0.gguf, mtp by tales-9m-mtp-q8_0.gguf (found beside the model; "
+                "--spec-type none turns it off)\n")
+        done = self.done(*flags, "--json")
+        answer = json.loads(done.stdout)
+        self.assertEqual(answer["speculation"]["method"], "eagle,mtp")
+        self.assertIn(line, done.stderr.decode())
+        self.assertNotIn("passed over", done.stderr.decode())
+        # The tiny draft model is as large as the tiny model.
+        self.assertIn("passed over", self.done(*flags, "--trace").stderr.decode())
+        plain = self.done(*flags, "--json", "--spec-type", "none")
+        self.assertNotIn("drafts:", plain.stderr.decode())
+        self.assertEqual(json.loads(plain.stdout)["token_ids"], answer["token_ids"])
+        self.assertEqual(self.done(*flags, "--json", "-q").stderr, b"")
 
     def test_a_named_model_has_no_bundled_drafter(self):
         answer = self.json(*self.FLAGS, "-m", TARGET, environment={"FORETOKEN_MODELS": str(BUNDLED)})

@@ -229,8 +229,8 @@ TEST(Portfolio, ErrorsNameTheFile) {
   options = With({Made().eagle});
   options.speculative.method = "standalone,eagle";
   EXPECT_EQ(OpenError(options),
-            "speculative method: 'standalone,eagle' needs a draft model; give one with "
-            "--model-draft, or use ngram");
+            "speculative method: 'standalone,eagle' needs a draft model; name one with "
+            "-md (--model-draft), or use ngram");
   options.speculative.method = "eagle,mtp";  // and the target's file has none
   EXPECT_NE(OpenError(options).find("the model has no MTP head"), std::string::npos);
 }

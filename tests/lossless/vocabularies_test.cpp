@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drafters whose vocabularies differ a little from the target's: shorter, longer, with a few tokens
-// of other texts. Tokens that are not shared are never drafted, texts that contain them are drafted
-// for, and the target's text or distribution does not change.
+// Drafters whose vocabularies differ from the target's: a little (shorter, longer, with a few tokens of
+// other texts), or altogether. Tokens that are not shared are never drafted, texts that contain them are
+// drafted for, and the target's text or distribution does not change.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <set>
 
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
+#include "foretoken/tools/model_file.h"
 #include "lossless/law_testing.h"
 
 namespace foretoken {
@@ -37,7 +40,9 @@ struct Pair {
   std::string name, draft, method;
   int vocabulary = kVocabulary;
   bool respelled = false;
+  std::optional<std::set<std::int32_t>> shared = {};  // of another vocabulary: what may be drafted
   bool Shares(std::int32_t id) const {
+    if (shared) return shared->contains(id);
     return id < vocabulary && !(respelled && kRespelled.contains(id));
   }
 };
@@ -49,6 +54,22 @@ const std::string& Folder() {
 const std::string& Target() {
   static const std::string path = fixtures::WriteTinyModel(Folder(), Options(kVocabulary, {}));
   return path;
+}
+
+// A draft model whose tokens behind the bytes are the target's, five ids further, as far as it has them.
+Pair OtherVocabulary(const std::string& name, int vocabulary) {
+  const std::vector<std::string> texts = fixtures::MakeTinyVocabulary(vocabulary).tokens;
+  constexpr int kFirst = 259;
+  auto options = Options(vocabulary, {});
+  for (int id = kFirst; id < vocabulary; ++id)
+    options.respelled[id] =
+        texts[static_cast<std::size_t>(kFirst + (id - kFirst + 5) % (vocabulary - kFirst))];
+  Pair pair{name, fixtures::WriteTinyModel(Folder(), options), "standalone", vocabulary, true};
+  const auto target = ModelFile::Open(Target()), draft = ModelFile::Open(pair.draft);
+  const auto map = (*target)->MapTokens(**draft);
+  pair.shared.emplace();
+  for (const TokenMap::Pair& tokens : map->pairs) pair.shared->insert(tokens.target);
+  return pair;
 }
 
 const std::vector<Pair>& Pairs() {
@@ -69,6 +90,8 @@ const std::vector<Pair>& Pairs() {
       made.push_back(
           {name, fixtures::WriteTinyModel(Folder(), options), "standalone", vocabulary, respelled});
     }
+    made.push_back(OtherVocabulary("other", 300));
+    made.push_back(OtherVocabulary("other and longer", 345));
     return made;
   }();
   return pairs;
@@ -134,7 +157,7 @@ TEST(Vocabularies, ADrafterOfAnotherOneChangesNoBit) {
       }
     EXPECT_GT(drafted, 200);
     EXPECT_GT(accepted, 0);
-    if (pair.vocabulary < kVocabulary || pair.respelled) EXPECT_GT(strange, 20);
+    if (pair.vocabulary < kVocabulary || pair.respelled) EXPECT_GT(strange, 15);
   }
 }
 
@@ -189,7 +212,7 @@ TEST(Vocabularies, TheDistributionStaysTheTargets) {
       ASSERT_TRUE(engine);
       const Sample sample = Draw(*engine, first_id += 100'000, kSpeculative, true);
       EXPECT_LT(Difference(plain, sample), 1) << pair.name << ", " << Name(strategy);
-      EXPECT_GT(sample.accepted, kSpeculative / 4) << pair.name << ", " << Name(strategy);
+      EXPECT_GT(sample.accepted, kSpeculative / 5) << pair.name << ", " << Name(strategy);
     }
     // The negative control: without the residual, tokens that the drafter cannot draft are too
     // rare.
@@ -219,24 +242,41 @@ TEST(Vocabularies, WhatIsNotSharedIsNamed) {
                 std::string::npos)
           << text;
     if (pair.name == "longer") EXPECT_EQ(text, "");
+    if (pair.name == "other")
+      EXPECT_NE(text.find("its vocabulary is another one (320 and 300 tokens); it drafts the "),
+                std::string::npos)
+          << text;
   }
 }
 
-// Up to a tenth of the target's tokens may differ.
-TEST(Vocabularies, OfAnotherFamilyAreRefused) {
-  const auto error = [](int vocabulary, int n_respelled) {
+// Up to a tenth of the target's tokens may have other ids. Beyond that a draft model has a map of tokens,
+// and a head is refused.
+TEST(Vocabularies, OfAnotherFamilyNeedAMap) {
+  const auto notice = [](int vocabulary, int n_respelled) {
     auto options = Options(vocabulary, {});
     for (int i = 0; i < n_respelled; ++i)
       options.respelled[5 * i] = "<|" + std::to_string(i) + "|>";
     const Pair pair{"", fixtures::WriteTinyModel(Folder(), options), "standalone"};
-    const auto engine = Engine::Open(OptionsOf(pair));
-    return engine ? "" : engine.error().message;
+    const auto engine = Open(OptionsOf(pair));
+    return engine->summary().notices.empty() ? "" : engine->summary().notices.front();
   };
-  EXPECT_EQ(error(288, 0), "");
-  EXPECT_NE(error(287, 0).find("320 and 287 tokens, of which 287 are shared; 90 %"),
-            std::string::npos);
-  EXPECT_EQ(error(400, 32), "");
-  EXPECT_NE(error(400, 33).find("33 are of other texts, first 0: '<unk>' / '<|0|>'"),
+  constexpr const char* kMapped = "its vocabulary is another one";
+  EXPECT_EQ(notice(288, 0).find(kMapped), std::string::npos);
+  EXPECT_NE(notice(287, 0).find(kMapped), std::string::npos);
+  EXPECT_EQ(notice(400, 32).find(kMapped), std::string::npos);
+  EXPECT_NE(notice(400, 33).find(kMapped), std::string::npos);
+
+  auto options = Options(287, {});
+  const Pair head{"",
+                  fixtures::WriteTinyHead(Folder(), {.target = options,
+                                                     .eagle = true,
+                                                     .layers = {0, 0, 1},
+                                                     .own_output = true,
+                                                     .own_embedding = true}),
+                  "eagle"};
+  const auto refused = Engine::Open(OptionsOf(head));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("320 and 287 tokens, of which 287 are shared; 90 %"),
             std::string::npos);
 }
 
@@ -245,7 +285,7 @@ TEST(Vocabularies, AReducedOutputHeadKeepsSharedTokens) {
   for (const Pair& pair : Pairs()) {
     if (pair.method != "standalone") continue;
     EngineOptions options = OptionsOf(pair);
-    options.speculative.draft_vocabulary = 310;
+    options.speculative.draft_vocabulary = pair.shared ? 290 : 310;
     const auto engine = Open(std::move(options));
     ASSERT_TRUE(engine) << pair.name;
     Request request = RequestOf(0, 40, 3, 4);

@@ -19,7 +19,10 @@ Result<Engine*> ChatEngines::Target() {
 
 Result<Engine*> ChatEngines::Drafter() {
   if (drafter_) return drafter_.get();
-  const std::vector<std::string> files = options_.DraftFiles();
+  std::vector<std::string> files = options_.DraftFiles();
+  if (target_ && files.empty())
+    for (const DrafterSummary& draft : target_->summary().drafts)
+      if (draft.model.path != options_.model) files.push_back(draft.model.path);
   if (files.empty())
     return Fail(ErrorCode::kNotFound,
                 "/drafter: this chat has no draft model; start it with -md PATH");

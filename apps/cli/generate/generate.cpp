@@ -103,7 +103,8 @@ Result<std::optional<Comparison>> CompareIfAsked(Engine& engine, const GenerateS
 
 Result<int> Generate(GenerateSettings& settings) {
   FORETOKEN_CHECK_OK(ReadPrompt(settings));
-  FORETOKEN_TRY(const std::unique_ptr<Engine> engine, OpenEngine(settings.engine, settings.quiet));
+  FORETOKEN_TRY(const std::unique_ptr<Engine> engine,
+                OpenEngine(settings.engine, settings.quiet, false, settings.trace));
   FORETOKEN_CHECK_OK(ReadSamplingTexts(*engine, settings));
   FORETOKEN_CHECK_OK(ApplyTemplate(*engine, settings));
   SpeculativeUse use = engine->UseFor(settings.request);

@@ -28,7 +28,8 @@ std::string Address(const std::string& host, int port) {
 
 Result<int> Serve(ServeSettings& settings) {
   const EngineOptions& options = settings.generate.engine;
-  FORETOKEN_TRY(std::unique_ptr<Engine> engine, OpenEngine(options, settings.generate.quiet, true));
+  FORETOKEN_TRY(std::unique_ptr<Engine> engine,
+                OpenEngine(options, settings.generate.quiet, true, true));
   if (settings.key_on_command_line && !settings.generate.quiet)
     std::fputs(
         "foretoken: --api-key: others on this machine can read the command line; use "

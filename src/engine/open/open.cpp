@@ -129,21 +129,15 @@ class EngineOpener {
   }
 
   Status OpenDrafts() {
-    FORETOKEN_TRY(auto files,
-                  loader::OpenDraftFiles(options(), {*opened().checkpoint, *opened().tokenizer,
-                                                     target_.config.vocabulary}));
-    options().speculative.method = std::move(files.methods);
-    opened().draft_checkpoints = std::move(files.checkpoints);
-    drafts_ = std::move(files.drafts);
-    if (group() != nullptr)
-      for (loader::DraftPart& draft : drafts_) group()->DivideDraft(draft);
-    for (std::string& notice : files.notices) summary().notices.push_back(std::move(notice));
+    FORETOKEN_TRY(drafts_, loader::OpenDraftFiles(
+                               options(), {*opened().checkpoint, *opened().tokenizer, target_}));
+    opened().draft_checkpoints = std::move(drafts_.checkpoints);
     return {};
   }
 
   Status CheckMemory() {
     MemoryNeeds needs = loader::NeedsOf(target_, *opened().checkpoint);
-    for (const loader::DraftPart& draft : drafts_)
+    for (const loader::DraftPart& draft : drafts_.drafts)
       needs.Add(loader::NeedsOf(draft.part, *draft.file));
     FORETOKEN_TRY(memory_,
                   loader::PlanMemory({.needs = needs,
@@ -173,7 +167,8 @@ class EngineOpener {
   // All draft models and heads, and all drafters that need no model: a request may choose any of
   // them.
   Status MakeDrafters() {
-    for (const loader::DraftPart& draft : drafts_) FORETOKEN_CHECK_OK(MakeModelDrafter(draft));
+    for (loader::DraftPart& draft : drafts_.drafts) FORETOKEN_CHECK_OK(MakeModelDrafter(draft));
+    options().speculative.method = drafts_.Settle(summary());
     for (const draft::DrafterSpec* const spec : draft::Specs()) {
       if (spec->info.reads_file) continue;
       FORETOKEN_TRY(auto drafter, spec->make(SettingsOf()));
@@ -234,15 +229,15 @@ class EngineOpener {
     return opened().tokenizer->Encode(text, {.add_special = false, .parse_special = false});
   }
 
-  Status MakeModelDrafter(const loader::DraftPart& draft) {
-    FORETOKEN_TRY(loader::LoadedModel model,
-                  loader::LoadModel(loading(), draft.part, *draft.file,
-                                    draft.part.config.head ? &target_model_ : nullptr));
-    draft_bytes_.push_back(loader::ResidentWeights(memory_, model.runner->info()));
-    scratch_bytes_ += model.own->scratch_bytes();
-    impl_->files_.Add(*draft.file, *model.own);
+  Status MakeModelDrafter(loader::DraftPart& draft) {
+    auto model = loader::LoadModel(loading(), draft.part, *draft.file,
+                                   draft.part.config.head ? &target_model_ : nullptr);
+    if (!model) return drafts_.PassOver(draft, std::move(model).error());
+    draft_bytes_.push_back(loader::ResidentWeights(memory_, model->runner->info()));
+    scratch_bytes_ += model->own->scratch_bytes();
+    impl_->files_.Add(*draft.file, *model->own);
     draft::DrafterSettings settings = SettingsOf();
-    settings.runner = std::move(model.runner);
+    settings.runner = std::move(model->runner);
     if (draft.part.config.head) settings.head = &*draft.part.config.head;
     settings.tables = draft.part.tables;
     settings.shared = draft.shared;
@@ -297,7 +292,7 @@ class EngineOpener {
     loader::Summarise(target_, *opened().checkpoint,
                       loader::ResidentWeights(memory_, opened().target->info()),
                       opened().vocabulary, s.target);
-    for (const loader::DraftPart& draft : drafts_) {
+    for (const loader::DraftPart& draft : drafts_.drafts) {
       DrafterSummary& summary = s.drafts.emplace_back();
       summary.name = draft.name;
       summary.method = draft.spec->info.name;
@@ -357,7 +352,7 @@ class EngineOpener {
   std::unique_ptr<Engine::Impl> impl_;
   loader::ModelPart target_;
   loader::LoadedModel target_model_;  // whose runner the engine owns
-  std::vector<loader::DraftPart> drafts_;
+  loader::DraftFiles drafts_;
   loader::MemoryPlan memory_;
   std::vector<std::int64_t> draft_bytes_;  // the weights of each, as loaded
   std::int64_t scratch_bytes_ = 0;         // of all models

@@ -6,11 +6,16 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "foretoken/methods.h"
 #include "foretoken/text_file.h"
+#include "loader/drafts/companions.h"
+#include "loader/drafts/found_drafts.h"
+#include "loader/ranks/rank_group.h"
 #include "model/arch/registry.h"
 #include "text/frequent_tokens.h"
+#include "text/token_map.h"
 #include "text/vocabulary_difference.h"
 
 namespace foretoken::loader {
@@ -18,11 +23,13 @@ namespace {
 
 using draft::DrafterSpec;
 
-tl::unexpected<Error> NoFileFor(const DrafterInfo& drafter, const std::string& methods) {
+tl::unexpected<Error> NoFileFor(const DrafterInfo& drafter, const std::string& methods,
+                                bool searched) {
   return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("speculative method: '{}' needs a {}; give one with --model-draft, or "
-                          "use ngram",
-                          methods, FileOf(drafter)));
+              fmt::format("speculative method: '{}' needs a {}{}; name one with -md "
+                          "(--model-draft), or use ngram",
+                          methods, FileOf(drafter),
+                          searched ? ", and none that fits is beside the model" : ""));
 }
 
 // The drafters that can read a file of this kind, the usual one first.
@@ -31,6 +38,36 @@ std::vector<const DrafterSpec*> ReadersOf(model::DraftFile kind) {
   for (const DrafterSpec* const spec : draft::Specs())
     if (spec->ReadsA(kind)) readers.push_back(spec);
   return readers;
+}
+
+// The usual methods of drafts, each once; n-gram lookup if there are none.
+std::string MethodsOf(const std::vector<DraftPart>& drafts) {
+  std::string methods;
+  for (const DraftPart& draft : drafts) {
+    const DrafterSpec* const spec =
+        draft.spec != nullptr ? draft.spec : ReadersOf(model::KindOfDraft(*draft.file)).front();
+    if (!UsesMethod(methods, spec->info.name))
+      methods += fmt::format("{}{}", methods.empty() ? "" : ",", spec->info.name);
+  }
+  return methods.empty() ? "ngram" : methods;
+}
+
+// The rows of a draft's output head that have a counterpart among these tokens of the target's, ascending;
+// empty: among all of them.
+std::vector<Token> PairedRows(const TokenMap& map, std::span<const Token> tokens) {
+  std::vector<Token> rows;
+  for (const TokenMap::Pair& pair : map.pairs)
+    if (tokens.empty() || std::binary_search(tokens.begin(), tokens.end(), pair.target))
+      rows.push_back(pair.draft);
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+// The file is not what it should be; everything else is no fault of its.
+bool ConcernsTheFile(ErrorCode code) {
+  constexpr std::array kCodes = {ErrorCode::kInvalidFile, ErrorCode::kUnsupported,
+                                 ErrorCode::kMismatch, ErrorCode::kIo, ErrorCode::kNotFound};
+  return std::find(kCodes.begin(), kCodes.end(), code) != kCodes.end();
 }
 
 // Without folder and .gguf, and without commas, which separate the names of methods.
@@ -50,12 +87,16 @@ class DraftFilesOpener {
 
   Result<DraftFiles> Open() {
     FORETOKEN_CHECK_OK(OpenFiles());
-    if (files_.methods.empty()) ChooseMethods();
+    searched_ = files_.drafts.empty() && Searches();
+    if (searched_) Search();
+    if (files_.methods.empty()) files_.methods = MethodsOf(files_.drafts);
     FORETOKEN_CHECK_OK(FindDrafters());
     for (DraftPart& draft : files_.drafts)
-      if (auto described = Describe(draft); !described)
+      if (auto described = draft.found ? Status() : Describe(draft); !described)
         return Fail(std::move(described).error().In(draft.file->path()));
     SetNames();
+    if (options_.ranks != nullptr)
+      for (DraftPart& draft : files_.drafts) options_.ranks->impl().DivideDraft(draft);
     return std::move(files_);
   }
 
@@ -72,21 +113,56 @@ class DraftFilesOpener {
     return {};
   }
 
-  // The usual methods of the files; n-gram lookup if there are none.
-  void ChooseMethods() {
-    std::string& methods = files_.methods;
-    for (const DraftPart& draft : files_.drafts) {
-      const auto readers = ReadersOf(model::KindOfDraft(*draft.file));
-      const std::string_view usual = readers.front()->info.name;
-      if (!UsesMethod(methods, usual))
-        methods += fmt::format("{}{}", methods.empty() ? "" : ",", usual);
+  bool Searches() const {
+    const std::string& methods = files_.methods;
+    return options_.find_drafts &&
+           (methods.empty() || Wants("portfolio") || FileReader(methods) != nullptr);
+  }
+
+  // The target's own head, and files beside the target.
+  void Search() {
+    files_.automatic = files_.methods.empty();
+    files_.lenient = files_.automatic && options_.ranks == nullptr;
+    std::vector<FoundDraft> found;
+    if (model::KindOfDraft(target_.checkpoint) == model::DraftFile::kModelWithMtpHead)
+      Consider({.part = {.file = &target_.checkpoint, .in_target = true}, .checkpoint = {}}, found);
+    Companions companions = FindCompanions(target_.checkpoint.path());
+    for (const std::string& path : companions.paths) {
+      auto file = formats::OpenCheckpoint(path);
+      if (file)
+        Consider({.part = {.file = file->get()}, .checkpoint = std::move(*file)}, found);
+      else
+        files_.notices.push_back(PassedOver(file.error().message));
     }
-    if (methods.empty()) methods = "ngram";
+    std::move(companions.notices.begin(), companions.notices.end(),
+              std::back_inserter(files_.details));
+    ChooseFound(std::move(found), options_, target_, files_);
+  }
+
+  // Adds it, if it fits.
+  void Consider(FoundDraft draft, std::vector<FoundDraft>& found) {
+    draft.part.found = true;
+    if (Status fits = Examine(draft.part); !fits) {
+      const bool damaged = fits.error().code == ErrorCode::kInvalidFile;
+      (damaged ? files_.notices : files_.details)
+          .push_back(PassedOver(std::move(fits).error().In(draft.part.file->path()).message));
+      return;
+    }
+    found.push_back(std::move(draft));
+  }
+
+  Status Examine(DraftPart& draft) const {
+    FORETOKEN_TRY(draft.spec,
+                  draft.in_target ? HeadOfTarget() : SpecFor(model::KindOfDraft(*draft.file)));
+    if (!draft.spec->info.reads_features)
+      FORETOKEN_CHECK_OK(CheckFoundModel(*draft.file, target_.checkpoint));
+    return Describe(draft);
   }
 
   // Each file gets its drafter, and each drafter that is wanted its file.
   Status FindDrafters() {
     for (DraftPart& draft : files_.drafts) {
+      if (draft.found) continue;
       auto spec = SpecFor(model::KindOfDraft(*draft.file));
       if (!spec) return Fail(std::move(spec).error().In(draft.file->path()));
       draft.spec = *spec;
@@ -95,16 +171,26 @@ class DraftFilesOpener {
       const bool has_file = std::any_of(files_.drafts.begin(), files_.drafts.end(),
                                         [&](const DraftPart& d) { return d.spec == spec; });
       if (!spec->info.reads_file || has_file || !Wants(spec->info.name)) continue;
-      if (!spec->info.in_target) return NoFileFor(spec->info, files_.methods);
-      files_.drafts.push_back({.file = &target_.checkpoint, .spec = spec});
+      if (!spec->info.in_target) return NoFileFor(spec->info, files_.methods, searched_);
+      files_.drafts.push_back({.file = &target_.checkpoint, .spec = spec, .in_target = true});
     }
     return {};
   }
 
-  // The first one that is wanted.
+  bool MayUse(const DrafterSpec& spec) const {
+    return files_.methods.empty() || Wants(spec.info.name) || Wants("portfolio");
+  }
+
+  Result<const DrafterSpec*> HeadOfTarget() const {
+    for (const DrafterSpec* const spec : draft::Specs())
+      if (spec->info.in_target && MayUse(*spec)) return spec;
+    return Fail(ErrorCode::kMismatch, "its head was not asked for");
+  }
+
+  // The first one that is wanted; without methods the usual one.
   Result<const DrafterSpec*> SpecFor(model::DraftFile kind) const {
     for (const DrafterSpec* const spec : ReadersOf(kind))
-      if (Wants(spec->info.name) || Wants("portfolio")) return spec;
+      if (MayUse(*spec)) return spec;
     std::vector<std::string_view> wanted;
     for (const DrafterInfo* const drafter : AllDrafters())
       if (drafter->reads_file && Wants(drafter->name)) wanted.push_back(drafter->name);
@@ -114,10 +200,9 @@ class DraftFilesOpener {
                             model::NameOf(kind), fmt::join(wanted, ",")));
   }
 
-  Status Describe(DraftPart& draft) {
+  Status Describe(DraftPart& draft) const {
     const formats::Checkpoint& file = *draft.file;
-    if (&file == &target_.checkpoint &&
-        model::KindOfDraft(file) != model::DraftFile::kModelWithMtpHead)
+    if (draft.in_target && model::KindOfDraft(file) != model::DraftFile::kModelWithMtpHead)
       return Fail(ErrorCode::kMismatch,
                   "the model has no MTP head; give one with --model-draft, or use ngram");
     FORETOKEN_TRY(const auto tokenizer, text::Tokenizer::Load(file.metadata()));
@@ -144,23 +229,43 @@ class DraftFilesOpener {
     return std::min(part.config.head->block_size, kMaxDraft);
   }
 
-  Status CompareVocabularies(DraftPart& draft, const text::Tokenizer& tokenizer) {
+  Status CompareVocabularies(DraftPart& draft, const text::Tokenizer& tokenizer) const {
     VocabularyDifference difference = text::CompareVocabularies(target_.tokenizer, tokenizer);
-    if (const std::string why = difference.obstacle(); !why.empty())
-      return Fail(ErrorCode::kMismatch, "draft model: " + why);
+    if (const std::string why = difference.obstacle(); !why.empty()) {
+      if (draft.found || draft.spec->info.reads_features)
+        return Fail(ErrorCode::kMismatch, "draft model: " + why);
+      return MapTokens(draft, tokenizer);
+    }
     if (difference.shared() < difference.target)
-      files_.notices.push_back(
-          fmt::format("draft model: its vocabulary is not quite the target's: {}; the target's "
-                      "other tokens are never drafted",
-                      difference.Describe()));
+      draft.notice = fmt::format(
+          "draft model: its vocabulary is not quite the target's: {}; the target's other tokens "
+          "are "
+          "never drafted",
+          difference.Describe());
     draft.shared = {difference.target, difference.draft, std::move(difference.differing)};
+    return {};
+  }
+
+  // A model of another vocabulary drafts the tokens that stand for the same bytes in both.
+  Status MapTokens(DraftPart& draft, const text::Tokenizer& tokenizer) const {
+    auto map = std::make_shared<const TokenMap>(text::MapTokens(target_.tokenizer, tokenizer));
+    if (map->pairs.empty())
+      return Fail(ErrorCode::kMismatch,
+                  "draft model: its vocabulary shares no token with the target's; use another one");
+    draft.notice = fmt::format(
+        "draft model: its vocabulary is another one ({} and {} tokens); it drafts the {} tokens "
+        "({:.1f} % of the target's) that both have; foretoken check-pair tells what that costs",
+        map->target, map->draft, map->pairs.size(),
+        100.0 * static_cast<double>(map->pairs.size()) / map->target);
+    draft.shared = draft::SharedTokens(std::move(map));
     return {};
   }
 
   Result<ModelPart> DescribeHead(const DraftPart& draft) const {
     ModelPart part;
     FORETOKEN_TRY(part.config, model::HeadConfigFromFile(*draft.file));
-    if (part.config.vocabulary == 0) part.config.vocabulary = target_.vocabulary;
+    FORETOKEN_CHECK_OK(model::CheckHeadFits(*draft.file, part.config, target_.part.config));
+    if (part.config.vocabulary == 0) part.config.vocabulary = target_.part.config.vocabulary;
     // Without a map of its columns, column i is token i of the head's vocabulary.
     if (part.config.vocabulary < draft.shared.drafter && draft.file->Find("d2t") == nullptr)
       return Fail(ErrorCode::kMismatch,
@@ -174,12 +279,13 @@ class DraftFilesOpener {
   Result<std::vector<Token>> ReducedHead(const draft::SharedTokens& shared) const {
     const auto& o = options_.speculative;
     if (o.draft_vocabulary == 0 || o.draft_vocabulary >= target_.tokenizer.vocabulary_size())
-      return std::vector<Token>();
+      return shared.map == nullptr ? std::vector<Token>() : PairedRows(*shared.map, {});
     std::string sample;
     if (!o.draft_vocabulary_sample.empty()) {
       FORETOKEN_TRY(sample, ReadTextFile(o.draft_vocabulary_sample));
     }
     std::vector<Token> tokens = text::FrequentTokens(target_.tokenizer, o.draft_vocabulary, sample);
+    if (shared.map != nullptr) return PairedRows(*shared.map, tokens);
     std::erase_if(tokens, [&](Token token) { return !shared.Has(token); });
     return tokens;
   }
@@ -207,16 +313,33 @@ class DraftFilesOpener {
 
   const EngineOptions& options_;
   const DraftTarget target_;
+  bool searched_ = false;  // beside the target
   DraftFiles files_;
 };
 
 }  // namespace
 
+Status DraftFiles::PassOver(DraftPart& draft, Error error) {
+  if (!lenient || !draft.found || !ConcernsTheFile(error.code)) return Fail(std::move(error));
+  notices.push_back(PassedOver(error.message));
+  draft.passed_over = true;
+  return {};
+}
+
+std::string DraftFiles::Settle(EngineSummary& summary) {
+  std::erase_if(drafts, [](const DraftPart& draft) { return draft.passed_over; });
+  if (automatic) methods = MethodsOf(drafts);
+  for (DraftPart& draft : drafts)
+    if (!draft.notice.empty()) notices.push_back(std::move(draft.notice));
+  if (std::string line = FoundLine(drafts); !line.empty()) notices.push_back(std::move(line));
+  for (std::string& notice : notices) summary.notices.push_back(std::move(notice));
+  summary.details = std::move(details);
+  return methods;
+}
+
 Status CheckDraftOptions(const EngineOptions& options) {
   const std::vector<std::string> files = options.DraftFiles();
   const std::string& methods = options.speculative.method;
-  if (const DrafterInfo* const reader = FileReader(methods, true); reader && files.empty())
-    return NoFileFor(*reader, methods);
   const bool reads_file = methods.empty() || UsesMethod(methods, "none") ||
                           UsesMethod(methods, "portfolio") || FileReader(methods) != nullptr;
   if (!reads_file && !files.empty())

@@ -22,7 +22,7 @@ class DraftFilesTest : public testing::Test {
 
   // As OpenDraftFiles, for a target of 320 tokens.
   Result<DraftFiles> Open(const EngineOptions& options) const {
-    return OpenDraftFiles(options, {*checkpoint_, *tokenizer_, 320});
+    return OpenDraftFiles(options, {*checkpoint_, *tokenizer_, part_});
   }
   std::string ErrorOf(const EngineOptions& options) const {
     const auto files = Open(options);
@@ -45,12 +45,16 @@ class DraftFilesTest : public testing::Test {
     auto tokenizer = text::Tokenizer::Load(checkpoint_->metadata());
     ASSERT_TRUE(tokenizer) << tokenizer.error().message;
     tokenizer_ = std::move(*tokenizer);
+    auto part = DescribeModel(*checkpoint_, *tokenizer_);
+    ASSERT_TRUE(part) << part.error().message;
+    part_ = std::move(*part);
   }
 
   const std::string folder_ = fixtures::TemporaryFolder();
   std::string target_;
   std::unique_ptr<formats::Checkpoint> checkpoint_;
   std::unique_ptr<text::Tokenizer> tokenizer_;
+  ModelPart part_;
 };
 
 TEST_F(DraftFilesTest, WithoutFilesAndMethodsThereIsLookup) {
@@ -122,6 +126,13 @@ TEST_F(DraftFilesTest, AFileOfAnotherKindIsAnErrorThatNamesIt) {
                 "or leave --spec-type out");
 }
 
+TEST_F(DraftFilesTest, AMethodWithoutItsFileIsAnError) {
+  EXPECT_EQ(
+      ErrorOf(Options("standalone")),
+      "speculative method: 'standalone' needs a draft model, and none that fits is beside the "
+      "model; name one with -md (--model-draft), or use ngram");
+}
+
 TEST_F(DraftFilesTest, ATargetWithoutAHeadIsAnError) {
   EXPECT_EQ(ErrorOf(Options("mtp")),
             target_ +
@@ -136,9 +147,6 @@ TEST_F(DraftFilesTest, OptionsAreCheckedBeforeFilesAreOpened) {
   };
   EXPECT_EQ(why(Options("ngram")), "");
   EXPECT_EQ(why(Options("", {"a.gguf", "b.gguf"})), "");
-  EXPECT_EQ(why(Options("standalone")),
-            "speculative method: 'standalone' needs a draft model; give one with --model-draft, or "
-            "use ngram");
   EXPECT_EQ(why(Options("ngram", {"a.gguf"})),
             "speculative method: 'ngram' does not use the draft model that is given; drop one of "
             "them");
