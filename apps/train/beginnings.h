@@ -14,7 +14,7 @@ class Beginnings {
  public:
   explicit Beginnings(const TargetReader& target);  // which must outlive it
 
-  // Of that name in the target's last block with attention; nothing if its shape is another.
+  // The tensor of that name in the target's last block with attention; nothing if its shape is another.
   std::optional<torch::Tensor> OfBlock(const std::string& part, const torch::Tensor& like) const;
   // The same for a norm; ones where there is none.
   torch::Tensor Norm(const std::string& part) const;

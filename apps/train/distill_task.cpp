@@ -110,7 +110,7 @@ class DistillTask : public Task {
     return {};
   }
 
-  // Of the target. normed: [length, dim]; gives [length, vocabulary], F32.
+  // The target's distributions. normed: [length, dim]; gives [length, vocabulary], F32.
   Tensor Distributions(const Tensor& normed) const {
     torch::NoGradGuard no_gradients;
     const Tensor products = Linear(normed.to(head_.scalar_type()), head_).to(torch::kFloat);

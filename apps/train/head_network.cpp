@@ -317,7 +317,7 @@ Parameters InitHead(const HeadConfig& head, const TargetReader& target, std::uin
     const bool query = part == "attn_q.weight" || part == "attn_k.weight";
     const bool pair = eagle && (query || part == "attn_v.weight");
     Tensor value = q.value;
-    // Of a pair, the half that reads the feature.
+    // The half of a pair that reads the feature.
     Tensor begun = pair ? value.narrow(1, dim, dim) : value;
     if (!eagle || !query || known.SameQueries())
       if (const auto same = known.OfBlock(part, begun)) begun.copy_(*same);

@@ -33,7 +33,7 @@ struct HeadConfig {
   std::vector<int> layers;  // not for MTP: the target's block inputs that it reads; n_layers: the
                             // output
   std::string prefix = "blk.0.";
-  // Of a block drafter (train/block_network.h).
+  // For block drafters alone (train/block_network.h).
   int block_size = 0;
   Token mask = 0;
 
@@ -63,7 +63,7 @@ struct Drafts {
   torch::Tensor hidden;  // [steps, batch, rows, dim]: the input of the output head, compute type
   torch::Tensor normed;  // the same of the target
 };
-// Of the rows that have all steps in the window.
+// The drafts of the rows that have all steps in the window.
 Drafts UnrolledDrafts(const HeadConfig& head, const Leaves& leaves, const HeadInput& input,
                       int steps);
 

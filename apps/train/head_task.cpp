@@ -269,7 +269,7 @@ class HeadTask : public Task {
   const Tensor& OutputHead(const Leaves& leaves) const {
     return ids_.empty() ? target_head_ : leaves["output.weight"];
   }
-  // Of the head's logits: an MTP head is a block of the target's network.
+  // The shape of the head's logits: an MTP head is a block of the target's network.
   LogitShape Shape() const {
     return options_.kind == HeadKind::kMtp ? target_->logit_shape() : LogitShape{};
   }

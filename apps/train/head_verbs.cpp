@@ -54,7 +54,7 @@ Flag LayersReadFlag(HeadOptions& o) {
           StoreLayers(o.layers)};
 }
 
-// Of heads with blocks of their own shape.
+// Flags of heads with blocks of their own shape.
 std::vector<Flag> SizeFlags(HeadOptions& o) {
   return {{{"--heads"}, "N", "query heads (as the target)", StoreInteger(o.heads, 1, 1024)},
           {{"--kv-heads"},

@@ -89,7 +89,7 @@ class Network {
   std::unique_ptr<Transition> transition_;  // null where there is none
   std::vector<Kept> kept_;
   std::vector<Phase> phases_;
-  // Of block drafters: in passes with the target's features, and with their own.
+  // Block drafters have these in passes with the target's features, and with their own.
   std::vector<Phase> injection_phases_, transition_phases_;
 };
 

@@ -66,7 +66,7 @@ TEST(TokenMap, NoTokenComesTwiceAndEveryOneHasItsBytes) {
     for (const Token own : map.Reading(token)) bytes += draft->Piece(own);
     EXPECT_EQ(bytes, target->Piece(token)) << token;
   }
-  // Of two tokens with the same bytes the first is drafted; both are read.
+  // Two tokens have the same bytes: the first is drafted, and both are read.
   EXPECT_EQ(CounterpartOf(map, Own(3)), kNoToken);
   EXPECT_EQ(Reading(map, Own(3)), Reading(map, Own(0)));
 }

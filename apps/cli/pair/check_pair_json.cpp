@@ -47,7 +47,7 @@ Json MeasuredJson(const PairMeasurement& m) {
   return json;
 }
 
-// Of a draft with another vocabulary.
+// What a draft with another vocabulary loses.
 Json MapJson(const PairCheck& check) {
   Json json = {{"pairs", check.fit.map->pairs.size()}};
   if (check.loss)

@@ -86,7 +86,7 @@ class BlockDrafter final : public ListedDrafter {
   const model::PassResult& RunTransitions(int step) noexcept;
   bool Transits() const { return config_.transition_rank != 0; }
   int MostRows() const { return rows_ - first_row_; }
-  // Of what KeepRows has kept for row i of the logits.
+  // Parts of what KeepRows has kept for row i of the logits.
   float* LogitsOf(int i) { return kept_logits_.data() + i * columns_; }
   float* StateOf(int i) { return kept_states_.data() + i * std::int64_t{runner_->info().dim}; }
 

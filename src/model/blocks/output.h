@@ -14,7 +14,7 @@ namespace foretoken::model {
 
 class Output final : public Block {
  public:
-  // Of the whole network: reads the residual stream.
+  // The output of a whole network, which reads the residual stream.
   Output(const Workspace& space, const ModelConfig& config, const Weights& weights);
 
   struct Head {
