@@ -49,8 +49,8 @@ std::vector<Row> MethodRows() {
        {"--spec-type", "--speculative-method"},
        "NAME",
        fmt::format(
-           "who drafts: none; {}; several with commas between, or portfolio (all there "
-           "are): each round takes what promises most; of several files standalone:NAME is "
+           "who drafts: none; {}; several with commas, or portfolio (all there "
+           "are): each round takes the most promising; of several files standalone:NAME is "
            "the one of this name; default auto: what the draft files are, else ngram; {} for the "
            "bundled model",
            Explained(AllDrafters()), kBestMethod),
@@ -268,7 +268,7 @@ FlagGroup SpeculationFlags(GenerateSettings& settings) {
       {{"-md", "--model-draft", "--spec-draft-model", "--draft-models"},
        "PATH",
        "the drafter: a small model of the same family, or a head that was trained for "
-       "the model; may be repeated; default: those found in and beside the model's file",
+       "the model; may be repeated; default: those beside the model",
        AddDraftModel(settings),
        true});
   for (auto rows : {MethodRows(), LookaheadRows(), VerifyRows(), LookupRows()})

@@ -357,7 +357,7 @@ class BundledModels(Transcript):
         answer = self.bundled()
         method = answer["speculation"]["method"]
         self.assertEqual(answer["draft_model"]["path"], str(BUNDLED / self.NAMES[method]))
-        self.assertIn(f"without -md, {method} for", " ".join(self.done("generate", "--help-all").stdout.decode().split()))
+        self.assertIn(f"{method} for the bundled model", " ".join(self.done("generate", "--help-all").stdout.decode().split()))
 
     def test_verbs_that_read_one_file_take_the_target(self):
         where = {"FORETOKEN_MODELS": str(BUNDLED)}

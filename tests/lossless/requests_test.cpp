@@ -13,7 +13,7 @@ namespace foretoken {
 namespace {
 
 struct Models {
-  std::string target, draft, other_vocabulary;
+  std::string target, draft;
 };
 const Models& Files() {
   static const Models models = [] {
@@ -23,8 +23,6 @@ const Models& Files() {
     m.target = fixtures::WriteTinyModel(folder, options);
     options.noise = 0.1;
     m.draft = fixtures::WriteTinyModel(folder, options);
-    options.vocab = 280;
-    m.other_vocabulary = fixtures::WriteTinyModel(folder, options);
     return m;
   }();
   return models;
@@ -261,9 +259,6 @@ ErrorCode OpenCode(EngineOptions options, const char* says) {
 }
 
 TEST(Open, RefusesWhatDoesNotBelongTogether) {
-  EXPECT_EQ(OpenCode({.draft_model = Files().other_vocabulary},
-                     "320 and 280 tokens, of which 280 are shared"),
-            ErrorCode::kMismatch);
   EXPECT_EQ(OpenCode({.speculative = {.method = "standalone"}}, "--model-draft"),
             ErrorCode::kInvalidArgument);
   EXPECT_EQ(OpenCode({.speculative = {.method = "ngram", .strategy = VerifyStrategy::kResidual}},

@@ -56,7 +56,7 @@ class AddressSpace(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.least = next(mib for mib in range(8, 200) if loads(mib))
-        cls.levels = [cls.least + more for more in (0, 1, 2, 3, 5, 8, 11, 14, 18, 22, 27, 33, 40, 50, 64, 90, 140, 300)]
+        cls.levels = [cls.least + more for more in (0, 1, 2, 3, 5, 8, 11, 14, 18, 22, 27, 33, 40, 50, 64, 90, 140, 300, 600)]
 
     def check_refusal(self, where, code, errors):
         self.assertEqual(code, 1, f"{where}: {errors}")

@@ -433,7 +433,7 @@ class Faults(unittest.TestCase):
         self.addCleanup(os.close, reader)
         fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
         try:
-            return reader, Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", stderr=writer)
+            return reader, Server(PROGRAM, "-m", TARGET, "-t", "1", "--spec-type", "none", "--repack-cache", "off", stderr=writer)
         finally:
             os.close(writer)
 

@@ -243,7 +243,7 @@ def exchange(port, method, path, body=None, headers=None):
 class Endpoints(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "--parallel", "4", "--quiet")
+        cls.server = Server(PROGRAM, "-m", TARGET, "-t", "1", "--spec-type", "ngram", "--repack-cache", "off", "--parallel", "4", "--quiet")
         cls.addClassCleanup(cls.server.__exit__)
         cls.meter = Meter(cls.server.process.pid)
 
@@ -318,7 +318,7 @@ class Answers(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.server = Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "--parallel", "8", "--quiet",
+        cls.server = Server(PROGRAM, "-m", TARGET, "-t", "1", "--spec-type", "ngram", "--repack-cache", "off", "--parallel", "8", "--quiet",
                             "--max-body-bytes", str(32 << 20))
         cls.addClassCleanup(cls.server.__exit__)
         cls.meter = Meter(cls.server.process.pid)

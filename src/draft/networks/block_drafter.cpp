@@ -27,7 +27,7 @@ Result<std::unique_ptr<Drafter>> Make(DrafterSettings settings) {
 extern const DrafterSpec kDflashSpec = {
     .info = {.name = "dflash",
              .aliases = kAliases,
-             .help = "a DFlash or DSpark drafter of the model, which drafts a block in one pass",
+             .help = "a DFlash or DSpark file: drafts in one pass",
              .reports_q = true,
              .reads_features = true,
              .reads_file = true,
