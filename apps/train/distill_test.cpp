@@ -139,7 +139,7 @@ TEST(Distill, MixesTheDivergenceWithTheLossOnTheText) {
   }
   EXPECT_NEAR(loss[1], (loss[0] + loss[2]) / 2, 1e-5);
   EXPECT_NEAR(loss[0], std::log(320), 0.3) << "fresh weights know nothing";
-  EXPECT_LT(loss[2], loss[0] - 0.1) << "the target's law is no single token";
+  EXPECT_LT(loss[2], loss[0] - 0.1) << "the target gives no token all the probability";
 }
 
 TEST(Distill, WritesADraftThatTheEngineTakesForTheTarget) {

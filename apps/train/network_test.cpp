@@ -197,7 +197,7 @@ TEST_P(Forward, AgreesWithTheEngineAlongATextLongerThanAChunk) {
   ASSERT_TRUE(scores) << scores.error().message;
   const Tensor laws = Laws(tokens);
   EXPECT_GT(laws[8].max().item<float>() - laws[8].min().item<float>(), 1)
-      << "flat laws show little";
+      << "flat distributions show little";
   for (std::size_t i = 0; i + 1 < tokens.size(); ++i)
     ASSERT_NEAR(laws[static_cast<std::int64_t>(i)][tokens[i + 1]].item<float>(), (*scores)[i], 1e-3)
         << "position " << i;
