@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "train/distill_task.h"
 #include "train/run_flags.h"
+#include "train/targets/distill_task.h"
 #include "train/verbs.h"
 
 namespace foretoken::train {

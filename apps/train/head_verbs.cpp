@@ -3,7 +3,7 @@
 
 #include <sstream>
 
-#include "train/head_task.h"
+#include "train/heads/head_task.h"
 #include "train/run_flags.h"
 #include "train/verbs.h"
 

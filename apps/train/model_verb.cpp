@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "train/model_task.h"
+#include "train/networks/model_task.h"
 #include "train/run_flags.h"
 #include "train/verbs.h"
 

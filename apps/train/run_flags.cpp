@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "settings/help_text.h"
-#include "train/machine.h"
+#include "train/run/machine.h"
 
 namespace foretoken::train {
 namespace {

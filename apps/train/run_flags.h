@@ -10,8 +10,8 @@
 
 #include "settings/flag_set.h"
 #include "settings/setters.h"
-#include "train/gguf.h"
-#include "train/trainer.h"
+#include "train/networks/gguf.h"
+#include "train/run/trainer.h"
 
 namespace foretoken::train {
 

@@ -3,7 +3,7 @@
 
 #include "settings/help_text.h"
 #include "train/run_flags.h"
-#include "train/sample.h"
+#include "train/text/sample.h"
 #include "train/verbs.h"
 
 namespace foretoken::train {

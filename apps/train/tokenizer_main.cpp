@@ -5,7 +5,7 @@
 #include "settings/flag_set.h"
 #include "settings/help_text.h"
 #include "settings/setters.h"
-#include "train/vocabulary.h"
+#include "train/text/vocabulary.h"
 
 int main(int argc, char** argv) {
   using namespace foretoken;

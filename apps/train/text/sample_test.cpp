@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/text/sample.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <set>
+#include <sstream>
+
+#include "fixtures/tiny_model.h"
+#include "train/text/documents.h"
+
+namespace foretoken::train {
+namespace {
+
+const std::string& Folder() {
+  static const std::string folder = fixtures::TemporaryFolder();
+  return folder;
+}
+
+std::string Write(const std::string& name, const std::string& text) {
+  const std::string path = Folder() + "/" + name;
+  std::ofstream(path, std::ios::binary) << text;
+  return path;
+}
+
+std::string Bytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream buffer;
+  buffer << file.rdbuf();
+  return std::move(buffer).str();
+}
+
+std::vector<std::string> Lines(int n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<std::string> lines;
+  for (int i = 0; i < n; ++i) {
+    std::string line = "line " + std::to_string(1000 + i);
+    for (int k = 0; k < 6; ++k)
+      line += std::array{" the", " one", " fox", " met", " hen"}[random() % 5];
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+std::string Joined(const std::vector<std::string>& lines, const std::string& between) {
+  std::string text;
+  for (const std::string& line : lines) text += line + between;
+  return text;
+}
+
+SampleOptions Options(const std::string& name) {
+  static const std::string model =
+      fixtures::WriteTinyModel(Folder(), {.seed = 8, .dim = 32, .ff = 48, .context_length = 64});
+  SampleOptions o;
+  o.model = model;
+  o.text = {Write("stories", Joined(Lines(200, 1), "\n<|endoftext|>\n"))};
+  o.out = Folder() + "/" + name;
+  o.tokens = 700, o.new_tokens = 30, o.prompt_tokens = 8, o.threads = 1;
+  return o;
+}
+
+TEST(Samples, ContinueBeginningsOfDocuments) {
+  const SampleOptions o = Options("stories.out");
+  const auto status = WriteSamples(o);
+  ASSERT_TRUE(status) << status.error().message;
+  const auto documents = ReadDocuments(o.out);
+  ASSERT_TRUE(documents) << documents.error().message;
+  EXPECT_GE(documents->size(), 700 / 30);
+  for (const std::string& document : *documents)
+    EXPECT_TRUE(document.starts_with("line 1")) << document;
+  EXPECT_FALSE(std::filesystem::exists(o.out + ".part"));
+  EXPECT_FALSE(std::filesystem::exists(o.out + ".new"));
+}
+
+TEST(Samples, ContinueLinesOfDocumentsThatAreLong) {
+  SampleOptions o = Options("book.out");
+  o.text = {Write("book", Joined(Lines(2000, 2), "\n"))};
+  ASSERT_TRUE(WriteSamples(o));
+  const std::string book = Bytes(o.text[0]);
+  int from_first = 0;
+  const auto documents = ReadDocuments(o.out);
+  ASSERT_TRUE(documents) << documents.error().message;
+  for (const std::string& document : *documents) {
+    EXPECT_TRUE(document.starts_with("line ")) << document;
+    EXPECT_NE(book.find(document.substr(0, 8)), std::string::npos) << document;
+    from_first += document.starts_with("line 100");
+  }
+  EXPECT_LE(from_first, 3);
+}
+
+TEST(Samples, OfASeedAreTheSameWhateverRunsThem) {
+  SampleOptions o = Options("seed1");
+  ASSERT_TRUE(WriteSamples(o));
+  const std::string wanted = Bytes(o.out);
+  o.out = Folder() + "/seed2", o.threads = 2;
+  ASSERT_TRUE(WriteSamples(o));
+  EXPECT_EQ(Bytes(o.out), wanted);
+  o.out = Folder() + "/seed3", o.tokens = 200;
+  ASSERT_TRUE(WriteSamples(o));
+  EXPECT_LT(Bytes(o.out).size(), wanted.size());
+  EXPECT_TRUE(wanted.starts_with(Bytes(o.out))) << "fewer are the first ones of more";
+  o.out = Folder() + "/seed4", o.seed = 2;
+  ASSERT_TRUE(WriteSamples(o));
+  EXPECT_FALSE(wanted.starts_with(Bytes(o.out)));
+}
+
+TEST(Samples, OfOnePromptDiffer) {
+  SampleOptions o = Options("one_prompt");
+  o.text = {Write("one", "fox met hen")};
+  ASSERT_TRUE(WriteSamples(o));
+  const auto documents = ReadDocuments(o.out);
+  ASSERT_TRUE(documents) << documents.error().message;
+  EXPECT_EQ(std::set<std::string>(documents->begin(), documents->end()).size(), documents->size());
+}
+
+TEST(Samples, GoOnWhereAKilledRunWas) {
+  const SampleOptions whole = Options("whole");
+  ASSERT_TRUE(WriteSamples(whole));
+  // The files of an unfinished run: the settings, samples with their tokens, and an incomplete
+  // sample. The numbers are made up, to show that the samples were not made again.
+  const std::string settings = Bytes(whole.out + ".settings"),
+                    line = settings.substr(0, settings.find('\n') + 1);
+  const SampleOptions o = Options("killed");
+  Write("killed.part", line + "one\n<|endoftext|> 300\ntwo\n\nlines\n<|endoftext|> 399\nthr");
+  ASSERT_TRUE(WriteSamples(o));
+  const auto documents = ReadDocuments(o.out);
+  ASSERT_EQ(documents->size(), 3) << "one token was missing";
+  EXPECT_EQ((*documents)[0], "one");
+  EXPECT_EQ((*documents)[1], "two\n\nlines");
+  EXPECT_EQ((*documents)[2], (*ReadDocuments(whole.out))[2]);
+  // Stopped twice: while a sample was being written, and before the file had its name.
+  const SampleOptions twice = Options("twice");
+  Write("twice.part", line + "thr");
+  std::filesystem::create_directory(twice.out);
+  EXPECT_FALSE(WriteSamples(twice));
+  std::filesystem::remove(twice.out);
+  ASSERT_TRUE(WriteSamples(twice));
+  EXPECT_EQ(Bytes(twice.out), Bytes(whole.out));
+  // From other settings.
+  const SampleOptions other = Options("other");
+  Write("other.part", "samples of something else\none\n<|endoftext|> 300\n");
+  ASSERT_TRUE(WriteSamples(other));
+  EXPECT_EQ(Bytes(other.out), Bytes(whole.out));
+}
+
+TEST(Samples, ThatAreThereAreKeptIfTheyWereMadeSo) {
+  SampleOptions o = Options("kept");
+  ASSERT_TRUE(WriteSamples(o));
+  const std::string made = Bytes(o.out), mark = std::string(made.size(), 'x');
+  Write("kept", mark);
+  ASSERT_TRUE(WriteSamples(o));
+  EXPECT_EQ(Bytes(o.out), mark) << "left alone";
+  Write("kept", mark + "more");
+  ASSERT_TRUE(WriteSamples(o));
+  EXPECT_EQ(Bytes(o.out), made) << "of another length: made anew";
+  o.temperature = 0.2;
+  ASSERT_TRUE(WriteSamples(o));
+  EXPECT_NE(Bytes(o.out), made);
+}
+
+TEST(Samples, AreRefusedWhereTheyCannotBeMade) {
+  const auto refusal = [](const std::function<void(SampleOptions&)>& change) {
+    SampleOptions o = Options("refused");
+    change(o);
+    const auto status = WriteSamples(o);
+    EXPECT_FALSE(status);
+    EXPECT_FALSE(std::filesystem::exists(Folder() + "/refused"));
+    return status ? Error{} : status.error();
+  };
+  const auto contains = [](const Error& error, const char* words) {
+    EXPECT_NE(error.message.find(words), std::string::npos) << error.message;
+  };
+  contains(refusal([](SampleOptions& o) { o.new_tokens = 56; }), "context of 64");
+  contains(refusal([](SampleOptions& o) { o.new_tokens = 0, o.prompt_tokens = 63; }),
+           "context of 64");
+  contains(refusal([](SampleOptions& o) { o.temperature = 2.5; }), "temperature: 2.5");
+  contains(refusal([](SampleOptions& o) { o.text.clear(); }), "text: none");
+  contains(refusal([](SampleOptions& o) { o.text = {o.model}; }), "is not text");
+  contains(refusal([](SampleOptions& o) { o.tokens = 0; }), "must be positive");
+  contains(refusal([](SampleOptions& o) { o.model = "/no/such.gguf"; }), "/no/such.gguf");
+  contains(refusal([](SampleOptions& o) { o.out = Folder() + "/none/out"; }), "/none/out");
+}
+
+}  // namespace
+}  // namespace foretoken::train
