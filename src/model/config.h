@@ -252,7 +252,7 @@ struct LayerConfig {
 //           position before the row's; `nextn.post_projection` gives the feature of the next row.
 //   kBlock: DFlash (Chen et al. 2026): the features, those of kEagle, are mixed by `fc` and normed, and
 //           every layer makes its keys and values of that position from them. The tokens of a pass
-//           see these, and each other (blocks/injection.h).
+//           see these, and each other (blocks/heads/injection.h).
 enum class HeadKind { kEagle, kMtp, kAssistant, kBlock };
 
 struct HeadConfig {
@@ -266,8 +266,8 @@ struct HeadConfig {
   bool norm_before_fc = false;        // kEagle: the features are normed before they are mixed
   int block_size = 0;  // kBlock: rows of a block: the newest token, then the tokens to be drafted
   int mask = 0;        // kBlock: the token that stands for one to be drafted
-  // kBlock: the token before a draft adds to its logits (blocks/transition.h): the numbers that are
-  // kept of a token; 0: it adds nothing.
+  // kBlock: the token before a draft adds to its logits (blocks/heads/transition.h): the numbers
+  // that are kept of a token; 0: it adds nothing.
   int transition_rank = 0;
   bool drafts_first_row = false;  // kBlock: the newest token's row gives the first draft
 

@@ -7,18 +7,18 @@
 #include "model/blocks/embedding.h"
 #include "model/blocks/experts/experts.h"
 #include "model/blocks/gated_ffn.h"
-#include "model/blocks/head_entry.h"
-#include "model/blocks/injection.h"
+#include "model/blocks/heads/head_entry.h"
+#include "model/blocks/heads/injection.h"
+#include "model/blocks/heads/next_feature.h"
+#include "model/blocks/heads/transition.h"
 #include "model/blocks/kept_state.h"
 #include "model/blocks/latent_attention.h"
 #include "model/blocks/layer_scale.h"
-#include "model/blocks/next_feature.h"
 #include "model/blocks/per_layer_input.h"
 #include "model/blocks/recurrent/delta_net.h"
 #include "model/blocks/recurrent/mamba2.h"
 #include "model/blocks/recurrent/short_conv.h"
 #include "model/blocks/summed_parts.h"
-#include "model/blocks/transition.h"
 
 namespace foretoken::model {
 namespace {

@@ -19,8 +19,8 @@
 namespace foretoken::model {
 
 struct LayerPlace;  // blocks/attention.h
-class NextFeature;  // blocks/next_feature.h
-class Transition;   // blocks/transition.h
+class NextFeature;  // blocks/heads/next_feature.h
+class Transition;   // blocks/heads/transition.h
 
 // Calls the phases that the pass wants, and `barrier` between two of them unless both are divided
 // by rows. Every thread of a team walks the same way.

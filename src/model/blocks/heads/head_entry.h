@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/blocks/head_entry.h: how a pass of a head begins. All entries join the token's embedding
-// with a feature. Those of EAGLE-3 and MTP heads norm both:
+// model/blocks/heads/head_entry.h: how a pass of a head begins. All entries join the token's
+// embedding with a feature. Those of EAGLE-3 and MTP heads norm both:
 //
 //   pair = [norm(embedding(token)), norm(feature)]
 #pragma once

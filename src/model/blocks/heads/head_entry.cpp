@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/blocks/head_entry.h"
+#include "model/blocks/heads/head_entry.h"
 
 #include <algorithm>
 

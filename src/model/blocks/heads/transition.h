@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/blocks/transition.h: what a token adds to the logits of the row behind it, in a block drafter
-// (DSpark: a Markov chain of low rank over tokens).
+// model/blocks/heads/transition.h: what a token adds to the logits of the row behind it, in a block
+// drafter (DSpark: a Markov chain of low rank over tokens).
 //
 //   logits = W2 W1[token];  certainty = sigmoid(c [own feature, W1[token]] + bias)
 //

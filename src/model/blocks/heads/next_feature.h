@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/blocks/next_feature.h: the features of an assistant, post_projection times its normed last
-// state, for the rows that ask for logits. Each rank computes them whole.
+// model/blocks/heads/next_feature.h: the features of an assistant, post_projection times its normed
+// last state, for the rows that ask for logits. Each rank computes them whole.
 #pragma once
 
 #include "model/blocks/phase.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/blocks/injection.h: how the features of committed positions enter a block drafter.
+// model/blocks/heads/injection.h: how the features of committed positions enter a block drafter.
 //
 //   g = norm(fc(features));  in each layer k, v = W g  are stored as those of the position
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/blocks/injection.h"
+#include "model/blocks/heads/injection.h"
 
 #include <algorithm>
 

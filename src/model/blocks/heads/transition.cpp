@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/blocks/transition.h"
+#include "model/blocks/heads/transition.h"
 
 #include <cmath>
 
