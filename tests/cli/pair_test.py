@@ -225,6 +225,22 @@ class CheckPair(base.Transcript):
         answer = self.json("check-pair", *QUICK, "-t", "1", "--spec-type", "mtp", "--json", environment=HEADS)
         self.assertEqual((answer["draft_model"]["drafts_as"], answer["measured"]["method"]), ("mtp", "mtp"))
 
+    def test_drafts_are_found_as_generate_finds_them(self):
+        """The draft model beside these heads is as large as the model, so nobody uses it unasked."""
+        model = ("-m", str(BUNDLED / "tales-9m-q8_0.gguf"), "-c", "128", "-t", "1")
+        done = self.done("check-pair", *model, *QUICK, "--gamma", "2", "--json")
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([answer["measured"]["method"] for answer in answers], ["eagle", "mtp"])
+        for answer in answers:
+            method = answer["measured"]["method"]
+            self.assertEqual(answer["draft_model"]["path"], str(BUNDLED / f"tales-9m-{method}-q8_0.gguf"))
+            self.assertIs(answer["usable"], True)
+        self.assertIn("tales-1m-draft-q8_0.gguf", done.stderr.decode())
+        one = self.json("check-pair", *model, *QUICK, "--gamma", "2", "--spec-type", "mtp", "-q", "--json")
+        self.assertEqual(one["draft_model"]["path"], str(BUNDLED / "tales-9m-mtp-q8_0.gguf"))
+        text = self.done("check-pair", *model, *QUICK, "--gamma", "2", "-q").stdout.decode()
+        self.assertEqual(text.count("\n\nmodel     tales-9m-q8_0.gguf"), 1)
+
     def test_the_tables_fit_100_columns(self):
         text = self.done("check-pair", *PAIR, *QUICK).stdout.decode()
         self.assertLessEqual(max(map(len, text.splitlines()[:-1])), 100)
@@ -232,7 +248,8 @@ class CheckPair(base.Transcript):
             self.assertIn(word, text)
 
     def test_what_is_missing(self):
-        self.fails(2, ("-md",), "check-pair", "-m", TARGET)
+        self.fails(2, ("-md", "beside the model"), "check-pair", "-m", TARGET)
+        self.fails(2, ("'eagle'", "beside the model"), "check-pair", "-m", TARGET, "--spec-type", "eagle")
         self.fails(2, ("--spec-type",), "check-pair", "-m", TARGET, "--spec-type", "none")
         self.fails(1, ("/no/such.gguf",), "check-pair", "-m", TARGET, "-md", "/no/such.gguf")
 

@@ -11,6 +11,7 @@
 #include "cli/verb.h"
 #include "cli/verb_flags.h"
 #include "foretoken/methods.h"
+#include "foretoken/tools/found_drafts.h"
 #include "settings/llama_flags.h"
 
 namespace foretoken::cli {
@@ -29,7 +30,8 @@ settings::FlagSet CheckPairFlags(CheckPairSettings& settings) {
       "Tells whether one model, or a lookup such as --spec-type ngram, can draft for a model, and "
       "whether it pays on this machine: vocabularies, memory, costs of passes and drafts, how many "
       "drafts are accepted, and the speed-up of texts that are decoded plainly and with drafts in "
-      "turn, as `bench` does. Exit code 1 where the pair does not work.");
+      "turn, as `bench` does. Without -md it finds drafts as `generate` does, and checks one after "
+      "another. Exit code 1 where a pair does not work.");
   flags.Add(settings::ModelFlags(generation.engine));
   settings::FlagGroup measuring = {"Measuring", PromptFlags(settings)};
   measuring.flags.push_back({{"--repeats"},
@@ -51,19 +53,46 @@ settings::FlagSet CheckPairFlags(CheckPairSettings& settings) {
   return flags;
 }
 
-// The drafting file: the model's own file if it contains a head. "": lookups, which need none.
-Result<std::string> DraftFile(const EngineOptions& options) {
+// A draft to be checked.
+struct Pair {
+  EngineOptions options;
+  std::string
+      draft;  // its file: the model's own if it contains the head; "": lookups, which need none
+};
+
+// What an engine finds in and beside the model's file, each draft by itself.
+Result<std::vector<Pair>> FoundPairs(const CheckPairSettings& settings) {
+  const EngineOptions& options = settings.generation.engine;
+  FORETOKEN_TRY(const FoundDrafts found, FindDrafts(options));
+  std::vector<std::string> others = found.notices;
+  others.insert(others.end(), found.details.begin(), found.details.end());
+  if (found.drafts.empty())
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("-md: no draft is given, and none that fits is beside the model{}; name "
+                    "a draft model or a head with -md PATH",
+                    others.empty() ? "" : fmt::format(" ({})", others.front())));
+  if (!settings.generation.quiet)
+    for (const std::string& other : others) ReportNotice(other);
+  std::vector<Pair> pairs;
+  for (const auto& [method, path] : found.drafts) {
+    Pair& pair = pairs.emplace_back(Pair{options, path});
+    pair.options.speculative.method = method;
+    if (path != options.model) pair.options.draft_model = path;
+  }
+  return pairs;
+}
+
+Result<std::vector<Pair>> PairsOf(const CheckPairSettings& settings) {
+  const EngineOptions& options = settings.generation.engine;
   const std::string& method = options.speculative.method;
   const std::vector<std::string> files = options.DraftFiles();
   if (files.size() > 1)
     return Fail(ErrorCode::kInvalidArgument,
                 "-md: a pair has one draft, and several are given; name one");
-  if (!files.empty()) return files.front();
-  const DrafterInfo* const reader = FileReader(method);
-  if (reader != nullptr && reader->in_target && method == reader->name) return options.model;
-  if (!method.empty() && method != "none" && reader == nullptr) return std::string();
-  return Fail(ErrorCode::kInvalidArgument,
-              "-md: no draft is given; name a draft model or a head with -md PATH");
+  if (!files.empty()) return std::vector{Pair{options, files.front()}};
+  if (!method.empty() && FileReader(method) == nullptr) return std::vector{Pair{options, ""}};
+  return FoundPairs(settings);
 }
 
 class PairMeasurer {
@@ -149,16 +178,10 @@ Result<lab::VocabularyLoss> Loss(const CheckPairSettings& settings,
   return loss;
 }
 
-Result<int> CheckPair(CheckPairSettings settings) {
+// Prints what it finds. False: the pair does not work.
+Result<bool> CheckOne(CheckPairSettings settings, const std::string& draft,
+                      const std::vector<BenchPrompt>& prompts) {
   const EngineOptions& options = settings.generation.engine;
-  if (options.speculative.num_speculative_tokens == 0)
-    return Fail(ErrorCode::kInvalidArgument,
-                "--num-speculative-tokens: with 0 nothing is drafted; give 1 or more");
-  if (options.speculative.method == "none")
-    return Fail(ErrorCode::kInvalidArgument,
-                "--spec-type: 'none' drafts nothing; leave it out or name another");
-  FORETOKEN_TRY(const std::string draft, DraftFile(options));
-  FORETOKEN_TRY(const std::vector<BenchPrompt> prompts, Prompts(settings));
   PairCheck check{.fit = {},
                   .obstacle = {},
                   .request = &settings.generation.request,
@@ -186,7 +209,27 @@ Result<int> CheckPair(CheckPairSettings settings) {
   Output output;
   output.Write(settings.generation.json ? PairJson(check) : PairTables(check));
   if (!output.closed_pipe()) FORETOKEN_CHECK_OK(output.status());
-  return check.obstacle.empty() ? kDone : kFailed;
+  return check.obstacle.empty();
+}
+
+Result<int> CheckPair(CheckPairSettings settings) {
+  EngineOptions& options = settings.generation.engine;
+  if (options.speculative.num_speculative_tokens == 0)
+    return Fail(ErrorCode::kInvalidArgument,
+                "--num-speculative-tokens: with 0 nothing is drafted; give 1 or more");
+  if (options.speculative.method == "none")
+    return Fail(ErrorCode::kInvalidArgument,
+                "--spec-type: 'none' drafts nothing; leave it out or name another");
+  FORETOKEN_TRY(const std::vector<Pair> pairs, PairsOf(settings));
+  FORETOKEN_TRY(const std::vector<BenchPrompt> prompts, Prompts(settings));
+  bool work = true;
+  for (const Pair& pair : pairs) {
+    if (&pair != &pairs.front() && !settings.generation.json) Output().Write("\n");
+    options = pair.options;
+    FORETOKEN_TRY(const bool works, CheckOne(settings, pair.draft, prompts));
+    work &= works;
+  }
+  return work ? kDone : kFailed;
 }
 
 settings::FlagSet DescribeCheckPair() {
