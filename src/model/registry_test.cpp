@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/argument_checks.h"
+#include "kv/block_tables.h"
 #include "model/arch/registry.h"
 
 namespace foretoken::model {
@@ -54,6 +56,16 @@ TEST(Registry, FillsWhatALlamaFileLeavesUnsaid) {
   EXPECT_TRUE(attention.rope->interleaved);
   EXPECT_EQ(attention.rope->freq_base, 10000);
   EXPECT_EQ(attention.rope->freq_scale, 1);
+}
+
+// The blocks of a cache for a thousand texts of any file can be counted.
+TEST(Registry, BoundsTheContextAsTheOptionIsBounded) {
+  EXPECT_EQ(CodeAfter("llama.context_length", std::int64_t{kMostContext}),
+            static_cast<ErrorCode>(-1));
+  EXPECT_EQ(CodeAfter("llama.context_length", std::int64_t{kMostContext} + 1),
+            ErrorCode::kInvalidFile);
+  const kv::TablesShape shape{.n_sequences = 1024, .max_positions = kMostContext};
+  EXPECT_EQ(shape.n_blocks(), 1024 * (kMostContext / 32));
 }
 
 TEST(Registry, ReadsRopeScaling) {

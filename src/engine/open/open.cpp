@@ -84,7 +84,7 @@ class EngineOpener {
     if (!speculative.num_speculative_tokens)
       speculative.num_speculative_tokens = draft_length::DefaultCeiling(speculative);
     FORETOKEN_CHECK_OK(loader::CheckDraftOptions(o));
-    FORETOKEN_CHECK_OK(CheckRange("context size", o.context_size, 0, 1 << 24));
+    FORETOKEN_CHECK_OK(CheckRange("context size", o.context_size, 0, kMostContext));
     FORETOKEN_CHECK_OK(CheckRange("sequences", o.max_sequences, 1, 1024));
     FORETOKEN_CHECK_OK(CheckRange("prefill rows", o.prefill_rows, 1, 4096));
     if (o.cache_tokens != 0)

@@ -21,7 +21,7 @@ namespace foretoken {
 namespace {
 
 Status Check(const ModelDrafterOptions& o) {
-  FORETOKEN_CHECK_OK(CheckRange("context size", o.context_size, 0, 1 << 24));
+  FORETOKEN_CHECK_OK(CheckRange("context size", o.context_size, 0, kMostContext));
   FORETOKEN_CHECK_OK(CheckRange("sequences", o.max_sequences, 1, 1024));
   return CheckRange("prefill rows", o.prefill_rows, 1, 4096);
 }
