@@ -76,14 +76,15 @@ void DraftMeter::Observe(SeqId seq, int n_features, bool commits) noexcept {
   last_drafted_[i] = 0;
 }
 
-double DraftMeter::Microseconds(int rows) noexcept {
+double DraftMeter::RoundMicroseconds(int rows, int drafts) noexcept {
   asks_.clear();
   for (SeqId seq = 0; seq < rows; ++seq) {
     // The engine asks for no drafts that its own context could not take.
     const int room = setting_.context_size - processed_[static_cast<std::size_t>(seq)] - 1;
-    if (room < setting_.drafts) return -1;
-    asks_.push_back({seq, setting_.drafts});
+    if (room < drafts) return -1;
+    asks_.push_back({seq, drafts});
   }
+  if (setting_.before_round) setting_.before_round();
   const auto proposals = std::span(proposals_).first(asks_.size());
   const double us = foretoken::Microseconds([&] { drafter_.Propose(asks_, proposals); });
   const draft::Drafter::Work work = drafter_.TakeWork();
@@ -91,11 +92,10 @@ double DraftMeter::Microseconds(int rows) noexcept {
   bool whole = true;
   for (std::size_t i = 0; i < asks_.size(); ++i) {
     last_drafted_[i] = proposals[i].length();
-    whole &= last_drafted_[i] == setting_.drafts;
+    whole &= last_drafted_[i] == drafts;
   }
   for (SeqId seq = 0; seq < rows; ++seq) Observe(seq, 1, true);
-  const int passes = drafter_.DraftsAtOnce() ? 1 : setting_.drafts;
-  return whole ? us / passes : -1;
+  return whole ? us : -1;
 }
 
 }  // namespace foretoken::calibrate

@@ -6,6 +6,7 @@
 // sequences, and has none afterwards.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "base/aligned_buffer.h"
@@ -23,6 +24,8 @@ struct DraftSetting {
   // processed. Null: the drafter reads none.
   kv::BlockTables* target_cache = nullptr;
   SamplingParameters sampling;
+  // Runs before each round that is timed, as a pass of the target does. Empty: nothing runs.
+  std::function<void()> before_round = {};
 };
 
 class DraftMeter {
@@ -35,9 +38,13 @@ class DraftMeter {
   DraftMeter& operator=(const DraftMeter&) = delete;
 
   // Microseconds of one more draft for the first `rows` sequences together: the mean over a round
-  // in which all drafts are rejected. Of a drafter that drafts at once: of the whole proposal. Negative if a proposal was cut short, so that the round
-  // cannot be used.
-  double Microseconds(int rows) noexcept;
+  // of the setting's drafts, all of which are rejected. Of a drafter that drafts at once: of the whole
+  // proposal. Negative if a proposal was cut short, so that the round cannot be used.
+  double Microseconds(int rows) noexcept {
+    return RoundMicroseconds(rows, setting_.drafts) / PassesOf(setting_.drafts);
+  }
+  // The same for a whole round with so many drafts, at most the setting's.
+  double RoundMicroseconds(int rows, int drafts) noexcept;
 
   // Microseconds of a row that the drafter's model read before it drafted, the mean so far; 0: none
   // was reported.
@@ -47,6 +54,7 @@ class DraftMeter {
   void Start(SeqId seq, int context, int rounds);
   void Observe(SeqId seq, int n_features, bool commits) noexcept;
   void Hold(SeqId seq, int n_rows) noexcept;
+  int PassesOf(int drafts) const { return drafter_.DraftsAtOnce() ? 1 : drafts; }
 
   draft::Drafter& drafter_;
   const DraftSetting& setting_;

@@ -88,7 +88,8 @@ class Learner {
 
   void MeasureDrafter(int d) {
     const auto costs = measurer_.Drafts(*sources_.drafters[d].drafter);
-    if (costs.measured) known_.costs.StartDrafter(d, costs.one_us, costs.all_us, costs.row_us);
+    if (costs.measured)
+      known_.costs.StartDrafter(d, costs.one_us, costs.all_us, costs.row_us, costs.first);
   }
 
   const CostSources& sources_;

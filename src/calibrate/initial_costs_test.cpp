@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "foretoken/tools/profile.h"
 #include "kernels/dispatch.h"
@@ -40,12 +42,14 @@ class InitialCosts : public testing::Test {
   }
 
   void Add(const std::string& method, const std::string& file, bool instant) {
+    auto drafter = std::make_unique<loader::FakeDrafter>(runner_, 50);
+    if (!instant) drafter_ = drafter.get();
     drafters_.Add({.method = method,
                    .name = method,
                    .full_name = method,
                    .file = file,
                    .file_bytes = file.empty() ? 0 : 100,
-                   .drafter = std::make_unique<loader::FakeDrafter>(runner_, 50),
+                   .drafter = std::move(drafter),
                    .instant = instant});
   }
 
@@ -87,6 +91,7 @@ class InitialCosts : public testing::Test {
   model::FakeRunner runner_;
   kv::BlockTables cache_{{.n_sequences = 1, .max_positions = 256, .n_positions = 512}};
   loader::DrafterSet drafters_;
+  loader::FakeDrafter* drafter_ = nullptr;  // the model's
   draft_length::RoundCosts costs_{64, 2}, fixed_costs_{64, 2};
   std::vector<std::string> notices_;
 };
@@ -109,6 +114,18 @@ TEST_F(InitialCosts, TheCostModelMeasuresPassesAndDrafts) {
   EXPECT_GT(costs_.DraftUs(0, 1), 0);
   EXPECT_EQ(costs_.DraftUs(1, 1), 0);
   EXPECT_EQ(cache_.n_free_blocks(), cache_.n_blocks());  // nothing is left behind
+}
+
+// A round of this drafter takes 6 ms and 3 more for each draft.
+TEST_F(InitialCosts, TheFirstDraftOfARoundIsMeasuredByItself) {
+  using std::chrono::milliseconds;
+  drafter_->spends_time = [](int drafts) {
+    std::this_thread::sleep_for(milliseconds(6 + 3 * drafts));
+  };
+  ASSERT_TRUE(Learn());
+  EXPECT_NEAR(costs_.DraftUs(0, 1), 9000, 1000);
+  EXPECT_NEAR(costs_.DraftUs(0, 1, 1), 3000, 500);
+  EXPECT_NEAR(costs_.DraftsUs(0, 4, 4), 18'000, 2500);
 }
 
 TEST_F(InitialCosts, OtherControllersMeasureNothing) {

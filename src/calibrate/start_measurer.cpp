@@ -2,6 +2,7 @@
 #include "calibrate/start_measurer.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "calibrate/draft_meter.h"
 #include "draft_length/expert_costs.h"
@@ -14,19 +15,28 @@ constexpr double kDraftBudgetUs = 100'000;  // of each drafter
 constexpr int kRepeats = 4, kDrafts = 3;
 constexpr int kMostRepeats = 24;            // of passes, while all together take less than kSoonUs,
 constexpr double kSoonUs = 40'000;          // because one moment says little on a shared machine
+constexpr int kRounds = 3 * kRepeats + 1;   // of a drafter
+constexpr double kMostFirst = 8;            // further drafts that a first one counts for, at most
 constexpr int kPrompt = 24, kPrompts = 64;  // tokens: of one sequence; of several together
 constexpr int kFarContext = 2048;
 
-// The quickest of several readings; 0: not known.
-double DraftUs(DraftMeter& meter, int sequences, int drafts) {
+// The quickest of several rounds; 0: not known.
+double RoundUs(DraftMeter& meter, int sequences, int drafts) {
   double least = 0, spent_us = 0;
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
-    const double us = meter.Microseconds(sequences);
+    const double us = meter.RoundMicroseconds(sequences, drafts);
     if (us > 0) least = least > 0 ? std::min(least, us) : us;
-    spent_us += us * drafts;
-    if (spent_us > kDraftBudgetUs / 2) break;
+    spent_us += us;
+    if (spent_us > kDraftBudgetUs / 3) break;
   }
   return least;
+}
+
+// How many further drafts the first one costs, by a round with it alone and one with several.
+double FirstOf(double alone_us, double round_us, int drafts) {
+  if (alone_us <= 0 || drafts < 2) return 1;
+  const double further_us = (round_us - alone_us) / (drafts - 1);
+  return std::clamp(alone_us / std::max(further_us, alone_us / kMostFirst), 1.0, kMostFirst);
 }
 
 }  // namespace
@@ -66,6 +76,7 @@ std::vector<PassCost> StartMeasurer::Passes(int drafts) {
       cost.us.median = cost.us.median > 0 ? std::min(us, cost.us.median) : us;
       if (cost.rows == 1) row_us = cost.us.median;
     }
+  row_us_ = row_us;
   std::erase_if(costs, [](const PassCost& cost) { return cost.us.median <= 0; });
   if (costs.empty()) costs.push_back({1, 0, {row_us, row_us, row_us}});
   if (subject_.target.info().experts.n_layers != 0) MeasureExperts(passes, costs);
@@ -101,18 +112,31 @@ void StartMeasurer::MeasureExperts(PassMeter& passes, std::vector<PassCost>& cos
 StartMeasurer::DraftCosts StartMeasurer::Drafts(draft::Drafter& drafter) {
   const int drafts = std::min(kDrafts, subject_.drafts), n = subject_.n_sequences;
   const int prompt = n == 1 ? kPrompt : std::max(2, kPrompts / n);
-  if (drafts < 1 || subject_.context < kPrompt + 2 * kRepeats + kDrafts + 3) return {};
-  const DraftSetting setting = {
+  if (drafts < 1 || subject_.context < kPrompt + kRounds + kDrafts + 2) return {};
+  DraftSetting setting = {
       .n_sequences = n,
       .context_size = subject_.context,
       .drafts = drafts,
       .features_width = std::int64_t{drafter.Needs().parts()} * subject_.target.info().dim,
       .target_cache = drafter.ReadsTargetCache() ? &subject_.cache : nullptr,
       .sampling = {}};
-  DraftMeter meter(drafter, setting, prompt, 2 * kRepeats + 1);
+  // In a text the target's pass comes before each round, and other weights lie in the CPU's caches then.
+  std::optional<PassMeter> pass;
+  if (row_us_ > 0 && !drafter.ReadsTargetCache() && kRounds * row_us_ < kDraftBudgetUs / 2) {
+    pass.emplace(subject_.target, subject_.cache, 0);
+    setting.before_round = [&pass] { pass->Microseconds(1, 0, true); };
+  }
+  DraftMeter meter(drafter, setting, prompt, kRounds);
   meter.Microseconds(n);  // reads the contexts
-  DraftCosts costs{.one_us = DraftUs(meter, 1, drafts), .measured = true};
-  if (n > 1) costs.all_us = DraftUs(meter, n, drafts);
+  const double round_us = RoundUs(meter, 1, drafts);
+  DraftCosts costs{.measured = true};
+  double parts = 1;  // of a round, in further drafts
+  if (!drafter.DraftsAtOnce()) {
+    if (pass) costs.first = FirstOf(RoundUs(meter, 1, 1), round_us, drafts);
+    parts = costs.first + drafts - 1;
+  }
+  costs.one_us = round_us / parts;
+  if (n > 1) costs.all_us = RoundUs(meter, n, drafts) / parts;
   costs.row_us = meter.RowMicroseconds();
   return costs;
 }

@@ -26,9 +26,10 @@ class StartMeasurer {
   double expert_us() const { return expert_us_; }
 
   // The costs of one more draft, for one sequence and for all together, and of a row that the
-  // drafter's model reads; 0: not known.
+  // drafter's model reads; 0: not known. first: how many further drafts the first one costs.
   struct DraftCosts {
     double one_us = 0, all_us = 0, row_us = 0;
+    double first = 1;
     bool measured = false;  // the context has room for it
   };
   DraftCosts Drafts(draft::Drafter& drafter);
@@ -39,7 +40,7 @@ class StartMeasurer {
   bool Affordable(double us) const;
 
   const Subject& subject_;
-  double expert_us_ = 0;
+  double expert_us_ = 0, row_us_ = 0;  // row_us_: of a pass of one row
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 

@@ -50,8 +50,10 @@ void RoundCosts::DraftsAtOnce(int drafter) noexcept {
   drafters_[static_cast<std::size_t>(drafter)].at_once = true;
 }
 
-void RoundCosts::StartDrafter(int drafter, double one_us, double all_us, double row_us) noexcept {
+void RoundCosts::StartDrafter(int drafter, double one_us, double all_us, double row_us,
+                              double first) noexcept {
   DrafterCosts& d = drafters_[static_cast<std::size_t>(drafter)];
+  d.first = std::max(1.0, first);
   d.row_us = std::max(0.0, row_us);
   d.draft_us[1] = std::max(0.0, one_us);
   if (d.draft_us.size() > 2) d.draft_us.back() = std::max(0.0, all_us);
@@ -139,18 +141,22 @@ void RoundCosts::RecordDrafts(int drafter, int drafts, int longest, double us) n
   auto& known = costs.draft_us;
   const auto together =
       std::min(static_cast<std::size_t>(Together(drafts, longest)), known.size() - 1);
-  known[together] = Moved(DraftUs(drafter, static_cast<int>(together)), us / costs.Passes(longest));
+  known[together] =
+      Moved(FurtherUs(drafter, static_cast<int>(together)), us / costs.Drafts(longest));
 }
 
 double RoundCosts::DraftsUs(int drafter, int drafts, int longest) const noexcept {
   if (longest < 1) return 0;
-  return At(drafter).Passes(longest) * DraftUs(drafter, Together(drafts, longest));
+  return At(drafter).Drafts(longest) * FurtherUs(drafter, Together(drafts, longest));
+}
+
+double RoundCosts::DraftUs(int drafter, int sequences, int before) const noexcept {
+  return At(drafter).ShareOf(before) * FurtherUs(drafter, sequences);
 }
 
 // Interpolates linearly between two readings. Beyond the last one another sequence costs at most
 // what each cost until there.
-double RoundCosts::DraftUs(int drafter, int sequences, int before) const noexcept {
-  if (At(drafter).at_once && before > 0) return 0;
+double RoundCosts::FurtherUs(int drafter, int sequences) const noexcept {
   const auto& known = At(drafter).draft_us;
   const auto at = [&known](int n) { return known[static_cast<std::size_t>(n)]; };
   const int last = static_cast<int>(known.size()) - 1, n = std::min(sequences, last);

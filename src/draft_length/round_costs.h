@@ -32,8 +32,11 @@ class RoundCosts {
   void StartExperts(const ExpertShape& shape, double us_per_expert) noexcept;
   // From now on a draft is a whole proposal: the drafter makes all its tokens in one pass.
   void DraftsAtOnce(int drafter) noexcept;
-  // The cost of one more draft for one sequence, and for all that may run together (0: not known).
-  void StartDrafter(int drafter, double one_us, double all_us, double row_us) noexcept;
+  // The cost of one more draft for one sequence, and for all that may run together (0: not known);
+  // of a row that the drafter reads; and how many further drafts the first one of a proposal costs: it
+  // finds the drafter's weights where the target's pass has left them.
+  void StartDrafter(int drafter, double one_us, double all_us, double row_us,
+                    double first = 1) noexcept;
 
   // A pass of the target that only decoded, with an average of `context` positions before a row,
   // whose rows used so many experts (0: not known); proposals with `drafts` tokens in all, the longest of `longest`; rows that a drafter had to
@@ -46,7 +49,7 @@ class RoundCosts {
   bool known() const noexcept { return seen_rows_ > 0 || !start_.empty(); }
   double PassUs(int rows, int context) const noexcept;  // > 0 once known
   // One more draft for each of `sequences`, which share the drafter's passes; 0 for none. before: the
-  // drafts that each has already, after which a drafter of whole proposals makes no pass.
+  // drafts that each has already.
   double DraftUs(int drafter, int sequences, int before = 0) const noexcept;
   // Proposals as in RecordDrafts.
   double DraftsUs(int drafter, int drafts, int longest) const noexcept;
@@ -67,15 +70,18 @@ class RoundCosts {
   };
   struct DrafterCosts {
     std::vector<double> draft_us;  // [max_sequences + 1], by sequences; 0: no reading
-    double row_us = 0;
-    bool at_once = false;
+    double row_us = 0, first = 1;
+    bool at_once = false;  // all drafts of a proposal are the first one
 
-    int Passes(int longest) const { return at_once ? 1 : longest; }
+    double ShareOf(int before) const { return before == 0 ? first : at_once ? 0 : 1; }
+    // What a proposal costs, in further drafts.
+    double Drafts(int longest) const { return first + (longest - 1) * ShareOf(1); }
   };
   static double Moved(double known, double seen) noexcept;
   static int Together(int drafts, int longest) noexcept;
   static int BandOf(int context) noexcept;
   const DrafterCosts& At(int drafter) const { return drafters_[static_cast<std::size_t>(drafter)]; }
+  double FurtherUs(int drafter, int sequences) const noexcept;
   double Curve(int rows, int context) const noexcept;
   struct Reading {
     double us = 0;  // relative to the machine's speed; 0: no reading

@@ -202,5 +202,23 @@ TEST(RoundCosts, ADrafterOfWholeProposalsCostsTheSameForEveryLength) {
   EXPECT_DOUBLE_EQ(costs.DraftsUs(0, 2, 2), 100);
 }
 
+// As much as two further ones and a half.
+TEST(RoundCosts, TheFirstDraftOfAProposalMayCostMore) {
+  RoundCosts costs(16, 1, 8);
+  costs.StartDrafter(0, 40, 80, 0, 2.5);
+  EXPECT_DOUBLE_EQ(costs.DraftUs(0, 1), 100);
+  EXPECT_DOUBLE_EQ(costs.DraftUs(0, 1, 1), 40);
+  EXPECT_DOUBLE_EQ(costs.DraftUs(0, 8, 0), 200);
+  EXPECT_DOUBLE_EQ(costs.DraftUs(0, 8, 3), 80);
+  for (const int k : {1, 4}) EXPECT_DOUBLE_EQ(costs.DraftsUs(0, k, k), 100 + 40 * (k - 1));
+  // Readings of any length teach the same: drafts take half as long now.
+  for (int i = 0; i < 100; ++i) {
+    const int k = 1 + i % 5;
+    costs.RecordDrafts(0, k, k, (100 + 40 * (k - 1)) / 2);
+  }
+  EXPECT_NEAR(costs.DraftsUs(0, 1, 1), 50, 0.01);
+  EXPECT_NEAR(costs.DraftsUs(0, 4, 4), 110, 0.01);
+}
+
 }  // namespace
 }  // namespace foretoken::draft_length

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <new>
 #include <span>
 #include <string_view>
@@ -34,6 +35,7 @@ class FakeDrafter final : public draft::Drafter {
   void Propose(std::span<const draft::Ask> asks,
                std::span<round::Proposal> proposals) noexcept override {
     drafts_.resize(asks.size());
+    if (spends_time) spends_time(std::min(asks[0].max_tokens, most));
     for (std::size_t i = 0; i < asks.size(); ++i) {
       std::vector<Token> text = At(asks[i].seq);
       const std::size_t before = text.size();
@@ -61,10 +63,11 @@ class FakeDrafter final : public draft::Drafter {
   int wrong_every = 0, most = kMaxDraft, evidence = 0, n_likely = 0, not_finite = 0;
   bool reports_distributions = false, reports_logits = false;
   bool fails_to_begin = false;
-  int n_begun = 0, n_ended = 0;       // requests
-  float temperature = 0;              // of the last one
-  int n_accepted = 0, n_drafted = 0;  // as it was told
-  std::vector<Token> likely;          // of the last observation, at its first token
+  std::function<void(int)> spends_time;  // called with the tokens that the first ask gets
+  int n_begun = 0, n_ended = 0;          // requests
+  float temperature = 0;                 // of the last one
+  int n_accepted = 0, n_drafted = 0;     // as it was told
+  std::vector<Token> likely;             // of the last observation, at its first token
 
  private:
   std::vector<Token>& At(SeqId seq) { return texts_[static_cast<std::size_t>(seq)]; }
