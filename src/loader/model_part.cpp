@@ -23,6 +23,11 @@ tensor::KvType KvTypeOf(CacheType type) {
 
 Result<ModelPart> DescribeModel(const formats::Checkpoint& checkpoint,
                                 const text::Tokenizer& tokenizer) {
+  if (model::KindOfDraft(checkpoint) == model::DraftFile::kMtpHead &&
+      checkpoint.Find("token_embd.weight") == nullptr && !checkpoint.tensors().empty())
+    return Fail(ErrorCode::kMismatch,
+                "this is an MTP head, no whole model; give it as the draft (--model-draft) of the "
+                "model it was trained for");
   ModelPart part;
   FORETOKEN_TRY(part.config, model::ConfigFromMetadata(checkpoint.metadata()));
   FORETOKEN_TRY(part.config.vocabulary, model::VocabularyRows(checkpoint));

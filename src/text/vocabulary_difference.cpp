@@ -57,7 +57,7 @@ std::string VocabularyDifference::obstacle() const {
   if (shared() >= kLeastShare * target) return "";
   return fmt::format(
       "its vocabulary is not the target's: {}; {:.0f} % of the target's must be shared; use a "
-      "draft of the same model family",
+      "draft model of the same family, or a head that was trained for this model",
       Describe(), 100 * kLeastShare);
 }
 

@@ -85,6 +85,12 @@ TEST(Heads, AFileOfAnotherKindThanTheMethodIsRefused) {
   EXPECT_NE(OpenError("", "eagle").find("needs a head"), std::string::npos);
 }
 
+TEST(Heads, AreNoModels) {
+  for (const bool eagle : {true, false})
+    EXPECT_NE(OpenError("", "none", Head(eagle)).find("head, no whole model; give it as the draft"),
+              std::string::npos);
+}
+
 TEST(Heads, ADflashDrafterIsAHeadLikeOthers) {
   const std::string block = fixtures::WriteTinyHead(Folder(), {.target = kTarget, .block = true});
   auto engine = Engine::Open({.model = Target(), .draft_model = block, .threads = 1});

@@ -23,13 +23,13 @@ namespace {
 
 using draft::DrafterSpec;
 
+// search: what came of looking for one.
 tl::unexpected<Error> NoFileFor(const DrafterInfo& drafter, const std::string& methods,
-                                bool searched) {
+                                const std::string& search) {
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("speculative method: '{}' needs a {}{}; name one with -md "
                           "(--model-draft), or use ngram",
-                          methods, FileOf(drafter),
-                          searched ? ", and none that fits is beside the model" : ""));
+                          methods, FileOf(drafter), search));
 }
 
 // The drafters that can read a file of this kind, the usual one first.
@@ -151,6 +151,14 @@ class DraftFilesOpener {
     found.push_back(std::move(draft));
   }
 
+  // For an error message: that the search found nothing, and the first reason.
+  std::string SearchResult() const {
+    if (!searched_) return "";
+    const auto& others = files_.notices.empty() ? files_.details : files_.notices;
+    return fmt::format(", and none that fits is beside the model{}",
+                       others.empty() ? "" : fmt::format(" ({})", others.front()));
+  }
+
   Status Examine(DraftPart& draft) const {
     FORETOKEN_TRY(draft.spec,
                   draft.in_target ? HeadOfTarget() : SpecFor(model::KindOfDraft(*draft.file)));
@@ -171,7 +179,7 @@ class DraftFilesOpener {
       const bool has_file = std::any_of(files_.drafts.begin(), files_.drafts.end(),
                                         [&](const DraftPart& d) { return d.spec == spec; });
       if (!spec->info.reads_file || has_file || !Wants(spec->info.name)) continue;
-      if (!spec->info.in_target) return NoFileFor(spec->info, files_.methods, searched_);
+      if (!spec->info.in_target) return NoFileFor(spec->info, files_.methods, SearchResult());
       files_.drafts.push_back({.file = &target_.checkpoint, .spec = spec, .in_target = true});
     }
     return {};
@@ -204,7 +212,9 @@ class DraftFilesOpener {
     const formats::Checkpoint& file = *draft.file;
     if (draft.in_target && model::KindOfDraft(file) != model::DraftFile::kModelWithMtpHead)
       return Fail(ErrorCode::kMismatch,
-                  "the model has no MTP head; give one with --model-draft, or use ngram");
+                  fmt::format("the model has no MTP head{}; give one with --model-draft, or use "
+                              "ngram",
+                              SearchResult()));
     FORETOKEN_TRY(const auto tokenizer, text::Tokenizer::Load(file.metadata()));
     FORETOKEN_CHECK_OK(CompareVocabularies(draft, *tokenizer));
     if (!draft.spec->info.reads_features) {
@@ -233,7 +243,7 @@ class DraftFilesOpener {
     VocabularyDifference difference = text::CompareVocabularies(target_.tokenizer, tokenizer);
     if (const std::string why = difference.obstacle(); !why.empty()) {
       if (draft.found || draft.spec->info.reads_features)
-        return Fail(ErrorCode::kMismatch, "draft model: " + why);
+        return Fail(ErrorCode::kMismatch, fmt::format("{}: {}", FileOf(draft.spec->info), why));
       return MapTokens(draft, tokenizer);
     }
     if (difference.shared() < difference.target)

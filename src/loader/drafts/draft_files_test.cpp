@@ -136,8 +136,8 @@ TEST_F(DraftFilesTest, AMethodWithoutItsFileIsAnError) {
 TEST_F(DraftFilesTest, ATargetWithoutAHeadIsAnError) {
   EXPECT_EQ(ErrorOf(Options("mtp")),
             target_ +
-                ": the model has no MTP head; give one with --model-draft, or use "
-                "ngram");
+                ": the model has no MTP head, and none that fits is beside the model; give one "
+                "with --model-draft, or use ngram");
 }
 
 TEST_F(DraftFilesTest, OptionsAreCheckedBeforeFilesAreOpened) {

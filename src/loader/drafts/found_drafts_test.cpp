@@ -11,6 +11,7 @@
 
 #include "fixtures/model_folder.h"
 #include "fixtures/tiny_model.h"
+#include "foretoken/tools/found_drafts.h"
 #include "loader/drafts/companions.h"
 
 namespace foretoken::loader {
@@ -125,6 +126,35 @@ TEST_F(FoundDraftsTest, AMethodFindsItsFile) {
   EXPECT_EQ(Find(target_, "eagle").drafts.size(), 1U);
   EXPECT_EQ(names_, std::vector<std::string>{"eagle:tales-eagle3"});
   EXPECT_EQ(Find(target_, "portfolio").drafts.size(), 2U);
+}
+
+// Who asked for a method learns why the file beside the model does not serve.
+TEST_F(FoundDraftsTest, AMethodWithoutAFileThatFitsTellsTheFirstReason) {
+  const std::string head = Head("tales-eagle3.gguf", true, {.dim = 32, .n_heads = 2});
+  EngineOptions options;
+  options.model = target_;
+  options.speculative.method = "eagle";
+  const auto found = FindDrafts(options);
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().message.find("speculative method: 'eagle' needs a head, and none that "
+                                       "fits is beside the model (drafts: passed over " +
+                                       head + ": head: "),
+            0U)
+      << found.error().message;
+}
+
+TEST_F(FoundDraftsTest, TheyAreListedWithoutLoadingThem) {
+  const std::string eagle = Head("tales-eagle3.gguf", true), draft = Draft("tales-draft.gguf");
+  Model("large-draft.gguf");
+  const auto found = FindDrafts({.model = target_});
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_EQ(found->drafts.size(), 2U);
+  EXPECT_EQ(found->drafts[0].method, "standalone");
+  EXPECT_EQ(found->drafts[0].path, draft);
+  EXPECT_EQ(found->drafts[1].method, "eagle");
+  EXPECT_EQ(found->drafts[1].path, eagle);
+  EXPECT_EQ(found->details.size(), 1U);
+  EXPECT_FALSE(FindDrafts({.model = target_ + ".absent"}));
 }
 
 TEST_F(FoundDraftsTest, OfTwoTheSmallerOneIsUsed) {
