@@ -212,6 +212,7 @@ LocalRunner::LocalRunner(const ModelConfig& config, const RunnerOptions& options
            .weight_bytes = weights_.resident_bytes(),
            .experts = InfoOfExperts(config, weights_),
            .output_tokens = weights_.output_tokens,
+           .reduced_tokens = weights_.reduced_tokens,
            .chooses = !ranks_.alone()};
 }
 
@@ -245,7 +246,8 @@ Result<std::unique_ptr<LocalRunner>> LocalRunner::LoadHead(const formats::Checkp
                        checkpoint.Find("output.weight") == nullptr))
     own.vocabulary = base.vocabulary;
   FORETOKEN_TRY(Weights weights,
-                Weights::LoadHead(checkpoint, own, target.weights_, base, division, pool));
+                Weights::LoadHead(checkpoint, own, target.weights_, base, options.output_tokens,
+                                  division, pool));
   RunnerOptions divided = options;
   divided.division = division;
   divided.ranks = division.size() == 1 ? nullptr : &target.ranks_;
@@ -279,6 +281,7 @@ const PassResult& LocalRunner::Run(const Pass& pass) noexcept {
 void LocalRunner::Check(const Pass& pass) const noexcept {
   FORETOKEN_CHECK(pass.n_rows() >= 1 && pass.n_rows() <= info_.max_rows);
   FORETOKEN_CHECK(static_cast<int>(pass.logit_rows.size()) <= info_.max_logit_rows);
+  FORETOKEN_CHECK(!pass.reduced || !info_.reduced_tokens.empty());
   FORETOKEN_CHECK(pass.choices.empty() || pass.choices.size() == pass.logit_rows.size());
   const bool is_block = config_.head && config_.head->kind == HeadKind::kBlock;
   FORETOKEN_CHECK(!config_.head || is_block || pass.features != nullptr);
@@ -329,7 +332,7 @@ int LocalRunner::RunOnTeam(const Pass& pass) noexcept {
 
 void LocalRunner::NoteResult(const Pass& pass, int team) noexcept {
   const std::size_t n = pass.logit_rows.size();
-  const Output& output = network_.output();
+  const Output& output = network_.OutputOf(pass);
   for (std::size_t i = 0; i < n; ++i) finite_rows_[i] = output.Finite(static_cast<int>(i), team);
   for (std::size_t i = 0; config_.head && i < n; ++i)
     own_features_[i] = network_.OwnFeature(pass, static_cast<int>(i));

@@ -115,6 +115,8 @@ Network::Network(const ModelConfig& config, const Weights& weights, const Worksp
       max_positions_(max_positions),
       entry_(MakeEntry(space, config, weights)),
       output_(space, config, weights) {
+  if (!weights.reduced_tokens.empty())
+    reduced_output_.emplace(space, config, weights, Output::Kind::kReduced);
   for (int layer = 0; layer < config.n_layers(); ++layer) AddLayer(layer);
   if (config.head && config.head->kind == HeadKind::kAssistant)
     next_ = std::make_unique<NextFeature>(space, config.head->target_dim, weights.head->next,
@@ -191,6 +193,7 @@ void Network::AddPhases() {
   }
   keep(config_.n_layers());
   output_.AddPhases(phases_);
+  if (reduced_output_) reduced_output_->AddPhases(phases_);
   if (next_ != nullptr) next_->AddPhases(phases_);
   injection_phases_.clear();
   for (const auto& block : entry_) block->AddInjectionPhases(injection_phases_);

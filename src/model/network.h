@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -51,7 +52,10 @@ class Network {
   // Runs the pass on the team, or on the calling thread alone.
   void Run(const Pass& pass, ThreadPool& pool, bool alone) noexcept;
 
-  const Output& output() const noexcept { return output_; }
+  // The output that computes the logits of the pass.
+  const Output& OutputOf(const Pass& pass) const noexcept {
+    return pass.reduced ? *reduced_output_ : output_;
+  }
   // A head's own feature of the i-th row of logits in the last pass.
   const float* OwnFeature(const Pass& pass, int i) const noexcept;
   // Multiplications of one row of the pass in a layer, in the mean.
@@ -85,6 +89,7 @@ class Network {
   std::vector<std::unique_ptr<Block>> entry_;
   std::vector<std::vector<std::unique_ptr<Block>>> layers_;  // the blocks of each, in order
   Output output_;
+  std::optional<Output> reduced_output_;    // of heads
   std::unique_ptr<NextFeature> next_;       // of assistants
   std::unique_ptr<Transition> transition_;  // null where there is none
   std::vector<Kept> kept_;

@@ -38,6 +38,8 @@ struct Pass {
   // its pass gives what each token adds to the logits of the row behind it, whose own feature it reads.
   const float* features = nullptr;
   bool own_features = false;
+  // The logits are those of the runner's reduced output. REQUIRES: it has one.
+  bool reduced = false;
 
   int n_rows() const { return static_cast<int>(tokens.size()); }
   kernels::ChoiceRule RuleOf(std::size_t logit_row) const {

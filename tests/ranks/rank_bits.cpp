@@ -152,9 +152,12 @@ Runners Open(const formats::Checkpoint& file, const formats::Checkpoint* head_fi
   runners.push_back(Checked(
       model::LocalRunner::Load(file, config, OptionsOf(ranks, division), kernels, pool, load)));
   if (head_file == nullptr) return runners;
-  runners.push_back(Checked(
-      model::LocalRunner::LoadHead(*head_file, Checked(model::HeadConfigFromFile(*head_file)),
-                                   OptionsOf(nullptr, {}), kernels, pool, *runners[0])));
+  const auto head_config = Checked(model::HeadConfigFromFile(*head_file));
+  model::RunnerOptions head_options = OptionsOf(nullptr, {});
+  if (model::ReducibleOutput(*head_file, head_config, file) != nullptr)
+    for (Token token = 1; token < 300; token += 2) head_options.output_tokens.push_back(token);
+  runners.push_back(Checked(model::LocalRunner::LoadHead(*head_file, head_config, head_options,
+                                                         kernels, pool, *runners[0])));
   return runners;
 }
 
@@ -215,11 +218,11 @@ std::vector<float> CompareHeads(model::Runner& many, model::LocalRunner& one, in
                                .first_position = first,
                                .blocks = blocks,
                                .window_blocks = blocks};
-  const model::Pass pass = {.tokens = tokens,
-                            .segments = {&segment, 1},
-                            .logit_rows = logit_rows,
-                            .features = features.empty() ? nullptr : features.data(),
-                            .own_features = own_features};
+  model::Pass pass = {.tokens = tokens,
+                      .segments = {&segment, 1},
+                      .logit_rows = logit_rows,
+                      .features = features.empty() ? nullptr : features.data(),
+                      .own_features = own_features};
   const model::PassResult &got = many.Run(pass), &wanted = one.Run(pass);
   const auto dim = static_cast<std::size_t>(one.config().features_width(true)),
              vocabulary = static_cast<std::size_t>(one.info().vocabulary);
@@ -232,6 +235,14 @@ std::vector<float> CompareHeads(model::Runner& many, model::LocalRunner& one, in
           what + ": other features of the head" + at);
     own.insert(own.end(), wanted.OwnFeature(i), wanted.OwnFeature(i) + dim);
   }
+  const std::size_t n_reduced = one.info().reduced_tokens.size();
+  pass.reduced = n_reduced != 0;
+  if (!pass.reduced) return own;
+  const model::PassResult &few = many.Run(pass), &wanted_few = one.Run(pass);
+  for (int i = 0; i < n_rows; ++i)
+    Check(few.Finite(i) &&
+              std::memcmp(few.Logits(i), wanted_few.Logits(i), n_reduced * sizeof(float)) == 0,
+          what + ": other reduced logits at position " + std::to_string(first + i));
   return own;
 }
 

@@ -8,34 +8,39 @@
 namespace foretoken::model {
 namespace {
 
+template <bool reduced>
 bool WantsLogits(const Pass& pass) {
-  return !pass.logit_rows.empty();
+  return !pass.logit_rows.empty() && pass.reduced == reduced;
 }
 
 bool IsWhole(const Pass& pass, std::size_t logit_row) {
   return pass.RuleOf(logit_row) == kernels::ChoiceRule::kNone;
 }
+template <bool reduced>
 bool WantsWhole(const Pass& pass) {
+  if (pass.reduced != reduced) return false;
   for (std::size_t i = 0; i < pass.logit_rows.size(); ++i)
     if (IsWhole(pass, i)) return true;
   return false;
 }
 
 // Columns of the logits that are computed.
-int OutputsOf(const ModelConfig& config, const Weights& weights) {
-  return weights.output_tokens.empty() ? config.vocabulary
-                                       : static_cast<int>(weights.output_tokens.size());
+int OutputsOf(const ModelConfig& config, const Weights& weights, Output::Kind kind) {
+  const auto& tokens =
+      kind == Output::Kind::kReduced ? weights.reduced_tokens : weights.output_tokens;
+  return tokens.empty() ? config.vocabulary : static_cast<int>(tokens.size());
 }
 
 }  // namespace
 
-Output::Output(const Workspace& space, const ModelConfig& config, const Weights& weights)
+Output::Output(const Workspace& space, const ModelConfig& config, const Weights& weights, Kind kind)
     : Output(space, config, weights,
-             {.w = weights.output,
+             {.w = kind == Kind::kReduced ? weights.reduced_output : weights.output,
               .norm = weights.output_norm,
               .input = space.scratch.residual.View(config.dim),
               .scale = config.logit_scale,
-              .soft_cap = config.logit_soft_cap}) {}
+              .soft_cap = config.logit_soft_cap,
+              .kind = kind}) {}
 
 Output::Output(const Workspace& space, const ModelConfig& config, const Weights& weights,
                const Head& head)
@@ -45,17 +50,21 @@ Output::Output(const Workspace& space, const ModelConfig& config, const Weights&
       quantise_(head.w.quantised() || (weights.head && weights.head->next.quantised())),
       last_(space.scratch.last.View(head.input.width)),
       logits_(space.scratch.logits.View(config.vocabulary)),
-      columns_(ColumnsByRank(space.division, OutputsOf(config, weights))),
+      columns_(ColumnsByRank(space.division, OutputsOf(config, weights, head.kind))),
       gather_logits_(space, logits_, GatheredForm::kFloat, columns_),
       choices_(space, logits_, gather_logits_, columns_) {}
 
 void Output::AddPhases(std::vector<Phase>& phases) const {
-  phases.push_back(PhaseOf<&Output::Norm>(*this, Split::kRows, WantsLogits));
-  phases.push_back(PhaseOf<&Output::Multiply>(*this, Split::kOther, WantsLogits));
+  const bool reduced = head_.kind == Kind::kReduced;
+  const auto wants_logits = reduced ? WantsLogits<true> : WantsLogits<false>;
+  const auto wants_whole = reduced ? WantsWhole<true> : WantsWhole<false>;
+  phases.push_back(PhaseOf<&Output::Norm>(*this, Split::kRows, wants_logits));
+  phases.push_back(PhaseOf<&Output::Multiply>(*this, Split::kOther, wants_logits));
   if (space_.ranks.alone()) return;
-  choices_.AddPhases(phases);
-  phases.push_back(PhaseOf<&Output::GatherWhole>(*this, Split::kOther, WantsWhole));
-  phases.push_back(PhaseOf<&Output::CheckOthers>(*this, Split::kOther, WantsWhole));
+  // Rows with a choice are those of a target, which has no reduced output.
+  if (!reduced) choices_.AddPhases(phases);
+  phases.push_back(PhaseOf<&Output::GatherWhole>(*this, Split::kOther, wants_whole));
+  phases.push_back(PhaseOf<&Output::CheckOthers>(*this, Split::kOther, wants_whole));
 }
 
 // The rows with logits among the thread's rows.

@@ -14,14 +14,18 @@ namespace foretoken::model {
 
 class Output final : public Block {
  public:
+  // kReduced: serves the passes that ask for reduced logits; kWhole: the others.
+  enum class Kind { kWhole, kReduced };
   // The output of a whole network, which reads the residual stream.
-  Output(const Workspace& space, const ModelConfig& config, const Weights& weights);
+  Output(const Workspace& space, const ModelConfig& config, const Weights& weights,
+         Kind kind = Kind::kWhole);
 
   struct Head {
     const Linear& w;
     const float* norm;  // null: the input is not normed
     Activation input;
     float scale = 1, soft_cap = 0;
+    Kind kind = Kind::kWhole;
   };
   // Another one, with as many columns.
   Output(const Workspace& space, const ModelConfig& config, const Weights& weights,

@@ -73,7 +73,8 @@ struct OwnPass {
             .logit_rows = logit_rows,
             .choices = choices,
             .features = width == 0 ? nullptr : features.data(),
-            .own_features = width != 0};
+            .own_features = width != 0,
+            .reduced = width != 0};
   }
 
   int width;
@@ -93,6 +94,7 @@ void ExpectSame(const Pass& got, const Pass& wanted, int width) {
   EXPECT_TRUE(Same(got.tokens, wanted.tokens));
   EXPECT_TRUE(Same(got.logit_rows, wanted.logit_rows));
   EXPECT_EQ(got.own_features, wanted.own_features);
+  EXPECT_EQ(got.reduced, wanted.reduced);
   ASSERT_EQ(got.features == nullptr, wanted.features == nullptr);
   if (wanted.features != nullptr) {
     EXPECT_TRUE(

@@ -40,6 +40,13 @@ Result<int> EmbeddingRows(const formats::Checkpoint& checkpoint, const std::stri
               fmt::format("tensor {}: {} rows are out of range", name, rows));
 }
 
+std::string HeadOutputName(const ModelConfig& config) {
+  if (config.head->kind == HeadKind::kAssistant) return "token_embd.weight";
+  if (config.head->kind == HeadKind::kMtp)
+    return fmt::format("blk.{}.nextn.shared_head_head.weight", config.layers[0].block);
+  return "output.weight";
+}
+
 }  // namespace
 
 Error LoadingStopped() {
@@ -60,13 +67,19 @@ class WeightsLoader {
     FORETOKEN_CHECK_OK(
         Vector(fmt::format("{}.weight", config_.output_norm), config_.dim, weights_.output_norm));
     const bool tied = checkpoint_.Find("output.weight") == nullptr;
-    FORETOKEN_CHECK_OK(Output(tied ? "token_embd.weight" : "output.weight", output_tokens));
+    const std::string output = tied ? "token_embd.weight" : "output.weight";
+    FORETOKEN_TRY(weights_.output_tensor_, Find(output, config_.dim, config_.vocabulary));
+    if (output_tokens.empty())
+      FORETOKEN_CHECK_OK(Divided(output, config_.vocabulary, config_.dim, weights_.output));
+    else
+      SomeRows(*weights_.output_tensor_, output_tokens, weights_.output, weights_.output_tokens);
     FORETOKEN_CHECK_OK(RopeFactors());
     if (config_.layer_input != 0) FORETOKEN_CHECK_OK(LayerInputs());
     return Layers();
   }
 
-  Status PlanHead(const Weights& target, const ModelConfig& target_config) {
+  Status PlanHead(const Weights& target, const ModelConfig& target_config,
+                  std::span<const std::int32_t> reduced_tokens) {
     HeadTensors names;
     switch (config_.head->kind) {
       case HeadKind::kEagle: {
@@ -97,11 +110,11 @@ class WeightsLoader {
       FORETOKEN_TRY(const int rows, EmbeddingRows(checkpoint_, names.embedding));
       FORETOKEN_CHECK_OK(Embedding(names.embedding, rows));
     }
-    if (names.output.empty()) {
-      weights_.output = target.output;
-      return {};
-    }
-    return Divided(names.output, config_.vocabulary, config_.dim, weights_.output);
+    FORETOKEN_CHECK_OK(HeadOutput(target));
+    if (reduced_tokens.empty()) return {};
+    SomeRows(*weights_.output_tensor_, reduced_tokens, weights_.reduced_output,
+             weights_.reduced_tokens);
+    return {};
   }
 
   // Tells what the types cost that are kept in a wider form.
@@ -172,11 +185,12 @@ class WeightsLoader {
     int first_part = 0, n_parts = 1;
     int part_rows = 0, first_row = 0;
     bool columns = false;  // of each part, its rows are the linear's k columns; tiles are F32
+    bool of_target = false;  // the tensor is in another file, the target's
   };
 
   // Names of a head's tensors; empty: the target's is used.
   struct HeadTensors {
-    std::string embedding, output, norm;
+    std::string embedding, norm;
   };
   std::string Optional(const std::string& tensor) const {
     return checkpoint_.Find(tensor) == nullptr ? std::string() : tensor;
@@ -197,8 +211,7 @@ class WeightsLoader {
     FORETOKEN_CHECK_OK(Vector(OfHead("attn_norm_2.weight"), dim, own.feature_norm));
     FORETOKEN_CHECK_OK(RopeFactors());
     FORETOKEN_CHECK_OK(TargetIds(target_vocabulary, weights_.output_tokens));
-    return HeadTensors{Optional("token_embd.weight"), Optional("output.weight"),
-                       "output_norm.weight"};
+    return HeadTensors{Optional("token_embd.weight"), "output_norm.weight"};
   }
 
   Result<HeadTensors> BlockTensors(int target_vocabulary) {
@@ -209,9 +222,7 @@ class WeightsLoader {
     FORETOKEN_CHECK_OK(RopeFactors());
     FORETOKEN_CHECK_OK(TargetIds(target_vocabulary, weights_.output_tokens));
     if (head.transition_rank != 0) FORETOKEN_CHECK_OK(Transition(own));
-    return HeadTensors{.embedding = Optional("token_embd.weight"),
-                       .output = Optional("output.weight"),
-                       .norm = "output_norm.weight"};
+    return HeadTensors{Optional("token_embd.weight"), "output_norm.weight"};
   }
 
   Status Transition(HeadWeights& own) {
@@ -233,7 +244,6 @@ class WeightsLoader {
     FORETOKEN_CHECK_OK(Vector(OfHead("nextn.hnorm.weight"), dim, own.feature_norm));
     weights_.rope_factors_ = target.rope_factors_;
     return HeadTensors{Optional(OfHead("nextn.embed_tokens.weight")),
-                       Optional(OfHead("nextn.shared_head_head.weight")),
                        Optional(OfHead("nextn.shared_head_norm.weight"))};
   }
 
@@ -243,7 +253,7 @@ class WeightsLoader {
     FORETOKEN_CHECK_OK(Divided("nextn.pre_projection.weight", dim, 2 * target, own.mix));
     FORETOKEN_CHECK_OK(Matrix("nextn.post_projection.weight", target, dim, own.next));
     FORETOKEN_CHECK_OK(RopeFactors());
-    return HeadTensors{"", "token_embd.weight", "output_norm.weight"};
+    return HeadTensors{"", "output_norm.weight"};
   }
 
   // False: stop.
@@ -393,7 +403,10 @@ class WeightsLoader {
         RepackParts(job, share.begin, share.end, tiles);
       });
       job.linear->tiles = tiles;
-      for (const auto place : job.tensor->places()) {
+      // No file keeps a head's tiles, so nobody asks for the hash of its target's tensor.
+      const auto places = job.of_target ? std::span<const std::span<const std::byte>>()
+                                        : std::span(job.tensor->places());
+      for (const auto place : places) {
         source_hashes_.push_back(PieceHash(place, pool));
         checkpoint_.Release(place);
       }
@@ -852,16 +865,29 @@ class WeightsLoader {
   Status Divided(const std::string& name, int n_out, int k, Linear& out) {
     return Rows({name, n_out}, 0, Own(n_out), k, out);
   }
-  // The output head, or the rows of it that are to be kept, which the ranks divide.
-  Status Output(const std::string& name, std::span<const std::int32_t> kept) {
-    if (kept.empty()) return Divided(name, config_.vocabulary, config_.dim, weights_.output);
-    weights_.output_tokens.assign(kept.begin(), kept.end());
-    const OutputRange own = Own(static_cast<int>(kept.size()));
-    FORETOKEN_CHECK_OK(Rows({name, config_.vocabulary}, 0, own, config_.dim, weights_.output));
-    if (own.n() > 0)
-      jobs_.back().rows =
-          kept.subspan(static_cast<std::size_t>(own.begin), static_cast<std::size_t>(own.n()));
-    return {};
+  // Without one of its own, a head uses its target's.
+  Status HeadOutput(const Weights& target) {
+    const std::string name = HeadOutputName(config_);
+    if (checkpoint_.Find(name) == nullptr) {
+      weights_.output = target.output;
+      weights_.output_tensor_ = target.output_tensor_;
+      return {};
+    }
+    FORETOKEN_TRY(weights_.output_tensor_, Find(name, config_.dim, config_.vocabulary));
+    return Divided(name, config_.vocabulary, config_.dim, weights_.output);
+  }
+
+  // The rows of an output head that are to be kept, which the ranks divide.
+  void SomeRows(const formats::TensorView& tensor, std::span<const std::int32_t> rows, Linear& out,
+                std::vector<std::int32_t>& kept) {
+    FORETOKEN_CHECK(rows.front() >= 0 && rows.back() < tensor.shape[1]);
+    kept.assign(rows.begin(), rows.end());
+    const OutputRange own = Own(static_cast<int>(rows.size()));
+    PlaceRows(tensor, static_cast<int>(tensor.shape[1]), 0, own, out);
+    if (own.n() == 0) return;
+    jobs_.back().rows =
+        rows.subspan(static_cast<std::size_t>(own.begin), static_cast<std::size_t>(own.n()));
+    jobs_.back().of_target = checkpoint_.Find(tensor.name) != &tensor;
   }
   // Whole blocks of the int8 form.
   OutputRange Own(int n_out) const { return division_.Own(n_out, tensor::kBlock); }
@@ -873,18 +899,22 @@ class WeightsLoader {
   // The outputs `own` of a matrix that begins at row `first` of a tensor.
   Status Rows(const RowsTensor& tensor, int first, OutputRange own, int k, Linear& out) {
     FORETOKEN_TRY(const formats::TensorView* t, Find(tensor.name, k, tensor.n_rows));
-    out.type = tensor::FindDType(t->ggml_type)->tile;
-    out.k = k;
+    PlaceRows(*t, tensor.n_rows, first, own, out);
+    return {};
+  }
+  void PlaceRows(const formats::TensorView& t, int part_rows, int first, OutputRange own,
+                 Linear& out) {
+    out.type = tensor::FindDType(t.ggml_type)->tile;
+    out.k = static_cast<int>(t.shape[0]);
     own.begin = own.begin / tensor::kTileOutputs * tensor::kTileOutputs;
     out.first_tile = own.begin / tensor::kTileOutputs;
-    if (own.n() == 0) return {};
-    jobs_.push_back({.tensor = t,
+    if (own.n() == 0) return;
+    jobs_.push_back({.tensor = &t,
                      .linear = &out,
                      .offset = 0,
-                     .part_rows = tensor.n_rows,
+                     .part_rows = part_rows,
                      .first_row = first + own.begin});
     Place(jobs_.back(), own.n());
-    return {};
   }
 
   // The tensor holds two matrices, of which groups of `group` rows take turns; `first`: 0 or `group`.
@@ -958,9 +988,10 @@ Result<Weights> Weights::Load(const formats::Checkpoint& checkpoint, const Model
 
 Result<Weights> Weights::LoadHead(const formats::Checkpoint& checkpoint, const ModelConfig& config,
                                   const Weights& target, const ModelConfig& target_config,
+                                  std::span<const std::int32_t> reduced_tokens,
                                   const Division& division, ThreadPool& pool) {
   WeightsLoader loader(checkpoint, config, division);
-  FORETOKEN_CHECK_OK(loader.PlanHead(target, target_config));
+  FORETOKEN_CHECK_OK(loader.PlanHead(target, target_config, reduced_tokens));
   return loader.Fill(pool, {});
 }
 
@@ -1002,6 +1033,21 @@ std::int64_t TileBytesOf(const formats::TensorView& t) {
 }
 
 }  // namespace
+
+const formats::TensorView* ReducibleOutput(const formats::Checkpoint& checkpoint,
+                                           const ModelConfig& config,
+                                           const formats::Checkpoint& target) {
+  if (checkpoint.Find("d2t") != nullptr || config.head->transition_rank != 0) return nullptr;
+  for (const auto& [file, name] : {std::pair(&checkpoint, HeadOutputName(config)),
+                                   std::pair(&target, std::string("output.weight")),
+                                   std::pair(&target, std::string("token_embd.weight"))})
+    if (const formats::TensorView* output = file->Find(name)) return output;
+  return nullptr;
+}
+
+std::int64_t BytesOfRows(const formats::TensorView& matrix, std::int64_t n_rows) {
+  return TileBytesOf(matrix) / std::max<std::int64_t>(1, matrix.shape[1]) * n_rows;
+}
 
 WeightBytes WeightBytesOf(const formats::Checkpoint& checkpoint) {
   WeightBytes bytes;

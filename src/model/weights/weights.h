@@ -166,10 +166,13 @@ class Weights {
 
   // The same for a head (config.head is set). If its file has no embedding or no output head, the
   // target's is used, so the target's weights and checkpoint must outlive the head's. division: the
-  // target's. Errors: also kMismatch (a head of another target: width, blocks, vocabulary).
+  // target's. reduced_tokens: the rows of its reduced output, ascending; empty: it has none.
+  // REQUIRES: rows of its ReducibleOutput. Errors: also kMismatch (a head of another target:
+  // width, blocks, vocabulary).
   [[nodiscard]] static Result<Weights> LoadHead(const formats::Checkpoint& checkpoint,
                                                 const ModelConfig& config, const Weights& target,
                                                 const ModelConfig& target_config,
+                                                std::span<const std::int32_t> reduced_tokens,
                                                 const Division& division, ThreadPool& pool);
 
   // Only the checks of Load, for callers that read the tensors themselves.
@@ -200,6 +203,9 @@ class Weights {
   const float* output_norm = nullptr;
   Linear output;  // [vocabulary, dim]; the embedding if the file ties them
   std::vector<std::int32_t> output_tokens;  // ids of its rows if they are not all, otherwise empty
+  // Some rows of that matrix, and their ids. Empty, without tiles: there is no reduced output.
+  Linear reduced_output;
+  std::vector<std::int32_t> reduced_tokens;
   // What divides the frequencies of a rotation: n_rot / 2 numbers, or nothing.
   std::span<const float> FactorsOf(const RopeConfig& rope, int max_positions) const;
   std::optional<HeadWeights> head;
@@ -215,7 +221,8 @@ class Weights {
     std::span<const float> values;
   };
   std::vector<RopeFactors> rope_factors_;
-  TileMemory tiles_;  // all matrices, one after another
+  const formats::TensorView* output_tensor_ = nullptr;  // of `output`; in a head maybe its target's
+  TileMemory tiles_;                                    // all matrices, one after another
   std::vector<std::vector<float>> vectors_;
   std::vector<std::span<const std::byte>> sources_;
   std::shared_ptr<EmbeddingTable> embedding_;         // heads may share their target's
@@ -232,6 +239,15 @@ struct WeightBytes {
   WeightBytes PartOf(const Division& division) const;
 };
 WeightBytes WeightBytesOf(const formats::Checkpoint& checkpoint);
+
+// The matrix of which a head (config.head is set) can have some rows as a reduced output: its own output
+// head, or its target's. Null: it can have none, as its columns are mapped to tokens or transitions
+// add to them.
+const formats::TensorView* ReducibleOutput(const formats::Checkpoint& checkpoint,
+                                           const ModelConfig& config,
+                                           const formats::Checkpoint& target);
+// What some rows of a matrix take as tiles.
+std::int64_t BytesOfRows(const formats::TensorView& matrix, std::int64_t n_rows);
 
 // The number of tokens in a file's embedding, which is needed before the weights are loaded.
 // Errors: there is no such tensor.
