@@ -77,8 +77,9 @@ std::vector<Row> MethodRows() {
       {"draft_vocabulary",
        {"--draft-vocabulary"},
        "N",
-       "how many tokens a draft model's output head keeps, the most frequent ones: less work per "
-       "draft if the vocabulary is large; default 0: all"},
+       "how many tokens the drafter's reduced output has, the most frequent ones: less work per "
+       "draft; "
+       "0: none; default 32768 for heads of larger vocabularies"},
       {"draft_vocabulary_sample",
        {"--draft-vocabulary-sample"},
        "PATH",

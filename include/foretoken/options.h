@@ -69,11 +69,13 @@ struct SpeculativeOptions {
   // so they draft after it; so do draft models that have not read a long prompt yet, and requests
   // for the log-probabilities of their prompt.
   bool first_target = true;
-  // How many tokens a draft model's output head keeps, the most frequent ones; 0: all. A head of
-  // 128,000 rows may be most of a small model's work. The text stays exact, because the target
-  // decides. `draft_vocabulary_sample` is the path of a text that shows which tokens are frequent;
+  // How many tokens a drafter's reduced output has, the most frequent ones; 0: there is none. An output
+  // head of 128,000 rows may be most of a drafter's work. The text stays exact, because the target
+  // decides. A draft model then has this output alone. Heads (eagle, mtp, dflash) have it beside the
+  // whole one, and the controller chooses. Unset: 32,768 for heads of a larger vocabulary, 0 for draft
+  // models. `draft_vocabulary_sample` is the path of a text that shows which tokens are frequent;
   // without it single ASCII characters come first, then the vocabulary's own order.
-  int draft_vocabulary = 0;
+  std::optional<int> draft_vocabulary = {};
   std::string draft_vocabulary_sample = {};
   // For benchmarks only, in [0, 1]: this share of the drafted tokens is accepted at random,
   // whatever they are and however many a round has. It overrides the strategy, and the text is not

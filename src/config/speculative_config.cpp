@@ -29,15 +29,15 @@ Result<SpeculativeOptions> CheckRanges(const SpeculativeOptions& options) {
 
 Status CheckMethods(const SpeculativeOptions& o) {
   const bool reads =
-      o.method.empty() || UsesMethod(o.method, "standalone") || UsesMethod(o.method, "portfolio");
-  if (o.draft_vocabulary > 0 && !reads)
+      o.method.empty() || UsesMethod(o.method, "portfolio") || FileReader(o.method) != nullptr;
+  if (o.draft_vocabulary.value_or(0) > 0 && !reads)
     return Bad(
-        fmt::format("draft_vocabulary: '{}' drafts without a draft model's output head; "
-                    "leave it out, or use standalone",
+        fmt::format("draft_vocabulary: '{}' drafts without an output head; "
+                    "leave it out, or use a draft model or a head",
                     o.method));
   if (!o.draft_vocabulary_sample.empty() && o.draft_vocabulary == 0)
     return Bad(
-        "draft_vocabulary_sample: draft_vocabulary is 0, so all tokens are kept; give a "
+        "draft_vocabulary_sample: draft_vocabulary is 0, so there is no reduced output; give a "
         "number or leave the sample out");
   return {};
 }

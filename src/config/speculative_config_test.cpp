@@ -282,7 +282,7 @@ TEST(SpeculativeConfig, WhatDoesNotGoTogetherIsRefused) {
       {"draft_vocabulary: 'ngram' drafts without",
        [](auto& o) { o.method = "ngram", o.draft_vocabulary = 9; }},
       {"draft_vocabulary_sample: draft_vocabulary is 0",
-       [](auto& o) { o.draft_vocabulary_sample = "x"; }},
+       [](auto& o) { o.draft_vocabulary = 0, o.draft_vocabulary_sample = "x"; }},
       {"min_speculative_tokens: 3 is more than the 2",
        [](auto& o) { o.min_speculative_tokens = 3, o.num_speculative_tokens = 2; }},
       {"min_speculative_tokens: under residual a drawn draft must be verified",

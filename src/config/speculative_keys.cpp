@@ -312,10 +312,19 @@ Status SetStorage(SpeculativeOptions& options, const std::string& text) {
   return {};
 }
 
+constexpr int kMany = 1 << 24;
+
 Status SetTokens(SpeculativeOptions& options, const std::string& text) {
   options.num_speculative_tokens.reset();
   if (IsUnset(text)) return {};
   FORETOKEN_TRY(options.num_speculative_tokens, ReadInteger(text, 0, 64));
+  return {};
+}
+
+Status SetDraftVocabulary(SpeculativeOptions& options, const std::string& text) {
+  options.draft_vocabulary.reset();
+  if (IsUnset(text)) return {};
+  FORETOKEN_TRY(options.draft_vocabulary, ReadInteger(text, 0, kMany));
   return {};
 }
 
@@ -448,8 +457,8 @@ std::string IdleProfile(const Options&, const Use& use) {
 }
 
 // Settings of one drafter, strategy or kind of controllers.
-constexpr std::array<std::string_view, 1> kStandalone = {"standalone"}, kNgram = {"ngram"},
-                                          kSuffix = {"suffix"}, kResidual = {"residual"},
+constexpr std::array<std::string_view, 1> kNgram = {"ngram"}, kSuffix = {"suffix"},
+                                          kResidual = {"residual"},
                                           kTypical = {"typical-acceptance"}, kRelaxed = {"relaxed"},
                                           kEwma = {"ewma"}, kBatchSize = {"batch-size"};
 constexpr std::string_view kSynthetic = "synthetic";
@@ -557,8 +566,6 @@ constexpr std::array<std::string_view, 2> kFillerNames = {"filler_top_k", "top_k
 using O = SpeculativeOptions;
 using E = AdaptiveLookaheadConfig;
 
-constexpr int kMany = 1 << 24;
-
 constexpr std::array kKeys = {
     SpeculativeKey{"speculative_method", kMethodNames, Type::kName, SetMethod,
                    [](const O& o) { return o.method.empty() ? std::string("auto") : o.method; },
@@ -586,8 +593,16 @@ constexpr std::array kKeys = {
     Switch<&O::first_target>("first_target", IdleFirstTarget),
     SpeculativeKey{"draft_models", kDraftModelNames, Type::kPath, SetDraftModels, PrintDraftModels,
                    IdleDraftModels},
-    Integer<&O::draft_vocabulary, 0, kMany>("draft_vocabulary", ForMethods<kStandalone>),
-    Path<&O::draft_vocabulary_sample>("draft_vocabulary_sample", ForMethods<kStandalone>),
+    SpeculativeKey{"draft_vocabulary",
+                   {},
+                   Type::kInteger,
+                   SetDraftVocabulary,
+                   [](const O& o) {
+                     return o.draft_vocabulary ? fmt::format("{}", *o.draft_vocabulary)
+                                               : std::string("auto");
+                   },
+                   IdleDraftModels},
+    Path<&O::draft_vocabulary_sample>("draft_vocabulary_sample", IdleDraftModels),
     SpeculativeKey{"synthetic_acceptance_rate",
                    {},
                    Type::kNumber,

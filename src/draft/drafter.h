@@ -92,6 +92,10 @@ class Drafter {
   // True if its network reads the target's cache, as long as that has all of a text but its newest
   // token.
   virtual bool ReadsTargetCache() const { return false; }
+  // True if its network has a reduced output beside the whole one (draft/networks/output_views.h).
+  virtual bool HasReducedOutput() const { return false; }
+  // Which of them the next proposals use. REQUIRES: HasReducedOutput, for the reduced one.
+  virtual void UseReducedOutput(bool) noexcept {}
   // The target's hidden states that observations need.
   virtual model::FeatureRequest Needs() const { return {}; }
   // Whether those may begin behind the first position of a text, whose beginning came from a cache.

@@ -319,6 +319,11 @@ void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
   // rejected.
   state.survival[slot].Observe(round.drafted + round.withheld, round.accepted);
   shared_[slot].Observe(round.drafted + round.withheld, round.accepted);
+  if (round.other >= 0) {
+    const std::size_t other = Slot(round.other, round.evidence);
+    state.survival[other].Observe(round.other_drafted, round.other_accepted);
+    shared_[other].Observe(round.other_drafted, round.other_accepted);
+  }
   state.idle_rounds = 0;
   if (!state.probing) {
     state.interval = kFirstInterval;

@@ -276,6 +276,30 @@ TEST(CostModel, PrefersTheDrafterThatPromisesMore) {
   EXPECT_EQ(play(1, 0.2), 0);  // and back to the free one
 }
 
+// What the rounds of one drafter tell about the other decides without a round of the other.
+TEST(CostModel, LearnsAboutADrafterFromRoundsOfAnother) {
+  for (const int of_other : {0, 4}) {
+    Machine machine(200, 2);
+    machine.costs.StartDrafter(0, 300, 0, 0);
+    machine.costs.StartDrafter(1, 30, 0, 0);
+    CostModel model({.name = "cost-model", .n_drafters = 2, .costs = &machine.costs});
+    model.Begin(0, {.most = 4});
+    for (int round = 0; round < 60; ++round)
+      model.Observe(0, {.drafter = 0,
+                        .drafted = 4,
+                        .accepted = 4,
+                        .us = 2000,
+                        .other = 1,
+                        .other_drafted = 4,
+                        .other_accepted = of_other});
+    const std::vector<Offer> offers = {{.drafter = 0, .most = 4}, {.drafter = 1, .most = 4}};
+    Plan plan{.offers = offers};
+    model.Choose({&plan, 1});
+    EXPECT_EQ(plan.chosen, of_other == 4 ? 1 : 0);
+    EXPECT_GT(plan.k, 0);
+  }
+}
+
 TEST(CostModel, LearnsDraftsOfDifferentEvidenceApart) {
   Machine machine(200);
   CostModel model({.name = "cost-model", .costs = &machine.costs});

@@ -51,6 +51,9 @@ struct RoundOutcome {
   int n_decoding = 1, context = 0;  // of the pass
   bool reads = false;               // it has prompt rows too
   double us = 0;                    // of the whole round
+  // What it tells about another drafter that was not asked: what its drafts would have become.
+  int other = -1;  // -1: nothing
+  int other_drafted = 0, other_accepted = 0;
 };
 
 // What a request may draft in a round: nothing, or `least` to `most` tokens.

@@ -55,7 +55,7 @@ Status CheckLimit(const MemoryUse& use, bool may_page, const MemoryLimit& limit)
 
 MemoryNeeds NeedsOf(const ModelPart& part, const formats::Checkpoint& checkpoint) {
   const model::WeightBytes weights = model::WeightBytesOf(checkpoint).PartOf(part.options.division);
-  return {.dense = weights.dense,
+  return {.dense = weights.dense + part.options.division.PartOf(part.reduced_output_bytes),
           .experts = weights.experts,
           .cache = model::CacheBytes(part.config, part.options),
           .checkpoints = model::CheckpointBytes(part.config, part.options),

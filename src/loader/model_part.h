@@ -20,6 +20,7 @@ struct ModelPart {
   model::ModelConfig config;
   model::RunnerOptions options;
   kv::TablesShape tables;
+  std::int64_t reduced_output_bytes = 0;  // of a head that has one
 };
 
 // Reads the configuration. The caller sets the sizes. Errors: those of the file.

@@ -89,7 +89,10 @@ class Allocations : public testing::TestWithParam<std::string> {
       options.drafter = std::make_shared<EvenDrafter>();
       options.verifier = std::make_shared<FirstDraftVerifier>();
     }
-    if (method == "mtp" || method == "eagle" || method == "assistant" || method == "dflash") {
+    if (method == "reduced")
+      options.speculative.method = "mtp:subset", options.speculative.draft_vocabulary = 60;
+    if (method == "mtp" || method == "reduced" || method == "eagle" || method == "assistant" ||
+        method == "dflash") {
       fixtures::TinyHeadOptions head{.eagle = method == "eagle", .block = method == "dflash"};
       head.target = model;
       head.target.noise = 0;
@@ -187,7 +190,7 @@ TEST(DecoderAllocations, AreTheSameWithALookAtDistributionsAndLogits) {
 }
 
 std::vector<std::string> Methods() {
-  std::vector<std::string> methods = {"none", "portfolio", "own", "assistant"};
+  std::vector<std::string> methods = {"none", "portfolio", "own", "assistant", "reduced"};
   for (const std::string_view name : NamesOf(AllDrafters()))
     if (name != "grammar") methods.emplace_back(name);  // no request here has one
   return methods;

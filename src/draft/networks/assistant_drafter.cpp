@@ -14,12 +14,11 @@ Result<std::unique_ptr<Drafter>> MakeAssistant(DrafterSettings settings, const D
 }
 
 AssistantDrafter::AssistantDrafter(DrafterSettings settings, const DrafterSpec& spec)
-    : ListedDrafter(spec),
+    : ReducibleDrafter(spec, settings.shared, settings.runner->info()),
       runner_(std::move(settings.runner)),
       target_(*settings.target_cache),
       width_(settings.head->target_dim),
-      max_positions_(settings.tables.max_positions),
-      wide_(settings.shared, runner_->info().output_tokens) {
+      max_positions_(settings.tables.max_positions) {
   const auto n = static_cast<std::size_t>(settings.tables.n_sequences),
              width = static_cast<std::size_t>(width_);
   sequences_.reserve(n);
@@ -86,7 +85,8 @@ bool AssistantDrafter::DraftNext() noexcept {
   DrawAll(runner_->Run({.tokens = tokens_,
                         .segments = segments_,
                         .logit_rows = logit_rows_,
-                        .features = features_.data()}));
+                        .features = features_.data(),
+                        .reduced = uses_reduced()}));
   ++work_.forwards;
   return true;
 }
@@ -97,7 +97,7 @@ void AssistantDrafter::DrawAll(const model::PassResult& result) noexcept {
     const int row = static_cast<int>(i);
     std::copy_n(result.OwnFeature(row), width_, s.own.data());
     if (result.Finite(row))
-      s.chain.Draw(wide_.Of(result.Logits(row)));
+      s.chain.Draw(Wide(result.Logits(row)));
     else
       s.chain.EndDraft(), ++work_.not_finite;
   }

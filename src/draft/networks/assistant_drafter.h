@@ -20,7 +20,7 @@
 
 #include "base/aligned_buffer.h"
 #include "draft/networks/chain.h"
-#include "draft/networks/wide_logits.h"
+#include "draft/networks/reducible_drafter.h"
 #include "draft/registry.h"
 #include "kernels/kernels.h"
 #include "kv/block_tables.h"
@@ -33,7 +33,7 @@ namespace foretoken::draft {
 [[nodiscard]] Result<std::unique_ptr<Drafter>> MakeAssistant(DrafterSettings settings,
                                                              const DrafterSpec& spec);
 
-class AssistantDrafter final : public ListedDrafter {
+class AssistantDrafter final : public ReducibleDrafter {
  public:
   // settings.runner: runs the assistant that settings.head describes, with room for a row of each
   // sequence. settings.target_cache must outlive the drafter.
@@ -63,7 +63,6 @@ class AssistantDrafter final : public ListedDrafter {
   const kv::BlockTables& target_;
   const int width_, max_positions_;
   std::vector<Sequence> sequences_;
-  WideLogits wide_;
   // The pass that is being built; the constructor reserves the memory.
   AlignedBuffer<float> features_;  // [sequences, width]
   std::vector<Token> tokens_;

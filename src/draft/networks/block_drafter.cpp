@@ -39,13 +39,12 @@ extern const DrafterSpec kDflashSpec = {
 BlockDrafter::BlockDrafter(std::unique_ptr<model::Runner> runner, const model::HeadConfig& config,
                            const kv::TablesShape& tables, const SharedTokens& shared, int most,
                            const kernels::Kernels& kernels)
-    : ListedDrafter(kDflashSpec),
+    : ReducibleDrafter(kDflashSpec, shared, runner->info()),
       runner_(std::move(runner)),
       cache_(tables),
       config_(config),
       first_row_(config.drafts_first_row ? 0 : 1),
       rows_(std::min({config.block_size, most + first_row_, kMaxDraft + first_row_})),
-      wide_(shared, runner_->info().output_tokens),
       columns_(runner_->info().vocabulary) {
   const int width = config_.features_width();
   const auto n = static_cast<std::size_t>(cache_.shape().n_sequences),
@@ -164,8 +163,10 @@ void BlockDrafter::DraftBlocks() noexcept {
     if (At(seq).chain.drafting()) AddBlock(seq);
   if (tokens_.empty()) return;
   const kv::Transaction transaction(cache_, segments_);
-  const model::PassResult& result =
-      runner_->Run({.tokens = tokens_, .segments = segments_, .logit_rows = logit_rows_});
+  const model::PassResult& result = runner_->Run({.tokens = tokens_,
+                                                  .segments = segments_,
+                                                  .logit_rows = logit_rows_,
+                                                  .reduced = uses_reduced()});
   ++work_.forwards;
   Transits() ? DrawAfterTransitions(result) : DrawAll(result);
 }
@@ -175,7 +176,7 @@ void BlockDrafter::DrawAll(const model::PassResult& result) noexcept {
     Sequence& s = At(segment.seq);
     for (int row = s.logit_row; s.chain.drafting(); ++row)
       if (result.Finite(row))
-        s.chain.Draw(wide_.Of(result.Logits(row)));
+        s.chain.Draw(Wide(result.Logits(row)));
       else
         s.chain.EndDraft(), ++work_.not_finite;
   }
@@ -194,7 +195,7 @@ void BlockDrafter::DrawAfterTransitions(const model::PassResult& block) noexcept
       for (std::int64_t column = 0; column < columns_; ++column) logits[column] += more[column];
       const auto row = static_cast<std::size_t>(i);
       if (added.Finite(i))
-        s.chain.Draw(wide_.Of(logits), added.certainties.empty() ? -1 : added.certainties[row]);
+        s.chain.Draw(Wide(logits), added.certainties.empty() ? -1 : added.certainties[row]);
       else
         s.chain.EndDraft(), ++work_.not_finite;
     }

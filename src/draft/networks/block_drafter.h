@@ -28,7 +28,7 @@
 #include "base/aligned_buffer.h"
 #include "draft/networks/chain.h"
 #include "draft/networks/feature_queue.h"
-#include "draft/networks/wide_logits.h"
+#include "draft/networks/reducible_drafter.h"
 #include "draft/registry.h"
 #include "kernels/kernels.h"
 #include "kv/block_tables.h"
@@ -39,7 +39,7 @@ namespace foretoken::draft {
 
 extern const DrafterSpec kDflashSpec;
 
-class BlockDrafter final : public ListedDrafter {
+class BlockDrafter final : public ReducibleDrafter {
  public:
   // runner: runs the drafter that `config` describes; its max_rows is at least the target's, and so
   // many whole blocks fit a pass, with logits of all their rows, as there are sequences in `tables`,
@@ -96,7 +96,6 @@ class BlockDrafter final : public ListedDrafter {
   const int first_row_;  // of a block that gives a draft
   const int rows_;       // of a block
   std::vector<Sequence> sequences_;
-  WideLogits wide_;
   // The pass that is being built; the constructor reserves the memory.
   AlignedBuffer<float> features_;  // [max_rows, features_width]
   std::vector<Token> tokens_;

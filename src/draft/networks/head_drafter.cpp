@@ -55,13 +55,13 @@ extern const DrafterSpec kMtpSpec = {
 HeadDrafter::HeadDrafter(std::unique_ptr<model::Runner> runner, const model::HeadConfig& config,
                          const kv::TablesShape& tables, const SharedTokens& shared, int max_draft,
                          const kernels::Kernels& kernels)
-    : ListedDrafter(config.kind == model::HeadKind::kEagle ? kEagleSpec : kMtpSpec),
+    : ReducibleDrafter(config.kind == model::HeadKind::kEagle ? kEagleSpec : kMtpSpec, shared,
+                       runner->info()),
       runner_(std::move(runner)),
       cache_(tables),
       config_(config),
       eagle_(config.kind == model::HeadKind::kEagle),
-      width_(config.features_width()),
-      wide_(shared, runner_->info().output_tokens) {
+      width_(config.features_width()) {
   const auto n = static_cast<std::size_t>(cache_.shape().n_sequences),
              rows = static_cast<std::size_t>(runner_->info().max_rows),
              dim = static_cast<std::size_t>(runner_->info().dim);
@@ -157,7 +157,8 @@ const model::PassResult& HeadDrafter::Run(bool own_features) noexcept {
                                                   .segments = segments_,
                                                   .logit_rows = logit_rows_,
                                                   .features = features_.data(),
-                                                  .own_features = own_features});
+                                                  .own_features = own_features,
+                                                  .reduced = uses_reduced()});
   transaction.Commit(kept_);
   ++work_.forwards;
   return result;
@@ -218,7 +219,7 @@ void HeadDrafter::DrawAll(const model::PassResult& result) noexcept {
     const int row = static_cast<int>(i);
     std::copy_n(result.OwnFeature(row), runner_->info().dim, s.own.data());
     if (result.Finite(row))
-      s.chain.Draw(wide_.Of(result.Logits(row)));
+      s.chain.Draw(Wide(result.Logits(row)));
     else
       s.chain.EndDraft(), ++work_.not_finite;
   }

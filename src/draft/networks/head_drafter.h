@@ -24,7 +24,7 @@
 #include "base/aligned_buffer.h"
 #include "draft/networks/chain.h"
 #include "draft/networks/feature_queue.h"
-#include "draft/networks/wide_logits.h"
+#include "draft/networks/reducible_drafter.h"
 #include "draft/registry.h"
 #include "kernels/kernels.h"
 #include "kv/block_tables.h"
@@ -35,7 +35,7 @@ namespace foretoken::draft {
 
 extern const DrafterSpec kEagleSpec, kMtpSpec;
 
-class HeadDrafter final : public ListedDrafter {
+class HeadDrafter final : public ReducibleDrafter {
  public:
   // runner: runs the head that `config` describes; its max_rows is at least the target's, its
   // max_logit_rows at least the number of sequences in `tables`, which have as many blocks as the
@@ -82,7 +82,6 @@ class HeadDrafter final : public ListedDrafter {
   const bool eagle_;
   const int width_;  // of a target's feature row
   std::vector<Sequence> sequences_;
-  WideLogits wide_;
   // The pass that is being built; the constructor reserves the memory.
   AlignedBuffer<float> features_;  // [max_rows, width] or [sequences, dim]
   std::vector<Token> tokens_;

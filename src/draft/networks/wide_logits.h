@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <limits>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "base/aligned_buffer.h"
@@ -32,7 +31,7 @@ class WideLogits {
       never_ = shared.differing;
     }
     for (std::size_t i = 0; i < ids.size(); ++i)
-      if (shared.Has(ids[i])) columns_.emplace_back(i, ids[i]);
+      if (shared.Has(ids[i])) Add(i, ids[i]);
   }
 
   // [vocabulary of the target]; valid until the next call.
@@ -40,26 +39,43 @@ class WideLogits {
     if (wide_.size() == 0) return logits;
     std::copy_n(logits, n_copied_, wide_.data());
     for (const Token id : never_) wide_[static_cast<std::size_t>(id)] = kNever;
-    for (const auto& [column, id] : columns_) wide_[static_cast<std::size_t>(id)] = logits[column];
+    for (const Run& run : runs_) std::copy_n(logits + run.column, run.n, wide_.data() + run.token);
     return wide_.data();
   }
 
  private:
+  // So many columns, and the tokens of the target's that they stand for.
+  struct Run {
+    std::size_t column;
+    Token token;
+    int n;
+  };
+
+  void Add(std::size_t column, Token token) {
+    const bool goes_on = !runs_.empty() &&
+                         runs_.back().column + static_cast<std::size_t>(runs_.back().n) == column &&
+                         runs_.back().token + runs_.back().n == token;
+    if (goes_on)
+      ++runs_.back().n;
+    else
+      runs_.push_back({column, token, 1});
+  }
+
   // ids: ascending.
   void AddPairs(const TokenMap& map, std::span<const Token> ids) {
     for (const TokenMap::Pair& pair : map.pairs) {
       const auto id = std::lower_bound(ids.begin(), ids.end(), pair.draft);
       if (ids.empty())
-        columns_.emplace_back(static_cast<std::size_t>(pair.draft), pair.target);
+        Add(static_cast<std::size_t>(pair.draft), pair.target);
       else if (id != ids.end() && *id == pair.draft)
-        columns_.emplace_back(static_cast<std::size_t>(id - ids.begin()), pair.target);
+        Add(static_cast<std::size_t>(id - ids.begin()), pair.target);
     }
   }
 
   static constexpr float kNever = -std::numeric_limits<float>::infinity();
-  int n_copied_ = 0;                                    // columns that keep their place
-  std::vector<Token> never_;                            // those among them that are not shared
-  std::vector<std::pair<std::size_t, Token>> columns_;  // others: column and token
+  int n_copied_ = 0;          // columns that keep their place
+  std::vector<Token> never_;  // those among them that are not shared
+  std::vector<Run> runs_;     // the others
   AlignedBuffer<float> wide_;
 };
 

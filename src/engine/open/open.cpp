@@ -242,14 +242,21 @@ class EngineOpener {
     settings.tables = draft.part.tables;
     settings.shared = draft.shared;
     FORETOKEN_TRY(auto drafter, draft.spec->make(std::move(settings)));
-    impl_->drafters_.Add({.method = std::string(draft.spec->info.name),
-                          .name = draft.name,
-                          .full_name = draft.full_name,
-                          .file = draft.file->path(),
-                          .file_bytes = static_cast<std::int64_t>(draft.file->file_bytes()),
-                          .drafter = std::move(drafter),
-                          .spec = draft.spec,
-                          .instant = draft.spec->info.lookup_only});
+    loader::DrafterEntry entry = {.method = std::string(draft.spec->info.name),
+                                  .name = draft.name,
+                                  .full_name = draft.full_name,
+                                  .file = draft.file->path(),
+                                  .file_bytes = static_cast<std::int64_t>(draft.file->file_bytes()),
+                                  .spec = draft.spec,
+                                  .instant = draft.spec->info.lookup_only};
+    if (drafter->HasReducedOutput()) {
+      impl_->drafters_.Add(
+          entry, draft::ViewsOf(std::move(drafter), options().max_sequences),
+          options().speculative.synthetic_acceptance_rate ? std::vector<Token>() : draft.tokens);
+      return {};
+    }
+    entry.drafter = std::move(drafter);
+    impl_->drafters_.Add(std::move(entry));
     return {};
   }
 
@@ -398,7 +405,7 @@ void Engine::Impl::MakeParts(int max_rows, int max_logit_rows) {
                                          .prefix_cache = o.prefix_cache,
                                          .target_path = path},
                   cache, drafters_, *opened_.kernels);
-  accounting_.emplace(*estimates_, cache, max_logit_rows, o.prefix_cache);
+  accounting_.emplace(*estimates_, cache, drafters_, max_logit_rows, o.prefix_cache);
   step_.emplace(o.max_sequences, max_rows, commit_->MakeCommits());
   // A trace has probabilities of drafts, which are read from whole rows.
   step_->pass.chooses = opened_.target->info().chooses && o.record.empty();

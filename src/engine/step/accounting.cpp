@@ -102,16 +102,22 @@ void Accounting::CountRound(const DraftedSequence& drafted, double us) noexcept 
 
 void Accounting::TellController(const PassRecord& record, std::size_t i, double us) noexcept {
   const DraftedSequence& drafted = record.drafts.entries[i];
+  const round::Verdict& verdict = record.verdicts.entries[i].verdict;
+  const auto other = drafters_.OtherOutput(drafted.drafter, drafted.proposal.tokens,
+                                           verdict.accepted, verdict.next);
   estimates_.controller->Observe(record.plan.entries[i].seq,
                                  {.drafter = std::max(0, drafted.drafter),
                                   .evidence = drafted.proposal.evidence,
                                   .drafted = drafted.length(),
-                                  .accepted = record.verdicts.entries[i].verdict.accepted,
+                                  .accepted = verdict.accepted,
                                   .withheld = drafted.withheld,
                                   .n_decoding = record.drafts.n_decoding,
                                   .context = record.pass.entries[0].first_position,
                                   .reads = record.plan.prefills(),
-                                  .us = us});
+                                  .us = us,
+                                  .other = other.drafter,
+                                  .other_drafted = other.drafted,
+                                  .other_accepted = other.accepted});
 }
 
 Accounting::PassShape Accounting::ShapeOf(const PassRecord& record) const noexcept {

@@ -10,16 +10,18 @@
 #include "engine/step/pass_record.h"
 #include "foretoken/engine_counts.h"
 #include "kv/block_tables.h"
+#include "loader/drafts/drafter_set.h"
 
 namespace foretoken::engine {
 
 class Accounting {
  public:
   // The references must outlive it. max_logit_rows: of a pass; prefix_cache: texts share blocks.
-  Accounting(Estimates& estimates, const kv::BlockTables& cache, int max_logit_rows,
-             bool prefix_cache)
+  Accounting(Estimates& estimates, const kv::BlockTables& cache, const loader::DrafterSet& drafters,
+             int max_logit_rows, bool prefix_cache)
       : estimates_(estimates),
         cache_(cache),
+        drafters_(drafters),
         max_logit_rows_(max_logit_rows),
         prefix_cache_(prefix_cache) {}
 
@@ -51,6 +53,7 @@ class Accounting {
 
   Estimates& estimates_;
   const kv::BlockTables& cache_;
+  const loader::DrafterSet& drafters_;
   const int max_logit_rows_;
   const bool prefix_cache_;
   EngineCounts counts_;

@@ -84,7 +84,7 @@ class FakeEngine {
                      [this](std::string what) { notices.push_back(std::move(what)); });
     verification.emplace(o.runner.vocabulary);
     MakeCommit(o);
-    accounting.emplace(*estimates, cache, o.runner.max_logit_rows, o.prefix_cache);
+    accounting.emplace(*estimates, cache, drafters, o.runner.max_logit_rows, o.prefix_cache);
     pass.emplace(o.sequences, rows);
     pass->chooses = o.runner.chooses && o.record.empty();
   }

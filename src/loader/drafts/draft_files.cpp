@@ -23,6 +23,9 @@ namespace {
 
 using draft::DrafterSpec;
 
+// The tokens of a head's reduced output, unless the options say otherwise.
+constexpr int kReducedTokens = 32'768;
+
 // search: what came of looking for one.
 tl::unexpected<Error> NoFileFor(const DrafterInfo& drafter, const std::string& methods,
                                 const std::string& search) {
@@ -219,9 +222,10 @@ class DraftFilesOpener {
     FORETOKEN_CHECK_OK(CompareVocabularies(draft, *tokenizer));
     if (!draft.spec->info.reads_features) {
       FORETOKEN_TRY(draft.part, DescribeModel(file, *tokenizer));
-      FORETOKEN_TRY(draft.tokens, ReducedHead(draft.shared));
+      FORETOKEN_TRY(draft.tokens, ReducedModel(draft.shared));
     } else {
       FORETOKEN_TRY(draft.part, DescribeHead(draft));
+      FORETOKEN_CHECK_OK(ReduceHead(draft));
     }
     // Beyond its own context a draft model would only guess, so it stops there.
     PartSizes sizes = SizesOf(options_);
@@ -285,19 +289,44 @@ class DraftFilesOpener {
     return part;
   }
 
-  // The tokens that the draft's output head keeps; none if it keeps all.
-  Result<std::vector<Token>> ReducedHead(const draft::SharedTokens& shared) const {
-    const auto& o = options_.speculative;
-    if (o.draft_vocabulary == 0 || o.draft_vocabulary >= target_.tokenizer.vocabulary_size())
-      return shared.map == nullptr ? std::vector<Token>() : PairedRows(*shared.map, {});
+  // The n most frequent tokens; none where the vocabulary has no more.
+  Result<std::vector<Token>> FrequentTokens(int n) const {
+    if (n == 0 || n >= target_.tokenizer.vocabulary_size()) return std::vector<Token>();
+    const std::string& path = options_.speculative.draft_vocabulary_sample;
     std::string sample;
-    if (!o.draft_vocabulary_sample.empty()) {
-      FORETOKEN_TRY(sample, ReadTextFile(o.draft_vocabulary_sample));
+    if (!path.empty()) {
+      FORETOKEN_TRY(sample, ReadTextFile(path));
     }
-    std::vector<Token> tokens = text::FrequentTokens(target_.tokenizer, o.draft_vocabulary, sample);
+    return text::FrequentTokens(target_.tokenizer, n, sample);
+  }
+
+  // The tokens that a draft model's output head keeps; none if it keeps all.
+  Result<std::vector<Token>> ReducedModel(const draft::SharedTokens& shared) const {
+    FORETOKEN_TRY(auto tokens, FrequentTokens(options_.speculative.draft_vocabulary.value_or(0)));
     if (shared.map != nullptr) return PairedRows(*shared.map, tokens);
     std::erase_if(tokens, [&](Token token) { return !shared.Has(token); });
     return tokens;
+  }
+
+  // Chooses the tokens of a head's reduced output, if it can have one.
+  Status ReduceHead(DraftPart& draft) const {
+    const formats::TensorView* const output =
+        model::ReducibleOutput(*draft.file, draft.part.config, target_.checkpoint);
+    const auto& wanted = options_.speculative.draft_vocabulary;
+    if (output == nullptr) {
+      if (wanted.value_or(0) > 0)
+        draft.notice =
+            "draft_vocabulary: this head's output cannot be reduced, because it has tokens or "
+            "transitions of its own; it drafts with the whole one";
+      return {};
+    }
+    FORETOKEN_TRY(draft.tokens, FrequentTokens(wanted.value_or(kReducedTokens)));
+    std::erase_if(draft.tokens, [&](Token token) {
+      return !draft.shared.Has(token) || token >= output->shape[1];
+    });
+    draft.part.reduced_output_bytes =
+        model::BytesOfRows(*output, static_cast<std::int64_t>(draft.tokens.size()));
+    return {};
   }
 
   // If several drafts use one method, their files' names tell them apart, and numbers if those are

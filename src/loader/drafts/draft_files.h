@@ -25,7 +25,7 @@ struct DraftPart {
   std::string name = {}, full_name = {};      // as in DrafterEntry
   ModelPart part = {};
   draft::SharedTokens shared = 0;  // the tokens that it has in common with the target
-  std::vector<Token> tokens = {};  // the columns of its output head, if that is reduced
+  std::vector<Token> tokens = {};  // the columns of its reduced output; empty: it has none
   std::string notice = {};         // what its user should know; or ""
   bool in_target = false;          // a part of the target's own file
   bool found = false;              // nobody named its file

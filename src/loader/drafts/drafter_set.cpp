@@ -10,6 +10,41 @@
 
 namespace foretoken::loader {
 
+void DrafterSet::Add(const DrafterEntry& entry, draft::OutputViews views,
+                     std::vector<Token> subset) {
+  const auto add = [&](std::string_view output, std::unique_ptr<draft::Drafter> drafter) {
+    Add({.method = entry.method,
+         .name = fmt::format("{}:{}", entry.name, output),
+         .full_name = fmt::format("{}:{}", entry.full_name, output),
+         .file = entry.file,
+         .file_bytes = entry.file_bytes,
+         .drafter = std::move(drafter),
+         .spec = entry.spec,
+         .output = output});
+  };
+  if (!subset.empty()) subsets_.push_back({size(), std::move(subset)});
+  add("subset", std::move(views.reduced));
+  add("whole", std::move(views.whole));
+}
+
+// Where a token that the subset lacks was committed in place of a draft, the whole output might have
+// drafted it: that position tells nothing.
+DrafterSet::OtherOutcome DrafterSet::OtherOutput(int d, std::span<const Token> drafts, int accepted,
+                                                 Token next) const noexcept {
+  for (const Subset& subset : subsets_) {
+    const auto has = [&](Token token) {
+      return std::binary_search(subset.tokens.begin(), subset.tokens.end(), token);
+    };
+    const int n = static_cast<int>(drafts.size());
+    if (d == subset.drafter) return {d + 1, has(next) ? n : accepted, accepted};
+    if (d != subset.drafter + 1) continue;
+    const auto first = drafts.first(static_cast<std::size_t>(accepted));
+    const auto lacked = std::find_if_not(first.begin(), first.end(), has);
+    return {d - 1, n, static_cast<int>(lacked - first.begin())};
+  }
+  return {};
+}
+
 model::FeatureRequest DrafterSet::AssignFeatures() {
   model::FeatureRequest all;
   for (const DrafterEntry& entry : entries_) {

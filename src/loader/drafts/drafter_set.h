@@ -5,16 +5,19 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "draft/networks/output_views.h"
 #include "draft/registry.h"
 #include "foretoken/result.h"
 
 namespace foretoken::loader {
 
-// If several files use one method, their drafters have different names.
+// If several files use one method, their drafters have different names. A head with two outputs makes two
+// drafters, "mtp:subset" and "mtp:whole", which both answer to the names of the head as well.
 struct DrafterEntry {
   std::string method;     // "standalone"
   std::string name;       // in statistics: "standalone", or "standalone:tales-1m" if several
@@ -26,12 +29,22 @@ struct DrafterEntry {
   // Its drafts cost next to nothing and are certain. They are made before the draft lengths are
   // chosen.
   bool instant = false;
+  std::string_view output = {};  // of a head with two, which its names end with: "subset", "whole"
   // The parts of a row of the target's features that it reads, by position in the row; empty: none.
   std::vector<int> feature_parts = {};
 
   bool reads_features() const { return !feature_parts.empty(); }
   bool Answers(std::string_view asked) const {
-    return asked == "portfolio" || asked == method || asked == name || asked == full_name;
+    return asked == "portfolio" || asked == method || IsName(asked, name) ||
+           IsName(asked, full_name);
+  }
+
+ private:
+  // Whether it is the name, with the output's or without.
+  bool IsName(std::string_view asked, std::string_view own) const {
+    if (asked == own) return true;
+    return !output.empty() && own.starts_with(asked) &&
+           own.size() == asked.size() + 1 + output.size();
   }
 };
 
@@ -46,6 +59,19 @@ class DrafterSet {
   auto end() const { return entries_.end(); }
 
   void Add(DrafterEntry entry) { entries_.push_back(std::move(entry)); }
+  // Adds the drafters of a head's two outputs. `entry`: of the head, without a drafter. subset: the
+  // tokens of the reduced output, ascending; empty: a round with one output tells nothing about the
+  // other, because acceptance is synthetic.
+  void Add(const DrafterEntry& entry, draft::OutputViews views, std::vector<Token> subset);
+
+  // What drafter d's round tells about the other output of its head, which draws the same token wherever
+  // it has that token: the other drafter, its drafts of which this is known, and those accepted.
+  struct OtherOutcome {
+    int drafter = -1, drafted = 0, accepted = 0;  // -1: d's head has one output
+  };
+  // drafts: of the round, of which so many were accepted, and then `next` was committed.
+  OtherOutcome OtherOutput(int d, std::span<const Token> drafts, int accepted,
+                           Token next) const noexcept;
 
   // Chooses which parts of the target's hidden states are kept, each of them once, and tells each
   // drafter where those that it reads are. Call it once, when all drafters are added.
@@ -63,7 +89,13 @@ class DrafterSet {
   }
 
  private:
+  struct Subset {
+    int drafter;  // that uses the reduced output; the next one uses the whole one
+    std::vector<Token> tokens;
+  };
+
   std::vector<DrafterEntry> entries_;
+  std::vector<Subset> subsets_;
   std::vector<int> defaults_;
 };
 

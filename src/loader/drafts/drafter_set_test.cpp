@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 namespace foretoken::loader {
 namespace {
+
+using Tokens = std::vector<Token>;
 
 // Two draft models, so their names have their files' names, and a lookup.
 DrafterSet ThreeDrafters() {
@@ -66,6 +70,50 @@ TEST(DrafterSet, ADrafterThatReadsFeaturesSaysSo) {
   EXPECT_FALSE(entry.reads_features());
   entry.feature_parts = {1, 0};
   EXPECT_TRUE(entry.reads_features());
+}
+
+// A head with two outputs, whose reduced one has the tokens 1, 5 and 9, behind a lookup.
+DrafterSet WithTwoOutputs() {
+  DrafterSet set;
+  set.Add({.method = "ngram", .name = "ngram", .full_name = "ngram", .drafter = nullptr});
+  set.Add({.method = "mtp", .name = "mtp", .full_name = "mtp:big", .drafter = nullptr},
+          {.reduced = nullptr, .whole = nullptr}, {1, 5, 9});
+  return set;
+}
+
+TEST(DrafterSet, AHeadWithTwoOutputsIsTwoDrafters) {
+  const DrafterSet set = WithTwoOutputs();
+  ASSERT_EQ(set.size(), 3);
+  EXPECT_EQ(set[1].name, "mtp:subset");
+  EXPECT_EQ(set[2].full_name, "mtp:big:whole");
+  for (const char* both : {"mtp", "mtp:big"}) EXPECT_EQ(Found(set, both), (std::vector<int>{1, 2}));
+  for (const char* one : {"mtp:subset", "mtp:big:subset"})
+    EXPECT_EQ(Found(set, one), std::vector<int>{1});
+  EXPECT_EQ(Found(set, "mtp:whole"), std::vector<int>{2});
+  EXPECT_FALSE(set.Find("mtp:bi"));
+}
+
+TEST(DrafterSet, ARoundWithOneOutputTellsAboutTheOther) {
+  const DrafterSet set = WithTwoOutputs();
+  const auto told = [&](int d, const Tokens& drafts, int accepted, Token next) {
+    const auto o = set.OtherOutput(d, drafts, accepted, next);
+    return std::tuple(o.drafter, o.drafted, o.accepted);
+  };
+  // The reduced output would have failed at the first token that it lacks.
+  EXPECT_EQ(told(2, {1, 5, 7}, 3, 9), std::tuple(1, 3, 2));
+  EXPECT_EQ(told(2, {1, 5, 9}, 3, 4), std::tuple(1, 3, 3));
+  EXPECT_EQ(told(2, {1, 7, 9}, 1, 4), std::tuple(1, 3, 1));
+  // The whole one would have failed where the reduced one did, or nothing is known of that position.
+  EXPECT_EQ(told(1, {1, 5, 9}, 1, 9), std::tuple(2, 3, 1));
+  EXPECT_EQ(told(1, {1, 5, 9}, 1, 4), std::tuple(2, 1, 1));
+  EXPECT_EQ(told(0, {1, 5, 9}, 1, 4), std::tuple(-1, 0, 0));
+}
+
+TEST(DrafterSet, SyntheticAcceptanceTellsNothingAboutTheOtherOutput) {
+  DrafterSet set;
+  set.Add({.method = "mtp", .name = "mtp", .full_name = "mtp", .drafter = nullptr},
+          {.reduced = nullptr, .whole = nullptr}, {});
+  EXPECT_EQ(set.OtherOutput(0, Tokens{1}, 1, 2).drafter, -1);
 }
 
 // Reads some layers of the target's hidden states.

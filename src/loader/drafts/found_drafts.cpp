@@ -105,6 +105,9 @@ std::string FoundLine(const std::vector<DraftPart>& drafts) {
     beside |= !draft.in_target;
     list += fmt::format("{}{} by {}", list.empty() ? "" : ", ", draft.spec->info.name,
                         draft.in_target ? "the model's own head" : NameOf(draft.file->path()));
+    if (draft.part.config.head && !draft.tokens.empty())
+      list += fmt::format(" with {} of its {} tokens where that pays", draft.tokens.size(),
+                          draft.part.config.vocabulary);
   }
   if (list.empty()) return "";
   return fmt::format("drafts: {} (found {} the model{}; --spec-type none turns it off)", list,

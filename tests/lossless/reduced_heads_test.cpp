@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Heads with a reduced output beside the whole one: the text stays, whichever output drafts, and each
+// output drafts as it would alone.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "fixtures/tiny_model.h"
+#include "foretoken/engine.h"
+
+namespace foretoken {
+namespace {
+
+struct Case {
+  std::string name, method;
+  fixtures::TinyModelOptions target;
+  fixtures::TinyHeadOptions head = {};
+};
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << c.name;
+}
+
+Case Of(const std::string& name, const std::string& method, fixtures::TinyModelOptions target,
+        fixtures::TinyHeadOptions head) {
+  target.context_length = 512;
+  head.target = target;
+  return {name, method, target, head};
+}
+
+std::vector<Case> Cases() {
+  fixtures::TinyModelOptions hybrid = {
+      .arch = "qwen35", .seed = 83, .n_layers = 4, .head_dim = 32};
+  hybrid.n_next = 1;
+  hybrid.rope_dimensions = 8;
+  return {Of("mtp", "mtp", {.seed = 81}, {}),
+          Of("mtp_in_the_target", "mtp", hybrid, {}),
+          Of("eagle", "eagle", {.seed = 82, .weight_type = tensor::DType::kQ8_0}, {.eagle = true}),
+          Of("eagle_own_output", "eagle", {.seed = 84},
+             {.eagle = true, .own_output = true, .own_embedding = true}),
+          Of("dflash", "dflash", {.seed = 85}, {.block = true}),
+          Of("assistant", "mtp", {.arch = "gemma4", .seed = 86, .n_layers = 3, .window = 12},
+             {.assistant = true, .n_blocks = 2, .dim = 32})};
+}
+
+class ReducedHeads : public testing::TestWithParam<Case> {
+ protected:
+  // n: draft_vocabulary.
+  Result<std::unique_ptr<Engine>> Open(std::optional<int> n, const std::string& lookahead = "fixed",
+                                       int sequences = 1) {
+    static const std::string folder = fixtures::TemporaryFolder();
+    const Case& c = GetParam();
+    EngineOptions options{.model = fixtures::WriteTinyModel(folder, c.target),
+                          .speculative = {.method = c.method,
+                                          .num_speculative_tokens = 5,
+                                          .lookahead = lookahead,
+                                          .draft_vocabulary = n},
+                          .max_sequences = sequences,
+                          .threads = 1};
+    if (c.target.n_next == 0) options.draft_model = fixtures::WriteTinyHead(folder, c.head);
+    return Engine::Open(std::move(options));
+  }
+
+  static Request RequestOf(float temperature, const std::string& method = "", int number = 0) {
+    Request request;
+    request.prompt = fmt::format("once upon a time {} there was", number);
+    request.max_new_tokens = 80;
+    request.sampling.temperature = temperature;
+    request.seed = 5;
+    // The token of each position is the same, whatever was drafted.
+    if (temperature > 0) request.speculative.strategy = VerifyStrategy::kSampleMatch;
+    if (!method.empty()) request.speculative.method = method;
+    return request;
+  }
+};
+
+TEST_P(ReducedHeads, KeepTheTextOfPlainDecoding) {
+  auto engine = Open(60);
+  ASSERT_TRUE(engine) << engine.error().message;
+  for (const float temperature : {0.0F, 0.8F}) {
+    const auto plain = (*engine)->Generate(RequestOf(temperature, "none"));
+    ASSERT_TRUE(plain) << plain.error().message;
+    for (const std::string output : {"subset", "whole"}) {
+      const auto drafted =
+          (*engine)->Generate(RequestOf(temperature, GetParam().method + ":" + output));
+      ASSERT_TRUE(drafted) << drafted.error().message;
+      EXPECT_EQ(drafted->token_ids, plain->token_ids) << output << ", " << temperature;
+      EXPECT_GT(drafted->speculation.drafted, 0) << output;
+    }
+  }
+}
+
+// The whole output beside a reduced one drafts as the only output of a head.
+TEST_P(ReducedHeads, LeaveTheWholeOutputAsItIs) {
+  auto both = Open(60), alone = Open(0);
+  ASSERT_TRUE(both && alone);
+  for (const float temperature : {0.0F, 0.8F}) {
+    const auto a = (*both)->Generate(RequestOf(temperature, GetParam().method + ":whole")),
+               b = (*alone)->Generate(RequestOf(temperature, GetParam().method));
+    ASSERT_TRUE(a && b);
+    EXPECT_EQ(a->speculation.drafted, b->speculation.drafted);
+    EXPECT_EQ(a->speculation.accepted, b->speculation.accepted);
+  }
+}
+
+TEST_P(ReducedHeads, DraftNearlyAsTheWholeOutputWithAllTokensButOne) {
+  auto engine = Open(319);
+  ASSERT_TRUE(engine) << engine.error().message;
+  const auto subset = (*engine)->Generate(RequestOf(0, GetParam().method + ":subset")),
+             whole = (*engine)->Generate(RequestOf(0, GetParam().method + ":whole"));
+  ASSERT_TRUE(subset && whole);
+  EXPECT_EQ(subset->token_ids, whole->token_ids);
+  const auto missing = std::count(whole->token_ids.begin(), whole->token_ids.end(), 319);
+  EXPECT_NEAR(static_cast<double>(subset->speculation.accepted),
+              static_cast<double>(whole->speculation.accepted),
+              2 + 5 * static_cast<double>(missing));
+}
+
+// The controller may change the output from round to round, with several texts at once.
+TEST_P(ReducedHeads, MayBeChosenByTheController) {
+  auto engine = Open(60, "cost-model", 3);
+  ASSERT_TRUE(engine) << engine.error().message;
+  const auto& methods = (*engine)->summary().methods;
+  EXPECT_NE(std::find(methods.begin(), methods.end(), GetParam().method + ":subset"),
+            methods.end());
+  for (const float temperature : {0.0F, 0.8F}) {
+    std::vector<Request> plain, drafted;
+    for (int i = 0; i < 3; ++i) {
+      plain.push_back(RequestOf(temperature, "none", i));
+      drafted.push_back(RequestOf(temperature, i == 1 ? GetParam().method + ":whole" : "", i));
+    }
+    const auto wanted = (*engine)->GenerateBatch(plain), got = (*engine)->GenerateBatch(drafted);
+    ASSERT_TRUE(wanted && got);
+    for (std::size_t i = 0; i < plain.size(); ++i)
+      EXPECT_EQ((*got)[i].token_ids, (*wanted)[i].token_ids) << i << ", " << temperature;
+  }
+}
+
+TEST_P(ReducedHeads, AreOffWhereTheVocabularyIsSmall) {
+  auto engine = Open(std::nullopt);
+  ASSERT_TRUE(engine) << engine.error().message;
+  const auto& methods = (*engine)->summary().methods;
+  EXPECT_EQ(std::find(methods.begin(), methods.end(), GetParam().method + ":subset"),
+            methods.end());
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, ReducedHeads, testing::ValuesIn(Cases()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(ReducedHead, OfTokensOfItsOwnIsRefusedInANotice) {
+  const std::string folder = fixtures::TemporaryFolder();
+  const fixtures::TinyModelOptions target{.seed = 87};
+  EngineOptions options{.model = fixtures::WriteTinyModel(folder, target),
+                        .draft_model = fixtures::WriteTinyHead(
+                            folder, {.target = target, .eagle = true, .draft_vocabulary = 100}),
+                        .speculative = {.draft_vocabulary = 60},
+                        .threads = 1};
+  auto engine = Engine::Open(options);
+  ASSERT_TRUE(engine) << engine.error().message;
+  bool noticed = false;
+  for (const std::string& notice : (*engine)->summary().notices)
+    noticed |= notice.find("this head's output cannot be reduced") != std::string::npos;
+  EXPECT_TRUE(noticed);
+}
+
+// The default: 32,768 tokens of a larger vocabulary.
+TEST(ReducedHead, IsThereWithoutAFlagWhereTheVocabularyIsLarge) {
+  const std::string folder = fixtures::TemporaryFolder();
+  fixtures::TinyModelOptions target{.seed = 88, .n_layers = 1, .dim = 32, .ff = 32};
+  target.vocab = 33'000, target.n_heads = 2, target.n_kv_heads = 1;
+  EngineOptions options{.model = fixtures::WriteTinyModel(folder, target),
+                        .draft_model = fixtures::WriteTinyHead(folder, {.target = target}),
+                        .context_size = 128,
+                        .threads = 1};
+  auto engine = Engine::Open(options);
+  ASSERT_TRUE(engine) << engine.error().message;
+  const auto& methods = (*engine)->summary().methods;
+  EXPECT_NE(std::find(methods.begin(), methods.end(), "mtp:subset"), methods.end());
+  options.speculative.draft_vocabulary = 0;
+  engine = Engine::Open(options);
+  ASSERT_TRUE(engine) << engine.error().message;
+  const auto& without = (*engine)->summary().methods;
+  EXPECT_EQ(std::find(without.begin(), without.end(), "mtp:subset"), without.end());
+}
+
+}  // namespace
+}  // namespace foretoken
