@@ -245,9 +245,8 @@ Result<std::unique_ptr<LocalRunner>> LocalRunner::LoadHead(const formats::Checkp
   if (!reads_cache && (own.vocabulary == 0 || own.head->kind == HeadKind::kMtp ||
                        checkpoint.Find("output.weight") == nullptr))
     own.vocabulary = base.vocabulary;
-  FORETOKEN_TRY(Weights weights,
-                Weights::LoadHead(checkpoint, own, target.weights_, base, options.output_tokens,
-                                  division, pool));
+  FORETOKEN_TRY(Weights weights, Weights::LoadHead(checkpoint, own, target.weights_, base,
+                                                   options.output_tokens, division, pool));
   RunnerOptions divided = options;
   divided.division = division;
   divided.ranks = division.size() == 1 ? nullptr : &target.ranks_;

@@ -29,8 +29,7 @@ Case Of(const std::string& name, const std::string& method, fixtures::TinyModelO
 }
 
 std::vector<Case> Cases() {
-  fixtures::TinyModelOptions hybrid = {
-      .arch = "qwen35", .seed = 83, .n_layers = 4, .head_dim = 32};
+  fixtures::TinyModelOptions hybrid = {.arch = "qwen35", .seed = 83, .n_layers = 4, .head_dim = 32};
   hybrid.n_next = 1;
   hybrid.rope_dimensions = 8;
   return {Of("mtp", "mtp", {.seed = 81}, {}),

@@ -184,7 +184,7 @@ class WeightsLoader {
     // on: of each, the linear's n_out rows from first_row on.
     int first_part = 0, n_parts = 1;
     int part_rows = 0, first_row = 0;
-    bool columns = false;  // of each part, its rows are the linear's k columns; tiles are F32
+    bool columns = false;    // of each part, its rows are the linear's k columns; tiles are F32
     bool of_target = false;  // the tensor is in another file, the target's
   };
 
