@@ -83,6 +83,7 @@ void Recorder::Add(const PassRecord& record, const PassTimes& times) noexcept {
          .context = record.pass.entries[i].first_position,
          .asked = planned.prefill ? 0 : drafted.wanted,
          .instant = has_drafts && drafter.instant,
+         .at_once = has_drafts && drafter.drafter->DraftsAtOnce(),
          .evidence = has_drafts ? drafted.proposal.evidence : 0,
          .drafter = has_drafts ? std::string_view(drafter.name) : std::string_view(),
          .drafts = drafted.proposal.tokens,

@@ -114,6 +114,17 @@ TEST_F(RecorderTest, MarksDraftsThatWereMadeBeforeTheirLengthWasChosen) {
   EXPECT_EQ(trace.rounds[1].evidence, 2);
 }
 
+TEST_F(RecorderTest, MarksDraftsOfOnePass) {
+  for (const bool at_once : {false, true}) {
+    FakeEngine engine({.record = path_});
+    engine.drafter->at_once = at_once;
+    engine.Run(FakeEngine::Ask(10, 8));
+    const RunTrace trace = Published(engine);
+    ASSERT_GT(trace.rounds.size(), 1U);
+    EXPECT_EQ(trace.rounds[1].at_once, at_once);
+  }
+}
+
 TEST_F(RecorderTest, WritesTheCostsOfPasses) {
   FakeEngine engine({.record = path_});
   const PassCost cost{.rows = 3, .context = 7, .us = {1.5, 1.5, 1.5}};

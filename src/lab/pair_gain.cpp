@@ -91,6 +91,10 @@ RoundPrices PricesOf(const Measurements& measured, int context, const PairRounds
   return prices;
 }
 
+double DraftPriceOf(const RoundPrices& prices, const SpeculationStats& drafting, bool at_once) {
+  return at_once ? prices.begin + prices.draft * Drafting(drafting).length : prices.draft;
+}
+
 DraftShares SharesOf(const SpeculationStats& drafting, int n) {
   DraftShares shares;
   if (drafting.drafted == 0) return shares;

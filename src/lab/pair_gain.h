@@ -45,6 +45,10 @@ struct PairRounds {
 // of the first draft of a round besides its share of a long draft.
 RoundPrices PricesOf(const Measurements& measured, int context, const PairRounds& rounds);
 
+// What a draft costs the controller of an engine: one more token, or, where the drafter makes all tokens of
+// a round at once, those of a mean round. drafting: the rounds of the longest drafts.
+double DraftPriceOf(const RoundPrices& prices, const SpeculationStats& drafting, bool at_once);
+
 // Shares of all rounds of a run; [i] is for draft i + 1.
 struct DraftShares {
   std::vector<double> drafted, gained;

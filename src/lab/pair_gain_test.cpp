@@ -66,6 +66,22 @@ TEST(RoundPrices, AreThoseOfRealRounds) {
   EXPECT_DOUBLE_EQ(prices.begin, 40);
 }
 
+// A drafter whose passes take 60 whatever they draft: one more token costs nothing, a round 60.
+TEST(DraftPrice, IsThatOfAWholeRoundWhereDraftsAreMadeAtOnce) {
+  PairRounds rounds;
+  rounds.plain.rounds = 10, rounds.plain.verify_ms = 1;
+  rounds.shortest.rounds = rounds.shortest.draft_rounds = rounds.shortest.drafted = 10;
+  rounds.shortest.draft_ms = 0.6;
+  rounds.longest = rounds.shortest;
+  rounds.longest.drafted = 70;
+  const RoundPrices prices = PricesOf(Measured({{0, 1, 100}, {0, 8, 150}}), 0, rounds);
+  EXPECT_DOUBLE_EQ(DraftPriceOf(prices, rounds.longest, false), 0);
+  EXPECT_DOUBLE_EQ(DraftPriceOf(prices, rounds.longest, true), 60);
+  rounds.longest.draft_ms = 4.2;  // one pass for each
+  const RoundPrices chain = PricesOf(Measured({{0, 1, 100}, {0, 8, 150}}), 0, rounds);
+  EXPECT_DOUBLE_EQ(DraftPriceOf(chain, rounds.longest, false), 60);
+}
+
 TEST(Speedup, CountsTokensOverTime) {
   const DraftShares shares = Always({0.8, 0.5});
   EXPECT_DOUBLE_EQ(Speedup(Cheap(5), shares, 0), 1);

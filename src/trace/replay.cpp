@@ -120,6 +120,7 @@ class Player {
     learnt_.Start(passes);
     draft_length::StartWithTable(fixed_, 1, {});
     if (!passes.empty()) fixed_.Start(passes);
+    if (costs_.drafts_at_once()) learnt_.DraftsAtOnce(0), fixed_.DraftsAtOnce(0);
     const auto draft_us = [this](int n) { return costs_.Of({.asking = n, .drafts = 1}).draft_us; };
     if (!instant_) learnt_.StartDrafter(0, draft_us(1), draft_us(together), 0);
     if (!instant_) fixed_.StartDrafter(0, draft_us(1), draft_us(together), 0);

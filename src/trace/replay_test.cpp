@@ -95,6 +95,25 @@ TEST(Replay, PredictsLongerDraftsOfTextsThatAreEasyInParts) {
   EXPECT_NEAR(replayed->tally.tokens_per_second() / truth, 1, 0.1);
 }
 
+// A round with 8 drafts costs what one with 2 does, but for the target's rows.
+TEST(Replay, CountsTheDraftsOfOnePassOnce) {
+  const TracedWorld world{
+      .right = RightWith(0.9, 31), .draft_us = 600, .at_once = true, .tokens = 400};
+  RunTrace trace = TraceOf(world, 4, 6);
+  for (const int rows : {1, 5, 9}) trace.costs.push_back({rows, 0, 1000.0 + 100 * (rows - 1)});
+  double best = 0;
+  for (const int k : {1, 2, 4, 8}) {
+    const double truth = MeasuredOf(TraceOf(world, k, 6)).tokens_per_second();
+    const auto replayed = Replay(trace, {.num_speculative_tokens = k});
+    ASSERT_TRUE(replayed);
+    EXPECT_NEAR(replayed->tally.tokens_per_second() / truth, 1, 0.05) << "K " << k;
+    best = std::max(best, truth);
+  }
+  const auto chosen = Replay(trace, {.num_speculative_tokens = 8, .lookahead = "cost-model"});
+  ASSERT_TRUE(chosen);
+  EXPECT_GT(chosen->tally.tokens_per_second(), 0.97 * best);
+}
+
 TEST(Replay, IsTheSameEachTime) {
   const RunTrace trace = TraceOf({.right = RightWith(0.8, 2)}, 3);
   for (const std::string_view name : NamesOf(AllControllers())) {

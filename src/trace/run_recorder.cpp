@@ -176,13 +176,13 @@ void RunRecorder::Write(const RecordedPass& pass, const RecordedRound& round, in
                  passes_, slot.request, round.prefill, round.fed, round.position, round.context,
                  others, pass.rows, round.asked);
   if (n > 0)
-    fmt::format_to(out,
-                   ",\"drafter\":\"{}\",\"instant\":{},\"evidence\":{},\"drafts\":[{}],"
-                   "\"q\":[{:.6g}],\"p\":[{:.6g}]",
-                   round.drafter, round.instant, round.evidence,
-                   fmt::join(round.drafts.first(n), ","),
-                   fmt::join(std::span(slot.laws.q).first(n), ","),
-                   fmt::join(std::span(slot.laws.p).first(n), ","));
+    fmt::format_to(
+        out,
+        ",\"drafter\":\"{}\",\"instant\":{},\"at_once\":{},\"evidence\":{},\"drafts\":[{}],"
+        "\"q\":[{:.6g}],\"p\":[{:.6g}]",
+        round.drafter, round.instant, round.at_once, round.evidence,
+        fmt::join(round.drafts.first(n), ","), fmt::join(std::span(slot.laws.q).first(n), ","),
+        fmt::join(std::span(slot.laws.p).first(n), ","));
   if (round.verdict != nullptr)
     fmt::format_to(out, ",\"accepted\":{},\"committed\":{},\"next\":{},\"kind\":\"{}\"",
                    round.verdict->accepted, round.committed, round.verdict->next,

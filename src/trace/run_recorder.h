@@ -37,7 +37,7 @@ struct RecordedRound {
   SeqId seq = 0;
   bool prefill = false;
   int fed = 0, position = 0, context = 0, asked = 0;
-  bool instant = false;
+  bool instant = false, at_once = false;
   int evidence = 0;
   std::string_view drafter;                 // lives until EndPass
   std::span<const Token> drafts;            // likewise

@@ -239,6 +239,7 @@ class TraceReader {
   static void Drafts(Fields& f, TracedRound& r) {
     f.Text("drafter", r.drafter);
     f.Flag("instant", r.instant);
+    if (f.Has("at_once")) f.Flag("at_once", r.at_once);  // older traces lack it
     f.Integer("evidence", 0, 3, r.evidence);
     f.Tokens("drafts", r.drafts);
     f.Probabilities("q", r.q);

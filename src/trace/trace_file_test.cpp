@@ -46,6 +46,7 @@ Status Record(const RunTrace& trace, const std::string& path) {
                    .context = r.context,
                    .asked = r.asked,
                    .instant = r.instant,
+                   .at_once = r.at_once,
                    .evidence = r.evidence,
                    .drafter = r.drafter,
                    .drafts = r.drafts,
@@ -68,7 +69,7 @@ TEST_F(TraceFile, ComesBackAsItWasRecorded) {
   trace.header.cpu = "quotes \" and \\ and \n and \xff";
   trace.costs = {{1, 0, 1000.5}, {4, 128, 1300}};
   trace.requests[1].id = trace.requests[1].seed = ~std::uint64_t{0};
-  trace.rounds[5].evidence = 2, trace.rounds[5].instant = true;
+  trace.rounds[5].evidence = 2, trace.rounds[5].instant = trace.rounds[5].at_once = true;
   ASSERT_TRUE(Record(trace, path_));
   const auto read = LoadTrace(path_);
   ASSERT_TRUE(read) << read.error().message;

@@ -137,7 +137,17 @@ std::vector<TracedPass> PassesOf(const RunTrace& trace) {
   return passes;
 }
 
-TracedCosts::TracedCosts(const RunTrace& trace, const std::vector<TracedPass>& passes) {
+namespace {
+
+bool AllAtOnce(const RunTrace& trace) {
+  return std::all_of(trace.rounds.begin(), trace.rounds.end(),
+                     [](const TracedRound& r) { return r.drafts.empty() || r.at_once; });
+}
+
+}  // namespace
+
+TracedCosts::TracedCosts(const RunTrace& trace, const std::vector<TracedPass>& passes)
+    : at_once_(AllAtOnce(trace)) {
   std::vector<TracedPass> decoding;
   std::vector<double> contexts;
   for (const TracedPass& pass : passes)
@@ -203,13 +213,15 @@ void TracedCosts::FitDraft(const std::vector<TracedPass>& passes) {
   ContextSlope slope;
   for (const TracedPass& pass : passes)
     if (pass.drafts > 0)
-      slope.Add(pass.asking * 1000 + pass.drafts, pass.context, pass.draft_us / pass.drafts);
+      slope.Add(pass.asking * 1000 + Units(pass.drafts), pass.context,
+                pass.draft_us / Units(pass.drafts));
   draft_slope_ = slope.Fit();
   std::map<int, Groups> by_asking;
   for (const TracedPass& pass : passes)
     if (pass.asking > 0)
       by_asking[pass.asking].Add(
-          pass.drafts, pass.draft_us - draft_slope_ * pass.drafts * (pass.context - middle_));
+          Units(pass.drafts),
+          pass.draft_us - draft_slope_ * Units(pass.drafts) * (pass.context - middle_));
   for (const auto& [asking, groups] : by_asking) {
     std::vector<RisingCurve::Point> points = groups.Points();
     RisingCurve::Point most;
@@ -235,8 +247,9 @@ TracedCosts::Cost TracedCosts::Of(const TracedPass& pass) const noexcept {
   if (pass.asking == 0 || draft_.empty()) return cost;
   auto nearest = draft_.lower_bound(pass.asking);
   if (nearest == draft_.end()) --nearest;
-  cost.draft_us = scale_ * std::max(0.0, nearest->second.At(pass.drafts) +
-                                             draft_slope_ * pass.drafts * further);
+  const int units = Units(pass.drafts);
+  cost.draft_us =
+      scale_ * std::max(0.0, nearest->second.At(units) + draft_slope_ * units * further);
   return cost;
 }
 

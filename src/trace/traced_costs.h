@@ -2,6 +2,7 @@
 // trace/traced_costs.h: the costs of the parts of a round, fitted to the passes of a recorded run.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -51,6 +52,9 @@ class TracedCosts {
   Cost Of(const TracedPass& pass) const noexcept;
   // The recorded time of all those passes over their fitted time; Of includes it.
   double recorded_over_fit() const { return scale_; }
+  // All drafts were made by drafters that make those of a round in one pass, which costs the same
+  // however many they are.
+  bool drafts_at_once() const { return at_once_; }
 
  private:
   static void LeanOn(const RisingCurve& expected, std::vector<RisingCurve::Point>& points);
@@ -58,6 +62,10 @@ class TracedCosts {
   void FitDraft(const std::vector<TracedPass>& passes);
   void FitRest(const std::vector<TracedPass>& passes);
 
+  // What costs as much as one draft.
+  int Units(int drafts) const noexcept { return at_once_ ? std::min(drafts, 1) : drafts; }
+
+  bool at_once_ = false;
   RisingCurve verify_, rest_;
   std::map<int, RisingCurve> draft_;  // by requests that ask together
   // Microseconds for each position of context beyond middle_: of a pass, of a draft.

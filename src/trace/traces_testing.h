@@ -18,6 +18,7 @@ struct TracedWorld {
     return 1000.0 + 100 * (rows - 1);
   };
   double draft_us = 120, rest_us = 5;
+  bool at_once = false;  // draft_us is for all drafts of a round
   // Positions at which the drafter knows nothing.
   std::function<bool(int request, int position)> silent = [](int, int) { return false; };
   double noise = 0;  // each time is more by this share at most
@@ -70,12 +71,12 @@ inline void RunWorld(const TracedWorld& world, int k, int request, RunTrace& tra
     const auto drafted = static_cast<int>(r.drafts.size());
     r.q.assign(r.drafts.size(), 1);
     r.p.assign(r.drafts.size(), 1);
-    if (drafted > 0) r.drafter = "standalone";
+    if (drafted > 0) r.drafter = "standalone", r.at_once = world.at_once;
     r.kind = drafted == 0 ? "plain" : r.accepted < drafted ? "recovered" : "bonus";
     r.next = 7;
     r.rows = 1 + drafted;
     r.committed = std::min(r.accepted + 1, world.tokens - generated);
-    r.draft_us = noisy(drafted * world.draft_us);
+    r.draft_us = noisy((world.at_once ? std::min(drafted, 1) : drafted) * world.draft_us);
     r.verify_us = noisy(world.pass_us(r.rows, r.context));
     r.rest_us = noisy(world.rest_us);
     generated += r.committed;

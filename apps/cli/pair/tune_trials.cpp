@@ -182,9 +182,14 @@ Result<Profile> ProfileOf(const Tuning& tuning, const std::string& target) {
   for (const PassCost& cost : tuning.measured.target)
     profile.passes.push_back(
         {cost.context, cost.rows, lab::PassesOf(tuning.measured, cost.context).at(cost.rows)});
-  for (const TunedDrafter& drafter : tuning.drafters)
-    if (drafter.estimate.stats.drafted > 0)
-      profile.drafts.push_back({drafter.method, drafter.model, drafter.estimate.prices.draft});
+  for (const TunedDrafter& drafter : tuning.drafters) {
+    const PairEstimate& estimate = drafter.estimate;
+    const DrafterInfo* const info = FindDrafter(drafter.method);
+    const bool at_once = info != nullptr && info->drafts_at_once;
+    if (estimate.stats.drafted > 0)
+      profile.drafts.push_back({drafter.method, drafter.model,
+                                lab::DraftPriceOf(estimate.prices, estimate.stats, at_once)});
+  }
   profile.rest_us = tuning.rest_us;
   if (tuning.recommended) {
     const TuneTrial& best = *tuning.recommended;

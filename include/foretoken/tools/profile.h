@@ -46,7 +46,7 @@ struct ProfilePass {
   double us = 0;
 };
 
-// One more draft token.
+// One more draft token, or all of a round where the method makes them in one pass.
 struct ProfileDraft {
   std::string method;  // "standalone"
   ProfileModel model;  // bytes is 0 if the method needs no file

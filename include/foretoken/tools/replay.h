@@ -65,6 +65,7 @@ struct TracedRound {
   int asked = 0;
   std::string drafter;   // its method; "" if nothing was drafted
   bool instant = false;  // its drafts were made before the controller chose how many to verify
+  bool at_once = false;  // its drafter makes all drafts of a round in one pass
   int evidence = 0;      // how strongly the text supported them, 0 to 3
   std::vector<std::int32_t> drafts;
   // For each draft: the probability it was drawn with, 1 if the drafter was certain; and its

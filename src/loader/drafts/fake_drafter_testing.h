@@ -25,6 +25,7 @@ class FakeDrafter final : public draft::Drafter {
   std::string_view name() const override { return "fake"; }
   bool ReportsLaws() const override { return reports_distributions; }
   bool ReportsLogits() const override { return reports_logits; }
+  bool DraftsAtOnce() const override { return at_once; }
   int LikelyTokens() const override { return n_likely; }
   void Begin(const draft::SequenceStart& start) override {
     if (fails_to_begin) throw std::bad_alloc();
@@ -61,7 +62,7 @@ class FakeDrafter final : public draft::Drafter {
   Work TakeWork() noexcept override { return {.not_finite = not_finite}; }
 
   int wrong_every = 0, most = kMaxDraft, evidence = 0, n_likely = 0, not_finite = 0;
-  bool reports_distributions = false, reports_logits = false;
+  bool reports_distributions = false, reports_logits = false, at_once = false;
   bool fails_to_begin = false;
   std::function<void(int)> spends_time;  // called with the tokens that the first ask gets
   int n_begun = 0, n_ended = 0;          // requests
