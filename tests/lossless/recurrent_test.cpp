@@ -5,13 +5,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <map>
-#include <random>
 
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
 #include "foretoken/scorer.h"
+#include "lossless/same_bits_testing.h"
 
 namespace foretoken {
 namespace {
@@ -78,13 +77,6 @@ std::vector<Network> Networks() {
             .rope_dimensions = 8}}};
 }
 
-struct Setting {
-  std::string method = "none";
-  int threads = 1, prefill_rows = 64, sequences = 1, cache_tokens = 0;
-  bool kv_cache = true;
-  int checkpoint_tokens = 8192;
-};
-
 class Recurrent : public testing::TestWithParam<Network> {
  protected:
   // The target and its drafts, by method.
@@ -105,15 +97,7 @@ class Recurrent : public testing::TestWithParam<Network> {
   }
 
   std::unique_ptr<Engine> Open(const Setting& setting) {
-    EngineOptions options{.model = Files().at("none"),
-                          .speculative = {.method = setting.method, .lookahead = "fixed"},
-                          .context_size = 512,
-                          .max_sequences = setting.sequences,
-                          .threads = setting.threads,
-                          .prefill_rows = setting.prefill_rows};
-    options.cache_tokens = setting.cache_tokens;
-    options.kv_cache = setting.kv_cache;
-    options.state_checkpoint_tokens = setting.checkpoint_tokens;
+    EngineOptions options = OptionsOf(Files().at("none"), setting);
     if (setting.method != "none" && Files().contains(setting.method))
       options.draft_model = Files().at(setting.method);
     auto engine = Engine::Open(options);
@@ -121,28 +105,6 @@ class Recurrent : public testing::TestWithParam<Network> {
     return std::move(*engine);
   }
 };
-
-Request Read(int n, unsigned seed, int drafts = 5, float temperature = 0) {
-  std::mt19937 random(seed);
-  Request r;
-  for (int i = 0; i < n; ++i) r.prompt_tokens.push_back(3 + static_cast<int>(random() % 300));
-  r.max_new_tokens = 60;
-  r.sampling.temperature = temperature;
-  r.seed = 3;
-  r.logprobs = 3;
-  r.ignore_eos = true;
-  r.speculative.num_speculative_tokens = drafts;
-  if (temperature != 0) r.speculative.strategy = VerifyStrategy::kSampleMatch;
-  return r;
-}
-
-void ExpectSame(const Completion& a, const Completion& b, const std::string& where) {
-  ASSERT_EQ(a.token_ids, b.token_ids) << where;
-  ASSERT_EQ(a.logprobs.size(), b.logprobs.size()) << where;
-  for (std::size_t i = 0; i < a.logprobs.size(); ++i)
-    ASSERT_EQ(std::memcmp(&a.logprobs[i].logprob, &b.logprobs[i].logprob, sizeof(float)), 0)
-        << where << " token " << i;
-}
 
 TEST_P(Recurrent, HasTheSameBitsForEveryCutThreadsAndDrafter) {
   for (const float temperature : {0.0f, 0.8f}) {
