@@ -203,6 +203,18 @@ using MixerConfig = std::variant<AttentionConfig, LatentAttentionConfig, ShortCo
                                  DeltaNetConfig, Mamba2Config, NoPart>;
 using FeedForwardConfig = std::variant<GatedFfnConfig, ExpertsConfig, NoPart>;
 
+// A convolution over the rows of a block, before and behind each part of a layer
+// (blocks/heads/local_convolution.h).
+struct LocalConvolutionConfig {
+  int taps = 0;   // rows that a row sees, itself included
+  int group = 0;  // neighbouring columns that share what a row adds to the weights
+
+  int groups(int dim) const { return dim / group; }
+  int coefficients(int dim) const { return 2 * taps * groups(dim); }  // of a row
+
+  bool operator==(const LocalConvolutionConfig&) const = default;
+};
+
 struct LayerConfig {
   int block = 0;  // its tensors' names begin with "blk.<block>."
   MixerConfig mixer;
@@ -211,9 +223,10 @@ struct LayerConfig {
   // A dense part that reads the same residual stream as the experts. The sum of what both give is
   // normed before it joins the stream.
   std::optional<GatedFfnConfig> dense_part;
-  std::string_view sum_norm = "";  // name of that norm
-  bool output_scale = false;       // the residual stream that leaves it is multiplied by a number
-  float residual_scale = 1;  // what both parts add to the residual stream is multiplied by this
+  std::string_view sum_norm = "";                     // name of that norm
+  std::optional<LocalConvolutionConfig> convolution;  // around both parts
+  bool output_scale = false;  // the residual stream that leaves it is multiplied by a number
+  float residual_scale = 1;   // what both parts add to the residual stream is multiplied by this
 
   // Null where it has none.
   const RopeConfig* rope() const {
@@ -270,6 +283,9 @@ struct HeadConfig {
   // that are kept of a token; 0: it adds nothing.
   int transition_rank = 0;
   bool drafts_first_row = false;  // kBlock: the newest token's row gives the first draft
+  // kBlock: a selector weighs so many candidates of each row by the token before them
+  // (blocks/heads/selector.h), with so many numbers of each token; 0: there is none.
+  int n_candidates = 0, selector_rank = 0;
 
   bool reads_cache() const { return kind == HeadKind::kAssistant; }  // of the target
   // Numbers of the target that a row reads.

@@ -96,7 +96,8 @@ std::vector<Case> Cases() {
   std::vector<Case> cases = {{"mixtral", "llama"},
                              {"EAGLE-3", "eagle3", true},
                              {"assistant", "gemma4-assistant", true},
-                             {"DFlash", "dflash", true}};
+                             {"DFlash", "dflash", true},
+                             {"DFlash 2", "dflash", true}};
   for (const ArchitectureInfo* info : AllArchitectures())
     cases.push_back({std::string(info->name), std::string(info->name)});
   return cases;
@@ -109,6 +110,8 @@ std::vector<std::byte> BytesOf(const Case& of) {
     head = {.target = fixtures::SmallestOf("gemma4"), .assistant = true, .n_blocks = 2};
   if (of.name == "DFlash")
     head = {.target = {.seed = 5}, .block = true, .window = 12, .transition_rank = 16};
+  if (of.name == "DFlash 2")
+    head = {.target = {.seed = 5}, .block = true, .window = 12, .taps = 2, .n_candidates = 4};
   const std::string text = TextOf(fixtures::WriteTinyHead(fixtures::TemporaryFolder(), head));
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
@@ -172,7 +175,9 @@ TEST_P(HostileKeys, ThatAreNeededAreMissed) {
                                   "feed_forward_length", "attention.head_count"};
   if (GetParam().name == "EAGLE-3") needed.insert({"target_hidden_size", "target_layers"});
   if (GetParam().name == "assistant") needed.insert("embedding_length_out");
-  if (GetParam().name == "DFlash") needed.insert("target_layers");
+  if (GetParam().architecture == "dflash") needed.insert("target_layers");
+  if (GetParam().name == "DFlash 2")
+    needed.insert({"conv_kernel_size", "conv_group_size", "selector_top_k", "selector_rank"});
   if (Reads("expert_used_count")) {
     needed.insert("expert_used_count");
     // Without that key, these are networks without experts.

@@ -345,7 +345,8 @@ void LocalRunner::NoteResult(const Pass& pass, int team) noexcept {
              .own_features = std::span(own_features_).first(config_.head ? n : 0),
              .certainties = HasCertainties(pass)
                                 ? std::span<const float>(scratch_.certainties.data(), n)
-                                : std::span<const float>()};
+                                : std::span<const float>(),
+             .candidates = network_.CandidatesOf(pass)};
 }
 
 }  // namespace foretoken::model

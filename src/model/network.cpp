@@ -9,7 +9,9 @@
 #include "model/blocks/gated_ffn.h"
 #include "model/blocks/heads/head_entry.h"
 #include "model/blocks/heads/injection.h"
+#include "model/blocks/heads/local_convolution.h"
 #include "model/blocks/heads/next_feature.h"
+#include "model/blocks/heads/selector.h"
 #include "model/blocks/heads/transition.h"
 #include "model/blocks/kept_state.h"
 #include "model/blocks/latent_attention.h"
@@ -81,6 +83,17 @@ std::int64_t WorkOf(const ExpertsConfig& e, int dim) {
          (e.n_experts + 3 * (std::int64_t{e.n_used} * e.width + e.shared_width));
 }
 
+std::int64_t WorkOf(const LocalConvolutionConfig& c, int dim) {
+  return 2 * std::int64_t{dim} * (c.coefficients(dim) + 2 * c.taps);
+}
+
+LocalConvolution::Entry EntryOf(const AttentionWeights& w) {
+  return {w.norm, w.q.quantised() || w.k.quantised() || w.v.quantised()};
+}
+LocalConvolution::Entry EntryOf(const GatedFfnWeights& w) {
+  return {w.norm, w.gate.quantised() || w.up.quantised()};
+}
+
 std::unique_ptr<Block> MakePart(const Workspace& space, const LayerConfig& config,
                                 const LayerWeights& weights, const LayerPlace& place,
                                 const Activation& to) {
@@ -123,6 +136,8 @@ Network::Network(const ModelConfig& config, const Weights& weights, const Worksp
                                           output_.last());
   if (config.head && config.head->transition_rank != 0)
     transition_ = std::make_unique<Transition>(space, config, weights);
+  if (config.head && config.head->n_candidates != 0)
+    selector_ = std::make_unique<Selector>(space, config, weights, output_);
   AddPhases();
 }
 
@@ -166,8 +181,10 @@ void Network::AddLayer(int layer) {
   const LayerPlace place = {.layer = layer,
                             .dim = config_.dim,
                             .norm_eps = config_.norm_eps,
-                            .residual_scale = config.residual_scale};
+                            .residual_scale = config.residual_scale,
+                            .convolved = config.convolution.has_value()};
   Blocks& blocks = layers_.emplace_back();
+  if (config.convolution) return AddConvolvedLayer(config, weights, place, blocks);
   if (!std::holds_alternative<NoPart>(config.mixer))
     blocks.push_back(MakeMixer(config, weights, place));
   if (config.beside)
@@ -178,6 +195,20 @@ void Network::AddLayer(int layer) {
     blocks.push_back(std::make_unique<PerLayerInput>(space_, config_, *weights.input, place));
   if (weights.output_scale != nullptr)
     blocks.push_back(std::make_unique<LayerScale>(space_, config_.dim, *weights.output_scale));
+}
+
+// REQUIRES: grouped-query attention and a gated part, and nothing else.
+void Network::AddConvolvedLayer(const LayerConfig& config, const LayerWeights& weights,
+                                const LayerPlace& place, Blocks& blocks) {
+  const auto add = [&](const LocalConvolutionWeights& around, const LocalConvolution::Entry& entry,
+                       std::unique_ptr<Block> part) {
+    blocks.push_back(std::make_unique<LocalConvolution>(space_, *config.convolution, around, place,
+                                                        entry, std::move(part)));
+  };
+  add(*weights.around_mixer, EntryOf(std::get<AttentionWeights>(weights.mixer)),
+      MakeMixer(config, weights, place));
+  add(*weights.around_feed_forward, EntryOf(std::get<GatedFfnWeights>(weights.feed_forward)),
+      MakeFeedForward(space_, config, weights, place));
 }
 
 void Network::AddPhases() {
@@ -195,6 +226,7 @@ void Network::AddPhases() {
   output_.AddPhases(phases_);
   if (reduced_output_) reduced_output_->AddPhases(phases_);
   if (next_ != nullptr) next_->AddPhases(phases_);
+  if (selector_ != nullptr) selector_->AddPhases(phases_);
   injection_phases_.clear();
   for (const auto& block : entry_) block->AddInjectionPhases(injection_phases_);
   transition_phases_.clear();
@@ -214,6 +246,10 @@ const float* Network::OwnFeature(const Pass& pass, int i) const noexcept {
   if (config_.head->kind != HeadKind::kEagle) return output_.last().Row(i);
   return space_.scratch.residual.View(config_.dim)
       .Row(pass.logit_rows[static_cast<std::size_t>(i)]);
+}
+
+Candidates Network::CandidatesOf(const Pass& pass) const noexcept {
+  return selector_ == nullptr || pass.features != nullptr ? Candidates() : selector_->Result();
 }
 
 void Network::Keep(const FeatureRequest& request, float* features) {
@@ -272,6 +308,7 @@ std::uint64_t Network::LayerWork(const Pass& pass) const noexcept {
     work += std::visit([this](const auto& part) { return WorkOf(part, config_.dim); },
                        layer.feed_forward);
     if (layer.dense_part) work += WorkOf(*layer.dense_part, config_.dim);
+    if (layer.convolution) work += WorkOf(*layer.convolution, config_.dim);
   }
   return static_cast<std::uint64_t>(work / std::max(1, config_.n_layers()));
 }

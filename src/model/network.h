@@ -21,6 +21,7 @@ namespace foretoken::model {
 
 struct LayerPlace;  // blocks/attention.h
 class NextFeature;  // blocks/heads/next_feature.h
+class Selector;     // blocks/heads/selector.h
 class Transition;   // blocks/heads/transition.h
 
 // Calls the phases that the pass wants, and `barrier` between two of them unless both are divided
@@ -58,6 +59,8 @@ class Network {
   }
   // A head's own feature of the i-th row of logits in the last pass.
   const float* OwnFeature(const Pass& pass, int i) const noexcept;
+  // None where the network has no selector, or the pass read no tokens.
+  Candidates CandidatesOf(const Pass& pass) const noexcept;
   // Multiplications of one row of the pass in a layer, in the mean.
   std::uint64_t LayerWork(const Pass& pass) const noexcept;
 
@@ -66,6 +69,8 @@ class Network {
   std::unique_ptr<Block> MakeMixer(const LayerConfig& config, const LayerWeights& weights,
                                    const LayerPlace& place);
   void AddLayer(int layer);
+  void AddConvolvedLayer(const LayerConfig& config, const LayerWeights& weights,
+                         const LayerPlace& place, std::vector<std::unique_ptr<Block>>& blocks);
   void AddPhases();
   bool IsBlock() const noexcept { return config_.head && config_.head->kind == HeadKind::kBlock; }
   const std::vector<Phase>& PhasesOf(const Pass& pass) const noexcept;
@@ -92,6 +97,7 @@ class Network {
   std::optional<Output> reduced_output_;    // of heads
   std::unique_ptr<NextFeature> next_;       // of assistants
   std::unique_ptr<Transition> transition_;  // null where there is none
+  std::unique_ptr<Selector> selector_;      // null where there is none
   std::vector<Kept> kept_;
   std::vector<Phase> phases_;
   // Block drafters have these in passes with the target's features, and with their own.

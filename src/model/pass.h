@@ -47,6 +47,23 @@ struct Pass {
   }
 };
 
+// Of a block drafter that has a selector, for each row of logits: some columns of the logits, and how well
+// each of them follows each of those of the row before.
+struct Candidates {
+  int n = 0;                              // of a row; 0: there are none
+  const std::int32_t* columns = nullptr;  // [logit rows, n], the best logit first
+  // [logit rows, n before, n]: logits. Where a row follows the first row of its segment, all n before
+  // are alike.
+  const float* scores = nullptr;
+
+  std::span<const std::int32_t> Columns(int row) const noexcept {
+    return {columns + std::int64_t{row} * n, static_cast<std::size_t>(n)};
+  }
+  const float* Scores(int row, int before) const noexcept {
+    return scores + (std::int64_t{row} * n + before) * n;
+  }
+};
+
 // What a pass gives: views of the runner's memory. They are valid until the runner's next pass.
 struct PassResult {
   const float* logits = nullptr;  // row i belongs to row logit_rows[i] of the pass
@@ -64,6 +81,7 @@ struct PassResult {
   // Block drafters, in passes with own_features: for each row of logits how certain the network is of
   // the token that will be drawn from them, from 0 to 1. Empty: it does not say.
   std::span<const float> certainties;
+  Candidates candidates;
 
   const float* Logits(int i) const noexcept { return logits + i * logits_stride; }
   // From row i on.

@@ -26,6 +26,7 @@ struct Widest {
   int n_experts = 0, n_used = 0, expert = 0;
   LatentAttentionConfig latent = {};  // the largest of each number
   int kept = 0, recurrent = 0, work = 0;
+  int coefficients = 0;  // of a local convolution
 
   explicit Widest(const ModelConfig& config) : ffn(config.layer_input) {
     for (const LayerConfig& layer : config.layers) {
@@ -40,6 +41,8 @@ struct Widest {
       if (layer.beside) Note(*layer.beside);
       std::visit([this](const auto& part) { Note(part); }, layer.feed_forward);
       if (layer.dense_part) Note(*layer.dense_part);
+      if (layer.convolution)
+        coefficients = std::max(coefficients, layer.convolution->coefficients(config.dim));
     }
   }
   void Note(const AttentionConfig& a) {
@@ -121,8 +124,8 @@ std::size_t LongestGather(const Widest& widest, const ModelConfig& c, int max_ro
     longest =
         std::max(longest, std::min(static_cast<std::size_t>(n_rows) * row, kGatherBytes + row));
   };
-  for (const int width :
-       {c.dim, widest.q, widest.results, widest.ffn, widest.kept, c.layer_input * c.n_layers()})
+  for (const int width : {c.dim, widest.q, widest.results, widest.ffn, widest.kept,
+                          widest.coefficients, c.layer_input * c.n_layers()})
     note(max_rows, width);
   note(std::int64_t{max_rows} * widest.n_used, widest.expert);
   note(max_logit_rows, c.vocabulary);
@@ -150,6 +153,17 @@ RecurrentScratch RecurrentScratchOf(const Widest& widest, int max_rows, int n_th
   RecurrentScratch scratch = {.inputs = ActivationMemory(max_rows, widest.kept, false),
                               .gate = ActivationMemory(max_rows, widest.recurrent, false)};
   scratch.work_stride = RoundUp(widest.work, 32);
+  scratch.work = AlignedBuffer<float>(static_cast<std::size_t>(n_threads * scratch.work_stride));
+  return scratch;
+}
+
+SelectorScratch SelectorScratchOf(const HeadConfig& head, int max_logit_rows, int n_threads) {
+  const auto rows = static_cast<std::size_t>(max_logit_rows),
+             n = static_cast<std::size_t>(head.n_candidates);
+  SelectorScratch scratch = {.gates = ActivationMemory(max_logit_rows, head.selector_rank, false),
+                             .columns = AlignedBuffer<std::int32_t>(rows * n),
+                             .scores = AlignedBuffer<float>(rows * n * n)};
+  scratch.work_stride = RoundUp(std::int64_t{head.selector_rank} * (head.n_candidates + 1), 32);
   scratch.work = AlignedBuffer<float>(static_cast<std::size_t>(n_threads * scratch.work_stride));
   return scratch;
 }
@@ -201,13 +215,17 @@ std::size_t RecurrentScratch::size_bytes() const noexcept {
   return inputs.size_bytes() + gate.size_bytes() + BytesOf(work);
 }
 
+std::size_t SelectorScratch::size_bytes() const noexcept {
+  return gates.size_bytes() + BytesOf(columns) + BytesOf(scores) + BytesOf(work);
+}
+
 std::size_t Scratch::size_bytes() const noexcept {
   std::size_t bytes = experts.size_bytes() + latent.size_bytes() + recurrent.size_bytes() +
-                      BytesOf(not_finite) + BytesOf(attention_scratch) + BytesOf(row_len) +
-                      gathered.size_bytes();
+                      selector.size_bytes() + BytesOf(not_finite) + BytesOf(attention_scratch) +
+                      BytesOf(row_len) + gathered.size_bytes();
   for (const ActivationMemory* const memory :
        {&residual, &normed, &q, &k, &v, &attention, &gate, &up, &delta, &sum, &last, &mixed, &pair,
-        &next, &layer_inputs, &layer_embeddings, &logits})
+        &coefficients, &next, &layer_inputs, &layer_embeddings, &logits})
     bytes += memory->size_bytes();
   return bytes;
 }
@@ -241,6 +259,9 @@ Scratch::Scratch(const ModelConfig& c, int max_rows, int max_logit_rows, int n_t
     mixed = ActivationMemory(max_rows,
                              static_cast<int>(c.head->feature_layers.size()) * c.head->target_dim);
   }
+  coefficients = ActivationMemory(max_rows, widest.coefficients, false);
+  if (c.head && c.head->n_candidates != 0)
+    selector = SelectorScratchOf(*c.head, max_logit_rows, n_threads);
   logits = ActivationMemory(max_logit_rows, c.vocabulary, false);
   // Threads write no cache line of another thread.
   not_finite_stride = RoundUp(max_logit_rows, 64);

@@ -125,6 +125,18 @@ struct RecurrentScratch {
   std::size_t size_bytes() const noexcept;
 };
 
+// What the selector of a block drafter writes.
+struct SelectorScratch {
+  ActivationMemory gates;               // [logit rows, rank]
+  AlignedBuffer<std::int32_t> columns;  // [logit rows, candidates]
+  AlignedBuffer<float> scores;          // [logit rows, candidates before, candidates]
+  AlignedBuffer<float> work;            // [threads, work_stride]: numbers of tokens
+  std::int64_t work_stride = 0;
+
+  float* Work(int thread) noexcept { return work.data() + thread * work_stride; }
+  std::size_t size_bytes() const noexcept;
+};
+
 // Messages of gathers hold as many whole rows as fit this, and one more.
 constexpr std::size_t kGatherBytes = std::size_t{16} << 20;
 
@@ -142,6 +154,7 @@ struct Scratch {
   ActivationMemory mixed;             // heads: [rows, features], the target's features before fc
   ActivationMemory pair;              // heads: [rows, 2 dim], embedding and feature, each normed;
                                       // assistants: [rows, 2 target_dim], neither normed
+  ActivationMemory coefficients;      // [rows, those of a local convolution]
   ActivationMemory next;              // assistants: [logit rows, target_dim], their features
   ActivationMemory layer_inputs;      // [rows, layers * layer_input]
   ActivationMemory layer_embeddings;  // [rows, layers * layer_input], before they are mixed
@@ -158,6 +171,7 @@ struct Scratch {
   LatentScratch latent;
   ChoiceScratch choices;
   RecurrentScratch recurrent;
+  SelectorScratch selector;
 
   std::uint8_t* NotFinite(int thread) noexcept {
     return not_finite.data() + thread * not_finite_stride;

@@ -123,6 +123,7 @@ void AddHeads(const std::string& folder, const TinyModelOptions& target, GoodFil
   eagle.layers = {0, 1}, eagle.n_blocks = 2, eagle.dim = 96;
   head("EAGLE-3 head of two wider blocks", eagle);
   head("DFlash drafter", {.block = true, .window = 20});
+  head("DFlash 2 drafter", {.block = true, .taps = 2, .n_candidates = 6});
   head("DSpark drafter", {.block = true, .transition_rank = 32, .certainty = true});
 }
 

@@ -4,7 +4,7 @@
 
   acceptance.py --foretoken BIN --llama "PREFIX" --seen-as FOLDER [--drafts K] [--bound SHARE] TYPE TARGET.gguf[,HEAD.gguf] ...
 
-TYPE is draft-eagle3 or draft-mtp, for the pair behind it. PREFIX and --seen-as are those of generation.py. Both programs draft K tokens in
+TYPE is draft-eagle3, draft-mtp or draft-dflash, for the pair behind it (block_drafter_file.py makes DFlash 2 and DSpark files). PREFIX and --seen-as are those of generation.py. Both programs draft K tokens in
 every round at temperature 0, with caches in F32, from prompts of random tokens. Texts may part where the target's two best tokens are almost
 equally likely; from there on the programs draft for different texts. So the counts of texts that are equal stand beside those of all texts,
 and the bound is for them: the shares of accepted drafts may differ by so much. Exit code 1 where one does, or where no text is equal.

@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <map>
-#include <random>
+#include <ostream>
 
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
+#include "lossless/same_bits_testing.h"
 
 namespace foretoken {
 namespace {
@@ -22,6 +22,10 @@ struct Case {
   fixtures::TinyHeadOptions head = {};  // where the target's file has no head
   bool reads_cache = false;             // of the target, which must keep one
 };
+
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << c.name;
+}
 
 // A target whose last block is an MTP head.
 Case Next(const std::string& arch, fixtures::TinyModelOptions target, int n_next = 1) {
@@ -37,6 +41,14 @@ Case Eagle(const std::string& name, fixtures::TinyModelOptions target,
   head.target = target;
   head.eagle = true;
   return {"eagle_" + name, "eagle", target, head};
+}
+
+Case Block(const std::string& name, fixtures::TinyModelOptions target,
+           fixtures::TinyHeadOptions head) {
+  target.context_length = 512;
+  head.target = target;
+  head.block = true;
+  return {"dflash_" + name, "dflash", target, head};
 }
 
 Case Assistant(const std::string& name, fixtures::TinyModelOptions target,
@@ -84,14 +96,25 @@ std::vector<Case> Cases() {
           "four_blocks",
           {.seed = 78, .n_layers = 3, .head_dim = 64, .weight_type = DType::kQ8_0, .n_experts = 4},
           {.weight_type = DType::kQ8_0, .n_blocks = 4, .dim = 96}),
-      Eagle("hybrid", delta_experts, {.layers = {1, 3, 4}, .n_blocks = 2})};
+      Eagle("hybrid", delta_experts, {.layers = {1, 3, 4}, .n_blocks = 2}),
+      Block("window", {.seed = 79}, {.window = 20}),
+      Block("2_of_a_hybrid", delta_experts,
+            {.weight_type = DType::kQ8_0, .taps = 2, .n_candidates = 8}),
+      Block("2_with_some_tokens", {.arch = "qwen3", .seed = 80},
+            {.block_size = 6,
+             .window = 12,
+             .taps = 3,
+             .group = 16,
+             .n_candidates = 5,
+             .layers = {2, 0},
+             .draft_vocabulary = 120})};
 }
 
-struct Setting {
-  bool drafts = true;
-  int threads = 1, prefill_rows = 64, sequences = 1, cache_tokens = 0;
-  bool kv_cache = true;
-};
+std::vector<Case> CasesWhere(bool (*is)(const Case&)) {
+  std::vector<Case> cases = Cases();
+  std::erase_if(cases, [is](const Case& c) { return !is(c); });
+  return cases;
+}
 
 class HeadFiles : public testing::TestWithParam<Case> {
  protected:
@@ -112,17 +135,14 @@ class HeadFiles : public testing::TestWithParam<Case> {
     return paths;
   }
 
+  // The same with drafts of the head.
+  Setting Drafting(Setting setting = {}) const {
+    setting.method = GetParam().method;
+    return setting;
+  }
   Result<std::unique_ptr<Engine>> Open(const Setting& setting) {
-    EngineOptions options{.model = Files().target,
-                          .speculative = {.method = setting.drafts ? GetParam().method : "none",
-                                          .lookahead = "fixed"},
-                          .context_size = 512,
-                          .max_sequences = setting.sequences,
-                          .threads = setting.threads,
-                          .prefill_rows = setting.prefill_rows};
-    options.cache_tokens = setting.cache_tokens;
-    options.kv_cache = setting.kv_cache;
-    if (setting.drafts) options.draft_model = Files().head;
+    EngineOptions options = OptionsOf(Files().target, setting);
+    if (setting.method != "none") options.draft_model = Files().head;
     return Engine::Open(options);
   }
   std::unique_ptr<Engine> Opened(const Setting& setting) {
@@ -132,37 +152,14 @@ class HeadFiles : public testing::TestWithParam<Case> {
   }
 };
 
-Request Read(int n, unsigned seed, int drafts = 5, float temperature = 0,
-             VerifyStrategy strategy = VerifyStrategy::kSampleMatch) {
-  std::mt19937 random(seed);
-  Request r;
-  for (int i = 0; i < n; ++i) r.prompt_tokens.push_back(3 + static_cast<int>(random() % 300));
-  r.max_new_tokens = 60;
-  r.sampling.temperature = temperature;
-  r.seed = 3;
-  r.logprobs = 3;
-  r.ignore_eos = true;
-  r.speculative.num_speculative_tokens = drafts;
-  if (temperature != 0) r.speculative.strategy = strategy;
-  return r;
-}
-
-void ExpectSame(const Completion& a, const Completion& b, const std::string& where) {
-  ASSERT_EQ(a.token_ids, b.token_ids) << where;
-  ASSERT_EQ(a.logprobs.size(), b.logprobs.size()) << where;
-  for (std::size_t i = 0; i < a.logprobs.size(); ++i)
-    ASSERT_EQ(std::memcmp(&a.logprobs[i].logprob, &b.logprobs[i].logprob, sizeof(float)), 0)
-        << where << " token " << i;
-}
-
 TEST_P(HeadFiles, GiveTheSameBitsForEveryCutThreadsAndDraftLength) {
   for (const float temperature : {0.0f, 0.8f}) {
-    const auto plain = Opened({.drafts = false})->Generate(Read(150, 7, 0, temperature));
+    const auto plain = Opened({})->Generate(Read(150, 7, 0, temperature));
     ASSERT_TRUE(plain) << plain.error().message;
     for (const Setting& setting :
          {Setting{}, Setting{.threads = 3, .prefill_rows = 17}, Setting{.kv_cache = false}}) {
       if (!setting.kv_cache && GetParam().reads_cache) continue;
-      const auto engine = Opened(setting);
+      const auto engine = Opened(Drafting(setting));
       for (const int drafts : {1, 3, 40}) {
         const auto other = engine->Generate(Read(150, 7, drafts, temperature));
         ASSERT_TRUE(other) << other.error().message;
@@ -177,10 +174,10 @@ TEST_P(HeadFiles, GiveTheSameBitsForEveryCutThreadsAndDraftLength) {
 // The text follows the drafts, so it is compared with itself: the drafts are exact too.
 TEST_P(HeadFiles, DraftTheSameWhateverTheCutAndTheThreads) {
   const Request request = Read(100, 8, 4, 0.8f, VerifyStrategy::kResidual);
-  const auto first = Opened({})->Generate(request);
+  const auto first = Opened(Drafting())->Generate(request);
   ASSERT_TRUE(first) << first.error().message;
   EXPECT_GT(first->speculation.accepted, 0);
-  const auto other = Opened({.threads = 2, .prefill_rows = 13})->Generate(request);
+  const auto other = Opened(Drafting({.threads = 2, .prefill_rows = 13}))->Generate(request);
   ASSERT_TRUE(other) << other.error().message;
   ASSERT_NO_FATAL_FAILURE(ExpectSame(*other, *first, "other cut"));
   EXPECT_EQ(other->speculation.accepted, first->speculation.accepted);
@@ -189,11 +186,12 @@ TEST_P(HeadFiles, DraftTheSameWhateverTheCutAndTheThreads) {
 TEST_P(HeadFiles, GiveTheSameBitsInABatchAndAfterPreemption) {
   std::vector<Request> requests;
   for (unsigned i = 0; i < 5; ++i) requests.push_back(Read(40 + 9 * static_cast<int>(i), i));
-  const auto alone = Opened({.drafts = false});
+  const auto alone = Opened({});
   std::vector<Completion> wanted;
   for (const Request& request : requests) wanted.push_back(*alone->Generate(request));
   for (const int cache_tokens : {0, 256}) {
-    const auto engine = Opened({.threads = 2, .sequences = 4, .cache_tokens = cache_tokens});
+    const auto engine =
+        Opened(Drafting({.threads = 2, .sequences = 4, .cache_tokens = cache_tokens}));
     const auto batch = engine->GenerateBatch(requests);
     ASSERT_TRUE(batch) << batch.error().message;
     EXPECT_EQ(engine->load().preemptions > 0, cache_tokens != 0);
@@ -205,10 +203,11 @@ TEST_P(HeadFiles, GiveTheSameBitsInABatchAndAfterPreemption) {
   }
 }
 
+class HeadFilesThatReadACache : public HeadFiles {};
+
 // Without a cache of the target there is nothing to read.
-TEST_P(HeadFiles, AreRefusedWhereTheyReadACacheThatIsOff) {
-  if (!GetParam().reads_cache) GTEST_SKIP();
-  const auto engine = Open({.kv_cache = false});
+TEST_P(HeadFilesThatReadACache, AreRefusedWhereItIsOff) {
+  const auto engine = Open(Drafting({.kv_cache = false}));
   ASSERT_FALSE(engine);
   EXPECT_NE(engine.error().message.find("this head reads the model's cache"), std::string::npos);
 }
@@ -216,27 +215,28 @@ TEST_P(HeadFiles, AreRefusedWhereTheyReadACacheThatIsOff) {
 // An assistant needs the newest feature alone, so its texts go on from known blocks. Other heads
 // read all features of a text.
 TEST_P(HeadFiles, GiveTheSameBitsInASecondTurn) {
-  const auto engine = Opened({});
+  const auto engine = Opened(Drafting());
   const Request first = Read(100, 11);
   const auto answer = engine->Generate(first);
   ASSERT_TRUE(answer) << answer.error().message;
   Request second = first;
   second.prompt_tokens.insert(second.prompt_tokens.end(), answer->token_ids.begin(),
                               answer->token_ids.end());
-  const auto turn = engine->Generate(second), fresh = Opened({.drafts = false})->Generate(second);
+  const auto turn = engine->Generate(second), fresh = Opened({})->Generate(second);
   ASSERT_TRUE(turn && fresh);
   ASSERT_NO_FATAL_FAILURE(ExpectSame(*turn, *fresh, "second turn"));
   EXPECT_GT(turn->speculation.drafted, 0);
   if (GetParam().reads_cache) EXPECT_GE(turn->timings.cached_prompt_tokens, 96);
 }
 
-TEST_P(HeadFiles, DraftTheSameInAFileOfTheirOwn) {
-  if (GetParam().target.n_next == 0) GTEST_SKIP();
+class HeadsInTheTargetsFile : public HeadFiles {};
+
+TEST_P(HeadsInTheTargetsFile, DraftTheSameInAFileOfTheirOwn) {
   fixtures::TinyModelOptions alone = GetParam().target;
   alone.next_alone = true;
   const std::string head = fixtures::WriteTinyModel(Folder(), alone);
   const Request request = Read(60, 9, 3, 0.8f, VerifyStrategy::kResidual);
-  const auto inside = Opened({})->Generate(request);
+  const auto inside = Opened(Drafting())->Generate(request);
   auto engine = Engine::Open({.model = Files().target,
                               .draft_model = head,
                               .speculative = {.lookahead = "fixed"},
@@ -248,8 +248,16 @@ TEST_P(HeadFiles, DraftTheSameInAFileOfTheirOwn) {
   EXPECT_EQ(apart->speculation.accepted, inside->speculation.accepted);
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, HeadFiles, testing::ValuesIn(Cases()),
-                         [](const auto& of) { return of.param.name; });
+std::string NameOf(const testing::TestParamInfo<Case>& of) {
+  return of.param.name;
+}
+INSTANTIATE_TEST_SUITE_P(Files, HeadFiles, testing::ValuesIn(Cases()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Files, HeadFilesThatReadACache,
+                         testing::ValuesIn(CasesWhere([](const Case& c) { return c.reads_cache; })),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(
+    Files, HeadsInTheTargetsFile,
+    testing::ValuesIn(CasesWhere([](const Case& c) { return c.target.n_next != 0; })), NameOf);
 
 }  // namespace
 }  // namespace foretoken

@@ -141,6 +141,47 @@ TEST(Heads, ADamagedDflashDrafterIsRefusedByTheNameOfWhatIsWrong) {
   EXPECT_NE(key("dflash.block_count", std::int64_t{3}).find("window_pattern"), std::string::npos);
 }
 
+TEST(Heads, ADamagedDflash2DrafterIsRefusedByTheNameOfWhatIsWrong) {
+  const std::string block = fixtures::WriteTinyHead(
+      Folder(), {.target = kTarget, .block = true, .taps = 2, .n_candidates = 8});
+  ASSERT_EQ(OpenError(block), "");
+  const auto file = *formats::OpenCheckpoint(block);
+  for (const auto& t : file->tensors())
+    EXPECT_NE(OpenError(Edited(block, {.drop_tensor = t.name})).find(t.name), std::string::npos)
+        << t.name;
+  const auto key = [&](const char* name, std::int64_t value) {
+    return OpenError(Edited(
+        block, {.key = std::string("dflash.") + name, .value = formats::MetadataValue(value)}));
+  };
+  EXPECT_NE(key("conv_kernel_size", 3).find("blk.0.attn_conv_base"), std::string::npos);
+  EXPECT_NE(key("conv_kernel_size", 65).find("conv_kernel_size"), std::string::npos);
+  EXPECT_NE(key("conv_group_size", 5).find("5 does not divide the width 64"), std::string::npos);
+  EXPECT_NE(key("conv_group_size", 16).find("blk.0.attn_conv_proj.weight"), std::string::npos);
+  EXPECT_NE(key("selector_rank", 16).find("selector_predecessor.weight"), std::string::npos);
+  EXPECT_NE(key("selector_top_k", 65).find("selector_top_k"), std::string::npos);
+  EXPECT_NE(
+      OpenError(Edited(block, {.key = "dflash.hidden_activation", .value = std::string("relu")}))
+          .find("'relu' is not supported; known are silu"),
+      std::string::npos);
+  fixtures::TinyHeadOptions both{.target = kTarget, .block = true};
+  both.transition_rank = 16, both.n_candidates = 8;
+  EXPECT_NE(OpenError(fixtures::WriteTinyHead(Folder(), both)).find("both a DSpark head"),
+            std::string::npos);
+  EXPECT_NE(
+      OpenError(
+          Edited(block, {.add_tensor = "lilicorr.token_proj.weight", .shape = {2}, .ids = {0}}))
+          .find("this is a LiLiCorr drafter, which is not supported"),
+      std::string::npos);
+}
+
+// An output head of fewer rows than candidates has them all.
+TEST(Heads, ADflash2DrafterMayHaveFewTokens) {
+  const std::string block = fixtures::WriteTinyHead(
+      Folder(),
+      {.target = kTarget, .block = true, .taps = 2, .n_candidates = 8, .draft_vocabulary = 3});
+  EXPECT_EQ(OpenError(block), "");
+}
+
 TEST(Heads, AHeadIsNoTarget) {
   EXPECT_NE(OpenError("", "none", Head(true)).find("this is an EAGLE-3 head, no whole model"),
             std::string::npos);

@@ -52,6 +52,8 @@ const std::vector<Pair>& Pairs() {
       fixtures::TinyHeadOptions block = eagle;
       block.block = true, block.window = 20, block.block_size = 6;
       if (options.arch == "qwen3") block.transition_rank = 32, block.certainty = true;
+      if (options.arch == "smollm3" || options.arch == "granite")
+        block.taps = 2, block.n_candidates = 8;
       pair.drafts["dflash"] = fixtures::WriteTinyHead(folder, block);
       // MTP heads are written for blocks whose parts are as llama's, but for their norms and biases.
       if (options.arch != "gemma4" && options.arch != "deepseek2")

@@ -109,6 +109,10 @@ std::vector<Case> HeadCases(int n_ranks) {
     cases.push_back({"dspark with some tokens", target, uneven, block});
     block.draft_vocabulary = 0;
     cases.push_back({"dspark", target, uneven, block});
+    block.transition_rank = 0, block.causal = false, block.taps = 2, block.n_candidates = 6;
+    cases.push_back({"dflash 2", target, uneven, block});
+    block.draft_vocabulary = 100, block.taps = 3;
+    cases.push_back({"dflash 2 with some tokens", target, uneven, block});
   }
   return cases;
 }
@@ -201,6 +205,18 @@ int Compare(model::Runner& many, model::Runner& one, const std::string& what) {
   return n_compared;
 }
 
+void CompareCandidates(const model::Candidates& got, const model::Candidates& wanted, int n_rows,
+                       const std::string& what) {
+  Check(got.n == wanted.n, what + ": another number of candidates");
+  const auto n = static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(got.n);
+  if (n == 0) return;
+  Check(std::memcmp(got.columns, wanted.columns, n * sizeof(std::int32_t)) == 0,
+        what + ": other candidates");
+  Check(std::memcmp(got.scores, wanted.scores,
+                    n * static_cast<std::size_t>(got.n) * sizeof(float)) == 0,
+        what + ": other scores of candidates");
+}
+
 // Runs one pass of a head on both, and compares the logits and the head's own features of all rows.
 // features: [n_rows, width]; empty: the pass has none. Returns the own features.
 std::vector<float> CompareHeads(model::Runner& many, model::LocalRunner& one, int first, int n_rows,
@@ -235,6 +251,7 @@ std::vector<float> CompareHeads(model::Runner& many, model::LocalRunner& one, in
           what + ": other features of the head" + at);
     own.insert(own.end(), wanted.OwnFeature(i), wanted.OwnFeature(i) + dim);
   }
+  CompareCandidates(got.candidates, wanted.candidates, n_rows, what);
   const std::size_t n_reduced = one.info().reduced_tokens.size();
   pass.reduced = n_reduced != 0;
   if (!pass.reduced) return own;

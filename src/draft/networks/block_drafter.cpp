@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 
 #include "base/check.h"
 #include "foretoken/limits.h"
@@ -12,6 +14,7 @@ namespace foretoken::draft {
 namespace {
 
 constexpr std::array<std::string_view, 3> kAliases = {"draft-dflash", "dspark", "draft-dspark"};
+constexpr float kNever = -std::numeric_limits<float>::infinity();
 constexpr std::array kFiles = {model::DraftFile::kBlockHead};
 
 // The engine's K bounds the block, as the masks of tokens that nobody asks for only cost time.
@@ -22,12 +25,16 @@ Result<std::unique_ptr<Drafter>> Make(DrafterSettings settings) {
                                         *settings.kernels);
 }
 
+bool AllFinite(const float* x, int n) {
+  return std::all_of(x, x + n, [](float value) { return std::isfinite(value); });
+}
+
 }  // namespace
 
 extern const DrafterSpec kDflashSpec = {
     .info = {.name = "dflash",
              .aliases = kAliases,
-             .help = "a DFlash or DSpark file: drafts in one pass",
+             .help = "a DFlash, DFlash 2 or DSpark file: drafts in one pass",
              .reports_q = true,
              .reads_features = true,
              .reads_file = true,
@@ -58,6 +65,10 @@ BlockDrafter::BlockDrafter(std::unique_ptr<model::Runner> runner, const model::H
   tokens_.reserve(rows);
   segments_.reserve(n), kept_.reserve(n);
   logit_rows_.reserve(n * static_cast<std::size_t>(rows_));
+  if (Selects()) {
+    candidate_logits_ = AlignedBuffer<float>(static_cast<std::size_t>(columns_));
+    std::fill_n(candidate_logits_.data(), columns_, kNever);
+  }
   if (!Transits()) return;
   const auto kept = n * static_cast<std::size_t>(MostRows());
   kept_logits_ = AlignedBuffer<float>(kept * static_cast<std::size_t>(columns_));
@@ -168,7 +179,12 @@ void BlockDrafter::DraftBlocks() noexcept {
                                                   .logit_rows = logit_rows_,
                                                   .reduced = uses_reduced()});
   ++work_.forwards;
-  Transits() ? DrawAfterTransitions(result) : DrawAll(result);
+  if (Transits())
+    DrawAfterTransitions(result);
+  else if (Selects())
+    DrawCandidates(result);
+  else
+    DrawAll(result);
 }
 
 void BlockDrafter::DrawAll(const model::PassResult& result) noexcept {
@@ -180,6 +196,39 @@ void BlockDrafter::DrawAll(const model::PassResult& result) noexcept {
       else
         s.chain.EndDraft(), ++work_.not_finite;
   }
+}
+
+// Each draft is drawn from the candidates of its row, whose logits the draft before it decides.
+void BlockDrafter::DrawCandidates(const model::PassResult& result) noexcept {
+  for (const kv::Segment& segment : segments_) {
+    Sequence& s = At(segment.seq);
+    for (int row = s.logit_row, before = 0; s.chain.drafting(); ++row) {
+      const float* const scores = result.candidates.Scores(row, before);
+      if (!result.Finite(row) || !AllFinite(scores, result.candidates.n)) {
+        s.chain.EndDraft(), ++work_.not_finite;
+        break;
+      }
+      before = DrawCandidate(s.chain, result.candidates.Columns(row), scores);
+      if (before < 0) s.chain.EndDraft();
+    }
+  }
+}
+
+// Returns which of the columns was drawn. Negative: none of them, as where a grammar forbids them all.
+int BlockDrafter::DrawCandidate(Chain& chain, std::span<const std::int32_t> columns,
+                                const float* scores) noexcept {
+  float* const logits = candidate_logits_.data();
+  for (std::size_t i = 0; i < columns.size(); ++i) logits[columns[i]] = scores[i];
+  chain.Draw(Wide(logits));
+  for (const std::int32_t column : columns) logits[column] = kNever;
+  const Token drawn = chain.text().back();
+  const std::span<const Token> tokens = runner_->info().output_tokens;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const std::int32_t column = columns[i];
+    if (drawn == (tokens.empty() ? column : tokens[static_cast<std::size_t>(column)]))
+      return static_cast<int>(i);
+  }
+  return -1;
 }
 
 // The next pass overwrites the result. Draft by draft, in all sequences that still draft.

@@ -17,6 +17,10 @@
 // drawn from, so drafts are drawn one after another, each after a small pass without layers. Its newest
 // token's row may give the first draft: then row i gives draft i + 1.
 //
+// A DFlash 2 drafter has a selector: of each row the pass gives a few candidates, and their logits behind
+// each candidate of the row before. So drafts are drawn one after another there too, each from the
+// candidates of its row alone, and without a further pass.
+//
 // The rows of a block do not depend on how many tokens are asked for. So a short proposal is the
 // beginning of a long one, and costs nearly as much.
 #pragma once
@@ -82,9 +86,13 @@ class BlockDrafter final : public ReducibleDrafter {
   void DraftBlocks() noexcept;
   void DrawAll(const model::PassResult& result) noexcept;
   void DrawAfterTransitions(const model::PassResult& result) noexcept;
+  void DrawCandidates(const model::PassResult& result) noexcept;
+  int DrawCandidate(Chain& chain, std::span<const std::int32_t> columns,
+                    const float* scores) noexcept;
   void KeepRows(const model::PassResult& result) noexcept;
   const model::PassResult& RunTransitions(int step) noexcept;
   bool Transits() const { return config_.transition_rank != 0; }
+  bool Selects() const { return config_.n_candidates != 0; }
   int MostRows() const { return rows_ - first_row_; }
   // Parts of what KeepRows has kept for row i of the logits.
   float* LogitsOf(int i) { return kept_logits_.data() + i * columns_; }
@@ -107,6 +115,8 @@ class BlockDrafter final : public ReducibleDrafter {
   std::vector<Token> step_tokens_;
   std::vector<kv::Segment> steps_;
   std::vector<int> step_rows_;
+  // With a selector: a row of logits in which only candidates have one.
+  AlignedBuffer<float> candidate_logits_;
   Work work_;
 };
 

@@ -3,130 +3,52 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <random>
+#include <functional>
+#include <limits>
 #include <set>
 
+#include "draft/networks/head_bench_testing.h"
 #include "fixtures/tiny_model.h"
-#include "formats/checkpoint.h"
-#include "kernels/dispatch.h"
-#include "model/arch/registry.h"
-#include "model/local_runner.h"
 
 namespace foretoken::draft {
 namespace {
 
-constexpr int kMaxDraft = 6, kSequences = 2, kVocabulary = 320, kFeatureRows = 200;
+constexpr int kMaxDraft = HeadBench::kMaxDraft, kSequences = HeadBench::kSequences,
+              kVocabulary = HeadBench::kVocabulary;
 
 struct BenchOptions {
   fixtures::TinyHeadOptions head = {};
   int positions = 128, max_rows = 24, most = kMaxDraft;
 };
 
-// A target and a drafter. The features are noise: drafts are a function of tokens and features,
-// whatever these mean.
-class Bench {
+class Bench : public HeadBench {
  public:
-  explicit Bench(BenchOptions options = {}) : o_(std::move(options)) {
-    const std::string folder = fixtures::TemporaryFolder();
-    fixtures::TinyModelOptions target{.seed = 5, .vocab = kVocabulary};
-    o_.head.target = target, o_.head.block = true, o_.head.layers = {0, 1, 2};
-    target_file_ = *formats::OpenCheckpoint(fixtures::WriteTinyModel(folder, target));
-    head_file_ = *formats::OpenCheckpoint(fixtures::WriteTinyHead(folder, o_.head));
-    auto config = model::ConfigFromMetadata(target_file_->metadata());
-    config->vocabulary = kVocabulary;
-    tables_ = {.n_sequences = kSequences,
-               .max_positions = o_.positions,
-               .window = o_.head.window,
-               .pass_rows = o_.max_rows};
-    options_ = {
-        .max_rows = o_.max_rows,
-        .max_logit_rows = kSequences * kMaxDraft,
-        .max_positions = o_.positions,
-        .cache = {.n_blocks = tables_.n_blocks(), .n_window_blocks = tables_.n_window_blocks()}};
-    target_ = *model::LocalRunner::Load(*target_file_, *config, options_, kernels_, pool_, {});
-    width_ = 3 * target.dim;
-    std::mt19937 random(9);
-    std::normal_distribution<float> normal;
-    features_.resize(kSequences * kFeatureRows * static_cast<std::size_t>(width_));
-    for (float& x : features_) x = normal(random);
-  }
+  explicit Bench(BenchOptions options = {}) : HeadBench(Files(options)), most_(options.most) {}
 
   std::unique_ptr<BlockDrafter> Make() {
-    auto config = *model::HeadConfigFromFile(*head_file_);
-    auto head =
-        model::LocalRunner::LoadHead(*head_file_, config, options_, kernels_, pool_, *target_);
-    EXPECT_TRUE(head) << head.error().message;
-    return std::make_unique<BlockDrafter>(std::move(*head), *config.head, tables_, kVocabulary,
-                                          o_.most, kernels_);
-  }
-
-  static void Begin(BlockDrafter& drafter, SeqId seq, std::span<const Token> prompt,
-                    float temperature, float p_min = 0) {
-    SamplingParameters sampling;
-    sampling.temperature = temperature;
-    drafter.Begin({.seq = seq,
-                   .prompt = prompt,
-                   .max_new_tokens = 150,
-                   .sampling = sampling,
-                   .noise = Noise(7, static_cast<std::uint64_t>(seq)),
-                   .draft_p_min = p_min});
-  }
-
-  // The target has processed positions [first, first + n) of the sequence.
-  void Observe(BlockDrafter& drafter, SeqId seq, std::span<const Token> committed, int first,
-               int n) {
-    const Observation o{.seq = seq,
-                        .committed = committed,
-                        .features = features_.data() + (seq * kFeatureRows + first) * width_,
-                        .n_features = n,
-                        .first_position = first};
-    drafter.Observe({&o, 1});
+    return std::make_unique<BlockDrafter>(LoadHead(), config(), tables(), kVocabulary, most_,
+                                          kernels());
   }
 
  private:
-  BenchOptions o_;
-  std::unique_ptr<formats::Checkpoint> target_file_, head_file_;
-  const kernels::Kernels& kernels_ = kernels::KernelsFor(kernels::AvailableIsas().back());
-  ThreadPool pool_{1};
-  kv::TablesShape tables_;
-  model::RunnerOptions options_;
-  std::unique_ptr<model::LocalRunner> target_;
-  int width_ = 0;
-  std::vector<float> features_;
-};
-
-struct Drafts {
-  std::vector<Token> tokens;
-  std::vector<float> laws;
-
-  bool operator==(const Drafts& other) const {
-    return tokens == other.tokens && laws.size() == other.laws.size() &&
-           (laws.empty() ||
-            std::memcmp(laws.data(), other.laws.data(), laws.size() * sizeof(float)) == 0);
+  static Options Files(const BenchOptions& options) {
+    const std::string folder = fixtures::TemporaryFolder();
+    fixtures::TinyHeadOptions head = options.head;
+    head.target = {.seed = 5, .vocab = kVocabulary};
+    head.block = true, head.layers = {0, 1, 2};
+    return {.target = fixtures::WriteTinyModel(folder, head.target),
+            .head = fixtures::WriteTinyHead(folder, head),
+            .positions = options.positions,
+            .max_rows = options.max_rows,
+            .window = head.window};
   }
-  Drafts First(std::size_t n) const {
-    return {{tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(n)},
-            {laws.begin(),
-             laws.begin() + static_cast<std::ptrdiff_t>(n * laws.size() / tokens.size())}};
-  }
+  int most_;
 };
 
 Drafts Propose(BlockDrafter& drafter, SeqId seq, int n) {
-  const Ask ask{seq, n};
-  round::Proposal proposal;
-  drafter.Propose({&ask, 1}, {&proposal, 1});
-  Drafts drafts{{proposal.tokens.begin(), proposal.tokens.end()}, {}};
-  for (int i = 0; proposal.q != nullptr && i < proposal.length(); ++i)
-    drafts.laws.insert(drafts.laws.end(), proposal.Law(i), proposal.Law(i) + kVocabulary);
-  return drafts;
-}
-
-std::vector<Token> RandomText(std::mt19937& random, int n) {
-  std::vector<Token> text(static_cast<std::size_t>(n));
-  for (Token& token : text) token = 3 + static_cast<Token>(random() % 300);
-  return text;
+  return HeadBench::Propose(drafter, seq, n);
 }
 
 // The drafts after a text of 21 tokens whose features were all seen.
@@ -139,65 +61,33 @@ Drafts DraftsOf(Bench& bench, int n, float temperature = 0.8F) {
   return Propose(*drafter, 0, n);
 }
 
-// A window, and the rank of a transition; 0: none.
+// A window, the rank of a transition, the candidates of a selector; 0: none. The latter has convolutions,
+// too.
 struct Kind {
-  int window = 0, rank = 0;
+  int window = 0, rank = 0, candidates = 0;
 };
 void PrintTo(const Kind& kind, std::ostream* out) {
-  *out << "window " << kind.window << ", rank " << kind.rank;
+  *out << "window " << kind.window << ", rank " << kind.rank << ", candidates " << kind.candidates;
+}
+fixtures::TinyHeadOptions HeadOf(const Kind& kind) {
+  return {.window = kind.window,
+          .transition_rank = kind.rank,
+          .taps = kind.candidates == 0 ? 0 : 2,
+          .n_candidates = kind.candidates};
 }
 
 class BlockDrafterTest : public testing::TestWithParam<Kind> {};
 
-// After any pattern of rounds the drafts equal those of a drafter that got the same text at once.
-// So nothing of a block stays, and no feature is lost or shifted.
 TEST_P(BlockDrafterTest, DraftsDependOnCommittedTextAndFeaturesAlone) {
-  Bench bench({.head = {.window = GetParam().window, .transition_rank = GetParam().rank}});
-  std::mt19937 random(11);
-  for (const float temperature : {0.0F, 0.8F}) {
-    auto drafter = bench.Make();
-    std::vector<Token> texts[kSequences];
-    int processed[kSequences] = {};
-    for (SeqId seq = 0; seq < kSequences; ++seq) {
-      texts[seq] = RandomText(random, 3 + 30 * seq);
-      Bench::Begin(*drafter, seq, texts[seq], temperature);
-      // The prompt comes in chunks; the last brings the first token.
-      const int n = static_cast<int>(texts[seq].size());
-      for (int at = 0; at < n; at += 7) {
-        const int chunk = std::min(7, n - at);
-        const auto next = at + chunk == n ? RandomText(random, 1) : std::vector<Token>();
-        texts[seq].insert(texts[seq].end(), next.begin(), next.end());
-        bench.Observe(*drafter, seq, next, at, chunk);
-        processed[seq] = at + chunk;
-      }
-    }
-    for (int round = 0; round < 40; ++round) {
-      const SeqId seq = static_cast<SeqId>(random() % kSequences);
-      std::vector<Token>& text = texts[seq];
-      if (text.size() > 110) break;
-      const int asked = static_cast<int>(random() % (kMaxDraft + 1));
-      if (asked > 0) {
-        const Drafts drafts = Propose(*drafter, seq, asked);
-        ASSERT_EQ(static_cast<int>(drafts.tokens.size()), asked);
-        auto fresh = bench.Make();
-        Bench::Begin(*fresh, seq, text, temperature);
-        bench.Observe(*fresh, seq, {}, 0, processed[seq]);
-        ASSERT_TRUE(Propose(*fresh, seq, asked) == drafts)
-            << "round " << round << " temperature " << temperature;
-      }
-      const auto committed = RandomText(random, 1 + static_cast<int>(random() % 4));
-      text.insert(text.end(), committed.begin(), committed.end());
-      const int n = static_cast<int>(text.size()) - 1 - processed[seq];
-      bench.Observe(*drafter, seq, committed, processed[seq], n);
-      processed[seq] += n;
-    }
-  }
+  Bench bench({.head = HeadOf(GetParam())});
+  bench.ExpectDraftsOfTextAndFeaturesAlone([&bench] { return bench.Make(); });
 }
 INSTANTIATE_TEST_SUITE_P(Kinds, BlockDrafterTest,
-                         testing::Values(Kind{}, Kind{.window = 12}, Kind{.rank = 16}));
+                         testing::Values(Kind{}, Kind{.window = 12}, Kind{.rank = 16},
+                                         Kind{.window = 12, .candidates = 5}));
 
-TEST(BlockDrafter, SequencesOfAPassDoNotChangeEachOther) {
-  Bench bench;
+TEST_P(BlockDrafterTest, SequencesOfAPassDoNotChangeEachOther) {
+  Bench bench({.head = HeadOf(GetParam())});
   std::mt19937 random(14);
   auto together = bench.Make(), alone = bench.Make();
   for (SeqId seq = 0; seq < kSequences; ++seq) {
@@ -221,16 +111,20 @@ TEST(BlockDrafter, SequencesOfAPassDoNotChangeEachOther) {
   }
 }
 
-TEST(BlockDrafter, AShortProposalIsTheBeginningOfALongOne) {
-  Bench bench;
+TEST_P(BlockDrafterTest, AShortProposalIsTheBeginningOfALongOne) {
+  Bench bench({.head = HeadOf(GetParam())});
   const Drafts whole = DraftsOf(bench, kMaxDraft);
   ASSERT_EQ(whole.tokens.size(), std::size_t{kMaxDraft});
   for (int n = 1; n < kMaxDraft; ++n)
     EXPECT_TRUE(DraftsOf(bench, n) == whole.First(static_cast<std::size_t>(n))) << n;
 }
 
-TEST(BlockDrafter, AProposalTakesTwoPassesWhateverItsLength) {
-  Bench bench;
+// With a transition it takes one more for each draft.
+class BlocksInOnePass : public testing::TestWithParam<Kind> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, BlocksInOnePass, testing::Values(Kind{}, Kind{.candidates = 5}));
+
+TEST_P(BlocksInOnePass, AProposalTakesTwoPassesWhateverItsLength) {
+  Bench bench({.head = HeadOf(GetParam())});
   std::mt19937 random(15);
   const auto text = RandomText(random, 12);
   for (const int n : {1, kMaxDraft}) {
@@ -348,6 +242,29 @@ TEST(BlockDrafter, ATransitionAddsWhatTheTokenBeforeADraftSays) {
   }
   EXPECT_LT(largest, 1e-4);
   EXPECT_NE(rows.logits, plain.logits);
+}
+
+// Without what the token before says, the candidates keep their logits, and others have none.
+TEST(BlockDrafter, ASelectorLeavesTheBestColumnsOfARow) {
+  constexpr std::size_t kCandidates = 7;
+  const Rows plain = LogitsOf({}), rows = LogitsOf({.n_candidates = kCandidates, .selection = 0});
+  ASSERT_EQ(rows.tokens, plain.tokens);
+  for (std::size_t draft = 0; draft < kMaxDraft; ++draft) {
+    const auto* const all = plain.logits.data() + draft * kVocabulary;
+    const auto* const some = rows.logits.data() + draft * kVocabulary;
+    std::vector<float> sorted(all, all + kVocabulary);
+    std::sort(sorted.begin(), sorted.end(), std::greater<>());
+    for (std::size_t token = 0; token < kVocabulary; ++token)
+      EXPECT_EQ(some[token], all[token] >= sorted[kCandidates - 1]
+                                 ? all[token]
+                                 : -std::numeric_limits<float>::infinity())
+          << draft << ", " << token;
+  }
+}
+
+TEST(BlockDrafter, ASelectorsCandidatesDependOnTheTokenBefore) {
+  const Rows plain = LogitsOf({}), rows = LogitsOf({.n_candidates = 7});
+  EXPECT_NE(rows.tokens, plain.tokens);
 }
 
 // Then as many rows give one draft more.

@@ -13,6 +13,7 @@ namespace foretoken::model {
 namespace {
 
 constexpr int kUsualBlock = 16, kMostBlock = 1 << 10, kMostLayers = 64;
+constexpr int kMostCandidates = 64, kMostSelectorRank = 1 << 12;
 
 Status ReadFeatureLayers(const MetadataReader& read, HeadConfig& head) {
   const auto* layers = read.Ints("target_layers");
@@ -54,16 +55,63 @@ Status CheckSections(const MetadataReader& read, const RopeConfig& rope) {
                           read.Key("rope.dimension_sections"), rope.n_rot / 2));
 }
 
-// Drafters that have more than DFlash, and would draft something else without it.
+// Drafters that have more than DFlash, DFlash 2 or DSpark, and would draft something else without it.
 Status CheckKind(const formats::Checkpoint& checkpoint) {
   constexpr std::array<std::pair<const char*, const char*>, 2> kKinds = {
-      {{"selector_hidden.weight", "a DFlash 2 drafter"},
+      {{"lilicorr.token_proj.weight", "a LiLiCorr drafter"},
        {"blk.0.attn_q_a.weight", "a drafter with latent attention"}}};
   for (const auto& [tensor, kind] : kKinds)
     if (checkpoint.Find(tensor) != nullptr)
-      return Fail(ErrorCode::kUnsupported,
-                  fmt::format("tensor {}: this is {}, which is not supported; use a DFlash drafter",
-                              tensor, kind));
+      return Fail(
+          ErrorCode::kUnsupported,
+          fmt::format("tensor {}: this is {}, which is not supported; use a DFlash, DFlash 2 "
+                      "or DSpark drafter",
+                      tensor, kind));
+  if (checkpoint.Find("markov_w1.weight") != nullptr &&
+      checkpoint.Find("selector_hidden.weight") != nullptr)
+    return Fail(ErrorCode::kUnsupported,
+                "tensors markov_w1.weight and selector_hidden.weight: a drafter with both a DSpark "
+                "head and a DFlash 2 selector is not supported; use one that has one of them");
+  return {};
+}
+
+Result<GateFunction> ReadGate(const MetadataReader& read) {
+  const std::string* const name = read.String("hidden_activation");
+  if (name == nullptr || *name == "silu") return GateFunction::kSilu;
+  if (*name == "gelu" || *name == "gelu_pytorch_tanh") return GateFunction::kGelu;
+  return Fail(ErrorCode::kUnsupported,
+              fmt::format("{}: '{}' is not supported; known are silu, gelu, gelu_pytorch_tanh",
+                          read.Key("hidden_activation"), Shown(*name)));
+}
+
+// DFlash 2: what the layers have beside those of DFlash.
+Status ReadConvolution(const MetadataReader& read, const formats::Checkpoint& checkpoint,
+                       ModelConfig& c) {
+  if (!read.Int("conv_kernel_size") && checkpoint.Find("blk.0.attn_conv_base") == nullptr)
+    return {};
+  LocalConvolutionConfig convolution;
+  FORETOKEN_TRY(convolution.taps, read.Size("conv_kernel_size", kMostTaps));
+  FORETOKEN_TRY(convolution.group, read.Size("conv_group_size", c.dim));
+  if (c.dim % convolution.group != 0)
+    return Fail(ErrorCode::kInvalidFile,
+                fmt::format("{}: {} does not divide the width {}", read.Key("conv_group_size"),
+                            convolution.group, c.dim));
+  for (LayerConfig& layer : c.layers) layer.convolution = convolution;
+  return {};
+}
+
+// DFlash 2: how drafts are chosen. The target's ways of its logits count there, as candidates are weighed
+// against each other.
+Status ReadSelector(const MetadataReader& read, const formats::Checkpoint& checkpoint,
+                    ModelConfig& c) {
+  if (!read.Int("selector_top_k") && checkpoint.Find("selector_hidden.weight") == nullptr)
+    return {};
+  FORETOKEN_TRY(c.head->n_candidates, read.Size("selector_top_k", kMostCandidates));
+  FORETOKEN_TRY(c.head->selector_rank, read.Size("selector_rank", kMostSelectorRank));
+  FORETOKEN_TRY(const double scale, read.Positive("logit_scale", 1));
+  FORETOKEN_TRY(const double cap, read.NotNegative("final_logit_softcapping", 0));
+  c.logit_scale = static_cast<float>(scale);
+  c.logit_soft_cap = static_cast<float>(cap);
   return {};
 }
 
@@ -101,8 +149,12 @@ Result<ModelConfig> ReadBlockConfig(const MetadataReader& read,
   FORETOKEN_CHECK_OK(CheckKind(checkpoint));
   FORETOKEN_TRY(ModelConfig c, ReadCommonConfig(read));
   const bool causal = read.Bool("attention.causal").value_or(false);
+  FORETOKEN_TRY(const double embedding, read.Positive("embedding_scale", 1));
+  c.embedding_scale = static_cast<float>(embedding);
+  FORETOKEN_TRY(const GateFunction gate, ReadGate(read));
   for (LayerConfig& layer : c.layers) {
     AttentionConfig& attention = layer.attention();
+    layer.ffn().function = gate;
     attention.causal = causal;
     attention.qk_norm = QkNorm::kHead;
     attention.rope->interleaved = false;
@@ -113,6 +165,8 @@ Result<ModelConfig> ReadBlockConfig(const MetadataReader& read,
   FORETOKEN_CHECK_OK(ReadWindows(read, 0, c));
   FORETOKEN_TRY(c.head, ReadHead(read, checkpoint.metadata(), c.dim));
   FORETOKEN_CHECK_OK(ReadTransition(read, checkpoint, c.dim, *c.head));
+  FORETOKEN_CHECK_OK(ReadConvolution(read, checkpoint, c));
+  FORETOKEN_CHECK_OK(ReadSelector(read, checkpoint, c));
   if (const auto* output = checkpoint.Find("output.weight")) {
     if (output->shape[1] > 1 << 24)
       return Fail(ErrorCode::kInvalidFile, "tensor output.weight: too many rows");

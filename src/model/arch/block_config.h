@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/arch/block_config.h: the configuration of a drafter of whole blocks (DFlash).
+// model/arch/block_config.h: the configuration of a drafter of whole blocks (DFlash, DFlash 2, DSpark).
 #pragma once
 
 #include "foretoken/result.h"

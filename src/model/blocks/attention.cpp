@@ -25,7 +25,8 @@ Attention::Attention(const Workspace& space, const AttentionConfig& config,
       addition_{.bias = weights.o_bias,
                 .norm = weights.post_norm,
                 .norm_eps = place.norm_eps,
-                .scale = place.residual_scale},
+                .scale = place.residual_scale,
+                .apart = place.convolved},
       norms_rows_(config.qk_norm == QkNorm::kRow),
       groups_fill_blocks_(group_ * config.head_dim % tensor::kBlock == 0),
       scale_(config.scale != 0
@@ -49,7 +50,8 @@ Attention::Attention(const Workspace& space, const AttentionConfig& config,
                      ColumnsByRank(space.division, place.dim)) {}
 
 void Attention::AddPhases(std::vector<Phase>& phases) const {
-  if (!config_.reads_pair) phases.push_back(PhaseOf<&Attention::Norm>(*this, Split::kRows));
+  if (!config_.reads_pair && !place_.convolved)
+    phases.push_back(PhaseOf<&Attention::Norm>(*this, Split::kRows));
   phases.push_back(PhaseOf<&Attention::Project>(*this, Split::kOther));
   if (norms_rows_) {
     gather_queries_.AddPhases(phases);

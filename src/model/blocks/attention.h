@@ -27,6 +27,9 @@ struct LayerPlace {
   int dim = 0;
   float norm_eps = 0;
   float residual_scale = 1;
+  // Its parts read what stands in `normed`, and what they give goes to `delta`
+  // (blocks/heads/local_convolution.h).
+  bool convolved = false;
 };
 
 class Attention final : public Block {

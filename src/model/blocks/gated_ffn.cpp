@@ -10,8 +10,10 @@ GatedFfn::GatedFfn(const Workspace& space, const GatedFfnConfig& config,
     : space_(space),
       weights_(weights),
       place_(place),
-      addition_{
-          .norm = weights.post_norm, .norm_eps = place.norm_eps, .scale = place.residual_scale},
+      addition_{.norm = weights.post_norm,
+                .norm_eps = place.norm_eps,
+                .scale = place.residual_scale,
+                .apart = place.convolved},
       gate_function_(KernelOf(config.function, space.kernels)),
       residual_(space.scratch.residual.View(place.dim)),
       to_(to),
@@ -24,7 +26,7 @@ GatedFfn::GatedFfn(const Workspace& space, const GatedFfnConfig& config,
                      ColumnsByRank(space.division, place.dim)) {}
 
 void GatedFfn::AddPhases(std::vector<Phase>& phases) const {
-  phases.push_back(PhaseOf<&GatedFfn::Norm>(*this, Split::kRows));
+  if (!place_.convolved) phases.push_back(PhaseOf<&GatedFfn::Norm>(*this, Split::kRows));
   phases.push_back(PhaseOf<&GatedFfn::GateUp>(*this, Split::kOther));
   gather_gate_.AddPhases(phases);
   phases.push_back(PhaseOf<&GatedFfn::Down>(*this, Split::kOther));

@@ -47,7 +47,8 @@ Output::Output(const Workspace& space, const ModelConfig& config, const Weights&
     : space_(space),
       head_(head),
       norm_eps_(config.norm_eps),
-      quantise_(head.w.quantised() || (weights.head && weights.head->next.quantised())),
+      quantise_(head.w.quantised() || (weights.head && (weights.head->next.quantised() ||
+                                                        weights.head->selector.quantised()))),
       last_(space.scratch.last.View(head.input.width)),
       logits_(space.scratch.logits.View(config.vocabulary)),
       columns_(ColumnsByRank(space.division, OutputsOf(config, weights, head.kind))),

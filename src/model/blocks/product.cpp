@@ -60,7 +60,7 @@ void MultiplyShare(const Workspace& space, const Linear& w, const Activation& x,
 void AddProduct(const Workspace& space, const Linear& w, const Activation& x, int n_rows,
                 const Addition& how, const Activation& residual, int thread) noexcept {
   const auto share = space.TilesOf(w, thread);
-  if (how.scale == 1 && how.bias == nullptr && how.norm == nullptr)
+  if (how.scale == 1 && how.bias == nullptr && how.norm == nullptr && !how.apart)
     return Multiply(space.kernels, w, x, n_rows, residual, true, share.begin, share.end);
   const Activation delta = space.scratch.delta.View(residual.width);
   Multiply(space.kernels, w, x, n_rows, delta, false, share.begin, share.end);
@@ -70,14 +70,15 @@ void AddProduct(const Workspace& space, const Linear& w, const Activation& x, in
     float* const from = delta.Row(row);
     if (how.bias != nullptr)
       for (int i = begin; i < end; ++i) from[i] += how.bias[i];
-    if (how.norm != nullptr) continue;
+    if (how.norm != nullptr || how.apart) continue;
     float* const to = residual.Row(row);
     for (int i = begin; i < end; ++i) to[i] += how.scale * from[i];
   }
 }
 
 Activation OutputOf(const Workspace& space, const Addition& how, const Activation& residual) {
-  return how.norm == nullptr ? residual : space.scratch.delta.View(residual.width);
+  const bool in_delta = how.norm != nullptr || how.apart;
+  return in_delta ? space.scratch.delta.View(residual.width) : residual;
 }
 
 void AddNormed(const Workspace& space, const Addition& how, const Activation& from,

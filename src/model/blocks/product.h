@@ -27,10 +27,12 @@ struct Addition {
   const float* bias = nullptr;  // [dim], or null
   const float* norm = nullptr;  // [dim], or null: it is not normed
   float norm_eps = 0, scale = 1;
+  bool apart = false;  // only `delta` = product + bias; another block adds it
 };
 
 // residual = residual + scale * (W x + bias) for the thread's share of the tiles. Where there is a
-// norm, only `delta` of the scratch memory = W x + bias, and AddNormed must follow.
+// norm, only `delta` of the scratch memory = W x + bias, and AddNormed must follow. The same where
+// it is added apart.
 void AddProduct(const Workspace& space, const Linear& w, const Activation& x, int n_rows,
                 const Addition& how, const Activation& residual, int thread) noexcept;
 // What AddProduct writes: what ranks gather after it.

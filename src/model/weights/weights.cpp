@@ -26,6 +26,9 @@ using tensor::TileType;
 constexpr int kMostColumn = 1024;  // numbers of a column that RepackColumns reads
 // Values of a token for every layer.
 constexpr const char* kLayerEmbedding = "per_layer_token_embd.weight";
+// Of block drafters.
+constexpr const char *kTransitions = "markov_w1.weight", *kBefore = "selector_predecessor.weight",
+                     *kBehind = "selector_successor.weight";
 
 std::size_t RowBytes(const tensor::DTypeInfo& info, int k) {
   return static_cast<std::size_t>(k / info.block_values) *
@@ -147,6 +150,9 @@ class WeightsLoader {
     if (second_embedding_ != nullptr)
       weights_.second_embedding_ =
           std::make_shared<EmbeddingTable>(checkpoint_, *second_embedding_, pool);
+    if (third_embedding_ != nullptr)
+      weights_.third_embedding_ =
+          std::make_shared<EmbeddingTable>(checkpoint_, *third_embedding_, pool);
     NoteWidened(options);
     const std::uint64_t key = Key();
     auto kept =
@@ -222,18 +228,36 @@ class WeightsLoader {
     FORETOKEN_CHECK_OK(RopeFactors());
     FORETOKEN_CHECK_OK(TargetIds(target_vocabulary, weights_.output_tokens));
     if (head.transition_rank != 0) FORETOKEN_CHECK_OK(Transition(own));
+    if (head.n_candidates != 0) FORETOKEN_CHECK_OK(Selector(target_vocabulary, own));
     return HeadTensors{Optional("token_embd.weight"), "output_norm.weight"};
   }
 
   Status Transition(HeadWeights& own) {
     const int rank = config_.head->transition_rank;
-    const std::string tokens = "markov_w1.weight", certainty = "conf_proj.weight";
-    FORETOKEN_TRY(const int rows, EmbeddingRows(checkpoint_, tokens));
-    FORETOKEN_TRY(second_embedding_, Find(tokens, rank, rows));
+    const std::string certainty = "conf_proj.weight";
+    FORETOKEN_TRY(const int rows, EmbeddingRows(checkpoint_, kTransitions));
+    FORETOKEN_TRY(second_embedding_, Find(kTransitions, rank, rows));
     FORETOKEN_CHECK_OK(Divided("markov_w2.weight", config_.vocabulary, rank, own.transition));
     if (checkpoint_.Find(certainty) == nullptr) return {};
     FORETOKEN_CHECK_OK(Vector(certainty, config_.dim + rank, own.certainty));
     return Bias("conf_proj.bias", 1, false, own.certainty_bias);
+  }
+
+  // Both tables have every token of the target, whatever the output head has.
+  Status Selector(int target_vocabulary, HeadWeights& own) {
+    const int rank = config_.head->selector_rank;
+    FORETOKEN_TRY(second_embedding_, Find(kBefore, rank, target_vocabulary));
+    FORETOKEN_TRY(third_embedding_, Find(kBehind, rank, target_vocabulary));
+    return Matrix("selector_hidden.weight", rank, config_.dim, own.selector);
+  }
+
+  // The base is a vector for each tap of each side.
+  Status LocalConvolution(const std::string& name, const LocalConvolutionConfig& config,
+                          LocalConvolutionWeights& w) {
+    const int dim = config_.dim;
+    FORETOKEN_TRY(const formats::TensorView* base, Find(name + "_base", dim, config.taps, 2));
+    w.base = Values(*base, dim, 2 * config.taps);
+    return Divided(name + "_proj.weight", config.coefficients(dim), dim, w.coefficients);
   }
 
   Result<HeadTensors> MtpTensors(const Weights& target) {
@@ -422,6 +446,7 @@ class WeightsLoader {
     std::vector<std::uint64_t> parts = {checkpoint_.Fingerprint()};
     if (embedding_ != nullptr) parts.push_back(weights_.embedding_->hash());
     if (second_embedding_ != nullptr) parts.push_back(weights_.second_embedding_->hash());
+    if (third_embedding_ != nullptr) parts.push_back(weights_.third_embedding_->hash());
     for (const Job& job : jobs_)
       parts.insert(parts.end(),
                    {HashOf(job.tensor->name), static_cast<std::uint64_t>(job.linear->type),
@@ -465,6 +490,12 @@ class WeightsLoader {
     FORETOKEN_CHECK_OK(
         std::visit([&](const auto& part) { return Mixer(prefix, part, layer); }, config.mixer));
     if (config.beside) FORETOKEN_CHECK_OK(Mamba2(prefix, *config.beside, layer.beside.emplace()));
+    if (config.convolution) {
+      FORETOKEN_CHECK_OK(LocalConvolution(prefix + "attn_conv", *config.convolution,
+                                          layer.around_mixer.emplace()));
+      FORETOKEN_CHECK_OK(LocalConvolution(prefix + "ffn_conv", *config.convolution,
+                                          layer.around_feed_forward.emplace()));
+    }
     if (config.dense_part) {
       FORETOKEN_CHECK_OK(GatedFfn(prefix, *config.dense_part, layer.dense_part.emplace()));
       FORETOKEN_CHECK_OK(Norm(prefix, config.sum_norm, config_.dim, layer.sum_norm));
@@ -806,13 +837,18 @@ class WeightsLoader {
   // n_rows vectors of n numbers, one after another.
   Status Vector(const std::string& name, int n, const float*& out, int n_rows = 1) {
     FORETOKEN_TRY(const formats::TensorView* t, Find(name, n, n_rows));
+    out = Values(*t, n, n_rows);
+    return {};
+  }
+
+  // The rows of a tensor as numbers.
+  const float* Values(const formats::TensorView& t, int n, int n_rows) {
     const auto size = static_cast<std::size_t>(n);
     auto& values = weights_.vectors_.emplace_back(size * static_cast<std::size_t>(n_rows));
     for (int row = 0; row < n_rows; ++row)
-      tensor::Dequantize(tensor::FindDType(t->ggml_type)->type, t->Row(row), n,
+      tensor::Dequantize(tensor::FindDType(t.ggml_type)->type, t.Row(row), n,
                          values.data() + size * static_cast<std::size_t>(row));
-    out = values.data();
-    return {};
+    return values.data();
   }
 
   Status Bias(const std::string& name, int n, bool needed, const float*& out) {
@@ -970,7 +1006,8 @@ class WeightsLoader {
   const Division division_;
   Weights weights_;
   const formats::TensorView* embedding_ = nullptr;  // in this file; null: the target's is used
-  const formats::TensorView* second_embedding_ = nullptr;  // null: there is none
+  const formats::TensorView *second_embedding_ = nullptr,
+                            *third_embedding_ = nullptr;  // null: there is none
   std::vector<Job> jobs_;
   std::deque<std::vector<std::int32_t>> row_lists_;  // that jobs refer to
   std::size_t total_bytes_ = 0;
@@ -1008,8 +1045,9 @@ std::span<const float> Weights::FactorsOf(const RopeConfig& rope, int max_positi
 }
 
 Status Weights::CheckEmbeddings() const {
-  FORETOKEN_CHECK_OK(embedding_->Check());
-  return second_embedding_ == nullptr ? Status() : second_embedding_->Check();
+  for (const auto& table : {embedding_, second_embedding_, third_embedding_})
+    if (table != nullptr) FORETOKEN_CHECK_OK(table->Check());
+  return {};
 }
 
 Status Weights::CheckFiles(ThreadPool& pool) {
@@ -1037,7 +1075,9 @@ std::int64_t TileBytesOf(const formats::TensorView& t) {
 const formats::TensorView* ReducibleOutput(const formats::Checkpoint& checkpoint,
                                            const ModelConfig& config,
                                            const formats::Checkpoint& target) {
-  if (checkpoint.Find("d2t") != nullptr || config.head->transition_rank != 0) return nullptr;
+  const HeadConfig& head = *config.head;
+  if (checkpoint.Find("d2t") != nullptr || head.transition_rank != 0 || head.n_candidates != 0)
+    return nullptr;
   for (const auto& [file, name] : {std::pair(&checkpoint, HeadOutputName(config)),
                                    std::pair(&target, std::string("output.weight")),
                                    std::pair(&target, std::string("token_embd.weight"))})
@@ -1050,12 +1090,15 @@ std::int64_t BytesOfRows(const formats::TensorView& matrix, std::int64_t n_rows)
 }
 
 WeightBytes WeightBytesOf(const formats::Checkpoint& checkpoint) {
+  constexpr std::array<std::string_view, 4> kTables = {kLayerEmbedding, kTransitions, kBefore,
+                                                       kBehind};
   WeightBytes bytes;
   const bool tied = checkpoint.Find("output.weight") == nullptr;
   for (const formats::TensorView& t : checkpoint.tensors()) {
-    const bool of_layers = t.name == kLayerEmbedding, of_tokens = t.name == "token_embd.weight";
-    if (of_layers || of_tokens) bytes.embedding += static_cast<std::int64_t>(t.bytes());
-    if (of_layers || (of_tokens && !tied)) continue;
+    const bool is_table = std::find(kTables.begin(), kTables.end(), t.name) != kTables.end(),
+               of_tokens = t.name == "token_embd.weight";
+    if (is_table || of_tokens) bytes.embedding += static_cast<std::int64_t>(t.bytes());
+    if (is_table || (of_tokens && !tied)) continue;
     (t.name.ends_with("_exps.weight") ? bytes.experts : bytes.dense) += TileBytesOf(t);
   }
   return bytes;

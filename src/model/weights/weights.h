@@ -102,6 +102,12 @@ struct PerLayerInputsWeights {
   const float* norm = nullptr;  // [layer_input]
 };
 
+// Around one part of a layer (blocks/heads/local_convolution.h).
+struct LocalConvolutionWeights {
+  const float* base = nullptr;  // [2, taps, dim]
+  Linear coefficients;          // [2 * taps * groups, dim]
+};
+
 // Its parts are of the same kinds as those of the LayerConfig.
 struct LayerWeights {
   std::variant<AttentionWeights, LatentAttentionWeights, ShortConvWeights, DeltaNetWeights,
@@ -110,7 +116,9 @@ struct LayerWeights {
   std::optional<Mamba2Weights> beside;
   std::variant<GatedFfnWeights, ExpertsWeights> feed_forward;
   std::optional<GatedFfnWeights> dense_part;
-  const float* sum_norm = nullptr;            // [dim], where there is a dense part
+  const float* sum_norm = nullptr;  // [dim], where there is a dense part
+  // Where the configuration has a convolution.
+  std::optional<LocalConvolutionWeights> around_mixer, around_feed_forward;
   const float* output_scale = nullptr;        // [1], or null
   std::optional<PerLayerInputWeights> input;  // where the configuration has a layer_input
 };
@@ -127,6 +135,8 @@ struct HeadWeights {
   // certainty, [dim + transition_rank] and [1], or null.
   Linear transition;
   const float *certainty = nullptr, *certainty_bias = nullptr;
+  // Those that have a selector: [selector_rank, dim], whole on each rank.
+  Linear selector;
 };
 
 // How far loading is, in bytes of tiles.
@@ -183,11 +193,16 @@ class Weights {
   void Embed(std::int32_t token, float* out) const noexcept { embedding_->Read(token, out); }
   std::int32_t embedding_rows() const { return embedding_->rows(); }
   // What the layers get of a token. out: [layers * layer_input]. REQUIRES: layer_inputs. In a block
-  // drafter, what its transition gets: [transition_rank].
+  // drafter, what its transition gets: [transition_rank], or its selector, of a token that stands
+  // before another one: [selector_rank].
   void EmbedBeside(std::int32_t token, float* out) const noexcept {
     second_embedding_->Read(token, out);
   }
   std::int32_t second_rows() const { return second_embedding_->rows(); }
+  // What a selector gets of a token that stands behind another one. As many rows.
+  void EmbedBehind(std::int32_t token, float* out) const noexcept {
+    third_embedding_->Read(token, out);
+  }
 
   // Checks that the kept tiles and the embeddings' rows that were read since the last call were
   // still what Load found. (Checkpoint::Check checks the model file itself.) Error: kIo with the
@@ -227,6 +242,7 @@ class Weights {
   std::vector<std::span<const std::byte>> sources_;
   std::shared_ptr<EmbeddingTable> embedding_;         // heads may share their target's
   std::shared_ptr<EmbeddingTable> second_embedding_;  // null where there is none
+  std::shared_ptr<EmbeddingTable> third_embedding_;
 };
 
 // What the weights of a file will take, known before they are loaded.
@@ -241,8 +257,8 @@ struct WeightBytes {
 WeightBytes WeightBytesOf(const formats::Checkpoint& checkpoint);
 
 // The matrix of which a head (config.head is set) can have some rows as a reduced output: its own output
-// head, or its target's. Null: it can have none, as its columns are mapped to tokens or transitions
-// add to them.
+// head, or its target's. Null: it can have none, as its columns are mapped to tokens, transitions add
+// to them, or a selector chooses among them.
 const formats::TensorView* ReducibleOutput(const formats::Checkpoint& checkpoint,
                                            const ModelConfig& config,
                                            const formats::Checkpoint& target);
