@@ -7,6 +7,7 @@
 
 namespace foretoken::train {
 
+using settings::Flag;
 using settings::FlagSet;
 using settings::StoreInteger;
 using settings::StoreText;
@@ -16,7 +17,6 @@ int DistillVerb(const Arguments& arguments) {
   DistillOptions o;
   FlagSet flags("-train distill --target FILE --text FILE --out FILE --minutes M [flags]",
                 "Trains a small draft model that imitates a target.");
-  ModelShape& s = o.shape;
   flags.Add(
       {"Target and text",
        {{{"--target"}, "FILE", "the GGUF model that the draft imitates", StoreText(o.target)},
@@ -36,32 +36,11 @@ int DistillVerb(const Arguments& arguments) {
                      "text ({})",
                      o.mix),
          StoreDouble(o.mix, 0, 1)}}});
-  flags.Add(
-      {"Draft",
-       {{{"--layers"}, "N", fmt::format("blocks ({})", s.layers), StoreInteger(s.layers, 1, 1000)},
-        {{"--width"},
-         "N",
-         fmt::format("of the residual stream ({})", s.dim),
-         StoreInteger(s.dim, 8, 65536)},
-        {{"--heads"},
-         "N",
-         fmt::format("query heads ({})", s.heads),
-         StoreInteger(s.heads, 1, 1024)},
-        {{"--kv-heads"},
-         "N",
-         fmt::format("key and value heads ({})", s.kv_heads),
-         StoreInteger(s.kv_heads, 1, 1024)},
-        {{"--ff"},
-         "N",
-         fmt::format("width of the feed-forward layer ({})", s.ff),
-         StoreInteger(s.ff, 8, 1 << 20)},
-        {{"--context"},
-         "N",
-         "context length that the file states (the target's)",
-         StoreInteger(s.context, 8, 1 << 20)},
-        {{"--name"}, "TEXT", "general.name", StoreText(o.name)},
-        {{"--license"}, "TEXT", "general.license", StoreText(o.license)},
-        TypeFlag(o.type)}});
+  std::vector<Flag> draft = ShapeFlags(o.shape);
+  draft.push_back({{"--name"}, "TEXT", "general.name", StoreText(o.name)});
+  draft.push_back({{"--license"}, "TEXT", "general.license", StoreText(o.license)});
+  draft.push_back(TypeFlag(o.type));
+  flags.Add({"Draft", std::move(draft)});
   flags.Add(RunFlags(training));
   return RunTask(flags, arguments, training, [&] { return MakeDistillTask(o, training); });
 }

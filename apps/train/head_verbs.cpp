@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <sstream>
-
 #include "train/heads/head_task.h"
 #include "train/run_flags.h"
 #include "train/verbs.h"
@@ -15,19 +13,6 @@ using settings::FlagGroup;
 using settings::FlagSet;
 using settings::StoreInteger;
 using settings::StoreText;
-
-// "1,3,5"
-settings::Setter StoreLayers(std::vector<int>& layers) {
-  return [&layers](const std::string& text) -> Status {
-    layers.clear();
-    std::istringstream parts(text);
-    for (std::string part; std::getline(parts, part, ',');) {
-      FORETOKEN_TRY(const std::int64_t layer, settings::ParseInteger(part, 0, 1 << 20));
-      layers.push_back(static_cast<int>(layer));
-    }
-    return {};
-  };
-}
 
 FlagGroup TextFlags(HeadOptions& o) {
   return {"Target and text",
@@ -51,7 +36,7 @@ Flag LayersReadFlag(HeadOptions& o) {
   return {{"--layers-read"},
           "L0,L1,L2",
           "the three blocks of the target whose inputs are read (low, middle, high)",
-          StoreLayers(o.layers)};
+          StoreNumbers(o.layers)};
 }
 
 // Flags of heads with blocks of their own shape.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 #include <thread>
 
 #include "settings/help_text.h"
@@ -43,6 +44,18 @@ settings::Setter StoreDouble(double& target, double low, double high) {
 settings::Setter Append(std::vector<std::string>& list) {
   return [&list](const std::string& text) -> Status {
     list.push_back(text);
+    return {};
+  };
+}
+
+settings::Setter StoreNumbers(std::vector<int>& list) {
+  return [&list](const std::string& text) -> Status {
+    list.clear();
+    std::istringstream parts(text);
+    for (std::string part; std::getline(parts, part, ',');) {
+      FORETOKEN_TRY(const std::int64_t number, settings::ParseInteger(part, 0, 1 << 20));
+      list.push_back(static_cast<int>(number));
+    }
     return {};
   };
 }
@@ -106,6 +119,34 @@ settings::FlagGroup RunFlags(TrainingOptions& o) {
         "FILE",
         "append step, seconds, loss, rate factor and tokens per second as CSV",
         StoreText(o.log)}}};
+}
+
+std::vector<settings::Flag> ShapeFlags(ModelShape& s) {
+  const std::string context = s.context == 0 ? "the target's" : std::to_string(s.context);
+  return {
+      {{"--layers"}, "N", fmt::format("blocks ({})", s.layers), StoreInteger(s.layers, 1, 1000)},
+      {{"--width"},
+       "N",
+       fmt::format("of the residual stream ({})", s.dim),
+       StoreInteger(s.dim, 8, 65536)},
+      {{"--heads"}, "N", fmt::format("query heads ({})", s.heads), StoreInteger(s.heads, 1, 1024)},
+      {{"--kv-heads"},
+       "N",
+       fmt::format("key and value heads ({})", s.kv_heads),
+       StoreInteger(s.kv_heads, 1, 1024)},
+      {{"--ff"},
+       "N",
+       fmt::format("width of the feed-forward layer ({})", s.ff),
+       StoreInteger(s.ff, 8, 1 << 20)},
+      {{"--context"},
+       "N",
+       fmt::format("context length that the file states ({})", context),
+       StoreInteger(s.context, 8, 1 << 20)},
+      {{"--convolutions"},
+       "L0,L1,...",
+       "blocks with a gated convolution in place of attention: the model is of LFM 2's kind, not "
+       "llama's",
+       StoreNumbers(s.convolutions)}};
 }
 
 settings::Flag TypeFlag(FileType& type) {

@@ -11,6 +11,7 @@
 #include "settings/flag_set.h"
 #include "settings/setters.h"
 #include "train/networks/gguf.h"
+#include "train/networks/model_task.h"
 #include "train/run/trainer.h"
 
 namespace foretoken::train {
@@ -19,7 +20,10 @@ using Arguments = std::vector<std::string>;  // without program and verb
 
 settings::Setter StoreDouble(double& target, double low, double high);
 settings::Setter Append(std::vector<std::string>& list);
+settings::Setter StoreNumbers(std::vector<int>& list);  // "1,3,5", none negative
 settings::FlagGroup RunFlags(TrainingOptions& options);
+// The sizes of a model. A context of 0 stands for the target's.
+std::vector<settings::Flag> ShapeFlags(ModelShape& shape);
 settings::Flag TypeFlag(FileType& type);
 
 // One line on stderr; the exit code (2 for bad usage).

@@ -213,6 +213,11 @@ class Refusals(TrainTest):
         self.fails(1, "mamba", distill + " --target mamba.gguf")
         self.fails(2, "context of 256", distill + " --target target.gguf")
         self.fails(2, "shape: ", distill + " --target target.gguf --window 32 --heads 3")
+        hybrid = distill + " --target target.gguf --window 32 --layers 2 --convolutions "
+        self.fails(2, "convolutions: 2 is none of the 2 blocks", hybrid + "0,2")
+        self.fails(2, "convolutions: '1,1' names a block twice", hybrid + "1,1")
+        self.fails(2, "convolutions: no block is left for attention", hybrid + "0,1")
+        self.fails(2, "--convolutions", hybrid + "first")
         self.assertFalse(list(self.folder.glob("out.*")), "nothing is written before the work begins")
 
     def test_of_targets_that_lack_a_tensor(self):

@@ -84,9 +84,7 @@ class BlockAttention {
   Tensor Part(const std::string& name, const Tensor& h, std::int64_t heads) const {
     const Tensor y =
         Linear(h, leaves_[name + ".weight"]).view({h.size(0), h.size(1), heads, c_.head_dim});
-    const std::string norm = name + "_norm.weight";
-    return leaves_.Has(norm) ? RmsNorm(y.to(Wide(y)), leaves_[norm], c_.norm_eps, leaves_.compute())
-                             : y;
+    return NormedHeads(c_, leaves_, name, y);
   }
   // [batch * heads, length, head_dim]
   static Tensor ByHead(const Tensor& x) {

@@ -252,10 +252,7 @@ class StepAttention {
   }
   // With the norm of each head, where there is one.
   Tensor Normed(const Tensor& y, const std::string& part) const {
-    const std::string name = head_.prefix + part + "_norm.weight";
-    return leaves_.Has(name)
-               ? RmsNorm(y.to(Wide(y)), leaves_[name], head_.block.norm_eps, leaves_.compute())
-               : y;
+    return NormedHeads(head_.block, leaves_, head_.prefix + part, y);
   }
 
   const HeadConfig& head_;

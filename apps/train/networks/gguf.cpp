@@ -123,7 +123,15 @@ void DescribeModel(const NetworkConfig& config, const std::string& name, const s
   set("embedding_length", config.dim);
   set("feed_forward_length", config.ff);
   set("attention.head_count", config.n_heads);
-  set("attention.head_count_kv", config.n_kv_heads);
+  if (config.convolutions.empty()) {
+    set("attention.head_count_kv", config.n_kv_heads);
+  } else {
+    std::vector<std::int64_t> heads;
+    for (int i = 0; i < config.n_layers; ++i)
+      heads.push_back(config.Convolves(i) ? 0 : config.n_kv_heads);
+    writer.Set(arch + ".attention.head_count_kv", std::move(heads));
+    set("shortconv.l_cache", config.taps);
+  }
   set("attention.key_length", config.head_dim);
   set("attention.value_length", config.head_dim);
   set("rope.dimension_count", config.rope.n_rot);

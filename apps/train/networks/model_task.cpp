@@ -2,9 +2,11 @@
 #include "train/networks/model_task.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "train/run/machine.h"
 
@@ -25,7 +27,7 @@ class ModelTask : public Task {
     if (!options_.held_out.empty()) {
       FORETOKEN_TRY(held_out_, LoadCorpus(options_.held_out, *tokenizer, training));
     }
-    parameters_ = InitLlama(config_, options_.shape.tied, training.seed);
+    parameters_ = InitModel(config_, options_.shape.tied, training.seed);
     for (Parameter& p : parameters_.all()) p.value = p.value.to(BestDevice());
     return {};
   }
@@ -35,7 +37,7 @@ class ModelTask : public Task {
   Tensor Loss(const Leaves& leaves, std::int64_t first_row, int n_rows) override {
     const Tensor rows = corpus_->Rows(first_row, n_rows).to(BestDevice());
     const std::int64_t length = rows.size(1) - 1;
-    const Tensor normed = RunLlama(config_, leaves, rows.narrow(1, 0, length));
+    const Tensor normed = RunModel(config_, leaves, rows.narrow(1, 0, length));
     return CrossEntropy(Logits(leaves, normed).flatten(0, 1),
                         rows.narrow(1, 1, length).reshape(-1));
   }
@@ -45,14 +47,12 @@ class ModelTask : public Task {
   }
 
   std::string Fingerprint() const override {
-    const ModelShape& s = options_.shape;
-    return fmt::format("model {}x{} heads {}/{} ff {} context {} tied {} vocabulary {} {}",
-                       s.layers, s.dim, s.heads, s.kv_heads, s.ff, s.context, s.tied,
-                       config_.vocabulary, corpus_->Fingerprint());
+    return fmt::format("model {} tied {} vocabulary {} {}", options_.shape.Text(),
+                       options_.shape.tied, config_.vocabulary, corpus_->Fingerprint());
   }
 
   Status Export() override {
-    return WriteLlama(out_, config_, parameters_, vocabulary_->metadata(), options_.type,
+    return WriteModel(out_, config_, parameters_, vocabulary_->metadata(), options_.type,
                       options_.name, options_.license);
   }
 
@@ -65,7 +65,30 @@ class ModelTask : public Task {
   Parameters parameters_;
 };
 
+// The convolutions are blocks of the model, each named once, and not all of them.
+Status CheckConvolutions(const ModelShape& s) {
+  const auto refuse = [](std::string what) {
+    return Fail(ErrorCode::kInvalidArgument, std::move(what));
+  };
+  for (const int block : s.convolutions)
+    if (block < 0 || block >= s.layers)
+      return refuse(fmt::format("convolutions: {} is none of the {} blocks; use 0 to {}", block,
+                                s.layers, s.layers - 1));
+  const std::set<int> all(s.convolutions.begin(), s.convolutions.end());
+  if (all.size() != s.convolutions.size())
+    return refuse(fmt::format("convolutions: '{}' names a block twice; name each once",
+                              fmt::join(s.convolutions, ",")));
+  if (static_cast<int>(all.size()) == s.layers)
+    return refuse("convolutions: no block is left for attention; leave one");
+  return {};
+}
+
 }  // namespace
+
+std::string ModelShape::Text() const {
+  return fmt::format("{}x{} heads {}/{} ff {} context {} convolutions {}", layers, dim, heads,
+                     kv_heads, ff, context, fmt::join(convolutions, ","));
+}
 
 Result<NetworkConfig> ConfigOf(const ModelShape& s, int vocabulary) {
   const auto refuse = [](std::string what) {
@@ -83,12 +106,19 @@ Result<NetworkConfig> ConfigOf(const ModelShape& s, int vocabulary) {
   if (s.heads % s.kv_heads != 0)
     return refuse(fmt::format("shape: {} heads cannot share {} key heads; use a divisor", s.heads,
                               s.kv_heads));
+  FORETOKEN_CHECK_OK(CheckConvolutions(s));
   NetworkConfig config;
   config.architecture = "llama";
   config.n_layers = s.layers, config.dim = s.dim, config.ff = s.ff;
   config.n_heads = s.heads, config.n_kv_heads = s.kv_heads, config.head_dim = s.dim / s.heads;
   config.vocabulary = vocabulary, config.context_length = s.context;
   config.rope.n_rot = config.head_dim;
+  if (s.convolutions.empty()) return config;
+  config.architecture = "lfm2";
+  config.output_norm = "token_embd_norm";
+  config.rope.interleaved = false;
+  config.qk_norm = true;
+  config.convolutions = s.convolutions, config.taps = 3;
   return config;
 }
 
@@ -108,7 +138,7 @@ std::string HeldOutLoss(const NetworkConfig& config, const Leaves& leaves, const
   for (std::int64_t r = 0; r < rows.size(0); ++r) {
     const Tensor row = rows.narrow(0, r, 1).to(BestDevice());
     const std::int64_t length = row.size(1) - 1;
-    const Tensor normed = RunLlama(config, leaves, row.narrow(1, 0, length));
+    const Tensor normed = RunModel(config, leaves, row.narrow(1, 0, length));
     loss += CrossEntropy(Logits(leaves, normed).flatten(0, 1), row.narrow(1, 1, length).reshape(-1))
                 .item<double>();
   }
@@ -119,7 +149,7 @@ std::string HeldOutLoss(const NetworkConfig& config, const Leaves& leaves, const
                      loss / std::log(2.0) * tokens_per_byte);
 }
 
-Status WriteLlama(const std::string& path, const NetworkConfig& config,
+Status WriteModel(const std::string& path, const NetworkConfig& config,
                   const Parameters& parameters, const formats::Metadata& vocabulary, FileType type,
                   const std::string& name, const std::string& license) {
   formats::GgufWriter writer;

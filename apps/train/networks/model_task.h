@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// train/networks/model_task.h: a llama model from text.
+// train/networks/model_task.h: a llama or LFM 2 model from text.
 #pragma once
 
 #include <memory>
@@ -15,6 +15,11 @@ namespace foretoken::train {
 struct ModelShape {
   int layers = 5, dim = 384, heads = 6, kv_heads = 2, ff = 1024, context = 512;
   bool tied = true;
+  // Blocks with a gated convolution over 3 positions in place of attention: an LFM 2 model.
+  std::vector<int> convolutions = {};
+
+  // The shape in one line, for fingerprints.
+  std::string Text() const;
 };
 
 // Errors: kInvalidArgument (sizes that do not fit together).
@@ -38,8 +43,8 @@ struct ModelOptions {
 // Mean loss per token and bits per byte of a held-out corpus, 32 windows of it.
 std::string HeldOutLoss(const NetworkConfig& config, const Leaves& leaves, const Corpus& corpus);
 
-// Writes a llama file: vocabulary, sizes, weights.
-[[nodiscard]] Status WriteLlama(const std::string& path, const NetworkConfig& config,
+// Writes a model file: vocabulary, sizes, weights.
+[[nodiscard]] Status WriteModel(const std::string& path, const NetworkConfig& config,
                                 const Parameters& parameters, const formats::Metadata& vocabulary,
                                 FileType type, const std::string& name, const std::string& license);
 

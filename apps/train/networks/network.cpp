@@ -180,6 +180,63 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
   }
 };
 
+// Adds fresh weights of one block's parts.
+class FreshBlock {
+ public:
+  FreshBlock(const NetworkConfig& config, const std::string& prefix, std::uint64_t seed,
+             Parameters& parameters)
+      : c_(config), prefix_(prefix), seed_(seed), parameters_(parameters) {}
+
+  void AddAttention(std::int64_t input) const {
+    const std::int64_t heads = c_.n_heads * c_.head_dim, kv = c_.n_kv_heads * c_.head_dim;
+    Matrix("attn_q.weight", c_.output_gate ? 2 * heads : heads, input, kSpread);
+    Matrix("attn_k.weight", kv, input, kSpread);
+    Matrix("attn_v.weight", kv, input, kSpread);
+    Matrix("attn_output.weight", c_.dim, heads, OutputSpread());
+    if (c_.qkv_bias)
+      for (const char* name : {"attn_q", "attn_k", "attn_v"})
+        Gain(std::string(name) + ".bias",
+             torch::zeros({parameters_[prefix_ + name + ".weight"].size(0)}));
+    if (c_.qk_norm)
+      for (const char* name : {"attn_q_norm.weight", "attn_k_norm.weight"})
+        Gain(name, torch::ones({c_.head_dim}));
+  }
+
+  void AddConvolution() const {
+    const std::string taps = "shortconv.conv.weight";
+    Matrix("shortconv.in_proj.weight", 3 * c_.dim, c_.dim, kSpread);
+    Gain(taps, Normal(seed_, prefix_ + taps, c_.dim, c_.taps, 1 / std::sqrt(1.0 * c_.taps)));
+    Matrix("shortconv.out_proj.weight", c_.dim, c_.dim, OutputSpread());
+  }
+
+  void AddFeedForward() const {
+    Gain(c_.ffn_norm + ".weight", torch::ones({c_.dim}));
+    Matrix("ffn_gate.weight", c_.ff, c_.dim, kSpread);
+    Matrix("ffn_up.weight", c_.ff, c_.dim, kSpread);
+    Matrix("ffn_down.weight", c_.dim, c_.ff, OutputSpread());
+    for (const std::string& name : {c_.attention_post_norm, c_.ffn_post_norm})
+      if (!name.empty()) Gain(name + ".weight", torch::ones({c_.dim}));
+  }
+
+ private:
+  static constexpr double kSpread = 0.02;
+  double OutputSpread() const { return kSpread / std::sqrt(2.0 * c_.n_layers); }
+
+  void Matrix(const std::string& name, std::int64_t rows, std::int64_t columns,
+              double spread) const {
+    parameters_.Add(prefix_ + name, ParameterKind::kMatrix,
+                    Normal(seed_, prefix_ + name, rows, columns, spread));
+  }
+  void Gain(const std::string& name, const Tensor& value) const {
+    parameters_.Add(prefix_ + name, ParameterKind::kGain, value);
+  }
+
+  const NetworkConfig& c_;
+  const std::string& prefix_;
+  const std::uint64_t seed_;
+  Parameters& parameters_;
+};
+
 }  // namespace
 
 torch::Dtype Wide(const Tensor& x) {
@@ -238,45 +295,23 @@ Tensor Normal(std::uint64_t seed, const std::string& name, std::int64_t rows, st
 
 void InitBlock(const NetworkConfig& config, const std::string& prefix, std::int64_t input,
                std::uint64_t seed, Parameters& parameters) {
-  const std::int64_t dim = config.dim, heads = config.n_heads * config.head_dim,
-                     kv = config.n_kv_heads * config.head_dim;
-  const double spread = 0.02, out = 0.02 / std::sqrt(2.0 * config.n_layers);
-  const auto matrix = [&](const char* name, std::int64_t rows, std::int64_t columns, double s) {
-    parameters.Add(prefix + name, ParameterKind::kMatrix,
-                   Normal(seed, prefix + name, rows, columns, s));
-  };
-  const auto gain = [&](const std::string& name, const Tensor& value) {
-    parameters.Add(prefix + name, ParameterKind::kGain, value);
-  };
-  matrix("attn_q.weight", config.output_gate ? 2 * heads : heads, input, spread);
-  matrix("attn_k.weight", kv, input, spread);
-  matrix("attn_v.weight", kv, input, spread);
-  matrix("attn_output.weight", dim, heads, out);
-  if (config.qkv_bias)
-    for (const char* name : {"attn_q", "attn_k", "attn_v"})
-      gain(std::string(name) + ".bias",
-           torch::zeros({parameters[prefix + name + ".weight"].size(0)}));
-  if (config.qk_norm)
-    for (const char* name : {"attn_q_norm.weight", "attn_k_norm.weight"})
-      gain(name, torch::ones({config.head_dim}));
-  gain(config.ffn_norm + ".weight", torch::ones({dim}));
-  matrix("ffn_gate.weight", config.ff, dim, spread);
-  matrix("ffn_up.weight", config.ff, dim, spread);
-  matrix("ffn_down.weight", dim, config.ff, out);
-  for (const std::string& name : {config.attention_post_norm, config.ffn_post_norm})
-    if (!name.empty()) gain(name + ".weight", torch::ones({dim}));
+  const FreshBlock block(config, prefix, seed, parameters);
+  block.AddAttention(input);
+  block.AddFeedForward();
 }
 
-Parameters InitLlama(const NetworkConfig& config, bool tied, std::uint64_t seed) {
+Parameters InitModel(const NetworkConfig& config, bool tied, std::uint64_t seed) {
   Parameters parameters;
   parameters.Add("token_embd.weight", ParameterKind::kTable,
                  Normal(seed, "token_embd.weight", config.vocabulary, config.dim, 0.02));
   for (int layer = 0; layer < config.n_layers; ++layer) {
     const std::string prefix = "blk." + std::to_string(layer) + ".";
     parameters.Add(prefix + "attn_norm.weight", ParameterKind::kGain, torch::ones({config.dim}));
-    InitBlock(config, prefix, config.dim, seed, parameters);
+    const FreshBlock block(config, prefix, seed, parameters);
+    config.Convolves(layer) ? block.AddConvolution() : block.AddAttention(config.dim);
+    block.AddFeedForward();
   }
-  parameters.Add("output_norm.weight", ParameterKind::kGain, torch::ones({config.dim}));
+  parameters.Add(config.output_norm + ".weight", ParameterKind::kGain, torch::ones({config.dim}));
   if (!tied)
     parameters.Add("output.weight", ParameterKind::kTable,
                    Normal(seed, "output.weight", config.vocabulary, config.dim, 0.02));
@@ -312,17 +347,26 @@ Tensor Rotation::Turn(const Tensor& x, const Tensor& positions) const {
   return RotateFunction::apply(x, turns_.index_select(0, positions), interleaved_);
 }
 
+Tensor NormedHeads(const NetworkConfig& config, const Leaves& leaves, const std::string& name,
+                   const Tensor& y) {
+  const std::string norm = name + "_norm.weight";
+  return leaves.Has(norm) ? RmsNorm(y.to(Wide(y)), leaves[norm], config.norm_eps, leaves.compute())
+                          : y;
+}
+
 Tensor Attention(const NetworkConfig& config, const Leaves& leaves, const std::string& prefix,
                  const Tensor& h) {
   const std::int64_t batch = h.size(0), length = h.size(1), kv = config.n_kv_heads,
                      dim = config.head_dim, per_group = config.n_heads / kv;
-  const auto project = [&](const char* name, std::int64_t heads) {
-    return Linear(h, leaves[prefix + name]).view({batch, length, heads, dim});
+  const auto project = [&](const char* part, std::int64_t heads) {
+    const std::string name = prefix + part;
+    return NormedHeads(config, leaves, name,
+                       Linear(h, leaves[name + ".weight"]).view({batch, length, heads, dim}));
   };
   const Rotation rotation(config, length, h);
-  const Tensor q = rotation.Turn(project("attn_q.weight", config.n_heads)) *
+  const Tensor q = rotation.Turn(project("attn_q", config.n_heads)) *
                    (1.0 / std::sqrt(static_cast<double>(dim)));
-  const Tensor k = rotation.Turn(project("attn_k.weight", kv)), v = project("attn_v.weight", kv);
+  const Tensor k = rotation.Turn(project("attn_k", kv)), v = project("attn_v", kv);
   const Tensor out =
       CausalFunction::apply(q.transpose(1, 2).reshape({batch * kv, per_group, length, dim}),
                             k.transpose(1, 2).reshape({batch * kv, length, dim}),
@@ -330,6 +374,20 @@ Tensor Attention(const NetworkConfig& config, const Leaves& leaves, const std::s
   const Tensor merged = out.view({batch, config.n_heads, length, dim}).transpose(1, 2);
   return Linear(merged.reshape({batch, length, config.n_heads * dim}),
                 leaves[prefix + "attn_output.weight"]);
+}
+
+Tensor Convolution(const Leaves& leaves, const std::string& prefix, const Tensor& h) {
+  const std::string at = prefix + "shortconv.";
+  const std::vector<Tensor> parts = Linear(h, leaves[at + "in_proj.weight"]).chunk(3, -1);
+  const Tensor taps = leaves[at + "conv.weight"];  // [dim, taps], the oldest position's first
+  const std::int64_t n = taps.size(1);
+  const Tensor gated = torch::constant_pad_nd(parts[0] * parts[2], {0, 0, n - 1, 0});
+  Tensor sum;
+  for (std::int64_t j = 0; j < n; ++j) {
+    const Tensor part = gated.narrow(1, j, h.size(1)) * taps.select(1, j);
+    sum = j == 0 ? part : sum + part;
+  }
+  return Linear((parts[1] * sum).to(leaves.compute()), leaves[at + "out_proj.weight"]);
 }
 
 Tensor FeedForward(const Leaves& leaves, const std::string& prefix, const Tensor& h,
@@ -346,16 +404,19 @@ Tensor Block(const NetworkConfig& config, const Leaves& leaves, const std::strin
   const auto norm = [&](const Tensor& y, const char* name) {
     return RmsNorm(y, leaves[prefix + name], config.norm_eps, leaves.compute());
   };
-  const Tensor y = x + Attention(config, leaves, prefix, norm(x, "attn_norm.weight"));
+  const Tensor h = norm(x, "attn_norm.weight");
+  const Tensor y =
+      x + (leaves.Has(prefix + "shortconv.conv.weight") ? Convolution(leaves, prefix, h)
+                                                        : Attention(config, leaves, prefix, h));
   return y + FeedForward(leaves, prefix, norm(y, "ffn_norm.weight"));
 }
 
-Tensor RunLlama(const NetworkConfig& config, const Leaves& leaves, const Tensor& tokens) {
+Tensor RunModel(const NetworkConfig& config, const Leaves& leaves, const Tensor& tokens) {
   Tensor x = torch::embedding(leaves["token_embd.weight"], tokens);
   x = x.to(Wide(x));
   for (int layer = 0; layer < config.n_layers; ++layer)
     x = Block(config, leaves, "blk." + std::to_string(layer) + ".", x);
-  return RmsNorm(x, leaves["output_norm.weight"], config.norm_eps, leaves.compute());
+  return RmsNorm(x, leaves[config.output_norm + ".weight"], config.norm_eps, leaves.compute());
 }
 
 Tensor Logits(const Leaves& leaves, const Tensor& normed) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// train/networks/network.h: the networks of foretoken in libtorch: llama-like models, and the blocks
+// train/networks/network.h: the networks of foretoken in libtorch: llama and LFM 2 models, and the blocks
 // that heads are made of.
 //
 // Weights carry the names of the GGUF file that they end in and have its shapes, [outputs, inputs].
@@ -22,7 +22,7 @@ namespace foretoken::train {
 enum class ParameterKind {
   kMatrix,  // of a block
   kTable,   // embedding or output head
-  kGain,    // of a norm; biases
+  kGain,    // of a norm; biases; taps of convolutions
 };
 
 struct Parameter {
@@ -62,9 +62,10 @@ class Leaves {
   torch::Dtype compute_;
 };
 
-// Fresh weights of a llama model (token_embd to output_norm; output where it is not tied).
-Parameters InitLlama(const NetworkConfig& config, bool tied, std::uint64_t seed);
-// Fresh weights of one block under `prefix` ("blk.0."); q, k and v read `input` values.
+// Fresh weights of a whole model (token_embd to the output norm; output where it is not tied).
+Parameters InitModel(const NetworkConfig& config, bool tied, std::uint64_t seed);
+// Fresh weights of one block with attention under `prefix` ("blk.0."), but its first norm; q, k and
+// v read `input` values.
 void InitBlock(const NetworkConfig& config, const std::string& prefix, std::int64_t input,
                std::uint64_t seed, Parameters& parameters);
 // A normal matrix drawn from (seed, name) alone.
@@ -79,6 +80,11 @@ torch::Tensor Linear(const torch::Tensor& x, const torch::Tensor& weight);
 // x / rms(x) * gain, in the compute type. x: [..., dim].
 torch::Tensor RmsNorm(const torch::Tensor& x, const torch::Tensor& gain, double eps,
                       torch::Dtype compute);
+
+// The heads y ([..., heads, head_dim]) of matrix `name` ("blk.0.attn_q") in the compute type, after
+// the norm of each head where the leaves have one.
+torch::Tensor NormedHeads(const NetworkConfig& config, const Leaves& leaves,
+                          const std::string& name, const torch::Tensor& y);
 
 // Rotates queries and keys by their positions.
 class Rotation {
@@ -98,16 +104,21 @@ class Rotation {
 //   h: [batch, length, inputs], normalised; gives [batch, length, dim].
 torch::Tensor Attention(const NetworkConfig& config, const Leaves& leaves,
                         const std::string& prefix, const torch::Tensor& h);
+// The gated convolution of LFM 2, of shapes as Attention's:
+//   b, c, u = in_proj h;  out_proj (c * sum over j of tap j * (b * u of the position taps - 1 - j
+//   before))
+torch::Tensor Convolution(const Leaves& leaves, const std::string& prefix, const torch::Tensor& h);
 torch::Tensor FeedForward(const Leaves& leaves, const std::string& prefix, const torch::Tensor& h,
                           model::GateFunction function = model::GateFunction::kSilu);
 
-// x + attention(norm x), then + feed-forward(norm): one block. x: [batch, length, dim].
+// x + mixer(norm x), then + feed-forward(norm): one block, whose mixer is a convolution where the
+// leaves have one and attention elsewhere. x: [batch, length, dim].
 torch::Tensor Block(const NetworkConfig& config, const Leaves& leaves, const std::string& prefix,
                     const torch::Tensor& x);
 
-// The last block's output after output_norm, in the compute type: [batch, length, dim].
+// The last block's output after the output norm, in the compute type: [batch, length, dim].
 // tokens: int64 [batch, length].
-torch::Tensor RunLlama(const NetworkConfig& config, const Leaves& leaves,
+torch::Tensor RunModel(const NetworkConfig& config, const Leaves& leaves,
                        const torch::Tensor& tokens);
 // The output head: logits [..., vocabulary] in the compute type.
 torch::Tensor Logits(const Leaves& leaves, const torch::Tensor& normed);

@@ -50,6 +50,10 @@ bool IsKnown(const model::LayerConfig& layer) {
 
 }  // namespace
 
+bool NetworkConfig::Convolves(int layer) const {
+  return std::find(convolutions.begin(), convolutions.end(), layer) != convolutions.end();
+}
+
 std::optional<int> LastAttention(const model::ModelConfig& target) {
   for (int i = target.n_layers() - 1; i >= 0; --i) {
     const auto* a =
@@ -102,6 +106,7 @@ Result<NetworkConfig> NextBlock(const model::ModelConfig& next) {
                        .context_length = next.context_length,
                        .norm_eps = next.norm_eps,
                        .rope = *a.rope,
+                       .qk_norm = a.qk_norm == model::QkNorm::kHead,
                        .qkv_bias = a.qkv_bias,
                        .output_gate = a.output_gate,
                        .attention_scale = a.scale,
@@ -110,8 +115,7 @@ Result<NetworkConfig> NextBlock(const model::ModelConfig& next) {
                        .ffn_norm = std::string(f.norm),
                        .attention_post_norm = std::string(a.post_norm),
                        .ffn_post_norm = std::string(f.post_norm),
-                       .window = a.window,
-                       .qk_norm = a.qk_norm == model::QkNorm::kHead};
+                       .window = a.window};
 }
 
 }  // namespace foretoken::train

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// train/networks/network_config.h: the sizes of the networks that training makes: llama models,
-// whose layers are alike, and the blocks of heads and block drafters.
+// train/networks/network_config.h: the sizes of the networks that training makes: llama and
+// LFM 2 models, and the blocks of heads and block drafters.
 #pragma once
 
 #include <optional>
@@ -23,6 +23,11 @@ struct NetworkConfig {
   float norm_eps = 1e-5f;
   model::RopeConfig rope;
   std::vector<double> rope_factors = {};  // divide the frequencies; empty: none
+  bool qk_norm = false;                   // a norm on each query and key head
+  std::string output_norm = "output_norm";
+  // Layers with a gated convolution over the newest `taps` positions in place of attention (LFM 2).
+  std::vector<int> convolutions = {};
+  int taps = 0;
 
   // What only the blocks of MTP heads may have, because they are as their target's blocks.
   bool qkv_bias = false;
@@ -33,8 +38,8 @@ struct NetworkConfig {
   std::string ffn_norm = "ffn_norm";
   std::string attention_post_norm = "", ffn_post_norm = "";  // empty: none
   int window = 0;                                            // positions that a row sees; 0: all
-  // And those of block drafters.
-  bool qk_norm = false;  // a norm on each query and key head
+
+  bool Convolves(int layer) const;
 };
 
 // A block with attention that is as wide as the target's blocks, with as many heads and a

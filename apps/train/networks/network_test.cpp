@@ -34,7 +34,7 @@ NetworkConfig TinyConfig() {
 
 // F64 weights that are large enough for every one of them to matter.
 Parameters Doubles(const NetworkConfig& config, bool tied) {
-  Parameters parameters = InitLlama(config, tied, 1);
+  Parameters parameters = InitModel(config, tied, 1);
   unsigned seed = 7;
   for (Parameter& p : parameters.all())
     p.value = p.kind == ParameterKind::kGain
@@ -49,7 +49,7 @@ struct LossCase {
   bool divergence = false;
 
   Tensor Loss(const Leaves& leaves) const {
-    const Tensor logits = Logits(leaves, RunLlama(config, leaves, tokens)).flatten(0, 1);
+    const Tensor logits = Logits(leaves, RunModel(config, leaves, tokens)).flatten(0, 1);
     return divergence ? Divergence(logits, law) : CrossEntropy(logits, targets);
   }
   double Value(const Parameters& parameters) const {
@@ -110,6 +110,17 @@ TEST(Gradients, OfAnotherRotationAndATiedHeadAreThoseOfFiniteDifferences) {
     CheckGradients(MakeCase(config, 2, 11, divergence), parameters);
 }
 
+TEST(Gradients, OfAConvolutionAndNormedHeadsAreThoseOfFiniteDifferences) {
+  NetworkConfig config = TinyConfig();
+  config.qk_norm = true, config.output_norm = "token_embd_norm";
+  config.convolutions = {0}, config.taps = 3;
+  Parameters parameters = Doubles(config, true);
+  ASSERT_TRUE(parameters.Has("blk.0.shortconv.in_proj.weight"));
+  ASSERT_TRUE(parameters.Has("blk.1.attn_q_norm.weight"));
+  for (const bool divergence : {false, true})
+    CheckGradients(MakeCase(config, 2, 11, divergence), parameters);
+}
+
 TEST(Gradients, OfAttentionOverSeveralChunksOfQueriesAreThoseOfFiniteDifferences) {
   NetworkConfig config = TinyConfig();
   config.n_layers = 1;
@@ -137,11 +148,11 @@ TEST(Attention, SeesNothingThatComesLater) {
   const Parameters parameters = Doubles(config, false);
   const Leaves leaves(parameters, torch::kDouble, false);
   Tensor tokens = MakeCase(config, 1, 140, false).tokens;
-  const Tensor before = RunLlama(config, leaves, tokens);
+  const Tensor before = RunModel(config, leaves, tokens);
   for (const int changed : {60, 130}) {
     Tensor other = tokens.clone();
     other[0][changed] = (other[0][changed] + 1) % config.vocabulary;
-    const Tensor difference = (RunLlama(config, leaves, other) - before).abs().amax({0, 2});
+    const Tensor difference = (RunModel(config, leaves, other) - before).abs().amax({0, 2});
     EXPECT_LT(difference.narrow(0, 0, changed).max().item<double>(), 1e-12);
     EXPECT_GT(difference.narrow(0, changed, 140 - changed).min().item<double>(), 1e-9);
   }
@@ -166,7 +177,7 @@ class Forward : public testing::TestWithParam<Twin> {
     for (Parameter& p : parameters_.all()) p.value = p.value.to(torch::kFloat);
     const std::string path = folder + "/" + GetParam().name + ".gguf";
     ASSERT_TRUE(
-        WriteLlama(path, config_, parameters_, vocabulary->metadata(), FileType::kF32, "twin", ""));
+        WriteModel(path, config_, parameters_, vocabulary->metadata(), FileType::kF32, "twin", ""));
     auto engine = Engine::Open({.model = path,
                                 .speculative = {.method = "none"},
                                 .threads = 1,
@@ -181,7 +192,7 @@ class Forward : public testing::TestWithParam<Twin> {
     torch::NoGradGuard no_gradients;
     const Leaves leaves(parameters_, torch::kFloat, false);
     const Tensor row = torch::tensor(tokens).to(torch::kInt64).unsqueeze(0);
-    return torch::log_softmax(Logits(leaves, RunLlama(config_, leaves, row))[0], -1);
+    return torch::log_softmax(Logits(leaves, RunModel(config_, leaves, row))[0], -1);
   }
 
   NetworkConfig config_;
@@ -214,8 +225,15 @@ INSTANTIATE_TEST_SUITE_P(
               .ff = 48,
               .context = 256,
               .tied = false}},
-        Twin{"tied",
-             {.layers = 1, .dim = 32, .heads = 2, .kv_heads = 1, .ff = 40, .context = 256}}),
+        Twin{"tied", {.layers = 1, .dim = 32, .heads = 2, .kv_heads = 1, .ff = 40, .context = 256}},
+        Twin{"convolutions",
+             {.layers = 4,
+              .dim = 32,
+              .heads = 4,
+              .kv_heads = 2,
+              .ff = 48,
+              .context = 256,
+              .convolutions = {0, 2}}}),
     [](const auto& twin) { return twin.param.name; });
 
 TEST(Orthogonal, GivesSingularValuesNearOne) {

@@ -34,7 +34,7 @@ class DistillTask : public Task {
 
   Status Open(const TrainingOptions& training) {
     FORETOKEN_TRY(target_, TargetReader::Open(options_.target, training));
-    ModelShape shape = options_.shape;
+    ModelShape& shape = options_.shape;
     if (shape.context == 0) shape.context = target_->config().context_length;
     FORETOKEN_TRY(config_, ConfigOf(shape, target_->config().vocabulary));
     FORETOKEN_TRY(corpus_, LoadCorpus(options_.text, target_->tokenizer(), training));
@@ -42,7 +42,7 @@ class DistillTask : public Task {
       FORETOKEN_TRY(held_out_, LoadCorpus(options_.held_out, target_->tokenizer(), training));
     }
     if (options_.samples > 0) FORETOKEN_CHECK_OK(AddSamples(training));
-    parameters_ = InitLlama(config_, true, training.seed);
+    parameters_ = InitModel(config_, true, training.seed);
     head_ = target_->OutputRows({}, FastType(parameters_.all()[0].value));
     for (Parameter& p : parameters_.all()) p.value = p.value.to(BestDevice());
     return {};
@@ -54,7 +54,7 @@ class DistillTask : public Task {
     const Tensor rows = corpus_->Rows(first_row, n_rows).to(BestDevice());
     const std::int64_t length = rows.size(1) - 1;
     const Tensor tokens = rows.narrow(1, 0, length), wanted = rows.narrow(1, 1, length);
-    const Tensor normed = target_->Read(tokens).normed, own = RunLlama(config_, leaves, tokens);
+    const Tensor normed = target_->Read(tokens).normed, own = RunModel(config_, leaves, tokens);
     // One row at a time, so that the distributions of the whole batch never exist at once. Each row
     // converts the head to the compute type again, so that the head's gradients are summed in the
     // master type.
@@ -78,15 +78,14 @@ class DistillTask : public Task {
   }
 
   std::string Fingerprint() const override {
-    return fmt::format("distill of {:016x} {}x{} heads {}/{} ff {} context {} mix {} samples {} {}",
-                       target_->hash(), config_.n_layers, config_.dim, config_.n_heads,
-                       config_.n_kv_heads, config_.ff, config_.context_length, options_.mix,
-                       options_.samples, corpus_->Fingerprint());
+    return fmt::format("distill of {:016x} {} mix {} samples {} {}", target_->hash(),
+                       options_.shape.Text(), options_.mix, options_.samples,
+                       corpus_->Fingerprint());
   }
 
   Status Export() override {
     const std::string* name = target_->file().metadata().String("general.name");
-    return WriteLlama(
+    return WriteModel(
         out_, config_, parameters_, target_->file().metadata(), options_.type,
         !options_.name.empty() ? options_.name : (name != nullptr ? *name : "foretoken") + " draft",
         options_.license);
@@ -121,7 +120,7 @@ class DistillTask : public Task {
     const std::int64_t length = row.size(1) - 1;
     const Tensor tokens = row.narrow(1, 0, length);
     const Tensor wanted = Distributions(target_->Read(tokens).normed[0]);
-    const Tensor logits = Logits(leaves, RunLlama(config_, leaves, tokens)[0]);
+    const Tensor logits = Logits(leaves, RunModel(config_, leaves, tokens)[0]);
     const auto n = static_cast<double>(length);
     figures.positions += n;
     figures.divergence += n * Divergence(logits, wanted).item<double>();
