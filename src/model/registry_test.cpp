@@ -425,6 +425,19 @@ TEST(Registry, ReadsTheOlderKeysOfLatentAttention) {
   EXPECT_EQ(config->layers[0].mixer, newer->layers[0].mixer);
 }
 
+// Training writes such files.
+TEST(Registry, ReadsTheDenseHeadOfAMixture) {
+  auto m = Mixture();
+  m.Set("qwen3moe.nextn_predict_layers", std::int64_t{1});
+  EXPECT_NE(MtpConfigFromMetadata(m)->layers[0].experts(), nullptr);
+  m.Set("qwen3moe.leading_dense_block_count", std::int64_t{2});
+  const auto head = MtpConfigFromMetadata(m);
+  ASSERT_TRUE(head) << head.error().message;
+  EXPECT_EQ(head->layers[0].ffn().width, 96);
+  m.Set("qwen3moe.leading_dense_block_count", std::int64_t{3});
+  EXPECT_FALSE(MtpConfigFromMetadata(m));
+}
+
 TEST(Registry, RefusesMixturesThatCannotBe) {
   constexpr auto kInvalid = ErrorCode::kInvalidFile;
   EXPECT_EQ(CodeOfMixtureAfter("qwen3moe.expert_count", std::int64_t{0}), kInvalid);

@@ -36,6 +36,11 @@ class RopeTable {
   }  // [n_rot / 2]
   const float* Sin(int position) const noexcept { return sin_.data() + Row(position); }
 
+  // What the rows are made of: the angle of pair i at a position is position * frequencies()[i], and
+  // cosines and sines are multiplied by the magnitude.
+  const std::vector<double>& frequencies() const noexcept { return frequency_; }
+  double magnitude() const noexcept { return magnitude_; }
+
  private:
   std::size_t Row(int position) const { return static_cast<std::size_t>(position) * half_; }
 

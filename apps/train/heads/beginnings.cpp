@@ -5,9 +5,9 @@ namespace foretoken::train {
 
 using torch::Tensor;
 
-Beginnings::Beginnings(const TargetReader& target) : target_(target) {
+Beginnings::Beginnings(const TargetReader& target, bool latent) : target_(target) {
   const model::ModelConfig& c = target.config();
-  const auto last = LastAttention(c);
+  const auto last = latent ? c.n_layers() - 1 : LastAttention(c);
   if (!last) return;
   layer_ = &c.layers[static_cast<std::size_t>(*last)];
   prefix_ = "blk." + std::to_string(layer_->block) + ".";
@@ -31,7 +31,8 @@ Tensor Beginnings::OutputNorm() const {
 }
 
 bool Beginnings::SameQueries() const {
-  if (layer_ == nullptr) return false;
+  if (layer_ == nullptr || !std::holds_alternative<model::AttentionConfig>(layer_->mixer))
+    return false;
   const model::AttentionConfig& a = layer_->attention();
   return a.rope && a.rope->interleaved && a.qk_norm == model::QkNorm::kNone && !a.output_gate;
 }

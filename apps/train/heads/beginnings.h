@@ -12,7 +12,9 @@ namespace foretoken::train {
 
 class Beginnings {
  public:
-  explicit Beginnings(const TargetReader& target);  // which must outlive it
+  // The target must outlive it. latent: its last block has latent attention, and so has the new one;
+  // otherwise blocks of that kind are left out.
+  explicit Beginnings(const TargetReader& target, bool latent = false);
 
   // The tensor of that name in the target's last block with attention; nothing if its shape is another.
   std::optional<torch::Tensor> OfBlock(const std::string& part, const torch::Tensor& like) const;

@@ -23,12 +23,29 @@ void Describe(const HeadFile& file, const TensorStore& store, formats::GgufWrite
 }
 
 // Lists of true and false keep their type.
-void SetList(const std::string& key, const std::vector<std::int64_t>& list,
-             formats::GgufWriter& writer) {
-  if (key.ends_with("_pattern"))
-    writer.SetAs(key, formats::GgufType::kBool, list);
+void SetChanged(const std::string& key, const formats::MetadataValue& value,
+                formats::GgufWriter& writer) {
+  const auto* list = std::get_if<std::vector<std::int64_t>>(&value);
+  if (list != nullptr && key.ends_with("_pattern"))
+    writer.SetAs(key, formats::GgufType::kBool, *list);
   else
-    writer.Set(key, list);
+    writer.Set(key, value);
+}
+
+// The block that is like a target's next one.
+std::size_t LikeNextBlock(const model::ModelConfig& config) {
+  return static_cast<std::size_t>(LastAttention(config).value_or(config.n_layers() - 1));
+}
+
+// Every block is dense, and the last one is so wide.
+void MakeDense(const std::string& arch, std::int64_t width, formats::Metadata& metadata) {
+  metadata.Set(arch + ".leading_dense_block_count", *metadata.Int(arch + ".block_count"));
+  const std::string key = arch + ".feed_forward_length";
+  const std::vector<std::int64_t>* list = metadata.Ints(key);
+  if (list == nullptr) return metadata.Set(key, width);
+  std::vector<std::int64_t> widths = *list;
+  widths.back() = width;
+  metadata.Set(key, std::move(widths));
 }
 
 }  // namespace
@@ -68,15 +85,15 @@ Status WriteMtp(const std::string& path, const HeadFile& file, bool whole) {
   formats::GgufWriter writer;
   TensorStore store(file.type);
   target.file().CopyKeys(writer);
-  for (const auto& [key, value] : target.file().metadata().all()) {
+  for (const auto& [key, value] : next.all()) {
     const bool kept = whole || key.starts_with(arch + ".") || key.starts_with("tokenizer.") ||
                       key.starts_with("foretoken.tokenizer.") || key == "general.architecture";
-    if (!kept || key.starts_with("split.")) writer.Remove(key);
-    if (kept && NumbersByBlock(target, key, value) != nullptr)
-      SetList(key, *next.Ints(key), writer);
+    const formats::MetadataValue* before = target.file().metadata().Find(key);
+    if (!kept || key.starts_with("split."))
+      writer.Remove(key);
+    else if (before == nullptr || *before != value)
+      SetChanged(key, value, writer);
   }
-  writer.Set(arch + ".block_count", *next.Int(arch + ".block_count"));
-  writer.Set(arch + ".nextn_predict_layers", std::int64_t{1});
   if (whole) {
     for (const formats::TensorView& tensor : target.file().tensors()) store.Copy(writer, tensor);
   } else {
@@ -91,7 +108,7 @@ Status WriteMtp(const std::string& path, const HeadFile& file, bool whole) {
 
 formats::Metadata MetadataWithNextBlock(const TargetReader& target) {
   const model::ModelConfig& config = target.config();
-  const auto like = static_cast<std::size_t>(LastAttention(config).value_or(config.n_layers() - 1));
+  const std::size_t like = LikeNextBlock(config);
   formats::Metadata next = target.file().metadata();
   for (const auto& [key, value] : target.file().metadata().all())
     if (const auto* list = NumbersByBlock(target, key, value)) {
@@ -101,7 +118,14 @@ formats::Metadata MetadataWithNextBlock(const TargetReader& target) {
     }
   next.Set(config.architecture + ".block_count", std::int64_t{config.n_layers() + 1});
   next.Set(config.architecture + ".nextn_predict_layers", std::int64_t{1});
+  if (NextBlockReplacesExperts(target))
+    MakeDense(config.architecture, BlockLike(config, false).ff, next);
   return next;
+}
+
+bool NextBlockReplacesExperts(const TargetReader& target) {
+  const model::ModelConfig& config = target.config();
+  return config.layers[LikeNextBlock(config)].experts() != nullptr;
 }
 
 }  // namespace foretoken::train

@@ -34,7 +34,11 @@ struct HeadFile {
 [[nodiscard]] Status WriteBlockDrafter(const std::string& path, const HeadFile& file);
 
 // The target's metadata with one more block, which is an MTP head. Where a key has a number for each
-// block, it has that of the target's last block with attention.
+// block, it has that of the target's last block with attention. A block that would be a mixture of
+// experts is a dense one, as wide as what a token uses there: then the metadata call every block
+// dense, and are those of a head's own file alone.
 formats::Metadata MetadataWithNextBlock(const TargetReader& target);
+// It is such a block.
+bool NextBlockReplacesExperts(const TargetReader& target);
 
 }  // namespace foretoken::train

@@ -215,18 +215,54 @@ class StepAttention {
 
   // h: [batch, length, inputs], normed.
   Tensor Run(const Tensor& h, int step) {
+    const Tensor out = head_.block.latent ? RunLatent(*head_.block.latent, h, step)
+                                          : RunGrouped(h, step);  // [batch, heads, length, size]
+    return Linear(out.transpose(1, 2).reshape({h.size(0), length_, -1}),
+                  leaves_[head_.prefix + "attn_output.weight"]);
+  }
+
+ private:
+  Tensor RunGrouped(const Tensor& h, int step) {
     const NetworkConfig& c = head_.block;
-    const std::int64_t batch = h.size(0), kv = c.n_kv_heads, per_group = c.n_heads / kv;
+    const std::int64_t kv = c.n_kv_heads;
     const double scale = c.attention_scale != 0 ? c.attention_scale : 1 / std::sqrt(c.head_dim);
     Tensor query = Product(h, "attn_q", c.n_heads), gate;
     if (c.output_gate) {
       gate = query.narrow(-1, c.head_dim, c.head_dim);
       query = query.narrow(-1, 0, c.head_dim);
     }
-    Tensor q = rotation_.Turn(Normed(query, "attn_q"), step) * scale;
-    q = q.transpose(1, 2).reshape({batch * kv, per_group, length_, c.head_dim});
+    const Tensor q = rotation_.Turn(Normed(query, "attn_q"), step) * scale;
     const Tensor k = ByGroup(rotation_.Turn(Normed(Product(h, "attn_k", kv), "attn_k"), step), kv),
                  v = ByGroup(Product(h, "attn_v", kv), kv);
+    const Tensor out = Attend(q.transpose(1, 2), k, v, step);
+    return gate.defined() ? out * torch::sigmoid(gate.transpose(1, 2)) : out;
+  }
+
+  // As the engine runs it (model/blocks/latent_attention.h): all heads attend to the same keys,
+  // and the value of a key is the latent vector in it.
+  Tensor RunLatent(const model::LatentAttentionConfig& c, const Tensor& h, int step) {
+    const std::string& at = head_.prefix;
+    const auto with_rotated = [&](const Tensor& rest, const Tensor& turned) {
+      return torch::cat({rest, rotation_.Turn(turned, step).transpose(1, 2)}, -1);
+    };
+    const bool one = c.q_rank == 0;
+    const Tensor a = one ? h : Normed(Linear(h, leaves_[at + "attn_q_a.weight"]), "attn_q_a");
+    const Tensor q = Linear(a, leaves_[at + (one ? "attn_q.weight" : "attn_q_b.weight")])
+                         .view({h.size(0), length_, c.n_heads, c.query_dim()});
+    const Tensor in_latents = torch::matmul(q.narrow(-1, 0, c.head_dim).transpose(1, 2),
+                                            leaves_[at + "attn_k_b.weight"].transpose(1, 2));
+    const Tensor queries = with_rotated(in_latents, q.narrow(-1, c.head_dim, c.rope.n_rot));
+    const Tensor kv = Linear(h, leaves_[at + "attn_kv_a_mqa.weight"]).unsqueeze(2);
+    const Tensor latent = Normed(kv.narrow(-1, 0, c.rank), "attn_kv_a").transpose(1, 2);
+    const Tensor k = with_rotated(latent, kv.narrow(-1, c.rank, c.rope.n_rot)).squeeze(1);
+    const Tensor out = Attend(queries * double{c.scale}, k, k, step).narrow(-1, 0, c.rank);
+    return torch::matmul(out, leaves_[at + "attn_v_b.weight"].transpose(1, 2));
+  }
+
+  // What each head gets: [batch, heads, length, head_dim]. q: the same, scaled; k, v: [batch *
+  // key heads, length, head_dim], which later steps attend to.
+  Tensor Attend(const Tensor& q, const Tensor& k, const Tensor& v, int step) {
+    const std::int64_t kv = head_.block.n_kv_heads, dim = q.size(3);
     if (step == 0) {
       k_ = k, v_ = v;
     } else {
@@ -235,22 +271,17 @@ class StepAttention {
     const auto own = [&](const std::vector<Tensor>& sets) {
       return sets.empty() ? torch::empty({0}, k.options()) : torch::stack(sets);
     };
-    Tensor out = OwnRowsFunction::apply(q, k_, v_, own(own_k_), own(own_v_))
-                     .view({batch, c.n_heads, length_, c.head_dim})
-                     .transpose(1, 2);
-    if (gate.defined()) out = out * torch::sigmoid(gate);
-    return Linear(out.reshape({batch, length_, c.n_heads * c.head_dim}),
-                  leaves_[head_.prefix + "attn_output.weight"]);
+    const Tensor groups = q.reshape({q.size(0) * kv, q.size(1) / kv, length_, dim});
+    return OwnRowsFunction::apply(groups, k_, v_, own(own_k_), own(own_v_)).reshape(q.sizes());
   }
 
- private:
   Tensor Product(const Tensor& h, const std::string& part, std::int64_t heads) const {
     const std::string name = head_.prefix + part;
     Tensor y = Linear(h, leaves_[name + ".weight"]);
     if (leaves_.Has(name + ".bias")) y = (y + leaves_[name + ".bias"]).to(leaves_.compute());
     return y.view({h.size(0), length_, heads, -1});
   }
-  // With the norm of each head, where there is one.
+  // With the norm of that part, where there is one.
   Tensor Normed(const Tensor& y, const std::string& part) const {
     return NormedHeads(head_.block, leaves_, head_.prefix + part, y);
   }
@@ -284,7 +315,7 @@ Parameters InitHead(const HeadConfig& head, const TargetReader& target, std::uin
   const bool eagle = head.kind == HeadKind::kEagle;
   const std::string& at = head.prefix;
   const std::int64_t dim = c.dim;
-  const Beginnings known(target);
+  const Beginnings known(target, c.latent.has_value());
   Parameters p;
   const auto gain = [&](const std::string& name, const Tensor& value) {
     p.Add(name, ParameterKind::kGain, value.clone());

@@ -90,7 +90,7 @@ Result<NetworkConfig> MtpBlock(const TargetReader& target) {
   c.vocabulary = target.config().vocabulary;
   if (const auto factors = target.Values(std::string(c.rope.factors) + ".weight"))
     for (std::int64_t i = 0; i < factors->numel(); ++i)
-      c.rope_factors.push_back((*factors)[i].item<double>());
+      c.rope_factors.push_back((*factors)[i].item<float>());
   return c;
 }
 
@@ -218,6 +218,10 @@ class HeadTask : public Task {
 
   Status DescribeMtp(const TrainingOptions& training) {
     FORETOKEN_CHECK_OK(CheckNoHead());
+    if (!options_.into.empty() && NextBlockReplacesExperts(*target_))
+      return Refuse(
+          "into: the head of a mixture of experts has a dense block, and a file that holds both "
+          "cannot say so; leave --into out, and give the head's own file as the draft");
     FORETOKEN_TRY(head_.block, MtpBlock(*target_));
     head_.prefix = fmt::format("blk.{}.", target_->config().n_layers());
     if (head_.block.window != 0 && head_.block.window < training.window)

@@ -16,6 +16,7 @@
 #include "kernels/dispatch.h"
 #include "model/arch/registry.h"
 #include "model/local_runner.h"
+#include "model/rope_table.h"
 #include "train/heads/block_network.h"
 #include "train/heads/head_files.h"
 #include "train/heads/head_network.h"
@@ -154,7 +155,11 @@ const std::vector<Case> kHeads = {{HeadKind::kEagle},
                                   {HeadKind::kMtp, "qwen3"},
                                   {HeadKind::kMtp, "qwen35"},
                                   {HeadKind::kMtp, "gemma3"},
-                                  {HeadKind::kMtp, "granite"}};
+                                  {HeadKind::kMtp, "granite"},
+                                  {HeadKind::kMtp, "qwen3moe"},
+                                  {HeadKind::kMtp, "qwen35moe"},
+                                  {HeadKind::kMtp, "glm4moe"},
+                                  {HeadKind::kMtp, "deepseek2"}};
 INSTANTIATE_TEST_SUITE_P(Kinds, HeadTest, testing::ValuesIn(kHeads));
 
 class AnyHeadTest : public HeadTest {};
@@ -217,23 +222,8 @@ class SlowHead {
       input = Norm(x, at + "attn_norm.weight");
     }
     const NetworkConfig& c = h_.block;
-    const int heads = c.n_heads, kv = c.n_kv_heads, dim = c.head_dim;
-    const double scale = c.attention_scale != 0 ? c.attention_scale : 1 / std::sqrt(dim);
-    const Tensor q = Project("attn_q", input, heads, position);
-    keys_.push_back(Project("attn_k", input, kv, position));
-    values_.push_back(Project("attn_v", input, kv, -1));
-    Tensor attended = torch::zeros({heads, dim}, torch::kDouble);
-    for (int head = 0; head < heads; ++head) {
-      const int group = head / (heads / kv);
-      std::vector<Tensor> scores;
-      for (const Tensor& k : keys_) scores.push_back(q[head].dot(k[group]) * scale);
-      const Tensor law = torch::softmax(torch::stack(scores), 0);
-      for (std::size_t i = 0; i < values_.size(); ++i)
-        attended[head] += law[static_cast<std::int64_t>(i)] * values_[i][group];
-      if (c.output_gate)
-        attended[head] *=
-            torch::sigmoid(w_[at + "attn_q.weight"].mv(input).view({heads, 2, dim})[head][1]);
-    }
+    const Tensor attended =
+        c.latent ? Latent(*c.latent, input, position) : Grouped(input, position);
     const auto join = [&](const Tensor& to, const Tensor& part, const std::string& norm) {
       return to + (norm.empty() ? part : Norm(part, at + norm + ".weight")) * c.residual_scale;
     };
@@ -253,6 +243,69 @@ class SlowHead {
   }
 
  private:
+  Tensor Grouped(const Tensor& input, int position) {
+    const NetworkConfig& c = h_.block;
+    const int heads = c.n_heads, kv = c.n_kv_heads, dim = c.head_dim;
+    const double scale = c.attention_scale != 0 ? c.attention_scale : 1 / std::sqrt(dim);
+    const Tensor q = Project("attn_q", input, heads, position);
+    keys_.push_back(Project("attn_k", input, kv, position));
+    values_.push_back(Project("attn_v", input, kv, -1));
+    Tensor attended = Attended(q, heads / kv, scale);
+    for (int head = 0; head < heads && c.output_gate; ++head)
+      attended[head] *=
+          torch::sigmoid(w_[h_.prefix + "attn_q.weight"].mv(input).view({heads, 2, dim})[head][1]);
+    return attended;
+  }
+  // Keys and values of each head are made from the latent vector.
+  Tensor Latent(const model::LatentAttentionConfig& c, const Tensor& input, int position) {
+    const std::string& at = h_.prefix;
+    Tensor q = input;
+    if (c.q_rank > 0) q = Norm(w_[at + "attn_q_a.weight"].mv(input), at + "attn_q_a_norm.weight");
+    q = w_[at + (c.q_rank > 0 ? "attn_q_b.weight" : "attn_q.weight")].mv(q);
+    q = q.view({c.n_heads, c.query_dim()}).clone();
+    const Tensor kv = w_[at + "attn_kv_a_mqa.weight"].mv(input);
+    const Tensor latent = Norm(kv.narrow(0, 0, c.rank), at + "attn_kv_a_norm.weight");
+    Tensor turned = kv.narrow(0, c.rank, c.rope.n_rot).clone();
+    Rotate(turned, position);
+    std::vector<Tensor> keys, values;
+    for (int head = 0; head < c.n_heads; ++head) {
+      Tensor part = q[head].narrow(0, c.head_dim, c.rope.n_rot);
+      Rotate(part, position);
+      keys.push_back(torch::cat({w_[at + "attn_k_b.weight"][head].t().mv(latent), turned}));
+      values.push_back(w_[at + "attn_v_b.weight"][head].mv(latent));
+    }
+    keys_.push_back(torch::stack(keys));
+    values_.push_back(torch::stack(values));
+    return Attended(q, 1, c.scale);
+  }
+  Tensor Attended(const Tensor& q, std::int64_t per_group, double scale) const {
+    std::vector<Tensor> attended;
+    for (std::int64_t head = 0; head < q.size(0); ++head) {
+      const std::int64_t group = head / per_group;
+      std::vector<Tensor> scores;
+      for (const Tensor& k : keys_) scores.push_back(q[head].dot(k[group]) * scale);
+      const Tensor law = torch::softmax(torch::stack(scores), 0);
+      Tensor sum = torch::zeros_like(values_[0][group]);
+      for (std::size_t i = 0; i < values_.size(); ++i)
+        sum += law[static_cast<std::int64_t>(i)] * values_[i][group];
+      attended.push_back(sum);
+    }
+    return torch::stack(attended);
+  }
+  // x: one head, rotated in place.
+  void Rotate(Tensor& x, int position) const {
+    const model::RopeConfig& rope = h_.block.rope;
+    const model::RopeTable table(rope, 0, {});
+    for (int i = 0; i < rope.n_rot / 2; ++i) {
+      const int a = rope.interleaved ? 2 * i : i,
+                b = rope.interleaved ? 2 * i + 1 : i + rope.n_rot / 2;
+      const double angle = position * table.frequencies()[static_cast<std::size_t>(i)];
+      const double u = x[a].item<double>() * table.magnitude(),
+                   v = x[b].item<double>() * table.magnitude();
+      x[a] = u * std::cos(angle) - v * std::sin(angle);
+      x[b] = u * std::sin(angle) + v * std::cos(angle);
+    }
+  }
   Tensor Norm(const Tensor& x, const std::string& gain) const {
     return x / torch::sqrt((x * x).mean() + double{h_.block.norm_eps}) * w_[gain];
   }
@@ -261,17 +314,10 @@ class SlowHead {
     Tensor y = w_[name + ".weight"].mv(input);
     if (w_.Has(name + ".bias")) y = y + w_[name + ".bias"];
     y = y.view({heads, -1}).narrow(1, 0, h_.block.head_dim).clone();
-    const model::RopeConfig& rope = h_.block.rope;
     for (int head = 0; head < heads; ++head) {
-      if (w_.Has(name + "_norm.weight")) y[head] = Norm(y[head], name + "_norm.weight");
-      for (int i = 0; position >= 0 && i < rope.n_rot / 2; ++i) {
-        const int a = rope.interleaved ? 2 * i : i,
-                  b = rope.interleaved ? 2 * i + 1 : i + rope.n_rot / 2;
-        const double angle = position * std::pow(rope.freq_base, -2.0 * i / rope.n_rot);
-        const double u = y[head][a].item<double>(), v = y[head][b].item<double>();
-        y[head][a] = u * std::cos(angle) - v * std::sin(angle);
-        y[head][b] = u * std::sin(angle) + v * std::cos(angle);
-      }
+      Tensor one = y[head];
+      if (w_.Has(name + "_norm.weight")) one.copy_(Norm(one, name + "_norm.weight"));
+      if (position >= 0) Rotate(one, position);
     }
     return y;
   }
@@ -583,6 +629,26 @@ TEST(HeadFileTest, AnMtpFileIsOneBlockMoreOfItsTarget) {
   EXPECT_EQ(again.error().code, ErrorCode::kUnsupported);
 }
 
+// A mixture's head has a dense block: its file calls every block dense.
+TEST(HeadFileTest, TheHeadOfAMixtureIsDense) {
+  const HeadOptions o = Options({HeadKind::kMtp, "deepseek2"});
+  const TrainingOptions training = Training("dense-mtp-file", 1);
+  const auto task = MakeHeadTask(o, training);
+  ASSERT_TRUE(task) << task.error().message;
+  ASSERT_TRUE((*task)->Export());
+  const auto file = *formats::OpenCheckpoint(training.out);
+  const auto block = [](const char* part) { return std::string("blk.3.") + part + ".weight"; };
+  const Shapes shapes = ShapesOf(*file);
+  // As wide as the two experts of a token, 32 each, and the shared part of 32.
+  EXPECT_EQ(shapes.at(block("ffn_gate")), "32x96 type 0");
+  EXPECT_EQ(shapes.at(block("attn_kv_a_mqa")), "32x40 type 0");
+  EXPECT_EQ(shapes.count(block("ffn_gate_exps")), 0U);
+  EXPECT_EQ(file->Find(block("attn_k_b"))->shape, (std::array<std::int64_t, 4>{16, 32, 4, 1}));
+  EXPECT_EQ(file->metadata().Int("deepseek2.leading_dense_block_count"), 4);
+  EXPECT_EQ(file->metadata().Int("deepseek2.feed_forward_length"), 96);
+  EXPECT_EQ(model::KindOfDraft(*file), model::DraftFile::kMtpHead);
+}
+
 // The engine reads the exported file and drafts as the trainer's unrolled steps do.
 TEST_P(HeadTest, TheEngineAgrees) {
   torch::NoGradGuard none;
@@ -727,7 +793,10 @@ TEST(HeadErrorsTest, WhatDoesNotFitIsRefusedBeforeTheWork) {
   ExpectRefused(m, bad, "into");
   m.into = Folder() + "/no/such/place.gguf";
   ExpectRefused(m, ErrorCode::kIo, "place.gguf");
-  for (const char* arch : {"olmo2", "qwen3moe", "deepseek2", "gemma2"}) {
+  m = Options({HeadKind::kMtp, "qwen3moe"});
+  m.into = Folder() + "/dense-beside-experts.gguf";
+  ExpectRefused(m, bad, "into: the head of a mixture");
+  for (const char* arch : {"olmo2", "gpt-oss", "gemma2"}) {
     m = Options({HeadKind::kMtp, arch});
     ExpectRefused(m, ErrorCode::kUnsupported, "EAGLE-3");
   }

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/rng.h"
+#include "model/rope_table.h"
 
 namespace foretoken::train {
 namespace {
@@ -188,6 +189,7 @@ class FreshBlock {
       : c_(config), prefix_(prefix), seed_(seed), parameters_(parameters) {}
 
   void AddAttention(std::int64_t input) const {
+    if (c_.latent) return AddLatentAttention(*c_.latent, input);
     const std::int64_t heads = c_.n_heads * c_.head_dim, kv = c_.n_kv_heads * c_.head_dim;
     Matrix("attn_q.weight", c_.output_gate ? 2 * heads : heads, input, kSpread);
     Matrix("attn_k.weight", kv, input, kSpread);
@@ -200,6 +202,22 @@ class FreshBlock {
     if (c_.qk_norm)
       for (const char* name : {"attn_q_norm.weight", "attn_k_norm.weight"})
         Gain(name, torch::ones({c_.head_dim}));
+  }
+
+  void AddLatentAttention(const model::LatentAttentionConfig& latent, std::int64_t input) const {
+    const std::int64_t heads = latent.n_heads, queries = heads * latent.query_dim();
+    if (latent.q_rank == 0) {
+      Matrix("attn_q.weight", queries, input, kSpread);
+    } else {
+      Matrix("attn_q_a.weight", latent.q_rank, input, kSpread);
+      Gain("attn_q_a_norm.weight", torch::ones({latent.q_rank}));
+      Matrix("attn_q_b.weight", queries, latent.q_rank, kSpread);
+    }
+    Matrix("attn_kv_a_mqa.weight", latent.key_dim(), input, kSpread);
+    Gain("attn_kv_a_norm.weight", torch::ones({latent.rank}));
+    MatrixOfHeads("attn_k_b.weight", heads, latent.rank, latent.head_dim);
+    MatrixOfHeads("attn_v_b.weight", heads, latent.value_dim, latent.rank);
+    Matrix("attn_output.weight", c_.dim, heads * latent.value_dim, OutputSpread());
   }
 
   void AddConvolution() const {
@@ -226,6 +244,12 @@ class FreshBlock {
               double spread) const {
     parameters_.Add(prefix_ + name, ParameterKind::kMatrix,
                     Normal(seed_, prefix_ + name, rows, columns, spread));
+  }
+  void MatrixOfHeads(const std::string& name, std::int64_t heads, std::int64_t rows,
+                     std::int64_t columns) const {
+    parameters_.Add(
+        prefix_ + name, ParameterKind::kMatrix,
+        Normal(seed_, prefix_ + name, heads * rows, columns, kSpread).view({heads, rows, columns}));
   }
   void Gain(const std::string& name, const Tensor& value) const {
     parameters_.Add(prefix_ + name, ParameterKind::kGain, value);
@@ -331,12 +355,11 @@ Tensor RmsNorm(const Tensor& x, const Tensor& gain, double eps, torch::Dtype com
 Rotation::Rotation(const NetworkConfig& config, std::int64_t n_positions, const Tensor& like)
     : interleaved_(config.rope.interleaved) {
   const auto options = torch::TensorOptions().dtype(torch::kDouble);
-  const Tensor pair = torch::arange(config.rope.n_rot / 2, options);
-  Tensor frequency =
-      torch::pow(config.rope.freq_base, -2.0 * pair / config.rope.n_rot) * config.rope.freq_scale;
-  if (!config.rope_factors.empty()) frequency = frequency / torch::tensor(config.rope_factors);
+  const model::RopeTable table(config.rope, 0, config.rope_factors);
+  const Tensor frequency = torch::tensor(table.frequencies(), options);
   const Tensor angle = (torch::arange(n_positions, options).unsqueeze(1) * frequency).unsqueeze(1);
-  turns_ = torch::complex(angle.cos().to(Wide(like)), angle.sin().to(Wide(like))).to(like.device());
+  const auto part = [&](const Tensor& x) { return (x * table.magnitude()).to(Wide(like)); };
+  turns_ = torch::complex(part(angle.cos()), part(angle.sin())).to(like.device());
 }
 
 Tensor Rotation::Turn(const Tensor& x, std::int64_t first) const {

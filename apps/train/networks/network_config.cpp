@@ -38,11 +38,15 @@ model::AttentionConfig KnownPart(const model::AttentionConfig& a) {
   return known;
 }
 
+bool IsKnownMixer(const model::MixerConfig& mixer) {
+  if (std::holds_alternative<model::LatentAttentionConfig>(mixer)) return true;
+  const auto* a = std::get_if<model::AttentionConfig>(&mixer);
+  return a != nullptr && *a == KnownPart(*a) && a->rope;
+}
+
 bool IsKnown(const model::LayerConfig& layer) {
-  const auto* a = std::get_if<model::AttentionConfig>(&layer.mixer);
   const auto* f = std::get_if<model::GatedFfnConfig>(&layer.feed_forward);
-  if (a == nullptr || f == nullptr || *a != KnownPart(*a) || !a->rope || a->rope->yarn)
-    return false;
+  if (f == nullptr || !IsKnownMixer(layer.mixer)) return false;
   if (layer.beside || layer.dense_part || layer.output_scale) return false;
   return (f->function == model::GateFunction::kSilu || f->function == model::GateFunction::kGelu) &&
          f->gated && !f->gate_in_up && !f->bare_norm && !f->norm.empty();
@@ -93,29 +97,33 @@ Result<NetworkConfig> NextBlock(const model::ModelConfig& next) {
                             "training does not know one of its parts; train an EAGLE-3 head or a "
                             "block drafter",
                             next.architecture));
-  const model::AttentionConfig& a = layer.attention();
   const model::GatedFfnConfig& f = layer.ffn();
-  return NetworkConfig{.architecture = next.architecture,
-                       .n_layers = 1,
-                       .dim = next.dim,
-                       .ff = f.width,
-                       .n_heads = a.n_heads,
-                       .n_kv_heads = a.n_kv_heads,
-                       .head_dim = a.head_dim,
-                       .vocabulary = next.vocabulary,
-                       .context_length = next.context_length,
-                       .norm_eps = next.norm_eps,
-                       .rope = *a.rope,
-                       .qk_norm = a.qk_norm == model::QkNorm::kHead,
-                       .qkv_bias = a.qkv_bias,
-                       .output_gate = a.output_gate,
-                       .attention_scale = a.scale,
-                       .function = f.function,
-                       .residual_scale = layer.residual_scale,
-                       .ffn_norm = std::string(f.norm),
-                       .attention_post_norm = std::string(a.post_norm),
-                       .ffn_post_norm = std::string(f.post_norm),
-                       .window = a.window};
+  NetworkConfig c{.architecture = next.architecture,
+                  .n_layers = 1,
+                  .dim = next.dim,
+                  .ff = f.width,
+                  .vocabulary = next.vocabulary,
+                  .context_length = next.context_length,
+                  .norm_eps = next.norm_eps,
+                  .rope = *layer.rope(),
+                  .function = f.function,
+                  .residual_scale = layer.residual_scale,
+                  .ffn_norm = std::string(f.norm),
+                  .ffn_post_norm = std::string(f.post_norm)};
+  if (const auto* latent = std::get_if<model::LatentAttentionConfig>(&layer.mixer)) {
+    c.n_heads = latent->n_heads, c.n_kv_heads = 1, c.head_dim = latent->key_dim();
+    c.attention_scale = latent->scale;
+    c.latent = *latent;
+    return c;
+  }
+  const model::AttentionConfig& a = layer.attention();
+  c.n_heads = a.n_heads, c.n_kv_heads = a.n_kv_heads, c.head_dim = a.head_dim;
+  c.qk_norm = a.qk_norm == model::QkNorm::kHead;
+  c.qkv_bias = a.qkv_bias, c.output_gate = a.output_gate;
+  c.attention_scale = a.scale;
+  c.attention_post_norm = std::string(a.post_norm);
+  c.window = a.window;
+  return c;
 }
 
 }  // namespace foretoken::train

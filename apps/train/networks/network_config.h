@@ -22,8 +22,8 @@ struct NetworkConfig {
   int context_length = 0;
   float norm_eps = 1e-5f;
   model::RopeConfig rope;
-  std::vector<double> rope_factors = {};  // divide the frequencies; empty: none
-  bool qk_norm = false;                   // a norm on each query and key head
+  std::vector<float> rope_factors = {};  // divide the frequencies; empty: none
+  bool qk_norm = false;                  // a norm on each query and key head
   std::string output_norm = "output_norm";
   // Layers with a gated convolution over the newest `taps` positions in place of attention (LFM 2).
   std::vector<int> convolutions = {};
@@ -38,6 +38,9 @@ struct NetworkConfig {
   std::string ffn_norm = "ffn_norm";
   std::string attention_post_norm = "", ffn_post_norm = "";  // empty: none
   int window = 0;                                            // positions that a row sees; 0: all
+  // In place of grouped heads. Then there is one key head, head_dim is the size of a key, and its
+  // last n_rot numbers rotate.
+  std::optional<model::LatentAttentionConfig> latent = {};
 
   bool Convolves(int layer) const;
 };

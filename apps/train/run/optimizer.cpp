@@ -31,6 +31,18 @@ Tensor Orthogonal(const Tensor& matrix, torch::Dtype compute) {
   return (tall ? x.t() : x).to(matrix.scalar_type());
 }
 
+namespace {
+
+// A parameter of three dimensions is a stack of matrices, one a head.
+Tensor OrthogonalStack(const Tensor& x, torch::Dtype compute) {
+  if (x.dim() == 2) return Orthogonal(x, compute);
+  std::vector<Tensor> parts;
+  for (const Tensor& matrix : x.unbind()) parts.push_back(Orthogonal(matrix, compute));
+  return torch::stack(parts);
+}
+
+}  // namespace
+
 double Optimizer::Step(Parameters& parameters, std::vector<Tensor> gradients, double scale) {
   torch::NoGradGuard no_gradients;
   ++steps_;
@@ -46,8 +58,8 @@ double Optimizer::Step(Parameters& parameters, std::vector<Tensor> gradients, do
     if (p.kind == ParameterKind::kMatrix) {
       first_[i].mul_(options_.momentum).add_(g);
       const Tensor update =
-          Orthogonal(torch::add(g, first_[i], options_.momentum), FastType(p.value));
-      const double size = 0.2 * std::sqrt(static_cast<double>(std::max(g.size(0), g.size(1))));
+          OrthogonalStack(torch::add(g, first_[i], options_.momentum), FastType(p.value));
+      const double size = 0.2 * std::sqrt(static_cast<double>(std::max(g.size(-2), g.size(-1))));
       p.value.mul_(1 - scale * options_.rate * options_.decay)
           .sub_(update, scale * options_.rate * size);
     } else {

@@ -156,9 +156,11 @@ Tensor TargetReader::OutputRows(const std::vector<std::int64_t>& ids, torch::Dty
 
 std::optional<Tensor> TargetReader::Values(const std::string& name) const {
   const formats::TensorView* view = file_->Find(name);
-  if (view == nullptr || view->n_dims > 2) return {};
-  const Tensor rows = RowsOf(*view, Numbers(view->shape[1]).data(), view->shape[1]);
-  return view->n_dims == 1 ? rows.view({view->shape[0]}) : rows;
+  if (view == nullptr) return {};
+  const std::int64_t n = view->n_rows();
+  const std::span shape = std::span(view->shape).first(static_cast<std::size_t>(view->n_dims));
+  return RowsOf(*view, Numbers(n).data(), n)
+      .view(std::vector<std::int64_t>(shape.rbegin(), shape.rend()));
 }
 
 }  // namespace foretoken::train

@@ -57,7 +57,7 @@ class TargetReader {
   torch::Tensor Embedded(const torch::Tensor& tokens) const;
   // Rows of the output head: those of `ids`, or all where it is empty. [n, dim], on the best device.
   torch::Tensor OutputRows(const std::vector<std::int64_t>& ids, torch::Dtype type) const;
-  // A matrix or vector of the file; nothing where there is none, or none of at most two dimensions.
+  // A tensor of the file, its rows last; nothing where there is none.
   std::optional<torch::Tensor> Values(const std::string& name) const;
 
  private:

@@ -53,10 +53,12 @@ Status ReadRouter(const MetadataReader& read, ExpertsConfig& experts) {
 
 Status UseExperts(const MetadataReader& read, const ExpertsConfig& experts, ModelConfig& config) {
   const std::int64_t dense = read.Int("leading_dense_block_count").value_or(0);
-  if (dense < 0 || dense >= config.n_layers())
+  // A file with a head may call all of its blocks dense.
+  const int most = config.n_layers() - (config.n_next_layers > 0 ? 0 : 1);
+  if (dense < 0 || dense > most)
     return Fail(ErrorCode::kInvalidFile,
                 fmt::format("{}: {} is out of range (0 to {})",
-                            read.Key("leading_dense_block_count"), dense, config.n_layers() - 1));
+                            read.Key("leading_dense_block_count"), dense, most));
   for (auto i = static_cast<std::size_t>(dense); i < config.layers.size(); ++i)
     config.layers[i].feed_forward = experts;
   return {};

@@ -21,8 +21,8 @@ bool HasExperts(const MetadataReader& read);
 // what `experts` holds. Errors: kInvalidFile, kUnsupported.
 [[nodiscard]] Status ReadRouter(const MetadataReader& read, ExpertsConfig& experts);
 
-// Mixtures take the place of the gated parts, from layer leading_dense_block_count on. Errors:
-// kInvalidFile.
+// Mixtures take the place of the gated parts, from layer leading_dense_block_count on. A file with an
+// MTP head may call all layers dense, the head's too. Errors: kInvalidFile.
 [[nodiscard]] Status UseExperts(const MetadataReader& read, const ExpertsConfig& experts,
                                 ModelConfig& config);
 
