@@ -34,8 +34,8 @@ Flag UnrollFlag(HeadOptions& o) {
 
 Flag LayersReadFlag(HeadOptions& o) {
   return {{"--layers-read"},
-          "L0,L1,L2",
-          "the three blocks of the target whose inputs are read (low, middle, high)",
+          "L0,L1,...",
+          "the blocks of the target whose inputs are read (three: low, middle, high)",
           StoreNumbers(o.layers)};
 }
 

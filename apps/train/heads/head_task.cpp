@@ -45,9 +45,9 @@ std::vector<std::int64_t> MostFrequent(const Corpus& corpus, int vocabulary, int
 
 Status CheckLayers(const std::vector<int>& layers, int n_layers) {
   const std::string text = fmt::format("{}", fmt::join(layers, ","));
-  if (layers.size() != 3)
-    return Refuse(fmt::format("layers: '{}' are {}; such a head reads three, for instance {}",
-                              Shown(text), layers.size(), fmt::join(DefaultLayers(n_layers), ",")));
+  if (layers.size() > model::kMostFeatureLayers)
+    return Refuse(fmt::format("layers: {} are too many; name at most {}", layers.size(),
+                              model::kMostFeatureLayers));
   for (const int layer : layers)
     if (layer < 0 || layer > n_layers)
       return Refuse(
@@ -55,7 +55,7 @@ Status CheckLayers(const std::vector<int>& layers, int n_layers) {
                       "last block)",
                       layer, n_layers, n_layers));
   if (std::set<int>(layers.begin(), layers.end()).size() != layers.size())
-    return Refuse(fmt::format("layers: '{}' names one twice; name three", Shown(text)));
+    return Refuse(fmt::format("layers: '{}' names one twice; name each once", Shown(text)));
   return {};
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -36,10 +37,12 @@ struct Case {
   HeadKind kind;
   std::string arch = "llama";
   int draft_vocabulary = 0;
+  std::vector<int> layers = {};  // empty: DefaultLayers
 };
 void PrintTo(const Case& c, std::ostream* out) {
   constexpr std::array kNames = {"eagle ", "mtp ", "block "};
-  *out << kNames[static_cast<std::size_t>(c.kind)] << c.arch << ' ' << c.draft_vocabulary;
+  *out << kNames[static_cast<std::size_t>(c.kind)] << c.arch << ' ' << c.draft_vocabulary
+       << fmt::format(" {}", fmt::join(c.layers, ","));
 }
 
 fixtures::TinyModelOptions TinyTarget(const std::string& arch) {
@@ -80,7 +83,8 @@ TrainingOptions Training(const std::string& name, std::int64_t steps) {
   return t;
 }
 
-HeadConfig ConfigOf(HeadKind kind, const TargetReader& target) {
+HeadConfig ConfigOf(const Case& c, const TargetReader& target) {
+  const HeadKind kind = c.kind;
   HeadConfig head{.kind = kind};
   const int n_layers = target.config().n_layers();
   if (kind == HeadKind::kMtp) {
@@ -89,7 +93,7 @@ HeadConfig ConfigOf(HeadKind kind, const TargetReader& target) {
     return head;
   }
   head.block = BlockLike(target.config(), kind == HeadKind::kEagle);
-  head.layers = {0, n_layers - 1, n_layers};
+  head.layers = c.layers.empty() ? DefaultLayers(n_layers) : c.layers;
   if (kind == HeadKind::kBlock)
     head.block.n_layers = 2, head.block.qk_norm = true, head.block_size = 5, head.mask = 7;
   return head;
@@ -101,7 +105,7 @@ struct Bench {
     TrainingOptions training = Training("bench", 1);
     training.window = 90;
     target = *TargetReader::Open(TargetPath(c.arch), training);
-    head = ConfigOf(c.kind, *target);
+    head = ConfigOf(c, *target);
     target->Keep(head.layers);
     weights =
         c.kind == HeadKind::kBlock ? InitBlocks(head, *target, 5) : InitHead(head, *target, 5);
@@ -148,6 +152,8 @@ class HeadTest : public testing::TestWithParam<Case> {};
 const std::vector<Case> kHeads = {{HeadKind::kEagle},
                                   {HeadKind::kEagle, "llama", 90},
                                   {HeadKind::kEagle, "qwen3"},
+                                  {HeadKind::kEagle, "llama", 0, {2}},
+                                  {HeadKind::kEagle, "qwen3", 90, {0, 1, 2, 3}},
                                   {HeadKind::kEagle, "deepseek2"},
                                   {HeadKind::kEagle, "lfm2moe"},
                                   {HeadKind::kMtp},
@@ -207,12 +213,13 @@ class SlowHead {
   struct Out {
     Tensor hidden, feature;  // what the output head reads; the feature of the next step
   };
-  Out Feed(const Tensor& embedding, const Tensor& feature, int position) {
+  // own: the feature is the head's, not the target's.
+  Out Feed(const Tensor& embedding, const Tensor& feature, int position, bool own = false) {
     const bool eagle = h_.kind == HeadKind::kEagle;
     const std::string& at = h_.prefix;
     Tensor x, input;
     if (eagle) {
-      const Tensor g = feature.size(0) == h_.block.dim ? feature : w_["fc.weight"].mv(feature);
+      const Tensor g = own ? feature : w_["fc.weight"].mv(feature);
       x = g;
       input = torch::cat(
           {Norm(embedding, at + "attn_norm.weight"), Norm(g, at + "attn_norm_2.weight")});
@@ -341,7 +348,8 @@ TEST_P(HeadTest, AnUnrolledStepIsWhatDraftingSees) {
     for (int r = 0; r <= row; ++r)
       out = slow.Feed(input.embedded[1][r + shift], input.features[1][r], r);
     for (int step = 0; step < kSteps; ++step) {
-      if (step > 0) out = slow.Feed(input.embedded[1][row + shift + step], out.feature, row + step);
+      if (step > 0)
+        out = slow.Feed(input.embedded[1][row + shift + step], out.feature, row + step, true);
       EXPECT_LT((unrolled[step][1][row] - out.hidden).abs().max().item<double>(), 1e-10)
           << "row " << row << " step " << step;
     }
@@ -484,6 +492,7 @@ HeadOptions Options(const Case& c) {
   o.held_out = {TextPath()};
   o.unroll = 3;
   o.draft_vocabulary = c.draft_vocabulary;
+  o.layers = c.layers;
   o.type = FileType::kF32;
   return o;
 }
@@ -680,8 +689,7 @@ TEST_P(HeadTest, TheEngineAgrees) {
       model::LocalRunner::LoadHead(*file, head_config, room, kernels, pool, *engine_target);
   ASSERT_TRUE(loaded) << loaded.error().message;
 
-  HeadConfig head = ConfigOf(o.kind, *target);
-  if (eagle) head.layers = DefaultLayers(target->config().n_layers());
+  const HeadConfig head = ConfigOf(GetParam(), *target);
   target->Keep(head.layers);
   constexpr int kLength = 12, kRow = 7, kSteps = 3;
   torch::manual_seed(4);
@@ -763,8 +771,8 @@ TEST(HeadErrorsTest, WhatDoesNotFitIsRefusedBeforeTheWork) {
   ExpectRefused(o, bad, "layers: -1");
   o.layers = {0, 2, 2};
   ExpectRefused(o, bad, "twice");
-  o.layers = {1, 2};
-  ExpectRefused(o, bad, "reads three");
+  o.layers = std::vector<int>(65, 1);
+  ExpectRefused(o, bad, "at most 64");
   o.layers = {};
   o.draft_vocabulary = 301;
   ExpectRefused(o, bad, "draft vocabulary: 301");

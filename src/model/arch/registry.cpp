@@ -92,8 +92,6 @@ Result<ModelConfig> ConfigOfAllBlocks(const formats::Metadata& metadata) {
                           fmt::join(NamesOf(AllArchitectures()), ", ")));
 }
 
-constexpr std::size_t kMostFeatureLayers = 64;  // of a target, that a head may read
-
 // A list of layers of the target; nothing where the file lacks the key.
 Result<std::vector<int>> LayersOf(const MetadataReader& read, std::string_view key) {
   const auto* const list = read.Ints(key);

@@ -38,6 +38,8 @@ enum class DraftFile { kModel, kEagleHead, kMtpHead, kModelWithMtpHead, kAssista
 DraftFile KindOfDraft(const formats::Checkpoint& checkpoint);
 std::string_view NameOf(DraftFile kind);  // "an MTP head"
 
+inline constexpr std::size_t kMostFeatureLayers = 64;  // of a target, that a head may read
+
 // The MTP head that these metadata tell of: the first of several next-n blocks. `vocabulary` is 0: it
 // is the target's. Errors: as above.
 [[nodiscard]] Result<ModelConfig> MtpConfigFromMetadata(const formats::Metadata& metadata);
