@@ -296,6 +296,11 @@ FlagGroup ModelFlags(EngineOptions& options) {
                "folder for a copy of the weights in the kernels' layout, which makes the next "
                "start fast; off: no copy; default auto: the user's cache folder",
                StoreText(options.repack_cache)},
+              {{"--repack-cache-gb"},
+               "N",
+               "the most gigabytes of such copies in that folder: those not used for the longest "
+               "time are deleted; default 0: a tenth of the disk, at least 32",
+               StoreInteger(options.repack_cache_gb, 0, 1 << 24)},
               RanksFlag(),
           }};
 }

@@ -36,6 +36,7 @@ struct ModelDrafterOptions {
   int prefill_rows = 256;
   std::string isa = {};               // as EngineOptions
   std::string repack_cache = "auto";  // as EngineOptions
+  int repack_cache_gb = 0;            // as EngineOptions
   // How drafts are drawn, in place of the request's sampling parameters.
   std::optional<SamplingParameters> sampling = {};
 };

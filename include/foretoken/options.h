@@ -167,6 +167,10 @@ struct EngineOptions {
   // very model file; otherwise it is replaced. If the experts of a mixture do not fit memory, passes
   // read them from such a file.
   std::string repack_cache = "auto";
+  // The most gigabytes (10^9 bytes) of such files in that folder; 0: a tenth of its disk, and at least
+  // 32. Before a file is written, those that were not used for the longest time are deleted. Files in
+  // use stay, and a single file may be larger.
+  int repack_cache_gb = 0;
   // Path of a trace that is written while requests run (replay.h reads it); empty: none. The file
   // is replaced when the first requests have ended, and grows with the next ones.
   // Engine::RecordStatus tells whether that succeeded.

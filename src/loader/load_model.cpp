@@ -43,8 +43,8 @@ namespace {
 Result<std::unique_ptr<model::LocalRunner>> LoadOwn(const Loading& loading, const ModelPart& part,
                                                     const formats::Checkpoint& checkpoint) {
   const MemoryPlan& memory = loading.memory;
-  const model::TileCache cache =
-      TileCacheFor(loading.options.repack_cache, checkpoint, memory.paged);
+  const model::TileCache cache = TileCacheFor(
+      loading.options.repack_cache, loading.options.repack_cache_gb, checkpoint, memory.paged);
   return model::LocalRunner::Load(
       checkpoint, part.config, part.options, loading.kernels, loading.pool,
       {.cache = &cache,
@@ -65,7 +65,8 @@ void SendOpen(const Loading& loading, const ModelPart& part, const std::string& 
              .vocabulary = part.config.vocabulary,
              .options = part.options,
              .shares = loading.group->shares(),
-             .repack_cache = loading.options.repack_cache},
+             .repack_cache = loading.options.repack_cache,
+             .repack_cache_gb = loading.options.repack_cache_gb},
             message);
   static_cast<void>(message.Send(loading.group->ranks()));  // what follows says that a rank is lost
 }

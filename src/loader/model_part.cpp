@@ -81,13 +81,14 @@ void SetSizes(ModelPart& part, const PartSizes& sizes) {
                             .n_checkpoints = part.tables.n_checkpoints}};
 }
 
-model::TileCache TileCacheFor(const std::string& repack_cache,
+model::TileCache TileCacheFor(const std::string& repack_cache, int repack_cache_gb,
                               const formats::Checkpoint& checkpoint, bool needed) {
   if (repack_cache == "off") return {};
-  if (repack_cache != "auto") return model::TileCache(repack_cache);
+  const std::uint64_t limit = static_cast<std::uint64_t>(repack_cache_gb) * 1'000'000'000;
+  if (repack_cache != "auto") return model::TileCache(repack_cache, limit);
   constexpr std::int64_t kWorthKeeping = 64'000'000;
   if (!needed && model::WeightBytesOf(checkpoint).tiles() < kWorthKeeping) return {};
-  return model::TileCache(model::TileCache::UserFolder());
+  return model::TileCache(model::TileCache::UserFolder(), limit);
 }
 
 bool KeepsTiles(const std::string& repack_cache) {

@@ -39,10 +39,10 @@ struct PartSizes {
 PartSizes SizesOf(const EngineOptions& options);
 void SetSizes(ModelPart& part, const PartSizes& sizes);
 
-// The cache for tiles of these weights, as EngineOptions.repack_cache says. needed: also for a small
-// model.
-model::TileCache TileCacheFor(const std::string& repack_cache,
-                              const formats::Checkpoint& checkpoint, bool needed = false);
+// The cache for tiles of these weights, as EngineOptions.repack_cache and repack_cache_gb say.
+// needed: also for a small model.
+model::TileCache TileCacheFor(const std::string& repack_cache, int repack_cache_gb,
+                              const formats::Checkpoint& checkpoint, bool needed);
 // Whether it may keep tiles at all.
 bool KeepsTiles(const std::string& repack_cache);
 

@@ -136,7 +136,7 @@ static_assert(sizeof(BlockQ8_0) == 34 && sizeof(BlockQ4_K) == 144 && sizeof(Bloc
 inline constexpr int kTileOutputs = 16;
 
 // One for each number type that kernels compute with. Whoever changes a layout raises the version in
-// model/weights/tile_cache.cpp.
+// model/weights/tile_header.cpp.
 enum class TileType : std::uint8_t {
   kF32,
   kF16,

@@ -157,6 +157,27 @@ TEST_F(KeptTiles, AreDoneWithoutWhereTheFolderCannotBeMade) {
   EXPECT_EQ(completion->token_ids, expected_.token_ids);
 }
 
+// Another model's file, which takes 1.5 GB of names and no disk.
+TEST_F(KeptTiles, TakeNoMoreThanTheGigabytesThatTheyMay) {
+  EngineOptions options = Options(cache());
+  const fs::path old = cache() + "/old-0123456789abcdef.tiles";
+  for (const int most : {0, 2, 1}) {
+    fs::remove_all(cache());
+    fs::create_directory(cache());
+    std::ofstream(old) << "FTKTILES";
+    fs::resize_file(old, 1'500'000'000);
+    options.repack_cache_gb = most;
+    Open(options);
+    EXPECT_EQ(fs::exists(old), most != 1) << most;
+    EXPECT_EQ(Kept().size(), most == 1 ? 1u : 2u);
+  }
+  options.repack_cache_gb = -1;
+  const auto refused = Engine::Open(options);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(refused.error().message.find("gigabytes of repacked weights"), std::string::npos);
+}
+
 // What is told while an engine opens.
 struct Seen {
   std::string step;

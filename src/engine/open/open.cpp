@@ -90,6 +90,7 @@ class EngineOpener {
     if (o.cache_tokens != 0)
       FORETOKEN_CHECK_OK(CheckRange("cache tokens", o.cache_tokens, kLeastCacheTokens, 1 << 30));
     FORETOKEN_CHECK_OK(CheckRange("state checkpoints", o.state_checkpoint_tokens, 0, 1 << 24));
+    FORETOKEN_CHECK_OK(CheckRange("gigabytes of repacked weights", o.repack_cache_gb, 0, 1 << 24));
     if (!o.kv_cache && !o.record.empty())
       return Fail(ErrorCode::kInvalidArgument,
                   "kv cache: a trace tells what rounds with a cache cost; leave the cache on, or "

@@ -23,6 +23,7 @@ namespace {
 Status Check(const ModelDrafterOptions& o) {
   FORETOKEN_CHECK_OK(CheckRange("context size", o.context_size, 0, kMostContext));
   FORETOKEN_CHECK_OK(CheckRange("sequences", o.max_sequences, 1, 1024));
+  FORETOKEN_CHECK_OK(CheckRange("gigabytes of repacked weights", o.repack_cache_gb, 0, 1 << 24));
   return CheckRange("prefill rows", o.prefill_rows, 1, 4096);
 }
 
@@ -79,8 +80,8 @@ class OpenedDrafter::Parts {
                                       .positions = part.tables.max_positions,
                                       .sequences = options_.max_sequences,
                                       .may_page = loader::KeepsTiles(options_.repack_cache)}));
-    const model::TileCache tiles =
-        loader::TileCacheFor(options_.repack_cache, *checkpoint_, plan.paged);
+    const model::TileCache tiles = loader::TileCacheFor(
+        options_.repack_cache, options_.repack_cache_gb, *checkpoint_, plan.paged);
     FORETOKEN_TRY(auto loaded,
                   model::LocalRunner::Load(*checkpoint_, part.config, part.options, *kernels_,
                                            *pool_, {.cache = &tiles, .paged = plan.paged}));

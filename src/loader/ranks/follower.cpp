@@ -138,6 +138,7 @@ Result<std::unique_ptr<model::LocalRunner>> Follower::Load(const OpenOrder& orde
   part.options.division = {group_.ranks().rank(), order.shares};
   EngineOptions options;
   options.repack_cache = order.repack_cache;
+  options.repack_cache_gb = order.repack_cache_gb;
   FORETOKEN_TRY(const MemoryPlan memory, PlanMemory({.needs = NeedsOf(part, file),
                                                      .positions = order.options.max_positions,
                                                      .may_page = KeepsTiles(order.repack_cache)}));

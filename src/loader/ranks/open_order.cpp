@@ -37,6 +37,7 @@ void WriteOpen(const OpenOrder& order, model::Message& message) {
   message.AddList(o.output_tokens);
   message.AddList(order.shares);
   message.AddText(order.repack_cache);
+  message.Add(order.repack_cache_gb);
 }
 
 Result<OpenOrder> ReadOpen(model::Words words) {
@@ -60,7 +61,8 @@ Result<OpenOrder> ReadOpen(model::Words words) {
   const auto shares = words.TakeList();
   order.shares.assign(shares.begin(), shares.end());
   order.repack_cache = words.TakeText();
-  if (!words.good()) return Damaged();
+  order.repack_cache_gb = words.Take();
+  if (!words.good() || order.repack_cache_gb < 0) return Damaged();
   return order;
 }
 

@@ -31,6 +31,7 @@ struct OpenOrder {
   model::RunnerOptions options;  // without `ranks`; `division` by `shares`
   std::vector<int> shares;
   std::string repack_cache;
+  int repack_cache_gb = 0;
 };
 
 void WriteOpen(const OpenOrder& order, model::Message& message);

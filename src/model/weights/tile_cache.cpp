@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kept file:  Header (one page, the rest zero)  |  tiles
 #include "model/weights/tile_cache.h"
 
 #include <fcntl.h>
@@ -9,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -20,31 +18,13 @@
 #include "base/files/mapped_file.h"
 #include "base/files/read_ahead.h"
 #include "base/hash.h"
+#include "model/weights/tile_folder.h"
+#include "model/weights/tile_header.h"
 
 namespace foretoken::model {
 namespace {
 
-constexpr std::size_t kHeaderBytes = 4096;
-// Raise this whenever tensor/block_layout.h changes the layout of a tile, or the header changes.
-constexpr std::uint32_t kVersion = 2;
-constexpr std::array<char, 8> kMagic = {'F', 'T', 'K', 'T', 'I', 'L', 'E', 'S'};
-
-struct Header {
-  std::array<char, 8> magic;
-  std::uint32_t version, header_bytes;
-  std::uint64_t key, tile_bytes, checksum, source_hash;
-  std::uint64_t header_hash;  // hash of all fields before it
-
-  bool operator==(const Header&) const = default;
-};
-
-Header HeaderOf(std::uint64_t key, std::size_t size, std::uint64_t checksum,
-                std::uint64_t source_hash) {
-  Header header = {kMagic, kVersion, kHeaderBytes, key, size, checksum, source_hash, 0};
-  header.header_hash =
-      Hash(std::as_bytes(std::span(&header, 1)).first(offsetof(Header, header_hash)));
-  return header;
-}
+constexpr std::size_t kHeaderBytes = kTileHeaderBytes;
 
 // Why other users could change the file or folder of this status, or "" if they cannot.
 std::string WhyNotOurs(const struct stat& status) {
@@ -58,6 +38,13 @@ std::string WhyNotOurFolder(const std::string& folder) {
   struct stat status {};
   if (stat(folder.c_str(), &status) != 0) return std::strerror(errno);
   return S_ISDIR(status.st_mode) ? WhyNotOurs(status) : "it is not a folder";
+}
+
+// The path that names and files of tiles know a model by.
+std::string WholePath(const std::string& model_path) {
+  std::error_code error;
+  const auto path = std::filesystem::weakly_canonical(model_path, error);
+  return error ? model_path : path.string();
 }
 
 // Whether the tiles have this checksum. False too if on_progress stopped it.
@@ -212,13 +199,8 @@ TileCache TileCache::ForRank(int rank, int n_ranks) const {
   return cache;
 }
 
-// Two models may have the same file name, so the name contains a hash of the path.
 std::string TileCache::FileFor(const std::string& model_path) const {
-  std::error_code error;
-  auto path = std::filesystem::weakly_canonical(model_path, error);
-  if (error) path = model_path;
-  const std::string whole = path.string();
-  return fmt::format("{}/{}-{:016x}{}.tiles", folder_, path.stem().string(), HashOf(whole), part_);
+  return fmt::format("{}/{}", folder_, TileFileName(WholePath(model_path), part_));
 }
 
 std::optional<TileMemory> TileCache::Find(
@@ -229,11 +211,12 @@ std::optional<TileMemory> TileCache::Find(
   if (!file || !WhyNotOurs(file->status()).empty() ||
       file->status().st_size != static_cast<off_t>(kHeaderBytes + size_bytes))
     return std::nullopt;
+  LockTiles(file->descriptor());
   TileMemory tiles;
   if (!tiles.Map(file->descriptor(), size_bytes, false)) return std::nullopt;
-  Header header;
+  TileHeader header;
   std::memcpy(&header, tiles.mapping_, sizeof header);
-  if (header != HeaderOf(key, size_bytes, header.checksum, header.source_hash) ||
+  if (header != TileHeaderOf(key, size_bytes, header.checksum, header.source_hash) ||
       !HaveChecksum(tiles, header.checksum, pool, on_progress))
     return std::nullopt;
   tiles.identity_ = FileIdentity::Of(file->status());
@@ -261,12 +244,15 @@ TileMemory TileCache::Make(const std::string& model_path, std::size_t size_bytes
     return anonymous(fmt::format("{}: cannot make a file: {}", folder_, why));
   auto file = OutputFile::Create(FileFor(model_path), {.mode = 0600, .readable = true});
   if (!file) return anonymous(std::move(file).error().message);
+  BoundTiles(folder_, limit_bytes_ > 0 ? limit_bytes_ : DefaultTileLimit(folder_),
+             kHeaderBytes + size_bytes, TileFileName(WholePath(model_path), part_));
   // All of it is reserved now. If the disk filled up later, writing a page would fault.
   if (auto room = file->ReserveForMapping(kHeaderBytes + size_bytes); !room)
     return anonymous(std::move(room).error().message);
   TileMemory tiles;
   if (!tiles.Map(file->descriptor(), size_bytes, true))
     return anonymous(fmt::format("{}: cannot map a file: {}", folder_, std::strerror(errno)));
+  WriteModelPath(TilePage(tiles.mapping_, kHeaderBytes), WholePath(model_path));
   tiles.made_ = std::make_unique<OutputFile>(std::move(*file));
   tiles.hasher_ = PieceHasher(size_bytes);
   tiles.path_ = FileFor(model_path);
@@ -279,9 +265,10 @@ Status TileCache::Keep(TileMemory& tiles, std::uint64_t key, std::uint64_t sourc
   tiles.Finish(tiles.size_bytes_, pool);
   tiles.checksum_ = tiles.hasher_.hash();
   tiles.source_hash_ = source_hash;
-  const Header header = HeaderOf(key, tiles.size_bytes_, tiles.checksum_, source_hash);
+  const TileHeader header = TileHeaderOf(key, tiles.size_bytes_, tiles.checksum_, source_hash);
   std::memcpy(tiles.mapping_, &header, sizeof header);
   mprotect(tiles.mapping_, kHeaderBytes + tiles.size_bytes_, PROT_READ);
+  LockTiles(tiles.made_->descriptor());
   // Nothing is synced, because the checksum detects what a crash of the machine leaves unwritten.
   FORETOKEN_CHECK_OK(tiles.made_->Publish(false));
   tiles.identity_ = tiles.Identity();

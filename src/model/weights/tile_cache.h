@@ -10,6 +10,9 @@
 // A new file has no name until it is complete (base/files/output_file.h), so a full disk, a crash
 // or a kill leaves nothing behind.
 //
+// Before a new file is made, those that were not used for the longest time are deleted until all
+// together are below a limit (tile_folder.h).
+//
 // A kept file stays mapped while the model is used, and it can change meanwhile. Check notices
 // that. A file that was cut short reads as zeros (base/files/guarded_range.h).
 #pragma once
@@ -94,8 +97,10 @@ class TileCache {
  public:
   // A cache that keeps nothing.
   TileCache() = default;
-  // A cache that keeps files in `folder`, which is created when it is first needed.
-  explicit TileCache(std::string folder) : folder_(std::move(folder)) {}
+  // A cache that keeps files in `folder`, which is created when it is first needed. They take at most
+  // `limit_bytes` together; 0: DefaultTileLimit (tile_folder.h). One file may be larger.
+  explicit TileCache(std::string folder, std::uint64_t limit_bytes = 0)
+      : folder_(std::move(folder)), limit_bytes_(limit_bytes) {}
 
   // The same folder, for the part that one of several ranks has of each model. Its files have names of
   // their own, so that ranks may share a folder.
@@ -130,6 +135,7 @@ class TileCache {
   std::string FileFor(const std::string& model_path) const;
 
   std::string folder_;
+  std::uint64_t limit_bytes_ = 0;
   std::string part_;  // of a rank, in the names of files; or ""
 };
 
