@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <utility>
 
 namespace foretoken::model {
@@ -81,38 +80,17 @@ void Attention::Norm(const Pass& pass, int thread) const noexcept {
   if (quantise_input_) Quantise(space_.kernels, input_, rows);
 }
 
-namespace {
-
-// A matrix, and what it writes.
-struct Product {
-  const Linear& w;
-  const Activation& y;
-};
-
-// The matrices are one range of tiles, so that each thread gets an even part of the whole.
-void MultiplyAll(const Workspace& space, const Activation& x, int n_rows,
-                 std::initializer_list<Product> products, int thread) noexcept {
-  int n_tiles = 0, first = 0;
-  for (const Product& product : products) n_tiles += product.w.n_tiles;
-  const auto share = space.pool.ShareOf(n_tiles, thread);
-  for (const auto& [w, y] : products) {
-    const int begin = std::clamp(share.begin - first, 0, w.n_tiles),
-              end = std::clamp(share.end - first, 0, w.n_tiles);
-    Multiply(space.kernels, w, x, n_rows, y, false, w.first_tile + begin, w.first_tile + end);
-    first += w.n_tiles;
-  }
-}
-
-}  // namespace
-
 void Attention::Project(const Pass& pass, int thread) const noexcept {
-  MultiplyAll(space_, input_, pass.n_rows(),
-              {{weights_.q, q_}, {weights_.k, k_}, {weights_.v, v_}, {weights_.gate, gate_}},
+  MultiplyAll(space_, pass.n_rows(),
+              {{weights_.q, input_, q_},
+               {weights_.k, input_, k_},
+               {weights_.v, input_, v_},
+               {weights_.gate, input_, gate_}},
               thread);
 }
 
 void Attention::ProjectKeys(const Pass& pass, int thread) const noexcept {
-  MultiplyAll(space_, input_, pass.n_rows(), {{weights_.k, k_}, {weights_.v, v_}}, thread);
+  MultiplyAll(space_, pass.n_rows(), {{weights_.k, input_, k_}, {weights_.v, input_, v_}}, thread);
 }
 
 void Attention::StoreKeys(const Pass& pass, int thread) const noexcept {

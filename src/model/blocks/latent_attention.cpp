@@ -101,14 +101,10 @@ void LatentAttention::Norm(const Pass& pass, int thread) const noexcept {
   if (quantise_input_) Quantise(space_.kernels, input_, rows);
 }
 
-// Both matrices are one range of tiles, so that each thread gets an even part of the whole.
 void LatentAttention::Project(const Pass& pass, int thread) const noexcept {
-  const int q_tiles = from_input_.n_tiles, first = from_input_.first_tile, n_rows = pass.n_rows();
-  const auto share = space_.pool.ShareOf(q_tiles + weights_.kv.n_tiles, thread);
-  Multiply(space_.kernels, from_input_, input_, n_rows, config_.q_rank != 0 ? q_a_ : q_, false,
-           first + std::min(share.begin, q_tiles), first + std::min(share.end, q_tiles));
-  Multiply(space_.kernels, weights_.kv, input_, n_rows, key_, false,
-           std::max(share.begin - q_tiles, 0), std::max(share.end - q_tiles, 0));
+  MultiplyAll(space_, pass.n_rows(),
+              {{from_input_, input_, config_.q_rank != 0 ? q_a_ : q_}, {weights_.kv, input_, key_}},
+              thread);
 }
 
 // Also norms what the second matrix of the queries reads.

@@ -57,6 +57,19 @@ void MultiplyShare(const Workspace& space, const Linear& w, const Activation& x,
   Multiply(space.kernels, w, x, n_rows, y, false, share.begin, share.end);
 }
 
+void MultiplyAll(const Workspace& space, int n_rows, std::initializer_list<Product> products,
+                 int thread) noexcept {
+  int n_tiles = 0, first = 0;
+  for (const Product& product : products) n_tiles += product.w.n_tiles;
+  const auto share = space.pool.ShareOf(n_tiles, thread);
+  for (const auto& [w, x, y] : products) {
+    const int begin = std::clamp(share.begin - first, 0, w.n_tiles),
+              end = std::clamp(share.end - first, 0, w.n_tiles);
+    Multiply(space.kernels, w, x, n_rows, y, false, w.first_tile + begin, w.first_tile + end);
+    first += w.n_tiles;
+  }
+}
+
 void AddProduct(const Workspace& space, const Linear& w, const Activation& x, int n_rows,
                 const Addition& how, const Activation& residual, int thread) noexcept {
   const auto share = space.TilesOf(w, thread);

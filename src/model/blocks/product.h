@@ -2,6 +2,8 @@
 // model/blocks/product.h: products of matrices and activations, and norms: what several blocks need.
 #pragma once
 
+#include <initializer_list>
+
 #include "model/blocks/phase.h"
 #include "model/weights/weights.h"
 
@@ -21,6 +23,15 @@ void MultiplyRows(const kernels::Kernels& kernels, const Linear& w, const Activa
 // y = W x for the thread's share of the tiles.
 void MultiplyShare(const Workspace& space, const Linear& w, const Activation& x, int n_rows,
                    const Activation& y, int thread) noexcept;
+
+struct Product {
+  const Linear& w;
+  const Activation &x, &y;
+};
+
+// y = W x for all products. The matrices are one range of tiles, of which the thread has an even share.
+void MultiplyAll(const Workspace& space, int n_rows, std::initializer_list<Product> products,
+                 int thread) noexcept;
 
 // How a product joins the residual stream: x + scale * norm(product + bias). Each step rounds.
 struct Addition {

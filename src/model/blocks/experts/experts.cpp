@@ -120,14 +120,11 @@ void Experts::Norm(const Pass& pass, int thread) const noexcept {
   if (weights_.router.quantised()) Quantise(space_.kernels, router_input_, rows);
 }
 
-// The router and the gate of the shared part are one range of tiles.
 void Experts::Route(const Pass& pass, int thread) const noexcept {
-  const Linear &router = weights_.router, &shared = weights_.shared_router;
-  const auto share = space_.pool.ShareOf(router.n_tiles + shared.n_tiles, thread);
-  Multiply(space_.kernels, router, router_input_, pass.n_rows(), logits_, false,
-           std::min(share.begin, router.n_tiles), std::min(share.end, router.n_tiles));
-  Multiply(space_.kernels, shared, normed_, pass.n_rows(), shared_gate_, false,
-           std::max(share.begin - router.n_tiles, 0), std::max(share.end - router.n_tiles, 0));
+  MultiplyAll(
+      space_, pass.n_rows(),
+      {{weights_.router, router_input_, logits_}, {weights_.shared_router, normed_, shared_gate_}},
+      thread);
 }
 
 void Experts::Choose(const Pass& pass, int thread) const noexcept {

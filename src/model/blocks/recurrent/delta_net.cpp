@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "model/blocks/recurrent/head_state.h"
 #include "model/ranks/heads.h"
 
 namespace foretoken::model {
@@ -60,23 +61,13 @@ void DeltaNet::Norm(const Pass& pass, int thread) const noexcept {
     Quantise(space_.kernels, normed_, rows);
 }
 
-// The matrices are one range of tiles, so that each thread gets an even part of the whole.
 void DeltaNet::Project(const Pass& pass, int thread) const noexcept {
-  const auto share = space_.pool.ShareOf(
-      weights_.c.n_tiles + weights_.z.n_tiles + weights_.alpha.n_tiles + weights_.beta.n_tiles,
-      thread);
-  int first = 0;
-  const auto part = [&](const Linear& w, const Activation& y) {
-    const int begin = std::clamp(share.begin - first, 0, w.n_tiles),
-              end = std::clamp(share.end - first, 0, w.n_tiles);
-    Multiply(space_.kernels, w, normed_, pass.n_rows(), y, false, w.first_tile + begin,
-             w.first_tile + end);
-    first += w.n_tiles;
-  };
-  part(weights_.c, c_);
-  part(weights_.z, z_);
-  part(weights_.alpha, alpha_);
-  part(weights_.beta, beta_);
+  MultiplyAll(space_, pass.n_rows(),
+              {{weights_.c, normed_, c_},
+               {weights_.z, normed_, z_},
+               {weights_.alpha, normed_, alpha_},
+               {weights_.beta, normed_, beta_}},
+              thread);
 }
 
 // A thread takes heads of sequences.
@@ -138,24 +129,17 @@ void DeltaNet::PrepareHead(int head, const Prepared& p) const noexcept {
 void DeltaNet::AdvanceHead(const kv::Segment& segment, const Positions& positions, int head,
                            const Prepared& p) const noexcept {
   const int n = config_.head_dim, at = head * n, end = positions.row + positions.n_rows();
-  const std::int64_t numbers = std::int64_t{n} * n;
-  float* const state =
-      space_.states.State(place_.layer, segment.seq) + (head - own_.begin) * numbers;
-  if (positions.first == 0) std::fill_n(state, numbers, 0.0f);
-  space_.kernels.advance_state({.state = state,
-                                .work = p.copy,
-                                .n_in = n,
-                                .n_out = n,
-                                .n_steps = positions.n,
-                                .n_kept = positions.n_kept,
-                                .q = p.q,
-                                .k = p.k,
-                                .v = p.v,
-                                .decay = p.decay,
-                                .beta = p.beta,
-                                .n_silent = positions.n_silent,
-                                .out = y_.Row(positions.row) + at,
-                                .out_stride = y_.stride});
+  AdvanceState(space_, {place_.layer, segment.seq, head - own_.begin}, positions,
+               {.work = p.copy,
+                .n_in = n,
+                .n_out = n,
+                .q = p.q,
+                .k = p.k,
+                .v = p.v,
+                .decay = p.decay,
+                .beta = p.beta,
+                .out = y_.Row(positions.row) + at,
+                .out_stride = y_.stride});
   for (int row = positions.row; row < end; ++row) {
     float* const y = y_.Row(row) + at;
     space_.kernels.rms_norm(y, weights_.head_norm, n, place_.norm_eps, y);

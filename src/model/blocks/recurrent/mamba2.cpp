@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/blocks/recurrent/mamba2.h"
 
-#include <algorithm>
 #include <numeric>
+
+#include "model/blocks/recurrent/head_state.h"
 
 namespace foretoken::model {
 namespace {
@@ -58,21 +59,10 @@ void Mamba2::Norm(const Pass& pass, int thread) const noexcept {
   if (weights_.z.quantised()) Quantise(space_.kernels, normed_, rows);
 }
 
-// The three matrices are one range of tiles, so that each thread gets an even part of the whole.
 void Mamba2::Project(const Pass& pass, int thread) const noexcept {
-  const auto share =
-      space_.pool.ShareOf(weights_.c.n_tiles + weights_.z.n_tiles + weights_.dt.n_tiles, thread);
-  int first = 0;
-  const auto part = [&](const Linear& w, const Activation& y) {
-    const int begin = std::clamp(share.begin - first, 0, w.n_tiles),
-              end = std::clamp(share.end - first, 0, w.n_tiles);
-    Multiply(space_.kernels, w, normed_, pass.n_rows(), y, false, w.first_tile + begin,
-             w.first_tile + end);
-    first += w.n_tiles;
-  };
-  part(weights_.c, c_);
-  part(weights_.z, z_);
-  part(weights_.dt, dt_);
+  MultiplyAll(space_, pass.n_rows(),
+              {{weights_.c, normed_, c_}, {weights_.z, normed_, z_}, {weights_.dt, normed_, dt_}},
+              thread);
 }
 
 // A thread takes heads of sequences.
@@ -126,25 +116,17 @@ void Mamba2::PrepareHead(int head, const Prepared& p) const noexcept {
 
 void Mamba2::AdvanceHead(const kv::Segment& segment, const Positions& positions, int head,
                          const Prepared& p) const noexcept {
-  const int n = config_.head_dim, n_state = config_.state_size, at = head * n;
-  const std::int64_t numbers = std::int64_t{n} * n_state;
-  float* const state =
-      space_.states.State(place_.layer, segment.seq) + (head - own_.begin) * numbers;
-  if (positions.first == 0) std::fill_n(state, numbers, 0.0f);
-  space_.kernels.advance_state({.state = state,
-                                .work = p.copy,
-                                .n_in = n_state,
-                                .n_out = n,
-                                .n_steps = positions.n,
-                                .n_kept = positions.n_kept,
-                                .q = p.c,
-                                .k = p.b,
-                                .v = p.scaled,
-                                .decay = p.decay,
-                                .beta = nullptr,
-                                .n_silent = positions.n_silent,
-                                .out = y_.Row(positions.row) + at,
-                                .out_stride = y_.stride});
+  const int n = config_.head_dim, at = head * n;
+  AdvanceState(space_, {place_.layer, segment.seq, head - own_.begin}, positions,
+               {.work = p.copy,
+                .n_in = config_.state_size,
+                .n_out = n,
+                .q = p.c,
+                .k = p.b,
+                .v = p.scaled,
+                .decay = p.decay,
+                .out = y_.Row(positions.row) + at,
+                .out_stride = y_.stride});
   const float* u = p.u + positions.n_silent * n;
   for (int row = positions.row; row < positions.row + positions.n_rows(); ++row, u += n) {
     float* const y = y_.Row(row) + at;
