@@ -7,6 +7,8 @@
 // cache would round them (F32 or F16).
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -28,6 +30,7 @@ class Oracle {
 
  private:
   using Row = std::vector<float>;
+  static std::string NameOf(const model::LayerConfig& layer, std::string_view part);
   // `part`: of the matrices that the tensor holds.
   Row Multiply(const std::string& tensor, const Row& x, int part = 0) const;
   Row Vector(const std::string& tensor) const;
