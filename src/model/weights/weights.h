@@ -228,6 +228,8 @@ class Weights {
   std::int64_t resident_bytes() const { return static_cast<std::int64_t>(tiles_.size_bytes()); }
 
  private:
+  friend class NetworkPlan;
+  friend class HeadPlan;
   friend class WeightsLoader;
   [[nodiscard]] Status CheckEmbeddings() const;
 

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// model/weights/plan/matrix_job.h: how one matrix of a file becomes tiles.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/machine/thread_pool.h"
+#include "formats/checkpoint.h"
+#include "model/weights/linear.h"
+
+namespace foretoken::model {
+
+struct MatrixJob {
+  const formats::TensorView* tensor;
+  Linear* linear;  // stays where it is: layers are sized before planning, and moving a vector
+                   // keeps its elements
+  std::size_t offset;
+  std::span<const std::int32_t> rows = {};  // rows to keep; empty: as below
+  // The tensor holds parts of part_rows rows, one after another. So many are taken, from first_part
+  // on: of each, the linear's n_out rows from first_row on.
+  int first_part = 0, n_parts = 1;
+  int part_rows = 0, first_row = 0;
+  bool columns = false;    // of each part, its rows are the linear's k columns; tiles are F32
+  bool of_target = false;  // the tensor is in another file, the target's
+};
+
+std::size_t TiledBytes(const MatrixJob& job);
+// What the file holds of it.
+std::size_t FileBytes(const MatrixJob& job);
+// In the tensor, the first row that is taken of a part.
+std::int64_t FirstRow(const MatrixJob& job, int part) noexcept;
+// Writes all its tiles, on all threads of the pool, and tells the matrix where they are.
+void Repack(const MatrixJob& job, ThreadPool& pool, std::byte* tiles);
+
+}  // namespace foretoken::model

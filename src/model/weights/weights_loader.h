@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// model/weights/weights_loader.h: fills a plan: takes its tiles from the cache, or repacks them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/machine/thread_pool.h"
+#include "foretoken/result.h"
+#include "model/weights/plan/network_plan.h"
+#include "model/weights/tile_cache.h"
+#include "model/weights/weights.h"
+
+namespace foretoken::model {
+
+class WeightsLoader {
+ public:
+  // weights: those that were planned into. Both must outlive the loader.
+  WeightsLoader(const NetworkPlan& plan, Weights& weights) : plan_(plan), weights_(weights) {}
+
+  // Takes the tiles from the cache, or repacks them and gives them to it. Error: the file changed
+  // meanwhile.
+  [[nodiscard]] Status Fill(ThreadPool& pool, const LoadOptions& options);
+
+ private:
+  // Tells what the types cost that are kept in a wider form.
+  void NoteWidened(const LoadOptions& options) const;
+  Status FillNew(const TileCache& cache, std::uint64_t key, ThreadPool& pool,
+                 const LoadOptions& options);
+  static Status CannotPage(const std::string& why);
+  void Repack(ThreadPool& pool, const LoadOptions& options);
+  // False: stop.
+  bool Report(const LoadOptions& options, const char* name, std::size_t done_bytes);
+  // A hash of all that decides what the tiles are: the file, and which tensor lies where.
+  std::uint64_t Key() const;
+
+  const NetworkPlan& plan_;
+  Weights& weights_;
+  bool stopped_ = false;
+  std::vector<std::uint64_t> source_hashes_;  // of the places of each job's tensor
+};
+
+}  // namespace foretoken::model
