@@ -4,7 +4,7 @@
 # usage: models/train.sh CORPUS WORK
 #   CORPUS: folder with children_books.txt.xz, tinystories_train.txt.xz and tinystories_valid.txt.xz (see models/README.md)
 #   WORK:   folder for everything that is made; a run that was stopped continues when the command is given again
-# Environment: TRAIN (the program; build/release/foretoken-train), MINUTES_TARGET (75), MINUTES_DRAFT, MINUTES_EAGLE, MINUTES_MTP (12, 30, 8)
+# Environment: TRAIN (the program; build/release/foretoken-train), MINUTES_TARGET (75), MINUTES_DRAFT, MINUTES_EAGLE, MINUTES_MTP, MINUTES_HYBRID (12, 30, 8, 42)
 set -Eeuo pipefail
 corpus=$1 work=$2
 train=${TRAIN:-$(dirname "$0")/../build/release/foretoken-train}
@@ -53,4 +53,10 @@ mtp=$work/tales-9m-mtp-q8_0.gguf
 [[ -f $mtp ]] ||
   "$train" mtp --target "$target" "${mix[@]}" "${held_out[@]}" --batch 3 --unroll 3 \
     --minutes "${MINUTES_MTP:-8}" --name "foretoken tales MTP head" --license "$license" --log "$work/mtp.csv" --out "$mtp"
+
+hybrid=$work/tales-3m-hybrid-q8_0.gguf
+[[ -f $hybrid ]] ||
+  "$train" distill --target "$target" --text "$books:0.5" --text "$tales:0.5" "${held_out[@]}" --layers 4 --width 192 --heads 6 --kv-heads 2 --ff 512 \
+    --convolutions 0,2,3 --batch 4 --minutes "${MINUTES_HYBRID:-42}" --name "foretoken tales hybrid 3M" --license "$license" --log "$work/hybrid.csv" --out "$hybrid"
+"$(dirname "$0")/set_chat_template.py" "$hybrid" "$(dirname "$0")/story.jinja"
 ls -l "$work"/*.gguf
