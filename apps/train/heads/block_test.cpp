@@ -35,7 +35,7 @@ class BlockAgreement : public testing::TestWithParam<const char*> {
     std::ofstream out(folder_ + "/text.txt");
     for (int i = 0; i < 3000; ++i) out << std::array{"the ", "fox ", "runs.\n"}[random_() % 3];
     training_.out = folder_ + "/block.gguf";
-    training_.steps = 1, training_.batch = 4, training_.window = 32, training_.threads = 1;
+    training_.steps = 1, training_.batch = 4, training_.window = kLength, training_.threads = 1;
   }
 
   // Disturbed, so that no weight is zero or one.

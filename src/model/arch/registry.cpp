@@ -44,8 +44,8 @@ Status CheckExpertsAreUsed(const MetadataReader& read, const ModelConfig& config
   const bool used =
       std::any_of(config.layers.begin(), config.layers.end(),
                   [](const LayerConfig& layer) { return layer.experts() != nullptr; });
-  const bool all_dense = read.Int("leading_dense_block_count") == config.n_layers();
-  if (used || all_dense || !HasExperts(read)) return {};
+  if (used || !HasExperts(read)) return {};
+  if (read.Int("leading_dense_block_count") == config.n_layers()) return {};
   return Fail(ErrorCode::kUnsupported,
               fmt::format("{} = {}: architecture '{}' with experts is not supported",
                           read.Key("expert_count"), read.Int("expert_count").value_or(0),
