@@ -47,7 +47,7 @@ struct Pass {
   }
 };
 
-// Of a block drafter that has a selector, for each row of logits: some columns of the logits, and how well
+// What a block drafter's selector gives for each row of logits: some columns of the logits, and how well
 // each of them follows each of those of the row before.
 struct Candidates {
   int n = 0;                              // of a row; 0: there are none

@@ -185,7 +185,8 @@ TEST(Heads, ADflash2DrafterMayHaveFewTokens) {
 TEST(Heads, AHeadIsNoTarget) {
   EXPECT_NE(OpenError("", "none", Head(true)).find("this is an EAGLE-3 head, no whole model"),
             std::string::npos);
-  EXPECT_NE(OpenError("", "none", Head(false)).find("missing"), std::string::npos);
+  EXPECT_NE(OpenError("", "none", Head(false)).find("this is an MTP head, no whole model"),
+            std::string::npos);
 }
 
 TEST(Heads, AHeadOfAnotherTargetIsRefused) {

@@ -27,7 +27,7 @@ class Selector final : public Block {
   // Behind those of the output. Rank 0 alone computes.
   void AddPhases(std::vector<Phase>& phases) const override;
 
-  // Of the last pass, which read tokens.
+  // What the last pass gave, if it read tokens.
   Candidates Result() const noexcept;
 
  private:
