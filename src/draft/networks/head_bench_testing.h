@@ -52,10 +52,12 @@ class HeadBench {
   struct Options {
     std::string target, head;  // files; the target has kVocabulary tokens
     int positions = 128, max_rows = 24, window = 0;
+    std::vector<Token> reduced = {};  // the tokens of the head's reduced output; empty: it has none
   };
   explicit HeadBench(const Options& options)
       : target_file_(*formats::OpenCheckpoint(options.target)),
-        head_file_(*formats::OpenCheckpoint(options.head)) {
+        head_file_(*formats::OpenCheckpoint(options.head)),
+        reduced_(options.reduced) {
     auto config = *model::ConfigFromMetadata(target_file_->metadata());
     config.vocabulary = kVocabulary;
     tables_ = {.n_sequences = kSequences,
@@ -77,12 +79,15 @@ class HeadBench {
   }
 
   std::unique_ptr<model::Runner> LoadHead() {
+    model::RunnerOptions options = options_;
+    options.output_tokens = reduced_;
     auto head =
-        model::LocalRunner::LoadHead(*head_file_, config_, options_, kernels_, pool_, *target_);
+        model::LocalRunner::LoadHead(*head_file_, config_, options, kernels_, pool_, *target_);
     EXPECT_TRUE(head) << head.error().message;
     return std::move(*head);
   }
   const model::HeadConfig& config() const { return *config_.head; }
+  const float* features() const { return features_.data(); }  // of the first sequence
   const kv::TablesShape& tables() const { return tables_; }
   const kernels::Kernels& kernels() const { return kernels_; }
 
@@ -175,6 +180,7 @@ class HeadBench {
   }
 
   std::unique_ptr<formats::Checkpoint> target_file_, head_file_;
+  const std::vector<Token> reduced_;
   const kernels::Kernels& kernels_ = kernels::KernelsFor(kernels::AvailableIsas().back());
   ThreadPool pool_{1};
   kv::TablesShape tables_;
