@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <random>
 
+#include "draft/networks/head_bench_testing.h"
 #include "kernels/dispatch.h"
 #include "model/fake_runner_testing.h"
 
@@ -39,15 +39,6 @@ class Bench {
                    .max_new_tokens = 150,
                    .sampling = sampling,
                    .noise = Noise(7, static_cast<std::uint64_t>(seq))});
-  }
-};
-
-struct Drafts {
-  std::vector<Token> tokens;
-  std::vector<float> laws;
-  bool operator==(const Drafts& other) const {
-    return tokens == other.tokens && laws.size() == other.laws.size() &&
-           std::memcmp(laws.data(), other.laws.data(), laws.size() * sizeof(float)) == 0;
   }
 };
 
