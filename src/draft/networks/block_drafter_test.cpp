@@ -105,9 +105,9 @@ TEST_P(BlockDrafterTest, SequencesOfAPassDoNotChangeEachOther) {
     const auto& got = proposals[seq];
     ASSERT_EQ(std::vector<Token>(got.tokens.begin(), got.tokens.end()), want.tokens);
     for (int i = 0; i < got.length(); ++i)
-      EXPECT_EQ(
-          std::memcmp(got.Law(i), want.laws.data() + i * kVocabulary, kVocabulary * sizeof(float)),
-          0);
+      EXPECT_EQ(std::memcmp(got.Law(i), want.distributions.data() + i * kVocabulary,
+                            kVocabulary * sizeof(float)),
+                0);
   }
 }
 
@@ -174,7 +174,7 @@ TEST(BlockDrafter, ADraftEndsBeforeTheFirstUnsurePosition) {
   std::mt19937 random(12);
   const auto text = RandomText(random, 21);
   const auto best = [&](std::size_t i) {
-    const auto law = whole.laws.begin() + static_cast<std::ptrdiff_t>(i * kVocabulary);
+    const auto law = whole.distributions.begin() + static_cast<std::ptrdiff_t>(i * kVocabulary);
     return *std::max_element(law, law + kVocabulary);
   };
   for (std::size_t at = 0; at < kMaxDraft; ++at) {

@@ -43,13 +43,7 @@ class Bench {
 };
 
 Drafts Proposed(DraftModel& drafter, SeqId seq, int n) {
-  const Ask ask{seq, n};
-  round::Proposal proposal;
-  drafter.Propose({&ask, 1}, {&proposal, 1});
-  Drafts drafts{{proposal.tokens.begin(), proposal.tokens.end()}, {}};
-  for (int i = 0; proposal.q != nullptr && i < proposal.length(); ++i)
-    drafts.laws.insert(drafts.laws.end(), proposal.Law(i), proposal.Law(i) + kVocabulary);
-  return drafts;
+  return draft::Proposed(drafter, seq, n, kVocabulary);
 }
 
 Token RandomToken(std::mt19937& random) {

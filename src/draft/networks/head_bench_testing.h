@@ -25,19 +25,32 @@ namespace foretoken::draft {
 
 struct Drafts {
   std::vector<Token> tokens;
-  std::vector<float> laws;
+  std::vector<float> distributions;
 
   bool operator==(const Drafts& other) const {
-    return tokens == other.tokens && laws.size() == other.laws.size() &&
-           (laws.empty() ||
-            std::memcmp(laws.data(), other.laws.data(), laws.size() * sizeof(float)) == 0);
+    return tokens == other.tokens && distributions.size() == other.distributions.size() &&
+           (distributions.empty() || std::memcmp(distributions.data(), other.distributions.data(),
+                                                 distributions.size() * sizeof(float)) == 0);
   }
   Drafts First(std::size_t n) const {
     return {{tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(n)},
-            {laws.begin(),
-             laws.begin() + static_cast<std::ptrdiff_t>(n * laws.size() / tokens.size())}};
+            {distributions.begin(),
+             distributions.begin() +
+                 static_cast<std::ptrdiff_t>(n * distributions.size() / tokens.size())}};
   }
 };
+
+// What the drafter proposes for a sequence. vocabulary: the size of its distributions.
+inline Drafts Proposed(Drafter& drafter, SeqId seq, int n, int vocabulary) {
+  const Ask ask{seq, n};
+  round::Proposal proposal;
+  drafter.Propose({&ask, 1}, {&proposal, 1});
+  Drafts drafts{{proposal.tokens.begin(), proposal.tokens.end()}, {}};
+  for (int i = 0; proposal.q != nullptr && i < proposal.length(); ++i)
+    drafts.distributions.insert(drafts.distributions.end(), proposal.Law(i),
+                                proposal.Law(i) + vocabulary);
+  return drafts;
+}
 
 inline std::vector<Token> RandomText(std::mt19937& random, int n) {
   std::vector<Token> text(static_cast<std::size_t>(n));
@@ -116,13 +129,7 @@ class HeadBench {
   }
 
   static Drafts Propose(Drafter& drafter, SeqId seq, int n) {
-    const Ask ask{seq, n};
-    round::Proposal proposal;
-    drafter.Propose({&ask, 1}, {&proposal, 1});
-    Drafts drafts{{proposal.tokens.begin(), proposal.tokens.end()}, {}};
-    for (int i = 0; proposal.q != nullptr && i < proposal.length(); ++i)
-      drafts.laws.insert(drafts.laws.end(), proposal.Law(i), proposal.Law(i) + kVocabulary);
-    return drafts;
+    return Proposed(drafter, seq, n, kVocabulary);
   }
 
   // After any pattern of rounds the drafts equal those of a drafter that got the same text at once.
