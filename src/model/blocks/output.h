@@ -36,6 +36,9 @@ class Output final : public Block {
   // Results of the last pass; i is a row of logits. team: how many threads took part.
   bool Finite(int i, int team) const noexcept;
   const Activation& logits() const noexcept { return logits_; }
+  int n_columns() const noexcept {
+    return columns_.back();
+  }  // of the logits, on all ranks together
   // As of PassResult.
   std::span<const Token> Chosen(const Pass& pass) const noexcept {
     return space_.ranks.alone() ? std::span<const Token>() : choices_.Chosen(pass);

@@ -12,11 +12,6 @@ bool WantsLogits(const Pass& pass) {
   return !pass.logit_rows.empty();
 }
 
-int ColumnsOf(const ModelConfig& config, const Weights& weights) {
-  return weights.output_tokens.empty() ? config.vocabulary
-                                       : static_cast<int>(weights.output_tokens.size());
-}
-
 }  // namespace
 
 Selector::Selector(const Workspace& space, const ModelConfig& config, const Weights& weights,
@@ -27,7 +22,7 @@ Selector::Selector(const Workspace& space, const ModelConfig& config, const Weig
       last_(output.last()),
       logits_(output.logits()),
       gates_(space.scratch.selector.gates.View(config.head->selector_rank)),
-      n_columns_(ColumnsOf(config, weights)),
+      n_columns_(output.n_columns()),
       n_(std::min(config.head->n_candidates, n_columns_)),
       rank_(config.head->selector_rank) {}
 
