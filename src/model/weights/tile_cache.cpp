@@ -68,6 +68,7 @@ TileMemory::TileMemory(std::size_t size_bytes) : anonymous_(size_bytes), size_by
 TileMemory::~TileMemory() {
   guard_ = GuardedRange();
   if (mapping_ != nullptr) munmap(mapping_, kHeaderBytes + size_bytes_);
+  if (in_file()) UnlockTiles(descriptor());
   if (fd_ >= 0) close(fd_);
 }
 
@@ -134,11 +135,10 @@ double TileMemory::ReadSpeed() const {
   constexpr std::size_t kPieces = 32, kPieceBytes = std::size_t{1} << 20, kPage = 4096;
   if (!in_file() || size_bytes_ < 2 * kPieces * kPieceBytes) return 0;
   const std::size_t step = size_bytes_ / kPieces / kPage * kPage;
-  const int descriptor = made_ != nullptr ? made_->descriptor() : fd_;
   const auto piece = [&](std::size_t i) { return std::span(data() + i * step, kPieceBytes); };
   for (std::size_t i = 0; i < kPieces; ++i) {
     Unmap(i * step, i * step + kPieceBytes);
-    posix_fadvise(descriptor, static_cast<off_t>(kHeaderBytes + i * step),
+    posix_fadvise(descriptor(), static_cast<off_t>(kHeaderBytes + i * step),
                   static_cast<off_t>(kPieceBytes), POSIX_FADV_DONTNEED);
   }
   using Clock = std::chrono::steady_clock;
@@ -150,10 +150,13 @@ double TileMemory::ReadSpeed() const {
   return absent < kPieceBytes ? 0 : static_cast<double>(absent) / seconds;
 }
 
+int TileMemory::descriptor() const noexcept {
+  return made_ != nullptr ? made_->descriptor() : fd_;
+}
+
 FileIdentity TileMemory::Identity() const noexcept {
   struct stat status {};
-  const int descriptor = made_ != nullptr ? made_->descriptor() : fd_;
-  return fstat(descriptor, &status) == 0 ? FileIdentity::Of(status) : FileIdentity();
+  return fstat(descriptor(), &status) == 0 ? FileIdentity::Of(status) : FileIdentity();
 }
 
 Status TileMemory::QuickCheck() const {

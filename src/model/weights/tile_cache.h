@@ -77,7 +77,8 @@ class TileMemory {
   // Maps header and tiles. Returns false if the system refuses.
   bool Map(int descriptor, std::size_t size_bytes, bool writable);
   void Unmap(std::size_t begin, std::size_t end) const noexcept;  // until they are read again
-  FileIdentity Identity() const noexcept;                         // the file as it is now
+  int descriptor() const noexcept;         // of the file; -1 if there is none
+  FileIdentity Identity() const noexcept;  // the file as it is now
 
   AlignedBytes anonymous_;
   std::byte* mapping_ = nullptr;  // header and tiles

@@ -110,6 +110,10 @@ void LockTiles(int descriptor) noexcept {
   static_cast<void>(flock(descriptor, LOCK_SH | LOCK_NB));
 }
 
+void UnlockTiles(int descriptor) noexcept {
+  static_cast<void>(flock(descriptor, LOCK_UN));
+}
+
 std::uint64_t DefaultTileLimit(const std::string& folder) noexcept {
   std::error_code error;
   const fs::space_info space = fs::space(folder, error);

@@ -12,8 +12,10 @@
 
 namespace foretoken::model {
 
-// The lock of a file that is in use. It ends when the descriptor is closed.
+// The lock of a file that is in use. It ends by UnlockTiles, or some time after the descriptor is
+// closed and the file unmapped: at once on most file systems, not on all.
 void LockTiles(int descriptor) noexcept;
+void UnlockTiles(int descriptor) noexcept;
 
 // A tenth of the folder's disk, and at least 32 GB.
 std::uint64_t DefaultTileLimit(const std::string& folder) noexcept;
