@@ -116,6 +116,26 @@ TEST_F(InitialCosts, TheCostModelMeasuresPassesAndDrafts) {
   EXPECT_EQ(cache_.n_free_blocks(), cache_.n_blocks());  // nothing is left behind
 }
 
+// As if the weights came from the disk: a first pass that is longer than all that may be spent.
+TEST_F(InitialCosts, ASlowFirstPassIsNoMeasurement) {
+  using std::chrono::milliseconds;
+  runner_.spends_time = [](int n_passes) {
+    std::this_thread::sleep_for(milliseconds(n_passes == 1 ? 400 : 2));
+  };
+  const auto measured = Learn();
+  ASSERT_TRUE(measured);
+  EXPECT_EQ(measured->size(), 4U);  // 1, 2, 3 and 5 rows
+  EXPECT_LT(costs_.PassUs(1, 0), 20'000);
+}
+
+// Where six passes take longer than the usual limit, more than one row is measured all the same.
+TEST_F(InitialCosts, SlowModelsAreMeasuredByTheirOwnPasses) {
+  runner_.spends_time = [](int) { std::this_thread::sleep_for(std::chrono::milliseconds(180)); };
+  const auto measured = Learn();
+  ASSERT_TRUE(measured);
+  EXPECT_GE(measured->size(), 2U);
+}
+
 // A round of this drafter takes 6 ms and 3 more for each draft.
 TEST_F(InitialCosts, TheFirstDraftOfARoundIsMeasuredByItself) {
   using std::chrono::milliseconds;

@@ -10,7 +10,8 @@
 namespace foretoken::calibrate {
 namespace {
 
-constexpr double kBudgetUs = 350'000;       // of all passes
+constexpr double kBudgetUs = 350'000;       // of all passes,
+constexpr double kBudgetPasses = 6;         // or so many of one row, where those take longer
 constexpr double kDraftBudgetUs = 100'000;  // of each drafter
 constexpr int kRepeats = 4, kDrafts = 3;
 constexpr int kMostRepeats = 24;            // of passes, while all together take less than kSoonUs,
@@ -47,7 +48,7 @@ double StartMeasurer::SpentUs() const {
 }
 
 bool StartMeasurer::Affordable(double us) const {
-  return SpentUs() + us < kBudgetUs;
+  return SpentUs() + us < std::max(kBudgetUs, kBudgetPasses * row_us_);
 }
 
 // All passes run in turn, so that a slow moment affects all of them alike.
@@ -63,22 +64,23 @@ std::vector<PassCost> StartMeasurer::Passes(int drafts) {
   const int far = std::min(kFarContext, subject_.most_positions - widest);
   if (far >= 512) costs.push_back({widest, far, {}});
   PassMeter passes(subject_.target, subject_.cache, std::max(0, far));
-  double row_us = passes.Microseconds(1, 0, true);  // fills the caches
+  passes.Microseconds(1, 0, true);  // fills the caches
+  begin_ = std::chrono::steady_clock::now();
+  row_us_ = passes.Microseconds(1, 0, true);
   for (int repeat = 0; repeat < kMostRepeats && (repeat < kRepeats || SpentUs() < kSoonUs);
        ++repeat)
     for (PassCost& cost : costs) {
       // Until a pass was timed, each further row counts as a quarter of the first.
       const double expected =
-          cost.us.median > 0 ? cost.us.median : row_us * (1 + 0.25 * (cost.rows - 1));
+          cost.us.median > 0 ? cost.us.median : row_us_ * (1 + 0.25 * (cost.rows - 1));
       if (!Affordable(expected)) continue;
       const double us = passes.Microseconds(cost.rows, cost.context, true);
       cost.distinct_experts = passes.result().distinct_experts;
       cost.us.median = cost.us.median > 0 ? std::min(us, cost.us.median) : us;
-      if (cost.rows == 1) row_us = cost.us.median;
+      if (cost.rows == 1) row_us_ = std::min(row_us_, us);
     }
-  row_us_ = row_us;
   std::erase_if(costs, [](const PassCost& cost) { return cost.us.median <= 0; });
-  if (costs.empty()) costs.push_back({1, 0, {row_us, row_us, row_us}});
+  if (costs.empty()) costs.push_back({1, 0, {row_us_, row_us_, row_us_}});
   if (subject_.target.info().experts.n_layers != 0) MeasureExperts(passes, costs);
   return costs;
 }

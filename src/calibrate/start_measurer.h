@@ -15,11 +15,11 @@ namespace foretoken::calibrate {
 
 class StartMeasurer {
  public:
-  // Its time limit begins here.
   explicit StartMeasurer(const Subject& subject) : subject_(subject) {}
 
   // One row and a round of `drafts` come first, in case there is no time for more. If several
-  // requests may run, wider passes are measured too. At least one row is measured.
+  // requests may run, wider passes are measured too. At least one row is measured. A first pass, which
+  // may wait for the disk, is not timed, and the time limit begins after it.
   std::vector<PassCost> Passes(int drafts);
   // What one more distinct expert costs, which Passes has measured; 0: not known. The costs that
   // Passes gave are those of rows that choose their experts independently.
@@ -36,12 +36,13 @@ class StartMeasurer {
 
  private:
   void MeasureExperts(PassMeter& passes, std::vector<PassCost>& costs);
+  // Since the caches were filled.
   double SpentUs() const;
   bool Affordable(double us) const;
 
   const Subject& subject_;
   double expert_us_ = 0, row_us_ = 0;  // row_us_: of a pass of one row
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point begin_;
 };
 
 }  // namespace foretoken::calibrate

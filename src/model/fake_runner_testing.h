@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -60,6 +61,7 @@ class FakeRunner final : public Runner {
     FORETOKEN_CHECK(pass.n_rows() >= 1 && pass.n_rows() <= info_.max_rows);
     FORETOKEN_CHECK(static_cast<int>(pass.logit_rows.size()) <= info_.max_logit_rows);
     ++n_passes_, n_rows_ += pass.n_rows();
+    if (spends_time) spends_time(n_passes_);
     int next = 0;
     for (const kv::Segment& segment : pass.segments) {
       FORETOKEN_CHECK(segment.row_begin == next);
@@ -109,6 +111,8 @@ class FakeRunner final : public Runner {
   int n_passes() const { return n_passes_; }
   int n_chosen() const { return n_chosen_; }       // rows of all passes that chose their token
   std::int64_t n_rows() const { return n_rows_; }  // of all passes
+
+  std::function<void(int n_passes)> spends_time;  // called by a pass; passes so far, with this one
 
  private:
   static constexpr int kBlock = tensor::kKvBlock;
