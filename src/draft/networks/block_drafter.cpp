@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/stopwatch.h"
 #include "foretoken/limits.h"
 #include "kv/transaction.h"
 
@@ -148,12 +149,25 @@ void BlockDrafter::Inject() noexcept {
 
 // Injects the waiting rows of all sequences that draft.
 void BlockDrafter::InjectAll() noexcept {
-  for (bool whole = false; !whole; Inject()) {
-    StartPass();
-    whole = true;
-    for (SeqId seq = 0; seq < cache_.shape().n_sequences; ++seq)
-      if (At(seq).chain.drafting()) whole &= AddWaiting(seq);
-  }
+  int behind = 0, n_rows = 0;
+  bool prompts = false;
+  const auto inject = [&] {
+    for (bool whole = false; !whole; Inject()) {
+      StartPass();
+      whole = true;
+      for (SeqId seq = 0; seq < cache_.shape().n_sequences; ++seq) {
+        if (!At(seq).chain.drafting()) continue;
+        prompts |= cache_.length(seq) == 0;
+        behind += At(seq).waiting.behind();
+        whole &= AddWaiting(seq);
+      }
+      n_rows += static_cast<int>(tokens_.size());
+    }
+  };
+  const double ms = Microseconds(inject) / 1000;
+  if (behind == 0) return;
+  work_.catch_up_rows += n_rows, work_.catch_up_ms += ms;
+  if (prompts) work_.prompt_ms += ms;
 }
 
 void BlockDrafter::AddBlock(SeqId seq) noexcept {

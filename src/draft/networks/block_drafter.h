@@ -60,7 +60,7 @@ class BlockDrafter final : public ReducibleDrafter {
   void Observe(std::span<const Observation> observations) noexcept override;
   void End(SeqId seq) noexcept override;
   int Missing(SeqId seq) const noexcept override {
-    return std::max(0, sequences_[static_cast<std::size_t>(seq)].waiting.size() - 1);
+    return sequences_[static_cast<std::size_t>(seq)].waiting.behind();
   }
   Work TakeWork() noexcept override { return std::exchange(work_, {}); }
 

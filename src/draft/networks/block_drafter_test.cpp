@@ -86,6 +86,11 @@ INSTANTIATE_TEST_SUITE_P(Kinds, BlockDrafterTest,
                          testing::Values(Kind{}, Kind{.window = 12}, Kind{.rank = 16},
                                          Kind{.window = 12, .candidates = 5}));
 
+TEST_P(BlockDrafterTest, TellsWhatItReadsBeforeItDrafts) {
+  Bench bench({.head = HeadOf(GetParam())});
+  bench.ExpectReadsFirst(*bench.Make(), 12);
+}
+
 TEST_P(BlockDrafterTest, SequencesOfAPassDoNotChangeEachOther) {
   Bench bench({.head = HeadOf(GetParam())});
   std::mt19937 random(14);

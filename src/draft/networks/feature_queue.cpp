@@ -16,6 +16,7 @@ FeatureQueue::FeatureQueue(int capacity, int width, int dim)
 void FeatureQueue::Add(const Observation& o, int first, int n) noexcept {
   float* to = rows_.data() + std::int64_t{n_} * width_;
   n_ += n;
+  newest_ = std::min(n, o.accepted + 1);
   if (o.feature_parts.empty()) {
     std::copy_n(o.features + std::int64_t{first} * width_, std::int64_t{n} * width_, to);
     return;

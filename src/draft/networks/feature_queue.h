@@ -3,6 +3,8 @@
 // drafter has not read yet. The constructor allocates; nothing else does.
 #pragma once
 
+#include <algorithm>
+
 #include "base/aligned_buffer.h"
 #include "draft/drafter.h"
 
@@ -15,7 +17,13 @@ class FeatureQueue {
 
   int size() const { return n_; }
   int room() const { return capacity_ - n_; }
-  void Clear() noexcept { n_ = 0; }
+  // The oldest rows, if a drafter should read them in a pass of their own before it drafts. Those that the
+  // last round brought, or a few of several rounds, cost little beside the first draft.
+  int behind() const {
+    const int newest = std::min(newest_, n_);
+    return n_ > std::max(kFewRows, newest) ? n_ - newest : 0;
+  }
+  void Clear() noexcept { n_ = newest_ = 0; }
 
   // Appends n rows of the observation's features, from its row `first` on. REQUIRES: n <= room().
   void Add(const Observation& o, int first, int n) noexcept;
@@ -24,7 +32,10 @@ class FeatureQueue {
   void Take(int n, float* to) noexcept;
 
  private:
+  static constexpr int kFewRows = 8;
+
   int capacity_, width_, dim_, n_ = 0;
+  int newest_ = 0;             // rows of the last round: of its first token and the accepted drafts
   AlignedBuffer<float> rows_;  // [capacity, width]
 };
 

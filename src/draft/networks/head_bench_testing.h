@@ -132,6 +132,29 @@ class HeadBench {
     return Proposed(drafter, seq, n, kVocabulary);
   }
 
+  // What a drafter reads before it drafts is told, except the rows of the last round, or a few. of_prompt:
+  // rows of a prompt whose 13 positions were processed.
+  void ExpectReadsFirst(Drafter& drafter, int of_prompt) {
+    std::mt19937 random(15);
+    Begin(drafter, 0, RandomText(random, 14), 0);
+    Observe(drafter, 0, {}, 0, 13);
+    ExpectMissing(drafter, of_prompt);
+    Observe(drafter, 0, RandomText(random, 3), 13, 3);
+    ExpectMissing(drafter, 0);
+    for (int i = 0; i < 10; ++i) Observe(drafter, 0, RandomText(random, 1), 16 + i, 1);
+    ExpectMissing(drafter, 9);
+    const auto committed = RandomText(random, 10);
+    const Observation all_accepted{.seq = 0,
+                                   .committed = committed,
+                                   .drafted = 9,
+                                   .accepted = 9,
+                                   .features = features_.data() + 26 * width_,
+                                   .n_features = 10,
+                                   .first_position = 26};
+    drafter.Observe({&all_accepted, 1});
+    ExpectMissing(drafter, 0);
+  }
+
   // After any pattern of rounds the drafts equal those of a drafter that got the same text at once.
   // So nothing of a rejected draft stays, and no feature is lost or shifted. make: makes a drafter.
   template <typename Make>
@@ -170,6 +193,17 @@ class HeadBench {
 
  private:
   static constexpr int kFeatureRows = 200;
+
+  // The rows are read and told with the next proposal, perhaps with the newest one.
+  static void ExpectMissing(Drafter& drafter, int missing) {
+    EXPECT_EQ(drafter.Missing(0), missing);
+    EXPECT_EQ(Propose(drafter, 0, 2).tokens.size(), 2U);
+    const Drafter::Work work = drafter.TakeWork();
+    EXPECT_GE(work.catch_up_rows, missing);
+    EXPECT_LE(work.catch_up_rows, missing == 0 ? 0 : missing + 1);
+    EXPECT_EQ(work.catch_up_ms > 0, missing > 0);
+    EXPECT_EQ(drafter.Missing(0), 0);
+  }
 
   // The prompt comes in chunks; the last brings the first token, which joins the text. Returns the
   // positions that were processed.

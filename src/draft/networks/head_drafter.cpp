@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/stopwatch.h"
 #include "draft/networks/assistant_drafter.h"
 #include "kv/transaction.h"
 
@@ -128,13 +129,13 @@ void HeadDrafter::StartPass() noexcept {
   tokens_.clear(), segments_.clear(), logit_rows_.clear(), logit_seqs_.clear(), kept_.clear();
 }
 
-// Puts as many waiting rows of a sequence into the pass as fit. Returns true if all of them fit.
-bool HeadDrafter::AddWaiting(SeqId seq, bool with_logits) noexcept {
+// Puts waiting rows of a sequence into the pass: at most so many, and as many as fit.
+void HeadDrafter::AddWaiting(SeqId seq, int most) noexcept {
   Sequence& s = sequences_[static_cast<std::size_t>(seq)];
   const int first = static_cast<int>(tokens_.size()), cached = cache_.length(seq);
   const int room = std::min(runner_->info().max_rows - first, cache_.room(seq));
-  const int n = std::min(s.waiting.size(), room);
-  if (n <= 0) return s.waiting.size() == 0;
+  const int n = std::min(most, room);
+  if (n <= 0) return;
   const auto text = s.chain.text();
   const int token = s.base + cached + (eagle_ ? 1 : 0);
   FORETOKEN_CHECK(token + n <= static_cast<int>(text.size()));
@@ -143,12 +144,6 @@ bool HeadDrafter::AddWaiting(SeqId seq, bool with_logits) noexcept {
   s.waiting.Take(n, features_.data() + std::int64_t{first} * width_);
   segments_.push_back({seq, first, n, cached});
   kept_.push_back(n);
-  const bool whole = s.waiting.size() == 0;
-  if (whole && with_logits) {
-    logit_rows_.push_back(first + n - 1);
-    logit_seqs_.push_back(seq);
-  }
-  return whole;
 }
 
 const model::PassResult& HeadDrafter::Run(bool own_features) noexcept {
@@ -165,15 +160,38 @@ const model::PassResult& HeadDrafter::Run(bool own_features) noexcept {
 }
 
 void HeadDrafter::ReadWaiting(SeqId seq) noexcept {
+  Sequence& s = sequences_[static_cast<std::size_t>(seq)];
   StartPass();
-  AddWaiting(seq, false);
+  AddWaiting(seq, s.waiting.size());
   if (!tokens_.empty()) {
     Run(false);
     return;
   }
-  Sequence& s = sequences_[static_cast<std::size_t>(seq)];
   s.full = true;
   s.waiting.Clear();
+}
+
+// Reads what the sequences that draft are behind with.
+void HeadDrafter::CatchUp() noexcept {
+  int n_rows = 0;
+  bool prompts = false;
+  const auto read = [&] {
+    for (StartPass();; StartPass()) {
+      for (SeqId seq = 0; seq < cache_.shape().n_sequences; ++seq) {
+        const Sequence& s = sequences_[static_cast<std::size_t>(seq)];
+        if (!s.chain.drafting()) continue;
+        prompts |= cache_.length(seq) == 0;
+        AddWaiting(seq, s.waiting.behind());
+      }
+      if (tokens_.empty()) return;
+      n_rows += static_cast<int>(tokens_.size());
+      Run(false);
+    }
+  };
+  const double ms = Microseconds(read) / 1000;
+  if (n_rows == 0) return;
+  work_.catch_up_rows += n_rows, work_.catch_up_ms += ms;
+  if (prompts) work_.prompt_ms += ms;
 }
 
 // Processes the waiting rows of the sequences that draft. The last row of each gives its first
@@ -183,7 +201,12 @@ bool HeadDrafter::DraftFirst() noexcept {
   bool left = false;
   for (SeqId seq = 0; seq < cache_.shape().n_sequences; ++seq) {
     const Sequence& s = sequences_[static_cast<std::size_t>(seq)];
-    if (s.chain.drafting() && s.waiting.size() > 0) left |= !AddWaiting(seq, true);
+    if (!s.chain.drafting() || s.waiting.size() == 0) continue;
+    AddWaiting(seq, s.waiting.size());
+    left |= s.waiting.size() > 0;
+    if (s.waiting.size() > 0) continue;
+    logit_rows_.push_back(static_cast<int>(tokens_.size()) - 1);
+    logit_seqs_.push_back(seq);
   }
   if (tokens_.empty()) return false;
   const model::PassResult& result = Run(false);
@@ -234,6 +257,7 @@ void HeadDrafter::Propose(std::span<const Ask> asks,
     s.chain.BeginProposal(s.waiting.size() > 0 ? std::min(ask.max_tokens, room) : 0,
                           ask.with_logits, ask.proposal);
   }
+  CatchUp();
   while (DraftFirst()) {
   }
   while (DraftNext()) {

@@ -52,7 +52,7 @@ class HeadDrafter final : public ReducibleDrafter {
   void Observe(std::span<const Observation> observations) noexcept override;
   void End(SeqId seq) noexcept override;
   int Missing(SeqId seq) const noexcept override {
-    return std::max(0, sequences_[static_cast<std::size_t>(seq)].waiting.size() - 1);
+    return sequences_[static_cast<std::size_t>(seq)].waiting.behind();
   }
   Work TakeWork() noexcept override { return std::exchange(work_, {}); }
 
@@ -69,8 +69,9 @@ class HeadDrafter final : public ReducibleDrafter {
 
   void StartReading(SeqId seq, Pos base) noexcept;
   void StartPass() noexcept;
-  bool AddWaiting(SeqId seq, bool with_logits) noexcept;
+  void AddWaiting(SeqId seq, int most) noexcept;
   void ReadWaiting(SeqId seq) noexcept;
+  void CatchUp() noexcept;
   bool DraftFirst() noexcept;
   bool DraftNext() noexcept;
   const model::PassResult& Run(bool own_features) noexcept;

@@ -99,6 +99,11 @@ TEST_P(HeadDrafterTest, BeyondItsContextItDraftsNothing) {
   }
 }
 
+TEST_P(HeadDrafterTest, TellsWhatItReadsBeforeItDrafts) {
+  Bench bench(GetParam());
+  bench.ExpectReadsFirst(*bench.Make(), bench.eagle() ? 12 : 13);
+}
+
 INSTANTIATE_TEST_SUITE_P(Heads, HeadDrafterTest, testing::Bool(),
                          [](const auto& test) { return test.param ? "Eagle" : "Mtp"; });
 
