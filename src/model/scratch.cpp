@@ -157,13 +157,15 @@ RecurrentScratch RecurrentScratchOf(const Widest& widest, int max_rows, int n_th
   return scratch;
 }
 
-SelectorScratch SelectorScratchOf(const HeadConfig& head, int max_logit_rows, int n_threads) {
+SelectorScratch SelectorScratchOf(const ModelConfig& c, int max_logit_rows, int n_threads) {
+  const HeadConfig& head = *c.head;
   const auto rows = static_cast<std::size_t>(max_logit_rows),
              n = static_cast<std::size_t>(head.n_candidates);
   SelectorScratch scratch = {.gates = ActivationMemory(max_logit_rows, head.selector_rank, false),
                              .columns = AlignedBuffer<std::int32_t>(rows * n),
                              .scores = AlignedBuffer<float>(rows * n * n)};
-  scratch.work_stride = RoundUp(std::int64_t{head.selector_rank} * (head.n_candidates + 1), 32);
+  const std::int64_t numbers = std::int64_t{head.selector_rank} * (head.n_candidates + 1);
+  scratch.work_stride = RoundUp(std::max<std::int64_t>(numbers, c.vocabulary / 64 + 1), 32);
   scratch.work = AlignedBuffer<float>(static_cast<std::size_t>(n_threads * scratch.work_stride));
   return scratch;
 }
@@ -261,7 +263,7 @@ Scratch::Scratch(const ModelConfig& c, int max_rows, int max_logit_rows, int n_t
   }
   coefficients = ActivationMemory(max_rows, widest.coefficients, false);
   if (c.head && c.head->n_candidates != 0)
-    selector = SelectorScratchOf(*c.head, max_logit_rows, n_threads);
+    selector = SelectorScratchOf(c, max_logit_rows, n_threads);
   logits = ActivationMemory(max_logit_rows, c.vocabulary, false);
   // Threads write no cache line of another thread.
   not_finite_stride = RoundUp(max_logit_rows, 64);

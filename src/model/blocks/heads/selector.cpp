@@ -8,6 +8,8 @@
 namespace foretoken::model {
 namespace {
 
+constexpr int kMaximaBlock = 64;  // of kernels.block_max
+
 bool WantsLogits(const Pass& pass) {
   return !pass.logit_rows.empty();
 }
@@ -45,11 +47,12 @@ void Selector::Choose(const Pass& pass, int thread) const noexcept {
   const int n_rows = static_cast<int>(pass.logit_rows.size());
   MultiplyShare(space_, head_.selector, last_, n_rows, gates_, thread);
   const auto rows = space_.pool.ShareOf(n_rows, thread);
-  for (int i = rows.begin; i < rows.end; ++i) ChooseBest(i);
+  float* const work = space_.scratch.selector.Work(thread);
+  for (int i = rows.begin; i < rows.end; ++i) ChooseBest(i, work);
 }
 
-// Keeps the best of the columns so far in order.
-void Selector::ChooseBest(int i) const noexcept {
+// Keeps the best of the columns so far in order. Few blocks of columns hold any that is better.
+void Selector::ChooseBest(int i, float* maxima) const noexcept {
   const float* const logits = logits_.Row(i);
   std::int32_t* const best = Columns(i);
   const auto insert = [&](std::int32_t column, int at) {
@@ -58,8 +61,14 @@ void Selector::ChooseBest(int i) const noexcept {
   };
   for (int column = 0; column < n_; ++column) insert(column, column);
   float worst = logits[best[n_ - 1]];
-  for (int column = n_; column < n_columns_; ++column)
-    if (logits[column] > worst) insert(column, n_ - 1), worst = logits[best[n_ - 1]];
+  space_.kernels.block_max(logits, n_columns_, maxima);
+  for (int block = 0; block * kMaximaBlock < n_columns_; ++block) {
+    if (!(maxima[block] > worst)) continue;
+    const int begin = std::max(n_, block * kMaximaBlock),
+              end = std::min(n_columns_, (block + 1) * kMaximaBlock);
+    for (int column = begin; column < end; ++column)
+      if (logits[column] > worst) insert(column, n_ - 1), worst = logits[best[n_ - 1]];
+  }
 }
 
 void Selector::Score(const Pass& pass, int thread) const noexcept {

@@ -33,7 +33,7 @@ class Selector final : public Block {
  private:
   void Choose(const Pass& pass, int thread) const noexcept;
   void Score(const Pass& pass, int thread) const noexcept;
-  void ChooseBest(int i) const noexcept;
+  void ChooseBest(int i, float* maxima) const noexcept;
   void ScoreRow(const Pass& pass, int i, float* work) const noexcept;
   void ScoreBehind(Token before, int i, const float* behind, float* work,
                    float* scores) const noexcept;
