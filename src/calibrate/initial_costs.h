@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // calibrate/initial_costs.h: what passes and drafts cost before the first of them has run. The
 // costs come from the sizes of the files, from a profile, or from measurements that take less than
-// half a second.
+// half a second, or about six passes of the model where those take longer.
 #pragma once
 
 #include <string>
