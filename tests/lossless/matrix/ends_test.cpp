@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "lossless/matrix_testing.h"
+#include "lossless/matrix/matrix_testing.h"
 
 namespace foretoken {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// lossless/matrix_testing.h: every parameter of a request, every drafter and tiny models for them:
+// lossless/matrix/matrix_testing.h: every parameter of a request, every drafter and tiny models for them:
 // the axes of the parameter matrix.
 #pragma once
 

@@ -14,7 +14,7 @@
 
 #include "foretoken/catalogue.h"
 #include "lossless/law_testing.h"
-#include "lossless/matrix_testing.h"
+#include "lossless/matrix/matrix_testing.h"
 
 namespace foretoken {
 namespace {

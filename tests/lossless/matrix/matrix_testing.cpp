@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lossless/matrix_testing.h"
+#include "lossless/matrix/matrix_testing.h"
 
 #include <gtest/gtest.h>
 

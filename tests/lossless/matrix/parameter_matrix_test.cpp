@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "foretoken/catalogue.h"
-#include "lossless/matrix_testing.h"
+#include "lossless/matrix/matrix_testing.h"
 
 namespace foretoken {
 namespace {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "lossless/matrix_testing.h"
+#include "lossless/matrix/matrix_testing.h"
 #include "lossless/parts_testing.h"
 
 namespace foretoken {
