@@ -23,14 +23,20 @@ namespace {
 std::atomic<std::size_t> live_bytes{0};
 std::atomic<std::size_t> peak_bytes{0};
 
+// Null: there is no memory.
 void* Allocate(std::size_t size) {
   void* p = std::malloc(size == 0 ? 1 : size);
-  if (p == nullptr) throw std::bad_alloc();
+  if (p == nullptr) return nullptr;
   const std::size_t live = live_bytes.fetch_add(malloc_usable_size(p)) + malloc_usable_size(p);
   std::size_t peak = peak_bytes.load();
   while (live > peak && !peak_bytes.compare_exchange_weak(peak, live)) {
   }
   return p;
+}
+
+void* AllocateOrThrow(std::size_t size) {
+  if (void* p = Allocate(size)) return p;
+  throw std::bad_alloc();
 }
 
 void Free(void* p) {
@@ -40,9 +46,12 @@ void Free(void* p) {
 }  // namespace
 
 void* operator new(std::size_t size) {
-  return Allocate(size);
+  return AllocateOrThrow(size);
 }
 void* operator new[](std::size_t size) {
+  return AllocateOrThrow(size);
+}
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   return Allocate(size);
 }
 void operator delete(void* p) noexcept {
