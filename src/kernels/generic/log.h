@@ -13,12 +13,14 @@ struct LogParts {
   typename L::F n, f;
 };
 
+// Negative x give some number. Their bits are unsigned, so that the differences may wrap around.
 template <class L>
 FORETOKEN_INLINE LogParts<L> PartsOf(typename L::F x) {
   using I = typename L::I;
-  const I bits = __builtin_bit_cast(I, x);
-  const I exponent = (bits - 0x3f3504f3) >> 23;
-  const I mantissa = bits - (exponent << 23);
+  using U = typename L::U;
+  const U bits = __builtin_bit_cast(U, x);
+  const I exponent = __builtin_bit_cast(I, bits - 0x3f3504f3u) >> 23;
+  const U mantissa = bits - (__builtin_bit_cast(U, exponent) << 23);
   return {Floats<L>(exponent), __builtin_bit_cast(typename L::F, mantissa) - L::All(1.0f)};
 }
 

@@ -12,10 +12,11 @@ struct LogParts {
   float n, f;
 };
 
+// Negative x give some number. Their bits are unsigned, so that the differences may wrap around.
 inline LogParts PartsOf(float x) {
-  const std::int32_t bits = __builtin_bit_cast(std::int32_t, x);
-  const std::int32_t exponent = (bits - 0x3f3504f3) >> 23;
-  const float m = __builtin_bit_cast(float, bits - exponent * (1 << 23));
+  const auto bits = __builtin_bit_cast(std::uint32_t, x);
+  const std::int32_t exponent = __builtin_bit_cast(std::int32_t, bits - 0x3f3504f3u) >> 23;
+  const float m = __builtin_bit_cast(float, bits - (static_cast<std::uint32_t>(exponent) << 23));
   return {static_cast<float>(exponent), m - 1.0f};
 }
 
