@@ -52,11 +52,12 @@ def rank_processes(mpirun):
             while parent > 1 and parent != mpirun and seen < 4:
                 parent, seen = int((pathlib.Path("/proc") / str(parent) / "stat").read_text().rsplit(")", 1)[1].split()[1]), seen + 1
             environment = (folder / "environ").read_bytes().split(b"\0")
-        except OSError:
+            program = os.readlink(folder / "exe")
+        except OSError:  # it has ended
             continue
         variables = dict(entry.split(b"=", 1) for entry in environment if b"=" in entry)
         rank = variables.get(b"OMPI_COMM_WORLD_RANK", variables.get(b"PMI_RANK"))
-        if parent == mpirun and rank is not None and os.readlink(folder / "exe") == os.path.realpath(ARGUMENTS.foretoken):
+        if parent == mpirun and rank is not None and program == os.path.realpath(ARGUMENTS.foretoken):
             ranks[int(rank)] = int(folder.name)
     return ranks
 
