@@ -130,7 +130,7 @@ struct SelectorScratch {
   ActivationMemory gates;               // [logit rows, rank]
   AlignedBuffer<std::int32_t> columns;  // [logit rows, candidates]
   AlignedBuffer<float> scores;          // [logit rows, candidates before, candidates]
-  AlignedBuffer<float> work;            // [threads, work_stride]: numbers of tokens; maxima
+  AlignedBuffer<float> work;            // [threads, work_stride]: numbers of tokens, or maxima
   std::int64_t work_stride = 0;
 
   float* Work(int thread) noexcept { return work.data() + thread * work_stride; }

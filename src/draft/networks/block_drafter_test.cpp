@@ -179,8 +179,9 @@ TEST(BlockDrafter, ADraftEndsBeforeTheFirstUnsurePosition) {
   std::mt19937 random(12);
   const auto text = RandomText(random, 21);
   const auto best = [&](std::size_t i) {
-    const auto law = whole.distributions.begin() + static_cast<std::ptrdiff_t>(i * kVocabulary);
-    return *std::max_element(law, law + kVocabulary);
+    const auto distribution =
+        whole.distributions.begin() + static_cast<std::ptrdiff_t>(i * kVocabulary);
+    return *std::max_element(distribution, distribution + kVocabulary);
   };
   for (std::size_t at = 0; at < kMaxDraft; ++at) {
     const float p_min = std::nextafter(best(at), 1.0F);

@@ -13,7 +13,7 @@ struct LogParts {
   typename L::F n, f;
 };
 
-// Negative x give some number. Their bits are unsigned, so that the differences may wrap around.
+// For a negative x the result means nothing. The bits are unsigned, so that differences may wrap around.
 template <class L>
 FORETOKEN_INLINE LogParts<L> PartsOf(typename L::F x) {
   using I = typename L::I;

@@ -12,7 +12,7 @@ struct LogParts {
   float n, f;
 };
 
-// Negative x give some number. Their bits are unsigned, so that the differences may wrap around.
+// For a negative x the result means nothing. The bits are unsigned, so that differences may wrap around.
 inline LogParts PartsOf(float x) {
   const auto bits = __builtin_bit_cast(std::uint32_t, x);
   const std::int32_t exponent = __builtin_bit_cast(std::int32_t, bits - 0x3f3504f3u) >> 23;
