@@ -14,5 +14,5 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 
 function(foretoken_isa_sources isa)
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${FORETOKEN_ISA_FLAGS_${isa}}")
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${FORETOKEN_ISA_FLAGS_${isa}}" SKIP_PRECOMPILE_HEADERS ON)
 endfunction()

@@ -42,10 +42,6 @@ bool IsHelp(const std::string& name) {
   return name == "-h" || name == "--help" || name == "--help-all";
 }
 
-tl::unexpected<Error> Bad(std::string message) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 }  // namespace
 
 FlagSet::FlagSet(std::string synopsis, std::string description)
@@ -105,16 +101,17 @@ std::string FlagSet::Nearest(const std::string& name) const {
 // The error for an argument that no flag takes.
 Status FlagSet::CheckLeftOver(const std::string& argument) const {
   if (!LooksLikeFlag(argument)) {
-    return Bad(
+    return InvalidArgument(
         fmt::format("{}: an argument that no flag takes; quote a text with spaces and give "
                     "it to its flag, see --help",
                     argument));
   }
   const std::string name = argument.substr(0, argument.find('='));
   const std::string nearest = Nearest(name);
-  return Bad(nearest == "--help"
-                 ? fmt::format("{}: no such flag; see --help-all", Shown(name))
-                 : fmt::format("{}: no such flag; did you mean {}?", Shown(name), nearest));
+  return InvalidArgument(
+      nearest == "--help"
+          ? fmt::format("{}: no such flag; see --help-all", Shown(name))
+          : fmt::format("{}: no such flag; did you mean {}?", Shown(name), nearest));
 }
 
 // One of our flags at arguments[i], with the value after it.
@@ -125,13 +122,15 @@ Status FlagSet::TakeFlag(const Flag& flag, const std::vector<std::string>& argum
   const std::string name = argument.substr(0, equals);
   const bool glued = equals != std::string::npos;
   if (flag.value.empty() && glued)
-    return Bad(fmt::format("{}: it takes no value; leave {} out", name, argument.substr(equals)));
+    return InvalidArgument(
+        fmt::format("{}: it takes no value; leave {} out", name, argument.substr(equals)));
   sorted.given[&flag].push_back({name, ""});
   sorted.arguments.push_back(ParserName(name));
   if (glued) {
     sorted.arguments.push_back(argument.substr(equals + 1));
   } else if (!flag.value.empty()) {
-    if (++i == arguments.size()) return Bad(name + ": its value is missing; see --help");
+    if (++i == arguments.size())
+      return InvalidArgument(name + ": its value is missing; see --help");
     sorted.arguments.push_back(arguments[i]);
   }
   return {};
@@ -151,7 +150,7 @@ Status FlagSet::TakeForeign(const ForeignFlag& flag, const std::vector<std::stri
   }
   const bool harmless = !flag.harmless_value.empty() && value == flag.harmless_value;
   if (!flag.advice.empty() && !harmless)
-    return Bad(fmt::format("{}: no such flag; {}", name, flag.advice));
+    return InvalidArgument(fmt::format("{}: no such flag; {}", name, flag.advice));
   sorted.without_effect.push_back(value.empty() ? name : name + " " + value);
   return {};
 }
@@ -227,7 +226,7 @@ Result<bool> FlagSet::Sort(Sorted& sorted) const {
     app.parse(std::vector<std::string>(sorted.arguments.rbegin(),
                                        sorted.arguments.rend()));  // CLI11's order
   } catch (const CLI::Error& error) {
-    return Bad(fmt::format("flags: {}; see --help", error.what()));
+    return InvalidArgument(fmt::format("flags: {}; see --help", error.what()));
   }
   sorted.left_over = app.remaining();
   return !help;

@@ -23,20 +23,16 @@ bool ParseWhole(std::string_view text, T& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-tl::unexpected<Error> Bad(std::string message) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 }  // namespace
 
 Result<std::int64_t> ParseInteger(const std::string& text, std::int64_t low, std::int64_t high) {
   std::int64_t value = 0;
   if (!ParseWhole(text, value)) {
-    return Bad(
+    return InvalidArgument(
         fmt::format("'{}' is not a whole number; give one in [{}, {}]", Shown(text), low, high));
   }
   if (value < low || value > high) {
-    return Bad(
+    return InvalidArgument(
         fmt::format("{} is not in [{}, {}]; give a value in that range", Shown(text), low, high));
   }
   return value;
@@ -45,8 +41,8 @@ Result<std::int64_t> ParseInteger(const std::string& text, std::int64_t low, std
 Result<std::uint64_t> ParseSeed(const std::string& text) {
   std::uint64_t value = 0;
   if (!ParseWhole(text, value)) {
-    return Bad(fmt::format("'{}' is not a seed; give a whole number in [0, {}]", Shown(text),
-                           std::numeric_limits<std::uint64_t>::max()));
+    return InvalidArgument(fmt::format("'{}' is not a seed; give a whole number in [0, {}]",
+                                       Shown(text), std::numeric_limits<std::uint64_t>::max()));
   }
   return value;
 }
@@ -54,10 +50,11 @@ Result<std::uint64_t> ParseSeed(const std::string& text) {
 Result<float> ParseNumber(const std::string& text, float low, float high) {
   float value = 0;
   if (!ParseWhole(text, value) || !std::isfinite(value)) {
-    return Bad(fmt::format("'{}' is not a number; give one in [{}, {}]", Shown(text), low, high));
+    return InvalidArgument(
+        fmt::format("'{}' is not a number; give one in [{}, {}]", Shown(text), low, high));
   }
   if (value < low || value > high) {
-    return Bad(
+    return InvalidArgument(
         fmt::format("{} is not in [{}, {}]; give a value in that range", Shown(text), low, high));
   }
   return value;
@@ -68,7 +65,7 @@ Result<std::vector<std::int32_t>> ParseTokenIds(const std::string& text) {
   for (const std::string_view item : CommaItems(text)) {
     std::int32_t id = 0;
     if (!ParseWhole(item, id) || id < 0) {
-      return Bad(
+      return InvalidArgument(
           fmt::format("'{}' is not a token id; give ids with commas, as in 1,2,3", Shown(item)));
     }
     ids.push_back(id);
@@ -83,7 +80,7 @@ Result<std::pair<std::int32_t, float>> ParseLogitBias(const std::string& text) {
   if (equals == std::string::npos || !ParseWhole(std::string_view(text).substr(0, equals), id) ||
       id < 0 || id == kMaxId || !ParseWhole(std::string_view(text).substr(equals + 1), value) ||
       std::isnan(value) || value == std::numeric_limits<float>::infinity()) {
-    return Bad(
+    return InvalidArgument(
         fmt::format("'{}' is not ID=VALUE; write a token id and a number or -inf, as in "
                     "15043=-1.5",
                     Shown(text)));

@@ -62,6 +62,9 @@ using Status = Result<void>;
 [[nodiscard]] inline tl::unexpected<Error> Fail(Error error) {
   return Fail(error.code, std::move(error.message));
 }
+[[nodiscard]] inline tl::unexpected<Error> InvalidArgument(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
 
 }  // namespace foretoken
 

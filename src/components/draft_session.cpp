@@ -17,10 +17,6 @@ namespace {
 constexpr int kAnyVocabulary = 1 << 30;        // of drafters that name tokens and no distributions
 constexpr std::int64_t kMostTokens = 1 << 24;  // of a text
 
-tl::unexpected<Error> Bad(std::string message) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 }  // namespace
 
 class DraftSession::Impl {
@@ -54,11 +50,12 @@ class DraftSession::Impl {
   }
 
   Result<Drafts> Propose(int k, bool distributions) {
-    if (!runs_) return Bad("drafts: no text has begun; call Begin first");
+    if (!runs_) return InvalidArgument("drafts: no text has begun; call Begin first");
     if (k < 0 || k > kMaxDraft)
-      return Bad(fmt::format("drafts: {} is out of range; use 0 to {}", k, kMaxDraft));
+      return InvalidArgument(fmt::format("drafts: {} is out of range; use 0 to {}", k, kMaxDraft));
     if (distributions && vocabulary_ == 0)
-      return Bad("drafts: the vocabulary's size is not known; give it to DraftSession::Create");
+      return InvalidArgument(
+          "drafts: the vocabulary's size is not known; give it to DraftSession::Create");
     const draft::Ask ask = {0, std::min(k, left_)};
     round::Proposal proposal;
     int before = 0;
@@ -71,10 +68,10 @@ class DraftSession::Impl {
   }
 
   Status Observe(std::span<const std::int32_t> committed) {
-    if (!runs_) return Bad("observed tokens: no text has begun; call Begin first");
+    if (!runs_) return InvalidArgument("observed tokens: no text has begun; call Begin first");
     FORETOKEN_CHECK_OK(CheckTokens("observed tokens", committed, most_tokens()));
     if (static_cast<std::int64_t>(committed.size()) > left_)
-      return Bad(
+      return InvalidArgument(
           fmt::format("observed tokens: {} are given, and {} of max_new_tokens are left; "
                       "begin with more",
                       committed.size(), left_));
@@ -111,19 +108,21 @@ class DraftSession::Impl {
   int most_tokens() const { return vocabulary_ == 0 ? kAnyVocabulary : vocabulary_; }
 
   Status Check(const DraftRequest& request) const {
-    if (request.prompt.empty()) return Bad("prompt: it has no tokens; give some");
+    if (request.prompt.empty()) return InvalidArgument("prompt: it has no tokens; give some");
     FORETOKEN_CHECK_OK(CheckTokens("prompt tokens", request.prompt, most_tokens()));
     FORETOKEN_CHECK_OK(CheckTokens("end tokens", request.end_tokens, most_tokens()));
     FORETOKEN_CHECK_OK(request.sampling.Validate(most_tokens()));
     const auto length = static_cast<std::int64_t>(request.prompt.size()) + request.max_new_tokens;
     if (request.max_new_tokens < 0 || length > kMostTokens)
-      return Bad(fmt::format("max tokens: {} is out of range; use 0 to {} less the prompt",
-                             request.max_new_tokens, kMostTokens));
+      return InvalidArgument(
+          fmt::format("max tokens: {} is out of range; use 0 to {} less the prompt",
+                      request.max_new_tokens, kMostTokens));
     if (request.min_new_tokens < 0 || request.min_new_tokens > request.max_new_tokens)
-      return Bad(fmt::format("min tokens: {} is out of range; use 0 to max tokens",
-                             request.min_new_tokens));
+      return InvalidArgument(fmt::format("min tokens: {} is out of range; use 0 to max tokens",
+                                         request.min_new_tokens));
     if (!(request.draft_p_min >= 0 && request.draft_p_min <= 1))
-      return Bad(fmt::format("draft p-min: {} is out of range; use 0 to 1", request.draft_p_min));
+      return InvalidArgument(
+          fmt::format("draft p-min: {} is out of range; use 0 to 1", request.draft_p_min));
     return {};
   }
 
@@ -155,14 +154,15 @@ class DraftSession::Impl {
 
 Result<std::unique_ptr<DraftSession>> DraftSession::Create(std::shared_ptr<Drafter> drafter,
                                                            int vocabulary_size) {
-  if (!drafter) return Bad("drafter: none is given; give one");
+  if (!drafter) return InvalidArgument("drafter: none is given; give one");
   const int own = drafter->limits().vocabulary_size;
   if (vocabulary_size < 0 || (vocabulary_size > 0 && own > 0 && vocabulary_size != own))
-    return Bad(fmt::format("vocabulary size: {} is given, and drafter '{}' has {}; leave it out",
-                           vocabulary_size, drafter->name(), own));
+    return InvalidArgument(
+        fmt::format("vocabulary size: {} is given, and drafter '{}' has {}; leave it out",
+                    vocabulary_size, drafter->name(), own));
   const int size = vocabulary_size > 0 ? vocabulary_size : own;
   if (size == 0 && drafter->ReportsLaws())
-    return Bad(
+    return InvalidArgument(
         fmt::format("vocabulary size: drafter '{}' does not say it; give it", drafter->name()));
   FORETOKEN_TRY(const kernels::Kernels* const kernels, kernels::KernelsFromEnvironment());
   return std::unique_ptr<DraftSession>(

@@ -12,14 +12,6 @@
 #include "foretoken/no_memory.h"
 
 namespace foretoken {
-namespace {
-
-tl::unexpected<Error> Bad(std::string message) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(message));
-}
-
-}  // namespace
-
 class Scorer::Impl {
  public:
   Impl(std::unique_ptr<Engine> engine, int n_sequences)
@@ -66,8 +58,8 @@ class Scorer::Impl {
   Status Truncate(int sequence, int length) {
     FORETOKEN_CHECK_OK(CheckSequence(sequence));
     if (length < 0 || length > this->length(sequence))
-      return Bad(fmt::format("length: {} of a sequence of {}; use 0 to {}", length,
-                             this->length(sequence), this->length(sequence)));
+      return InvalidArgument(fmt::format("length: {} of a sequence of {}; use 0 to {}", length,
+                                         this->length(sequence), this->length(sequence)));
     if (parts().TruncateCache(sequence, length) == length) return {};
     return Fail(
         ErrorCode::kTooLarge,
@@ -84,7 +76,8 @@ class Scorer::Impl {
 
   Status CheckSequence(int sequence) const {
     if (sequence >= 0 && sequence < n_sequences_) return {};
-    return Bad(fmt::format("sequence: {} does not exist; use 0 to {}", sequence, n_sequences_ - 1));
+    return InvalidArgument(
+        fmt::format("sequence: {} does not exist; use 0 to {}", sequence, n_sequences_ - 1));
   }
 
   Status Check(std::span<const ScoreQuery> batch) const {
@@ -94,7 +87,8 @@ class Scorer::Impl {
       FORETOKEN_CHECK_OK(CheckSequence(sequence));
       for (std::size_t j = 0; j < i; ++j)
         if (batch[j].sequence == sequence)
-          return Bad(fmt::format("sequence: {} comes twice; put its tokens together", sequence));
+          return InvalidArgument(
+              fmt::format("sequence: {} comes twice; put its tokens together", sequence));
       FORETOKEN_CHECK_OK(CheckTokens("score", tokens, parts().vocabulary()));
       const auto n = static_cast<int>(tokens.size());
       if (n > parts().context_size() - length(sequence))

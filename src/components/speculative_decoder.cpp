@@ -15,10 +15,6 @@
 namespace foretoken {
 namespace {
 
-tl::unexpected<Error> Bad(std::string message) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 std::optional<double> SpeedupEstimate(const SpeculationStats& s) {
   if (s.drafted == 0 || !(s.verify_ms > 0)) return std::nullopt;
   const double a = *s.acceptance_rate();
@@ -40,7 +36,8 @@ class SpeculativeDecoder::Impl {
   }
 
   Result<DecodedRound> Begin(Request request, OnRound on_round) {
-    if (!done()) return Bad("begin: a request is running; take it to its end or cancel it");
+    if (!done())
+      return InvalidArgument("begin: a request is running; take it to its end or cancel it");
     FORETOKEN_TRY(const Ticket ticket,
                   parts().Begin(std::move(request), Watch(std::move(on_round))));
     ticket_ = ticket;
@@ -54,14 +51,15 @@ class SpeculativeDecoder::Impl {
   }
 
   Result<DraftedTokens> Draft(const DraftOptions& options) {
-    if (done()) return Bad("draft: no request is running; begin one");
+    if (done()) return InvalidArgument("draft: no request is running; begin one");
     FORETOKEN_TRY(const auto wants, EngineParts::WantsOf(options));
     parts().Draft(wants);
     return Drafted(parts().ProposalOf(ticket_), options);
   }
 
   Result<DecodedRound> Verify() {
-    if (done() || !parts().drafted()) return Bad("verify: there are no drafts; call Draft first");
+    if (done() || !parts().drafted())
+      return InvalidArgument("verify: there are no drafts; call Draft first");
     ClearRound();
     parts().Verify();
     Collect();
@@ -76,7 +74,8 @@ class SpeculativeDecoder::Impl {
 
   Result<DraftedTokens> Draft(std::span<const Token> context, const GivenSampling& given,
                               DraftOptions options) {
-    if (!done()) return Bad("draft: a request is running; take it to its end or cancel it");
+    if (!done())
+      return InvalidArgument("draft: a request is running; take it to its end or cancel it");
     const int most = given_text_.DraftLength();
     options.num_steps = options.num_steps.value_or(most);
     FORETOKEN_TRY(const auto wants, EngineParts::WantsOf(options));
@@ -99,7 +98,8 @@ class SpeculativeDecoder::Impl {
   Result<VerifiedStep> Step(std::span<const Token> context, const TokenRows& target_logits,
                             const GivenSampling& given) {
     if (target_logits.rows < 1)
-      return Bad("target logits: there are none; give a row for each draft and one more");
+      return InvalidArgument(
+          "target logits: there are none; give a row for each draft and one more");
     const int most = std::min(given_text_.DraftLength(), target_logits.rows - 1);
     FORETOKEN_TRY(
         const DraftedTokens drafted,
@@ -160,7 +160,8 @@ class SpeculativeDecoder::Impl {
 
   // By the decoder's rule, and counted as a round.
   Result<VerifiedDraft> VerifyGiven(const VerificationInput& input, const GivenSampling& given) {
-    if (!done()) return Bad("verify: a request is running; take it to its end or cancel it");
+    if (!done())
+      return InvalidArgument("verify: a request is running; take it to its end or cancel it");
     VerificationOptions options = given_text_.VerificationFor(given.sampling);
     options.seed = given.seed;
     options.request_id = given.request_id;
@@ -247,7 +248,7 @@ SpeculativeDecoder::~SpeculativeDecoder() = default;
 
 Result<std::unique_ptr<SpeculativeDecoder>> SpeculativeDecoder::Create(EngineOptions options) {
   if (options.max_sequences != 1)
-    return Bad(
+    return InvalidArgument(
         fmt::format("sequences: {} are asked for, and a decoder runs one; leave it at 1, or "
                     "use an engine or a pipeline",
                     options.max_sequences));

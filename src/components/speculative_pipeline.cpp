@@ -14,10 +14,6 @@
 namespace foretoken {
 namespace {
 
-tl::unexpected<Error> Bad(std::string message) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 void AddRow(RaggedBatch& batch, const std::string& id, std::span<const Token> tokens,
             std::span<const Token> more = {}) {
   batch.request_ids.push_back(id);
@@ -93,7 +89,8 @@ Result<std::vector<std::string>> StandaloneSpeculativeDecodingPipeline::Impl::Fl
   for (const TextGenerationBatch& batch : replicas)
     for (const auto& [id, request] : batch) {
       if (!seen.insert(id).second)
-        return Bad(fmt::format("request '{}': it is in two batches; put it into one", Shown(id)));
+        return InvalidArgument(
+            fmt::format("request '{}': it is in two batches; put it into one", Shown(id)));
       unfinished += !entries_.contains(id);
       ids.push_back(id);
     }
@@ -113,7 +110,7 @@ Status StandaloneSpeculativeDecodingPipeline::Impl::Select(
   if (current_.empty()) drafted_ = false;  // the requests of these drafts were released
   if (drafted_) {
     if (ids == current_) return {};
-    return Bad("batches: drafts of other requests wait; verify them first");
+    return InvalidArgument("batches: drafts of other requests wait; verify them first");
   }
   FORETOKEN_CHECK_OK(BeginNew(replicas));
   current_ = std::move(ids);
@@ -194,7 +191,7 @@ PreparedBatch StandaloneSpeculativeDecodingPipeline::Impl::Prepared() const {
 
 Result<std::map<std::string, RequestDrafts>> StandaloneSpeculativeDecodingPipeline::Impl::Draft(
     const DraftOptions& options) {
-  if (!prepared_) return Bad("drafts: nothing is prepared; call PrepareBatch first");
+  if (!prepared_) return InvalidArgument("drafts: nothing is prepared; call PrepareBatch first");
   FORETOKEN_TRY(const auto wants, EngineParts::WantsOf(options));
   parts().Draft(wants);
   drafted_ = true;
@@ -214,7 +211,8 @@ Result<std::map<std::string, RequestDrafts>> StandaloneSpeculativeDecodingPipeli
 
 Result<std::map<std::string, TextGenerationOutput>>
 StandaloneSpeculativeDecodingPipeline::Impl::Verify(const VerifyOptions& options) {
-  if (!drafted_) return Bad("verify: no drafts were generated; call GenerateDraftTokens first");
+  if (!drafted_)
+    return InvalidArgument("verify: no drafts were generated; call GenerateDraftTokens first");
   wanted_ = options;
   if (options.target_logits) parts().KeepRowsWhole();
   if (parts().drafted()) parts().Verify();  // not where all are done
@@ -265,13 +263,14 @@ StandaloneSpeculativeDecodingPipeline::~StandaloneSpeculativeDecodingPipeline() 
 Result<std::unique_ptr<StandaloneSpeculativeDecodingPipeline>>
 StandaloneSpeculativeDecodingPipeline::Create(EngineOptions options) {
   if (options.DraftFiles().empty())
-    return Bad("draft model: none is given, and this pipeline drafts with one; give its path");
+    return InvalidArgument(
+        "draft model: none is given, and this pipeline drafts with one; give its path");
   if (options.speculative.method.empty()) options.speculative.method = "standalone";
   const std::string method = options.speculative.method;
   const int max_sequences = options.max_sequences;
   FORETOKEN_TRY(auto engine, Engine::Open(std::move(options)));
   if (engine->summary().method != "standalone")
-    return Bad(
+    return InvalidArgument(
         fmt::format("speculative method: '{}' is not what this pipeline drafts with; use "
                     "standalone",
                     method));

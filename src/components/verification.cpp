@@ -24,10 +24,6 @@
 namespace foretoken {
 namespace {
 
-tl::unexpected<Error> Bad(std::string message) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 TokenOrigin OriginOf(round::NextKind kind) {
   if (kind == round::NextKind::kPlain) return TokenOrigin::kPlain;
   return kind == round::NextKind::kBonus ? TokenOrigin::kBonus : TokenOrigin::kRecovered;
@@ -47,23 +43,24 @@ SpeculativeOptions RuleOptions(const SpeculativeOptions& o) {
 
 Status CheckOptions(const VerificationOptions& o) {
   if (o.vocabulary_size < 1)
-    return Bad(
+    return InvalidArgument(
         fmt::format("vocabulary size: {} is out of range; use 1 or more", o.vocabulary_size));
   FORETOKEN_CHECK_OK(o.sampling.Validate(o.vocabulary_size));
   const SamplingParameters& draft = o.draft_sampling.value_or(o.sampling);
   if (auto status = draft.Validate(o.vocabulary_size); !status)
     return Fail(std::move(status).error().In("draft sampling"));
   if (!o.sampling.grammar.empty() || !draft.grammar.empty())
-    return Bad(
+    return InvalidArgument(
         "grammar: it needs the texts of a vocabulary's tokens, and logits have none; leave "
         "it out, or mask the logits");
   FORETOKEN_CHECK_OK(SpeculativeConfig::Create(RuleOptions(o.speculative)));
   const VerifyStrategy strategy = o.speculative.strategy;
   if (o.verifier && strategy != VerifyStrategy::kAuto)
-    return Bad(fmt::format("verifier: '{}' is given, and the strategy '{}' too; drop one of them",
-                           o.verifier->name(), Name(strategy)));
+    return InvalidArgument(
+        fmt::format("verifier: '{}' is given, and the strategy '{}' too; drop one of them",
+                    o.verifier->name(), Name(strategy)));
   if (strategy == VerifyStrategy::kGreedy && !o.sampling.greedy())
-    return Bad(
+    return InvalidArgument(
         fmt::format("verify: 'greedy' with temperature {} would give greedy text; use "
                     "temperature 0, or residual or sample-match",
                     o.sampling.temperature));
@@ -72,21 +69,25 @@ Status CheckOptions(const VerificationOptions& o) {
 
 Status CheckRows(const char* what, const TokenRows& rows, std::size_t n, int vocabulary) {
   if (rows.rows != static_cast<int>(n))
-    return Bad(fmt::format("{}: {} rows are given where {} are needed", what, rows.rows, n));
+    return InvalidArgument(
+        fmt::format("{}: {} rows are given where {} are needed", what, rows.rows, n));
   if (n > 0 && (rows.data == nullptr || rows.vocabulary_size < vocabulary))
-    return Bad(fmt::format("{}: rows of {} numbers are given; give one for each of the {} tokens",
-                           what, rows.data == nullptr ? 0 : rows.vocabulary_size, vocabulary));
+    return InvalidArgument(
+        fmt::format("{}: rows of {} numbers are given; give one for each of the {} tokens", what,
+                    rows.data == nullptr ? 0 : rows.vocabulary_size, vocabulary));
   return {};
 }
 
 Status CheckUniforms(const char* what, std::span<const double> numbers, std::size_t n) {
   if (numbers.empty()) return {};
   if (numbers.size() != n)
-    return Bad(fmt::format("{}: {} uniform numbers are given where {} are needed; give all or none",
-                           what, numbers.size(), n));
+    return InvalidArgument(
+        fmt::format("{}: {} uniform numbers are given where {} are needed; give all or none", what,
+                    numbers.size(), n));
   for (const double u : numbers)
     if (!(u >= 0 && u < 1))
-      return Bad(fmt::format("{}: {} is not a uniform number; give one in [0, 1)", what, u));
+      return InvalidArgument(
+          fmt::format("{}: {} is not a uniform number; give one in [0, 1)", what, u));
   return {};
 }
 
@@ -114,7 +115,7 @@ class DraftVerification::Impl {
     FORETOKEN_CHECK_OK(Check(input));
     const verify::Verifier& rule = RuleFor(input);
     if (rule.NeedsLogits() && input.draft_logits.empty() && !input.drafts.empty())
-      return Bad(
+      return InvalidArgument(
           fmt::format("verify: '{}' compares the drafter's logits, and none are given; give "
                       "draft_logits, or use another strategy",
                       rule.name()));
@@ -127,7 +128,7 @@ class DraftVerification::Impl {
     const round::Verdict verdict =
         rule.Judge(proposal, {rows.data, rows.stride}, target_, scratch_.data());
     if (target_.TakeProcessorFault())
-      return Bad(
+      return InvalidArgument(
           "logits processor: it left NaN or +infinity; leave finite numbers, or -infinity to ban a "
           "token");
     VerifiedDraft out{.accepted = verdict.accepted,
@@ -149,15 +150,15 @@ class DraftVerification::Impl {
   Status Check(const VerificationInput& input) const {
     const std::size_t n = input.drafts.size();
     if (n > kMaxDraft)
-      return Bad(fmt::format("drafts: {} are given; give {} at most", n, kMaxDraft));
+      return InvalidArgument(fmt::format("drafts: {} are given; give {} at most", n, kMaxDraft));
     FORETOKEN_CHECK_OK(CheckTokens("text", input.text, vocabulary_));
     FORETOKEN_CHECK_OK(CheckTokens("drafts", input.drafts, vocabulary_));
     const int length = static_cast<int>(input.text.size());
     if (input.n_generated < 0 || input.n_generated > length)
-      return Bad(fmt::format("generated tokens: {} of a text of {}; use 0 to {}", input.n_generated,
-                             length, length));
+      return InvalidArgument(fmt::format("generated tokens: {} of a text of {}; use 0 to {}",
+                                         input.n_generated, length, length));
     if (const int position = input.position.value_or(length); position < length)
-      return Bad(
+      return InvalidArgument(
           fmt::format("position: {} lies within the text; use {} or more", position, length));
     FORETOKEN_CHECK_OK(CheckRows("target logits", input.target_logits, n + 1, vocabulary_));
     if (!input.draft_logits.empty())
@@ -169,8 +170,8 @@ class DraftVerification::Impl {
     FORETOKEN_CHECK_OK(CheckUniforms("recover", input.uniforms.recover, n));
     FORETOKEN_CHECK_OK(CheckUniforms("target", input.uniforms.target, n + 1));
     if (input.logprobs < -1 || input.logprobs > sampling::kMaxTopLogprobs)
-      return Bad(fmt::format("logprobs: {} is out of range; use 0 to {}", input.logprobs,
-                             sampling::kMaxTopLogprobs));
+      return InvalidArgument(fmt::format("logprobs: {} is out of range; use 0 to {}",
+                                         input.logprobs, sampling::kMaxTopLogprobs));
     return {};
   }
 
@@ -180,13 +181,13 @@ class DraftVerification::Impl {
       const float* const row = rows.Row(i).data();
       const kernels::Finiteness worst = kernels_.finiteness(row, vocabulary_);
       if (worst == kernels::Finiteness::kNotANumber)
-        return Bad(
+        return InvalidArgument(
             fmt::format("{}: row {} holds NaN or +infinity; give finite numbers, or "
                         "-infinity where a token is banned",
                         what, i));
       if (worst == kernels::Finiteness::kMinusInfinity &&
           kernels_.max(row, vocabulary_) == -std::numeric_limits<float>::infinity())
-        return Bad(fmt::format("{}: row {} bans every token; leave one", what, i));
+        return InvalidArgument(fmt::format("{}: row {} bans every token; leave one", what, i));
     }
     return {};
   }
@@ -200,9 +201,10 @@ class DraftVerification::Impl {
       const Token draft = input.drafts[static_cast<std::size_t>(i)];
       const double sum = kernels_.sum(row, vocabulary_);
       if (!(std::abs(sum - 1) <= kTolerance))
-        return Bad(fmt::format("draft probabilities: row {} sums to {:.6g}; normalise it", i, sum));
+        return InvalidArgument(
+            fmt::format("draft probabilities: row {} sums to {:.6g}; normalise it", i, sum));
       if (!(row[draft] > 0))
-        return Bad(
+        return InvalidArgument(
             fmt::format("draft probabilities: row {} gives draft {} {:.6g}, so it was not "
                         "drawn from it; give the distribution that it was drawn from",
                         i, draft, row[draft]));

@@ -13,10 +13,6 @@
 namespace foretoken {
 namespace {
 
-tl::unexpected<Error> Bad(std::string message) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 // Each value as if it came from a file: the table knows the ranges.
 Result<SpeculativeOptions> CheckRanges(const SpeculativeOptions& options) {
   SpeculativeOptions checked;
@@ -31,12 +27,12 @@ Status CheckMethods(const SpeculativeOptions& o) {
   const bool reads =
       o.method.empty() || UsesMethod(o.method, "portfolio") || FileReader(o.method) != nullptr;
   if (o.draft_vocabulary.value_or(0) > 0 && !reads)
-    return Bad(
+    return InvalidArgument(
         fmt::format("draft_vocabulary: '{}' drafts without an output head; "
                     "leave it out, or use a draft model or a head",
                     o.method));
   if (!o.draft_vocabulary_sample.empty() && o.draft_vocabulary == 0)
-    return Bad(
+    return InvalidArgument(
         "draft_vocabulary_sample: draft_vocabulary is 0, so there is no reduced output; give a "
         "number or leave the sample out");
   return {};
@@ -45,7 +41,7 @@ Status CheckMethods(const SpeculativeOptions& o) {
 Status CheckLengths(const SpeculativeOptions& o) {
   const int ceiling = o.num_speculative_tokens.value_or(draft_length::DefaultCeiling(o));
   if (o.min_speculative_tokens > ceiling)
-    return Bad(
+    return InvalidArgument(
         fmt::format("min_speculative_tokens: {} is more than the {} that a round drafts at "
                     "most; lower it or raise num_speculative_tokens",
                     o.min_speculative_tokens, ceiling));
@@ -53,7 +49,7 @@ Status CheckLengths(const SpeculativeOptions& o) {
   const StrategyInfo* const strategy = FindStrategy(Name(o.strategy));  // null: auto
   const bool keeps_law = strategy != nullptr ? strategy->needs_q : bent;
   if (o.min_speculative_tokens > 0 && keeps_law && !o.synthetic_acceptance_rate)
-    return Bad(fmt::format(
+    return InvalidArgument(fmt::format(
         "min_speculative_tokens: under {} a drawn draft must be verified, and "
         "dropping short ones would bias the text; set it to 0 or use "
         "sample-match",
@@ -61,21 +57,23 @@ Status CheckLengths(const SpeculativeOptions& o) {
   if (auto ewma = AdaptiveLookahead::Create(o.ewma); !ewma) return Fail(std::move(ewma).error());
   const auto& table = o.num_speculative_tokens_per_batch_size;
   if (o.lookahead == "batch-size" && table.empty())
-    return Bad("lookahead: batch-size has no table; give num_speculative_tokens_per_batch_size");
+    return InvalidArgument(
+        "lookahead: batch-size has no table; give num_speculative_tokens_per_batch_size");
   if (o.lookahead != "batch-size" && !table.empty())
-    return Bad(
+    return InvalidArgument(
         fmt::format("num_speculative_tokens_per_batch_size: lookahead is {}, which does not "
                     "read it; write lookahead: batch-size or leave the table out",
                     o.lookahead));
   for (const BatchDraftLength& row : table)
     if (o.num_speculative_tokens && row.num_speculative_tokens > *o.num_speculative_tokens)
-      return Bad(
+      return InvalidArgument(
           fmt::format("num_speculative_tokens_per_batch_size: {} is more than the {} of "
                       "num_speculative_tokens; lower it or raise those",
                       row.num_speculative_tokens, *o.num_speculative_tokens));
   if (o.ngram_min > o.ngram_max)
-    return Bad(fmt::format("ngram_min: {} is more than the {} of ngram_max; lower it or raise that",
-                           o.ngram_min, o.ngram_max));
+    return InvalidArgument(
+        fmt::format("ngram_min: {} is more than the {} of ngram_max; lower it or raise that",
+                    o.ngram_min, o.ngram_max));
   return {};
 }
 
@@ -95,10 +93,11 @@ Status CheckStrategy(const SpeculativeOptions& o) {
                                 {"skip_sample_adjustment", o.skip_sample_adjustment}}) {
     if (!on) continue;
     if (!residual)
-      return Bad(fmt::format("{}: {} does not read it, only residual does; leave one of them out",
-                             key, Name(o.strategy)));
+      return InvalidArgument(
+          fmt::format("{}: {} does not read it, only residual does; leave one of them out", key,
+                      Name(o.strategy)));
     if (AllCertain(o))
-      return Bad(fmt::format(
+      return InvalidArgument(fmt::format(
           "{}: '{}' reports no distributions, and residual, which reads them, needs them; "
           "leave it out",
           key, o.method));
@@ -106,12 +105,12 @@ Status CheckStrategy(const SpeculativeOptions& o) {
   if (o.synthetic_acceptance_rate || !AllCertain(o)) return {};
   const StrategyInfo* const strategy = FindStrategy(Name(o.strategy));  // null: auto
   if (strategy != nullptr && strategy->needs_q)
-    return Bad(fmt::format(
+    return InvalidArgument(fmt::format(
         "rejection_sampling_strategy: '{}' needs a drafter that reports its distributions, and "
         "'{}' reports none; use sample-match",
         Name(o.strategy), o.method));
   if (strategy != nullptr && strategy->needs_logits)
-    return Bad(
+    return InvalidArgument(
         fmt::format("rejection_sampling_strategy: '{}' needs a drafter that reports its logits, "
                     "and '{}' reports none; use sample-match",
                     strategy->name, o.method));

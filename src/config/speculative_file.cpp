@@ -12,10 +12,6 @@
 namespace foretoken {
 namespace {
 
-tl::unexpected<Error> Bad(std::string message) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 Error InFile(Error error, std::string_view name, int line) {
   error.code = ErrorCode::kInvalidArgument;
   return std::move(error).In(fmt::format("{}: line {}", name, line));
@@ -91,8 +87,8 @@ Result<std::vector<formats::Setting>> FromMax(std::vector<formats::Setting> sett
     if (word == kMaxWords.end()) {
       out.push_back(std::move(setting));
     } else if (!word->advice.empty()) {
-      return Bad(fmt::format("{}: line {}: {}: not a setting here: {}", name, setting.line,
-                             setting.key, word->advice));
+      return InvalidArgument(fmt::format("{}: line {}: {}: not a setting here: {}", name,
+                                         setting.line, setting.key, word->advice));
     } else if (!word->becomes.empty()) {
       out.push_back({std::string(word->becomes),
                      word->text.empty() ? setting.text : std::string(word->text), setting.line});
@@ -110,7 +106,7 @@ Result<ConfigDialect> TakeDialect(std::vector<formats::Setting>& settings, std::
   auto dialect = ParseConfigDialect(at->text);
   if (!dialect) return Fail(InFile(std::move(dialect.error()).In("dialect"), name, at->line));
   if (asked != ConfigDialect::kForetoken && asked != *dialect)
-    return Bad(
+    return InvalidArgument(
         fmt::format("{}: line {}: dialect: '{}' stands here, and another one was asked for; "
                     "keep one",
                     name, at->line, Shown(at->text)));
@@ -130,7 +126,8 @@ void SetMaxDefaults(SpeculativeOptions& options) {
 Result<ConfigDialect> ParseConfigDialect(std::string_view name) {
   if (name == "foretoken") return ConfigDialect::kForetoken;
   if (name == "max") return ConfigDialect::kMax;
-  return Bad(fmt::format("'{}' is not a dialect; choose foretoken or max", Shown(name)));
+  return InvalidArgument(
+      fmt::format("'{}' is not a dialect; choose foretoken or max", Shown(name)));
 }
 
 Status ReadSpeculativeFile(const std::string& file, std::string_view section,
@@ -148,7 +145,7 @@ Status ReadSpeculativeFile(const std::string& file, std::string_view section,
     const SpeculativeKey* const key = FindSpeculativeKey(setting.key);
     const auto [at, added] = given.emplace(key, &setting);
     if (key != nullptr && !added && at->second->text != setting.text)
-      return Bad(
+      return InvalidArgument(
           fmt::format("{}: line {}: {} and, in line {}, {}: two names of one setting with "
                       "different values; keep one",
                       name, setting.line, setting.key, at->second->line, at->second->key));

@@ -26,10 +26,6 @@ using Options = SpeculativeOptions;
 using Use = SpeculativeUse;
 using Idle = decltype(SpeculativeKey::idle);
 
-tl::unexpected<Error> Bad(std::string message) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 std::string_view Trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
@@ -61,10 +57,10 @@ bool ParseWhole(std::string_view text, double& value) {
 Result<int> ReadInteger(std::string_view text, int low, int high) {
   double value = 0;
   if (!ParseWhole(text, value) || value != std::floor(value))
-    return Bad(
+    return InvalidArgument(
         fmt::format("'{}' is not a whole number; give one in [{}, {}]", Shown(text), low, high));
   if (value < low || value > high)
-    return Bad(
+    return InvalidArgument(
         fmt::format("{} is not in [{}, {}]; give a value in that range", Shown(text), low, high));
   return static_cast<int>(value);
 }
@@ -73,9 +69,10 @@ Result<int> ReadInteger(std::string_view text, int low, int high) {
 Result<double> ReadShare(std::string_view text) {
   double value = 0;
   if (!ParseWhole(text, value))
-    return Bad(fmt::format("'{}' is not a number; give one in [0, 1]", Shown(text)));
+    return InvalidArgument(fmt::format("'{}' is not a number; give one in [0, 1]", Shown(text)));
   if (value < 0 || value > 1)
-    return Bad(fmt::format("{} is not in [0, 1]; give a value in that range", Shown(text)));
+    return InvalidArgument(
+        fmt::format("{} is not in [0, 1]; give a value in that range", Shown(text)));
   return value;
 }
 
@@ -85,7 +82,7 @@ Result<bool> ReadSwitch(const std::string& text) {
     if (word == yes) return true;
   for (const char* no : {"false", "no", "off", "0"})
     if (word == no) return false;
-  return Bad(fmt::format("'{}' is not a switch; use on or off", Shown(text)));
+  return InvalidArgument(fmt::format("'{}' is not a switch; use on or off", Shown(text)));
 }
 
 // A member of the options, or of their controller's.
@@ -175,9 +172,9 @@ Result<std::string_view> Choose(std::string_view text, std::span<const Word> wor
     if (written == meant) meanings.push_back(meant);
   }
   const std::string_view nearest = NearestName(word, known);
-  return Bad(fmt::format("'{}' is not a {}; {}choose one of {}", Shown(text), kind,
-                         nearest.empty() ? "" : fmt::format("did you mean {}? ", nearest),
-                         fmt::join(meanings, ", ")));
+  return InvalidArgument(fmt::format(
+      "'{}' is not a {}; {}choose one of {}", Shown(text), kind,
+      nearest.empty() ? "" : fmt::format("did you mean {}? ", nearest), fmt::join(meanings, ", ")));
 }
 
 // Names and aliases of a registry's rows, between words of the setting's own.
@@ -242,7 +239,7 @@ Status SetMethod(SpeculativeOptions& options, const std::string& text) {
     const DrafterInfo* const drafter = FindDrafter(kind);
     const bool reads_file = drafter != nullptr && drafter->reads_file;
     if (named && (!reads_file || colon + 1 == item.size()))
-      return Bad(
+      return InvalidArgument(
           fmt::format("'{}' names no draft file; write {}, NAME being the file's without .gguf",
                       Shown(item), fmt::join(FileMethods(), ", ")));
     if (std::find(methods.begin(), methods.end(), method) == methods.end())
@@ -250,7 +247,7 @@ Status SetMethod(SpeculativeOptions& options, const std::string& text) {
   }
   for (const std::string_view alone : {"auto", "none", "portfolio"})
     if (methods.size() > 1 && std::find(methods.begin(), methods.end(), alone) != methods.end())
-      return Bad(
+      return InvalidArgument(
           fmt::format("'{}' stands alone, and here in a list; leave it or the others out", alone));
   options.method = methods[0] == "auto" ? "" : fmt::format("{}", fmt::join(methods, ","));
   return {};
@@ -274,7 +271,8 @@ Status SetDraftModels(SpeculativeOptions& options, const std::string& text) {
     rest.remove_prefix(std::min(at + 1, rest.size()));
     path = std::string(Trimmed(path));
     if (path.empty())
-      return Bad(fmt::format("'{}' has an empty path; write [PATH, PATH]", Shown(text)));
+      return InvalidArgument(
+          fmt::format("'{}' has an empty path; write [PATH, PATH]", Shown(text)));
     paths.push_back(std::move(path));
   }
   options.draft_models = std::move(paths);
@@ -339,7 +337,7 @@ Status SetSynthetic(SpeculativeOptions& options, const std::string& text) {
 Result<std::vector<std::array<std::string_view, 3>>> Rows(std::string_view text) {
   std::vector<std::array<std::string_view, 3>> rows;
   const auto malformed = [text] {
-    return Bad(
+    return InvalidArgument(
         fmt::format("'{}' is not a table of draft lengths; write LEAST-MOST:K with commas, as "
                     "in 1-4:8,5-16:2",
                     Shown(text)));
@@ -379,10 +377,10 @@ Status SetTable(SpeculativeOptions& options, const std::string& text) {
     FORETOKEN_TRY(row.most, ReadInteger(most, 1, kMostSequences));
     FORETOKEN_TRY(row.num_speculative_tokens, ReadInteger(k, 0, 64));
     if (row.most < row.least)
-      return Bad(fmt::format("the row {} to {} is empty; write the smaller size first", row.least,
-                             row.most));
+      return InvalidArgument(fmt::format("the row {} to {} is empty; write the smaller size first",
+                                         row.least, row.most));
     if (!table.empty() && row.least <= table.back().most)
-      return Bad(
+      return InvalidArgument(
           fmt::format("the rows {} to {} and {} to {} are not one after the other; let the "
                       "sizes rise",
                       table.back().least, table.back().most, row.least, row.most));
@@ -663,16 +661,18 @@ std::string Underscored(std::string_view key) {
 Status UnknownKey(std::string_view key) {
   const std::string name = Underscored(key);
   for (const auto& [known, advice] : kElsewhere)
-    if (known == name) return Bad(fmt::format("{}: not a setting here; {}", Shown(key), advice));
+    if (known == name)
+      return InvalidArgument(fmt::format("{}: not a setting here; {}", Shown(key), advice));
   std::vector<std::string_view> names;
   for (const SpeculativeKey& row : kKeys) {
     names.push_back(row.name);
     names.insert(names.end(), row.aliases.begin(), row.aliases.end());
   }
   const std::string_view nearest = NearestName(name, names);
-  return Bad(nearest.empty()
-                 ? fmt::format("{}: no such setting; docs/configuration.md lists them", Shown(key))
-                 : fmt::format("{}: no such setting; did you mean {}?", Shown(key), nearest));
+  return InvalidArgument(
+      nearest.empty()
+          ? fmt::format("{}: no such setting; docs/configuration.md lists them", Shown(key))
+          : fmt::format("{}: no such setting; did you mean {}?", Shown(key), nearest));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace foretoken::draft {
 namespace {
 
-Result<std::unique_ptr<Drafter>> Make(DrafterSettings settings) {
+Result<std::unique_ptr<Drafter>> MakeGrammarDrafter(DrafterSettings settings) {
   return std::make_unique<GrammarDrafter>(settings.max_sequences);
 }
 
@@ -19,7 +19,7 @@ extern const DrafterSpec kGrammarSpec = {
              .drafts_from = "a grammar"},
     .serves = [](const Request& request) { return !request.sampling.grammar.empty(); },
     .joins_others = true,
-    .make = Make};
+    .make = MakeGrammarDrafter};
 
 GrammarDrafter::GrammarDrafter(int max_sequences)
     : ListedDrafter(kGrammarSpec), sequences_(static_cast<std::size_t>(max_sequences)) {}

@@ -12,16 +12,12 @@
 namespace foretoken::grammar {
 namespace {
 
-using Kind = GbnfNode::Kind;
-
-constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
-constexpr std::size_t kMaxNodes = std::size_t{1} << 19;  // characters, calls, sequences, ...
-constexpr int kMaxDepth = 200;                           // of groups
-constexpr int kMaxStacked = 8;                           // of * + ? {} directly behind each other
-constexpr int kMaxRepeats = 1 << 16;                     // a number in {n,m}
-constexpr CodePoints kSurrogates = {0xD800, 0xDFFF};
+constexpr std::size_t kMaxGbnfBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxGbnfNodes = std::size_t{1} << 19;  // characters, calls, sequences, ...
+constexpr int kMaxDepth = 200;                               // of groups
+constexpr int kMaxStacked = 8;        // of * + ? {} directly behind each other
+constexpr int kMaxRepeats = 1 << 16;  // a number in {n,m}
 constexpr char32_t kBeforeSurrogates = 0xD7FF, kAfterSurrogates = 0xE000;
-constexpr char32_t kLastCodePoint = 0x10FFFF;
 
 bool IsWord(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -74,15 +70,15 @@ std::vector<CodePoints> Complement(const std::vector<CodePoints>& ranges) {
   return Normalised(std::move(rest));
 }
 
-class Parser {
+class GbnfParser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit GbnfParser(std::string_view text) : text_(text) {}
 
   [[nodiscard]] Result<Gbnf> Parse() {
-    if (text_.size() > kMaxBytes)
+    if (text_.size() > kMaxGbnfBytes)
       return Fail(ErrorCode::kTooLarge,
                   fmt::format("grammar: {} bytes are more than {}; give a shorter one",
-                              text_.size(), kMaxBytes));
+                              text_.size(), kMaxGbnfBytes));
     SkipSpace(true);
     while (!AtEnd()) FORETOKEN_CHECK_OK(ParseRule());
     for (std::size_t r = 0; r < gbnf_.rules.size(); ++r)
@@ -186,7 +182,7 @@ class Parser {
   Result<int> ParseAlternatives(int depth) {
     if (depth > kMaxDepth)
       return FailHere(fmt::format("groups nest deeper than {}; use rules of their own", kMaxDepth));
-    GbnfNode alternatives{.kind = Kind::kAlternatives};
+    GbnfNode alternatives{.kind = GbnfNode::Kind::kAlternatives};
     for (;;) {
       FORETOKEN_TRY(const int sequence, ParseSequence(depth));
       alternatives.children.push_back(sequence);
@@ -200,9 +196,9 @@ class Parser {
 
   // Memory is bounded while the text is read, not only afterwards.
   Status CheckSize() const {
-    if (gbnf_.nodes.size() <= kMaxNodes) return {};
+    if (gbnf_.nodes.size() <= kMaxGbnfNodes) return {};
     return Fail(ErrorCode::kTooLarge,
-                fmt::format("grammar: it has more than {} parts; make it smaller", kMaxNodes));
+                fmt::format("grammar: it has more than {} parts; make it smaller", kMaxGbnfNodes));
   }
 
   Result<int> ParseSequence(int depth) {
@@ -233,14 +229,14 @@ class Parser {
     if (Accept("\"")) return ParseLiteral();
     if (Accept("[")) return ParseClass();
     if (Accept("."))
-      return Add({.kind = Kind::kCharacter, .ranges = Normalised({{0, kLastCodePoint}})});
+      return Add({.kind = GbnfNode::Kind::kCharacter, .ranges = Normalised({{0, kLastCodePoint}})});
     if (Accept("(")) {
       SkipSpace(true);
       FORETOKEN_TRY(const int group, ParseAlternatives(depth + 1));
       if (!Accept(")")) return FailHere(fmt::format("{} in a group; close it with )", Here()));
       return group;
     }
-    return Add({.kind = Kind::kRule, .rule = RuleNamed(TakeWord())});
+    return Add({.kind = GbnfNode::Kind::kRule, .rule = RuleNamed(TakeWord())});
   }
 
   Result<int> ParseLiteral() {
@@ -249,7 +245,7 @@ class Parser {
       if (AtEnd()) return FailHere("a literal has no end; close it with \"");
       FORETOKEN_CHECK_OK(CheckSize());
       FORETOKEN_TRY(const char32_t c, ParseCharacter());
-      literal.children.push_back(Add({.kind = Kind::kCharacter, .ranges = {{c, c}}}));
+      literal.children.push_back(Add({.kind = GbnfNode::Kind::kCharacter, .ranges = {{c, c}}}));
     }
     return Add(std::move(literal));
   }
@@ -271,7 +267,7 @@ class Parser {
     ranges = Normalised(std::move(ranges));
     if (negated) ranges = Complement(ranges);
     if (ranges.empty()) return FailHere("a class has no characters; name some");
-    return Add({.kind = Kind::kCharacter, .ranges = std::move(ranges)});
+    return Add({.kind = GbnfNode::Kind::kCharacter, .ranges = std::move(ranges)});
   }
 
   Result<char32_t> ParseCharacter() {
@@ -324,7 +320,7 @@ class Parser {
   }
 
   Result<GbnfNode> ParseRepeat() {
-    GbnfNode repeat{.kind = Kind::kRepeat};
+    GbnfNode repeat{.kind = GbnfNode::Kind::kRepeat};
     if (Accept("*")) return repeat;
     if (Accept("+")) return repeat.least = 1, repeat;
     if (Accept("?")) return repeat.most = 1, repeat;
@@ -373,11 +369,12 @@ std::vector<bool> Holds(const Gbnf& gbnf, bool characters) {
     const GbnfNode& node = gbnf.nodes[i];
     for (const int child : node.children)
       parent[static_cast<std::size_t>(child)] = static_cast<int>(i);
-    if (node.kind == Kind::kRule)
+    if (node.kind == GbnfNode::Kind::kRule)
       references[static_cast<std::size_t>(node.rule)].push_back(static_cast<int>(i));
-    if (node.kind == Kind::kSequence) missing[i] = static_cast<int>(node.children.size());
-    const bool at_once = missing[i] == 0 || (node.kind == Kind::kRepeat && node.least == 0) ||
-                         (node.kind == Kind::kCharacter && characters);
+    if (node.kind == GbnfNode::Kind::kSequence) missing[i] = static_cast<int>(node.children.size());
+    const bool at_once = missing[i] == 0 ||
+                         (node.kind == GbnfNode::Kind::kRepeat && node.least == 0) ||
+                         (node.kind == GbnfNode::Kind::kCharacter && characters);
     if (at_once) settle(static_cast<int>(i));
   }
   while (!work.empty()) {
@@ -395,10 +392,11 @@ std::vector<bool> Holds(const Gbnf& gbnf, bool characters) {
 // The rules that may begin where the node begins.
 void FindLeftmost(const Gbnf& gbnf, int index, std::vector<int>& rules) {
   const GbnfNode& node = gbnf.nodes[static_cast<std::size_t>(index)];
-  if (node.kind == Kind::kRule) rules.push_back(node.rule);
+  if (node.kind == GbnfNode::Kind::kRule) rules.push_back(node.rule);
   for (const int child : node.children) {
     FindLeftmost(gbnf, child, rules);
-    if (node.kind == Kind::kSequence && !gbnf.nullable[static_cast<std::size_t>(child)]) return;
+    if (node.kind == GbnfNode::Kind::kSequence && !gbnf.nullable[static_cast<std::size_t>(child)])
+      return;
   }
 }
 
@@ -444,7 +442,7 @@ int FindLeftRecursion(const Gbnf& gbnf) {
 }  // namespace
 
 Result<Gbnf> ParseGbnf(std::string_view text) {
-  FORETOKEN_TRY(Gbnf gbnf, Parser(text).Parse());
+  FORETOKEN_TRY(Gbnf gbnf, GbnfParser(text).Parse());
   const auto fail = [](const GbnfRule& rule, std::string_view why) {
     return Fail(ErrorCode::kInvalidArgument, fmt::format("grammar: rule '{}' {}", rule.name, why));
   };

@@ -22,6 +22,8 @@ namespace foretoken::grammar {
 struct CodePoints {
   char32_t first = 0, last = 0;
 };
+inline constexpr CodePoints kSurrogates = {0xD800, 0xDFFF};  // no Unicode scalars
+inline constexpr char32_t kLastCodePoint = 0x10FFFF;
 
 struct GbnfNode {
   enum class Kind { kSequence, kAlternatives, kCharacter, kRule, kRepeat };

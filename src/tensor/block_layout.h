@@ -43,6 +43,8 @@ enum class DType : std::uint32_t {
 // The layouts are those of ggml. d, m and dmin are the bits of IEEE half-precision numbers.
 inline constexpr int kBlock = 32;        // values in a simple block
 inline constexpr int kSuperBlock = 256;  // values in a K-quant block
+inline constexpr int kHalf = kBlock / 2;
+inline constexpr int kRuns = kSuperBlock / kBlock;  // of simple blocks in a super-block
 
 // Byte j of the 16 in qs holds value j in its low four bits and value j + 16 in its high ones; bit
 // j of the 32 in qh is the fifth bit of value j.

@@ -26,8 +26,6 @@
 namespace foretoken::tensor {
 namespace {
 
-constexpr int kHalf = kBlock / 2;
-
 void Expand(const BlockQ4_0& b, float* out) {
   const float d = F16ToF32(b.d);
   for (int j = 0; j < kHalf; ++j) {

@@ -76,7 +76,6 @@ inline float Extreme(const float* x, int n) {
   return extreme;
 }
 
-constexpr int kHalf = kBlock / 2;
 using Codes = std::array<std::uint8_t, kBlock>;
 
 inline void PackNibbles(const Codes& codes, std::uint8_t* qs) {

@@ -80,7 +80,6 @@ void Fill(const float* x, BlockQ5_1& b) {
 
 // ---- Q4_K and Q5_K -----------------------------------------------------------------------------
 
-constexpr int kRuns = kSuperBlock / kBlock;
 constexpr int kSixBits = 63;
 
 constexpr Search kSearch4 = {15, -1.0f, 0.1f, 21};

@@ -10,8 +10,6 @@
 namespace foretoken::tensor {
 namespace {
 
-constexpr int kRuns = kSuperBlock / kBlock;
-
 // The scale that a code s of a few bits stands for.
 std::int8_t OddScale(unsigned s) {
   return static_cast<std::int8_t>(2 * s + 1);

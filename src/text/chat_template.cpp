@@ -37,10 +37,6 @@ constexpr std::string_view kChatMl =
 constexpr std::array<std::string_view, 8> kRoles = {"system", "developer", "user",  "assistant",
                                                     "tool",   "function",  "model", "ipython"};
 
-auto Bad(std::string message) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 tl::unexpected<Error> OfTemplate(Error error) {
   if (error.message.find("; ") == std::string::npos)
     error.message += "; change the conversation, or give another template";
@@ -91,7 +87,7 @@ class Conversation {
     if (message.members_json.empty()) return members.Take(budget_);
     FORETOKEN_TRY(const Value more, jinja::FromJson(budget_, message.members_json, true));
     if (more.dictionary() == nullptr)
-      return Bad("its other members are not a JSON object; give one");
+      return InvalidArgument("its other members are not a JSON object; give one");
     for (const auto& [key, value] : more.dictionary()->items) {
       const bool content =
           SameText(key.text(), U"content") && (!value.IsNone() || !message.content.empty());
@@ -149,11 +145,11 @@ Result<std::vector<Variable>> VariablesOf(Budget& budget, const ChatOptions& opt
   FORETOKEN_TRY(const Value more,
                 ReadJson(budget, options.template_kwargs_json, "chat_template_kwargs"));
   if (more.dictionary() == nullptr)
-    return Bad("chat: chat_template_kwargs are not a JSON object; give one");
+    return InvalidArgument("chat: chat_template_kwargs are not a JSON object; give one");
   for (const auto& [key, value] : more.dictionary()->items) {
     const std::string name = ToUtf8(key.text());
     if (name == "messages")
-      return Bad("chat: chat_template_kwargs cannot set messages; leave it out");
+      return InvalidArgument("chat: chat_template_kwargs cannot set messages; leave it out");
     std::erase_if(variables, [&](const Variable& variable) { return variable.name == name; });
     variables.push_back({name, value});
   }
@@ -189,7 +185,7 @@ Result<ChatTemplate> ChatTemplate::Choose(const formats::Metadata& metadata,
     if (const auto* own = metadata.String(fmt::format("{}.{}", kMetadataKey, name)))
       return Parse(*own);
     if (name == "chatml") return Parse(kChatMl);
-    return Bad(fmt::format(
+    return InvalidArgument(fmt::format(
         "chat template: the model file has none named '{}'; name one of its own, or chatml, "
         "or give a file with --chat-template-file",
         Shown(name)));
@@ -205,7 +201,7 @@ Result<ChatTemplate> ChatTemplate::Choose(const formats::Metadata& metadata,
 Result<std::vector<TextPart>> ChatTemplate::Render(std::span<const ChatMessage> messages,
                                                    const ChatOptions& options, std::string_view bos,
                                                    std::string_view eos) const {
-  if (messages.empty()) return Bad("chat: there are no messages; give at least one");
+  if (messages.empty()) return InvalidArgument("chat: there are no messages; give at least one");
   // Most templates want the arguments of tool calls as objects, some as texts.
   for (const bool objects : {true, false}) {
     Budget budget({});

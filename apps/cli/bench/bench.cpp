@@ -20,7 +20,7 @@ namespace foretoken::cli {
 namespace {
 
 constexpr int kDefaultContext = 2048;
-constexpr int kPassRepeats = 9;  // at least: passes are short beside whole texts
+constexpr int kBenchPassRepeats = 9;  // at least: passes are short beside whole texts
 
 Result<std::vector<BenchPrompt>> Prompts(const BenchSettings& settings) {
   std::vector<BenchPrompt> prompts;
@@ -45,7 +45,7 @@ Result<Measurements> MeasurePasses(Engine& engine, const BenchSettings& settings
   ProgressLine line(!settings.generation.quiet);
   MeasureOptions options{.rows = settings.rows,
                          .contexts = settings.contexts,
-                         .repeats = std::max(kPassRepeats, settings.repeats),
+                         .repeats = std::max(kBenchPassRepeats, settings.repeats),
                          .sampling = settings.generation.request.sampling,
                          .on_progress = [&line](double fraction) {
                            line.Show(fmt::format("measuring passes {:.0f} %", 100 * fraction));
@@ -75,7 +75,7 @@ Result<int> RunAll(BenchSettings& settings) {
   ReportIdleSettings(settings.generation, engine->UseFor(settings.generation.request));
   Bench bench{.engine = &engine->summary(),
               .machine = Machine::This(),
-              .passes = std::max(kPassRepeats, settings.repeats),
+              .passes = std::max(kBenchPassRepeats, settings.repeats),
               .measured = {},
               .n_prompts = static_cast<int>(prompts.size()),
               .repeats = settings.repeats,

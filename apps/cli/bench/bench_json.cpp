@@ -34,7 +34,7 @@ Json Rate(const Spread& tokens_per_second) {
   return json;
 }
 
-Json ModelJson(const ModelSummary& model) {
+Json BenchModelJson(const ModelSummary& model) {
   return {{"path", model.path},
           {"architecture", model.architecture},
           {"parameters", model.parameters},
@@ -93,7 +93,7 @@ Json Rows(const std::vector<BenchRow>& rows, int k) {
   return list;
 }
 
-Json Overhead(const Bench& bench) {
+Json OverheadJson(const Bench& bench) {
   const StepOverhead& o = bench.measured.overhead;
   Json json = {{"dispatch_us", o.dispatch_us},
                {"barrier_us", o.barrier_us},
@@ -165,8 +165,8 @@ std::string BenchJson(const Bench& bench) {
   const BenchRow& first = runs.batches.front();
   const Json row = Row(first, k);
   Json json = {{"machine", MachineJson(bench)},
-               {"model", ModelJson(engine.target)},
-               {"draft_model", engine.draft ? ModelJson(*engine.draft) : Json(nullptr)},
+               {"model", BenchModelJson(engine.target)},
+               {"draft_model", engine.draft ? BenchModelJson(*engine.draft) : Json(nullptr)},
                {"verify_us", ByRows(bench.measured.target, context, 1)},
                {"verify_ratio", ByRows(bench.measured.target, context, bench.one_row_us())},
                {"decode_gb_per_s", bench.weights_gb_per_s(bench.measured.target.front())},
@@ -189,7 +189,7 @@ std::string BenchJson(const Bench& bench) {
   json["target_costs"] = Costs(bench.measured.target);
   json["draft_costs"] = Costs(bench.measured.draft);
   json["draft_models"] = DraftsJson(*bench.engine);
-  json["overhead"] = Overhead(bench);
+  json["overhead"] = OverheadJson(bench);
   json["experts"] = Experts(bench);
   json["batches"] = Rows(runs.batches, k);
   json["kinds"] = Rows(runs.kinds, k);

@@ -104,7 +104,7 @@ std::string DraftTable(const Bench& bench) {
   return out;
 }
 
-std::string Overhead(const Bench& bench) {
+std::string OverheadText(const Bench& bench) {
   const StepOverhead& o = bench.measured.overhead;
   std::string out = fmt::format(
       "\nprompt    {} tokens/s, {} rows a pass\n"
@@ -169,8 +169,8 @@ ExpertsByRows ExpertsOf(const Bench& bench) {
 }
 
 std::string BenchTables(const Bench& bench) {
-  return Head(bench) + TargetTable(bench) + DraftTable(bench) + Overhead(bench) + RunTable(bench) +
-         ExpertsTable(bench);
+  return Head(bench) + TargetTable(bench) + DraftTable(bench) + OverheadText(bench) +
+         RunTable(bench) + ExpertsTable(bench);
 }
 
 }  // namespace foretoken::cli

@@ -97,7 +97,7 @@ Result<int> Converse(settings::GenerateSettings& settings) {
   for (std::string line; !session.quit && !output.failed();) {
     const LineOutcome outcome = editor.Read(line);
     if (outcome == LineOutcome::kEnd) break;
-    if (outcome == LineOutcome::kInterrupted) {
+    if (outcome == LineOutcome::kDropped) {
       output.Write("(Ctrl-D or /quit ends the chat)\n");
       continue;
     }

@@ -36,10 +36,6 @@ struct Command {
 };
 extern const std::array<Command, 19> kCommands;
 
-auto Bad(std::string message) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 constexpr const char* kReopens = "; the model is opened again for it";
 
 const char* OnOff(bool on) {
@@ -50,13 +46,14 @@ const char* OnOff(bool on) {
 Result<bool> Switched(bool before, const Words& words) {
   if (words.empty()) return !before;
   if (words.size() == 1 && (words[0] == "on" || words[0] == "off")) return words[0] == "on";
-  return Bad(fmt::format("'{}' is neither on nor off; give one of them, or nothing to switch",
-                         Shown(words[0])));
+  return InvalidArgument(fmt::format(
+      "'{}' is neither on nor off; give one of them, or nothing to switch", Shown(words[0])));
 }
 
 Status WantNumber(const Words& words, std::size_t count, std::string_view usage) {
   if (words.size() == count) return {};
-  return Bad(fmt::format("{} values where {} belong; write {}", words.size(), count, usage));
+  return InvalidArgument(
+      fmt::format("{} values where {} belong; write {}", words.size(), count, usage));
 }
 
 Reply Help(ChatSession&, const Words&) {
@@ -87,7 +84,7 @@ Reply SwitchMode(ChatSession& session, const Words& words, ChatMode mode) {
   FORETOKEN_TRY(const bool on, Switched(session.Enabled(mode), words));
   if (on && mode == ChatMode::kSpeculative &&
       session.engines.options().speculative.method == "none")
-    return Bad("the chat was started with --spec-type none; start it with a drafter");
+    return InvalidArgument("the chat was started with --spec-type none; start it with a drafter");
   if (on && mode == ChatMode::kDrafter) FORETOKEN_CHECK_OK(session.engines.Drafter());
   session.Enabled(mode) = on;
   const bool any =
@@ -182,8 +179,8 @@ Reply Processor(ChatSession& session, const Words& words) {
     return !words.empty() && p.name == words[0];
   });
   if (preset == kPresets.end())
-    return Bad(fmt::format("'{}' is not a processor; write one of: {}",
-                           words.empty() ? "" : Shown(words[0]), usages));
+    return InvalidArgument(fmt::format("'{}' is not a processor; write one of: {}",
+                                       words.empty() ? "" : Shown(words[0]), usages));
   FORETOKEN_CHECK_OK(
       WantNumber({words.begin() + 1, words.end()}, preset->letters.size(), PresetUsage(*preset)));
   float t = 0, p = 1;
@@ -218,7 +215,7 @@ Reply SetNgramStorage(ChatSession& session, const Words& words) {
   constexpr std::string_view kUsage = "/set_ngramstorage basic|onelevel N";
   FORETOKEN_CHECK_OK(WantNumber(words, 2, kUsage));
   if (words[0] != "basic" && words[0] != "onelevel")
-    return Bad(fmt::format("'{}' is not a storage; write {}", Shown(words[0]), kUsage));
+    return InvalidArgument(fmt::format("'{}' is not a storage; write {}", Shown(words[0]), kUsage));
   FORETOKEN_TRY(const auto n, settings::ParseInteger(words[1], 1, 16));
   SpeculativeOptions& options = session.engines.ChangeSpeculation();
   const bool basic = words[0] == "basic";
@@ -310,12 +307,14 @@ Result<std::string> ExecuteChatCommand(ChatSession& session, const std::string& 
     std::vector<std::string_view> names;
     for (const Command& known : kCommands) names.push_back(known.name);
     const std::string_view nearest = NearestName(name, names);
-    return Bad(fmt::format("/{}: no such command; {}", name,
-                           nearest.empty() ? "/help tells which there are"
+    return InvalidArgument(fmt::format("/{}: no such command; {}", name,
+                                       nearest.empty()
+                                           ? "/help tells which there are"
                                            : fmt::format("did you mean /{}?", nearest)));
   }
   if (command->arguments.empty() && !words.empty())
-    return Bad(fmt::format("/{}: '{}' is too much; it takes nothing", name, Shown(words[0])));
+    return InvalidArgument(
+        fmt::format("/{}: '{}' is too much; it takes nothing", name, Shown(words[0])));
   auto reply = command->execute(session, words);
   if (!reply && !reply.error().message.starts_with('/'))
     return Fail(std::move(reply).error().In("/" + name));

@@ -138,7 +138,7 @@ class LineEditor::Terminal {
       el_reset(editor_);
       std::fputs("^C\n", stdout);
       std::fflush(stdout);
-      return LineOutcome::kInterrupted;
+      return LineOutcome::kDropped;
     }
     if (text == nullptr || size <= 0) return LineOutcome::kEnd;
     line.assign(text, static_cast<std::size_t>(size));

@@ -13,8 +13,8 @@ namespace foretoken::cli {
 
 enum class LineOutcome {
   kLine,
-  kInterrupted,  // Ctrl-C: the typed text is dropped
-  kEnd,          // Ctrl-D, or the pipe's end
+  kDropped,  // Ctrl-C: the typed text is dropped
+  kEnd,      // Ctrl-D, or the pipe's end
 };
 
 class LineEditor {

@@ -35,7 +35,7 @@ Json GathersJson(const ClusterFacts& facts) {
   return gathers;
 }
 
-Json ModelJson(const ClusterModel& model) {
+Json ClusterModelJson(const ClusterModel& model) {
   const PairEstimate& e = model.estimate;
   Json passes = Json::object(), speeds = Json::array();
   for (const auto& [rows, us] : e.prices.pass) passes[std::to_string(rows)] = us;
@@ -64,7 +64,7 @@ Json ModelJson(const ClusterModel& model) {
 
 std::string ClusterJson(const ClusterCheck& check) {
   Json json = {{"ranks", RanksJson(check.facts)}, {"gathers", GathersJson(check.facts)}};
-  json["model"] = check.model ? ModelJson(*check.model) : Json(nullptr);
+  json["model"] = check.model ? ClusterModelJson(*check.model) : Json(nullptr);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -16,7 +16,7 @@ struct CompletionSettings {
   std::string shell;
 };
 
-settings::FlagSet Flags(CompletionSettings& s) {
+settings::FlagSet CompletionFlags(CompletionSettings& s) {
   settings::FlagSet flags("completion bash|zsh|fish",
                           "Prints a script with which a shell completes verbs, flags and their "
                           "values. cmake --install puts the scripts where shells look for them. "
@@ -28,12 +28,12 @@ settings::FlagSet Flags(CompletionSettings& s) {
 }
 
 settings::FlagSet DescribeCompletion() {
-  return Described(Flags);
+  return Described(CompletionFlags);
 }
 
 int RunCompletion(const Arguments& arguments) {
   CompletionSettings settings;
-  const settings::FlagSet flags = Flags(settings);
+  const settings::FlagSet flags = CompletionFlags(settings);
   if (const auto ended = ReadFlags(flags, arguments)) return *ended;
   if (settings.shell == "bash") return WriteOutput(BashCompletion());
   if (settings.shell == "zsh") return WriteOutput(ZshCompletion());

@@ -30,7 +30,7 @@ std::vector<std::string> VerbNames() {
   return names;
 }
 
-settings::FlagSet Flags(HelpSettings& s) {
+settings::FlagSet HelpFlags(HelpSettings& s) {
   settings::FlagSet flags("help [VERB] [--all]",
                           "Explains a verb, or lists the verbs. It is the same as foretoken VERB "
                           "--help.");
@@ -86,7 +86,7 @@ Error NoSuchVerb(const std::string& name) {
 namespace {
 
 settings::FlagSet DescribeHelp() {
-  return Described(Flags);
+  return Described(HelpFlags);
 }
 
 int RunHelp(const Arguments& given) {
@@ -96,7 +96,7 @@ int RunHelp(const Arguments& given) {
     std::replace(arguments.begin(), arguments.end(), std::string("--help-all"),
                  std::string("--all"));
   HelpSettings settings;
-  const settings::FlagSet flags = Flags(settings);
+  const settings::FlagSet flags = HelpFlags(settings);
   if (const auto ended = ReadFlags(flags, arguments)) return *ended;
   if (settings.json) return WriteOutput(CatalogueJson());
   const std::size_t width = TerminalWidth();

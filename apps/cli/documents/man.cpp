@@ -18,7 +18,7 @@ struct ManSettings {
   std::string verb, folder;
 };
 
-settings::FlagSet Flags(ManSettings& s) {
+settings::FlagSet ManFlags(ManSettings& s) {
   settings::FlagSet flags(
       "man [VERB] [--output FOLDER]",
       "Prints the manual page of the program or of a verb, in roff. cmake --install puts the pages "
@@ -44,12 +44,12 @@ Status WriteAll(const std::string& folder) {
 }
 
 settings::FlagSet DescribeMan() {
-  return Described(Flags);
+  return Described(ManFlags);
 }
 
 int RunMan(const Arguments& arguments) {
   ManSettings settings;
-  const settings::FlagSet flags = Flags(settings);
+  const settings::FlagSet flags = ManFlags(settings);
   if (const auto ended = ReadFlags(flags, arguments)) return *ended;
   if (!settings.folder.empty()) {
     const Status status = WriteAll(settings.folder);

@@ -64,7 +64,7 @@ std::vector<Flag> FlagsOf(const FlagSet& set) {
 }
 
 // In single quotes, which `quote` closes, escapes and opens again.
-std::string Quoted(std::string_view text, std::string_view quote) {
+std::string ShellQuoted(std::string_view text, std::string_view quote) {
   std::string out = "'";
   for (const char c : text) {
     if (c == '\'') {
@@ -152,7 +152,7 @@ std::string ZshVerb(const Verb& verb) {
       const bool equals = name.starts_with("--") && !flag.value.empty();
       const std::string spec = fmt::format("{}{}{}[{}]{}", others, name, equals ? "=" : "",
                                            ZshText(Brief(flag)), ZshAction(flag));
-      out += " \\\n        " + Quoted(spec, "'\\''");
+      out += " \\\n        " + ShellQuoted(spec, "'\\''");
     }
   }
   if (!set.positional_choices().empty()) {
@@ -191,7 +191,7 @@ std::string FishAction(const Flag& flag) {
 std::string FishQuoted(std::string_view text) {
   std::string escaped;
   for (const char c : text) escaped += c == '\\' ? std::string("\\\\") : std::string(1, c);
-  return Quoted(escaped, "\\'");
+  return ShellQuoted(escaped, "\\'");
 }
 
 std::string FishVerb(const Verb& verb) {
@@ -212,7 +212,7 @@ std::string FishVerb(const Verb& verb) {
   return out;
 }
 
-std::string VerbNames() {
+std::string BashVerbNames() {
   std::string out;
   for (const Verb* const verb : Verbs())
     out += fmt::format("{}{}", out.empty() ? "" : " ", verb->name);
@@ -229,7 +229,7 @@ std::string BashCompletion() {
       "  local flags= plain= kind= plain_kind= words=\n"
       "  if ((COMP_CWORD == 1)); then\n"
       "    COMPREPLY=($(compgen -W '" +
-      VerbNames() +
+      BashVerbNames() +
       " -h --help -V --version' -- \"$word\"))\n"
       "    return\n"
       "  fi\n"
@@ -266,8 +266,8 @@ std::string ZshCompletion() {
       "  if ((CURRENT == 2)); then\n"
       "    local -a verbs=(\n";
   for (const Verb* const verb : Verbs())
-    out +=
-        "      " + Quoted(fmt::format("{}:{}", verb->name, ZshText(verb->summary)), "'\\''") + '\n';
+    out += "      " +
+           ShellQuoted(fmt::format("{}:{}", verb->name, ZshText(verb->summary)), "'\\''") + '\n';
   out +=
       "    )\n"
       "    _describe verb verbs\n"

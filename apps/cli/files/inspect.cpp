@@ -28,7 +28,7 @@ Status SecondModel(const std::string& second, const std::string& first) {
               fmt::format("{}: a second model beside {}; name one", second, first));
 }
 
-settings::FlagSet Flags(InspectSettings& s) {
+settings::FlagSet InspectFlags(InspectSettings& s) {
   using settings::StoreTrue;
   settings::FlagSet flags(
       "inspect [MODEL] [flags]",
@@ -63,7 +63,7 @@ Status ChooseModel(InspectSettings& s) {
   return settings::FillInModel(s.model);
 }
 
-std::string Size(std::int64_t bytes) {
+std::string SizeText(std::int64_t bytes) {
   constexpr std::array<const char*, 4> kUnits = {"KiB", "MiB", "GiB", "TiB"};
   if (bytes < 1024) return fmt::format("{} bytes", bytes);
   double value = static_cast<double>(bytes) / 1024;
@@ -111,13 +111,13 @@ std::string Shape(const Inspection& inspection) {
 
 std::string Memory(const ModelMemory& memory) {
   const MemoryNeeds& needs = memory.needs;
-  std::string text = "weights " + Size(needs.dense + needs.experts);
-  if (needs.experts != 0) text += fmt::format(" ({} experts)", Size(needs.experts));
-  text += fmt::format(", cache of {} tokens {}", memory.context_size, Size(needs.cache));
+  std::string text = "weights " + SizeText(needs.dense + needs.experts);
+  if (needs.experts != 0) text += fmt::format(" ({} experts)", SizeText(needs.experts));
+  text += fmt::format(", cache of {} tokens {}", memory.context_size, SizeText(needs.cache));
   if (needs.checkpoints != 0)
-    text += fmt::format(" ({} for checkpoints of states)", Size(needs.checkpoints));
-  text += fmt::format(", up to {} for passes; {} available", Size(needs.scratch),
-                      Size(memory.available_bytes));
+    text += fmt::format(" ({} for checkpoints of states)", SizeText(needs.checkpoints));
+  text += fmt::format(", up to {} for passes; {} available", SizeText(needs.scratch),
+                      SizeText(memory.available_bytes));
   if (!memory.obstacle.empty()) text += ": too little; lower --ctx-size";
   if (memory.experts_paged) text += ": experts would be read from a file as tokens need them";
   return text;
@@ -125,7 +125,7 @@ std::string Memory(const ModelMemory& memory) {
 
 std::string Summary(const Inspection& inspection) {
   std::string out = fmt::format("{}\n", OnOneLine(inspection.path));
-  Row(out, "format", fmt::format("{}, {}", inspection.format, Size(inspection.file_bytes)));
+  Row(out, "format", fmt::format("{}, {}", inspection.format, SizeText(inspection.file_bytes)));
   Row(out, "name", inspection.name);
   Row(out, "architecture", inspection.architecture);
   Row(out, "shape", Shape(inspection));
@@ -147,8 +147,8 @@ std::string Summary(const Inspection& inspection) {
     const char* note = !total.supported           ? "  (not supported)"
                        : !total.has_vector_kernel ? "  (slow here: no vector kernel for this type)"
                                                   : "";
-    out += fmt::format("    {:<8} {:>6}  {:>10}{}\n", total.type, total.count, Size(total.bytes),
-                       note);
+    out += fmt::format("    {:<8} {:>6}  {:>10}{}\n", total.type, total.count,
+                       SizeText(total.bytes), note);
   }
   return out;
 }
@@ -160,7 +160,7 @@ std::string TensorList(const Inspection& inspection) {
   std::string out = "\ntensors (shape: row length first)\n";
   for (const TensorSummary& tensor : inspection.tensors) {
     out += fmt::format("  {:<{}}  {:<8} {:>10}  {}\n", OnOneLine(tensor.name), width, tensor.type,
-                       Size(tensor.bytes), fmt::join(tensor.shape, " x "));
+                       SizeText(tensor.bytes), fmt::join(tensor.shape, " x "));
   }
   return out;
 }
@@ -177,12 +177,12 @@ std::string MetadataList(const Inspection& inspection) {
 }
 
 settings::FlagSet DescribeInspect() {
-  return Described(Flags);
+  return Described(InspectFlags);
 }
 
 int RunInspect(const Arguments& arguments) {
   InspectSettings settings;
-  const settings::FlagSet flags = Flags(settings);
+  const settings::FlagSet flags = InspectFlags(settings);
   if (const auto ended = ReadFlags(flags, arguments)) return *ended;
   Output output;
   if (const Status status = ChooseModel(settings); !status) return ReportError(status.error());

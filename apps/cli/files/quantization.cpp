@@ -12,7 +12,7 @@
 namespace foretoken::cli {
 namespace {
 
-std::string Size(std::int64_t bytes) {
+std::string FileSize(std::int64_t bytes) {
   constexpr double kMiB = 1 << 20, kGiB = 1 << 30;
   const auto value = static_cast<double>(bytes);
   if (value >= kGiB) return fmt::format("{:.2f} GiB", value / kGiB);
@@ -42,8 +42,8 @@ std::string TypeJson(const QuantizedType& type) {
 
 std::string QuantizationLine(const QuantizeReport& report, const std::string& output) {
   std::string line = fmt::format("{}: {}, {} to {}, {:.2f} bits per weight, RMSE {:.3g}, {:.{}f} s",
-                                 OnOneLine(output), report.type, Size(report.input_bytes),
-                                 Size(report.output_bytes), report.bits_per_weight, report.rmse,
+                                 OnOneLine(output), report.type, FileSize(report.input_bytes),
+                                 FileSize(report.output_bytes), report.bits_per_weight, report.rmse,
                                  report.seconds, report.seconds < 10 ? 1 : 0);
   if (report.fallbacks > 0)
     line += fmt::format("; {} {} fell back to a simpler type (rows of no whole blocks)",

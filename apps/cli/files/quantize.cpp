@@ -46,7 +46,7 @@ Status TakePositional(QuantizeSettings& s, const std::string& argument) {
   }
 }
 
-settings::FlagSet Flags(QuantizeSettings& s) {
+settings::FlagSet QuantizeFlags(QuantizeSettings& s) {
   using settings::StoreText;
   using settings::StoreTrue;
   settings::FlagSet flags(
@@ -109,12 +109,12 @@ Result<QuantizeReport> Quantize(QuantizeSettings& s) {
 }
 
 settings::FlagSet DescribeQuantize() {
-  return Described(Flags);
+  return Described(QuantizeFlags);
 }
 
 int RunQuantize(const Arguments& arguments) {
   QuantizeSettings settings;
-  const settings::FlagSet flags = Flags(settings);
+  const settings::FlagSet flags = QuantizeFlags(settings);
   if (const auto ended = ReadFlags(flags, arguments)) return *ended;
   Output output;
   if (const Status status = CheckComplete(settings); !status) return ReportError(status.error());

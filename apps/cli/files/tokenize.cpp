@@ -27,7 +27,7 @@ struct TokenizeSettings {
   bool detokenize = false, no_bos = false, special = false, raw = false, json = false;
 };
 
-settings::FlagSet Flags(TokenizeSettings& s) {
+settings::FlagSet TokenizeFlags(TokenizeSettings& s) {
   using settings::StoreText;
   using settings::StoreTrue;
   settings::FlagSet flags(
@@ -129,12 +129,12 @@ Result<std::string> Text(ModelFile& file, const TokenizeSettings& s) {
 }
 
 settings::FlagSet DescribeTokenize() {
-  return Described(Flags);
+  return Described(TokenizeFlags);
 }
 
 int RunTokenize(const Arguments& arguments) {
   TokenizeSettings settings;
-  const settings::FlagSet flags = Flags(settings);
+  const settings::FlagSet flags = TokenizeFlags(settings);
   if (const auto ended = ReadFlags(flags, arguments)) return *ended;
   if (const Status status = Finish(settings); !status) return ReportError(status.error());
   const auto file = ModelFile::Open(settings.model);

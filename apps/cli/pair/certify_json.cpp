@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json ModelJson(const ModelSummary& model) {
+Json CertifiedModelJson(const ModelSummary& model) {
   return {{"path", model.path},
           {"architecture", model.architecture},
           {"parameters", model.parameters},
@@ -76,8 +76,8 @@ std::string CertificationJson(const Certification& c) {
                {"proved", c.proved()},
                {"not_proved", c.not_proved()},
                {"strategy", c.strategy},
-               {"model", ModelJson(engine.target)},
-               {"draft_model", engine.draft ? ModelJson(*engine.draft) : Json(nullptr)},
+               {"model", CertifiedModelJson(engine.target)},
+               {"draft_model", engine.draft ? CertifiedModelJson(*engine.draft) : Json(nullptr)},
                {"draft_models", DraftsJson(engine)},
                {"method", engine.method},
                {"isa", engine.isa},

@@ -22,14 +22,14 @@ constexpr std::array<const char*, kKinds> kKindNames = {"plain decoding", "specu
                                                         "the control"};
 
 // The distribution of the best tokens at temperature t, as far as they are known.
-struct Shape {
+struct LawShape {
   double peak = 0, entropy = 0;
 };
-Shape ShapeOf(const TokenLogprobs& logprobs, double t) {
+LawShape LawShapeOf(const TokenLogprobs& logprobs, double t) {
   double sum = 0;
   for (const auto& entry : logprobs.top)
     sum += std::exp((entry.second - logprobs.top[0].second) / t);
-  Shape shape{.peak = 1 / sum, .entropy = 0};
+  LawShape shape{.peak = 1 / sum, .entropy = 0};
   for (const auto& entry : logprobs.top) {
     const double p = std::exp((entry.second - logprobs.top[0].second) / t) / sum;
     if (p > 0) shape.entropy -= p * std::log(p);
@@ -45,8 +45,8 @@ std::size_t SharpestPlace(const std::vector<TokenLogprobs>& logprobs, double t) 
   for (std::size_t i = 0; i + kTokens <= logprobs.size(); ++i) {
     double open = 0;
     for (std::size_t j = i + 1; j < i + kTokens; ++j)
-      open += std::min(2.0, ShapeOf(logprobs[j], t).entropy);
-    const double worth = ShapeOf(logprobs[i], t).peak * open;
+      open += std::min(2.0, LawShapeOf(logprobs[j], t).entropy);
+    const double worth = LawShapeOf(logprobs[i], t).peak * open;
     if (worth > most) most = worth, best = i;
   }
   return best;

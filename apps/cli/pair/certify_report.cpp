@@ -62,7 +62,7 @@ std::string FirstDifference(const Difference& d, const Engine& engine) {
       TokenText(engine, d.speculative, d.speculative_logprob));
 }
 
-std::string Result(const lab::Comparability& test) {
+std::string ComparabilityText(const lab::Comparability& test) {
   if (test.degrees == 0) return "-";
   return fmt::format("{:.1f}/{} p {:.2g}", test.statistic, test.degrees, test.p);
 }
@@ -80,7 +80,8 @@ std::string LawTable(const Certification& c) {
     const std::string& origin = test.origin;
     out += fmt::format("  {:<28} {:<8} {:<24} {}\n",
                        origin.size() <= 28 ? origin : "..." + origin.substr(origin.size() - 25),
-                       test.tokens, Result(test.speculation), Result(test.control));
+                       test.tokens, ComparabilityText(test.speculation),
+                       ComparabilityText(test.control));
   }
   out += fmt::format("  a test fails below p = {:.2g} (0.001 for all together)\n", law.level);
   return out;

@@ -17,7 +17,7 @@
 namespace foretoken::cli {
 namespace {
 
-constexpr int kPassRepeats = 9;
+constexpr int kPairPassRepeats = 9;
 
 struct CheckPairSettings : PairSettings {
   int repeats = 3;
@@ -126,7 +126,7 @@ class PairMeasurer {
   Result<PairEstimate> Estimate(Engine& engine, int most) {
     MeasureOptions options{.rows = {},
                            .contexts = {0},
-                           .repeats = kPassRepeats,
+                           .repeats = kPairPassRepeats,
                            .sampling = settings_.generation.request.sampling,
                            .on_progress = [this](double fraction) {
                              line_.Show(fmt::format("measuring passes {:.0f} %", 100 * fraction));

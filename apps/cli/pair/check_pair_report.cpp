@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kPerLine = 8;  // draft lengths that a line shows
 
-constexpr double kWorthwhile = 1.05;
+constexpr double kWorthwhileSpeedup = 1.05;
 
 double Mega(std::int64_t n) {
   return static_cast<double>(n) / 1e6;
@@ -146,7 +146,7 @@ std::string PairCheck::Recommendation() const {
           : fmt::format("--lookahead {}", m.lookahead);
   const std::string gain =
       fmt::format("{} times the speed of plain decoding", Interval(speedup, "{:.2f}"));
-  if (speedup.median >= kWorthwhile)
+  if (speedup.median >= kWorthwhileSpeedup)
     return fmt::format("Use it, with {}: {} for texts like these.", how, gain);
   if (!m.estimate.break_even)
     return fmt::format(

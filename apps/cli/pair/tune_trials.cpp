@@ -14,8 +14,8 @@
 namespace foretoken::cli {
 namespace {
 
-constexpr double kWorthwhile = 1.03;  // less cannot be told from chance
-constexpr int kPassRepeats = 9;
+constexpr double kClearlyFaster = 1.03;  // less cannot be told from chance
+constexpr int kTrialPassRepeats = 9;
 constexpr int kMostContext = 2048;
 constexpr std::size_t kFinalists = 3;
 
@@ -88,7 +88,7 @@ class Tuner {
     tuning_.threads = summary.threads;
     MeasureOptions options{.rows = {},
                            .contexts = {0},
-                           .repeats = kPassRepeats,
+                           .repeats = kTrialPassRepeats,
                            .sampling = plan_.request.sampling,
                            .on_progress = [this](double fraction) {
                              if (plan_.on_progress) plan_.on_progress("measuring passes", fraction);
@@ -144,7 +144,7 @@ class Tuner {
     again.speedups.clear(), again.rates.clear();
     for (int repeat = 0; repeat < plan_.repeats; ++repeat)
       FORETOKEN_CHECK_OK(Run(again, repeat, "confirming"));
-    if (again.speedup().median >= kWorthwhile) tuning_.recommended = std::move(again);
+    if (again.speedup().median >= kClearlyFaster) tuning_.recommended = std::move(again);
     return {};
   }
 

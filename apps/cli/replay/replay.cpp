@@ -25,7 +25,7 @@ struct ReplaySettings {
   bool json = false;
 };
 
-settings::FlagSet Flags(ReplaySettings& s) {
+settings::FlagSet ReplayFlags(ReplaySettings& s) {
   settings::FlagSet flags(
       "replay FILE [flags]",
       "Computes from the trace of a run how fast it would have been with other draft lengths and "
@@ -98,12 +98,12 @@ Result<int> ReplayAll(const ReplaySettings& s) {
 }
 
 settings::FlagSet DescribeReplay() {
-  return Described(Flags);
+  return Described(ReplayFlags);
 }
 
 int RunReplay(const Arguments& arguments) {
   ReplaySettings settings;
-  const settings::FlagSet flags = Flags(settings);
+  const settings::FlagSet flags = ReplayFlags(settings);
   if (const auto ended = ReadFlags(flags, arguments)) return *ended;
   if (settings.file.empty())
     return ReportError({ErrorCode::kInvalidArgument,

@@ -17,30 +17,30 @@
 namespace foretoken::server {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr double kLeastLogprob = -9999;  // instead of -inf, which JSON lacks; as other servers do
 
-std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string Dump(const OrderedJson& json) {
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 // An object without its end, so that more members can follow; and members with the end.
-std::string Opened(const Json& object) {
+std::string Opened(const OrderedJson& object) {
   std::string text = Dump(object);
   text.pop_back();
   return text;
 }
-std::string Closing(const Json& members) {
+std::string Closing(const OrderedJson& members) {
   return "," + Dump(members).substr(1);
 }
 
-void PutIfAny(Json& object, const char* key, const std::optional<double>& value) {
+void PutIfAny(OrderedJson& object, const char* key, const std::optional<double>& value) {
   if (value) object[key] = *value;
 }
 
-Json NullIfEmpty(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
+OrderedJson NullIfEmpty(const std::string& text) {
+  return text.empty() ? OrderedJson(nullptr) : OrderedJson(text);
 }
 
 double Logprob(float value) {
@@ -52,7 +52,7 @@ std::optional<double> PerSecond(std::int64_t n, double ms) {
   return 1000.0 * static_cast<double>(n) / ms;
 }
 
-Json ChatToken(const PieceOf& piece, std::int32_t id, float logprob) {
+OrderedJson ChatToken(const PieceOf& piece, std::int32_t id, float logprob) {
   const std::string text = piece(id);
   std::vector<int> bytes;
   for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));
@@ -64,9 +64,9 @@ struct LogprobOf {
   const TokenLogprobs* logprobs;  // null: none, as for a prompt's first token
 };
 
-Json ChatEntry(const PieceOf& piece, const LogprobOf& entry) {
-  Json token = ChatToken(piece, entry.id, entry.logprobs->logprob);
-  token["top_logprobs"] = Json::array();
+OrderedJson ChatEntry(const PieceOf& piece, const LogprobOf& entry) {
+  OrderedJson token = ChatToken(piece, entry.id, entry.logprobs->logprob);
+  token["top_logprobs"] = OrderedJson::array();
   for (const auto& [top, logprob] : entry.logprobs->top)
     token["top_logprobs"].push_back(ChatToken(piece, top, logprob));
   return token;
@@ -76,13 +76,14 @@ Json ChatEntry(const PieceOf& piece, const LogprobOf& entry) {
 constexpr std::array<const char*, 4> kLists = {"tokens", "token_logprobs", "top_logprobs",
                                                "text_offset"};
 
-Json ValueEntry(const LogprobOf& token) {
-  return token.logprobs != nullptr ? Json(Logprob(token.logprobs->logprob)) : Json(nullptr);
+OrderedJson ValueEntry(const LogprobOf& token) {
+  return token.logprobs != nullptr ? OrderedJson(Logprob(token.logprobs->logprob))
+                                   : OrderedJson(nullptr);
 }
 
-Json TopEntry(const PieceOf& piece, const LogprobOf& token) {
+OrderedJson TopEntry(const PieceOf& piece, const LogprobOf& token) {
   if (token.logprobs == nullptr) return nullptr;
-  Json top = Json::object();
+  OrderedJson top = OrderedJson::object();
   for (const auto& [other, logprob] : token.logprobs->top) top[piece(other)] = Logprob(logprob);
   return top;
 }
@@ -112,27 +113,30 @@ class TextOffsets {
   std::size_t n_echoed_ = 0;  // tokens before those of the answer
 };
 
-Json FourLists(const ReplyFrame& frame, std::span<const LogprobOf> tokens, TextOffsets& offsets) {
-  std::array<Json, 4> lists = {Json::array(), Json::array(), Json::array(), Json::array()};
+OrderedJson FourLists(const ReplyFrame& frame, std::span<const LogprobOf> tokens,
+                      TextOffsets& offsets) {
+  std::array<OrderedJson, 4> lists = {OrderedJson::array(), OrderedJson::array(),
+                                      OrderedJson::array(), OrderedJson::array()};
   for (const LogprobOf& token : tokens) {
     lists[0].push_back(frame.piece(token.id));
     lists[1].push_back(ValueEntry(token));
     lists[2].push_back(TopEntry(frame.piece, token));
     lists[3].push_back(offsets.Pass(token.id));
   }
-  Json json;
+  OrderedJson json;
   for (std::size_t i = 0; i < lists.size(); ++i) json[kLists[i]] = std::move(lists[i]);
   return json;
 }
 
 // The log-probabilities of one chunk of a stream.
-Json LogprobsJson(const ReplyFrame& frame, std::span<const LogprobOf> tokens, std::size_t offset) {
+OrderedJson LogprobsJson(const ReplyFrame& frame, std::span<const LogprobOf> tokens,
+                         std::size_t offset) {
   if (!frame.logprobs) return nullptr;
   if (!frame.chat) {
     TextOffsets offsets(frame, offset);
     return FourLists(frame, tokens, offsets);
   }
-  Json content = Json::array();
+  OrderedJson content = OrderedJson::array();
   for (const LogprobOf& token : tokens) content.push_back(ChatEntry(frame.piece, token));
   return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
@@ -161,7 +165,7 @@ void AddLogprobs(const ReplyFrame& frame, const Choice& choice, LongText& text) 
     });
     return text.Add(",\"refusal\":null}");
   }
-  const auto add = [&](std::size_t list, std::function<Json(const LogprobOf&)> entry) {
+  const auto add = [&](std::size_t list, std::function<OrderedJson(const LogprobOf&)> entry) {
     text.Add(std::string(list == 0 ? "{\"" : ",\"") + kLists[list] + "\":");
     text.AddList(all->size(), [all, entry = std::move(entry)](std::size_t i, std::string& out) {
       out += Dump(entry((*all)[i]));
@@ -169,16 +173,16 @@ void AddLogprobs(const ReplyFrame& frame, const Choice& choice, LongText& text) 
   };
   const TextOffsets offsets = frame.echo_logprobs ? TextOffsets(frame, choice.echo)
                                                   : TextOffsets(frame, choice.echo.text.size());
-  add(0, [&frame](const LogprobOf& token) -> Json { return frame.piece(token.id); });
+  add(0, [&frame](const LogprobOf& token) -> OrderedJson { return frame.piece(token.id); });
   add(1, ValueEntry);
   add(2, [&frame](const LogprobOf& token) { return TopEntry(frame.piece, token); });
-  add(3, [offsets = std::make_shared<TextOffsets>(offsets)](const LogprobOf& token) -> Json {
+  add(3, [offsets = std::make_shared<TextOffsets>(offsets)](const LogprobOf& token) -> OrderedJson {
     return offsets->Pass(token.id);
   });
   text.Add("}");
 }
 
-Json UsageJson(const Usage& usage) {
+OrderedJson UsageJson(const Usage& usage) {
   return {{"prompt_tokens", usage.prompt_tokens},
           {"completion_tokens", usage.completion_tokens},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
@@ -230,15 +234,15 @@ Together Sum(std::span<const Choice> choices) {
   return sum;
 }
 
-Json DraftersJson(const DrafterCounts& drafters) {
-  Json json = Json::object();
+OrderedJson DraftersJson(const DrafterCounts& drafters) {
+  OrderedJson json = OrderedJson::object();
   for (const auto& [name, count] : drafters)
     json[name] = {
         {"rounds", count.rounds}, {"drafted", count.drafted}, {"accepted", count.accepted}};
   return json;
 }
 
-void PutStats(Json& json, const SpeculationStats& stats) {
+void PutStats(OrderedJson& json, const SpeculationStats& stats) {
   PutCounts(json, stats);
   json["draft_ms"] = stats.draft_ms;
   json["verify_ms"] = stats.verify_ms;
@@ -252,9 +256,9 @@ std::optional<double> Speedup(double plain_ms, double actual_ms) {
 }
 
 // llama.cpp's names, and the waiting times.
-Json TimingsJson(const Together& sum) {
+OrderedJson TimingsJson(const Together& sum) {
   const Timings& t = sum.timings;
-  Json json = {{"prompt_n", t.prompt_tokens}, {"prompt_ms", t.prompt_ms}};
+  OrderedJson json = {{"prompt_n", t.prompt_tokens}, {"prompt_ms", t.prompt_ms}};
   if (t.prompt_tokens > 0) json["prompt_per_token_ms"] = t.prompt_ms / t.prompt_tokens;
   PutIfAny(json, "prompt_per_second", PerSecond(t.prompt_tokens, t.prompt_ms));
   json["predicted_n"] = t.decoded_tokens;
@@ -268,12 +272,13 @@ Json TimingsJson(const Together& sum) {
   return json;
 }
 
-Json RequestSpeculationJson(const ReplyFrame& frame, const Together& sum) {
-  Json json = {{"method", frame.method},
-               {"strategy", sum.strategy},
-               {"lossless", sum.lossless},
-               {"lookahead", sum.lookahead.empty() ? frame.engine->lookahead : sum.lookahead},
-               {"num_speculative_tokens", frame.num_speculative_tokens}};
+OrderedJson RequestSpeculationJson(const ReplyFrame& frame, const Together& sum) {
+  OrderedJson json = {
+      {"method", frame.method},
+      {"strategy", sum.strategy},
+      {"lossless", sum.lossless},
+      {"lookahead", sum.lookahead.empty() ? frame.engine->lookahead : sum.lookahead},
+      {"num_speculative_tokens", frame.num_speculative_tokens}};
   PutIfAny(json, "estimated_speedup", Speedup(sum.plain_ms, sum.actual_ms));
   PutStats(json, sum.speculation);
   json["drafters"] = DraftersJson(sum.drafters);
@@ -290,7 +295,7 @@ std::vector<std::string> NoticesOf(const ReplyFrame& frame, std::span<const Choi
   return notices;
 }
 
-void PutStatistics(Json& json, const ReplyFrame& frame, std::span<const Choice> choices) {
+void PutStatistics(OrderedJson& json, const ReplyFrame& frame, std::span<const Choice> choices) {
   const Together sum = Sum(choices);
   json["seed"] = sum.seed;
   if (auto notices = NoticesOf(frame, choices); !notices.empty())
@@ -299,7 +304,7 @@ void PutStatistics(Json& json, const ReplyFrame& frame, std::span<const Choice> 
   json["speculation"] = RequestSpeculationJson(frame, sum);
 }
 
-Json Base(const ReplyFrame& frame, bool chunk) {
+OrderedJson Base(const ReplyFrame& frame, bool chunk) {
   const char* const object = !frame.chat ? "text_completion"
                              : chunk     ? "chat.completion.chunk"
                                          : "chat.completion";
@@ -313,7 +318,7 @@ Json Base(const ReplyFrame& frame, bool chunk) {
 void AddChoice(const ReplyFrame& frame, const Choice& choice, int index, LongText& text) {
   text.AddLater([&frame, &choice, index](std::string& out) {
     const Completion& completion = choice.end.completion;
-    Json json = {{"index", index}};
+    OrderedJson json = {{"index", index}};
     if (frame.chat)
       json["message"] = {{"role", "assistant"}, {"content", completion.text}, {"refusal", nullptr}};
     else
@@ -329,11 +334,11 @@ const char* OriginName(TokenOrigin origin) {
   return kNames[static_cast<std::size_t>(origin)];
 }
 
-Json TraceJson(const ReplyFrame& frame, const StreamPart& part) {
+OrderedJson TraceJson(const ReplyFrame& frame, const StreamPart& part) {
   const RoundRecord& round = *part.round;
-  Json tokens = Json::array(), rejected = Json::array();
+  OrderedJson tokens = OrderedJson::array(), rejected = OrderedJson::array();
   for (const RoundToken& token : round.tokens) {
-    Json json = {
+    OrderedJson json = {
         {"id", token.id}, {"text", frame.piece(token.id)}, {"origin", OriginName(token.origin)}};
     if (token.logprobs) json["logprob"] = Logprob(token.logprobs->logprob);
     tokens.push_back(std::move(json));
@@ -347,10 +352,10 @@ Json TraceJson(const ReplyFrame& frame, const StreamPart& part) {
           {"rejected", std::move(rejected)}};
 }
 
-Json PartChoice(const ReplyFrame& frame, int index, const std::string* text, bool first) {
-  Json json = {{"index", index}};
+OrderedJson PartChoice(const ReplyFrame& frame, int index, const std::string* text, bool first) {
+  OrderedJson json = {{"index", index}};
   if (frame.chat) {
-    json["delta"] = Json::object();
+    json["delta"] = OrderedJson::object();
     if (first) json["delta"]["role"] = "assistant";
     if (text != nullptr) json["delta"]["content"] = *text;
   } else {
@@ -361,7 +366,7 @@ Json PartChoice(const ReplyFrame& frame, int index, const std::string* text, boo
   return json;
 }
 
-Json MetaJson(const ModelSummary& model) {
+OrderedJson MetaJson(const ModelSummary& model) {
   return {{"architecture", model.architecture},
           {"type", model.type},
           {"parameters", model.parameters},
@@ -370,26 +375,26 @@ Json MetaJson(const ModelSummary& model) {
 }
 
 // The names that requests and statistics use.
-Json DraftsJson(const EngineSummary& engine) {
-  Json drafts = Json::array();
+OrderedJson DraftsJson(const EngineSummary& engine) {
+  OrderedJson drafts = OrderedJson::array();
   for (const DrafterSummary& draft : engine.drafts) {
-    Json json = {{"name", draft.name}, {"method", draft.method}};
+    OrderedJson json = {{"name", draft.name}, {"method", draft.method}};
     json.update(MetaJson(draft.model));
     drafts.push_back(std::move(json));
   }
   return drafts;
 }
 
-Json JsonOf(const ServedModel& served) {
+OrderedJson JsonOf(const ServedModel& served) {
   const EngineSummary& engine = *served.engine;
-  Json model = {{"id", served.name},
-                {"object", "model"},
-                {"created", served.created},
-                {"owned_by", "foretoken"},
-                {"aliases", served.aliases}};
+  OrderedJson model = {{"id", served.name},
+                       {"object", "model"},
+                       {"created", served.created},
+                       {"owned_by", "foretoken"},
+                       {"aliases", served.aliases}};
   model["meta"] = MetaJson(engine.target);
   model["meta"]["chat_template"] = served.chats;
-  model["draft"] = engine.draft ? MetaJson(*engine.draft) : Json(nullptr);
+  model["draft"] = engine.draft ? MetaJson(*engine.draft) : OrderedJson(nullptr);
   model["drafts"] = DraftsJson(engine);
   return model;
 }
@@ -426,22 +431,22 @@ LongText ReplyText(const ReplyFrame& frame, std::span<const Choice> choices, int
   text.Add(Opened(Base(frame, false)) + ",\"choices\":[");
   for (std::size_t i = 0; i < choices.size(); ++i)
     AddChoice(frame, choices[i], static_cast<int>(i), text);
-  Json rest = {{"usage", UsageJson(UsageOf(choices, n))}};
+  OrderedJson rest = {{"usage", UsageJson(UsageOf(choices, n))}};
   PutStatistics(rest, frame, choices);
   text.Add("]" + Closing(rest));
   return text;
 }
 
 std::string PartJson(const ReplyFrame& frame, const StreamPart& part) {
-  Json json = Base(frame, true);
-  Json choice = PartChoice(frame, part.choice, &part.text, false);
+  OrderedJson json = Base(frame, true);
+  OrderedJson choice = PartChoice(frame, part.choice, &part.text, false);
   if (part.round != nullptr && frame.logprobs) {
     std::vector<LogprobOf> tokens;
     for (const RoundToken& token : part.round->tokens)
       if (token.logprobs) tokens.push_back({token.id, &*token.logprobs});
     choice["logprobs"] = LogprobsJson(frame, tokens, part.text_offset);
   }
-  json["choices"] = Json::array({std::move(choice)});
+  json["choices"] = OrderedJson::array({std::move(choice)});
   if (frame.include_usage) json["usage"] = nullptr;
   if (frame.trace && part.round != nullptr) json["foretoken"] = TraceJson(frame, part);
   return Dump(json);
@@ -450,24 +455,25 @@ std::string PartJson(const ReplyFrame& frame, const StreamPart& part) {
 LongText EchoParts(const ReplyFrame& frame, int choice, const Echo& echo,
                    std::vector<TokenLogprobs> logprobs) {
   static constexpr std::size_t kTokens = 64;  // in a part
-  struct Prompt {
+  struct EchoedPrompt {
     std::vector<TokenLogprobs> logprobs;
     std::vector<LogprobOf> tokens;
     TextOffsets offsets;
   };
-  const auto prompt = std::make_shared<Prompt>(Prompt{std::move(logprobs), {}, {frame, echo}});
+  const auto prompt =
+      std::make_shared<EchoedPrompt>(EchoedPrompt{std::move(logprobs), {}, {frame, echo}});
   if (frame.echo_logprobs) prompt->tokens = EchoTokens(echo, prompt->logprobs);
   const std::size_t n = std::max<std::size_t>(1, (prompt->tokens.size() + kTokens - 1) / kTokens);
   LongText text;
   text.AddEach(n, [&frame, choice, &echo, prompt](std::size_t i, std::string& out) {
-    Json json = Base(frame, true);
+    OrderedJson json = Base(frame, true);
     const std::string rest;  // the text of the prompt goes with the first one
-    Json part = PartChoice(frame, choice, i == 0 ? &echo.text : &rest, i == 0);
+    OrderedJson part = PartChoice(frame, choice, i == 0 ? &echo.text : &rest, i == 0);
     const auto tokens = std::span(prompt->tokens).subspan(i * kTokens);
     if (frame.echo_logprobs)
       part["logprobs"] =
           FourLists(frame, tokens.first(std::min(tokens.size(), kTokens)), prompt->offsets);
-    json["choices"] = Json::array({std::move(part)});
+    json["choices"] = OrderedJson::array({std::move(part)});
     if (frame.include_usage) json["usage"] = nullptr;
     out += EventText(Dump(json));
   });
@@ -476,18 +482,18 @@ LongText EchoParts(const ReplyFrame& frame, int choice, const Echo& echo,
 
 std::string EndPartJson(const ReplyFrame& frame, int choice, FinishReason reason,
                         std::span<const Choice> all) {
-  Json json = Base(frame, true);
-  Json last = PartChoice(frame, choice, nullptr, false);
+  OrderedJson json = Base(frame, true);
+  OrderedJson last = PartChoice(frame, choice, nullptr, false);
   last["finish_reason"] = Name(reason);
-  json["choices"] = Json::array({std::move(last)});
+  json["choices"] = OrderedJson::array({std::move(last)});
   if (frame.include_usage) json["usage"] = nullptr;
   if (!all.empty()) PutStatistics(json, frame, all);
   return Dump(json);
 }
 
 std::string UsagePartJson(const ReplyFrame& frame, const Usage& usage) {
-  Json json = Base(frame, true);
-  json["choices"] = Json::array();
+  OrderedJson json = Base(frame, true);
+  json["choices"] = OrderedJson::array();
   json["usage"] = UsageJson(usage);
   return Dump(json);
 }
@@ -505,7 +511,7 @@ std::string ModelJson(const ServedModel& model) {
 }
 
 std::string ModelsJson(const ServedModel& model) {
-  return Dump({{"object", "list"}, {"data", Json::array({JsonOf(model)})}});
+  return Dump({{"object", "list"}, {"data", OrderedJson::array({JsonOf(model)})}});
 }
 
 LongText TokensText(std::vector<std::int32_t> tokens, PieceOf piece) {
@@ -545,16 +551,16 @@ LongText ContentText(std::string content) {
 
 std::string HealthJson(bool draining, AsyncLoad load, const Overload& overload,
                        const Status& files) {
-  Json json = {{"status", !files     ? "error"
-                          : draining ? "draining"
-                                     : "ok"},
-               {"running", load.running},
-               {"waiting", load.waiting},
-               {"overload", Name(overload.state())},
-               {"memory",
-                {{"limit_bytes", overload.plan().ceiling},
-                 {"resident_bytes", overload.resident()},
-                 {"requests_bytes", overload.held()}}}};
+  OrderedJson json = {{"status", !files     ? "error"
+                                 : draining ? "draining"
+                                            : "ok"},
+                      {"running", load.running},
+                      {"waiting", load.waiting},
+                      {"overload", Name(overload.state())},
+                      {"memory",
+                       {{"limit_bytes", overload.plan().ceiling},
+                        {"resident_bytes", overload.resident()},
+                        {"requests_bytes", overload.held()}}}};
   if (!files) json["error"] = files.error().message;
   return Dump(json);
 }
@@ -566,11 +572,12 @@ std::string VersionJson() {
 namespace {
 
 // What a request may choose, with words for people.
-Json ChoicesJson(const EngineSummary& engine) {
-  Json methods = Json::array(), strategies = Json::array(), controllers = Json::array();
+OrderedJson ChoicesJson(const EngineSummary& engine) {
+  OrderedJson methods = OrderedJson::array(), strategies = OrderedJson::array(),
+              controllers = OrderedJson::array();
   for (const std::string& name : engine.methods) {
     const DrafterInfo* const row = FindDrafter(DrafterOf(name));
-    Json method = {{"name", name}};
+    OrderedJson method = {{"name", name}};
     if (row != nullptr) method["help"] = row->help;
     if (row != nullptr && !row->drafts_from.empty()) method["drafts_from"] = row->drafts_from;
     methods.push_back(std::move(method));
@@ -591,7 +598,7 @@ Json ChoicesJson(const EngineSummary& engine) {
 
 std::string SpeculationJson(const SpeculationState& state) {
   const EngineSummary& engine = *state.engine;
-  Json json = {
+  OrderedJson json = {
       {"method", engine.method},         {"lookahead", engine.lookahead},
       {"strategy", engine.strategy},     {"lossless", engine.lossless},
       {"strategies", engine.strategies}, {"num_speculative_tokens", engine.num_speculative_tokens},
@@ -603,7 +610,7 @@ std::string SpeculationJson(const SpeculationState& state) {
   // By rows, as `bench --json` has it.
   for (const RowCost& cost : state.pass_costs)
     json["verify_us"][std::to_string(cost.rows)] = cost.us;
-  Json totals = {{"requests", state.totals.requests}};
+  OrderedJson totals = {{"requests", state.totals.requests}};
   PutStats(totals, state.totals.speculation);
   json["totals"] = std::move(totals);
   json["drafters"] = DraftersJson(state.totals.drafters);

@@ -13,7 +13,7 @@ namespace {
 using Bytes = std::array<unsigned char, 16>;
 
 // IPv4 as IPv6 has it: ::ffff:a.b.c.d.
-std::optional<Bytes> Parsed(const std::string& address) {
+std::optional<Bytes> ParsedAddress(const std::string& address) {
   Bytes bytes = {};
   if (inet_pton(AF_INET6, address.substr(0, address.find('%')).c_str(), bytes.data()) == 1)
     return bytes;
@@ -36,7 +36,7 @@ std::string Text(int family, const void* bytes) {
 }  // namespace
 
 std::string ClientOf(const std::string& address) {
-  auto bytes = Parsed(address);
+  auto bytes = ParsedAddress(address);
   if (!bytes) return address;
   if (IsIpv4(*bytes)) return Text(AF_INET, bytes->data() + 12);
   std::fill(bytes->begin() + 8, bytes->end(), static_cast<unsigned char>(0));
@@ -44,7 +44,7 @@ std::string ClientOf(const std::string& address) {
 }
 
 bool IsThisMachine(const std::string& address) {
-  const auto bytes = Parsed(address);
+  const auto bytes = ParsedAddress(address);
   if (!bytes) return false;
   if (IsIpv4(*bytes)) return (*bytes)[12] == 127;
   Bytes loopback = {};
@@ -60,7 +60,7 @@ std::string ForwardedAddress(const HttpRequest& request, std::string_view field)
   while (list.starts_with(' ')) list.remove_prefix(1);
   while (list.ends_with(' ')) list.remove_suffix(1);
   const std::string address(list);
-  return Parsed(address) ? address : std::string();
+  return ParsedAddress(address) ? address : std::string();
 }
 
 }  // namespace foretoken::server

@@ -28,8 +28,8 @@ constexpr int kRequestsPerConnection = 10'000;
 constexpr int kRequestsPerTurn = 16;          // of one client, before others have their turn
 constexpr std::size_t kReadAhead = 64 << 10;  // of requests behind the one that is being answered
 constexpr std::size_t kOwnBytes = 4 << 10;    // of a connection, without its buffers
-constexpr std::size_t kAtOnce = 16 << 10;     // read from one client, before others have their turn
-constexpr std::chrono::seconds kFresh{1};     // a connection's, for its first request to arrive
+constexpr std::size_t kReadAtOnce = 16 << 10;  // of one client, before others have their turn
+constexpr std::chrono::seconds kFresh{1};   // a connection's, for its first request to arrive
 constexpr milliseconds kFreshInReserve{20};
 constexpr std::chrono::seconds kSoon{5};        // for a request to arrive when others wait
 constexpr milliseconds kReserveTime{2000};      // of a connection in reserve
@@ -102,7 +102,7 @@ void Connection::AwaitInput() {
 }
 
 void Connection::Receive() {
-  thread_local std::array<char, kAtOnce> buffer;
+  thread_local std::array<char, kReadAtOnce> buffer;
   error_code error;
   const std::size_t n = socket_.read_some(asio::buffer(buffer), error);
   if (error == asio::error::eof) return EndInput();

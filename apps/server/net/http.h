@@ -28,6 +28,14 @@ class Overload;
 
 using HttpFields = std::vector<std::pair<std::string, std::string>>;
 
+// Names of fields and hosts are compared without regard to the case of their ASCII letters.
+inline std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
+}
+
 // What a request takes from the server, released when nobody works on it any more.
 struct Charges {
   std::shared_ptr<ByteLedger::Account> bytes;

@@ -21,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // A pipe that is ready accepts this much without waiting (PIPE_BUF).
-constexpr std::size_t kAtOnce = 4096;
+constexpr std::size_t kWriteAtOnce = 4096;
 constexpr int kLookEveryMs = 50;  // at the end, while the reader takes nothing
 constexpr std::chrono::seconds kLastWords{1};
 
@@ -61,7 +61,7 @@ bool LogWriter::State::Send(int descriptor, std::string_view text, std::size_t& 
       continue;
     }
     const ssize_t n =
-        ::write(descriptor, text.data() + sent, std::min(kAtOnce, text.size() - sent));
+        ::write(descriptor, text.data() + sent, std::min(kWriteAtOnce, text.size() - sent));
     if (n > 0) sent += static_cast<std::size_t>(n);
     if (n < 0 && errno != EINTR && errno != EAGAIN) return true;  // nobody reads, or no room
   }

@@ -20,13 +20,6 @@ constexpr std::size_t kMaxChunkLine = 1024;    // a chunk's size and extensions
 constexpr std::size_t kLargeBody = 128 << 10;  // of received body
 constexpr std::size_t kLastChunk = 5;          // "0\r\n\r\n", which Beast wants to see whole
 
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return lower;
-}
-
 bool IsNumber(std::string_view text) {
   return !text.empty() &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });

@@ -25,10 +25,10 @@ int EvidenceOf(int n, const NgramVotes::Winner& best, int n_occurrences) {
   return std::min(3, n - 1 + (best.count > 1));
 }
 
-constexpr std::array<std::string_view, 5> kAliases = {"ngram-simple", "ngram-map-k",
-                                                      "ngram-map-k4v", "ngram-mod", "ngram-cache"};
+constexpr std::array<std::string_view, 5> kNgramAliases = {
+    "ngram-simple", "ngram-map-k", "ngram-map-k4v", "ngram-mod", "ngram-cache"};
 
-Result<std::unique_ptr<Drafter>> Make(DrafterSettings settings) {
+Result<std::unique_ptr<Drafter>> MakeNgram(DrafterSettings settings) {
   const SpeculativeOptions& o = settings.options;
   std::vector<Token> corpus;
   if (!o.ngram_corpus.empty()) {
@@ -47,10 +47,10 @@ Result<std::unique_ptr<Drafter>> Make(DrafterSettings settings) {
 }  // namespace
 
 extern const DrafterSpec kNgramSpec = {.info = {.name = "ngram",
-                                                .aliases = kAliases,
+                                                .aliases = kNgramAliases,
                                                 .help = "looks up the text so far",
                                                 .lookup_only = true},
-                                       .make = Make};
+                                       .make = MakeNgram};
 
 NgramDrafter::NgramDrafter(const NgramSettings& settings)
     : ListedDrafter(kNgramSpec),

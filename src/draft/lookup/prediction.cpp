@@ -6,7 +6,7 @@
 namespace foretoken::draft {
 namespace {
 
-Result<std::unique_ptr<Drafter>> Make(DrafterSettings settings) {
+Result<std::unique_ptr<Drafter>> MakePrediction(DrafterSettings settings) {
   return std::make_unique<PredictionDrafter>(settings.max_sequences, settings.max_context);
 }
 
@@ -18,7 +18,7 @@ extern const DrafterSpec kPredictionSpec = {
              .lookup_only = true,
              .drafts_from = "a prediction"},
     .serves = [](const Request& request) { return !request.prediction.empty(); },
-    .make = Make};
+    .make = MakePrediction};
 
 PredictionDrafter::PredictionDrafter(int max_sequences, int max_context)
     : ListedDrafter(kPredictionSpec),

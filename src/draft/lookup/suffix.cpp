@@ -15,7 +15,7 @@ int EvidenceOf(SuffixAutomaton::Match m, const SuffixAutomaton::Follower& follow
   return (length >= 2) + (length >= 4) + (length >= 7);
 }
 
-Result<std::unique_ptr<Drafter>> Make(DrafterSettings settings) {
+Result<std::unique_ptr<Drafter>> MakeSuffix(DrafterSettings settings) {
   return std::make_unique<SuffixDrafter>(
       SuffixSettings{.max_sequences = settings.max_sequences,
                      .max_context = settings.max_context,
@@ -29,7 +29,7 @@ extern const DrafterSpec kSuffixSpec = {
              .help = "looks up the text so far and earlier texts",
              .lookup_only = true,
              .reads_p_min = true},
-    .make = Make};
+    .make = MakeSuffix};
 
 SuffixDrafter::SuffixDrafter(const SuffixSettings& settings)
     : ListedDrafter(kSuffixSpec),

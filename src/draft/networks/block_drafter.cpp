@@ -14,12 +14,13 @@
 namespace foretoken::draft {
 namespace {
 
-constexpr std::array<std::string_view, 3> kAliases = {"draft-dflash", "dspark", "draft-dspark"};
+constexpr std::array<std::string_view, 3> kBlockAliases = {"draft-dflash", "dspark",
+                                                           "draft-dspark"};
 constexpr float kNever = -std::numeric_limits<float>::infinity();
-constexpr std::array kFiles = {model::DraftFile::kBlockHead};
+constexpr std::array kBlockFiles = {model::DraftFile::kBlockHead};
 
 // The engine's K bounds the block, as the masks of tokens that nobody asks for only cost time.
-Result<std::unique_ptr<Drafter>> Make(DrafterSettings settings) {
+Result<std::unique_ptr<Drafter>> MakeBlockDrafter(DrafterSettings settings) {
   const int k = settings.options.num_speculative_tokens.value_or(0);
   return std::make_unique<BlockDrafter>(std::move(settings.runner), *settings.head, settings.tables,
                                         settings.shared, k > 0 ? k : settings.max_draft,
@@ -34,15 +35,15 @@ bool AllFinite(const float* x, int n) {
 
 extern const DrafterSpec kDflashSpec = {
     .info = {.name = "dflash",
-             .aliases = kAliases,
+             .aliases = kBlockAliases,
              .help = "a DFlash, DFlash 2 or DSpark file: drafts in one pass",
              .reports_q = true,
              .reads_features = true,
              .reads_file = true,
              .reads_p_min = true,
              .drafts_at_once = true},
-    .files = kFiles,
-    .make = Make};
+    .files = kBlockFiles,
+    .make = MakeBlockDrafter};
 
 BlockDrafter::BlockDrafter(std::unique_ptr<model::Runner> runner, const model::HeadConfig& config,
                            const kv::TablesShape& tables, const SharedTokens& shared, int most,

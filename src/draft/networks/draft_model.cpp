@@ -16,10 +16,12 @@ namespace {
 // texts.
 constexpr int kCatchUpRows = 512;
 
-constexpr std::array<std::string_view, 3> kAliases = {"draft", "draft-simple", "draft-model"};
-constexpr std::array kFiles = {model::DraftFile::kModel, model::DraftFile::kModelWithMtpHead};
+constexpr std::array<std::string_view, 3> kStandaloneAliases = {"draft", "draft-simple",
+                                                                "draft-model"};
+constexpr std::array kStandaloneFiles = {model::DraftFile::kModel,
+                                         model::DraftFile::kModelWithMtpHead};
 
-Result<std::unique_ptr<Drafter>> Make(DrafterSettings settings) {
+Result<std::unique_ptr<Drafter>> MakeDraftModel(DrafterSettings settings) {
   return std::make_unique<DraftModel>(std::move(settings.runner), settings.tables, settings.shared,
                                       settings.max_draft, *settings.kernels, settings.kv_cache);
 }
@@ -27,13 +29,13 @@ Result<std::unique_ptr<Drafter>> Make(DrafterSettings settings) {
 }  // namespace
 
 extern const DrafterSpec kStandaloneSpec = {.info = {.name = "standalone",
-                                                     .aliases = kAliases,
+                                                     .aliases = kStandaloneAliases,
                                                      .help = "a small model of the same family",
                                                      .reports_q = true,
                                                      .reads_file = true,
                                                      .reads_p_min = true},
-                                            .files = kFiles,
-                                            .make = Make};
+                                            .files = kStandaloneFiles,
+                                            .make = MakeDraftModel};
 
 DraftModel::DraftModel(std::unique_ptr<model::Runner> runner, const kv::TablesShape& tables,
                        const SharedTokens& shared, int max_draft, const kernels::Kernels& kernels,

@@ -20,14 +20,14 @@ constexpr std::array kEagleFiles = {model::DraftFile::kEagleHead};
 constexpr std::array kMtpFiles = {model::DraftFile::kMtpHead, model::DraftFile::kModelWithMtpHead,
                                   model::DraftFile::kAssistant};
 
-Result<std::unique_ptr<Drafter>> Make(DrafterSettings settings) {
+Result<std::unique_ptr<Drafter>> MakeHeadDrafter(DrafterSettings settings) {
   return std::make_unique<HeadDrafter>(std::move(settings.runner), *settings.head, settings.tables,
                                        settings.shared, settings.max_draft, *settings.kernels);
 }
 
 Result<std::unique_ptr<Drafter>> MakeMtp(DrafterSettings settings) {
   return settings.head->reads_cache() ? MakeAssistant(std::move(settings), kMtpSpec)
-                                      : Make(std::move(settings));
+                                      : MakeHeadDrafter(std::move(settings));
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ extern const DrafterSpec kEagleSpec = {.info = {.name = "eagle",
                                                 .reads_file = true,
                                                 .reads_p_min = true},
                                        .files = kEagleFiles,
-                                       .make = Make};
+                                       .make = MakeHeadDrafter};
 extern const DrafterSpec kMtpSpec = {
     .info = {.name = "mtp",
              .aliases = kMtpAliases,

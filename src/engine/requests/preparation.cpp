@@ -11,14 +11,6 @@
 #include "sampling/logprobs.h"
 
 namespace foretoken::engine {
-namespace {
-
-tl::unexpected<Error> Bad(std::string message) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(message));
-}
-
-}  // namespace
-
 Result<PreparedRequest> Preparation::Prepare(Request request) const {
   PreparedRequest prepared;
   prepared.prepared_by_ = this;
@@ -55,7 +47,7 @@ Status Preparation::Check(const Request& request, std::span<const Token> prompt)
   FORETOKEN_CHECK_OK(CheckTokens("prompt tokens", prompt, limits_.vocabulary));
   FORETOKEN_CHECK_OK(rules_.Check(request));
   if (limits_.records && !rules_.FirstTokenIsTargets(request))
-    return Bad(
+    return InvalidArgument(
         "first target: a trace begins with a token of the target's; leave it on, or record "
         "nothing");
   return CheckRoom(request, prompt);
@@ -63,25 +55,27 @@ Status Preparation::Check(const Request& request, std::span<const Token> prompt)
 
 Status Preparation::CheckOutput(const Request& request) const {
   if (request.max_new_tokens < 0)
-    return Bad(fmt::format("max tokens: {} is negative; use 0 or more", request.max_new_tokens));
+    return InvalidArgument(
+        fmt::format("max tokens: {} is negative; use 0 or more", request.max_new_tokens));
   if (request.min_new_tokens < 0)
-    return Bad(fmt::format("min tokens: {} is negative; use 0 or more", request.min_new_tokens));
+    return InvalidArgument(
+        fmt::format("min tokens: {} is negative; use 0 or more", request.min_new_tokens));
   if (request.min_new_tokens > request.max_new_tokens)
-    return Bad(fmt::format("min tokens: {} is more than max tokens {}; lower it",
-                           request.min_new_tokens, request.max_new_tokens));
+    return InvalidArgument(fmt::format("min tokens: {} is more than max tokens {}; lower it",
+                                       request.min_new_tokens, request.max_new_tokens));
   if (request.logprobs < -1 || request.logprobs > sampling::kMaxTopLogprobs)
-    return Bad(fmt::format("logprobs: {} is out of range; use 0 to {}", request.logprobs,
-                           sampling::kMaxTopLogprobs));
+    return InvalidArgument(fmt::format("logprobs: {} is out of range; use 0 to {}",
+                                       request.logprobs, sampling::kMaxTopLogprobs));
   if (request.prompt_logprobs < -1 || request.prompt_logprobs > sampling::kMaxTopLogprobs)
-    return Bad(fmt::format("prompt logprobs: {} is out of range; use 0 to {}",
-                           request.prompt_logprobs, sampling::kMaxTopLogprobs));
+    return InvalidArgument(fmt::format("prompt logprobs: {} is out of range; use 0 to {}",
+                                       request.prompt_logprobs, sampling::kMaxTopLogprobs));
   for (const auto& stop : request.stop)
-    if (stop.empty()) return Bad("stop: an empty stop string; drop it");
+    if (stop.empty()) return InvalidArgument("stop: an empty stop string; drop it");
   return {};
 }
 
 Status Preparation::CheckRoom(const Request& request, std::span<const Token> prompt) const {
-  if (prompt.empty()) return Bad("prompt: it has no tokens; give some text");
+  if (prompt.empty()) return InvalidArgument("prompt: it has no tokens; give some text");
   if (static_cast<int>(prompt.size()) >= limits_.context)
     return Fail(
         ErrorCode::kTooLarge,

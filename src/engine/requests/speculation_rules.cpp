@@ -16,10 +16,6 @@ void AddName(std::vector<std::string>& names, std::string_view name) {
   if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
 }
 
-tl::unexpected<Error> Bad(std::string message) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 // False: drafts are the drafter's best tokens, which have no distribution.
 bool DrawsDrafts(const Request& request) {
   return !request.speculative.draft_sampling.value_or(request.sampling).greedy();
@@ -149,7 +145,7 @@ Status SpeculationRules::CheckLeastDrafts(const Request& request) const {
   const SpeculativeParameters& s = request.speculative;
   const SpeculativeOptions& set = options_.speculative;
   if (LeastDraftsOf(request) > 1 && VerifiesDistributions(request))
-    return Bad(
+    return InvalidArgument(
         fmt::format("min_speculative_tokens: under {} a drawn draft must be verified, and "
                     "dropping short ones would bias the text; set it to 0 or use "
                     "sample-match",
@@ -172,18 +168,20 @@ Status SpeculationRules::Check(const Request& request) const {
   }
   const int k = s.num_speculative_tokens.value_or(0);
   if (k < 0 || k > kMaxDraft)
-    return Bad(fmt::format("speculative tokens: {} is out of range; use 0 to {}", k, kMaxDraft));
+    return InvalidArgument(
+        fmt::format("speculative tokens: {} is out of range; use 0 to {}", k, kMaxDraft));
   const float p_min = s.draft_p_min.value_or(0);
   if (!(p_min >= 0 && p_min <= 1))
-    return Bad(fmt::format("draft p-min: {} is out of range; use 0 to 1", p_min));
+    return InvalidArgument(fmt::format("draft p-min: {} is out of range; use 0 to 1", p_min));
   FORETOKEN_CHECK_OK(CheckLeastDrafts(request));
   constexpr VerifyStrategy kAuto = VerifyStrategy::kAuto;
   const VerifyStrategy strategy = StrategyOf(request);
   if (verifiers_.one_for_all() && s.strategy.value_or(kAuto) != kAuto)
-    return Bad(fmt::format("verify: '{}' verifies every request of this engine; leave '{}' out",
-                           VerifierFor(request).name(), Name(strategy)));
+    return InvalidArgument(
+        fmt::format("verify: '{}' verifies every request of this engine; leave '{}' out",
+                    VerifierFor(request).name(), Name(strategy)));
   if (strategy == VerifyStrategy::kGreedy && !request.sampling.greedy())
-    return Bad(
+    return InvalidArgument(
         fmt::format("verify: 'greedy' with temperature {} would give greedy text; use temperature "
                     "0, or residual or sample-match",
                     request.sampling.temperature));
@@ -197,12 +195,12 @@ Status SpeculationRules::CheckDrafters(const Request& request) const {
   for (const int d : DraftersFor(request)) {
     const loader::DrafterEntry& entry = drafters_[d];
     if (verifier->NeedsLaws() && !entry.drafter->ReportsLaws())
-      return Bad(fmt::format(
+      return InvalidArgument(fmt::format(
           "verify: '{}' needs a drafter that reports its distributions, and {} reports none; "
           "use sample-match",
           verifier->name(), entry.name));
     if (verifier->NeedsLogits() && !entry.drafter->ReportsLogits())
-      return Bad(
+      return InvalidArgument(
           fmt::format("verify: '{}' needs a drafter that reports its logits, and {} reports none; "
                       "use sample-match",
                       verifier->name(), entry.name));

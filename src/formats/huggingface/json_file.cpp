@@ -11,8 +11,6 @@ namespace foretoken::formats::huggingface {
 
 namespace {
 
-constexpr std::string_view kFetchAgain = "the file is damaged, fetch it again";
-
 // How deep objects and lists lie in each other.
 int DepthOf(std::string_view text) {
   int depth = 0, most = 0;

@@ -15,6 +15,8 @@ namespace foretoken::formats::huggingface {
 
 using Json = nlohmann::json;
 
+inline constexpr std::string_view kFetchAgain = "the file is damaged, fetch it again";
+
 struct JsonLimits {
   std::size_t most_bytes = std::size_t{256} << 20;
   int most_depth = 64;         // of objects and lists in each other

@@ -11,7 +11,7 @@ namespace foretoken::formats::huggingface {
 
 namespace {
 
-constexpr std::string_view kAdvice =
+constexpr std::string_view kPreTokenizerAdvice =
     "convert the folder to GGUF with llama.cpp's convert_hf_to_gguf.py";
 
 // What models publish, as Describe writes it, and GGUF's name for the same words. Names that do
@@ -108,7 +108,7 @@ Result<std::string> NameOf(const JsonFields& file, const std::vector<const Json*
     return file.Unsupported(
         "pre_tokenizer",
         fmt::format("its way to cut a text into words is not known ({})", Shown(published)),
-        kAdvice);
+        kPreTokenizerAdvice);
   };
   for (const Json* part : parts) {
     std::optional<std::string> described = Describe(*part);
@@ -153,7 +153,7 @@ Result<PreTokenizer> ReadPreTokenizer(const JsonFields& file, bool ignores_merge
       result.metaspace = scheme == "first" ? scheme : "always";
     } else if (!between_spaces)
       return file.Unsupported("pre_tokenizer", fmt::format("{} is not supported", Shown(type)),
-                              kAdvice);
+                              kPreTokenizerAdvice);
   }
   return result;
 }

@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // the format's own limit
 constexpr std::size_t kMostDimensions = 8;
-constexpr std::string_view kFetchAgain = "the file is damaged, fetch it again";
 
 struct Dtype {
   std::string_view name;

@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 24;
 constexpr std::int64_t kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5,
                        kByte = 6;  // of tokenizer.ggml.token_type
-constexpr std::string_view kAdvice =
+constexpr std::string_view kTokenizerAdvice =
     "convert the folder to GGUF with llama.cpp's convert_hf_to_gguf.py";
 constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 
@@ -76,7 +76,8 @@ class TokenizerReader {
     FORETOKEN_TRY(const auto type, model.String("type"));
     FORETOKEN_TRY(const auto fallback, model.Bool("byte_fallback"));
     if (type.value_or("BPE") != "BPE")
-      return model.Unsupported("type", fmt::format("{} is not supported", Shown(*type)), kAdvice);
+      return model.Unsupported("type", fmt::format("{} is not supported", Shown(*type)),
+                               kTokenizerAdvice);
     byte_fallback_ = fallback.value_or(false);
     FORETOKEN_TRY(const Json* vocab, model.NeedObject("vocab"));
     FORETOKEN_TRY(const Json* added, file.List("added_tokens"));
@@ -147,7 +148,7 @@ class TokenizerReader {
       Set("scores", ScoresOf(merges));
     } else {
       return model.Unsupported("byte_fallback", "characters without bytes are not supported",
-                               kAdvice);
+                               kTokenizerAdvice);
     }
     if (words.byte_level) Set("merges", merges);
     Set("tokens", std::move(texts_));
@@ -207,7 +208,8 @@ class TokenizerReader {
       else if (kind == "Prepend" && marks && !words.byte_level)
         words.space_prefix = true;
       else if (kind != "Replace" || !marks || words.byte_level)
-        return fields.Unsupported("type", fmt::format("{} is not supported", Shown(kind)), kAdvice);
+        return fields.Unsupported("type", fmt::format("{} is not supported", Shown(kind)),
+                                  kTokenizerAdvice);
     }
     return {};
   }

@@ -8,7 +8,6 @@ namespace foretoken::grammar {
 namespace {
 
 constexpr char32_t kLast = 0x10FFFF;
-constexpr CodePoints kSurrogates = {0xD800, 0xDFFF};
 
 // The rest of Unicode, including surrogates that are not in the ranges.
 std::vector<CodePoints> Gaps(const std::vector<CodePoints>& ranges) {

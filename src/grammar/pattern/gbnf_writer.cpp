@@ -9,7 +9,7 @@
 namespace foretoken::grammar {
 namespace {
 
-constexpr std::size_t kMaxBytes = std::size_t{1} << 20;  // the most that ParseGbnf accepts
+constexpr std::size_t kMaxWrittenBytes = std::size_t{1} << 20;  // the most that ParseGbnf accepts
 
 std::string ClassCharacter(char32_t c) {
   const auto value = static_cast<std::uint32_t>(c);
@@ -158,7 +158,7 @@ Result<std::string> GbnfWriter::Write(int root) {
     text += rule.name + " ::= ";
     Print(rule.body, false, text);
     text += '\n';
-    if (text.size() > kMaxBytes) return too_large();
+    if (text.size() > kMaxWrittenBytes) return too_large();
   }
   return text;
 }
@@ -173,7 +173,7 @@ void GbnfWriter::PrintCall(int rule, std::string& out) {
 // group: the part needs parentheses because others stand beside it.
 void GbnfWriter::Print(Part part, bool group, std::string& out) {
   const Piece& piece = At(part);
-  if (out.size() > kMaxBytes) return;
+  if (out.size() > kMaxWrittenBytes) return;
   switch (piece.kind) {
     case Kind::kText:
       out += Literal(piece.text);

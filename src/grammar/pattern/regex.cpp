@@ -13,12 +13,9 @@
 namespace foretoken::grammar {
 namespace {
 
-using Kind = RegexNode::Kind;
-
-constexpr char32_t kLastCodePoint = 0x10FFFF;
 constexpr std::string_view kQuantifiers = "*+?{";
 
-bool IsDigit(char c) {
+bool IsDecimalDigit(char c) {
   return c >= '0' && c <= '9';
 }
 
@@ -59,9 +56,9 @@ std::optional<CharacterClass> Escaped(char name) {
   return std::nullopt;
 }
 
-class Parser {
+class RegexParser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit RegexParser(std::string_view text) : text_(text) {}
 
   Result<Regex> Parse() {
     Regex regex;
@@ -97,7 +94,7 @@ class Parser {
   }
 
   Result<RegexNode> ParseAlternatives(int depth) {
-    RegexNode alternatives{.kind = Kind::kAlternatives};
+    RegexNode alternatives{.kind = RegexNode::Kind::kAlternatives};
     do {
       FORETOKEN_TRY(RegexNode sequence, ParseSequence(depth));
       alternatives.children.push_back(std::move(sequence));
@@ -127,7 +124,7 @@ class Parser {
     if (c == '$') return Lacking("the anchor '$' inside of it");
     if (IsQuantifier()) return Bad(fmt::format("'{}' has nothing before it to repeat; drop it", c));
     if (Accept("(")) return ParseGroup(depth);
-    RegexNode atom{.kind = Kind::kCharacter};
+    RegexNode atom{.kind = RegexNode::Kind::kCharacter};
     if (Accept("[")) {
       FORETOKEN_TRY(atom.characters, ParseClass());
     } else if (Accept(".")) {
@@ -160,12 +157,13 @@ class Parser {
 
   bool IsQuantifier() const {
     const char c = Peek();
-    return c != '\0' && kQuantifiers.find(c) != kQuantifiers.npos && (c != '{' || IsDigit(Peek(1)));
+    return c != '\0' && kQuantifiers.find(c) != kQuantifiers.npos &&
+           (c != '{' || IsDecimalDigit(Peek(1)));
   }
 
   Result<RegexNode> ParseQuantifier(RegexNode atom) {
     if (!IsQuantifier()) return atom;
-    RegexNode repeat{.kind = Kind::kRepeat};
+    RegexNode repeat{.kind = RegexNode::Kind::kRepeat};
     if (Accept("+")) {
       repeat.least = 1;
     } else if (Accept("?")) {
@@ -192,9 +190,9 @@ class Parser {
   }
 
   Result<int> ParseCount() {
-    if (!IsDigit(Peek())) return Bad("a repetition needs numbers; write {n,m}");
+    if (!IsDecimalDigit(Peek())) return Bad("a repetition needs numbers; write {n,m}");
     int n = 0;
-    for (; IsDigit(Peek()); ++at_) {
+    for (; IsDecimalDigit(Peek()); ++at_) {
       n = n * 10 + (Peek() - '0');
       if (n > Regex::kMaxRepeats)
         return Bad(fmt::format("a repetition of more than {}; lower it", Regex::kMaxRepeats),
@@ -236,7 +234,7 @@ class Parser {
         {'n', '\n'}, {'r', '\r'}, {'t', '\t'}, {'f', '\f'}, {'v', '\v'}};
     for (const auto& [name, value] : kControls)
       if (c == name) return ++at_, CharacterClass::Of(value);
-    if (c == '0' && !IsDigit(Peek(1))) return ++at_, CharacterClass::Of(0);
+    if (c == '0' && !IsDecimalDigit(Peek(1))) return ++at_, CharacterClass::Of(0);
     if (c == 'x') return ParseHex(1, 2);
     if (c == 'u' && Peek(1) == '{') {
       const std::size_t end = text_.find('}', at_);
@@ -249,7 +247,7 @@ class Parser {
     if (c == 'u') return ParseUtf16();
     if (c == 'b' && in_class) return ++at_, CharacterClass::Of('\b');
     if (c == 'b' || c == 'B') return Lacking(fmt::format("the word boundary \\{}", c));
-    if (IsDigit(c) || c == 'k') return Lacking(fmt::format("the backreference \\{}", c));
+    if (IsDecimalDigit(c) || c == 'k') return Lacking(fmt::format("the backreference \\{}", c));
     if (c == 'p' || c == 'P') return Lacking(fmt::format("the Unicode property \\{}", c));
     if (IsLetter(c)) return Lacking(fmt::format("the escape \\{}", c));
     return ParseUtf8();
@@ -260,7 +258,7 @@ class Parser {
     char32_t value = 0;
     for (std::size_t i = 0; i < n_digits; ++i, ++at_) {
       const char c = Peek();
-      const int digit = IsDigit(c)               ? c - '0'
+      const int digit = IsDecimalDigit(c)        ? c - '0'
                         : (c >= 'a' && c <= 'f') ? c - 'a' + 10
                         : (c >= 'A' && c <= 'F') ? c - 'A' + 10
                                                  : -1;
@@ -315,22 +313,22 @@ constexpr std::int64_t kEndless = std::int64_t{1} << 40;
 RegexLength LengthOfNode(const RegexNode& node) {
   RegexLength length;
   switch (node.kind) {
-    case Kind::kCharacter:
+    case RegexNode::Kind::kCharacter:
       return {1, 1};
-    case Kind::kSequence:
+    case RegexNode::Kind::kSequence:
       for (const RegexNode& child : node.children) {
         const RegexLength part = LengthOfNode(child);
         length = {length.least + part.least, length.most + part.most};
       }
       break;
-    case Kind::kAlternatives:
+    case RegexNode::Kind::kAlternatives:
       length = {kEndless, 0};
       for (const RegexNode& child : node.children) {
         const RegexLength part = LengthOfNode(child);
         length = {std::min(length.least, part.least), std::max(length.most, part.most)};
       }
       break;
-    case Kind::kRepeat: {
+    case RegexNode::Kind::kRepeat: {
       const RegexLength part = LengthOfNode(node.children.front());
       const std::int64_t most = node.most == GbnfWriter::kNoEnd ? kEndless : node.most;
       length = {part.least * node.least,
@@ -346,7 +344,7 @@ RegexLength LengthOfNode(const RegexNode& node) {
 }  // namespace
 
 Result<Regex> ParseRegex(std::string_view pattern) {
-  return Parser(pattern).Parse();
+  return RegexParser(pattern).Parse();
 }
 
 RegexLength LengthOf(const Regex& regex) {

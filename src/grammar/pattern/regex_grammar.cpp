@@ -9,7 +9,6 @@ namespace foretoken::grammar {
 namespace {
 
 using Part = GbnfWriter::Part;
-using Kind = RegexNode::Kind;
 
 // The character behind a backslash in a JSON string.
 constexpr std::pair<char32_t, const char*> kEscapes[] = {
@@ -33,7 +32,7 @@ Part InString(const CharacterClass& characters, GbnfWriter& writer) {
   return writer.AnyOf(ways);
 }
 
-std::string Utf8(char32_t c) {
+std::string Utf8Text(char32_t c) {
   const auto tail = [c](int shift) { return static_cast<char>(0x80 | ((c >> shift) & 0x3F)); };
   if (c < 0x80) return {static_cast<char>(c)};
   if (c < 0x800) return {static_cast<char>(0xC0 | c >> 6), tail(0)};
@@ -48,22 +47,22 @@ class Writing {
   Part Node(const RegexNode& node) {
     std::vector<Part> parts;
     switch (node.kind) {
-      case Kind::kCharacter:
+      case RegexNode::Kind::kCharacter:
         return Character(node.characters);
-      case Kind::kRepeat:
+      case RegexNode::Kind::kRepeat:
         return writer_.Repeat(Node(node.children.front()), node.least, node.most);
-      case Kind::kSequence:
-      case Kind::kAlternatives:
+      case RegexNode::Kind::kSequence:
+      case RegexNode::Kind::kAlternatives:
         for (const RegexNode& child : node.children) parts.push_back(Node(child));
     }
-    return node.kind == Kind::kSequence ? writer_.Sequence(parts) : writer_.AnyOf(parts);
+    return node.kind == RegexNode::Kind::kSequence ? writer_.Sequence(parts) : writer_.AnyOf(parts);
   }
 
  private:
   Part Character(const CharacterClass& characters) {
     const bool plain = !in_string_ || characters.Without(PlainInStrings()).empty();
     if (!plain) return InString(characters, writer_);
-    return characters.IsOne() ? writer_.Text(Utf8(characters.ranges()[0].first))
+    return characters.IsOne() ? writer_.Text(Utf8Text(characters.ranges()[0].first))
                               : writer_.OneOf(characters);
   }
 

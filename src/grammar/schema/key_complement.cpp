@@ -12,7 +12,7 @@ namespace {
 using Part = GbnfWriter::Part;
 
 constexpr std::size_t kPartsPerNode = 4;  // at least
-constexpr std::size_t kMaxNodes = GbnfWriter::kMaxParts / kPartsPerNode;
+constexpr std::size_t kMaxTrieNodes = GbnfWriter::kMaxParts / kPartsPerNode;
 
 struct TrieNode {
   std::map<char32_t, std::size_t> next;  // nodes
@@ -39,12 +39,12 @@ std::vector<char32_t> CharactersOf(std::string_view text) {
 std::vector<TrieNode> TrieOf(std::span<const std::string> keys) {
   std::vector<TrieNode> trie(1);
   for (const std::string& key : keys) {
-    if (trie.size() > kMaxNodes) break;
+    if (trie.size() > kMaxTrieNodes) break;
     std::size_t node = 0;
     bool plain = true;  // the writer cannot write another key
     for (const char32_t c : CharactersOf(key)) {
       plain = plain && PlainInStrings().Has(c);
-      if (!plain || trie.size() > kMaxNodes) break;
+      if (!plain || trie.size() > kMaxTrieNodes) break;
       const auto [at, added] = trie[node].next.try_emplace(c, trie.size());
       node = at->second;
       if (added) trie.emplace_back();

@@ -14,8 +14,6 @@
 namespace foretoken::grammar {
 namespace {
 
-using Kind = JsonNode::Kind;
-
 constexpr std::pair<std::string_view, JsonTypes> kTypeNames[] = {
     {"null", kNullType},     {"boolean", kBooleanType}, {"integer", kIntegerType},
     {"number", kNumberType}, {"string", kStringType},   {"array", kArrayType},
@@ -40,11 +38,11 @@ class Reader {
 
   Result<SchemaKeywords> Read() {
     const JsonNode& schema = tree_[node_];
-    if (schema.kind == Kind::kBoolean) {
+    if (schema.kind == JsonNode::Kind::kBoolean) {
       keywords_.never = schema.text == "false";
       return std::move(keywords_);
     }
-    if (schema.kind != Kind::kObject)
+    if (schema.kind != JsonNode::Kind::kObject)
       return Fail(
           ErrorCode::kInvalidArgument,
           fmt::format("{}: it is not a schema; give an object, true or false", tree_.Place(node_)));
@@ -111,18 +109,19 @@ class Reader {
   const JsonNode& value() const { return tree_[value_]; }
 
   Status Type() {
-    const bool list = value().kind == Kind::kArray;
+    const bool list = value().kind == JsonNode::Kind::kArray;
     JsonTypes types = 0;
     for (const int node : list ? value().children : std::vector<int>{value_}) {
       const JsonNode& name = tree_[node];
-      const auto found = std::find_if(
-          std::begin(kTypeNames), std::end(kTypeNames),
-          [&](const auto& type) { return name.kind == Kind::kString && type.first == name.text; });
+      const auto found =
+          std::find_if(std::begin(kTypeNames), std::end(kTypeNames), [&](const auto& type) {
+            return name.kind == JsonNode::Kind::kString && type.first == name.text;
+          });
       if (found == std::end(kTypeNames))
         return Bad(
             fmt::format("{} is not a type; use null, boolean, integer, number, string, array "
                         "or object",
-                        name.kind == Kind::kString ? ShownText(name.text) : "it"));
+                        name.kind == JsonNode::Kind::kString ? ShownText(name.text) : "it"));
       types |= found->second;
     }
     keywords_.types = types;
@@ -130,7 +129,7 @@ class Reader {
   }
 
   Status Enum() {
-    if (value().kind != Kind::kArray || value().children.empty())
+    if (value().kind != JsonNode::Kind::kArray || value().children.empty())
       return Bad("it is not a list of values; give at least one");
     FORETOKEN_CHECK_OK(CheckWays());
     return Values(value().children);
@@ -156,7 +155,7 @@ class Reader {
   Status OneOf() { return Schemas(keywords_.one_of); }
   Status AllOf() { return Schemas(keywords_.all_of); }
   Status Schemas(std::vector<int>& out) {
-    if (value().kind != Kind::kArray || value().children.empty())
+    if (value().kind != JsonNode::Kind::kArray || value().children.empty())
       return Bad("it is not a list of schemas; give at least one");
     FORETOKEN_CHECK_OK(CheckWays());
     out = value().children;
@@ -165,10 +164,10 @@ class Reader {
 
   Status Ref() {
     const std::string& target = value().text;
-    if (value().kind != Kind::kString || !target.starts_with('#') ||
+    if (value().kind != JsonNode::Kind::kString || !target.starts_with('#') ||
         (target.size() > 1 && target[1] != '/'))
       return Bad(fmt::format("{} does not lead into this schema; use #/$defs/NAME",
-                             value().kind == Kind::kString ? ShownText(target) : "it"));
+                             value().kind == JsonNode::Kind::kString ? ShownText(target) : "it"));
     keywords_.ref = tree_.Resolve(std::string_view(target).substr(1));
     if (keywords_.ref < 0)
       return Bad(fmt::format("{} leads nowhere; define it or correct it", ShownText(target)));
@@ -182,17 +181,20 @@ class Reader {
   }
 
   Status Properties() {
-    if (value().kind != Kind::kObject) return Bad("it is not an object of schemas; give one");
+    if (value().kind != JsonNode::Kind::kObject)
+      return Bad("it is not an object of schemas; give one");
     FORETOKEN_CHECK_OK(CheckWays());
     keywords_.properties = value_;
     return {};
   }
 
   Status Required() {
-    const bool old = value().kind == Kind::kBoolean;  // draft 3's
-    if (old || value().kind != Kind::kArray) return Bad("it is not a list of names; give one");
+    const bool old = value().kind == JsonNode::Kind::kBoolean;  // draft 3's
+    if (old || value().kind != JsonNode::Kind::kArray)
+      return Bad("it is not a list of names; give one");
     for (const int name : value().children) {
-      if (tree_[name].kind != Kind::kString) return Bad("it is not a list of names; give one");
+      if (tree_[name].kind != JsonNode::Kind::kString)
+        return Bad("it is not a list of names; give one");
       keywords_.required.push_back(tree_[name].text);
     }
     std::sort(keywords_.required.begin(), keywords_.required.end());
@@ -207,7 +209,7 @@ class Reader {
   // The older form: items is a list, and additionalItems has the meaning of today's items.
   Status ReadTuple() {
     name_ = "items";
-    if (keywords_.items < 0 || tree_[keywords_.items].kind != Kind::kArray) return {};
+    if (keywords_.items < 0 || tree_[keywords_.items].kind != JsonNode::Kind::kArray) return {};
     if (!keywords_.prefix_items.empty()) return Bad("it is a list beside prefixItems; keep one");
     keywords_.prefix_items = tree_[keywords_.items].children;
     keywords_.items = additional_items_;
@@ -233,18 +235,19 @@ class Reader {
   }
 
   Status UniqueItems() {
-    if (value().kind != Kind::kBoolean) return Bad("it is neither true nor false; give one");
+    if (value().kind != JsonNode::Kind::kBoolean)
+      return Bad("it is neither true nor false; give one");
     if (value().text == "false") return {};
     return Bad("grammars cannot compare items; leave it out, or set it to false",
                ErrorCode::kUnsupported);
   }
 
   Status Pattern() {
-    if (value().kind != Kind::kString) return Bad("it is not a text; give one");
+    if (value().kind != JsonNode::Kind::kString) return Bad("it is not a text; give one");
     return SetPattern(value().text);
   }
   Status Format() {
-    if (value().kind != Kind::kString) return Bad("it is not a text; give one");
+    if (value().kind != JsonNode::Kind::kString) return Bad("it is not a text; give one");
     const std::string_view pattern = PatternOfFormat(value().text);
     if (pattern.empty()) return {};
     keywords_.implied |= kStringType;
@@ -260,7 +263,8 @@ class Reader {
   }
 
   std::optional<Decimal> ValueAsNumber() const {
-    if (value().kind != Kind::kInteger && value().kind != Kind::kNumber) return std::nullopt;
+    if (value().kind != JsonNode::Kind::kInteger && value().kind != JsonNode::Kind::kNumber)
+      return std::nullopt;
     return Decimal::Parse(value().text);
   }
   Status Minimum() { return Side(true, false); }
@@ -268,7 +272,8 @@ class Reader {
   Status ExclusiveMinimum() { return Side(true, true); }
   Status ExclusiveMaximum() { return Side(false, true); }
   Status Side(bool low, bool exclusive) {
-    const bool number = value().kind == Kind::kInteger || value().kind == Kind::kNumber;
+    const bool number =
+        value().kind == JsonNode::Kind::kInteger || value().kind == JsonNode::Kind::kNumber;
     if (!number) return Bad("it is not a number; give one");
     const auto bound = ValueAsNumber();
     if (!bound)
@@ -301,21 +306,21 @@ class Reader {
 
 JsonTypes TypeOf(const JsonNode& value) {
   switch (value.kind) {
-    case Kind::kNull:
+    case JsonNode::Kind::kNull:
       return kNullType;
-    case Kind::kBoolean:
+    case JsonNode::Kind::kBoolean:
       return kBooleanType;
-    case Kind::kInteger:
+    case JsonNode::Kind::kInteger:
       return kIntegerType;
-    case Kind::kNumber: {
+    case JsonNode::Kind::kNumber: {
       const auto number = Decimal::Parse(value.text);
       return number && IsWhole(*number) ? kIntegerType : kFractionType;
     }
-    case Kind::kString:
+    case JsonNode::Kind::kString:
       return kStringType;
-    case Kind::kArray:
+    case JsonNode::Kind::kArray:
       return kArrayType;
-    case Kind::kObject:
+    case JsonNode::Kind::kObject:
       return kObjectType;
   }
   return 0;

@@ -8,6 +8,7 @@
 
 #include "base/machine/cpus.h"
 #include "base/stopwatch.h"
+#include "comm/agreement.h"
 #include "foretoken/memory_limit.h"
 #include "loader/ranks/memory_meter.h"
 
@@ -50,10 +51,6 @@ Fact OwnFact(ThreadPool& pool, const kernels::Kernels& kernels) {
   return fact;
 }
 
-Error Lost(const comm::Ranks& ranks) {
-  return {ErrorCode::kIo, ranks.why()};
-}
-
 Result<std::vector<RankFacts>> GatherFacts(comm::Ranks& ranks, const Fact& own) {
   const auto n = static_cast<std::size_t>(ranks.size());
   std::vector<Fact> all(n);
@@ -62,7 +59,7 @@ Result<std::vector<RankFacts>> GatherFacts(comm::Ranks& ranks, const Fact& own) 
   for (std::size_t r = 0; r <= n; ++r)
     begins.push_back(static_cast<std::int32_t>(r * sizeof(Fact)));
   if (!ranks.Gather(std::as_writable_bytes(std::span(all)).data(), begins))
-    return tl::unexpected(Lost(ranks));
+    return comm::Lost(ranks);
   std::vector<RankFacts> facts;
   for (std::size_t r = 0; r < n; ++r)
     facts.push_back({.host = ranks.host(static_cast<int>(r)),
@@ -90,7 +87,7 @@ Result<GatherCost> MeasureGather(comm::Ranks& ranks, int bytes) {
   good = good && ranks.Broadcast(std::as_writable_bytes(std::span(&repeats, 1)));
   us.clear();
   for (int i = 0; i < repeats; ++i) us.push_back(Microseconds(gather));
-  if (!good) return tl::unexpected(Lost(ranks));
+  if (!good) return comm::Lost(ranks);
   return GatherCost{.bytes = bytes, .us = SpreadOf(std::move(us))};
 }
 

@@ -4,7 +4,7 @@
 namespace foretoken::loader {
 namespace {
 
-tl::unexpected<Error> Damaged() {
+tl::unexpected<Error> DamagedOrder() {
   return Fail(ErrorCode::kIo,
               "ranks: rank 0 sent a damaged message; start all ranks with the same program");
 }
@@ -22,7 +22,7 @@ Result<TeamOrder> ReadTeam(model::Words words) {
   team.isa = words.TakeText();
   team.threads = words.Take();
   team.pin = words.Take() != 0;
-  if (!words.good()) return Damaged();
+  if (!words.good()) return DamagedOrder();
   return team;
 }
 
@@ -62,7 +62,7 @@ Result<OpenOrder> ReadOpen(model::Words words) {
   order.shares.assign(shares.begin(), shares.end());
   order.repack_cache = words.TakeText();
   order.repack_cache_gb = words.Take();
-  if (!words.good() || order.repack_cache_gb < 0) return Damaged();
+  if (!words.good() || order.repack_cache_gb < 0) return DamagedOrder();
   return order;
 }
 

@@ -27,7 +27,7 @@ constexpr int kPartOfMemory = 4;
 // A layer gathers four times. Besides, each pass sends a message and gathers its logits.
 constexpr int kGathersALayer = 4, kGathersAPass = 2;
 constexpr int kGatherRuns = 21;  // the median counts
-constexpr int kGatherBytes = 4096;
+constexpr int kTimedGatherBytes = 4096;
 
 double SecondsOf(const std::function<void()>& work) {
   const auto begin = std::chrono::steady_clock::now();
@@ -86,8 +86,8 @@ double MeasureProduct(const kernels::Kernels& kernels, ThreadPool& pool) {
 double MeasureGather(comm::Ranks& ranks) {
   std::vector<std::int32_t> begins(static_cast<std::size_t>(ranks.size()) + 1);
   for (int r = 0; r <= ranks.size(); ++r)
-    begins[static_cast<std::size_t>(r)] = kGatherBytes * r / ranks.size();
-  std::array<std::byte, kGatherBytes> bytes{};
+    begins[static_cast<std::size_t>(r)] = kTimedGatherBytes * r / ranks.size();
+  std::array<std::byte, kTimedGatherBytes> bytes{};
   std::array<double, kGatherRuns> times{};
   for (double& time : times)
     time = 1e6 * SecondsOf([&] { static_cast<void>(ranks.Gather(bytes.data(), begins)); });

@@ -43,14 +43,16 @@ Result<Arguments> Evaluator::EvaluateArguments(const CallArguments& arguments,
   }
   if (arguments.dictionary == nullptr) return evaluated;
   FORETOKEN_TRY(const Value dictionary, Evaluate(*arguments.dictionary, scope));
-  if (dictionary.dictionary() == nullptr) return Bad("argument after ** must be a mapping");
+  if (dictionary.dictionary() == nullptr)
+    return InvalidArgument("argument after ** must be a mapping");
   for (const auto& [key, value] : dictionary.dictionary()->items) {
-    if (!key.IsText()) return Bad("keywords must be strings");
+    if (!key.IsText()) return InvalidArgument("keywords must be strings");
     std::string name = ToUtf8(key.text());
     budget_.Spend(32 * evaluated.named.size());
     for (const auto& argument : evaluated.named)
       if (argument.first == name)
-        return Bad(fmt::format("multiple values for keyword argument '{}'", Shown(name)));
+        return InvalidArgument(
+            fmt::format("multiple values for keyword argument '{}'", Shown(name)));
     evaluated.named.emplace_back(std::move(name), value);
   }
   return evaluated;
@@ -63,9 +65,10 @@ Evaluator::Evaluated Evaluator::EvaluateCall(const Expression& e, const ScopeRef
   if (caller != nullptr) arguments.named.emplace_back("caller", *caller);
   if (const auto* const macro = callee.macro()) return CallMacro(**macro, std::move(arguments));
   if (const auto* const loop = callee.loop()) return CallLoop(**loop, arguments);
-  if (callee.IsUndefined()) return Bad(callee.why());
+  if (callee.IsUndefined()) return InvalidArgument(callee.why());
   const Callable* const callable = callee.callable();
-  if (callable == nullptr) return Bad(fmt::format("'{}' object is not callable", TypeName(callee)));
+  if (callable == nullptr)
+    return InvalidArgument(fmt::format("'{}' object is not callable", TypeName(callee)));
   if (callable->kind == Callable::Kind::kFunction)
     return CallGlobal(environment_, callable->name, arguments);
   return CallMethod(environment_, callable->self, callable->name, arguments);
@@ -113,20 +116,20 @@ Status Evaluator::BindRest(const MacroStatement& macro, Arguments& arguments,
     for (const auto& [name, value] : arguments.named) rest.Set(budget_, name, value);
     scope->Set("kwargs", rest.Take(budget_));
   } else if (!arguments.named.empty()) {
-    return Bad(fmt::format("macro '{}' takes no keyword argument '{}'", macro.name,
-                           Shown(arguments.named.front().first)));
+    return InvalidArgument(fmt::format("macro '{}' takes no keyword argument '{}'", macro.name,
+                                       Shown(arguments.named.front().first)));
   }
   if (macro.uses_varargs)
     scope->Set("varargs", ListValue(budget_, arguments.positional, SequenceKind::kTuple));
   else if (!arguments.positional.empty())
-    return Bad(fmt::format("macro '{}' takes not more than {} argument(s)", macro.name,
-                           macro.parameters.size()));
+    return InvalidArgument(fmt::format("macro '{}' takes not more than {} argument(s)", macro.name,
+                                       macro.parameters.size()));
   return {};
 }
 
 Evaluator::Evaluated Evaluator::CallLoop(const Loop& loop, const Arguments& arguments) {
   if (loop.statement == nullptr)
-    return Bad("The loop must have the 'recursive' marker to be called recursively.");
+    return InvalidArgument("The loop must have the 'recursive' marker to be called recursively.");
   FORETOKEN_TRY(const Bound bound, Bound::Make("loop", arguments, {"iterable"}, 1));
   Characters outer = std::exchange(out_, {});
   const ScopeRef scope = loop.scope;

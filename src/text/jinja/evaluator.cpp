@@ -11,8 +11,6 @@
 
 namespace foretoken::text::jinja {
 
-using Kind = ExpressionKind;
-
 tl::unexpected<Error> Evaluator::At(int line, Error error) {
   if (!std::exchange(located_, true))
     error.message = fmt::format("line {}: {}", line, error.message);
@@ -31,40 +29,40 @@ Evaluator::Evaluated Evaluator::Evaluate(const Expression& e, const ScopeRef& sc
 
 Evaluator::Evaluated Evaluator::EvaluateKind(const Expression& e, const ScopeRef& scope) {
   switch (e.kind) {
-    case Kind::kLiteral:
+    case ExpressionKind::kLiteral:
       return e.value;
-    case Kind::kName:
+    case ExpressionKind::kName:
       return EvaluateName(e, scope);
-    case Kind::kList:
-    case Kind::kTuple:
+    case ExpressionKind::kList:
+    case ExpressionKind::kTuple:
       return EvaluateParts(e, scope);
-    case Kind::kDictionary:
+    case ExpressionKind::kDictionary:
       return EvaluateDictionary(e, scope);
-    case Kind::kNegative:
-    case Kind::kPositive:
+    case ExpressionKind::kNegative:
+    case ExpressionKind::kPositive:
       return EvaluateSign(e, scope);
-    case Kind::kNot:
-    case Kind::kAnd:
-    case Kind::kOr:
+    case ExpressionKind::kNot:
+    case ExpressionKind::kAnd:
+    case ExpressionKind::kOr:
       return EvaluateLogic(e, scope);
-    case Kind::kConditional:
+    case ExpressionKind::kConditional:
       return EvaluateConditional(e, scope);
-    case Kind::kCompare:
+    case ExpressionKind::kCompare:
       return EvaluateCompare(e, scope);
-    case Kind::kArithmetic:
+    case ExpressionKind::kArithmetic:
       return EvaluateArithmetic(e, scope);
-    case Kind::kConcatenate:
+    case ExpressionKind::kConcatenate:
       return EvaluateConcatenation(e, scope);
-    case Kind::kAttribute:
-    case Kind::kItem:
+    case ExpressionKind::kAttribute:
+    case ExpressionKind::kItem:
       return EvaluateItem(e, scope);
-    case Kind::kSlice:
+    case ExpressionKind::kSlice:
       return EvaluateSlice(e, scope);
-    case Kind::kCall:
+    case ExpressionKind::kCall:
       return EvaluateCall(e, scope, nullptr);
-    case Kind::kFilter:
+    case ExpressionKind::kFilter:
       return EvaluateFilter(e, scope, nullptr);
-    case Kind::kTest:
+    case ExpressionKind::kTest:
       break;
   }
   return EvaluateTest(e, scope);
@@ -83,14 +81,15 @@ Evaluator::Evaluated Evaluator::EvaluateParts(const Expression& e, const ScopeRe
     items.push_back(std::move(value));
   }
   return ListValue(budget_, std::move(items),
-                   e.kind == Kind::kList ? SequenceKind::kList : SequenceKind::kTuple);
+                   e.kind == ExpressionKind::kList ? SequenceKind::kList : SequenceKind::kTuple);
 }
 
 Evaluator::Evaluated Evaluator::EvaluateDictionary(const Expression& e, const ScopeRef& scope) {
   DictionaryBuilder members;
   for (std::size_t i = 0; i < e.parts.size(); i += 2) {
     FORETOKEN_TRY(Value key, Evaluate(*e.parts[i], scope));
-    if (!IsHashable(key)) return Bad(fmt::format("unhashable type: '{}'", TypeName(key)));
+    if (!IsHashable(key))
+      return InvalidArgument(fmt::format("unhashable type: '{}'", TypeName(key)));
     FORETOKEN_TRY(Value value, Evaluate(*e.parts[i + 1], scope));
     members.Set(std::move(key), std::move(value));
   }
@@ -99,17 +98,17 @@ Evaluator::Evaluated Evaluator::EvaluateDictionary(const Expression& e, const Sc
 
 Evaluator::Evaluated Evaluator::EvaluateSign(const Expression& e, const ScopeRef& scope) {
   FORETOKEN_TRY(Value value, Evaluate(*e.parts[0], scope));
-  if (e.kind == Kind::kNegative) return Negated(value);
-  if (value.IsUndefined()) return Bad(value.why());
+  if (e.kind == ExpressionKind::kNegative) return Negated(value);
+  if (value.IsUndefined()) return InvalidArgument(value.why());
   if (value.IsBoolean()) return Value(*value.integer());
   if (value.IsNumber()) return value;
-  return Bad(fmt::format("bad operand type for unary +: '{}'", TypeName(value)));
+  return InvalidArgument(fmt::format("bad operand type for unary +: '{}'", TypeName(value)));
 }
 
 Evaluator::Evaluated Evaluator::EvaluateLogic(const Expression& e, const ScopeRef& scope) {
   FORETOKEN_TRY(Value left, Evaluate(*e.parts[0], scope));
-  if (e.kind == Kind::kNot) return Value(!IsTrue(left));
-  if (IsTrue(left) == (e.kind == Kind::kOr)) return left;
+  if (e.kind == ExpressionKind::kNot) return Value(!IsTrue(left));
+  if (IsTrue(left) == (e.kind == ExpressionKind::kOr)) return left;
   return Evaluate(*e.parts[1], scope);
 }
 
@@ -148,7 +147,7 @@ Evaluator::Evaluated Evaluator::EvaluateConcatenation(const Expression& e, const
 
 Evaluator::Evaluated Evaluator::EvaluateItem(const Expression& e, const ScopeRef& scope) {
   FORETOKEN_TRY(const Value value, Evaluate(*e.parts[0], scope));
-  if (e.kind == Kind::kAttribute) return AttributeOf(environment_, value, e.name);
+  if (e.kind == ExpressionKind::kAttribute) return AttributeOf(environment_, value, e.name);
   FORETOKEN_TRY(const Value key, Evaluate(*e.parts[1], scope));
   return ItemOf(environment_, value, key);
 }

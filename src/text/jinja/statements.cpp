@@ -7,8 +7,6 @@
 
 namespace foretoken::text::jinja {
 
-using Kind = StatementKind;
-
 Result<Characters> Evaluator::Render(const Block& block, const ScopeRef& scope) {
   FORETOKEN_CHECK_OK(ExecuteBlock(block, scope));
   return std::move(out_);
@@ -44,33 +42,33 @@ Result<Evaluator::Flow> Evaluator::ExecuteBlock(const Block& block, const ScopeR
 
 Result<Evaluator::Flow> Evaluator::Execute(const Statement& s, const ScopeRef& scope) {
   switch (s.kind) {
-    case Kind::kData:
+    case StatementKind::kData:
       FORETOKEN_CHECK_OK(Write(s.text.text()));
       return Flow::kOn;
-    case Kind::kOutput: {
+    case StatementKind::kOutput: {
       FORETOKEN_TRY(const Value value, Evaluate(*s.expression, scope));
       FORETOKEN_CHECK_OK(value.IsText() ? Write(value.text()) : Write(StrOf(budget_, value)));
       return Flow::kOn;
     }
-    case Kind::kIf:
+    case StatementKind::kIf:
       return ExecuteIf(s, scope);
-    case Kind::kFor: {
+    case StatementKind::kFor: {
       FORETOKEN_TRY(const Value items, Evaluate(*s.loop->items, scope));
       return ExecuteFor(*s.loop, items, scope, 0);
     }
-    case Kind::kSet: {
+    case StatementKind::kSet: {
       FORETOKEN_TRY(const Value value, Evaluate(*s.expression, scope));
       FORETOKEN_CHECK_OK(Assign(s.target, value, scope));
       return Flow::kOn;
     }
-    case Kind::kMacro:
+    case StatementKind::kMacro:
       environment_.scopes.push_back(scope);
       scope->Set(s.macro->name,
                  Value(std::shared_ptr<const Macro>(new Macro{s.macro.get(), scope})));
       return Flow::kOn;
-    case Kind::kBreak:
+    case StatementKind::kBreak:
       return Flow::kBreak;
-    case Kind::kContinue:
+    case StatementKind::kContinue:
       return Flow::kContinue;
     default:
       return ExecuteNested(s, scope);
@@ -80,12 +78,12 @@ Result<Evaluator::Flow> Evaluator::Execute(const Statement& s, const ScopeRef& s
 // Statements whose bodies have variables of their own.
 Result<Evaluator::Flow> Evaluator::ExecuteNested(const Statement& s, const ScopeRef& scope) {
   const ScopeRef inner = Inner(scope);
-  if (s.kind == Kind::kScope) return ExecuteBlock(s.body, inner);
-  if (s.kind == Kind::kCall) {
+  if (s.kind == StatementKind::kScope) return ExecuteBlock(s.body, inner);
+  if (s.kind == StatementKind::kCall) {
     FORETOKEN_CHECK_OK(ExecuteCallBlock(s, scope));
     return Flow::kOn;
   }
-  if (s.kind == Kind::kWith) {
+  if (s.kind == StatementKind::kWith) {
     for (const auto& [target, expression] : s.assignments) {
       FORETOKEN_TRY(const Value value, Evaluate(*expression, scope));
       FORETOKEN_CHECK_OK(Assign(target, value, inner));
@@ -97,7 +95,7 @@ Result<Evaluator::Flow> Evaluator::ExecuteNested(const Statement& s, const Scope
   if (s.expression != nullptr) {
     FORETOKEN_TRY(value, EvaluateFilter(*s.expression, scope, &value));
   }
-  if (s.kind == Kind::kSetBlock)
+  if (s.kind == StatementKind::kSetBlock)
     FORETOKEN_CHECK_OK(Assign(s.target, value, scope));
   else
     FORETOKEN_CHECK_OK(Write(StrOf(budget_, value)));
@@ -167,9 +165,10 @@ Status Evaluator::Assign(const Target& target, const Value& value, const ScopeRe
   if (target.tuple) {
     FORETOKEN_TRY(const Values items, ItemsOf(budget_, value));
     if (items.size() != target.parts.size())
-      return Bad(fmt::format("{} values to unpack (expected {}, got {})",
-                             items.size() < target.parts.size() ? "not enough" : "too many",
-                             target.parts.size(), items.size()));
+      return InvalidArgument(
+          fmt::format("{} values to unpack (expected {}, got {})",
+                      items.size() < target.parts.size() ? "not enough" : "too many",
+                      target.parts.size(), items.size()));
     for (std::size_t i = 0; i < items.size(); ++i)
       FORETOKEN_CHECK_OK(Assign(target.parts[i], items[i], scope));
     return {};
@@ -180,7 +179,7 @@ Status Evaluator::Assign(const Target& target, const Value& value, const ScopeRe
   }
   const Value* const found = scope->Find(target.name);
   const auto* const space = found == nullptr ? nullptr : found->name_space();
-  if (space == nullptr) return Bad("cannot assign attribute on non-namespace object");
+  if (space == nullptr) return InvalidArgument("cannot assign attribute on non-namespace object");
   (*space)->Set(target.attribute, value);
   return {};
 }

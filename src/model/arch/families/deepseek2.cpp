@@ -71,7 +71,7 @@ Result<LatentAttentionConfig> ReadLatent(const MetadataReader& read,
   return latent;
 }
 
-Status Complete(const MetadataReader& read, ModelConfig& config) {
+Status CompleteDeepSeek2(const MetadataReader& read, ModelConfig& config) {
   for (LayerConfig& layer : config.layers) {
     FORETOKEN_TRY(layer.mixer, ReadLatent(read, layer.attention()));
   }
@@ -91,7 +91,7 @@ extern const Architecture kDeepSeek2 = {
              .traits = "latent attention, of which the cache keeps one short vector a position; "
                        "the first blocks dense; experts chosen by softmax or sigmoids, in groups "
                        "and with a bias where the file says so, and a shared part"},
-    .complete = Complete,
+    .complete = CompleteDeepSeek2,
     .latent = true};
 
 }  // namespace foretoken::model::arch

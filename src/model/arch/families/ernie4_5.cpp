@@ -5,7 +5,7 @@
 namespace foretoken::model::arch {
 namespace {
 
-Status Complete(const MetadataReader&, ModelConfig&) {
+Status CompleteErnie45(const MetadataReader&, ModelConfig&) {
   return {};
 }
 
@@ -13,6 +13,6 @@ Status Complete(const MetadataReader&, ModelConfig&) {
 
 extern const Architecture kErnie45 = {
     .info = {.name = "ernie4_5", .networks = "ERNIE 4.5 (dense)", .traits = "as llama"},
-    .complete = Complete};
+    .complete = CompleteErnie45};
 
 }  // namespace foretoken::model::arch

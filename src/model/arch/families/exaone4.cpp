@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kLarge = 64;  // layers of EXAONE 4 32B
 
-Status Complete(const MetadataReader& read, ModelConfig& config) {
+Status CompleteExaone4(const MetadataReader& read, ModelConfig& config) {
   if (config.n_layers() == kLarge) FORETOKEN_CHECK_OK(ReadWindows(read, 4, config));
   for (LayerConfig& layer : config.layers) {
     AttentionConfig& attention = layer.attention();
@@ -31,6 +31,6 @@ extern const Architecture kExaone4 = {
              .traits = "norms behind the parts only; a norm on each query and key head; with 64 "
                        "layers a window in three of four, and no rotation in the others; NeoX "
                        "rotation"},
-    .complete = Complete};
+    .complete = CompleteExaone4};
 
 }  // namespace foretoken::model::arch

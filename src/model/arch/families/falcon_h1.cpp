@@ -7,7 +7,7 @@
 namespace foretoken::model::arch {
 namespace {
 
-Status Complete(const MetadataReader& read, ModelConfig& config) {
+Status CompleteFalconH1(const MetadataReader& read, ModelConfig& config) {
   FORETOKEN_TRY(Mamba2Config mamba, ReadMamba2(read));
   mamba.norm = "";
   for (LayerConfig& layer : config.layers) {
@@ -24,6 +24,6 @@ extern const Architecture kFalconH1 = {
     .info = {.name = "falcon-h1",
              .networks = "Falcon H1",
              .traits = "attention with NeoX rotation and Mamba-2 beside each other in every block"},
-    .complete = Complete};
+    .complete = CompleteFalconH1};
 
 }  // namespace foretoken::model::arch

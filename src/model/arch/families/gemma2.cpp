@@ -29,11 +29,11 @@ void ScaleAsWidth(int n_layers, ModelConfig& config) {
 
 namespace {
 
-constexpr int kLargest = 46;  // layers of Gemma 2 27B
+constexpr int kLargestGemma2 = 46;  // layers of Gemma 2 27B
 
-Status Complete(const MetadataReader& read, ModelConfig& config) {
+Status CompleteGemma2(const MetadataReader& read, ModelConfig& config) {
   SetGemma(config);
-  ScaleAsWidth(kLargest, config);
+  ScaleAsWidth(kLargestGemma2, config);
   FORETOKEN_TRY(const double scores, read.NotNegative("attn_logit_softcapping", 50));
   FORETOKEN_TRY(const double logits, read.NotNegative("final_logit_softcapping", 30));
   config.logit_soft_cap = static_cast<float>(logits);
@@ -49,6 +49,6 @@ extern const Architecture kGemma2 = {
              .traits = "the embedding times sqrt(width), norms before and after both parts, GELU, "
                        "soft caps of scores and logits; a window in every second layer; NeoX "
                        "rotation"},
-    .complete = Complete};
+    .complete = CompleteGemma2};
 
 }  // namespace foretoken::model::arch

@@ -8,11 +8,11 @@
 namespace foretoken::model::arch {
 namespace {
 
-constexpr int kLargest = 62;  // layers of Gemma 3 27B
+constexpr int kLargestGemma3 = 62;  // layers of Gemma 3 27B
 
-Status Complete(const MetadataReader& read, ModelConfig& config) {
+Status CompleteGemma3(const MetadataReader& read, ModelConfig& config) {
   SetGemma(config);
-  ScaleAsWidth(kLargest, config);
+  ScaleAsWidth(kLargestGemma3, config);
   FORETOKEN_TRY(const double cap, read.NotNegative("final_logit_softcapping", 0));
   config.logit_soft_cap = static_cast<float>(cap);
   FORETOKEN_CHECK_OK(ReadWindows(read, 6, config));
@@ -35,6 +35,6 @@ extern const Architecture kGemma3 = {
              .traits =
                  "as gemma2 without the caps, with a norm on each query and key head; a window "
                  "in five of six layers, which rotate with the base `rope.freq_base_swa`"},
-    .complete = Complete};
+    .complete = CompleteGemma3};
 
 }  // namespace foretoken::model::arch

@@ -108,7 +108,7 @@ Status CompleteBlocks(const MetadataReader& read, ModelConfig& config) {
   return {};
 }
 
-Status Complete(const MetadataReader& read, ModelConfig& config) {
+Status CompleteGemma4(const MetadataReader& read, ModelConfig& config) {
   if (config.n_next_layers != 0)
     return Fail(ErrorCode::kUnsupported,
                 fmt::format("{}: next-n blocks of this architecture are not supported",
@@ -147,6 +147,6 @@ extern const Architecture kGemma4 = {
                        "others; the last `attention.shared_kv_layers` layers read the cache of "
                        "an earlier one; `per_layer_token_embd` gives each layer an input of its "
                        "own; mixtures have experts beside the dense part"},
-    .complete = Complete};
+    .complete = CompleteGemma4};
 
 }  // namespace foretoken::model::arch

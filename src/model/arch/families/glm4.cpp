@@ -6,7 +6,7 @@
 namespace foretoken::model::arch {
 namespace {
 
-Status Complete(const MetadataReader&, ModelConfig& config) {
+Status CompleteGlm4(const MetadataReader&, ModelConfig& config) {
   for (LayerConfig& layer : config.layers) {
     layer.attention().post_norm = "post_attention_norm";
     layer.ffn().post_norm = "post_ffw_norm";
@@ -22,6 +22,6 @@ extern const Architecture kGlm4 = {
              .networks = "GLM 4 (0414, dense)",
              .traits = "norms before and after both parts; biases of queries, keys and values; "
                        "`ffn_up` holds gate and up; rotation of `rope.dimension_count` dimensions"},
-    .complete = Complete};
+    .complete = CompleteGlm4};
 
 }  // namespace foretoken::model::arch

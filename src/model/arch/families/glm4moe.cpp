@@ -8,7 +8,7 @@
 namespace foretoken::model::arch {
 namespace {
 
-Status Complete(const MetadataReader& read, ModelConfig& config) {
+Status CompleteGlm4Moe(const MetadataReader& read, ModelConfig& config) {
   for (LayerConfig& layer : config.layers) {
     AttentionConfig& attention = layer.attention();
     attention.rope->interleaved = false;
@@ -34,6 +34,6 @@ extern const Architecture kGlm4Moe = {
              .networks = "GLM 4.5, 4.6 and 4.7 (mixtures)",
              .traits = "biases of queries, keys and values; NeoX rotation; the first blocks dense; "
                        "experts chosen by sigmoids and a bias, and a shared part"},
-    .complete = Complete};
+    .complete = CompleteGlm4Moe};
 
 }  // namespace foretoken::model::arch

@@ -8,7 +8,7 @@
 namespace foretoken::model::arch {
 namespace {
 
-Status Complete(const MetadataReader& read, ModelConfig& config) {
+Status CompleteGptOss(const MetadataReader& read, ModelConfig& config) {
   for (LayerConfig& layer : config.layers) {
     AttentionConfig& attention = layer.attention();
     attention.rope->interleaved = false;
@@ -31,6 +31,6 @@ extern const Architecture kGptOss = {
              .traits = "attention sinks, biases everywhere, a window in every second layer, NeoX "
                        "rotation; experts chosen by their logits, weights by softmax over the "
                        "chosen; SwiGLU with limits"},
-    .complete = Complete};
+    .complete = CompleteGptOss};
 
 }  // namespace foretoken::model::arch

@@ -10,7 +10,7 @@
 namespace foretoken::model::arch {
 namespace {
 
-Status Complete(const MetadataReader& read, ModelConfig& config) {
+Status CompleteGraniteHybrid(const MetadataReader& read, ModelConfig& config) {
   FORETOKEN_CHECK_OK(ReadGraniteScales(read, config));
   FORETOKEN_TRY(const Mamba2Config mamba, ReadMamba2(read));
   for (LayerConfig& layer : config.layers)
@@ -25,7 +25,7 @@ extern const Architecture kGraniteHybrid = {
              .networks = "Granite 4 H (dense and mixtures)",
              .traits = "the scales of granite; Mamba-2 in the blocks without key-value heads; "
                        "experts as in granitemoe, where there are any"},
-    .complete = Complete,
+    .complete = CompleteGraniteHybrid,
     .recurrent = true};
 
 }  // namespace foretoken::model::arch

@@ -19,7 +19,7 @@ Status UseGraniteExperts(const MetadataReader& read, ModelConfig& config) {
 
 namespace {
 
-Status Complete(const MetadataReader& read, ModelConfig& config) {
+Status CompleteGraniteMoe(const MetadataReader& read, ModelConfig& config) {
   FORETOKEN_CHECK_OK(ReadGraniteScales(read, config));
   return UseGraniteExperts(read, config);
 }
@@ -31,6 +31,6 @@ extern const Architecture kGraniteMoe = {
              .networks = "Granite 3 and 4 (mixtures)",
              .traits = "the scales of granite; experts of width `feed_forward_length`, chosen by "
                        "softmax, their weights divided by the sum; a shared part"},
-    .complete = Complete};
+    .complete = CompleteGraniteMoe};
 
 }  // namespace foretoken::model::arch

@@ -7,7 +7,7 @@
 namespace foretoken::model::arch {
 namespace {
 
-Status Complete(const MetadataReader& read, ModelConfig& config) {
+Status CompleteLfm2(const MetadataReader& read, ModelConfig& config) {
   ShortConvConfig conv;
   FORETOKEN_TRY(conv.taps, read.Size("shortconv.l_cache", kMostTaps));
   config.output_norm = "token_embd_norm";
@@ -24,7 +24,7 @@ Status Complete(const MetadataReader& read, ModelConfig& config) {
 }
 
 Status CompleteMoe(const MetadataReader& read, ModelConfig& config) {
-  FORETOKEN_CHECK_OK(Complete(read, config));
+  FORETOKEN_CHECK_OK(CompleteLfm2(read, config));
   FORETOKEN_TRY(ExpertsConfig experts, ReadExperts(read, config));
   experts.gating = ExpertGating::kSigmoid;
   experts.selection_bias = true;
@@ -39,7 +39,7 @@ extern const Architecture kLfm2 = {
              .networks = "LFM 2 (dense)",
              .traits = "gated convolutions over a few positions, and attention in some layers with "
                        "a norm on each query and key head; NeoX rotation"},
-    .complete = Complete,
+    .complete = CompleteLfm2,
     .recurrent = true};
 
 extern const Architecture kLfm2Moe = {

@@ -8,7 +8,7 @@
 namespace foretoken::model::arch {
 namespace {
 
-Status Complete(const MetadataReader& read, ModelConfig& config) {
+Status CompleteLlama(const MetadataReader& read, ModelConfig& config) {
   if (!HasExperts(read)) return {};
   FORETOKEN_TRY(ExpertsConfig experts, ReadExperts(read, config));
   experts.width = config.layers.front().ffn().width;
@@ -22,6 +22,6 @@ extern const Architecture kLlama = {
     .info = {.name = "llama",
              .networks = "Llama 1 to 3.x, Mistral, Mixtral, TinyLlama, SmolLM",
              .traits = "experts of width `feed_forward_length` where `expert_count` is given"},
-    .complete = Complete};
+    .complete = CompleteLlama};
 
 }  // namespace foretoken::model::arch

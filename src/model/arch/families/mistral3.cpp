@@ -5,7 +5,7 @@
 namespace foretoken::model::arch {
 namespace {
 
-Status Complete(const MetadataReader& read, ModelConfig& config) {
+Status CompleteMistral3(const MetadataReader& read, ModelConfig& config) {
   FORETOKEN_TRY(const double scale, read.NotNegative("attention.temperature_scale", 0));
   for (LayerConfig& layer : config.layers) {
     AttentionConfig& attention = layer.attention();
@@ -23,6 +23,6 @@ extern const Architecture kMistral3 = {
              .traits = "yarn with `rope.scaling.yarn_log_multiplier`; queries times 1 + "
                        "`attention.temperature_scale` ln(1 + floor(position / "
                        "`rope.scaling.original_context_length`))"},
-    .complete = Complete};
+    .complete = CompleteMistral3};
 
 }  // namespace foretoken::model::arch

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::string_view kNorm = "attn_norm";
 
-Status Complete(const MetadataReader& read, const FeedForwardConfig& feed_forward,
-                ModelConfig& config) {
+Status CompleteNemotronBlocks(const MetadataReader& read, const FeedForwardConfig& feed_forward,
+                              ModelConfig& config) {
   FORETOKEN_TRY(const Mamba2Config mamba, ReadMamba2(read));
   for (LayerConfig& layer : config.layers) {
     const int width = layer.ffn().width;
@@ -30,13 +30,13 @@ Status Complete(const MetadataReader& read, const FeedForwardConfig& feed_forwar
   return {};
 }
 
-Status CompleteDense(const MetadataReader& read, ModelConfig& config) {
-  return Complete(
+Status CompleteNemotronH(const MetadataReader& read, ModelConfig& config) {
+  return CompleteNemotronBlocks(
       read, GatedFfnConfig{.function = GateFunction::kReluSquared, .gated = false, .norm = kNorm},
       config);
 }
 
-Status CompleteMoe(const MetadataReader& read, ModelConfig& config) {
+Status CompleteNemotronHMoe(const MetadataReader& read, ModelConfig& config) {
   FORETOKEN_TRY(ExpertsConfig experts, ReadExperts(read, config));
   experts.function = GateFunction::kReluSquared;
   experts.gated = false;
@@ -48,7 +48,7 @@ Status CompleteMoe(const MetadataReader& read, ModelConfig& config) {
   if (read.Int("expert_shared_feed_forward_length").value_or(0) != 0) {
     FORETOKEN_TRY(experts.shared_width, read.Size("expert_shared_feed_forward_length", 1 << 19));
   }
-  return Complete(read, experts, config);
+  return CompleteNemotronBlocks(read, experts, config);
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ extern const Architecture kNemotronH = {
              .networks = "Nemotron H, Nemotron Nano 2 (dense)",
              .traits = "blocks of one part: Mamba-2, attention without rotation, or a feed-forward "
                        "part of two matrices with the square of max(x, 0)"},
-    .complete = CompleteDense,
+    .complete = CompleteNemotronH,
     .recurrent = true,
     .single_parts = true};
 
@@ -66,7 +66,7 @@ extern const Architecture kNemotronHMoe = {
     .info = {.name = "nemotron_h_moe",
              .networks = "Nemotron 3 Nano (30B-A3B)",
              .traits = "as nemotron_h; experts chosen by sigmoids and a bias, and a shared part"},
-    .complete = CompleteMoe,
+    .complete = CompleteNemotronHMoe,
     .recurrent = true,
     .single_parts = true};
 

@@ -7,7 +7,7 @@
 namespace foretoken::model::arch {
 namespace {
 
-Status Complete(const MetadataReader& read, ModelConfig& config) {
+Status CompleteOlmo2(const MetadataReader& read, ModelConfig& config) {
   FORETOKEN_CHECK_OK(ReadWindows(read, 4, config));
   for (LayerConfig& layer : config.layers) {
     AttentionConfig& attention = layer.attention();
@@ -31,6 +31,6 @@ extern const Architecture kOlmo2 = {
              .traits = "norms behind the parts only; one norm for all query heads and one for all "
                        "key heads; OLMo 3: a window in three of four layers, yarn in the others; "
                        "NeoX rotation"},
-    .complete = Complete};
+    .complete = CompleteOlmo2};
 
 }  // namespace foretoken::model::arch

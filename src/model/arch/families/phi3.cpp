@@ -6,7 +6,7 @@
 namespace foretoken::model::arch {
 namespace {
 
-Status Complete(const MetadataReader&, ModelConfig& config) {
+Status CompletePhi3(const MetadataReader&, ModelConfig& config) {
   for (LayerConfig& layer : config.layers) {
     RopeConfig& rope = *layer.attention().rope;
     rope.interleaved = false;
@@ -27,6 +27,6 @@ extern const Architecture kPhi3 = {
                  "context exceeds `rope.scaling.original_context_length`, else "
                  "`rope_factors_short`; NeoX rotation of `rope.dimension_count` dimensions; "
                  "`attention.sliding_window` is ignored"},
-    .complete = Complete};
+    .complete = CompletePhi3};
 
 }  // namespace foretoken::model::arch

@@ -5,7 +5,7 @@
 namespace foretoken::model::arch {
 namespace {
 
-Status Complete(const MetadataReader&, ModelConfig& config) {
+Status CompleteQwen2(const MetadataReader&, ModelConfig& config) {
   for (LayerConfig& layer : config.layers) {
     layer.attention().rope->interleaved = false;
     layer.attention().qkv_bias = true;
@@ -19,6 +19,6 @@ extern const Architecture kQwen2 = {
     .info = {.name = "qwen2",
              .networks = "Qwen 2 and 2.5",
              .traits = "biases of queries, keys and values; NeoX rotation"},
-    .complete = Complete};
+    .complete = CompleteQwen2};
 
 }  // namespace foretoken::model::arch

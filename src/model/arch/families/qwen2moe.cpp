@@ -7,7 +7,7 @@
 namespace foretoken::model::arch {
 namespace {
 
-Status Complete(const MetadataReader& read, ModelConfig& config) {
+Status CompleteQwen2Moe(const MetadataReader& read, ModelConfig& config) {
   for (LayerConfig& layer : config.layers) {
     layer.attention().rope->interleaved = false;
     layer.attention().qkv_bias = true;
@@ -26,6 +26,6 @@ extern const Architecture kQwen2Moe = {
              .networks = "Qwen 1.5 and 2 mixtures",
              .traits = "the attention of qwen2; experts chosen by softmax, and a shared part that "
                        "is multiplied by a sigmoid"},
-    .complete = Complete};
+    .complete = CompleteQwen2Moe};
 
 }  // namespace foretoken::model::arch

@@ -5,7 +5,7 @@
 namespace foretoken::model::arch {
 namespace {
 
-Status Complete(const MetadataReader&, ModelConfig& config) {
+Status CompleteQwen3(const MetadataReader&, ModelConfig& config) {
   for (LayerConfig& layer : config.layers) {
     layer.attention().rope->interleaved = false;
     layer.attention().qk_norm = QkNorm::kHead;
@@ -19,6 +19,6 @@ extern const Architecture kQwen3 = {
     .info = {.name = "qwen3",
              .networks = "Qwen 3 (dense)",
              .traits = "a norm on each query and key head; NeoX rotation"},
-    .complete = Complete};
+    .complete = CompleteQwen3};
 
 }  // namespace foretoken::model::arch

@@ -82,16 +82,16 @@ Status CompleteExperts(const MetadataReader& read, ModelConfig& config) {
   return UseExperts(read, experts, config);
 }
 
-Status CompleteDense(const MetadataReader& read, ModelConfig& config) {
+Status CompleteQwen35(const MetadataReader& read, ModelConfig& config) {
   return CompleteLayers(read, false, config);
 }
 
-Status CompleteMoe(const MetadataReader& read, ModelConfig& config) {
+Status CompleteQwen35Moe(const MetadataReader& read, ModelConfig& config) {
   FORETOKEN_CHECK_OK(CompleteLayers(read, false, config));
   return CompleteExperts(read, config);
 }
 
-Status CompleteNext(const MetadataReader& read, ModelConfig& config) {
+Status CompleteQwen3Next(const MetadataReader& read, ModelConfig& config) {
   FORETOKEN_CHECK_OK(CompleteLayers(read, true, config));
   return CompleteExperts(read, config);
 }
@@ -105,7 +105,7 @@ extern const Architecture kQwen35 = {
                        "norm on each query and key head and NeoX rotation of "
                        "`rope.dimension_count` dimensions; `post_attention_norm` stands before the "
                        "feed-forward part"},
-    .complete = CompleteDense};
+    .complete = CompleteQwen35};
 
 extern const Architecture kQwen35Moe = {
     .info = {.name = "qwen35moe",
@@ -113,7 +113,7 @@ extern const Architecture kQwen35Moe = {
              .traits =
                  "as qwen35; experts chosen by softmax, their weights divided by the sum, and "
                  "a shared part that is multiplied by a sigmoid"},
-    .complete = CompleteMoe};
+    .complete = CompleteQwen35Moe};
 
 extern const Architecture kQwen3Next = {
     .info = {.name = "qwen3next",
@@ -121,6 +121,6 @@ extern const Architecture kQwen3Next = {
              .traits =
                  "as qwen35moe; neighbouring value heads share a key head, and `ssm_ba` holds "
                  "the rows of beta and alpha"},
-    .complete = CompleteNext};
+    .complete = CompleteQwen3Next};
 
 }  // namespace foretoken::model::arch

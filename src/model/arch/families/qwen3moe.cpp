@@ -7,7 +7,7 @@
 namespace foretoken::model::arch {
 namespace {
 
-Status Complete(const MetadataReader& read, ModelConfig& config) {
+Status CompleteQwen3Moe(const MetadataReader& read, ModelConfig& config) {
   for (LayerConfig& layer : config.layers) {
     layer.attention().rope->interleaved = false;
     layer.attention().qk_norm = QkNorm::kHead;
@@ -24,6 +24,6 @@ extern const Architecture kQwen3Moe = {
              .networks = "Qwen 3 mixtures (30B-A3B, 235B-A22B, Coder)",
              .traits = "the attention of qwen3; experts chosen by softmax, their weights divided "
                        "by the sum"},
-    .complete = Complete};
+    .complete = CompleteQwen3Moe};
 
 }  // namespace foretoken::model::arch

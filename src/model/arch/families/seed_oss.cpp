@@ -5,7 +5,7 @@
 namespace foretoken::model::arch {
 namespace {
 
-Status Complete(const MetadataReader&, ModelConfig& config) {
+Status CompleteSeedOss(const MetadataReader&, ModelConfig& config) {
   for (LayerConfig& layer : config.layers) {
     layer.attention().rope->interleaved = false;
     layer.ffn().norm = "post_attention_norm";
@@ -21,6 +21,6 @@ extern const Architecture kSeedOss = {
              .traits =
                  "biases of queries, keys and values; `post_attention_norm` stands before the "
                  "feed-forward part; NeoX rotation"},
-    .complete = Complete};
+    .complete = CompleteSeedOss};
 
 }  // namespace foretoken::model::arch

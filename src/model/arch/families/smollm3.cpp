@@ -5,7 +5,7 @@
 namespace foretoken::model::arch {
 namespace {
 
-Status Complete(const MetadataReader&, ModelConfig& config) {
+Status CompleteSmolLm3(const MetadataReader&, ModelConfig& config) {
   for (std::size_t i = 3; i < config.layers.size(); i += 4)
     config.layers[i].attention().rope.reset();
   return {};
@@ -16,6 +16,6 @@ Status Complete(const MetadataReader&, ModelConfig& config) {
 extern const Architecture kSmolLm3 = {.info = {.name = "smollm3",
                                                .networks = "SmolLM 3",
                                                .traits = "no rotation in every fourth layer"},
-                                      .complete = Complete};
+                                      .complete = CompleteSmolLm3};
 
 }  // namespace foretoken::model::arch

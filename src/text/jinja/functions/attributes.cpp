@@ -38,7 +38,7 @@ std::optional<Value> LoopAttribute(const Loop& loop, std::string_view name) {
 
 // What getattr() finds, in the sandbox of Jinja.
 Result<std::optional<Value>> PythonAttribute(const Value& value, std::string_view name) {
-  if (value.IsUndefined()) return Bad(value.why());
+  if (value.IsUndefined()) return InvalidArgument(value.why());
   if (name.starts_with('_')) return std::nullopt;
   if (const auto* const space = value.name_space()) {
     const Value* const found = (*space)->Find(name);
@@ -86,7 +86,7 @@ struct SliceBounds {
 Result<SliceBounds> BoundsOf(std::int64_t n, const Value& first, const Value& last,
                              const Value& step_value) {
   const std::int64_t step = step_value.IsNone() ? 1 : *step_value.integer();
-  if (step == 0) return Bad("slice step cannot be zero");
+  if (step == 0) return InvalidArgument("slice step cannot be zero");
   const std::int64_t low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
   const auto at = [&](const Value& part, std::int64_t otherwise) {
     if (part.IsNone()) return otherwise;
@@ -125,7 +125,7 @@ Result<Value> AttributeOf(Environment& environment, const Value& value, std::str
 }
 
 Result<Value> ItemOf(Environment& environment, const Value& value, const Value& key) {
-  if (value.IsUndefined()) return Bad(value.why());
+  if (value.IsUndefined()) return InvalidArgument(value.why());
   if (key.IsText()) environment.budget.Spend(key.text().size());
   if (auto found = Subscript(environment.budget, value, key)) return *std::move(found);
   if (!key.IsText()) {
@@ -140,14 +140,14 @@ Result<Value> ItemOf(Environment& environment, const Value& value, const Value& 
 
 Result<Value> SliceOf(Environment& environment, const Value& value, const Value& first,
                       const Value& last, const Value& step) {
-  if (value.IsUndefined()) return Bad(value.why());
+  if (value.IsUndefined()) return InvalidArgument(value.why());
   const Sequence* const sequence = value.sequence();
-  if (value.dictionary() != nullptr) return Bad("unhashable type: 'slice'");
+  if (value.dictionary() != nullptr) return InvalidArgument("unhashable type: 'slice'");
   if (!value.IsText() && (sequence == nullptr || !sequence->IsIndexed()))
-    return Bad(fmt::format("'{}' object is not subscriptable", TypeName(value)));
+    return InvalidArgument(fmt::format("'{}' object is not subscriptable", TypeName(value)));
   for (const Value* const part : {&first, &last, &step})
     if (!part->IsNone() && !part->integer())
-      return Bad("slice indices must be integers or None or have an __index__ method");
+      return InvalidArgument("slice indices must be integers or None or have an __index__ method");
   const auto n = static_cast<std::int64_t>(*LengthOf(value));
   FORETOKEN_TRY(const SliceBounds bounds, BoundsOf(n, first, last, step));
   if (value.IsText())

@@ -24,8 +24,4 @@ struct Environment {
   std::vector<std::shared_ptr<Scope>> scopes = {};
 };
 
-inline tl::unexpected<Error> Bad(std::string why) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(why));
-}
-
 }  // namespace foretoken::text::jinja

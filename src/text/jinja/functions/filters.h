@@ -22,6 +22,11 @@ struct FilterCall {
   Budget& budget() const { return environment.budget; }
 };
 
+// What filters return that Python writes as generators.
+inline Value Generator(const FilterCall& call, Values items) {
+  return ListValue(call.budget(), std::move(items), SequenceKind::kGenerator);
+}
+
 struct FilterRow {
   std::string_view name;
   Result<Value> (*call)(const FilterCall&);

@@ -18,13 +18,13 @@ Result<Value> Range(Environment& environment, const Arguments& arguments) {
   FORETOKEN_TRY(const Bound bound, Bound::Make("range", arguments, {"start", "stop", "step"}, 1));
   for (std::size_t i = 0; i < arguments.positional.size(); ++i)
     if (!bound[i].integer())
-      return Bad(
+      return InvalidArgument(
           fmt::format("'{}' object cannot be interpreted as an integer", TypeName(bound[i])));
   const bool one = arguments.positional.size() == 1;
   const std::int64_t start = one ? 0 : *bound[0].integer();
   const std::int64_t stop = *bound[one ? 0 : 1].integer();
   const std::int64_t step = arguments.positional.size() == 3 ? *bound[2].integer() : 1;
-  if (step == 0) return Bad("range() arg 3 must not be zero");
+  if (step == 0) return InvalidArgument("range() arg 3 must not be zero");
   std::int64_t distance = 0;
   const bool far = __builtin_sub_overflow(stop, start, &distance);
   const bool towards = (distance > 0) == (step > 0) && distance != 0;
@@ -40,7 +40,7 @@ Result<std::vector<std::pair<Value, Value>>> MembersOf(Environment& environment,
                                                        const Arguments& arguments) {
   std::vector<std::pair<Value, Value>> members;
   if (arguments.positional.size() > 1)
-    return Bad(
+    return InvalidArgument(
         fmt::format("dict expected at most 1 argument, got {}", arguments.positional.size()));
   if (!arguments.positional.empty()) {
     const Value& first = arguments.positional.front();
@@ -51,8 +51,9 @@ Result<std::vector<std::pair<Value, Value>>> MembersOf(Environment& environment,
       for (const Value& pair : pairs) {
         FORETOKEN_TRY(const Values two, ItemsOf(environment.budget, pair));
         if (two.size() != 2)
-          return Bad("dictionary update sequence element has a length other than 2");
-        if (!IsHashable(two[0])) return Bad(fmt::format("unhashable type: '{}'", TypeName(two[0])));
+          return InvalidArgument("dictionary update sequence element has a length other than 2");
+        if (!IsHashable(two[0]))
+          return InvalidArgument(fmt::format("unhashable type: '{}'", TypeName(two[0])));
         members.emplace_back(two[0], two[1]);
       }
     }
@@ -74,7 +75,7 @@ Result<Value> MakeNamespace(Environment& environment, const Arguments& arguments
   constexpr std::size_t kBytes = 256;
   std::shared_ptr<Namespace> space(new Namespace{.held = {environment.budget, kBytes}});
   for (const auto& [key, value] : members) {
-    if (!key.IsText()) return Bad("namespace: its names are not texts");
+    if (!key.IsText()) return InvalidArgument("namespace: its names are not texts");
     environment.budget.Spend(32 * space->attributes.size());
     FORETOKEN_CHECK_OK(environment.budget.status());
     space->Set(ToUtf8(key.text()), value);
@@ -85,13 +86,13 @@ Result<Value> MakeNamespace(Environment& environment, const Arguments& arguments
 
 Result<Value> RaiseException(Environment& environment, const Arguments& arguments) {
   FORETOKEN_TRY(const Bound bound, Bound::Make("raise_exception", arguments, {"message"}, 1));
-  return Bad(
+  return InvalidArgument(
       fmt::format("it refuses the conversation: {}", ToUtf8(StrOf(environment.budget, bound[0]))));
 }
 
 Result<Value> TextOfNow(Environment& environment, const Arguments& arguments) {
   FORETOKEN_TRY(const Bound bound, Bound::Make("strftime_now", arguments, {"format"}, 1));
-  if (!bound[0].IsText()) return Bad("strftime() argument 1 must be str");
+  if (!bound[0].IsText()) return InvalidArgument("strftime() argument 1 must be str");
   FORETOKEN_CHECK_OK(environment.budget.Admit(bound[0].text().size(), 16 * sizeof(char32_t)));
   return TextValue(environment.budget, DateText(bound[0].text(), environment.now));
 }

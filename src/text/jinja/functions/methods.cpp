@@ -53,7 +53,7 @@ Result<Value> CallSequenceMethod(Environment& environment, const Value& self, st
     ++count;
   }
   if (name == "count") return Value(count);
-  return Bad(fmt::format("{}.index(x): x not in {}", TypeName(self), TypeName(self)));
+  return InvalidArgument(fmt::format("{}.index(x): x not in {}", TypeName(self), TypeName(self)));
 }
 
 Result<Value> CallDictionaryMethod(Environment& environment, const Value& self,
@@ -61,7 +61,8 @@ Result<Value> CallDictionaryMethod(Environment& environment, const Value& self,
   const Dictionary& dictionary = *self.dictionary();
   if (name == "get") {
     FORETOKEN_TRY(const Bound bound, Bound::Make(name, arguments, {"key", "default"}, 1));
-    if (!IsHashable(bound[0])) return Bad(fmt::format("unhashable type: '{}'", TypeName(bound[0])));
+    if (!IsHashable(bound[0]))
+      return InvalidArgument(fmt::format("unhashable type: '{}'", TypeName(bound[0])));
     environment.budget.Spend(WeightOf(bound[0]));
     const Value* const found = dictionary.Find(bound[0]);
     return found != nullptr ? *found : bound.Has(1) ? bound[1] : Value(None{});
@@ -87,7 +88,7 @@ Result<Value> CallLoopMethod(Environment& environment, const std::shared_ptr<Loo
   Loop& loop = *shared;
   const Values& values = arguments.positional;
   if (name == "cycle") {
-    if (values.empty()) return Bad("no items for cycling given");
+    if (values.empty()) return InvalidArgument("no items for cycling given");
     return values[static_cast<std::size_t>(loop.index0) % values.size()];
   }
   bool same = loop.last_changed && loop.last_changed->size() == values.size();
@@ -118,7 +119,7 @@ Result<Value> CallMethod(Environment& environment, const Value& self, std::strin
   const bool changes = (IsList(self) && IsOneOf(name, kListChanges)) ||
                        (self.dictionary() != nullptr && IsOneOf(name, kDictionaryChanges));
   if (changes)
-    return Bad(
+    return InvalidArgument(
         fmt::format("access to attribute '{}' of '{}' object is unsafe, because values cannot be "
                     "changed; make a new one",
                     name, TypeName(self)));

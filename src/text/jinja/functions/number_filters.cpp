@@ -16,9 +16,9 @@ namespace {
 Result<Value> Absolute(const FilterCall& call) {
   FORETOKEN_CHECK_OK(Bound::Make(call.name, call.arguments, {}));
   const Value& input = call.input;
-  if (input.IsUndefined()) return Bad(input.why());
+  if (input.IsUndefined()) return InvalidArgument(input.why());
   if (!input.IsNumber())
-    return Bad(fmt::format("bad operand type for abs(): '{}'", TypeName(input)));
+    return InvalidArgument(fmt::format("bad operand type for abs(): '{}'", TypeName(input)));
   if (input.IsFloat()) return Value(std::abs(input.number()));
   return *input.integer() < 0 ? Negated(input) : Value(*input.integer());
 }
@@ -84,7 +84,7 @@ Result<Value> ToInteger(const FilterCall& call) {
   FORETOKEN_TRY(const std::int64_t base, bound.Integer(1, 10));
   const Value otherwise = bound.Has(0) ? bound[0] : Value(std::int64_t{0});
   const Value& input = call.input;
-  if (input.IsUndefined()) return Bad(input.why());
+  if (input.IsUndefined()) return InvalidArgument(input.why());
   if (input.integer()) return Value(*input.integer());
   std::optional<std::int64_t> result;
   if (input.IsFloat()) {
@@ -101,7 +101,7 @@ Result<Value> ToInteger(const FilterCall& call) {
 Result<Value> ToFloat(const FilterCall& call) {
   FORETOKEN_TRY(const Bound bound, Bound::Make(call.name, call.arguments, {"default"}));
   const Value& input = call.input;
-  if (input.IsUndefined()) return Bad(input.why());
+  if (input.IsUndefined()) return InvalidArgument(input.why());
   if (input.IsNumber()) return Value(input.number());
   if (input.IsText())
     if (const auto number = FloatOf(input.text())) return Value(*number);
@@ -142,17 +142,17 @@ Result<Value> Round(const FilterCall& call) {
   const Value& input = call.input;
   const bool known =
       SameText(*method, common) || SameText(*method, U"ceil") || SameText(*method, U"floor");
-  if (!known) return Bad("method must be common, ceil or floor");
-  if (input.IsUndefined()) return Bad(input.why());
+  if (!known) return InvalidArgument("method must be common, ceil or floor");
+  if (input.IsUndefined()) return InvalidArgument(input.why());
   if (!input.IsNumber())
-    return Bad(fmt::format("type {} doesn't define __round__ method", TypeName(input)));
+    return InvalidArgument(fmt::format("type {} doesn't define __round__ method", TypeName(input)));
   if (SameText(*method, common)) {
     if (input.integer()) return RoundInteger(*input.integer(), precision);
     return Value(Rounded(input.number(), precision));
   }
   const double scale = std::pow(10.0, static_cast<double>(precision));
   const double scaled = input.number() * scale;
-  if (!std::isfinite(scaled)) return Bad("cannot convert float infinity to integer");
+  if (!std::isfinite(scaled)) return InvalidArgument("cannot convert float infinity to integer");
   return Value((SameText(*method, U"ceil") ? std::ceil(scaled) : std::floor(scaled)) / scale);
 }
 
@@ -166,7 +166,7 @@ Result<Value> Default(const FilterCall& call) {
 
 Result<Value> Attribute(const FilterCall& call) {
   FORETOKEN_TRY(const Bound bound, Bound::Make(call.name, call.arguments, {"name"}, 1));
-  if (!bound[0].IsText()) return Bad("attr: its name is not a text");
+  if (!bound[0].IsText()) return InvalidArgument("attr: its name is not a text");
   if (call.input.dictionary() != nullptr)
     return Value::Missing("attr: dictionaries have no attributes");
   return AttributeOf(call.environment, call.input, ToUtf8(bound[0].text()));

@@ -9,10 +9,6 @@
 namespace foretoken::text::jinja {
 namespace {
 
-Value Generator(const FilterCall& call, Values items) {
-  return ListValue(call.budget(), std::move(items), SequenceKind::kGenerator);
-}
-
 Result<Value> MapAttribute(const FilterCall& call, const Values& items) {
   FORETOKEN_TRY(const Bound bound, Bound::Make("map", call.arguments, {"attribute", "default"}, 1));
   const bool has_default = bound.Has(1) && !bound[1].IsNone();
@@ -27,7 +23,7 @@ Result<Value> MapAttribute(const FilterCall& call, const Values& items) {
 Result<std::string> NameAt(const FilterCall& call, std::size_t i, std::string_view what) {
   const Values& positional = call.arguments.positional;
   if (i < positional.size() && positional[i].IsText()) return ToUtf8(positional[i].text());
-  return Bad(fmt::format("{} requires the name of a {}", call.name, what));
+  return InvalidArgument(fmt::format("{} requires the name of a {}", call.name, what));
 }
 
 Result<Value> Map(const FilterCall& call) {
@@ -56,7 +52,7 @@ Result<Value> Select(const FilterCall& call) {
   std::string test;
   if (!IsTrue(call.input)) return Generator(call, {});
   if (by_attribute) {
-    if (rest.positional.empty()) return Bad("Missing parameter for attribute name");
+    if (rest.positional.empty()) return InvalidArgument("Missing parameter for attribute name");
     attribute = rest.positional.front();
   }
   if (rest.positional.size() > offset) {

@@ -17,10 +17,6 @@ Value Tuple(const FilterCall& call, Values items) {
   return ListValue(call.budget(), std::move(items), SequenceKind::kTuple);
 }
 
-Value Generator(const FilterCall& call, Values items) {
-  return ListValue(call.budget(), std::move(items), SequenceKind::kGenerator);
-}
-
 Value IgnoringCase(const FilterCall& call, const Value& value, bool case_sensitive) {
   if (case_sensitive || !value.IsText()) return value;
   return TextValue(call.budget(), Lower(value.text()));
@@ -29,7 +25,7 @@ Value IgnoringCase(const FilterCall& call, const Value& value, bool case_sensiti
 Result<Value> Length(const FilterCall& call) {
   FORETOKEN_CHECK_OK(Bound::Make(call.name, call.arguments, {}));
   if (const auto length = LengthOf(call.input)) return Value(static_cast<std::int64_t>(*length));
-  return Bad(fmt::format("object of type '{}' has no len()", TypeName(call.input)));
+  return InvalidArgument(fmt::format("object of type '{}' has no len()", TypeName(call.input)));
 }
 
 Result<Value> List(const FilterCall& call) {
@@ -54,7 +50,7 @@ Result<Value> Last(const FilterCall& call) {
   FORETOKEN_CHECK_OK(Bound::Make(call.name, call.arguments, {}));
   const Sequence* const sequence = call.input.sequence();
   if (call.input.IsUndefined() || (sequence != nullptr && sequence->IsGenerator()))
-    return Bad(fmt::format("'{}' object is not reversible", TypeName(call.input)));
+    return InvalidArgument(fmt::format("'{}' object is not reversible", TypeName(call.input)));
   FORETOKEN_TRY(const Values items, ItemsOf(call.budget(), call.input));
   return items.empty() ? Value::Missing("No last item, sequence was empty.") : items.back();
 }
@@ -76,7 +72,7 @@ Result<Value> Items(const FilterCall& call) {
   FORETOKEN_CHECK_OK(Bound::Make(call.name, call.arguments, {}));
   if (call.input.IsUndefined()) return Generator(call, {});
   const Dictionary* const dictionary = call.input.dictionary();
-  if (dictionary == nullptr) return Bad("Can only get item pairs from a mapping.");
+  if (dictionary == nullptr) return InvalidArgument("Can only get item pairs from a mapping.");
   Values items;
   for (const auto& [key, value] : dictionary->items) items.push_back(Tuple(call, {key, value}));
   return Generator(call, std::move(items));
@@ -89,10 +85,11 @@ Result<Value> DictSort(const FilterCall& call) {
   FORETOKEN_TRY(const Characters* const by, bound.Text(1, &key_name));
   const bool by_key = SameText(*by, key_name);
   if (!by_key && !SameText(*by, U"value"))
-    return Bad("You can only sort by either \"key\" or \"value\"");
+    return InvalidArgument("You can only sort by either \"key\" or \"value\"");
   const Dictionary* const dictionary = call.input.dictionary();
   if (dictionary == nullptr)
-    return Bad(fmt::format("'{}' object has no attribute 'items'", TypeName(call.input)));
+    return InvalidArgument(
+        fmt::format("'{}' object has no attribute 'items'", TypeName(call.input)));
   Values items, keys;
   for (const auto& [key, value] : dictionary->items) {
     items.push_back(Tuple(call, {key, value}));
@@ -149,7 +146,8 @@ Result<Value> Unique(const FilterCall& call) {
   for (const Value& item : items) {
     FORETOKEN_TRY(const Value value, PathOf(call.environment, item, bound[1]));
     const Value key = IgnoringCase(call, value, bound.IsTrueAt(0));
-    if (!IsHashable(key)) return Bad(fmt::format("unhashable type: '{}'", TypeName(key)));
+    if (!IsHashable(key))
+      return InvalidArgument(fmt::format("unhashable type: '{}'", TypeName(key)));
     FORETOKEN_CHECK_OK(SpendComparison(call.budget(), key, key));
     if (seen.Add(key)) unique.push_back(item);
   }
@@ -181,7 +179,7 @@ Result<Value> Sum(const FilterCall& call) {
   FORETOKEN_TRY(const Bound bound, Bound::Make(call.name, call.arguments, {"attribute", "start"}));
   FORETOKEN_TRY(const Values items, ItemsOf(call.budget(), call.input));
   Value sum = bound.Has(1) ? bound[1] : Value(std::int64_t{0});
-  if (sum.IsText()) return Bad("sum() can't sum strings [use ''.join(seq) instead]");
+  if (sum.IsText()) return InvalidArgument("sum() can't sum strings [use ''.join(seq) instead]");
   for (const Value& item : items) {
     FORETOKEN_TRY(const Value value, PathOf(call.environment, item, bound[0]));
     FORETOKEN_TRY(sum, Apply(call.budget(), Operator::kAdd, sum, value));
@@ -217,7 +215,7 @@ Result<Value> Slice(const FilterCall& call) {
                 Bound::Make(call.name, call.arguments, {"slices", "fill_with"}, 1));
   FORETOKEN_TRY(const std::int64_t slices, bound.Integer(0, 0));
   FORETOKEN_TRY(const Values items, ItemsOf(call.budget(), call.input));
-  if (slices == 0) return Bad("integer division or modulo by zero");
+  if (slices == 0) return InvalidArgument("integer division or modulo by zero");
   const auto n = static_cast<std::size_t>(std::max<std::int64_t>(0, slices));
   FORETOKEN_CHECK_OK(call.budget().Admit(n, 128));
   const std::size_t each = n == 0 ? 0 : items.size() / n, extra = n == 0 ? 0 : items.size() % n;

@@ -59,7 +59,7 @@ Result<Value> Indent(const FilterCall& call) {
   FORETOKEN_TRY(const Bound bound,
                 Bound::Make(call.name, call.arguments, {"width", "first", "blank"}));
   if (!call.input.IsText())
-    return Bad(fmt::format("indent: '{}' is not a text", TypeName(call.input)));
+    return InvalidArgument(fmt::format("indent: '{}' is not a text", TypeName(call.input)));
   Characters space;
   if (bound.Has(0) && bound[0].IsText()) {
     space = bound[0].text();
@@ -108,7 +108,7 @@ Result<Value> Center(const FilterCall& call) {
 Result<Value> Format(const FilterCall& call) {
   const auto& [positional, named] = call.arguments;
   if (!positional.empty() && !named.empty())
-    return Bad("format: it takes arguments with names or without, not both");
+    return InvalidArgument("format: it takes arguments with names or without, not both");
   Value arguments;
   if (!named.empty()) {
     DictionaryBuilder members;
@@ -130,13 +130,15 @@ Result<Value> Truncate(const FilterCall& call) {
   const Characters dots = U"...";
   FORETOKEN_TRY(const Characters* const end, bound.Text(2, &dots));
   const auto end_size = static_cast<std::int64_t>(end->size());
-  if (length < end_size) return Bad(fmt::format("expected length >= {}, got {}", end_size, length));
-  if (leeway < 0) return Bad(fmt::format("expected leeway >= 0, got {}", leeway));
+  if (length < end_size)
+    return InvalidArgument(fmt::format("expected length >= {}, got {}", end_size, length));
+  if (leeway < 0) return InvalidArgument(fmt::format("expected leeway >= 0, got {}", leeway));
   const auto size = LengthOf(call.input);
-  if (!size) return Bad(fmt::format("object of type '{}' has no len()", TypeName(call.input)));
+  if (!size)
+    return InvalidArgument(fmt::format("object of type '{}' has no len()", TypeName(call.input)));
   if (static_cast<std::int64_t>(*size) <= length + leeway) return call.input;
   if (!call.input.IsText())
-    return Bad(fmt::format("truncate: '{}' is not a text", TypeName(call.input)));
+    return InvalidArgument(fmt::format("truncate: '{}' is not a text", TypeName(call.input)));
   const Characters& text = call.input.text();
   CharactersView cut = CharactersView(text).substr(0, static_cast<std::size_t>(length - end_size));
   if (!bound.IsTrueAt(1)) {
@@ -176,14 +178,15 @@ Result<Value> ToJsonText(const FilterCall& call) {
     style.indent = bound[1].text();
   } else if (bound.Has(1) && !bound[1].IsNone()) {
     FORETOKEN_TRY(const std::int64_t width, bound.Integer(1, 0));
-    if (width > 1000) return Bad("tojson: an indent of more than 1000 is not supported");
+    if (width > 1000)
+      return InvalidArgument("tojson: an indent of more than 1000 is not supported");
     style.indent = Characters(static_cast<std::size_t>(std::max<std::int64_t>(0, width)), U' ');
   }
   if (style.indent) style.item_separator = U",";
   if (bound.Has(2) && !bound[2].IsNone()) {
     FORETOKEN_TRY(const Values separators, ItemsOf(call.budget(), bound[2]));
     if (separators.size() != 2 || !separators[0].IsText() || !separators[1].IsText())
-      return Bad("tojson: separators are not two texts");
+      return InvalidArgument("tojson: separators are not two texts");
     style.item_separator = separators[0].text();
     style.key_separator = separators[1].text();
   }

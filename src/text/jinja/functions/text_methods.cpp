@@ -67,8 +67,8 @@ Result<Value> StartsOrEnds(const Call& call) {
   if (tuple != nullptr && tuple->kind == SequenceKind::kTuple) parts = tuple->items;
   for (const Value& part : parts) {
     if (!part.IsText())
-      return Bad(fmt::format("{} first arg must be str or a tuple of str, not {}", call.name,
-                             TypeName(bound[0])));
+      return InvalidArgument(fmt::format("{} first arg must be str or a tuple of str, not {}",
+                                         call.name, TypeName(bound[0])));
     if (!window) continue;
     call.environment.budget.Spend(part.text().size());
     const CharactersView view =
@@ -83,7 +83,8 @@ Result<Value> Find(const Call& call) {
   FORETOKEN_TRY(const Bound bound,
                 Bound::Make(call.name, call.arguments, {"text", "start", "end"}, 1));
   FORETOKEN_TRY(const auto window, Window(call, bound));
-  if (!bound[0].IsText()) return Bad(fmt::format("must be str, not {}", TypeName(bound[0])));
+  if (!bound[0].IsText())
+    return InvalidArgument(fmt::format("must be str, not {}", TypeName(bound[0])));
   const Characters& part = bound[0].text();
   call.environment.budget.Spend(call.text().size());
   std::size_t found = kNowhere;
@@ -94,7 +95,7 @@ Result<Value> Find(const Call& call) {
     if (last && found != kNowhere && found < window->first) found = kNowhere;
   }
   if (found != kNowhere) return Value(static_cast<std::int64_t>(found));
-  if (call.name == "index" || call.name == "rindex") return Bad("substring not found");
+  if (call.name == "index" || call.name == "rindex") return InvalidArgument("substring not found");
   return Value(std::int64_t{-1});
 }
 
@@ -102,7 +103,8 @@ Result<Value> Count(const Call& call) {
   FORETOKEN_TRY(const Bound bound,
                 Bound::Make(call.name, call.arguments, {"text", "start", "end"}, 1));
   FORETOKEN_TRY(const auto window, Window(call, bound));
-  if (!bound[0].IsText()) return Bad(fmt::format("must be str, not {}", TypeName(bound[0])));
+  if (!bound[0].IsText())
+    return InvalidArgument(fmt::format("must be str, not {}", TypeName(bound[0])));
   if (!window) return Value(std::int64_t{0});
   const Characters& part = bound[0].text();
   call.environment.budget.Spend(call.text().size());
@@ -169,7 +171,7 @@ Result<Value> Split(const Call& call) {
   FORETOKEN_TRY(const Bound bound, Bound::Make(call.name, call.arguments, {"sep", "maxsplit"}));
   FORETOKEN_TRY(const Characters* const separator, bound.Text(0, nullptr));
   FORETOKEN_TRY(const std::int64_t most, bound.Integer(1, -1));
-  if (separator != nullptr && separator->empty()) return Bad("empty separator");
+  if (separator != nullptr && separator->empty()) return InvalidArgument("empty separator");
   const bool from_right = call.name == "rsplit";
   call.environment.budget.Spend(call.text().size());
   if (separator == nullptr) return call.Texts(SplitAtSpace(call.text(), most, from_right));
@@ -186,8 +188,8 @@ Result<Value> Split(const Call& call) {
 Result<Value> Partition(const Call& call) {
   FORETOKEN_TRY(const Bound bound, Bound::Make(call.name, call.arguments, {"sep"}, 1));
   FORETOKEN_TRY(const Characters* const separator, bound.Text(0, nullptr));
-  if (separator == nullptr) return Bad("must be str, not NoneType");
-  if (separator->empty()) return Bad("empty separator");
+  if (separator == nullptr) return InvalidArgument("must be str, not NoneType");
+  if (separator->empty()) return InvalidArgument("empty separator");
   const bool last = call.name == "rpartition";
   const CharactersView text = call.text();
   const std::size_t at = last ? FindLastText(text, *separator) : FindText(text, *separator);
@@ -210,7 +212,7 @@ Result<Value> Replace(const Call& call) {
   FORETOKEN_TRY(const std::int64_t most, bound.Integer(2, -1));
   for (std::size_t i = 0; i < 2; ++i)
     if (!bound[i].IsText())
-      return Bad(
+      return InvalidArgument(
           fmt::format("replace() argument {} must be str, not {}", i + 1, TypeName(bound[i])));
   FORETOKEN_TRY(Characters made,
                 Replaced(call.environment, call.text(), bound[0].text(), bound[1].text(), most));
@@ -223,7 +225,7 @@ Result<Value> Join(const Call& call) {
   Characters out;
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (!items[i].IsText())
-      return Bad(
+      return InvalidArgument(
           fmt::format("sequence item {}: expected str instance, {} found", i, TypeName(items[i])));
     FORETOKEN_CHECK_OK(call.environment.budget.Admit(items[i].text().size() + call.text().size(),
                                                      sizeof(char32_t)));
@@ -240,7 +242,8 @@ Result<Value> Pad(const Call& call) {
   FORETOKEN_TRY(const std::int64_t width, bound.Integer(0, 0));
   const Characters space = U" ";
   FORETOKEN_TRY(const Characters* const fill, bound.Text(1, &space));
-  if (fill->size() != 1) return Bad("The fill character must be exactly one character long");
+  if (fill->size() != 1)
+    return InvalidArgument("The fill character must be exactly one character long");
   const auto n = static_cast<std::int64_t>(call.text().size());
   const auto pad = static_cast<std::size_t>(std::max<std::int64_t>(0, width - n));
   FORETOKEN_CHECK_OK(call.environment.budget.Admit(pad, sizeof(char32_t)));
@@ -267,7 +270,8 @@ Result<Value> ZeroFill(const Call& call) {
 Result<Value> RemoveEnd(const Call& call) {
   FORETOKEN_TRY(const Bound bound, Bound::Make(call.name, call.arguments, {"text"}, 1));
   if (!bound[0].IsText())
-    return Bad(fmt::format("{}() argument must be str, not {}", call.name, TypeName(bound[0])));
+    return InvalidArgument(
+        fmt::format("{}() argument must be str, not {}", call.name, TypeName(bound[0])));
   const Characters& part = bound[0].text();
   CharactersView text = call.text();
   if (call.name == "removeprefix" && BeginsWith(text, part))

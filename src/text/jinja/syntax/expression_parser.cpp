@@ -9,8 +9,6 @@
 namespace foretoken::text::jinja {
 namespace {
 
-using Kind = ExpressionKind;
-
 struct SignedOperator {
   std::string_view sign;
   Operator op;
@@ -39,7 +37,8 @@ std::vector<ExpressionRef> Parts(ExpressionRef a, ExpressionRef b = nullptr) {
   return parts;
 }
 
-Expression Binary(Kind kind, int line, ExpressionRef a, ExpressionRef b, Operator op = {}) {
+Expression Binary(ExpressionKind kind, int line, ExpressionRef a, ExpressionRef b,
+                  Operator op = {}) {
   return {
       .kind = kind, .line = line, .parts = Parts(std::move(a), std::move(b)), .operators = {op}};
 }
@@ -82,8 +81,9 @@ ExpressionParser::Parsed ExpressionParser::ParseExpression() {
       }
       std::vector<ExpressionRef> parts = Parts(std::move(condition), std::move(value));
       parts.push_back(std::move(otherwise));
-      FORETOKEN_TRY(value,
-                    Finish({.kind = Kind::kConditional, .line = line, .parts = std::move(parts)}));
+      FORETOKEN_TRY(
+          value,
+          Finish({.kind = ExpressionKind::kConditional, .line = line, .parts = std::move(parts)}));
     }
     return value;
   }();
@@ -100,7 +100,8 @@ ExpressionParser::Parsed ExpressionParser::ParseOr() {
   while (tokens_.IsAtName("or")) {
     const int line = tokens_.Take().line;
     FORETOKEN_TRY(ExpressionRef right, ParseAnd());
-    FORETOKEN_TRY(left, Finish(Binary(Kind::kOr, line, std::move(left), std::move(right))));
+    FORETOKEN_TRY(left,
+                  Finish(Binary(ExpressionKind::kOr, line, std::move(left), std::move(right))));
   }
   return left;
 }
@@ -110,7 +111,8 @@ ExpressionParser::Parsed ExpressionParser::ParseAnd() {
   while (tokens_.IsAtName("and")) {
     const int line = tokens_.Take().line;
     FORETOKEN_TRY(ExpressionRef right, ParseNot());
-    FORETOKEN_TRY(left, Finish(Binary(Kind::kAnd, line, std::move(left), std::move(right))));
+    FORETOKEN_TRY(left,
+                  Finish(Binary(ExpressionKind::kAnd, line, std::move(left), std::move(right))));
   }
   return left;
 }
@@ -120,15 +122,15 @@ ExpressionParser::Parsed ExpressionParser::ParseNot() {
   while (tokens_.IsAtName("not")) lines.push_back(tokens_.Take().line);
   FORETOKEN_TRY(ExpressionRef inner, ParseCompare());
   for (; !lines.empty(); lines.pop_back()) {
-    FORETOKEN_TRY(
-        inner,
-        Finish({.kind = Kind::kNot, .line = lines.back(), .parts = Parts(std::move(inner))}));
+    FORETOKEN_TRY(inner, Finish({.kind = ExpressionKind::kNot,
+                                 .line = lines.back(),
+                                 .parts = Parts(std::move(inner))}));
   }
   return inner;
 }
 
 ExpressionParser::Parsed ExpressionParser::ParseCompare() {
-  Expression compare{.kind = Kind::kCompare, .line = tokens_.line()};
+  Expression compare{.kind = ExpressionKind::kCompare, .line = tokens_.line()};
   FORETOKEN_TRY(ExpressionRef first, ParseSum());
   compare.parts.push_back(std::move(first));
   for (;;) {
@@ -156,14 +158,14 @@ ExpressionParser::Parsed ExpressionParser::ParseSum() {
   while (const SignedOperator* const row = FindSign(kSumSigns, tokens_.Current())) {
     const int line = tokens_.Take().line;
     FORETOKEN_TRY(ExpressionRef right, ParseConcatenation());
-    FORETOKEN_TRY(
-        left, Finish(Binary(Kind::kArithmetic, line, std::move(left), std::move(right), row->op)));
+    FORETOKEN_TRY(left, Finish(Binary(ExpressionKind::kArithmetic, line, std::move(left),
+                                      std::move(right), row->op)));
   }
   return left;
 }
 
 ExpressionParser::Parsed ExpressionParser::ParseConcatenation() {
-  Expression all{.kind = Kind::kConcatenate, .line = tokens_.line()};
+  Expression all{.kind = ExpressionKind::kConcatenate, .line = tokens_.line()};
   do {
     FORETOKEN_TRY(ExpressionRef next, ParseProduct());
     all.parts.push_back(std::move(next));
@@ -177,8 +179,8 @@ ExpressionParser::Parsed ExpressionParser::ParseProduct() {
   while (const SignedOperator* const row = FindSign(kProductSigns, tokens_.Current())) {
     const int line = tokens_.Take().line;
     FORETOKEN_TRY(ExpressionRef right, ParsePower());
-    FORETOKEN_TRY(
-        left, Finish(Binary(Kind::kArithmetic, line, std::move(left), std::move(right), row->op)));
+    FORETOKEN_TRY(left, Finish(Binary(ExpressionKind::kArithmetic, line, std::move(left),
+                                      std::move(right), row->op)));
   }
   return left;
 }
@@ -188,18 +190,19 @@ ExpressionParser::Parsed ExpressionParser::ParsePower() {
   while (tokens_.IsAtSign("**")) {
     const int line = tokens_.Take().line;
     FORETOKEN_TRY(ExpressionRef right, ParseUnary(true));
-    FORETOKEN_TRY(left, Finish(Binary(Kind::kArithmetic, line, std::move(left), std::move(right),
-                                      Operator::kPower)));
+    FORETOKEN_TRY(left, Finish(Binary(ExpressionKind::kArithmetic, line, std::move(left),
+                                      std::move(right), Operator::kPower)));
   }
   return left;
 }
 
 // A sign binds to what is behind it, with its attributes and calls; filters apply to the result.
 ExpressionParser::Parsed ExpressionParser::ParseUnary(bool with_filters) {
-  std::vector<std::pair<Kind, int>> signs;
+  std::vector<std::pair<ExpressionKind, int>> signs;
   while (tokens_.IsAtSign("-") || tokens_.IsAtSign("+")) {
     const Token& sign = tokens_.Take();
-    signs.emplace_back(sign.IsSign("-") ? Kind::kNegative : Kind::kPositive, sign.line);
+    signs.emplace_back(sign.IsSign("-") ? ExpressionKind::kNegative : ExpressionKind::kPositive,
+                       sign.line);
   }
   FORETOKEN_TRY(ExpressionRef inner, ParsePrimary());
   FORETOKEN_TRY(inner, ParsePostfix(std::move(inner)));
@@ -212,7 +215,7 @@ ExpressionParser::Parsed ExpressionParser::ParseUnary(bool with_filters) {
 }
 
 ExpressionParser::Parsed ExpressionParser::ParsePrimary() {
-  Expression literal{.kind = Kind::kLiteral, .line = tokens_.line()};
+  Expression literal{.kind = ExpressionKind::kLiteral, .line = tokens_.line()};
   switch (tokens_.Current().kind) {
     case TokenKind::kName:
       return ParseName();
@@ -239,7 +242,7 @@ ExpressionParser::Parsed ExpressionParser::ParsePrimary() {
 
 ExpressionParser::Parsed ExpressionParser::ParseName() {
   const Token& token = tokens_.Take();
-  Expression literal{.kind = Kind::kLiteral, .line = token.line};
+  Expression literal{.kind = ExpressionKind::kLiteral, .line = token.line};
   const std::string& name = token.word;
   if (name == "true" || name == "True") {
     literal.value = Value(true);
@@ -251,7 +254,7 @@ ExpressionParser::Parsed ExpressionParser::ParseName() {
     used_.caller |= name == "caller";
     used_.varargs |= name == "varargs";
     used_.kwargs |= name == "kwargs";
-    return Finish({.kind = Kind::kName, .line = token.line, .name = name});
+    return Finish({.kind = ExpressionKind::kName, .line = token.line, .name = name});
   }
   return Finish(std::move(literal));
 }
@@ -263,7 +266,7 @@ bool ExpressionParser::IsTupleEnd(std::string_view end_name) const {
 
 ExpressionParser::Parsed ExpressionParser::ParseTuple(Conditions conditions,
                                                       std::string_view end_name) {
-  Expression tuple{.kind = Kind::kTuple, .line = tokens_.line()};
+  Expression tuple{.kind = ExpressionKind::kTuple, .line = tokens_.line()};
   bool commas = false;
   while (!IsTupleEnd(end_name)) {
     FORETOKEN_TRY(ExpressionRef part,
@@ -279,14 +282,14 @@ ExpressionParser::Parsed ExpressionParser::ParseTuple(Conditions conditions,
 
 ExpressionParser::Parsed ExpressionParser::ParseParenthesis() {
   const int line = tokens_.Take().line;
-  if (tokens_.SkipSign(")")) return Finish({.kind = Kind::kTuple, .line = line});
+  if (tokens_.SkipSign(")")) return Finish({.kind = ExpressionKind::kTuple, .line = line});
   FORETOKEN_TRY(ExpressionRef inner, ParseTuple(Conditions::kAllowed));
   FORETOKEN_CHECK_OK(tokens_.ExpectSign(")"));
   return inner;
 }
 
 ExpressionParser::Parsed ExpressionParser::ParseList() {
-  Expression list{.kind = Kind::kList, .line = tokens_.Take().line};
+  Expression list{.kind = ExpressionKind::kList, .line = tokens_.Take().line};
   while (!tokens_.IsAtSign("]")) {
     if (!list.parts.empty()) FORETOKEN_CHECK_OK(tokens_.ExpectSign(","));
     if (tokens_.IsAtSign("]")) break;
@@ -298,7 +301,7 @@ ExpressionParser::Parsed ExpressionParser::ParseList() {
 }
 
 ExpressionParser::Parsed ExpressionParser::ParseDictionary() {
-  Expression dictionary{.kind = Kind::kDictionary, .line = tokens_.Take().line};
+  Expression dictionary{.kind = ExpressionKind::kDictionary, .line = tokens_.Take().line};
   while (!tokens_.IsAtSign("}")) {
     if (!dictionary.parts.empty()) FORETOKEN_CHECK_OK(tokens_.ExpectSign(","));
     if (tokens_.IsAtSign("}")) break;

@@ -13,7 +13,6 @@
 namespace foretoken::text::jinja {
 namespace {
 
-using Kind = StatementKind;
 using Names = std::initializer_list<std::string_view>;
 constexpr auto kAllowed = ExpressionParser::Conditions::kAllowed;
 constexpr auto kNoConditions = ExpressionParser::Conditions::kNone;
@@ -39,13 +38,15 @@ class Parser {
     for (;;) {
       const int line = tokens_.line();
       if (tokens_.IsAt(TokenKind::kData)) {
-        block.push_back(
-            {.kind = Kind::kData, .line = line, .text = ConstantText(tokens_.Take().text)});
+        block.push_back({.kind = StatementKind::kData,
+                         .line = line,
+                         .text = ConstantText(tokens_.Take().text)});
       } else if (tokens_.IsAt(TokenKind::kOutputBegin)) {
         tokens_.Take();
         FORETOKEN_TRY(ExpressionRef value, expressions_.ParseTuple(kAllowed));
         FORETOKEN_CHECK_OK(tokens_.Expect(TokenKind::kOutputEnd));
-        block.push_back({.kind = Kind::kOutput, .line = line, .expression = std::move(value)});
+        block.push_back(
+            {.kind = StatementKind::kOutput, .line = line, .expression = std::move(value)});
       } else if (tokens_.IsAt(TokenKind::kStatementBegin)) {
         tokens_.Take();
         for (const std::string_view end : ends)
@@ -78,7 +79,7 @@ class Parser {
   Parsed ParseStatement() {
     const int line = tokens_.line();
     FORETOKEN_TRY(const std::string name, tokens_.TakeName());
-    Statement s{.kind = Kind::kScope, .line = line};
+    Statement s{.kind = StatementKind::kScope, .line = line};
     Status status;
     if (name == "if") {
       status = ParseIf(s);
@@ -97,10 +98,10 @@ class Parser {
     } else if (name == "generation") {
       status = ParseGeneration(s);
     } else if (name == "print") {
-      s.kind = Kind::kOutput;
+      s.kind = StatementKind::kOutput;
       FORETOKEN_TRY(s.expression, expressions_.ParseExpression());
     } else if (name == "break" || name == "continue") {
-      s.kind = name == "break" ? Kind::kBreak : Kind::kContinue;
+      s.kind = name == "break" ? StatementKind::kBreak : StatementKind::kContinue;
       if (n_loops_ == 0)
         return tokens_.Bad(fmt::format("'{}' is outside of a loop; remove it", name));
     } else {
@@ -122,7 +123,7 @@ class Parser {
   }
 
   Status ParseIf(Statement& s) {
-    s.kind = Kind::kIf;
+    s.kind = StatementKind::kIf;
     for (;;) {
       Branch branch;
       FORETOKEN_TRY(branch.condition, expressions_.ParseTuple(kNoConditions));
@@ -138,7 +139,7 @@ class Parser {
   }
 
   Status ParseFor(Statement& s) {
-    s.kind = Kind::kFor;
+    s.kind = StatementKind::kFor;
     s.loop = std::make_unique<ForStatement>();
     ForStatement& loop = *s.loop;
     FORETOKEN_TRY(loop.target, expressions_.ParseTarget(false, "in"));
@@ -159,11 +160,11 @@ class Parser {
   Status ParseSet(Statement& s) {
     FORETOKEN_TRY(s.target, expressions_.ParseTarget(true));
     if (tokens_.SkipSign("=")) {
-      s.kind = Kind::kSet;
+      s.kind = StatementKind::kSet;
       FORETOKEN_TRY(s.expression, expressions_.ParseTuple(kAllowed));
       return {};
     }
-    s.kind = Kind::kSetBlock;
+    s.kind = StatementKind::kSetBlock;
     FORETOKEN_TRY(s.expression, expressions_.ParseFilters(nullptr, false));
     return ParseOwnBody("endset", s.body);
   }
@@ -211,7 +212,7 @@ class Parser {
   }
 
   Status ParseMacro(Statement& s) {
-    s.kind = Kind::kMacro;
+    s.kind = StatementKind::kMacro;
     s.macro = std::make_unique<MacroStatement>();
     FORETOKEN_TRY(s.macro->name, tokens_.TakeName());
     FORETOKEN_CHECK_OK(ParseSignature(*s.macro));
@@ -219,7 +220,7 @@ class Parser {
   }
 
   Status ParseCall(Statement& s) {
-    s.kind = Kind::kCall;
+    s.kind = StatementKind::kCall;
     s.macro = std::make_unique<MacroStatement>();
     s.macro->name = "caller";
     if (tokens_.IsAtSign("(")) FORETOKEN_CHECK_OK(ParseSignature(*s.macro));
@@ -229,13 +230,13 @@ class Parser {
   }
 
   Status ParseFilter(Statement& s) {
-    s.kind = Kind::kFilter;
+    s.kind = StatementKind::kFilter;
     FORETOKEN_TRY(s.expression, expressions_.ParseFilters(nullptr, true));
     return ParseOwnBody("endfilter", s.body);
   }
 
   Status ParseWith(Statement& s) {
-    s.kind = Kind::kWith;
+    s.kind = StatementKind::kWith;
     while (!tokens_.IsAt(TokenKind::kStatementEnd)) {
       if (!s.assignments.empty()) FORETOKEN_CHECK_OK(tokens_.ExpectSign(","));
       FORETOKEN_TRY(Target target, expressions_.ParseTarget(false));

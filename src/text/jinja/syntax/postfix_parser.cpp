@@ -10,8 +10,6 @@
 namespace foretoken::text::jinja {
 namespace {
 
-using Kind = ExpressionKind;
-
 std::vector<ExpressionRef> One(ExpressionRef part) {
   std::vector<ExpressionRef> parts;
   parts.push_back(std::move(part));
@@ -51,15 +49,15 @@ ExpressionParser::Parsed ExpressionParser::ParseBehind(ExpressionRef input) {
 ExpressionParser::Parsed ExpressionParser::ParseAttribute(ExpressionRef input) {
   const int line = tokens_.Take().line;
   if (tokens_.IsAt(TokenKind::kName))
-    return Finish({.kind = Kind::kAttribute,
+    return Finish({.kind = ExpressionKind::kAttribute,
                    .line = line,
                    .name = tokens_.Take().word,
                    .parts = One(std::move(input))});
   if (!tokens_.IsAt(TokenKind::kInteger)) return tokens_.Unexpected("a name or a number");
-  FORETOKEN_TRY(
-      ExpressionRef index,
-      Finish({.kind = Kind::kLiteral, .line = line, .value = Value(tokens_.Take().integer)}));
-  Expression item{.kind = Kind::kItem, .line = line, .parts = One(std::move(input))};
+  FORETOKEN_TRY(ExpressionRef index, Finish({.kind = ExpressionKind::kLiteral,
+                                             .line = line,
+                                             .value = Value(tokens_.Take().integer)}));
+  Expression item{.kind = ExpressionKind::kItem, .line = line, .parts = One(std::move(input))};
   item.parts.push_back(std::move(index));
   return Finish(std::move(item));
 }
@@ -72,13 +70,14 @@ ExpressionParser::Parsed ExpressionParser::ParseSubscript(ExpressionRef input) {
   }
   if (tokens_.IsAtSign(":")) return ParseSlice(std::move(input), std::move(first));
   FORETOKEN_CHECK_OK(tokens_.ExpectSign("]"));
-  Expression item{.kind = Kind::kItem, .line = line, .parts = One(std::move(input))};
+  Expression item{.kind = ExpressionKind::kItem, .line = line, .parts = One(std::move(input))};
   item.parts.push_back(std::move(first));
   return Finish(std::move(item));
 }
 
 ExpressionParser::Parsed ExpressionParser::ParseSlice(ExpressionRef input, ExpressionRef first) {
-  Expression slice{.kind = Kind::kSlice, .line = tokens_.line(), .parts = One(std::move(input))};
+  Expression slice{
+      .kind = ExpressionKind::kSlice, .line = tokens_.line(), .parts = One(std::move(input))};
   slice.parts.push_back(std::move(first));
   while (tokens_.SkipSign(":")) {
     ExpressionRef part;
@@ -96,7 +95,7 @@ ExpressionParser::Parsed ExpressionParser::ParseSlice(ExpressionRef input, Expre
 ExpressionParser::Parsed ExpressionParser::ParseCall(ExpressionRef input) {
   const int line = tokens_.line();
   FORETOKEN_TRY(std::unique_ptr<CallArguments> arguments, ParseArguments());
-  return Finish({.kind = Kind::kCall,
+  return Finish({.kind = ExpressionKind::kCall,
                  .line = line,
                  .parts = One(std::move(input)),
                  .arguments = std::move(arguments)});
@@ -156,7 +155,7 @@ ExpressionParser::Parsed ExpressionParser::ParseFilters(ExpressionRef input, boo
     if (!inline_first) tokens_.Take();
     inline_first = false;
     Expression filter{
-        .kind = Kind::kFilter, .line = tokens_.line(), .parts = One(std::move(input))};
+        .kind = ExpressionKind::kFilter, .line = tokens_.line(), .parts = One(std::move(input))};
     FORETOKEN_TRY(filter.name, ParseDottedName());
     filter.arguments = std::make_unique<CallArguments>();
     if (tokens_.IsAtSign("(")) {
@@ -168,7 +167,8 @@ ExpressionParser::Parsed ExpressionParser::ParseFilters(ExpressionRef input, boo
 }
 
 ExpressionParser::Parsed ExpressionParser::ParseTest(ExpressionRef input) {
-  Expression test{.kind = Kind::kTest, .line = tokens_.Take().line, .parts = One(std::move(input))};
+  Expression test{
+      .kind = ExpressionKind::kTest, .line = tokens_.Take().line, .parts = One(std::move(input))};
   const bool negated = tokens_.SkipName("not");
   FORETOKEN_TRY(test.name, ParseDottedName());
   test.arguments = std::make_unique<CallArguments>();
@@ -188,7 +188,7 @@ ExpressionParser::Parsed ExpressionParser::ParseTest(ExpressionRef input) {
   const int line = test.line;
   FORETOKEN_TRY(ExpressionRef parsed, Finish(std::move(test)));
   if (!negated) return parsed;
-  return Finish({.kind = Kind::kNot, .line = line, .parts = One(std::move(parsed))});
+  return Finish({.kind = ExpressionKind::kNot, .line = line, .parts = One(std::move(parsed))});
 }
 
 }  // namespace foretoken::text::jinja

@@ -11,13 +11,9 @@
 namespace foretoken::text::jinja {
 namespace {
 
-auto Bad(std::string why) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(why));
-}
-
 Result<Value> Mismatch(Operator op, const Value& a, const Value& b) {
-  return Bad(fmt::format("unsupported operand type(s) for {}: '{}' and '{}'", SignOf(op),
-                         TypeName(a), TypeName(b)));
+  return InvalidArgument(fmt::format("unsupported operand type(s) for {}: '{}' and '{}'",
+                                     SignOf(op), TypeName(a), TypeName(b)));
 }
 
 Result<Value> TooBig() {
@@ -25,7 +21,7 @@ Result<Value> TooBig() {
 }
 
 Result<std::int64_t> FloorQuotient(std::int64_t a, std::int64_t b) {
-  if (b == 0) return Bad("integer division or modulo by zero");
+  if (b == 0) return InvalidArgument("integer division or modulo by zero");
   if (b == -1 && a == INT64_MIN) return Fail(ErrorCode::kTooLarge, "an integer is beyond 64 bits");
   const std::int64_t quotient = a / b;
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
@@ -33,7 +29,7 @@ Result<std::int64_t> FloorQuotient(std::int64_t a, std::int64_t b) {
 
 Result<Value> IntegerPower(std::int64_t base, std::int64_t exponent) {
   if (exponent < 0) {
-    if (base == 0) return Bad("0.0 cannot be raised to a negative power");
+    if (base == 0) return InvalidArgument("0.0 cannot be raised to a negative power");
     return Value(std::pow(static_cast<double>(base), static_cast<double>(exponent)));
   }
   std::int64_t power = 1;
@@ -55,7 +51,7 @@ Result<Value> IntegerArithmetic(Operator op, std::int64_t a, std::int64_t b) {
     case Operator::kMultiply:
       return __builtin_mul_overflow(a, b, &result) ? TooBig() : Value(result);
     case Operator::kDivide:
-      if (b == 0) return Bad("division by zero");
+      if (b == 0) return InvalidArgument("division by zero");
       return Value(static_cast<double>(a) / static_cast<double>(b));
     case Operator::kPower:
       return IntegerPower(a, b);
@@ -84,9 +80,9 @@ Result<Value> FloatArithmetic(Operator op, double a, double b) {
   const bool divides =
       op == Operator::kDivide || op == Operator::kFloorDivide || op == Operator::kModulo;
   if (divides && b == 0)
-    return Bad(op == Operator::kDivide        ? "float division by zero"
-               : op == Operator::kFloorDivide ? "float floor division by zero"
-                                              : "float modulo");
+    return InvalidArgument(op == Operator::kDivide        ? "float division by zero"
+                           : op == Operator::kFloorDivide ? "float floor division by zero"
+                                                          : "float modulo");
   switch (op) {
     case Operator::kAdd:
       return Value(a + b);
@@ -103,10 +99,11 @@ Result<Value> FloatArithmetic(Operator op, double a, double b) {
     default:
       break;
   }
-  if (a == 0 && b < 0) return Bad("0.0 cannot be raised to a negative power");
-  if (a < 0 && b != std::floor(b)) return Bad("complex numbers are not supported");
+  if (a == 0 && b < 0) return InvalidArgument("0.0 cannot be raised to a negative power");
+  if (a < 0 && b != std::floor(b)) return InvalidArgument("complex numbers are not supported");
   const double power = std::pow(a, b);
-  if (std::isinf(power) && !std::isinf(a) && !std::isinf(b)) return Bad("Result too large");
+  if (std::isinf(power) && !std::isinf(a) && !std::isinf(b))
+    return InvalidArgument("Result too large");
   return Value(power);
 }
 
@@ -150,7 +147,8 @@ Result<Value> Add(Budget& budget, const Value& a, const Value& b) {
     return ListValue(budget, std::move(items), a.sequence()->kind);
   }
   if (a.IsText())
-    return Bad(fmt::format("can only concatenate str (not \"{}\") to str", TypeName(b)));
+    return InvalidArgument(
+        fmt::format("can only concatenate str (not \"{}\") to str", TypeName(b)));
   return Mismatch(Operator::kAdd, a, b);
 }
 
@@ -163,12 +161,12 @@ std::string_view SignOf(Operator op) {
 }
 
 Result<Value> Apply(Budget& budget, Operator op, const Value& a, const Value& b) {
-  if (a.IsUndefined()) return Bad(a.why());
+  if (a.IsUndefined()) return InvalidArgument(a.why());
   if (op == Operator::kModulo && a.IsText()) {
     FORETOKEN_TRY(Characters out, FormatByPercent(budget, a.text(), b));
     return TextValue(budget, std::move(out), a.text_object()->markup);
   }
-  if (b.IsUndefined()) return Bad(b.why());
+  if (b.IsUndefined()) return InvalidArgument(b.why());
   if (a.integer() && b.integer()) return IntegerArithmetic(op, *a.integer(), *b.integer());
   if (a.IsNumber() && b.IsNumber()) return FloatArithmetic(op, a.number(), b.number());
   if (op == Operator::kAdd) return Add(budget, a, b);
@@ -180,10 +178,10 @@ Result<Value> Apply(Budget& budget, Operator op, const Value& a, const Value& b)
 }
 
 Result<Value> Negated(const Value& value) {
-  if (value.IsUndefined()) return Bad(value.why());
+  if (value.IsUndefined()) return InvalidArgument(value.why());
   if (value.IsFloat()) return Value(-value.number());
   if (!value.integer())
-    return Bad(fmt::format("bad operand type for unary -: '{}'", TypeName(value)));
+    return InvalidArgument(fmt::format("bad operand type for unary -: '{}'", TypeName(value)));
   if (*value.integer() == INT64_MIN) return TooBig();
   return Value(-*value.integer());
 }

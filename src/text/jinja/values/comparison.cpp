@@ -10,10 +10,6 @@
 namespace foretoken::text::jinja {
 namespace {
 
-auto Bad(std::string why) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(why));
-}
-
 bool SequencesAreEqual(const Sequence& a, const Sequence& b) {
   if (&a == &b) return true;
   if (a.kind != b.kind || a.IsGenerator() || a.kind == SequenceKind::kValues) return false;
@@ -57,16 +53,16 @@ Status SpendComparison(Budget& budget, const Value& a, const Value& b) {
 }
 
 Result<int> Compare(const Value& a, const Value& b, std::string_view sign) {
-  if (a.IsUndefined()) return Bad(a.why());
-  if (b.IsUndefined()) return Bad(b.why());
+  if (a.IsUndefined()) return InvalidArgument(a.why());
+  if (b.IsUndefined()) return InvalidArgument(b.why());
   if (a.IsNumber() && b.IsNumber()) return NumberOrder(a, b);
   if (a.IsText() && b.IsText()) return CompareText(a.text(), b.text());
   const Sequence *const x = a.sequence(), *const y = b.sequence();
   const bool ordered = x != nullptr && y != nullptr && x->kind == y->kind &&
                        (x->kind == SequenceKind::kList || x->kind == SequenceKind::kTuple);
   if (!ordered)
-    return Bad(fmt::format("'{}' not supported between instances of '{}' and '{}'", sign,
-                           TypeName(a), TypeName(b)));
+    return InvalidArgument(fmt::format("'{}' not supported between instances of '{}' and '{}'",
+                                       sign, TypeName(a), TypeName(b)));
   const std::size_t n = std::min(x->items.size(), y->items.size());
   for (std::size_t i = 0; i < n; ++i)
     if (!AreEqual(x->items[i], y->items[i])) return Compare(x->items[i], y->items[i], sign);
@@ -77,12 +73,13 @@ Result<bool> Contains(Budget& budget, const Value& container, const Value& value
   if (container.IsText()) {
     budget.Spend(container.text().size());
     if (value.IsText()) return FindText(container.text(), value.text()) != kNowhere;
-    if (value.IsUndefined()) return Bad(value.why());
-    return Bad(
+    if (value.IsUndefined()) return InvalidArgument(value.why());
+    return InvalidArgument(
         fmt::format("'in <string>' requires string as left operand, not {}", TypeName(value)));
   }
   if (const Dictionary* const dictionary = container.dictionary()) {
-    if (!IsHashable(value)) return Bad(fmt::format("unhashable type: '{}'", TypeName(value)));
+    if (!IsHashable(value))
+      return InvalidArgument(fmt::format("unhashable type: '{}'", TypeName(value)));
     return dictionary->Find(value) != nullptr;
   }
   if (const Sequence* const sequence = container.sequence()) {
@@ -96,7 +93,7 @@ Result<bool> Contains(Budget& budget, const Value& container, const Value& value
     return false;
   }
   if (container.IsUndefined()) return false;
-  return Bad(fmt::format("argument of type '{}' is not iterable", TypeName(container)));
+  return InvalidArgument(fmt::format("argument of type '{}' is not iterable", TypeName(container)));
 }
 
 Status SortBy(Budget& budget, const Values& keys, bool reverse, Values& items) {

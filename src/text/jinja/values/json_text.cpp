@@ -10,10 +10,6 @@
 namespace foretoken::text::jinja {
 namespace {
 
-auto Bad(std::string why) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(why));
-}
-
 // A number as JSON has it; Python also writes Infinity and NaN.
 std::string NumberText(const Value& value) {
   if (value.IsBoolean()) return value.boolean() ? "true" : "false";
@@ -41,7 +37,8 @@ class Writer {
     const bool list = sequence != nullptr && (sequence->kind == SequenceKind::kList ||
                                               sequence->kind == SequenceKind::kTuple);
     if (list) return WriteList(sequence->items, depth + 1);
-    return Bad(fmt::format("Object of type {} is not JSON serializable", TypeName(value)));
+    return InvalidArgument(
+        fmt::format("Object of type {} is not JSON serializable", TypeName(value)));
   }
 
   Characters Take() { return std::move(out_); }
@@ -100,7 +97,8 @@ class Writer {
     if (key.IsText()) return WriteText(key.text());
     if (key.IsNone()) return Plain("\"null\"");
     if (key.IsNumber()) return Plain('"' + NumberText(key) + '"');
-    return Bad(fmt::format("keys must be str, int, float, bool or None, not {}", TypeName(key)));
+    return InvalidArgument(
+        fmt::format("keys must be str, int, float, bool or None, not {}", TypeName(key)));
   }
 
   Status WriteText(CharactersView text) {

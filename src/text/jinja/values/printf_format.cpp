@@ -11,10 +11,6 @@
 namespace foretoken::text::jinja {
 namespace {
 
-auto Bad(std::string why) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(why));
-}
-
 // Reads a format from its beginning.
 class Scanner {
  public:
@@ -43,7 +39,7 @@ class Scanner {
     std::int64_t number = 0;
     while (Peek() >= U'0' && Peek() <= U'9') {
       number = number * 10 + static_cast<std::int64_t>(Next() - U'0');
-      if (number > most) return Bad(fmt::format("a format is wider than {}", most));
+      if (number > most) return InvalidArgument(fmt::format("a format is wider than {}", most));
     }
     return number;
   }
@@ -63,16 +59,17 @@ class PercentArguments {
 
   Result<Value> Next() {
     const std::size_t n = tuple_ == nullptr ? 1 : tuple_->items.size();
-    if (n_taken_ >= n) return Bad("not enough arguments for format string");
+    if (n_taken_ >= n) return InvalidArgument("not enough arguments for format string");
     ++n_taken_;
     return tuple_ == nullptr ? all_ : tuple_->items[n_taken_ - 1];
   }
 
   Result<Value> Named(CharactersView name) {
     const Dictionary* const dictionary = all_.dictionary();
-    if (dictionary == nullptr) return Bad("format requires a mapping");
+    if (dictionary == nullptr) return InvalidArgument("format requires a mapping");
     const Value* const found = dictionary->Find(ConstantText(Characters(name)));
-    if (found == nullptr) return Bad(fmt::format("there is no key '{}'", Shown(ToUtf8(name))));
+    if (found == nullptr)
+      return InvalidArgument(fmt::format("there is no key '{}'", Shown(ToUtf8(name))));
     return *found;
   }
 
@@ -118,7 +115,7 @@ Result<Place> PercentPlace(Scanner& scanner) {
   }
   while (scanner.Skip(U'h') || scanner.Skip(U'l') || scanner.Skip(U'L')) {
   }
-  if (scanner.AtEnd()) return Bad("incomplete format");
+  if (scanner.AtEnd()) return InvalidArgument("incomplete format");
   const char32_t type = scanner.Next();
   place.type = type < 0x80 ? static_cast<char>(type) : '?';
   if (place.fill == U'0' && place.align == '<') place.fill = U' ';
@@ -129,13 +126,14 @@ Result<Characters> PercentNumber(Place place, const Value& value) {
   const bool whole = std::string_view("diuxXo").find(place.type) != std::string_view::npos;
   if (place.type == 'i' || place.type == 'u') place.type = 'd';
   if (!value.IsNumber())
-    return Bad(fmt::format("%{} format: a {} number is required, not {}", place.type,
-                           whole ? "real" : "real", TypeName(value)));
+    return InvalidArgument(fmt::format("%{} format: a {} number is required, not {}", place.type,
+                                       whole ? "real" : "real", TypeName(value)));
   Value number = value;
   if (whole && value.IsFloat()) {
     if (place.type != 'd')
-      return Bad(fmt::format("%{} format: an integer is required, not float", place.type));
-    if (!(std::abs(value.number()) < 9e18)) return Bad("an integer is beyond 64 bits");
+      return InvalidArgument(
+          fmt::format("%{} format: an integer is required, not float", place.type));
+    if (!(std::abs(value.number()) < 9e18)) return InvalidArgument("an integer is beyond 64 bits");
     number = Value(static_cast<std::int64_t>(value.number()));
   }
   FORETOKEN_TRY(const std::string digits, NumberDigits(place, number));
@@ -147,7 +145,7 @@ Result<Characters> PercentText(Budget& budget, Place place, const Value& value) 
   Characters text;
   if (place.type == 'c') {
     const bool character = value.IsText() && value.text().size() == 1;
-    if (!character && !value.integer()) return Bad("%c requires int or char");
+    if (!character && !value.integer()) return InvalidArgument("%c requires int or char");
     text = character ? value.text()
                      : Characters(1, static_cast<char32_t>(*value.integer() & 0x1FFFFF));
   } else {
@@ -186,7 +184,7 @@ Result<Place> BracePlace(CharactersView text) {
   }
   constexpr std::string_view kTypes = "bcdeEfFgGnosxX%";
   const bool known = place.type == 0 || kTypes.find(place.type) != std::string_view::npos;
-  if (!scanner.AtEnd() || !known) return Bad("Invalid format specifier");
+  if (!scanner.AtEnd() || !known) return InvalidArgument("Invalid format specifier");
   return place;
 }
 
@@ -195,14 +193,17 @@ Result<Characters> InBraces(Budget& budget, const Value& value, CharactersView f
   if (format.empty()) return StrOf(budget, value);
   if (value.IsNumber() && !(value.IsBoolean() && place.type == 0)) {
     if (place.type == 's')
-      return Bad(fmt::format("Unknown format code 's' for object of type '{}'", TypeName(value)));
+      return InvalidArgument(
+          fmt::format("Unknown format code 's' for object of type '{}'", TypeName(value)));
     FORETOKEN_TRY(const std::string digits, NumberDigits(place, value));
     return Padded(place, FromUtf8(digits), true);
   }
   if (!value.IsText() && !value.IsBoolean())
-    return Bad(fmt::format("unsupported format string passed to {}.__format__", TypeName(value)));
+    return InvalidArgument(
+        fmt::format("unsupported format string passed to {}.__format__", TypeName(value)));
   if (place.type != 0 && place.type != 's')
-    return Bad(fmt::format("Unknown format code '{}' for object of type 'str'", place.type));
+    return InvalidArgument(
+        fmt::format("Unknown format code '{}' for object of type 'str'", place.type));
   if (place.align == '=' && place.fill == U'0') place.align = '<';
   Characters text = StrOf(budget, value);
   if (place.precision >= 0 && text.size() > static_cast<std::size_t>(place.precision))
@@ -228,10 +229,11 @@ class BraceArguments {
                error != std::errc() || end != text.data() + text.size()) {
       for (const auto& [key, value] : named_)
         if (key == text) return value;
-      return Bad(fmt::format("format: there is no argument '{}'", Shown(text)));
+      return InvalidArgument(fmt::format("format: there is no argument '{}'", Shown(text)));
     }
     if (place >= positional_.size())
-      return Bad(fmt::format("Replacement index {} out of range for positional args tuple", place));
+      return InvalidArgument(
+          fmt::format("Replacement index {} out of range for positional args tuple", place));
     return positional_[place];
   }
 
@@ -246,12 +248,12 @@ Result<Characters> FilledBraces(Budget& budget, Scanner& scanner, BraceArguments
   if (scanner.Skip(U'!')) {
     const char32_t conversion = scanner.AtEnd() ? 0 : scanner.Next();
     if (conversion != U'r' && conversion != U's')
-      return Bad("format: only !r and !s are supported");
+      return InvalidArgument("format: only !r and !s are supported");
     value = TextValue(budget, conversion == U'r' ? ReprOf(budget, value) : StrOf(budget, value));
   }
   CharactersView format;
   if (scanner.Skip(U':')) format = scanner.Until(U"{}");
-  if (!scanner.Skip(U'}')) return Bad("expected '}' before end of string");
+  if (!scanner.Skip(U'}')) return InvalidArgument("expected '}' before end of string");
   return InBraces(budget, value, format);
 }
 
@@ -271,7 +273,7 @@ Result<Characters> FormatByPercent(Budget& budget, CharactersView format, const 
     std::optional<Value> named;
     if (scanner.Skip(U'(')) {
       const CharactersView name = scanner.Until(U")");
-      if (!scanner.Skip(U')')) return Bad("incomplete format key");
+      if (!scanner.Skip(U')')) return InvalidArgument("incomplete format key");
       FORETOKEN_TRY(named, values.Named(name));
     }
     FORETOKEN_TRY(const Place place, PercentPlace(scanner));
@@ -280,7 +282,8 @@ Result<Characters> FormatByPercent(Budget& budget, CharactersView format, const 
       continue;
     }
     if (std::string_view("diuxXoeEfFgGcrsa").find(place.type) == std::string_view::npos)
-      return Bad(fmt::format("unsupported format character '{}'", Shown({&place.type, 1})));
+      return InvalidArgument(
+          fmt::format("unsupported format character '{}'", Shown({&place.type, 1})));
     Value value;
     if (named) {
       value = *named;
@@ -293,7 +296,8 @@ Result<Characters> FormatByPercent(Budget& budget, CharactersView format, const 
     FORETOKEN_CHECK_OK(budget.Admit(out.size() + filled.size(), sizeof(char32_t)));
     out += filled;
   }
-  if (!values.AllTaken()) return Bad("not all arguments converted during string formatting");
+  if (!values.AllTaken())
+    return InvalidArgument("not all arguments converted during string formatting");
   return out;
 }
 
@@ -308,11 +312,11 @@ Result<Characters> FormatByBraces(Budget& budget, CharactersView format,
     if ((code == U'{' || code == U'}') && scanner.Skip(code)) {
       out += c;
     } else if (code == U'}') {
-      return Bad("Single '}' encountered in format string");
+      return InvalidArgument("Single '}' encountered in format string");
     } else if (code != U'{') {
       out += c;
     } else {
-      if (scanner.AtEnd()) return Bad("Single '{' encountered in format string");
+      if (scanner.AtEnd()) return InvalidArgument("Single '{' encountered in format string");
       FORETOKEN_TRY(const Characters filled, FilledBraces(budget, scanner, arguments));
       FORETOKEN_CHECK_OK(budget.Admit(out.size() + filled.size(), sizeof(char32_t)));
       out += filled;

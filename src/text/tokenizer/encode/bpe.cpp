@@ -17,8 +17,8 @@ namespace foretoken::text {
 namespace {
 
 constexpr char32_t kFirstSubstitute = 0x100;
-constexpr std::size_t kMaxText = std::size_t{1}
-                                 << 28;  // lengths have 32 bits; longer texts are cut
+// Lengths have 32 bits: longer texts are cut.
+constexpr std::size_t kMaxByteText = std::size_t{1} << 28;
 
 constexpr bool IsPrintableLatin1(unsigned byte) {
   return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
@@ -56,8 +56,8 @@ class ByteLevelCodec final : public Codec {
 
   void Encode(std::string_view text, bool, std::vector<Token>& tokens) const override {
     PairMerger merger;
-    for (; !text.empty(); text.remove_prefix(std::min(text.size(), kMaxText))) {
-      EncodeWords(text.substr(0, kMaxText), merger, tokens);
+    for (; !text.empty(); text.remove_prefix(std::min(text.size(), kMaxByteText))) {
+      EncodeWords(text.substr(0, kMaxByteText), merger, tokens);
     }
   }
 

@@ -15,8 +15,8 @@
 namespace foretoken::text {
 namespace {
 
-constexpr std::size_t kMaxText = std::size_t{1}
-                                 << 28;  // lengths have 32 bits; longer texts are cut
+// Lengths have 32 bits: longer texts are cut.
+constexpr std::size_t kMaxCharacterText = std::size_t{1} << 28;
 
 class CharacterCodec final : public Codec {
  public:
@@ -34,7 +34,7 @@ class CharacterCodec final : public Codec {
     const bool apart = marked_ && byte_tokens_.CanSpell(kSpaceMark);
     while (!text.empty()) {
       const std::size_t mark = apart ? text.find(kSpaceMark) : std::string_view::npos;
-      const std::size_t size = std::min({mark, text.size(), kMaxText});
+      const std::size_t size = std::min({mark, text.size(), kMaxCharacterText});
       EncodeWords(marked_ ? ReplaceAll(text.substr(0, size), " ", kSpaceMark)
                           : std::string(text.substr(0, size)),
                   merger, tokens);

@@ -13,7 +13,7 @@
 namespace foretoken::text {
 namespace {
 
-constexpr std::size_t kMaxText = std::size_t{1} << 26;  // a longer normalised text is cut
+constexpr std::size_t kMaxUnigramText = std::size_t{1} << 26;  // a longer normalised text is cut
 constexpr double kUnknownPenalty = 10.0;
 
 class UnigramCodec final : public Codec {
@@ -37,8 +37,8 @@ class UnigramCodec final : public Codec {
   void Encode(std::string_view text, bool space_before, std::vector<Token>& tokens) const override {
     const std::string normalised = Normalised(text, space_before);
     std::string_view rest = normalised;
-    for (; !rest.empty(); rest.remove_prefix(std::min(rest.size(), kMaxText))) {
-      EncodeNormalised(rest.substr(0, kMaxText), tokens);
+    for (; !rest.empty(); rest.remove_prefix(std::min(rest.size(), kMaxUnigramText))) {
+      EncodeNormalised(rest.substr(0, kMaxUnigramText), tokens);
     }
   }
 
