@@ -62,7 +62,7 @@ std::vector<Flag> HeadFlags(HeadOptions& o) {
           TypeFlag(o.type)};
 }
 
-int Run(FlagSet& flags, const Arguments& arguments, HeadOptions& options) {
+int RunHeadVerb(FlagSet& flags, const Arguments& arguments, HeadOptions& options) {
   TrainingOptions training;
   flags.Add(RunFlags(training));
   return RunTask(flags, arguments, training, [&] { return MakeHeadTask(options, training); });
@@ -87,7 +87,7 @@ int EagleVerb(const Arguments& arguments) {
   for (Flag& flag : SizeFlags(o)) head.push_back(std::move(flag));
   for (Flag& flag : HeadFlags(o)) head.push_back(std::move(flag));
   flags.Add({"Head", std::move(head)});
-  return Run(flags, arguments, o);
+  return RunHeadVerb(flags, arguments, o);
 }
 
 int MtpVerb(const Arguments& arguments) {
@@ -104,7 +104,7 @@ int MtpVerb(const Arguments& arguments) {
                             UnrollFlag(o)};
   for (Flag& flag : HeadFlags(o)) head.push_back(std::move(flag));
   flags.Add({"Head", std::move(head)});
-  return Run(flags, arguments, o);
+  return RunHeadVerb(flags, arguments, o);
 }
 
 int BlockVerb(const Arguments& arguments) {
@@ -133,7 +133,7 @@ int BlockVerb(const Arguments& arguments) {
   for (Flag& flag : SizeFlags(o)) head.push_back(std::move(flag));
   for (Flag& flag : HeadFlags(o)) head.push_back(std::move(flag));
   flags.Add({"Drafter", std::move(head)});
-  return Run(flags, arguments, o);
+  return RunHeadVerb(flags, arguments, o);
 }
 
 }  // namespace foretoken::train

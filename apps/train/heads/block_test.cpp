@@ -20,7 +20,7 @@ namespace {
 
 using torch::Tensor;
 
-constexpr int kSize = 5, kLength = 40;  // of a block; of the text
+constexpr int kSize = 5, kBlockTestLength = 40;  // of a block; of the text
 
 class BlockAgreement : public testing::TestWithParam<const char*> {
  protected:
@@ -35,7 +35,8 @@ class BlockAgreement : public testing::TestWithParam<const char*> {
     std::ofstream out(folder_ + "/text.txt");
     for (int i = 0; i < 3000; ++i) out << std::array{"the ", "fox ", "runs.\n"}[random_() % 3];
     training_.out = folder_ + "/block.gguf";
-    training_.steps = 1, training_.batch = 4, training_.window = kLength, training_.threads = 1;
+    training_.steps = 1, training_.batch = 4, training_.window = kBlockTestLength,
+    training_.threads = 1;
   }
 
   // Disturbed, so that no weight is zero or one.
@@ -97,12 +98,13 @@ TEST_P(BlockAgreement, TheEngineDraftsAsTheTrainersBlocks) {
   Runners runners(*target, *file);
 
   torch::manual_seed(4);
-  const Tensor tokens = torch::randint(3, 300, {1, kLength + 1}, torch::kLong);
+  const Tensor tokens = torch::randint(3, 300, {1, kBlockTestLength + 1}, torch::kLong);
   constexpr int kFirst = 2;
   const Drafts drafts =
       RunBlocks(head, Leaves(weights, torch::kFloat, false), *target, tokens, kFirst);
   const Tensor output = target->OutputRows({}, torch::kFloat);
-  const Tensor features = target->Read(tokens.narrow(1, 0, kLength)).features[0].contiguous();
+  const Tensor features =
+      target->Read(tokens.narrow(1, 0, kBlockTestLength)).features[0].contiguous();
   std::vector<int> logit_rows;
   for (int row = 1; row < kSize; ++row) logit_rows.push_back(row);
   const int n_blocks = static_cast<int>(drafts.hidden.size(2));

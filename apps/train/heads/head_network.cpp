@@ -13,7 +13,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 using torch::autograd::Variable;
 
-constexpr std::int64_t kQueryChunk = 128;  // queries that attend together
+constexpr std::int64_t kHeadQueryChunk = 128;  // queries that attend together
 // Values of distributions that are processed together, so that they stay in the CPU's cache.
 constexpr std::int64_t kChunkValues = 1 << 18;
 
@@ -27,8 +27,8 @@ class OwnRowsFunction : public torch::autograd::Function<OwnRowsFunction> {
     const Sizes s(q, own_k);
     Tensor out = torch::empty_like(q);
     tensor_list saved = {q, k, v, own_k, own_v};
-    for (std::int64_t begin = 0; begin < s.length; begin += kQueryChunk) {
-      const std::int64_t n = std::min(kQueryChunk, s.length - begin), keys = begin + n;
+    for (std::int64_t begin = 0; begin < s.length; begin += kHeadQueryChunk) {
+      const std::int64_t n = std::min(kHeadQueryChunk, s.length - begin), keys = begin + n;
       Tensor scores = torch::bmm(q.narrow(2, begin, n).reshape({s.groups, s.per_group * n, s.dim}),
                                  k.narrow(1, 0, keys).transpose(1, 2))
                           .view({s.groups, s.per_group, n, keys});
@@ -58,8 +58,8 @@ class OwnRowsFunction : public torch::autograd::Function<OwnRowsFunction> {
     Tensor dk = torch::zeros(k.sizes(), k.options().dtype(Wide(k))), dv = torch::zeros_like(dk);
     const Tensor dot = (dy.to(Wide(dy)) * out).sum(-1, true);
     std::size_t chunk = 5;
-    for (std::int64_t begin = 0; begin < s.length; begin += kQueryChunk, ++chunk) {
-      const std::int64_t n = std::min(kQueryChunk, s.length - begin), keys = begin + n;
+    for (std::int64_t begin = 0; begin < s.length; begin += kHeadQueryChunk, ++chunk) {
+      const std::int64_t n = std::min(kHeadQueryChunk, s.length - begin), keys = begin + n;
       const Tensor queries = q.narrow(2, begin, n), dout = dy.narrow(2, begin, n),
                    &law = saved[chunk];
       const Tensor flat_law = Flat(law.narrow(3, 0, keys)), flat_dout = Flat(dout);

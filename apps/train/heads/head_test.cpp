@@ -31,7 +31,7 @@ namespace {
 using torch::Tensor;
 
 // The tensors are small: threads would only wait for each other.
-[[maybe_unused]] const bool kOneThread = (UseThreads(1), true);
+[[maybe_unused]] const bool kHeadsOnOneThread = (UseThreads(1), true);
 
 struct Case {
   HeadKind kind;
@@ -54,15 +54,15 @@ fixtures::TinyModelOptions TinyTarget(const std::string& arch) {
   return o;
 }
 
-const std::string& Folder() {
+const std::string& HeadFolder() {
   static const std::string folder = fixtures::TemporaryFolder();
   return folder;
 }
-std::string TargetPath(const std::string& arch = "llama") {
-  return fixtures::WriteTinyModel(Folder(), TinyTarget(arch));
+std::string HeadTargetPath(const std::string& arch = "llama") {
+  return fixtures::WriteTinyModel(HeadFolder(), TinyTarget(arch));
 }
 std::string TextPath() {
-  const std::string path = Folder() + "/text.txt";
+  const std::string path = HeadFolder() + "/text.txt";
   std::ofstream out(path);
   std::mt19937 random(1);
   for (int i = 0; i < 3000; ++i)
@@ -77,7 +77,7 @@ std::string Content(const std::string& path) {
 
 TrainingOptions Training(const std::string& name, std::int64_t steps) {
   TrainingOptions t;
-  t.out = Folder() + "/" + name + ".gguf";
+  t.out = HeadFolder() + "/" + name + ".gguf";
   t.steps = steps, t.batch = 4, t.window = 32, t.threads = 1;
   t.restart = true;
   return t;
@@ -104,7 +104,7 @@ struct Bench {
   explicit Bench(const Case& c) {
     TrainingOptions training = Training("bench", 1);
     training.window = 90;
-    target = *TargetReader::Open(TargetPath(c.arch), training);
+    target = *TargetReader::Open(HeadTargetPath(c.arch), training);
     head = ConfigOf(c, *target);
     target->Keep(head.layers);
     weights =
@@ -487,7 +487,7 @@ TEST(UnrolledLossTest, IsTheFormula) {
 HeadOptions Options(const Case& c) {
   HeadOptions o;
   o.kind = c.kind;
-  o.target = TargetPath(c.arch);
+  o.target = HeadTargetPath(c.arch);
   o.text = {TextPath()};
   o.held_out = {TextPath()};
   o.unroll = 3;
@@ -589,7 +589,7 @@ TEST(HeadFileTest, ABlockDraftersFileHoldsWhatLlamaCppReads) {
 TEST(HeadFileTest, AnMtpFileIsOneBlockMoreOfItsTarget) {
   HeadOptions o = Options({HeadKind::kMtp});
   const TrainingOptions training = Training("mtp-file", 1);
-  o.into = Folder() + "/with-mtp.gguf";
+  o.into = HeadFolder() + "/with-mtp.gguf";
   const auto task = MakeHeadTask(o, training);
   ASSERT_TRUE(task) << task.error().message;
   ASSERT_TRUE((*task)->Export());
@@ -787,7 +787,7 @@ TEST(HeadErrorsTest, WhatDoesNotFitIsRefusedBeforeTheWork) {
   ExpectRefused(o, bad, "text");
   o.text = {TextPath()}, o.target = "";
   ExpectRefused(o, bad, "target");
-  o.target = Folder() + "/missing.gguf";
+  o.target = HeadFolder() + "/missing.gguf";
   ExpectRefused(o, ErrorCode::kNotFound, "missing.gguf");
 
   HeadOptions block = Options({HeadKind::kBlock});
@@ -799,10 +799,10 @@ TEST(HeadErrorsTest, WhatDoesNotFitIsRefusedBeforeTheWork) {
   HeadOptions m = Options({HeadKind::kMtp});
   m.into = m.target;
   ExpectRefused(m, bad, "into");
-  m.into = Folder() + "/no/such/place.gguf";
+  m.into = HeadFolder() + "/no/such/place.gguf";
   ExpectRefused(m, ErrorCode::kIo, "place.gguf");
   m = Options({HeadKind::kMtp, "qwen3moe"});
-  m.into = Folder() + "/dense-beside-experts.gguf";
+  m.into = HeadFolder() + "/dense-beside-experts.gguf";
   ExpectRefused(m, bad, "into: the head of a mixture");
   for (const char* arch : {"olmo2", "gpt-oss", "gemma2"}) {
     m = Options({HeadKind::kMtp, arch});
@@ -824,10 +824,10 @@ TEST(HeadErrorsTest, TheDefaultLayersAreDistinctAndInside) {
 }
 
 TEST(HeadVerbsTest, FlagsReachTheTask) {
-  const std::string out = Folder() + "/verb.gguf";
-  const Arguments common = {"--target", TargetPath(), "--text",    TextPath(), "--out",
-                            out,        "--steps",    "1",         "--window", "32",
-                            "--unroll", "2",          "--threads", "1"};
+  const std::string out = HeadFolder() + "/verb.gguf";
+  const Arguments common = {
+      "--target", HeadTargetPath(), "--text", TextPath(), "--out", out,         "--steps",
+      "1",        "--window",       "32",     "--unroll", "2",     "--threads", "1"};
   Arguments eagle = common;
   eagle.insert(eagle.end(), {"--layers-read", "0,2,3", "--draft-vocabulary", "64", "--name", "x"});
   EXPECT_EQ(EagleVerb(eagle), 0);
@@ -840,9 +840,15 @@ TEST(HeadVerbsTest, FlagsReachTheTask) {
   Arguments other = common;
   other.insert(other.end(), {"--draft-vocabulary", "64"});
   EXPECT_EQ(MtpVerb(other), 2);  // a flag of EAGLE alone
-  Arguments block = {"--target", TargetPath(), "--text",       TextPath(), "--out",    out,
-                     "--steps",  "1",          "--window",     "32",       "-t",       "1",
-                     "--layers", "1",          "--block-size", "4",        "--restart"};
+  Arguments block = {"--target",     HeadTargetPath(),
+                     "--text",       TextPath(),
+                     "--out",        out,
+                     "--steps",      "1",
+                     "--window",     "32",
+                     "-t",           "1",
+                     "--layers",     "1",
+                     "--block-size", "4",
+                     "--restart"};
   EXPECT_EQ(BlockVerb(block), 0);
   EXPECT_EQ((*formats::OpenCheckpoint(out))->metadata().Int("dflash.block_size"), 4);
 }

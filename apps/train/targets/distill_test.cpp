@@ -20,14 +20,14 @@ namespace {
 
 using torch::Tensor;
 
-const std::string& Folder() {
+const std::string& DistillFolder() {
   static const std::string folder = fixtures::TemporaryFolder();
   return folder;
 }
 
 // Sentences of a few words.
 std::string Text(unsigned seed) {
-  const std::string path = Folder() + "/text" + std::to_string(seed);
+  const std::string path = DistillFolder() + "/text" + std::to_string(seed);
   std::ofstream file(path);
   std::mt19937 random(seed);
   for (int i = 0; i < 1500; ++i)
@@ -36,8 +36,8 @@ std::string Text(unsigned seed) {
 }
 
 const std::string& TargetPath() {
-  static const std::string path =
-      fixtures::WriteTinyModel(Folder(), {.seed = 4, .dim = 32, .ff = 48, .context_length = 64});
+  static const std::string path = fixtures::WriteTinyModel(
+      DistillFolder(), {.seed = 4, .dim = 32, .ff = 48, .context_length = 64});
   return path;
 }
 
@@ -48,7 +48,7 @@ struct Distillation {
     distill.target = TargetPath();
     distill.text = {Text(1)}, distill.held_out = {Text(2)};
     distill.shape = {.layers = 1, .dim = 32, .heads = 4, .kv_heads = 2, .ff = 48, .context = 0};
-    training.out = Folder() + "/" + name;
+    training.out = DistillFolder() + "/" + name;
     training.steps = 60, training.batch = 4, training.window = 32;
     training.optimizer.rate = 0.02, training.optimizer.table_rate = 0.01;
   }
@@ -81,7 +81,7 @@ Figures Evaluate(Task& task) {
   return f;
 }
 
-std::string Bytes(const std::string& path) {
+std::string DistillBytes(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream buffer;
   buffer << file.rdbuf();
@@ -106,7 +106,7 @@ TEST(Distill, GivesTheSameFileForTheSameSeed) {
     run.training.steps = 6, run.training.seed = seed;
     const auto task = run.Make();
     ASSERT_TRUE(Train(*task, run.training));
-    files.push_back(Bytes(run.training.out));
+    files.push_back(DistillBytes(run.training.out));
   }
   EXPECT_EQ(files[0], files[1]);
   EXPECT_NE(files[0], files[2]);
@@ -116,7 +116,7 @@ TEST(Distill, GivesTheSameFileForTheSameSeed) {
 TEST(Distill, FindsNothingToLearnInTheTargetItself) {
   Distillation run("same.gguf");
   run.distill.target = fixtures::WriteTinyModel(
-      Folder(),
+      DistillFolder(),
       {.seed = 6, .n_layers = 1, .dim = 32, .ff = 48, .tied = true, .context_length = 64});
   const auto task = run.Make();
   EXPECT_GT(Evaluate(*task).divergence, 0.1);
@@ -169,7 +169,7 @@ TEST(Distill, WritesADraftThatTheEngineTakesForTheTarget) {
 TEST(Distill, ImitatesTargetsThatAreNoLlama) {
   for (const char* arch : {"gemma2", "lfm2moe", "falcon-h1"}) {
     Distillation run(std::string(arch) + ".gguf");
-    run.distill.target = fixtures::WriteTinyModel(Folder(), fixtures::SmallestOf(arch));
+    run.distill.target = fixtures::WriteTinyModel(DistillFolder(), fixtures::SmallestOf(arch));
     const auto task = run.Make();
     const Figures before = Evaluate(*task);
     ASSERT_TRUE(Train(*task, run.training));
@@ -181,14 +181,14 @@ TEST(Distill, ReadsTheTargetsOwnTextBesidesTheGiven) {
   Distillation run("samples.gguf");
   run.distill.samples = 300;
   const std::string samples = run.training.out + ".samples.txt";
-  const std::string with = run.Make()->Fingerprint(), text = Bytes(samples);
+  const std::string with = run.Make()->Fingerprint(), text = DistillBytes(samples);
   EXPECT_GT(text.size(), 100);
   EXPECT_NE(text.find("\n<|endoftext|>\n"), std::string::npos);
   EXPECT_EQ(run.Make()->Fingerprint(), with);
-  EXPECT_EQ(Bytes(samples), text);
+  EXPECT_EQ(DistillBytes(samples), text);
   run.distill.samples_temperature = 0.3;
   EXPECT_NE(run.Make()->Fingerprint(), with);
-  EXPECT_NE(Bytes(samples), text) << "made anew by other settings";
+  EXPECT_NE(DistillBytes(samples), text) << "made anew by other settings";
   run.distill.samples = 0;
   EXPECT_NE(run.Make()->Fingerprint(), with);
 }
@@ -216,8 +216,9 @@ TEST(Distill, RefusesWhatDoesNotFitBeforeAnyWork) {
             ErrorCode::kInvalidFile);
   EXPECT_EQ(refuses("not text", [](Distillation& s) { s.distill.held_out = {TargetPath()}; }),
             ErrorCode::kInvalidFile);
-  EXPECT_EQ(refuses("--out", [](Distillation& s) { s.training.out = Folder() + "/none/x.gguf"; }),
-            ErrorCode::kIo);
+  EXPECT_EQ(
+      refuses("--out", [](Distillation& s) { s.training.out = DistillFolder() + "/none/x.gguf"; }),
+      ErrorCode::kIo);
 }
 
 }  // namespace

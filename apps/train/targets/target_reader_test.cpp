@@ -15,14 +15,14 @@ using torch::Tensor;
 
 [[maybe_unused]] const bool kOneThread = (UseThreads(1), true);
 
-const std::string& Folder() {
+const std::string& ReaderFolder() {
   static const std::string folder = fixtures::TemporaryFolder();
   return folder;
 }
 
 TrainingOptions Training(int window) {
   TrainingOptions training;
-  training.out = Folder() + "/out.gguf";
+  training.out = ReaderFolder() + "/out.gguf";
   training.window = window, training.threads = 1;
   return training;
 }
@@ -43,7 +43,8 @@ INSTANTIATE_TEST_SUITE_P(All, TargetReaderTest, testing::ValuesIn(Architectures(
 
 // Two windows, one after the other: the second begins as if there had been no first.
 TEST_P(TargetReaderTest, GivesTheDistributionsOfTheEngine) {
-  const std::string path = fixtures::WriteTinyModel(Folder(), fixtures::SmallestOf(GetParam()));
+  const std::string path =
+      fixtures::WriteTinyModel(ReaderFolder(), fixtures::SmallestOf(GetParam()));
   constexpr int kLength = 40;
   auto reader = TargetReader::Open(path, Training(kLength));
   ASSERT_TRUE(reader) << reader.error().message;
@@ -68,7 +69,7 @@ TEST_P(TargetReaderTest, GivesTheDistributionsOfTheEngine) {
 
 TEST(TargetReader, GivesTheLayersThatAreKept) {
   const std::string path =
-      fixtures::WriteTinyModel(Folder(), {.n_layers = 3, .dim = 32, .ff = 48, .vocab = 300});
+      fixtures::WriteTinyModel(ReaderFolder(), {.n_layers = 3, .dim = 32, .ff = 48, .vocab = 300});
   const auto reader = *TargetReader::Open(path, Training(16));
   torch::manual_seed(4);
   const Tensor tokens = torch::randint(3, 300, {1, 16}, torch::kLong);
@@ -89,10 +90,10 @@ TEST(TargetReader, RefusesWhatCannotBeRead) {
     const auto reader = TargetReader::Open(path, Training(window));
     return reader ? ErrorCode::kIo : reader.error().code;
   };
-  const std::string path = fixtures::WriteTinyModel(Folder(), {.context_length = 64});
+  const std::string path = fixtures::WriteTinyModel(ReaderFolder(), {.context_length = 64});
   EXPECT_EQ(code("", 16), ErrorCode::kInvalidArgument);
   EXPECT_EQ(code(path, 65), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(code(Folder() + "/missing.gguf", 16), ErrorCode::kNotFound);
+  EXPECT_EQ(code(ReaderFolder() + "/missing.gguf", 16), ErrorCode::kNotFound);
 }
 
 }  // namespace

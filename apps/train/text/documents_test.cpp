@@ -10,7 +10,7 @@
 namespace foretoken::train {
 namespace {
 
-std::string Write(const std::string& text) {
+std::string WriteDocuments(const std::string& text) {
   static const std::string folder = fixtures::TemporaryFolder();
   static int n = 0;
   const std::string path = folder + "/text" + std::to_string(n++);
@@ -19,14 +19,14 @@ std::string Write(const std::string& text) {
 }
 
 std::string ErrorOf(const std::string& text) {
-  const auto documents = ReadDocuments(Write(text));
+  const auto documents = ReadDocuments(WriteDocuments(text));
   return documents ? "none" : documents.error().message;
 }
 
 TEST(Documents, ArePartedByTheirSeparatorAndCutOfWhiteSpace) {
   const auto documents = ReadDocuments(
-      Write("\n One day.\r\n<|endoftext|>\n\n<|endoftext|>Caf\xC3\xA9 \xF0\x9F\x90\xA6"
-            "\n\ttwo\n<|endoftext|>last"));
+      WriteDocuments("\n One day.\r\n<|endoftext|>\n\n<|endoftext|>Caf\xC3\xA9 \xF0\x9F\x90\xA6"
+                     "\n\ttwo\n<|endoftext|>last"));
   ASSERT_TRUE(documents) << documents.error().message;
   EXPECT_EQ(*documents,
             (std::vector<std::string>{"One day.", "Caf\xC3\xA9 \xF0\x9F\x90\xA6\n\ttwo", "last"}));

@@ -28,7 +28,7 @@ std::string Write(const std::string& name, const std::string& text) {
   return path;
 }
 
-std::string Bytes(const std::string& path) {
+std::string SampleBytes(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream buffer;
   buffer << file.rdbuf();
@@ -53,7 +53,7 @@ std::string Joined(const std::vector<std::string>& lines, const std::string& bet
   return text;
 }
 
-SampleOptions Options(const std::string& name) {
+SampleOptions SamplingOptions(const std::string& name) {
   static const std::string model =
       fixtures::WriteTinyModel(Folder(), {.seed = 8, .dim = 32, .ff = 48, .context_length = 64});
   SampleOptions o;
@@ -65,7 +65,7 @@ SampleOptions Options(const std::string& name) {
 }
 
 TEST(Samples, ContinueBeginningsOfDocuments) {
-  const SampleOptions o = Options("stories.out");
+  const SampleOptions o = SamplingOptions("stories.out");
   const auto status = WriteSamples(o);
   ASSERT_TRUE(status) << status.error().message;
   const auto documents = ReadDocuments(o.out);
@@ -78,10 +78,10 @@ TEST(Samples, ContinueBeginningsOfDocuments) {
 }
 
 TEST(Samples, ContinueLinesOfDocumentsThatAreLong) {
-  SampleOptions o = Options("book.out");
+  SampleOptions o = SamplingOptions("book.out");
   o.text = {Write("book", Joined(Lines(2000, 2), "\n"))};
   ASSERT_TRUE(WriteSamples(o));
-  const std::string book = Bytes(o.text[0]);
+  const std::string book = SampleBytes(o.text[0]);
   int from_first = 0;
   const auto documents = ReadDocuments(o.out);
   ASSERT_TRUE(documents) << documents.error().message;
@@ -94,23 +94,23 @@ TEST(Samples, ContinueLinesOfDocumentsThatAreLong) {
 }
 
 TEST(Samples, OfASeedAreTheSameWhateverRunsThem) {
-  SampleOptions o = Options("seed1");
+  SampleOptions o = SamplingOptions("seed1");
   ASSERT_TRUE(WriteSamples(o));
-  const std::string wanted = Bytes(o.out);
+  const std::string wanted = SampleBytes(o.out);
   o.out = Folder() + "/seed2", o.threads = 2;
   ASSERT_TRUE(WriteSamples(o));
-  EXPECT_EQ(Bytes(o.out), wanted);
+  EXPECT_EQ(SampleBytes(o.out), wanted);
   o.out = Folder() + "/seed3", o.tokens = 200;
   ASSERT_TRUE(WriteSamples(o));
-  EXPECT_LT(Bytes(o.out).size(), wanted.size());
-  EXPECT_TRUE(wanted.starts_with(Bytes(o.out))) << "fewer are the first ones of more";
+  EXPECT_LT(SampleBytes(o.out).size(), wanted.size());
+  EXPECT_TRUE(wanted.starts_with(SampleBytes(o.out))) << "fewer are the first ones of more";
   o.out = Folder() + "/seed4", o.seed = 2;
   ASSERT_TRUE(WriteSamples(o));
-  EXPECT_FALSE(wanted.starts_with(Bytes(o.out)));
+  EXPECT_FALSE(wanted.starts_with(SampleBytes(o.out)));
 }
 
 TEST(Samples, OfOnePromptDiffer) {
-  SampleOptions o = Options("one_prompt");
+  SampleOptions o = SamplingOptions("one_prompt");
   o.text = {Write("one", "fox met hen")};
   ASSERT_TRUE(WriteSamples(o));
   const auto documents = ReadDocuments(o.out);
@@ -119,13 +119,13 @@ TEST(Samples, OfOnePromptDiffer) {
 }
 
 TEST(Samples, GoOnWhereAKilledRunWas) {
-  const SampleOptions whole = Options("whole");
+  const SampleOptions whole = SamplingOptions("whole");
   ASSERT_TRUE(WriteSamples(whole));
   // The files of an unfinished run: the settings, samples with their tokens, and an incomplete
   // sample. The numbers are made up, to show that the samples were not made again.
-  const std::string settings = Bytes(whole.out + ".settings"),
+  const std::string settings = SampleBytes(whole.out + ".settings"),
                     line = settings.substr(0, settings.find('\n') + 1);
-  const SampleOptions o = Options("killed");
+  const SampleOptions o = SamplingOptions("killed");
   Write("killed.part", line + "one\n<|endoftext|> 300\ntwo\n\nlines\n<|endoftext|> 399\nthr");
   ASSERT_TRUE(WriteSamples(o));
   const auto documents = ReadDocuments(o.out);
@@ -134,38 +134,38 @@ TEST(Samples, GoOnWhereAKilledRunWas) {
   EXPECT_EQ((*documents)[1], "two\n\nlines");
   EXPECT_EQ((*documents)[2], (*ReadDocuments(whole.out))[2]);
   // Stopped twice: while a sample was being written, and before the file had its name.
-  const SampleOptions twice = Options("twice");
+  const SampleOptions twice = SamplingOptions("twice");
   Write("twice.part", line + "thr");
   std::filesystem::create_directory(twice.out);
   EXPECT_FALSE(WriteSamples(twice));
   std::filesystem::remove(twice.out);
   ASSERT_TRUE(WriteSamples(twice));
-  EXPECT_EQ(Bytes(twice.out), Bytes(whole.out));
+  EXPECT_EQ(SampleBytes(twice.out), SampleBytes(whole.out));
   // From other settings.
-  const SampleOptions other = Options("other");
+  const SampleOptions other = SamplingOptions("other");
   Write("other.part", "samples of something else\none\n<|endoftext|> 300\n");
   ASSERT_TRUE(WriteSamples(other));
-  EXPECT_EQ(Bytes(other.out), Bytes(whole.out));
+  EXPECT_EQ(SampleBytes(other.out), SampleBytes(whole.out));
 }
 
 TEST(Samples, ThatAreThereAreKeptIfTheyWereMadeSo) {
-  SampleOptions o = Options("kept");
+  SampleOptions o = SamplingOptions("kept");
   ASSERT_TRUE(WriteSamples(o));
-  const std::string made = Bytes(o.out), mark = std::string(made.size(), 'x');
+  const std::string made = SampleBytes(o.out), mark = std::string(made.size(), 'x');
   Write("kept", mark);
   ASSERT_TRUE(WriteSamples(o));
-  EXPECT_EQ(Bytes(o.out), mark) << "left alone";
+  EXPECT_EQ(SampleBytes(o.out), mark) << "left alone";
   Write("kept", mark + "more");
   ASSERT_TRUE(WriteSamples(o));
-  EXPECT_EQ(Bytes(o.out), made) << "of another length: made anew";
+  EXPECT_EQ(SampleBytes(o.out), made) << "of another length: made anew";
   o.temperature = 0.2;
   ASSERT_TRUE(WriteSamples(o));
-  EXPECT_NE(Bytes(o.out), made);
+  EXPECT_NE(SampleBytes(o.out), made);
 }
 
 TEST(Samples, AreRefusedWhereTheyCannotBeMade) {
   const auto refusal = [](const std::function<void(SampleOptions&)>& change) {
-    SampleOptions o = Options("refused");
+    SampleOptions o = SamplingOptions("refused");
     change(o);
     const auto status = WriteSamples(o);
     EXPECT_FALSE(status);
