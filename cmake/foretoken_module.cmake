@@ -1,6 +1,7 @@
-# foretoken_module(NAME SOURCES ... DEPS ... [LIBS ...] [TESTS ...] [TEST_LIBS ...])
+# foretoken_module(NAME SOURCES ... DEPS ... [LIBS ...] [TESTS ...] [GROWTH_TESTS ...] [TEST_LIBS ...])
 # Makes the static library foretoken_NAME, its warnings, one gtest program NAME_tests, and the input of the layer test
-# (tools/check_layers.py reads DEPS from these calls). LIBS are third-party CMake targets, private to the module's .cpp files
+# (tools/check_layers.py reads DEPS from these calls). GROWTH_TESTS count instructions (base/growth_testing.h): their program
+# NAME_growth_tests runs under valgrind. LIBS are third-party CMake targets, private to the module's .cpp files
 # unless listed under PUBLIC_LIBS. Files are listed by hand, except for those of folders that hold one file for each row of a
 # registry: foretoken_files() finds them.
 add_library(foretoken_settings INTERFACE)
@@ -20,7 +21,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # false alarms of g++ 12 inside its ow
 endif()
 
 function(foretoken_module name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPS;LIBS;PUBLIC_LIBS;TESTS;TEST_LIBS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPS;LIBS;PUBLIC_LIBS;TESTS;GROWTH_TESTS;TEST_LIBS" ${ARGN})
   add_library(foretoken_${name} STATIC ${arg_SOURCES})
   target_link_libraries(foretoken_${name} PUBLIC foretoken_settings ${arg_PUBLIC_LIBS} PRIVATE $<BUILD_INTERFACE:foretoken_strict> ${arg_LIBS})
   foretoken_units(foretoken_${name})
@@ -37,6 +38,27 @@ function(foretoken_module name)
     target_link_libraries(${name}_tests PRIVATE foretoken_${name} foretoken_strict ${arg_TEST_LIBS} ${arg_LIBS} GTest::gtest GTest::gtest_main)
     gtest_discover_tests(${name}_tests PROPERTIES LABELS unit DISCOVERY_TIMEOUT 60)
   endif()
+  if(FORETOKEN_TESTS AND arg_GROWTH_TESTS)
+    add_executable(${name}_growth_tests ${arg_GROWTH_TESTS})
+    target_link_libraries(${name}_growth_tests PRIVATE foretoken_${name} foretoken_strict ${arg_TEST_LIBS} ${arg_LIBS} GTest::gtest GTest::gtest_main)
+    foretoken_growth_test(${name}_growth_tests)
+  endif()
+endfunction()
+
+# foretoken_growth_test(PROGRAM): one test of ctest that runs the program under callgrind; skipped without valgrind, and in builds
+# that it cannot run.
+find_program(FORETOKEN_VALGRIND valgrind)
+function(foretoken_growth_test program)
+  set(counter)
+  if(FORETOKEN_VALGRIND AND NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    set(counts ${CMAKE_CURRENT_BINARY_DIR}/${program}.counts)
+    # One instruction of x86 may move any number of bytes; without it, long copies take as many instructions for each byte as short ones.
+    set(copies glibc.cpu.x86_rep_movsb_threshold=0x40000000:glibc.cpu.x86_rep_stosb_threshold=0x40000000)
+    set(counter ${CMAKE_COMMAND} -E env FORETOKEN_COUNTS=${counts} GLIBC_TUNABLES=${copies}
+        ${FORETOKEN_VALGRIND} -q --tool=callgrind --collect-atstart=no --callgrind-out-file=${counts})
+  endif()
+  add_test(NAME ${program} COMMAND ${counter} $<TARGET_FILE:${program}>)
+  set_tests_properties(${program} PROPERTIES LABELS growth SKIP_REGULAR_EXPRESSION "growth tests count instructions under callgrind")
 endfunction()
 
 # foretoken_files(SOURCES TESTS FOLDER ...): the .cpp files of folders of the module, and their tests (x_test.cpp), into two variables.

@@ -102,7 +102,7 @@ def read_modules(root):
     text = (root / "CMakeLists.txt").read_text()
     order = re.search(r'set\(FORETOKEN_MODULES\s+"([^"]*)"', text).group(1).split(";")
     deps, test_deps = {}, {}
-    keywords = {"SOURCES", "DEPS", "LIBS", "PUBLIC_LIBS", "TESTS", "TEST_LIBS"}
+    keywords = {"SOURCES", "DEPS", "LIBS", "PUBLIC_LIBS", "TESTS", "GROWTH_TESTS", "TEST_LIBS"}
     for path in sorted((root / "src").glob("*/CMakeLists.txt")):
         cmake = re.sub(r"#.*", "", path.read_text())
         for name, body in re.findall(r"foretoken_module\(\s*(\w+)([^)]*)\)", cmake):

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "grammar/gbnf.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "grammar/grammar_program.h"
+#include "grammar/multiplying_gbnf_testing.h"
 
 namespace foretoken::grammar {
 namespace {
@@ -110,6 +112,25 @@ TEST(Gbnf, ClassesAreSortedAndHoldNoSurrogates) {
   EXPECT_EQ(ranges("root ::= [a-]"), (Ranges{{'-', '-'}, {'a', 'a'}}));
   EXPECT_EQ(ranges("root ::= ."), (Ranges{{0, 0xD7FF}, {0xE000, 0x10FFFF}}));
   EXPECT_EQ(ranges("root ::= [^\\x00-\\u1234]"), (Ranges{{0x1235, 0xD7FF}, {0xE000, 0x10FFFF}}));
+}
+
+// Memory: the steps of the program for each range.
+TEST(Gbnf, AClassTakesStepsInProportionToItsRanges) {
+  std::string ranges;
+  for (int i = 0; i < 16'000; ++i) ranges += fmt::format("\\U{:08X}", 0x800 + 3 * i);
+  EXPECT_LE(CompileGbnf("root ::= [" + ranges + "]")->steps.size(), 3 * 16'000u);
+}
+
+TEST(Gbnf, RepetitionsThatMultiplyAreRefused) {
+  for (const char* gbnf : kMultiplyingGbnf)
+    EXPECT_NE(Complaint(gbnf).find("more than 262144 steps"), std::string::npos) << gbnf;
+}
+
+TEST(Gbnf, EndlessLiteralsAreRefusedWhileTheyAreRead) {
+  const auto program = CompileGbnf("root ::= \"" + std::string(1'000'000, 'x') + "\"");
+  ASSERT_FALSE(program.has_value());
+  EXPECT_EQ(program.error().code, ErrorCode::kTooLarge);
+  EXPECT_EQ(program.error().message, "grammar: it has more than 524288 parts; make it smaller");
 }
 
 }  // namespace

@@ -8,24 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/scaling_testing.h"
 #include "grammar/grammar_walk.h"
+#include "grammar/words_testing.h"
 
 namespace foretoken::grammar {
 namespace {
-
-// Words like those of real vocabularies: the tokens' texts lead to as many states as there are.
-std::shared_ptr<const TokenTrie> Words(std::size_t n) {
-  std::mt19937 random(1);
-  std::vector<std::string> texts;
-  while (texts.size() < n) {
-    std::string text;
-    for (auto length = 1 + random() % 8; length > 0; --length)
-      text += static_cast<char>('a' + random() % 26);
-    texts.push_back(text);
-  }
-  return std::make_shared<const TokenTrie>(texts, std::vector<Token>{});
-}
 
 // The result of following a random text.
 struct Followed {
@@ -97,31 +84,6 @@ TEST(GrammarCost, ABudgetEndsATextAtTheSameToken) {
   EXPECT_EQ(first.message, second.message);
   EXPECT_EQ(first.length, second.length);
   EXPECT_EQ(first.work, second.work);
-}
-
-// A mask of a larger vocabulary costs more in proportion to its tokens.
-TEST(GrammarCost, AMaskGrowsWithTheVocabularyAlone) {
-  const double exponent = TimeExponent({2000, 8000, 32'000}, [](std::size_t n) {
-    const auto words = Words(n);
-    return [words] { (void)Grammar::Compile("root ::= ([a-z]+ \" \"){1,50}", words); };
-  });
-  EXPECT_LE(exponent, kMostLinear);
-}
-
-// The cost of a grammar's first mask grows only with the number of its alternatives.
-TEST(GrammarCost, AMaskGrowsWithTheGrammarAlone) {
-  const auto words = Words(4000);
-  const double exponent = TimeExponent({250, 1000, 4000}, [&](std::size_t n) {
-    std::string gbnf = "root ::= \"x\"";
-    std::mt19937 random(7);
-    for (std::size_t i = 0; i < n; ++i) {
-      gbnf += " | \"";
-      for (int c = 0; c < 6; ++c) gbnf += static_cast<char>('a' + random() % 26);
-      gbnf += "\"";
-    }
-    return [words, gbnf] { EXPECT_TRUE(Grammar::Compile(gbnf, words).has_value()); };
-  });
-  EXPECT_LE(exponent, kMostLinear);
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include <cmath>
 
-#include "base/scaling_testing.h"
 #include "draft_length/registry.h"
 #include "trace/traced_costs.h"
 #include "trace/traces_testing.h"
@@ -196,21 +195,6 @@ TEST(RisingCurve, AveragesWhatFallsAndGoesOnStraight) {
   }
   EXPECT_EQ(RisingCurve().At(3), 0);
   EXPECT_EQ(RisingCurve({{4, 7, 1}}).At(9), 7);
-}
-
-// The time to read a trace must grow no faster than it does.
-TEST(Scaling, Traces) {
-  const std::string header = R"({"trace": "foretoken", "version": 1})";
-  for (const char* const part :
-       {"{}\n", "{\"a\":", "[", "[{}],", "\n", "{\"request\": 0}\n", "{\"round\": {}}\n", "1", "\"",
-        "{\"a\": [{},{},{}]}\n", "\\u0000"})
-    for (const std::string& front :
-         {std::string(), header + "\n", header + "\n{\"round\": {\"x\": ["})
-      ExpectLinear(front + " and " + part, {1 << 14, 1 << 16, 1 << 18}, [&](std::size_t size) {
-        return [text = front + Repeated(part, size)] {
-          [[maybe_unused]] const auto trace = ParseTrace(text, "a.jsonl");
-        };
-      });
 }
 
 }  // namespace

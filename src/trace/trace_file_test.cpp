@@ -4,9 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
-#include "base/scaling_testing.h"
 #include "fixtures/tiny_model.h"
 #include "kernels/dispatch.h"
 #include "trace/run_recorder.h"
@@ -16,48 +14,6 @@ namespace foretoken::trace {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string ReadFile(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
-
-// Hands a trace to the recorder as an engine would, without distributions.
-Status Record(const RunTrace& trace, const std::string& path) {
-  FORETOKEN_TRY(const auto recorder, RunRecorder::Create(path, trace.header));
-  for (const TracedRequest& request : trace.requests)
-    recorder->Begin(static_cast<SeqId>(&request - trace.requests.data()), request);
-  std::vector<PassCost> costs;
-  for (const TracedCost& cost : trace.costs)
-    costs.push_back({cost.rows, cost.context, {.median = cost.us}});
-  recorder->AddCosts(costs);
-  for (const TracedRound& r : trace.rounds) {
-    const auto drafted = static_cast<int>(r.drafts.size());
-    const round::Verdict verdict{.accepted = r.accepted,
-                                 .next = r.next,
-                                 .kind = drafted == 0           ? round::NextKind::kPlain
-                                         : r.accepted < drafted ? round::NextKind::kRecovered
-                                                                : round::NextKind::kBonus};
-    recorder->Add({.seq = r.request,
-                   .prefill = r.prefill,
-                   .fed = r.fed,
-                   .position = r.position,
-                   .context = r.context,
-                   .asked = r.asked,
-                   .instant = r.instant,
-                   .at_once = r.at_once,
-                   .evidence = r.evidence,
-                   .drafter = r.drafter,
-                   .drafts = r.drafts,
-                   .verdict = r.committed > 0 ? &verdict : nullptr,
-                   .committed = r.committed,
-                   .rest_us = r.rest_us,
-                   .end = r.end.c_str()});
-    recorder->EndPass({r.rows, r.draft_us, r.verify_us});
-  }
-  return recorder->Publish();
-}
 
 class TraceFile : public testing::Test {
  protected:
@@ -97,15 +53,6 @@ TEST_F(TraceFile, ComesBackAsItWasRecorded) {
     EXPECT_EQ(a.end, b.end);
     EXPECT_NEAR(a.verify_us, b.verify_us, 0.051);
   }
-}
-
-TEST_F(TraceFile, IsReadInLinearTime) {
-  const double exponent = TimeExponent({256, 1024, 4096}, [&](std::size_t tokens) {
-    const TracedWorld world{.right = RightWith(0.7, 1), .tokens = static_cast<int>(tokens)};
-    EXPECT_TRUE(Record(TraceOf(world, 4), path_));
-    return [text = ReadFile(path_)] { EXPECT_TRUE(ParseTrace(text, "run.jsonl")); };
-  });
-  EXPECT_LE(exponent, kMostLinear);
 }
 
 TEST_F(TraceFile, HoldsLawsAtTheDrafts) {

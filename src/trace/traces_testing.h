@@ -3,11 +3,15 @@
 #pragma once
 
 #include <algorithm>
+#include <fstream>
 #include <functional>
 #include <random>
+#include <sstream>
+#include <string>
 
 #include "base/rng.h"
 #include "foretoken/tools/replay.h"
+#include "trace/run_recorder.h"
 
 namespace foretoken::trace {
 
@@ -104,6 +108,48 @@ inline RunTrace TraceOf(const TracedWorld& world, int k, int requests = 4) {
                   .max_sequences = 1};
   for (int i = 0; i < requests; ++i) RunWorld(world, k, i, trace);
   return trace;
+}
+
+// Hands a trace to the recorder as an engine would, without distributions.
+inline Status Record(const RunTrace& trace, const std::string& path) {
+  FORETOKEN_TRY(const auto recorder, RunRecorder::Create(path, trace.header));
+  for (const TracedRequest& request : trace.requests)
+    recorder->Begin(static_cast<SeqId>(&request - trace.requests.data()), request);
+  std::vector<PassCost> costs;
+  for (const TracedCost& cost : trace.costs)
+    costs.push_back({cost.rows, cost.context, {.median = cost.us}});
+  recorder->AddCosts(costs);
+  for (const TracedRound& r : trace.rounds) {
+    const auto drafted = static_cast<int>(r.drafts.size());
+    const round::Verdict verdict{.accepted = r.accepted,
+                                 .next = r.next,
+                                 .kind = drafted == 0           ? round::NextKind::kPlain
+                                         : r.accepted < drafted ? round::NextKind::kRecovered
+                                                                : round::NextKind::kBonus};
+    recorder->Add({.seq = r.request,
+                   .prefill = r.prefill,
+                   .fed = r.fed,
+                   .position = r.position,
+                   .context = r.context,
+                   .asked = r.asked,
+                   .instant = r.instant,
+                   .at_once = r.at_once,
+                   .evidence = r.evidence,
+                   .drafter = r.drafter,
+                   .drafts = r.drafts,
+                   .verdict = r.committed > 0 ? &verdict : nullptr,
+                   .committed = r.committed,
+                   .rest_us = r.rest_us,
+                   .end = r.end.c_str()});
+    recorder->EndPass({r.rows, r.draft_us, r.verify_us});
+  }
+  return recorder->Publish();
+}
+
+inline std::string ReadFile(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
 }
 
 }  // namespace foretoken::trace

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// base/growth_testing.h: measures in tests how the work of a function grows with the size of its
+// input. Work is counted in instructions of the processor, those of libraries included, so that
+// neither other programs nor the speed of the machine change the result.
+//
+//   EXPECT_LE(InstructionExponent({4096, 16384}, [](std::size_t size) {
+//               return [text = std::string(size, 'x')] { Parse(text); };
+//             }),
+//             kMostLinear);
+//
+// valgrind's callgrind counts, so these tests have programs of their own (GROWTH_TESTS of
+// foretoken_module), which ctest starts under it: `ctest -L growth`. Elsewhere all their tests are
+// skipped.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#else
+#define RUNNING_ON_VALGRIND false
+#define CALLGRIND_ZERO_STATS
+#define CALLGRIND_TOGGLE_COLLECT
+#define CALLGRIND_DUMP_STATS
+#endif
+
+namespace foretoken {
+
+// Skips all tests of a program that runs without callgrind. FORETOKEN_COUNTS names its
+// --callgrind-out-file.
+class GrowthEnvironment : public testing::Environment {
+  void SetUp() override {
+    if (!RUNNING_ON_VALGRIND || std::getenv("FORETOKEN_COUNTS") == nullptr)
+      GTEST_SKIP() << "growth tests count instructions under callgrind; ctest starts them so";
+  }
+};
+inline const testing::Environment* const kGrowthEnvironment =
+    testing::AddGlobalTestEnvironment(new GrowthEnvironment);
+
+// The instructions that run() takes in this thread. Collection is off before and after it.
+inline std::uint64_t Instructions(const std::function<void()>& run) {
+  CALLGRIND_ZERO_STATS;
+  CALLGRIND_TOGGLE_COLLECT;
+  run();
+  CALLGRIND_TOGGLE_COLLECT;
+  CALLGRIND_DUMP_STATS;
+  // Dumps are numbered. The last line of each is "totals: N".
+  static int n_dumps = 0;
+  const std::string path =
+      std::string(std::getenv("FORETOKEN_COUNTS")) + "." + std::to_string(++n_dumps);
+  std::uint64_t total = 0;
+  std::ifstream dump(path);
+  constexpr std::string_view kTotals = "totals: ";
+  for (std::string line; std::getline(dump, line);)
+    if (line.starts_with(kTotals)) total = std::stoull(line.substr(kTotals.size()));
+  std::remove(path.c_str());
+  EXPECT_GT(total, 0u) << path << " has no totals: is it callgrind that runs this program?";
+  return total;
+}
+
+// The two sizes of an input whose work is compared.
+struct Sizes {
+  std::size_t smaller = 0, larger = 0;
+};
+
+// The most that linear work may measure, and n log n, which measures 1.1 at the sizes of the tests.
+constexpr double kMostLinear = 1.15;
+
+// Limits of instructions are those of builds with optimisation; other builds take this many times
+// as many, at most.
+#ifdef __OPTIMIZE__
+constexpr std::uint64_t kBuildFactor = 1;
+#else
+constexpr std::uint64_t kBuildFactor = 10;
+#endif
+
+// The power of the size with which work grows: 1 is linear, 2 is quadratic.
+inline double GrowthExponent(Sizes sizes, double work_of_smaller, double work_of_larger) {
+  return std::log(work_of_larger / work_of_smaller) /
+         std::log(static_cast<double>(sizes.larger) / static_cast<double>(sizes.smaller));
+}
+
+// prepare(size) returns the function to measure, with its input inside; only that function is
+// counted. It runs once before, so that tables which are made at first use do not count.
+inline double InstructionExponent(
+    Sizes sizes, const std::function<std::function<void()>(std::size_t)>& prepare) {
+  const std::function<void()> smaller = prepare(sizes.smaller);
+  smaller();
+  const std::uint64_t work_of_smaller = Instructions(smaller);
+  const std::uint64_t work_of_larger = Instructions(prepare(sizes.larger));
+  return GrowthExponent(sizes, static_cast<double>(work_of_smaller),
+                        static_cast<double>(work_of_larger));
+}
+
+inline void ExpectLinear(const std::string& name, Sizes sizes,
+                         const std::function<std::function<void()>(std::size_t)>& prepare) {
+  EXPECT_LE(InstructionExponent(sizes, prepare), kMostLinear) << name;
+}
+
+// `part`, repeated as often as it fits into size bytes.
+inline std::string Repeated(std::string_view part, std::size_t size) {
+  std::string text;
+  while (text.size() + part.size() <= size) text += part;
+  return text;
+}
+
+}  // namespace foretoken
