@@ -2,16 +2,26 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 
 namespace foretoken {
 
-// How long work() takes.
-template <typename F>
-double Microseconds(F&& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+// Microseconds since a moment that is the same for the whole program. Tests have clocks of their
+// own.
+using MicrosecondClock = std::function<double()>;
+
+inline double NowMicroseconds() {
+  return std::chrono::duration<double, std::micro>(
+             std::chrono::steady_clock::now().time_since_epoch())
       .count();
+}
+
+// How long work() takes.
+template <typename F, typename Clock = double (*)()>
+double Microseconds(F&& work, const Clock& now = NowMicroseconds) {
+  const double begin = now();
+  work();
+  return now() - begin;
 }
 
 // Splits a stretch of time, which begins with this object, into parts.

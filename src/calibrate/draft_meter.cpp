@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/stopwatch.h"
 #include "kv/transaction.h"
 
 namespace foretoken::calibrate {
@@ -86,7 +85,8 @@ double DraftMeter::RoundMicroseconds(int rows, int drafts) noexcept {
   }
   if (setting_.before_round) setting_.before_round();
   const auto proposals = std::span(proposals_).first(asks_.size());
-  const double us = foretoken::Microseconds([&] { drafter_.Propose(asks_, proposals); });
+  const double us =
+      foretoken::Microseconds([&] { drafter_.Propose(asks_, proposals); }, setting_.now);
   const draft::Drafter::Work work = drafter_.TakeWork();
   read_rows_ += work.catch_up_rows, read_ms_ += work.catch_up_ms;
   bool whole = true;

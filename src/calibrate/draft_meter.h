@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "base/stopwatch.h"
 #include "draft/drafter.h"
 #include "kv/block_tables.h"
 
@@ -26,6 +27,7 @@ struct DraftSetting {
   SamplingParameters sampling;
   // Runs before each round that is timed, as a pass of the target does. Empty: nothing runs.
   std::function<void()> before_round = {};
+  MicrosecondClock now = NowMicroseconds;
 };
 
 class DraftMeter {

@@ -3,10 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include "foretoken/tools/profile.h"
 #include "kernels/dispatch.h"
@@ -18,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A target without a file, one model that drafts and one lookup.
+// A target without a file, one model that drafts and one lookup. Time passes by what the fakes say.
 class InitialCosts : public testing::Test {
  protected:
   InitialCosts() {
@@ -32,6 +30,8 @@ class InitialCosts : public testing::Test {
     Add("model", Write("draft.gguf", std::string(100, 'd')), false);
     Add("lookup", "", true);
     EXPECT_TRUE(drafters_.SetDefaults("model"));
+    runner_.spends_time = [this](int) { now_us_ += 1000; };
+    drafter_->spends_time = [this](int drafts) { now_us_ += 200 * drafts; };
   }
   ~InitialCosts() override { fs::remove_all(folder_); }
 
@@ -76,7 +76,8 @@ class InitialCosts : public testing::Test {
                                           .vocabulary = 50,
                                           .context = 256,
                                           .most_positions = 256,
-                                          .drafts = 4},
+                                          .drafts = 4,
+                                          .now = [this] { return now_us_; }},
                               .options = options_,
                               .target_bytes = 1000,
                               .drafters = drafters_,
@@ -84,6 +85,7 @@ class InitialCosts : public testing::Test {
     return LearnInitialCosts(sources, {costs_, fixed_costs_, notices_});
   }
 
+  double now_us_ = 0;
   fs::path folder_;
   EngineOptions options_;
   ThreadPool pool_{1};
@@ -111,26 +113,24 @@ TEST_F(InitialCosts, TheCostModelMeasuresPassesAndDrafts) {
   ASSERT_FALSE(measured->empty());
   EXPECT_EQ(measured->front().rows, 1);
   EXPECT_TRUE(costs_.known());
-  EXPECT_GT(costs_.DraftUs(0, 1), 0);
+  EXPECT_DOUBLE_EQ(costs_.PassUs(1, 0), 1000);
+  EXPECT_NEAR(costs_.DraftUs(0, 1), 200, 1e-6);
   EXPECT_EQ(costs_.DraftUs(1, 1), 0);
   EXPECT_EQ(cache_.n_free_blocks(), cache_.n_blocks());  // nothing is left behind
 }
 
 // As if the weights came from the disk: a first pass that is longer than all that may be spent.
 TEST_F(InitialCosts, ASlowFirstPassIsNoMeasurement) {
-  using std::chrono::milliseconds;
-  runner_.spends_time = [](int n_passes) {
-    std::this_thread::sleep_for(milliseconds(n_passes == 1 ? 400 : 2));
-  };
+  runner_.spends_time = [this](int n_passes) { now_us_ += n_passes == 1 ? 400'000 : 2'000; };
   const auto measured = Learn();
   ASSERT_TRUE(measured);
   EXPECT_EQ(measured->size(), 4U);  // 1, 2, 3 and 5 rows
-  EXPECT_LT(costs_.PassUs(1, 0), 20'000);
+  EXPECT_DOUBLE_EQ(costs_.PassUs(1, 0), 2000);
 }
 
 // Where six passes take longer than the usual limit, more than one row is measured all the same.
 TEST_F(InitialCosts, SlowModelsAreMeasuredByTheirOwnPasses) {
-  runner_.spends_time = [](int) { std::this_thread::sleep_for(std::chrono::milliseconds(180)); };
+  runner_.spends_time = [this](int) { now_us_ += 180'000; };
   const auto measured = Learn();
   ASSERT_TRUE(measured);
   EXPECT_GE(measured->size(), 2U);
@@ -138,14 +138,11 @@ TEST_F(InitialCosts, SlowModelsAreMeasuredByTheirOwnPasses) {
 
 // A round of this drafter takes 6 ms and 3 more for each draft.
 TEST_F(InitialCosts, TheFirstDraftOfARoundIsMeasuredByItself) {
-  using std::chrono::milliseconds;
-  drafter_->spends_time = [](int drafts) {
-    std::this_thread::sleep_for(milliseconds(6 + 3 * drafts));
-  };
+  drafter_->spends_time = [this](int drafts) { now_us_ += 6000 + 3000 * drafts; };
   ASSERT_TRUE(Learn());
-  EXPECT_NEAR(costs_.DraftUs(0, 1), 9000, 1000);
-  EXPECT_NEAR(costs_.DraftUs(0, 1, 1), 3000, 500);
-  EXPECT_NEAR(costs_.DraftsUs(0, 4, 4), 18'000, 2500);
+  EXPECT_NEAR(costs_.DraftUs(0, 1), 9000, 1e-6);
+  EXPECT_NEAR(costs_.DraftUs(0, 1, 1), 3000, 1e-6);
+  EXPECT_NEAR(costs_.DraftsUs(0, 4, 4), 18'000, 1e-6);
 }
 
 TEST_F(InitialCosts, OtherControllersMeasureNothing) {
@@ -189,8 +186,7 @@ TEST_F(InitialCosts, ADrafterThatTheProfileDoesNotHaveIsMeasured) {
   profile.drafts.clear();
   Use(profile);
   ASSERT_TRUE(Learn());
-  EXPECT_GT(costs_.DraftUs(0, 1), 0);
-  EXPECT_LT(costs_.DraftUs(0, 1), 3e6);
+  EXPECT_NEAR(costs_.DraftUs(0, 1), 200, 1e-6);
   EXPECT_DOUBLE_EQ(fixed_costs_.DraftUs(0, 1), 150);  // as the sizes of the files say
 }
 
@@ -203,7 +199,7 @@ TEST_F(InitialCosts, AProfileOfAnotherMachineIsANotice) {
   EXPECT_TRUE(notices_[0].starts_with("profile " + options_.speculative.profile + " is not used: "))
       << notices_[0];
   EXPECT_GT(runner_.n_passes(), 0);  // so the costs are measured
-  EXPECT_LT(costs_.PassUs(1, 0), 4e6);
+  EXPECT_DOUBLE_EQ(costs_.PassUs(1, 0), 1000);
 }
 
 TEST_F(InitialCosts, AProfileThatCannotBeReadIsAnError) {

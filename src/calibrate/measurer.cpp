@@ -105,7 +105,7 @@ class Measurer {
 
   void MeasureTarget(Measurements& m) {
     loader::MemoryMeter memory(subject_.pool, subject_.kernels);
-    PassMeter passes(subject_.target, subject_.cache, contexts_.back());
+    PassMeter passes(subject_, contexts_.back());
     Readings readings(rows_, contexts_);
     std::vector<double> bandwidths;
     for (int round = -kWarmUps; round < options_.repeats; ++round) {
@@ -141,7 +141,8 @@ class Measurer {
         .drafts = NumberOfDrafts(),
         .features_width = std::int64_t{drafter.Needs().parts()} * subject_.target.info().dim,
         .target_cache = drafter.ReadsTargetCache() ? &subject_.cache : nullptr,
-        .sampling = options_.sampling};
+        .sampling = options_.sampling,
+        .now = subject_.now};
     const std::vector<int> rows = DraftRows();
     for (const int context : contexts_) {
       Readings readings(rows, {context});
@@ -181,7 +182,7 @@ class Measurer {
     ThreadPool& pool = subject_.pool;
     overhead.dispatch_us = median([&] { return DispatchMicroseconds(pool); });
     overhead.barrier_us = median([&] { return BarrierMicroseconds(pool); });
-    PassMeter pass(subject_.target, subject_.cache, 0);
+    PassMeter pass(subject_, 0);
     pass.KeepRowsWhole();
     const std::uint32_t before = pool.barriers_passed();
     pass.Microseconds(1, 0, true);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/stopwatch.h"
 #include "kv/transaction.h"
 
 namespace foretoken::calibrate {
@@ -14,21 +13,24 @@ constexpr std::int64_t kCachedWeightBytes = 256 << 20;  // what the largest cach
 
 }  // namespace
 
-PassMeter::PassMeter(model::Runner& runner, kv::BlockTables& cache, int widest_context)
-    : runner_(runner), cache_(cache), warms_up_(runner.info().weight_bytes < kCachedWeightBytes) {
+PassMeter::PassMeter(const Subject& subject, int widest_context)
+    : now_(subject.now),
+      runner_(subject.target),
+      cache_(subject.cache),
+      warms_up_(runner_.info().weight_bytes < kCachedWeightBytes) {
   const auto n_tokens = static_cast<std::uint64_t>(
-      std::max(1, std::min(runner.info().vocabulary, runner.info().readable)));
+      std::max(1, std::min(runner_.info().vocabulary, runner_.info().readable)));
   std::uint64_t state = 5;
-  for (int i = 0; i < runner.info().max_rows; ++i) {
+  for (int i = 0; i < runner_.info().max_rows; ++i) {
     state = state * 6364136223846793005u + 1442695040888963407u;  // Knuth, "MMIX"
     tokens_.push_back(static_cast<Token>((state >> 33) % n_tokens));
   }
   logit_rows_.resize(tokens_.size());
-  if (runner.info().chooses)
+  if (runner_.info().chooses)
     choices_.assign(tokens_.size(),
-                    {.rule = kernels::ChoiceRule::kBest, .n_tokens = runner.info().vocabulary});
+                    {.rule = kernels::ChoiceRule::kBest, .n_tokens = runner_.info().vocabulary});
   Hold(widest_context);
-  runner.ClearBlocks(cache.Blocks(0));
+  runner_.ClearBlocks(cache_.Blocks(0));
 }
 
 PassMeter::~PassMeter() {
@@ -63,7 +65,7 @@ double PassMeter::Microseconds(int rows, int context, bool all_logits) noexcept 
                             .choices = std::span(choices_).first(choices_.empty() ? 0 : n_logits)});
   };
   if (warms_up_) pass();
-  return foretoken::Microseconds(pass);
+  return foretoken::Microseconds(pass, now_);
 }
 
 }  // namespace foretoken::calibrate

@@ -7,8 +7,7 @@
 
 #include <vector>
 
-#include "kv/block_tables.h"
-#include "model/runner.h"
+#include "calibrate/subject.h"
 
 namespace foretoken::calibrate {
 
@@ -16,7 +15,7 @@ class PassMeter {
  public:
   // widest_context: the largest that will be used. Its memory is written once, because pages that
   // nobody wrote are read faster than memory.
-  PassMeter(model::Runner& runner, kv::BlockTables& cache, int widest_context);
+  PassMeter(const Subject& subject, int widest_context);
   ~PassMeter();
   PassMeter(const PassMeter&) = delete;
   PassMeter& operator=(const PassMeter&) = delete;
@@ -38,6 +37,7 @@ class PassMeter {
  private:
   void Hold(int positions) noexcept;
 
+  const MicrosecondClock& now_;
   model::Runner& runner_;
   kv::BlockTables& cache_;
   const model::PassResult* result_ = nullptr;

@@ -43,8 +43,7 @@ double FirstOf(double alone_us, double round_us, int drafts) {
 }  // namespace
 
 double StartMeasurer::SpentUs() const {
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin_)
-      .count();
+  return subject_.now() - begin_us_;
 }
 
 bool StartMeasurer::Affordable(double us) const {
@@ -63,9 +62,9 @@ std::vector<PassCost> StartMeasurer::Passes(int drafts) {
       costs.push_back({rows, 0, {}});
   const int far = std::min(kFarContext, subject_.most_positions - widest);
   if (far >= 512) costs.push_back({widest, far, {}});
-  PassMeter passes(subject_.target, subject_.cache, std::max(0, far));
+  PassMeter passes(subject_, std::max(0, far));
   passes.Microseconds(1, 0, true);  // fills the caches
-  begin_ = std::chrono::steady_clock::now();
+  begin_us_ = subject_.now();
   row_us_ = passes.Microseconds(1, 0, true);
   for (int repeat = 0; repeat < kMostRepeats && (repeat < kRepeats || SpentUs() < kSoonUs);
        ++repeat)
@@ -121,11 +120,12 @@ StartMeasurer::DraftCosts StartMeasurer::Drafts(draft::Drafter& drafter) {
       .drafts = drafts,
       .features_width = std::int64_t{drafter.Needs().parts()} * subject_.target.info().dim,
       .target_cache = drafter.ReadsTargetCache() ? &subject_.cache : nullptr,
-      .sampling = {}};
+      .sampling = {},
+      .now = subject_.now};
   // In a text the target's pass comes before each round, and other weights lie in the CPU's caches then.
   std::optional<PassMeter> pass;
   if (row_us_ > 0 && !drafter.ReadsTargetCache() && kRounds * row_us_ < kDraftBudgetUs / 2) {
-    pass.emplace(subject_.target, subject_.cache, 0);
+    pass.emplace(subject_, 0);
     setting.before_round = [&pass] { pass->Microseconds(1, 0, true); };
   }
   DraftMeter meter(drafter, setting, prompt, kRounds);

@@ -3,7 +3,6 @@
 // quickest reading of each counts.
 #pragma once
 
-#include <chrono>
 #include <vector>
 
 #include "calibrate/pass_meter.h"
@@ -42,7 +41,7 @@ class StartMeasurer {
 
   const Subject& subject_;
   double expert_us_ = 0, row_us_ = 0;  // row_us_: of a pass of one row
-  std::chrono::steady_clock::time_point begin_;
+  double begin_us_ = 0;
 };
 
 }  // namespace foretoken::calibrate

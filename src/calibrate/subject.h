@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/machine/thread_pool.h"
+#include "base/stopwatch.h"
 #include "kernels/kernels.h"
 #include "kv/block_tables.h"
 #include "model/runner.h"
@@ -21,6 +22,7 @@ struct Subject {
   int most_positions = 0;  // that one text can have in the cache
   int n_sequences = 1;
   int drafts = 0;  // the most in one round
+  MicrosecondClock now = NowMicroseconds;
 
   // The most rows of a pass in which all rows have logits.
   int MaxRows() const {
