@@ -261,7 +261,11 @@ TEST(AsyncEngine, ARequestFailsAtItsDeadlineWhileItRunsAndWhileItWaits) {
   held.Cancel();
   LastOf(held);
   // Nobody reads this one: the engine ends it all the same.
-  auto unread = Submit(*engine, Ask(0, 400), {.deadline = Clock::now() + milliseconds(1)});
+  Gate late;
+  const auto at_once = Clock::now() + milliseconds(1);
+  auto unread = Submit(*engine, late.Hold(Ask(0, 400)), {.deadline = at_once});
+  std::this_thread::sleep_until(at_once);
+  late.Open();
   EXPECT_TRUE(engine->AwaitIdle(std::chrono::seconds(60)));
   EXPECT_EQ(LastOf(unread).error.code, ErrorCode::kDeadline);
 }

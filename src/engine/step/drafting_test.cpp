@@ -95,6 +95,22 @@ TEST(Drafting, SaysWhyASequenceDecodesPlainly) {
   }
 }
 
+// Six sequences, and costs of passes of up to five rows.
+TEST(Drafting, MoreSequencesThanMeasuredRowsHaveNoBudget) {
+  FakeEngine engine({.sequences = 6, .lookahead = "cost-model"});
+  const std::vector<PassCost> costs = {{1, 0, {.median = 1000}}, {5, 0, {.median = 1400}}};
+  engine.estimates->costs.Start(costs);
+  engine.estimates->costs.StartDrafter(0, 10, 10, 0);
+  for (Token first = 1; first <= 6; ++first) engine.Begin(Ask(10, 40, first));
+  engine.Step();
+  engine.Plan();
+  for (const DraftedSequence& drafted : engine.Propose().entries) {
+    EXPECT_EQ(drafted.length(), 0);
+    EXPECT_EQ(drafted.why_plain, PlainReason::kBudget);
+  }
+  EXPECT_EQ(engine.drafts.n_decoding, 6);
+}
+
 TEST(Drafting, WithholdsDraftsThatAreTooShort) {
   FakeEngine engine({.least_drafts = 3});
   engine.drafter->most = 2;

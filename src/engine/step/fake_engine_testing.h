@@ -29,7 +29,8 @@ struct FakeEngineOptions {
   model::FakeRunnerOptions runner = {.max_rows = 160, .max_logit_rows = 160, .n_blocks = 32};
   int sequences = 2;
   int context = 256;
-  int drafts = 4;        // of a round
+  int drafts = 4;  // of a round
+  std::string lookahead = "fixed";
   bool instant = false;  // the drafter drafts before the lengths are chosen
   int least_drafts = 0;  // of a round that has any
   bool prefix_cache = true;
@@ -208,7 +209,7 @@ class FakeEngine {
     options.prefix_cache = o.prefix_cache;
     options.record = o.record;
     options.speculative.method = "fake";
-    options.speculative.lookahead = "fixed";
+    options.speculative.lookahead = o.lookahead;
     options.speculative.num_speculative_tokens = o.drafts;
     options.speculative.min_speculative_tokens = o.least_drafts;
     return options;

@@ -2,6 +2,7 @@
 // synthetic_acceptance_rate is the mean of accepted / drafted under every controller.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -80,14 +81,12 @@ class SyntheticRate : public testing::TestWithParam<const char*> {
 
 TEST_P(SyntheticRate, IsTheMeanOfAcceptedOverDrafted) {
   for (const double rate : {.3, .6, .9}) {
-    // At low rates the cost model drafts next to nothing. It measures costs when the engine opens. If
-    // something disturbs that, a text may go without drafts at any rate.
-    const int least = rate > .8 ? 100 : 0;
-    SpeculationStats stats = Generated(GetParam(), rate);
-    for (int again = 0; again < 3 && stats.drafted < least; ++again)
-      stats = Generated(GetParam(), rate);
-    ASSERT_GE(stats.drafted, least) << rate;
-    if (stats.drafted == 0) continue;
+    const SpeculationStats stats = Generated(GetParam(), rate);
+    // What the cost model drafts depends on the machine, and may be nothing. by-text is the cost
+    // model with costs that follow from the sizes of the files.
+    const bool measures = GetParam() == std::string("cost-model");
+    if (measures && stats.drafted == 0) continue;
+    if (!measures) ASSERT_GE(stats.drafted, 100) << rate;
     EXPECT_LT(Off(stats, rate), 4.5)
         << rate << ": " << stats.accepted << " of " << stats.drafted << " drafts";
     // The negative control: the bound detects other rates.
@@ -96,10 +95,11 @@ TEST_P(SyntheticRate, IsTheMeanOfAcceptedOverDrafted) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Controllers, SyntheticRate,
-                         testing::Values("cost-model", "ewma", "heuristic", "fixed"),
+                         testing::Values("cost-model", "by-text", "ewma", "heuristic", "fixed"),
                          [](const auto& of) {
-                           return of.param == std::string("cost-model") ? "cost_model"
-                                                                        : std::string(of.param);
+                           std::string name = of.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
                          });
 
 }  // namespace
