@@ -52,6 +52,7 @@ LIBRARIES = {
     "fuzzer/": r"tests/fuzz/.*",
     "gtest/": r".*_test(ing)?\.cpp|.*(_testing|_suite|/test_\w+)\.h",
     "gmock/": r".*_test\.cpp",
+    "valgrind/": r"src/base/growth_testing\.h",
     "immintrin.h": r"src/kernels/(avx2|avxvnni|avx512|amx)/.*|src/base/machine/thread_pool\.cpp",  # there for _mm_pause
     "arm_neon.h": r"src/kernels/neon/.*",
     "cpuid.h": r"src/kernels/.*",
