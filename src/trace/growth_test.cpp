@@ -28,7 +28,7 @@ TEST(TraceGrowth, HostileText) {
 
 TEST(TraceGrowth, RecordedRounds) {
   const std::string path = fixtures::TemporaryFolder() + "/run.jsonl";
-  ExpectLinear("rounds", {256, 1024}, [&](std::size_t tokens) {
+  ExpectLinear("rounds", {1024, 4096}, [&](std::size_t tokens) {
     const TracedWorld world{.right = RightWith(0.7, 1), .tokens = static_cast<int>(tokens)};
     EXPECT_TRUE(Record(TraceOf(world, 4), path));
     return [text = ReadFile(path)] { EXPECT_TRUE(ParseTrace(text, "run.jsonl")); };

@@ -36,7 +36,7 @@ std::string Character(std::size_t i) {
 struct Case {
   const char* name;
   TextOf text_of;
-  Sizes sizes = {100, 400};
+  Sizes sizes = {400, 1600};
 };
 
 template <typename Convert>
@@ -144,7 +144,7 @@ TEST(JsonSchemaGrowth, GrowsWithTheSizeAlone) {
                                   7 * i + 3);
              });
            },
-           {60, 240}},
+           {120, 480}},
           {"patterns",
            [](std::size_t n) {
              return Properties(

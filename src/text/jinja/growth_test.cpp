@@ -79,7 +79,7 @@ TEST(JinjaGrowth, ListsAreRendered) {
   for (const char* const source : kLists) {
     const auto parsed = Template::Parse(source);
     ASSERT_TRUE(parsed.has_value()) << source;
-    ExpectLinear(source, {256, 1024}, [&](std::size_t size) {
+    ExpectLinear(source, {1024, 4096}, [&](std::size_t size) {
       return [&parsed, size] {
         Budget budget({});
         Values messages;
