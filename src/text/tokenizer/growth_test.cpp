@@ -154,7 +154,7 @@ TEST(TokenizerGrowth, ConversationsAreWritten) {
     });
   ExpectLinear("a conversation of many messages", [&](std::size_t size) {
     std::vector<ChatMessage> messages;
-    for (std::size_t i = 0; i < size / 64; ++i)
+    for (std::size_t i = 0; i < size / 16; ++i)
       messages.push_back({i % 2 == 0 ? "user" : "assistant", "a"});
     return [&, messages] {
       [[maybe_unused]] const auto tokens = EncodeChat(*chat, *tokenizer, messages, {});
