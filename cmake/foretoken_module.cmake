@@ -54,7 +54,7 @@ function(foretoken_growth_test program)
     set(counts ${CMAKE_CURRENT_BINARY_DIR}/${program}.counts)
     # One instruction of x86 may move any number of bytes; without it, long copies take as many instructions for each byte as short ones.
     set(copies glibc.cpu.x86_rep_movsb_threshold=0x40000000:glibc.cpu.x86_rep_stosb_threshold=0x40000000)
-    set(counter ${CMAKE_COMMAND} -E env FORETOKEN_COUNTS=${counts} GLIBC_TUNABLES=${copies}
+    set(counter ${CMAKE_COMMAND} -E env GROWTH_COUNTS=${counts} GLIBC_TUNABLES=${copies}
         ${FORETOKEN_VALGRIND} -q --tool=callgrind --collect-atstart=no --callgrind-out-file=${counts})
   endif()
   add_test(NAME ${program} COMMAND ${counter} $<TARGET_FILE:${program}>)

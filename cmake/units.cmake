@@ -65,6 +65,7 @@ function(foretoken_test_programs folder)
     get_target_property(type ${target} TYPE)
     if(type STREQUAL "EXECUTABLE" AND target MATCHES "_tests$" AND NOT target MATCHES "^train")
       target_link_libraries(${target} PRIVATE foretoken_strict)
+      target_compile_options(${target} PRIVATE -Wno-dangling-else -Wno-shadow)  # what gtest's macros write
       foretoken_precompiled(${target} tests)
       foretoken_optimized(${target} -O1)
     endif()

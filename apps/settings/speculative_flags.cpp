@@ -49,10 +49,9 @@ std::vector<Row> MethodRows() {
        {"--spec-type", "--speculative-method"},
        "NAME",
        fmt::format(
-           "who drafts: none; {}; several with commas, or portfolio (all there "
-           "are): each round takes the most promising; of several files standalone:NAME is "
-           "the one of this name; default auto: what the draft files are, else ngram; {} for the "
-           "bundled model",
+           "who drafts: none; {}; several with commas, or portfolio for all of them: each round "
+           "takes the most promising one; standalone:NAME is one of several files; default auto: "
+           "the draft files' own kind, else ngram; {} for the bundled model",
            Explained(AllDrafters()), kBestMethod),
        Choices({"auto", "none"}, AllDrafters(), {"portfolio"})},
       {"num_speculative_tokens",

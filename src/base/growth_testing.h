@@ -36,11 +36,11 @@
 
 namespace foretoken {
 
-// Skips all tests of a program that runs without callgrind. FORETOKEN_COUNTS names its
+// Skips all tests of a program that runs without callgrind. GROWTH_COUNTS names its
 // --callgrind-out-file.
 class GrowthEnvironment : public testing::Environment {
   void SetUp() override {
-    if (!RUNNING_ON_VALGRIND || std::getenv("FORETOKEN_COUNTS") == nullptr)
+    if (!RUNNING_ON_VALGRIND || std::getenv("GROWTH_COUNTS") == nullptr)
       GTEST_SKIP() << "growth tests count instructions under callgrind; ctest starts them so";
   }
 };
@@ -57,7 +57,7 @@ inline std::uint64_t Instructions(const std::function<void()>& run) {
   // Dumps are numbered. The last line of each is "totals: N".
   static int n_dumps = 0;
   const std::string path =
-      std::string(std::getenv("FORETOKEN_COUNTS")) + "." + std::to_string(++n_dumps);
+      std::string(std::getenv("GROWTH_COUNTS")) + "." + std::to_string(++n_dumps);
   std::uint64_t total = 0;
   std::ifstream dump(path);
   constexpr std::string_view kTotals = "totals: ";

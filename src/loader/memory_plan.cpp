@@ -20,9 +20,10 @@ std::string Parts(const MemoryUse& use, std::int64_t bytes) {
   const std::string copies =
       use.needs.checkpoints == 0
           ? ""
-          : fmt::format(", of which {:.2f} for checkpoints of states", GiB(use.needs.checkpoints));
+          : fmt::format(", {:.2f} GiB of it for checkpoints of states", GiB(use.needs.checkpoints));
   return fmt::format(
-      "weights and a cache of {} positions for {} sequence(s) need {:.2f} GiB (cache {:.2f}{})",
+      "weights and a cache of {} positions for {} sequence(s) need {:.2f} GiB (the cache {:.2f} "
+      "GiB{})",
       use.positions, use.sequences, GiB(bytes), GiB(use.needs.cache), copies);
 }
 
@@ -47,7 +48,7 @@ Status CheckLimit(const MemoryUse& use, bool may_page, const MemoryLimit& limit)
   if (bytes <= limit.left()) return {};
   const bool paging_helps = !may_page && !addresses && needs.Least() <= limit.left();
   return Fail(ErrorCode::kTooLarge,
-              fmt::format("memory: {}, {} {:.2f}; {}", Parts(use, bytes), limit.who,
+              fmt::format("memory: {}, and {} {:.2f} GiB; {}", Parts(use, bytes), limit.who,
                           GiB(limit.left()), Advice(use, paging_helps)));
 }
 
@@ -75,7 +76,7 @@ Result<MemoryPlan> PlanMemory(const MemoryUse& use, const MemoryFacts& facts) {
   const std::int64_t least = plan.paged ? needs.Least() : needs.All();
   if (least > facts.available)
     plan.notice = fmt::format(
-        "memory: {}, and {:.2f} are available now; end other programs or lower --ctx-size, or "
+        "memory: {}, and {:.2f} GiB are available now; end other programs or lower --ctx-size, or "
         "passes may wait for the disk",
         Parts(use, least), GiB(facts.available));
   return plan;

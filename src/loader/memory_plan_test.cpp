@@ -45,7 +45,7 @@ TEST(MemoryPlan, ExpertsArePagedWhereOtherProgramsHaveTheMemory) {
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->resident_experts, 0);
   EXPECT_NE(plan->notice.find("need 3.00 GiB"), std::string::npos) << plan->notice;
-  EXPECT_NE(plan->notice.find("2.00 are available now"), std::string::npos) << plan->notice;
+  EXPECT_NE(plan->notice.find("2.00 GiB are available now"), std::string::npos) << plan->notice;
 }
 
 TEST(MemoryPlan, CheckpointsOfStatesAreTold) {
@@ -53,10 +53,11 @@ TEST(MemoryPlan, CheckpointsOfStatesAreTold) {
   use.needs.cache = 4 * kGiB, use.needs.checkpoints = 3 * kGiB;
   const auto refused = PlanFor(use, 5, 5);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message,
-            "memory: weights and a cache of 4096 positions for 2 sequence(s) need 6.00 GiB (cache "
-            "4.00, of which 3.00 for checkpoints of states), this machine has 5.00; raise "
-            "--state-checkpoint-tokens (0: no checkpoints), or lower --ctx-size");
+  EXPECT_EQ(
+      refused.error().message,
+      "memory: weights and a cache of 4096 positions for 2 sequence(s) need 6.00 GiB (the cache "
+      "4.00 GiB, 3.00 GiB of it for checkpoints of states), and this machine has 5.00 GiB; raise "
+      "--state-checkpoint-tokens (0: no checkpoints), or lower --ctx-size");
   use.needs.checkpoints = kGiB;
   EXPECT_NE(PlanFor(use, 5, 5).error().message.find("; lower --ctx-size"), std::string::npos);
 }
@@ -65,10 +66,11 @@ TEST(MemoryPlan, WhatCannotBePagedMustFit) {
   const auto dense = PlanFor(Use(20), 2, 2);
   ASSERT_FALSE(dense);
   EXPECT_EQ(dense.error().code, ErrorCode::kTooLarge);
-  EXPECT_EQ(dense.error().message,
-            "memory: weights and a cache of 4096 positions for 2 sequence(s) need 3.00 GiB (cache "
-            "1.00), this machine has 2.00; lower --ctx-size, or take a smaller number type "
-            "(foretoken quantize)");
+  EXPECT_EQ(
+      dense.error().message,
+      "memory: weights and a cache of 4096 positions for 2 sequence(s) need 3.00 GiB (the cache "
+      "1.00 GiB), and this machine has 2.00 GiB; lower --ctx-size, or take a smaller number type "
+      "(foretoken quantize)");
   const auto off = PlanFor(Use(20, false), 16, 16);
   ASSERT_FALSE(off);
   EXPECT_NE(off.error().message.find("leave --repack-cache on"), std::string::npos);

@@ -57,11 +57,10 @@ std::string DescribeMachine() {
 Status CheckRoom(std::int64_t memory_bytes, std::int64_t disk_bytes, const std::string& path) {
   constexpr double kMiB = 1 << 20;
   if (const std::int64_t memory = AvailableMemory(); memory < memory_bytes)
-    return Fail(
-        ErrorCode::kTooLarge,
-        fmt::format(
-            "memory: this run needs about {:.0f} MiB, {:.0f} are free; lower --batch or --window",
-            static_cast<double>(memory_bytes) / kMiB, static_cast<double>(memory) / kMiB));
+    return Fail(ErrorCode::kTooLarge, fmt::format("memory: this run needs about {:.0f} MiB, and "
+                                                  "{:.0f} MiB are free; lower --batch or --window",
+                                                  static_cast<double>(memory_bytes) / kMiB,
+                                                  static_cast<double>(memory) / kMiB));
   std::error_code failed;
   std::filesystem::path folder = std::filesystem::absolute(path, failed).parent_path();
   const auto space = std::filesystem::space(folder, failed);
@@ -72,12 +71,10 @@ Status CheckRoom(std::int64_t memory_bytes, std::int64_t disk_bytes, const std::
     return Fail(ErrorCode::kIo,
                 fmt::format("{}: the folder cannot be written to; choose another place", path));
   if (static_cast<std::int64_t>(space.available) < disk_bytes)
-    return Fail(
-        ErrorCode::kIo,
-        fmt::format(
-            "{}: the file and its checkpoint need {:.0f} MiB, {:.0f} are free there; make room",
-            path, static_cast<double>(disk_bytes) / kMiB,
-            static_cast<double>(space.available) / kMiB));
+    return Fail(ErrorCode::kIo, fmt::format("{}: the file and its checkpoint need {:.0f} MiB, and "
+                                            "{:.0f} MiB are free there; make room",
+                                            path, static_cast<double>(disk_bytes) / kMiB,
+                                            static_cast<double>(space.available) / kMiB));
   return {};
 }
 
