@@ -22,14 +22,14 @@ constexpr std::chrono::seconds kLinePause{5};  // between lines of a log
 constexpr std::chrono::milliseconds kRedraw{100};
 
 std::string Gigabytes(std::int64_t bytes) {
-  return fmt::format("{:.2f}", static_cast<double>(bytes) / (1 << 30));
+  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
 }
 
 std::string MemoryLine(const LoadProgress& progress) {
   const MemoryNeeds& needs = progress.memory;
   const std::string experts =
       needs.experts == 0 ? "" : fmt::format(" ({} of experts)", Gigabytes(needs.experts));
-  return fmt::format("memory: weights {} GiB{}, cache {}, {} available{}",
+  return fmt::format("memory: weights {}{}, cache {}, {} available{}",
                      Gigabytes(needs.dense + needs.experts), experts, Gigabytes(needs.cache),
                      Gigabytes(progress.available_bytes),
                      progress.experts_paged ? "; experts stay in a file" : "");

@@ -192,7 +192,7 @@ class Progress(unittest.TestCase):
                 process.terminate()
             _, errors = process.communicate(timeout=SECONDS)
             self.assertEqual(process.returncode, 0, errors)
-            memory = r"^foretoken: memory: weights 0\.10 GiB \(0\.09 of experts\), cache 0\.00, \d+\.\d\d available$"
+            memory = r"^foretoken: memory: weights 0\.10 GiB \(0\.09 GiB of experts\), cache 0\.00 GiB, \d+\.\d\d GiB available$"
             self.assertEqual(len(re.findall(memory, errors, re.M)), lines, errors)
             self.assertEqual(len(re.findall("^foretoken: " + self.LINE + "$", errors, re.M)), lines, errors)
 
