@@ -54,8 +54,44 @@ Json JsonOf(const ArchitectureInfo& row) {
   return {{"name", row.name}, {"networks", row.networks}, {"traits", row.traits}};
 }
 
+// What a help says behind "default": "the length; default 128" gives "128". "" where it names none.
+std::string DefaultIn(const std::string& help) {
+  const std::string text = "; " + help;
+  for (const std::string_view mark : {"; default: ", "; default ", ": default "})
+    if (const std::size_t at = text.rfind(mark); at != std::string::npos)
+      return text.substr(at + mark.size());
+  return "";
+}
+
+Json JsonOf(const settings::Flag& flag, const std::string& group, bool essential) {
+  return {{"name", flag.names.front()},
+          {"aliases", std::vector<std::string>(flag.names.begin() + 1, flag.names.end())},
+          {"value", flag.value},
+          {"default", DefaultIn(flag.help)},
+          {"help", flag.help},
+          {"group", group},
+          {"essential", essential},
+          {"repeatable", flag.repeatable},
+          {"choices", flag.choices}};
+}
+
+Json FlagsJson(const settings::FlagSet& set) {
+  Json list = Json::array();
+  for (const settings::FlagGroup& group : set.groups())
+    for (const settings::Flag& flag : group.flags)
+      list.push_back(JsonOf(flag, group.title, set.IsEssential(flag)));
+  return list;
+}
+
 Json JsonOf(const Verb& row) {
-  return {{"name", row.name}, {"summary", row.summary}};
+  const settings::FlagSet set = row.describe();
+  return {{"name", row.name},
+          {"summary", row.summary},
+          {"usage", "foretoken " + set.synopsis()},
+          {"description", set.description()},
+          {"flags", FlagsJson(set)},
+          {"examples", set.examples()},
+          {"environment", set.environment()}};
 }
 
 Json JsonOf(const server::Route& row) {

@@ -39,7 +39,8 @@ settings::FlagSet HelpFlags(HelpSettings& s) {
              {{{"--all"}, "", "list every flag of the verb", settings::StoreTrue(s.all)},
               {{"--json"},
                "",
-               "what this build has, as one JSON object: verbs, drafters, strategies, controllers, "
+               "what this build has, as one JSON object: verbs with their flags, drafters, "
+               "strategies, controllers, "
                "architectures, number types, settings, the server's endpoints",
                settings::StoreTrue(s.json)}}});
   flags.SetExamples({"foretoken help generate", "foretoken help serve --all"});
