@@ -10,7 +10,7 @@ PROGRAM is the built foretoken; `foretoken help --json` gives the rows. In a doc
     ... made by tools/tables.py ...
     <!-- end -->
 
-holds a table, and <!-- list: NAME -->a, b<!-- end --> a list of names in a line. Without an option
+holds a table, or several with their headings (docs/cli.md), and <!-- list: NAME -->a, b<!-- end --> a list of names in a line. Without an option
 the documents are rewritten. --check names what is stale, and settings that docs/configuration.md lacks, and fails. --controls shows, on copies of
 the documents, that --check sees a stale table.
 """
@@ -43,6 +43,99 @@ def needs(drafter):
     return drafter["drafts_from"] or "nothing"
 
 
+def anchor(verb):
+    """The heading of a verb's section in docs/cli.md, as a link names it."""
+    return f"foretoken-{verb}"
+
+
+def cells_of(flag):
+    """A flag as a row: its names and value, what it does, its default."""
+    names = " ".join(filter(None, [", ".join([flag["name"], *flag["aliases"]]), flag["value"]]))
+    about, default = flag["help"], flag["default"]
+    if about.startswith("default "):
+        default, _, about = default.partition("; ")
+    elif default:
+        about = re.sub(r"(; |: )default:? $", "", about[:len(about) - len(default)])
+    return code(names), about.replace("<", "&lt;"), default.replace("<", "&lt;")
+
+
+def flag_table(flags):
+    return written_table(("Flag", "What it does", "Default"), [cells_of(flag) for flag in flags])
+
+
+def title(group):
+    """A group's name without its remark: "Speculation (changes the speed, ...)" is "Speculation"."""
+    return group.partition(" (")[0]
+
+
+def identity(flag):
+    return title(flag["group"]), flag["name"], flag["help"]
+
+
+def shared_flags(rows):
+    """{group: flags} of those that two verbs or more have alike; of a flag with several helps, the one that most verbs have."""
+    seen = {}
+    for verb in rows["verbs"]:
+        for flag in verb["flags"]:
+            seen.setdefault(title(flag["group"]), {}).setdefault(flag["name"], {}).setdefault(flag["help"], []).append(flag)
+    shared = {}
+    for group, names in seen.items():
+        most = [max(helps.values(), key=len) for helps in names.values()]
+        shared[group] = [flags[0] for flags in most if len(flags) > 1]
+    return {group: flags for group, flags in shared.items() if flags and group != "Flags"}
+
+
+def inherited(verb, shared):
+    """Which shared flags a verb has, in words: nearly whole groups by a link, parts of one by their names."""
+    own = {identity(flag) for flag in verb["flags"]}
+    parts = []
+    for group, flags in shared.items():
+        lacking = [flag for flag in flags if identity(flag) not in own]
+        link = f"[{group}](#{group.lower().replace(' ', '-')})"
+        if not lacking:
+            parts.append(f"all of {link}")
+        elif len(lacking) <= 2 and len(flags) > 4:
+            parts.append(f"{link} without {codes(flag['name'] for flag in lacking)}")
+        elif len(lacking) < len(flags):
+            parts.append(f"{codes(flag['name'] for flag in flags if flag not in lacking)} of {link}")
+    return "; ".join(parts)
+
+
+def reference(rows):
+    """A section for each verb."""
+    shared = shared_flags(rows)
+    common = {identity(flag) for flags in shared.values() for flag in flags}
+    text = []
+    for verb in rows["verbs"]:
+        used = [flag for flag in verb["flags"] if flag["essential"]]
+        further = [flag for flag in verb["flags"] if not flag["essential"] and identity(flag) not in common]
+        text.append(f"## foretoken {verb['name']}\n\n{verb['description']}\n\n```\n{verb['usage']}\n")
+        text.append("".join(f"\n{line}" for line in verb["examples"]) + ("\n" if verb["examples"] else "") + "```\n\n")
+        if used:
+            text.append(("Most used:\n\n" if len(used) < len(verb["flags"]) else "") + flag_table(used) + "\n")
+        if further:
+            text.append(f"Of its own, too:\n\n{flag_table(further)}\n")
+        if inherited(verb, shared):
+            text.append(f"In common with other verbs: {inherited(verb, shared)}.\n\n")
+    return "".join(text)
+
+
+def common_flags(rows):
+    """A section for each group of flags that several verbs have."""
+    remarks = {title(flag["group"]): flag["group"] for verb in rows["verbs"] for flag in verb["flags"]}
+    text = []
+    for group, flags in shared_flags(rows).items():
+        _, _, remark = remarks[group].partition(" (")
+        text.append(f"### {group}\n\n" + (f"{remark.removesuffix(')')[:1].upper()}{remark.removesuffix(')')[1:]}.\n\n" if remark else "") + flag_table(flags) + "\n")
+    return "".join(text)
+
+
+def sampling(rows):
+    """The parameters of sampling, by their flags."""
+    generate = next(verb for verb in rows["verbs"] if verb["name"] == "generate")
+    return flag_table([flag for flag in generate["flags"] if flag["group"] == "Sampling"])
+
+
 # Each table: the rows' list, its headings, and the cells of a row.
 TABLES = {
     "drafters": ("drafters", ("Method", "Other names", "What drafts", "Needs", "Reports distributions"),
@@ -55,9 +148,15 @@ TABLES = {
                       lambda r: (code(r["name"]), r["networks"], r["traits"])),
     "types": ("types", ("Type", "Values / bytes of a block", "Products with"),
               lambda r: (r["name"], f"{r['block_values']} / {r['block_bytes']}", r["products"])),
+    "networks": ("architectures", ("`general.architecture`", "Networks"), lambda r: (code(r["name"]), r["networks"])),
     "endpoints": ("endpoints", ("Path", "What it does"),
                   lambda r: (code(f"{r['method']} {r['path'].replace('*', 'NAME')}"), r["about"])),
+    "paths": ("endpoints", ("Path", "Needs a key, if there are keys"),
+              lambda r: (code(f"{r['method']} {r['path'].replace('*', 'NAME')}"), "yes" if r["needs_key"] else "no")),
+    "verbs": ("verbs", ("Verb", "What it does"), lambda r: (f"[`{r['name']}`](#{anchor(r['name'])})", r["summary"])),
 }
+# What is made of more than one list, or is more than one table.
+SECTIONS = {"reference": reference, "common_flags": common_flags, "sampling": sampling}
 # Each list: the rows' list, which rows, and how a name is written.
 LISTS = {
     "types": ("types", lambda r: True, lambda r: r["name"]),
@@ -70,12 +169,18 @@ LISTS = {
 }
 
 
-def table(name, rows):
-    kind, headings, cells = TABLES[name]
+def written_table(headings, rows):
     lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
-    for row in rows[kind]:
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells(row)) + " |")
+    for cells in rows:
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "".join(re.sub(r" +\|", " |", line).replace("|  |", "| |") + "\n" for line in lines)
+
+
+def table(name, rows):
+    if name in SECTIONS:
+        return SECTIONS[name](rows)
+    kind, headings, cells = TABLES[name]
+    return written_table(headings, [cells(row) for row in rows[kind]])
 
 
 def names(name, rows):
@@ -103,7 +208,7 @@ def rewritten(text, rows, faults, where):
 
     if len(OPENED.findall(text)) != len(TABLE.findall(text)) + len(LIST.findall(text)):
         faults.append(f"{where}: a table or list has no end; write <!-- end --> behind it")
-    return LIST.sub(one(LISTS, names), TABLE.sub(one(TABLES, table), text))
+    return LIST.sub(one(LISTS, names), TABLE.sub(one({**TABLES, **SECTIONS}, table), text))
 
 
 def check(texts, rows):
@@ -119,7 +224,7 @@ def check(texts, rows):
         for name in [row["name"], *row["aliases"]]:
             if code(name) not in settings:
                 faults.append(f"docs/configuration.md: the setting '{row['name']}' lacks its name {code(name)}; add it to the table")
-    for name in sorted(set(TABLES) - held):
+    for name in sorted({*TABLES, *SECTIONS} - held):
         faults.append(f"tools/tables.py: no document holds the table '{name}'; add it, or drop it here")
     return faults
 
@@ -134,6 +239,11 @@ def controls(texts, rows):
         return {**texts, where: text[:match.start(2)] + body + text[match.end(2):]}
 
     renamed = {**rows, "settings": [*rows["settings"], {"name": "brand_new", "aliases": []}]}
+    flags = rows["verbs"][0]["flags"]
+
+    def with_flags(changed):
+        return texts, {**rows, "verbs": [{**rows["verbs"][0], "flags": changed}, *rows["verbs"][1:]]}
+
     new = {**rows, "strategies": [*rows["strategies"], {**rows["strategies"][0], "name": "brand-new"}]}
     planted = {
         "a row is missing": (with_table("".join(lines[:-1])), rows),
@@ -141,6 +251,13 @@ def controls(texts, rows):
         "a row is too many": (with_table(match.group(2) + lines[-1]), rows),
         "a registry has a new row": (texts, new),
         "a setting is new": (texts, renamed),
+        "a flag is new": with_flags([*flags, {**flags[-1], "name": "--brand-new", "aliases": []}]),
+        "a flag is gone": with_flags(flags[:-1]),
+        "a flag's help is another": with_flags([*flags[:-1], {**flags[-1], "help": "another help"}]),
+        "a flag's default is another": with_flags([{**flags[0], "default": "another"}, *flags[1:]]),
+        "a verb is new": (texts, {**rows, "verbs": [*rows["verbs"], {**rows["verbs"][0], "name": "brand-new"}]}),
+        "a network is new": (texts, {**rows, "architectures": [*rows["architectures"], {**rows["architectures"][0], "name": "brand-new"}]}),
+        "an endpoint is new": (texts, {**rows, "endpoints": [*rows["endpoints"], {**rows["endpoints"][0], "path": "/brand-new"}]}),
         "the end is missing": ({**texts, where: text.replace("<!-- end -->", "", 1)}, rows),
         "the name is unknown": ({**texts, where: text.replace("table: strategies", "table: tactics", 1)}, rows),
     }
