@@ -155,7 +155,7 @@ def mixture():
 class Progress(unittest.TestCase):
     """Loading that takes long, because the process is stopped while it loads."""
 
-    LINE = r"loading mixture\.gguf: repacking \d+ %, 0\.\d\d of 0\.\d\d GiB, \d+\.\d\d GiB/s"
+    LINE = r"loading mixture\.gguf: repacking \d+ %, 0\.\d\d GiB of 0\.\d\d GiB, \d+\.\d\d GiB/s"
 
     def stop_while_loading(self, process, seconds):
         maps = pathlib.Path(f"/proc/{process.pid}/maps")
