@@ -49,14 +49,19 @@ def anchor(verb):
 
 
 def cells_of(flag):
-    """A flag as a row: its names and value, what it does, its default."""
-    names = " ".join(filter(None, [", ".join([flag["name"], *flag["aliases"]]), flag["value"]]))
+    """A flag as a row: its short and its first long name with the value, what it does with further names, its default."""
+    names = [flag["name"], *flag["aliases"]]
+    long = next((name for name in names if name.startswith("--")), names[0])
+    shown = [flag["name"], long] if long != flag["name"] else [long]
+    others = [name for name in names if name not in shown]
+    form = " ".join(filter(None, [", ".join(shown), flag["value"]]))
     about, default = flag["help"], flag["default"]
     if about.startswith("default "):
         default, _, about = default.partition("; ")
     elif default:
         about = re.sub(r"(; |: )default:? $", "", about[:len(about) - len(default)])
-    return code(names), about.replace("<", "&lt;"), default.replace("<", "&lt;")
+    about = about.replace("<", "&lt;")
+    return code(form), "; ".join(filter(None, [about, f"also {codes(others)}" if others else ""])), default.replace("<", "&lt;")
 
 
 def flag_table(flags):
@@ -114,7 +119,7 @@ def reference(rows):
         if used:
             text.append(("Most used:\n\n" if len(used) < len(verb["flags"]) else "") + flag_table(used) + "\n")
         if further:
-            text.append(f"Of its own, too:\n\n{flag_table(further)}\n")
+            text.append(f"Further flags of this verb:\n\n{flag_table(further)}\n")
         if inherited(verb, shared):
             text.append(f"In common with other verbs: {inherited(verb, shared)}.\n\n")
     return "".join(text)
