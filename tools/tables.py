@@ -48,24 +48,24 @@ def anchor(verb):
     return f"foretoken-{verb}"
 
 
-def cells_of(flag):
-    """A flag as a row: its short and its first long name with the value, what it does with further names, its default."""
+def flag_line(flag):
+    """A flag: its short and its first long name with the value, what it does, further names, its default. Long names would tear a table's cells."""
     names = [flag["name"], *flag["aliases"]]
     long = next((name for name in names if name.startswith("--")), names[0])
     shown = [flag["name"], long] if long != flag["name"] else [long]
     others = [name for name in names if name not in shown]
-    form = " ".join(filter(None, [", ".join(shown), flag["value"]]))
     about, default = flag["help"], flag["default"]
     if about.startswith("default "):
         default, _, about = default.partition("; ")
     elif default:
         about = re.sub(r"(; |: )default:? $", "", about[:len(about) - len(default)])
-    about = about.replace("<", "&lt;")
-    return code(form), "; ".join(filter(None, [about, f"also {codes(others)}" if others else ""])), default.replace("<", "&lt;")
+    form = " ".join(filter(None, [", ".join(shown), flag["value"]]))
+    text = "; ".join(filter(None, [about.replace("<", "&lt;"), f"also {codes(others)}" if others else ""]))
+    return f"- {code(form)}: {text}" + (f". *Default: {default.replace('<', '&lt;')}*" if default else "") + "\n"
 
 
-def flag_table(flags):
-    return written_table(("Flag", "What it does", "Default"), [cells_of(flag) for flag in flags])
+def flag_list(flags):
+    return "".join(map(flag_line, flags))
 
 
 def title(group):
@@ -117,9 +117,9 @@ def reference(rows):
         text.append(f"## foretoken {verb['name']}\n\n{verb['description']}\n\n```\n{verb['usage']}\n")
         text.append("".join(f"\n{line}" for line in verb["examples"]) + ("\n" if verb["examples"] else "") + "```\n\n")
         if used:
-            text.append(("Most used:\n\n" if len(used) < len(verb["flags"]) else "") + flag_table(used) + "\n")
+            text.append(("Most used:\n\n" if len(used) < len(verb["flags"]) else "") + flag_list(used) + "\n")
         if further:
-            text.append(f"Further flags of this verb:\n\n{flag_table(further)}\n")
+            text.append(f"Further flags of this verb:\n\n{flag_list(further)}\n")
         if inherited(verb, shared):
             text.append(f"In common with other verbs: {inherited(verb, shared)}.\n\n")
     return "".join(text)
@@ -131,14 +131,14 @@ def common_flags(rows):
     text = []
     for group, flags in shared_flags(rows).items():
         _, _, remark = remarks[group].partition(" (")
-        text.append(f"### {group}\n\n" + (f"{remark.removesuffix(')')[:1].upper()}{remark.removesuffix(')')[1:]}.\n\n" if remark else "") + flag_table(flags) + "\n")
+        text.append(f"### {group}\n\n" + (f"{remark.removesuffix(')')[:1].upper()}{remark.removesuffix(')')[1:]}.\n\n" if remark else "") + flag_list(flags) + "\n")
     return "".join(text)
 
 
 def sampling(rows):
     """The parameters of sampling, by their flags."""
     generate = next(verb for verb in rows["verbs"] if verb["name"] == "generate")
-    return flag_table([flag for flag in generate["flags"] if flag["group"] == "Sampling"])
+    return flag_list([flag for flag in generate["flags"] if flag["group"] == "Sampling"])
 
 
 # Each table: the rows' list, its headings, and the cells of a row.
