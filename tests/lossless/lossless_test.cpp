@@ -233,7 +233,8 @@ TEST(Lossless, GreedyTokensAndLogprobsAreBitwiseThoseOfPlainDecoding) {
         for (const std::string& method : pair.methods()) {
           if (threads > 1 && !pair.drafts.contains(method)) continue;  // lookups have no passes
           const auto engine = Open(pair, method, isa, threads, 1);
-          for (int k = 1; k <= 8; k += pair.large ? 3 : 1) {
+          // Scalar code takes one row after the other: three lengths are as good as eight.
+          for (int k = 1; k <= 8; k += pair.large || isa == "scalar" ? 3 : 1) {
             const auto completions = GenerateAll(*engine, requests, k);
             for (std::size_t i = 0; i < plain.size(); ++i) {
               ExpectSame(
@@ -284,16 +285,16 @@ TEST(Lossless, BatchesGiveEachRequestWhatItGetsAlone) {
       const auto requests =
           Predicted(Requests(temperature, 7),
                     GenerateAll(*Open(pair, "none", "", 2, 1), Requests(temperature, 7), 0));
-      for (const std::string& method : pair.methods())
+      for (const std::string& method : pair.methods()) {
+        const auto alone = GenerateAll(*Open(pair, method, "", 2, 1), requests, 3);
         for (const int batch : {2, 7}) {
-          const auto alone_engine = Open(pair, method, "", 2, 1);
           const auto batch_engine = Open(pair, method, "", 2, batch);
-          const auto alone = GenerateAll(*alone_engine, requests, 3);
           const auto together = GenerateAll(*batch_engine, requests, 3);
           for (std::size_t i = 0; i < alone.size(); ++i)
             ExpectSame(together[i], alone[i],
                        fmt::format("{} {} batch {} request {}", pair.name, method, batch, i));
         }
+      }
     }
 }
 

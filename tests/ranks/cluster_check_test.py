@@ -67,6 +67,11 @@ class ClusterCheck(unittest.TestCase):
     def test_without_a_drafter_it_tells_the_speed_of_plain_decoding(self):
         self.assertRegex(check(2, *PAIR, "--spec-type", "none"), r"(?m)^ +2 +[0-9.]+ .*measured$")
 
+    def test_ten_thousand_tokens_a_second_are_written_out(self):
+        fast = [*PAIR, "--spec-type", "none"]
+        fast[1] = fast[3]  # the drafter as the target
+        self.assertNotRegex(check(2, *fast), r"[0-9]e[+-]")
+
 
 class NumaRanks(unittest.TestCase):
     GENERATE = ("generate", "-p", "Once", "-n", "4", "-q", *PAIR[:6])

@@ -19,8 +19,9 @@ std::string Bytes(std::int64_t bytes) {
   return bytes < 1024 ? fmt::format("{} B", bytes) : fmt::format("{} KiB", bytes / 1024);
 }
 
-std::string Us(double us) {
-  return us < 1000 ? fmt::format("{:.3g}", us) : fmt::format("{:.0f}", us);
+// A measured figure, never with an exponent: people read it.
+std::string Figure(double value, int digits = 3) {
+  return value < 999.5 ? fmt::format("{:.{}g}", value, digits) : fmt::format("{:.0f}", value);
 }
 
 std::string RankTable(const ClusterFacts& facts) {
@@ -48,26 +49,26 @@ std::string GatherTable(const ClusterFacts& facts) {
   std::string out = fmt::format("\ngathers among {} ranks\n  {:>8}  {:>26}  {:>8}\n",
                                 facts.ranks.size(), "bytes", "us (least-most)", "Gbit/s");
   for (const GatherCost& cost : facts.gathers)
-    out += fmt::format(
-        "  {:>8}  {:>26}  {:>8.3g}\n", Bytes(cost.bytes),
-        fmt::format("{} ({}-{})", Us(cost.us.median), Us(cost.us.least), Us(cost.us.most)),
-        cost.gbit_per_s(facts.ranks.size()));
+    out += fmt::format("  {:>8}  {:>26}  {:>8}\n", Bytes(cost.bytes),
+                       fmt::format("{} ({}-{})", Figure(cost.us.median), Figure(cost.us.least),
+                                   Figure(cost.us.most)),
+                       Figure(cost.gbit_per_s(facts.ranks.size())));
   return out;
 }
 
 std::string ModelTable(const ClusterModel& model) {
   const lab::RoundPrices& prices = model.estimate.prices;
   std::string out = fmt::format(
-      "\n{}\n  a pass of one row takes {:.4g} us, of which {:.4g} are {:.3g} gathers of {:.3g} KiB "
-      "together\n",
-      FileName(model.path), prices.Pass(1), model.gather_us, model.traffic.gathers,
-      model.traffic.bytes / 1024);
+      "\n{}\n  a pass of one row takes {} us, of which {} are {:.0f} gathers of {} KiB together\n",
+      FileName(model.path), Figure(prices.Pass(1), 4), Figure(model.gather_us, 4),
+      model.traffic.gathers, Figure(model.traffic.bytes / 1024));
   out += fmt::format("\ntokens/s of one request ({} {})\n  {:>5} {:>10} {:>12} {:>4} {:>8}\n",
                      model.estimate.shares.most() > 0 ? "drafts:" : "no drafts:", model.method,
                      "ranks", "plain", "with drafts", "K", "gain");
   for (const PredictedSpeed& speed : model.speeds)
-    out += fmt::format("  {:>5} {:>10.4g} {:>12.4g} {:>4} {:>7.2f}x{}\n", speed.ranks, speed.plain,
-                       speed.drafting, speed.k, speed.drafting / speed.plain,
+    out += fmt::format("  {:>5} {:>10} {:>12} {:>4} {:>7.2f}x{}\n", speed.ranks,
+                       Figure(speed.plain, 4), Figure(speed.drafting, 4), speed.k,
+                       speed.drafting / speed.plain,
                        &speed == &model.speeds.back() ? "  measured" : "  computed");
   return out;
 }

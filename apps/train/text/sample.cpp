@@ -221,15 +221,15 @@ class Sampler {
 
   // Runs until options.tokens are written.
   Status Run(const PartFile& part, std::vector<Sample>& samples) {
-    using Clock = std::chrono::steady_clock;
+    using Steady = std::chrono::steady_clock;
     for (const Sample& sample : samples) written_ += sample.tokens;
-    const auto begin = Clock::now();
+    const auto begin = Steady::now();
     const std::int64_t before = written_;
     int n = kSequences;
     while (written_ < options_.tokens) {
-      const auto from = Clock::now();
-      const auto seconds = [&](Clock::time_point since) {
-        return std::chrono::duration<double>(Clock::now() - since).count();
+      const auto from = Steady::now();
+      const auto seconds = [&](Steady::time_point since) {
+        return std::chrono::duration<double>(Steady::now() - since).count();
       };
       FORETOKEN_TRY(std::vector<Sample> more, Next(static_cast<std::int64_t>(samples.size()), n));
       if (seconds(from) < kSecondsAtOnce / 2) n = std::min(2 * n, kMostAtOnce);

@@ -144,7 +144,7 @@ TEST_P(ReducedHeads, AreOffWhereTheVocabularyIsSmall) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, ReducedHeads, testing::ValuesIn(Cases()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& row) { return row.param.name; });
 
 TEST(ReducedHead, OfTokensOfItsOwnIsRefusedInANotice) {
   const std::string folder = fixtures::TemporaryFolder();

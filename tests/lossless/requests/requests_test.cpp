@@ -248,7 +248,7 @@ INSTANTIATE_TEST_SUITE_P(
                                ErrorCode::kInvalidArgument, "99999"},
                     BadRequest{"long_prompt", [](Request& r) { r.prompt_tokens.assign(96, 5); },
                                ErrorCode::kTooLarge, "context of 96"}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& row) { return row.param.name; });
 
 ErrorCode OpenCode(EngineOptions options, const char* says) {
   if (options.model.empty()) options.model = Files().target;
