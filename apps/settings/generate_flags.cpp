@@ -134,6 +134,11 @@ FlagGroup OutputFlags(GenerateSettings& settings) {
            StoreTrue(settings.json)},
           RawFlag(settings.raw),
           RecordFlag(settings.engine),
+          {{"--stats"},
+           "",
+           "after the text, all statistics: the model, the prompt, the drafter, the drafts, and "
+           "where the time went; without it one line",
+           StoreTrue(settings.stats)},
           {{"-q", "--quiet"}, "", "print only the text, no statistics", StoreTrue(settings.quiet)},
       }};
 }

@@ -40,6 +40,7 @@ struct GenerateSettings {
   bool trace = false;
   bool compare = false;
   bool json = false;
+  bool stats = false;
   bool quiet = false;
   bool raw = false;  // a terminal gets texts as they are
 };

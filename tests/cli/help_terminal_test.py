@@ -76,7 +76,7 @@ class Widths(unittest.TestCase):
         self.assertEqual(" ".join(map(str.strip, shown)), line)
 
     def test_statistics_are_broken_between_words(self):
-        arguments = ("generate", "-p", "Once upon a time", "-n", "40", "-s", "1")
+        arguments = ("generate", "-p", "Once upon a time", "-n", "40", "-s", "1", "--stats")
         models = {"FORETOKEN_MODELS": str(pathlib.Path(__file__).resolve().parents[2] / "models")}
         whole = subprocess.run([PROGRAM, *arguments], capture_output=True, check=True, timeout=SECONDS, env={**ENVIRONMENT, **models})
         drafter = re.search(r"(?m)^  drafter .*$", whole.stderr.decode()).group(0)

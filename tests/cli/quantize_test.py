@@ -141,7 +141,7 @@ class Quantize(unittest.TestCase):
         except OSError as error:  # a container without /dev/pts
             self.skipTest(f"no pseudo-terminal to be had: {error}")
         if child == 0:
-            os.execv(PROGRAM, [PROGRAM, "quantize", SOURCE, self.out, "Q4_0"])
+            os.execve(PROGRAM, [PROGRAM, "quantize", SOURCE, self.out, "Q4_0"], {**os.environ, "TERM": "xterm"})
         shown = b""
         while True:
             try:

@@ -261,6 +261,11 @@ class Generate(Transcript):
         self.assertEqual(streamed.stdout.decode(), answer["text"] + "\n")
         self.assertIn(b"tokens/s", streamed.stderr)
         self.assertIn(b"seed 7", streamed.stderr)
+        all_of_them = self.done(*flags, "--stats").stderr.decode()
+        for line in ("model", "prompt", "text", "drafter", "drafts", "time"):
+            self.assertRegex(all_of_them, rf"(?m)^  {line} +\S")
+        self.assertEqual(streamed.stderr.decode().splitlines()[-1].count("seed 7"), 1)
+        self.assertEqual(len(streamed.stderr.decode().splitlines()), 3)  # what drafts, an empty line, one of statistics
         quiet = self.done(*flags, "-q")
         self.assertEqual((quiet.stdout, quiet.stderr), (streamed.stdout, b""))
 
@@ -543,8 +548,9 @@ class Speculation(Transcript):
         self.assertRegex(lossy[0], "verified by relaxed; LOSSY")
         greedy = self.done(*flags, "--verify", "relaxed", "--temp", "0").stderr.decode()
         self.assertRegex(greedy, r"(?m)verified by greedy, which every strategy is at temperature 0 \(relaxed too\); lossless$")
-        self.assertIn("verified by greedy, lossless", greedy)
         self.assertNotIn("LOSSY", greedy)
+        all_of_them = self.done(*flags, "--verify", "relaxed", "--temp", "0", "--stats").stderr.decode()
+        self.assertIn("verified by greedy, lossless", all_of_them)
         lot = self.done(*flags, "--synthetic-acceptance-rate", "1", "--temp", "0").stderr.decode()
         self.assertRegex(lot.splitlines()[0], "verified by synthetic; LOSSY")
         plain = self.done(*flags[:-6], "--spec-type", "none").stderr.decode().splitlines()

@@ -125,7 +125,10 @@ Result<int> Generate(GenerateSettings& settings) {
   if (settings.json) {
     output.Write(GenerationJson(generation));
   } else if (!settings.quiet) {
-    std::fputs(Fitted(Statistics(generation), STDERR_FILENO, 12).c_str(), stderr);
+    std::fputs(
+        Fitted(Statistics(generation, settings.stats), STDERR_FILENO, settings.stats ? 12 : 4)
+            .c_str(),
+        stderr);
   }
   if (!output.closed_pipe()) FORETOKEN_CHECK_OK(output.status());
   FORETOKEN_CHECK_OK(engine->RecordStatus());

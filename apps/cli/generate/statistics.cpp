@@ -95,6 +95,34 @@ std::string ComparisonLine(const Generation& generation) {
       1000 / comparison.plain_ms_per_token, comparison.repeats, ids);
 }
 
+std::string AllLines(const Generation& generation) {
+  const Completion& completion = *generation.completion;
+  std::string out = EngineLine(*generation.engine) + PromptLine(generation) + TextLine(completion) +
+                    DrafterLine(generation);
+  if (generation.engine->num_speculative_tokens > 0) {
+    out += AcceptanceLine(completion.speculation);
+    out += TimeLine(completion.speculation);
+  }
+  return out;
+}
+
+// The speed, whether drafts were right, and what repeats the text.
+std::string OneLine(const Generation& generation) {
+  const Completion& completion = *generation.completion;
+  const SpeculationStats& stats = completion.speculation;
+  const std::string drafts =
+      stats.drafted > 0 ? fmt::format("; {} of {} drafts accepted", stats.accepted, stats.drafted)
+                        : "";
+  const bool cut_off = completion.finish_reason != FinishReason::kStop &&
+                       completion.finish_reason != FinishReason::kLength;
+  const std::string end = cut_off ? fmt::format("; ended: {}", Name(completion.finish_reason)) : "";
+  const std::string seed = generation.greedy ? "" : fmt::format("; seed {}", completion.seed);
+  return fmt::format("  {} tokens in {:.1f} ms{}{}{}{} (--stats tells more)\n",
+                     completion.token_ids.size(), completion.timings.decode_ms,
+                     Rate(completion.timings.decoded_tokens, completion.timings.decode_ms), drafts,
+                     end, seed);
+}
+
 }  // namespace
 
 std::string StartLine(const EngineSummary& engine, bool greedy) {
@@ -116,14 +144,8 @@ std::string StartLine(const EngineSummary& engine, bool greedy) {
       engine.lossless || replaced ? "lossless" : "LOSSY: the text has another distribution");
 }
 
-std::string Statistics(const Generation& generation) {
-  const Completion& completion = *generation.completion;
-  std::string out = "\n" + EngineLine(*generation.engine) + PromptLine(generation) +
-                    TextLine(completion) + DrafterLine(generation);
-  if (generation.engine->num_speculative_tokens > 0) {
-    out += AcceptanceLine(completion.speculation);
-    out += TimeLine(completion.speculation);
-  }
+std::string Statistics(const Generation& generation, bool all) {
+  std::string out = "\n" + (all ? AllLines(generation) : OneLine(generation));
   if (generation.comparison) out += ComparisonLine(generation);
   return out;
 }

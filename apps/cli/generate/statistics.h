@@ -10,7 +10,7 @@ namespace foretoken::cli {
 // One line before the text: what drafts, and what verifies; greedy: at temperature 0.
 std::string StartLine(const EngineSummary& engine, bool greedy);
 
-// The block of a few lines that follows the text.
-std::string Statistics(const Generation& generation);
+// What follows the text: one line, or all statistics; after a comparison one more line.
+std::string Statistics(const Generation& generation, bool all);
 
 }  // namespace foretoken::cli
