@@ -20,7 +20,7 @@ namespace {
 
 using torch::Tensor;
 
-constexpr int kSize = 5, kBlockTestLength = 40;  // of a block; of the text
+constexpr int kBlockTestSize = 5, kBlockTestLength = 40;  // of a block; of the text
 
 class BlockAgreement : public testing::TestWithParam<const char*> {
  protected:
@@ -30,7 +30,7 @@ class BlockAgreement : public testing::TestWithParam<const char*> {
     options_.kind = HeadKind::kBlock;
     options_.target = fixtures::WriteTinyModel(folder_, target);
     options_.text = {folder_ + "/text.txt"};
-    options_.block_size = kSize, options_.blocks = 2, options_.mask = 7;
+    options_.block_size = kBlockTestSize, options_.blocks = 2, options_.mask = 7;
     options_.type = FileType::kF32;
     std::ofstream out(folder_ + "/text.txt");
     for (int i = 0; i < 3000; ++i) out << std::array{"the ", "fox ", "runs.\n"}[random_() % 3];
@@ -59,7 +59,7 @@ struct Runners {
   Runners(const TargetReader& target, const formats::Checkpoint& file) {
     const model::RunnerOptions room{
         .max_rows = 64,
-        .max_logit_rows = kSize,
+        .max_logit_rows = kBlockTestSize,
         .max_positions = 64,
         .cache = {.k_type = tensor::KvType::kF32, .v_type = tensor::KvType::kF32, .n_blocks = 2},
         .state = {.n_sequences = 1, .rows = 1}};
@@ -93,7 +93,7 @@ TEST_P(BlockAgreement, TheEngineDraftsAsTheTrainersBlocks) {
   HeadConfig head{.kind = HeadKind::kBlock, .block = BlockLike(target->config(), false)};
   head.block.n_layers = options_.blocks, head.block.qk_norm = true;
   head.layers = config.head->feature_layers;
-  head.block_size = kSize, head.mask = options_.mask;
+  head.block_size = kBlockTestSize, head.mask = options_.mask;
   target->Keep(head.layers);
   Runners runners(*target, *file);
 
@@ -106,22 +106,22 @@ TEST_P(BlockAgreement, TheEngineDraftsAsTheTrainersBlocks) {
   const Tensor features =
       target->Read(tokens.narrow(1, 0, kBlockTestLength)).features[0].contiguous();
   std::vector<int> logit_rows;
-  for (int row = 1; row < kSize; ++row) logit_rows.push_back(row);
+  for (int row = 1; row < kBlockTestSize; ++row) logit_rows.push_back(row);
   const int n_blocks = static_cast<int>(drafts.hidden.size(2));
   ASSERT_GE(n_blocks, 6);
   for (int block = 0; block < n_blocks; ++block) {
-    const int start = 1 + kFirst + block * kSize;
+    const int start = 1 + kFirst + block * kBlockTestSize;
     const std::vector<Token> unread(static_cast<std::size_t>(start));
     runners.Run({.tokens = unread,
                  .segments = {},
                  .logit_rows = {},
                  .features = features.data_ptr<float>()},
                 0);
-    std::vector<Token> ids(kSize, head.mask);
+    std::vector<Token> ids(kBlockTestSize, head.mask);
     ids[0] = static_cast<Token>(tokens[0][start].item<std::int64_t>());
     const model::PassResult& result =
         runners.Run({.tokens = ids, .segments = {}, .logit_rows = logit_rows}, start);
-    for (int draft = 0; draft < kSize - 1; ++draft) {
+    for (int draft = 0; draft < kBlockTestSize - 1; ++draft) {
       const Tensor known = output.mv(drafts.hidden[draft][0][block]);
       const Tensor measured =
           torch::from_blob(const_cast<float*>(result.Logits(draft)), {known.size(0)});

@@ -17,7 +17,7 @@ namespace {
 
 using torch::Tensor;
 
-constexpr int kLength = 16;
+constexpr int kCorpusTestLength = 16;
 
 const text::Tokenizer& Vocabulary() {
   static std::unique_ptr<formats::Checkpoint> file;
@@ -44,7 +44,7 @@ std::string Write(const std::string& text) {
 }
 
 Corpus Load(const std::vector<TextSource>& sources, std::uint64_t seed = 1) {
-  auto corpus = Corpus::Load(sources, Vocabulary(), kLength, seed);
+  auto corpus = Corpus::Load(sources, Vocabulary(), kCorpusTestLength, seed);
   EXPECT_TRUE(corpus) << corpus.error().message;
   return std::move(*corpus);
 }
@@ -92,8 +92,9 @@ TEST(Corpus, PassCoversTheTextAndNoWindowComesTwice) {
     // All distinct, and neighbours are a window apart: each token is read once, except those left
     // over at both ends.
     EXPECT_EQ(static_cast<std::int64_t>(places.size()), windows);
-    EXPECT_EQ(*places.rbegin() - *places.begin(), (windows - 1) * kLength);
-    EXPECT_LE(static_cast<std::int64_t>(tokens.size()) - windows * kLength, 2 * kLength + 1);
+    EXPECT_EQ(*places.rbegin() - *places.begin(), (windows - 1) * kCorpusTestLength);
+    EXPECT_LE(static_cast<std::int64_t>(tokens.size()) - windows * kCorpusTestLength,
+              2 * kCorpusTestLength + 1);
   }
   EXPECT_FALSE(std::is_sorted(order[0].begin(), order[0].end()));
   EXPECT_NE(order[0], order[1]) << "each pass has an order of its own";
@@ -107,7 +108,7 @@ TEST(Corpus, RowsDependOnTheirNumberAndTheSeedAlone) {
   EXPECT_FALSE(torch::equal(rows, other.Rows(0, 64)));
   EXPECT_TRUE(torch::equal(rows.narrow(0, 21, 7), corpus.Rows(21, 7)))
       << "a run that was stopped goes on";
-  EXPECT_EQ(rows.sizes(), (torch::IntArrayRef{64, kLength + 1}));
+  EXPECT_EQ(rows.sizes(), (torch::IntArrayRef{64, kCorpusTestLength + 1}));
 }
 
 TEST(Corpus, KeepsTheSharesOfItsSources) {
@@ -132,7 +133,7 @@ TEST(Corpus, EvenRowsSpanEachSource) {
     const auto tokens = TokensOf({letters[static_cast<std::size_t>(source)]});
     EXPECT_EQ(PlaceOf(Values(rows[4 * source]), tokens), 0);
     EXPECT_EQ(PlaceOf(Values(rows[4 * source + 3]), tokens),
-              static_cast<std::int64_t>(tokens.size()) - kLength - 1);
+              static_cast<std::int64_t>(tokens.size()) - kCorpusTestLength - 1);
   }
 }
 
@@ -150,7 +151,7 @@ TEST(Corpus, FingerprintTellsTextSharesAndSeedApart) {
 }
 
 std::string LoadError(const std::vector<TextSource>& sources) {
-  const auto corpus = Corpus::Load(sources, Vocabulary(), kLength, 1);
+  const auto corpus = Corpus::Load(sources, Vocabulary(), kCorpusTestLength, 1);
   return corpus ? "none" : corpus.error().message;
 }
 
