@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """`foretoken serve` when more is asked of it than it has: memory, connections, descriptors, requests of one client. In each attack the process
-stays below its ceiling and /health is answered within 100 ms in 99 of 100 calls (or as soon as a server that does nothing else, where the machine is
-busy).
+stays below its ceiling and /health is answered; with --time within 100 ms in 99 of 100 calls (or as soon as a server that does nothing else, where
+the machine is busy).
 
 usage: overload_test.py FORETOKEN MODELS [--time]
 """
