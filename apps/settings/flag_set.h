@@ -31,6 +31,8 @@ struct Flag {
   bool repeatable = false;
   // The values that shells offer; empty: those in `value`, separated by |.
   std::vector<std::string> choices = {};
+  // The help where only the most used flags are shown; empty: `help`.
+  std::string brief = {};
 };
 
 struct FlagGroup {

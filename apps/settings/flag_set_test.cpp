@@ -170,6 +170,20 @@ TEST(HelpText, IsShortWhereThereAreEssentialFlagsAndWholeOnDemand) {
     EXPECT_NE(all.find(name), std::string::npos) << name;
 }
 
+TEST(HelpText, ExplainsBrieflyWhereItIsShort) {
+  FlagSet flags("verb", "Does something.");
+  const Setter none = [](const std::string&) { return Status(); };
+  flags.Add({"Group",
+             {{{"--type"}, "NAME", "the whole story", none, false, {}, "a word"},
+              {{"--other"}, "", "another", none}}});
+  EXPECT_NE(HelpText(flags, {}).find("the whole story"), std::string::npos)
+      << "all flags are shown";
+  flags.SetEssential({"--type"});
+  EXPECT_NE(HelpText(flags, {}).find("a word"), std::string::npos);
+  EXPECT_EQ(HelpText(flags, {}).find("the whole story"), std::string::npos);
+  EXPECT_NE(HelpText(flags, {.all = true}).find("the whole story"), std::string::npos);
+}
+
 TEST(HelpText, BreaksCommandsSoThatTheyCanBePasted) {
   Target target;
   FlagSet flags = target.Flags();

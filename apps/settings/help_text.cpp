@@ -68,11 +68,12 @@ std::size_t CountOf(const FlagSet& flags, bool all) {
 void AppendGroup(std::string& out, const FlagSet& flags, const FlagGroup& group,
                  const HelpForm& form) {
   std::string rows;
+  const bool brief = !form.all && CountOf(flags, false) < CountOf(flags, true);
   for (const Flag& flag : group.flags) {
     if (!form.all && !flags.IsEssential(flag)) continue;
     std::string left = NamesOf(flag, form.all);
     if (!flag.value.empty()) left += ' ' + flag.value;
-    AppendRow(rows, left, flag.help, form.width);
+    AppendRow(rows, left, brief && !flag.brief.empty() ? flag.brief : flag.help, form.width);
   }
   if (!rows.empty()) out += '\n' + Wrapped(group.title + ":", form.width, 2) + rows;
 }

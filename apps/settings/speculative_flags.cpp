@@ -23,6 +23,7 @@ struct Row {
   const char* value;
   std::string help;
   std::vector<std::string> choices = {};  // that shells offer
+  std::string brief = {};                 // Flag::brief
 };
 
 // "name (help); ..." for each row of a registry.
@@ -53,7 +54,10 @@ std::vector<Row> MethodRows() {
            "takes the most promising one; standalone:NAME is one of several files; default auto: "
            "the draft files' own kind, else ngram; {} for the bundled model",
            Explained(AllDrafters()), kBestMethod),
-       Choices({"auto", "none"}, AllDrafters(), {"portfolio"})},
+       Choices({"auto", "none"}, AllDrafters(), {"portfolio"}),
+       fmt::format("who drafts: auto (the default), none, {}, or several with commas; --help-all "
+                   "says what they are",
+                   fmt::join(NamesOf(AllDrafters()), ", "))},
       {"num_speculative_tokens",
        {"--num-speculative-tokens", "--spec-draft-n-max", "--draft-max", "--draft", "--draft-n",
         "--spec-tokens", "--gamma"},
@@ -200,7 +204,8 @@ Flag FlagOf(Row row, GenerateSettings& settings) {
           .value = row.value,
           .help = std::move(row.help),
           .set = std::move(set),
-          .choices = std::move(row.choices)};
+          .choices = std::move(row.choices),
+          .brief = std::move(row.brief)};
 }
 
 // The first one takes the place of those that the settings' file or the environment names.

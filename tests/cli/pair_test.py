@@ -242,10 +242,14 @@ class CheckPair(base.Transcript):
         self.assertEqual(text.count("\n\nmodel     tales-9m-q8_0.gguf"), 1)
 
     def test_the_tables_fit_100_columns(self):
-        text = self.done("check-pair", *PAIR, *QUICK).stdout.decode()
-        self.assertLessEqual(max(map(len, text.splitlines()[:-1])), 100)
-        for word in ("tokens", "memory", "one more draft", "estimates", "cost-model, K 16"):
-            self.assertIn(word, text)
+        for flags, shown, hidden in (((), ("tokens", "accepted in", "cost-model, K 16"), ("memory", "one more draft")),
+                                     (("--stats",), ("tokens", "memory", "one more draft", "estimates", "cost-model, K 16"), ())):
+            text = self.done("check-pair", *PAIR, *QUICK, *flags).stdout.decode()
+            self.assertLessEqual(max(map(len, text.splitlines()[:-1])), 100)
+            for word in shown:
+                self.assertIn(word, text)
+            for word in hidden:
+                self.assertNotIn(word, text)
 
     def test_what_is_missing(self):
         self.fails(2, ("-md", "beside the model"), "check-pair", "-m", TARGET)

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cli/figure.h"
 #include "cli/input.h"
 #include "cli/terminal.h"
 
@@ -17,11 +18,6 @@ std::string Gibibytes(std::int64_t bytes) {
 
 std::string Bytes(std::int64_t bytes) {
   return bytes < 1024 ? fmt::format("{} B", bytes) : fmt::format("{} KiB", bytes / 1024);
-}
-
-// A measured figure, never with an exponent: people read it.
-std::string Figure(double value, int digits = 3) {
-  return value < 999.5 ? fmt::format("{:.{}g}", value, digits) : fmt::format("{:.0f}", value);
 }
 
 std::string RankTable(const ClusterFacts& facts) {

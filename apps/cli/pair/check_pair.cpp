@@ -21,6 +21,7 @@ constexpr int kPairPassRepeats = 9;
 
 struct CheckPairSettings : PairSettings {
   int repeats = 3;
+  bool stats = false;
 };
 
 settings::FlagSet CheckPairFlags(CheckPairSettings& settings) {
@@ -28,9 +29,9 @@ settings::FlagSet CheckPairFlags(CheckPairSettings& settings) {
   settings::FlagSet flags(
       "check-pair [-m MODEL -md DRAFT] [flags]",
       "Tells whether one model, or a lookup such as --spec-type ngram, can draft for a model, and "
-      "whether it pays on this machine: vocabularies, memory, costs of passes and drafts, how many "
-      "drafts are accepted, and the speed-up of texts that are decoded plainly and with drafts in "
-      "turn, as `bench` does. Without -md it finds drafts as `generate` does, and checks one after "
+      "whether it pays on this machine: vocabularies, how many drafts are accepted, and the "
+      "speed-up of texts that are decoded plainly and with drafts in turn, as `bench` does. "
+      "Without -md it finds drafts as `generate` does, and checks one after "
       "another. Exit code 1 where a pair does not work.");
   flags.Add(settings::ModelFlags(generation.engine));
   settings::FlagGroup measuring = {"Measuring", PromptFlags(settings)};
@@ -43,9 +44,15 @@ settings::FlagSet CheckPairFlags(CheckPairSettings& settings) {
   flags.Add(settings::SpeculationFlags(generation));
   flags.Add(settings::DraftingFlags(generation));
   flags.Add(PairSamplingFlags(settings));
-  flags.Add(PairOutputFlags(generation));
+  settings::FlagGroup output = PairOutputFlags(generation);
+  output.flags.push_back({{"--stats"},
+                          "",
+                          "also memory, the costs of passes and drafts, and what follows from them "
+                          "for each draft length",
+                          settings::StoreTrue(settings.stats)});
+  flags.Add(std::move(output));
   flags.SetEssential({"-m", "-c", "-t", "-md", "--spec-type", "--num-speculative-tokens",
-                      "--prompts", "-n", "--temp", "--json", "-q"});
+                      "--prompts", "-n", "--temp", "--stats", "--json", "-q"});
   settings::AddLlamaFlags(flags);
   flags.SetExamples({"foretoken check-pair",
                      "foretoken check-pair -m target.gguf -md draft.gguf --prompts questions.jsonl",
@@ -207,7 +214,7 @@ Result<bool> CheckOne(CheckPairSettings settings, const std::string& draft,
     }
   }
   Output output;
-  output.Write(settings.generation.json ? PairJson(check) : PairTables(check));
+  output.Write(settings.generation.json ? PairJson(check) : PairTables(check, settings.stats));
   if (!output.closed_pipe()) FORETOKEN_CHECK_OK(output.status());
   return check.obstacle.empty();
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/figure.h"
 #include "cli/input.h"
 #include "cli/terminal.h"
 
@@ -14,12 +15,12 @@ constexpr int kPerLine = 8;  // draft lengths that a line shows
 
 constexpr double kWorthwhileSpeedup = 1.05;
 
-double Mega(std::int64_t n) {
-  return static_cast<double>(n) / 1e6;
+std::string Mega(std::int64_t n) {
+  return Figure(static_cast<double>(n) / 1e6, 4);
 }
 
 std::string FileLine(const char* what, const lab::FileFacts& facts) {
-  return fmt::format("{:<9} {}: {}, {}, {:.4g} million parameters, file {:.4g} MB\n", what,
+  return fmt::format("{:<9} {}: {}, {}, {} million parameters, file {} MB\n", what,
                      FileName(facts.path), OnOneLine(facts.architecture), facts.type,
                      Mega(facts.parameters), Mega(facts.bytes));
 }
@@ -58,7 +59,7 @@ std::string VocabularyLines(const PairCheck& check) {
 
 std::string MemoryLines(const EngineSummary& engine) {
   const auto line = [](const char* what, const ModelSummary& model) {
-    return fmt::format("  {:<7} weights {:.4g} MB, cache {:.4g} MB for {} tokens\n", what,
+    return fmt::format("  {:<7} weights {} MB, cache {} MB for {} tokens\n", what,
                        Mega(model.weight_bytes), Mega(model.cache_bytes), model.context_size);
   };
   std::string out = "\nmemory\n" + line("model", engine.target);
@@ -74,23 +75,30 @@ std::string CostLines(const PairMeasurement& m) {
                   m.engine->summary().isa, m.engine->summary().threads,
                   m.engine->summary().threads == 1 ? "thread" : "threads", "", "", "of one row");
   for (const auto& [rows, us] : prices.pass)
-    out += fmt::format("  pass, {:>2} {:<5} {:>8.4g} {:>11.2f}x\n", rows,
-                       rows == 1 ? "row" : "rows", us, us / one);
-  out += fmt::format("  {:<14} {:>8.4g} {:>11.2f}x\n", "begin to draft", prices.begin,
+    out += fmt::format("  pass, {:>2} {:<5} {:>8} {:>11.2f}x\n", rows, rows == 1 ? "row" : "rows",
+                       Figure(us, 4), us / one);
+  out += fmt::format("  {:<14} {:>8} {:>11.2f}x\n", "begin to draft", Figure(prices.begin, 4),
                      prices.begin / one);
-  out += fmt::format("  {:<14} {:>8.4g} {:>11.2f}x\n", "one more draft", prices.draft,
+  out += fmt::format("  {:<14} {:>8} {:>11.2f}x\n", "one more draft", Figure(prices.draft, 4),
                      prices.draft / one);
-  return out + fmt::format("  {:<14} {:>8.4g} {:>11.2f}x\n", "rest of a round", prices.rest,
+  return out + fmt::format("  {:<14} {:>8} {:>11.2f}x\n", "rest of a round", Figure(prices.rest, 4),
                            prices.rest / one);
 }
 
-std::string AcceptanceLines(const PairCheck& check) {
+// How many drafts are accepted, and how many must be.
+std::string AcceptanceLine(const PairCheck& check) {
   const PairEstimate& e = check.measured->estimate;
-  std::string out = fmt::format(
-      "\ndrafts    {} {}, T {:g}: {} drafted, {} accepted; the probability that all up to each "
-      "are",
-      check.prompts, check.prompts == 1 ? "prompt" : "prompts", check.request->sampling.temperature,
-      e.stats.drafted, e.stats.accepted);
+  std::string out =
+      fmt::format("drafts    {} of {} accepted in {} {}, T {:g}", e.stats.accepted, e.stats.drafted,
+                  check.prompts, check.prompts == 1 ? "prompt" : "prompts",
+                  check.request->sampling.temperature);
+  if (!e.survival.empty()) out += fmt::format("; the first in {:.1f} %", 100 * e.survival[0]);
+  if (e.break_even) out += fmt::format("; it pays from {:.1f} % on", 100 * *e.break_even);
+  return out + "\n";
+}
+
+std::string EstimateLines(const PairEstimate& e) {
+  std::string out = "\nthe probability that all drafts up to each are accepted";
   for (std::size_t i = 0; i < e.survival.size(); ++i)
     out += fmt::format("{}  {}: {:.1f} %", i % std::size_t{kPerLine} == 0 ? "\n  " : "", i + 1,
                        100 * e.survival[i]);
@@ -98,24 +106,18 @@ std::string AcceptanceLines(const PairCheck& check) {
   for (int k = 1; k <= e.shares.most(); ++k)
     out += fmt::format("{}  K {}: {:.2f}", (k - 1) % kPerLine == 0 ? "\n  " : "", k,
                        lab::Speedup(e.prices, e.shares, k));
-  out += "\n";
-  if (e.break_even)
-    out += fmt::format(
-        "          it pays from {:.1f} % accepted drafts on; here the first is accepted in "
-        "{:.1f} %\n",
-        100 * *e.break_even, e.survival.empty() ? 0.0 : 100 * e.survival[0]);
-  return out;
+  return out + "\n";
 }
 
-std::string Interval(const Spread& s, const char* format) {
-  return fmt::format("{} ({}-{})", fmt::format(fmt::runtime(format), s.median),
-                     fmt::format(fmt::runtime(format), s.least),
-                     fmt::format(fmt::runtime(format), s.most));
+std::string Times(const Spread& s) {
+  return fmt::format("{:.2f} ({:.2f}-{:.2f})", s.median, s.least, s.most);
 }
 
 std::string RunLine(const std::string& what, const Spread& rate, const Spread* speedup) {
-  return fmt::format("  {:<22} {:>22} {:>20}\n", what, Interval(rate, "{:.4g}"),
-                     speedup != nullptr ? Interval(*speedup, "{:.2f}") + "x" : "");
+  const std::string rates = fmt::format("{} ({}-{})", Figure(rate.median, 4), Figure(rate.least, 4),
+                                        Figure(rate.most, 4));
+  const std::string times = speedup != nullptr ? fmt::format(" {:>20}", Times(*speedup) + "x") : "";
+  return fmt::format("  {:<22} {:>22}{}\n", what, rates, times);
 }
 
 std::string RunLines(const PairCheck& check) {
@@ -144,8 +146,7 @@ std::string PairCheck::Recommendation() const {
       m.BestIsFaster()
           ? fmt::format("--lookahead fixed --num-speculative-tokens {}", m.estimate.best.k)
           : fmt::format("--lookahead {}", m.lookahead);
-  const std::string gain =
-      fmt::format("{} times the speed of plain decoding", Interval(speedup, "{:.2f}"));
+  const std::string gain = fmt::format("{} times the speed of plain decoding", Times(speedup));
   if (speedup.median >= kWorthwhileSpeedup)
     return fmt::format("Use it, with {}: {} for texts like these.", how, gain);
   if (!m.estimate.break_even)
@@ -164,12 +165,15 @@ std::string PairCheck::Recommendation() const {
       100 * *m.estimate.break_even, 100 * m.estimate.survival[0]);
 }
 
-std::string PairTables(const PairCheck& check) {
+std::string PairTables(const PairCheck& check, bool all) {
   std::string out = FileLine("model", check.fit.target);
   if (check.fit.draft) out += FileLine("draft", *check.fit.draft) + VocabularyLines(check);
-  if (check.measured)
-    out += MemoryLines(check.measured->engine->summary()) + CostLines(*check.measured) +
-           AcceptanceLines(check) + RunLines(check);
+  if (check.measured) {
+    const PairMeasurement& m = *check.measured;
+    out += AcceptanceLine(check);
+    if (all) out += MemoryLines(m.engine->summary()) + CostLines(m) + EstimateLines(m.estimate);
+    out += RunLines(check);
+  }
   return out + "\n" + check.Recommendation() + "\n";
 }
 

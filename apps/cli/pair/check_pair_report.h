@@ -41,7 +41,8 @@ struct PairCheck {
   std::string Recommendation() const;
 };
 
-std::string PairTables(const PairCheck& check);
+// all: also memory, the costs of passes and drafts, and the estimates that follow from them.
+std::string PairTables(const PairCheck& check, bool all);
 std::string PairJson(const PairCheck& check);
 
 }  // namespace foretoken::cli

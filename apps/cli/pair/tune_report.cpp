@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "cli/figure.h"
 #include "cli/input.h"
 #include "cli/pair/tune_trials.h"
 
@@ -25,7 +26,7 @@ std::string PassTable(const Tuning& tuning) {
     out += fmt::format("{:>8}", fmt::format("{} {}", entry.first, entry.first == 1 ? "row" : ""));
   for (const PassCost& cost : tuning.measured.target) {
     if (cost.context != context) out += fmt::format("\n  {:>7}", context = cost.context);
-    out += fmt::format("{:>8.4g}", cost.us.median);
+    out += fmt::format("{:>8}", Figure(cost.us.median, 4));
   }
   return out + "\n";
 }
@@ -35,11 +36,11 @@ std::string DrafterTable(const Tuning& tuning) {
                                 "file", "us/draft", "drafted", "accepted", "best K", "estimate");
   for (const TunedDrafter& drafter : tuning.drafters) {
     const auto rate = drafter.estimate.stats.acceptance_rate();
-    out +=
-        fmt::format("  {:<11} {:<32} {:>8.3g} {:>9} {:>9} {:>7} {:>9.2f}x\n", drafter.method,
-                    FileOf(drafter), drafter.estimate.prices.draft, drafter.estimate.stats.drafted,
-                    rate ? fmt::format("{:.1f} %", 100 * *rate) : "-", drafter.estimate.best.k,
-                    drafter.estimate.best.speedup);
+    out += fmt::format("  {:<11} {:<32} {:>8} {:>9} {:>9} {:>7} {:>9.2f}x\n", drafter.method,
+                       FileOf(drafter), Figure(drafter.estimate.prices.draft),
+                       drafter.estimate.stats.drafted,
+                       rate ? fmt::format("{:.1f} %", 100 * *rate) : "-", drafter.estimate.best.k,
+                       drafter.estimate.best.speedup);
   }
   return out;
 }
@@ -47,14 +48,15 @@ std::string DrafterTable(const Tuning& tuning) {
 std::string TrialTable(const Tuning& tuning) {
   if (tuning.trials.empty()) return "\nby its estimate no drafter pays, so none was run\n";
   std::string out = fmt::format(
-      "\nrun beside plain decoding ({:.4g} tokens/s)\n"
+      "\nrun beside plain decoding ({} tokens/s)\n"
       "  {:<11} {:<32} {:<11} {:>3} {:>10} {:>18}\n",
-      tuning.plain_tokens_per_second.median, "", "file", "controller", "K", "tokens/s", "speed-up");
+      Figure(tuning.plain_tokens_per_second.median, 4), "", "file", "controller", "K", "tokens/s",
+      "speed-up");
   for (const TuneTrial& trial : tuning.trials) {
     const TunedDrafter& drafter = tuning.drafters[trial.drafter];
-    out += fmt::format("  {:<11} {:<32} {:<11} {:>3} {:>10.4g} {:>18}\n", drafter.method,
-                       FileOf(drafter), trial.lookahead, trial.k, trial.tokens_per_second().median,
-                       Interval(trial.speedup()));
+    out += fmt::format("  {:<11} {:<32} {:<11} {:>3} {:>10} {:>18}\n", drafter.method,
+                       FileOf(drafter), trial.lookahead, trial.k,
+                       Figure(trial.tokens_per_second().median, 4), Interval(trial.speedup()));
   }
   return out;
 }
