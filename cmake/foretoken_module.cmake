@@ -58,7 +58,7 @@ function(foretoken_growth_test program)
         ${FORETOKEN_VALGRIND} -q --tool=callgrind --collect-atstart=no --callgrind-out-file=${counts})
   endif()
   add_test(NAME ${program} COMMAND ${counter} $<TARGET_FILE:${program}>)
-  set_tests_properties(${program} PROPERTIES LABELS growth SKIP_REGULAR_EXPRESSION "growth tests count instructions under callgrind")
+  set_tests_properties(${program} PROPERTIES LABELS growth COST 30 SKIP_REGULAR_EXPRESSION "growth tests count instructions under callgrind")
 endfunction()
 
 # foretoken_files(SOURCES TESTS FOLDER ...): the .cpp files of folders of the module, and their tests (x_test.cpp), into two variables.

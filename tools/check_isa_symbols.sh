@@ -36,7 +36,7 @@ for isa in $isas; do
   for source in "$source_dir/src/kernels/$isa"/*.cpp; do
     object=$work/$isa-$(basename "$source" .cpp).o
     # shellcheck disable=SC2086
-    "$build" -std=c++20 -O0 -g -fPIC -w -ffp-contract=off -fno-math-errno $flags \
+    "$build" -std=c++20 -O0 -fPIC -w -ffp-contract=off -fno-math-errno $flags \
       -I"$source_dir/src" -I"$source_dir/include" -c "$source" -o "$object"
     # The pointer to the unwinder's personality routine is data, and the same in every object of the program.
     weak=$("$names" -C "$object" | grep -E ' [WwVvu] ' | grep -v 'DW.ref.__gxx_personality_v0$' || true)

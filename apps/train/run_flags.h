@@ -13,10 +13,9 @@
 #include "train/networks/gguf.h"
 #include "train/networks/model_task.h"
 #include "train/run/trainer.h"
+#include "train/verbs.h"
 
 namespace foretoken::train {
-
-using Arguments = std::vector<std::string>;  // without program and verb
 
 settings::Setter StoreDouble(double& target, double low, double high);
 settings::Setter Append(std::vector<std::string>& list);
@@ -25,9 +24,6 @@ settings::FlagGroup RunFlags(TrainingOptions& options);
 // The sizes of a model. A context of 0 stands for the target's.
 std::vector<settings::Flag> ShapeFlags(ModelShape& shape);
 settings::Flag TypeFlag(FileType& type);
-
-// One line on stderr; the exit code (2 for bad usage).
-int Report(const Error& error);
 
 // Parses, makes the task, trains it. Returns the exit code.
 int RunTask(const settings::FlagSet& flags, const Arguments& arguments, TrainingOptions& training,

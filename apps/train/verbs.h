@@ -2,9 +2,17 @@
 // train/verbs.h: the verbs of foretoken-train; each gives an exit code.
 #pragma once
 
-#include "train/run_flags.h"
+#include <string>
+#include <vector>
+
+#include "foretoken/result.h"
 
 namespace foretoken::train {
+
+using Arguments = std::vector<std::string>;  // without program and verb
+
+// One line on stderr; the exit code (2 for bad usage).
+int Report(const Error& error);
 
 int ModelVerb(const Arguments& arguments);
 int SampleVerb(const Arguments& arguments);

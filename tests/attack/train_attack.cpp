@@ -3,7 +3,6 @@
 // distill, eagle, mtp and block. A verb ends with 0 and an output that opens, or with an error of one line
 // and no output. See attack/file_attack.h.
 #include <fmt/format.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 #include <exception>
