@@ -62,6 +62,13 @@ TEST(GbnfGrowth, ReadingGrowsWithTheSizeAlone) {
                       }) +
                 fmt::format("r{} ::= \"\"\n", n);
        }},
+      {"rules that are empty if the next one is",
+       [](std::size_t n) {
+         return "root ::= r0\n" +
+                Times(n,
+                      [](std::size_t i) { return fmt::format("r{} ::= r{} \"a\"?\n", i, i + 1); }) +
+                fmt::format("r{} ::= \"\"\n", n);
+       }},
       {"groups behind each other",
        [](std::size_t n) {
          return "root ::= " + Times(n, [](std::size_t) { return "((\"a\")* | \"b\"?) "; });

@@ -30,6 +30,7 @@ COMPLETIONS = "/v1/completions"
 SHORT = {"prompt": "Once upon a time", "max_tokens": 6, "temperature": 0.8, "seed": 4}
 BYSTANDER = {"prompt": "One day, Tom", "max_tokens": 24, "temperature": 0.8, "seed": 3, "logprobs": 2}
 LONG = {"prompt": "Once upon a time", "max_tokens": 300, "ignore_eos": True, "temperature": 0.8, "seed": 5}
+PAUSE_S = 0.1  # between what the bystander asks
 WAIT_S = 30  # the server's patience with a client (apps/server/net/http.h)
 
 
@@ -122,6 +123,7 @@ class Faults(unittest.TestCase):
                     replies.append(exact(json.loads(body)) if status == 200 else (status, body))
                 except OSError as error:
                     replies.append(error)
+                done.wait(PAUSE_S)
 
         thread = threading.Thread(target=ask)
         thread.start()

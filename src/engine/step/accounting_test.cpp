@@ -101,6 +101,25 @@ TEST(Accounting, ComparesPredictionsOnceCostsAreKnown) {
   EXPECT_NEAR(ratios.sum, 4, 0.01);
 }
 
+// Drafting takes as long as the pass, and is predicted to take what the fake drafter really takes:
+// nothing beside that.
+TEST(Accounting, ComparesPredictionsWithDraftingToo) {
+  FakeEngine engine;
+  engine.times = {.draft_ms = 1e9, .verify_ms = 1e9};
+  engine.Run(Ask(10, 26));
+  EXPECT_NEAR(engine.accounting->counts().cost_model.sum, 4 * 0.5, 0.01);
+  FakeEngine predicts;
+  predicts.times.verify_ms = 1e9;
+  const Ticket ticket = predicts.Begin(Ask(10, 26));
+  for (; !predicts.Plan().empty(); predicts.Observe()) {
+    predicts.Propose();
+    predicts.drafts.predicted_us = 3e12;  // three passes
+    predicts.Verify(), predicts.Apply();
+  }
+  ASSERT_TRUE(predicts.admission->Take(ticket));
+  EXPECT_NEAR(predicts.accounting->counts().cost_model.sum, 4 * (1 + 3), 0.01);
+}
+
 TEST(Accounting, ATextThatIsReadAgainIsNoPrompt) {
   FakeEngine::Options options;
   options.runner.n_blocks = 4;

@@ -87,7 +87,7 @@ TEST(JsonSchemaGrowth, GrowsWithTheSizeAlone) {
   const TextOf string = [](std::size_t) { return R"({"type":"string"})"; };
   ExpectLinear(
       {
-          {"properties", [&](std::size_t n) { return Properties(n, string); }},
+          {"properties", [&](std::size_t n) { return Properties(n, string); }, {1000, 4000}},
           {"required properties",
            [&](std::size_t n) {
              return Properties(

@@ -19,9 +19,11 @@ Result<std::unique_ptr<formats::Checkpoint>> Open(const std::vector<std::byte>& 
   static int count = 0;
   static const std::string folder = fixtures::TemporaryFolder();
   const std::string path = folder + "/" + std::to_string(count++) + ".gguf";
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
+  std::ofstream out(path, std::ios::binary);
+  out.write(reinterpret_cast<const char*>(bytes.data()),
+            static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  EXPECT_TRUE(out.good()) << path << " cannot be written";
   return formats::OpenCheckpoint(path);
 }
 
