@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench/draft_length/sensitivity: what each tuning constant of the estimators is worth.
 //
-// usage: sensitivity [ROUNDS]
+// usage: sensitivity [ROUNDS [fixed]]
 //
-// Every scenario of world.h is played with the constants as they are, and then with each of them
-// halved and doubled (of a fading, its distance from 1). Prints the change of the speed in percent:
-// the mean of all scenarios, the worst and the best. The room is compiled into this program with
-// constants that can be changed.
+// First each scenario of world.h is played with the cost model and with every fixed length; with
+// `fixed` that is all. Then every scenario is played with each constant halved and doubled (of a
+// fading, its distance from 1). Prints the change of the speed in percent: the mean of all
+// scenarios, the worst and the best. The room is compiled into this program with constants that can
+// be changed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,6 +61,12 @@ std::vector<Constant> Constants() {
           {"kProbeShare", &kProbeShare},
           {"kOwnProbeShare", &kOwnProbeShare},
           {"kReviewShare", &kReviewShare},
+          {"kTryShare", &kTryShare},
+          {"kFirstTry", &kFirstTry},
+          {"kFewReadings", &kFewReadings},
+          {"kHopedDraft", &kHopedDraft},
+          {"kTryEvery", &kTryEvery},
+          {"kLately", &kLately},
           {"kFirstPatience", &kFirstPatience},
           {"kLongestSleep", &kLongestSleep},
           {"kPlanningUs", &kPlanningUs},
@@ -116,13 +123,39 @@ Change Compare(const std::vector<double>& speeds, const std::vector<double>& bef
   return change;
 }
 
-void Run(int rounds) {
+// The speed over that of the best fixed length, or of plain decoding where that is faster.
+void PrintFixed(const std::vector<Scenario>& scenarios, const std::vector<double>& speeds,
+                int rounds) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    const Scenario& scenario = scenarios[i];
+    double best = 1;
+    int best_k = 0;
+    for (int k = 1; k <= kMostDrafts; ++k) {
+      const double speed = PlayFixed(scenario, k, rounds / scenario.sequences, 1);
+      if (speed > best) best = speed, best_k = k;
+    }
+    ratios.push_back(speeds[i] / best);
+    fmt::print(
+        "{:24} row {:4.2f} draft {:3.1f} accepted {:4.2f}: {:5.2f}, best fixed {:5.2f} (K {}), "
+        "{:.3f}\n",
+        scenario.name, scenario.row, scenario.draft, scenario.accepted, speeds[i], best, best_k,
+        ratios.back());
+  }
+  std::sort(ratios.begin(), ratios.end());
+  fmt::print("over the best fixed length: median {:.3f}, worst {:.3f}\n", ratios[ratios.size() / 2],
+             ratios.front());
+}
+
+void Run(int rounds, bool only_fixed) {
   const std::vector<Scenario> scenarios = Scenarios();
   const std::vector<double> before = PlayAll(scenarios, rounds);
   const auto least = std::min_element(before.begin(), before.end());
   fmt::print("{} scenarios, {} rounds; the slowest is {:.3f} of plain decoding ({})\n",
              scenarios.size(), rounds, *least,
              scenarios[static_cast<std::size_t>(least - before.begin())].name);
+  PrintFixed(scenarios, before, rounds);
+  if (only_fixed) return;
   fmt::print("{:22} {:>6} {:>6} {:>6}   {:>6} {:>6} {:>6}  percent: mean, worst, best\n",
              "constant", "half", "", "", "double", "", "");
   for (const Constant& constant : Constants()) {
@@ -143,5 +176,5 @@ void Run(int rounds) {
 }  // namespace foretoken::bench
 
 int main(int argc, char** argv) {
-  foretoken::bench::Run(argc > 1 ? std::atoi(argv[1]) : 6000);
+  foretoken::bench::Run(argc > 1 ? std::atoi(argv[1]) : 6000, argc > 2);
 }

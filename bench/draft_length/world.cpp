@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draft_length/world.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -13,12 +15,14 @@ using draft_length::Plan;
 using draft_length::RoundCosts;
 
 constexpr double kRestUs = 5, kPlanUs = 1;
-constexpr int kMostDrafts = 16, kRequestTokens = 400, kContext = 256;
+constexpr int kRequestTokens = 400, kContext = 256;
 
 class World {
  public:
-  World(const Scenario& scenario, unsigned seed)
+  // fixed: drafts in each round; < 0: the cost model chooses
+  World(const Scenario& scenario, unsigned seed, int fixed = -1)
       : s_(scenario),
+        fixed_(fixed),
         random_(seed),
         costs_(16 * (kMostDrafts + 1), Drafters(), scenario.sequences),
         model_({.name = "cost-model",
@@ -50,10 +54,11 @@ class World {
     std::vector<PassCost> passes;
     for (const int rows : {1, 2, 3, 5, 9, 17}) {
       const double added = (PassUs(rows) - s_.pass_us) * s_.start_error;
-      passes.push_back({rows, 0, {s_.pass_us + added, 0, 0}});
+      const bool bad = rows >= s_.bad_from && rows <= s_.bad_to;
+      passes.push_back({rows, 0, {(s_.pass_us + added) * (bad ? s_.bad : 1), 0, 0}});
     }
     costs_.Start(passes);
-    const double draft = s_.draft * s_.pass_us * s_.start_error;
+    const double draft = s_.draft * s_.pass_us * s_.start_error * s_.bad_draft;
     for (int d = 0; d < Drafters(); ++d)
       costs_.StartDrafter(d, IsLookup(d) ? 0 : draft, 0, IsLookup(d) ? 0 : draft / 5);
   }
@@ -79,7 +84,7 @@ class World {
   void Offers(int seq) {
     Sequence& sequence = sequences_[static_cast<std::size_t>(seq)];
     sequence.offers.clear();
-    const int most = model_.Most(seq, s_.sequences);
+    const int most = fixed_ < 0 ? model_.Most(seq, s_.sequences) : kMostDrafts;
     for (int d = 0; most > 0 && d < Drafters(); ++d)
       sequence.offers.push_back({.drafter = d,
                                  .most = most,
@@ -97,7 +102,12 @@ class World {
       Plan& plan = plans.emplace_back();
       plan.seq = seq, plan.context = kContext, plan.offers = sequence.offers;
     }
-    model_.Choose(plans);
+    if (fixed_ < 0) {
+      model_.Choose(plans);
+    } else {
+      plan_us = 0;
+      for (Plan& plan : plans) plan.k = fixed_;
+    }
     const double draft_us = Draft(plans);
     int drafts = 0;
     for (const Plan& plan : plans) drafts += plan.k;
@@ -156,6 +166,7 @@ class World {
   }
 
   const Scenario& s_;
+  const int fixed_;
   std::mt19937 random_;
   RoundCosts costs_;
   CostModel model_;
@@ -168,6 +179,10 @@ class World {
 
 double Play(const Scenario& scenario, int rounds, unsigned seed) {
   return World(scenario, seed).Play(rounds);
+}
+
+double PlayFixed(const Scenario& scenario, int k, int rounds, unsigned seed) {
+  return World(scenario, seed, k).Play(rounds);
 }
 
 std::vector<Scenario> Scenarios() {
@@ -206,6 +221,20 @@ std::vector<Scenario> Scenarios() {
                        .draft = draft,
                        .accepted = 0.6,
                        .start_error = error});
+      for (const auto& [from, to] : {std::pair(1, 1), {2, 3}, {3, 3}, {5, 5}, {3, 17}, {9, 17}})
+        all.push_back({.name = fmt::format("bad start, {} to {} rows", from, to),
+                       .row = row,
+                       .draft = draft,
+                       .accepted = 0.7,
+                       .bad_from = from,
+                       .bad_to = to,
+                       .bad = 2.5});
+      if (draft > 0)
+        all.push_back({.name = "bad start, drafts",
+                       .row = row,
+                       .draft = draft,
+                       .accepted = 0.8,
+                       .bad_draft = 8});
       all.push_back(
           {.name = "hidden cost", .row = row, .draft = draft, .accepted = 0.5, .hidden = 0.8});
       for (const int sequences : {4, 16}) {

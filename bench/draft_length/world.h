@@ -18,6 +18,8 @@
 
 namespace foretoken::bench {
 
+inline constexpr int kMostDrafts = 16;
+
 // How drafts are accepted, token by token.
 enum class Text {
   kSteady,    // with one probability
@@ -34,8 +36,12 @@ struct Scenario {
   double accepted = 0.7;  // the probability, of easy parts
   Text text = Text::kSteady;
   int sequences = 1;
-  bool portfolio = false;     // a lookup beside the model
-  double start_error = 1;     // measured at the start over true cost of rows and drafts
+  bool portfolio = false;  // a lookup beside the model
+  double start_error = 1;  // measured at the start over true cost of rows and drafts
+  // At the start passes of bad_from to bad_to rows were measured at `bad` times their cost, and
+  // drafts at bad_draft times theirs.
+  int bad_from = 0, bad_to = 0;
+  double bad = 1, bad_draft = 1;
   bool measured = true;       // whether anything was measured at the start
   double noise = 0.03;        // of a pass
   bool spikes = false;        // one pass of 100 takes five times as long
@@ -45,6 +51,8 @@ struct Scenario {
 
 // Tokens per second with the cost model, relative to plain decoding on the same machine.
 double Play(const Scenario& scenario, int rounds, unsigned seed);
+// The same with k drafts in each round.
+double PlayFixed(const Scenario& scenario, int k, int rounds, unsigned seed);
 
 std::vector<Scenario> Scenarios();
 

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "foretoken/tools/profile.h"
 #include "kernels/dispatch.h"
@@ -128,12 +129,28 @@ TEST_F(InitialCosts, ASlowFirstPassIsNoMeasurement) {
   EXPECT_DOUBLE_EQ(costs_.PassUs(1, 0), 2000);
 }
 
+// Another program had the core the first eight times that three rows were measured.
+TEST_F(InitialCosts, AReadingThatItsNeighboursContradictIsTakenAgain) {
+  int disturbed = 16;  // passes: each reading warms the caches first
+  std::int64_t before = 0;
+  runner_.spends_time = [&](int) {
+    const auto rows =
+        static_cast<double>(runner_.n_rows() - std::exchange(before, runner_.n_rows()));
+    now_us_ += rows == 3 && disturbed-- > 0 ? 9000 : 1000 + 50 * rows;
+  };
+  ASSERT_TRUE(Learn());
+  EXPECT_LT(disturbed, 0);
+  EXPECT_DOUBLE_EQ(costs_.PassUs(3, 0), 1150);
+  EXPECT_DOUBLE_EQ(costs_.PassUs(5, 0), 1250);
+}
+
 // Where six passes take longer than the usual limit, more than one row is measured all the same.
 TEST_F(InitialCosts, SlowModelsAreMeasuredByTheirOwnPasses) {
   runner_.spends_time = [this](int) { now_us_ += 180'000; };
   const auto measured = Learn();
   ASSERT_TRUE(measured);
   EXPECT_GE(measured->size(), 2U);
+  EXPECT_LE(now_us_, 2 * 180'000 * (2 + 6 + 1));  // six passes are the limit, each warmed up
 }
 
 // A round of this drafter takes 6 ms and 3 more for each draft.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "calibrate/draft_meter.h"
 #include "draft_length/expert_costs.h"
@@ -14,23 +15,53 @@ constexpr double kBudgetUs = 350'000;       // of all passes,
 constexpr double kBudgetPasses = 6;         // or so many of one row, where those take longer
 constexpr double kDraftBudgetUs = 100'000;  // of each drafter
 constexpr int kRepeats = 4, kDrafts = 3;
-constexpr int kMostRepeats = 24;            // of passes, while all together take less than kSoonUs,
-constexpr double kSoonUs = 40'000;          // because one moment says little on a shared machine
-constexpr int kRounds = 3 * kRepeats + 1;   // of a drafter
-constexpr double kMostFirst = 8;            // further drafts that a first one counts for, at most
+constexpr int kMostRepeats = 24;        // of passes, while all together take less than kSoonUs,
+constexpr double kSoonUs = 40'000;      // because one moment says little on a shared machine
+constexpr double kSoonDraftUs = 4'000;  // the same of a drafter's rounds
+constexpr int kMostDraftRepeats = 12;   // of one sequence
+constexpr double kEqual = 1.05;         // costs that do not contradict each other,
+constexpr double kOnLine = 1.2;         // nor a line between their neighbours,
+constexpr double kBeyond = 1.5;         // or one beyond the last two
+constexpr int kKinds = 3;               // of a drafter's rounds: several drafts, one, all sequences
+constexpr double kMostFirst = 8;        // further drafts that a first one counts for, at most
 constexpr int kPrompt = 24, kPrompts = 64;  // tokens: of one sequence; of several together
 constexpr int kFarContext = 2048;
 
 // The quickest of several rounds; 0: not known.
-double RoundUs(DraftMeter& meter, int sequences, int drafts) {
+double RoundUs(DraftMeter& meter, int sequences, int drafts, int most_repeats) {
   double least = 0, spent_us = 0;
-  for (int repeat = 0; repeat < kRepeats; ++repeat) {
+  for (int repeat = 0; repeat < most_repeats && (repeat < kRepeats || spent_us < kSoonDraftUs);
+       ++repeat) {
     const double us = meter.RoundMicroseconds(sequences, drafts);
     if (us > 0) least = least > 0 ? std::min(least, us) : us;
     spent_us += us;
-    if (spent_us > kDraftBudgetUs / 3) break;
+    if (spent_us > kDraftBudgetUs / kKinds) break;
   }
   return least;
+}
+
+// Whether the others say that this pass took longer than it must: a wider one took less, or it lies
+// far above the line between its neighbours, or beyond them.
+bool Contradicted(const PassCost& cost, const std::vector<PassCost>& costs) {
+  const PassCost *left = nullptr, *before = nullptr, *right = nullptr;
+  for (const PassCost& other : costs) {
+    if (other.context != cost.context || other.us.median <= 0) continue;
+    if (other.rows > cost.rows) {
+      if (cost.us.median > kEqual * other.us.median) return true;
+      if (right == nullptr || other.rows < right->rows) right = &other;
+    } else if (other.rows < cost.rows) {
+      if (left == nullptr || other.rows > left->rows) {
+        before = std::exchange(left, &other);
+      } else if (before == nullptr || other.rows > before->rows) {
+        before = &other;
+      }
+    }
+  }
+  if (left == nullptr || (right == nullptr && before == nullptr)) return false;
+  const PassCost& other = right != nullptr ? *right : *before;
+  const double slope = (other.us.median - left->us.median) / (other.rows - left->rows),
+               line = left->us.median + slope * (cost.rows - left->rows);
+  return cost.us.median > (right != nullptr ? kOnLine : kBeyond) * line;
 }
 
 // How many further drafts the first one costs, by a round with it alone and one with several.
@@ -78,10 +109,25 @@ std::vector<PassCost> StartMeasurer::Passes(int drafts) {
       cost.us.median = cost.us.median > 0 ? std::min(us, cost.us.median) : us;
       if (cost.rows == 1) row_us_ = std::min(row_us_, us);
     }
+  TakeAgain(passes, costs);
   std::erase_if(costs, [](const PassCost& cost) { return cost.us.median <= 0; });
   if (costs.empty()) costs.push_back({1, 0, {row_us_, row_us_, row_us_}});
   if (subject_.target.info().experts.n_layers != 0) MeasureExperts(passes, costs);
   return costs;
+}
+
+// A moment that was bad for one of the passes is over at last.
+void StartMeasurer::TakeAgain(PassMeter& passes, std::vector<PassCost>& costs) {
+  bool again = true;
+  for (int repeat = 0; again && repeat < kMostRepeats; ++repeat) {
+    again = false;
+    for (PassCost& cost : costs) {
+      if (!Contradicted(cost, costs) || !Affordable(cost.us.median)) continue;
+      again = true;
+      cost.us.median = std::min(cost.us.median, passes.Microseconds(cost.rows, cost.context, true));
+      if (cost.rows == 1) row_us_ = std::min(row_us_, cost.us.median);
+    }
+  }
 }
 
 // Rows of one token use the experts of one row. What they cost less than rows of different tokens is
@@ -113,7 +159,10 @@ void StartMeasurer::MeasureExperts(PassMeter& passes, std::vector<PassCost>& cos
 StartMeasurer::DraftCosts StartMeasurer::Drafts(draft::Drafter& drafter) {
   const int drafts = std::min(kDrafts, subject_.drafts), n = subject_.n_sequences;
   const int prompt = n == 1 ? kPrompt : std::max(2, kPrompts / n);
-  if (drafts < 1 || subject_.context < kPrompt + kRounds + kDrafts + 2) return {};
+  const int room = (subject_.context - kPrompt - kDrafts - 3) / kKinds;
+  if (drafts < 1 || room < kRepeats) return {};
+  const int repeats = n == 1 ? std::min(room, kMostDraftRepeats) : kRepeats,
+            rounds = kKinds * repeats + 1;
   DraftSetting setting = {
       .n_sequences = n,
       .context_size = subject_.context,
@@ -124,21 +173,22 @@ StartMeasurer::DraftCosts StartMeasurer::Drafts(draft::Drafter& drafter) {
       .now = subject_.now};
   // In a text the target's pass comes before each round, and other weights lie in the CPU's caches then.
   std::optional<PassMeter> pass;
-  if (row_us_ > 0 && !drafter.ReadsTargetCache() && kRounds * row_us_ < kDraftBudgetUs / 2) {
+  if (row_us_ > 0 && !drafter.ReadsTargetCache() &&
+      (kKinds * kRepeats + 1) * row_us_ < kDraftBudgetUs / 2) {
     pass.emplace(subject_, 0);
     setting.before_round = [&pass] { pass->Microseconds(1, 0, true); };
   }
-  DraftMeter meter(drafter, setting, prompt, kRounds);
+  DraftMeter meter(drafter, setting, prompt, rounds);
   meter.Microseconds(n);  // reads the contexts
-  const double round_us = RoundUs(meter, 1, drafts);
+  const double round_us = RoundUs(meter, 1, drafts, repeats);
   DraftCosts costs{.measured = true};
   double parts = 1;  // of a round, in further drafts
   if (!drafter.DraftsAtOnce()) {
-    if (pass) costs.first = FirstOf(RoundUs(meter, 1, 1), round_us, drafts);
+    if (pass) costs.first = FirstOf(RoundUs(meter, 1, 1, repeats), round_us, drafts);
     parts = costs.first + drafts - 1;
   }
   costs.one_us = round_us / parts;
-  if (n > 1) costs.all_us = RoundUs(meter, n, drafts) / parts;
+  if (n > 1) costs.all_us = RoundUs(meter, n, drafts, repeats) / parts;
   costs.row_us = meter.RowMicroseconds();
   return costs;
 }

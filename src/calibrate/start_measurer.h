@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // calibrate/start_measurer.h: measures passes and drafts quickly, while an engine is opened. The
-// quickest reading of each counts.
+// quickest reading of each counts, and one that its neighbours contradict is taken again.
 #pragma once
 
 #include <vector>
@@ -34,6 +34,7 @@ class StartMeasurer {
   DraftCosts Drafts(draft::Drafter& drafter);
 
  private:
+  void TakeAgain(PassMeter& passes, std::vector<PassCost>& costs);
   void MeasureExperts(PassMeter& passes, std::vector<PassCost>& costs);
   // Since the caches were filled.
   double SpentUs() const;

@@ -32,7 +32,7 @@ void CostModel::Begin(SeqId seq, const DraftLengths& lengths) noexcept {
   state.least = std::min(lengths.least, state.ceiling);
   state.idle_rounds = state.asleep = 0, state.interval = kFirstInterval;
   state.rounds_on_one = 0, state.patience = kFirstPatience;
-  state.probing = false;
+  state.probing = state.trying = false;
   state.total_us = state.probe_us = 0;
   std::fill(state.survival.begin(), state.survival.end(), Survival());
 }
@@ -217,6 +217,35 @@ void CostModel::LookElsewhere(const Pass& pass, Plan& plan) noexcept {
   }
 }
 
+// Chooses the longer drafts that would be best if passes that were not read lately cost as little as
+// they can. What that wastes if they cost what was read is within a share of the time.
+void CostModel::TryLonger(const Pass& pass, Plan& plan) noexcept {
+  if (untried_rounds_ == 0) untried_us_ = kFirstTry * costs_.PassUs(1, pass.context);
+  if (untried_rounds_++ % kTryEvery != 0) return;
+  State& state = At(plan.seq);
+  const Offer& offer = plan.offers[static_cast<std::size_t>(plan.chosen)];
+  const int most = MostOf(pass, state, offer), planned = plan.k;
+  const double rest_us = costs_.RestUs(),
+               read_us = offer.made ? 0 : costs_.CatchUpUs(offer.drafter, offer.missing);
+  double tokens = pass.n_decoding + std::accumulate(state.s, state.s + planned, 0.0);
+  const double rate = Rate(pass, tokens, planned, planned > 0 ? DraftUs(offer, planned) : 0);
+  double best = std::max(pass.least_rate, rate * (1 + kMargin));
+  for (int k = planned + 1; k <= most; ++k) {
+    tokens += state.s[k - 1];
+    if (k < state.least) continue;
+    const int rows = pass.n_decoding + k;
+    const double draft_us = offer.made ? 0 : costs_.DraftsUs(offer.drafter, k, k),
+                 least_us = offer.made ? 0 : costs_.LeastDraftsUs(offer.drafter, k, k),
+                 us = costs_.PassUs(rows, pass.context) + draft_us + read_us + rest_us,
+                 hoped_us = costs_.LeastPassUs(rows, pass.context) + least_us +
+                            read_us / kCatchUpRounds + rest_us;
+    if (tokens / hoped_us <= best || us - tokens / rate > kTryShare * untried_us_) continue;
+    best = tokens / hoped_us;
+    plan.k = k;
+    state.trying = true;
+  }
+}
+
 // How many rounds to wait before planning again. 0 where a plan costs next to nothing compared with
 // a pass.
 int CostModel::Sleep(const Pass& pass, const Plan& plan) const noexcept {
@@ -285,8 +314,11 @@ void CostModel::Measure(const Pass& pass, std::span<Plan> plans) noexcept {
   for (Plan& plan : plans) {
     if (plan.offers.empty()) continue;
     State& state = At(plan.seq);
-    state.probing = false;
-    if (plan.k > 0) {
+    state.probing = state.trying = false;
+    if (plans.size() == 1) TryLonger(pass, plan);
+    if (state.trying) {
+      pass_kind_ = PassKind::kOther;
+    } else if (plan.k > 0) {
       LookElsewhere(pass, plan);
     } else {
       if (!probed) Probe(pass, plan);
@@ -307,6 +339,7 @@ void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
   if (round.reads) pass_kind_ = PassKind::kOther;
   state.total_us += round.us;
   total_us_ += round.us / std::max(1, round.n_decoding);
+  untried_us_ += round.us / std::max(1, round.n_decoding);
   for (double& us : unread_us_) us += round.us / std::max(1, round.n_decoding);
   if (round.drafted + round.withheld == 0) {
     ++state.idle_rounds;
@@ -325,6 +358,10 @@ void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
     shared_[other].Observe(round.other_drafted, round.other_accepted);
   }
   state.idle_rounds = 0;
+  if (state.trying) {
+    untried_us_ = 0;
+    return;
+  }
   if (!state.probing) {
     state.interval = kFirstInterval;
     return;

@@ -15,6 +15,10 @@
 // time, and there are none where even perfect drafts would not pay. In most plain rounds nothing is
 // even planned. A portfolio probes a drafter that it does not use in the same way.
 //
+// A cost that was read in a bad moment rules out drafts that would pay, and what is ruled out is not
+// read again by itself. So where longer drafts would pay if passes cost no more than they must, they
+// are tried now and then, within half a hundredth of the time.
+//
 // Predictions can be wrong for long, so a referee compares the results of passes and may suspend
 // drafting.
 #pragma once
@@ -44,7 +48,7 @@ class CostModel final : public Lookahead {
     int least = 1, ceiling = 0;         // drafts of a round that has any
     int idle_rounds = 0, interval = 0;  // rounds without drafts; rounds before the next probe
     int asleep = 0;                     // rounds in which nothing is planned
-    bool probing = false;
+    bool probing = false, trying = false;
     int rounds_on_one = 0,
         patience = 0;      // rounds with one drafter; before another is probed
     double best_rate = 0;  // of the present offer
@@ -75,6 +79,7 @@ class CostModel final : public Lookahead {
   void Probe(const Pass& pass, Plan& plan) noexcept;
   void Measure(const Pass& pass, std::span<Plan> plans) noexcept;
   void LookElsewhere(const Pass& pass, Plan& plan) noexcept;
+  void TryLonger(const Pass& pass, Plan& plan) noexcept;
   int Sleep(const Pass& pass, const Plan& plan) const noexcept;
   void StayPlain(const Pass& pass, std::span<Plan> plans, Referee::Decision decision) noexcept;
   void TellReferee() noexcept;
@@ -86,6 +91,8 @@ class CostModel final : public Lookahead {
   std::vector<int> drafting_;           // [drafters, position]: sequences with a draft there
   double total_us_ = 0, probe_us_ = 0;  // of all requests
   std::vector<double> unread_us_;       // [drafters]: decoding time since they were last timed
+  double untried_us_ = 0;               // since longer drafts were last tried
+  int untried_rounds_ = 0;
   Referee referee_;
   // What the referee needs of the last pass.
   PassKind pass_kind_ = PassKind::kOther;

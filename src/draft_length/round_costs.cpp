@@ -32,8 +32,9 @@ void RoundCosts::Start(std::span<const PassCost> passes) noexcept {
     if (pass.context == least && pass.us.median > 0 && start_.size() < start_.capacity())
       start_.push_back({pass.rows, pass.us.median});
   std::sort(start_.begin(), start_.end(), [](Point a, Point b) { return a.rows < b.rows; });
-  for (std::size_t i = 1; i < start_.size(); ++i)
-    start_[i].us = std::max(start_[i].us, start_[i - 1].us);
+  // A lone row has kernels of its own and may truly cost more than two.
+  for (std::size_t i = start_.size(); i-- > 1;)
+    if (start_[i - 1].rows > 1) start_[i - 1].us = std::min(start_[i - 1].us, start_[i].us);
   position_us_ = 0;
   for (const PassCost& pass : passes) {
     if (pass.context <= least) continue;
@@ -80,8 +81,11 @@ void RoundCosts::RecordPass(int rows, int context, double us,
   experts_.Record(rows, distinct_experts);
   Reading& known = band[static_cast<std::size_t>(rows)];
   const double expected = Estimate(band, rows, context);
+  ++passes_;
   if (expected == 0) {
     known = {us / level_, 1, 0};
+  } else if (us < expected * level_ * (1 - kFarOff - 2 * jitter_) && !ReadLately(known)) {
+    known = {expected * (1 + Off(us, expected)), known.n + 1, 0};
   } else {
     if (known.n > 1) MoveLevel(Off(us, expected));
     const double rest = jitter_ / kCalmJitter,
@@ -89,8 +93,13 @@ void RoundCosts::RecordPass(int rows, int context, double us,
                  weight = std::max(kRowsShare, fresh) / (1 + rest * rest);
     known = {expected * (1 + weight * Off(us, expected)), known.n + 1, 0};
   }
+  known.pass = passes_;
   seen_rows_ = std::max(seen_rows_, rows);
   Raise(band);
+}
+
+bool RoundCosts::ReadLately(const Reading& reading) const noexcept {
+  return reading.n > 1 && passes_ - reading.pass <= kLately;
 }
 
 // A reading counts as at most twice and at least half of what is expected, because a pass that lost
@@ -141,13 +150,20 @@ void RoundCosts::RecordDrafts(int drafter, int drafts, int longest, double us) n
   auto& known = costs.draft_us;
   const auto together =
       std::min(static_cast<std::size_t>(Together(drafts, longest)), known.size() - 1);
-  known[together] =
-      Moved(FurtherUs(drafter, static_cast<int>(together)), us / costs.Drafts(longest));
+  const double expected = FurtherUs(drafter, static_cast<int>(together)),
+               seen = us / costs.Drafts(longest);
+  known[together] = costs.n_read < kFewReadings && seen < expected ? seen : Moved(expected, seen);
+  costs.n_read = std::min(costs.n_read + 1, kFewReadings);
 }
 
 double RoundCosts::DraftsUs(int drafter, int drafts, int longest) const noexcept {
   if (longest < 1) return 0;
   return At(drafter).Drafts(longest) * FurtherUs(drafter, Together(drafts, longest));
+}
+
+double RoundCosts::LeastDraftsUs(int drafter, int drafts, int longest) const noexcept {
+  const double share = At(drafter).n_read < kFewReadings ? kHopedDraft : 1;
+  return share * DraftsUs(drafter, drafts, longest);
 }
 
 double RoundCosts::DraftUs(int drafter, int sequences, int before) const noexcept {
@@ -245,6 +261,15 @@ double RoundCosts::PassUs(int rows, int context) const noexcept {
   if (beyond == 0) return independent * level_;
   // More rows never cost less than one.
   return level_ * std::max(independent + beyond, std::min(independent, Estimate(band, 1, context)));
+}
+
+double RoundCosts::LeastPassUs(int rows, int context) const noexcept {
+  const double us = PassUs(rows, context);
+  const auto& band = bands_[static_cast<std::size_t>(BandOf(context))];
+  for (int read = std::min({rows, seen_rows_, static_cast<int>(band.size()) - 1}); read > 0; --read)
+    if (ReadLately(band[static_cast<std::size_t>(read)]))
+      return std::min(us, PassUs(read, context) * (1 + kLeastRow * (rows - read)));
+  return us;
 }
 
 }  // namespace foretoken::draft_length

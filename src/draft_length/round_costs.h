@@ -6,10 +6,13 @@
 // There is one for each engine. Readings are stored by rows and band of context, relative to the
 // machine's current speed, so a slow minute does not make a pass look expensive later. More rows
 // never cost less: where readings say otherwise, they are averaged, weighted by how often each was
-// made (isotonic regression, by pooling neighbours that disagree). A row count that was never read
-// is estimated from its neighbours along the curve that was measured at the start. Nothing is
-// estimated beyond the measured rows, or twice the rows that were seen. Passes of mixtures of experts
-// are stored as those of rows that choose their experts independently (expert_costs.h).
+// made (isotonic regression, by pooling neighbours that disagree). Work may take longer than it
+// must, but never less: of two passes measured at the start the wider one bounds the narrower one,
+// and a reading of a row count that was not read for long is believed at once if it is far below
+// what was expected. A row count that was never read is estimated from its neighbours along the
+// curve that was measured at the start. Nothing is estimated beyond the measured rows, or twice the
+// rows that were seen. Passes of mixtures of experts are stored as those of rows that choose their
+// experts independently (expert_costs.h).
 #pragma once
 
 #include <span>
@@ -48,11 +51,17 @@ class RoundCosts {
 
   bool known() const noexcept { return seen_rows_ > 0 || !start_.empty(); }
   double PassUs(int rows, int context) const noexcept;  // > 0 once known
+  // What the pass may cost at the least, if what was read of it long ago, or only at the start, was
+  // read in a bad moment: little more than the widest pass of at most so many rows that was read
+  // lately. At most PassUs; equal to it where no pass was read.
+  double LeastPassUs(int rows, int context) const noexcept;
   // One more draft for each of `sequences`, which share the drafter's passes; 0 for none. before: the
   // drafts that each has already.
   double DraftUs(int drafter, int sequences, int before = 0) const noexcept;
   // Proposals as in RecordDrafts.
   double DraftsUs(int drafter, int drafts, int longest) const noexcept;
+  // The same, and at least a part of it where drafts were only measured at the start.
+  double LeastDraftsUs(int drafter, int drafts, int longest) const noexcept;
   double CatchUpUs(int drafter, int rows) const noexcept { return rows * At(drafter).row_us; }
   double RestUs() const noexcept { return rest_us_; }
   // The recent error of PassUs, as a share of it.
@@ -71,6 +80,7 @@ class RoundCosts {
   struct DrafterCosts {
     std::vector<double> draft_us;  // [max_sequences + 1], by sequences; 0: no reading
     double row_us = 0, first = 1;
+    int n_read = 0;        // proposals, while the engine ran
     bool at_once = false;  // all drafts of a proposal are the first one
 
     double ShareOf(int before) const { return before == 0 ? first : at_once ? 0 : 1; }
@@ -86,7 +96,8 @@ class RoundCosts {
   struct Reading {
     double us = 0;  // relative to the machine's speed; 0: no reading
     int n = 0;
-    double monotone = 0;  // us, made monotone in the rows
+    double monotone = 0;    // us, made monotone in the rows
+    std::int64_t pass = 0;  // the last one that was read
   };
   using Band = std::vector<Reading>;  // [max_rows + 1], by rows
   struct Pool {
@@ -94,6 +105,7 @@ class RoundCosts {
     int last;  // rows
   };
   double Off(double us, double expected) const noexcept;
+  bool ReadLately(const Reading& reading) const noexcept;
   void MoveLevel(double off) noexcept;
   void Raise(Band& band) noexcept;
   double Estimate(const Band& band, int rows, int context) const noexcept;
@@ -102,10 +114,11 @@ class RoundCosts {
   double position_us_ = 0;    // cost of a row for each position of context
   std::vector<Band> bands_;   // [kBands]
   std::vector<Pool> pools_;
-  double level_ = 1;   // the machine's current speed
-  double jitter_ = 0;  // recent mean error of the estimates
-  int n_aside_ = 0;    // the last readings that were far off; < 0: below
-  int seen_rows_ = 0;  // the most that were read
+  double level_ = 1;         // the machine's current speed
+  double jitter_ = 0;        // recent mean error of the estimates
+  int n_aside_ = 0;          // the last readings that were far off; < 0: below
+  int seen_rows_ = 0;        // the most that were read
+  std::int64_t passes_ = 0;  // that were read
   std::vector<DrafterCosts> drafters_;
   double rest_us_ = 0;
   ExpertCosts experts_;  // relative to the machine's speed

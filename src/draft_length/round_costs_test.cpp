@@ -63,6 +63,37 @@ TEST(RoundCosts, ReadsItsStartingCurve) {
   EXPECT_GT(costs.PassUs(11, 0), 180 + 2 * 10);  // beyond: more expensive than the last rows
 }
 
+// A wider pass bounds the narrower ones; a lone row has kernels of its own.
+TEST(RoundCosts, AStartThatWasDisturbedIsNoBound) {
+  RoundCosts costs(16, 1);
+  costs.Start(std::vector{Cost(1, 0, 110), Cost(2, 0, 104), Cost(3, 0, 450), Cost(5, 0, 140)});
+  EXPECT_DOUBLE_EQ(costs.PassUs(1, 0), 110);
+  EXPECT_DOUBLE_EQ(costs.PassUs(2, 0), 104);
+  EXPECT_DOUBLE_EQ(costs.PassUs(3, 0), 140);
+  EXPECT_DOUBLE_EQ(costs.PassUs(5, 0), 140);
+}
+
+// Work may take longer than it must, but never less.
+TEST(RoundCosts, AQuickReadingOfWhatWasOnlyMeasuredAtTheStartIsBelieved) {
+  RoundCosts costs(16, 1);
+  costs.Start(std::vector{Cost(1, 0, 100), Cost(3, 0, 250)});
+  costs.RecordPass(3, 0, 130);
+  EXPECT_NEAR(costs.PassUs(3, 0), 130, 1e-9);
+  costs.RecordPass(3, 0, 400);
+  EXPECT_LT(costs.PassUs(3, 0), 160);
+}
+
+TEST(RoundCosts, PassesThatWereNotReadMayCostLittleMoreThanOnesThatWere) {
+  RoundCosts costs(16, 1);
+  costs.Start(std::vector{Cost(1, 0, 100), Cost(8, 0, 400)});
+  EXPECT_EQ(costs.LeastPassUs(8, 0), costs.PassUs(8, 0));  // nothing was read
+  for (int i = 0; i < 4; ++i) costs.RecordPass(1, 0, 100);
+  EXPECT_LT(costs.LeastPassUs(8, 0), 120);
+  EXPECT_GE(costs.LeastPassUs(8, 0), 100);
+  for (int i = 0; i < 4; ++i) costs.RecordPass(8, 0, 400);
+  EXPECT_DOUBLE_EQ(costs.LeastPassUs(8, 0), costs.PassUs(8, 0));
+}
+
 TEST(RoundCosts, FollowsReadingsAlongTheCurve) {
   RoundCosts costs(16, 1);
   costs.Start(std::vector{Cost(1, 0, 100), Cost(5, 0, 140)});
