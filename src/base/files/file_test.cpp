@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -176,6 +178,25 @@ TEST_F(Files, GiveAnErrorOnAFullDisk) {
   const Status status = WriteTextFile("/dev/full", "x");
   ASSERT_FALSE(status);
   EXPECT_NE(status.error().message.find("No space left"), std::string::npos);
+}
+
+// Other programs write to the same disk meanwhile.
+TEST_F(Files, TakeNoRoomFromOthersWhereThereIsTooLittle) {
+  const std::uint64_t room = fs::space(folder_).available;
+  for (const auto reserve : {&OutputFile::Reserve, &OutputFile::ReserveForMapping}) {
+    std::atomic<bool> done = false;
+    std::atomic<std::uint64_t> least = room;
+    std::jthread watcher([&] {
+      while (!done) least = std::min<std::uint64_t>(least, fs::space(folder_).available);
+    });
+    auto file = OutputFile::Create(At("much"), {});
+    const Status status = (*file.*reserve)(fs::space(folder_).free + (std::uint64_t{1} << 30));
+    done = true;
+    watcher.join();
+    ASSERT_FALSE(status);
+    EXPECT_NE(status.error().message.find("No space left"), std::string::npos);
+    EXPECT_GT(least, room / 2);
+  }
 }
 
 TEST_F(Files, GiveAnErrorWhereAPipeHasNoReader) {

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -47,6 +48,14 @@ class NoWriteSignals {
   sigset_t signals_, before_;
   bool was_pending_ = false;
 };
+
+// Whether the file system says that it has so much room. To try it would take all the room that
+// there is for a moment, and other programs would fail to write.
+bool HasRoom(int fd, std::uint64_t bytes) noexcept {
+  struct statvfs system {};
+  if (fstatvfs(fd, &system) != 0 || system.f_blocks == 0) return true;  // it does not say
+  return bytes / system.f_frsize <= system.f_bavail;
+}
 
 std::string FolderOf(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -150,17 +159,24 @@ OutputFile::~OutputFile() {
   if (temporary_exists_) unlink(temporary_.c_str());
 }
 
+Status OutputFile::NoRoom(int error, std::uint64_t bytes) const {
+  errno = error;
+  return Fail(IoError(fmt::format("no room for {} bytes", bytes)));
+}
+
 Status OutputFile::Reserve(std::uint64_t bytes) {
   const NoWriteSignals none;
+  if (regular_ && !HasRoom(fd_, bytes)) return NoRoom(ENOSPC, bytes);
   if (fallocate(fd_, 0, 0, static_cast<off_t>(bytes)) == 0) return {};
   if (errno != ENOSPC && errno != EFBIG && errno != EDQUOT) return {};
-  return Fail(IoError(fmt::format("no room for {} bytes", bytes)));
+  return NoRoom(errno, bytes);
 }
 
 Status OutputFile::ReserveForMapping(std::uint64_t bytes) {
   const NoWriteSignals none;
-  errno = posix_fallocate(fd_, 0, static_cast<off_t>(bytes));
-  if (errno != 0) return Fail(IoError(fmt::format("no room for {} bytes", bytes)));
+  if (regular_ && !HasRoom(fd_, bytes)) return NoRoom(ENOSPC, bytes);
+  if (const int error = posix_fallocate(fd_, 0, static_cast<off_t>(bytes)); error != 0)
+    return NoRoom(error, bytes);
   written_ = static_cast<std::int64_t>(bytes);
   return {};
 }

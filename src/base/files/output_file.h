@@ -32,7 +32,7 @@ class OutputFile {
   OutputFile& operator=(OutputFile&&) = delete;
   ~OutputFile();  // removes what was not published
 
-  // Reserves space for the whole file if the file system can.
+  // Reserves space for the whole file if the file system can. Where there is less, nothing is taken.
   [[nodiscard]] Status Reserve(std::uint64_t bytes);
   // The same on every file system, so that a mapping of the file can be written without a fault.
   [[nodiscard]] Status ReserveForMapping(std::uint64_t bytes);
@@ -54,6 +54,7 @@ class OutputFile {
   bool OpenNamed(const Options& options);
   std::string NameOfDescriptor() const;
   Error IoError(std::string_view what) const;
+  Status NoRoom(int error, std::uint64_t bytes) const;
   Status GiveName(bool synced);
 
   std::string path_, temporary_;
