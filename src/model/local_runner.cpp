@@ -4,18 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/check.h"
+#include "base/stopwatch.h"
 #include "model/network.h"
 #include "model/ranks/heads.h"
 
 namespace foretoken::model {
 namespace {
-
-// From so many multiplications in a layer (for all rows) on, a pass takes so long that waiting for
-// a thread costs less than the thread's help saves.
-constexpr std::uint64_t kAlwaysForTheTeam = 16'000'000;
 
 CacheLayer CacheLayerOf(const AttentionConfig& a, const Division& division) {
   return {.n_kv_heads = a.cache_layer < 0 ? OwnHeads(a, division).keys.n() : 0,
@@ -315,17 +311,15 @@ bool LocalRunner::HasCertainties(const Pass& pass) const noexcept {
 
 // Returns how many threads took part.
 int LocalRunner::RunOnTeam(const Pass& pass) noexcept {
-  const std::uint64_t work = network_.LayerWork(pass) * static_cast<std::uint64_t>(pass.n_rows());
-  if (pool_.size() == 1 || work > kAlwaysForTheTeam) {
+  if (pool_.size() == 1) {
     network_.Run(pass, pool_, false);
-    return pool_.size();
+    return 1;
   }
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
-  const bool alone = team_choice_.Alone(work);
+  const std::uint64_t work = network_.LayerWork(pass) * static_cast<std::uint64_t>(pass.n_rows());
+  const double begin_us = NowMicroseconds();
+  const bool alone = team_choice_.Alone(work, begin_us);
   network_.Run(pass, pool_, alone);
-  team_choice_.Observe(work,
-                       std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
+  team_choice_.Observe(work, NowMicroseconds() - begin_us);
   return alone ? 1 : pool_.size();
 }
 

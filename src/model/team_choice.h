@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/team_choice.h: whether a small pass runs on the whole team of threads or on the caller
-// alone, decided by measurement.
+// model/team_choice.h: whether a pass runs on the whole team of threads or on the caller alone,
+// decided by measurement.
 //
 // On an idle machine a team is faster even for small passes. On a busy machine a thread that lost
 // its core makes the others wait for milliseconds at a barrier, far longer than a small pass takes.
 // So both ways are measured and the faster one is used. The other is tried again so rarely that
-// this costs a few percent at most. The choice never changes a result.
+// this costs a few percent at most. A large pass on one thread costs much, so it is tried only where
+// the team takes far longer than it did, or than small passes let expect. The choice never changes a
+// result.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -16,44 +19,76 @@ namespace foretoken::model {
 
 class TeamChoice {
  public:
-  // `work` is any number that grows with the size of a pass. Passes of one size class (a power of
-  // two) are compared.
-  bool Alone(std::uint64_t work) noexcept {
+  // Passes of more work are large: they take so long that waiting for a thread costs less than the
+  // thread's help saves, unless it waits in each of them.
+  static constexpr std::uint64_t kMostSmall = 16'000'000;
+
+  // `work` is a number in proportion to what a pass computes: multiplications in a layer. Passes of
+  // one size class (a power of two) are compared, by their time for each unit of work. now_us: of
+  // any steady clock.
+  bool Alone(std::uint64_t work, double now_us) noexcept {
     Class& c = classes_[Index(work)];
-    if (c.us[kAlone] == 0) return c.trying = kAlone, true;
-    if (c.us[kTeam] == 0) return c.trying = kTeam, false;
-    const int best = c.us[kAlone] <= c.us[kTeam] ? kAlone : kTeam;
-    c.trying = --c.until_retry <= 0 ? 1 - best : best;
+    const bool large = work > kMostSmall;
+    if (large && now_us - c.last_us > kForgottenUs) c.cost = {}, c.until_retry = 0;
+    c.last_us = now_us;
+    c.trying = Next(c, large);
     return c.trying == kAlone;
   }
 
-  // Reports how long the pass took that the last Alone(work) decided about.
+  // Reports how long the pass took that the last Alone(work, ...) decided about.
   void Observe(std::uint64_t work, double us) noexcept {
     Class& c = classes_[Index(work)];
-    const int best = c.us[kAlone] <= c.us[kTeam] ? kAlone : kTeam;
-    double& known = c.us[static_cast<std::size_t>(c.trying)];
+    const double cost = us / static_cast<double>(std::max<std::uint64_t>(1, work));
+    const int best = Best(c);
+    double& known = c.cost[static_cast<std::size_t>(c.trying)];
     const bool retry = known == 0 || c.trying != best;
-    known = retry ? us : 0.9 * known + 0.1 * us;
+    known = retry ? cost : 0.9 * known + 0.1 * cost;
+    double& least = c.trying == kTeam ? c.least_team : least_alone_;
+    least = least == 0 ? cost : std::min(least, cost);
     if (!retry) return;
     // A pass the slower way costs (slower / faster) passes. One in 40 times as many passes adds 2.5
-    // %.
-    const double worse = c.us[kAlone] > c.us[kTeam] ? c.us[kAlone] : c.us[kTeam];
-    const double better = c.us[kAlone] > c.us[kTeam] ? c.us[kTeam] : c.us[kAlone];
-    const double passes = better > 0 ? 40 * worse / better : 0;
+    // %. A large team that takes longer than it did may simply have a longer context: 0.6 %.
+    const auto [better, worse] = std::minmax(c.cost[kAlone], c.cost[kTeam]);
+    const double share = work > kMostSmall && Best(c) == kTeam ? 160 : 40;
+    const double passes = better > 0 ? share * worse / better : 0;
     c.until_retry = passes < 1e6 ? static_cast<int>(passes) : 1'000'000;
   }
 
  private:
   static constexpr int kAlone = 0, kTeam = 1;
+  // The team is disturbed where it takes so many times the least that it ever took.
+  static constexpr double kDisturbed = 1.5;
+  // After a pause the machine may be quiet again, and a long prompt may come.
+  static constexpr double kForgottenUs = 1e6;
   struct Class {
-    std::array<double, 2> us{};  // 0: not tried yet
-    int until_retry = 0, trying = kAlone;
+    std::array<double, 2> cost{};  // us for each unit of work; 0: not tried yet
+    double least_team = 0;         // the least of the team
+    double last_us = 0;
+    int until_retry = 0, trying = kTeam;
   };
+
+  static int Best(const Class& c) noexcept {
+    return c.cost[kAlone] != 0 && c.cost[kAlone] <= c.cost[kTeam] ? kAlone : kTeam;
+  }
+  // The team takes far longer than it did, or longer than small passes let expect of one thread.
+  bool IsDisturbed(const Class& c) const noexcept {
+    return c.cost[kTeam] > kDisturbed * c.least_team ||
+           (least_alone_ > 0 && c.cost[kTeam] > least_alone_);
+  }
+  int Next(Class& c, bool large) const noexcept {
+    if (!large && c.cost[kAlone] == 0) return kAlone;
+    if (c.cost[kTeam] == 0) return kTeam;
+    const int best = Best(c);
+    const bool calm = large && best == kTeam && !IsDisturbed(c);
+    c.until_retry = std::max(0, c.until_retry - 1);
+    return c.until_retry == 0 && !calm ? 1 - best : best;
+  }
   static std::size_t Index(std::uint64_t work) noexcept {
     return static_cast<std::size_t>(std::bit_width(work));
   }
 
   std::array<Class, 65> classes_{};
+  double least_alone_ = 0;  // of one thread, in any class
 };
 
 }  // namespace foretoken::model

@@ -3,51 +3,115 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace foretoken::model {
 namespace {
 
+constexpr std::uint64_t kSmall = 1000, kLarge = 2 * TeamChoice::kMostSmall;
+
+// What a pass of kSmall or kLarge takes.
 struct Machine {
   double alone_us, team_us;
 };
 
-// The total time of n passes, and how many of them ran alone.
-std::pair<double, int> PassesOn(TeamChoice& choice, Machine machine, int n,
-                                std::uint64_t work = 1000) {
-  double total = 0;
-  int alone = 0;
-  for (int i = 0; i < n; ++i) {
-    const bool is_alone = choice.Alone(work);
-    const double us = is_alone ? machine.alone_us : machine.team_us;
-    choice.Observe(work, us);
-    total += us;
-    alone += is_alone;
+// Passes behind each other, on machines that the test gives.
+class Passes {
+ public:
+  // The total time of n passes, and how many of them ran alone. A pass of other work takes longer
+  // in proportion.
+  std::pair<double, int> On(Machine machine, int n, std::uint64_t work = kSmall, double share = 1) {
+    double total = 0;
+    int alone = 0;
+    for (int i = 0; i < n; ++i) {
+      const bool is_alone = choice_.Alone(work, now_us_);
+      const double us = share * (is_alone ? machine.alone_us : machine.team_us);
+      choice_.Observe(work, us);
+      now_us_ += us;
+      total += us;
+      alone += is_alone;
+    }
+    return {total, alone};
   }
-  return {total, alone};
-}
+  void Pause(double us) { now_us_ += us; }
+
+ private:
+  TeamChoice choice_;
+  double now_us_ = 1e9;
+};
 
 TEST(TeamChoice, TakesTheFasterWayAndPaysLittleForTryingTheOther) {
-  for (const Machine machine :
-       {Machine{50, 40}, Machine{40, 50}, Machine{50, 12000}, Machine{4000, 2000}}) {
-    TeamChoice choice;
-    PassesOn(choice, machine, 2);  // the first measurement of both
-    const double best = std::min(machine.alone_us, machine.team_us);
-    EXPECT_LT(PassesOn(choice, machine, 20000).first, 1.04 * 20000 * best)
-        << machine.alone_us << " " << machine.team_us;
-  }
+  for (const std::uint64_t work : {kSmall, kLarge})
+    for (const Machine machine :
+         {Machine{50, 40}, Machine{40, 50}, Machine{50, 12000}, Machine{4000, 2000}}) {
+      Passes passes;
+      passes.On({machine.alone_us, machine.alone_us / 2}, 3, work);  // on a quiet machine
+      passes.On(machine, 100, work);
+      const double best = std::min(machine.alone_us, machine.team_us);
+      EXPECT_LT(passes.On(machine, 20000, work).first, 1.04 * 20000 * best)
+          << machine.alone_us << " " << machine.team_us << ", " << work;
+    }
 }
 
 TEST(TeamChoice, FindsBackToTheTeamWhenTheMachineIsQuietAgain) {
-  TeamChoice choice;
-  PassesOn(choice, {100, 1000}, 100);
-  PassesOn(choice, {100, 60}, 2000);
-  EXPECT_LT(PassesOn(choice, {100, 60}, 100).second, 10);
+  for (const std::uint64_t work : {kSmall, kLarge}) {
+    Passes passes;
+    passes.On({100, 60}, 10, work);
+    EXPECT_GT(passes.On({100, 1000}, 200, work).second, 150);
+    passes.On({100, 60}, 2000, work);
+    EXPECT_LT(passes.On({100, 60}, 100, work).second, 10);
+  }
 }
 
 TEST(TeamChoice, KeepsPassesOfOtherSizesApart) {
-  TeamChoice choice;
-  PassesOn(choice, {10, 100}, 100, 1000);
-  EXPECT_LT(PassesOn(choice, {1000, 500}, 1000, 100000).second, 60);
-  EXPECT_GT(PassesOn(choice, {10, 100}, 100, 1000).second, 90);
+  Passes passes;
+  passes.On({10, 100}, 100, 1000);
+  EXPECT_LT(passes.On({1000, 500}, 1000, 100000).second, 60);
+  EXPECT_GT(passes.On({10, 100}, 100, 1000).second, 90);
+}
+
+// A prompt on one thread would take twice as long.
+TEST(TeamChoice, LargePassesDoNotTryOneThreadWhileTheTeamIsUndisturbed) {
+  Passes passes;
+  EXPECT_EQ(passes.On({4000, 2000}, 500, kLarge).second, 0);
+  EXPECT_EQ(passes.On({4000, 2600}, 500, kLarge).second, 0);  // a clock that is somewhat slower
+}
+
+// The first large passes were disturbed already, so that nothing tells what they take on a quiet
+// machine but the small ones.
+TEST(TeamChoice, LargePassesThatWereAlwaysDisturbedAreTriedOnOneThread) {
+  Passes passes;
+  const double times = static_cast<double>(kLarge) / kSmall;
+  passes.On({1, 9}, 100, kSmall);
+  EXPECT_GT(passes.On({0.8 * times, 20 * times}, 200, kLarge).second, 180);
+}
+
+// The same class has passes of up to twice the work.
+TEST(TeamChoice, ComparesPassesByTheirWork) {
+  Passes passes;
+  for (int i = 0; i < 200; ++i) {
+    EXPECT_EQ(passes.On({4000, 2000}, 1, kLarge).second, 0);
+    EXPECT_EQ(passes.On({4000, 2000}, 1, kLarge * 15 / 8, 15.0 / 8).second, 0);
+  }
+}
+
+// One pass whose thread lost its core for long must not send the next ones to one thread for long.
+TEST(TeamChoice, OneSlowPassIsForgotten) {
+  for (const std::uint64_t work : {kSmall, kLarge}) {
+    Passes passes;
+    passes.On({4000, 2000}, 100, work);
+    passes.On({4000, 30000}, 1, work);
+    passes.On({4000, 2000}, 100, work);
+    EXPECT_LT(passes.On({4000, 2000}, 100, work).second, 4) << work;
+  }
+}
+
+TEST(TeamChoice, AfterAPauseLargePassesBeginWithTheTeam) {
+  Passes passes;
+  passes.On({4000, 2000}, 10, kLarge);
+  EXPECT_GT(passes.On({4000, 20000}, 100, kLarge).second, 80);
+  passes.Pause(2e6);
+  EXPECT_EQ(passes.On({4000, 2000}, 100, kLarge).second, 0);
 }
 
 }  // namespace
