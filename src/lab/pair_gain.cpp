@@ -131,6 +131,59 @@ double Speedup(const RoundPrices& prices, const DraftShares& shares, int k) {
   return k == 0 ? 1 : tokens * prices.plain / us;
 }
 
+namespace {
+
+constexpr double kMostScale = 4;  // and the least is one part of as many
+
+// What rounds of at most k drafts cost besides their passes of several rows; the tokens of one; and
+// how often passes of 2 to 1 + k rows are made.
+struct Round {
+  Round(const RoundPrices& prices, const DraftShares& shares, int k) : us(prices.rest) {
+    double left = 1;
+    for (int i = 0; i < k; ++i) {
+      const double drafted = shares.drafted[static_cast<std::size_t>(i)];
+      tokens += shares.gained[static_cast<std::size_t>(i)];
+      us += drafted * (prices.draft + (i == 0 ? prices.begin : 0));
+      if (i == 0) us += (left - drafted) * prices.Pass(1);
+      if (i > 0) passes.push_back(left - drafted);
+      left = drafted;
+    }
+    passes.push_back(left);
+  }
+  double tokens = 1, us;
+  std::vector<double> passes;
+};
+
+double Bounded(double scale) {
+  return std::clamp(scale, 1 / kMostScale, kMostScale);
+}
+
+}  // namespace
+
+void Agree(const MeasuredSpeedups& measured, const DraftShares& shares, RoundPrices& prices) {
+  const int most = shares.most();
+  if (most == 0 || shares.drafted[0] <= 0) return;
+  const auto of_passes = [&](const Round& round, double speedup) {
+    return round.tokens * prices.plain / speedup - round.us;
+  };
+  const Round one(prices, shares, 1), many(prices, shares, most);
+  const double low = Bounded(of_passes(one, most == 1 ? measured.longest : measured.shortest) /
+                             (one.passes[0] * prices.Pass(2)));
+  double at_low = 0, rising = 0;  // the time of all passes; of what rises with their rows
+  for (int i = 1; i <= most; ++i) {
+    const double us = many.passes[static_cast<std::size_t>(i - 1)] * prices.Pass(1 + i);
+    at_low += us;
+    if (most > 1) rising += us * (i - 1) / (most - 1);
+  }
+  const double high =
+      rising > 0 ? Bounded(low + (of_passes(many, measured.longest) - low * at_low) / rising) : low;
+  for (auto& [rows, us] : prices.pass) {
+    const double share = most > 1 ? std::clamp((rows - 2.0) / (most - 1), 0.0, 1.0) : 0;
+    if (rows > 1) us *= low + share * (high - low);
+  }
+  LevelOut(prices.pass);
+}
+
 BestLength BestLengthOf(const RoundPrices& prices, const DraftShares& shares) {
   BestLength best;
   for (int k = 1; k <= shares.most(); ++k)

@@ -62,6 +62,15 @@ DraftShares SharesOf(double accepted, int n);
 // For a draft length within `shares`.
 double Speedup(const RoundPrices& prices, const DraftShares& shares, int k);
 
+// The speed-ups of runs with one draft a round, and with the longest drafts.
+struct MeasuredSpeedups {
+  double shortest = 1, longest = 1;
+};
+// Scales the passes of several rows so that these two speed-ups are what the prices estimate; lengths
+// between them follow in equal steps. What a round costs besides its passes and drafts, and moments
+// in which one price was measured and not another, is then in no estimate.
+void Agree(const MeasuredSpeedups& measured, const DraftShares& shares, RoundPrices& prices);
+
 struct BestLength {
   int k = 0;  // 0: plain decoding
   double speedup = 1;

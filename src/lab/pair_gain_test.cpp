@@ -126,6 +126,38 @@ TEST(Speedup, AgreesWithTheRunThatItIsMadeFrom) {
               0.05 * tokens * 130 / us);
 }
 
+// Prices of different moments may promise what no run reached.
+TEST(Speedup, IsTheMeasuredOneWhereItWasMeasured) {
+  for (const DraftShares& shares :
+       {Always({0.8, 0.6, 0.4, 0.3}), DraftShares{{0.5, 0.5, 0.4, 0.3}, {0.45, 0.4, 0.3, 0.2}}}) {
+    RoundPrices prices = Cheap(5);
+    prices.rest = 3;
+    const double estimate = Speedup(prices, shares, 2);
+    Agree({.shortest = 1.1, .longest = 1.05}, shares, prices);
+    EXPECT_NEAR(Speedup(prices, shares, 1), 1.1, 1e-9);
+    EXPECT_NEAR(Speedup(prices, shares, 4), 1.05, 1e-9);
+    EXPECT_LT(Speedup(prices, shares, 2), estimate);
+    EXPECT_DOUBLE_EQ(prices.Pass(1), 100);  // plain decoding's
+  }
+  const DraftShares one = Always({0.8});
+  RoundPrices prices = Cheap(5);
+  Agree({.shortest = 9, .longest = 1.2}, one, prices);
+  EXPECT_NEAR(Speedup(prices, one, 1), 1.2, 1e-9);
+}
+
+TEST(Speedup, ThatNoPriceExplainsLeavesPassesPositiveAndRising) {
+  RoundPrices prices = Cheap(5);
+  Agree({.shortest = 90, .longest = 0.01}, Always({0.8, 0.6}), prices);
+  for (int rows = 1; rows < 9; ++rows) {
+    EXPECT_GT(prices.Pass(rows), 0);
+    EXPECT_LE(prices.Pass(rows), prices.Pass(rows + 1));
+  }
+  const RoundPrices before = Cheap(5);
+  prices = before;
+  Agree({.shortest = 2, .longest = 2}, {}, prices);
+  EXPECT_EQ(prices.pass, before.pass);
+}
+
 TEST(BestLength, IsPlainDecodingWhereDraftsAreDearOrWrong) {
   const DraftShares good = Always({0.9, 0.8, 0.7, 0.1});
   EXPECT_EQ(BestLengthOf(Cheap(5), good).k, 3);

@@ -167,6 +167,9 @@ class CheckPair(base.Transcript):
         self.assertEqual(measured["best"] is None, measured["best_k"] == 0)
         self.assertGreater(measured["as_set"]["speedup"], 0)
         self.assertTrue(answer["recommendation"])
+        if answer["recommendation"].startswith("Use it"):  # with the fastest of what was measured
+            faster = measured["best"] is not None and measured["best"]["speedup"] > measured["as_set"]["speedup"]
+            self.assertIn("--lookahead " + ("fixed" if faster else "cost-model"), answer["recommendation"])
 
     def test_it_measures_what_bench_does(self):
         """Same prompts, settings and lengths without a flag: only the clock differs."""

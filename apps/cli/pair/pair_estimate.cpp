@@ -39,19 +39,23 @@ Result<PairEstimate> EstimatePair(Engine& engine, const RunPlan& plan, const Mea
   once.request.speculative.num_speculative_tokens = most;
   shortest.request.speculative.num_speculative_tokens = 1;
   std::vector<lab::RoundPrices> prices;
+  std::vector<double> of_longest, of_shortest;  // speed-ups
   PairEstimate estimate;
   for (int repeat = 0; repeat < plan.repeats; ++repeat) {
     FORETOKEN_TRY(const BenchRuns longest_runs, RunInTurn(engine, once));
     FORETOKEN_TRY(const BenchRuns shortest_runs, RunInTurn(engine, shortest));
-    const BenchRow& row = longest_runs.batches.front();
-    prices.push_back(lab::PricesOf(measured, context,
-                                   {.plain = row.plain_stats,
-                                    .shortest = shortest_runs.batches.front().stats,
-                                    .longest = row.stats}));
+    const BenchRow &row = longest_runs.batches.front(), &one = shortest_runs.batches.front();
+    of_longest.push_back(row.speedup->median), of_shortest.push_back(one.speedup->median);
+    prices.push_back(
+        lab::PricesOf(measured, context,
+                      {.plain = row.plain_stats, .shortest = one.stats, .longest = row.stats}));
     estimate.stats = row.stats;  // the same in every run, except its times
   }
   estimate.prices = Least(prices);
   estimate.shares = lab::SharesOf(estimate.stats, most);
+  lab::Agree({.shortest = SpreadOf(std::move(of_shortest)).median,
+              .longest = SpreadOf(std::move(of_longest)).median},
+             estimate.shares, estimate.prices);
   estimate.survival = lab::SurvivalOf(estimate.stats, most);
   estimate.best = lab::BestLengthOf(estimate.prices, estimate.shares);
   estimate.break_even = lab::BreakEven(estimate.prices, most);

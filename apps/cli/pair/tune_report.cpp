@@ -78,7 +78,9 @@ std::string Recommendation(const Tuning& tuning) {
 std::string TuningTables(const Tuning& tuning, const Profile& profile, const std::string& path) {
   return fmt::format("machine   {}\nmodel     {}\n", profile.machine.cpu, profile.target.file) +
          PassTable(tuning) + DrafterTable(tuning) + TrialTable(tuning) + "\n" +
-         Recommendation(tuning) + fmt::format("profile: {}\n", path);
+         Recommendation(tuning) +
+         fmt::format("profile: {} (--profile drafts in this way where no flag says another)\n",
+                     path);
 }
 
 }  // namespace foretoken::cli
