@@ -132,7 +132,9 @@ Status FillInModels(EngineOptions& options, const ModelPlaces& places) {
   FORETOKEN_TRY(const BundledModels bundled, BundledModels::Find(places));
   options.model = bundled.target();
   std::string& method = options.speculative.method;
+  auto& tokens = options.speculative.num_speculative_tokens;
   if (!options.DraftFiles().empty()) return {};
+  if (method.empty() && !tokens && !options.speculative.profile.empty()) return {};
   if (method.empty()) method = kBestMethod;
   const std::vector<std::string_view> drafters = DraftsFor(method);
   if (drafters.empty()) return {};
@@ -143,7 +145,6 @@ Status FillInModels(EngineOptions& options, const ModelPlaces& places) {
     else
       options.speculative.draft_models.push_back(std::move(file));
   }
-  auto& tokens = options.speculative.num_speculative_tokens;
   if (!tokens && options.speculative.lookahead == "fixed") tokens = kBestTokens;
   return {};
 }

@@ -45,8 +45,8 @@ class BundledModels {
 
 // If `options` name no model: uses the bundled target and, unless a draft is named or the methods
 // need none, its drafter for the first named method that needs one (kBestMethod if none or a
-// portfolio is named), with kBestTokens if no number is given. Options that name a model stay as
-// they are. Errors: kNotFound.
+// portfolio is named), with kBestTokens if no number is given. A profile that alone is named chooses
+// the drafter. Options that name a model stay as they are. Errors: kNotFound.
 [[nodiscard]] Status FillInModels(EngineOptions& options, const ModelPlaces& places);
 
 // The bundled target if `model` is empty, for verbs without a drafter. Errors: kNotFound.

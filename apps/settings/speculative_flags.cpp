@@ -178,7 +178,9 @@ std::vector<Row> LookupRows() {
       {"profile",
        {"--profile"},
        "PATH",
-       "a profile that `foretoken tune` wrote, so that the costs are known from the first round"},
+       "a profile that `foretoken tune` wrote: the costs are known from the first round, and where "
+       "no method, "
+       "draft and K are given, those that it recommends are used"},
   };
 }
 

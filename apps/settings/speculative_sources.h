@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // settings/speculative_sources.h: the sources of speculative settings. The one further left wins:
-// request > flags > environment > file > defaults. A profile is named by a setting and provides
-// measured costs; it overrides none of these.
+// request > flags > environment > file > profile > defaults. A profile is named by a setting. It
+// provides measured costs, and its recommendation where no method, draft file and K are set.
 #pragma once
 
 #include <string>

@@ -99,7 +99,8 @@ struct SpeculativeOptions {
   std::string ngram_corpus = {};    // n-gram: path of a text that is known from the start
   int suffix_max_tokens = 1 << 20;  // suffix: the most tokens of earlier outputs that are kept
   // Path of a profile that `foretoken tune` wrote: measured costs of this machine and these models.
-  // A profile of another machine or model is ignored with a notice.
+  // Where no method, draft file and K are given, the drafter, K and controller are those that it
+  // recommends. A profile of another machine or model is ignored with a notice.
   std::string profile = {};
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// foretoken/tools/profile.h: what passes and drafts of some models cost on some machine, measured once by
-// `foretoken tune` and kept in a file, so that an engine knows it from its first round.
+// foretoken/tools/profile.h: what passes and drafts of some models cost on some machine, and what was
+// fastest there, measured once by `foretoken tune` and kept in a file, so that an engine knows it from
+// its first round.
 //
 //   auto profile = foretoken::Profile::Load("target.profile.json");
 //   if (profile && profile->WhyNot(machine, target).empty())

@@ -8,6 +8,7 @@
 #include "base/argument_checks.h"
 #include "base/machine/stack.h"
 #include "calibrate/initial_costs.h"
+#include "calibrate/recommendation.h"
 #include "draft/custom_drafter.h"
 #include "draft/registry.h"
 #include "engine/impl.h"
@@ -73,6 +74,9 @@ class EngineOpener {
     if (o.model.empty())
       return Fail(ErrorCode::kInvalidArgument,
                   "model: none is named; give the path of a GGUF file with --model");
+    FORETOKEN_TRY(opened().kernels, kernels::KernelsByName(o.isa));
+    FORETOKEN_TRY(opened().pool, loader::MakeTeam(o, *opened().kernels));
+    FORETOKEN_CHECK_OK(TakeRecommendation());
     FORETOKEN_TRY(const bool own, loader::TakeOwnMethod(o, speculative.method));
     FORETOKEN_TRY(const auto config, SpeculativeConfig::Create(speculative));
     speculative = config.options();
@@ -96,8 +100,15 @@ class EngineOpener {
                   "kv cache: a trace tells what rounds with a cache cost; leave the cache on, or "
                   "record nothing");
     o.prefix_cache &= o.kv_cache;
-    FORETOKEN_TRY(opened().kernels, kernels::KernelsByName(o.isa));
-    FORETOKEN_TRY(opened().pool, loader::MakeTeam(o, *opened().kernels));
+    return {};
+  }
+
+  // REQUIRES: kernels and pool.
+  Status TakeRecommendation() {
+    FORETOKEN_TRY(std::string told,
+                  calibrate::TakeRecommendation(
+                      ProfileMachine::This(opened().kernels->isa, options().threads), options()));
+    if (!told.empty()) summary().notices.push_back(std::move(told));
     return {};
   }
 
