@@ -543,7 +543,9 @@ class Speculation(Transcript):
     def test_the_first_line_says_who_drafts_and_who_judges(self):
         flags = ("generate", "-m", TARGET, "-p", "Once", "-n", "5", "--spec-type", "ngram", "--gamma", "3", "--lookahead", "fixed")
         lines = self.done(*flags).stderr.decode().splitlines()
-        self.assertEqual(lines[0], "speculation: ngram; K 3, fixed; verified by drafter and temperature; lossless")
+        self.assertEqual(lines[0], "speculation: ngram; K 3, fixed; verified by sample-match; lossless")
+        by_text = self.done(*flags[:-2], "--verify", "target-probability", "--temp", "0.7").stderr.decode().splitlines()
+        self.assertIn("K at most 3, by-text; verified by target-probability; lossless", " ".join(by_text))
         lossy = self.done(*flags, "--verify", "relaxed", "--temp", "0.7").stderr.decode().splitlines()
         self.assertRegex(lossy[0], "verified by relaxed; LOSSY")
         greedy = self.done(*flags, "--verify", "relaxed", "--temp", "0").stderr.decode()
@@ -555,6 +557,14 @@ class Speculation(Transcript):
         self.assertRegex(lot.splitlines()[0], "verified by synthetic; LOSSY")
         plain = self.done(*flags[:-6], "--spec-type", "none").stderr.decode().splitlines()
         self.assertEqual(plain[0], "speculation: none, plain decoding")
+
+    def test_statistics_say_why_rounds_had_no_drafts(self):
+        flags = ("generate", "-m", TARGET, "-p", "Once", "-n", "5", "--temp", "0", "--ignore-eos", "--spec-type", "ngram", "--lookahead", "fixed")
+        why = r"in \d+ rounds? the drafter had none(, in 1 the text was about to end)?"
+        self.assertRegex(self.done(*flags, "--stats").stderr.decode(), rf"(?m)^  (drafts    none in \d+ rounds:|plain    ) {why}$")
+        self.assertRegex(self.done(*flags[:4], "Qq", *flags[5:]).stderr.decode(), rf"(; no drafts: {why}| drafts accepted) ")
+        plain = self.done(*flags[:-4], "--spec-type", "none", "--stats").stderr.decode()
+        self.assertNotIn("in 5 rounds", plain)
 
     def test_a_prediction_is_drafted(self):
         flags = ("generate", "-m", TARGET, "-p", "Once", "-n", "20", "--temp", "0", "--ignore-eos", "--json", "--lookahead", "fixed")

@@ -56,16 +56,17 @@ Status ApplyTemplate(const Engine& engine, GenerateSettings& settings) {
 }
 
 // Runs the request and shows its text as it comes.
-Result<Completion> Stream(Engine& engine, const GenerateSettings& settings, Output& output) {
+Result<Completion> Stream(Engine& engine, const GenerateSettings& settings,
+                          const SpeculativeUse& use, Output& output) {
   const bool shown = !settings.json;
   std::optional<Trace> trace;
   bool begun = !shown || settings.quiet;
   const auto begin = [&] {  // not before the request has been checked
     if (!std::exchange(begun, true))
-      std::fputs(
-          Fitted(StartLine(engine.summary(), settings.request.sampling.greedy()), STDERR_FILENO, 2)
-              .c_str(),
-          stderr);
+      std::fputs(Fitted(StartLine(engine.summary(), use, settings.request.sampling.greedy()),
+                        STDERR_FILENO, 2)
+                     .c_str(),
+                 stderr);
   };
   if (settings.trace) {
     begin();
@@ -112,15 +113,17 @@ Result<int> Generate(GenerateSettings& settings) {
   ReportIdleSettings(settings, use);
   const InterruptGuard guard;
   Output output(settings.raw);
-  FORETOKEN_TRY(const Completion completion, Stream(*engine, settings, output));
+  FORETOKEN_TRY(const Completion completion, Stream(*engine, settings, use, output));
   if (output.closed_pipe()) return kDone;
   FORETOKEN_CHECK_OK(output.status());
+  const EngineCounts counts = engine->counts();
   FORETOKEN_TRY(const auto comparison, CompareIfAsked(*engine, settings));
   const Generation generation{.engine = &engine->summary(),
                               .completion = &completion,
                               .config = &settings.engine.speculative,
                               .strategy = completion.strategy,
                               .greedy = settings.request.sampling.greedy(),
+                              .counts = counts,
                               .comparison = comparison};
   if (settings.json) {
     output.Write(GenerationJson(generation));

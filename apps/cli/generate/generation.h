@@ -7,6 +7,7 @@
 #include <string>
 
 #include "foretoken/engine.h"
+#include "foretoken/engine_counts.h"
 
 namespace foretoken::cli {
 
@@ -25,6 +26,7 @@ struct Generation {
   const SpeculativeOptions* config = nullptr;  // the requested settings
   std::string strategy;                        // the one that verified, never "auto"
   bool greedy = false;                         // the request's temperature is 0
+  EngineCounts counts;                         // of the rounds of this request
   std::optional<Comparison> comparison;
 };
 

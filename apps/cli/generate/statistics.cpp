@@ -64,14 +64,38 @@ std::string DrafterLine(const Generation& generation) {
                      engine.num_speculative_tokens, generation.strategy, exactness);
 }
 
-std::string AcceptanceLine(const SpeculationStats& stats) {
+// Why rounds had no drafts: "in 120 rounds drafts did not promise to pay, in 8 the drafter had none".
+// Empty if all had some.
+std::string WhyPlain(const EngineCounts& counts) {
+  constexpr std::pair<PlainReason, const char*> kReasons[] = {
+      {PlainReason::kCost, "drafts did not promise to pay"},
+      {PlainReason::kNoDraft, "the drafter had none"},
+      {PlainReason::kNoRoom, "the text was about to end"},
+      {PlainReason::kBudget, "the pass had no rows left"},
+      {PlainReason::kMemory, "the cache had no room"}};
+  std::string out;
+  for (const auto& [reason, words] : kReasons) {
+    const std::int64_t n = counts.Plain(reason).rounds;
+    if (n == 0) continue;
+    out += out.empty() ? fmt::format("in {} round{} {}", n, n == 1 ? "" : "s", words)
+                       : fmt::format(", in {} {}", n, words);
+  }
+  return out;
+}
+
+std::string AcceptanceLines(const SpeculationStats& stats, const EngineCounts& counts) {
   const auto rate = stats.acceptance_rate();
-  if (!rate) return fmt::format("  drafts    none in {} rounds\n", stats.rounds);
+  const std::string why = WhyPlain(counts);
+  if (!rate)
+    return fmt::format("  drafts    none in {} rounds{}{}\n", stats.rounds, why.empty() ? "" : ": ",
+                       why);
+  const std::string plain = why.empty() ? "" : fmt::format("  plain     {}\n", why);
   return fmt::format(
-      "  drafts    {} of {} accepted ({:.1f} %) in {} of {} rounds; mean acceptance length "
-      "{:.2f}\n",
-      stats.accepted, stats.drafted, 100 * *rate, stats.draft_rounds, stats.rounds,
-      stats.mean_acceptance_length().value_or(1.0));
+             "  drafts    {} of {} accepted ({:.1f} %) in {} of {} rounds; mean acceptance length "
+             "{:.2f}\n",
+             stats.accepted, stats.drafted, 100 * *rate, stats.draft_rounds, stats.rounds,
+             stats.mean_acceptance_length().value_or(1.0)) +
+         plain;
 }
 
 std::string TimeLine(const SpeculationStats& stats) {
@@ -100,7 +124,7 @@ std::string AllLines(const Generation& generation) {
   std::string out = EngineLine(*generation.engine) + PromptLine(generation) + TextLine(completion) +
                     DrafterLine(generation);
   if (generation.engine->num_speculative_tokens > 0) {
-    out += AcceptanceLine(completion.speculation);
+    out += AcceptanceLines(completion.speculation, generation.counts);
     out += TimeLine(completion.speculation);
   }
   return out;
@@ -110,9 +134,13 @@ std::string AllLines(const Generation& generation) {
 std::string OneLine(const Generation& generation) {
   const Completion& completion = *generation.completion;
   const SpeculationStats& stats = completion.speculation;
+  const bool may_draft =
+      generation.engine->num_speculative_tokens > 0 && generation.engine->method != "none";
+  const std::string why = may_draft ? WhyPlain(generation.counts) : "";
   const std::string drafts =
       stats.drafted > 0 ? fmt::format("; {} of {} drafts accepted", stats.accepted, stats.drafted)
-                        : "";
+      : why.empty()     ? ""
+                        : fmt::format("; no drafts: {}", why);
   const bool cut_off = completion.finish_reason != FinishReason::kStop &&
                        completion.finish_reason != FinishReason::kLength;
   const std::string end = cut_off ? fmt::format("; ended: {}", Name(completion.finish_reason)) : "";
@@ -125,13 +153,13 @@ std::string OneLine(const Generation& generation) {
 
 }  // namespace
 
-std::string StartLine(const EngineSummary& engine, bool greedy) {
+std::string StartLine(const EngineSummary& engine, const SpeculativeUse& use, bool greedy) {
   if (engine.num_speculative_tokens == 0 || engine.method == "none")
     return "speculation: none, plain decoding\n";
   // Your own verifiers and synthetic acceptance keep their rule at temperature 0.
   const bool replaced = greedy && !engine.strategies.empty();
   const std::string strategy =
-      engine.strategy == "auto" ? "drafter and temperature"
+      engine.strategy == "auto" ? fmt::format("{}", fmt::join(use.strategies, ", "))
       : replaced && engine.strategy != "greedy"
           ? fmt::format("greedy, which every strategy is at temperature 0 ({} too)",
                         engine.strategy)
@@ -139,8 +167,8 @@ std::string StartLine(const EngineSummary& engine, bool greedy) {
   const std::string file = engine.draft ? fmt::format(" ({})", DraftFileNames(engine)) : "";
   return fmt::format(
       "speculation: {}{}; K {}{}, {}; verified by {}; {}\n", engine.method, file,
-      engine.lookahead == "fixed" ? "" : "at most ", engine.num_speculative_tokens,
-      engine.lookahead, strategy,
+      engine.lookahead == "fixed" ? "" : "at most ", engine.num_speculative_tokens, use.lookahead,
+      strategy,
       engine.lossless || replaced ? "lossless" : "LOSSY: the text has another distribution");
 }
 

@@ -209,11 +209,12 @@ Status SpeculationRules::CheckDrafters(const Request& request) const {
 }
 
 SpeculativeUse SpeculationRules::UseFor(const Request& request) const {
+  const bool follows_drafts = FollowsDrafts(request, VerifierFor(request));
   SpeculativeUse use{.methods = {},
                      .strategies = {std::string(VerifierFor(request).name())},
-                     .lookahead = options_.speculative.lookahead,
+                     .lookahead = ControllerOf(true, follows_drafts),
                      .sampled = !request.sampling.greedy(),
-                     .learns_from_others = !FollowsDrafts(request, VerifierFor(request)),
+                     .learns_from_others = !follows_drafts,
                      .max_sequences = options_.max_sequences};
   for (const int d : DraftersFor(request)) {
     const loader::DrafterEntry& entry = drafters_[d];

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Is the default controller as fast as the best fixed draft length, at every start?
+
+  best_length.py --foretoken build/release/foretoken --bundled models [--models FOLDER] [--starts 10] [--lengths 1,2,3,4,5,6,8] [--threads 1,2]
+                 [--busy 0] [--only WORD] [--json FILE]
+
+For each case `foretoken bench` is started anew --starts times, each time with the default controller and with every fixed length in turn. A figure is
+the speed-up over plain decoding that one start measured (plain and with drafts in turn, in one process). The best fixed length is the one with the
+largest median. A row shows it, the default's median (least-most), and both as ratios to the best fixed median. --busy N runs N endless loops beside
+everything. FOLDER may hold t1b-Q8_0.gguf and d100m-Q8_0.gguf (random weights of the shapes of a 1B model and a 100M draft; a set share of the drafts
+is accepted), and qwen3moe-Q4_0.gguf with d18m-Q8_0.gguf (a mixture of experts). Cases without their files are left out, and named.
+
+Exit code 1 where a median is below 0.97 of the best fixed length or of plain decoding, or a start below 0.93.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from never_slower import CODE, COPY_EDIT, JSON as JSON_TEXTS
+import measured
+
+MEDIAN, WORST = 0.97, 0.93
+
+
+def cases(a):
+    bundled = lambda name: os.path.join(a.bundled, name)
+    inside = lambda name: os.path.join(a.models or "", name)
+    target, greedy = ["-m", bundled("tales-9m-q8_0.gguf")], ["--temp", "0"]
+    large = ["-m", inside("t1b-Q8_0.gguf"), "-md", inside("d100m-Q8_0.gguf"), "-n", "48", "--max-prompts", "2", "--ignore-eos", "-c", "512"]
+    mixture = ["-m", inside("qwen3moe-Q4_0.gguf"), "-md", inside("d18m-Q8_0.gguf"), "-n", "48", "--max-prompts", "2", "--ignore-eos", "-c", "512"]
+    lookup = [*target, "--spec-type", "ngram", "-n", "200", "--ignore-eos", *greedy]
+    found = [("bundled draft model", [*target, "-md", bundled("tales-1m-draft-q8_0.gguf"), *greedy], None),
+             ("bundled EAGLE-3 head", [*target, "-md", bundled("tales-9m-eagle-q8_0.gguf"), *greedy], None),
+             ("bundled MTP head", [*target, "-md", bundled("tales-9m-mtp-q8_0.gguf"), *greedy], None),
+             ("lookup, copy-edit", lookup, COPY_EDIT), ("lookup, code", lookup, CODE), ("lookup, JSON", lookup, JSON_TEXTS)]
+    for rate in ("0.5", "0.7", "0.9"):
+        found.append((f"1B shape, {rate} accepted", [*large, "--synthetic-acceptance-rate", rate], None))
+    found.append(("mixture, 0.7 accepted", [*mixture, "--synthetic-acceptance-rate", "0.7"], None))
+    return found
+
+
+def missing(flags):
+    return [word for word in flags if word.endswith(".gguf") and not os.path.exists(word)]
+
+
+def speedup(a, flags, threads, length):
+    """Of one start: with the default controller, or with a fixed length."""
+    fixed = [] if length is None else ["--lookahead", "fixed", "--num-speculative-tokens", str(length)]
+    command = [a.foretoken, "bench", *flags, *fixed, "-t", str(threads), "--repeats", "1", "--rows", "1", "--contexts", "0", "--json", "-q"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode != 0:
+        sys.exit("%s: %s" % (" ".join(command), done.stderr.decode(errors="replace")))
+    return json.loads(done.stdout)["speedup"]
+
+
+def measure(a, flags, threads):
+    lengths = [None, *a.lengths]
+    runs = {length: [] for length in lengths}
+    for start in range(a.starts):
+        for length in lengths[start % len(lengths):] + lengths[:start % len(lengths)]:
+            runs[length].append(speedup(a, flags, threads, length))
+    best = max(a.lengths, key=lambda length: statistics.median(runs[length]))
+    reference = max(1.0, statistics.median(runs[best]))
+    default = sorted(runs[None])
+    return {"best_k": best, "best_fixed": statistics.median(runs[best]), "default": statistics.median(default), "least": default[0],
+            "most": default[-1], "median_ratio": statistics.median(default) / reference, "worst_ratio": default[0] / reference,
+            "fixed": {str(length): statistics.median(runs[length]) for length in a.lengths}}
+
+
+def with_prompts(flags, texts, folder):
+    if texts is None:
+        return flags
+    path = os.path.join(folder, "prompts.jsonl")
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(json.dumps({"prompt": text}) + "\n" for text in texts)
+    return [*flags, "--prompts", path]
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    numbers = lambda text: [int(word) for word in text.split(",")]
+    parser.add_argument("--foretoken", required=True)
+    parser.add_argument("--bundled", required=True)
+    parser.add_argument("--models")
+    parser.add_argument("--starts", type=int, default=10)
+    parser.add_argument("--lengths", type=numbers, default=[1, 2, 3, 4, 5, 6, 8])
+    parser.add_argument("--threads", type=numbers, default=[1, 2])
+    parser.add_argument("--busy", type=int, default=0)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--json")
+    return parser.parse_args()
+
+
+def main():
+    a = arguments()
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(a.busy)]
+    rows, failed = [], False
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            for name, flags, texts in cases(a):
+                if a.only not in name:
+                    continue
+                if missing(flags):
+                    print("%-26s left out: no %s" % (name, ", ".join(missing(flags))))
+                    continue
+                for threads in a.threads:
+                    row = measure(a, with_prompts(flags, texts, folder), threads)
+                    rows.append({"case": name, "threads": threads, **row})
+                    good = row["median_ratio"] >= MEDIAN and row["worst_ratio"] >= WORST
+                    failed |= not good
+                    print("%-26s %d thread%s best fixed K %d %5.2f; default %5.2f (%.2f-%.2f); %.3f of it, worst start %.3f%s" % (
+                        name, threads, "s" if threads > 1 else " ", row["best_k"], row["best_fixed"], row["default"], row["least"], row["most"],
+                        row["median_ratio"], row["worst_ratio"], "" if good else "  BELOW"), flush=True)
+    finally:
+        for loop in loops:
+            loop.kill()
+    if a.json:
+        measured.write(a.json, {"rows": rows})
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
