@@ -10,6 +10,8 @@ import contextlib
 import json
 import os
 import resource
+import select
+import socket
 import subprocess
 import sys
 import tempfile
@@ -80,6 +82,22 @@ class Prober:
     def report(self):
         health, control = (p99(times) for times in self.times)
         return len(self.times[0]), health, control
+
+
+def await_refusal(socks):
+    """Returns once the server has refused one of them, because it has no connection left."""
+    poll = select.poll()
+    by_number = {sock.fileno(): sock for sock in socks}
+    for number in by_number:
+        poll.register(number, select.POLLIN)
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        for number, _ in poll.poll(1000):
+            with contextlib.suppress(OSError):
+                if b" 503 " in by_number[number].recv(4096, socket.MSG_PEEK).partition(b"\r\n")[0]:
+                    return
+            poll.unregister(number)
+    raise AssertionError("no connection was refused")
 
 
 class Overload(unittest.TestCase):
@@ -368,7 +386,7 @@ class Overload(unittest.TestCase):
             busy = [server.socket() for _ in range(480)]
             for sock in busy:  # none of them can be closed for others
                 sock.sendall(request_bytes(COMPLETIONS, LONG))
-            server.await_accepted(440)  # the others came when all were taken
+            await_refusal(busy)  # the last ones came when all were taken
             status, headers, body = server.send("POST", COMPLETIONS, SHORT)
             self.assertEqual((status, json.loads(body)["error"]["code"]), (503, "no_connection"))
             self.assertIn("Retry-After", headers)
