@@ -21,6 +21,7 @@ CostModel::CostModel(const LookaheadSettings& settings)
       shared_(static_cast<std::size_t>(n_drafters_ * kEvidenceClasses), Survival(kSharedFading)),
       drafting_(static_cast<std::size_t>(n_drafters_ * kMaxDraft)),
       unread_us_(static_cast<std::size_t>(n_drafters_)),
+      looks_(shared_.size()),
       referee_(settings.max_sequences) {
   for (State& state : states_) state.survival.resize(shared_.size());
   picks_.reserve(states_.size() * kMaxDraft);
@@ -32,13 +33,14 @@ void CostModel::Begin(SeqId seq, const DraftLengths& lengths) noexcept {
   state.least = std::min(lengths.least, state.ceiling);
   state.idle_rounds = state.asleep = 0, state.interval = kFirstInterval;
   state.rounds_on_one = 0, state.patience = kFirstPatience;
-  state.probing = state.trying = false;
+  state.probing = state.trying = state.looking = false;
   state.total_us = state.probe_us = 0;
   std::fill(state.survival.begin(), state.survival.end(), Survival());
 }
 
 void CostModel::Reset(SeqId seq) noexcept {
   std::fill(shared_.begin(), shared_.end(), Survival(kSharedFading));
+  std::fill(looks_.begin(), looks_.end(), kFirstLooks);  // they would cost each request anew
   const State& state = At(seq);
   Begin(seq, {state.least, state.ceiling});
 }
@@ -167,6 +169,11 @@ bool CostModel::MayPay(const Pass& pass, const State& state, const Offer& offer)
   const double us = ProbeUs(state, offer);
   if (probe_us_ + us > kProbeShare * total_us_) return false;
   if (state.probe_us + us > kOwnProbeShare * state.total_us) return false;
+  return PaysIfPerfect(pass, state, offer);
+}
+
+bool CostModel::PaysIfPerfect(const Pass& pass, const State& state,
+                              const Offer& offer) const noexcept {
   double always[kMaxDraft];
   std::fill_n(always, kMaxDraft, 1.0);
   const int most = MostOf(pass, state, offer);
@@ -183,11 +190,26 @@ bool CostModel::Stale(const Pass& pass, const State& state, const Offer& offer) 
          kReviewShare * unread_us_[static_cast<std::size_t>(offer.drafter)];
 }
 
+// A few early rejections say little, and a drafter that is left alone becomes expensive: it must
+// read all that it missed. So its first rounds are made in any case, if perfect drafts would pay and
+// it has missed less than a pass takes.
+bool CostModel::IsNew(const Pass& pass, const State& state, const Offer& offer) const noexcept {
+  return looks_[Slot(offer.drafter, offer.evidence)] < kFirstLooks &&
+         (offer.made || costs_.CatchUpUs(offer.drafter, offer.missing) <
+                            costs_.PassUs(pass.n_decoding, pass.context)) &&
+         PaysIfPerfect(pass, state, offer);
+}
+
 void CostModel::Probe(const Pass& pass, Plan& plan) noexcept {
   State& state = At(plan.seq);
-  if (state.idle_rounds < state.interval || state.s[0] == 0) return;
   const Offer& offer = plan.offers[static_cast<std::size_t>(plan.chosen)];
-  if (MostOf(pass, state, offer) == 0) return;
+  if (state.s[0] == 0 || MostOf(pass, state, offer) == 0) return;
+  if (IsNew(pass, state, offer)) {
+    state.looking = true;
+    plan.k = state.least;
+    return;
+  }
+  if (state.idle_rounds < state.interval) return;
   if (!Stale(pass, state, offer) && !MayPay(pass, state, offer)) return;
   state.probing = true;
   plan.k = state.least;
@@ -314,19 +336,19 @@ void CostModel::Measure(const Pass& pass, std::span<Plan> plans) noexcept {
   for (Plan& plan : plans) {
     if (plan.offers.empty()) continue;
     State& state = At(plan.seq);
-    state.probing = state.trying = false;
+    state.probing = state.trying = state.looking = false;
     if (plans.size() == 1) TryLonger(pass, plan);
     if (state.trying) {
       pass_kind_ = PassKind::kOther;
     } else if (plan.k > 0) {
       LookElsewhere(pass, plan);
     } else {
-      if (!probed) Probe(pass, plan);
+      if (!probed && rows + state.least <= pass.trusted_rows) Probe(pass, plan);
       probed |= plan.k > 0;  // one probe in a pass
       plan.out_of_rows = plan.k == 0 && rows >= pass.trusted_rows;
       if (plan.k == 0) state.asleep = Sleep(pass, plan);
     }
-    if (!state.probing) continue;
+    if (!state.probing && !state.looking) continue;
     plan.probe = ProbeKind::kDrafter;
     pass_kind_ = PassKind::kOther;
   }
@@ -352,6 +374,7 @@ void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
   // rejected.
   state.survival[slot].Observe(round.drafted + round.withheld, round.accepted);
   shared_[slot].Observe(round.drafted + round.withheld, round.accepted);
+  looks_[slot] = std::min(looks_[slot] + 1, kFirstLooks);
   if (round.other >= 0) {
     const std::size_t other = Slot(round.other, round.evidence);
     state.survival[other].Observe(round.other_drafted, round.other_accepted);
@@ -362,6 +385,7 @@ void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
     untried_us_ = 0;
     return;
   }
+  if (state.looking) return;
   if (!state.probing) {
     state.interval = kFirstInterval;
     return;

@@ -48,7 +48,7 @@ class CostModel final : public Lookahead {
     int least = 1, ceiling = 0;         // drafts of a round that has any
     int idle_rounds = 0, interval = 0;  // rounds without drafts; rounds before the next probe
     int asleep = 0;                     // rounds in which nothing is planned
-    bool probing = false, trying = false;
+    bool probing = false, trying = false, looking = false;
     int rounds_on_one = 0,
         patience = 0;      // rounds with one drafter; before another is probed
     double best_rate = 0;  // of the present offer
@@ -76,6 +76,8 @@ class CostModel final : public Lookahead {
   double ProbeUs(const State& state, const Offer& offer) const noexcept;
   bool MayPay(const Pass& pass, const State& state, const Offer& offer) const noexcept;
   bool Stale(const Pass& pass, const State& state, const Offer& offer) const noexcept;
+  bool PaysIfPerfect(const Pass& pass, const State& state, const Offer& offer) const noexcept;
+  bool IsNew(const Pass& pass, const State& state, const Offer& offer) const noexcept;
   void Probe(const Pass& pass, Plan& plan) noexcept;
   void Measure(const Pass& pass, std::span<Plan> plans) noexcept;
   void LookElsewhere(const Pass& pass, Plan& plan) noexcept;
@@ -91,6 +93,7 @@ class CostModel final : public Lookahead {
   std::vector<int> drafting_;           // [drafters, position]: sequences with a draft there
   double total_us_ = 0, probe_us_ = 0;  // of all requests
   std::vector<double> unread_us_;       // [drafters]: decoding time since they were last timed
+  std::vector<int> looks_;              // [drafters, evidence]: rounds with verdicts
   double untried_us_ = 0;               // since longer drafts were last tried
   int untried_rounds_ = 0;
   Referee referee_;

@@ -118,6 +118,37 @@ TEST(CostModel, DisturbedDraftsCostLittle) {
   EXPECT_GT(world.Play(400, 2).over_plain, 2.05);  // 1.96 without tries and belief
 }
 
+// Costs of the bundled model with its EAGLE head, which reads every token that it missed before it
+// drafts again: 21 us each, where a pass takes 117.
+TEST(CostModel, EarlyRejectionsDoNotSilenceAHead) {
+  for (const int unlucky : {0, 1, 2, 3, 4}) {
+    RoundCosts costs(33, 1);
+    const std::vector<PassCost> passes = {{1, 0, {117, 0, 0}}, {2, 0, {130, 0, 0}},
+                                          {3, 0, {145, 0, 0}}, {5, 0, {182, 0, 0}},
+                                          {9, 0, {289, 0, 0}}, {17, 0, {544, 0, 0}}};
+    costs.Start(passes);
+    costs.StartDrafter(0, 35, 0, 21, 1.2);
+    CostModel model({.name = "cost-model", .costs = &costs});
+    model.Begin(0, {.most = 16});
+    std::mt19937 random(7);
+    std::uniform_real_distribution<double> uniform(0, 1);
+    int drafted = 0, missing = 0;
+    for (int round = 0; round < 300; ++round) {
+      const Offer offer{.most = 16, .missing = missing};
+      Plan plan{.offers = {&offer, 1}};
+      model.Choose({&plan, 1});
+      int accepted = 0;
+      while (drafted >= unlucky && accepted < plan.k && uniform(random) < 0.75) ++accepted;
+      drafted += plan.k > 0;
+      const double pass = costs.PassUs(1 + plan.k, 0),
+                   draft = plan.k > 0 ? 21 * missing + 35 * (0.2 + plan.k) : 0;
+      missing = plan.k > 0 ? 0 : missing + 1;
+      model.Observe(0, {.drafted = plan.k, .accepted = accepted, .us = pass + draft + 3});
+    }
+    EXPECT_GT(drafted, 250) << unlucky << " rejections";
+  }
+}
+
 // A few early rejections at the second position must not keep drafts short forever.
 TEST(CostModel, TriesLongerDraftsAgain) {
   for (unsigned seed = 1; seed <= 8; ++seed) {
