@@ -16,6 +16,8 @@ namespace foretoken::server {
 namespace {
 
 constexpr Sizes kBodies = {4 << 10, 32 << 10};
+// So large that a copy of the body for each message would outweigh what a message takes anyway.
+constexpr Sizes kManyMessages = {12 << 10, 96 << 10};
 
 // Makes a text of about so many bytes.
 using TextOf = std::function<std::string(std::size_t)>;
@@ -23,6 +25,7 @@ using TextOf = std::function<std::string(std::size_t)>;
 struct Case {
   const char* name;
   TextOf make;
+  Sizes sizes = kBodies;
 };
 
 TextOf Within(std::string front, std::string part, std::string back) {
@@ -114,7 +117,7 @@ void ExpectLinearBodies(std::vector<Case> cases, const Parse& parse) {
   const ModelLimits limits = {
       .name = "model", .any_name = true, .vocabulary_size = 4096, .max_choices = 128};
   for (const Case& c : cases)
-    ExpectLinear(c.name, kBodies, [&](std::size_t size) {
+    ExpectLinear(c.name, c.sizes, [&](std::size_t size) {
       return [&parse, &limits, body = c.make(size)] { (void)parse(body, limits); };
     });
 }
@@ -131,8 +134,9 @@ TEST(RequestGrowth, Completions) {
 TEST(RequestGrowth, Chats) {
   const std::string rest = R"("messages":[{"role":"user","content":"Hello"}],"max_tokens":1,)";
   std::vector<Case> cases = Sampling(rest);
-  cases.push_back(
-      {"messages", Field("", "messages", ListOf("", R"({"role":"user","content":"a"})", ""))});
+  cases.push_back({"messages",
+                   Field("", "messages", ListOf("", R"({"role":"user","content":"a"})", "")),
+                   kManyMessages});
   cases.push_back({"parts of a message", Field("", "messages",
                                                ListOf(R"([{"role":"user","content":)",
                                                       R"({"type":"text","text":"a"})", "}]"))});

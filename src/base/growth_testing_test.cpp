@@ -72,6 +72,24 @@ std::size_t LettersInReverse(const std::string& text) {
   return all.size();
 }
 
+// All letters so far are copied for each.
+std::size_t LettersCopied(const std::string& text) {
+  std::string all;
+  std::size_t sum = 0;
+  for (const char c : text) {
+    all += c;
+    sum += std::string(all).size();
+  }
+  return sum;
+}
+
+// The whole text is copied, again and again.
+std::size_t CopiesOfAll(const std::string& text) {
+  std::size_t sum = 0;
+  for (int i = 0; i < 64; ++i) sum += std::string(text).size();
+  return sum;
+}
+
 template <typename Function>
 double ExponentOf(const Function& function, Sizes sizes) {
   std::size_t sum = 0;
@@ -107,6 +125,13 @@ TEST(InstructionExponent, FindsQuadraticWork) {
 // Bytes that a library moves count, too, though one instruction may move many of them.
 TEST(InstructionExponent, FindsQuadraticMoves) {
   EXPECT_GT(ExponentOf(LettersInReverse, {4096, 16384}), 1.3);
+}
+
+// Long copies count as much for each byte as short ones. Those of `rep movsb`, which the tunables of
+// ctest's command rule out, count far more: linear work would seem to be more than that.
+TEST(InstructionExponent, FindsQuadraticCopiesAndPassesLongOnes) {
+  EXPECT_NEAR(ExponentOf(LettersCopied, {4096, 16384}), 1.55, 0.2);
+  EXPECT_LE(ExponentOf(CopiesOfAll, {1024, 16384}), kMostLinear);
 }
 
 }  // namespace

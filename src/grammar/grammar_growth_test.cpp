@@ -36,5 +36,16 @@ TEST(GrammarGrowth, AMaskGrowsWithTheGrammarAlone) {
   });
 }
 
+// A mask of many states: each word of the vocabulary is an alternative.
+TEST(GrammarGrowth, AMaskGrowsWithItsStatesAlone) {
+  ExpectLinear("states", {500, 2000}, [](std::size_t n) {
+    const auto words = Words(n);
+    std::string gbnf = "root ::= \"x\"";
+    for (std::size_t i = 0; i < n; ++i)
+      gbnf += " | \"" + std::string(words->Text(static_cast<Token>(i))) + "\"";
+    return [words, gbnf] { EXPECT_TRUE(Grammar::Compile(gbnf, words).has_value()); };
+  });
+}
+
 }  // namespace
 }  // namespace foretoken::grammar

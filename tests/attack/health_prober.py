@@ -3,17 +3,17 @@
 """Asks a server's /health again and again, on a connection of its own each time, and beside it a process that answers at once: on a busy machine
 the second time says how long anybody waits for the CPU.
 
-usage: health_prober.py PORT PERIOD_MS SOURCE_ADDRESS; ends when its standard input does, and prints [[seconds, health ms, reference ms], ...]. A
-probe without an answer counts as TIMEOUT_S. It runs with real-time priority where it may, so that its own waits are not the server's.
+usage: health_prober.py PORT PERIOD_MS SOURCE_ADDRESS TIMEOUT_S; ends when its standard input does, and prints
+[[seconds, health ms, reference ms], ...]. A probe without an answer within TIMEOUT_S is endless (Infinity); one that is refused, or gets another
+status than 200, counts as twice TIMEOUT_S. It runs with real-time priority where it may, so that its own waits are not the server's.
 """
 import json
+import math
 import os
 import select
 import socket
 import sys
 import time
-
-TIMEOUT_S = 5.0
 
 
 def reference():
@@ -37,23 +37,25 @@ def reference():
     os._exit(0)
 
 
-def ask(port, source):
+def ask(port, source, timeout_s):
     begin = time.monotonic()
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S, source_address=(source, 0)) as sock:
+        with socket.create_connection(("127.0.0.1", port), timeout=timeout_s, source_address=(source, 0)) as sock:
             sock.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             data = b""
             while part := sock.recv(65536):
                 data += part
         if not data.startswith(b"HTTP/1.1 200"):
-            return TIMEOUT_S * 1000
+            return 2 * timeout_s * 1000
+    except TimeoutError:
+        return math.inf
     except OSError:
-        return TIMEOUT_S * 1000
+        return 2 * timeout_s * 1000
     return (time.monotonic() - begin) * 1000
 
 
 def main():
-    port, period, source = int(sys.argv[1]), float(sys.argv[2]) / 1000, sys.argv[3]
+    port, period, source, timeout_s = int(sys.argv[1]), float(sys.argv[2]) / 1000, sys.argv[3], float(sys.argv[4])
     reference_port, child = reference()
     try:  # above everybody, also where all of this was started with real-time priority
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(os.sched_getparam(0).sched_priority + 1))
@@ -61,7 +63,7 @@ def main():
         pass  # then the reference tells
     begin, found = time.monotonic(), []
     while not select.select([sys.stdin], [], [], period)[0]:
-        found.append([time.monotonic() - begin, ask(port, source), ask(reference_port, "127.0.0.1")])
+        found.append([time.monotonic() - begin, ask(port, source, timeout_s), ask(reference_port, "127.0.0.1", timeout_s)])
     os.kill(child, 9)
     os.waitpid(child, 0)
     json.dump(found, sys.stdout)

@@ -3,6 +3,7 @@
 their exact answers. Each watcher has `problems()`, a list of sentences that is empty where all was well.
 """
 import json
+import math
 import os
 import re
 import subprocess
@@ -20,17 +21,18 @@ def percentile(values, share):
 
 class Health:
     """The 99th percentile of /health, by a process of its own (health_prober.py). The bound holds for the part of each answer's time that the
-    process which answers at once, asked right afterwards, did not need: on a busy machine both wait for the CPU."""
+    process which answers at once, asked right afterwards, did not need: on a busy machine both wait for the CPU. A probe waits at least as long
+    as the bound; each one that has no answer by then is a problem by itself."""
 
     def __init__(self, port, bound_ms=100.0, period_ms=40, source="127.0.0.1"):
-        self.bound_ms = bound_ms
-        self.process = subprocess.Popen([sys.executable, os.path.join(HERE, "health_prober.py"), str(port), str(period_ms), source],
+        self.bound_ms, self.timeout_s = bound_ms, max(5.0, bound_ms / 1000)
+        self.process = subprocess.Popen([sys.executable, os.path.join(HERE, "health_prober.py"), str(port), str(period_ms), source, str(self.timeout_s)],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.samples = []
 
     def stop(self):
         if not self.samples:
-            self.samples = json.loads(self.process.communicate("", timeout=60)[0])
+            self.samples = json.loads(self.process.communicate("", timeout=60 + 2 * self.timeout_s)[0])
         return self
 
     def p99(self, values=None):
@@ -45,6 +47,8 @@ class Health:
                 f"({reference:.1f} ms); median {percentile([health for _, health, _ in self.samples], 0.5):.1f} ms, worst {max((h for _, h, _ in self.samples), default=0):.0f} ms")
 
     def problems(self):
+        if hung := sum(math.isinf(health) for _, health, _ in self.samples):
+            return [f"/health: {hung} of {len(self.samples)} probes had no answer within {self.timeout_s:.0f} s"]
         if len(self.samples) < 5:
             return [f"/health: only {len(self.samples)} probes"]
         if self.p99_excess() > self.bound_ms:

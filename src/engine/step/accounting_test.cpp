@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
+#include <vector>
 
 #include "engine/step/fake_engine_testing.h"
 
@@ -118,6 +120,21 @@ TEST(Accounting, ComparesPredictionsWithDraftingToo) {
   }
   ASSERT_TRUE(predicts.admission->Take(ticket));
   EXPECT_NEAR(predicts.accounting->counts().cost_model.sum, 4 * (1 + 3), 0.01);
+}
+
+// One row has kernels of its own, which may take longer than those of two.
+TEST(Accounting, PassCostsNeverFallWithTheRows) {
+  FakeEngine engine;
+  const std::vector<PassCost> costs = {
+      {1, 0, {.median = 1000}}, {2, 0, {.median = 800}}, {5, 0, {.median = 1400}}};
+  engine.estimates->costs.Start(costs);
+  ASSERT_LT(engine.estimates->costs.PassUs(2, 0), engine.estimates->costs.PassUs(1, 0));
+  const std::vector<RowCost> known = engine.accounting->PassCosts();
+  ASSERT_EQ(known.size(), 3U);
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    EXPECT_EQ(known[i].rows, costs[i].rows);
+    EXPECT_DOUBLE_EQ(known[i].us, std::max(1000.0, costs[i].us.median));
+  }
 }
 
 TEST(Accounting, ATextThatIsReadAgainIsNoPrompt) {

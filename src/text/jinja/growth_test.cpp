@@ -39,6 +39,7 @@ TEST(JinjaGrowth, ConversationsAreRendered) {
       "{{ 'aab' in x }}",
       "{{ [x] }}",
       "{{ x.count('ab') }}{{ x.find('aaaaaaaaaaab') }}{{ x.rfind('b') }}",
+      "{{ (x ~ x).find(x ~ 'b') }}{{ x ~ 'b' in x ~ x }}{{ (x ~ x).rfind('b' ~ x) }}",
       "{{ x.split() | length }}",
       "{{ x.splitlines() | join('\\n') }}",
       "{{ x | indent(2) }}",
