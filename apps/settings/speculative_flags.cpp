@@ -179,8 +179,7 @@ std::vector<Row> LookupRows() {
        {"--profile"},
        "PATH",
        "a profile that `foretoken tune` wrote: the costs are known from the first round, and where "
-       "no method, "
-       "draft and K are given, those that it recommends are used"},
+       "no method, draft and K are given, those that it recommends are used"},
   };
 }
 

@@ -40,7 +40,7 @@ void CostModel::Begin(SeqId seq, const DraftLengths& lengths) noexcept {
 
 void CostModel::Reset(SeqId seq) noexcept {
   std::fill(shared_.begin(), shared_.end(), Survival(kSharedFading));
-  std::fill(looks_.begin(), looks_.end(), kFirstLooks);  // they would cost each request anew
+  std::fill(looks_.begin(), looks_.end(), 0);
   const State& state = At(seq);
   Begin(seq, {state.least, state.ceiling});
 }

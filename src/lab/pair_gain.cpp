@@ -118,28 +118,15 @@ DraftShares SharesOf(double accepted, int n) {
   return shares;
 }
 
-double Speedup(const RoundPrices& prices, const DraftShares& shares, int k) {
-  double tokens = 1, us = prices.rest, left = 1;  // left: share of rounds with at least i drafts
-  for (int i = 0; i < k; ++i) {
-    const double drafted = shares.drafted[static_cast<std::size_t>(i)];
-    tokens += shares.gained[static_cast<std::size_t>(i)];
-    us += drafted * (prices.draft + (i == 0 ? prices.begin : 0)) +
-          (left - drafted) * prices.Pass(1 + i);
-    left = drafted;
-  }
-  us += left * prices.Pass(1 + k);
-  return k == 0 ? 1 : tokens * prices.plain / us;
-}
-
 namespace {
 
 constexpr double kMostScale = 4;  // and the least is one part of as many
 
-// What rounds of at most k drafts cost besides their passes of several rows; the tokens of one; and
-// how often passes of 2 to 1 + k rows are made.
+// A mean round of at most k >= 1 drafts: its tokens, what it costs besides passes of several rows, and
+// how often it has a pass of 2 to 1 + k rows.
 struct Round {
   Round(const RoundPrices& prices, const DraftShares& shares, int k) : us(prices.rest) {
-    double left = 1;
+    double left = 1;  // the share of rounds with at least i drafts
     for (int i = 0; i < k; ++i) {
       const double drafted = shares.drafted[static_cast<std::size_t>(i)];
       tokens += shares.gained[static_cast<std::size_t>(i)];
@@ -159,6 +146,15 @@ double Bounded(double scale) {
 }
 
 }  // namespace
+
+double Speedup(const RoundPrices& prices, const DraftShares& shares, int k) {
+  if (k == 0) return 1;
+  const Round round(prices, shares, k);
+  double us = round.us;
+  for (int i = 1; i <= k; ++i)
+    us += round.passes[static_cast<std::size_t>(i - 1)] * prices.Pass(1 + i);
+  return round.tokens * prices.plain / us;
+}
 
 void Agree(const MeasuredSpeedups& measured, const DraftShares& shares, RoundPrices& prices) {
   const int most = shares.most();
