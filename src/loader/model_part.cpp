@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/files/own_folder.h"
 #include "foretoken/limits.h"
 #include "formats/weight_type.h"
 #include "model/arch/registry.h"
@@ -88,12 +89,12 @@ model::TileCache TileCacheFor(const std::string& repack_cache, int repack_cache_
   if (repack_cache != "auto") return model::TileCache(repack_cache, limit);
   constexpr std::int64_t kWorthKeeping = 64'000'000;
   if (!needed && model::WeightBytesOf(checkpoint).tiles() < kWorthKeeping) return {};
-  return model::TileCache(model::TileCache::UserFolder(), limit);
+  return model::TileCache(UserCacheFolder(), limit);
 }
 
 bool KeepsTiles(const std::string& repack_cache) {
   return repack_cache != "off" &&
-         (repack_cache != "auto" || !model::TileCache::UserFolder().empty());
+         (repack_cache != "auto" || !UserCacheFolder().empty());
 }
 
 void Summarise(const ModelPart& part, const formats::Checkpoint& checkpoint,

@@ -10,12 +10,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <utility>
 
 #include "base/files/mapped_file.h"
+#include "base/files/own_folder.h"
 #include "base/files/read_ahead.h"
 #include "base/hash.h"
 #include "model/weights/tile_folder.h"
@@ -25,20 +25,6 @@ namespace foretoken::model {
 namespace {
 
 constexpr std::size_t kHeaderBytes = kTileHeaderBytes;
-
-// Why other users could change the file or folder of this status, or "" if they cannot.
-std::string WhyNotOurs(const struct stat& status) {
-  if (status.st_uid != geteuid()) return "it belongs to another user";
-  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-    return "others may write to it (chmod go-w makes it this user's alone)";
-  return "";
-}
-
-std::string WhyNotOurFolder(const std::string& folder) {
-  struct stat status {};
-  if (stat(folder.c_str(), &status) != 0) return std::strerror(errno);
-  return S_ISDIR(status.st_mode) ? WhyNotOurs(status) : "it is not a folder";
-}
 
 // The path that names and files of tiles know a model by.
 std::string WholePath(const std::string& model_path) {
@@ -186,16 +172,6 @@ const std::byte* TileMemory::data() const noexcept {
   return mapping_ != nullptr ? mapping_ + kHeaderBytes : anonymous_.data();
 }
 
-std::string TileCache::UserFolder() {
-  const auto set = [](const char* name) -> std::string_view {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
-  };
-  if (!set("XDG_CACHE_HOME").empty()) return fmt::format("{}/foretoken", set("XDG_CACHE_HOME"));
-  if (!set("HOME").empty()) return fmt::format("{}/.cache/foretoken", set("HOME"));
-  return "";
-}
-
 TileCache TileCache::ForRank(int rank, int n_ranks) const {
   TileCache cache = *this;
   if (n_ranks > 1) cache.part_ = fmt::format("-{}of{}", rank + 1, n_ranks);
@@ -235,15 +211,11 @@ std::optional<TileMemory> TileCache::Find(
 TileMemory TileCache::Make(const std::string& model_path, std::size_t size_bytes,
                            std::string* why_not) const {
   if (folder_.empty()) return TileMemory(size_bytes);
-  // Its parents get the permissions of the umask. The folder itself is for this user only.
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(folder_).parent_path(), error);
-  mkdir(folder_.c_str(), 0700);
   const auto anonymous = [&](std::string why) {
     *why_not = std::move(why);
     return TileMemory(size_bytes);
   };
-  if (const std::string why = WhyNotOurFolder(folder_); !why.empty())
+  if (const std::string why = MakeOurFolder(folder_); !why.empty())
     return anonymous(fmt::format("{}: cannot make a file: {}", folder_, why));
   auto file = OutputFile::Create(FileFor(model_path), {.mode = 0600, .readable = true});
   if (!file) return anonymous(std::move(file).error().message);

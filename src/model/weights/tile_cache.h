@@ -107,10 +107,6 @@ class TileCache {
   // their own, so that ranks may share a folder.
   TileCache ForRank(int rank, int n_ranks) const;
 
-  // The user's folder for such files: $XDG_CACHE_HOME/foretoken, otherwise $HOME/.cache/foretoken.
-  // Empty if neither is known.
-  static std::string UserFolder();
-
   // The tiles kept for the model file at `model_path` under this key, read-only. Empty if there are
   // none that can be trusted, or if on_progress stopped it. Costs one pass over them, on all threads
   // of the pool. on_progress gets the number of bytes that were read; false stops.
