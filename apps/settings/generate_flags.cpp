@@ -299,7 +299,8 @@ FlagGroup ModelFlags(EngineOptions& options) {
               {{"--repack-cache"},
                "FOLDER",
                "folder for a copy of the weights in the kernels' layout, which makes the next "
-               "start fast; off: no copy; default auto: the user's cache folder",
+               "start fast, and for what passes and drafts cost; off: neither; default auto: the "
+               "user's cache folder",
                StoreText(options.repack_cache)},
               {{"--repack-cache-gb"},
                "N",

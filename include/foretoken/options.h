@@ -166,7 +166,8 @@ struct EngineOptions {
   // in the user's cache folder ($XDG_CACHE_HOME, else ~/.cache), for models so large that repacking
   // takes time (64 MB and more). A file there is used only if it is complete and made from this
   // very model file; otherwise it is replaced. If the experts of a mixture do not fit memory, passes
-  // read them from such a file.
+  // read them from such a file. What passes and drafts cost is kept there too, in costs.json, for
+  // models of any size, so that a disturbed start knows better than its own measurements.
   std::string repack_cache = "auto";
   // The most gigabytes (10^9 bytes) of such files in that folder; 0: a tenth of its disk, and at least
   // 32. Before a file is written, those that were not used for the longest time are deleted. Files in

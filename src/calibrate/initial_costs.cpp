@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/initial_costs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "base/files/own_folder.h"
+#include "base/hash.h"
 #include "calibrate/start_measurer.h"
 #include "draft_length/table_costs.h"
 #include "foretoken/tools/profile.h"
@@ -41,6 +45,12 @@ class Learner {
   std::vector<PassCost> Measure() {
     const int drafts = std::max(sources_.subject.drafts, sources_.records ? kRecordedDrafts : 0);
     std::vector<PassCost> costs = measurer_.Passes(drafts);
+    kept_ = sources_.kept.Read().value_or(draft_length::LearnedCosts());
+    slower_ = SlowerThan(kept_, costs);
+    for (PassCost& cost : costs)
+      for (const auto& pass : kept_.passes)
+        if (cost.context == 0 && cost.rows == pass.rows)
+          cost.us.median = Believed(cost.us.median, pass.us, slower_);
     known_.costs.Start(costs);
     known_.costs.StartExperts(ShapeOf(sources_.subject.target.info().experts),
                               measurer_.expert_us());
@@ -87,17 +97,53 @@ class Learner {
   }
 
   void MeasureDrafter(int d) {
-    const auto costs = measurer_.Drafts(*sources_.drafters[d].drafter);
-    if (costs.measured)
-      known_.costs.StartDrafter(d, costs.one_us, costs.all_us, costs.row_us, costs.first);
+    const StartMeasurer::DraftCosts measured = measurer_.Drafts(*sources_.drafters[d].drafter);
+    const auto i = static_cast<std::size_t>(d);
+    const auto kept =
+        i < kept_.drafts.size() ? kept_.drafts[i] : draft_length::LearnedCosts::Drafts();
+    if (!measured.measured && Believed(0, kept.one_us, slower_) == 0) return;
+    const double first_us =
+                     Believed(measured.first * measured.one_us, kept.first * kept.one_us, slower_),
+                 one_us = Believed(measured.one_us, kept.one_us, slower_);
+    known_.costs.StartDrafter(d, one_us, Believed(measured.all_us, kept.all_us, slower_),
+                              Believed(measured.row_us, kept.row_us, slower_),
+                              one_us > 0 ? first_us / one_us : 1);
   }
 
   const CostSources& sources_;
   const CostsToLearn& known_;
   StartMeasurer measurer_;
+  draft_length::LearnedCosts kept_;  // by an engine like this one
+  double slower_ = 0;                // now than then; 0: nothing was kept
 };
 
 }  // namespace
+
+bool PlansWithCosts(const SpeculativeOptions& options, const loader::DrafterSet& drafters) {
+  return options.lookahead == "cost-model" && !drafters.defaults().empty();
+}
+
+CostFile CostFileFor(const EngineOptions& options, const std::string& isa,
+                     const loader::DrafterSet& drafters) {
+  const std::string folder =
+      options.repack_cache == "auto" ? UserCacheFolder() : options.repack_cache;
+  if (folder.empty() || options.repack_cache == "off" || options.ranks != nullptr) return {};
+  const ProfileMachine machine = ProfileMachine::This(isa, options.threads);
+  std::string key = fmt::format("{}|{}|{}|{}|{}|{}", machine.cpu, machine.isa, machine.threads,
+                                options.max_sequences, static_cast<int>(options.cache_type_k),
+                                static_cast<int>(options.cache_type_v));
+  const auto add = [&key](const std::string& file) {
+    const auto model = ProfileModel::Of(file);
+    if (model) key += fmt::format("|{}:{:016x}", model->bytes, model->hash);
+    return model.has_value();
+  };
+  if (!add(options.model)) return {};
+  for (int d = 0; d < drafters.size(); ++d) {
+    key += "|" + drafters[d].full_name;
+    if (!drafters[d].file.empty() && !add(drafters[d].file)) return {};
+  }
+  return CostFile(folder, HashOf(key));
+}
 
 Result<std::vector<PassCost>> LearnInitialCosts(const CostSources& sources,
                                                 const CostsToLearn& known) {
@@ -111,8 +157,7 @@ Result<std::vector<PassCost>> LearnInitialCosts(const CostSources& sources,
   if (!o.profile.empty()) {
     FORETOKEN_TRY(read, learner.Read(o.profile));
   }
-  const bool plans = o.lookahead == "cost-model" && !sources.drafters.defaults().empty();
-  if (sources.records || (plans && !read)) return learner.Measure();
+  if (sources.records || (PlansWithCosts(o, sources.drafters) && !read)) return learner.Measure();
   return std::vector<PassCost>();
 }
 

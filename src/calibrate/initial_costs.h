@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // calibrate/initial_costs.h: what passes and drafts cost before the first of them has run. The
 // costs come from the sizes of the files, from a profile, or from measurements that take less than
-// half a second, or about six passes of the model where those take longer.
+// half a second, or about six passes of the model where those take longer. What an engine like this one
+// has learned earlier bounds the measurements.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "calibrate/kept_costs.h"
 #include "calibrate/subject.h"
 #include "draft_length/round_costs.h"
 #include "foretoken/options.h"
@@ -27,7 +29,16 @@ struct CostSources {
   std::int64_t target_bytes = 0;  // of the target's file
   const loader::DrafterSet& drafters;
   bool records = false;  // a trace wants the costs of passes too
+  CostFile kept = {};    // of engines like this one
 };
+
+// Whether this engine plans with measured costs, so that what it learns is worth keeping.
+bool PlansWithCosts(const SpeculativeOptions& options, const loader::DrafterSet& drafters);
+
+// The file of what engines like this one have learned, in the folder of EngineOptions.repack_cache; none
+// where that is off, and for several ranks.
+CostFile CostFileFor(const EngineOptions& options, const std::string& isa,
+                     const loader::DrafterSet& drafters);
 
 // Returns the passes that were measured, which are none where nothing needs them. Errors: a profile
 // that cannot be read.

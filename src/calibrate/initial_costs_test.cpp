@@ -82,7 +82,8 @@ class InitialCosts : public testing::Test {
                               .options = options_,
                               .target_bytes = 1000,
                               .drafters = drafters_,
-                              .records = records};
+                              .records = records,
+                              .kept = kept_};
     return LearnInitialCosts(sources, {costs_, fixed_costs_, notices_});
   }
 
@@ -97,6 +98,7 @@ class InitialCosts : public testing::Test {
   loader::FakeDrafter* drafter_ = nullptr;  // the model's
   draft_length::RoundCosts costs_{64, 2}, fixed_costs_{64, 2};
   std::vector<std::string> notices_;
+  CostFile kept_;
 };
 
 TEST_F(InitialCosts, FixedCostsFollowFromTheSizesOfTheFiles) {
@@ -142,6 +144,60 @@ TEST_F(InitialCosts, AReadingThatItsNeighboursContradictIsTakenAgain) {
   EXPECT_LT(disturbed, 0);
   EXPECT_DOUBLE_EQ(costs_.PassUs(3, 0), 1150);
   EXPECT_DOUBLE_EQ(costs_.PassUs(5, 0), 1250);
+}
+
+// Another program had the core for the first 20 ms of the drafter's rounds, and for longer in each of
+// them than the round takes.
+TEST_F(InitialCosts, ADrafterThatIsDisturbedIsMeasuredUntilTwoReadingsAgree) {
+  double disturbed_us = 20'000;
+  drafter_->spends_time = [&](int drafts) {
+    const double us = 200 * drafts, lost = disturbed_us > 0 ? 2000 + disturbed_us / 5 : 0;
+    disturbed_us -= us + lost;
+    now_us_ += us + lost;
+  };
+  ASSERT_TRUE(Learn());
+  EXPECT_NEAR(costs_.DraftUs(0, 1), 200, 1e-6);
+}
+
+// Three rows and all drafts are disturbed for as long as anything is measured, and the machine is half
+// as fast as when the costs were kept.
+TEST_F(InitialCosts, WhatWasKeptBoundsWhatIsMeasured) {
+  std::int64_t before = 0;
+  runner_.spends_time = [&](int) {
+    const auto rows =
+        static_cast<double>(runner_.n_rows() - std::exchange(before, runner_.n_rows()));
+    now_us_ += rows == 3 ? 1240 : 1000 + 50 * rows;  // no neighbour contradicts it
+  };
+  drafter_->spends_time = [this](int drafts) { now_us_ += 900 * drafts; };
+  kept_ = CostFile((folder_ / "kept").string(), 7);
+  kept_.Write({.passes = {{1, 525}, {2, 550}, {3, 575}, {5, 625}},
+               .drafts = {{.one_us = 100, .row_us = 1}, {}}});
+  ASSERT_TRUE(Learn());
+  EXPECT_DOUBLE_EQ(costs_.PassUs(1, 0), 1050);
+  EXPECT_DOUBLE_EQ(costs_.PassUs(3, 0), 1.05 * 2 * 575);
+  EXPECT_DOUBLE_EQ(costs_.PassUs(5, 0), 1250);
+  EXPECT_NEAR(costs_.DraftUs(0, 1), 1.05 * 2 * 100, 1e-6);
+}
+
+TEST_F(InitialCosts, CostsAreKeptByTheModelsAndTheProcessor) {
+  options_.repack_cache = (folder_ / "cache").string();
+  const auto written = [this](const std::string& isa) {
+    const CostFile file = CostFileFor(options_, isa, drafters_);
+    const bool known = file.Read().has_value();
+    file.Write({.passes = {{1, 100}, {2, 200}}, .drafts = {}});
+    return !known && file.Read().has_value();
+  };
+  EXPECT_TRUE(written("scalar"));
+  EXPECT_FALSE(written("scalar"));  // it is there already
+  EXPECT_TRUE(written("avx2"));
+  options_.threads = 2;
+  EXPECT_TRUE(written("avx2"));
+  Write("draft.gguf", std::string(100, 'e'));
+  EXPECT_TRUE(written("avx2"));
+  Write("target.gguf", std::string(1001, 't'));
+  EXPECT_TRUE(written("avx2"));
+  options_.repack_cache = "off";
+  EXPECT_FALSE(CostFileFor(options_, "avx2", drafters_).keeps());
 }
 
 // Where six passes take longer than the usual limit, more than one row is measured all the same.

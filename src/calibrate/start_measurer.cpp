@@ -18,33 +18,35 @@ constexpr int kRepeats = 4, kDrafts = 3;
 constexpr int kMostRepeats = 24;        // of passes, while all together take less than kSoonUs,
 constexpr double kSoonUs = 40'000;      // because one moment says little on a shared machine
 constexpr double kSoonDraftUs = 4'000;  // the same of a drafter's rounds
-constexpr int kMostDraftRepeats = 12;   // of one sequence
-constexpr double kEqual = 1.05;         // costs that do not contradict each other,
-constexpr double kOnLine = 1.2;         // nor a line between their neighbours,
-constexpr double kBeyond = 1.5;         // or one beyond the last two
-constexpr int kKinds = 3;               // of a drafter's rounds: several drafts, one, all sequences
-constexpr double kMostFirst = 8;        // further drafts that a first one counts for, at most
+constexpr int kMostDraftRepeats = 48;   // of one sequence
+constexpr double kEqual = Quickest::kEqual;  // costs that do not contradict each other,
+constexpr double kOnLine = 1.2;              // nor a line between their neighbours,
+constexpr double kBeyond = 1.5;              // or one beyond the last two
+constexpr int kKinds = 3;         // of a drafter's rounds: several drafts, one, all sequences
+constexpr double kMostFirst = 8;  // further drafts that a first one counts for, at most
 constexpr int kPrompt = 24, kPrompts = 64;  // tokens: of one sequence; of several together
 constexpr int kFarContext = 2048;
 
 // The quickest of several rounds; 0: not known.
 double RoundUs(DraftMeter& meter, int sequences, int drafts, int most_repeats) {
-  double least = 0, spent_us = 0;
-  for (int repeat = 0; repeat < most_repeats && (repeat < kRepeats || spent_us < kSoonDraftUs);
+  Quickest quickest;
+  double spent_us = 0;
+  for (int repeat = 0; repeat < most_repeats && spent_us <= kDraftBudgetUs / kKinds &&
+                       (repeat < kRepeats || spent_us < kSoonDraftUs || !quickest.settled());
        ++repeat) {
     const double us = meter.RoundMicroseconds(sequences, drafts);
-    if (us > 0) least = least > 0 ? std::min(least, us) : us;
+    quickest.Add(us);
     spent_us += us;
-    if (spent_us > kDraftBudgetUs / kKinds) break;
   }
-  return least;
+  return quickest.us();
 }
 
 // Whether the others say that this pass took longer than it must: a wider one took less, or it lies
 // far above the line between its neighbours, or beyond them.
-bool Contradicted(const PassCost& cost, const std::vector<PassCost>& costs) {
+bool Contradicted(const PassCost& cost, const std::vector<PassReading>& readings) {
   const PassCost *left = nullptr, *before = nullptr, *right = nullptr;
-  for (const PassCost& other : costs) {
+  for (const PassReading& reading : readings) {
+    const PassCost& other = reading.cost;
     if (other.context != cost.context || other.us.median <= 0) continue;
     if (other.rows > cost.rows) {
       if (cost.us.median > kEqual * other.us.median) return true;
@@ -86,46 +88,53 @@ std::vector<PassCost> StartMeasurer::Passes(int drafts) {
   const int most = std::min(subject_.target.info().max_logit_rows, subject_.most_positions),
             widest = std::min(1 + drafts, most),
             together = subject_.n_sequences > 1 ? 2 * subject_.n_sequences : 0;
-  std::vector<PassCost> costs;
+  std::vector<PassReading> readings;
   for (const int rows : {1, widest, 3, 5, 2, 9, 17, 33})
     if (rows <= std::max(widest, std::min(together + 1, most)) &&
-        std::none_of(costs.begin(), costs.end(), [&](auto& c) { return c.rows == rows; }))
-      costs.push_back({rows, 0, {}});
+        std::none_of(readings.begin(), readings.end(),
+                     [&](auto& r) { return r.cost.rows == rows; }))
+      readings.push_back({.cost = {rows, 0, {}}});
   const int far = std::min(kFarContext, subject_.most_positions - widest);
-  if (far >= 512) costs.push_back({widest, far, {}});
+  if (far >= 512) readings.push_back({.cost = {widest, far, {}}});
   PassMeter passes(subject_, std::max(0, far));
   passes.Microseconds(1, 0, true);  // fills the caches
   begin_us_ = subject_.now();
   row_us_ = passes.Microseconds(1, 0, true);
   for (int repeat = 0; repeat < kMostRepeats && (repeat < kRepeats || SpentUs() < kSoonUs);
        ++repeat)
-    for (PassCost& cost : costs) {
+    for (PassReading& reading : readings) {
       // Until a pass was timed, each further row counts as a quarter of the first.
-      const double expected =
-          cost.us.median > 0 ? cost.us.median : row_us_ * (1 + 0.25 * (cost.rows - 1));
-      if (!Affordable(expected)) continue;
-      const double us = passes.Microseconds(cost.rows, cost.context, true);
-      cost.distinct_experts = passes.result().distinct_experts;
-      cost.us.median = cost.us.median > 0 ? std::min(us, cost.us.median) : us;
-      if (cost.rows == 1) row_us_ = std::min(row_us_, us);
+      const double us = reading.cost.us.median;
+      if (Affordable(us > 0 ? us : row_us_ * (1 + 0.25 * (reading.cost.rows - 1))))
+        Read(passes, reading);
     }
-  TakeAgain(passes, costs);
-  std::erase_if(costs, [](const PassCost& cost) { return cost.us.median <= 0; });
+  TakeAgain(passes, readings);
+  std::vector<PassCost> costs;
+  for (const PassReading& reading : readings)
+    if (reading.cost.us.median > 0) costs.push_back(reading.cost);
   if (costs.empty()) costs.push_back({1, 0, {row_us_, row_us_, row_us_}});
   if (subject_.target.info().experts.n_layers != 0) MeasureExperts(passes, costs);
   return costs;
 }
 
+void StartMeasurer::Read(PassMeter& passes, PassReading& reading) {
+  PassCost& cost = reading.cost;
+  reading.quickest.Add(passes.Microseconds(cost.rows, cost.context, true));
+  cost.distinct_experts = passes.result().distinct_experts;
+  cost.us.median = reading.quickest.us();
+  if (cost.rows == 1) row_us_ = std::min(row_us_, cost.us.median);
+}
+
 // A moment that was bad for one of the passes is over at last.
-void StartMeasurer::TakeAgain(PassMeter& passes, std::vector<PassCost>& costs) {
+void StartMeasurer::TakeAgain(PassMeter& passes, std::vector<PassReading>& readings) {
   bool again = true;
   for (int repeat = 0; again && repeat < kMostRepeats; ++repeat) {
     again = false;
-    for (PassCost& cost : costs) {
-      if (!Contradicted(cost, costs) || !Affordable(cost.us.median)) continue;
+    for (PassReading& reading : readings) {
+      if (reading.quickest.settled() && !Contradicted(reading.cost, readings)) continue;
+      if (reading.cost.us.median <= 0 || !Affordable(reading.cost.us.median)) continue;
       again = true;
-      cost.us.median = std::min(cost.us.median, passes.Microseconds(cost.rows, cost.context, true));
-      if (cost.rows == 1) row_us_ = std::min(row_us_, cost.us.median);
+      Read(passes, reading);
     }
   }
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // calibrate/start_measurer.h: measures passes and drafts quickly, while an engine is opened. The
-// quickest reading of each counts, and one that its neighbours contradict is taken again.
+// quickest reading of each counts. It is taken again until another reading says the same, and where
+// its neighbours contradict it.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "calibrate/pass_meter.h"
@@ -11,6 +13,28 @@
 #include "foretoken/tools/measure.h"
 
 namespace foretoken::calibrate {
+
+// Readings of the same work, which may take longer than it must, but never less.
+class Quickest {
+ public:
+  static constexpr double kEqual = 1.05;  // two readings that say the same
+
+  void Add(double us) {
+    if (us <= 0) return;  // no reading
+    second_us_ = us_ == 0 || us < us_ ? us_ : second_us_ == 0 ? us : std::min(us, second_us_);
+    us_ = us_ == 0 ? us : std::min(us, us_);
+  }
+  double us() const { return us_; }  // 0: there is none
+  bool settled() const { return second_us_ > 0 && second_us_ <= kEqual * us_; }
+
+ private:
+  double us_ = 0, second_us_ = 0;
+};
+
+struct PassReading {
+  PassCost cost;  // us.median: the quickest so far; 0: none
+  Quickest quickest = {};
+};
 
 class StartMeasurer {
  public:
@@ -34,7 +58,8 @@ class StartMeasurer {
   DraftCosts Drafts(draft::Drafter& drafter);
 
  private:
-  void TakeAgain(PassMeter& passes, std::vector<PassCost>& costs);
+  void Read(PassMeter& passes, PassReading& reading);
+  void TakeAgain(PassMeter& passes, std::vector<PassReading>& readings);
   void MeasureExperts(PassMeter& passes, std::vector<PassCost>& costs);
   // Since the caches were filled.
   double SpentUs() const;

@@ -206,6 +206,18 @@ std::vector<int> RoundCosts::KnownRows() const {
   return known;
 }
 
+LearnedCosts RoundCosts::Learned() const {
+  LearnedCosts learned;
+  for (const int rows : KnownRows())
+    learned.passes.push_back({rows, level_ * Estimate(bands_.front(), rows, 0)});
+  for (const DrafterCosts& d : drafters_)
+    learned.drafts.push_back({.one_us = d.draft_us[1],
+                              .all_us = d.draft_us.size() > 2 ? d.draft_us.back() : 0,
+                              .row_us = d.row_us,
+                              .first = d.first});
+  return learned;
+}
+
 int RoundCosts::TrustedRows() const noexcept {
   return std::max(start_.size() < 2 ? 0 : start_.back().rows, 2 * seen_rows_);
 }

@@ -15,6 +15,7 @@
 // experts independently (expert_costs.h).
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,19 @@
 #include "foretoken/tools/measure.h"
 
 namespace foretoken::draft_length {
+
+// What a RoundCosts has learned, without contexts: as Start and StartDrafter take it.
+struct LearnedCosts {
+  struct Pass {
+    int rows = 0;
+    double us = 0;
+  };
+  struct Drafts {
+    double one_us = 0, all_us = 0, row_us = 0, first = 1;
+  };
+  std::vector<Pass> passes;    // ascending rows; of a mixture: those of independent rows
+  std::vector<Drafts> drafts;  // by drafter
+};
 
 class RoundCosts {
  public:
@@ -48,6 +62,10 @@ class RoundCosts {
   void RecordDrafts(int drafter, int drafts, int longest, double us) noexcept;
   void RecordCatchUp(int drafter, int rows, double us) noexcept;
   void RecordRest(double us) noexcept;
+
+  LearnedCosts Learned() const;
+  // Passes that were read.
+  std::int64_t n_read() const noexcept { return passes_; }
 
   bool known() const noexcept { return seen_rows_ > 0 || !start_.empty(); }
   double PassUs(int rows, int context) const noexcept;  // > 0 once known

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "calibrate/kept_costs.h"
 #include "engine/open/opened.h"
 #include "engine/recorder.h"
 #include "engine/requests/admission.h"
@@ -30,6 +31,9 @@ namespace foretoken {
 class Engine::Impl {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Impl>> Open(EngineOptions options);
+  ~Impl();  // keeps what was learned of the costs, for the next engine of these models
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   // Any thread.
   [[nodiscard]] Result<PreparedRequest> Prepare(Request request) const;
@@ -150,6 +154,7 @@ class Engine::Impl {
   std::optional<engine::Commit> commit_;
   std::optional<engine::Accounting> accounting_;
   std::optional<StepValues> step_;
+  calibrate::CostFile kept_costs_;
   loader::FileWatch files_;  // last, so that its thread, which reads the models, ends first
 };
 

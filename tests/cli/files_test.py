@@ -4,6 +4,7 @@
 
 usage: files_test.py FORETOKEN MODELS
 """
+import json
 import os
 import pathlib
 import resource
@@ -146,6 +147,29 @@ class Outputs(FilesTest):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertTrue(result.stdout.strip())
         self.assertEqual(os.listdir(self.folder / "tiles"), [])
+
+    def engines(self, *arguments, **keywords):
+        """What is kept of costs after a text that is long enough to learn from."""
+        result = self.run_it("generate", "-m", MODEL, "-md", DRAFT, "-p", "Once", "-n", "240", "--ignore-eos", "-q", *arguments, **keywords)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        kept = self.folder / "cache" / "foretoken" / "costs.json"
+        return json.loads(kept.read_text())["engines"] if kept.exists() else []
+
+    def test_costs_are_kept_for_the_next_engine(self):
+        self.assertEqual(self.engines("--repack-cache", "off"), [])
+        self.assertEqual(self.engines("--spec-type", "none"), [])
+        kept = self.engines()
+        self.assertEqual(len(kept), 1)
+        self.assertEqual(kept[0]["passes"][0][0], 1)
+        self.assertTrue(any(one_us > 0 for one_us, *_ in kept[0]["drafts"]))
+        self.assertEqual([engine["key"] for engine in self.engines()], [kept[0]["key"]])
+        self.assertEqual(len(self.engines("-t", "1")), 2 if len(os.sched_getaffinity(0)) > 1 else 1)
+
+    def test_costs_that_cannot_be_kept_are_done_without(self):
+        self.assertEqual(self.engines(preexec_fn=limit_file_sizes(16)), [])
+        folder = self.folder / "cache" / "foretoken"
+        folder.chmod(0o777)  # others may write there
+        self.assertEqual(self.engines(), [])
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ namespace foretoken {
 namespace {
 
 constexpr int kLeastCacheTokens = 128;  // a whole draft fits, and a little text
+constexpr int kWorthKeeping = 64;       // passes that taught something about costs
 
 }  // namespace
 
@@ -286,12 +287,17 @@ class EngineOpener {
 
   Status LearnCosts() {
     engine::Estimates& estimates = *impl_->estimates_;
+    const SpeculativeOptions& speculative = options().speculative;
+    if (calibrate::PlansWithCosts(speculative, impl_->drafters_) && speculative.profile.empty())
+      impl_->kept_costs_ =
+          calibrate::CostFileFor(options(), opened().kernels->isa, impl_->drafters_);
     FORETOKEN_TRY(const std::vector<PassCost> measured,
                   calibrate::LearnInitialCosts({.subject = engine::SubjectOf(opened()),
                                                 .options = options(),
                                                 .target_bytes = summary().target.file_bytes,
                                                 .drafters = impl_->drafters_,
-                                                .records = impl_->recorder_->records()},
+                                                .records = impl_->recorder_->records(),
+                                                .kept = impl_->kept_costs_},
                                                {.costs = estimates.costs,
                                                 .fixed_costs = estimates.fixed_costs,
                                                 .notices = summary().notices}));
@@ -379,6 +385,14 @@ class EngineOpener {
 
 Result<std::unique_ptr<Engine::Impl>> Engine::Impl::Open(EngineOptions options) {
   return EngineOpener(std::move(options)).Open();
+}
+
+Engine::Impl::~Impl() {
+  if (!kept_costs_.keeps() || !estimates_ || estimates_->costs.n_read() < kWorthKeeping) return;
+  try {
+    kept_costs_.Write(estimates_->costs.Learned());
+  } catch (const std::bad_alloc&) {  // the next engine measures alone
+  }
 }
 
 // Everything that a step writes to gets its memory here.

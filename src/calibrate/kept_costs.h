@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// calibrate/kept_costs.h: what engines learned of their costs, kept in a file between two starts. A
+// disturbed start then knows which of its readings cannot be true.
+//
+// The file is one JSON object, the engine that ended last first:
+//   {"foretoken_costs": 1, "engines": [{"key": 16 hexadecimal digits,
+//                                       "passes": [[rows, us], ...],
+//                                       "drafts": [[one_us, all_us, row_us, first], ...]}, ...]}
+// A file that cannot be read is as good as none, and is replaced.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "draft_length/round_costs.h"
+#include "foretoken/tools/measure.h"
+
+namespace foretoken::calibrate {
+
+class CostFile {
+ public:
+  static constexpr std::size_t kMostEngines = 64;  // in a file; those that ended first go
+
+  CostFile() = default;  // keeps nothing
+  // The file in this folder, which is made when it is needed. key: of the models, the processor, and
+  // whatever else decides about costs.
+  CostFile(std::string folder, std::uint64_t key) : folder_(std::move(folder)), key_(key) {}
+
+  bool keeps() const { return !folder_.empty(); }
+  // Nothing where no engine of this key has ended, and where others than this user can write the file.
+  std::optional<draft_length::LearnedCosts> Read() const;
+  // Writes nothing where these costs say the same as those in the file, whatever the machine's speed,
+  // so that most engines end without a write. A file that cannot be written stays as it is.
+  void Write(const draft_length::LearnedCosts& costs) const;
+
+ private:
+  std::string Path() const { return folder_ + "/costs.json"; }
+
+  std::string folder_;
+  std::uint64_t key_ = 0;
+};
+
+// How many times as long passes take now as they took when the costs were kept: the median over the
+// rows of both. 0 where fewer than two row counts are in both.
+double SlowerThan(const draft_length::LearnedCosts& kept, const std::vector<PassCost>& measured);
+// Of a measured time and a kept one, both of the same work: what is believed. Work may take longer than
+// it must, but never less, so the kept one bounds the measured one. 0: not known.
+double Believed(double measured_us, double kept_us, double slower);
+
+}  // namespace foretoken::calibrate

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/kept_costs.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace foretoken::calibrate {
+namespace {
+
+namespace fs = std::filesystem;
+using draft_length::LearnedCosts;
+
+class KeptCosts : public testing::Test {
+ protected:
+  KeptCosts() {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    root_ = fs::path(testing::TempDir()) / (std::string("kept_costs_") + test->name());
+    fs::remove_all(root_);
+  }
+  ~KeptCosts() override { fs::remove_all(root_); }
+
+  std::string folder() const { return (root_ / "cache" / "foretoken").string(); }
+  std::string path() const { return folder() + "/costs.json"; }
+  CostFile File(std::uint64_t key) const { return CostFile(folder(), key); }
+  std::string Text() const {
+    std::ostringstream text;
+    text << std::ifstream(path()).rdbuf();
+    return text.str();
+  }
+
+  fs::path root_;
+};
+
+LearnedCosts Costs(double row_us) {
+  return {.passes = {{1, row_us}, {2, 1.25 * row_us}, {4, 1.5 * row_us}},
+          .drafts = {{.one_us = 10, .all_us = 0, .row_us = 3, .first = 2}}};
+}
+
+std::vector<PassCost> Measured(std::vector<LearnedCosts::Pass> passes) {
+  std::vector<PassCost> costs;
+  for (const auto& pass : passes) costs.push_back({pass.rows, 0, {pass.us, pass.us, pass.us}});
+  return costs;
+}
+
+TEST_F(KeptCosts, AreThoseOfTheSameKey) {
+  File(1).Write(Costs(100));
+  File(2).Write(Costs(200));
+  const auto one = File(1).Read(), two = File(2).Read();
+  ASSERT_TRUE(one && two);
+  ASSERT_EQ(one->passes.size(), 3U);
+  EXPECT_EQ(one->passes[2].rows, 4);
+  EXPECT_DOUBLE_EQ(one->passes[2].us, 150);
+  EXPECT_DOUBLE_EQ(two->passes[2].us, 300);
+  ASSERT_EQ(one->drafts.size(), 1U);
+  EXPECT_DOUBLE_EQ(one->drafts[0].one_us, 10);
+  EXPECT_DOUBLE_EQ(one->drafts[0].row_us, 3);
+  EXPECT_DOUBLE_EQ(one->drafts[0].first, 2);
+  EXPECT_FALSE(File(3).Read());
+  EXPECT_FALSE(CostFile().Read());
+}
+
+TEST_F(KeptCosts, TheFolderIsForThisUserOnly) {
+  File(1).Write(Costs(100));
+  EXPECT_EQ(fs::status(folder()).permissions(), fs::perms::owner_all);
+}
+
+// Others could have written it.
+TEST_F(KeptCosts, AFolderThatOthersMayWriteToIsNotRead) {
+  File(1).Write(Costs(100));
+  ASSERT_EQ(chmod(folder().c_str(), 0777), 0);
+  EXPECT_FALSE(File(1).Read());
+  File(2).Write(Costs(100));
+  ASSERT_EQ(chmod(folder().c_str(), 0700), 0);
+  EXPECT_FALSE(File(2).Read());
+}
+
+TEST_F(KeptCosts, AreWrittenOnlyWhereTheySaySomethingNew) {
+  File(1).Write(Costs(100));
+  const std::string before = Text();
+  LearnedCosts slower = Costs(220);  // a slower moment
+  slower.drafts[0].one_us *= 2.2;
+  File(1).Write(slower);
+  EXPECT_EQ(Text(), before);
+  slower.passes[1].us *= 1.2;
+  File(1).Write(slower);
+  EXPECT_NE(Text(), before);
+  EXPECT_DOUBLE_EQ(File(1).Read()->passes[1].us, 1.2 * 1.25 * 220);
+}
+
+TEST_F(KeptCosts, TheEnginesThatEndedFirstGo) {
+  for (std::uint64_t key = 0; key <= CostFile::kMostEngines; ++key) File(key).Write(Costs(100));
+  EXPECT_FALSE(File(0).Read());
+  EXPECT_TRUE(File(1).Read());
+  EXPECT_TRUE(File(CostFile::kMostEngines).Read());
+}
+
+TEST_F(KeptCosts, AFileThatCannotBeReadIsAsGoodAsNone) {
+  File(1).Write(Costs(100));
+  const std::string whole = Text();
+  const auto replaced = [&whole](const std::string& from, const std::string& to) {
+    std::string text = whole;
+    const auto at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return text.replace(at, from.size(), to);
+  };
+  const std::vector<std::string> broken = {
+      "",
+      "{",
+      "[]",
+      "null",
+      std::string(2 << 20, ' ') + whole,
+      replaced("\"foretoken_costs\":1", "\"foretoken_costs\":2"),
+      replaced("\"foretoken_costs\":1", "\"foretoken_costs\":\"1\""),
+      replaced("[1,100.0]", "[0,100.0]"),
+      replaced("[1,100.0]", "[1,0.0]"),
+      replaced("[1,100.0]", "[1,-5.0]"),
+      replaced("[1,100.0]", "[1e30,100.0]"),
+      replaced("[1,100.0]", "[1,1e300]"),
+      replaced("[1,100.0]", "[1]"),
+      replaced("[1,100.0]", "\"row\""),
+      replaced("[10.0,0.0,3.0,2.0]", "[10.0,0.0,3.0,0.0]"),
+      replaced("[10.0,0.0,3.0,2.0]", "[10.0,0.0,3.0,1e9]"),
+      replaced("[10.0,0.0,3.0,2.0]", "{}"),
+      replaced("\"passes\":[", "\"passes\":7,\"other\":["),
+  };
+  for (const std::string& text : broken) {
+    std::ofstream(path(), std::ios::binary | std::ios::trunc) << text;
+    EXPECT_FALSE(File(1).Read()) << text.substr(0, 200);
+    File(1).Write(Costs(100));
+    EXPECT_EQ(Text(), whole);
+  }
+}
+
+TEST(SlowerThan, IsTheMedianOfTheRowsOfBoth) {
+  const LearnedCosts kept = Costs(100);  // 100, 125 and 150 us
+  EXPECT_DOUBLE_EQ(SlowerThan(kept, Measured({{1, 100}, {2, 125}, {4, 150}})), 1);
+  EXPECT_DOUBLE_EQ(SlowerThan(kept, Measured({{1, 210}, {2, 250}, {4, 3000}})), 2.1);
+  EXPECT_DOUBLE_EQ(SlowerThan(kept, Measured({{1, 210}, {2, 250}})), 2);
+  EXPECT_EQ(SlowerThan(kept, Measured({{1, 100}, {3, 125}})), 0);
+  EXPECT_EQ(SlowerThan(LearnedCosts(), Measured({{1, 100}, {2, 125}})), 0);
+}
+
+TEST(Believed, IsAtMostALittleMoreThanWhatWasKept) {
+  EXPECT_DOUBLE_EQ(Believed(100, 100, 2), 100);
+  EXPECT_DOUBLE_EQ(Believed(900, 100, 2), 210);
+  EXPECT_DOUBLE_EQ(Believed(0, 100, 2), 210);    // not measured
+  EXPECT_DOUBLE_EQ(Believed(900, 0, 2), 900);    // not kept
+  EXPECT_DOUBLE_EQ(Believed(900, 100, 0), 900);  // no common speed
+}
+
+}  // namespace
+}  // namespace foretoken::calibrate
