@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The library's rules against verification.jsonl, whose results come from another implementation
+// (make_vectors.py), on every instruction set that this machine has.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "foretoken/verification.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<float> Rows(const Json& rows) {
+  std::vector<float> values;
+  for (const Json& row : rows)
+    for (const Json& value : row)
+      values.push_back(value.is_null() ? -std::numeric_limits<float>::infinity()
+                                       : value.get<float>());
+  return values;
+}
+
+template <typename T>
+std::vector<T> List(const Json& json) {
+  return json.get<std::vector<T>>();
+}
+
+VerificationOptions OptionsOf(const Json& json, const char* isa) {
+  const Json &settings = json.at("settings"), &sampling = json.at("sampling");
+  VerificationOptions options{
+      .vocabulary_size = static_cast<int>(json.at("target_logits").at(0).size()), .isa = isa};
+  SpeculativeOptions& s = options.speculative;
+  s.strategy = *VerifyStrategy::Named(json.at("strategy").get<std::string>());
+  s.acceptance_threshold = settings.value("acceptance_threshold", s.acceptance_threshold);
+  s.skip_sample_adjustment = settings.value("skip_sample_adjustment", s.skip_sample_adjustment);
+  s.relaxed_top_n = settings.value("relaxed_top_n", s.relaxed_top_n);
+  SamplingParameters& p = options.sampling;
+  p.temperature = sampling.at("temperature").get<float>();
+  p.top_k = sampling.value("top_k", p.top_k);
+  p.top_p = sampling.value("top_p", p.top_p);
+  p.min_p = sampling.value("min_p", p.min_p);
+  p.presence_penalty = sampling.value("presence_penalty", p.presence_penalty);
+  return options;
+}
+
+std::string_view NameOf(TokenOrigin kind) {
+  return kind == TokenOrigin::kPlain   ? "plain"
+         : kind == TokenOrigin::kBonus ? "bonus"
+                                       : "recovered";
+}
+
+void ExpectAsWritten(const Json& json, const char* isa) {
+  const VerificationOptions options = OptionsOf(json, isa);
+  const auto drafts = List<std::int32_t>(json.at("drafts")),
+             text = List<std::int32_t>(json.at("text"));
+  const auto logits = Rows(json.at("target_logits"));
+  const auto probabilities = Rows(json.value("draft_probabilities", Json::array())),
+             draft_logits = Rows(json.value("draft_logits", Json::array()));
+  const Json& uniforms = json.at("uniforms");
+  const auto accept = List<double>(uniforms.at("accept")),
+             recover = List<double>(uniforms.at("recover")),
+             target = List<double>(uniforms.at("target"));
+  const auto verified =
+      Verify(options, {.text = text,
+                       .n_generated = json.at("generated").get<int>(),
+                       .drafts = drafts,
+                       .draft_probabilities = {probabilities, options.vocabulary_size},
+                       .draft_logits = {draft_logits, options.vocabulary_size},
+                       .target_logits = {logits, options.vocabulary_size},
+                       .uniforms = {.accept = accept, .recover = recover, .target = target}});
+  ASSERT_TRUE(verified) << verified.error().message;
+  const Json& expected = json.at("expected");
+  EXPECT_EQ(verified->accepted, expected.at("accepted").get<int>());
+  EXPECT_EQ(verified->next, expected.at("next").get<std::int32_t>());
+  EXPECT_EQ(NameOf(verified->kind), expected.at("kind").get<std::string>());
+}
+
+// Instruction sets that this library or this machine lacks are left out.
+TEST(VerificationVectors, AreWhatTheLibraryDoes) {
+  int n = 0, n_sets = 0;
+  for (const char* isa : {"scalar", "neon", "avx2", "avxvnni", "avx512"}) {
+    if (!DraftVerification::Create({.vocabulary_size = 4, .isa = isa})) continue;
+    ++n_sets;
+    std::ifstream file(FORETOKEN_VECTORS);
+    for (std::string line; std::getline(file, line); ++n) {
+      const Json json = Json::parse(line);
+      SCOPED_TRACE(isa + std::string(": ") + json.at("name").get<std::string>());
+      ExpectAsWritten(json, isa);
+    }
+  }
+  EXPECT_GE(n_sets, 2);
+  EXPECT_GE(n, 100 * n_sets);
+}
+
+}  // namespace
+}  // namespace foretoken
