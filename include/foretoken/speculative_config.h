@@ -32,8 +32,9 @@ namespace foretoken {
 inline constexpr std::string_view kSpeculativeSection = "speculative_config";
 
 // The dialect of a settings file. kMax: Modular MAX's SpeculativeConfig, with its documented
-// defaults: num_speculative_tokens is 2, and without a speculative_method nothing is drafted; its
-// typical-acceptance is target-probability here. A file may name its dialect itself: dialect: max.
+// defaults: each round has exactly num_speculative_tokens drafts, 2, and without a speculative_method
+// nothing is drafted; its typical-acceptance is target-probability here. A file may name its dialect
+// itself: dialect: max.
 enum class ConfigDialect { kForetoken, kMax };
 // "foretoken" or "max". Errors: kInvalidArgument.
 [[nodiscard]] Result<ConfigDialect> ParseConfigDialect(std::string_view name);
@@ -61,8 +62,11 @@ class SpeculativeConfig {
   bool is_eagle() const { return options_.method == "eagle"; }
   bool is_mtp() const { return options_.method == "mtp"; }
   bool uses_greedy_rejection() const { return options_.strategy == VerifyStrategy::kGreedy; }
+  // In MAX's words target-probability is typical acceptance.
   bool uses_typical_acceptance() const {
-    return options_.strategy == VerifyStrategy::kTypicalAcceptance;
+    return options_.strategy == VerifyStrategy::kTypicalAcceptance ||
+           (dialect_ == ConfigDialect::kMax &&
+            options_.strategy == VerifyStrategy::kTargetProbability);
   }
   bool uses_logit_comparison() const {
     return options_.strategy == VerifyStrategy::kLogitComparison;
@@ -74,16 +78,16 @@ class SpeculativeConfig {
  private:
   explicit SpeculativeConfig(SpeculativeOptions options) : options_(std::move(options)) {}
   SpeculativeOptions options_;
+  ConfigDialect dialect_ = ConfigDialect::kForetoken;  // of the file, if it was loaded
 };
 
 // Reads the settings of a file's section, or of a JSON text if `file` begins with '{', into
-// `options`, key by key. For callers that read more sources before Create. `keys` gets the names of
-// the settings that it has. Errors: as Load; `options` then hold the settings before the faulty
-// one.
-[[nodiscard]] Status ReadSpeculativeFile(const std::string& file, std::string_view section,
-                                         SpeculativeOptions& options,
-                                         ConfigDialect dialect = ConfigDialect::kForetoken,
-                                         std::vector<std::string>* keys = nullptr);
+// `options`, key by key, and returns its dialect. For callers that read more sources before Create.
+// `keys` gets the names of the settings that it has. Errors: as Load; `options` then hold the settings
+// before the faulty one.
+[[nodiscard]] Result<ConfigDialect> ReadSpeculativeFile(
+    const std::string& file, std::string_view section, SpeculativeOptions& options,
+    ConfigDialect dialect = ConfigDialect::kForetoken, std::vector<std::string>* keys = nullptr);
 
 // One row of the table of settings.
 struct SpeculativeKey {
@@ -100,6 +104,10 @@ struct SpeculativeKey {
   // Why the setting, as `options` have it, has no effect in this use ("only ngram reads it"); empty
   // if it has one.
   std::string (*idle)(const SpeculativeOptions& options, const SpeculativeUse& use);
+  // Of numbers: the range. There is none where least > most.
+  double least = 1, most = 0;
+  // The words that it accepts: names, or what may stand in place of a number. Null: none.
+  std::vector<std::string_view> (*words)() = nullptr;
 };
 
 // In the order of Describe. The table is valid as long as the program runs.

@@ -129,9 +129,10 @@ Result<SpeculativeConfig> SpeculativeConfig::Create(const SpeculativeOptions& op
 
 Result<SpeculativeConfig> SpeculativeConfig::Load(const std::string& path, std::string_view section,
                                                   SpeculativeOptions base, ConfigDialect dialect) {
-  FORETOKEN_CHECK_OK(ReadSpeculativeFile(path, section, base, dialect));
+  FORETOKEN_TRY(dialect, ReadSpeculativeFile(path, section, base, dialect));
   auto config = Create(base);
   if (!config) return Fail(std::move(config).error().In(path));
+  config->dialect_ = dialect;
   return config;
 }
 

@@ -361,7 +361,7 @@ TEST(SpeculativeConfig, EveryKeyComesFromAFile) {
                                     "\"" + std::string(key.name) + "\": \"" + value + "\""}) {
       SpeculativeOptions from_file, set;
       const std::string path = File("speculative_config:\n  " + text + "\n");
-      const Status status = ReadSpeculativeFile(path, kSpeculativeSection, from_file);
+      const auto status = ReadSpeculativeFile(path, kSpeculativeSection, from_file);
       ASSERT_TRUE(status) << status.error().message;
       ASSERT_TRUE(SetSpeculativeOption(set, key.name, value));
       EXPECT_EQ(Describe(from_file), Describe(set)) << text;
@@ -494,6 +494,63 @@ TEST(ConfigDialect, OfMaxHasTheDefaultsThatItDocuments) {
   EXPECT_EQ(load("speculative_config: {}", ConfigDialect::kMax, base).method, "ngram");
 }
 
+TEST(ConfigDialect, OfMaxHasItsDraftLengths) {
+  const auto load = [](const std::string& keys) {
+    const std::string text = "s: {speculative_method: ngram, " + keys + "}";
+    auto config = SpeculativeConfig::Load(File(text), "s", {}, ConfigDialect::kMax);
+    EXPECT_TRUE(config) << config.error().message;
+    return config ? config->options() : SpeculativeOptions();
+  };
+  EXPECT_EQ(load("num_speculative_tokens: 3").lookahead, "fixed");  // exactly three
+  EXPECT_EQ(load("num_speculative_tokens: 3").num_speculative_tokens, 3);
+  EXPECT_EQ(load("num_speculative_tokens: 3, lookahead: ewma").lookahead, "ewma");
+  for (const char* all : {"all", "true"}) {
+    const auto options =
+        load(std::string("num_speculative_tokens: 5, adaptive_speculative_widths: ") + all);
+    EXPECT_EQ(options.lookahead, "cost-model");
+    EXPECT_EQ(options.num_speculative_tokens, 5);
+    EXPECT_EQ(options.min_speculative_tokens, 0);
+  }
+  EXPECT_EQ(load("adaptive_speculative_widths: null").lookahead, "fixed");
+  for (const char* keys : {"num_speculative_tokens: 6, adaptive_speculative_widths: \"2, 3,5\"",
+                           "adaptive_speculative_widths: \"5,2\", num_speculative_tokens: 5",
+                           "adaptive_speculative_widths: [2, 5], num_speculative_tokens: 8"}) {
+    const auto options = load(keys);
+    EXPECT_EQ(options.lookahead, "cost-model");
+    EXPECT_EQ(options.num_speculative_tokens, 5) << keys;
+    EXPECT_EQ(options.min_speculative_tokens, 2);
+  }
+  const auto table = load(
+      "num_speculative_tokens: 4, num_speculative_tokens_per_batch_size: "
+      "[{batch_start: 1, batch_end: 4, num_tokens: 3}, {num_tokens: 1, batch_start: 5, batch_end: "
+      "8}]");
+  EXPECT_EQ(table.lookahead, "batch-size");
+  ASSERT_EQ(table.num_speculative_tokens_per_batch_size.size(), 2U);
+  EXPECT_EQ(table.num_speculative_tokens_per_batch_size[1].least, 5);
+  EXPECT_EQ(table.num_speculative_tokens_per_batch_size[1].most, 8);
+  EXPECT_EQ(table.num_speculative_tokens_per_batch_size[1].num_speculative_tokens, 1);
+  EXPECT_EQ(load("config_file: null, section_name: ~, num_speculative_tokens_mixed_batch: null")
+                .num_speculative_tokens,
+            2);
+}
+
+TEST(ConfigDialect, OfMaxCallsTargetProbabilityTypical) {
+  const auto uses = [](const std::string& text) {
+    return SpeculativeConfig::Load(File(text), "s")->uses_typical_acceptance();
+  };
+  EXPECT_TRUE(uses("s: {dialect: max, rejection_sampling_strategy: typical-acceptance}"));
+  EXPECT_FALSE(uses("s: {dialect: max, rejection_sampling_strategy: residual}"));
+  EXPECT_FALSE(uses("s: {rejection_sampling_strategy: target-probability}"));
+  EXPECT_TRUE(uses("s: {rejection_sampling_strategy: typical-acceptance}"));
+}
+
+TEST(SpeculativeConfig, RefusesTomlByName) {
+  const auto config = SpeculativeConfig::Load("settings.toml");
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().message,
+            "settings.toml: TOML is not read; write the settings as YAML (key: value) or JSON");
+}
+
 TEST(ConfigDialect, WhatHasNoCounterpartIsRefused) {
   const auto error = [](const std::string& text) {
     const auto config = SpeculativeConfig::Load(File(text), "s", {}, ConfigDialect::kMax);
@@ -503,6 +560,21 @@ TEST(ConfigDialect, WhatHasNoCounterpartIsRefused) {
             "line 1: use_relaxed_acceptance_for_thinking: not a setting");
   EXPECT_EQ(error("s: {use_greedy_acceptance: true}").find("line 1: use_greedy_acceptance:"), 0u);
   EXPECT_EQ(error("s: {draft_proposal: argmax}").find("line 1: draft_proposal:"), 0u);
+  EXPECT_EQ(error("s: {config_file: other.yaml}"),
+            "line 1: config_file: not a setting here: a file names no other file; give that one "
+            "itself");
+  EXPECT_EQ(error("s: {num_speculative_tokens_mixed_batch: 1}")
+                .find("line 1: num_speculative_tokens_mixed_batch: not a setting here"),
+            0u);
+  EXPECT_EQ(error("s: {adaptive_speculative_widths: \"1,x\"}"),
+            "line 1: adaptive_speculative_widths: 'x' is not a whole number from 1 to 64; write "
+            "all, or numbers with commas");
+  EXPECT_EQ(error("s: {adaptive_speculative_widths: \"1,3\"}"),
+            "line 1: adaptive_speculative_widths: 3 is more than the 2 of num_speculative_tokens; "
+            "raise that");
+  EXPECT_EQ(error("s: {num_speculative_tokens_per_batch_size: [{batch_start: 1, size: 4}]}"),
+            "line 1: num_speculative_tokens_per_batch_size: 'size:4' is not a number of a row; "
+            "write batch_start, batch_end and num_tokens");
   EXPECT_EQ(error("s: {dialect: mix}"),
             "line 1: dialect: 'mix' is not a dialect; choose foretoken or max");
   EXPECT_EQ(error("s: {dialect: foretoken}").find("line 1: dialect: 'foretoken' stands here"), 0u);

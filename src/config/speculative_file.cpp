@@ -4,8 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <map>
+#include <span>
+#include <system_error>
+#include <utility>
 
+#include "foretoken/limits.h"
 #include "foretoken/speculative_config.h"
 #include "formats/settings_file.h"
 
@@ -47,6 +52,9 @@ struct MaxWord {
   std::string_view becomes, text;  // the key here, empty: none; its value, empty: the same
   std::string_view advice;         // for what has no counterpart
 };
+constexpr const char *kWidths = "adaptive_speculative_widths", *kTokens = "num_speculative_tokens",
+                     *kPerBatchSize = "num_speculative_tokens_per_batch_size";
+constexpr int kMaxTokens = 2;  // where the file has no number of tokens
 constexpr std::array kMaxWords = {
     MaxWord{"speculative_method", "null", "speculative_method", "none", ""},
     MaxWord{"rejection_sampling_strategy", "typical-acceptance", "rejection_sampling_strategy",
@@ -62,8 +70,19 @@ constexpr std::array kMaxWords = {
     MaxWord{"draft_proposal", "sampled", "", "", ""},
     MaxWord{"draft_proposal", "", "", "",
             "drafts follow the request's temperature; give --draft-temp 0, or leave it out"},
-    MaxWord{"adaptive_speculative_widths", "true", "lookahead", "cost-model", ""},
+    MaxWord{"config_file", "null", "", "", ""},
+    MaxWord{"config_file", "", "", "", "a file names no other file; give that one itself"},
+    MaxWord{"section_name", "null", "", "", ""},
+    MaxWord{"adaptive_speculative_widths", "null", "", "", ""},
     MaxWord{"adaptive_speculative_widths", "false", "", "", ""},
+    MaxWord{"adaptive_speculative_widths", "true", "lookahead", "cost-model", ""},
+    MaxWord{"adaptive_speculative_widths", "all", "lookahead", "cost-model", ""},
+    MaxWord{"adaptive_speculative_min_batch_size", "1", "", "", ""},
+    MaxWord{"adaptive_speculative_min_batch_size", "", "", "",
+            "it saves graphs of small batches, and nothing is captured here; leave it out"},
+    MaxWord{"num_speculative_tokens_mixed_batch", "null", "", "", ""},
+    MaxWord{"num_speculative_tokens_mixed_batch", "", "", "",
+            "passes that also read a prompt draft as all others do; leave it out"},
 };
 
 std::string Plain(std::string text) {
@@ -74,17 +93,104 @@ std::string Plain(std::string text) {
   return text;
 }
 
+// The numbers between brackets or quotes: "[1,3,5]", "1,3,5".
+Result<std::vector<int>> WidthsOf(std::string_view text) {
+  std::vector<int> widths;
+  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    std::string_view item = text.substr(0, comma);
+    while (item.starts_with(' ')) item.remove_prefix(1);
+    while (item.ends_with(' ')) item.remove_suffix(1);
+    int width = 0;
+    const auto [end, fault] = std::from_chars(item.data(), item.data() + item.size(), width);
+    if (fault != std::errc() || end != item.data() + item.size() || width < 1 || width > kMaxDraft)
+      return InvalidArgument(
+          fmt::format("'{}' is not a whole number from 1 to {}; write all, or numbers with commas",
+                      Shown(item), kMaxDraft));
+    widths.push_back(width);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  if (widths.empty()) return InvalidArgument("it is empty; write all, or numbers with commas");
+  return widths;
+}
+
+// "[{batch_start:1,batch_end:4,num_tokens:3},...]" as "[[1,4,3],...]"; anything else as it is.
+Result<std::string> TableOf(std::string text) {
+  constexpr std::array<std::string_view, 3> kNames = {"batch_start:", "batch_end:", "num_tokens:"};
+  if (!text.starts_with("[{")) return text;
+  std::string table = "[", rest = text.substr(1);
+  while (rest.starts_with('{')) {
+    const std::size_t end = std::min(rest.find('}'), rest.size());
+    std::array<std::string, 3> numbers;
+    std::string_view fields = std::string_view(rest).substr(1, end - 1);
+    for (bool more = true; more;) {
+      const std::size_t comma = std::min(fields.find(','), fields.size());
+      const std::string_view field = fields.substr(0, comma);
+      const auto name = std::find_if(kNames.begin(), kNames.end(),
+                                     [&](std::string_view n) { return field.starts_with(n); });
+      if (name == kNames.end())
+        return InvalidArgument(fmt::format(
+            "'{}' is not a number of a row; write batch_start, batch_end and num_tokens",
+            Shown(field)));
+      numbers[static_cast<std::size_t>(name - kNames.begin())] = field.substr(name->size());
+      more = comma < fields.size();
+      fields.remove_prefix(std::min(comma + 1, fields.size()));
+    }
+    table += fmt::format("{}[{},{},{}]", table.size() > 1 ? "," : "", numbers[0], numbers[1],
+                         numbers[2]);
+    rest.erase(0, end + 1);
+    if (rest.starts_with(',')) rest.erase(0, 1);
+  }
+  return table + "]";
+}
+
+// Settings of MAX whose values have another form here. `out` has the settings before this one,
+// `left` those behind it.
+Status AddFromMax(const formats::Setting& setting, std::vector<formats::Setting>& out,
+                  std::span<formats::Setting> left) {
+  const auto add = [&](const char* key, std::string text) {
+    out.push_back({key, std::move(text), setting.line});
+  };
+  if (setting.key == kPerBatchSize) {
+    FORETOKEN_TRY(std::string table, TableOf(setting.text));
+    if (table != "null" && table != "[]") add("lookahead", "batch-size");
+    add(kPerBatchSize, std::move(table));
+    return {};
+  }
+  FORETOKEN_TRY(const std::vector<int> widths, WidthsOf(setting.text));
+  const auto [least, most] = std::minmax_element(widths.begin(), widths.end());
+  add("lookahead", "cost-model");
+  if (*least > 1) add("min_speculative_tokens", fmt::format("{}", *least));
+  // The widest is what a round drafts at most, and the file's own number bounds it.
+  std::string bound = fmt::format("{}", kMaxTokens), widest = fmt::format("{}", *most);
+  bool given = false;
+  for (const std::span<formats::Setting> some : {std::span(out), left})
+    for (formats::Setting& other : some)
+      if (other.key == kTokens) bound = std::exchange(other.text, widest), given = true;
+  if (int k = 0;
+      std::from_chars(bound.data(), bound.data() + bound.size(), k).ec == std::errc() && *most > k)
+    return InvalidArgument(
+        fmt::format("{} is more than the {} of {}; raise that", *most, k, kTokens));
+  if (!given) add(kTokens, std::move(widest));
+  return {};
+}
+
 Result<std::vector<formats::Setting>> FromMax(std::vector<formats::Setting> settings,
                                               std::string_view name) {
   std::vector<formats::Setting> out;
-  for (formats::Setting& setting : settings) {
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    formats::Setting& setting = settings[i];
     const std::string value = Plain(setting.text);
     const auto* const word =
         std::find_if(kMaxWords.begin(), kMaxWords.end(), [&](const MaxWord& row) {
           return Plain(setting.key) == Plain(std::string(row.key)) &&
                  (row.value.empty() || row.value == value);
         });
-    if (word == kMaxWords.end()) {
+    if (word == kMaxWords.end() && (setting.key == kWidths || setting.key == kPerBatchSize)) {
+      if (Status status = AddFromMax(setting, out, std::span(settings).subspan(i + 1)); !status)
+        return Fail(InFile(std::move(status.error()).In(setting.key), name, setting.line));
+    } else if (word == kMaxWords.end()) {
       out.push_back(std::move(setting));
     } else if (!word->advice.empty()) {
       return InvalidArgument(fmt::format("{}: line {}: {}: not a setting here: {}", name,
@@ -114,11 +220,12 @@ Result<ConfigDialect> TakeDialect(std::vector<formats::Setting>& settings, std::
   return dialect;
 }
 
-// What MAX documents for keys that are left out.
+// What MAX documents for keys that are left out. Each round has exactly num_speculative_tokens drafts
+// unless the file, or the program, names another controller.
 void SetMaxDefaults(SpeculativeOptions& options) {
-  constexpr int kTokens = 2;
-  if (!options.num_speculative_tokens) options.num_speculative_tokens = kTokens;
+  if (!options.num_speculative_tokens) options.num_speculative_tokens = kMaxTokens;
   if (options.method.empty()) options.method = "none";
+  if (options.lookahead == SpeculativeOptions().lookahead) options.lookahead = "fixed";
 }
 
 }  // namespace
@@ -130,9 +237,9 @@ Result<ConfigDialect> ParseConfigDialect(std::string_view name) {
       fmt::format("'{}' is not a dialect; choose foretoken or max", Shown(name)));
 }
 
-Status ReadSpeculativeFile(const std::string& file, std::string_view section,
-                           SpeculativeOptions& options, ConfigDialect dialect,
-                           std::vector<std::string>* keys) {
+Result<ConfigDialect> ReadSpeculativeFile(const std::string& file, std::string_view section,
+                                          SpeculativeOptions& options, ConfigDialect dialect,
+                                          std::vector<std::string>* keys) {
   const std::string_view name = IsText(file) ? "text" : std::string_view(file);
   FORETOKEN_TRY(auto settings, ReadSectionOrAll(file, section));
   FORETOKEN_TRY(dialect, TakeDialect(settings, name, dialect));
@@ -153,7 +260,7 @@ Status ReadSpeculativeFile(const std::string& file, std::string_view section,
       return Fail(InFile(std::move(status.error()), name, setting.line));
     if (keys != nullptr) keys->push_back(setting.key);
   }
-  return {};
+  return dialect;
 }
 
 }  // namespace foretoken

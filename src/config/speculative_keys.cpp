@@ -110,7 +110,9 @@ constexpr SpeculativeKey Integer(std::string_view name, Idle idle, Names aliases
         return {};
       },
       [](const SpeculativeOptions& options) { return fmt::format("{}", Read<Member>(options)); },
-      idle};
+      idle,
+      kLow,
+      kHigh};
 }
 
 template <auto Member>
@@ -126,7 +128,9 @@ constexpr SpeculativeKey Share(std::string_view name, Idle idle, Names aliases =
         return {};
       },
       [](const SpeculativeOptions& options) { return fmt::format("{}", Read<Member>(options)); },
-      idle};
+      idle,
+      0,
+      1};
 }
 
 template <auto Member>
@@ -201,6 +205,17 @@ std::span<const Word> StrategyWords() {
 std::span<const Word> LookaheadWords() {
   static const auto words = WordsOf(AllControllers(), {});
   return words;
+}
+std::vector<std::string_view> Written(std::span<const Word> words) {
+  std::vector<std::string_view> written;
+  for (const Word& word : words) written.push_back(word.written);
+  return written;
+}
+std::vector<std::string_view> NoNumber() {
+  return {"auto", "null", "default"};  // IsUnset
+}
+std::vector<std::string_view> NoRate() {
+  return {"auto", "null", "default", "off"};
 }
 constexpr std::array kStorages = {
     Word{"multi-level", "multi-level"},
@@ -310,12 +325,12 @@ Status SetStorage(SpeculativeOptions& options, const std::string& text) {
   return {};
 }
 
-constexpr int kMany = 1 << 24;
+constexpr int kMany = 1 << 24, kMostTokens = 64;
 
 Status SetTokens(SpeculativeOptions& options, const std::string& text) {
   options.num_speculative_tokens.reset();
   if (IsUnset(text)) return {};
-  FORETOKEN_TRY(options.num_speculative_tokens, ReadInteger(text, 0, 64));
+  FORETOKEN_TRY(options.num_speculative_tokens, ReadInteger(text, 0, kMostTokens));
   return {};
 }
 
@@ -567,18 +582,20 @@ using E = AdaptiveLookaheadConfig;
 constexpr std::array kKeys = {
     SpeculativeKey{"speculative_method", kMethodNames, Type::kName, SetMethod,
                    [](const O& o) { return o.method.empty() ? std::string("auto") : o.method; },
-                   IdleMethod},
+                   IdleMethod, 1, 0, [] { return Written(MethodWords()); }},
     SpeculativeKey{"rejection_sampling_strategy", kStrategyNames, Type::kName, SetStrategy,
-                   [](const O& o) { return std::string(Name(o.strategy)); }, IdleStrategy},
+                   [](const O& o) { return std::string(Name(o.strategy)); }, IdleStrategy, 1, 0,
+                   [] { return Written(StrategyWords()); }},
     SpeculativeKey{"num_speculative_tokens", kTokensNames, Type::kInteger, SetTokens,
                    [](const O& o) {
                      return o.num_speculative_tokens ? fmt::format("{}", *o.num_speculative_tokens)
                                                      : std::string("auto");
                    },
-                   IdleTokens},
+                   IdleTokens, 0, kMostTokens, NoNumber},
     Integer<&O::min_speculative_tokens, 0, 64>("min_speculative_tokens", WhereDrafted, kMinNames),
     SpeculativeKey{"lookahead", kLookaheadNames, Type::kName, SetLookahead,
-                   [](const O& o) { return o.lookahead; }, WhereDrafted},
+                   [](const O& o) { return o.lookahead; }, WhereDrafted, 1, 0,
+                   [] { return Written(LookaheadWords()); }},
     Integer<&E::initial, 1, 64>("lookahead_initial", ForLookaheads<kEwma>, kInitialNames),
     Integer<&E::min, 1, 64>("lookahead_min", ForLookaheads<kEwma>, kEwmaMinNames),
     Integer<&E::max, 1, 64>("lookahead_max", ForLookaheads<kEwma>, kEwmaMaxNames),
@@ -599,7 +616,10 @@ constexpr std::array kKeys = {
                      return o.draft_vocabulary ? fmt::format("{}", *o.draft_vocabulary)
                                                : std::string("auto");
                    },
-                   IdleDraftModels},
+                   IdleDraftModels,
+                   0,
+                   kMany,
+                   NoNumber},
     Path<&O::draft_vocabulary_sample>("draft_vocabulary_sample", IdleDraftModels),
     SpeculativeKey{"synthetic_acceptance_rate",
                    {},
@@ -610,7 +630,10 @@ constexpr std::array kKeys = {
                                 ? fmt::format("{}", *o.synthetic_acceptance_rate)
                                 : std::string("off");
                    },
-                   IdleSynthetic},
+                   IdleSynthetic,
+                   0,
+                   1,
+                   NoRate},
     Share<&O::acceptance_threshold>("acceptance_threshold", ForStrategies<kResidual>),
     Switch<&O::skip_sample_adjustment>("skip_sample_adjustment", ForStrategies<kResidual>),
     Share<&O::typical_epsilon>("typical_epsilon", ForStrategies<kTypical>),
@@ -628,7 +651,10 @@ constexpr std::array kKeys = {
                                             ? "multi-level"
                                             : "single-level");
                    },
-                   ForMethods<kNgram>},
+                   ForMethods<kNgram>,
+                   1,
+                   0,
+                   [] { return Written(kStorages); }},
     Integer<&O::ngram_filler_top_k, 1, 64>("ngram_filler_top_k", ForMethods<kNgram>, kFillerNames),
     Switch<&O::ngram_keep>("ngram_keep", ForLaterRequests<kNgram>),
     Path<&O::ngram_corpus>("ngram_corpus", ForMethods<kNgram>),

@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 16;
 constexpr std::size_t kMaxKeyBytes = 256;  // with its outer keys, which each setting repeats
+constexpr const char* kValuesOnly = "a map in a list holds values only; write them flat";
 
 class Collector final : public YAML::EventHandler {
  public:
@@ -51,6 +52,7 @@ class Collector final : public YAML::EventHandler {
     if (!Begin(mark, tag, anchor)) return;
     if (frames_.empty() || IsSection())
       return Fail(mark, "a list stands here; write keys and values");
+    if (InMapOfList()) return Fail(mark, kValuesOnly);
     if (lists_ == 0) list_line_ = mark.line + 1;
     if (lists_++ > 0) Separate();
     list_ += '[';
@@ -66,15 +68,16 @@ class Collector final : public YAML::EventHandler {
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
     if (!Begin(mark, tag, anchor)) return;
-    if (lists_ > 0 && InSection())
-      return Fail(mark, "a map stands in a list; lists hold values and lists");
+    if (InMapOfList()) return Fail(mark, kValuesOnly);
     if (IsSection()) found_ = true;
     if (frames_.size() == 1) sections_.push_back(Shown(frames_[0].key));
+    if (lists_ > 0) Separate(), list_ += '{';
     frames_.push_back({.is_map = true});
   }
   void OnMapEnd() override {
     if (failure_) return;
     frames_.pop_back();
+    if (lists_ > 0) list_ += '}';
     if (!frames_.empty()) frames_.back().has_key = false;
   }
 
@@ -124,7 +127,7 @@ class Collector final : public YAML::EventHandler {
       found_ = true;
     }
     if (lists_ == 0) return Keep(mark.line + 1, value);
-    Separate();
+    if (!frame.is_map) Separate();
     list_ += value;
     frame.has_key = false;
   }
@@ -135,7 +138,13 @@ class Collector final : public YAML::EventHandler {
       return Fail(mark, fmt::format("key '{}' stands twice; keep one", Shown(key)));
     frame.key = key;
     frame.has_key = true;
+    if (lists_ == 0) return;
+    Separate();
+    list_ += key + ':';
   }
+
+  // A map that is open stands in a list.
+  bool InMapOfList() const { return lists_ > 0 && frames_.back().is_map; }
 
   // The next node is the value of the section's own key.
   bool IsSection() const {
@@ -146,7 +155,7 @@ class Collector final : public YAML::EventHandler {
   }
 
   void Separate() {
-    if (list_.back() != '[') list_ += ',';
+    if (list_.back() != '[' && list_.back() != '{') list_ += ',';
   }
 
   // A value, possibly a whole list, belongs to the keys that lead to it.
@@ -227,6 +236,10 @@ Result<std::vector<Setting>> ParseSettings(const std::string& text, std::string_
 }
 
 Result<std::vector<Setting>> ReadSettings(const std::string& path, std::string_view section) {
+  if (path.ends_with(".toml") || path.ends_with(".TOML"))
+    return Fail(
+        ErrorCode::kInvalidFile,
+        fmt::format("{}: TOML is not read; write the settings as YAML (key: value) or JSON", path));
   FORETOKEN_TRY(const std::string text,
                 ReadTextFile(path, {.most_bytes = kMaxSettingsBytes, .pipes = true}));
   return ParseSettings(text, path, section);

@@ -22,7 +22,9 @@ namespace foretoken::formats {
 
 struct Setting {
   std::string key;   // dots separate the keys of nested maps
-  std::string text;  // a list in brackets, with commas and without spaces: "[[1,4,8],[5,8,2]]"
+  // A list in brackets, with commas and without spaces: "[[1,4,8],[5,8,2]]"; a map in a list, which
+  // holds values only, in braces: "[{from:1,to:4}]".
+  std::string text;
   int line = 0;      // from 1
 };
 

@@ -59,8 +59,9 @@ TEST(SettingsFile, RefusesWhatCouldBeMeantTwoWays) {
   EXPECT_EQ(Parsed("s: [1]"), "f.yaml: line 1: a list stands here; write keys and values");
   EXPECT_EQ(Parsed("- 1"), "f.yaml: line 1: a list stands here; write keys and values");
   EXPECT_EQ(Parsed("word"), "f.yaml: line 1: a single value stands here; write keys and values");
-  EXPECT_EQ(Parsed("s: {a: [{b: 1}]}"),
-            "f.yaml: line 1: a map stands in a list; lists hold values and lists");
+  for (const char* nested : {"s: {a: [{b: {c: 1}}]}", "s: {a: [{b: [1]}]}"})
+    EXPECT_EQ(Parsed(nested), "f.yaml: line 1: a map in a list holds values only; write them flat");
+  EXPECT_EQ(Parsed("s: {a: [{b: 1, b: 2}]}"), "f.yaml: line 1: key 'b' stands twice; keep one");
   EXPECT_EQ(Parsed("s:\n  ? [1]\n  : 2\n"),
             "f.yaml: line 2: a key is not a string; write key: value");
   EXPECT_EQ(Parsed("s: {a: 1}\n---\ns: {a: 2}\n"), "f.yaml: it holds several documents; keep one");
