@@ -52,7 +52,7 @@ NOTICED = [({"id_slot": 3}, "id_slot"), ({"n_keep": 8}, "n_keep"), ({"timings_pe
            ({"return_token_ids": True}, "return_token_ids"), ({"request_id": "a"}, "request_id"), ({"max_tokens": 100000}, "max_tokens")]
 NOTICED_CHATS = [({"reasoning_effort": "high"}, "reasoning_effort"), ({"tools": [{"type": "function"}], "tool_choice": "none"}, "tools"), ({"tools": [{"type": "function"}]}, "tools")]
 REFUSED = [
-    ({"mirostat": 2}, "mirostat", "no such filter"), ({"xtc_probability": 0.5}, "xtc_probability", "no such filter"), ({"min_keep": 5}, "min_keep", "best"),
+    ({"mirostat": 2}, "mirostat", "min_p"), ({"xtc_probability": 0.5}, "xtc_probability", "no such filter"), ({"min_keep": 5}, "min_keep", "best"),
     ({"dynatemp_range": 0.5}, "dynatemp_range", "no such filter"), ({"use_beam_search": True}, "use_beam_search", "no beam search"),
     ({"include_stop_str_in_output": True}, "include_stop_str_in_output", "cut off"), ({"skip_special_tokens": False}, "skip_special_tokens", "never text"),
     ({"bad_words": ["a"]}, "bad_words", "logit_bias"), ({"max_length": 90}, "max_length", "use max_tokens"), ({"lora": [{"id": 0}]}, "lora", "as it is"),

@@ -116,12 +116,36 @@ Json TypesJson() {
   return list;
 }
 
+const char* NameOf(SpeculativeKey::Type type) {
+  using Type = SpeculativeKey::Type;
+  switch (type) {
+    case Type::kInteger:
+      return "integer";
+    case Type::kNumber:
+      return "number";
+    case Type::kSwitch:
+      return "switch";
+    case Type::kName:
+      return "name";
+    case Type::kPath:
+      return "path";
+    case Type::kTable:
+      return "table";
+  }
+  return "";
+}
+
 Json SettingsJson() {
   Json list = Json::array();
-  for (const SpeculativeKey& row : SpeculativeKeys())
-    list.push_back({{"name", row.name},
-                    {"aliases", row.aliases},
-                    {"default", row.print(SpeculativeOptions())}});
+  for (const SpeculativeKey& row : SpeculativeKeys()) {
+    Json json = {{"name", row.name},
+                 {"aliases", row.aliases},
+                 {"default", row.print(SpeculativeOptions())},
+                 {"type", NameOf(row.type)}};
+    if (row.least <= row.most) json["least"] = row.least, json["most"] = row.most;
+    if (row.words != nullptr) json["words"] = row.words();
+    list.push_back(std::move(json));
+  }
   return list;
 }
 

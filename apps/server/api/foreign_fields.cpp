@@ -54,7 +54,9 @@ constexpr auto kFields = std::to_array<ForeignField>({
     {"reasoning", kNotice, "[]", kNoThinking, Place::kChats},
     {"verbosity", kNotice, "[\"medium\"]", kNoThinking, Place::kChats},
     // llama.cpp: filters, and the parameters of filters that are off.
-    {"mirostat", kRefuse, "[0]", kNoSuchFilter},
+    {"mirostat", kRefuse, "[0]",
+     "there is no mirostat, which moves a threshold of its own with each token; use min_p or "
+     "typical_p"},
     {"mirostat_tau", kSilent},
     {"mirostat_eta", kSilent},
     {"xtc_probability", kRefuse, "[0]", kNoSuchFilter},
@@ -92,7 +94,8 @@ constexpr auto kFields = std::to_array<ForeignField>({
     {"thinking_budget_tokens", kNotice, "[-1]", kNoThinking, Place::kChats},
     {"parse_tool_calls", kSilent, "[]", "", Place::kChats},
     // vLLM: fields about the text.
-    {"use_beam_search", kRefuse, "[false]", "there is no beam search; leave it out"},
+    {"use_beam_search", kRefuse, "[false]",
+     "there is no beam search, which ranks whole texts; ask for several choices with n"},
     {"length_penalty", kSilent},
     {"early_stopping", kSilent},
     {"include_stop_str_in_output", kRefuse, "[false]", "stop texts are cut off; leave it out"},
