@@ -6,8 +6,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <filesystem>
+
 #include "formats/gguf.h"
 #include "formats/gguf_writer.h"
+#include "formats/huggingface/json_file.h"
+#include "formats/huggingface/safetensors.h"
+#include "formats/huggingface/tokenizer.h"
 #include "formats/settings_file.h"
 
 namespace foretoken::formats {
@@ -47,6 +53,76 @@ TEST(FileGrowth, GgufFiles) {
     ExpectLinear(name, {1 << 15, 1 << 17}, [&](std::size_t size) {
       return [file = FileOf(size, add)] { EXPECT_TRUE(ParseGguf(file, "a.gguf")); };
     });
+}
+
+// config.json, tokenizer.json and the headers of safetensors files: objects that stand beside each
+// other, in objects and in lists, also where a name is given twice.
+TEST(FileGrowth, JsonFiles) {
+  using huggingface::ParseObject;
+  const auto named = [](std::size_t size, std::string_view value) {
+    std::string text = "{";
+    for (std::size_t i = 0; text.size() < size; ++i) text += fmt::format("\"{:06}\":{},", i, value);
+    return text;
+  };
+  constexpr Sizes kSizes = {1 << 14, 1 << 17};
+  for (const char* const value : {"{}", "[]", "1", R"({"a":[{}]})", R"("x")"})
+    ExpectLinear(fmt::format("members {}", value), kSizes, [&](std::size_t size) {
+      return
+          [text = named(size, value) + R"("z":1})"] { EXPECT_TRUE(ParseObject(text, "a.json")); };
+    });
+  ExpectLinear("a name twice", kSizes, [&](std::size_t size) {
+    return [text = named(size, "{}") + R"("z":{},"z":{}})"] {
+      EXPECT_FALSE(ParseObject(text, "a.json"));
+    };
+  });
+  for (const char* const part : {"{},", R"({"a":{}},)", "[{}],", "{},[],", R"("x",)"})
+    for (const char* const front : {R"({"a":[)", R"({"a":{"b":[)"})
+      ExpectLinear(fmt::format("'{}' behind '{}'", part, front), kSizes, [&](std::size_t size) {
+        const bool inner = std::string_view(front).size() > 6;
+        return [text = front + Repeated(part, size) + (inner ? "0]}}" : "0]}")] {
+          EXPECT_TRUE(ParseObject(text, "a.json"));
+        };
+      });
+}
+
+TEST(FileGrowth, SafetensorsFiles) {
+  ExpectLinear("tensors", {1 << 14, 1 << 17}, [](std::size_t size) {
+    std::string header = "{";
+    std::size_t n = 0;
+    for (; header.size() < size; ++n)
+      header += fmt::format(R"({}"{:06}":{{"dtype":"U8","shape":[1],"data_offsets":[{},{}]}})",
+                            n == 0 ? "" : ",", n, n, n + 1);
+    header += "}";
+    std::vector<std::byte> bytes(sizeof(std::uint64_t) + header.size() + n);
+    const std::uint64_t length = header.size();
+    std::memcpy(bytes.data(), &length, sizeof length);
+    std::memcpy(bytes.data() + sizeof length, header.data(), header.size());
+    return [bytes] { EXPECT_TRUE(huggingface::ParseSafetensors(bytes, "a.safetensors")); };
+  });
+}
+
+TEST(FileGrowth, TokenizersOfFolders) {
+  ExpectLinear("added tokens", {1 << 14, 1 << 17}, [](std::size_t size) {
+    std::string vocab, added;
+    std::size_t n = 0;
+    for (; vocab.size() + added.size() < size; ++n) {
+      vocab += fmt::format(R"({}"v{:06}":{})", n == 0 ? "" : ",", n, 2 * n);
+      added += fmt::format(R"({}{{"id":{},"content":"a{:06}","special":false}})", n == 0 ? "" : ",",
+                           2 * n + 1, n);
+    }
+    const std::string folder =
+        (std::filesystem::path(testing::TempDir()) / fmt::format("growth{}", size)).string();
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder + "/tokenizer.json")
+        << R"({"model":{"type":"BPE","byte_fallback":true,"merges":[],"vocab":{)" << vocab
+        << R"(}},"added_tokens":[)" << added << "]}";
+    return [folder] {
+      Metadata metadata;
+      const auto read =
+          huggingface::ReadTokenizer(folder, huggingface::Json::object(), 4, metadata);
+      EXPECT_TRUE(read) << (read ? "" : read.error().message);
+    };
+  });
 }
 
 TEST(FileGrowth, SettingsFiles) {

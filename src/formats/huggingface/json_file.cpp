@@ -11,9 +11,15 @@ namespace foretoken::formats::huggingface {
 
 namespace {
 
-// How deep objects and lists lie in each other.
-int DepthOf(std::string_view text) {
-  int depth = 0, most = 0;
+// What can be seen of a text before it is read as JSON.
+struct Outline {
+  int depth = 0;              // how deep objects and lists lie in each other
+  std::size_t n_members = 0;  // of the outermost object, a name given twice counted twice
+};
+
+Outline OutlineOf(std::string_view text) {
+  Outline outline;
+  int depth = 0;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -22,12 +28,45 @@ int DepthOf(std::string_view text) {
     else if (c == '"')
       in_string = !in_string;
     else if (!in_string && (c == '{' || c == '['))
-      most = std::max(most, ++depth);
+      outline.depth = std::max(outline.depth, ++depth);
     else if (!in_string && (c == '}' || c == ']'))
       --depth;
+    else if (!in_string && c == ':' && depth == 1)
+      ++outline.n_members;
   }
-  return most;
+  return outline;
 }
+
+// Finds the first name that the outermost object has twice.
+class TwiceFinder final : public nlohmann::json_sax<Json> {
+ public:
+  const std::string& found() const { return found_; }
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(std::int64_t) override { return true; }
+  bool number_unsigned(std::uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(Json::binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return ++depth_ > 0; }
+  bool end_object() override { return --depth_ >= 0; }
+  bool start_array(std::size_t) override { return ++depth_ > 0; }
+  bool end_array() override { return --depth_ >= 0; }
+  bool key(std::string& name) override {
+    if (depth_ > 1 || names_.insert(name).second) return true;
+    found_ = name;
+    return false;
+  }
+  bool parse_error(std::size_t, const std::string&, const Json::exception&) override {
+    return false;
+  }
+
+ private:
+  int depth_ = 0;
+  std::set<std::string> names_;
+  std::string found_;
+};
 
 }  // namespace
 
@@ -38,21 +77,17 @@ Result<Json> ParseObject(std::string_view text, const std::string& place,
   };
   if (text.size() > limits.most_bytes)
     return bad(fmt::format("{} bytes of JSON are more than {}", text.size(), limits.most_bytes));
-  if (DepthOf(text) > limits.most_depth)
+  const Outline outline = OutlineOf(text);
+  if (outline.depth > limits.most_depth)
     return bad(fmt::format("objects are nested deeper than {}", limits.most_depth));
-  std::set<std::string, std::less<>> names;
-  std::string twice;
-  const auto note = [&](int depth, Json::parse_event_t event, Json& value) {
-    if (depth != 1 || event != Json::parse_event_t::key || !limits.distinct_names) return true;
-    const auto& name = value.get_ref<const std::string&>();
-    if (!names.insert(name).second) twice = name;
-    return true;
-  };
-  Json object = Json::parse(text, note, false);
+  // Without a callback: with one, the library looks through all members behind each object in them.
+  Json object = Json::parse(text, nullptr, false);
   if (object.is_discarded()) return bad("it is not JSON in UTF-8");
   if (!object.is_object()) return bad("it is not a JSON object");
-  if (!twice.empty()) return bad(fmt::format("{} occurs twice", Shown(twice)));
-  return object;
+  if (!limits.distinct_names || object.size() == outline.n_members) return object;
+  TwiceFinder twice;
+  Json::sax_parse(text, &twice);
+  return bad(fmt::format("{} occurs twice", Shown(twice.found())));
 }
 
 Result<Json> ReadObject(const std::string& path, const JsonLimits& limits) {
