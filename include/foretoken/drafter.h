@@ -58,6 +58,11 @@ struct DraftedRequest {
   std::span<const std::int32_t> end_tokens = {};  // the request ends with any of these
   int min_new_tokens = 0;                         // end tokens have probability 0 before that
   float draft_p_min = 0;                          // drafts end where no token has this probability
+  // Stands for Request::cache_salt: a drafter that learns from texts should draft from those of the
+  // same number only. 0: the request has none.
+  std::int64_t salt = 0;
+  // False: the drafter should keep nothing of this text once it has ended (Request::reuse_prefix).
+  bool teaches = true;
 };
 
 // What a round committed.

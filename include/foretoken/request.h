@@ -116,9 +116,14 @@ struct Request {
   // The same for the prompt's tokens. The whole prompt is then prefilled, without the cache, even
   // if max_new_tokens is 0.
   int prompt_logprobs = -1;
-  // True: cache blocks that already hold the beginning of the prompt are used. False: the whole
-  // prompt is prefilled. The text is the same.
+  // True: cache blocks that already hold the beginning of the prompt are used, and this request's own
+  // serve later ones; drafters that learn from texts learn from this one. False: the whole prompt is
+  // prefilled, and nothing of the request stays behind. The text is the same.
   bool reuse_prefix = true;
+  // What a request leaves behind (cache blocks, copies of recurrent states, texts that drafters learn
+  // from) serves requests with the same salt only: so one user's requests neither see nor speed up
+  // those of another. At most 1024 bytes. Empty: shared with all others whose salt is empty.
+  std::string cache_salt = {};
 };
 
 }  // namespace foretoken

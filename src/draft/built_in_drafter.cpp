@@ -25,6 +25,8 @@ void BuiltInDrafter::Begin(const DraftedRequest& request) {
                    .end_tokens = request.end_tokens,
                    .min_new_tokens = request.min_new_tokens,
                    .draft_p_min = request.draft_p_min,
+                   .salt = request.salt,
+                   .teaches = request.teaches,
                    .grammar = std::move(grammar)});
   Room(request.sequence) = request.max_new_tokens;
 }

@@ -217,7 +217,9 @@ void CustomDrafter::Begin(const SequenceStart& start) {
                      .sampling = start.sampling,
                      .end_tokens = start.end_tokens,
                      .min_new_tokens = start.min_new_tokens,
-                     .draft_p_min = start.draft_p_min});
+                     .draft_p_min = start.draft_p_min,
+                     .salt = start.salt,
+                     .teaches = start.teaches});
   });
 }
 

@@ -38,6 +38,8 @@ struct SequenceStart {
   float draft_p_min = 0;              // a draft ends where no token has this probability
   std::span<const Token> prediction;  // tokens that the output probably resembles
   bool own_text_only = false;         // drafts must not depend on what other sequences taught
+  SaltId salt = kNoSalt;  // other texts may teach this one, and it them, if they have it
+  bool teaches = true;    // false: no other text is drafted from this one
   std::shared_ptr<const grammar::Grammar> grammar = {};  // that the output follows; null: none
 };
 

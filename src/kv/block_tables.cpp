@@ -136,18 +136,19 @@ int BlockTables::Truncate(SeqId seq, int length) noexcept {
 
 // The published block that holds the text's block number `at` and follows `before`; kNone where
 // there is none.
-std::int32_t BlockTables::FindNext(std::int32_t before, std::span<const Token> text,
+std::int32_t BlockTables::FindNext(std::int64_t before, std::span<const Token> text,
                                    int at) const noexcept {
   const bool full = static_cast<int>(text.size()) >= (at + 1) * tensor::kKvBlock;
   return full ? index_.Find(before, TokensOf(text, at)) : kNone;
 }
 
-void BlockTables::Publish(SeqId seq, std::span<const Token> text) noexcept {
+void BlockTables::Publish(SeqId seq, std::span<const Token> text, SaltId salt) noexcept {
   if (!states_.shared()) return;
   Sequence& s = sequences_[seq];
   const int n_full = std::min(s.length, static_cast<int>(text.size())) / tensor::kKvBlock;
   for (; s.n_published < n_full; ++s.n_published) {
-    const std::int32_t before = s.n_published == 0 ? kNone : s.blocks[s.n_published - 1];
+    const std::int64_t before =
+        LastOf(std::span(s.blocks).first(static_cast<std::size_t>(s.n_published)), salt);
     std::int32_t& own = s.blocks[s.n_published];
     const std::int32_t known = FindNext(before, text, s.n_published);
     if (known == kNone) {
@@ -178,24 +179,24 @@ BlockTables::Found BlockTables::Find(Way way, std::span<const Token> text,
                                      bool held_only) const noexcept {
   Found found;
   for (;;) {
-    way.before = FindNext(way.before, text, way.n_blocks);
-    if (way.before == kNone) return found;
-    if (held_only && n_users_[static_cast<std::size_t>(way.before)] == 0) return found;
+    const std::int32_t next = FindNext(way.before, text, way.n_blocks);
+    if (next == kNone) return found;
+    if (held_only && n_users_[static_cast<std::size_t>(next)] == 0) return found;
+    way.before = next;
     ++way.n_blocks, ++found.n_known;
-    if (HasWindows()) way.n_held = windows_.Of(way.before) == kNone ? 0 : way.n_held + 1;
+    if (HasWindows()) way.n_held = windows_.Of(next) == kNone ? 0 : way.n_held + 1;
     const bool sees = !HasWindows() || way.n_held >= std::min(way.n_blocks, shape_.SeenBlocks());
-    if (sees && states_.Known(way.before)) found.n_sharable = found.n_known;
+    if (sees && states_.Known(next)) found.n_sharable = found.n_known;
   }
 }
 
-int BlockTables::Share(SeqId seq, std::span<const Token> text) noexcept {
+int BlockTables::Share(SeqId seq, std::span<const Token> text, SaltId salt) noexcept {
   Sequence& s = sequences_[seq];
   if (s.length != s.n_published * tensor::kKvBlock) return 0;
   const int n_own = s.n_published;
-  const auto [n_more, n_known] = Find({.before = s.blocks.empty() ? kNone : s.blocks.back(),
-                                       .n_blocks = n_own,
-                                       .n_held = n_own - s.first_held},
-                                      text, false);
+  const auto [n_more, n_known] =
+      Find({.before = LastOf(s.blocks, salt), .n_blocks = n_own, .n_held = n_own - s.first_held},
+           text, false);
   if (n_known > n_more) states_.SetBranch(seq, (n_own + n_known) * tensor::kKvBlock);
   if (n_more == 0) return 0;
   const int first = n_own + n_more - shape_.SeenBlocks();  // of the window blocks that are needed
@@ -204,7 +205,7 @@ int BlockTables::Share(SeqId seq, std::span<const Token> text) noexcept {
     s.first_held = first;
   }
   for (int i = n_own; i < n_own + n_more; ++i) {
-    const std::int32_t next = FindNext(s.blocks.empty() ? kNone : s.blocks.back(), text, i);
+    const std::int32_t next = FindNext(LastOf(s.blocks, salt), text, i);
     Hold(next);
     s.blocks.push_back(next);
     if (!HasWindows()) continue;
@@ -218,8 +219,8 @@ int BlockTables::Share(SeqId seq, std::span<const Token> text) noexcept {
   return n_more * tensor::kKvBlock;
 }
 
-int BlockTables::SharedBlocks(std::span<const Token> text) const noexcept {
-  return Find({}, text, true).n_sharable;
+int BlockTables::SharedBlocks(std::span<const Token> text, SaltId salt) const noexcept {
+  return Find({.before = PrefixIndex::BeginOf(salt)}, text, true).n_sharable;
 }
 
 }  // namespace foretoken::kv

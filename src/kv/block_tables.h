@@ -7,8 +7,8 @@
 // token.
 //
 // Sequences with a shared prefix may hold the same blocks: Publish makes the full committed blocks
-// of a sequence known by their tokens, and Share gives them to another sequence. Such blocks are
-// only read. A published block that no sequence holds any more is *idle*: it is still known, and it
+// of a sequence known by their tokens, and Share gives them to another sequence of the same salt.
+// Such blocks are only read. A published block that no sequence holds any more is *idle*: it is still known, and it
 // is taken, the longest idle first, when no block is free.
 //
 // Layers that see a window of positions may have a memory of their own (kv/window_blocks.h). Then a
@@ -87,16 +87,16 @@ class BlockTables {
 
   // From now on the sequence's full blocks can be shared. Where a block with the same text is
   // already known, it replaces the sequence's own, which holds the same bits. `text`: the tokens of
-  // the committed positions, as many as are known. Nothing is shared where there are recurrent layers
-  // and no copies of their states.
-  void Publish(SeqId seq, std::span<const Token> text) noexcept;
+  // the committed positions, as many as are known. salt: the same in all calls for a text. Nothing is
+  // shared where there are recurrent layers and no copies of their states.
+  void Publish(SeqId seq, std::span<const Token> text, SaltId salt = kNoSalt) noexcept;
   // Appends published blocks that hold the next positions of `text` (which begins at the sequence's
   // first position) and returns how many positions that adds: at most text.size() in all, in full
   // blocks. It adds nothing unless the sequence's own blocks are all published and full.
-  int Share(SeqId seq, std::span<const Token> text) noexcept;
+  int Share(SeqId seq, std::span<const Token> text, SaltId salt = kNoSalt) noexcept;
   // How many blocks Share could add to an empty sequence, counting only blocks that other sequences
   // hold.
-  int SharedBlocks(std::span<const Token> text) const noexcept;
+  int SharedBlocks(std::span<const Token> text, SaltId salt = kNoSalt) const noexcept;
   // Rows up to where the sequence's text parts from a known one whose state was not copied there, or
   // else all that fit. A pass that ends there makes the copy for the next text.
   int RowsToBranch(SeqId seq) const noexcept {
@@ -151,7 +151,7 @@ class BlockTables {
   void DropUnseen(Sequence& s) noexcept;
   void PublishWindow(Sequence& s, std::int32_t owner) noexcept;
   struct Way {
-    std::int32_t before = kNone;  // the last block so far
+    std::int64_t before = kNone;  // the last block so far, or PrefixIndex::BeginOf
     int n_blocks = 0;             // so far
     int n_held = 0;  // of these, how many at the end have a block of the layers with a window
   };
@@ -159,7 +159,10 @@ class BlockTables {
     int n_sharable = 0, n_known = 0;  // the sharable ones are the first of the known ones
   };
   Found Find(Way way, std::span<const Token> text, bool held_only) const noexcept;
-  std::int32_t FindNext(std::int32_t before, std::span<const Token> text, int at) const noexcept;
+  std::int32_t FindNext(std::int64_t before, std::span<const Token> text, int at) const noexcept;
+  static std::int64_t LastOf(std::span<const std::int32_t> blocks, SaltId salt) noexcept {
+    return blocks.empty() ? PrefixIndex::BeginOf(salt) : blocks.back();
+  }
 
   TablesShape shape_;
   int n_blocks_ = 0;

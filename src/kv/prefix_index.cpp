@@ -13,14 +13,15 @@ PrefixIndex::PrefixIndex(int n_blocks)
     : entries_(static_cast<std::size_t>(n_blocks)),
       buckets_(std::bit_ceil(2 * static_cast<std::size_t>(n_blocks) + 1), kNone) {}
 
-std::size_t PrefixIndex::BucketOf(std::int32_t before, Tokens tokens) const noexcept {
-  std::array<std::int32_t, tensor::kKvBlock + 1> key;
-  key[0] = before;
-  std::copy(tokens.begin(), tokens.end(), key.begin() + 1);
+std::size_t PrefixIndex::BucketOf(std::int64_t before, Tokens tokens) const noexcept {
+  std::array<std::int32_t, tensor::kKvBlock + 2> key;
+  key[0] = static_cast<std::int32_t>(before);
+  key[1] = static_cast<std::int32_t>(before >> 32);
+  std::copy(tokens.begin(), tokens.end(), key.begin() + 2);
   return static_cast<std::size_t>(HashOf(key)) & (buckets_.size() - 1);
 }
 
-std::int32_t PrefixIndex::Find(std::int32_t before, Tokens tokens) const noexcept {
+std::int32_t PrefixIndex::Find(std::int64_t before, Tokens tokens) const noexcept {
   std::int32_t block = buckets_[BucketOf(before, tokens)];
   while (block != kNone && (At(block).before != before ||
                             !std::equal(tokens.begin(), tokens.end(), At(block).tokens.begin())))
@@ -28,8 +29,8 @@ std::int32_t PrefixIndex::Find(std::int32_t before, Tokens tokens) const noexcep
   return block;
 }
 
-void PrefixIndex::Add(std::int32_t block, std::int32_t before, Tokens tokens) noexcept {
-  FORETOKEN_CHECK(!Has(block) && (before == kNone || Has(before)));
+void PrefixIndex::Add(std::int32_t block, std::int64_t before, Tokens tokens) noexcept {
+  FORETOKEN_CHECK(!Has(block) && (before < 0 || Has(static_cast<std::int32_t>(before))));
   const std::size_t bucket = BucketOf(before, tokens);
   Entry& entry = At(block);
   entry = {.before = before,
@@ -39,7 +40,7 @@ void PrefixIndex::Add(std::int32_t block, std::int32_t before, Tokens tokens) no
            .tokens = {}};
   std::copy(tokens.begin(), tokens.end(), entry.tokens.begin());
   buckets_[bucket] = block;
-  if (before != kNone) ++At(before).n_followers;
+  if (before >= 0) ++At(static_cast<std::int32_t>(before)).n_followers;
 }
 
 void PrefixIndex::Remove(std::int32_t block) noexcept {
@@ -49,7 +50,7 @@ void PrefixIndex::Remove(std::int32_t block) noexcept {
   while (*link != block) link = &At(*link).next;
   *link = entry.next;
   entry.bucket = kNone;
-  if (entry.before != kNone) --At(entry.before).n_followers;
+  if (entry.before >= 0) --At(static_cast<std::int32_t>(entry.before)).n_followers;
 }
 
 }  // namespace foretoken::kv

@@ -2,7 +2,8 @@
 // kv/prefix_index.h: finds full blocks by the tokens of their positions and of all positions
 // before.
 //
-// The key of a block is the block before it and its own tokens. Both are compared; a hash only says
+// The key of a block is the block before it and its own tokens. The first block of a text has the
+// salt of its request in place of a block before it, so texts of two salts never meet. Both are compared; a hash only says
 // where to look. So equal entries mean equal texts from the first token on, as long as no block is
 // removed while another one in the index follows it.
 //
@@ -26,25 +27,29 @@ class PrefixIndex {
 
   explicit PrefixIndex(int n_blocks = 0);
 
-  // The block with these tokens that follows `before` (kNone: the block begins a text), or kNone.
-  std::int32_t Find(std::int32_t before, Tokens tokens) const noexcept;
+  // What stands before the first block of a text.
+  static std::int64_t BeginOf(SaltId salt) noexcept { return -1 - salt; }
+
+  // The block with these tokens that follows `before`, which is a block or BeginOf; or kNone.
+  std::int32_t Find(std::int64_t before, Tokens tokens) const noexcept;
   bool Has(std::int32_t block) const noexcept { return At(block).bucket != kNone; }
 
   // REQUIRES: neither `block` nor one that Find would return is in the index, and `before` is.
-  void Add(std::int32_t block, std::int32_t before, Tokens tokens) noexcept;
+  void Add(std::int32_t block, std::int64_t before, Tokens tokens) noexcept;
   // REQUIRES: the block is in the index, and no block that follows it is.
   void Remove(std::int32_t block) noexcept;
 
  private:
   struct Entry {
-    std::int32_t before = kNone, next = kNone;  // next: the next one in its bucket
-    std::int32_t bucket = kNone;                // kNone: not in the index
+    std::int64_t before = kNone;
+    std::int32_t next = kNone;    // the next one in its bucket
+    std::int32_t bucket = kNone;  // kNone: not in the index
     int n_followers = 0;
     std::array<Token, tensor::kKvBlock> tokens;
   };
   Entry& At(std::int32_t block) { return entries_[static_cast<std::size_t>(block)]; }
   const Entry& At(std::int32_t block) const { return entries_[static_cast<std::size_t>(block)]; }
-  std::size_t BucketOf(std::int32_t before, Tokens tokens) const noexcept;
+  std::size_t BucketOf(std::int64_t before, Tokens tokens) const noexcept;
 
   std::vector<Entry> entries_;         // by block
   std::vector<std::int32_t> buckets_;  // the first block of each; a power of two of them

@@ -299,6 +299,26 @@ TEST(Prefixes, ThatWereUsedAgainCountAsYoung) {
   EXPECT_EQ(cache.Share(1, Tokens(32, 0)), 32);
 }
 
+TEST(Prefixes, AreSharedWithTextsOfTheSameSaltOnly) {
+  Cache cache(Shape(20));
+  Text first, second;
+  Append(cache, 0, first, Tokens(96), 96);
+  cache.Publish(0, first, 7);
+  for (const SaltId salt : {SaltId{0}, SaltId{6}, SaltId{8}, SaltId{7} + (SaltId{1} << 32)}) {
+    EXPECT_EQ(cache.SharedBlocks(first, salt), 0) << salt;
+    EXPECT_EQ(cache.Share(1, first, salt), 0) << salt;
+  }
+  Append(cache, 1, second, Tokens(96), 96);
+  cache.Publish(1, second, 8);
+  EXPECT_NE(cache.Blocks(0)[0], cache.Blocks(1)[0]) << "equal texts of two salts are two texts";
+  EXPECT_NE(cache.Blocks(0)[2], cache.Blocks(1)[2]);
+  EXPECT_EQ(cache.SharedBlocks(first, 7), 3);
+  EXPECT_EQ(cache.Share(2, first, 7), 96);
+  EXPECT_EQ(cache.Blocks(2)[1], cache.Blocks(0)[1]);
+  EXPECT_EQ(cache.Share(3, first, 8), 96);
+  EXPECT_EQ(cache.Blocks(3)[2], cache.Blocks(1)[2]);
+}
+
 TEST(PrefixesDeathTest, APublishedBlockIsNeverCut) {
   Cache cache(Shape(4));
   Text text;

@@ -73,6 +73,8 @@ void NgramDrafter::Begin(const SequenceStart& start) {
   KeepEnded();
   s.ended = false;
   s.own_text_only = start.own_text_only;
+  s.teaches = start.teaches;
+  s.salt = start.salt;
   s.n_prompt = static_cast<int>(start.prompt.size());
   s.draft.Begin(start);
   s.context.reserve(static_cast<std::size_t>(std::max(shape_.ngram_max, kMaxMatch) + kMaxDraft));
@@ -84,7 +86,7 @@ void NgramDrafter::Begin(const SequenceStart& start) {
 void NgramDrafter::KeepEnded() {
   for (Sequence& s : sequences_) {
     if (!s.ended) continue;
-    if (max_kept_tokens_ > 0) Keep(s.text);
+    if (max_kept_tokens_ > 0 && s.teaches) Keep(s.text, s.salt);
     s.text.Clear();
   }
 }
@@ -95,14 +97,14 @@ void NgramDrafter::Forget() {
   kept_ = {};
 }
 
-void NgramDrafter::Keep(const NgramText& text) {
+void NgramDrafter::Keep(const NgramText& text, SaltId salt) {
   if (text.size() == 0) return;
   const int first = std::max(0, text.size() - max_kept_tokens_);
   if (kept_[0].room() < text.size() - first) {
     std::swap(kept_[0], kept_[1]);
     kept_[0].Begin(shape_, max_kept_tokens_);
   }
-  kept_[0].StartText();
+  kept_[0].StartText(salt);
   for (int i = first; i < text.size(); ++i)
     kept_[0].Add(text.tokens()[static_cast<std::size_t>(i)], text.likely(i));
 }
@@ -155,7 +157,7 @@ NgramDrafter::Next NgramDrafter::Find(const Sequence& s) const noexcept {
     s.text.Count(context, n, own);
     if (own.n_occurrences() > 0) return Chosen(n, own);
     if (!s.own_text_only)
-      for (const NgramText& kept : kept_) kept.Count(context, n, others);
+      for (const NgramText& kept : kept_) kept.Count(context, n, others, s.salt);
     corpus_.Count(context, n, others);
     if (others.n_occurrences() > 0) return Chosen(n, others);
   }

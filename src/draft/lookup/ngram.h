@@ -9,7 +9,7 @@
 //
 // "Earlier in the text" means the sequence's own text. Only if it does not know a context of this
 // length, other texts are asked, together and from the latest back: with `keep`, the texts of
-// sequences that have ended; the corpus. (In an edited text, its own single occurrence is a better
+// sequences of the same salt that have ended; the corpus. (In an edited text, its own single occurrence is a better
 // guide than those of other texts.) With filler_top_k > 1 the target's most likely tokens at a
 // position count as having followed its context too, each once, whichever was committed.
 //
@@ -40,7 +40,7 @@ struct NgramSettings {
   NgramStorage storage = NgramStorage::kMultiLevel;  // kSingleLevel: contexts of ngram_max only
   int filler_top_k = 1;                              // [1, NgramVotes::kMaxLikely]; 1: off
   bool keep = false;
-  int max_kept_tokens = 1 << 18;  // with keep: about 60 bytes each for three lengths of context
+  int max_kept_tokens = 1 << 18;  // with keep: about 70 bytes each for three lengths of context
   std::span<const Token> corpus = {};  // copied
 };
 
@@ -63,13 +63,14 @@ class NgramDrafter final : public ListedDrafter {
   struct Sequence {
     NgramText text;
     int n_prompt = 0;
-    bool ended = true, own_text_only = false;
+    bool ended = true, own_text_only = false, teaches = true;
+    SaltId salt = kNoSalt;
     CertainDraft draft;
     std::vector<Token> context;  // the text's last kMaxMatch tokens and the drafts behind them
   };
 
   void KeepEnded();
-  void Keep(const NgramText& text);
+  void Keep(const NgramText& text, SaltId salt);
   struct Next {
     Token token = kNoToken;
     int evidence = 0;

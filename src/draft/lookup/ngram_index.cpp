@@ -7,8 +7,8 @@
 namespace foretoken::draft {
 namespace {
 
-std::uint64_t HashOf(std::span<const Token> ngram) {
-  std::uint64_t h = 0x9E3779B97F4A7C15u;
+std::uint64_t HashOf(std::span<const Token> ngram, SaltId salt) {
+  std::uint64_t h = 0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(salt) * 0xA24BAED4963EE407u;
   for (const Token t : ngram) {
     h = (h ^ static_cast<std::uint32_t>(t)) * 0xD6E8FEB86659FD93u;
     h ^= h >> 32;
@@ -25,25 +25,29 @@ void NgramIndex::Begin(int n, int max_tokens) {
 }
 
 // The slot that holds this n-gram, or the free slot where it would be put.
-std::size_t NgramIndex::Slot(std::span<const Token> ngram,
-                             std::span<const Token> text) const noexcept {
+std::size_t NgramIndex::Slot(std::span<const Token> ngram, SaltId salt,
+                             const Text& text) const noexcept {
   const std::size_t mask = slots_.size() - 1;
-  for (std::size_t i = HashOf(ngram) & mask;; i = (i + 1) & mask) {
+  for (std::size_t i = HashOf(ngram, salt) & mask;; i = (i + 1) & mask) {
     const int end = slots_[i] - 1;
-    if (end < 0 || std::equal(ngram.begin(), ngram.end(), text.begin() + (end + 1 - n_))) return i;
+    if (end < 0) return i;
+    if (text.SaltAt(static_cast<std::size_t>(end)) == salt &&
+        std::equal(ngram.begin(), ngram.end(), text.tokens.begin() + (end + 1 - n_)))
+      return i;
   }
 }
 
-void NgramIndex::Add(std::span<const Token> text) noexcept {
-  const int size = static_cast<int>(text.size());
+void NgramIndex::Add(const Text& text) noexcept {
+  const int size = static_cast<int>(text.tokens.size());
   if (size < n_) return;
-  auto& slot = slots_[Slot(text.last(static_cast<std::size_t>(n_)), text)];
+  const auto ngram = text.tokens.last(static_cast<std::size_t>(n_));
+  auto& slot = slots_[Slot(ngram, text.SaltAt(text.tokens.size() - 1), text)];
   before_[static_cast<std::size_t>(size - 1)] = slot - 1;
   slot = size;
 }
 
-int NgramIndex::Last(std::span<const Token> ngram, std::span<const Token> text) const noexcept {
-  return slots_[Slot(ngram, text)] - 1;
+int NgramIndex::Last(std::span<const Token> ngram, SaltId salt, const Text& text) const noexcept {
+  return slots_[Slot(ngram, salt, text)] - 1;
 }
 
 }  // namespace foretoken::draft

@@ -392,6 +392,46 @@ TEST(NgramDrafter, KeptTextsServeTheNextRequestsUntilTheyAreTheOldest) {
   EXPECT_TRUE(drafts(12).empty());
 }
 
+// What another salt's text teaches is not drafted, also where its n-grams are the same ones.
+TEST(NgramDrafter, DraftsFromKeptTextsOfTheSameSaltOnly) {
+  NgramDrafter drafter({.max_context = 100, .keep = true, .max_kept_tokens = 200});
+  const auto run = [&](SaltId salt, const std::vector<Token>& prompt, bool teaches = true) {
+    drafter.Begin(
+        {.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .salt = salt, .teaches = teaches});
+    const auto drafts = Propose(drafter, 0, 3);
+    drafter.End(0);
+    return drafts;
+  };
+  run(5, {1, 2, 3, 40, 41, 42});
+  run(6, {1, 2, 3, 50, 51, 52});
+  run(7, {1, 2, 3, 60, 61, 62}, false);
+  const std::vector<Token> ask = {1, 2, 3};
+  EXPECT_EQ(run(5, ask), (std::vector<Token>{40, 41, 42}));
+  EXPECT_EQ(run(6, ask), (std::vector<Token>{50, 51, 52}));
+  EXPECT_TRUE(run(7, ask).empty()) << "it taught nothing";
+  EXPECT_TRUE(run(kNoSalt, ask).empty());
+}
+
+// 400 texts of other salts that hold this one's n-gram: not one occurrence of theirs is walked, so
+// a look-up finds its own text however many have come since.
+TEST(NgramDrafter, TextsOfOtherSaltsTakeNoPartInALookUp) {
+  NgramText text;
+  text.Begin({.ngram_max = 2, .ngram_min = 1}, 2000);
+  text.StartText(1);
+  for (const Token t : {1, 2, 77}) text.Add(t, {});
+  for (int i = 0; i < 400; ++i) {
+    text.StartText(2 + i);
+    for (const Token t : {1, 2, 9}) text.Add(t, {});
+  }
+  NgramVotes own, nobodys;
+  const std::vector<Token> context = {1, 2};
+  text.Count(context, 2, own, 1);
+  EXPECT_EQ(own.n_occurrences(), 1);
+  EXPECT_EQ(own.Best().token, 77);
+  text.Count(context, 2, nobodys, 1000);
+  EXPECT_EQ(nobodys.n_occurrences(), 0);
+}
+
 TEST(NgramDrafter, ForgetsKeptTextsWhenItIsTold) {
   NgramDrafter drafter({.max_context = 100, .keep = true, .max_kept_tokens = 40});
   for (int request = 0; request < 2; ++request) {  // one is kept, one has just ended

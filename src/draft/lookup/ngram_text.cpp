@@ -35,26 +35,28 @@ void NgramText::Begin(const Shape& shape, int max_tokens) {
   shape_ = shape;
   max_tokens_ = 0;  // until all memory is taken
   const auto room = static_cast<std::size_t>(max_tokens);
-  tokens_.clear(), likely_.clear(), starts_.clear();
+  tokens_.clear(), salts_.clear(), likely_.clear(), starts_.clear();
   tokens_.reserve(room);
+  salts_.reserve(room);
   starts_.reserve(room);
   likely_.reserve(room * static_cast<std::size_t>(shape.n_likely));
   indices_.resize(static_cast<std::size_t>(shape.ngram_max - shape.ngram_min + 1));
   for (int n = shape.ngram_min; n <= shape.ngram_max; ++n)
     indices_[static_cast<std::size_t>(n - shape.ngram_min)].Begin(n, max_tokens);
-  n_joined_ = 0;
+  StartText();
   max_tokens_ = max_tokens;
 }
 
 void NgramText::Add(Token token, std::span<const Token> likely) noexcept {
   if (full()) return;
   tokens_.push_back(token);
+  salts_.push_back(salt_);
   starts_.push_back(n_joined_ == 0);
   for (std::size_t i = 0; i < static_cast<std::size_t>(shape_.n_likely); ++i)
     likely_.push_back(i < likely.size() ? likely[i] : kNoToken);
   ++n_joined_;
   for (int n = shape_.ngram_min; n <= std::min(shape_.ngram_max, n_joined_); ++n)
-    indices_[static_cast<std::size_t>(n - shape_.ngram_min)].Add(tokens_);
+    indices_[static_cast<std::size_t>(n - shape_.ngram_min)].Add({tokens_, salts_});
 }
 
 // Collects the votes of the occurrence of the last n tokens that ends at `end`.
@@ -67,11 +69,13 @@ int NgramText::Matched(std::span<const Token> context, int n, int end) const noe
   return n;
 }
 
-void NgramText::Count(std::span<const Token> context, int n, NgramVotes& votes) const noexcept {
+void NgramText::Count(std::span<const Token> context, int n, NgramVotes& votes,
+                      SaltId salt) const noexcept {
   if (tokens_.empty()) return;
   const auto ngram = context.last(static_cast<std::size_t>(n));
   const NgramIndex& index = indices_[static_cast<std::size_t>(n - shape_.ngram_min)];
-  for (int end = index.Last(ngram, tokens_); end >= 0 && !votes.full(); end = index.Before(end)) {
+  for (int end = index.Last(ngram, salt, {tokens_, salts_}); end >= 0 && !votes.full();
+       end = index.Before(end)) {
     const int next = end + 1;
     if (next == size() || starts_[static_cast<std::size_t>(next)]) continue;  // no token follows
     votes.NextOccurrence(Matched(context, n, end));

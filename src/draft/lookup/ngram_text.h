@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // draft/lookup/ngram_text.h: a text, or several one after the other, that can be asked what followed an
-// n-gram in it.
+// n-gram in it. A question is answered from the texts of one salt.
 //
 // At each position stand the token itself and, where they are known, the tokens that the target
 // held to be likely there. Both followed the context before the position, each token once.
@@ -55,10 +55,10 @@ class NgramText {
   // Forgets everything and makes room for max_tokens.
   void Begin(const Shape& shape, int max_tokens);
   // What comes next does not follow what is there.
-  void StartText() noexcept { n_joined_ = 0; }
+  void StartText(SaltId salt = kNoSalt) noexcept { n_joined_ = 0, salt_ = salt; }
   // likely: of any size; the first n_likely count.
   void Add(Token token, std::span<const Token> likely) noexcept;
-  void Clear() noexcept { tokens_.clear(); }  // until the next Begin
+  void Clear() noexcept { tokens_.clear(), salts_.clear(); }  // until the next Begin
 
   int room() const { return max_tokens_ - size(); }
   bool full() const { return room() == 0; }
@@ -71,7 +71,8 @@ class NgramText {
 
   // Counts what followed the last n tokens of the context, from the latest occurrence back, until
   // the votes are full. Matches are as long as the context at most.
-  void Count(std::span<const Token> context, int n, NgramVotes& votes) const noexcept;
+  void Count(std::span<const Token> context, int n, NgramVotes& votes,
+             SaltId salt = kNoSalt) const noexcept;
 
  private:
   int Matched(std::span<const Token> context, int n, int end) const noexcept;
@@ -79,10 +80,12 @@ class NgramText {
   Shape shape_;
   int max_tokens_ = 0;
   std::vector<Token> tokens_;
+  std::vector<SaltId> salts_;        // of each token
   std::vector<Token> likely_;        // [size, n_likely]
   std::vector<bool> starts_;         // a text begins here: the token follows nothing
   std::vector<NgramIndex> indices_;  // [i]: n = ngram_min + i
   int n_joined_ = 0;                 // tokens since the text began
+  SaltId salt_ = kNoSalt;            // of that text
 };
 
 }  // namespace foretoken::draft

@@ -31,7 +31,7 @@ void PredictionDrafter::Begin(const SequenceStart& start) {
       std::min(start.prediction.size(), static_cast<std::size_t>(max_context_)));
   s.prediction.assign(prediction.begin(), prediction.end());
   s.index.Begin(kShortest, static_cast<int>(prediction.size()));
-  for (std::size_t n = 1; n <= prediction.size(); ++n) s.index.Add(prediction.first(n));
+  for (std::size_t n = 1; n <= prediction.size(); ++n) s.index.Add({prediction.first(n)});
   s.next = s.n_output = s.n_followed = 0;
   s.followed = true;
   s.draft.Begin(start);
@@ -75,8 +75,8 @@ void PredictionDrafter::Realign(Sequence& s) noexcept {
   int longest = 0, best = 0;
   // The loop runs from the last place to the first one. So places ahead come first, and the nearest
   // of them comes last.
-  for (int end = s.index.Last(std::span(s.newest).last<kShortest>(), s.prediction); end >= 0;
-       end = s.index.Before(end)) {
+  for (int end = s.index.Last(std::span(s.newest).last<kShortest>(), kNoSalt, {s.prediction});
+       end >= 0; end = s.index.Before(end)) {
     const int length = MatchLength(s, end);
     const bool ahead = end + 1 > s.next;
     if (length > longest || (length == longest && ahead)) longest = length, best = end + 1;

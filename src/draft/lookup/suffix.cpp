@@ -9,6 +9,10 @@
 namespace foretoken::draft {
 namespace {
 
+// What one more automaton costs besides its tokens, as tokens: so that many salts take no more
+// memory than long texts.
+constexpr int kAutomatonCost = 8;
+
 int EvidenceOf(SuffixAutomaton::Match m, const SuffixAutomaton::Follower& follower) {
   if (follower.count < follower.total) return 0;
   const int length = m.length + (follower.count > 1 ? 2 : 0);
@@ -42,6 +46,8 @@ void SuffixDrafter::Begin(const SequenceStart& start) {
   RememberEnded();
   s.ended = false;
   s.own_text_only = start.own_text_only;
+  s.teaches = start.teaches;
+  s.salt = start.salt;
   s.n_prompt = start.prompt.size();
   s.room = static_cast<std::size_t>(TextRoom(start, settings_.max_context));
   s.draft_p_min = start.draft_p_min;
@@ -49,15 +55,16 @@ void SuffixDrafter::Begin(const SequenceStart& start) {
   s.text.reserve(s.room);
   s.own.Clear();
   s.own.Reserve(static_cast<int>(s.room));
-  s.matches = {};
+  FindMatches(s);
   for (const Token t : start.prompt) Append(s, t);
 }
 
 // Begin calls this, and not End, because End is part of a round that other sequences wait for.
 void SuffixDrafter::RememberEnded() {
+  for (Sequence& s : sequences_) s.sources = {};  // also if memory is refused below
   for (Sequence& s : sequences_) {
     if (!s.ended) continue;
-    Remember(std::span(s.text).subspan(std::min(s.n_prompt, s.text.size())));
+    if (s.teaches) Remember(std::span(s.text).subspan(std::min(s.n_prompt, s.text.size())), s.salt);
     s.text.clear();
   }
   for (Sequence& s : sequences_)
@@ -67,37 +74,48 @@ void SuffixDrafter::RememberEnded() {
 void SuffixDrafter::Forget() {
   for (Sequence& s : sequences_)
     if (s.ended) s.text.clear();
-  for (SuffixAutomaton& outputs : outputs_) outputs.Clear();
+  outputs_ = {};
+  for (Sequence& s : sequences_) s.sources = {};
 }
 
-void SuffixDrafter::Remember(std::span<const Token> output) {
+void SuffixDrafter::Remember(std::span<const Token> output, SaltId salt) {
   const auto most = static_cast<std::size_t>(settings_.max_tokens / 2);
   output = output.last(std::min(output.size(), most));
   if (output.empty()) return;
-  if (static_cast<std::size_t>(outputs_[0].size()) + output.size() > most) {
+  if (static_cast<std::size_t>(outputs_[0].n_tokens) + output.size() > most) {
     std::swap(outputs_[0], outputs_[1]);
-    outputs_[0].Clear();
+    outputs_[0] = {};
   }
-  outputs_[0].MakeRoom(static_cast<int>(output.size()));
-  outputs_[0].StartText();
-  for (const Token t : output) outputs_[0].Add(t);
+  const std::size_t before = outputs_[0].of.size();
+  SuffixAutomaton& outputs = outputs_[0].of[salt];
+  if (before > 0 && outputs_[0].of.size() > before) outputs_[0].n_tokens += kAutomatonCost;
+  outputs.MakeRoom(static_cast<int>(output.size()));
+  outputs.StartText();
+  for (const Token t : output) outputs.Add(t);
+  outputs_[0].n_tokens += static_cast<int>(output.size());
 }
 
 void SuffixDrafter::FindMatches(Sequence& s) const noexcept {
   const std::span<const Token> text = s.text;
   const std::size_t n = std::min<std::size_t>(text.size(), SuffixAutomaton::kMaxContext);
-  s.matches = {};
-  for (const Token t : text.last(n))
-    for (std::size_t i = 0; i < outputs_.size(); ++i)
-      s.matches[i] = outputs_[i].Advance(s.matches[i], t);
+  s.sources = {};
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const auto found = outputs_[i].of.find(s.salt);
+    if (found == outputs_[i].of.end()) continue;
+    s.sources[i].outputs = &found->second;
+    for (const Token t : text.last(n)) Advance(s.sources[i], t);
+  }
+}
+
+void SuffixDrafter::Advance(Source& source, Token token) noexcept {
+  if (source.outputs != nullptr) source.match = source.outputs->Advance(source.match, token);
 }
 
 void SuffixDrafter::Append(Sequence& s, Token token) noexcept {
   if (s.text.size() == s.room) return;  // longer than announced at Begin: the rest is ignored
   s.text.push_back(token);
   s.own.Add(token);
-  for (std::size_t i = 0; i < outputs_.size(); ++i)
-    s.matches[i] = outputs_[i].Advance(s.matches[i], token);
+  for (Source& source : s.sources) Advance(source, token);
 }
 
 void SuffixDrafter::Observe(std::span<const Observation> observations) noexcept {
@@ -120,9 +138,10 @@ void SuffixDrafter::Propose(std::span<const Ask> asks,
 round::Proposal SuffixDrafter::Draft(Sequence& s, int max_tokens) const noexcept {
   const SuffixAutomaton* source = &s.own;
   Match longest = s.own.Followed(s.own.newest());
-  for (std::size_t i = 0; i < outputs_.size() && !s.own_text_only; ++i) {
-    const Match match = outputs_[i].Followed(s.matches[i]);
-    if (match.length > longest.length) source = &outputs_[i], longest = match;
+  for (const Source& other : s.sources) {
+    if (other.outputs == nullptr || s.own_text_only) continue;
+    const Match match = other.outputs->Followed(other.match);
+    if (match.length > longest.length) source = other.outputs, longest = match;
   }
   const double most = settings_.length_factor * longest.length;
   s.draft.Start(static_cast<int>(std::min<double>(max_tokens, most)),

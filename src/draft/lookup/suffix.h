@@ -3,8 +3,8 @@
 // occurred before, as long as the match is long and the continuation clear (Oliaro et al. 2024,
 // "SuffixDecoding").
 //
-// The source is the sequence's own text or the outputs of sequences that have ended: the one with
-// the longest match (up to 64 tokens) that something followed; of equal ones the own text, then the
+// The source is the sequence's own text or the outputs of sequences of the same salt that have
+// ended: the one with the longest match (up to 64 tokens) that something followed; of equal ones the own text, then the
 // younger outputs. At each step the context is the longest match of text and drafts so far in this
 // source. The draft is its most frequent follower (of equal ones the latest), and the share of the
 // followers that it has is its estimated probability. The draft ends
@@ -26,6 +26,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <vector>
 
 #include "draft/lookup/certain_draft.h"
@@ -56,22 +57,33 @@ class SuffixDrafter final : public ListedDrafter {
 
  private:
   using Match = SuffixAutomaton::Match;
-  // What earlier outputs know of a text's end, one match for each generation.
-  using Matches = std::array<Match, 2>;
+  // Outputs of one time, apart by salt.
+  struct Generation {
+    std::map<SaltId, SuffixAutomaton> of;
+    int n_tokens = 0;  // of all, and what each automaton costs besides
+  };
+  // What earlier outputs of a sequence's salt know of its text's end, in one generation.
+  struct Source {
+    const SuffixAutomaton* outputs = nullptr;  // null: there are none
+    Match match = {};
+  };
+  using Sources = std::array<Source, 2>;
 
   struct Sequence {
     std::vector<Token> text;
     std::size_t n_prompt = 0, room = 0;
-    bool ended = true, own_text_only = false;
+    bool ended = true, own_text_only = false, teaches = true;
+    SaltId salt = kNoSalt;
     float draft_p_min = 0;
     SuffixAutomaton own;
-    Matches matches;
+    Sources sources;
     CertainDraft draft;
   };
 
   void RememberEnded();
-  void Remember(std::span<const Token> output);
+  void Remember(std::span<const Token> output, SaltId salt);
   void FindMatches(Sequence& s) const noexcept;
+  static void Advance(Source& source, Token token) noexcept;
   void Append(Sequence& s, Token token) noexcept;
   round::Proposal Draft(Sequence& s, int max_tokens) const noexcept;
   void Follow(Sequence& s, const SuffixAutomaton& source, Match m) const noexcept;
@@ -79,7 +91,7 @@ class SuffixDrafter final : public ListedDrafter {
   const SuffixSettings settings_;
   std::vector<Sequence> sequences_;
   // Generations of outputs, the younger first: where it is full the older one is forgotten.
-  std::array<SuffixAutomaton, 2> outputs_;
+  std::array<Generation, 2> outputs_;
 };
 
 }  // namespace foretoken::draft

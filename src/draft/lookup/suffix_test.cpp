@@ -279,6 +279,53 @@ TEST(SuffixDrafter, DraftsWhatAnEarlierOutputSaidAndNotWhatAnEarlierPromptSaid) 
   EXPECT_TRUE(Propose(drafter, 0, 8).empty());
 }
 
+TEST(SuffixDrafter, DraftsFromOutputsOfTheSameSaltOnly) {
+  SuffixDrafter drafter({.max_sequences = 2, .max_context = 100});
+  const auto begin = [&](SeqId seq, SaltId salt, const Tokens& prompt, bool teaches = true) {
+    drafter.Begin({.seq = seq,
+                   .prompt = prompt,
+                   .max_new_tokens = 50,
+                   .sampling = {},
+                   .salt = salt,
+                   .teaches = teaches});
+  };
+  begin(1, 5, {1, 10, 11});  // it runs while others end
+  for (const auto& [salt, first, teaches] :
+       {std::tuple{5, 40, true}, {6, 50, true}, {7, 60, false}}) {
+    begin(0, salt, {1}, teaches);
+    Commit(drafter, 0, {10, 11, first, first + 1});
+    drafter.End(0);
+  }
+  const auto drafts = [&](SaltId salt) {
+    begin(0, salt, {2, 10, 11});
+    const Tokens proposed = Propose(drafter, 0, 8);
+    drafter.End(0);
+    return proposed;
+  };
+  EXPECT_EQ(drafts(5), (Tokens{40, 41}));
+  EXPECT_EQ(drafts(6), (Tokens{50, 51}));
+  EXPECT_TRUE(drafts(7).empty()) << "it taught nothing";
+  EXPECT_TRUE(drafts(kNoSalt).empty());
+  EXPECT_EQ(Propose(drafter, 1, 8), (Tokens{40, 41}));
+}
+
+// One short output for each of many salts: together they stay within the bound, so the first is gone.
+TEST(SuffixDrafter, ManySaltsForgetTheOldestOutputs) {
+  SuffixDrafter drafter({.max_sequences = 1, .max_context = 100, .max_tokens = 200});
+  const auto drafts = [&](SaltId salt) {
+    const Tokens prompt = {2, 10};
+    drafter.Begin({.prompt = prompt, .max_new_tokens = 9, .sampling = {}, .salt = salt});
+    return Propose(drafter, 0, 8);
+  };
+  for (SaltId salt = 1; salt <= 60; ++salt) {
+    drafts(salt);
+    Commit(drafter, 0, {10, 12});
+    drafter.End(0);
+  }
+  EXPECT_TRUE(drafts(1).empty());
+  EXPECT_FALSE(drafts(60).empty());
+}
+
 TEST(SuffixDrafter, ForgetsEarlierOutputsWhenItIsTold) {
   SuffixDrafter drafter({.max_sequences = 1, .max_context = 100});
   for (int request = 0; request < 2; ++request) {  // one is remembered, one has just ended

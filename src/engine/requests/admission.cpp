@@ -44,6 +44,7 @@ Ticket Admission::Add(PreparedRequest request, OnRound on_round, bool in_batch) 
   job->prompt = std::move(request.prompt_);
   job->grammar = std::move(request.grammar_);
   job->request = std::move(request.request_);
+  job->salt = salts_.Of(job->request.cache_salt);
   job->no_memory = NoMemory("request");
   job->on_round = std::move(on_round);
   job->in_batch = in_batch;
@@ -175,6 +176,8 @@ void Admission::BeginDrafters(Sequence& s, SeqId seq, std::span<const Token> end
                    .draft_p_min = speculative.draft_p_min.value_or(options.draft_p_min),
                    .prediction = prediction,
                    .own_text_only = s.follows_drafts,
+                   .salt = s.job->salt,
+                   .teaches = request.reuse_prefix,
                    .grammar = s.job->grammar});
   }
   s.drafts_first = !rules_.FirstTokenIsTargets(request) && request.prompt_logprobs < 0;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/requests/job.h"
+#include "engine/requests/salts.h"
 #include "engine/requests/sequence.h"
 #include "engine/requests/speculation_rules.h"
 #include "foretoken/prepared_request.h"
@@ -97,6 +98,7 @@ class Admission {
   std::map<Ticket, std::unique_ptr<Job>> jobs_;  // from Add to Take
   std::deque<Job*> waiting_;                     // the part of jobs_ that waits for a sequence
   Ticket last_ticket_ = 0;
+  Salts salts_;
   Sequences sequences_;
 };
 

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "engine/step/fake_engine_testing.h"
 
 namespace foretoken::engine {
@@ -107,6 +110,37 @@ TEST(Admission, ARequestsDraftersBeginWithItAndEndWithIt) {
   plain.speculative.enabled = false;
   engine.Run(plain);
   EXPECT_EQ(engine.drafter->n_begun, 1);
+}
+
+TEST(Admission, ARequestsDraftersKnowItsSalt) {
+  FakeEngine engine;
+  const auto salt = [&](const std::string& text, bool reuse = true) {
+    Request request = Ask(10, 2);
+    request.cache_salt = text;
+    request.reuse_prefix = reuse;
+    engine.Run(request);
+    EXPECT_EQ(engine.drafter->teaches, reuse);
+    return engine.drafter->salt;
+  };
+  const SaltId ann = salt("ann"), bob = salt("bob");
+  EXPECT_EQ(salt(""), kNoSalt);
+  EXPECT_NE(ann, kNoSalt);
+  EXPECT_NE(ann, bob);
+  EXPECT_EQ(salt("ann", false), ann);
+}
+
+TEST(Salts, ThatWereNotUsedForLongGetAnotherNumber) {
+  Salts salts;
+  const SaltId first = salts.Of("first");
+  std::set<SaltId> given = {first};
+  for (std::size_t i = 0; i < 3 * Salts::kMost; ++i) {
+    EXPECT_TRUE(given.insert(salts.Of(std::to_string(i))).second) << "no number is given twice";
+    if (i < 2 * Salts::kMost) {
+      EXPECT_EQ(salts.Of("first"), first) << "it is in use";
+    }
+  }
+  EXPECT_EQ(salts.size(), Salts::kMost);
+  EXPECT_TRUE(given.insert(salts.Of("first")).second);
 }
 
 TEST(Admission, ADrafterMayHaveSamplingOfItsOwn) {

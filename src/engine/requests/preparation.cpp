@@ -11,6 +11,12 @@
 #include "sampling/logprobs.h"
 
 namespace foretoken::engine {
+namespace {
+
+constexpr std::size_t kMaxSaltBytes = 1024;
+
+}  // namespace
+
 Result<PreparedRequest> Preparation::Prepare(Request request) const {
   PreparedRequest prepared;
   prepared.prepared_by_ = this;
@@ -69,6 +75,9 @@ Status Preparation::CheckOutput(const Request& request) const {
   if (request.prompt_logprobs < -1 || request.prompt_logprobs > sampling::kMaxTopLogprobs)
     return InvalidArgument(fmt::format("prompt logprobs: {} is out of range; use 0 to {}",
                                        request.prompt_logprobs, sampling::kMaxTopLogprobs));
+  if (request.cache_salt.size() > kMaxSaltBytes)
+    return InvalidArgument(fmt::format("cache salt: {} bytes are more than {}; give a shorter one",
+                                       request.cache_salt.size(), kMaxSaltBytes));
   for (const auto& stop : request.stop)
     if (stop.empty()) return InvalidArgument("stop: an empty stop string; drop it");
   return {};

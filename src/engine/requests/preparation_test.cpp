@@ -73,6 +73,9 @@ TEST(Preparation, RefusesOutputThatNoRequestCanHave) {
   request = Ask(10, 5);
   request.prompt_logprobs = -2;
   EXPECT_TRUE(WhyNot(engine, request).starts_with("prompt logprobs: -2 is out of range"));
+  request = Ask(10, 2);
+  request.cache_salt = std::string(1025, 's');
+  EXPECT_TRUE(WhyNot(engine, request).starts_with("cache salt: 1025 bytes are more than 1024"));
   request = Ask(10, 5);
   request.stop = {"end", ""};
   EXPECT_EQ(WhyNot(engine, request), "stop: an empty stop string; drop it");

@@ -117,7 +117,8 @@ void Commit::ApplyOne(const Part& part) {
   if (!Report(part) && !out.ended) out.ended = FinishReason::kCancelled;
   out.reported = true;
   s.reached = std::max(s.reached, first + part.kept);
-  if (settings_.prefix_cache) cache_.Publish(part.planned.seq, s.sampler.text());
+  if (settings_.prefix_cache && s.request().reuse_prefix)
+    cache_.Publish(part.planned.seq, s.sampler.text(), s.job->salt);
 }
 
 void Commit::ReadPromptLogprobs(const Part& part) {

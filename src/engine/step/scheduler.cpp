@@ -61,7 +61,7 @@ std::span<const Token> Scheduler::SharableText(const Sequence& s) const noexcept
 }
 
 void Scheduler::SharePrefix(Sequence& s) noexcept {
-  const int gained = cache_.Share(s.job->seq, SharableText(s));
+  const int gained = cache_.Share(s.job->seq, SharableText(s), s.job->salt);
   if (gained == 0) return;
   const int length = cache_.length(s.job->seq);
   if (s.sampler.n_generated() == 0) {
@@ -94,7 +94,7 @@ bool Scheduler::MayJoin(const Job& job, const Sequences& sequences) const noexce
   const std::size_t n = job.prompt.size();
   const bool shares =
       settings_.prefix_cache && job.request.reuse_prefix && job.request.prompt_logprobs < 0;
-  const int shared = shares ? cache_.SharedBlocks(std::span(job.prompt).first(n - 1)) : 0;
+  const int shared = shares ? cache_.SharedBlocks(std::span(job.prompt).first(n - 1), job.salt) : 0;
   return kv::BlocksFor(static_cast<int>(n) + 1) - shared <= SpareBlocks(sequences);
 }
 
@@ -119,7 +119,7 @@ void Scheduler::Resume(const Sequences& sequences) noexcept {
     if (!s.preempted) continue;
     // The oldest request never waits, because it takes blocks from the others.
     const int needed =
-        kv::BlocksFor(s.sampler.position() + 1) - cache_.SharedBlocks(SharableText(s));
+        kv::BlocksFor(s.sampler.position() + 1) - cache_.SharedBlocks(SharableText(s), s.job->salt);
     if (seq != order_.front() && needed > SpareBlocks(sequences)) return;
     s.preempted = false;
   }

@@ -116,6 +116,33 @@ TEST(Scheduler, SharesNothingWhereTheRequestDoesNotWantIt) {
   EXPECT_EQ(engine.Plan().entries.at(0).n_feed, 60);
 }
 
+TEST(Scheduler, KeepsNothingOfARequestThatDoesNotWantIt) {
+  FakeEngine engine({.sequences = 1});
+  Request request = Ask(70, 2);
+  request.reuse_prefix = false;
+  engine.Run(request);
+  EXPECT_EQ(engine.cache.n_idle_blocks(), 0);
+  engine.Begin(Ask(70, 2));
+  EXPECT_EQ(engine.Plan().entries.at(0).n_feed, 70);
+}
+
+TEST(Scheduler, SharesBlocksAmongRequestsOfOneSaltOnly) {
+  FakeEngine engine({.sequences = 1});
+  const auto rows = [&](const std::string& salt) {
+    Request request = Ask(70, 2);
+    request.cache_salt = salt;
+    const Ticket ticket = engine.Begin(request);
+    const int n = engine.Plan().entries.at(0).n_feed;
+    while (engine.Step()) continue;
+    engine.admission->Take(ticket);
+    return n;
+  };
+  EXPECT_EQ(rows("ann"), 70);
+  EXPECT_EQ(rows("bob"), 70);
+  EXPECT_EQ(rows(""), 70);
+  for (const char* const salt : {"ann", "bob", ""}) EXPECT_EQ(rows(salt), 70 - 64) << salt;
+}
+
 // Two requests of three blocks each do not fit four blocks.
 FakeEngine::Options Small() {
   FakeEngine::Options options;

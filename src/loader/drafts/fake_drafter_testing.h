@@ -31,6 +31,7 @@ class FakeDrafter final : public draft::Drafter {
     if (fails_to_begin) throw std::bad_alloc();
     ++n_begun;
     temperature = start.sampling.temperature;
+    salt = start.salt, teaches = start.teaches;
     At(start.seq).assign(start.prompt.begin(), start.prompt.end());
   }
   void Propose(std::span<const draft::Ask> asks,
@@ -67,6 +68,8 @@ class FakeDrafter final : public draft::Drafter {
   std::function<void(int)> spends_time;  // called with the tokens that the first ask gets
   int n_begun = 0, n_ended = 0;          // requests
   float temperature = 0;                 // of the last one
+  SaltId salt = kNoSalt;                 // the same
+  bool teaches = true;                   // the same
   int n_accepted = 0, n_drafted = 0;     // as it was told
   std::vector<Token> likely;             // of the last observation, at its first token
 
