@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // base/hash.h: a fast 64-bit hash of bytes (XXH3), the same on every machine. It protects against
-// accidents, not against attackers.
+// accidents, not against attackers: tables whose keys clients or files choose use
+// base/seeded_hash.h.
 #pragma once
 
 #include <cstddef>

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/seeded_hash.h"
 #include "base/utf8.h"
 
 namespace foretoken::grammar {
@@ -346,7 +347,7 @@ class GbnfParser {
   std::size_t at_ = 0;
   Gbnf gbnf_;
   std::vector<std::size_t> mentioned_at_;  // [rules]: the place of the first mention
-  std::unordered_map<std::string, int> rule_of_;
+  std::unordered_map<std::string, int, SeededHasher> rule_of_;
 };
 
 // Computes "can be empty" or, with characters = true, "can end", for all nodes. It is true for a

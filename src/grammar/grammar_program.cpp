@@ -8,6 +8,7 @@
 #include <span>
 #include <unordered_map>
 
+#include "base/seeded_hash.h"
 #include "grammar/gbnf.h"
 
 namespace foretoken::grammar {
@@ -64,7 +65,7 @@ class Writer {
 
  private:
   // Finds steps of one class by their content.
-  using SharedBytes = std::unordered_map<std::uint64_t, int>;
+  using SharedBytes = std::unordered_map<std::uint64_t, int, SeededHasher>;
 
   int Add(const GrammarStep& step) {
     if (steps_.size() >= kMaxSteps) return too_large_ = true, 0;

@@ -2,10 +2,10 @@
 #include "grammar/grammar_states.h"
 
 #include <algorithm>
-#include <bit>
 #include <new>
 #include <utility>
 
+#include "base/seeded_hash.h"
 #include "grammar/list_memory.h"
 
 namespace foretoken::grammar {
@@ -27,16 +27,8 @@ std::int32_t StackOf(Situation s) {
   return static_cast<std::int32_t>(s & 0xffffffffu);
 }
 
-std::uint64_t Mixed(std::uint64_t x) {
-  x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93u;
-  x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93u;
-  return x ^ (x >> 32);
-}
-
 std::uint64_t HashOf(std::span<const Situation> situations, bool can_end) {
-  std::uint64_t hash = 0x9E3779B97F4A7C15u + can_end;
-  for (const Situation s : situations) hash = (std::rotl(hash, 5) ^ s) * 0xD6E8FEB86659FD93u;
-  return Mixed(hash);
+  return SeededHashOf(situations) + can_end;
 }
 
 // n copies of the value, in as little memory as possible; n = 0 keeps the list's own memory.
@@ -209,9 +201,9 @@ void GrammarStates::Follow(Situation here) {
 std::int32_t GrammarStates::Push(std::int32_t step, std::int32_t stack) {
   const auto hash_of = [this](std::int32_t i) {
     const Stack& s = stacks_[static_cast<std::size_t>(i)];
-    return Mixed(MakeSituation(s.step, s.rest));
+    return SeededHashOf(MakeSituation(s.step, s.rest));
   };
-  const std::uint64_t hash = Mixed(MakeSituation(step, stack));
+  const std::uint64_t hash = SeededHashOf(MakeSituation(step, stack));
   const std::int32_t known = stack_of_.Find(hash, [&](std::int32_t i) {
     const Stack& s = stacks_[static_cast<std::size_t>(i)];
     return s.step == step && s.rest == stack;

@@ -19,8 +19,8 @@
 #include <span>
 #include <vector>
 
+#include "base/index_table.h"
 #include "grammar/grammar_program.h"
-#include "grammar/index_table.h"
 
 namespace foretoken::grammar {
 

@@ -5,7 +5,7 @@
 #include <bit>
 
 #include "base/check.h"
-#include "base/hash.h"
+#include "base/seeded_hash.h"
 
 namespace foretoken::kv {
 
@@ -18,7 +18,7 @@ std::size_t PrefixIndex::BucketOf(std::int64_t before, Tokens tokens) const noex
   key[0] = static_cast<std::int32_t>(before);
   key[1] = static_cast<std::int32_t>(before >> 32);
   std::copy(tokens.begin(), tokens.end(), key.begin() + 2);
-  return static_cast<std::size_t>(HashOf(key)) & (buckets_.size() - 1);
+  return static_cast<std::size_t>(SeededHashOf(key)) & (buckets_.size() - 1);
 }
 
 std::int32_t PrefixIndex::Find(std::int64_t before, Tokens tokens) const noexcept {

@@ -4,6 +4,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/seeded_hash.h"
+
 namespace foretoken::text {
 namespace {
 
@@ -47,7 +49,7 @@ class Meanings {
   }
 
  private:
-  std::unordered_map<std::string, Token> tokens_;
+  std::unordered_map<std::string, Token, SeededHasher> tokens_;
 };
 
 // The tokens that begin texts, and those that end them, are counterparts whatever their spelling, if

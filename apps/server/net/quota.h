@@ -3,10 +3,10 @@
 // requests of an address or of a key. Any thread may use it.
 #pragma once
 
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
 namespace foretoken::server {
 
@@ -44,7 +44,7 @@ class Quota {
 
   const int limit_;
   std::mutex mutex_;
-  std::unordered_map<std::string, int> held_;  // guarded; no zeros
+  std::map<std::string, int> held_;  // guarded; no zeros
 };
 
 }  // namespace foretoken::server

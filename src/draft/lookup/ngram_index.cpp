@@ -4,19 +4,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/seeded_hash.h"
+
 namespace foretoken::draft {
-namespace {
-
-std::uint64_t HashOf(std::span<const Token> ngram, SaltId salt) {
-  std::uint64_t h = 0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(salt) * 0xA24BAED4963EE407u;
-  for (const Token t : ngram) {
-    h = (h ^ static_cast<std::uint32_t>(t)) * 0xD6E8FEB86659FD93u;
-    h ^= h >> 32;
-  }
-  return h;
-}
-
-}  // namespace
 
 void NgramIndex::Begin(int n, int max_tokens) {
   n_ = n;
@@ -28,7 +18,8 @@ void NgramIndex::Begin(int n, int max_tokens) {
 std::size_t NgramIndex::Slot(std::span<const Token> ngram, SaltId salt,
                              const Text& text) const noexcept {
   const std::size_t mask = slots_.size() - 1;
-  for (std::size_t i = HashOf(ngram, salt) & mask;; i = (i + 1) & mask) {
+  const std::uint64_t hash = SeededHashOf(ngram) + SeededHashOf(static_cast<std::uint64_t>(salt));
+  for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
     const int end = slots_[i] - 1;
     if (end < 0) return i;
     if (text.SaltAt(static_cast<std::size_t>(end)) == salt &&

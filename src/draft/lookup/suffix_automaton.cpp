@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/seeded_hash.h"
+
 namespace foretoken::draft {
 
 void SuffixAutomaton::Clear() {
@@ -39,8 +41,7 @@ std::size_t SuffixAutomaton::Slot(std::int32_t from, Token token) const noexcept
   const auto key = static_cast<std::uint64_t>(static_cast<std::uint32_t>(from)) << 32 |
                    static_cast<std::uint32_t>(token);
   const std::size_t mask = slots_.size() - 1;
-  const std::uint64_t h = (key ^ key >> 29) * 0xD6E8FEB86659FD93u;
-  for (std::size_t i = (h ^ h >> 32) & mask;; i = (i + 1) & mask) {
+  for (std::size_t i = SeededHashOf(key) & mask;; i = (i + 1) & mask) {
     if (slots_[i] == 0) return i;
     const Edge& edge = edges_[static_cast<std::size_t>(slots_[i] - 1)];
     if (edge.from == from && edge.token == token) return i;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/files/mapped_file.h"
+#include "base/seeded_hash.h"
 #include "formats/huggingface/pre_tokenizer.h"
 
 namespace foretoken::formats::huggingface {
@@ -175,7 +176,7 @@ class TokenizerReader {
 
   // SentencePiece's scores: a token that an earlier merge makes has the higher one.
   std::vector<double> ScoresOf(const std::vector<std::string>& merges) const {
-    std::unordered_map<std::string, double> order;
+    std::unordered_map<std::string, double, SeededHasher> order;
     for (const std::string& merge : merges) {
       std::string whole = merge;
       if (const auto space = whole.find(' '); space != std::string::npos) whole.erase(space, 1);
@@ -293,7 +294,7 @@ class TokenizerReader {
   std::int64_t most_ids_ = 0;
   std::vector<std::string> texts_;
   std::vector<std::int64_t> types_;
-  std::unordered_map<std::string, std::int64_t> ids_;
+  std::unordered_map<std::string, std::int64_t, SeededHasher> ids_;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/quoted_json.h"
+#include "base/seeded_hash.h"
 
 namespace foretoken::grammar {
 
@@ -143,7 +144,7 @@ Result<JsonTree> JsonTree::Parse(std::string_view text) {
 
 // Children are behind their parents.
 void JsonTree::NumberValues() {
-  std::unordered_map<std::string, int> numbers;
+  std::unordered_map<std::string, int, SeededHasher> numbers;
   for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
     std::string name = std::to_string(static_cast<int>(node->kind)) + node->text;
     const bool is_object = node->kind == JsonNode::Kind::kObject;

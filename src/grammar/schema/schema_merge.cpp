@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/seeded_hash.h"
+
 namespace foretoken::grammar {
 namespace {
 
@@ -114,7 +116,7 @@ class Merger {
 
   void MergeProperties() {
     bool named = false;
-    std::unordered_map<std::string, std::size_t> place_of;
+    std::unordered_map<std::string, std::size_t, SeededHasher> place_of;
     const auto add = [&](const std::string& name) -> MergedSchema::Property& {
       const auto [at, added] = place_of.try_emplace(name, merged_.properties.size());
       if (added) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/seeded_hash.h"
 #include "text/tokenizer/encode/byte_pairs.h"
 #include "text/tokenizer/encode/merge.h"
 #include "text/tokenizer/encode/string_table.h"
@@ -48,9 +49,7 @@ class MergeTable {
 
   std::size_t Probe(std::uint64_t key) const {
     const std::size_t mask = slots_.size() - 1;
-    std::uint64_t hash = key * 0x9E3779B97F4A7C15u;
-    hash ^= hash >> 32;
-    for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
+    for (std::size_t i = SeededHashOf(key) & mask;; i = (i + 1) & mask) {
       if (slots_[i].merge.rank == kNoMerge || slots_[i].key == key) return i;
     }
   }

@@ -3,11 +3,11 @@
 // that it considers.
 #pragma once
 
-#include <bit>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 #include <vector>
+
+#include "base/seeded_hash.h"
 
 namespace foretoken::text {
 
@@ -20,7 +20,7 @@ class StringTable {
   // Keeps the first value of a key; returns whether the key was new.
   bool Insert(std::string_view key, std::int32_t value) {
     if ((size_ + 1) * 2 > slots_.size()) Grow();
-    const std::uint64_t hash = Hash(key);
+    const std::uint64_t hash = SeededHashOf(key);
     Slot& slot = slots_[Probe(key, hash)];
     if (slot.value != kAbsent) return false;
     slot = {key.data(), static_cast<std::uint32_t>(key.size()), value, hash};
@@ -31,7 +31,7 @@ class StringTable {
 
   std::int32_t Find(std::string_view key) const noexcept {
     if (key.size() > longest_ || size_ == 0) return kAbsent;
-    return slots_[Probe(key, Hash(key))].value;
+    return slots_[Probe(key, SeededHashOf(key))].value;
   }
 
  private:
@@ -41,24 +41,6 @@ class StringTable {
     std::int32_t value = kAbsent;
     std::uint64_t hash = 0;
   };
-
-  static std::uint64_t Mix(std::uint64_t x) noexcept {
-    x *= 0x9E3779B97F4A7C15u;
-    return x ^ (x >> 29);
-  }
-
-  static std::uint64_t Hash(std::string_view key) noexcept {
-    std::uint64_t hash = key.size();
-    std::size_t i = 0;
-    for (; i + 8 <= key.size(); i += 8) {
-      std::uint64_t word;
-      std::memcpy(&word, key.data() + i, 8);
-      hash = Mix(hash ^ word);
-    }
-    std::uint64_t tail = 0;
-    for (; i < key.size(); ++i) tail = tail << 8 | static_cast<unsigned char>(key[i]);
-    return Mix(Mix(hash ^ tail));
-  }
 
   std::size_t Probe(std::string_view key, std::uint64_t hash) const noexcept {
     const std::size_t mask = slots_.size() - 1;

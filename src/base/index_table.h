@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// grammar/index_table.h: finds items of a list elsewhere: from a hash to the item's number.
+// base/index_table.h: finds items of a list elsewhere: from a hash to the item's number.
 //
 // A hash table with open addressing in one piece of memory, so that its bytes are known exactly.
+// Items that clients or files choose need seeded hashes (base/seeded_hash.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-namespace foretoken::grammar {
+namespace foretoken {
 
-class IndexTable {
+// Allocator: of any type.
+template <typename Allocator = std::allocator<std::byte>>
+class BasicIndexTable {
  public:
   static constexpr std::int32_t kNone = -1;
 
@@ -33,7 +37,7 @@ class IndexTable {
     ++n_;
   }
 
-  void Clear() noexcept { std::vector<Slot>().swap(slots_), n_ = 0; }
+  void Clear() noexcept { Slots().swap(slots_), n_ = 0; }
   std::size_t bytes() const { return slots_.capacity() * sizeof(Slot); }
 
  private:
@@ -41,6 +45,8 @@ class IndexTable {
     std::uint32_t tag = 0;
     std::int32_t number = kNone;
   };
+  using Slots =
+      std::vector<Slot, typename std::allocator_traits<Allocator>::template rebind_alloc<Slot>>;
   static std::uint32_t Tag(std::uint64_t hash) { return static_cast<std::uint32_t>(hash >> 32); }
   std::size_t mask() const { return slots_.size() - 1; }
 
@@ -53,14 +59,15 @@ class IndexTable {
   template <typename HashOf>
   void Grow(const HashOf& hash_of) {
     constexpr std::size_t kLeastSlots = 64;
-    std::vector<Slot> old(slots_.empty() ? kLeastSlots : 2 * slots_.size());
+    Slots old(slots_.empty() ? kLeastSlots : 2 * slots_.size());
     old.swap(slots_);
     for (const Slot& slot : old)
       if (slot.number != kNone) Put(hash_of(slot.number), slot.number);
   }
 
-  std::vector<Slot> slots_;  // a power of two, or none
+  Slots slots_;  // a power of two, or none
   std::size_t n_ = 0;
 };
+using IndexTable = BasicIndexTable<>;
 
-}  // namespace foretoken::grammar
+}  // namespace foretoken
