@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A decoder of gemma4 files (dense or mixture, F32, no per-layer inputs) in double precision, written from the definitions with numpy.
+It shares no code with foretoken or llama.cpp. gelu_differences.py uses it to tell which of the two is nearer.
+
+Model(path).run(tokens) gives the log-probabilities after each token, and what the routers said.
+With table=True, GELU is the one that llama.cpp's CPU code uses: argument and result are rounded to F16, between -10 and 10.
+"""
+import math
+import struct
+
+import numpy as np
+
+SIZES = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+SMALLEST_SUM = 2.0 ** -14  # the weights of the chosen experts are divided by their sum, but by no less than this
+
+
+class File:
+    """Metadata without the name of the architecture, and tensors: arrays of doubles, the slowest dimension first."""
+
+    def __init__(self, path):
+        self.data, self.at, self.meta, self.places = np.memmap(path, np.uint8, "r"), 8, {}, {}
+        tensors, entries = self.number("Q"), self.number("Q")
+        for _ in range(entries):
+            key = self.text()
+            self.meta[key] = self.value(self.number("I"))
+        for _ in range(tensors):
+            name = self.text()
+            shape = [self.number("Q") for _ in range(self.number("I"))]
+            self.places[name] = (shape[::-1], self.number("I"), self.number("Q"))
+        alignment = self.meta.get("general.alignment", 32)
+        self.start = -(-self.at // alignment) * alignment
+        self.arch = self.meta["general.architecture"]
+
+    def number(self, code):
+        size = struct.calcsize("<" + code)
+        self.at += size
+        return struct.unpack("<" + code, self.data[self.at - size:self.at].tobytes())[0]
+
+    def text(self):
+        size = self.number("Q")
+        self.at += size
+        return self.data[self.at - size:self.at].tobytes().decode("utf-8", "replace")
+
+    def value(self, kind):
+        if kind == 8:
+            return self.text()
+        if kind == 9:
+            kind, size = self.number("I"), self.number("Q")
+            return [self.value(kind) for _ in range(size)]
+        return self.number(SIZES[kind])
+
+    def key(self, name, default=None):
+        return self.meta.get(self.arch + "." + name, default)
+
+    def tensor(self, name):
+        if name not in self.places:
+            return None
+        shape, kind, offset = self.places[name]
+        if kind not in (0, 1):
+            raise ValueError("%s: only F32 and F16 can be read" % name)
+        code = "<f4" if kind == 0 else "<f2"
+        size = int(np.prod(shape)) * np.dtype(code).itemsize
+        begin = self.start + offset
+        return self.data[begin:begin + size].view(code).reshape(shape).astype(np.float64)
+
+
+def gelu(x):
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * x * (1 + 0.044715 * x * x)))
+
+
+def gelu_by_table(x):
+    rounded = gelu(x.astype(np.float16).astype(np.float64)).astype(np.float16).astype(np.float64)
+    return np.where(x <= -10, 0.0, np.where(x >= 10, x, rounded))
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+class Model:
+    def __init__(self, path):
+        self.file = File(path)
+        self.eps = self.file.key("attention.layer_norm_rms_epsilon")
+        self.tensors = {name: self.file.tensor(name) for name in self.file.places}
+
+    def norm(self, x, weights=None):
+        y = x / np.sqrt((x * x).mean(-1, keepdims=True) + self.eps)
+        return y if weights is None else y * weights
+
+    def rotate(self, heads, has_window):
+        """heads: [positions, heads, size]; the pairs are i and i + half."""
+        kind = "_swa" if has_window else ""
+        size, base = self.file.key("rope.dimension_count" + kind), self.file.key("rope.freq_base" + kind)
+        half = size // 2
+        frequencies = base ** (-2.0 * np.arange(half) / size)
+        if not has_window and "rope_freqs.weight" in self.tensors:
+            frequencies = frequencies / self.tensors["rope_freqs.weight"]
+        angles = np.arange(len(heads))[:, None, None] * frequencies
+        a, b = heads[..., :half], heads[..., half:size]
+        return np.concatenate([a * np.cos(angles) - b * np.sin(angles), a * np.sin(angles) + b * np.cos(angles), heads[..., size:]], -1)
+
+    def attention(self, x, of, has_window):
+        n = len(x)
+        h = self.norm(x, of("attn_norm"))
+        size = self.file.key("attention.key_length_swa" if has_window else "attention.key_length")
+        project = lambda name: (h @ of(name).T).reshape(n, -1, size)
+        q, k = project("attn_q"), project("attn_k")
+        v = self.norm(k if of("attn_v") is None else project("attn_v"))
+        q = self.rotate(self.norm(q, of("attn_q_norm")), has_window)
+        k = self.rotate(self.norm(k, of("attn_k_norm")), has_window)
+        group = q.shape[1] // k.shape[1]
+        k, v = np.repeat(k, group, 1), np.repeat(v, group, 1)
+        scores = np.einsum("ihd,jhd->hij", q, k)
+        back = np.arange(n)[:, None] - np.arange(n)[None, :]
+        seen = (back >= 0) & (back < (self.file.key("attention.sliding_window") if has_window else n))
+        mixed = np.einsum("hij,jhd->ihd", softmax(np.where(seen, scores, -np.inf)), v).reshape(n, -1)
+        return self.norm(mixed @ of("attn_output").T, of("post_attention_norm"))
+
+    def experts(self, x, of, function, routing):
+        logits = (self.norm(x) / math.sqrt(x.shape[1]) * of("ffn_gate_inp", "scale")) @ of("ffn_gate_inp").T
+        p, used = softmax(logits), self.file.key("expert_used_count")
+        order = np.argsort(-p, axis=1, kind="stable")
+        ranked = np.take_along_axis(logits, order, 1)
+        routing.append({"chosen": np.sort(order[:, :used], 1), "margin": ranked[:, used - 1] - ranked[:, used]})
+        h, y = self.norm(x, of("pre_ffw_norm_2")), np.zeros_like(x)
+        gate_up, down, scales = of("ffn_gate_up_exps"), of("ffn_down_exps"), of("ffn_down_exps", "scale")
+        for i in range(len(x)):
+            chosen = order[i, :used]
+            weights = p[i, chosen] / max(p[i, chosen].sum(), SMALLEST_SUM) * scales[chosen]
+            for expert, weight in zip(chosen, weights):
+                gate, up = np.split(gate_up[expert] @ h[i], 2)
+                y[i] += weight * (down[expert] @ (function(gate) * up))
+        return self.norm(y, of("post_ffw_norm_2"))
+
+    def feed_forward(self, x, of, function, routing):
+        h = self.norm(x, of("ffn_norm"))
+        y = (function(h @ of("ffn_gate").T) * (h @ of("ffn_up").T)) @ of("ffn_down").T
+        if of("ffn_gate_inp") is not None:
+            y = self.norm(y, of("post_ffw_norm_1")) + self.experts(x, of, function, routing)
+        return self.norm(y, of("post_ffw_norm"))
+
+    def run(self, tokens, table=False):
+        """(log-probabilities [position, token], of each layer with experts the chosen ones and the margin by which they were chosen)"""
+        function, routing = gelu_by_table if table else gelu, []
+        embeddings = self.tensors["token_embd.weight"]
+        x = embeddings[tokens] * math.sqrt(embeddings.shape[1])
+        for i, has_window in enumerate(self.file.key("attention.sliding_window_pattern")):
+            of = lambda name, kind="weight": self.tensors.get("blk.%d.%s.%s" % (i, name, kind))
+            x = x + self.attention(x, of, has_window)
+            x = x + self.feed_forward(x, of, function, routing)
+            x = x * of("layer_output_scale")[0]
+        logits = self.norm(x, self.tensors["output_norm.weight"]) @ self.tensors.get("output.weight", embeddings).T
+        cap = self.file.key("final_logit_softcapping")
+        logits = cap * np.tanh(logits / cap) if cap else logits
+        return logits - logits.max(-1, keepdims=True) - np.log(np.exp(logits - logits.max(-1, keepdims=True)).sum(-1, keepdims=True)), routing
