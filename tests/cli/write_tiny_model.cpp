@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // write_tiny_model --mixture FILE: writes a mixture with 96 MiB of experts.
 // write_tiny_model --recurrent FILE: writes a network with recurrent layers.
+// write_tiny_model --gemma4 FILE: writes a mixture with GELU, windows and routers' norms.
 // write_tiny_model FOLDER: writes, for tests that run programs, target.gguf, draft.gguf (the target
 // and noise), padded.gguf (the draft with more tokens, a few of other texts), other.gguf (another
 // vocabulary), and models/: tiny ones under the names of the
@@ -61,8 +62,24 @@ int main(int argc, char** argv) {
                                         .file_name = path.filename()});
     return 0;
   }
+  if (argc == 3 && std::string(argv[1]) == "--gemma4") {
+    const std::filesystem::path path = argv[2];
+    WriteTinyModel(path.parent_path(), {.arch = "gemma4",
+                                        .seed = 93,
+                                        .n_layers = 6,
+                                        .kv_heads_by_layer = {2, 2, 1, 2, 2, 1},
+                                        .head_dim = 32,
+                                        .window = 24,
+                                        .n_experts = 8,
+                                        .n_used = 3,
+                                        .rope_freqs = true,
+                                        .file_name = path.filename()});
+    return 0;
+  }
   if (argc != 2) {
-    std::fputs("usage: write_tiny_model FOLDER | --mixture FILE | --recurrent FILE\n", stderr);
+    std::fputs(
+        "usage: write_tiny_model FOLDER | --mixture FILE | --recurrent FILE | --gemma4 FILE\n",
+        stderr);
     return 2;
   }
   const std::string folder = argv[1];

@@ -1,15 +1,28 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A decoder of gemma4 files (dense or mixture, F32, no per-layer inputs) in double precision, written from the definitions with numpy.
-It shares no code with foretoken or llama.cpp. gelu_differences.py uses it to tell which of the two is nearer.
+"""A decoder of gemma4 files (dense or mixture, F32 or F16, without per-layer inputs and shared caches) in double precision, written from the
+definitions with numpy. It shares no code with foretoken or llama.cpp; gelu.py tells with it which of the two is nearer.
 
-Model(path).run(tokens) gives the log-probabilities after each token, and what the routers said.
-With table=True, GELU is the one that llama.cpp's CPU code uses: argument and result are rounded to F16, between -10 and 10.
+  double_precision.py --score BIN [--write BIN] MODEL.gguf...
+
+Compares foretoken's log-probabilities of a fixed text of random tokens (BIN is score_tokens) with this decoder's, and takes the same measure of what
+llama.cpp's rounded GELU would change. Exit code 1 where foretoken's differ by more than BOUND, or where the rounded GELU's do not. With --write (BIN
+is write_tiny_model) the model is made before. Exit code 77 without numpy.
 """
+import argparse
 import math
+import random
 import struct
+import subprocess
+import sys
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError:
+    print("skipped: python3-numpy is not installed")
+    sys.exit(77)
+
+BOUND = 1e-4
 
 SIZES = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 SMALLEST_SUM = 2.0 ** -14  # the weights of the chosen experts are divided by their sum, but by no less than this
@@ -92,7 +105,7 @@ class Model:
     def rotate(self, heads, has_window):
         """heads: [positions, heads, size]; the pairs are i and i + half."""
         kind = "_swa" if has_window else ""
-        size, base = self.file.key("rope.dimension_count" + kind), self.file.key("rope.freq_base" + kind)
+        size, base = self.file.key("rope.dimension_count" + kind), self.file.key("rope.freq_base" + kind, 10000.0)
         half = size // 2
         frequencies = base ** (-2.0 * np.arange(half) / size)
         if not has_window and "rope_freqs.weight" in self.tensors:
@@ -142,7 +155,8 @@ class Model:
         return self.norm(y, of("post_ffw_norm"))
 
     def run(self, tokens, table=False):
-        """(log-probabilities [position, token], of each layer with experts the chosen ones and the margin by which they were chosen)"""
+        """(log-probabilities [position, token], of each layer with experts the chosen ones and by how much the last of them won). With table, GELU is
+        that of llama.cpp's CPU code: between -10 and 10, argument and result are rounded to F16."""
         function, routing = gelu_by_table if table else gelu, []
         embeddings = self.tensors["token_embd.weight"]
         x = embeddings[tokens] * math.sqrt(embeddings.shape[1])
@@ -154,4 +168,40 @@ class Model:
         logits = self.norm(x, self.tensors["output_norm.weight"]) @ self.tensors.get("output.weight", embeddings).T
         cap = self.file.key("final_logit_softcapping")
         logits = cap * np.tanh(logits / cap) if cap else logits
-        return logits - logits.max(-1, keepdims=True) - np.log(np.exp(logits - logits.max(-1, keepdims=True)).sum(-1, keepdims=True)), routing
+        return np.log(softmax(logits)), routing
+
+
+def of_tokens(logprobs, tokens):
+    """Of each token after the first."""
+    return [float(row[token]) for row, token in zip(logprobs, tokens[1:])]
+
+
+def largest_difference(a, b):
+    return max(abs(x - y) for x, y in zip(a, b))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--score", required=True)
+    parser.add_argument("--write")
+    parser.add_argument("models", nargs="+")
+    args = parser.parse_args()
+    all_good = True
+    for path in args.models:
+        if args.write:
+            subprocess.run([args.write, "--gemma4", path], check=True)
+        model = Model(path)
+        tokens = [1] + random.Random(1).choices(range(3, len(model.tensors["token_embd.weight"])), k=99)
+        done = subprocess.run([args.score, path, ",".join(map(str, tokens)), "128"], capture_output=True, text=True, check=True)
+        exact = of_tokens(model.run(tokens)[0], tokens)
+        ours = largest_difference(exact, [float(x) for x in done.stdout.split()])
+        rounded = largest_difference(exact, of_tokens(model.run(tokens, table=True)[0], tokens))
+        good = ours <= BOUND < rounded
+        print("%s: %d tokens, largest difference of foretoken %.7f, of a GELU rounded to F16 %.7f: %s" % (
+            path, len(exact), ours, rounded, "ok" if good else "BAD"))
+        all_good = all_good and good
+    sys.exit(0 if all_good else 1)
+
+
+if __name__ == "__main__":
+    main()
