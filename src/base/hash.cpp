@@ -41,4 +41,15 @@ std::uint64_t SeededHash(std::span<const std::byte> bytes) noexcept {
   return XXH3_64bits_withSecret(bytes.data(), bytes.size(), secret.data(), sizeof(secret));
 }
 
+const std::array<std::uint64_t, 2>& HashKeys() noexcept {
+  static const auto keys = [] {
+    const HashSecret secret = DrawHashSecret();
+    const auto word = [&](std::size_t i) {
+      return static_cast<std::uint64_t>(secret[i]) << 32 | secret[i + 1];
+    };
+    return std::array<std::uint64_t, 2>{word(0), word(2) | 1};
+  }();
+  return keys;
+}
+
 }  // namespace foretoken

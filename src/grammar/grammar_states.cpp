@@ -135,7 +135,7 @@ void GrammarStates::Enter(std::int32_t step, std::int32_t stack) {
   if (2 * (n_visited_ + 1) > visited_.size()) GrowVisited();
   const Situation s = MakeSituation(step, stack);
   const std::size_t mask = visited_.size() - 1;
-  std::size_t i = Mixed(s) & mask;
+  std::size_t i = SeededHashOf(s) & mask;
   for (; visited_[i].round == round_; i = (i + 1) & mask)
     if (visited_[i].situation == s) return;
   visited_[i] = {s, round_};
@@ -151,7 +151,7 @@ void GrammarStates::GrowVisited() {
   const std::size_t mask = visited_.size() - 1;
   for (const Visit& visit : old) {
     if (visit.round != round_) continue;
-    std::size_t i = Mixed(visit.situation) & mask;
+    std::size_t i = SeededHashOf(visit.situation) & mask;
     while (visited_[i].round == round_) i = (i + 1) & mask;
     visited_[i] = visit;
   }
