@@ -202,7 +202,8 @@ class Engine {
 
   // Writes a conversation as the prompt that the model was trained on, for Request.prompt_tokens.
   // Errors: kNotFound (the file has no chat template), kUnsupported (foretoken does not know its
-  // template), kInvalidArgument (options, roles, or turns that the template refuses).
+  // template), kInvalidArgument (options, roles, or turns that the template refuses), kTooLarge (it
+  // takes more time or memory than a template may, or than options allow), kStopped (cancelled).
   [[nodiscard]] Result<std::vector<std::int32_t>> FormatChat(std::span<const ChatMessage> messages,
                                                              const ChatOptions& options) const;
 

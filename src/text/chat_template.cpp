@@ -65,6 +65,7 @@ class Conversation {
 
   Result<Value> Messages(std::span<const ChatMessage> messages) {
     Values values;
+    values.reserve(messages.size());
     for (std::size_t i = 0; i < messages.size(); ++i) {
       auto value = Message(messages[i]);
       if (!value) return Fail(std::move(value).error().In(fmt::format("chat: message {}", i + 1)));
@@ -78,13 +79,13 @@ class Conversation {
 
  private:
   Result<Value> Message(const ChatMessage& message) {
-    DictionaryBuilder members;
+    DictionaryBuilder members(budget_);
     const bool developer = message.role == "developer" && !knows_developers_;
     const std::string_view role = developer ? "system" : std::string_view(message.role);
     const bool known = std::find(kRoles.begin(), kRoles.end(), role) != kRoles.end();
-    members.Set(budget_, "role", jinja::TextValue(budget_, role, !known));
-    members.Set(budget_, "content", jinja::TextValue(budget_, message.content, true));
-    if (message.members_json.empty()) return members.Take(budget_);
+    members.Set("role", jinja::TextValue(budget_, role, !known));
+    members.Set("content", jinja::TextValue(budget_, message.content, true));
+    if (message.members_json.empty()) return members.Take();
     FORETOKEN_TRY(const Value more, jinja::FromJson(budget_, message.members_json, true));
     if (more.dictionary() == nullptr)
       return InvalidArgument("its other members are not a JSON object; give one");
@@ -95,7 +96,7 @@ class Conversation {
       const bool calls = SameText(key.text(), U"tool_calls") && value.sequence() != nullptr;
       members.Set(key, calls ? ToolCalls(value) : value);
     }
-    return members.Take(budget_);
+    return members.Take();
   }
 
   Value ToolCalls(const Value& calls) {
@@ -107,7 +108,7 @@ class Conversation {
   // A copy whose member `inner` has its arguments as an object.
   Value WithObject(const Value& value, jinja::CharactersView inner) {
     if (value.dictionary() == nullptr) return value;
-    DictionaryBuilder copy;
+    DictionaryBuilder copy(budget_);
     for (const auto& [key, member] : value.dictionary()->items) {
       const bool arguments = SameText(key.text(), U"arguments") && member.IsText();
       had_texts_ = had_texts_ || arguments;
@@ -118,7 +119,7 @@ class Conversation {
       else
         copy.Set(key, member);
     }
-    return copy.Take(budget_);
+    return copy.Take();
   }
 
   Budget& budget_;
@@ -147,17 +148,22 @@ Result<std::vector<Variable>> VariablesOf(Budget& budget, const ChatOptions& opt
   if (more.dictionary() == nullptr)
     return InvalidArgument("chat: chat_template_kwargs are not a JSON object; give one");
   for (const auto& [key, value] : more.dictionary()->items) {
-    const std::string name = ToUtf8(key.text());
+    std::string name = ToUtf8(key.text());
     if (name == "messages")
       return InvalidArgument("chat: chat_template_kwargs cannot set messages; leave it out");
-    std::erase_if(variables, [&](const Variable& variable) { return variable.name == name; });
-    variables.push_back({name, value});
+    variables.push_back({std::move(name), value});  // of two with one name the later one counts
   }
   return variables;
 }
 
-std::vector<TextPart> PartsOf(jinja::CharactersView text) {
+// Error: there are so many parts that they need more than the budget's memory.
+Result<std::vector<TextPart>> PartsOf(Budget& budget, jinja::CharactersView text) {
+  std::size_t n_parts = text.empty() ? 0 : 1;
+  for (std::size_t i = 1; i < text.size(); ++i)
+    n_parts += ((text[i] ^ text[i - 1]) & jinja::kFromInput) != 0;
+  FORETOKEN_CHECK_OK(budget.Admit(n_parts, sizeof(TextPart)));
   std::vector<TextPart> parts;
+  parts.reserve(n_parts);
   for (std::size_t begin = 0; begin < text.size();) {
     const bool input = (text[begin] & jinja::kFromInput) != 0;
     std::size_t end = begin + 1;
@@ -204,14 +210,19 @@ Result<std::vector<TextPart>> ChatTemplate::Render(std::span<const ChatMessage> 
   if (messages.empty()) return InvalidArgument("chat: there are no messages; give at least one");
   // Most templates want the arguments of tool calls as objects, some as texts.
   for (const bool objects : {true, false}) {
-    Budget budget({});
-    FORETOKEN_TRY(std::vector<Variable> variables, VariablesOf(budget, options, bos, eos));
+    Budget budget({.memory_bytes = options.max_memory_bytes, .cancelled = options.cancelled});
     Conversation conversation(budget, knows_developers_, objects);
-    FORETOKEN_TRY(Value list, conversation.Messages(messages));
-    variables.push_back({"messages", std::move(list)});
-    auto text = program_.Render(budget, variables, Now());
-    if (text) return PartsOf(*text);
-    if (!objects || !conversation.had_texts()) return OfTemplate(std::move(text).error());
+    auto text = jinja::WithinMemory(budget, [&]() -> Result<jinja::Characters> {
+      FORETOKEN_TRY(std::vector<Variable> variables, VariablesOf(budget, options, bos, eos));
+      FORETOKEN_TRY(Value list, conversation.Messages(messages));
+      variables.push_back({"messages", std::move(list)});
+      auto written = program_.Render(budget, variables, Now());
+      if (!written) return OfTemplate(std::move(written).error());
+      return written;
+    });
+    if (text) return PartsOf(budget, *text);
+    const bool again = objects && conversation.had_texts() && !budget.over();
+    if (!again) return Fail(std::move(text).error());
   }
   return std::vector<TextPart>{};
 }

@@ -87,6 +87,28 @@ TEST(ChatTemplate, RefusesWhatIsNoJson) {
                   .starts_with("error: chat: "));
 }
 
+TEST(ChatTemplate, OfTwoVariablesWithOneNameTheLastOneCounts) {
+  EXPECT_EQ(Rendered("{{ a }}{{ bos_token }}", kTalk,
+                     {.template_kwargs_json = R"({"a": 1, "bos_token": "x", "a": 2})"}),
+            "2x");
+}
+
+TEST(ChatTemplate, EndsWhenNobodyWantsItsText) {
+  const ChatTemplate endless =
+      Parsed("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}");
+  // Also with arguments of tool calls, for which a template that fails is tried twice.
+  const Messages calls = {
+      {"assistant", "", R"({"tool_calls": [{"function": {"arguments": "{}"}}]})"}};
+  for (const Messages& messages : {kTalk, calls}) {
+    int n_asked = 0;
+    const auto parts =
+        endless.Render(messages, {.cancelled = [&] { return ++n_asked == 2; }}, "", "");
+    ASSERT_FALSE(parts.has_value());
+    EXPECT_EQ(parts.error().code, ErrorCode::kStopped);
+    EXPECT_EQ(n_asked, 2);
+  }
+}
+
 TEST(ChatTemplate, WritesDevelopersAsSystemWhereItDoesNotKnowThem) {
   EXPECT_EQ(Rendered("{{ messages[0].role }}", {{"developer", "a"}}), "system");
   EXPECT_EQ(Rendered("{{ messages[0].role }}{# developer #}", {{"developer", "a"}}), "developer");

@@ -12,15 +12,15 @@
 namespace foretoken::text::jinja {
 namespace {
 
-// Takes a named argument out of the rest.
-std::optional<Value> TakeNamed(Arguments& arguments, std::string_view name) {
-  auto& named = arguments.named;
-  const auto found = std::find_if(named.begin(), named.end(),
-                                  [&](const auto& argument) { return argument.first == name; });
-  if (found == named.end()) return std::nullopt;
-  Value value = std::move(found->second);
-  named.erase(found);
-  return value;
+tl::unexpected<Error> GivenTwice(std::string_view name) {
+  return InvalidArgument(fmt::format("multiple values for keyword argument '{}'", Shown(name)));
+}
+
+// Takes a named argument that was not taken before; nullptr: there is none.
+const Value* TakeNamed(const Arguments& arguments, List<char>& taken, std::string_view name) {
+  const std::size_t place = arguments.named.PlaceOf(name);
+  if (place == arguments.named.size() || std::exchange(taken[place], 1) != 0) return nullptr;
+  return &arguments.named.items()[place].second;
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ Result<Arguments> Evaluator::EvaluateArguments(const CallArguments& arguments,
   }
   for (const Keyword& keyword : arguments.keywords) {
     FORETOKEN_TRY(Value value, Evaluate(*keyword.value, scope));
-    evaluated.named.emplace_back(keyword.name, std::move(value));
+    evaluated.named.Set(keyword.name, std::move(value));  // the parser refused a name twice
   }
   if (arguments.dictionary == nullptr) return evaluated;
   FORETOKEN_TRY(const Value dictionary, Evaluate(*arguments.dictionary, scope));
@@ -47,13 +47,9 @@ Result<Arguments> Evaluator::EvaluateArguments(const CallArguments& arguments,
     return InvalidArgument("argument after ** must be a mapping");
   for (const auto& [key, value] : dictionary.dictionary()->items) {
     if (!key.IsText()) return InvalidArgument("keywords must be strings");
-    std::string name = ToUtf8(key.text());
-    budget_.Spend(32 * evaluated.named.size());
-    for (const auto& argument : evaluated.named)
-      if (argument.first == name)
-        return InvalidArgument(
-            fmt::format("multiple values for keyword argument '{}'", Shown(name)));
-    evaluated.named.emplace_back(std::move(name), value);
+    budget_.Spend(key.text().size());
+    const Utf8Text name = Utf8Of(key.text());
+    if (!evaluated.named.Add(name, value)) return GivenTwice(name);
   }
   return evaluated;
 }
@@ -62,7 +58,7 @@ Evaluator::Evaluated Evaluator::EvaluateCall(const Expression& e, const ScopeRef
                                              const Value* caller) {
   FORETOKEN_TRY(const Value callee, Evaluate(*e.parts[0], scope));
   FORETOKEN_TRY(Arguments arguments, EvaluateArguments(*e.arguments, scope));
-  if (caller != nullptr) arguments.named.emplace_back("caller", *caller);
+  if (caller != nullptr && !arguments.named.Add("caller", *caller)) return GivenTwice("caller");
   if (const auto* const macro = callee.macro()) return CallMacro(**macro, std::move(arguments));
   if (const auto* const loop = callee.loop()) return CallLoop(**loop, arguments);
   if (callee.IsUndefined()) return InvalidArgument(callee.why());
@@ -77,51 +73,64 @@ Evaluator::Evaluated Evaluator::EvaluateCall(const Expression& e, const ScopeRef
 Evaluator::Evaluated Evaluator::CallMacro(const Macro& macro, Arguments arguments) {
   const MacroStatement& statement = *macro.statement;
   const ScopeRef scope = Inner(macro.scope);
-  FORETOKEN_CHECK_OK(BindParameters(statement, arguments, scope));
-  FORETOKEN_CHECK_OK(BindRest(statement, arguments, scope));
+  List<char> taken(arguments.named.size(), 0);
+  FORETOKEN_CHECK_OK(BindParameters(statement, arguments, taken, scope));
+  FORETOKEN_CHECK_OK(BindRest(statement, arguments, taken, scope));
   FORETOKEN_TRY(Characters text, Captured(statement.body, scope));
   return TextValue(budget_, std::move(text));
 }
 
-Status Evaluator::BindParameters(const MacroStatement& macro, Arguments& arguments,
-                                 const ScopeRef& scope) {
+Status Evaluator::BindParameters(const MacroStatement& macro, const Arguments& arguments,
+                                 List<char>& taken, const ScopeRef& scope) {
   const std::size_t n = macro.parameters.size();
   const std::size_t first_default = n - macro.defaults.size();
   const std::size_t n_given = std::min(n, arguments.positional.size());
-  std::vector<std::optional<Value>> given(n);
+  List<const Value*> given(n);
   for (std::size_t i = 0; i < n; ++i)
-    given[i] = i < n_given ? arguments.positional[i] : TakeNamed(arguments, macro.parameters[i]);
-  arguments.positional.erase(arguments.positional.begin(),
-                             arguments.positional.begin() + static_cast<std::ptrdiff_t>(n_given));
+    given[i] =
+        i < n_given ? &arguments.positional[i] : TakeNamed(arguments, taken, macro.parameters[i]);
   for (std::size_t i = 0; i < n; ++i) {
+    constexpr std::size_t kTouched = 64;  // a name, and the error of its use
+    budget_.Spend(kTouched);
+    FORETOKEN_CHECK_OK(budget_.status());
     const std::string& name = macro.parameters[i];
-    Value value = Value::Missing(fmt::format("parameter '{}' was not provided", name));
-    if (given[i]) {
+    Value value;
+    if (given[i] != nullptr) {
       value = *given[i];
     } else if (i >= first_default) {
       FORETOKEN_TRY(value, Evaluate(*macro.defaults[i - first_default], scope));
+    } else {
+      value = Value::Missing(fmt::format("parameter '{}' was not provided", name));
     }
     scope->Set(name, std::move(value));
   }
   return {};
 }
 
-Status Evaluator::BindRest(const MacroStatement& macro, Arguments& arguments,
-                           const ScopeRef& scope) {
-  if (macro.uses_caller)
-    scope->Set("caller",
-               TakeNamed(arguments, "caller").value_or(Value::Missing("No caller defined")));
-  if (macro.uses_kwargs) {
-    DictionaryBuilder rest;
-    for (const auto& [name, value] : arguments.named) rest.Set(budget_, name, value);
-    scope->Set("kwargs", rest.Take(budget_));
-  } else if (!arguments.named.empty()) {
-    return InvalidArgument(fmt::format("macro '{}' takes no keyword argument '{}'", macro.name,
-                                       Shown(arguments.named.front().first)));
+Status Evaluator::BindRest(const MacroStatement& macro, const Arguments& arguments,
+                           List<char>& taken, const ScopeRef& scope) {
+  if (macro.uses_caller) {
+    const Value* const caller = TakeNamed(arguments, taken, "caller");
+    scope->Set("caller", caller != nullptr ? *caller : Value::Missing("No caller defined"));
   }
+  DictionaryBuilder rest(budget_);
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    if (taken[i] != 0) continue;
+    const auto& [name, value] = arguments.named.items()[i];
+    if (!macro.uses_kwargs)
+      return InvalidArgument(
+          fmt::format("macro '{}' takes no keyword argument '{}'", macro.name, Shown(name)));
+    rest.Set(name, value);
+  }
+  if (macro.uses_kwargs) scope->Set("kwargs", rest.Take());
+  const std::size_t n_bound = std::min(macro.parameters.size(), arguments.positional.size());
   if (macro.uses_varargs)
-    scope->Set("varargs", ListValue(budget_, arguments.positional, SequenceKind::kTuple));
-  else if (!arguments.positional.empty())
+    scope->Set("varargs",
+               ListValue(budget_,
+                         Values(arguments.positional.begin() + static_cast<std::ptrdiff_t>(n_bound),
+                                arguments.positional.end()),
+                         SequenceKind::kTuple));
+  else if (n_bound < arguments.positional.size())
     return InvalidArgument(fmt::format("macro '{}' takes not more than {} argument(s)", macro.name,
                                        macro.parameters.size()));
   return {};

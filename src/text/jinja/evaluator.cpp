@@ -69,7 +69,7 @@ Evaluator::Evaluated Evaluator::EvaluateKind(const Expression& e, const ScopeRef
 }
 
 Evaluator::Evaluated Evaluator::EvaluateName(const Expression& e, const ScopeRef& scope) {
-  if (const Value* const found = scope->Find(e.name)) return *found;
+  if (const Value* const found = scope->Find(budget_, e.name)) return *found;
   if (const auto function = GlobalFunction(e.name)) return *function;
   return Value::Missing(fmt::format("'{}' is undefined", Shown(e.name)));
 }
@@ -85,7 +85,7 @@ Evaluator::Evaluated Evaluator::EvaluateParts(const Expression& e, const ScopeRe
 }
 
 Evaluator::Evaluated Evaluator::EvaluateDictionary(const Expression& e, const ScopeRef& scope) {
-  DictionaryBuilder members;
+  DictionaryBuilder members(budget_);
   for (std::size_t i = 0; i < e.parts.size(); i += 2) {
     FORETOKEN_TRY(Value key, Evaluate(*e.parts[i], scope));
     if (!IsHashable(key))
@@ -93,7 +93,7 @@ Evaluator::Evaluated Evaluator::EvaluateDictionary(const Expression& e, const Sc
     FORETOKEN_TRY(Value value, Evaluate(*e.parts[i + 1], scope));
     members.Set(std::move(key), std::move(value));
   }
-  return members.Take(budget_);
+  return members.Take();
 }
 
 Evaluator::Evaluated Evaluator::EvaluateSign(const Expression& e, const ScopeRef& scope) {

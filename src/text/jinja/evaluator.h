@@ -57,11 +57,14 @@ class Evaluator {
   Evaluated EvaluateCall(const Expression& e, const ScopeRef& scope, const Value* caller);
   Result<Arguments> EvaluateArguments(const CallArguments& arguments, const ScopeRef& scope);
   Evaluated CallMacro(const Macro& macro, Arguments arguments);
-  Status BindParameters(const MacroStatement& macro, Arguments& arguments, const ScopeRef& scope);
-  Status BindRest(const MacroStatement& macro, Arguments& arguments, const ScopeRef& scope);
+  // `taken` says which of the arguments with names are bound.
+  Status BindParameters(const MacroStatement& macro, const Arguments& arguments, List<char>& taken,
+                        const ScopeRef& scope);
+  Status BindRest(const MacroStatement& macro, const Arguments& arguments, List<char>& taken,
+                  const ScopeRef& scope);
   Evaluated CallLoop(const Loop& loop, const Arguments& arguments);
 
-  ScopeRef Inner(const ScopeRef& scope) { return std::make_shared<Scope>(budget_, scope); }
+  ScopeRef Inner(const ScopeRef& scope) { return Shared(Scope{.parent = scope}); }
   // Adds the line to an error that has none.
   tl::unexpected<Error> At(int line, Error error);
 

@@ -3,38 +3,26 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "text/jinja/syntax/node.h"
-#include "text/jinja/values/value.h"
+#include "text/jinja/values/name_table.h"
 
 namespace foretoken::text::jinja {
 
 struct Scope {
-  explicit Scope(Budget& budget, std::shared_ptr<Scope> outer = nullptr)
-      : parent(std::move(outer)), held(budget, 128) {}
-
-  const Value* Find(std::string_view name) const {
-    for (const Scope* scope = this; scope != nullptr; scope = scope->parent.get())
-      for (const auto& [key, value] : scope->variables)
-        if (key == name) return &value;
+  const Value* Find(Budget& budget, std::string_view name) const {
+    for (const Scope* scope = this; scope != nullptr; scope = scope->parent.get()) {
+      if (const Value* const found = scope->variables.Find(name)) return found;
+      budget.Spend();
+    }
     return nullptr;
   }
-  void Set(std::string_view name, Value value) {
-    for (auto& [key, old] : variables)
-      if (key == name) {
-        old = std::move(value);
-        return;
-      }
-    variables.emplace_back(name, std::move(value));
-  }
+  void Set(std::string_view name, Value value) { variables.Set(name, std::move(value)); }
 
-  std::vector<std::pair<std::string, Value>> variables;
   std::shared_ptr<Scope> parent;
-  Held held;
+  NameTable variables = {};
 };
 using ScopeRef = std::shared_ptr<Scope>;
 

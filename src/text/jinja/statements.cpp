@@ -32,7 +32,7 @@ Result<Evaluator::Flow> Evaluator::ExecuteBlock(const Block& block, const ScopeR
   for (const Statement& statement : block) {
     budget_.Spend();
     if (!budget_.Enter()) return At(statement.line, budget_.status().error());
-    Result<Flow> flow = Execute(statement, scope);
+    Result<Flow> flow = WithinMemory(budget_, [&] { return Execute(statement, scope); });
     budget_.Leave();
     if (!flow) return At(statement.line, std::move(flow).error());
     if (*flow != Flow::kOn) return flow;
@@ -64,7 +64,7 @@ Result<Evaluator::Flow> Evaluator::Execute(const Statement& s, const ScopeRef& s
     case StatementKind::kMacro:
       environment_.scopes.push_back(scope);
       scope->Set(s.macro->name,
-                 Value(std::shared_ptr<const Macro>(new Macro{s.macro.get(), scope})));
+                 Value(std::shared_ptr<const Macro>(Shared(Macro{s.macro.get(), scope}))));
       return Flow::kOn;
     case StatementKind::kBreak:
       return Flow::kBreak;
@@ -104,7 +104,7 @@ Result<Evaluator::Flow> Evaluator::ExecuteNested(const Statement& s, const Scope
 
 Status Evaluator::ExecuteCallBlock(const Statement& s, const ScopeRef& scope) {
   environment_.scopes.push_back(scope);
-  const Value caller(std::shared_ptr<const Macro>(new Macro{s.macro.get(), scope}));
+  const Value caller(std::shared_ptr<const Macro>(Shared(Macro{s.macro.get(), scope})));
   FORETOKEN_TRY(const Value value, EvaluateCall(*s.expression, scope, &caller));
   return Write(StrOf(budget_, value));
 }
@@ -140,9 +140,8 @@ Result<Evaluator::Flow> Evaluator::ExecuteFor(const ForStatement& statement, con
   if (chosen.empty()) return ExecuteBlock(statement.otherwise, Inner(scope));
   const int depth = 1 + DepthOf(chosen);
   budget_.SeeValueDepth(depth);
-  const std::size_t bytes = chosen.size() * sizeof(Value);
-  const std::shared_ptr<Loop> loop(new Loop{
-      .items = std::move(chosen), .depth = depth, .depth0 = depth0, .held = {budget_, bytes}});
+  const std::shared_ptr<Loop> loop =
+      Shared(Loop{.items = std::move(chosen), .depth = depth, .depth0 = depth0});
   if (statement.recursive) {
     loop->statement = &statement;
     loop->scope = scope;
@@ -177,10 +176,10 @@ Status Evaluator::Assign(const Target& target, const Value& value, const ScopeRe
     scope->Set(target.name, value);
     return {};
   }
-  const Value* const found = scope->Find(target.name);
+  const Value* const found = scope->Find(budget_, target.name);
   const auto* const space = found == nullptr ? nullptr : found->name_space();
   if (space == nullptr) return InvalidArgument("cannot assign attribute on non-namespace object");
-  (*space)->Set(target.attribute, value);
+  (*space)->attributes.Set(target.attribute, value);
   return {};
 }
 

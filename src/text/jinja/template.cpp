@@ -36,10 +36,14 @@ Result<Template> Template::Parse(std::string_view source) {
 Result<Characters> Template::Render(Budget& budget, const std::vector<Variable>& variables,
                                     const std::tm& now) const {
   Environment environment{.budget = budget, .now = now};
-  const auto context = std::make_shared<Scope>(budget);
-  for (const Variable& variable : variables) context->Set(variable.name, variable.value);
-  const auto scope = std::make_shared<Scope>(budget, context);
-  auto text = Evaluator(environment).Render(tree_->block, scope);
+  auto text = WithinMemory(budget, [&]() -> Result<Characters> {
+    const ScopeRef context = Shared(Scope{});
+    for (const Variable& variable : variables) {
+      budget.Spend(variable.name.size());
+      context->Set(variable.name, variable.value);
+    }
+    return Evaluator(environment).Render(tree_->block, Shared(Scope{.parent = context}));
+  });
   Empty(environment);
   return text;
 }

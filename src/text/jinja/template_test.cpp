@@ -193,6 +193,83 @@ TEST(Bounds, OfMemoryAndOutput) {
   ExpectBound("{{ range(100001) }}", "Range too big");
 }
 
+// A bound of steps holds for a short operation on a long text, too: 20 million characters are not
+// one step.
+TEST(Bounds, OfStepsCountWhatAnOperationReads) {
+  const std::string long_texts = "{% set x = 'a' * 100000 %}{% set y = 'a' * 50000 ~ 'b' %}";
+  const auto steps_of = [&](const std::string& source) {
+    const auto parsed = Template::Parse(long_texts + source);
+    EXPECT_TRUE(parsed.has_value()) << source;
+    Budget budget({});
+    EXPECT_TRUE(parsed->Render(budget, {}, {}).has_value()) << source;
+    return budget.steps();
+  };
+  const std::size_t steps_of_texts = steps_of("");
+  constexpr std::size_t kStepsOfAText = 50'000 / 32;
+  for (const char* const use : {"{{ x.find(y) }}",
+                                "{{ x.rfind(y) }}",
+                                "{{ y in x }}",
+                                "{{ x.count(y) }}",
+                                "{{ x.partition('c')[1] }}",
+                                "{{ x.rpartition('c')[1] }}",
+                                "{{ x.split('c') | length }}",
+                                "{{ x.rsplit('c', 1) | length }}",
+                                "{{ x.split() | length }}",
+                                "{{ x.strip('a') }}",
+                                "{{ x.splitlines() | length }}",
+                                "{{ x.removeprefix(x) }}",
+                                "{{ x.startswith(x) }}",
+                                "{{ x == x ~ '' }}",
+                                "{{ x | int }}",
+                                "{{ x | float }}",
+                                "{{ x | wordcount }}",
+                                "{{ (' ' * 60000).strip() }}",
+                                "{{ (' ' * 60000) | trim }}",
+                                "{{ x is sameas(x ~ '') }}",
+                                "{{ x in {} }}",
+                                "{{ {}.get(x) }}",
+                                "{{ {x: 1} | length }}",
+                                "{{ x is lower }}"})
+    EXPECT_GE(steps_of(use), steps_of_texts + kStepsOfAText) << use;
+  // Nothing is searched where the part is longer than the text.
+  EXPECT_LT(steps_of("{{ 'b'.find(x) }}{{ x in 'b' }}{{ 'b'.rfind(x) }}"), steps_of_texts + 100);
+}
+
+TEST(Bounds, AreNotReachedByOrdinaryWork) {
+  // Each of many parts is counted once, not once for each that is behind it.
+  EXPECT_EQ(OutcomeOf("{{ (['a' * 100] * 10000) | join(',') | length }}").text, "1009999");
+  EXPECT_EQ(OutcomeOf("{{ ('%s' * 2000) % (('a' * 100,) * 2000) | length }}").error.empty(), false);
+  EXPECT_EQ(OutcomeOf("{{ (('%s,' * 10000) % (('a' * 100,) * 10000)) | length }}").text, "1010000");
+}
+
+TEST(Bounds, ARenderingEndsWhenNobodyWantsItsText) {
+  for (const std::string_view source :
+       {"{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+        "{% for i in range(99999) %}{{ 'a' * 100000 in 'b' * 200000 }}{% endfor %}"}) {
+    const auto parsed = Template::Parse(source);
+    ASSERT_TRUE(parsed.has_value());
+    int n_asked = 0;
+    std::size_t steps = 0;
+    Budget budget({.cancelled = [&] {
+      steps = budget.steps();
+      return ++n_asked == 3;
+    }});
+    const auto text = parsed->Render(budget, {}, {});
+    ASSERT_FALSE(text.has_value()) << source;
+    EXPECT_EQ(text.error().code, ErrorCode::kStopped);
+    EXPECT_NE(text.error().message.find("cancelled"), std::string::npos) << text.error().message;
+    EXPECT_EQ(n_asked, 3);
+    EXPECT_LE(budget.steps(), steps + 20'000) << source;
+  }
+}
+
+TEST(Values, NanIsItselfInListsAndAsAKey) {
+  EXPECT_EQ(
+      Text("{% set n = 1e999 - 1e999 %}{{ n == n }}{{ [n] == [n] }}{{ {n: 1, n: 2} | length }}"
+           "{{ ([n] * 1000) | unique | list | length }}"),
+      "FalseTrue11");
+}
+
 TEST(Bounds, HoldNothingBehind) {
   // Values that contain themselves, in every way that a template has.
   for (const char* const source :

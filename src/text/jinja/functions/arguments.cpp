@@ -21,7 +21,8 @@ Result<Bound> Bound::Make(std::string_view function, const Arguments& arguments,
   for (std::size_t i = 0; i < arguments.positional.size(); ++i)
     bound.values_[i] = arguments.positional[i];
   for (const auto& [name, value] : arguments.named) {
-    const auto* const found = std::find(parameters.begin(), parameters.end(), name);
+    const auto* const found =
+        std::find(parameters.begin(), parameters.end(), std::string_view(name));
     if (found == parameters.end())
       return InvalidArgument(fmt::format("{} has no parameter '{}'", function, Shown(name)));
     auto& place = bound.values_[static_cast<std::size_t>(found - parameters.begin())];

@@ -6,16 +6,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
-#include "text/jinja/values/value.h"
+#include "text/jinja/values/name_table.h"
 
 namespace foretoken::text::jinja {
 
 struct Arguments {
   Values positional;
-  std::vector<std::pair<std::string, Value>> named;
+  NameTable named;
 };
 
 // The arguments of one function, by the order of its parameters.
@@ -37,7 +35,7 @@ class Bound {
 
  private:
   std::string function_;
-  std::vector<std::optional<Value>> values_;
+  List<std::optional<Value>> values_;
 };
 
 }  // namespace foretoken::text::jinja

@@ -8,6 +8,7 @@
 
 #include "text/jinja/functions/methods.h"
 #include "text/jinja/values/loop.h"
+#include "text/jinja/values/name_table.h"
 
 namespace foretoken::text::jinja {
 namespace {
@@ -41,14 +42,14 @@ Result<std::optional<Value>> PythonAttribute(const Value& value, std::string_vie
   if (value.IsUndefined()) return InvalidArgument(value.why());
   if (name.starts_with('_')) return std::nullopt;
   if (const auto* const space = value.name_space()) {
-    const Value* const found = (*space)->Find(name);
+    const Value* const found = (*space)->attributes.Find(name);
     return found == nullptr ? std::nullopt : std::optional(*found);
   }
   if (const auto* const loop = value.loop())
     if (auto attribute = LoopAttribute(**loop, name)) return attribute;
   if (!HasMethod(value, name)) return std::nullopt;
   return Value(std::shared_ptr<const Callable>(
-      new Callable{Callable::Kind::kMethod, std::string(name), value}));
+      Shared(Callable{Callable::Kind::kMethod, Utf8Text(name), value})));
 }
 
 // The element at an index, which may count from the end.
@@ -126,13 +127,13 @@ Result<Value> AttributeOf(Environment& environment, const Value& value, std::str
 
 Result<Value> ItemOf(Environment& environment, const Value& value, const Value& key) {
   if (value.IsUndefined()) return InvalidArgument(value.why());
-  if (key.IsText()) environment.budget.Spend(key.text().size());
+  environment.budget.Spend(WeightOf(key));
   if (auto found = Subscript(environment.budget, value, key)) return *std::move(found);
   if (!key.IsText()) {
-    const std::string shown = ToUtf8(StrOf(environment.budget, key));
+    const Utf8Text shown = Utf8Of(StrOf(environment.budget, key));
     return Value::Missing(fmt::format("{} has no element {}", ObjectName(value), Shown(shown)));
   }
-  const std::string name = ToUtf8(key.text());
+  const Utf8Text name = Utf8Of(key.text());
   FORETOKEN_TRY(std::optional<Value> attribute, PythonAttribute(value, name));
   if (attribute) return *std::move(attribute);
   return NoAttribute(value, name);
@@ -162,6 +163,7 @@ Result<Value> PathOf(Environment& environment, Value value, const Value& path) {
   if (path.IsNone() || path.IsUndefined()) return value;
   if (!path.IsText()) return ItemOf(environment, value, path);
   CharactersView rest = path.text();
+  environment.budget.Spend(rest.size());
   for (;;) {
     const std::size_t dot = FindText(rest, U".");
     const CharactersView part = rest.substr(0, dot);

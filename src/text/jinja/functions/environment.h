@@ -5,8 +5,6 @@
 
 #include <ctime>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "text/jinja/values/value.h"
 
@@ -19,9 +17,9 @@ struct Environment {
   std::tm now = {};  // what strftime_now() writes
   // Values that can change may contain themselves, directly or not. All of them are kept here, and
   // emptied one by one at the end, so that nothing stays and nothing is destroyed recursively.
-  std::vector<std::shared_ptr<Namespace>> namespaces = {};
-  std::vector<std::shared_ptr<Loop>> changing_loops = {};
-  std::vector<std::shared_ptr<Scope>> scopes = {};
+  List<std::shared_ptr<Namespace>> namespaces = {};
+  List<std::shared_ptr<Loop>> changing_loops = {};
+  List<std::shared_ptr<Scope>> scopes = {};
 };
 
 }  // namespace foretoken::text::jinja

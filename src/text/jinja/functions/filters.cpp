@@ -46,7 +46,7 @@ Result<Value> CallFilter(Environment& environment, std::string_view name, const 
   if (const FilterRow* const row = Find(name)) {
     auto result = row->call({environment, name, input, arguments});
     const bool later = !result && IsLazy(name) && !environment.budget.over();
-    return later ? FailingGenerator(std::move(result).error()) : result;
+    return later ? FailingGenerator(result.error()) : result;
   }
   return Fail(ErrorCode::kUnsupported,
               fmt::format("there is no filter '{}'; use another", Shown(name)));

@@ -36,15 +36,16 @@ Result<Value> Range(Environment& environment, const Arguments& arguments) {
 }
 
 // The members of the first argument, a dictionary or pairs, and then the named arguments.
-Result<std::vector<std::pair<Value, Value>>> MembersOf(Environment& environment,
-                                                       const Arguments& arguments) {
-  std::vector<std::pair<Value, Value>> members;
+Result<List<std::pair<Value, Value>>> MembersOf(Environment& environment,
+                                                const Arguments& arguments) {
+  List<std::pair<Value, Value>> members;
   if (arguments.positional.size() > 1)
     return InvalidArgument(
         fmt::format("dict expected at most 1 argument, got {}", arguments.positional.size()));
   if (!arguments.positional.empty()) {
     const Value& first = arguments.positional.front();
     if (const Dictionary* const dictionary = first.dictionary()) {
+      environment.budget.Spend(dictionary->items.size());
       members = dictionary->items;
     } else {
       FORETOKEN_TRY(const Values pairs, ItemsOf(environment.budget, first));
@@ -65,20 +66,19 @@ Result<std::vector<std::pair<Value, Value>>> MembersOf(Environment& environment,
 
 Result<Value> MakeDictionary(Environment& environment, const Arguments& arguments) {
   FORETOKEN_TRY(const auto members, MembersOf(environment, arguments));
-  DictionaryBuilder made;
+  DictionaryBuilder made(environment.budget);
   for (const auto& [key, value] : members) made.Set(key, value);
-  return made.Take(environment.budget);
+  return made.Take();
 }
 
 Result<Value> MakeNamespace(Environment& environment, const Arguments& arguments) {
   FORETOKEN_TRY(const auto members, MembersOf(environment, arguments));
-  constexpr std::size_t kBytes = 256;
-  std::shared_ptr<Namespace> space(new Namespace{.held = {environment.budget, kBytes}});
+  const std::shared_ptr<Namespace> space = Shared(Namespace{});
   for (const auto& [key, value] : members) {
     if (!key.IsText()) return InvalidArgument("namespace: its names are not texts");
-    environment.budget.Spend(32 * space->attributes.size());
+    environment.budget.Spend(key.text().size());
     FORETOKEN_CHECK_OK(environment.budget.status());
-    space->Set(ToUtf8(key.text()), value);
+    space->attributes.Set(Utf8Of(key.text()), value);
   }
   environment.namespaces.push_back(space);
   return Value(space);
@@ -86,8 +86,10 @@ Result<Value> MakeNamespace(Environment& environment, const Arguments& arguments
 
 Result<Value> RaiseException(Environment& environment, const Arguments& arguments) {
   FORETOKEN_TRY(const Bound bound, Bound::Make("raise_exception", arguments, {"message"}, 1));
-  return InvalidArgument(
-      fmt::format("it refuses the conversation: {}", ToUtf8(StrOf(environment.budget, bound[0]))));
+  constexpr std::size_t kMostCharacters = 16 << 10;  // of a message for a person
+  Characters why = StrOf(environment.budget, bound[0]);
+  if (why.size() > kMostCharacters) why.replace(kMostCharacters, why.size(), U"...");
+  return InvalidArgument(fmt::format("it refuses the conversation: {}", ToUtf8(why)));
 }
 
 Result<Value> TextOfNow(Environment& environment, const Arguments& arguments) {
@@ -103,7 +105,7 @@ std::optional<Value> GlobalFunction(std::string_view name) {
   if (std::find(std::begin(kNames), std::end(kNames), name) == std::end(kNames))
     return std::nullopt;
   return Value(std::shared_ptr<const Callable>(
-      new Callable{Callable::Kind::kFunction, std::string(name), Value()}));
+      Shared(Callable{Callable::Kind::kFunction, Utf8Text(name), Value()})));
 }
 
 Result<Value> CallGlobal(Environment& environment, std::string_view name,

@@ -63,7 +63,7 @@ Result<Value> CallDictionaryMethod(Environment& environment, const Value& self,
     FORETOKEN_TRY(const Bound bound, Bound::Make(name, arguments, {"key", "default"}, 1));
     if (!IsHashable(bound[0]))
       return InvalidArgument(fmt::format("unhashable type: '{}'", TypeName(bound[0])));
-    environment.budget.Spend(WeightOf(bound[0]));
+    environment.budget.Spend(2 * WeightOf(bound[0]));
     const Value* const found = dictionary.Find(bound[0]);
     return found != nullptr ? *found : bound.Has(1) ? bound[1] : Value(None{});
   }

@@ -25,8 +25,8 @@ Result<Value> Absolute(const FilterCall& call) {
 
 // The text of a number as int() and float() take it: digits may have single underscores between
 // them, and white space around. Nothing if it is another text.
-std::optional<std::string> NumberText(CharactersView text) {
-  std::string out;
+std::optional<Utf8Text> NumberText(CharactersView text) {
+  Utf8Text out;
   for (const char32_t c : Stripped(text, Ends::kBoth)) {
     if (CodeOf(c) >= 0x80) return std::nullopt;
     out += static_cast<char>(CodeOf(c));
@@ -45,7 +45,7 @@ std::optional<std::string> NumberText(CharactersView text) {
 
 std::optional<double> FloatOf(CharactersView text) {
   const auto number = NumberText(text);
-  if (!number || number->find_first_of("xXpP(") != std::string::npos) return std::nullopt;
+  if (!number || number->find_first_of("xXpP(") != Utf8Text::npos) return std::nullopt;
   char* end = nullptr;
   const double value = std::strtod(number->c_str(), &end);
   return *end == 0 ? std::optional(value) : std::nullopt;
@@ -90,6 +90,7 @@ Result<Value> ToInteger(const FilterCall& call) {
   if (input.IsFloat()) {
     result = Whole(input.number());
   } else if (input.IsText()) {
+    call.budget().Spend(2 * input.text().size());
     if (base == 0 || (base >= 2 && base <= 36))
       result = IntegerOf(input.text(), static_cast<int>(base));
     if (!result)
@@ -103,8 +104,10 @@ Result<Value> ToFloat(const FilterCall& call) {
   const Value& input = call.input;
   if (input.IsUndefined()) return InvalidArgument(input.why());
   if (input.IsNumber()) return Value(input.number());
-  if (input.IsText())
+  if (input.IsText()) {
+    call.budget().Spend(input.text().size());
     if (const auto number = FloatOf(input.text())) return Value(*number);
+  }
   return bound.Has(0) ? bound[0] : Value(0.0);
 }
 
@@ -140,6 +143,7 @@ Result<Value> Round(const FilterCall& call) {
   const Characters common = U"common";
   FORETOKEN_TRY(const Characters* const method, bound.Text(1, &common));
   const Value& input = call.input;
+  call.budget().Spend(1024);  // some hundred digits
   const bool known =
       SameText(*method, common) || SameText(*method, U"ceil") || SameText(*method, U"floor");
   if (!known) return InvalidArgument("method must be common, ceil or floor");
@@ -169,7 +173,8 @@ Result<Value> Attribute(const FilterCall& call) {
   if (!bound[0].IsText()) return InvalidArgument("attr: its name is not a text");
   if (call.input.dictionary() != nullptr)
     return Value::Missing("attr: dictionaries have no attributes");
-  return AttributeOf(call.environment, call.input, ToUtf8(bound[0].text()));
+  call.budget().Spend(bound[0].text().size());
+  return AttributeOf(call.environment, call.input, Utf8Of(bound[0].text()));
 }
 
 }  // namespace

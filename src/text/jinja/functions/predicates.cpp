@@ -7,6 +7,7 @@
 
 #include "text/jinja/functions/filters.h"
 #include "text/jinja/values/arithmetic.h"
+#include "text/jinja/values/comparison.h"
 #include "text/jinja/values/loop.h"
 
 namespace foretoken::text::jinja {
@@ -87,7 +88,10 @@ Result<bool> OtherHolds(Environment& environment, std::string_view name, const V
                         const Arguments& arguments) {
   if (name == "divisibleby" || name == "sameas") {
     FORETOKEN_TRY(const Bound bound, Bound::Make(name, arguments, {"other"}, 1));
-    if (name == "sameas") return input.SameAs(bound[0]);
+    if (name == "sameas") {
+      FORETOKEN_CHECK_OK(SpendComparison(environment.budget, input, bound[0]));
+      return input.SameAs(bound[0]);
+    }
     return HasRest(environment, input, bound[0], 0);
   }
   FORETOKEN_CHECK_OK(Bound::Make(name, arguments, {}));
@@ -96,7 +100,7 @@ Result<bool> OtherHolds(Environment& environment, std::string_view name, const V
   const Characters text = StrOf(environment.budget, input);
   if (name == "lower") return IsLower(text);
   if (name == "upper") return IsUpper(text);
-  return name == "filter" ? IsFilter(ToUtf8(text)) : IsTest(ToUtf8(text));
+  return name == "filter" ? IsFilter(Utf8Of(text)) : IsTest(Utf8Of(text));
 }
 
 }  // namespace

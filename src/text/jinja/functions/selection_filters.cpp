@@ -14,6 +14,7 @@ Result<Value> MapAttribute(const FilterCall& call, const Values& items) {
   const bool has_default = bound.Has(1) && !bound[1].IsNone();
   Values out;
   for (const Value& item : items) {
+    FORETOKEN_CHECK_OK(call.budget().status());
     FORETOKEN_TRY(Value value, PathOf(call.environment, item, bound[0]));
     out.push_back(value.IsUndefined() && has_default ? bound[1] : std::move(value));
   }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "text/jinja/functions/attributes.h"
 #include "text/jinja/functions/filters.h"
@@ -28,7 +27,7 @@ Result<Value> Length(const FilterCall& call) {
   return InvalidArgument(fmt::format("object of type '{}' has no len()", TypeName(call.input)));
 }
 
-Result<Value> List(const FilterCall& call) {
+Result<Value> MakeList(const FilterCall& call) {
   FORETOKEN_CHECK_OK(Bound::Make(call.name, call.arguments, {}));
   FORETOKEN_TRY(Values items, ItemsOf(call.budget(), call.input));
   return ListValue(call.budget(), std::move(items));
@@ -37,7 +36,7 @@ Result<Value> List(const FilterCall& call) {
 Result<Value> First(const FilterCall& call) {
   FORETOKEN_CHECK_OK(Bound::Make(call.name, call.arguments, {}));
   const Sequence* const sequence = call.input.sequence();
-  if (sequence != nullptr && sequence->error != nullptr) return Fail(*sequence->error);
+  if (sequence != nullptr && sequence->error != nullptr) return sequence->error->Raised();
   if (sequence != nullptr && sequence->IsGenerator())
     return sequence->n_read < sequence->items.size()
                ? sequence->items[sequence->n_read++]
@@ -74,7 +73,10 @@ Result<Value> Items(const FilterCall& call) {
   const Dictionary* const dictionary = call.input.dictionary();
   if (dictionary == nullptr) return InvalidArgument("Can only get item pairs from a mapping.");
   Values items;
-  for (const auto& [key, value] : dictionary->items) items.push_back(Tuple(call, {key, value}));
+  for (const auto& [key, value] : dictionary->items) {
+    FORETOKEN_CHECK_OK(call.budget().status());
+    items.push_back(Tuple(call, {key, value}));
+  }
   return Generator(call, std::move(items));
 }
 
@@ -141,7 +143,7 @@ Result<Value> Unique(const FilterCall& call) {
   FORETOKEN_TRY(const Bound bound,
                 Bound::Make(call.name, call.arguments, {"case_sensitive", "attribute"}));
   FORETOKEN_TRY(const Values items, ItemsOf(call.budget(), call.input));
-  DictionaryBuilder seen;
+  DictionaryBuilder seen(call.budget());
   Values unique;
   for (const Value& item : items) {
     FORETOKEN_TRY(const Value value, PathOf(call.environment, item, bound[1]));
@@ -267,10 +269,10 @@ Result<Value> GroupBy(const FilterCall& call) {
 }  // namespace
 
 std::vector<FilterRow> SequenceFilters() {
-  return {{"length", Length}, {"count", Length},    {"list", List},    {"first", First},
-          {"last", Last},     {"reverse", Reverse}, {"items", Items},  {"dictsort", DictSort},
-          {"sort", Sort},     {"unique", Unique},   {"min", MinOrMax}, {"max", MinOrMax},
-          {"sum", Sum},       {"batch", Batch},     {"slice", Slice},  {"groupby", GroupBy}};
+  return {{"length", Length}, {"count", Length},    {"list", MakeList}, {"first", First},
+          {"last", Last},     {"reverse", Reverse}, {"items", Items},   {"dictsort", DictSort},
+          {"sort", Sort},     {"unique", Unique},   {"min", MinOrMax},  {"max", MinOrMax},
+          {"sum", Sum},       {"batch", Batch},     {"slice", Slice},   {"groupby", GroupBy}};
 }
 
 }  // namespace foretoken::text::jinja

@@ -17,7 +17,7 @@ namespace {
 // The input as a text; markup stays markup.
 TextObject SoftText(const FilterCall& call) {
   const TextObject* const object = call.input.text_object();
-  return {StrOf(call.budget(), call.input), object != nullptr && object->markup, {}};
+  return {StrOf(call.budget(), call.input), object != nullptr && object->markup};
 }
 
 // The filters that are methods of texts.
@@ -70,7 +70,7 @@ Result<Value> Indent(const FilterCall& call) {
     space.assign(n, U' ');
   }
   const Characters text = call.input.text() + U'\n';
-  const std::vector<CharactersView> lines = LinesOf(text);
+  const List<CharactersView> lines = LinesOf(text);
   FORETOKEN_CHECK_OK(call.budget().Admit(lines.size(), (space.size() + 1) * sizeof(char32_t)));
   call.budget().Spend(text.size() + lines.size() * space.size());
   const bool blank = bound.IsTrueAt(2);
@@ -91,7 +91,7 @@ Result<Value> Join(const FilterCall& call) {
   for (std::size_t i = 0; i < items.size(); ++i) {
     FORETOKEN_TRY(const Value value, PathOf(call.environment, items[i], bound[1]));
     const Characters item = StrOf(call.budget(), value);
-    FORETOKEN_CHECK_OK(call.budget().Admit(out.size() + item.size() + between.size(), 0));
+    FORETOKEN_CHECK_OK(call.budget().Admit(item.size() + between.size(), sizeof(char32_t)));
     call.budget().SeeOutput(out.size());
     if (i > 0) out += between;
     out += item;
@@ -111,9 +111,9 @@ Result<Value> Format(const FilterCall& call) {
     return InvalidArgument("format: it takes arguments with names or without, not both");
   Value arguments;
   if (!named.empty()) {
-    DictionaryBuilder members;
-    for (const auto& [name, value] : named) members.Set(call.budget(), name, value);
-    arguments = members.Take(call.budget());
+    DictionaryBuilder members(call.budget());
+    for (const auto& [name, value] : named) members.Set(name, value);
+    arguments = members.Take();
   } else {
     arguments = ListValue(call.budget(), positional, SequenceKind::kTuple);
   }
@@ -141,6 +141,7 @@ Result<Value> Truncate(const FilterCall& call) {
     return InvalidArgument(fmt::format("truncate: '{}' is not a text", TypeName(call.input)));
   const Characters& text = call.input.text();
   CharactersView cut = CharactersView(text).substr(0, static_cast<std::size_t>(length - end_size));
+  call.budget().Spend(cut.size());
   if (!bound.IsTrueAt(1)) {
     const std::size_t space = FindLastText(cut, U" ");
     if (space != kNowhere) cut = cut.substr(0, space);

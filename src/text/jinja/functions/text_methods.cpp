@@ -21,10 +21,14 @@ struct Call {
   Value Text(Characters made) const {
     return TextValue(environment.budget, std::move(made), self.markup);
   }
-  Value Texts(const std::vector<CharactersView>& parts,
-              SequenceKind kind = SequenceKind::kList) const {
+  Result<Value> Texts(const List<CharactersView>& parts,
+                      SequenceKind kind = SequenceKind::kList) const {
     Values items;
-    for (const CharactersView part : parts) items.push_back(Text(Characters(part)));
+    items.reserve(parts.size());
+    for (const CharactersView part : parts) {
+      FORETOKEN_CHECK_OK(environment.budget.status());
+      items.push_back(Text(Characters(part)));
+    }
     return ListValue(environment.budget, std::move(items), kind);
   }
 };
@@ -32,16 +36,15 @@ struct Call {
 Result<Value> Strip(const Call& call) {
   FORETOKEN_TRY(const Bound bound, Bound::Make(call.name, call.arguments, {"chars"}));
   FORETOKEN_TRY(const Characters* const set, bound.Text(0, nullptr));
+  // The set is sorted, and searched for each character.
   if (set != nullptr) call.environment.budget.Spend(32 * set->size());
   const CharactersView view = set == nullptr ? CharactersView() : CharactersView(*set);
   const Ends ends = call.name == "strip"    ? Ends::kBoth
                     : call.name == "lstrip" ? Ends::kLeft
                                             : Ends::kRight;
   const CharactersView left = Stripped(call.text(), ends, set == nullptr ? nullptr : &view);
-  if (set != nullptr) {
-    const std::size_t removed = call.text().size() - left.size() + 1;
-    call.environment.budget.Spend(removed * std::min<std::size_t>(set->size(), 1 << 20));
-  }
+  const std::size_t removed = call.text().size() - left.size();
+  call.environment.budget.Spend(set == nullptr ? removed : 4 * removed);
   return call.Text(Characters(left));
 }
 
@@ -70,7 +73,7 @@ Result<Value> StartsOrEnds(const Call& call) {
       return InvalidArgument(fmt::format("{} first arg must be str or a tuple of str, not {}",
                                          call.name, TypeName(bound[0])));
     if (!window) continue;
-    call.environment.budget.Spend(part.text().size());
+    call.environment.budget.Spend(std::min(part.text().size(), call.text().size()));
     const CharactersView view =
         CharactersView(call.text()).substr(window->first, window->second - window->first);
     if (call.name == "startswith" ? BeginsWith(view, part.text()) : EndsWith(view, part.text()))
@@ -117,8 +120,8 @@ Result<Value> Count(const Call& call) {
   return Value(count);
 }
 
-std::vector<CharactersView> SplitAtSpace(CharactersView text, std::int64_t most, bool from_right) {
-  std::vector<CharactersView> parts;
+List<CharactersView> SplitAtSpace(CharactersView text, std::int64_t most, bool from_right) {
+  List<CharactersView> parts;
   const Ends near = from_right ? Ends::kRight : Ends::kLeft;
   text = Stripped(text, near);
   while (!text.empty()) {
@@ -139,9 +142,9 @@ std::vector<CharactersView> SplitAtSpace(CharactersView text, std::int64_t most,
   return parts;
 }
 
-std::vector<CharactersView> SplitAt(CharactersView text, CharactersView separator,
-                                    std::int64_t most) {
-  std::vector<CharactersView> parts;
+// The separator is not empty.
+List<CharactersView> SplitAt(CharactersView text, CharactersView separator, std::int64_t most) {
+  List<CharactersView> parts;
   for (std::size_t at = 0; most != 0 && (at = FindText(text, separator)) != kNowhere; --most) {
     parts.push_back(text.substr(0, at));
     text.remove_prefix(at + separator.size());
@@ -150,13 +153,10 @@ std::vector<CharactersView> SplitAt(CharactersView text, CharactersView separato
   return parts;
 }
 
-std::vector<CharactersView> SplitAtFromRight(CharactersView text, CharactersView separator,
-                                             std::int64_t most) {
-  const std::vector<CharactersView> all = SplitAt(text, separator, -1);
-  // Overlapping separators (rare) split differently from the right; the common case does not.
-  if (most < 0 || all.size() <= static_cast<std::size_t>(most) + 1) return all;
-  std::vector<CharactersView> parts;
-  for (; most > 0; --most) {
+List<CharactersView> SplitAtFromRight(CharactersView text, CharactersView separator,
+                                      std::int64_t most) {
+  List<CharactersView> parts;
+  for (; most != 0; --most) {
     const std::size_t at = FindLastText(text, separator);
     if (at == kNowhere) break;
     parts.push_back(text.substr(at + separator.size()));
@@ -175,12 +175,6 @@ Result<Value> Split(const Call& call) {
   const bool from_right = call.name == "rsplit";
   call.environment.budget.Spend(call.text().size());
   if (separator == nullptr) return call.Texts(SplitAtSpace(call.text(), most, from_right));
-  // A search from the right copies the text, so there may not be many.
-  if (from_right && most > 0)
-    FORETOKEN_CHECK_OK(call.environment.budget.Admit(
-        call.text().size() *
-            std::min<std::size_t>(static_cast<std::size_t>(most), call.text().size()),
-        0));
   return call.Texts(from_right ? SplitAtFromRight(call.text(), *separator, most)
                                : SplitAt(call.text(), *separator, most));
 }
@@ -192,8 +186,9 @@ Result<Value> Partition(const Call& call) {
   if (separator->empty()) return InvalidArgument("empty separator");
   const bool last = call.name == "rpartition";
   const CharactersView text = call.text();
+  call.environment.budget.Spend(text.size());
   const std::size_t at = last ? FindLastText(text, *separator) : FindText(text, *separator);
-  std::vector<CharactersView> parts = {text, {}, {}};
+  List<CharactersView> parts = {text, {}, {}};
   if (at == kNowhere && last)
     parts = {{}, {}, text};
   else if (at != kNowhere)
@@ -203,6 +198,7 @@ Result<Value> Partition(const Call& call) {
 
 Result<Value> SplitLines(const Call& call) {
   FORETOKEN_TRY(const Bound bound, Bound::Make(call.name, call.arguments, {"keepends"}));
+  call.environment.budget.Spend(call.text().size());
   return call.Texts(LinesOf(call.text(), bound.IsTrueAt(0)));
 }
 
@@ -274,6 +270,7 @@ Result<Value> RemoveEnd(const Call& call) {
         fmt::format("{}() argument must be str, not {}", call.name, TypeName(bound[0])));
   const Characters& part = bound[0].text();
   CharactersView text = call.text();
+  call.environment.budget.Spend(part.size());
   if (call.name == "removeprefix" && BeginsWith(text, part))
     text.remove_prefix(part.size());
   else if (call.name == "removesuffix" && EndsWith(text, part))
@@ -360,7 +357,7 @@ Result<Characters> Replaced(Environment& environment, CharactersView text, Chara
     }
     return out;
   }
-  const std::vector<CharactersView> parts = SplitAt(text, from, most);
+  const List<CharactersView> parts = SplitAt(text, from, most);
   FORETOKEN_CHECK_OK(environment.budget.Admit(parts.size(), (to.size() + 1) * sizeof(char32_t)));
   environment.budget.Spend(parts.size() * to.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {

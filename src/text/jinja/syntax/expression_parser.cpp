@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/machine/stack.h"
+
 namespace foretoken::text::jinja {
 namespace {
 
@@ -65,10 +67,16 @@ ExpressionParser::Parsed ExpressionParser::Finish(Expression expression) {
   return std::make_unique<Expression>(std::move(expression));
 }
 
-ExpressionParser::Parsed ExpressionParser::ParseExpression() {
+Status ExpressionParser::CheckNesting(std::string_view what) const {
   if (depth_ >= kMostNesting)
     return tokens_.Bad(
-        fmt::format("expressions are more than {} inside each other; split them", kMostNesting));
+        fmt::format("{} are more than {} inside each other; split them", what, kMostNesting));
+  if (StackLeft() < kLeastParserStack) return tokens_.NoStack(what);
+  return {};
+}
+
+ExpressionParser::Parsed ExpressionParser::ParseExpression() {
+  FORETOKEN_CHECK_OK(CheckNesting("expressions"));
   ++depth_;
   auto parsed = [&]() -> Parsed {
     FORETOKEN_TRY(ExpressionRef value, ParseOr());
@@ -334,8 +342,7 @@ Result<Target> ExpressionParser::ParseSingleTarget(bool with_attributes) {
 }
 
 Result<Target> ExpressionParser::ParseTarget(bool with_attributes, std::string_view end_name) {
-  if (depth_ >= kMostNesting)
-    return tokens_.Bad("targets are too deep inside each other; split them");
+  FORETOKEN_CHECK_OK(CheckNesting("targets"));
   ++depth_;
   auto parsed = [&]() -> Result<Target> {
     Target all{.tuple = false};

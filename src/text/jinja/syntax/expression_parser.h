@@ -2,6 +2,9 @@
 // text/jinja/syntax/expression_parser.h: tokens to expressions, with Jinja's order of operators.
 #pragma once
 
+#include <set>
+#include <string>
+
 #include "text/jinja/syntax/node.h"
 #include "text/jinja/syntax/token_stream.h"
 
@@ -9,6 +12,8 @@ namespace foretoken::text::jinja {
 
 // How far expressions and blocks may be inside each other.
 inline constexpr int kMostNesting = 200;
+// What is left of a thread's stack before the parser goes a level deeper, at least.
+inline constexpr std::size_t kLeastParserStack = 64 << 10;
 
 class ExpressionParser {
  public:
@@ -54,10 +59,13 @@ class ExpressionParser {
   Parsed ParseCall(ExpressionRef input);
   Parsed ParseTest(ExpressionRef input);
   Result<std::unique_ptr<CallArguments>> ParseArguments();
-  Status ParseArgument(CallArguments& arguments);
+  // `names`: those of the arguments so far.
+  Status ParseArgument(CallArguments& arguments, std::set<std::string>& names);
   Result<Target> ParseSingleTarget(bool with_attributes);
   bool IsTupleEnd(std::string_view end_name) const;
   Result<std::string> ParseDottedName();
+  // Error: what is read is too deep, or the stack has no room for a level more.
+  Status CheckNesting(std::string_view what) const;
   // Checks that the expression is not too deep.
   Parsed Finish(Expression expression);
 

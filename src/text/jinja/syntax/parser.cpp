@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/machine/stack.h"
 #include "text/jinja/syntax/expression_parser.h"
 #include "text/jinja/syntax/lexer.h"
 
@@ -34,6 +35,7 @@ class Parser {
     if (++depth_ > kMostNesting)
       return tokens_.Bad(
           fmt::format("blocks are more than {} inside each other; split them", kMostNesting));
+    if (StackLeft() < kLeastParserStack) return tokens_.NoStack("blocks");
     Block block;
     for (;;) {
       const int line = tokens_.line();

@@ -105,17 +105,18 @@ Result<std::unique_ptr<CallArguments>> ExpressionParser::ParseArguments() {
   FORETOKEN_CHECK_OK(tokens_.ExpectSign("("));
   auto arguments = std::make_unique<CallArguments>();
   bool first = true;
+  std::set<std::string> names;
   while (!tokens_.IsAtSign(")")) {
     if (!first) FORETOKEN_CHECK_OK(tokens_.ExpectSign(","));
     first = false;
     if (tokens_.IsAtSign(")")) break;
-    FORETOKEN_CHECK_OK(ParseArgument(*arguments));
+    FORETOKEN_CHECK_OK(ParseArgument(*arguments, names));
   }
   FORETOKEN_CHECK_OK(tokens_.ExpectSign(")"));
   return arguments;
 }
 
-Status ExpressionParser::ParseArgument(CallArguments& arguments) {
+Status ExpressionParser::ParseArgument(CallArguments& arguments, std::set<std::string>& names) {
   const bool closed = arguments.dictionary != nullptr;
   if (tokens_.IsAtSign("*") && !closed && arguments.list == nullptr) {
     tokens_.Take();
@@ -126,9 +127,8 @@ Status ExpressionParser::ParseArgument(CallArguments& arguments) {
   } else if (tokens_.IsAt(TokenKind::kName) && tokens_.Ahead().IsSign("=") && !closed) {
     std::string name = tokens_.Take().word;
     tokens_.Take();
-    for (const Keyword& keyword : arguments.keywords)
-      if (keyword.name == name)
-        return tokens_.Bad(fmt::format("argument '{}' is given twice; remove one", Shown(name)));
+    if (!names.insert(name).second)
+      return tokens_.Bad(fmt::format("argument '{}' is given twice; remove one", Shown(name)));
     FORETOKEN_TRY(ExpressionRef value, ParseExpression());
     arguments.keywords.push_back({std::move(name), std::move(value)});
   } else {

@@ -38,6 +38,13 @@ tl::unexpected<Error> TokenStream::Bad(std::string why) const {
   return Fail(ErrorCode::kInvalidArgument, fmt::format("line {}: {}", line(), why));
 }
 
+tl::unexpected<Error> TokenStream::NoStack(std::string_view what) const {
+  return Fail(ErrorCode::kTooLarge,
+              fmt::format("line {}: {} are so deep inside each other that this thread's stack has "
+                          "no room for more; split them, or use a thread with a larger stack",
+                          line(), what));
+}
+
 tl::unexpected<Error> TokenStream::Unexpected(std::string_view wanted) const {
   const bool worded = IsAt(TokenKind::kName) || IsAt(TokenKind::kSign);
   const std::string found =

@@ -35,6 +35,8 @@ class TokenStream {
   // "line N: " and the reason.
   tl::unexpected<Error> Bad(std::string why) const;
   tl::unexpected<Error> Unexpected(std::string_view wanted) const;
+  // kTooLarge: `what` are so deep inside each other that the thread's stack is used up.
+  tl::unexpected<Error> NoStack(std::string_view what) const;
 
  private:
   std::vector<Token> tokens_;

@@ -121,6 +121,7 @@ Result<Value> Repeat(Budget& budget, const Value& value, std::int64_t times) {
   if (n != 0) FORETOKEN_CHECK_OK(budget.Admit(n, std::max<std::size_t>(1, size) * sizeof(Value)));
   const Sequence& sequence = *value.sequence();
   Values items;
+  items.reserve(n * size);
   for (std::size_t i = 0; i < n && size > 0; ++i)
     items.insert(items.end(), sequence.items.begin(), sequence.items.end());
   return ListValue(budget, std::move(items), sequence.kind);
@@ -134,16 +135,20 @@ bool IsListOrTuple(const Value& value) {
 
 Result<Value> AddTexts(Budget& budget, const TextObject& a, const TextObject& b) {
   const bool markup = a.markup || b.markup;
-  Characters out = markup && !a.markup ? Escaped(a.characters) : a.characters;
-  out += markup && !b.markup ? Escaped(b.characters) : b.characters;
+  Characters out;
+  out.reserve(a.characters.size() + b.characters.size());
+  for (const TextObject* const part : {&a, &b})
+    out += markup && !part->markup ? Escaped(part->characters) : part->characters;
   return TextValue(budget, std::move(out), markup);
 }
 
 Result<Value> Add(Budget& budget, const Value& a, const Value& b) {
   if (a.IsText() && b.IsText()) return AddTexts(budget, *a.text_object(), *b.text_object());
   if (IsListOrTuple(a) && IsListOrTuple(b) && a.sequence()->kind == b.sequence()->kind) {
-    Values items = a.sequence()->items;
-    items.insert(items.end(), b.sequence()->items.begin(), b.sequence()->items.end());
+    Values items;
+    items.reserve(a.sequence()->items.size() + b.sequence()->items.size());
+    for (const Value* const part : {&a, &b})
+      items.insert(items.end(), part->sequence()->items.begin(), part->sequence()->items.end());
     return ListValue(budget, std::move(items), a.sequence()->kind);
   }
   if (a.IsText())

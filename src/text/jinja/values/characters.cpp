@@ -96,6 +96,59 @@ bool IsInCase(CharactersView text, LetterCase wanted) {
   return any;
 }
 
+std::size_t Utf8Bytes(char32_t code) {
+  return code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+}
+
+template <typename Text>
+Text AsUtf8(CharactersView text) {
+  std::size_t n_bytes = 0;
+  for (const char32_t character : text) n_bytes += Utf8Bytes(CodeOf(character));
+  Text out;
+  out.reserve(n_bytes);
+  for (const char32_t character : text) {
+    const char32_t code = CodeOf(character);
+    if (code < 0x80)
+      out += static_cast<char>(code);
+    else if (code >= kFirstByte + 0x80 && code <= kFirstByte + 0xFF)
+      out += static_cast<char>(code - kFirstByte);
+    else if (code >= 0xD800 && code <= 0xDFFF)
+      out += kReplacementCharacter;
+    else
+      out += EncodeUtf8(code);
+  }
+  return out;
+}
+
+// The place of the first occurrence of the part in the text, as iterators see them. Linear for
+// every pair: Knuth, Morris and Pratt.
+template <typename Iterator>
+std::size_t FindFrom(Iterator text, std::size_t text_size, Iterator part, std::size_t part_size) {
+  if (part_size > text_size) return kNowhere;
+  if (part_size == 0) return 0;
+  const auto at = [](Iterator begin, std::size_t i) {
+    return begin[static_cast<std::ptrdiff_t>(i)];
+  };
+  if (part_size <= 8) {
+    const auto end = text + static_cast<std::ptrdiff_t>(text_size);
+    const auto found =
+        std::search(text, end, part, part + static_cast<std::ptrdiff_t>(part_size), Same);
+    return found == end ? kNowhere : static_cast<std::size_t>(found - text);
+  }
+  List<std::uint32_t> border(part_size + 1, 0);
+  for (std::uint32_t i = 1, k = 0; i < part_size; ++i) {
+    while (k > 0 && !Same(at(part, i), at(part, k))) k = border[k];
+    if (Same(at(part, i), at(part, k))) ++k;
+    border[i + 1] = k;
+  }
+  for (std::size_t i = 0, k = 0; i < text_size; ++i) {
+    while (k > 0 && !Same(at(text, i), at(part, k))) k = border[k];
+    if (Same(at(text, i), at(part, k))) ++k;
+    if (k == part_size) return i + 1 - k;
+  }
+  return kNowhere;
+}
+
 bool IsLineEnd(char32_t code) {
   return (code >= 0x0A && code <= 0x0D) || (code >= 0x1C && code <= 0x1E) || code == 0x85 ||
          code == 0x2028 || code == 0x2029;
@@ -106,7 +159,10 @@ bool IsLineEnd(char32_t code) {
 Characters FromUtf8(std::string_view text, bool from_input) {
   const char32_t mark = from_input ? kFromInput : 0;
   Characters out;
-  out.reserve(text.size());
+  // Each character has one byte that continues no other, except in texts that are not UTF-8.
+  out.reserve(static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  })));
   while (!text.empty()) {
     const Utf8Character c = ReadUtf8(text);
     if (c.state == Utf8State::kValid) {
@@ -121,20 +177,11 @@ Characters FromUtf8(std::string_view text, bool from_input) {
 }
 
 std::string ToUtf8(CharactersView text) {
-  std::string out;
-  out.reserve(text.size());
-  for (const char32_t character : text) {
-    const char32_t code = CodeOf(character);
-    if (code < 0x80)
-      out += static_cast<char>(code);
-    else if (code >= kFirstByte + 0x80 && code <= kFirstByte + 0xFF)
-      out += static_cast<char>(code - kFirstByte);
-    else if (code >= 0xD800 && code <= 0xDFFF)
-      out += kReplacementCharacter;
-    else
-      out += EncodeUtf8(code);
-  }
-  return out;
+  return AsUtf8<std::string>(text);
+}
+
+Utf8Text Utf8Of(CharactersView text) {
+  return AsUtf8<Utf8Text>(text);
 }
 
 int CompareText(CharactersView a, CharactersView b) {
@@ -150,34 +197,15 @@ bool SameText(CharactersView a, CharactersView b) {
 
 std::size_t FindText(CharactersView text, CharactersView part, std::size_t from) {
   if (from > text.size()) return kNowhere;
-  if (part.empty()) return from;
-  const auto begin = text.begin() + static_cast<std::ptrdiff_t>(from);
-  if (part.size() <= 8) {
-    const auto found = std::search(begin, text.end(), part.begin(), part.end(), Same);
-    return found == text.end() ? kNowhere : static_cast<std::size_t>(found - text.begin());
-  }
-  // Linear for every pair: Knuth, Morris and Pratt.
-  std::vector<std::size_t> border(part.size() + 1, 0);
-  for (std::size_t i = 1, k = 0; i < part.size(); ++i) {
-    while (k > 0 && !Same(part[i], part[k])) k = border[k];
-    if (Same(part[i], part[k])) ++k;
-    border[i + 1] = k;
-  }
-  for (std::size_t i = from, k = 0; i < text.size(); ++i) {
-    while (k > 0 && !Same(text[i], part[k])) k = border[k];
-    if (Same(text[i], part[k])) ++k;
-    if (k == part.size()) return i + 1 - k;
-  }
-  return kNowhere;
+  const std::size_t found = FindFrom(text.begin() + static_cast<std::ptrdiff_t>(from),
+                                     text.size() - from, part.begin(), part.size());
+  return found == kNowhere ? kNowhere : from + found;
 }
 
 std::size_t FindLastText(CharactersView text, CharactersView part, std::size_t end) {
-  end = std::min(end, text.size());
-  if (part.size() > end) return kNowhere;
-  Characters reversed_text(text.rend() - static_cast<std::ptrdiff_t>(end), text.rend());
-  const Characters reversed_part(part.rbegin(), part.rend());
-  const std::size_t found = FindText(reversed_text, reversed_part);
-  return found == kNowhere ? kNowhere : end - found - part.size();
+  text = text.substr(0, end);
+  const std::size_t found = FindFrom(text.rbegin(), text.size(), part.rbegin(), part.size());
+  return found == kNowhere ? kNowhere : text.size() - found - part.size();
 }
 
 bool BeginsWith(CharactersView text, CharactersView part) {
@@ -194,9 +222,15 @@ bool IsSpace(char32_t character) {
 }
 
 CharactersView Stripped(CharactersView text, Ends ends, const CharactersView* set) {
+  // Sorted, so that a long set costs no more than its length.
+  List<char32_t> codes;
+  if (set != nullptr) {
+    codes.resize(set->size());
+    std::transform(set->begin(), set->end(), codes.begin(), CodeOf);
+    std::sort(codes.begin(), codes.end());
+  }
   const auto goes = [&](char32_t c) {
-    if (set == nullptr) return IsSpace(c);
-    return std::any_of(set->begin(), set->end(), [&](char32_t s) { return Same(s, c); });
+    return set == nullptr ? IsSpace(c) : std::binary_search(codes.begin(), codes.end(), CodeOf(c));
   };
   if (ends != Ends::kRight)
     while (!text.empty() && goes(text.front())) text.remove_prefix(1);
@@ -205,8 +239,8 @@ CharactersView Stripped(CharactersView text, Ends ends, const CharactersView* se
   return text;
 }
 
-std::vector<CharactersView> LinesOf(CharactersView text, bool keep_ends) {
-  std::vector<CharactersView> lines;
+List<CharactersView> LinesOf(CharactersView text, bool keep_ends) {
+  List<CharactersView> lines;
   for (std::size_t begin = 0; begin < text.size();) {
     std::size_t end = begin;
     while (end < text.size() && !IsLineEnd(CodeOf(text[end]))) ++end;

@@ -11,9 +11,11 @@
 #include <string_view>
 #include <vector>
 
+#include "text/jinja/values/budget.h"
+
 namespace foretoken::text::jinja {
 
-using Characters = std::u32string;
+using Characters = std::basic_string<char32_t, std::char_traits<char32_t>, Charged<char32_t>>;
 using CharactersView = std::u32string_view;
 
 inline constexpr char32_t kFromInput = 0x80000000;
@@ -25,12 +27,14 @@ constexpr char32_t CodeOf(char32_t character) {
 // byte again in ToUtf8. Other surrogates become U+FFFD in ToUtf8.
 Characters FromUtf8(std::string_view text, bool from_input = false);
 std::string ToUtf8(CharactersView text);
+Utf8Text Utf8Of(CharactersView text);  // the same, for what a rendering keeps
 
 // -1, 0 or 1: the order of the codes.
 int CompareText(CharactersView a, CharactersView b);
 bool SameText(CharactersView a, CharactersView b);
 inline constexpr std::size_t kNowhere = CharactersView::npos;
-// The place of the first (last) occurrence that begins at `from` or later (ends before `end`).
+// The place of the first (last) occurrence that begins at `from` or later (ends before `end`). The
+// time is linear in the text, whatever the part.
 std::size_t FindText(CharactersView text, CharactersView part, std::size_t from = 0);
 std::size_t FindLastText(CharactersView text, CharactersView part, std::size_t end = kNowhere);
 bool BeginsWith(CharactersView text, CharactersView part);
@@ -41,7 +45,7 @@ bool IsSpace(char32_t character);  // as str.isspace()
 enum class Ends { kBoth, kLeft, kRight };
 CharactersView Stripped(CharactersView text, Ends ends, const CharactersView* set = nullptr);
 // As str.splitlines().
-std::vector<CharactersView> LinesOf(CharactersView text, bool keep_ends = false);
+List<CharactersView> LinesOf(CharactersView text, bool keep_ends = false);
 
 Characters Upper(CharactersView text);
 Characters Lower(CharactersView text);

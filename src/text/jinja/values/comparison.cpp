@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 
@@ -14,14 +15,14 @@ bool SequencesAreEqual(const Sequence& a, const Sequence& b) {
   if (&a == &b) return true;
   if (a.kind != b.kind || a.IsGenerator() || a.kind == SequenceKind::kValues) return false;
   return a.items.size() == b.items.size() &&
-         std::equal(a.items.begin(), a.items.end(), b.items.begin(), AreEqual);
+         std::equal(a.items.begin(), a.items.end(), b.items.begin(), AreSame);
 }
 
 bool DictionariesAreEqual(const Dictionary& a, const Dictionary& b) {
   if (a.items.size() != b.items.size()) return false;
   return std::all_of(a.items.begin(), a.items.end(), [&](const auto& member) {
     const Value* const other = b.Find(member.first);
-    return other != nullptr && AreEqual(member.second, *other);
+    return other != nullptr && AreSame(member.second, *other);
   });
 }
 
@@ -30,6 +31,32 @@ int NumberOrder(const Value& a, const Value& b) {
     return *a.integer() < *b.integer() ? -1 : *a.integer() > *b.integer() ? 1 : 0;
   const double x = a.number(), y = b.number();
   return x < y ? -1 : x > y ? 1 : x == y ? 0 : 2;
+}
+
+// Lists and tuples: their order is that of the first elements that differ.
+bool AreOrdered(const Value& a, const Value& b) {
+  const Sequence *const x = a.sequence(), *const y = b.sequence();
+  return x != nullptr && y != nullptr && x->kind == y->kind &&
+         (x->kind == SequenceKind::kList || x->kind == SequenceKind::kTuple);
+}
+
+// The two values whose order is that of a and b: those that differ first, in lists in lists too. If
+// that is a list and a longer one that begins with it, these; {} where there is no difference. One
+// walk: what is equal is compared once.
+using Difference = std::pair<const Value*, const Value*>;
+Difference FirstDifference(const Value& a, const Value& b, bool whole = true) {
+  if (!AreOrdered(a, b)) {
+    if (!whole && AreSame(a, b)) return {};
+    return {&a, &b};
+  }
+  const Values &x = a.sequence()->items, &y = b.sequence()->items;
+  if (&x == &y) return {};
+  const std::size_t n = std::min(x.size(), y.size());
+  for (std::size_t i = 0; i < n; ++i)
+    if (const Difference found = FirstDifference(x[i], y[i], false); found.first != nullptr)
+      return found;
+  if (x.size() == y.size()) return {};
+  return {&a, &b};
 }
 
 }  // namespace
@@ -47,26 +74,27 @@ bool AreEqual(const Value& a, const Value& b) {
   return a.SameAs(b);
 }
 
+bool AreSame(const Value& a, const Value& b) {
+  if (a.IsFloat() && b.IsFloat() && std::isnan(a.number()) && std::isnan(b.number())) return true;
+  return AreEqual(a, b);
+}
+
 Status SpendComparison(Budget& budget, const Value& a, const Value& b) {
   budget.Spend(std::min(WeightOf(a), WeightOf(b)));
   return budget.status();
 }
 
 Result<int> Compare(const Value& a, const Value& b, std::string_view sign) {
-  if (a.IsUndefined()) return InvalidArgument(a.why());
-  if (b.IsUndefined()) return InvalidArgument(b.why());
-  if (a.IsNumber() && b.IsNumber()) return NumberOrder(a, b);
-  if (a.IsText() && b.IsText()) return CompareText(a.text(), b.text());
-  const Sequence *const x = a.sequence(), *const y = b.sequence();
-  const bool ordered = x != nullptr && y != nullptr && x->kind == y->kind &&
-                       (x->kind == SequenceKind::kList || x->kind == SequenceKind::kTuple);
-  if (!ordered)
+  const auto [x, y] = FirstDifference(a, b);
+  if (x == nullptr) return 0;
+  if (x->IsUndefined()) return InvalidArgument(x->why());
+  if (y->IsUndefined()) return InvalidArgument(y->why());
+  if (x->IsNumber() && y->IsNumber()) return NumberOrder(*x, *y);
+  if (x->IsText() && y->IsText()) return CompareText(x->text(), y->text());
+  if (!AreOrdered(*x, *y))
     return InvalidArgument(fmt::format("'{}' not supported between instances of '{}' and '{}'",
-                                       sign, TypeName(a), TypeName(b)));
-  const std::size_t n = std::min(x->items.size(), y->items.size());
-  for (std::size_t i = 0; i < n; ++i)
-    if (!AreEqual(x->items[i], y->items[i])) return Compare(x->items[i], y->items[i], sign);
-  return x->items.size() == y->items.size() ? 0 : x->items.size() < y->items.size() ? -1 : 1;
+                                       sign, TypeName(*x), TypeName(*y)));
+  return x->sequence()->items.size() < y->sequence()->items.size() ? -1 : 1;
 }
 
 Result<bool> Contains(Budget& budget, const Value& container, const Value& value) {
@@ -80,10 +108,11 @@ Result<bool> Contains(Budget& budget, const Value& container, const Value& value
   if (const Dictionary* const dictionary = container.dictionary()) {
     if (!IsHashable(value))
       return InvalidArgument(fmt::format("unhashable type: '{}'", TypeName(value)));
+    budget.Spend(WeightOf(value));
     return dictionary->Find(value) != nullptr;
   }
   if (const Sequence* const sequence = container.sequence()) {
-    if (sequence->error != nullptr) return Fail(*sequence->error);
+    if (sequence->error != nullptr) return sequence->error->Raised();
     std::size_t& at = sequence->n_read;  // a generator is read up to what is found
     if (!sequence->IsGenerator()) at = 0;
     while (at < sequence->items.size()) {
@@ -97,7 +126,7 @@ Result<bool> Contains(Budget& budget, const Value& container, const Value& value
 }
 
 Status SortBy(Budget& budget, const Values& keys, bool reverse, Values& items) {
-  std::vector<std::size_t> order(items.size());
+  List<std::size_t> order(items.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::optional<Error> error;
   // After an error every pair counts as equal, so that the sort ends.

@@ -8,6 +8,8 @@ namespace foretoken::text::jinja {
 
 // The time is bounded by the lesser of the weights; callers spend it (SpendComparison).
 bool AreEqual(const Value& a, const Value& b);
+// Equal as elements and keys, where Python takes an object for equal to itself: NaN is, too.
+bool AreSame(const Value& a, const Value& b);
 [[nodiscard]] Status SpendComparison(Budget& budget, const Value& a, const Value& b);
 // -1, 0 or 1; 2 where a number is not one (NaN). Error: the types have no order.
 [[nodiscard]] Result<int> Compare(const Value& a, const Value& b, std::string_view sign = "<");

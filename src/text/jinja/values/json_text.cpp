@@ -51,15 +51,21 @@ class Writer {
 
   void Break(int depth) {
     if (!style_.indent) return;
+    budget_.Spend(static_cast<std::size_t>(depth) * style_.indent->size());
     out_ += U'\n';
     for (int i = 0; i < depth; ++i) out_ += *style_.indent;
+  }
+
+  void Separate(CharactersView separator) {
+    budget_.Spend(separator.size());
+    out_ += separator;
   }
 
   Status WriteList(const Values& items, int depth) {
     if (items.empty()) return Plain("[]");
     out_ += U'[';
     for (std::size_t i = 0; i < items.size(); ++i) {
-      if (i > 0) out_ += style_.item_separator;
+      if (i > 0) Separate(style_.item_separator);
       Break(depth);
       FORETOKEN_CHECK_OK(Write(items[i], depth));
     }
@@ -82,10 +88,10 @@ class Writer {
     }
     out_ += U'{';
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (i > 0) out_ += style_.item_separator;
+      if (i > 0) Separate(style_.item_separator);
       Break(depth);
       FORETOKEN_CHECK_OK(WriteKey(keys[i]));
-      out_ += style_.key_separator;
+      Separate(style_.key_separator);
       FORETOKEN_CHECK_OK(Write(values[i], depth));
     }
     Break(depth - 1);

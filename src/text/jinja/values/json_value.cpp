@@ -36,7 +36,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool end_object() override {
-    Value made = open_.back().members.Take(budget_);
+    Value made = open_.back().members.Take();
     open_.pop_back();
     return Add(std::move(made));
   }
@@ -60,8 +60,8 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
  private:
   struct Container {
     bool object;
+    DictionaryBuilder members;
     Values items = {};
-    DictionaryBuilder members = {};
     Value key = {};
   };
 
@@ -74,7 +74,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     if (open_.size() == kMostDepth)
       return Refuse(
           fmt::format("lists and objects are more than {} inside each other", kMostDepth));
-    open_.push_back({.object = object});
+    open_.push_back({.object = object, .members = DictionaryBuilder(budget_)});
     return true;
   }
 
@@ -90,7 +90,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
 
   Budget& budget_;
   bool from_input_;
-  std::vector<Container> open_;
+  List<Container> open_;
   Value root_;
   std::string why_;
 };
@@ -98,9 +98,11 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
 }  // namespace
 
 Result<Value> FromJson(Budget& budget, std::string_view json, bool from_input) {
-  Builder builder(budget, from_input);
-  nlohmann::json::sax_parse(json, &builder);
-  return builder.Take();
+  return WithinMemory(budget, [&] {
+    Builder builder(budget, from_input);
+    nlohmann::json::sax_parse(json, &builder);
+    return builder.Take();
+  });
 }
 
 }  // namespace foretoken::text::jinja

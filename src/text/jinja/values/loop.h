@@ -21,7 +21,6 @@ struct Loop {
   const ForStatement* statement = nullptr;
   std::shared_ptr<Scope> scope;
   std::optional<Values> last_changed;  // the arguments of the last loop.changed()
-  Held held;
 
   std::int64_t length() const { return static_cast<std::int64_t>(items.size()); }
   bool last() const { return index0 + 1 >= length(); }

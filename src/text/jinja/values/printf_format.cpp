@@ -11,6 +11,9 @@
 namespace foretoken::text::jinja {
 namespace {
 
+// The work of a place: a number may have hundreds of digits.
+constexpr std::size_t kTouchedPerPlace = 1024;
+
 // Reads a format from its beginning.
 class Scanner {
  public:
@@ -214,12 +217,12 @@ Result<Characters> InBraces(Budget& budget, const Value& value, CharactersView f
 // Finds the values of places.
 class BraceArguments {
  public:
-  BraceArguments(std::span<const Value> positional, std::span<const NamedValue> named)
+  BraceArguments(std::span<const Value> positional, const NameTable& named)
       : positional_(positional), named_(named) {}
 
   Result<Value> Find(CharactersView name) {
-    const std::string text = ToUtf8(name);
-    if (text.find_first_of(".[") != std::string::npos)
+    const Utf8Text text = Utf8Of(name);
+    if (text.find_first_of(".[") != Utf8Text::npos)
       return Fail(ErrorCode::kUnsupported, "format: attributes of arguments are not supported");
     std::size_t place = n_taken_;
     if (text.empty()) {
@@ -227,8 +230,7 @@ class BraceArguments {
     } else if (const auto [end, error] =
                    std::from_chars(text.data(), text.data() + text.size(), place);
                error != std::errc() || end != text.data() + text.size()) {
-      for (const auto& [key, value] : named_)
-        if (key == text) return value;
+      if (const Value* const found = named_.Find(text)) return *found;
       return InvalidArgument(fmt::format("format: there is no argument '{}'", Shown(text)));
     }
     if (place >= positional_.size())
@@ -239,11 +241,12 @@ class BraceArguments {
 
  private:
   std::span<const Value> positional_;
-  std::span<const NamedValue> named_;
+  const NameTable& named_;
   std::size_t n_taken_ = 0;
 };
 
 Result<Characters> FilledBraces(Budget& budget, Scanner& scanner, BraceArguments& arguments) {
+  budget.Spend(kTouchedPerPlace);
   FORETOKEN_TRY(Value value, arguments.Find(scanner.Until(U"!:}")));
   if (scanner.Skip(U'!')) {
     const char32_t conversion = scanner.AtEnd() ? 0 : scanner.Next();
@@ -263,6 +266,7 @@ Result<Characters> FormatByPercent(Budget& budget, CharactersView format, const 
   Scanner scanner(format);
   PercentArguments values(arguments);
   Characters out;
+  budget.Spend(format.size());
   while (!scanner.AtEnd()) {
     FORETOKEN_CHECK_OK(budget.status());
     const char32_t c = scanner.Marked();
@@ -277,6 +281,7 @@ Result<Characters> FormatByPercent(Budget& budget, CharactersView format, const 
       FORETOKEN_TRY(named, values.Named(name));
     }
     FORETOKEN_TRY(const Place place, PercentPlace(scanner));
+    budget.Spend(kTouchedPerPlace);
     if (place.type == '%') {
       out += U'%';
       continue;
@@ -293,7 +298,7 @@ Result<Characters> FormatByPercent(Budget& budget, CharactersView format, const 
     const bool number = std::string_view("crsa").find(place.type) == std::string_view::npos;
     FORETOKEN_TRY(const Characters filled,
                   number ? PercentNumber(place, value) : PercentText(budget, place, value));
-    FORETOKEN_CHECK_OK(budget.Admit(out.size() + filled.size(), sizeof(char32_t)));
+    FORETOKEN_CHECK_OK(budget.Admit(filled.size(), sizeof(char32_t)));
     out += filled;
   }
   if (!values.AllTaken())
@@ -302,11 +307,11 @@ Result<Characters> FormatByPercent(Budget& budget, CharactersView format, const 
 }
 
 Result<Characters> FormatByBraces(Budget& budget, CharactersView format,
-                                  std::span<const Value> positional,
-                                  std::span<const NamedValue> named) {
+                                  std::span<const Value> positional, const NameTable& named) {
   Scanner scanner(format);
   BraceArguments arguments(positional, named);
   Characters out;
+  budget.Spend(format.size());
   while (!scanner.AtEnd()) {
     const char32_t c = scanner.Marked(), code = CodeOf(c);
     if ((code == U'{' || code == U'}') && scanner.Skip(code)) {
@@ -318,7 +323,7 @@ Result<Characters> FormatByBraces(Budget& budget, CharactersView format,
     } else {
       if (scanner.AtEnd()) return InvalidArgument("Single '{' encountered in format string");
       FORETOKEN_TRY(const Characters filled, FilledBraces(budget, scanner, arguments));
-      FORETOKEN_CHECK_OK(budget.Admit(out.size() + filled.size(), sizeof(char32_t)));
+      FORETOKEN_CHECK_OK(budget.Admit(filled.size(), sizeof(char32_t)));
       out += filled;
     }
   }

@@ -5,7 +5,7 @@
 
 #include <span>
 
-#include "text/jinja/values/value.h"
+#include "text/jinja/values/name_table.h"
 
 namespace foretoken::text::jinja {
 
@@ -13,10 +13,9 @@ namespace foretoken::text::jinja {
 [[nodiscard]] Result<Characters> FormatByPercent(Budget& budget, CharactersView format,
                                                  const Value& arguments);
 
-using NamedValue = std::pair<std::string, Value>;
 // Places are {}, {0} and {name}, with !r, !s and a format behind a colon.
 [[nodiscard]] Result<Characters> FormatByBraces(Budget& budget, CharactersView format,
                                                 std::span<const Value> positional,
-                                                std::span<const NamedValue> named);
+                                                const NameTable& named);
 
 }  // namespace foretoken::text::jinja

@@ -4,16 +4,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
-#include <functional>
+#include <span>
 
+#include "base/seeded_hash.h"
 #include "text/jinja/values/comparison.h"
 #include "text/jinja/values/loop.h"
 
 namespace foretoken::text::jinja {
 namespace {
 
-constexpr std::size_t kObjectBytes = 64;
+// Keys that are compared one after the other before there is an index.
+constexpr std::size_t kFewKeys = 8;
 
 int DepthOf(const Value& value) {
   if (const auto* const loop = value.loop()) return (*loop)->depth;
@@ -36,14 +40,23 @@ bool AllHashable(const Values& items) {
   return std::all_of(items.begin(), items.end(), IsHashable);
 }
 
-std::size_t HashOfText(CharactersView text) {
-  std::size_t hash = 0xcbf29ce484222325u;
-  for (const char32_t c : text) hash = (hash ^ CodeOf(c)) * 0x100000001b3u;
+// Equal texts may differ in the marks of their characters.
+std::uint64_t HashOfText(CharactersView text) {
+  std::array<char32_t, 64> block;
+  std::uint64_t hash = text.size();
+  do {
+    const std::size_t n = std::min(text.size(), block.size() - 2);
+    block[0] = static_cast<char32_t>(hash), block[1] = static_cast<char32_t>(hash >> 32);
+    std::transform(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(n), block.begin() + 2,
+                   CodeOf);
+    hash = SeededHashOf(std::span(block).first(n + 2));
+    text.remove_prefix(n);
+  } while (!text.empty());
   return hash;
 }
 
 // Tuples in tuples count by their length alone, which bounds the time.
-std::size_t HashOfPart(const Value& value) {
+std::uint64_t HashOfPart(const Value& value) {
   return value.sequence() != nullptr ? value.sequence()->items.size() : HashOf(value);
 }
 
@@ -80,10 +93,9 @@ const Characters& Value::text() const {
   return text_object()->characters;
 }
 
-const std::string& Value::why() const {
-  static const std::string unknown = "it is undefined";
+std::string Value::why() const {
   const auto& why = std::get<Undefined>(data_).why;
-  return why == nullptr ? unknown : *why;
+  return std::string(why == nullptr ? std::string_view("it is undefined") : *why);
 }
 
 bool Value::SameAs(const Value& other) const {
@@ -100,38 +112,31 @@ bool Value::SameAs(const Value& other) const {
       data_);
 }
 
+std::size_t Dictionary::PlaceOf(const Value& key) const {
+  if (items.size() > kFewKeys) {
+    const std::int32_t found = places.Find(HashOf(key), [&](std::int32_t place) {
+      return AreSame(items[static_cast<std::size_t>(place)].first, key);
+    });
+    return found == PlaceIndex::kNone ? items.size() : static_cast<std::size_t>(found);
+  }
+  std::size_t place = 0;
+  while (place < items.size() && !AreSame(items[place].first, key)) ++place;
+  return place;
+}
+
 const Value* Dictionary::Find(const Value& key) const {
   if (!IsHashable(key)) return nullptr;
-  const auto [begin, end] = places.equal_range(HashOf(key));
-  for (auto place = begin; place != end; ++place)
-    if (AreEqual(items[place->second].first, key)) return &items[place->second].second;
-  return nullptr;
+  const std::size_t place = PlaceOf(key);
+  return place == items.size() ? nullptr : &items[place].second;
 }
 
 const Value* Dictionary::Find(std::string_view key) const {
   return Find(ConstantText(FromUtf8(key)));
 }
 
-const Value* Namespace::Find(std::string_view name) const {
-  for (const auto& [key, value] : attributes)
-    if (key == name) return &value;
-  return nullptr;
-}
-
-void Namespace::Set(std::string_view name, Value value) {
-  for (auto& [key, old] : attributes)
-    if (key == name) {
-      old = std::move(value);
-      return;
-    }
-  attributes.emplace_back(name, std::move(value));
-}
-
 Value TextValue(Budget& budget, Characters text, bool markup) {
-  const std::size_t bytes = kObjectBytes + text.size() * sizeof(char32_t);
   budget.Spend(text.size());
-  return Value(
-      std::shared_ptr<const TextObject>(new TextObject{std::move(text), markup, {budget, bytes}}));
+  return Value(std::shared_ptr<const TextObject>(Shared(TextObject{std::move(text), markup})));
 }
 
 Value TextValue(Budget& budget, std::string_view text, bool from_input) {
@@ -139,7 +144,7 @@ Value TextValue(Budget& budget, std::string_view text, bool from_input) {
 }
 
 Value ConstantText(Characters text) {
-  return Value(std::shared_ptr<const TextObject>(new TextObject{std::move(text), false, {}}));
+  return Value(std::shared_ptr<const TextObject>(Shared(TextObject{std::move(text), false})));
 }
 
 Value ListValue(Budget& budget, Values items, SequenceKind kind) {
@@ -149,66 +154,64 @@ Value ListValue(Budget& budget, Values items, SequenceKind kind) {
       kind == SequenceKind::kTuple && weight <= kMostKeyWeight && AllHashable(items);
   budget.SeeValueDepth(depth);
   budget.Spend(items.size());
-  const std::size_t bytes = kObjectBytes + items.size() * sizeof(Value);
-  return Value(std::shared_ptr<const Sequence>(new Sequence{.kind = kind,
-                                                            .items = std::move(items),
-                                                            .depth = depth,
-                                                            .weight = weight,
-                                                            .hashable = hashable,
-                                                            .held = {budget, bytes}}));
+  return Value(std::shared_ptr<const Sequence>(Shared(Sequence{.kind = kind,
+                                                               .items = std::move(items),
+                                                               .depth = depth,
+                                                               .weight = weight,
+                                                               .hashable = hashable})));
 }
 
-Value FailingGenerator(Error error) {
-  return Value(std::shared_ptr<const Sequence>(new Sequence{
-      .kind = SequenceKind::kGenerator, .error = std::make_shared<const Error>(std::move(error))}));
+Value FailingGenerator(const Error& error) {
+  return Value(std::shared_ptr<const Sequence>(
+      Shared(Sequence{.kind = SequenceKind::kGenerator,
+                      .error = Shared(Failure{error.code, Utf8Text(error.message)})})));
 }
 
 Value RangeValue(Budget& budget, std::int64_t start, std::int64_t stop, std::int64_t step) {
   Values items;
   for (std::int64_t i = start; step > 0 ? i < stop : i > stop; i += step) items.emplace_back(i);
-  const std::size_t bytes = kObjectBytes + items.size() * sizeof(Value);
   budget.Spend(items.size());
   const std::size_t weight = WeightOf(items);
-  return Value(std::shared_ptr<const Sequence>(new Sequence{.kind = SequenceKind::kRange,
-                                                            .items = std::move(items),
-                                                            .weight = weight,
-                                                            .start = start,
-                                                            .stop = stop,
-                                                            .step = step,
-                                                            .held = {budget, bytes}}));
+  return Value(std::shared_ptr<const Sequence>(Shared(Sequence{.kind = SequenceKind::kRange,
+                                                               .items = std::move(items),
+                                                               .weight = weight,
+                                                               .start = start,
+                                                               .stop = stop,
+                                                               .step = step})));
 }
 
 void DictionaryBuilder::Set(Value key, Value value) {
-  Dictionary& d = *dictionary_;
+  Dictionary& d = dictionary_;
+  // The key is hashed, perhaps once more when the index grows, and compared with an equal one.
+  budget_->Spend(2 * WeightOf(key));
   d.depth = std::max({d.depth, 1 + DepthOf(key), 1 + DepthOf(value)});
   d.weight = std::min(kMostWeight, d.weight + 32 + WeightOf(key) + WeightOf(value));
-  const std::size_t hash = HashOf(key);
-  const auto [begin, end] = d.places.equal_range(hash);
-  for (auto place = begin; place != end; ++place)
-    if (AreEqual(d.items[place->second].first, key)) {
-      d.items[place->second].second = std::move(value);
-      return;
-    }
-  d.places.emplace(hash, d.items.size());
+  const std::size_t place = d.PlaceOf(key);
+  if (place < d.items.size()) {
+    d.items[place].second = std::move(value);
+    return;
+  }
   d.items.emplace_back(std::move(key), std::move(value));
+  const auto hash_of = [&](std::int32_t i) {
+    return HashOf(d.items[static_cast<std::size_t>(i)].first);
+  };
+  if (place < kFewKeys) return;
+  for (std::size_t i = place == kFewKeys ? 0 : place; i <= place; ++i) {
+    const auto number = static_cast<std::int32_t>(i);
+    d.places.Insert(hash_of(number), number, hash_of);
+  }
 }
 
 bool DictionaryBuilder::Add(const Value& key) {
-  const std::size_t n = dictionary_->items.size();
+  const std::size_t n = dictionary_.items.size();
   Set(key, Value(None{}));
-  return dictionary_->items.size() > n;
+  return dictionary_.items.size() > n;
 }
 
-Value DictionaryBuilder::Take(Budget& budget) {
-  budget.SeeValueDepth(dictionary_->depth);
-  budget.Spend(dictionary_->items.size());
-  const std::size_t bytes = kObjectBytes + dictionary_->items.size() * 2 * kObjectBytes;
-  std::shared_ptr<Dictionary> made(new Dictionary{.items = std::move(dictionary_->items),
-                                                  .places = std::move(dictionary_->places),
-                                                  .depth = dictionary_->depth,
-                                                  .weight = dictionary_->weight,
-                                                  .held = {budget, bytes}});
-  return Value(std::shared_ptr<const Dictionary>(std::move(made)));
+Value DictionaryBuilder::Take() {
+  budget_->SeeValueDepth(dictionary_.depth);
+  budget_->Spend(dictionary_.items.size());
+  return Value(std::shared_ptr<const Dictionary>(Shared(std::move(dictionary_))));
 }
 
 std::size_t WeightOf(const Value& value) {
@@ -224,12 +227,14 @@ bool IsHashable(const Value& value) {
   return sequence == nullptr || sequence->hashable;
 }
 
-std::size_t HashOf(const Value& value) {
-  if (value.IsNumber()) return std::hash<double>()(value.number());
+std::uint64_t HashOf(const Value& value) {
+  // Equal numbers may be of different types. Adding 0 makes one of both zeros.
+  if (value.IsNumber()) return SeededHashOf(std::bit_cast<std::uint64_t>(value.number() + 0.0));
   if (value.IsText()) return HashOfText(value.text());
-  std::size_t hash = value.IsNone() ? 7 : 11;
+  std::uint64_t hash = value.IsNone() ? 7 : 11;
   if (const Sequence* const sequence = value.sequence())
-    for (const Value& item : sequence->items) hash = hash * 31 + HashOfPart(item);
+    for (const Value& item : sequence->items)
+      hash = SeededHashOf(std::array{hash, HashOfPart(item)});
   return hash;
 }
 
@@ -280,12 +285,12 @@ bool IsIterable(const Value& value) {
 Result<Values> ItemsOf(Budget& budget, const Value& value) {
   if (value.IsUndefined()) return Values{};
   if (value.IsText()) {
-    FORETOKEN_CHECK_OK(budget.Admit(value.text().size(), 2 * kObjectBytes));
+    FORETOKEN_CHECK_OK(budget.Admit(value.text().size(), sizeof(Value) + sizeof(TextObject)));
     return CharactersOf(budget, value.text());
   }
   if (const Sequence* const sequence = value.sequence()) {
     budget.Spend(sequence->items.size());
-    if (sequence->error != nullptr) return Fail(*sequence->error);
+    if (sequence->error != nullptr) return sequence->error->Raised();
     if (!sequence->IsGenerator()) return sequence->items;
     const auto unread = sequence->items.begin() + static_cast<std::ptrdiff_t>(sequence->n_read);
     Values rest(unread, sequence->items.end());

@@ -3,7 +3,7 @@
 //
 // Values are immutable, except for namespaces, loops and how far a generator was read. Copies share
 // what they hold. Integers have 64 bits. Everything lives no longer than the Budget it was made
-// with.
+// with, which counts the memory of all of it (Charged).
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/index_table.h"
 #include "foretoken/result.h"
 #include "text/jinja/values/budget.h"
 #include "text/jinja/values/characters.h"
@@ -30,12 +30,12 @@ struct Namespace;
 struct Macro;
 struct Loop;
 struct Callable;
-using Values = std::vector<Value>;
+using Values = List<Value>;
 
 struct None {};
 // A variable, attribute or element that is not there; `why` is for the error of its use.
 struct Undefined {
-  std::shared_ptr<const std::string> why;
+  std::shared_ptr<const Utf8Text> why;
 };
 
 class Value {
@@ -49,9 +49,7 @@ class Value {
   template <typename T>
   explicit Value(std::shared_ptr<T> object) : data_(std::move(object)) {}
 
-  static Value Missing(std::string why) {
-    return Value(Undefined{std::make_shared<const std::string>(std::move(why))});
-  }
+  static Value Missing(std::string_view why) { return Value(Undefined{Shared(Utf8Text(why))}); }
 
   bool IsUndefined() const { return std::holds_alternative<Undefined>(data_); }
   bool IsNone() const { return std::holds_alternative<None>(data_); }
@@ -72,7 +70,7 @@ class Value {
   const std::shared_ptr<const Macro>* macro() const { return Ref<const Macro>(); }
   const std::shared_ptr<Loop>* loop() const { return Ref<Loop>(); }
   const Callable* callable() const { return As<const Callable>(); }
-  const std::string& why() const;  // REQUIRES: IsUndefined()
+  std::string why() const;  // REQUIRES: IsUndefined()
   // The same object, as Python's `is` has it.
   bool SameAs(const Value& other) const;
 
@@ -101,7 +99,14 @@ class Value {
 struct TextObject {
   Characters characters;
   bool markup = false;  // what `safe` and `escape` give
-  Held held;
+};
+
+// An error that is kept as a value.
+struct Failure {
+  ErrorCode code;
+  Utf8Text message;
+
+  tl::unexpected<Error> Raised() const { return Fail(code, std::string(message)); }
 };
 
 enum class SequenceKind { kList, kTuple, kGenerator, kKeys, kValues, kItems, kRange };
@@ -114,8 +119,7 @@ struct Sequence {
   bool hashable = false;
   std::int64_t start = 0, stop = 0, step = 1;  // of a range
   mutable std::size_t n_read = 0;              // of a generator
-  std::shared_ptr<const Error> error = {};     // of a generator: what reading it gives
-  Held held;
+  std::shared_ptr<const Failure> error = {};   // of a generator: what reading it gives
 
   bool IsGenerator() const { return kind == SequenceKind::kGenerator; }
   bool IsIndexed() const {
@@ -124,30 +128,24 @@ struct Sequence {
   }
 };
 
+using PlaceIndex = BasicIndexTable<Charged<std::byte>>;
+
 struct Dictionary {
-  std::vector<std::pair<Value, Value>> items;                // in the order of their insertion
-  std::unordered_multimap<std::size_t, std::size_t> places;  // by the hashes of keys
+  List<std::pair<Value, Value>> items;  // in the order of their insertion
+  PlaceIndex places;  // of the items, by the hashes of their keys; empty where they are few
   int depth = 1;
   std::size_t weight = 0;
-  Held held;
 
   const Value* Find(const Value& key) const;
   const Value* Find(std::string_view key) const;
-};
-
-struct Namespace {
-  std::vector<std::pair<std::string, Value>> attributes;
-  Held held;
-
-  const Value* Find(std::string_view name) const;
-  void Set(std::string_view name, Value value);
+  std::size_t PlaceOf(const Value& key) const;  // items.size(): there is none. REQUIRES: hashable
 };
 
 // A method with its object, or a global function.
 struct Callable {
   enum class Kind { kMethod, kFunction };
   Kind kind;
-  std::string name;
+  Utf8Text name;
   Value self;
 };
 
@@ -155,22 +153,23 @@ Value TextValue(Budget& budget, Characters text, bool markup = false);
 Value TextValue(Budget& budget, std::string_view text, bool from_input = false);
 Value ConstantText(Characters text);  // outside any budget
 Value ListValue(Budget& budget, Values items, SequenceKind kind = SequenceKind::kList);
-Value FailingGenerator(Error error);
+Value FailingGenerator(const Error& error);
 Value RangeValue(Budget& budget, std::int64_t start, std::int64_t stop, std::int64_t step);
 
 // Collects the members of a dictionary. A later member with an equal key replaces the value.
 class DictionaryBuilder {
  public:
+  explicit DictionaryBuilder(Budget& budget) : budget_(&budget) {}
+
   void Set(Value key, Value value);
+  void Set(std::string_view key, Value value) { Set(TextValue(*budget_, key), std::move(value)); }
   // A member without a value; false if there is one with an equal key.
   bool Add(const Value& key);
-  void Set(Budget& budget, std::string_view key, Value value) {
-    Set(TextValue(budget, key), std::move(value));
-  }
-  Value Take(Budget& budget);
+  Value Take();
 
  private:
-  std::shared_ptr<Dictionary> dictionary_ = std::make_shared<Dictionary>();
+  Budget* budget_;
+  Dictionary dictionary_;
 };
 
 // How deep the values are that contain others; for Budget::SeeValueDepth.
@@ -180,7 +179,7 @@ int DepthOf(const Values& items);
 std::size_t WeightOf(const Value& value);
 // Whether a value may be a key: its parts are immutable in Python, and it is not huge.
 bool IsHashable(const Value& value);
-std::size_t HashOf(const Value& value);
+std::uint64_t HashOf(const Value& value);  // seeded
 
 bool IsTrue(const Value& value);
 // The name of the type in Python: "str", "NoneType", "dict".

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "text/jinja/values/loop.h"
-#include "text/jinja/values/value.h"
+#include "text/jinja/values/name_table.h"
 
 namespace foretoken::text::jinja {
 namespace {
@@ -164,7 +164,10 @@ std::string FloatText(double number) {
 }
 
 Characters StrOf(Budget& budget, const Value& value) {
-  if (value.IsText()) return value.text();
+  if (value.IsText()) {
+    budget.Spend(value.text().size());
+    return value.text();
+  }
   if (value.IsUndefined()) return {};
   return ReprOf(budget, value);
 }
