@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/growth_testing.h"
+#include "server/api/json_member.h"
 #include "server/api/openai_schema.h"
 #include "server/net/request_reader.h"
 
@@ -160,6 +161,18 @@ TEST(RequestGrowth, Detokenize) {
   ExpectLinearBodies({{"tokens", Field("", "tokens", ListOf("", "17", ""))},
                       {"tokens that do not exist", Field("", "tokens", ListOf("", "-1", ""))}},
                      ParseDetokenizeCall);
+}
+
+TEST(RequestGrowth, VariablesOfATemplate) {
+  const TextOf members = Numbered("{", R"("k#":0)", "}");
+  for (const std::string& defaults : {std::string("{\"a\": 1}"), members(4 << 10)})
+    ExpectLinear("members", kBodies, [&](std::size_t size) {
+      return
+          [defaults, own = members(size)] { EXPECT_FALSE(MergedObjects(defaults, own).empty()); };
+    });
+  ExpectLinear("members of both", kBodies, [&](std::size_t size) {
+    return [own = members(size)] { EXPECT_FALSE(MergedObjects(own, own).empty()); };
+  });
 }
 
 // Reads a request whose bytes arrive `step` at a time. What was not used is given again.

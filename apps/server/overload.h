@@ -25,9 +25,10 @@ namespace foretoken::server {
 struct MemoryPlan {
   std::int64_t ceiling = 0;  // for all memory of the process
   std::int64_t weights = 0, cache = 0;
-  std::int64_t base = 0;      // the process without requests, with the whole cache in use
-  std::int64_t requests = 0;  // the limit for requests
-  std::int64_t work = 0;      // for reading large bodies, besides
+  std::int64_t base = 0;          // the process without requests, with the whole cache in use
+  std::int64_t requests = 0;      // the limit for requests
+  std::int64_t work = 0;          // for reading large bodies, besides
+  std::int64_t conversation = 0;  // the most for writing one with its template
 };
 
 // The most memory for a byte of a body while a worker reads it: as a JSON value (28), or as a piece

@@ -2,6 +2,8 @@
 #include "server/api/json_member.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "server/api/json_fields.h"
 
@@ -40,18 +42,68 @@ bool Names(std::string_view key, std::string_view name) {
                                     : Json::parse(key, nullptr, false) == Json(name);
 }
 
-std::string_view MemberOf(std::string_view json, std::string_view name) {
-  std::size_t at = SkipSpace(json, 0);
-  if (at >= json.size() || json[at] != '{') return {};
-  for (at = SkipSpace(json, at + 1); at < json.size() && json[at] == '"';) {
+bool IsObject(std::string_view json) {
+  const std::size_t at = SkipSpace(json, 0);
+  return at < json.size() && json[at] == '{';
+}
+
+// Calls visit(key, value) with the texts of each member of an object, the key in its quotes, until
+// it returns false.
+template <typename Visit>
+void ForEachMember(std::string_view json, const Visit& visit) {
+  if (!IsObject(json)) return;
+  for (std::size_t at = SkipSpace(json, SkipSpace(json, 0) + 1);
+       at < json.size() && json[at] == '"';) {
     const std::size_t key_end = EndOfString(json, at);
     const std::size_t begin = SkipSpace(json, SkipSpace(json, key_end) + 1);  // behind the colon
     const std::size_t end = EndOfValue(json, begin);
-    if (Names(json.substr(at, key_end - at), name)) return json.substr(begin, end - begin);
+    if (!visit(json.substr(at, key_end - at), json.substr(begin, end - begin))) return;
     at = SkipSpace(json, SkipSpace(json, end) + 1);  // behind the comma
   }
-  return {};
 }
+
+std::string_view MemberOf(std::string_view json, std::string_view name) {
+  std::string_view found;
+  ForEachMember(json, [&](std::string_view key, std::string_view value) {
+    if (!Names(key, name)) return true;
+    found = value;
+    return false;
+  });
+  return found;
+}
+
+// The name that a key in quotes means.
+std::string NameOf(std::string_view key) {
+  if (key.find('\\') == key.npos) return std::string(key.substr(1, key.size() - 2));
+  return Json::parse(key).get<std::string>();
+}
+
+// The members of both objects in order, later ones in the places of earlier ones with their names.
+class Members {
+ public:
+  void Add(std::string_view object) {
+    ForEachMember(object, [this](std::string_view key, std::string_view value) {
+      const auto [at, is_new] = place_of_.try_emplace(NameOf(key), members_.size());
+      if (is_new)
+        members_.emplace_back(key, value);
+      else
+        members_[at->second].second = value;
+      return true;
+    });
+  }
+  std::string Text() const {
+    std::string text = "{";
+    for (const auto& [key, value] : members_) {
+      if (text.size() > 1) text += ", ";
+      text.append(key).append(": ").append(value);
+    }
+    return text + "}";
+  }
+
+ private:
+  std::vector<std::pair<std::string_view, std::string_view>> members_;
+  std::map<std::string, std::size_t> place_of_;
+};
 
 }  // namespace
 
@@ -74,12 +126,12 @@ std::vector<std::string_view> RawElements(std::string_view json) {
 std::string MergedObjects(const std::string& defaults, const std::string& own) {
   if (own.empty()) return defaults;
   if (defaults.empty()) return own;
-  using Ordered = nlohmann::ordered_json;
-  Ordered merged = Ordered::parse(defaults, nullptr, false);
-  const Ordered more = Ordered::parse(own, nullptr, false);
-  if (!merged.is_object() || !more.is_object()) return own;
-  merged.update(more);
-  return merged.dump(-1, ' ', false, Ordered::error_handler_t::replace);
+  for (const std::string& object : {defaults, own})
+    if (!IsObject(object) || !Json::accept(object)) return own;
+  Members members;
+  members.Add(defaults);
+  members.Add(own);
+  return members.Text();
 }
 
 }  // namespace foretoken::server

@@ -48,7 +48,10 @@ TEST(JsonMember, OfTheOwnObjectReplaceThoseOfTheDefaults) {
   EXPECT_EQ(MergedObjects("{\"b\": 1}", ""), "{\"b\": 1}");
   EXPECT_EQ(MergedObjects("", "{\"b\": 1}"), "{\"b\": 1}");
   EXPECT_EQ(MergedObjects("{\"b\": 1, \"a\": {\"y\": 1, \"x\": 2}}", "{\"c\": [3], \"b\": false}"),
-            "{\"b\":false,\"a\":{\"y\":1,\"x\":2},\"c\":[3]}");
+            "{\"b\": false, \"a\": {\"y\": 1, \"x\": 2}, \"c\": [3]}");
+  EXPECT_EQ(MergedObjects("{\"a\\u0062\": 1}", "{\"ab\":2,\"\\u0061b\":3}"), "{\"a\\u0062\": 3}");
+  EXPECT_EQ(MergedObjects("{}", "{ }"), "{}");
+  EXPECT_EQ(MergedObjects("{\"a\": ", "{\"b\": 1}"), "{\"b\": 1}");
   EXPECT_EQ(MergedObjects("[1]", "{\"b\": 1}"), "{\"b\": 1}");
 }
 

@@ -61,15 +61,25 @@ Parsed<Request> RequestOf(const Service& service, GenerationCall& call, const Pr
   return request;
 }
 
-Parsed<std::vector<Prompt>> PromptsOf(const Service& service, GenerationCall& call) {
+// Nobody reads it.
+ApiError NobodyWaits() {
+  return {.status = 503,
+          .message = "request: its client has gone, or the server stops; ask again",
+          .type = "server_error",
+          .code = "client_gone"};
+}
+
+Parsed<std::vector<Prompt>> PromptsOf(const Service& service, const Charges& charges,
+                                      GenerationCall& call) {
   if (!call.chat) return std::move(call.prompts);
-  ChatOptions format = service.options.chat_format;
+  ChatOptions format = service.ChatFormat(charges);
   format.add_generation_prompt = call.add_generation_prompt;
   format.tools_json = call.tools_json;
   format.template_kwargs_json =
       MergedObjects(format.template_kwargs_json, call.template_kwargs_json);
   auto tokens = service.engine.FormatChat(call.messages, format);
   if (tokens) return std::vector<Prompt>{*std::move(tokens)};
+  if (tokens.error().code == ErrorCode::kStopped) return Refuse(NobodyWaits());
   return Refuse({.message = "messages: " + tokens.error().message, .param = "messages"});
 }
 
@@ -101,11 +111,12 @@ std::size_t BytesOf(const PreparedRequest& prepared) {
 
 // Prompts in order, n choices each, with different request ids and so different noise.
 Parsed<Prepared> PrepareAll(const Service& service, const Charges& charges, GenerationCall& call) {
-  auto prompts = PromptsOf(service, call);
+  auto prompts = PromptsOf(service, charges, call);
   if (!prompts) return Refuse(std::move(prompts).error());
   const std::uint64_t seed = call.seed ? *call.seed : RandomSeed();
   Prepared prepared;
   for (const Prompt& prompt : *prompts) {
+    if (charges.client_gone) return Refuse(NobodyWaits());
     auto request = RequestOf(service, call, prompt);
     if (!request) return Refuse(std::move(request).error());
     request->seed = seed;

@@ -18,7 +18,7 @@ HttpResponse Tokenize(Service& service, const HttpRequest& request, LogLine& lin
   if (call->messages.empty()) {
     tokens = engine.Tokenize(call->content, call->add_special, call->parse_special);
   } else {
-    ChatOptions format = service.options.chat_format;
+    ChatOptions format = service.ChatFormat(*request.charges);
     format.add_generation_prompt = call->add_generation_prompt;
     format.tools_json = call->tools_json;
     format.template_kwargs_json =
