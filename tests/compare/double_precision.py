@@ -131,11 +131,14 @@ class Model:
         mixed = np.einsum("hij,jhd->ihd", softmax(np.where(seen, scores, -np.inf)), v).reshape(n, -1)
         return self.norm(mixed @ of("attn_output").T, of("post_attention_norm"))
 
-    def experts(self, x, of, function, routing):
+    def experts(self, x, of, function, routing, swapped):
         logits = (self.norm(x) / math.sqrt(x.shape[1]) * of("ffn_gate_inp", "scale")) @ of("ffn_gate_inp").T
         p, used = softmax(logits), self.file.key("expert_used_count")
         order = np.argsort(-p, axis=1, kind="stable")
         ranked = np.take_along_axis(logits, order, 1)
+        for layer, position in swapped:
+            if layer == len(routing):
+                order[position, [used - 1, used]] = order[position, [used, used - 1]]
         routing.append({"chosen": np.sort(order[:, :used], 1), "margin": ranked[:, used - 1] - ranked[:, used]})
         h, y = self.norm(x, of("pre_ffw_norm_2")), np.zeros_like(x)
         gate_up, down, scales = of("ffn_gate_up_exps"), of("ffn_down_exps"), of("ffn_down_exps", "scale")
@@ -147,23 +150,24 @@ class Model:
                 y[i] += weight * (down[expert] @ (function(gate) * up))
         return self.norm(y, of("post_ffw_norm_2"))
 
-    def feed_forward(self, x, of, function, routing):
+    def feed_forward(self, x, of, function, routing, swapped):
         h = self.norm(x, of("ffn_norm"))
         y = (function(h @ of("ffn_gate").T) * (h @ of("ffn_up").T)) @ of("ffn_down").T
         if of("ffn_gate_inp") is not None:
-            y = self.norm(y, of("post_ffw_norm_1")) + self.experts(x, of, function, routing)
+            y = self.norm(y, of("post_ffw_norm_1")) + self.experts(x, of, function, routing, swapped)
         return self.norm(y, of("post_ffw_norm"))
 
-    def run(self, tokens, table=False):
+    def run(self, tokens, table=False, swapped=()):
         """(log-probabilities [position, token], of each layer with experts the chosen ones and by how much the last of them won). With table, GELU is
-        that of llama.cpp's CPU code: between -10 and 10, argument and result are rounded to F16."""
+        that of llama.cpp's CPU code: between -10 and 10, argument and result are rounded to F16. swapped: (layer, position) where the best expert that
+        was not chosen takes the place of the last that was."""
         function, routing = gelu_by_table if table else gelu, []
         embeddings = self.tensors["token_embd.weight"]
         x = embeddings[tokens] * math.sqrt(embeddings.shape[1])
         for i, has_window in enumerate(self.file.key("attention.sliding_window_pattern")):
             of = lambda name, kind="weight": self.tensors.get("blk.%d.%s.%s" % (i, name, kind))
             x = x + self.attention(x, of, has_window)
-            x = x + self.feed_forward(x, of, function, routing)
+            x = x + self.feed_forward(x, of, function, routing, swapped)
             x = x * of("layer_output_scale")[0]
         logits = self.norm(x, self.tensors["output_norm.weight"]) @ self.tensors.get("output.weight", embeddings).T
         cap = self.file.key("final_logit_softcapping")

@@ -10,9 +10,11 @@ The flags are those of families.py. llama.cpp's CPU code rounds GELU's argument 
 of generation.py are compared:
   foretoken, llama.cpp        with the decoder in double precision
   llama.cpp, exact GELU       the same; llama.cpp with exact_gelu.c before its own GELU (LD_PRELOAD), and nothing else changed
-  the rounding                llama.cpp with the decoder in double precision whose GELU is rounded to F16
-  other experts               choices of experts that this rounding alone changes, of all, and the smallest margin between two experts' logits there
-Where greedy texts part, the second table has the first place: by how much llama.cpp's token leads foretoken's, in log-probability.
+  llama.cpp, rounded          llama.cpp with the decoder in double precision whose GELU is rounded to F16
+  other experts               choices of experts that differ between the two decoders, the first of them, and the margin between its two experts' logits
+A rounding to F16 jumps, so two programs that round nearly equal numbers choose other experts where margins are small. Where the rounded decoder is far from
+llama.cpp, those of its choices with the smallest margins are tried the other way round; that which brings it to llama.cpp's numbers is kept, and counted
+after a +. Where greedy texts part, the second table has the first place: by how much llama.cpp's token leads foretoken's, in log-probability.
 Types that are quantised are compared with the same weights in F32.
 
 Exit code 1 where foretoken or llama.cpp with exact GELU is farther from double precision than BOUND with F32, or texts still part with exact GELU;
@@ -29,6 +31,8 @@ import double_precision
 import generation
 
 BOUND = 1e-4
+FAR = 0.002     # the mean distance from which on choices are tried the other way round
+NEAREST = 6     # so many of them
 
 
 def skip(why):
@@ -58,20 +62,38 @@ class Peer:
         finally:
             server.stop()
 
-    def lead(self, args, prefix, model, tokens, a, b):
-        server = generation.Server(prefix, os.path.join(args.seen_as, os.path.basename(model)), args.port, args.context)
-        try:
-            of = {t["id"]: t["logprob"] for t in server.top(tokens, 1 << 20)}
-            return of[a] - of[b]
-        finally:
-            server.stop()
+
+def next_logprobs(args, prefix, model, tokens):
+    """What llama.cpp says of every token after these, by the token."""
+    server = generation.Server(prefix, os.path.join(args.seen_as, os.path.basename(model)), args.port, args.context)
+    try:
+        return [logprob for _, logprob in sorted((t["id"], t["logprob"]) for t in server.top(tokens, 1 << 20))]
+    finally:
+        server.stop()
 
 
-def other_experts(exact, rounded):
-    """(choices that differ, all, the smallest margin of those that differ)"""
-    differ = [float(margin) for a, b in zip(exact, rounded)
-              for margin, one, other in zip(a["margin"], a["chosen"], b["chosen"]) if (one != other).any()]
-    return len(differ), sum(len(a["margin"]) for a in exact), min(differ, default=None)
+def rounded(decoder, tokens, mean, tries):
+    """Of the decoder with rounded GELU: the log-probabilities, the routing, and the choices that were turned round, of so many that are tried.
+    mean: of log-probabilities, their mean distance from llama.cpp's."""
+    logprobs, routing = decoder.run(tokens, table=True)
+    best, turned = mean(logprobs), []
+    nearest = sorted((float(margin), layer, i) for layer, of in enumerate(routing) for i, margin in enumerate(of["margin"]))[:tries]
+    for _, layer, i in nearest:
+        if best <= FAR:
+            break
+        other, other_routing = decoder.run(tokens, table=True, swapped=turned + [(layer, i)])
+        if mean(other) < best / 2:
+            best, logprobs, routing = mean(other), other, other_routing
+            turned.append((layer, i))
+    return logprobs, routing, turned
+
+
+def other_experts(exact, near, turned):
+    """The words for how many choices differ, and for the first of them: the margin is that between the two experts' logits."""
+    differ = [(i, layer, float(a["margin"][i])) for layer, (a, b) in enumerate(zip(exact, near))
+              for i in range(len(a["margin"])) if (a["chosen"][i] != b["chosen"][i]).any()]
+    words = "%d%s" % (len(differ) - len(turned), " + %d" % len(turned) if turned else "")
+    return words + (": position %d, layer %d, by %.6f" % min(differ) if differ else "")
 
 
 def first_part(a, b):
@@ -82,31 +104,30 @@ def compare_file(args, programs, exact_prefix, name, model, exact_file):
     """(whether the bounds hold, the row of the file, the rows of the places where texts part)"""
     decoder = double_precision.Model(exact_file)
     peer, exact_peer = Peer(args, args.llama, model), Peer(args, exact_prefix, model)
+    is_exact = programs.type_of(model) == "F32"  # other types have other roundings, too
+    tries = NEAREST if is_exact else 0
+    of_text = lambda logprobs: double_precision.of_tokens(logprobs, peer.text)
     exact, routing = decoder.run(peer.text)
-    rounded, rounded_routing = decoder.run(peer.text, table=True)
-    exact, rounded = (double_precision.of_tokens(x, peer.text) for x in (exact, rounded))
-    ours = programs.score(model, peer.text)
-    pairs = ((ours, exact), (peer.logprobs, exact), (exact_peer.logprobs, exact), (peer.logprobs, rounded))
-    found = [generation.differences(*pair)[1:] for pair in pairs]
-    differ, total, margin = other_experts(routing, rounded_routing)
+    near, near_routing, turned = rounded(decoder, peer.text, lambda x: generation.differences(peer.logprobs, of_text(x))[1], tries)
+    exact, near, ours = of_text(exact), of_text(near), programs.score(model, peer.text)
+    found = [generation.differences(*pair)[1:] for pair in ((ours, exact), (peer.logprobs, exact), (exact_peer.logprobs, exact), (peer.logprobs, near))]
     our_texts = [programs.greedy(model, tokens) for tokens in peer.prompts]
     parted = [sum(first_part(a, b) is not None for a, b in zip(texts, our_texts)) for texts in (peer.greedy, exact_peer.greedy)]
-    row = "| %s | %s | %d of %d%s | %d | %d |" % (
-        name, " | ".join("%.6f, %.6f" % pair for pair in found), differ, total, "" if margin is None else ", %.5f" % margin, *parted)
+    row = "| %s | %s | %s | %d | %d |" % (
+        name, " | ".join("%.6f, %.6f" % pair for pair in found), other_experts(routing, near_routing, turned), *parted)
     rows = []
     for prompt, tokens, theirs, our_text in zip(generation.PROMPTS, peer.prompts, peer.greedy, our_texts):
         at = first_part(theirs, our_text)
         if at is None:
             continue
         before, a, b = tokens + theirs[:at], theirs[at], our_text[at]
-        lead = lambda row: float(row[a] - row[b])
-        decoded, rounded = decoder.run(before), decoder.run(before, table=True)
-        differ, _, margin = other_experts(decoded[1], rounded[1])
-        leads = (peer.lead(args, args.llama, model, before, a, b), lead(rounded[0][-1]), peer.lead(args, exact_prefix, model, before, a, b),
-                 programs.score(model, before + [a])[-1] - programs.score(model, before + [b])[-1], lead(decoded[0][-1]))
-        rows.append("| %s | %s | %d | %s | %d%s |" % (
-            name, prompt, at, " | ".join("%+.6f" % x for x in leads), differ, "" if margin is None else ", %.5f" % margin))
-    is_exact = programs.type_of(model) == "F32"
+        said, said_exactly = (next_logprobs(args, prefix, model, before) for prefix in (args.llama, exact_prefix))
+        exact, routing = decoder.run(before)
+        near, near_routing, turned = rounded(decoder, before, lambda x: generation.differences(said, x[-1])[1], tries)
+        leads = [float(x[a] - x[b]) for x in (said, near[-1], said_exactly, exact[-1])]
+        leads.insert(3, programs.score(model, before + [a])[-1] - programs.score(model, before + [b])[-1])
+        rows.append("| %s | %s | %d | %s | %s |" % (
+            name, prompt, at, " | ".join("%+.6f" % x for x in leads), other_experts(routing, near_routing, turned)))
     return not is_exact or (max(found[0][1], found[2][1]) <= BOUND and parted[1] == 0), row, rows
 
 
@@ -128,7 +149,7 @@ def main():
         skip("llama.cpp is not installed")
     exact_prefix = preloaded(args)
     programs = generation.Programs(args.foretoken, args.score, args.context)
-    print("| file | foretoken | llama.cpp | llama.cpp, exact GELU | the rounding | other experts | texts that part | with exact GELU |\n"
+    print("| file | foretoken | llama.cpp | llama.cpp, exact GELU | llama.cpp, rounded | other experts | texts that part | with exact GELU |\n"
           "|---|---|---|---|---|---|---|---|", flush=True)
     all_good, places = True, []
     for seed in args.seeds.split(","):
