@@ -9,6 +9,9 @@ PROGRAM FAMILY OUT.gguf [options] writes a model of that family with random weig
 it. PREFIX and --seen-as are those of generation.py, which says what is compared. Without a family, all of FAMILIES are compared. Exit code 1
 where a bound is broken.
 
+llama.cpp rounds GELU to F16, so mixtures of gemma4 break the bounds with some seeds (gelu.py tells more); they do not with a PREFIX that ends with
+`env LD_PRELOAD=FOLDER/exact_gelu.so`, made of exact_gelu.c and seen there by llama.cpp.
+
 The bounds are those of generation.py; the distances that it measures for types with rounded activations are `rounding` in the table: the mean
 of llama.cpp's and of ours, then the largest.
 """
