@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lines of a trace, each an object:
-//   {"foretoken_trace":1, ...}                 once, the first: TraceHeader
+//   {"foretoken_trace":2, ...}                 once, the first: TraceHeader
 //   {"request":N, ...}                         TracedRequest, numbered from 0
 //   {"pass":N,"of":REQUEST, ...}               TracedRound
 //   {"costs":[{"rows":R,"context":C,"us":T}]}  TracedCost
+//   {"lines":N}                              the trace is whole up to here, with N lines before; the
+//                                            last line of a file that was not cut
 #include "trace/run_recorder.h"
 
 #include <fmt/format.h>
@@ -23,7 +25,7 @@ namespace foretoken::trace {
 namespace {
 
 constexpr std::size_t kBufferBytes = 1 << 20, kLongestLine = 1 << 14;
-constexpr std::string_view kFirstKey = "{\"foretoken_trace\":1,";
+constexpr std::string_view kFirstKey = "{\"foretoken_trace\":";
 
 // As JSON writes it, quotes included; bytes that are no UTF-8 become U+FFFD.
 std::string Quoted(std::string_view bytes) {
@@ -57,7 +59,7 @@ Status CheckReplaceable(const std::string& path) {
 
 std::string HeaderLine(const TraceHeader& h) {
   return fmt::format(
-      "{}\"version\":{},\"cpu\":{},\"isa\":{},\"threads\":{},\"model\":{},\"model_type\":{},"
+      "{}2,\"version\":{},\"cpu\":{},\"isa\":{},\"threads\":{},\"model\":{},\"model_type\":{},"
       "\"draft_model\":{},\"draft_type\":{},\"method\":{},\"strategy\":{},"
       "\"lookahead\":{},\"num_speculative_tokens\":{},\"context_size\":{},\"max_sequences\":{}}}\n",
       kFirstKey, Quoted(h.version), Quoted(h.cpu), Quoted(h.isa), h.threads, Quoted(h.model),
@@ -205,12 +207,17 @@ void RunRecorder::AddCosts(std::span<const PassCost> costs) {
 
 void RunRecorder::Flush() {
   if (lines_.size() < kBufferBytes) return;
+  n_lines_ += std::count(lines_.begin(), lines_.end(), '\n');
   if (status_) status_ = file_.Append(lines_);
   lines_.clear();
 }
 
 const Status& RunRecorder::Publish() noexcept {
   Try([&] {
+    if (!lines_.empty()) {
+      n_lines_ += std::count(lines_.begin(), lines_.end(), '\n');
+      fmt::format_to(std::back_inserter(lines_), "{{\"lines\":{}}}\n", n_lines_++);
+    }
     status_ = file_.Append(lines_);
     lines_.clear();
     if (status_) status_ = file_.Publish();

@@ -92,6 +92,7 @@ class RunRecorder {
   std::vector<std::unique_ptr<Slot>> slots_;  // by sequence
   std::vector<RecordedRound> rounds_;         // of the running pass
   int requests_ = 0;
+  std::int64_t n_lines_ = 0;  // that are no longer in lines_
   long long passes_ = 0;
   Status status_;
 };

@@ -141,15 +141,21 @@ class TraceReader {
     Fields fields(object);
     if (first_)
       Header(fields);
+    else if (fields.Has("lines"))
+      Lines(fields);
     else if (fields.Has("request"))
       Request(fields);
     else if (fields.Has("costs"))
       Costs(fields);
     else
       Round(fields);
+    whole_ = !says_its_end_ || fields.Has("lines");
     first_ = false;
+    ++n_lines_;
     return fields.Why();
   }
+  // Nothing is missing behind the last line.
+  bool whole() const { return whole_; }
   RunTrace Finish() && { return std::move(trace_); }
 
  private:
@@ -162,7 +168,8 @@ class TraceReader {
   void Header(Fields& f) {
     TraceHeader& h = trace_.header;
     int version = 0;
-    f.Integer("foretoken_trace", 1, 1, version);
+    f.Integer("foretoken_trace", 1, 2, version);
+    says_its_end_ = version == 2;
     f.Text("version", h.version);
     f.Text("cpu", h.cpu);
     f.Text("isa", h.isa);
@@ -177,6 +184,11 @@ class TraceReader {
     f.Integer("num_speculative_tokens", 0, kMaxDraft, h.num_speculative_tokens);
     f.Integer("context_size", 1, kMaxTokens, h.context_size);
     f.Integer("max_sequences", 1, 1024, h.max_sequences);
+  }
+
+  void Lines(Fields& f) {
+    std::int64_t written = 0;
+    f.Integer("lines", n_lines_, n_lines_, written);
   }
 
   void Request(Fields& f) {
@@ -288,7 +300,8 @@ class TraceReader {
 
   RunTrace trace_;
   std::vector<Progress> progress_;
-  bool first_ = true;
+  bool first_ = true, says_its_end_ = false, whole_ = false;
+  std::int64_t n_lines_ = 0;  // before this one
   std::int64_t pass_ = -1;
   int rows_ = 0;
 };
@@ -311,6 +324,7 @@ Result<RunTrace> ParseTrace(std::string_view text, const std::string& name) {
     text.remove_prefix(end + 1);
   }
   if (line == 0) return bad(1, "the file is empty");
+  if (!reader.whole()) return bad(line, "the file is cut off behind it");
   return std::move(reader).Finish();
 }
 

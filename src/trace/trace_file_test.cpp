@@ -172,7 +172,8 @@ TEST_F(HostileTrace, NamesTheLine) {
 
 TEST_F(HostileTrace, EveryValueIsChecked) {
   const char* const round = "\"pass\":1,";
-  EXPECT_NE(WhyNot("\"foretoken_trace\":1", "\"foretoken_trace\":2"), "");
+  EXPECT_NE(WhyNot("\"foretoken_trace\":2", "\"foretoken_trace\":3"), "");
+  EXPECT_NE(WhyNot("\"lines\":", "\"lines\":1"), "");
   EXPECT_NE(WhyNot("\"threads\":1", "\"threads\":1.5"), "");
   EXPECT_NE(WhyNot("\"threads\":1", "\"threads\":1e999"), "");
   EXPECT_NE(WhyNot("\"threads\":1", "\"threads\":\"1\""), "");
@@ -203,11 +204,27 @@ TEST_F(HostileTrace, EveryValueIsChecked) {
   EXPECT_NE(WhyNot("}\n", "}\n" + std::string(100'000, '[') + "\n"), "");
 }
 
-TEST_F(HostileTrace, EveryCutIsAnErrorOrAShorterTrace) {
-  for (std::size_t size = 0; size < good_.size(); size += 7) {
+TEST_F(HostileTrace, EveryCutIsAnError) {
+  for (std::size_t size = 0; size < good_.size(); ++size) {
     const auto trace = ParseTrace(std::string_view(good_).substr(0, size), "t");
-    EXPECT_EQ(trace.has_value(), size > 0 && good_[size - 1] == '\n') << size;
+    ASSERT_FALSE(trace) << size;
+    EXPECT_NE(trace.error().message.find(size == 0 ? "empty" : "cut off"), std::string::npos)
+        << trace.error().message;
   }
+}
+
+TEST_F(HostileTrace, LinesThatAreTakenOutAreMissed) {
+  for (std::size_t begin = 0; begin < good_.size(); begin = good_.find('\n', begin) + 1)
+    EXPECT_FALSE(
+        ParseTrace(good_.substr(0, begin) + good_.substr(good_.find('\n', begin) + 1), "t"))
+        << begin;
+}
+
+// Those that were written before a trace said where it ends.
+TEST_F(HostileTrace, OlderTracesAreRead) {
+  std::string old = good_.substr(0, good_.rfind("{\"lines\""));
+  old.replace(old.find(":2"), 2, ":1");
+  EXPECT_TRUE(ParseTrace(old, "t")) << ParseTrace(old, "t").error().message;
 }
 
 TEST_F(HostileTrace, AMissingFileIsNotFound) {
