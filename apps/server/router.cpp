@@ -94,6 +94,14 @@ ApiError NotJson(const HttpRequest& request) {
           .code = "unsupported_media_type"};
 }
 
+ApiError Encoded(const HttpRequest& request) {
+  return {
+      .status = 415,
+      .message = fmt::format("Content-Encoding: '{}' is not decoded here; send the body as it is",
+                             Short(request.Field("content-encoding"))),
+      .code = "unsupported_media_type"};
+}
+
 HttpResponse NoSuchMethod(const HttpRequest& request, const std::string& methods) {
   HttpResponse response =
       ErrorResponse({.status = 405,
@@ -130,7 +138,8 @@ Router::Router(Service& service)
     : service_(service),
       rules_({.host = service.options.host,
               .cors_origins = service.options.cors_origins,
-              .allowed_hosts = service.options.allowed_hosts}),
+              .allowed_hosts = service.options.allowed_hosts,
+              .needs_key = !service.options.api_keys.empty()}),
       by_address_(
           service.options.limits.requests_per_address.value_or(service.requests.capacity() / 2)),
       by_key_(service.options.limits.requests_per_key.value_or(
@@ -160,6 +169,7 @@ std::optional<HttpResponse> Router::Screen(const HttpRequest& request) const {
   if (!open && !keys.empty() && !KeyOf(request, keys)) return NoKey();
   if (route == nullptr)
     return methods.empty() ? ErrorResponse(NoSuchPath(request)) : NoSuchMethod(request, methods);
+  if (!WebRules::IsPlain(request)) return ErrorResponse(Encoded(request));
   if (route->method != std::string_view("POST")) return std::nullopt;
   if (rules_.IsOfOtherSite(request)) return ErrorResponse(NotThisSite());
   if (!WebRules::IsJson(request)) return ErrorResponse(NotJson(request));

@@ -2,6 +2,7 @@
 #include "server/server.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -20,6 +21,7 @@
 #include "foretoken/no_memory.h"
 #include "foretoken/ranks.h"
 #include "server/engine_meter.h"
+#include "server/net/client_address.h"
 #include "server/net/http.h"
 #include "server/router.h"
 #include "server/service.h"
@@ -30,7 +32,8 @@ namespace {
 // Workers read requests and write long answers; the engine has threads of its own.
 constexpr int kMinWorkers = 2, kMaxWorkers = 4;
 constexpr rlim_t kMaxConnections = 4096;
-constexpr rlim_t kOwnFiles = 64;  // descriptors that are no connections
+constexpr rlim_t kOwnFiles = 64;     // descriptors that are no connections
+constexpr rlim_t kFewestFiles = 32;  // about 16 are open when it listens
 // The time for answers to leave; less after a second signal.
 constexpr std::chrono::seconds kGrace{30}, kShortGrace{1};
 constexpr std::chrono::milliseconds kRankPoll{50};  // between looks whether a rank is lost
@@ -83,8 +86,9 @@ class Signals {
   std::array<struct sigaction, 3> before_ = {};
 };
 
-// As many as this process may have open; raises that limit as far as possible.
-int MaxConnections() {
+// As many as this process may have open; raises that limit as far as possible. Error: too few to
+// answer anybody.
+Result<int> MaxConnections() {
   rlimit files = {};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0) return 256;
   const rlim_t wanted = std::min(files.rlim_max, kMaxConnections + kOwnFiles);
@@ -92,6 +96,10 @@ int MaxConnections() {
     const rlimit raised = {.rlim_cur = wanted, .rlim_max = files.rlim_max};
     if (setrlimit(RLIMIT_NOFILE, &raised) == 0) files = raised;
   }
+  if (files.rlim_cur < kFewestFiles)
+    return Fail(ErrorCode::kIo, fmt::format("server: this process may have {} files open, and it "
+                                            "needs {}; raise the limit (ulimit -n)",
+                                            files.rlim_cur, kFewestFiles));
   const rlim_t all = std::min(files.rlim_cur, kMaxConnections + kOwnFiles);
   return static_cast<int>(all > 2 * kOwnFiles ? all - kOwnFiles : all / 2);
 }
@@ -142,9 +150,8 @@ Result<bool> Chats(const Engine& engine, const ServerOptions& options) {
   return Fail(std::move(written).error().In("--chat-template-kwargs"));
 }
 
-HttpOptions HttpOptionsOf(const ServerOptions& options) {
+HttpOptions HttpOptionsOf(const ServerOptions& options, int connections) {
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  const int connections = MaxConnections();
   return {.host = options.host,
           .port = options.port,
           .max_body_bytes = options.max_body_bytes,
@@ -176,8 +183,9 @@ ServeOutcome Drain(Signals& signals, AsyncEngine& requests) {
 
 Result<ServeOutcome> Listen(Service& service, RankGroup* ranks, ByteLedger& bytes,
                             const std::function<void(int port)>& on_listening) {
+  FORETOKEN_TRY(const int connections, MaxConnections());
   Router router(service);
-  HttpServer http(HttpOptionsOf(service.options), router, bytes, service.overload);
+  HttpServer http(HttpOptionsOf(service.options, connections), router, bytes, service.overload);
   Signals signals;
   FORETOKEN_TRY(const int port, http.Bind());
   std::thread listener([&http] { http.Listen(); });
@@ -203,6 +211,10 @@ Result<ServeOutcome> Listen(Service& service, RankGroup* ranks, ByteLedger& byte
 }
 
 }  // namespace
+
+bool IsOpenToAll(const ServerOptions& options) {
+  return options.api_keys.empty() && !IsThisMachineOnly(options.host);
+}
 
 Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& engine_options,
                            const ServerOptions& options,

@@ -29,7 +29,10 @@ struct ServerOptions {
   std::vector<std::string> api_keys;       // accepted keys; empty: no key is needed
   std::vector<std::string> cors_origins;   // sites whose pages may use the server; "*": all
   std::vector<std::string> allowed_hosts;  // names of the server besides localhost
-  int max_queue = 64;                      // choices that may wait
+  // What requests leave behind serves all clients; else those with the same key, or the same address
+  // where there are no keys.
+  bool share_among_clients = false;
+  int max_queue = 64;  // choices that may wait
   std::int64_t max_body_bytes = 8 << 20;
   std::int64_t max_memory = 0;  // bytes of the process; 0: nine tenths of what it may have
   ClientLimits limits;
@@ -44,6 +47,9 @@ struct ServerOptions {
 };
 
 enum class ServeOutcome { kDrained, kStopped };
+
+// The server listens on a network, and whoever reaches it there may use it.
+bool IsOpenToAll(const ServerOptions& options);
 
 // Serves until SIGTERM, SIGINT or SIGHUP, then answers what it has accepted and refuses the rest
 // (kDrained); a second signal cancels what runs (kStopped). Handles these signals while it runs,

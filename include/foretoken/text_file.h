@@ -15,10 +15,13 @@ struct ReadLimits {
   // True: reads from pipes too, such as a shell's process substitution, and from a terminal;
   // reading then waits for the writer. False: only regular files are read, and nothing waits.
   bool pipes = false;
+  // True: a file that other users may write, or that belongs to another user than this one and root,
+  // is refused. It holds what only its owner should decide.
+  bool trusted = false;
 };
 
 // All bytes of a file. Folders, devices and sockets are refused without waiting. Errors: kNotFound,
-// kInvalidFile (not a kind of file that can be read), kTooLarge, kIo.
+// kInvalidFile (not a kind of file that can be read, or not a trusted one), kTooLarge, kIo.
 [[nodiscard]] Result<std::string> ReadTextFile(const std::string& path,
                                                const ReadLimits& limits = {});
 // The same for an open descriptor, which stays open; `name` is for messages.

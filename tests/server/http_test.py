@@ -249,6 +249,87 @@ class Protocol(Served):
         self.assertEqual(self.code(get("http://evil.example/v1/models")), (403, "host_not_allowed"))
 
 
+    def test_no_page_shows_the_page_in_a_frame(self):
+        for path in ("/", "/index.html"):
+            _, headers, _ = self.ask(get(path))
+            self.assertEqual((headers.get("x-frame-options"), headers.get("content-security-policy")), ("DENY", "frame-ancestors 'none'"), path)
+
+    def test_a_coded_slash_is_none(self):
+        self.assertEqual(self.status(get("/v1/models")), 200)
+        self.assertEqual(self.status(get("/v1/m%6Fdels")), 200)  # the control: other codes are what they stand for
+        for path in ("/v1%2Fmodels", "/v1%2fmodels", "/%2Fhealth", "/%2fmetrics", "%2Fhealth", "/v1/%2e%2e%2fhealth"):
+            self.assertIn(self.status(get(path)), (400, 404), path)
+        self.assertEqual(self.status(post(SHORT, path="/v1%2Fcompletions")), 404)
+
+    def test_encoded_bodies_are_refused(self):
+        for encoding in ("gzip", "br", "deflate, gzip", "identity, gzip", "x"):
+            status, _, body = self.ask(post(SHORT, f"Content-Encoding: {encoding}"))
+            self.assertEqual((status, json.loads(body)["error"]["code"]), (415, "unsupported_media_type"), encoding)
+            self.assertIn("Content-Encoding", json.loads(body)["error"]["message"])
+        for encoding in ("identity", "Identity", ""):
+            self.assertEqual(self.status(post(SHORT, f"Content-Encoding: {encoding}")), 200, encoding)
+
+
+class Names(unittest.TestCase):
+    def test_a_models_name_may_have_a_coded_slash(self):
+        with Server(PROGRAM, *PAIR, "--model-name", "maker/tales") as server:
+            for name in ("maker/tales", "maker%2Ftales", "maker%2ftales"):
+                self.assertEqual(server.get(f"/v1/models/{name}")["id"], "maker/tales")
+
+    def test_an_open_server_says_so_and_knows_its_names(self):
+        def statuses(server, *hosts):
+            found = []
+            for host in hosts:
+                ((status, _, _),) = responses(server.exchange(get("/v1/models", "Connection: close", host=host)))
+                found.append(status)
+            return found
+
+        own = ("localhost", "127.0.0.1:8080", "192.168.7.9", "[fe80::1]:80", socket.gethostname())
+        others = ("evil.example", "192.168.7.9.evil.example", "localhost.evil.example")
+        with Server(PROGRAM, *PAIR, "--host", "0.0.0.0") as server:
+            self.assertEqual(server.log_text().count("--host 0.0.0.0: everybody who reaches it there may use it"), 1)
+            self.assertEqual(statuses(server, *own), [200] * len(own))
+            self.assertEqual(statuses(server, *others), [403] * len(others))
+        with Server(PROGRAM, *PAIR, "--host", "0.0.0.0", "--api-key", "key") as server:  # the control: a key is asked for, so names are not
+            self.assertNotIn("everybody", server.log_text())
+            self.assertEqual(statuses(server, *own, *others), [401] * (len(own) + len(others)))
+        with Server(PROGRAM, *PAIR) as server:
+            self.assertNotIn("everybody", server.log_text())
+
+    def test_a_key_file_that_others_may_write_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "keys")
+            with open(path, "w", encoding="ascii") as file:
+                file.write("key\n")
+            for mode in (0o622, 0o660, 0o606):
+                os.chmod(path, mode)
+                done = subprocess.run([PROGRAM, "serve", "-m", "/nonexistent", "--api-key-file", path], capture_output=True, text=True, timeout=SECONDS,
+                                      check=False)
+                self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+                self.assertIn("others may write to it", done.stderr)
+            for mode in (0o600, 0o644):
+                os.chmod(path, mode)
+                done = subprocess.run([PROGRAM, "serve", "-m", "/nonexistent", "--api-key-file", path], capture_output=True, text=True, timeout=SECONDS,
+                                      check=False)
+                self.assertIn("/nonexistent", done.stderr)
+
+    def test_too_few_open_files_are_an_error_of_the_start(self):
+        def start(files):
+            limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))  # noqa: E731
+            process = subprocess.Popen([PROGRAM, "serve", *PAIR, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                       preexec_fn=limit)
+            line = process.stdout.readline()
+            process.terminate()
+            _, errors = process.communicate(timeout=SECONDS)
+            return " at http://" in line, process.returncode, errors
+
+        for files in (24, 31):
+            listened, code, errors = start(files)
+            self.assertEqual((listened, code), (False, 1), errors)
+            self.assertIn(f"may have {files} files open, and it needs 32", errors)
+        self.assertTrue(start(32)[0])
+
+
 class Keys(Served):
     env = {"FORETOKEN_API_KEY": "from-environment"}
 

@@ -56,7 +56,7 @@ REFUSED = [
     ({"dynatemp_range": 0.5}, "dynatemp_range", "no such filter"), ({"use_beam_search": True}, "use_beam_search", "no beam search"),
     ({"include_stop_str_in_output": True}, "include_stop_str_in_output", "cut off"), ({"skip_special_tokens": False}, "skip_special_tokens", "never text"),
     ({"bad_words": ["a"]}, "bad_words", "logit_bias"), ({"max_length": 90}, "max_length", "use max_tokens"), ({"lora": [{"id": 0}]}, "lora", "as it is"),
-    ({"t_max_predict_ms": 5}, "t_max_predict_ms", "max_tokens"), ({"samplers": ["top_k"]}, "samplers", "one order"), ({"cache_salt": "x"}, "cache_salt", "--prefix-cache"),
+    ({"t_max_predict_ms": 5}, "t_max_predict_ms", "max_tokens"), ({"samplers": ["top_k"]}, "samplers", "one order"),
     ({"temp": 0.5, "temperature": 0.7}, "temp", "temperature is given too, with another value"),
     ({"n_predict": 3, "max_tokens": 4}, "n_predict", "max_tokens is given too"), ({"max_completion_tokens": 3}, "max_completion_tokens", "another value"),
     ({"repeat_penalty": 1.1, "repetition_penalty": 1.2}, "repeat_penalty", "another value"), ({"seed": 1, "sampling_seed": 2}, "sampling_seed", "another value"),

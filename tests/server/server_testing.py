@@ -25,7 +25,7 @@ class Server:
         self.process = subprocess.Popen([*command, "serve", "--port", "0", *flags], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=stderr or self.log, text=True, env={**os.environ, **(env or {})})
         line = self.process.stdout.readline()
-        match = re.search(r" at http://127\.0\.0\.1:(\d+)\n", line)
+        match = re.search(r" at http://(?:127\.0\.0\.1|0\.0\.0\.0):(\d+)\n", line)
         if not match:
             self.process.kill()
             self.process.wait()

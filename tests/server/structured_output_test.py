@@ -265,6 +265,8 @@ class StructuredOutput(unittest.TestCase):
             ("guided_json", "always need themselves", {"guided_json": {"items": {"$ref": "#"}, "minItems": 1}}),
             ("regex", "lookahead", {"regex": "(?=a)"}), ("guided_regex", "not a text", {"guided_regex": 3}),
             ("guided_choice", "0 texts are not in", {"guided_choice": []}), ("guided_choice", "not a list of texts", {"guided_choice": ["a", 1]}),
+            ("guided_choice", "too long, with 3000000 bytes together", {"guided_choice": ["x" * 1500000, "y" * 1500000]}),
+            ("structured_outputs.choice", "too long, with 600000 bytes together", {"structured_outputs": {"choice": ["x" * 600000]}}),
             ("grammar", "line 1", {"grammar": "root ="}), ("ebnf", "line 1", {"ebnf": "root ="}), ("guided_grammar", "not a text", {"guided_grammar": 1}),
             ("grammar", "repetitions make more than", {"grammar": "root ::= ((\"a\"{9999}){9999}){9999}"}),
             ("structured_outputs.regex", "backreference", {"structured_outputs": {"regex": "(a)\\1"}}),

@@ -35,6 +35,12 @@ Result<int> Serve(ServeSettings& settings) {
         "foretoken: --api-key: others on this machine can read the command line; use "
         "--api-key-file or FORETOKEN_API_KEY\n",
         stderr);
+  if (server::IsOpenToAll(settings.server) && !settings.generate.quiet)
+    fmt::print(
+        stderr,
+        "foretoken: --host {}: everybody who reaches it there may use it; ask for a key with "
+        "--api-key-file\n",
+        settings.server.host);
   ReportIdleSettings(settings.generate, engine->UseForAny());
   Output output;
   const std::string model = FileName(engine->summary().target.path);

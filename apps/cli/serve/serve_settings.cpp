@@ -30,7 +30,7 @@ constexpr int kMaxParallel = 256;
 Status ReadKeys(const std::string& path, std::vector<std::string>& keys) {
   constexpr std::size_t kMostBytes = 1 << 20;
   FORETOKEN_TRY(const std::string text,
-                ReadTextFile(path, {.most_bytes = kMostBytes, .pipes = true}));
+                ReadTextFile(path, {.most_bytes = kMostBytes, .pipes = true, .trusted = true}));
   std::istringstream file(text);
   const std::size_t before = keys.size();
   for (std::string line; std::getline(file, line);) {
@@ -153,6 +153,19 @@ settings::FlagGroup AddressFlags(ServeSettings& settings) {
              return {};
            },
            true},
+          {{"--share-prefixes"},
+           "client|all",
+           "whose earlier texts speed up a request (cached prompts, and drafts that were learnt "
+           "from "
+           "texts): client, those of its key, or of its address where there are no keys; all, "
+           "everybody's, whose texts others can then find out; default client",
+           [&server](const std::string& text) -> Status {
+             if (text != "client" && text != "all")
+               return Fail(ErrorCode::kInvalidArgument,
+                           "'" + text + "' is neither client nor all; give one of them");
+             server.share_among_clients = text == "all";
+             return {};
+           }},
           {{"--model-name", "--alias", "-a", "--served-model-name"},
            "NAME",
            "the model's name in requests and replies; may be repeated, or several with commas: "

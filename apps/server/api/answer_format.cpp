@@ -37,7 +37,9 @@ class Reader {
   // Takes the grammar of a field, unless another field gave one.
   void Take(const std::string& field, Result<std::string> grammar) {
     if (fields_.failed()) return;
-    if (!grammar) return fields_.Bad(field, grammar.error().message);
+    if (!grammar)
+      return fields_.Bad(field, grammar.error().message,
+                         grammar.error().code == ErrorCode::kTooLarge ? "grammar_too_large" : "");
     if (!taken_.empty())
       return fields_.Bad(field, fmt::format("{} is given too, and a text has one form; keep one of "
                                             "them",

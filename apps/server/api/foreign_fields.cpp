@@ -120,8 +120,6 @@ constexpr auto kFields = std::to_array<ForeignField>({
     {"media_io_kwargs", kRefuse, "[]", kTextOnly, Place::kChats},
     {"mm_processor_kwargs", kRefuse, "[]", kTextOnly, Place::kChats},
     {"echo", kRefuse, "[false]", "chats do not repeat messages; leave it out", Place::kChats},
-    {"cache_salt", kRefuse, "[]",
-     "all requests share one cache of prefixes; start the server with --prefix-cache off"},
     {"kv_transfer_params", kRefuse, "[]", "the cache stays in this server; leave it out"},
     {"ec_transfer_params", kRefuse, "[]", "the cache stays in this server; leave it out"},
     // vLLM: fields about serving and replies.

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kMaxTokens = 1 << 24;
 constexpr int kMaxTopLogprobs = 20;
-constexpr std::size_t kMaxStops = 16, kMaxStopBytes = 1024;
+constexpr std::size_t kMaxStops = 16, kMaxStopBytes = 1024, kMaxSaltBytes = 256;
 constexpr int kCompletionTokens = 16;  // OpenAI's default for /v1/completions without max_tokens
 // The settings that requests may change, with their names for SetSpeculativeOption.
 constexpr std::string_view kMethodKey = "speculative_method",
@@ -52,6 +52,7 @@ class CallReader {
     ReadSeed();
     ReadAnswerFormat(body_, fields_, request().sampling.grammar);
     fields_.Switch("cache_prompt", request().reuse_prefix);
+    ReadSalt();
     ReadChoices();
     ReadStreaming();
     ReadLogprobs();
@@ -177,6 +178,13 @@ class CallReader {
         return fields_.Bad(name, "seed is given too, with another value; keep one of them");
       call_.seed = read, first = name;
     }
+  }
+
+  void ReadSalt() {
+    std::string& salt = request().cache_salt;
+    if (fields_.Text("cache_salt", salt) && salt.size() > kMaxSaltBytes)
+      fields_.Bad("cache_salt", fmt::format("{} bytes are more than {}; give a shorter one",
+                                            salt.size(), kMaxSaltBytes));
   }
 
   void ReadChoices() {

@@ -7,6 +7,8 @@
 #include <array>
 #include <optional>
 
+#include "server/net/api_keys.h"
+
 namespace foretoken::server {
 namespace {
 
@@ -41,6 +43,20 @@ std::string ClientOf(const std::string& address) {
   if (IsIpv4(*bytes)) return Text(AF_INET, bytes->data() + 12);
   std::fill(bytes->begin() + 8, bytes->end(), static_cast<unsigned char>(0));
   return Text(AF_INET6, bytes->data()) + "/64";
+}
+
+std::string ClientNameOf(const HttpRequest& request, const std::vector<std::string>& keys) {
+  const auto key = KeyOf(request, keys);
+  return key ? "key " + std::to_string(*key) : "address " + ClientOf(request.remote_address);
+}
+
+bool IsAddress(std::string_view text) {
+  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+  return ParsedAddress(std::string(text)).has_value();
+}
+
+bool IsThisMachineOnly(std::string_view host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
 
 bool IsThisMachine(const std::string& address) {

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "server/net/http.h"
 
@@ -12,6 +13,16 @@ namespace foretoken::server {
 // One client: an IPv4 address, also if written as an IPv6 one; or the first 64 bits of an IPv6
 // address, because the owner of one such address has them all.
 std::string ClientOf(const std::string& address);
+
+// What requests of one client have in common: its key, or its address where the server has no keys.
+// A line of text, different for each client.
+std::string ClientNameOf(const HttpRequest& request, const std::vector<std::string>& keys);
+
+// "192.168.0.7", "::1" or "[::1]", and no name.
+bool IsAddress(std::string_view text);
+
+// Where a server that listens there is reached from this machine alone.
+bool IsThisMachineOnly(std::string_view host);
 
 // An address of this machine (127.0.0.0/8, ::1).
 bool IsThisMachine(const std::string& address);

@@ -31,14 +31,15 @@ int HexDigit(char c) {
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// Decodes %41 to A. Anything that is not such a code stays.
+// Decodes %41 to A. Anything that is not such a code stays, and so does %2F: it is no slash, since a
+// proxy that lets some paths through does not take it for one.
 std::string Decoded(std::string_view text) {
   std::string decoded;
   decoded.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
     const bool code = text[i] == '%' && i + 2 < text.size();
     const int high = code ? HexDigit(text[i + 1]) : -1, low = code ? HexDigit(text[i + 2]) : -1;
-    if (high < 0 || low < 0) {
+    if (high < 0 || low < 0 || high * 16 + low == '/') {
       decoded += text[i];
       continue;
     }

@@ -80,6 +80,14 @@ TEST(RequestReader, GivesTheRequest) {
   EXPECT_EQ(seen.request.body, "hello");
 }
 
+TEST(RequestReader, KeepsACodedSlash) {
+  const auto path = [](const std::string& text) {
+    return AtOnce("GET " + text + " HTTP/1.1\r\nHost: a\r\n\r\n").request.path;
+  };
+  EXPECT_EQ(path("/v1%2Fx%2fy%2E"), "/v1%2Fx%2fy.");
+  EXPECT_EQ(path("/%2%2F%"), "/%2%2F%");
+}
+
 TEST(RequestReader, TakesTargetsWithAHost) {
   const auto target = [](const std::string& text) {
     const Seen seen = AtOnce("GET " + text + " HTTP/1.1\r\nHost: other\r\n\r\n");

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/net/web_rules.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
+
+#include "server/net/client_address.h"
 
 namespace foretoken::server {
 namespace {
@@ -12,8 +17,9 @@ bool Has(const std::vector<std::string>& list, std::string_view text) {
   return std::find(list.begin(), list.end(), text) != list.end();
 }
 
-bool IsLoopback(std::string_view host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
+std::string NameOfMachine() {
+  std::array<char, 256> name = {};
+  return gethostname(name.data(), name.size() - 1) == 0 ? Lower(name.data()) : std::string();
 }
 
 // Names of fields, in a list.
@@ -28,17 +34,21 @@ bool IsNameList(std::string_view text) {
 
 WebRules::WebRules(Options options) : options_(std::move(options)) {
   options_.host = Lower(options_.host);
-  checks_hosts_ = IsLoopback(options_.host) || !options_.allowed_hosts.empty();
+  const bool own = IsThisMachineOnly(options_.host), named = !options_.allowed_hosts.empty();
+  checks_hosts_ = own || named || !options_.needs_key;
+  allows_addresses_ = !own && !named;
   for (std::string& name : options_.allowed_hosts) name = Lower(name);
   for (const char* const name : {"localhost", "127.0.0.1", "[::1]"})
     options_.allowed_hosts.emplace_back(name);
   options_.allowed_hosts.push_back(options_.host);
+  if (allows_addresses_) options_.allowed_hosts.push_back(NameOfMachine());
 }
 
 bool WebRules::KnowsHost(const HttpRequest& request) const {
   // HTTP/1.0 need not say; browsers do.
   if (!checks_hosts_ || (!request.http11 && request.host.empty())) return true;
-  return Has(options_.allowed_hosts, request.host);
+  return Has(options_.allowed_hosts, request.host) ||
+         (allows_addresses_ && IsAddress(request.host));
 }
 
 bool WebRules::Allows(std::string_view origin) const {
@@ -73,6 +83,11 @@ void WebRules::Mark(const HttpRequest& request, HttpResponse& response) const {
 bool WebRules::IsOfOtherSite(const HttpRequest& request) const {
   const std::string_view site = request.Field("sec-fetch-site");
   return (site == "cross-site" || site == "same-site") && !Allows(request.Field("origin"));
+}
+
+bool WebRules::IsPlain(const HttpRequest& request) {
+  const std::string encoding = Lower(request.Field("content-encoding"));
+  return encoding.empty() || encoding == "identity";
 }
 
 bool WebRules::IsJson(const HttpRequest& request) {

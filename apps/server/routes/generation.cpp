@@ -10,6 +10,7 @@
 
 #include "server/api/json_member.h"
 #include "server/api/openai_replies.h"
+#include "server/net/client_address.h"
 #include "server/router.h"
 #include "server/routes/answer.h"
 
@@ -102,7 +103,7 @@ std::size_t BytesOf(const PreparedRequest& prepared) {
   const Request& request = prepared.request();
   std::size_t bytes =
       sizeof(AsyncChoice) + request.prompt.size() + request.sampling.grammar.size() +
-      request.prediction.size() +
+      request.prediction.size() + request.cache_salt.size() +
       (prepared.prompt_tokens().size() + request.stop_token_ids.size()) * sizeof(std::int32_t) +
       request.sampling.logit_bias.size() * 64;
   for (const std::string& text : request.stop) bytes += sizeof(text) + text.size();
@@ -132,6 +133,13 @@ Parsed<Prepared> PrepareAll(const Service& service, const Charges& charges, Gene
     }
   }
   return prepared;
+}
+
+// The salt of a client's request: its texts serve those of the same client and the same cache_salt.
+std::string SaltOf(const Service& service, const HttpRequest& request, const std::string& salt) {
+  const ServerOptions& options = service.options;
+  if (options.share_among_clients) return salt.empty() ? "" : "\n" + salt;
+  return ClientNameOf(request, options.api_keys) + "\n" + salt;
 }
 
 void LogPrompts(const GenerationCall& call, LogLine& line) {
@@ -197,6 +205,7 @@ HttpResponse Generate(Service& service, const HttpRequest& request, GenerationCa
   ReplyFrame frame = FrameOf(service, call);
   line.Add("id", frame.id).Add("stream", call.stream ? "true" : "false");
   if (service.options.log_prompts) LogPrompts(call, line);
+  call.request.cache_salt = SaltOf(service, request, call.request.cache_salt);
   const auto arrived = std::chrono::steady_clock::now();
   auto prepared = PrepareAll(service, *request.charges, call);
   if (!prepared) return RefuseGeneration(prepared.error(), line);

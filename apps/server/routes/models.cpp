@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <string_view>
+
 #include "server/api/openai_replies.h"
 #include "server/router.h"
 #include "server/routes/routes.h"
@@ -16,12 +19,23 @@ ServedModel Served(const Service& service) {
           .chats = service.chats};
 }
 
+// The path has kept %2F, which clients write for a slash in a name.
+std::string WithSlashes(std::string_view id) {
+  std::string name;
+  for (std::size_t i = 0; i < id.size(); ++i) {
+    const bool slash = id.substr(i, 3) == "%2F" || id.substr(i, 3) == "%2f";
+    name += slash ? '/' : id[i];
+    if (slash) i += 2;
+  }
+  return name;
+}
+
 HttpResponse Models(Service& service, const HttpRequest&, LogLine&) {
   return {.body = ModelsJson(Served(service))};
 }
 
 HttpResponse Model(Service& service, const HttpRequest& request, LogLine&) {
-  const std::string id = request.path.substr(sizeof(kModelPath) - 2);
+  const std::string id = WithSlashes(std::string_view(request.path).substr(sizeof(kModelPath) - 2));
   if (service.limits.Serves(id)) return {.body = ModelJson(Served(service))};
   return ErrorResponse(NoSuchModel(id, service.limits.name));
 }

@@ -9,7 +9,11 @@ namespace foretoken::server {
 namespace {
 
 HttpResponse Page(Service&, const HttpRequest& request, LogLine&) {
-  return {.content_type = "text/html; charset=utf-8", .body = std::string(PageOf(request.path))};
+  // No other page may show it in a frame, where its clicks would be another's to steal.
+  return {.content_type = "text/html; charset=utf-8",
+          .body = std::string(PageOf(request.path)),
+          .headers = {{"X-Frame-Options", "DENY"},
+                      {"Content-Security-Policy", "frame-ancestors 'none'"}}};
 }
 
 }  // namespace

@@ -124,6 +124,16 @@ Result<std::string> ReadDescriptor(int descriptor, std::string_view name,
 Result<std::string> ReadTextFile(const std::string& path, const ReadLimits& limits) {
   FORETOKEN_TRY(const InputFile file,
                 InputFile::Open(path, {.pipes = limits.pipes, .wanted = "a text file"}));
+  const struct stat& status = file.status();
+  if (limits.trusted && S_ISREG(status.st_mode)) {
+    if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+      return Fail(
+          ErrorCode::kInvalidFile,
+          fmt::format("{}: others may write to it; take that from them (chmod go-w)", path));
+    if (status.st_uid != geteuid() && status.st_uid != 0)
+      return Fail(ErrorCode::kInvalidFile,
+                  fmt::format("{}: it belongs to another user; make a copy that is yours", path));
+  }
   return ReadDescriptor(file.descriptor(), path, limits);
 }
 

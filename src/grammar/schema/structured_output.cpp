@@ -44,17 +44,27 @@ Result<std::string> OfChoices(std::span<const std::string> choices) {
         fmt::format("{} texts are not in [1, {}]; give so many", choices.size(), kMaxChoices));
   GbnfWriter writer;
   std::vector<GbnfWriter::Part> ways;
+  std::size_t n_bytes = 0;
   for (const std::string& choice : choices) {
     if (choice.empty())
       return Fail(ErrorCode::kInvalidArgument, "one of the texts is empty; leave it out");
+    n_bytes += choice.size();
     ways.push_back(writer.Text(choice));
   }
+  const auto too_long = [n_bytes] {
+    return Fail(ErrorCode::kTooLarge,
+                fmt::format("the texts are too long, with {} bytes together; give fewer or shorter "
+                            "ones",
+                            n_bytes));
+  };
   const int text = writer.AddRule("text");
   writer.Define(text, writer.AnyOf(ways));
-  FORETOKEN_TRY(std::string gbnf, writer.Write(text));
-  if (const auto program = grammar::CompileGbnf(gbnf); !program)
-    return Fail(program.error().code, "the texts are not UTF-8, or too long; correct them");
-  return gbnf;
+  auto gbnf = writer.Write(text);
+  if (!gbnf) return too_long();
+  const auto program = grammar::CompileGbnf(*gbnf);
+  if (program) return gbnf;
+  if (program.error().code == ErrorCode::kTooLarge) return too_long();
+  return Fail(program.error().code, "the texts are not UTF-8; correct them");
 }
 
 }  // namespace
