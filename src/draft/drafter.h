@@ -28,7 +28,8 @@ namespace foretoken::draft {
 struct SequenceStart {
   SeqId seq = 0;
   std::span<const Token> prompt;  // at least one token
-  int max_new_tokens = 0;
+  int n_generated = 0;            // its last tokens are output already, for models' penalties
+  int max_new_tokens = 0;         // behind all of them
   // The drafter's own: greedy drafts are certain, others are drawn from the processed distribution.
   SamplingParameters sampling;
   std::span<const Token> end_tokens;  // a draft ends with one of these

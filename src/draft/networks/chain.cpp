@@ -24,7 +24,10 @@ void Chain::Start(const SequenceStart& start) {
                               .noise = start.noise,
                               .grammar = start.grammar},
       vocabulary_, *kernels_);
-  sampler_->Begin(start.prompt, start.max_new_tokens + max_draft_);
+  const auto generated = start.prompt.last(static_cast<std::size_t>(start.n_generated));
+  sampler_->Begin(start.prompt.first(start.prompt.size() - generated.size()),
+                  start.n_generated + start.max_new_tokens + max_draft_);
+  Commit(generated);
   stream_ = start.stream;
   draft_p_min_ = start.draft_p_min;
   left_ = 0;

@@ -67,16 +67,22 @@ void DraftModel::Begin(const SequenceStart& start) {
   // The newest token is read by the first pass.
   const int length = static_cast<int>(s.text.Read(s.chain.text()).size());
   cache_.Truncate(start.seq, std::min({cache_.length(start.seq), known, std::max(0, length - 1)}));
-  s.prompt_read = false;
+  s.prompt_read = cache_.length(start.seq) > 0 && length - 1 - cache_.length(start.seq) <= 1;
 }
 
-// How many tokens a new text shares with the text whose place it takes.
+// How many tokens a new text shares with the text whose place it takes, and with the drafts behind
+// that.
 int DraftModel::Common(const SequenceStart& start) const noexcept {
   const Chain& chain = sequences_[static_cast<std::size_t>(start.seq)].chain;
   if (!chain.started()) return 0;
+  const auto common = [](std::span<const Token> a, std::span<const Token> b) {
+    return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first -
+                                    a.begin());
+  };
   const auto text = chain.text(), prompt = start.prompt;
-  return static_cast<int>(
-      std::mismatch(text.begin(), text.end(), prompt.begin(), prompt.end()).first - text.begin());
+  std::size_t n = common(text, prompt);
+  if (n == text.size()) n += common(chain.drafts(), prompt.subspan(n));
+  return static_cast<int>(n);
 }
 
 void DraftModel::End(SeqId seq) noexcept {
