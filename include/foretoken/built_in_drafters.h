@@ -8,8 +8,9 @@
 //   auto engine = foretoken::Engine::Open({.model = "target.gguf", .drafter = *drafter});
 //
 // They run the engine's own code: equal text, seed and parameters give equal drafts with equal
-// probabilities, bit for bit. An object serves one engine or one session, and one thread calls it
-// at a time. Your own drafter may also contain one and pass its calls on.
+// probabilities, bit for bit. An object serves one engine, or the texts of as many sessions as it has
+// sequences (max_sequences), and one thread calls it at a time. Your own drafter may also contain one
+// and pass its calls on.
 #pragma once
 
 #include <cstdint>

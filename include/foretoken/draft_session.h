@@ -45,8 +45,18 @@ struct Drafts {
   // [tokens, vocabulary], if asked for: the distribution of each draft; one-hot where it was
   // certain.
   std::vector<float> distributions;
+  // [tokens, vocabulary], if asked for: the logits of the drafter's model at each draft, before any
+  // processing; empty if it has none.
+  std::vector<float> token_logits;
 };
 
+// What to return beside the drafts and their probabilities. It needs a known vocabulary.
+struct DraftRows {
+  bool distributions = false, token_logits = false;
+};
+
+// Sessions may share a drafter: each text that has begun has a sequence of it, and they may draft
+// together.
 class DraftSession {
  public:
   // vocabulary_size: ids that may be drafted are in [0, vocabulary_size); 0: the drafter's own
@@ -56,12 +66,21 @@ class DraftSession {
   ~DraftSession();
 
   // Starts a text. It replaces a text that has begun; a draft model then keeps the part of its
-  // cache that both share. Errors: kInvalidArgument (no prompt, unknown tokens, parameters).
+  // cache that both share. Errors: kInvalidArgument (no prompt, unknown tokens, parameters; other
+  // sessions, or an engine, have all of the drafter's sequences).
   [[nodiscard]] Status Begin(const DraftRequest& request);
 
   // Up to k drafts that continue the text, k in [0, 64]. Errors: kInvalidArgument (no text has
-  // begun, k; with distributions also an unknown vocabulary).
-  [[nodiscard]] Result<Drafts> Propose(int k, bool distributions = false);
+  // begun, k; with rows also an unknown vocabulary).
+  [[nodiscard]] Result<Drafts> Propose(int k, const DraftRows& rows = {});
+  [[nodiscard]] Result<Drafts> Propose(int k, bool distributions) {
+    return Propose(k, DraftRows{.distributions = distributions});
+  }
+  // The same for several sessions of one drafter, [sessions]; its model shares its passes among
+  // them. Each text gets the drafts that it gets alone. Errors: as Propose; kInvalidArgument
+  // (another drafter, a session twice).
+  [[nodiscard]] static Result<std::vector<Drafts>> ProposeAll(
+      std::span<DraftSession* const> sessions, int k, const DraftRows& rows = {});
 
   // The text continues with these tokens, whatever was drafted. Errors: kInvalidArgument (no text
   // has begun, unknown tokens, more than max_new_tokens); nothing has happened then.
@@ -70,7 +89,9 @@ class DraftSession {
   void End();  // does nothing if no text has begun
 
   std::span<const std::int32_t> text() const;  // the prompt and the observed tokens
-  DraftWork TakeWork();                        // what the drafter's model did since the last call
+  // What the drafter's model did for this session's proposals since the last call; passes that
+  // sessions shared count for each.
+  DraftWork TakeWork();
   // The first fault of each kind that the drafter has made (drafter.h).
   const std::vector<std::string>& notices() const;
 

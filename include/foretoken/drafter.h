@@ -24,6 +24,7 @@
 #include <string_view>
 
 #include "foretoken/request.h"
+#include "foretoken/token_rows.h"
 
 namespace foretoken {
 
@@ -44,6 +45,10 @@ class DraftProposal {
   // probability (draft_p_min) and no token reaches it, the draft ends here. REQUIRES:
   // Drafter::ReportsLaws().
   virtual std::int32_t Draw(std::span<const float> distribution) = 0;
+  // Whether the caller wants the logits behind the drafts, as a model gives them. A drafter that has
+  // them then calls ShowLogits, [drafts added, vocabulary], before Propose returns; they are copied.
+  virtual bool wants_logits() const { return false; }
+  virtual void ShowLogits(const TokenRows& /*logits*/) {}
 
  protected:
   ~DraftProposal() = default;
@@ -92,9 +97,10 @@ struct DrafterLimits {
   int vocabulary_size = 0;
 };
 
-// All calls come from the thread that calls the engine. An object serves one engine only; your
-// program may keep a pointer to it. If the cost model chooses draft lengths, Engine::Open asks for
-// a few drafts of a made-up text to measure their cost.
+// All calls come from the thread that calls the engine. An object serves one engine only, which
+// refuses it while another engine or a session's text uses it; your program may keep a pointer to
+// it. If the cost model chooses draft lengths, Engine::Open asks for a few drafts of a made-up text
+// to measure their cost.
 class Drafter {
  public:
   virtual ~Drafter() = default;
@@ -106,7 +112,8 @@ class Drafter {
   // batch-size). Certain drafts are verified by `sample-match`.
   virtual bool ReportsLaws() const { return false; }
 
-  // Engine::Open and DraftSession refuse to exceed these.
+  // Engine::Open and DraftSession refuse to exceed these. Texts of sessions have the sequences from 0
+  // on; without a limit, as many as there are.
   virtual DrafterLimits limits() const { return {}; }
 
   // A new text begins. If the sequence has not ended, the new text replaces its old one.

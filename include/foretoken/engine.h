@@ -75,8 +75,20 @@ struct ModelSummary {
   std::int64_t weight_bytes = 0;  // resident, after repacking
   std::int64_t cache_bytes = 0;   // reserved for all sequences
   int vocabulary_size = 0, context_length = 0, context_size = 0;
+  // A text ends with any of these: those of the file, or of EngineOptions; empty for what drafts in
+  // an engine.
+  std::vector<std::int32_t> end_tokens = {};
   // Mixtures of experts: the layers that have one, experts of a layer, and experts of a row.
   int expert_layers = 0, experts = 0, experts_used = 0;
+};
+
+// A row of a target's hidden states: one part of the model's dimension for each layer, then, where
+// `normed`, what leaves the output norm. A layer's part is the residual stream that enters it; layer
+// n, of n, is what leaves the last.
+struct HiddenStates {
+  std::vector<int> layers = {};
+  bool normed = false;
+  int width = 0;  // numbers of a row; 0: there are none
 };
 
 // A model or head that drafts.
@@ -91,6 +103,7 @@ struct EngineSummary {
   ModelSummary target;
   std::unique_ptr<ModelSummary> draft;      // the first of `drafts`, or null
   std::vector<DrafterSummary> drafts;       // all models and heads that draft, in file order
+  HiddenStates hidden_states;               // of the target, that its heads draft from
   std::string isa;                          // "avx512"
   int threads = 0;                          // of this rank
   int ranks = 1;                            // processes that compute together

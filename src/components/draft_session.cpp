@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "base/argument_checks.h"
 #include "draft/custom_drafter.h"
@@ -23,7 +25,8 @@ class DraftSession::Impl {
  public:
   Impl(std::shared_ptr<Drafter> drafter, int vocabulary, const kernels::Kernels& kernels)
       : vocabulary_(vocabulary),
-        drafter_(std::move(drafter),
+        source_(std::move(drafter)),
+        drafter_(source_,
                  {.max_sequences = 1,
                   .vocabulary = vocabulary == 0 ? kAnyVocabulary : vocabulary,
                   .max_draft = kMaxDraft,
@@ -33,6 +36,11 @@ class DraftSession::Impl {
 
   Status Begin(const DraftRequest& request) {
     FORETOKEN_CHECK_OK(Check(request));
+    if (!runs_) {
+      drafter_.Use({});  // of a Begin that ran out of memory
+      FORETOKEN_TRY(auto lease, draft::SequenceLease::One(source_));
+      drafter_.Use(std::move(lease));
+    }
     text.assign(request.prompt.begin(), request.prompt.end());
     left_ = request.max_new_tokens;
     drafts_.clear();
@@ -49,22 +57,27 @@ class DraftSession::Impl {
     return {};
   }
 
-  Result<Drafts> Propose(int k, bool distributions) {
-    if (!runs_) return InvalidArgument("drafts: no text has begun; call Begin first");
-    if (k < 0 || k > kMaxDraft)
-      return InvalidArgument(fmt::format("drafts: {} is out of range; use 0 to {}", k, kMaxDraft));
-    if (distributions && vocabulary_ == 0)
-      return InvalidArgument(
-          "drafts: the vocabulary's size is not known; give it to DraftSession::Create");
-    const draft::Ask ask = {0, std::min(k, left_)};
-    round::Proposal proposal;
-    int before = 0;
-    do {  // a draft model reads a long text in parts
-      before = drafter_.Missing(0);
-      drafter_.Propose({&ask, 1}, {&proposal, 1});
-    } while (ask.max_tokens > 0 && proposal.length() == 0 && drafter_.Missing(0) < before);
-    drafts_.assign(proposal.tokens.begin(), proposal.tokens.end());
-    return Copied(proposal, distributions);
+  static Result<std::vector<Drafts>> Propose(std::span<Impl* const> sessions, int k,
+                                             const DraftRows& rows) {
+    for (std::size_t i = 0; i < sessions.size(); ++i) {
+      FORETOKEN_CHECK_OK(sessions[i]->CheckAsk(k, rows));
+      if (sessions[i]->source_ != sessions.front()->source_)
+        return InvalidArgument(
+            "sessions: they have several drafters; let those of one draft together");
+      for (std::size_t j = 0; j < i; ++j)
+        if (sessions[j] == sessions[i])
+          return InvalidArgument("sessions: one comes twice; give each once");
+    }
+    std::vector<round::Proposal> proposals(sessions.size());
+    std::vector<std::size_t> waiting(sessions.size());
+    std::iota(waiting.begin(), waiting.end(), std::size_t{0});
+    while (!waiting.empty()) waiting = Ask(sessions, k, rows, waiting, proposals);
+    std::vector<Drafts> drafts;
+    for (std::size_t i = 0; i < sessions.size(); ++i) {
+      sessions[i]->drafts_.assign(proposals[i].tokens.begin(), proposals[i].tokens.end());
+      drafts.push_back(sessions[i]->Copied(proposals[i], rows));
+    }
+    return drafts;
   }
 
   Status Observe(std::span<const std::int32_t> committed) {
@@ -92,19 +105,57 @@ class DraftSession::Impl {
   void End() {
     if (!std::exchange(runs_, false)) return;
     drafter_.End(0);
+    drafter_.Use({});
     text.clear();
   }
 
-  DraftWork TakeWork() {
-    const draft::Drafter::Work work = drafter_.TakeWork();
-    return {
-        .forwards = work.forwards, .read_tokens = work.catch_up_rows, .read_ms = work.catch_up_ms};
-  }
+  DraftWork TakeWork() { return std::exchange(work_, {}); }
 
   std::vector<std::int32_t> text;
   std::vector<std::string> notices;
 
  private:
+  Status CheckAsk(int k, const DraftRows& rows) const {
+    if (!runs_) return InvalidArgument("drafts: no text has begun; call Begin first");
+    if (k < 0 || k > kMaxDraft)
+      return InvalidArgument(fmt::format("drafts: {} is out of range; use 0 to {}", k, kMaxDraft));
+    if ((rows.distributions || rows.token_logits) && vocabulary_ == 0)
+      return InvalidArgument(
+          "drafts: the vocabulary's size is not known; give it to DraftSession::Create");
+    return {};
+  }
+
+  // Asks once for the drafts of sessions[waiting]. Returns those that must be asked again, because a
+  // draft model reads a long text in parts.
+  static std::vector<std::size_t> Ask(std::span<Impl* const> sessions, int k, const DraftRows& rows,
+                                      std::span<const std::size_t> waiting,
+                                      std::span<round::Proposal> proposals) {
+    std::vector<draft::CustomDrafter*> drafters;
+    std::vector<draft::Ask> asks;
+    std::vector<int> before;
+    for (const std::size_t i : waiting) {
+      Impl& session = *sessions[i];
+      drafters.push_back(&session.drafter_);
+      asks.push_back({0, std::min(k, session.left_), rows.token_logits});
+      before.push_back(session.drafter_.Missing(0));
+    }
+    std::vector<round::Proposal> made(asks.size());
+    draft::CustomDrafter::ProposeTogether(drafters, asks, made);
+    const draft::Drafter::Work work = drafters.front()->TakeWork();
+    std::vector<std::size_t> unread;
+    for (std::size_t w = 0; w < waiting.size(); ++w) {
+      Impl& session = *sessions[waiting[w]];
+      session.work_.forwards += work.forwards;
+      session.work_.read_tokens += work.catch_up_rows;
+      session.work_.read_ms += work.catch_up_ms;
+      proposals[waiting[w]] = made[w];
+      if (asks[w].max_tokens > 0 && made[w].length() == 0 &&
+          session.drafter_.Missing(0) < before[w])
+        unread.push_back(waiting[w]);
+    }
+    return unread;
+  }
+
   int most_tokens() const { return vocabulary_ == 0 ? kAnyVocabulary : vocabulary_; }
 
   Status Check(const DraftRequest& request) const {
@@ -126,27 +177,31 @@ class DraftSession::Impl {
     return {};
   }
 
-  Drafts Copied(const round::Proposal& proposal, bool distributions) const {
+  Drafts Copied(const round::Proposal& proposal, const DraftRows& rows) const {
     Drafts drafts;
     drafts.tokens.assign(proposal.tokens.begin(), proposal.tokens.end());
     const auto n = static_cast<std::size_t>(vocabulary_);
-    if (distributions) drafts.distributions.resize(drafts.tokens.size() * n);
+    if (rows.distributions) drafts.distributions.resize(drafts.tokens.size() * n);
     for (std::size_t i = 0; i < drafts.tokens.size(); ++i) {
       const float* const q = proposal.Law(static_cast<int>(i));
       const auto token = static_cast<std::size_t>(drafts.tokens[i]);
       drafts.probabilities.push_back(q == nullptr ? 1.0f : q[token]);
-      if (!distributions) continue;
+      if (!rows.distributions) continue;
       float* const row = drafts.distributions.data() + i * n;
       if (q != nullptr)
         std::copy_n(q, n, row);
       else
         row[token] = 1;
     }
+    if (rows.token_logits && proposal.logits != nullptr)
+      drafts.token_logits.assign(proposal.logits, proposal.logits + drafts.tokens.size() * n);
     return drafts;
   }
 
   const int vocabulary_;  // 0: not known
+  const std::shared_ptr<Drafter> source_;
   draft::CustomDrafter drafter_;
+  DraftWork work_;
   std::vector<std::int32_t> drafts_;  // of the last proposal
   int left_ = 0;                      // tokens that the text may still get
   bool runs_ = false;
@@ -175,8 +230,18 @@ DraftSession::~DraftSession() = default;
 Status DraftSession::Begin(const DraftRequest& request) {
   return CatchNoMemory("drafts", [&] { return impl_->Begin(request); });
 }
-Result<Drafts> DraftSession::Propose(int k, bool distributions) {
-  return CatchNoMemory("drafts", [&] { return impl_->Propose(k, distributions); });
+Result<Drafts> DraftSession::Propose(int k, const DraftRows& rows) {
+  DraftSession* const self = this;
+  FORETOKEN_TRY(auto drafts, ProposeAll({&self, 1}, k, rows));
+  return std::move(drafts.front());
+}
+Result<std::vector<Drafts>> DraftSession::ProposeAll(std::span<DraftSession* const> sessions, int k,
+                                                     const DraftRows& rows) {
+  return CatchNoMemory("drafts", [&] {
+    std::vector<Impl*> impls;
+    for (const DraftSession* const session : sessions) impls.push_back(session->impl_.get());
+    return Impl::Propose(impls, k, rows);
+  });
 }
 Status DraftSession::Observe(std::span<const std::int32_t> committed) {
   return CatchNoMemory("drafts", [&] { return impl_->Observe(committed); });

@@ -40,13 +40,18 @@ void BuiltInDrafter::ProposeAll(std::span<const DraftTask> tasks) {
   asks_.clear(), to_.clear();
   for (const DraftTask& task : tasks) {
     if (!Runs(task.sequence)) continue;
-    asks_.push_back(
-        {.seq = task.sequence, .max_tokens = task.proposal->left(), .proposal = task.proposal});
+    asks_.push_back({.seq = task.sequence,
+                     .max_tokens = task.proposal->left(),
+                     .with_logits = task.proposal->wants_logits(),
+                     .proposal = task.proposal});
     to_.push_back(task.proposal);
   }
   if (asks_.empty()) return;
   proposals_.resize(asks_.size());
   drafter_->Propose(asks_, proposals_);
+  for (std::size_t i = 0; i < to_.size(); ++i)
+    if (const round::Proposal& made = proposals_[i]; made.logits != nullptr)
+      to_[i]->ShowLogits({made.logits, made.length(), settings_.vocabulary, made.q_stride});
   if (drafter_->ReportsLaws()) return;  // the draws were recorded already
   for (std::size_t i = 0; i < to_.size(); ++i)
     for (const Token token : proposals_[i].tokens)

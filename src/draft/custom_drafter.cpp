@@ -50,10 +50,12 @@ class CustomDrafter::Sequence final : public DraftProposal {
     text_.insert(text_.end(), tokens.begin(), tokens.end());
   }
 
-  void BeginProposal(int n) noexcept {
+  void BeginProposal(const Ask& ask) noexcept {
     drafts_.clear(), drawn_.clear();
+    wants_logits_ = ask.with_logits;
+    shown_ = false;
     begin_ = text_.size();
-    left_ = std::clamp(n, 0, static_cast<int>(max_draft_));
+    left_ = std::clamp(ask.max_tokens, 0, static_cast<int>(max_draft_));
   }
   round::Proposal Finish() noexcept {
     left_ = 0;
@@ -66,7 +68,8 @@ class CustomDrafter::Sequence final : public DraftProposal {
       }
     return {.tokens = drafts_,
             .q = laws ? laws_.data() : nullptr,
-            .q_stride = owner_.settings_.vocabulary};
+            .q_stride = owner_.settings_.vocabulary,
+            .logits = shown_ ? logits_.data() : nullptr};
   }
 
   std::span<const std::int32_t> text() const override { return text_; }
@@ -98,6 +101,16 @@ class CustomDrafter::Sequence final : public DraftProposal {
     std::copy(law.begin(), law.end(), q);
     if (std::abs(sum - 1) > kRounding) kernels().scale(q, n(), static_cast<float>(1 / sum));
     return Add(Drawn(q), true);
+  }
+
+  bool wants_logits() const override { return wants_logits_; }
+  void ShowLogits(const TokenRows& logits) override {
+    if (!wants_logits_ || logits.rows != std::ssize(drafts_) || logits.vocabulary_size != n())
+      return;
+    if (logits_.size() == 0) logits_ = AlignedBuffer<float>(max_draft_ * vocabulary());
+    for (int i = 0; i < logits.rows; ++i)
+      std::copy_n(logits.Row(i).data(), n(), logits_.data() + std::int64_t{i} * n());
+    shown_ = true;
   }
 
  private:
@@ -159,8 +172,10 @@ class CustomDrafter::Sequence final : public DraftProposal {
   const std::size_t max_draft_;
   bool greedy_ = false;
   std::vector<Token> end_tokens_, text_, drafts_;
-  std::vector<bool> drawn_;    // [drafts]: from a distribution
-  AlignedBuffer<float> laws_;  // [max_draft, vocabulary]
+  std::vector<bool> drawn_;      // [drafts]: from a distribution
+  AlignedBuffer<float> laws_;    // [max_draft, vocabulary]
+  AlignedBuffer<float> logits_;  // [max_draft, vocabulary], as the drafter showed them
+  bool wants_logits_ = false, shown_ = false;
   Noise noise_;
   Stream stream_ = Stream::kDraft;
   float draft_p_min_ = 0;
@@ -210,7 +225,7 @@ void CustomDrafter::ReportThrown(const char* where, const char* what) noexcept {
 void CustomDrafter::Begin(const SequenceStart& start) {
   sequences_[static_cast<std::size_t>(start.seq)]->Start(start);
   Guarded("Begin", [&] {
-    drafter_->Begin({.sequence = start.seq,
+    drafter_->Begin({.sequence = NumberOf(start.seq),
                      .prompt = start.prompt,
                      .max_new_tokens = start.max_new_tokens,
                      .vocabulary_size = settings_.vocabulary,
@@ -223,25 +238,38 @@ void CustomDrafter::Begin(const SequenceStart& start) {
   });
 }
 
+DraftTask CustomDrafter::Start(const Ask& ask) noexcept {
+  Sequence& sequence = *sequences_[static_cast<std::size_t>(ask.seq)];
+  sequence.BeginProposal(ask);
+  return {NumberOf(ask.seq), &sequence};
+}
+
 // Drafts that were added before an exception stay, because the exception says nothing against them.
 void CustomDrafter::Propose(std::span<const Ask> asks,
                             std::span<round::Proposal> proposals) noexcept {
   tasks_.clear();
-  for (const Ask& ask : asks) {
-    Sequence& sequence = *sequences_[static_cast<std::size_t>(ask.seq)];
-    sequence.BeginProposal(ask.max_tokens);
-    tasks_.push_back({ask.seq, &sequence});
-  }
+  for (const Ask& ask : asks) tasks_.push_back(Start(ask));
   Guarded("Propose", [&] { drafter_->ProposeAll(tasks_); });
   for (std::size_t i = 0; i < asks.size(); ++i)
     proposals[i] = sequences_[static_cast<std::size_t>(asks[i].seq)]->Finish();
+}
+
+void CustomDrafter::ProposeTogether(std::span<CustomDrafter* const> drafters,
+                                    std::span<const Ask> asks,
+                                    std::span<round::Proposal> proposals) {
+  std::vector<DraftTask> tasks;
+  for (std::size_t i = 0; i < asks.size(); ++i) tasks.push_back(drafters[i]->Start(asks[i]));
+  CustomDrafter& first = *drafters.front();
+  first.Guarded("Propose", [&] { first.drafter_->ProposeAll(tasks); });
+  for (std::size_t i = 0; i < asks.size(); ++i)
+    proposals[i] = drafters[i]->sequences_[static_cast<std::size_t>(asks[i].seq)]->Finish();
 }
 
 void CustomDrafter::Observe(std::span<const Observation> observations) noexcept {
   for (const Observation& o : observations) {
     sequences_[static_cast<std::size_t>(o.seq)]->Commit(o.committed);
     Guarded("Observe", [&] {
-      drafter_->Observe({.sequence = o.seq,
+      drafter_->Observe({.sequence = NumberOf(o.seq),
                          .committed = o.committed,
                          .drafted = o.drafted,
                          .accepted = o.accepted});
@@ -250,7 +278,7 @@ void CustomDrafter::Observe(std::span<const Observation> observations) noexcept 
 }
 
 void CustomDrafter::End(SeqId seq) noexcept {
-  Guarded("End", [&] { drafter_->End(seq); });
+  Guarded("End", [&] { drafter_->End(NumberOf(seq)); });
 }
 
 void CustomDrafter::Forget() {
@@ -259,7 +287,7 @@ void CustomDrafter::Forget() {
 
 int CustomDrafter::Missing(SeqId seq) const noexcept {
   try {
-    return std::max(0, drafter_->Unread(seq));
+    return std::max(0, drafter_->Unread(NumberOf(seq)));
   } catch (...) {
     return 0;  // Propose reports the fault
   }

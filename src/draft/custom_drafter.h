@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "draft/drafter.h"
+#include "draft/sequence_lease.h"
 #include "foretoken/drafter.h"
 #include "kernels/kernels.h"
 
@@ -36,8 +37,15 @@ class CustomDrafter final : public Drafter {
 
   std::string_view name() const override { return name_; }
   bool ReportsLaws() const override { return reports_laws_; }
+  // The sequences of the program's drafter that it uses from now on: those from lease.sequence() on.
+  // REQUIRES: no text runs.
+  void Use(SequenceLease lease) noexcept { lease_ = std::move(lease); }
   void Begin(const SequenceStart& start) override;
   void Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept override;
+  // The same for several objects of one drafter of the program's, which is called once: asks[i] is
+  // for drafters[i].
+  static void ProposeTogether(std::span<CustomDrafter* const> drafters, std::span<const Ask> asks,
+                              std::span<round::Proposal> proposals);
   void Observe(std::span<const Observation> observations) noexcept override;
   void End(SeqId seq) noexcept override;
   void Forget() override;
@@ -50,6 +58,8 @@ class CustomDrafter final : public Drafter {
   enum class Fault { kToken, kLaw, kNoLaws, kException };
   class Sequence;
 
+  int NumberOf(SeqId seq) const noexcept { return lease_.sequence() + seq; }
+  DraftTask Start(const Ask& ask) noexcept;
   void Report(Fault fault, const std::string& what);
   void ReportThrown(const char* where, const char* what) noexcept;
   // Calls the program's code; false if it threw.
@@ -60,6 +70,7 @@ class CustomDrafter final : public Drafter {
   const std::string name_;
   const bool reports_laws_;
   const CustomSettings settings_;
+  SequenceLease lease_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
   std::vector<DraftTask> tasks_;  // of one Propose
   std::int64_t faults_ = 0;

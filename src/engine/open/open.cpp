@@ -187,21 +187,27 @@ class EngineOpener {
       FORETOKEN_TRY(auto drafter, spec->make(SettingsOf()));
       AddDrafter(std::move(drafter), spec);
     }
-    if (options().drafter) AddOwnDrafter();
+    if (options().drafter) FORETOKEN_CHECK_OK(AddOwnDrafter());
     if (const model::FeatureRequest features = impl_->drafters_.AssignFeatures();
-        features.parts() > 0)
+        features.parts() > 0) {
       opened().target->KeepFeatures(features);
+      summary().hidden_states = {features.layers, features.normed,
+                                 static_cast<int>(opened().target->info().features_width)};
+    }
     return impl_->drafters_.SetDefaults(options().speculative.method);
   }
 
-  void AddOwnDrafter() {
+  Status AddOwnDrafter() {
+    FORETOKEN_TRY(auto lease, draft::SequenceLease::All(options().drafter));
     auto drafter = std::make_unique<draft::CustomDrafter>(
         options().drafter, draft::CustomSettings{.max_sequences = options().max_sequences,
                                                  .vocabulary = opened().vocabulary,
                                                  .max_draft = kMaxDraft,
                                                  .kernels = opened().kernels,
                                                  .on_fault = Notice()});
+    drafter->Use(std::move(lease));
     AddDrafter(std::move(drafter), nullptr);
+    return {};
   }
 
   // Faults of the program's own parts, while the engine lives.
@@ -317,6 +323,7 @@ class EngineOpener {
     loader::Summarise(target_, *opened().checkpoint,
                       loader::ResidentWeights(memory_, opened().target->info()),
                       opened().vocabulary, s.target);
+    s.target.end_tokens = opened().end_tokens;
     for (const loader::DraftPart& draft : drafts_.drafts) {
       DrafterSummary& summary = s.drafts.emplace_back();
       summary.name = draft.name;

@@ -86,6 +86,7 @@ class OpenedDrafter::Parts {
                   model::LocalRunner::Load(*checkpoint_, part.config, part.options, *kernels_,
                                            *pool_, {.cache = &tiles, .paged = plan.paged}));
     loader::Summarise(part, *checkpoint_, loaded->info().weight_bytes, vocabulary, summary_);
+    summary_.end_tokens = tokenizer_->end_tokens();
     grammars_.emplace(*tokenizer_, tokenizer_->end_tokens());
     face_.emplace(std::make_unique<draft::DraftModel>(std::move(loaded), part.tables, vocabulary,
                                                       kMaxDraft, *kernels_),

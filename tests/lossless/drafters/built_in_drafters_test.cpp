@@ -220,6 +220,146 @@ TEST(BuiltInDrafters, ADivergingTextRollsTheCacheBack) {
   }
 }
 
+// Two texts that are drafted in turn with one drafter: each gets the drafts that it gets alone.
+TEST(BuiltInDrafters, TwoSessionsOfOneDrafterKeepTheirTextsApart) {
+  const std::vector<std::vector<std::int32_t>> prompts = {{1, 60, 61, 62}, {1, 90, 70, 90, 70, 90}};
+  const auto shared = Opened({.max_sequences = 2});
+  const auto lookup = *MakeNgramDrafter({.max_sequences = 2}), other = *MakeNgramDrafter(),
+             third = *MakeNgramDrafter();
+  const std::vector<std::vector<std::shared_ptr<Drafter>>> drafters = {
+      {shared, shared, Opened(), Opened()}, {lookup, lookup, other, third}};
+  for (const auto& four : drafters) {
+    std::vector<std::unique_ptr<DraftSession>> sessions;
+    for (const auto& drafter : four) sessions.push_back(SessionOf(drafter, 320));
+    for (std::size_t i = 0; i < 4; ++i) {
+      const auto begun =
+          sessions[i]->Begin({.prompt = prompts[i % 2], .max_new_tokens = 40, .seed = 3});
+      ASSERT_TRUE(begun) << begun.error().message;
+    }
+    int drafted = 0;
+    for (int round = 0; round < 6; ++round)
+      for (std::size_t i = 0; i < 2; ++i) {
+        const Drafts got = Proposed(*sessions[i], 4, true),
+                     want = Proposed(*sessions[i + 2], 4, true);
+        EXPECT_EQ(got.tokens, want.tokens) << round << " " << i;
+        EXPECT_TRUE(SameBits(got.distributions, want.distributions));
+        EXPECT_EQ(sessions[i]->TakeWork().read_tokens, sessions[i + 2]->TakeWork().read_tokens);
+        drafted += static_cast<int>(got.tokens.size());
+        std::vector<std::int32_t> committed = got.tokens;
+        committed.resize(committed.size() / 2);
+        committed.push_back(90 + round % 2 * -20);
+        for (const std::size_t j : {i, i + 2}) ASSERT_TRUE(sessions[j]->Observe(committed));
+      }
+    EXPECT_GT(drafted, 10);
+  }
+}
+
+TEST(BuiltInDrafters, ASessionWithoutASequenceIsRefused) {
+  const auto drafter = Opened();
+  const auto first = SessionOf(drafter), second = SessionOf(drafter);
+  ASSERT_TRUE(first->Begin({.prompt = {1, 60}, .seed = 1}));
+  const Drafts want = Proposed(*first, 4);
+  const auto refused = second->Begin({.prompt = {1, 99}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(
+      refused.error().message,
+      "drafter 'draft-file': it drafts for 1 text(s) at a time, and other sessions have begun "
+      "as many; end one, or make it for more (max_sequences)");
+  EXPECT_FALSE(second->Propose(4));
+  EXPECT_EQ(Proposed(*first, 4).tokens, want.tokens);
+  ASSERT_TRUE(first->Begin({.prompt = {1, 61}}));  // its own sequence
+  EngineOptions options = PairOptions();
+  options.draft_model.clear();
+  options.drafter = drafter;
+  const auto engine = Engine::Open(options);
+  ASSERT_FALSE(engine);
+  EXPECT_TRUE(
+      engine.error().message.starts_with("drafter 'draft-file': another engine, or a session"))
+      << engine.error().message;
+  first->End();
+  {
+    const auto opened = OpenEngine(options);
+    EXPECT_FALSE(first->Begin({.prompt = {1, 60}}));
+    EXPECT_FALSE(Engine::Open(options));
+  }
+  EXPECT_TRUE(second->Begin({.prompt = {1, 99}}));
+}
+
+// Sessions that draft together share the passes, and each gets what it gets alone.
+TEST(BuiltInDrafters, SessionsDraftTogetherInSharedPasses) {
+  const auto drafter = Opened({.max_sequences = 3});
+  std::vector<std::unique_ptr<DraftSession>> sessions, alone;
+  std::vector<DraftSession*> batch;
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    sessions.push_back(SessionOf(drafter)), alone.push_back(SessionOf(Opened()));
+    DraftRequest request{.prompt = std::vector<std::int32_t>(5 + 9 * i, 60), .seed = i};
+    request.prompt.push_back(70 + static_cast<std::int32_t>(i));
+    request.sampling.temperature = i == 1 ? 0.0f : 0.9f;
+    ASSERT_TRUE(sessions.back()->Begin(request) && alone.back()->Begin(request));
+    batch.push_back(sessions.back().get());
+  }
+  for (int round = 0; round < 4; ++round) {
+    const auto drafts =
+        DraftSession::ProposeAll(batch, 4, {.distributions = true, .token_logits = true});
+    ASSERT_TRUE(drafts) << drafts.error().message;
+    const auto forwards = sessions[0]->TakeWork().forwards;
+    EXPECT_LE(forwards, round == 0 ? 5 : 4);
+    for (std::size_t i = 0; i < 3; ++i) {
+      const auto want = alone[i]->Propose(4, {.distributions = true, .token_logits = true});
+      ASSERT_TRUE(want);
+      EXPECT_EQ((*drafts)[i].tokens, want->tokens);
+      EXPECT_TRUE(SameBits((*drafts)[i].distributions, want->distributions));
+      EXPECT_EQ((*drafts)[i].token_logits.size(), want->tokens.size() * 320);
+      EXPECT_TRUE(SameBits((*drafts)[i].token_logits, want->token_logits));
+      const auto committed = std::span(want->tokens).first(3);
+      ASSERT_TRUE(sessions[i]->Observe(committed) && alone[i]->Observe(committed));
+    }
+  }
+  std::vector<DraftSession*> bad = {batch[0], batch[0]};
+  EXPECT_FALSE(DraftSession::ProposeAll(bad, 4));
+  bad[1] = alone[0].get();
+  EXPECT_FALSE(DraftSession::ProposeAll(bad, 4));
+  EXPECT_TRUE(DraftSession::ProposeAll({}, 4)->empty());
+}
+
+// The logits of a session are those that the engine's drafter has.
+TEST(BuiltInDrafters, SessionsShowTheLogitsOfTheModel) {
+  for (const float temperature : {0.0f, 0.9f}) {
+    auto decoder = SpeculativeDecoder::Create(PairOptions());
+    ASSERT_TRUE(decoder);
+    const Request request = Ask(20, temperature, 3);
+    const auto first = (*decoder)->Begin(request);
+    const auto session = SessionOf(Opened());
+    ASSERT_TRUE(session->Begin({.prompt = (*decoder)->completion().prompt_token_ids,
+                                .sampling = request.sampling,
+                                .seed = 3,
+                                .shares_noise = false}));
+    ASSERT_TRUE(session->Observe(first->tokens));
+    const auto want = (*decoder)->Draft({.logits = true});
+    const auto got =
+        session->Propose(static_cast<int>(want->tokens.size()), {.token_logits = true});
+    ASSERT_TRUE(got) << got.error().message;
+    ASSERT_EQ(got->token_logits.size(), 4u * 320u);
+    for (int i = 0; i < 4; ++i)
+      EXPECT_TRUE(
+          SameBits(std::span(got->token_logits).subspan(static_cast<std::size_t>(i) * 320, 320),
+                   want->logits.Row(i)));
+    EXPECT_TRUE(Proposed(*session, 4).token_logits.empty());
+  }
+  const auto lookup = SessionOf(*MakeNgramDrafter(), 320);
+  ASSERT_TRUE(lookup->Begin({.prompt = {1, 2, 3, 1, 2}}));
+  EXPECT_TRUE(lookup->Propose(2, {.token_logits = true})->token_logits.empty());
+}
+
+TEST(BuiltInDrafters, SummariesHaveTheEndTokens) {
+  const std::vector<std::int32_t> want = {2};
+  EXPECT_EQ(Opened()->summary().end_tokens, want);
+  EXPECT_EQ(OpenEngine(PairOptions())->summary().target.end_tokens, want);
+  EngineOptions options = PairOptions();
+  options.end_tokens = {70, 71};
+  EXPECT_EQ(OpenEngine(options)->summary().target.end_tokens, options.end_tokens);
+}
+
 // The same object in an engine: the text is the target's, and the drafts are those of the engine's
 // own draft model, in a batch too.
 TEST(BuiltInDrafters, ServeAnEngineAsItsOwnDraftModelDoes) {
