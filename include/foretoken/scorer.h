@@ -29,8 +29,11 @@ struct ScoreQuery {
 
 class Scorer {
  public:
-  // Only the options of the model and its cache count; nothing is drafted. Errors: as Engine::Open.
-  [[nodiscard]] static Result<std::unique_ptr<Scorer>> Create(EngineOptions options);
+  // Only the options of the model and its cache count; nothing is drafted. kept: what to keep
+  // of each token beside its logits; the width is not read. Errors: as Engine::Open;
+  // kInvalidArgument (a layer that the model does not have).
+  [[nodiscard]] static Result<std::unique_ptr<Scorer>> Create(EngineOptions options,
+                                                              const HiddenStates& kept = {});
   ~Scorer();
 
   // token_logits [batch, n, vocabulary]: the model's unprocessed logits at each query token, which
@@ -41,6 +44,11 @@ class Scorer {
   [[nodiscard]] Result<std::vector<TokenRows>> Score(std::span<const ScoreQuery> batch);
   // The same for one sequence.
   [[nodiscard]] Result<TokenRows> Score(std::span<const std::int32_t> tokens, int sequence = 0);
+
+  // [tokens, width]: the hidden states of the tokens of the last Score, query after query, valid until
+  // the next call; empty if none are kept. A head drafts from those of a text before its last token
+  // (GivenSampling.hidden_states).
+  std::span<const float> hidden_states() const;
 
   int length(int sequence = 0) const;  // tokens in the cache; 0 if there is no such sequence
   // Removes the tokens from `length` on. A model with sliding windows keeps what it needs to remove

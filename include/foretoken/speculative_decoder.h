@@ -11,9 +11,11 @@
 //
 // Uses an Engine: the text is the one that Engine::Generate gives. One thread at a time.
 //
-// Between requests it also drafts for your own texts (Draft with a context) and verifies drafts on
-// your own logits (Verify and Step with target_logits), without a pass of the target, with the
-// decoder's own rule, noise, statistics and draft-length controller.
+// Between requests it also drafts for your own texts and verifies drafts on your own logits, without
+// a pass of the target, with the decoder's own rule, noise, statistics and draft-length controller:
+//
+//   const auto drafted = decoder.Draft(text);  // then run your target over text and drafts
+//   const auto verified = decoder.Verify(drafted->tokens, {logits, n});  // [drafts + 1, n]
 #pragma once
 
 #include <memory>
@@ -62,6 +64,11 @@ struct GivenSampling {
   // How many of the last tokens of a context are output: frequency and presence penalties count
   // those.
   int n_generated = 0;
+  // Only for Draft and Step, and only for heads (EAGLE, MTP, DFlash): the target's hidden states at
+  // the n positions before the last token of the context, [n, EngineSummary.hidden_states.width].
+  // EAGLE and MTP heads may be given fewer than context - 1; the text then begins there for them.
+  // They read all that is given each time.
+  std::span<const float> hidden_states = {};
 };
 
 // The result of a step on the caller's logits.
@@ -78,8 +85,9 @@ struct DecoderStatistics {
   std::int64_t total_accepted_tokens = 0;
   std::optional<double> acceptance_rate;  // a: accepted / drafted
   // (1 - a^(K+1)) / ((1 - a) (c K + 1)), where K is the mean draft length and c the measured cost
-  // of a draft in target passes. An estimate: it assumes that a pass over K + 1 rows costs as much
-  // as one over a single row.
+  // of a draft in target passes; 0 as long as all target passes were the caller's own, which have no
+  // time here. An estimate: it assumes that a pass over K + 1 rows costs as much as one over a single
+  // row.
   std::optional<double> speedup_estimate;
 };
 
@@ -106,21 +114,29 @@ class SpeculativeDecoder {
   // Draft and Verify.
   [[nodiscard]] Result<DecodedRound> Step();
 
-  // While no request runs: drafts behind the caller's text, which the drafter reads anew each time;
-  // as many as the draft-length controller wants. Errors: kInvalidArgument (a request runs, an
-  // unknown token, a drafter that needs more than a text), kTooLarge (beyond the context).
+  // While no request runs: drafts behind the caller's text, as many as the draft-length controller
+  // wants, which may be none. The drafter reads only what its cache lacks: the context shares its
+  // beginning, and accepted drafts, with the context before. Errors: kInvalidArgument (a request
+  // runs, an unknown token, a drafter that needs more than is given), kTooLarge (beyond the context).
   [[nodiscard]] Result<DraftedTokens> Draft(std::span<const std::int32_t> context,
                                             const GivenSampling& given = {},
                                             const DraftOptions& options = {});
-  // While no request runs: verifies the caller's drafts, as certain drafts, on the caller's logits,
-  // [drafts + 1, vocabulary]. The position is the number of tokens that such calls gave since the
-  // last ResetStats, so that no noise is used twice. Errors: kInvalidArgument.
+  // While no request runs: verifies drafts on the caller's logits, [drafts + 1, vocabulary].
+  //
+  // After Draft(context) they stand behind that context, once. The drafts that it returned, or the
+  // first of them, have the distributions that they were drawn from, and the controller learns from
+  // them; other drafts are certain. Without `given` tokens are drawn as the drafts were.
+  //
+  // Otherwise drafts are certain, and stand behind the last token that was verified so, or at
+  // position 0 after ResetStats; so no noise is used twice. Their text is not known: penalties and
+  // logits processors are an error. Errors: kInvalidArgument.
+  [[nodiscard]] Result<VerifiedDraft> Verify(std::span<const std::int32_t> drafts,
+                                             const TokenRows& target_logits);
   [[nodiscard]] Result<VerifiedDraft> Verify(std::span<const std::int32_t> drafts,
                                              const TokenRows& target_logits,
-                                             const GivenSampling& given = {});
-  // While no request runs: drafts behind `context`, at most target_logits.rows - 1 tokens, and
-  // verifies them with their distributions; the position is context.size(). Row i of the logits is
-  // the target's for the i-th token behind the context. Errors: as Draft and Verify.
+                                             const GivenSampling& given);
+  // Draft(context), at most target_logits.rows - 1 tokens, and Verify. Row i of the logits is the
+  // target's for the i-th token behind the context. Errors: as both.
   [[nodiscard]] Result<VerifiedStep> Step(std::span<const std::int32_t> context,
                                           const TokenRows& target_logits,
                                           const GivenSampling& given = {});

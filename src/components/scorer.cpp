@@ -33,12 +33,16 @@ class Scorer::Impl {
     rows.reserve(batch.size());
     std::vector<int> lengths;
     for (const auto& query : batch) lengths.push_back(length(query.sequence));
+    hidden_.resize(n * hidden_width_);
     Status read = CatchNoMemory("score", [&] {
-      return parts().ReadRows(feeds, [&](std::size_t feed, int token, const float* logits) {
-        const std::size_t row = first[feed] + static_cast<std::size_t>(token);
-        std::copy_n(logits, width, logits_.data() + row * width);
-      });
+      return parts().ReadRows(
+          feeds, [&](std::size_t feed, int token, const float* logits, const float* hidden) {
+            const std::size_t row = first[feed] + static_cast<std::size_t>(token);
+            std::copy_n(logits, width, logits_.data() + row * width);
+            std::copy_n(hidden, hidden_width_, hidden_.data() + row * hidden_width_);
+          });
     });
+    if (!read) hidden_.clear();
     if (!read) {  // the sequences are as they were, or empty where a window was dropped
       for (std::size_t i = 0; i < batch.size(); ++i)
         parts().TruncateCache(batch[i].sequence, lengths[i]);
@@ -67,6 +71,21 @@ class Scorer::Impl {
             "length: {}: the model's layers with a sliding window, or with a recurrent state, "
             "do not keep what lies before; the sequence is empty now, score its text again",
             length));
+  }
+
+  std::span<const float> hidden_states() const { return hidden_; }
+
+  // Errors: kInvalidArgument.
+  Status Keep(const HiddenStates& kept) {
+    model::Runner& target = *parts().opened().target;
+    for (const int layer : kept.layers)
+      if (layer < 0 || layer > target.info().n_layers)
+        return InvalidArgument(fmt::format("hidden states: layer {} is out of range; use 0 to {}",
+                                           layer, target.info().n_layers));
+    if (kept.layers.empty() && !kept.normed) return {};
+    target.KeepFeatures({.layers = kept.layers, .normed = kept.normed});
+    hidden_width_ = static_cast<std::size_t>(target.info().features_width);
+    return {};
   }
 
   const Engine& engine() const { return *engine_; }
@@ -108,12 +127,14 @@ class Scorer::Impl {
   std::unique_ptr<Engine> engine_;
   const int n_sequences_;
   AlignedBuffer<float> logits_;  // of the last call, [tokens, vocabulary]
+  std::size_t hidden_width_ = 0;
+  std::vector<float> hidden_;  // of the last call, [tokens, hidden_width_]
 };
 
 Scorer::Scorer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Scorer::~Scorer() = default;
 
-Result<std::unique_ptr<Scorer>> Scorer::Create(EngineOptions options) {
+Result<std::unique_ptr<Scorer>> Scorer::Create(EngineOptions options, const HiddenStates& kept) {
   const int n_sequences = options.max_sequences;
   options.speculative = {.method = "none", .lookahead = "fixed"};
   options.draft_model.clear();
@@ -121,8 +142,9 @@ Result<std::unique_ptr<Scorer>> Scorer::Create(EngineOptions options) {
   options.verifier.reset();
   options.prefix_cache = false;
   FORETOKEN_TRY(auto engine, Engine::Open(std::move(options)));
-  return std::unique_ptr<Scorer>(
-      new Scorer(std::make_unique<Impl>(std::move(engine), n_sequences)));
+  auto impl = std::make_unique<Impl>(std::move(engine), n_sequences);
+  FORETOKEN_CHECK_OK(CatchNoMemory("score", [&] { return impl->Keep(kept); }));
+  return std::unique_ptr<Scorer>(new Scorer(std::move(impl)));
 }
 
 Result<std::vector<TokenRows>> Scorer::Score(std::span<const ScoreQuery> batch) {
@@ -135,6 +157,9 @@ Result<TokenRows> Scorer::Score(std::span<const std::int32_t> tokens, int sequen
   return rows.front();
 }
 
+std::span<const float> Scorer::hidden_states() const {
+  return impl_->hidden_states();
+}
 int Scorer::length(int sequence) const {
   return impl_->length(sequence);
 }

@@ -15,12 +15,15 @@
 namespace foretoken {
 namespace {
 
-std::optional<double> SpeedupEstimate(const SpeculationStats& s) {
-  if (s.drafted == 0 || !(s.verify_ms > 0)) return std::nullopt;
+// given: what of it was verified on the caller's logits, without a clock.
+std::optional<double> SpeedupEstimate(const SpeculationStats& s, const SpeculationStats& given) {
+  if (s.drafted == 0) return std::nullopt;
   const double a = *s.acceptance_rate();
   const double k = static_cast<double>(s.drafted) / static_cast<double>(s.draft_rounds);
-  const double draft = (s.draft_ms - s.draft_prompt_ms) / static_cast<double>(s.drafted);
-  const double c = draft / (s.verify_ms / static_cast<double>(s.rounds));
+  const auto drafted = static_cast<double>(s.drafted - given.drafted),
+             rounds = static_cast<double>(s.rounds - given.rounds);
+  const double draft = drafted > 0 ? (s.draft_ms - s.draft_prompt_ms) / drafted : 0;
+  const double c = s.verify_ms > 0 ? draft / (s.verify_ms / rounds) : 0;
   const double tokens = a < 1 ? (1 - std::pow(a, k + 1)) / (1 - a) : k + 1;
   return tokens / (c * k + 1);
 }
@@ -40,6 +43,7 @@ class SpeculativeDecoder::Impl {
       return InvalidArgument("begin: a request is running; take it to its end or cancel it");
     FORETOKEN_TRY(const Ticket ticket,
                   parts().Begin(std::move(request), Watch(std::move(on_round))));
+    given_text_.Leave();
     ticket_ = ticket;
     completion_.reset();
     ClearRound();
@@ -73,25 +77,25 @@ class SpeculativeDecoder::Impl {
   }
 
   Result<DraftedTokens> Draft(std::span<const Token> context, const GivenSampling& given,
-                              DraftOptions options) {
+                              const DraftOptions& options, int most = kMaxDraft) {
     if (!done())
       return InvalidArgument("draft: a request is running; take it to its end or cancel it");
-    const int most = given_text_.DraftLength();
-    options.num_steps = options.num_steps.value_or(most);
     FORETOKEN_TRY(const auto wants, EngineParts::WantsOf(options));
-    FORETOKEN_TRY(
-        const round::Proposal proposal,
-        given_text_.DraftAfter(context, given.sampling, {given.seed, given.request_id}, wants));
+    FORETOKEN_TRY(const round::Proposal proposal,
+                  given_text_.DraftAfter(context, given, wants, most));
+    SpeculationStats drafting;
+    drafting.draft_forwards = given_text_.TakeForwards();
+    total_.Add(drafting);
     return Drafted(proposal, options);
   }
 
+  // given: null: that of Draft.
   Result<VerifiedDraft> Verify(std::span<const Token> drafts, const TokenRows& target_logits,
-                               const GivenSampling& given) {
-    FORETOKEN_TRY(
-        const VerifiedDraft verified,
-        VerifyGiven({.position = given_position_, .drafts = drafts, .target_logits = target_logits},
-                    given));
-    given_position_ += verified.accepted + 1;
+                               const GivenSampling* given) {
+    if (!done())
+      return InvalidArgument("verify: a request is running; take it to its end or cancel it");
+    FORETOKEN_TRY(const VerifiedDraft verified, given_text_.Verify(drafts, target_logits, given));
+    CountGiven(drafts.size(), verified);
     return verified;
   }
 
@@ -100,20 +104,10 @@ class SpeculativeDecoder::Impl {
     if (target_logits.rows < 1)
       return InvalidArgument(
           "target logits: there are none; give a row for each draft and one more");
-    const int most = std::min(given_text_.DraftLength(), target_logits.rows - 1);
-    FORETOKEN_TRY(
-        const DraftedTokens drafted,
-        Draft(context, given, {.num_steps = most, .distributions = true, .logits = true}));
+    FORETOKEN_TRY(const DraftedTokens drafted, Draft(context, given, {}, target_logits.rows - 1));
     TokenRows rows = target_logits;
     rows.rows = static_cast<int>(drafted.tokens.size()) + 1;
-    FORETOKEN_TRY(const VerifiedDraft verified,
-                  VerifyGiven({.text = context,
-                               .n_generated = given.n_generated,
-                               .drafts = drafted.tokens,
-                               .draft_probabilities = drafted.distributions,
-                               .draft_logits = drafted.logits,
-                               .target_logits = rows},
-                              given));
+    FORETOKEN_TRY(const VerifiedDraft verified, Verify(drafted.tokens, rows, &given));
     VerifiedStep step{.drafts = drafted.tokens, .verified = verified, .acceptance_rate = {}};
     if (!drafted.tokens.empty())
       step.acceptance_rate =
@@ -137,10 +131,11 @@ class SpeculativeDecoder::Impl {
   }
 
   SpeculationStats stats() const { return total_.Read(Running()); }
+  std::optional<double> speedup_estimate() const { return SpeedupEstimate(stats(), given_); }
   void ResetStats() {
     total_.Reset(Running());
-    parts().ResetLookahead(0);
-    given_position_ = 0;
+    given_ = {};
+    given_text_.Reset();
   }
   AdaptiveLookahead* adaptive() const { return parts().Adaptive(0); }
   const Engine& engine() const { return *engine_; }
@@ -156,20 +151,6 @@ class SpeculativeDecoder::Impl {
             .probabilities = probabilities_,
             .distributions = parts().RowsOf(proposal, options.distributions ? proposal.q : nullptr),
             .logits = parts().RowsOf(proposal, options.logits ? proposal.logits : nullptr)};
-  }
-
-  // By the decoder's rule, and counted as a round.
-  Result<VerifiedDraft> VerifyGiven(const VerificationInput& input, const GivenSampling& given) {
-    if (!done())
-      return InvalidArgument("verify: a request is running; take it to its end or cancel it");
-    VerificationOptions options = given_text_.VerificationFor(given.sampling);
-    options.seed = given.seed;
-    options.request_id = given.request_id;
-    FORETOKEN_TRY(const VerifiedDraft verified, foretoken::Verify(std::move(options), input));
-    const std::size_t n = input.drafts.size();
-    CountGiven(n, verified);
-    if (n > 0) given_text_.Observe(static_cast<int>(n), verified.accepted);
-    return verified;
   }
 
   void CountGiven(std::size_t n, const VerifiedDraft& verified) {
@@ -191,6 +172,7 @@ class SpeculativeDecoder::Impl {
     round.k_histogram.assign(n + 1, 0);
     round.k_histogram[n] = 1;
     total_.Add(round);
+    given_.Add(round);
   }
 
   OnRound Watch(OnRound on_round) {
@@ -236,7 +218,7 @@ class SpeculativeDecoder::Impl {
   Ticket ticket_ = 0;
   std::optional<Completion> completion_;  // once the request has ended
   round::StatsTotal total_;
-  int given_position_ = 0;  // tokens that verification of given logits gave
+  SpeculationStats given_;  // of it, the rounds on the caller's logits
   // The round.
   std::vector<Token> round_tokens_;
   std::vector<float> probabilities_;
@@ -276,9 +258,13 @@ Result<DecodedRound> SpeculativeDecoder::Verify(std::span<const std::int32_t> dr
   return CatchNoMemory("decoder", [&] { return impl_->Verify(drafts); });
 }
 Result<VerifiedDraft> SpeculativeDecoder::Verify(std::span<const std::int32_t> drafts,
+                                                 const TokenRows& target_logits) {
+  return CatchNoMemory("decoder", [&] { return impl_->Verify(drafts, target_logits, nullptr); });
+}
+Result<VerifiedDraft> SpeculativeDecoder::Verify(std::span<const std::int32_t> drafts,
                                                  const TokenRows& target_logits,
                                                  const GivenSampling& given) {
-  return CatchNoMemory("decoder", [&] { return impl_->Verify(drafts, target_logits, given); });
+  return CatchNoMemory("decoder", [&] { return impl_->Verify(drafts, target_logits, &given); });
 }
 Result<DecodedRound> SpeculativeDecoder::Step() {
   FORETOKEN_CHECK_OK(Draft(DraftOptions()));
@@ -315,7 +301,7 @@ DecoderStatistics SpeculativeDecoder::statistics() const {
           .total_draft_tokens = s.drafted,
           .total_accepted_tokens = s.accepted,
           .acceptance_rate = s.acceptance_rate(),
-          .speedup_estimate = SpeedupEstimate(s)};
+          .speedup_estimate = impl_->speedup_estimate()};
 }
 
 void SpeculativeDecoder::ResetStats() {

@@ -78,14 +78,15 @@ class Engine::Impl {
   TokenRows RowsOf(const round::Proposal& proposal, const float* numbers) const noexcept;
 
   AdaptiveLookahead* Adaptive(SeqId seq) const noexcept { return controller().Adaptive(seq); }
-  void ResetLookahead(SeqId seq) noexcept { controller().Reset(seq); }
 
-  // Feeds tokens to sequences that no request has, and hands out the logits after each token.
+  // Feeds tokens to sequences that no request has, and hands out the logits after each token, and its
+  // hidden states where the target keeps them.
   struct Feed {
     SeqId seq = 0;
     std::span<const Token> tokens;  // as many as the sequence has room for
   };
-  using OnRow = std::function<void(std::size_t feed, int token, const float* logits)>;
+  using OnRow =
+      std::function<void(std::size_t feed, int token, const float* logits, const float* hidden)>;
   // Errors: kInvalidFile (logits that are not finite). The sequences then hold what was read.
   [[nodiscard]] Status ReadRows(std::span<const Feed> feeds, const OnRow& on_row);
   [[nodiscard]] Result<std::vector<float>> Score(std::span<const Token> tokens);
@@ -109,6 +110,7 @@ class Engine::Impl {
   const engine::Preparation& preparation() const { return *preparation_; }
   const engine::SpeculationRules& speculation() const { return *speculation_; }
   draft_length::Lookahead& controller() const { return *estimates_->controller; }
+  const draft_length::RoundCosts& costs() const { return estimates_->costs; }
   const engine::Accounting& accounting() const { return *accounting_; }
   const loader::FileWatch& files() const { return files_; }
   EngineLoad load() const noexcept;

@@ -152,7 +152,8 @@ Status Engine::Impl::ReadRows(std::span<const Feed> feeds, const OnRow& on_row) 
         const int before = CachedPositions(feeds[f].seq) - static_cast<int>(done[f]);
         return Fail(commit_->NotFinite(before + token + 1));
       }
-      on_row(f, token, result.Logits(static_cast<int>(row)));
+      on_row(f, token, result.Logits(static_cast<int>(row)),
+             result.Features(static_cast<int>(row)));
     }
   }
   return {};
@@ -176,7 +177,7 @@ Result<std::vector<float>> Engine::Impl::Score(std::span<const Token> tokens) {
   const Feed feed{0, tokens.first(tokens.size() - 1)};
   logprobs.reserve(tokens.size());
   const Status read = CatchNoMemory("score", [&] {
-    return ReadRows({&feed, 1}, [&](std::size_t, int i, const float* logits) {
+    return ReadRows({&feed, 1}, [&](std::size_t, int i, const float* logits, const float*) {
       logprobs.push_back(reader.Of(logits, tokens[static_cast<std::size_t>(i) + 1]));
     });
   });

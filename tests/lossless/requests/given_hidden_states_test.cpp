@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Heads draft behind hidden states of the caller's: what they draft within a request, bit for bit.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "foretoken/scorer.h"
+#include "foretoken/speculative_decoder.h"
+#include "lossless/parts_testing.h"
+
+namespace foretoken {
+namespace {
+
+using Tokens = std::vector<std::int32_t>;
+
+struct HeadCase {
+  const char* method;
+  bool eagle, block;
+};
+
+std::unique_ptr<SpeculativeDecoder> Opened(const HeadCase& head) {
+  static const std::string folder = fixtures::TemporaryFolder();
+  fixtures::TinyHeadOptions options;
+  options.target = {.seed = 51, .context_length = 96};
+  options.eagle = head.eagle, options.block = head.block;
+  EngineOptions engine = PairOptions();
+  engine.draft_model = fixtures::WriteTinyHead(folder, options);
+  auto decoder = SpeculativeDecoder::Create(engine);
+  EXPECT_TRUE(decoder) << decoder.error().message;
+  return decoder ? std::move(*decoder) : nullptr;
+}
+
+TEST(GivenHiddenStates, AHeadDraftsWhatItDraftsInARequest) {
+  for (const HeadCase head :
+       {HeadCase{"mtp", false, false}, {"eagle", true, false}, {"dflash", false, true}})
+    for (const float temperature : {0.0f, 0.9f}) {
+      const auto running = Opened(head), given_decoder = Opened(head);
+      ASSERT_EQ(given_decoder->engine().summary().method, head.method);
+      const HiddenStates rows = given_decoder->engine().summary().hidden_states;
+      EXPECT_GT(rows.width, 0);
+      EXPECT_EQ(rows.normed, std::string(head.method) == "mtp");
+      auto scorer = Scorer::Create(PairOptions(), rows);
+      ASSERT_TRUE(scorer) << scorer.error().message;
+      Request request = Ask(30, temperature, 4, 4);
+      request.sampling.frequency_penalty = 0.3f;
+      GivenSampling given{.sampling = request.sampling, .seed = 4};
+      ASSERT_TRUE(running->Begin(request));
+      int drafted = 0;
+      while (!running->done()) {
+        const Completion so_far = running->completion();
+        Tokens text = so_far.prompt_token_ids;
+        text.insert(text.end(), so_far.token_ids.begin(), so_far.token_ids.end());
+        ASSERT_TRUE((*scorer)->Truncate(0, 0));
+        ASSERT_TRUE((*scorer)->Score(std::span(text).first(text.size() - 1)));
+        given.hidden_states = (*scorer)->hidden_states();
+        ASSERT_EQ(given.hidden_states.size(),
+                  (text.size() - 1) * static_cast<std::size_t>(rows.width));
+        given.n_generated = static_cast<int>(so_far.token_ids.size());
+        const auto want = running->Draft();
+        ASSERT_TRUE(want);
+        const auto got =
+            given_decoder->Draft(text, given, {.num_steps = static_cast<int>(want->tokens.size())});
+        ASSERT_TRUE(got) << got.error().message;
+        ASSERT_EQ(Tokens(got->tokens.begin(), got->tokens.end()),
+                  Tokens(want->tokens.begin(), want->tokens.end()))
+            << head.method;
+        ASSERT_EQ(got->probabilities.size(), want->probabilities.size());
+        EXPECT_EQ(std::memcmp(got->probabilities.data(), want->probabilities.data(),
+                              want->probabilities.size_bytes()),
+                  0);
+        drafted += static_cast<int>(got->tokens.size());
+        ASSERT_TRUE(running->Verify());
+      }
+      EXPECT_GT(drafted, 10) << head.method;
+    }
+}
+
+TEST(GivenHiddenStates, SaysWhatCannotBe) {
+  const auto decoder = Opened({"mtp", false, false});
+  const int width = decoder->engine().summary().hidden_states.width;
+  const Tokens text = {1, 60, 61, 62};
+  const std::vector<float> numbers(static_cast<std::size_t>(4 * width));
+  GivenSampling given;
+  EXPECT_FALSE(decoder->Draft(text, given));  // none
+  given.hidden_states = numbers;              // one for the last token too
+  EXPECT_FALSE(decoder->Draft(text, given));
+  given.hidden_states = std::span(numbers).first(static_cast<std::size_t>(width) + 1);
+  EXPECT_FALSE(decoder->Draft(text, given));
+  given.hidden_states = std::span(numbers).first(static_cast<std::size_t>(2 * width));
+  EXPECT_TRUE(decoder->Draft(text, given));  // the text begins there for it
+  const auto block = Opened({"dflash", false, true});
+  const int wide = block->engine().summary().hidden_states.width;
+  const std::vector<float> rows(static_cast<std::size_t>(3 * wide));
+  given.hidden_states = std::span(rows).first(static_cast<std::size_t>(2 * wide));
+  EXPECT_FALSE(block->Draft(text, given));  // a block drafter needs all
+  given.hidden_states = rows;
+  EXPECT_TRUE(block->Draft(text, given));
+  auto pair = SpeculativeDecoder::Create(PairOptions());
+  ASSERT_TRUE(pair);
+  EXPECT_EQ((*pair)->engine().summary().hidden_states.width, 0);
+  EXPECT_FALSE((*pair)->Draft(text, given));
+  EXPECT_FALSE(Scorer::Create(PairOptions(), {.layers = {99}}));
+  auto without = Scorer::Create(PairOptions());
+  ASSERT_TRUE((*without)->Score(text));
+  EXPECT_TRUE((*without)->hidden_states().empty());
+}
+
+}  // namespace
+}  // namespace foretoken
