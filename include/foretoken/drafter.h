@@ -43,7 +43,7 @@ class DraftProposal {
   // exponential race with the same noise): if the distribution equals the target's, it gives the
   // target's token, and every draft is accepted. If the request only wants drafts above some
   // probability (draft_p_min) and no token reaches it, the draft ends here. REQUIRES:
-  // Drafter::ReportsLaws().
+  // Drafter::ReportsDistributions().
   virtual std::int32_t Draw(std::span<const float> distribution) = 0;
   // Whether the caller wants the logits behind the drafts, as a model gives them. A drafter that has
   // them then calls ShowLogits, [drafts added, vocabulary], before Propose returns; they are copied.
@@ -110,7 +110,7 @@ class Drafter {
   // `residual` when draft lengths follow fixed rules (fixed, ewma, heuristic), and by
   // `sample-match` when they follow measured time or the load (cost-model, the default, and
   // batch-size). Certain drafts are verified by `sample-match`.
-  virtual bool ReportsLaws() const { return false; }
+  virtual bool ReportsDistributions() const { return false; }
 
   // Engine::Open and DraftSession refuse to exceed these. Texts of sessions have the sequences from 0
   // on; without a limit, as many as there are.

@@ -208,7 +208,7 @@ class DistributionDrafter final : public CountingDrafter {
       : distribution_(static_cast<std::size_t>(vocabulary_size)),
         probabilities_(std::move(probabilities)) {}
   std::string_view name() const override { return "distribution"; }
-  bool ReportsLaws() const override { return true; }
+  bool ReportsDistributions() const override { return true; }
   DrafterLimits limits() const override {
     return {.vocabulary_size = static_cast<int>(distribution_.size())};
   }

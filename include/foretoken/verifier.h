@@ -46,12 +46,12 @@ class JudgedDraft {
   // [vocabulary]. The distribution that the target's token is drawn from, fully processed, with the
   // drafts before i as text; at temperature 0 all of it is on the best token. Computed on demand.
   // Empty if there is no position i.
-  virtual std::span<const float> TargetLaw(int i) = 0;
+  virtual std::span<const float> TargetDistribution(int i) = 0;
   // [vocabulary]: the target's unprocessed logits. Empty if there is no position i.
   virtual std::span<const float> TargetLogits(int i) const = 0;
   // [vocabulary]: the distribution that draft i was drawn from. Empty: the draft was certain, so
   // all of its distribution is on the draft itself.
-  virtual std::span<const float> DraftLaw(int i) const = 0;
+  virtual std::span<const float> DraftDistribution(int i) const = 0;
 
   // In [0, 1): a function of the request's seed and id, the purpose and the position only.
   virtual double Uniform(NoisePurpose purpose, int i) const = 0;
@@ -80,7 +80,7 @@ class Verifier {
   // True if committed tokens have exactly the distribution of plain decoding. At temperature 0 the
   // engine then verifies by `greedy` itself.
   virtual bool lossless() const = 0;
-  // True if it reads DraftLaw: drafters that report no distributions are then refused.
+  // True if it reads DraftDistribution: drafters that report no distributions are then refused.
   virtual bool NeedsLaws() const { return false; }
   virtual Judgement Judge(JudgedDraft& draft) = 0;
 };

@@ -216,7 +216,7 @@ Result<std::unique_ptr<DraftSession>> DraftSession::Create(std::shared_ptr<Draft
         fmt::format("vocabulary size: {} is given, and drafter '{}' has {}; leave it out",
                     vocabulary_size, drafter->name(), own));
   const int size = vocabulary_size > 0 ? vocabulary_size : own;
-  if (size == 0 && drafter->ReportsLaws())
+  if (size == 0 && drafter->ReportsDistributions())
     return InvalidArgument(
         fmt::format("vocabulary size: drafter '{}' does not say it; give it", drafter->name()));
   FORETOKEN_TRY(const kernels::Kernels* const kernels, kernels::KernelsFromEnvironment());

@@ -52,7 +52,7 @@ void BuiltInDrafter::ProposeAll(std::span<const DraftTask> tasks) {
   for (std::size_t i = 0; i < to_.size(); ++i)
     if (const round::Proposal& made = proposals_[i]; made.logits != nullptr)
       to_[i]->ShowLogits({made.logits, made.length(), settings_.vocabulary, made.q_stride});
-  if (drafter_->ReportsLaws()) return;  // the draws were recorded already
+  if (drafter_->ReportsDistributions()) return;  // the draws were recorded already
   for (std::size_t i = 0; i < to_.size(); ++i)
     for (const Token token : proposals_[i].tokens)
       if (!to_[i]->Push(token)) break;

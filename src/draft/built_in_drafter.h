@@ -34,7 +34,7 @@ class BuiltInDrafter final : public foretoken::Drafter {
   BuiltInDrafter(std::unique_ptr<draft::Drafter> drafter, BuiltInSettings settings);
 
   std::string_view name() const override { return settings_.name; }
-  bool ReportsLaws() const override { return drafter_->ReportsLaws(); }
+  bool ReportsDistributions() const override { return drafter_->ReportsDistributions(); }
   DrafterLimits limits() const override { return {settings_.max_sequences, settings_.vocabulary}; }
   void Begin(const DraftedRequest& request) override;
   void Propose(int sequence, DraftProposal& proposal) override;

@@ -135,7 +135,7 @@ class CustomDrafter::Sequence final : public DraftProposal {
       owner_.Report(
           Fault::kNoLaws,
           "it draws and does not report distributions, so its drafts end before the first draw; "
-          "let ReportsLaws return true");
+          "let ReportsDistributions return true");
     } else if (law.size() != vocabulary()) {
       owner_.Report(Fault::kLaw,
                     fmt::format("a distribution has {} probabilities, so its drafts end before "
@@ -187,7 +187,7 @@ CustomDrafter::CustomDrafter(std::shared_ptr<foretoken::Drafter> drafter,
                              const CustomSettings& settings)
     : drafter_(std::move(drafter)),
       name_(drafter_->name()),
-      reports_laws_(drafter_->ReportsLaws()),
+      reports_laws_(drafter_->ReportsDistributions()),
       settings_(settings),
       sequences_(static_cast<std::size_t>(settings.max_sequences)) {
   for (auto& sequence : sequences_) sequence = std::make_unique<Sequence>(*this);

@@ -36,7 +36,7 @@ class CustomDrafter final : public Drafter {
   ~CustomDrafter() override;
 
   std::string_view name() const override { return name_; }
-  bool ReportsLaws() const override { return reports_laws_; }
+  bool ReportsDistributions() const override { return reports_laws_; }
   // The sequences of the program's drafter that it uses from now on: those from lease.sequence() on.
   // REQUIRES: no text runs.
   void Use(SequenceLease lease) noexcept { lease_ = std::move(lease); }

@@ -21,7 +21,7 @@ class Own final : public foretoken::Drafter {
  public:
   Own(Rule rule, bool laws) : rule_(std::move(rule)), laws_(laws) {}
   std::string_view name() const override { return "own"; }
-  bool ReportsLaws() const override { return laws_; }
+  bool ReportsDistributions() const override { return laws_; }
   void Begin(const DraftedRequest& request) override { begun.push_back(request.sequence); }
   void Propose(int, DraftProposal& proposal) override { rule_(proposal); }
   void Observe(const DraftedRound& round) override {
@@ -238,7 +238,7 @@ TEST(CustomDrafter, ALawFromADrafterThatReportsNoneIsRefused) {
   bench.Start();
   EXPECT_TRUE(bench.Tokens(4).empty());
   ASSERT_EQ(bench.faults.size(), 1u);
-  EXPECT_NE(bench.faults[0].find("ReportsLaws"), std::string::npos);
+  EXPECT_NE(bench.faults[0].find("ReportsDistributions"), std::string::npos);
 }
 
 TEST(CustomDrafter, AnExceptionKeepsTheDraftsBeforeItAndIsToldOnce) {

@@ -85,7 +85,7 @@ class Drafter {
   virtual std::string_view name() const = 0;  // "ngram"
   // True if proposals have the distributions that they were drawn from (unless the request's draft
   // sampling is greedy).
-  virtual bool ReportsLaws() const = 0;
+  virtual bool ReportsDistributions() const = 0;
   // True if proposals have the raw logits of the drafted tokens.
   virtual bool ReportsLogits() const { return false; }
   // True if a proposal takes one pass, however many tokens it has.

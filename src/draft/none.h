@@ -9,7 +9,7 @@ namespace foretoken::draft {
 class NoneDrafter final : public Drafter {
  public:
   std::string_view name() const override { return "none"; }
-  bool ReportsLaws() const override { return false; }
+  bool ReportsDistributions() const override { return false; }
   void Begin(const SequenceStart&) override {}
   void Propose(std::span<const Ask>, std::span<round::Proposal> proposals) noexcept override {
     for (auto& proposal : proposals) proposal = {};

@@ -65,7 +65,7 @@ class ListedDrafter : public Drafter {
  public:
   explicit ListedDrafter(const DrafterSpec& spec) : info_(spec.info) {}
   std::string_view name() const final { return info_.name; }
-  bool ReportsLaws() const final { return info_.reports_q; }
+  bool ReportsDistributions() const final { return info_.reports_q; }
   bool DraftsAtOnce() const final { return info_.drafts_at_once; }
 
  private:

@@ -30,7 +30,7 @@ class Draft final : public JudgedDraft {
   std::span<const std::int32_t> text() const override {
     return sampler_.text().first(static_cast<std::size_t>(begin_));
   }
-  std::span<const float> TargetLaw(int i) override {
+  std::span<const float> TargetDistribution(int i) override {
     if (!Has(i)) return {};
     float* const law = laws_ + i * vocabulary();
     if (!known_[static_cast<std::size_t>(i)]) Compute(i, law);
@@ -41,7 +41,7 @@ class Draft final : public JudgedDraft {
     if (!Has(i)) return {};
     return {logits_.Row(i).logits, static_cast<std::size_t>(vocabulary())};
   }
-  std::span<const float> DraftLaw(int i) const override {
+  std::span<const float> DraftDistribution(int i) const override {
     if (i < 0 || i >= length() || proposal_.q == nullptr) return {};
     return {proposal_.Law(i), static_cast<std::size_t>(vocabulary())};
   }

@@ -43,7 +43,7 @@ CustomVerifier Custom(Rule rule, bool lossless = true, int vocabulary = kVocabul
 // Rejection sampling through the public interface only.
 Judgement OwnResidual(JudgedDraft& draft) {
   for (int i = 0; i < draft.length(); ++i) {
-    const auto p = draft.TargetLaw(i), q = draft.DraftLaw(i);
+    const auto p = draft.TargetDistribution(i), q = draft.DraftDistribution(i);
     const auto d = static_cast<std::size_t>(draft.tokens()[static_cast<std::size_t>(i)]);
     const double qd = q.empty() ? 1.0 : static_cast<double>(q[d]);
     if (draft.Uniform(NoisePurpose::kCoin, i) * qd < static_cast<double>(p[d])) continue;
@@ -58,7 +58,7 @@ Judgement OwnResidual(JudgedDraft& draft) {
 // Accepts with p and recovers from all of p: the known fault.
 Judgement Biased(JudgedDraft& draft) {
   for (int i = 0; i < draft.length(); ++i) {
-    const auto p = draft.TargetLaw(i);
+    const auto p = draft.TargetDistribution(i);
     const auto d = static_cast<std::size_t>(draft.tokens()[static_cast<std::size_t>(i)]);
     if (draft.Uniform(NoisePurpose::kCoin, i) < static_cast<double>(p[d])) continue;
     return {i, draft.Draw(p, draft.Uniform(NoisePurpose::kResidual, i))};
@@ -143,15 +143,15 @@ TEST(CustomVerifier, LawsOfAllPositionsHoldInAnyOrderAndLeaveNoTrace) {
       [&](JudgedDraft& draft) -> Judgement {
         ++calls;
         for (const int i : {2, 0, 1, 2, 0}) {
-          const auto law = draft.TargetLaw(i);
+          const auto law = draft.TargetDistribution(i);
           EXPECT_EQ(std::vector<float>(law.begin(), law.end()), want[static_cast<std::size_t>(i)]);
           EXPECT_EQ(draft.TargetLogits(i)[1], rows[static_cast<std::size_t>(i)][1]);
         }
-        EXPECT_TRUE(draft.TargetLaw(3).empty());
-        EXPECT_TRUE(draft.TargetLaw(-1).empty());
+        EXPECT_TRUE(draft.TargetDistribution(3).empty());
+        EXPECT_TRUE(draft.TargetDistribution(-1).empty());
         EXPECT_TRUE(draft.TargetLogits(3).empty());
-        EXPECT_TRUE(draft.DraftLaw(2).empty());
-        EXPECT_EQ(draft.DraftLaw(0)[3], 0.75f);
+        EXPECT_TRUE(draft.DraftDistribution(2).empty());
+        EXPECT_EQ(draft.DraftDistribution(0)[3], 0.75f);
         EXPECT_EQ(draft.Sample(9), kNoToken);
         EXPECT_EQ(draft.Draw({}, 0.5), kNoToken);
         EXPECT_EQ(draft.text().size(), 2u);
@@ -175,8 +175,8 @@ TEST(CustomVerifier, AtTemperatureZeroALosslessOneIsGreedyAndALossyOneSeesOneHot
     sampler.Begin(std::vector<Token>{0}, 8);
     const auto verifier = Custom(
         [](JudgedDraft& draft) -> Judgement {
-          EXPECT_EQ(draft.TargetLaw(0)[2], 1.0f);
-          EXPECT_EQ(draft.TargetLaw(0)[1], 0.0f);
+          EXPECT_EQ(draft.TargetDistribution(0)[2], 1.0f);
+          EXPECT_EQ(draft.TargetDistribution(0)[1], 0.0f);
           return {1, 3};
         },
         lossless, 4);

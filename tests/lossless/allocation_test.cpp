@@ -42,7 +42,7 @@ namespace {
 class EvenDrafter final : public Drafter {
  public:
   std::string_view name() const override { return "own"; }
-  bool ReportsLaws() const override { return true; }
+  bool ReportsDistributions() const override { return true; }
   void Begin(const DraftedRequest& request) override {
     const auto n = static_cast<std::size_t>(request.vocabulary_size);
     law_.assign(n, 1.0f / static_cast<float>(n));
@@ -59,7 +59,7 @@ class FirstDraftVerifier final : public Verifier {
   std::string_view name() const override { return "first"; }
   bool lossless() const override { return false; }
   Judgement Judge(JudgedDraft& draft) override {
-    const int kept = draft.length() > 0 && draft.TargetLaw(0)[0] < 0.5f ? 1 : 0;
+    const int kept = draft.length() > 0 && draft.TargetDistribution(0)[0] < 0.5f ? 1 : 0;
     return {kept, draft.Sample(kept)};
   }
 };

@@ -21,7 +21,7 @@ class View final : public Drafter {
       : shared_(std::move(shared)), drafter_(*shared_->drafter), reduced_(reduced) {}
 
   std::string_view name() const override { return drafter_.name(); }
-  bool ReportsLaws() const override { return drafter_.ReportsLaws(); }
+  bool ReportsDistributions() const override { return drafter_.ReportsDistributions(); }
   bool ReportsLogits() const override { return drafter_.ReportsLogits(); }
   bool DraftsAtOnce() const override { return drafter_.DraftsAtOnce(); }
   int LikelyTokens() const override { return drafter_.LikelyTokens(); }

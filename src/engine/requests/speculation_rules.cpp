@@ -82,7 +82,7 @@ const verify::Verifier& SpeculationRules::VerifierFor(const Request& request) co
   if ((FollowsLoad(set.lookahead) || LeastDraftsOf(request) > 1) && !bent)
     return verifiers_.Of(VerifyStrategy::kSampleMatch);
   for (const int d : DraftersFor(request))
-    if (drafters_[d].drafter->ReportsLaws() && DrawsDrafts(request))
+    if (drafters_[d].drafter->ReportsDistributions() && DrawsDrafts(request))
       return verifiers_.Of(VerifyStrategy::kResidual);
   return verifiers_.Of(VerifyStrategy::kSampleMatch);
 }
@@ -96,7 +96,7 @@ std::vector<std::string> SpeculationRules::StrategyNames() const {
         [what](const loader::DrafterEntry& entry) { return ((*entry.drafter).*what)(); });
   };
   for (const auto& verifier : verifiers_.rules) {
-    if (verifier->NeedsLaws() && !reported(&draft::Drafter::ReportsLaws)) continue;
+    if (verifier->NeedsLaws() && !reported(&draft::Drafter::ReportsDistributions)) continue;
     if (verifier->NeedsLogits() && !reported(&draft::Drafter::ReportsLogits)) continue;
     names.emplace_back(verifier->name());
   }
@@ -117,7 +117,7 @@ bool SpeculationRules::VerifiesDistributions(const Request& request) const {
     return false;
   const auto drafters = DraftersFor(request);
   return std::any_of(drafters.begin(), drafters.end(),
-                     [this](int d) { return drafters_[d].drafter->ReportsLaws(); });
+                     [this](int d) { return drafters_[d].drafter->ReportsDistributions(); });
 }
 
 // At temperature 0 all built-in strategies are greedy. Synthetic acceptance is for measurements,
@@ -194,7 +194,7 @@ Status SpeculationRules::CheckDrafters(const Request& request) const {
   if (verifiers_.synthetic || verifier == nullptr) return {};
   for (const int d : DraftersFor(request)) {
     const loader::DrafterEntry& entry = drafters_[d];
-    if (verifier->NeedsLaws() && !entry.drafter->ReportsLaws())
+    if (verifier->NeedsLaws() && !entry.drafter->ReportsDistributions())
       return InvalidArgument(fmt::format(
           "verify: '{}' needs a drafter that reports its distributions, and {} reports none; "
           "use sample-match",
@@ -219,7 +219,7 @@ SpeculativeUse SpeculationRules::UseFor(const Request& request) const {
   for (const int d : DraftersFor(request)) {
     const loader::DrafterEntry& entry = drafters_[d];
     AddName(use.methods, entry.method);
-    use.sampled_drafts |= DrawsDrafts(request) && entry.drafter->ReportsLaws();
+    use.sampled_drafts |= DrawsDrafts(request) && entry.drafter->ReportsDistributions();
   }
   return use;
 }
@@ -234,7 +234,7 @@ SpeculativeUse SpeculationRules::UseForAny() const {
   if (use.strategies.empty()) use.strategies.emplace_back(VerifierFor(Request()).name());
   for (const loader::DrafterEntry& entry : drafters_) {
     AddName(use.methods, entry.method);
-    use.sampled_drafts |= entry.drafter->ReportsLaws();
+    use.sampled_drafts |= entry.drafter->ReportsDistributions();
   }
   return use;
 }

@@ -121,7 +121,7 @@ class Reader final : public draft::Drafter {
  public:
   explicit Reader(model::FeatureRequest needs) : needs_(std::move(needs)) {}
   std::string_view name() const override { return "reader"; }
-  bool ReportsLaws() const override { return false; }
+  bool ReportsDistributions() const override { return false; }
   model::FeatureRequest Needs() const override { return needs_; }
   void Begin(const draft::SequenceStart&) override {}
   void Propose(std::span<const draft::Ask>, std::span<round::Proposal>) noexcept override {}

@@ -23,7 +23,7 @@ class FakeDrafter final : public draft::Drafter {
       : target_(target), vocabulary_(vocabulary) {}
 
   std::string_view name() const override { return "fake"; }
-  bool ReportsLaws() const override { return reports_distributions; }
+  bool ReportsDistributions() const override { return reports_distributions; }
   bool ReportsLogits() const override { return reports_logits; }
   bool DraftsAtOnce() const override { return at_once; }
   int LikelyTokens() const override { return n_likely; }

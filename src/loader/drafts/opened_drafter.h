@@ -19,7 +19,7 @@ class OpenedDrafter final : public ModelDrafter {
   ~OpenedDrafter() override;
 
   std::string_view name() const override { return face().name(); }
-  bool ReportsLaws() const override { return true; }
+  bool ReportsDistributions() const override { return true; }
   DrafterLimits limits() const override { return face().limits(); }
   void Begin(const DraftedRequest& request) override { face().Begin(request); }
   void Propose(int sequence, DraftProposal& proposal) override {

@@ -54,7 +54,7 @@ std::string ErrorOf(const std::string& source, std::size_t stack_bytes) {
 
 // What is left below so many functions that keep 4 KiB each.
 [[gnu::noinline]] std::size_t LeftBelow(int n) {
-  volatile char room[4 * kKiB];
+  [[maybe_unused]] volatile char room[4 * kKiB];
   room[0] = 0;
   const std::size_t left = n == 0 ? StackLeft() : LeftBelow(n - 1);
   room[1] = 0;

@@ -420,7 +420,7 @@ class Cautious final : public Drafter {
  public:
   explicit Cautious(std::shared_ptr<Drafter> inner) : inner_(std::move(inner)) {}
   std::string_view name() const override { return "cautious"; }
-  bool ReportsLaws() const override { return inner_->ReportsLaws(); }
+  bool ReportsDistributions() const override { return inner_->ReportsDistributions(); }
   DrafterLimits limits() const override { return inner_->limits(); }
   void Begin(const DraftedRequest& request) override { inner_->Begin(request); }
   void Propose(int sequence, DraftProposal& proposal) override {

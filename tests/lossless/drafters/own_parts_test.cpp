@@ -23,7 +23,7 @@ class OwnDrafter final : public Drafter {
   OwnDrafter(Rule rule, bool laws = false, std::string name = "own")
       : rule_(std::move(rule)), laws_(laws), name_(std::move(name)) {}
   std::string_view name() const override { return name_; }
-  bool ReportsLaws() const override { return laws_; }
+  bool ReportsDistributions() const override { return laws_; }
   void Propose(int, DraftProposal& proposal) override { rule_(proposal); }
 
  private:
@@ -265,7 +265,7 @@ class OwnVerifier final : public Verifier {
   bool NeedsLaws() const override { return kind_ == Kind::kResidual; }
   Judgement Judge(JudgedDraft& draft) override {
     for (int i = 0; i < draft.length() && kind_ != Kind::kAll; ++i) {
-      const auto p = draft.TargetLaw(i), q = draft.DraftLaw(i);
+      const auto p = draft.TargetDistribution(i), q = draft.DraftDistribution(i);
       const auto d = static_cast<std::size_t>(draft.tokens()[static_cast<std::size_t>(i)]);
       const double qd = q.empty() || kind_ == Kind::kBiased ? 1.0 : static_cast<double>(q[d]);
       if (draft.Uniform(NoisePurpose::kCoin, i) * qd < static_cast<double>(p[d])) continue;

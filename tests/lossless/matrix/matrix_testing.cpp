@@ -143,7 +143,7 @@ class Fond final : public Drafter {
  public:
   explicit Fond(bool laws) : laws_(laws), followers_(Known().followers) {}
   std::string_view name() const override { return laws_ ? "own" : "own-certain"; }
-  bool ReportsLaws() const override { return laws_; }
+  bool ReportsDistributions() const override { return laws_; }
   void Propose(int, DraftProposal& proposal) override {
     while (proposal.left() > 0) {
       const auto known = followers_.find(proposal.text().back());

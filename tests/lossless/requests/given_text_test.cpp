@@ -101,7 +101,7 @@ class Counted final : public Drafter {
  public:
   Counted() : inner_(*OpenDrafter(Pair().draft, {.threads = 1})) {}
   std::string_view name() const override { return "counted"; }
-  bool ReportsLaws() const override { return true; }
+  bool ReportsDistributions() const override { return true; }
   DrafterLimits limits() const override { return inner_->limits(); }
   void Begin(const DraftedRequest& request) override { inner_->Begin(request); }
   void Propose(int sequence, DraftProposal& proposal) override {
