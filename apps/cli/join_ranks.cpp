@@ -44,9 +44,14 @@ std::optional<int> JoinRanks(const Arguments& arguments) {
     settings::SetProcessRanks(std::move(*group));
     return std::nullopt;
   }
-  // Rank 0 answers what is running, and then lets this rank leave.
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_IGN);
+  // Rank 0 answers what is running, and then lets this rank leave. It hears of a SIGTERM here; the
+  // others come from a terminal, and reach it too.
+  for (const int signal : {SIGINT, SIGHUP}) std::signal(signal, SIG_IGN);
+  static RankGroup* followed_group = nullptr;
+  followed_group = group->get();
+  std::signal(SIGTERM, [](int) { followed_group->AskForEnd(); });
   const Status followed = (*group)->Follow();
+  std::signal(SIGTERM, SIG_IGN);
   return followed ? kDone : ReportError(followed.error());
 }
 

@@ -36,7 +36,8 @@ constexpr rlim_t kOwnFiles = 64;     // descriptors that are no connections
 constexpr rlim_t kFewestFiles = 32;  // about 16 are open when it listens
 // The time for answers to leave; less after a second signal.
 constexpr std::chrono::seconds kGrace{30}, kShortGrace{1};
-constexpr std::chrono::milliseconds kRankPoll{50};  // between looks whether a rank is lost
+// Between looks whether a rank is lost, or asks for the end.
+constexpr std::chrono::milliseconds kRankPoll{50};
 
 // Turns signals into bytes of a pipe while it lives. The third signal has its default effect.
 class Signals {
@@ -167,7 +168,7 @@ std::string AwaitEnd(Signals& signals, RankGroup* ranks) {
     signals.Await(-1);
     return "";
   }
-  while (!signals.Await(static_cast<int>(kRankPoll.count())))
+  while (!signals.Await(static_cast<int>(kRankPoll.count())) && !ranks->end_asked())
     if (std::string lost = ranks->lost(); !lost.empty()) return lost;
   ranks->ExpectEnd();
   return "";

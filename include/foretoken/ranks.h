@@ -57,6 +57,12 @@ class RankGroup {
   // requests are still answered before a batch system ends this process too. Any thread may call it.
   void ExpectEnd() noexcept;
 
+  // A follower was told to end: rank 0 hears of it, and should end its work and leave, with which all
+  // ranks end in order. A signal handler may call it.
+  void AskForEnd() noexcept;
+  // Rank 0: whether a follower has asked for that. Any thread may call it.
+  bool end_asked() const noexcept;
+
   // Why rank 0 can run no more requests: a rank is lost, and a second later this process ends too. Empty:
   // none is lost. Any thread may call it.
   std::string lost() const;

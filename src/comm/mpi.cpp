@@ -7,6 +7,7 @@
 #include <mpi.h>
 #include <sched.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -31,7 +32,9 @@ constexpr auto kPulse = std::chrono::milliseconds(100);  // between signs of lif
 constexpr auto kSilenceAtEnd = std::chrono::milliseconds(500);
 constexpr auto kLastWords = std::chrono::milliseconds(100);  // MPICH's mpirun must pass them on
 constexpr int kPulseTag = 1;
-constexpr int kAborted = 1;  // exit code of all ranks
+constexpr std::int64_t kAsksForEnd = std::int64_t{1} << 62;  // beside the number of calls
+constexpr int kAborted = 1;                                  // exit code of all ranks
+constexpr double kPatience = 6;                              // in deadlines
 
 Clock::duration Seconds(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -46,6 +49,13 @@ std::string TextOf(int error) {
   int length = 0;
   MPI_Error_string(error, text.data(), &length);
   return std::string(text.data(), static_cast<std::size_t>(length));
+}
+
+// Signals are for the program's own threads.
+void LeaveSignalsToOthers() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, nullptr);
 }
 
 std::vector<std::string> HostsOf(int size) {
@@ -81,7 +91,7 @@ class Mpi final : public Ranks {
   Mpi(int rank, int size, const MpiOptions& options)
       : Ranks(rank, HostsOf(size)),
         grace_(Seconds(0.1 * options.deadline_s)),
-        patience_(Seconds(6 * options.deadline_s)),
+        patience_(Seconds(kPatience * options.deadline_s)),
         counts_(static_cast<std::size_t>(size)),
         liveness_(WatchedBy(rank, size), Seconds(0.5 * options.deadline_s), Clock::now()) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -234,7 +244,7 @@ class Mpi final : public Ranks {
       int done = 0;
       MPI_Test(&pulse.sending, &done, MPI_STATUS_IGNORE);
       if (done != 0) {
-        pulse.sent = calls_;
+        pulse.sent = calls_ | (asks_for_end_ ? kAsksForEnd : 0);
         MPI_Isend(&pulse.sent, 1, MPI_INT64_T, pulse.rank, kPulseTag, MPI_COMM_WORLD,
                   &pulse.sending);
       }
@@ -242,7 +252,8 @@ class Mpi final : public Ranks {
         if (pulse.hearing != MPI_REQUEST_NULL) {
           MPI_Test(&pulse.hearing, &done, MPI_STATUS_IGNORE);
           if (done == 0) break;
-          liveness_.Hear(pulse.rank, pulse.heard, now);
+          if ((pulse.heard & kAsksForEnd) != 0) end_asked_ = true;
+          liveness_.Hear(pulse.rank, pulse.heard & ~kAsksForEnd, now);
         }
         if (MPI_Irecv(&pulse.heard, 1, MPI_INT64_T, pulse.rank, kPulseTag, MPI_COMM_WORLD,
                       &pulse.hearing) != MPI_SUCCESS)
@@ -259,9 +270,7 @@ class Mpi final : public Ranks {
 
   // A thread of its own: it does what no call does meanwhile, and ends the process after a loss.
   void Watch(const std::stop_token& stop) {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, nullptr);  // signals are for the program's own threads
+    LeaveSignalsToOthers();
     std::unique_lock lock(mutex_);
     while (!wake_.wait_for(lock, stop, kPulse, [&] { return stop.stop_requested(); })) {
       const auto now = Clock::now();
@@ -281,6 +290,35 @@ class Mpi final : public Ranks {
   Liveness liveness_;
   std::string loss_;  // why; empty: no rank is
   std::atomic<bool> ends_ = false;
+  std::jthread watch_;
+};
+
+// Ends the process where not all ranks have joined in time: a rank that is stopped before it is
+// watched keeps the others within MPI for ever.
+class Joining {
+ public:
+  explicit Joining(Clock::duration patience)
+      : watch_([this, patience](const std::stop_token& stop) {
+          LeaveSignalsToOthers();
+          std::unique_lock lock(mutex_);
+          wake_.wait_for(lock, stop, patience, [&] { return stop.stop_requested(); });
+          if (!stop.stop_requested()) GiveUp(patience);
+        }) {}
+
+ private:
+  [[noreturn]] static void GiveUp(Clock::duration patience) {
+    std::array<char, 256> machine{};
+    gethostname(machine.data(), machine.size() - 1);
+    fmt::print(stderr,
+               "foretoken: rank {} on {}: not all ranks have joined in {:.0f} s, because one is "
+               "stopped or its machine is slow; look at them, and start all ranks again\n",
+               StartedRank(), machine.data(), std::chrono::duration<double>(patience).count());
+    std::this_thread::sleep_for(kLastWords);
+    std::_Exit(kAborted);
+  }
+
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
   std::jthread watch_;
 };
 
@@ -309,6 +347,7 @@ bool HasMpi() noexcept {
 }
 
 Result<std::unique_ptr<Ranks>> JoinMpi(const MpiOptions& options) {
+  const Joining joining(Seconds(kPatience * options.deadline_s));
   int provided = MPI_THREAD_SINGLE, rank = 0, size = 1;
   const int error = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   if (error != MPI_SUCCESS || provided < MPI_THREAD_SERIALIZED)

@@ -17,7 +17,8 @@ namespace foretoken::comm {
 struct MpiOptions {
   // Where a rank stops answering, all have ended after this time. The loss is noticed after half of
   // it, a tenth of it is for the answers that say so, and mpirun needs a second or two to end all. A
-  // rank that answers but does not take part in a pass is lost after six times as long.
+  // rank that answers but does not take part in a pass is lost after six times as long, and so are
+  // ranks that have not all joined.
   double deadline_s = 10;
 };
 

@@ -11,6 +11,7 @@
 // and why() says what happened. A moment later the process ends, so that no rank stays behind.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -63,6 +64,11 @@ class Ranks {
   // requests are still answered. Any thread may call it.
   virtual void ExpectEnd() noexcept = 0;
 
+  // A follower asks rank 0 to end all in order. A signal handler may call it.
+  void AskForEnd() noexcept { asks_for_end_ = true; }
+  // Rank 0: a follower has asked for that. Any thread may call it.
+  bool end_asked() const noexcept { return end_asked_; }
+
   // Why no call can succeed any more: a rank is lost. Empty: none is. Any thread may call it, and it
   // knows of a loss before the next call returns false.
   std::string lost() const;
@@ -82,6 +88,7 @@ class Ranks {
   const std::vector<std::string> hosts_;
   std::string why_;
   RankTraffic traffic_;
+  std::atomic<bool> asks_for_end_ = false, end_asked_ = false;
 
  private:
   mutable std::mutex lost_mutex_;

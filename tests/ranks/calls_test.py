@@ -40,6 +40,14 @@ class Calls(unittest.TestCase):
                 self.assertRegex(text, rf"ranks: rank {stopped} on \S+ does not answer any more; look at its machine")
                 self.assertNotRegex(text, rf"rank {1 if stopped == 2 else 2} on \S+ does not answer")
 
+    def test_a_rank_that_is_stopped_before_it_joins_ends_all(self):
+        rank = "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"
+        command = f'if [ "{rank}" = 1 ]; then kill -STOP $$; fi; exec "$@"'
+        done = subprocess.run([MPIRUN, "-n", "2", "sh", "-c", command, "sh", PROGRAM, "1", "calls"], capture_output=True, text=True,
+                              timeout=HANG_S, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, r"rank 0 on \S+: not all ranks have joined in 6 s, because one is stopped")
+
     def test_a_rank_that_gives_up_ends_all(self):
         code, text = ranks(3, "aborts", 1)
         self.assertNotEqual(code, 0)

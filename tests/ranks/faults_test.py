@@ -145,12 +145,28 @@ def check(rank, how, noise, expected):
     assert rank == 0 or counts[CUT] == 0, "clients of rank 0 were cut off"
 
 
+def drains(expected):
+    """SIGTERM to a worker: every answer that was begun is whole, and all ranks end without an error."""
+    with start() as server:
+        ranks = rank_processes(server.process.pid)
+        load = Load(server.port)
+        time.sleep(0.5)
+        os.kill(ranks[ARGUMENTS.ranks - 1], signal.SIGTERM)
+        code = server.process.wait(timeout=END_S)
+        load.end()
+        assert code == 0, f"exit code {code} after SIGTERM to a worker: {server.log_text()}"
+    for i, _, outcome, text in load.outcomes:
+        assert outcome in (TOLD, GONE) or (outcome == WHOLE and text == expected[i]), (outcome, text)
+    assert any(outcome == WHOLE for _, _, outcome, _ in load.outcomes), load.outcomes
+
+
 def main():
     noise, expected = random.Random(ARGUMENTS.seed), []
     faults = [(i % ARGUMENTS.ranks, signal.SIGKILL) for i in range(ARGUMENTS.kills)]
     faults += [(rank, signal.SIGSTOP) for rank in range(ARGUMENTS.ranks)]
     for rank, how in faults:
         check(rank, how, noise, expected)
+    drains(expected)
     with start() as server:
         for prompt, text in zip(PROMPTS, expected):
             assert complete(server.port, prompt, False) == (WHOLE, text), "a server that was started again answers otherwise"

@@ -99,6 +99,14 @@ void RankGroup::ExpectEnd() noexcept {
   impl_->ranks().ExpectEnd();
 }
 
+void RankGroup::AskForEnd() noexcept {
+  impl_->ranks().AskForEnd();
+}
+
+bool RankGroup::end_asked() const noexcept {
+  return impl_->ranks().end_asked();
+}
+
 std::string RankGroup::lost() const {
   return impl_->ranks().lost();
 }
