@@ -33,10 +33,33 @@ void Release(void* place) noexcept {
 
 }  // namespace
 
+// All of them, so that none of a sanitizer's own frees what another of these allocated.
 void* operator new(std::size_t bytes) {
   return Allocate(bytes);
 }
+void* operator new[](std::size_t bytes) {
+  return Allocate(bytes);
+}
+void* operator new(std::size_t bytes, const std::nothrow_t& /*nothrow*/) noexcept {
+  try {
+    return Allocate(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t& nothrow) noexcept {
+  return operator new(bytes, nothrow);
+}
 void operator delete(void* place) noexcept {
+  Release(place);
+}
+void operator delete[](void* place) noexcept {
+  Release(place);
+}
+void operator delete(void* place, const std::nothrow_t& /*nothrow*/) noexcept {
+  Release(place);
+}
+void operator delete[](void* place, std::size_t /*bytes*/) noexcept {
   Release(place);
 }
 void operator delete(void* place, std::size_t /*bytes*/) noexcept {
