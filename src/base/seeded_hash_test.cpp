@@ -57,6 +57,9 @@ TEST(SeededHash, IsPrintedForAnotherProcess) {
 
 TEST(SeededHash, DiffersFromProcessToProcess) {
   const std::string one = HashInAnotherProcess(), other = HashInAnotherProcess();
+#ifndef __x86_64__
+  if (one.empty()) GTEST_SKIP() << "an emulator runs this program, which cannot start itself";
+#endif
   ASSERT_EQ(one.size(), 21u);
   ASSERT_EQ(other.size(), 21u);
   EXPECT_NE(one, other);
