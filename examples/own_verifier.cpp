@@ -32,10 +32,9 @@ class Lenient final : public foretoken::Verifier {
   bool lossless() const override { return false; }
   foretoken::Judgement Judge(foretoken::JudgedDraft& draft) override {
     for (int i = 0; i < draft.length(); ++i) {
-      const auto law = draft.TargetDistribution(i);
+      const auto p = draft.TargetDistribution(i);
       const auto token = static_cast<std::size_t>(draft.tokens()[static_cast<std::size_t>(i)]);
-      if (law[token] < 0.25f * *std::max_element(law.begin(), law.end()))
-        return {i, draft.Sample(i)};
+      if (p[token] < 0.25f * *std::max_element(p.begin(), p.end())) return {i, draft.Sample(i)};
     }
     return {draft.length(), draft.Sample(draft.length())};
   }

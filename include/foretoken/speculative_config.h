@@ -104,9 +104,9 @@ struct SpeculativeKey {
   // Why the setting, as `options` have it, has no effect in this use ("only ngram reads it"); empty
   // if it has one.
   std::string (*idle)(const SpeculativeOptions& options, const SpeculativeUse& use);
-  // Of numbers: the range. There is none where least > most.
+  // The range of a number. Settings without one have least > most.
   double least = 1, most = 0;
-  // The words that it accepts: names, or what may stand in place of a number. Null: none.
+  // Gives the words that it accepts: names, or what may stand in place of a number. Null: none.
   std::vector<std::string_view> (*words)() = nullptr;
 };
 

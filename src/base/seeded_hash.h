@@ -26,7 +26,7 @@ std::uint64_t SeededHashOf(const Values& values) noexcept {
 // Two random numbers of the process, the second one odd.
 const std::array<std::uint64_t, 2>& HashKeys() noexcept;
 
-// Of one number, for tables that are looked up often: the halves of a product with 128 bits.
+// The hash of one number, for tables that are looked up often: both halves of a 128-bit product.
 inline std::uint64_t SeededHashOf(std::uint64_t number) noexcept {
   static const std::array<std::uint64_t, 2> keys = HashKeys();
   __extension__ using Wide = unsigned __int128;

@@ -139,7 +139,7 @@ double SlowerThan(const LearnedCosts& kept, const std::vector<PassCost>& measure
       if (cost.context == 0 && cost.rows == pass.rows && cost.us.median > 0)
         ratios.push_back(cost.us.median / pass.us);
   if (ratios.size() < 2) return 0;
-  // Of an even number the lower one: what is measured is never too short.
+  // Where their number is even, the lower one of the middle two: no measurement is too short.
   const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>((ratios.size() - 1) / 2);
   std::nth_element(ratios.begin(), middle, ratios.end());
   return *middle;

@@ -47,8 +47,8 @@ class CostFile {
 // How many times as long passes take now as they took when the costs were kept: the median over the
 // rows of both. 0 where fewer than two row counts are in both.
 double SlowerThan(const draft_length::LearnedCosts& kept, const std::vector<PassCost>& measured);
-// Of a measured time and a kept one, both of the same work: what is believed. Work may take longer than
-// it must, but never less, so the kept one bounds the measured one. 0: not known.
+// The time that is believed, where the same work has a measured and a kept one; 0: not known. Work may
+// take longer than it must, but never less, so the kept time bounds the measured one.
 double Believed(double measured_us, double kept_us, double slower);
 
 }  // namespace foretoken::calibrate

@@ -18,7 +18,8 @@ std::string_view RawMember(std::string_view json, std::initializer_list<std::str
 std::vector<std::string_view> RawElements(std::string_view json);
 
 // An object with the members of both as they were written; those of `own` replace others of the
-// same name. Either may be empty. The time grows with the texts, however many names they have. If one of them is no JSON object, the result is `own`, or `defaults` where there is none.
+// same name. Either may be empty. The time grows with the texts, however many names they have. If one
+// of them is no JSON object, the result is `own`, or `defaults` where there is none.
 std::string MergedObjects(const std::string& defaults, const std::string& own);
 
 }  // namespace foretoken::server

@@ -9,8 +9,8 @@
 //
 // "Earlier in the text" means the sequence's own text. Only if it does not know a context of this
 // length, other texts are asked, together and from the latest back: with `keep`, the texts of
-// sequences of the same salt that have ended; the corpus. (In an edited text, its own single occurrence is a better
-// guide than those of other texts.) With filler_top_k > 1 the target's most likely tokens at a
+// sequences of the same salt that have ended; the corpus. (In an edited text, its own single
+// occurrence is a better guide than those of other texts.) With filler_top_k > 1 the target's most likely tokens at a
 // position count as having followed its context too, each once, whichever was committed.
 //
 // Evidence of the first draft: if all occurrences agree, it grows by one with each token of the

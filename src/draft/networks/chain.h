@@ -54,7 +54,7 @@ class Chain {
   bool started() const { return sampler_ != nullptr; }
   std::span<const Token> text() const { return sampler_->text(); }  // drafts included
   int position() const { return sampler_->position(); }             // its length
-  // Of the last proposal that was finished.
+  // These belong to the last proposal that was finished.
   std::span<const Token> drafts() const { return drafts_; }
   int max_draft() const { return max_draft_; }
 

@@ -18,7 +18,7 @@
 
 namespace foretoken::text::jinja {
 
-// Of several with one name the last one counts.
+// Where several have one name, the last one counts.
 struct Variable {
   std::string name;
   Value value;
