@@ -56,13 +56,11 @@ def value_of(row):
 def properties_of(rows):
     properties, nested = {}, {}
     for row in rows:
-        shared = {**value_of(row), "description": f"default: {row['default'] or 'none'}"}
-        for name in [row["name"], *row["aliases"]]:
+        properties[row["name"]] = {**value_of(row), "description": f"default: {row['default'] or 'none'}"}
+        for name in row["aliases"]:
             outer, dot, inner = name.partition(".")
-            if dot:
-                nested.setdefault(outer, {})[inner] = shared
-            else:
-                properties[name] = shared if name == row["name"] else {**shared, "description": f"the same as {row['name']}"}
+            place = nested.setdefault(outer, {}) if dot else properties
+            place[inner or name] = {"$ref": f"#/$defs/settings/properties/{row['name']}"}
     for outer, inner in nested.items():
         properties[outer] = {"type": "object", "properties": inner, "additionalProperties": False}
     properties["dialect"] = {"const": "foretoken"}

@@ -73,9 +73,6 @@ class DraftSession {
   // Up to k drafts that continue the text, k in [0, 64]. Errors: kInvalidArgument (no text has
   // begun, k; with rows also an unknown vocabulary).
   [[nodiscard]] Result<Drafts> Propose(int k, const DraftRows& rows = {});
-  [[nodiscard]] Result<Drafts> Propose(int k, bool distributions) {
-    return Propose(k, DraftRows{.distributions = distributions});
-  }
   // The same for several sessions of one drafter, [sessions]; its model shares its passes among
   // them. Each text gets the drafts that it gets alone. Errors: as Propose; kInvalidArgument
   // (another drafter, a session twice).

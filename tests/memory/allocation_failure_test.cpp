@@ -266,7 +266,7 @@ TEST_P(MemoryShort, ADraftSession) {
     Resume();
     failed = (*session)->Begin(request);
     for (int round = 0; failed && round < 8; ++round) {
-      auto proposed = (*session)->Propose(4, true);
+      auto proposed = (*session)->Propose(4, {.distributions = true});
       if (!proposed) failed = Fail(std::move(proposed).error());
       if (!failed) break;
       drafts.insert(drafts.end(), proposed->tokens.begin(), proposed->tokens.end());

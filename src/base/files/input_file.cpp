@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/files/own_folder.h"
 #include "foretoken/text_file.h"
 
 namespace foretoken {
@@ -124,16 +125,10 @@ Result<std::string> ReadDescriptor(int descriptor, std::string_view name,
 Result<std::string> ReadTextFile(const std::string& path, const ReadLimits& limits) {
   FORETOKEN_TRY(const InputFile file,
                 InputFile::Open(path, {.pipes = limits.pipes, .wanted = "a text file"}));
-  const struct stat& status = file.status();
-  if (limits.trusted && S_ISREG(status.st_mode)) {
-    if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-      return Fail(
-          ErrorCode::kInvalidFile,
-          fmt::format("{}: others may write to it; take that from them (chmod go-w)", path));
-    if (status.st_uid != geteuid() && status.st_uid != 0)
+  if (limits.trusted && S_ISREG(file.status().st_mode))
+    if (const std::string why = WhyNotTrusted(file.status()); !why.empty())
       return Fail(ErrorCode::kInvalidFile,
-                  fmt::format("{}: it belongs to another user; make a copy that is yours", path));
-  }
+                  fmt::format("{}: {}; make a copy that is yours alone", path, why));
   return ReadDescriptor(file.descriptor(), path, limits);
 }
 

@@ -11,11 +11,15 @@
 
 namespace foretoken {
 
-std::string WhyNotOurs(const struct stat& status) {
-  if (status.st_uid != geteuid()) return "it belongs to another user";
+std::string WhyNotTrusted(const struct stat& status) {
+  if (status.st_uid != 0 && status.st_uid != geteuid()) return "it belongs to another user";
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
     return "others may write to it (chmod go-w makes it this user's alone)";
   return "";
+}
+
+std::string WhyNotOurs(const struct stat& status) {
+  return status.st_uid == geteuid() ? WhyNotTrusted(status) : "it belongs to another user";
 }
 
 std::string WhyNotOurFolder(const std::string& folder) {

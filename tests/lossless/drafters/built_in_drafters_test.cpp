@@ -26,7 +26,7 @@ std::unique_ptr<DraftSession> SessionOf(std::shared_ptr<Drafter> drafter, int vo
   return session ? std::move(*session) : nullptr;
 }
 Drafts Proposed(DraftSession& session, int k, bool distributions = false) {
-  auto drafts = session.Propose(k, distributions);
+  auto drafts = session.Propose(k, {.distributions = distributions});
   EXPECT_TRUE(drafts) << drafts.error().message;
   return drafts ? *std::move(drafts) : Drafts();
 }
@@ -496,7 +496,7 @@ TEST(BuiltInDrafters, ErrorsSayWhatIsWrong) {
   const auto lookup = SessionOf(*MakeNgramDrafter());
   ASSERT_TRUE(lookup->Begin({.prompt = {1, 2, 3, 1, 2}}));
   EXPECT_EQ(Proposed(*lookup, 2).tokens, (std::vector<std::int32_t>{3, 1}));
-  EXPECT_FALSE(lookup->Propose(2, true));
+  EXPECT_FALSE(lookup->Propose(2, {.distributions = true}));
 }
 
 }  // namespace
