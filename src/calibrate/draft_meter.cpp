@@ -83,7 +83,6 @@ double DraftMeter::RoundMicroseconds(int rows, int drafts) noexcept {
     if (room < drafts) return -1;
     asks_.push_back({seq, drafts});
   }
-  if (setting_.before_round) setting_.before_round();
   const auto proposals = std::span(proposals_).first(asks_.size());
   const double us =
       foretoken::Microseconds([&] { drafter_.Propose(asks_, proposals); }, setting_.now);

@@ -6,7 +6,6 @@
 // sequences, and has none afterwards.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "base/aligned_buffer.h"
@@ -25,8 +24,6 @@ struct DraftSetting {
   // processed. Null: the drafter reads none.
   kv::BlockTables* target_cache = nullptr;
   SamplingParameters sampling;
-  // Runs before each round that is timed, as a pass of the target does. Empty: nothing runs.
-  std::function<void()> before_round = {};
   MicrosecondClock now = NowMicroseconds;
 };
 

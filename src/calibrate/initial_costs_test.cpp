@@ -146,6 +146,34 @@ TEST_F(InitialCosts, AReadingThatItsNeighboursContradictIsTakenAgain) {
   EXPECT_DOUBLE_EQ(costs_.PassUs(5, 0), 1250);
 }
 
+// The core's clock is twice as fast now and then, for less time than one turn of readings takes. So the quickest readings of some
+// passes are of one speed, and those of others of another.
+TEST_F(InitialCosts, OnAMachineWhoseSpeedChangesCostsKeepTheirRatios) {
+  std::int64_t before = 0;
+  std::uint64_t state = 11;
+  double pace = 1, until_us = 0;
+  const auto spend = [&](double us) {
+    for (; now_us_ >= until_us; until_us += 2'500 + static_cast<double>(state >> 40) / 4'000) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      pace = state >> 61 == 0 ? 1 : 2.2;
+    }
+    now_us_ += us * pace;
+  };
+  runner_.spends_time = [&](int) {
+    spend(200 +
+          160 * static_cast<double>(runner_.n_rows() - std::exchange(before, runner_.n_rows())));
+  };
+  drafter_->spends_time = [&](int drafts) { spend(100 * drafts); };
+  for (int start = 0; start < 20; ++start) {
+    ASSERT_TRUE(Learn());
+    const double one_us = costs_.PassUs(1, 0);
+    for (const int rows : {2, 3, 5})
+      EXPECT_NEAR(costs_.PassUs(rows, 0) / one_us, (200 + 160 * rows) / 360.0, 0.05 * rows)
+          << start;
+    EXPECT_NEAR(costs_.DraftUs(0, 1) / one_us, 100 / 360.0, 0.02) << start;
+  }
+}
+
 // Another program had the core for the first 20 ms of the drafter's rounds, and for longer in each of
 // them than the round takes.
 TEST_F(InitialCosts, ADrafterThatIsDisturbedIsMeasuredUntilTwoReadingsAgree) {

@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "calibrate/draft_meter.h"
 #include "draft_length/expert_costs.h"
 
 namespace foretoken::calibrate {
@@ -19,26 +18,19 @@ constexpr int kMostRepeats = 24;        // of passes, while all together take le
 constexpr double kSoonUs = 40'000;      // because one moment says little on a shared machine
 constexpr double kSoonDraftUs = 4'000;  // the same of a drafter's rounds
 constexpr int kMostDraftRepeats = 48;   // of one sequence
-constexpr double kEqual = Quickest::kEqual;  // costs that do not contradict each other,
-constexpr double kOnLine = 1.2;              // nor a line between their neighbours,
-constexpr double kBeyond = 1.5;              // or one beyond the last two
+// A reading stands between two passes of one row where these are shorter. Longer ones would take what
+// there is time for, and a long pass has the mean speed.
+constexpr double kShortUs = 5'000;
+constexpr double kEqual = Reading::kEqual;  // costs that do not contradict each other,
+constexpr double kOnLine = 1.2;             // nor a line between their neighbours,
+constexpr double kBeyond = 1.5;             // or one beyond the last two
 constexpr int kKinds = 3;         // of a drafter's rounds: several drafts, one, all sequences
 constexpr double kMostFirst = 8;  // further drafts that a first one counts for, at most
 constexpr int kPrompt = 24, kPrompts = 64;  // tokens: of one sequence; of several together
 constexpr int kFarContext = 2048;
 
-// The quickest of several rounds; 0: not known.
-double RoundUs(DraftMeter& meter, int sequences, int drafts, int most_repeats) {
-  Quickest quickest;
-  double spent_us = 0;
-  for (int repeat = 0; repeat < most_repeats && spent_us <= kDraftBudgetUs / kKinds &&
-                       (repeat < kRepeats || spent_us < kSoonDraftUs || !quickest.settled());
-       ++repeat) {
-    const double us = meter.RoundMicroseconds(sequences, drafts);
-    quickest.Add(us);
-    spent_us += us;
-  }
-  return quickest.us();
+bool IsOneRow(const PassCost& cost) {
+  return cost.rows == 1 && cost.context == 0;
 }
 
 // Whether the others say that this pass took longer than it must: a wider one took less, or it lies
@@ -64,6 +56,11 @@ bool Contradicted(const PassCost& cost, const std::vector<PassReading>& readings
   const double slope = (other.us.median - left->us.median) / (other.rows - left->rows),
                line = left->us.median + slope * (cost.rows - left->rows);
   return cost.us.median > (right != nullptr ? kOnLine : kBeyond) * line;
+}
+
+void TellMedians(std::vector<PassReading>& readings, double row_us) {
+  for (PassReading& reading : readings)
+    reading.cost.us.median = IsOneRow(reading.cost) ? row_us : reading.reading.Us(row_us);
 }
 
 // How many further drafts the first one costs, by a round with it alone and one with several.
@@ -99,30 +96,41 @@ std::vector<PassCost> StartMeasurer::Passes(int drafts) {
   PassMeter passes(subject_, std::max(0, far));
   passes.Microseconds(1, 0, true);  // fills the caches
   begin_us_ = subject_.now();
-  row_us_ = passes.Microseconds(1, 0, true);
+  RowUs(passes);
   for (int repeat = 0; repeat < kMostRepeats && (repeat < kRepeats || SpentUs() < kSoonUs);
-       ++repeat)
+       ++repeat) {
     for (PassReading& reading : readings) {
       // Until a pass was timed, each further row counts as a quarter of the first.
       const double us = reading.cost.us.median;
       if (Affordable(us > 0 ? us : row_us_ * (1 + 0.25 * (reading.cost.rows - 1))))
         Read(passes, reading);
     }
+    TellMedians(readings, row_us_);
+  }
   TakeAgain(passes, readings);
   std::vector<PassCost> costs;
   for (const PassReading& reading : readings)
     if (reading.cost.us.median > 0) costs.push_back(reading.cost);
-  if (costs.empty()) costs.push_back({1, 0, {row_us_, row_us_, row_us_}});
   if (subject_.target.info().experts.n_layers != 0) MeasureExperts(passes, costs);
   return costs;
 }
 
+double StartMeasurer::RowUs(PassMeter& passes) {
+  last_row_us_ = passes.Microseconds(1, 0, true);
+  row_us_ = row_us_ == 0 ? last_row_us_ : std::min(row_us_, last_row_us_);
+  return last_row_us_;
+}
+
 void StartMeasurer::Read(PassMeter& passes, PassReading& reading) {
   PassCost& cost = reading.cost;
-  reading.quickest.Add(passes.Microseconds(cost.rows, cost.context, true));
+  const bool one_row = IsOneRow(cost);
+  const double before_us = last_row_us_,
+               us = one_row ? RowUs(passes) : passes.Microseconds(cost.rows, cost.context, true);
   cost.distinct_experts = passes.result().distinct_experts;
-  cost.us.median = reading.quickest.us();
-  if (cost.rows == 1) row_us_ = std::min(row_us_, cost.us.median);
+  if (one_row)
+    reading.reading.Add(us);
+  else
+    reading.reading.Add(us, before_us, row_us_ < kShortUs ? RowUs(passes) : 0);
 }
 
 // A moment that was bad for one of the passes is over at last.
@@ -131,11 +139,12 @@ void StartMeasurer::TakeAgain(PassMeter& passes, std::vector<PassReading>& readi
   for (int repeat = 0; again && repeat < kMostRepeats; ++repeat) {
     again = false;
     for (PassReading& reading : readings) {
-      if (reading.quickest.settled() && !Contradicted(reading.cost, readings)) continue;
+      if (reading.reading.settled() && !Contradicted(reading.cost, readings)) continue;
       if (reading.cost.us.median <= 0 || !Affordable(reading.cost.us.median)) continue;
       again = true;
       Read(passes, reading);
     }
+    TellMedians(readings, row_us_);
   }
 }
 
@@ -147,22 +156,35 @@ void StartMeasurer::MeasureExperts(PassMeter& passes, std::vector<PassCost>& cos
   });
   if (wide->rows < 2) return;
   passes.RepeatOneToken();
-  double least = 0;
-  std::int64_t distinct = 0;
-  for (int repeat = 0; repeat < kRepeats && Affordable(wide->us.median); ++repeat) {
-    const double us = passes.Microseconds(wide->rows, wide->context, true);
-    least = repeat == 0 ? us : std::min(us, least);
-    distinct = passes.result().distinct_experts;
-  }
+  PassReading alike{.cost = {wide->rows, wide->context, {}}};
+  for (int repeat = 0; repeat < kRepeats && Affordable(wide->us.median); ++repeat)
+    Read(passes, alike);
+  const std::int64_t distinct = alike.cost.distinct_experts;
   if (distinct == 0 || distinct >= wide->distinct_experts) return;
   const double more = static_cast<double>(wide->distinct_experts - distinct);
-  expert_us_ = std::max(0.0, (wide->us.median - least) / more);
+  expert_us_ = std::max(0.0, (wide->us.median - alike.reading.Us(row_us_)) / more);
   const model::ExpertsInfo& info = subject_.target.info().experts;
   const draft_length::ExpertCosts experts(
       {.layers = info.n_layers, .n = info.n_experts, .used = info.n_used}, expert_us_);
   for (PassCost& cost : costs)
     cost.us.median = std::max(cost.us.median / 2,
                               cost.us.median - experts.BeyondUs(cost.rows, cost.distinct_experts));
+}
+
+// Of several rounds, each between two of these passes; 0: not known. Null: there are none between them.
+double StartMeasurer::RoundUs(DraftMeter& meter, PassMeter* pass, int sequences, int drafts,
+                              int most_repeats) {
+  const auto row_us = [&] { return pass == nullptr ? 0 : pass->Microseconds(1, 0, true); };
+  Reading reading;
+  double spent_us = 0, before_us = row_us();
+  for (int repeat = 0; repeat < most_repeats && spent_us <= kDraftBudgetUs / kKinds &&
+                       (repeat < kRepeats || spent_us < kSoonDraftUs || !reading.settled());
+       ++repeat) {
+    const double us = meter.RoundMicroseconds(sequences, drafts), after_us = row_us();
+    reading.Add(us, before_us, after_us);
+    spent_us += us, before_us = after_us;
+  }
+  return reading.Us(row_us_);
 }
 
 StartMeasurer::DraftCosts StartMeasurer::Drafts(draft::Drafter& drafter) {
@@ -172,7 +194,7 @@ StartMeasurer::DraftCosts StartMeasurer::Drafts(draft::Drafter& drafter) {
   if (drafts < 1 || room < kRepeats) return {};
   const int repeats = n == 1 ? std::min(room, kMostDraftRepeats) : kRepeats,
             rounds = kKinds * repeats + 1;
-  DraftSetting setting = {
+  const DraftSetting setting = {
       .n_sequences = n,
       .context_size = subject_.context,
       .drafts = drafts,
@@ -183,21 +205,22 @@ StartMeasurer::DraftCosts StartMeasurer::Drafts(draft::Drafter& drafter) {
   // In a text the target's pass comes before each round, and other weights lie in the CPU's caches then.
   std::optional<PassMeter> pass;
   if (row_us_ > 0 && !drafter.ReadsTargetCache() &&
-      (kKinds * kRepeats + 1) * row_us_ < kDraftBudgetUs / 2) {
+      (kKinds * kRepeats + 1) * row_us_ < kDraftBudgetUs / 2)
     pass.emplace(subject_, 0);
-    setting.before_round = [&pass] { pass->Microseconds(1, 0, true); };
-  }
   DraftMeter meter(drafter, setting, prompt, rounds);
   meter.Microseconds(n);  // reads the contexts
-  const double round_us = RoundUs(meter, 1, drafts, repeats);
+  const auto round = [&](int sequences, int round_drafts) {
+    return RoundUs(meter, pass ? &*pass : nullptr, sequences, round_drafts, repeats);
+  };
+  const double round_us = round(1, drafts);
   DraftCosts costs{.measured = true};
   double parts = 1;  // of a round, in further drafts
   if (!drafter.DraftsAtOnce()) {
-    if (pass) costs.first = FirstOf(RoundUs(meter, 1, 1, repeats), round_us, drafts);
+    if (pass) costs.first = FirstOf(round(1, 1), round_us, drafts);
     parts = costs.first + drafts - 1;
   }
   costs.one_us = round_us / parts;
-  if (n > 1) costs.all_us = RoundUs(meter, n, drafts, repeats) / parts;
+  if (n > 1) costs.all_us = round(n, drafts) / parts;
   costs.row_us = meter.RowMicroseconds();
   return costs;
 }

@@ -1,39 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// calibrate/start_measurer.h: measures passes and drafts quickly, while an engine is opened. The
-// quickest reading of each counts. It is taken again until another reading says the same, and where
-// its neighbours contradict it.
+// calibrate/start_measurer.h: measures passes and drafts quickly, while an engine is opened. Each is
+// read again until other readings say the same, and where its neighbours contradict it.
 #pragma once
 
-#include <algorithm>
 #include <vector>
 
+#include "calibrate/draft_meter.h"
 #include "calibrate/pass_meter.h"
+#include "calibrate/reading.h"
 #include "calibrate/subject.h"
 #include "draft/drafter.h"
 #include "foretoken/tools/measure.h"
 
 namespace foretoken::calibrate {
 
-// Readings of the same work, which may take longer than it must, but never less.
-class Quickest {
- public:
-  static constexpr double kEqual = 1.05;  // two readings that say the same
-
-  void Add(double us) {
-    if (us <= 0) return;  // no reading
-    second_us_ = us_ == 0 || us < us_ ? us_ : second_us_ == 0 ? us : std::min(us, second_us_);
-    us_ = us_ == 0 ? us : std::min(us, us_);
-  }
-  double us() const { return us_; }  // 0: there is none
-  bool settled() const { return second_us_ > 0 && second_us_ <= kEqual * us_; }
-
- private:
-  double us_ = 0, second_us_ = 0;
-};
-
 struct PassReading {
-  PassCost cost;  // us.median: the quickest so far; 0: none
-  Quickest quickest = {};
+  PassCost cost;  // us.median: what the readings say; 0: there is none
+  Reading reading = {};
 };
 
 class StartMeasurer {
@@ -59,15 +42,17 @@ class StartMeasurer {
 
  private:
   void Read(PassMeter& passes, PassReading& reading);
+  double RowUs(PassMeter& passes);
   void TakeAgain(PassMeter& passes, std::vector<PassReading>& readings);
   void MeasureExperts(PassMeter& passes, std::vector<PassCost>& costs);
+  double RoundUs(DraftMeter& meter, PassMeter* pass, int sequences, int drafts, int most_repeats);
   // Since the caches were filled.
   double SpentUs() const;
   bool Affordable(double us) const;
 
   const Subject& subject_;
-  double expert_us_ = 0, row_us_ = 0;  // row_us_: of a pass of one row
-  double begin_us_ = 0;
+  double expert_us_ = 0, begin_us_ = 0;
+  double row_us_ = 0, last_row_us_ = 0;  // of a pass of one row: the quickest, and the last one
 };
 
 }  // namespace foretoken::calibrate

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "draft_length/tuning.h"
 
@@ -79,23 +80,45 @@ void RoundCosts::RecordPass(int rows, int context, double us,
   if (rows < 1 || rows >= static_cast<int>(band.size()) || us <= 0) return;
   us = std::max(us / 2, us - level_ * experts_.BeyondUs(rows, distinct_experts));
   experts_.Record(rows, distinct_experts);
-  Reading& known = band[static_cast<std::size_t>(rows)];
+  const Reading& known = band[static_cast<std::size_t>(rows)];
   const double expected = Estimate(band, rows, context);
   ++passes_;
-  if (expected == 0) {
-    known = {us / level_, 1, 0};
-  } else if (us < expected * level_ * (1 - kFarOff - 2 * jitter_) && !ReadLately(known)) {
-    known = {expected * (1 + Off(us, expected)), known.n + 1, 0};
-  } else {
-    if (known.n > 1) MoveLevel(Off(us, expected));
-    const double rest = jitter_ / kCalmJitter,
-                 fresh = 1.0 / (known.n + (start_.empty() ? 2 : kStartCounts)),
-                 weight = std::max(kRowsShare, fresh) / (1 + rest * rest);
-    known = {expected * (1 + weight * Off(us, expected)), known.n + 1, 0};
+  if (expected == 0) return Believe(band, rows, {us / level_, 1});
+  const double off = Off(us, expected);
+  const bool faster = FasterSince(band, rows, off);
+  const bool guessed = known.n == 0 && start_.empty();
+  if (!faster && !guessed && doubt_.band == nullptr && !ReadLately(known) &&
+      off < -kFarOff - 2 * jitter_) {
+    doubt_ = {&band, rows, expected * (1 + off), off};
+    return;
   }
-  known.pass = passes_;
+  if (known.n > 1) MoveLevel(off);
+  const double rest = jitter_ / kCalmJitter,
+               fresh = 1.0 / (known.n + (start_.empty() ? 2 : kStartCounts)),
+               weight = std::max(kRowsShare, fresh) / (1 + rest * rest);
+  Believe(band, rows, {expected * (1 + weight * off), known.n + 1});
+}
+
+void RoundCosts::Believe(Band& band, int rows, Reading reading) noexcept {
+  reading.pass = passes_;
+  band[static_cast<std::size_t>(rows)] = reading;
   seen_rows_ = std::max(seen_rows_, rows);
   Raise(band);
+}
+
+// Ends a doubt with the first pass of other rows, which is `off` from what was expected: true if that
+// was quick, too, because then the machine has become faster. Otherwise the doubtful reading is right.
+bool RoundCosts::FasterSince(const Band& band, int rows, double off) noexcept {
+  if (doubt_.band == nullptr || (doubt_.band == &band && doubt_.rows == rows)) return false;
+  const Doubt doubt = std::exchange(doubt_, {});
+  const bool faster = off < doubt.off / 2;
+  if (faster) {
+    MoveLevel(doubt.off);
+  } else {
+    const Reading& known = (*doubt.band)[static_cast<std::size_t>(doubt.rows)];
+    Believe(*doubt.band, doubt.rows, {doubt.us, known.n + 1});
+  }
+  return faster;
 }
 
 bool RoundCosts::ReadLately(const Reading& reading) const noexcept {
@@ -151,14 +174,14 @@ void RoundCosts::RecordDrafts(int drafter, int drafts, int longest, double us) n
   const auto together =
       std::min(static_cast<std::size_t>(Together(drafts, longest)), known.size() - 1);
   const double expected = FurtherUs(drafter, static_cast<int>(together)),
-               seen = us / costs.Drafts(longest);
+               seen = us / level_ / costs.Drafts(longest);
   known[together] = costs.n_read < kFewReadings && seen < expected ? seen : Moved(expected, seen);
   costs.n_read = std::min(costs.n_read + 1, kFewReadings);
 }
 
 double RoundCosts::DraftsUs(int drafter, int drafts, int longest) const noexcept {
   if (longest < 1) return 0;
-  return At(drafter).Drafts(longest) * FurtherUs(drafter, Together(drafts, longest));
+  return level_ * At(drafter).Drafts(longest) * FurtherUs(drafter, Together(drafts, longest));
 }
 
 double RoundCosts::LeastDraftsUs(int drafter, int drafts, int longest) const noexcept {
@@ -167,7 +190,7 @@ double RoundCosts::LeastDraftsUs(int drafter, int drafts, int longest) const noe
 }
 
 double RoundCosts::DraftUs(int drafter, int sequences, int before) const noexcept {
-  return At(drafter).ShareOf(before) * FurtherUs(drafter, sequences);
+  return level_ * At(drafter).ShareOf(before) * FurtherUs(drafter, sequences);
 }
 
 // Interpolates linearly between two readings. Beyond the last one another sequence costs at most
@@ -188,7 +211,7 @@ double RoundCosts::FurtherUs(int drafter, int sequences) const noexcept {
 
 void RoundCosts::RecordCatchUp(int drafter, int rows, double us) noexcept {
   double& known = drafters_[static_cast<std::size_t>(drafter)].row_us;
-  if (rows > 0 && us >= 0) known = Moved(known, us / rows);
+  if (rows > 0 && us >= 0) known = Moved(known, us / level_ / rows);
 }
 
 void RoundCosts::RecordRest(double us) noexcept {
@@ -211,9 +234,9 @@ LearnedCosts RoundCosts::Learned() const {
   for (const int rows : KnownRows())
     learned.passes.push_back({rows, level_ * Estimate(bands_.front(), rows, 0)});
   for (const DrafterCosts& d : drafters_)
-    learned.drafts.push_back({.one_us = d.draft_us[1],
-                              .all_us = d.draft_us.size() > 2 ? d.draft_us.back() : 0,
-                              .row_us = d.row_us,
+    learned.drafts.push_back({.one_us = level_ * d.draft_us[1],
+                              .all_us = d.draft_us.size() > 2 ? level_ * d.draft_us.back() : 0,
+                              .row_us = level_ * d.row_us,
                               .first = d.first});
   return learned;
 }

@@ -9,7 +9,8 @@
 // made (isotonic regression, by pooling neighbours that disagree). Work may take longer than it
 // must, but never less: of two passes measured at the start the wider one bounds the narrower one,
 // and a reading of a row count that was not read for long is believed at once if it is far below
-// what was expected. A row count that was never read is estimated from its neighbours along the
+// what was expected, and the next pass of other rows does not show that the machine has become
+// faster. Drafts, too, are stored relative to the machine's speed. A row count that was never read is estimated from its neighbours along the
 // curve that was measured at the start. Nothing is estimated beyond the measured rows, or twice the
 // rows that were seen. Passes of mixtures of experts are stored as those of rows that choose their
 // experts independently (expert_costs.h).
@@ -80,7 +81,9 @@ class RoundCosts {
   double DraftsUs(int drafter, int drafts, int longest) const noexcept;
   // The same, and at least a part of it where drafts were only measured at the start.
   double LeastDraftsUs(int drafter, int drafts, int longest) const noexcept;
-  double CatchUpUs(int drafter, int rows) const noexcept { return rows * At(drafter).row_us; }
+  double CatchUpUs(int drafter, int rows) const noexcept {
+    return level_ * rows * At(drafter).row_us;
+  }
   double RestUs() const noexcept { return rest_us_; }
   // The recent error of PassUs, as a share of it.
   double Jitter() const noexcept { return jitter_; }
@@ -95,7 +98,7 @@ class RoundCosts {
     int rows;
     double us;
   };
-  struct DrafterCosts {
+  struct DrafterCosts {            // relative to the machine's speed
     std::vector<double> draft_us;  // [max_sequences + 1], by sequences; 0: no reading
     double row_us = 0, first = 1;
     int n_read = 0;        // proposals, while the engine ran
@@ -122,6 +125,14 @@ class RoundCosts {
     double us, weight;
     int last;  // rows
   };
+  // A reading far below what passes of so many rows were believed to take.
+  struct Doubt {
+    Band* band = nullptr;  // null: there is none
+    int rows = 0;
+    double us = 0, off = 0;
+  };
+  bool FasterSince(const Band& band, int rows, double off) noexcept;
+  void Believe(Band& band, int rows, Reading reading) noexcept;
   double Off(double us, double expected) const noexcept;
   bool ReadLately(const Reading& reading) const noexcept;
   void MoveLevel(double off) noexcept;
@@ -137,6 +148,7 @@ class RoundCosts {
   int n_aside_ = 0;          // the last readings that were far off; < 0: below
   int seen_rows_ = 0;        // the most that were read
   std::int64_t passes_ = 0;  // that were read
+  Doubt doubt_;
   std::vector<DrafterCosts> drafters_;
   double rest_us_ = 0;
   ExpertCosts experts_;  // relative to the machine's speed

@@ -78,9 +78,34 @@ TEST(RoundCosts, AQuickReadingOfWhatWasOnlyMeasuredAtTheStartIsBelieved) {
   RoundCosts costs(16, 1);
   costs.Start(std::vector{Cost(1, 0, 100), Cost(3, 0, 250)});
   costs.RecordPass(3, 0, 130);
+  costs.RecordPass(1, 0, 100);  // so the machine is as fast as it was
   EXPECT_NEAR(costs.PassUs(3, 0), 130, 1e-9);
   costs.RecordPass(3, 0, 400);
   EXPECT_LT(costs.PassUs(3, 0), 160);
+}
+
+// A core's clock may double within a text, in the first pass with drafts for example. Drafts are quicker
+// then, too.
+TEST(RoundCosts, AQuickReadingOnAMachineThatHasBecomeFasterIsNone) {
+  RoundCosts costs(16, 1);
+  costs.Start(std::vector{Cost(1, 0, 100), Cost(3, 0, 250), Cost(5, 0, 400)});
+  costs.StartDrafter(0, 30, 0, 0);
+  double pace = 1;
+  const auto plain = [&] {
+    for (int i = 0; i < 30; ++i) costs.RecordPass(1, 0, 100 * pace);
+  };
+  const auto ratio = [&costs](int rows) { return costs.PassUs(rows, 0) / costs.PassUs(1, 0); };
+  for (const int rows : {3, 5}) {
+    plain();
+    pace *= 0.45;
+    costs.RecordDrafts(0, 2, 2, 60 * pace);
+    costs.RecordPass(rows, 0, (rows == 3 ? 250 : 400) * pace);
+    plain();
+    EXPECT_NEAR(ratio(3), 2.5, 0.2) << rows;
+    EXPECT_NEAR(ratio(5), 4, 0.3) << rows;
+    for (int i = 0; i < 20; ++i) costs.RecordDrafts(0, 2, 2, 60 * pace);
+    EXPECT_NEAR(costs.DraftUs(0, 1) / costs.PassUs(1, 0), 0.3, 0.03) << rows;
+  }
 }
 
 TEST(RoundCosts, PassesThatWereNotReadMayCostLittleMoreThanOnesThatWere) {
