@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "foretoken/cancellation.h"
 #include "server/api/openai_replies.h"
 #include "server/net/api_keys.h"
 #include "server/net/client_address.h"
@@ -211,11 +212,17 @@ std::optional<HttpResponse> Router::AnswerHead(HttpRequest& request) {
   return Answer(request);
 }
 
+// Work on a body ends when its client has gone, or when the server accepts nothing any more.
 HttpResponse Router::Answer(const HttpRequest& request) {
+  const Charges& charges = *request.charges;
+  const CancellationScope scope(
+      [&] { return charges.client_gone || service_.requests.draining(); });
   std::string methods;
   LogLine line = LineOf(request);
   HttpResponse response = Find(request, methods)->handle(service_, request, line);
-  return Finish(request, std::move(response), line);
+  if (!scope.cancelled()) return Finish(request, std::move(response), line);
+  const ApiError error = charges.client_gone ? ClientGone() : ShuttingDown();
+  return Finish(request, ErrorResponse(error), LineOf(request).Add("error", NameOf(error)));
 }
 
 HttpResponse Router::Finish(const HttpRequest& request, HttpResponse response,

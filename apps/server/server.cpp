@@ -138,25 +138,37 @@ ModelLimits LimitsOf(const ServerOptions& options, const AsyncEngine& requests) 
 
 // Whether there is a template for chats. Error: there is one, and it fails with the variables that
 // the options give it.
-Result<bool> Chats(const Engine& engine, const ServerOptions& options) {
+Result<bool> Chats(const Engine& engine, const ChatOptions& chat_format) {
   const ChatMessage hello{.role = "user", .content = "Hello"};
   const auto formats = [&](const ChatOptions& format) {
     return engine.FormatChat({&hello, 1}, format);
   };
-  auto written = formats(options.chat_format);
-  if (written || options.chat_format.template_kwargs_json.empty()) return written.has_value();
-  ChatOptions without = options.chat_format;
+  auto written = formats(chat_format);
+  if (written || chat_format.template_kwargs_json.empty()) return written.has_value();
+  ChatOptions without = chat_format;
   without.template_kwargs_json.clear();
   if (!formats(without)) return false;
   return Fail(std::move(written).error().In("--chat-template-kwargs"));
 }
 
-HttpOptions HttpOptionsOf(const ServerOptions& options, int connections) {
+int Workers() {
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  return std::clamp(cores, kMinWorkers, kMaxWorkers);
+}
+
+// With no more memory for a conversation than the plan has.
+ChatOptions ChatFormat(const ServerOptions& options, const MemoryPlan& plan) {
+  ChatOptions format = options.chat_format;
+  format.max_memory_bytes =
+      std::min(format.max_memory_bytes, static_cast<std::size_t>(plan.conversation));
+  return format;
+}
+
+HttpOptions HttpOptionsOf(const ServerOptions& options, int connections) {
   return {.host = options.host,
           .port = options.port,
           .max_body_bytes = options.max_body_bytes,
-          .max_workers = std::clamp(cores, kMinWorkers, kMaxWorkers),
+          .max_workers = Workers(),
           .max_connections = connections,
           .max_connections_per_address = ConnectionsPerAddress(options.limits, connections),
           .limits_this_machine = options.limits.connections_per_address.has_value()};
@@ -234,7 +246,8 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
   metrics.BeginAt(requests->snapshot());
   FORETOKEN_TRY(const MemoryPlan plan, PlanMemory(requests->engine().summary(), options.max_memory,
                                                   options.max_body_bytes));
-  FORETOKEN_TRY(const bool chats, Chats(requests->engine(), options));
+  const ChatOptions chat_format = ChatFormat(options, plan);
+  FORETOKEN_TRY(const bool chats, Chats(requests->engine(), chat_format));
   Overload overload(plan, bytes);
   Service service{.requests = *requests,
                   .engine = requests->engine(),
@@ -245,7 +258,8 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
                   .metrics = metrics,
                   .totals = totals,
                   .log = log,
-                  .overload = overload};
+                  .overload = overload,
+                  .chat_format = chat_format};
   FORETOKEN_TRY(const ServeOutcome outcome,
                 Listen(service, engine_options.ranks.get(), bytes, on_listening));
   FORETOKEN_CHECK_OK(requests->Close()->RecordStatus());

@@ -3,14 +3,11 @@
 // use it.
 #pragma once
 
-#include <algorithm>
-#include <atomic>
 #include <cstdint>
 
 #include "foretoken/async_engine.h"
 #include "server/api/openai_schema.h"
 #include "server/metrics.h"
-#include "server/net/http.h"
 #include "server/overload.h"
 #include "server/request_log.h"
 #include "server/server.h"
@@ -30,15 +27,7 @@ struct Service {
   RequestLog& log;
   Overload& overload;
 
-  // How the conversation of a request is written. It ends when the client has gone; `charges` must
-  // outlive it.
-  ChatOptions ChatFormat(const Charges& charges) const {
-    ChatOptions format = options.chat_format;
-    format.max_memory_bytes =
-        std::min(format.max_memory_bytes, static_cast<std::size_t>(overload.plan().conversation));
-    format.cancelled = [&charges] { return charges.client_gone.load(std::memory_order_relaxed); };
-    return format;
-  }
+  const ChatOptions& chat_format;  // how conversations are written
 };
 
 }  // namespace foretoken::server

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,10 +42,6 @@ struct ChatOptions {
   // The most memory that writing the conversation may take, beside the result. A template and a
   // conversation that need more are an error (kTooLarge).
   std::size_t max_memory_bytes = std::size_t{256} << 20;
-  // Asked now and then, at least every few milliseconds, in the thread that writes; it must not
-  // throw. True: nobody wants the result any more, and writing ends with kStopped. Empty: it is
-  // always wanted.
-  std::function<bool()> cancelled = {};
 };
 
 // Templates for files that have none: "chatml".

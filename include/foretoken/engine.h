@@ -167,7 +167,7 @@ class Engine {
   // Checks a request, tokenizes its prompt and compiles its grammar, so that no running request
   // waits for that. Any thread, at any time. Errors: kInvalidArgument (a parameter out of range, or
   // a fault in the grammar and where it is), kTooLarge (the prompt does not fit the context, or the
-  // grammar exceeds its limit), kIo (see FileStatus), kNoMemory.
+  // grammar exceeds its limit), kIo (see FileStatus), kNoMemory, kStopped (foretoken/cancellation.h).
   [[nodiscard]] Result<PreparedRequest> Prepare(Request request) const;
 
   // Accepts a request. It joins the running ones as soon as one of max_sequences is free. Later
@@ -205,7 +205,8 @@ class Engine {
   SpeculativeUse UseFor(const Request& request) const;
   SpeculativeUse UseForAny() const;
 
-  // Text to tokens and back, with the target's vocabulary. Any thread.
+  // Text to tokens and back, with the target's vocabulary. Any thread. If a CancellationScope ended
+  // Tokenize, there are no tokens.
   std::vector<std::int32_t> Tokenize(const std::string& text, bool add_special,
                                      bool parse_special) const;
   std::string Detokenize(std::span<const std::int32_t> tokens, bool special = false) const;
@@ -216,7 +217,8 @@ class Engine {
   // Writes a conversation as the prompt that the model was trained on, for Request.prompt_tokens.
   // Errors: kNotFound (the file has no chat template), kUnsupported (foretoken does not know its
   // template), kInvalidArgument (options, roles, or turns that the template refuses), kTooLarge (it
-  // takes more time or memory than a template may, or than options allow), kStopped (cancelled).
+  // takes more time or memory than a template may, or than options allow), kStopped
+  // (foretoken/cancellation.h).
   [[nodiscard]] Result<std::vector<std::int32_t>> FormatChat(std::span<const ChatMessage> messages,
                                                              const ChatOptions& options) const;
 

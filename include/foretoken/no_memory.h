@@ -9,10 +9,12 @@
 #include <exception>
 #include <new>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "foretoken/cancellation.h"
 #include "foretoken/result.h"
 
 namespace foretoken {
@@ -42,12 +44,16 @@ inline bool SaysNoMemory(const std::exception& e) noexcept {
                                system->code() == std::errc::not_enough_memory);
 }
 
-// Returns the result of call(), a Result or a Status, or kNoMemory if memory was refused meanwhile.
-// Other exceptions belong to the caller and pass through.
+// Returns the result of call(), a Result or a Status; or kNoMemory if memory was refused meanwhile,
+// or kStopped if a CancellationScope ended it. Other exceptions belong to the caller and pass
+// through.
 template <typename Call>
 auto CatchNoMemory(std::string_view what, Call&& call) -> decltype(call()) {
   try {
     return std::forward<Call>(call)();
+  } catch (const WorkCancelled&) {
+    return Fail(ErrorCode::kStopped,
+                std::string(what) + ": it was cancelled; ask again if you want it");
   } catch (const std::exception& e) {
     if (!SaysNoMemory(e)) throw;
   }

@@ -25,6 +25,8 @@
 #include <string>
 #include <string_view>
 
+#include "foretoken/cancellation.h"
+
 #if __has_include(<valgrind/callgrind.h>)
 #include <valgrind/callgrind.h>
 #else
@@ -68,6 +70,20 @@ inline std::uint64_t Instructions(const std::function<void()>& run) {
   return total;
 }
 
+// The instructions of run() from question number `from` of its CancellationScope, or from the
+// beginning if that is 0, to its end, which the next question tells it. If there are fewer
+// questions it runs to its end.
+inline std::uint64_t InstructionsFromQuestion(std::size_t from, const std::function<void()>& run) {
+  return Instructions([&] {
+    std::size_t n_asked = 0;
+    const CancellationScope scope([&] {
+      if (++n_asked == from) CALLGRIND_ZERO_STATS;
+      return n_asked > from;
+    });
+    run();
+  });
+}
+
 // The two sizes of an input whose work is compared.
 struct Sizes {
   std::size_t smaller = 0, larger = 0;
@@ -105,6 +121,24 @@ inline double InstructionExponent(
 inline void ExpectLinear(const std::string& name, Sizes sizes,
                          const std::function<std::function<void()>(std::size_t)>& prepare) {
   EXPECT_LE(InstructionExponent(sizes, prepare), kMostLinear) << name;
+}
+
+// Wherever run() is told to end, little is done from the question before to the end.
+inline void ExpectLittleWorkWhenCancelled(const std::string& name,
+                                          const std::function<void()>& run) {
+  SCOPED_TRACE(name);
+  run();  // makes tables that are made at first use
+  std::size_t n_asked = 0;
+  const std::uint64_t whole = Instructions([&] {
+    const CancellationScope scope([&] { return ++n_asked, false; });
+    run();
+  });
+  ASSERT_GE(n_asked, 16u);
+  // 4,096 steps, and the end of what was made.
+  const std::uint64_t most = 4'000'000 * kBuildFactor + whole / 8;
+  for (std::size_t eighth = 0; eighth < 8; ++eighth)
+    EXPECT_LE(InstructionsFromQuestion(n_asked * eighth / 8, run), most)
+        << "of " << whole << ", in eighth " << eighth;
 }
 
 // `part`, repeated as often as it fits into size bytes.

@@ -207,7 +207,9 @@ Result<std::string> ModelFile::DescribeTokenizer() {
 Result<std::vector<std::int32_t>> ModelFile::Tokenize(const std::string& text, bool add_special,
                                                       bool parse_special) {
   FORETOKEN_TRY(const text::Tokenizer* tokenizer, impl_->Tokenizer());
-  return tokenizer->Encode(text, {.add_special = add_special, .parse_special = parse_special});
+  return CatchNoMemory("tokens", [&]() -> Result<std::vector<std::int32_t>> {
+    return tokenizer->Encode(text, {.add_special = add_special, .parse_special = parse_special});
+  });
 }
 
 Result<std::string> ModelFile::Detokenize(std::span<const std::int32_t> tokens, bool special) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/work_count.h"
 #include "calibrate/measurer.h"
 #include "engine/impl.h"
 #include "foretoken/no_memory.h"
@@ -96,8 +97,8 @@ SpeculativeUse Engine::UseForAny() const {
 
 std::vector<std::int32_t> Engine::Tokenize(const std::string& text, bool add_special,
                                            bool parse_special) const {
-  return impl_->tokenizer().Encode(text,
-                                   {.add_special = add_special, .parse_special = parse_special});
+  const text::EncodeOptions options{.add_special = add_special, .parse_special = parse_special};
+  return EmptyIfCancelled([&] { return impl_->tokenizer().Encode(text, options); });
 }
 
 std::string Engine::Detokenize(std::span<const std::int32_t> tokens, bool special) const {

@@ -9,6 +9,7 @@
 
 #include "base/seeded_hash.h"
 #include "base/utf8.h"
+#include "base/work_count.h"
 
 namespace foretoken::grammar {
 namespace {
@@ -133,6 +134,7 @@ class GbnfParser {
   }
 
   int Add(GbnfNode node) {
+    CountWork();
     gbnf_.nodes.push_back(std::move(node));
     return static_cast<int>(gbnf_.nodes.size()) - 1;
   }
@@ -272,6 +274,7 @@ class GbnfParser {
   }
 
   Result<char32_t> ParseCharacter() {
+    CountWork();
     if (Accept("\\")) return ParseEscape();
     return ParseUtf8();
   }
@@ -367,6 +370,7 @@ std::vector<bool> Holds(const Gbnf& gbnf, bool characters) {
     work.push_back(node);
   };
   for (std::size_t i = 0; i < n; ++i) {
+    CountWork();
     const GbnfNode& node = gbnf.nodes[i];
     for (const int child : node.children)
       parent[static_cast<std::size_t>(child)] = static_cast<int>(i);
@@ -392,6 +396,7 @@ std::vector<bool> Holds(const Gbnf& gbnf, bool characters) {
 
 // The rules that may begin where the node begins.
 void FindLeftmost(const Gbnf& gbnf, int index, std::vector<int>& rules) {
+  CountWork();
   const GbnfNode& node = gbnf.nodes[static_cast<std::size_t>(index)];
   if (node.kind == GbnfNode::Kind::kRule) rules.push_back(node.rule);
   for (const int child : node.children) {

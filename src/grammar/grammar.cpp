@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/work_count.h"
 #include "grammar/grammar_program.h"
 #include "grammar/grammar_walk.h"
 #include "grammar/list_memory.h"
@@ -87,6 +88,8 @@ Error ErrorOf(GrammarFailure failure) {
           GrammarWalk::kMaxWork, GrammarWalk::kMaxWorkPerToken));
     case GrammarFailure::kNoMemory:
       return {ErrorCode::kNoMemory, "grammar: no memory is left for its states; try again later"};
+    case GrammarFailure::kCancelled:
+      return {ErrorCode::kStopped, "grammar: it was cancelled; ask again if you want it"};
     default:
       return too_large(fmt::format(
           "grammar: its states take more than {} MiB; lower its repetitions, or make it less "
@@ -183,7 +186,7 @@ class Grammar::Machine {
   }
 
   // Runs one operation; gives `failed` if it has no result. The operation throws nothing but
-  // bad_alloc.
+  // bad_alloc and WorkCancelled.
   template <typename T, typename Operation>
   T Run(State state, GrammarCost* cost, T failed, const Operation& operation) noexcept {
     const std::scoped_lock lock(mutex_);
@@ -195,9 +198,13 @@ class Grammar::Machine {
         result = operation();
         failure = states_.failure();
       } catch (const std::bad_alloc&) {
-        Forget();  // removes incomplete results
         failure = GrammarFailure::kNoMemory;
+      } catch (const WorkCancelled&) {
+        failure = GrammarFailure::kCancelled;
       }
+      const bool broke_off =
+          failure == GrammarFailure::kNoMemory || failure == GrammarFailure::kCancelled;
+      if (broke_off) Forget();  // removes incomplete results
       if (cost != nullptr) cost->work += states_.work();
     }
     if (failure == GrammarFailure::kNone) return result;
@@ -245,6 +252,7 @@ class Grammar::Machine {
     const auto nodes = vocabulary_->nodes();
     path_[0] = state;
     for (std::size_t i = 0; i < nodes.size();) {
+      CountWork();
       const auto depth = static_cast<std::size_t>(nodes[i].depth);
       const std::int32_t next = states_.Next(path_[depth - 1], nodes[i].byte);
       if (next == GrammarStates::kNone) return false;

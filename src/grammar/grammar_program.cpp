@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/seeded_hash.h"
+#include "base/work_count.h"
 #include "grammar/gbnf.h"
 
 namespace foretoken::grammar {
@@ -77,6 +78,7 @@ class Writer {
   }
 
   int WriteNode(int index, int next) {
+    CountWork();
     if (++n_visits_ > kMaxVisits) too_large_ = true;
     if (too_large_) return 0;
     const GbnfNode& node = gbnf_.nodes[static_cast<std::size_t>(index)];
@@ -138,6 +140,7 @@ class Writer {
       if ((first & tail) != 0) return cut(first | tail);
       if ((last & tail) != tail) return cut((last & ~tail) - 1);
     }
+    CountWork();
     sequences_.push_back({low, high});
   }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/seeded_hash.h"
+#include "base/work_count.h"
 #include "grammar/list_memory.h"
 
 namespace foretoken::grammar {
@@ -132,6 +133,7 @@ void GrammarStates::BeginVisits() {
 }
 
 void GrammarStates::Enter(std::int32_t step, std::int32_t stack) {
+  CountWork();
   if (2 * (n_visited_ + 1) > visited_.size()) GrowVisited();
   const Situation s = MakeSituation(step, stack);
   const std::size_t mask = visited_.size() - 1;

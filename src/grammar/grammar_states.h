@@ -33,6 +33,7 @@ enum class GrammarFailure : std::uint8_t {
   kStateBytes,   // the states take more than kMaxStateBytes
   kForgotten,    // the state was forgotten to make room
   kNoMemory,     // an allocation failed
+  kCancelled,    // a CancellationScope of the thread ended it
 };
 
 class GrammarStates {

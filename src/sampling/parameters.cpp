@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "foretoken/request.h"
-#include "grammar/grammar_program.h"
+#include "foretoken/structured_output.h"
 
 namespace foretoken {
 namespace {
@@ -82,9 +82,7 @@ Status SamplingParameters::Validate(int vocabulary_size) const {
                   fmt::format("processors: number {} is an empty function; give one that can be "
                               "called, or drop it",
                               i + 1));
-  if (!grammar.empty()) {
-    if (const auto program = grammar::CompileGbnf(grammar); !program) return Fail(program.error());
-  }
+  if (!grammar.empty()) FORETOKEN_CHECK_OK(CheckGrammar(grammar));
   for (const auto& [id, bias] : logit_bias) {
     if (id < 0 || id >= vocabulary_size)
       return Fail(ErrorCode::kInvalidArgument,

@@ -210,7 +210,7 @@ Result<std::vector<TextPart>> ChatTemplate::Render(std::span<const ChatMessage> 
   if (messages.empty()) return InvalidArgument("chat: there are no messages; give at least one");
   // Most templates want the arguments of tool calls as objects, some as texts.
   for (const bool objects : {true, false}) {
-    Budget budget({.memory_bytes = options.max_memory_bytes, .cancelled = options.cancelled});
+    Budget budget({.memory_bytes = options.max_memory_bytes});
     Conversation conversation(budget, knows_developers_, objects);
     auto text = jinja::WithinMemory(budget, [&]() -> Result<jinja::Characters> {
       FORETOKEN_TRY(std::vector<Variable> variables, VariablesOf(budget, options, bos, eos));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "foretoken/cancellation.h"
 #include "text/tokenizer/test_vocabulary.h"
 
 // tests/compare/chat_templates.py compares whole templates with Python's Jinja. Here is how a
@@ -101,8 +102,8 @@ TEST(ChatTemplate, EndsWhenNobodyWantsItsText) {
       {"assistant", "", R"({"tool_calls": [{"function": {"arguments": "{}"}}]})"}};
   for (const Messages& messages : {kTalk, calls}) {
     int n_asked = 0;
-    const auto parts =
-        endless.Render(messages, {.cancelled = [&] { return ++n_asked == 2; }}, "", "");
+    const CancellationScope scope([&] { return ++n_asked == 2; });
+    const auto parts = endless.Render(messages, {}, "", "");
     ASSERT_FALSE(parts.has_value());
     EXPECT_EQ(parts.error().code, ErrorCode::kStopped);
     EXPECT_EQ(n_asked, 2);

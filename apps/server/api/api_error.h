@@ -54,6 +54,22 @@ inline ApiError NoMemory() {
           .retry_after_s = 1};
 }
 
+// Nobody reads it; the log and the metrics have its code and its status.
+inline ApiError ClientGone() {
+  return {.status = 499,
+          .message = "request: its client has gone; ask again",
+          .type = "server_error",
+          .code = "client_gone"};
+}
+
+inline ApiError ShuttingDown() {
+  return {.status = 503,
+          .message = "server: it is shutting down; ask another, or again when it is back",
+          .type = "server_error",
+          .code = "draining",
+          .retry_after_s = 5};
+}
+
 // The request's address, or its key, already has as many running requests as it may have.
 inline ApiError TooManyRequests() {
   return {.status = 429,

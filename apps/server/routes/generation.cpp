@@ -62,25 +62,15 @@ Parsed<Request> RequestOf(const Service& service, GenerationCall& call, const Pr
   return request;
 }
 
-// Nobody reads it.
-ApiError NobodyWaits() {
-  return {.status = 503,
-          .message = "request: its client has gone, or the server stops; ask again",
-          .type = "server_error",
-          .code = "client_gone"};
-}
-
-Parsed<std::vector<Prompt>> PromptsOf(const Service& service, const Charges& charges,
-                                      GenerationCall& call) {
+Parsed<std::vector<Prompt>> PromptsOf(const Service& service, GenerationCall& call) {
   if (!call.chat) return std::move(call.prompts);
-  ChatOptions format = service.ChatFormat(charges);
+  ChatOptions format = service.chat_format;
   format.add_generation_prompt = call.add_generation_prompt;
   format.tools_json = call.tools_json;
   format.template_kwargs_json =
       MergedObjects(format.template_kwargs_json, call.template_kwargs_json);
   auto tokens = service.engine.FormatChat(call.messages, format);
   if (tokens) return std::vector<Prompt>{*std::move(tokens)};
-  if (tokens.error().code == ErrorCode::kStopped) return Refuse(NobodyWaits());
   return Refuse({.message = "messages: " + tokens.error().message, .param = "messages"});
 }
 
@@ -112,12 +102,11 @@ std::size_t BytesOf(const PreparedRequest& prepared) {
 
 // Prompts in order, n choices each, with different request ids and so different noise.
 Parsed<Prepared> PrepareAll(const Service& service, const Charges& charges, GenerationCall& call) {
-  auto prompts = PromptsOf(service, charges, call);
+  auto prompts = PromptsOf(service, call);
   if (!prompts) return Refuse(std::move(prompts).error());
   const std::uint64_t seed = call.seed ? *call.seed : RandomSeed();
   Prepared prepared;
   for (const Prompt& prompt : *prompts) {
-    if (charges.client_gone) return Refuse(NobodyWaits());
     auto request = RequestOf(service, call, prompt);
     if (!request) return Refuse(std::move(request).error());
     request->seed = seed;
@@ -155,12 +144,7 @@ ApiError NotTaken(const Error& error) {
             .type = "rate_limit_error",
             .code = "queue_full",
             .retry_after_s = 1};
-  if (error.code != ErrorCode::kStopped) return OfEngine(error, false);
-  return {.status = 503,
-          .message = "server: it is shutting down; ask another, or again when it is back",
-          .type = "server_error",
-          .code = "draining",
-          .retry_after_s = 5};
+  return error.code == ErrorCode::kStopped ? ShuttingDown() : OfEngine(error, false);
 }
 
 SubmitOptions OptionsOf(const Service& service, const Charges& charges, const GenerationCall& call,

@@ -7,8 +7,6 @@
 namespace foretoken::server {
 namespace {
 
-constexpr int kClientGone = 499;
-
 class Whole : public GenerationReply {
  public:
   using GenerationReply::GenerationReply;
@@ -47,9 +45,9 @@ GenerationReply::~GenerationReply() {
   } else if (answer_->ended()) {
     answer_->Describe(line_);
   } else {
-    line_.Add("error", "client_gone");
+    line_.Add("error", NameOf(ClientGone()));
   }
-  if (status_ == 0) service_.metrics.AddResponse(status_ = kClientGone);
+  if (status_ == 0) service_.metrics.AddResponse(status_ = ClientGone().status);
   service_.log.Write(line_.Add("status", status_));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include "foretoken/cancellation.h"
 #include "server/api/json_member.h"
 #include "server/api/openai_replies.h"
 #include "server/router.h"
@@ -18,7 +19,7 @@ HttpResponse Tokenize(Service& service, const HttpRequest& request, LogLine& lin
   if (call->messages.empty()) {
     tokens = engine.Tokenize(call->content, call->add_special, call->parse_special);
   } else {
-    ChatOptions format = service.ChatFormat(*request.charges);
+    ChatOptions format = service.chat_format;
     format.add_generation_prompt = call->add_generation_prompt;
     format.tools_json = call->tools_json;
     format.template_kwargs_json =
@@ -27,6 +28,8 @@ HttpResponse Tokenize(Service& service, const HttpRequest& request, LogLine& lin
     if (!written) return ErrorResponse(BadField("messages", written.error().message));
     tokens = *std::move(written);
   }
+  // Nobody waits for it; the router answers.
+  if (tokens.empty() && CancellationScope::AnyIsCancelled()) return {};
   const PieceOf piece = [&engine](std::int32_t token) { return Piece(engine, token); };
   const std::size_t bytes = tokens.capacity() * sizeof(std::int32_t);
   return LongReply(service, request, line,

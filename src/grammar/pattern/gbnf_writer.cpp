@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/work_count.h"
+
 namespace foretoken::grammar {
 namespace {
 
@@ -37,6 +39,7 @@ std::string Literal(std::string_view text) {
 }  // namespace
 
 GbnfWriter::Part GbnfWriter::Add(Piece piece) {
+  CountWork(1 + piece.text.size() + piece.children.size());
   n_text_bytes_ += piece.text.size();
   too_large_ = too_large_ || pieces_.size() >= kMaxParts || n_text_bytes_ > kMaxTextBytes;
   if (too_large_) return 0;
@@ -116,6 +119,7 @@ void GbnfWriter::FindFitting() {
   };
   for (std::size_t i = 0; i < n; ++i) {
     const Piece& piece = pieces_[i];
+    CountWork(1 + piece.children.size());
     for (const Part child : piece.children)
       users[static_cast<std::size_t>(child)].push_back(static_cast<Part>(i));
     if (piece.kind == Kind::kCall)
@@ -173,6 +177,7 @@ void GbnfWriter::PrintCall(int rule, std::string& out) {
 // group: the part needs parentheses because others stand beside it.
 void GbnfWriter::Print(Part part, bool group, std::string& out) {
   const Piece& piece = At(part);
+  CountWork(1 + piece.text.size());
   if (out.size() > kMaxWrittenBytes) return;
   switch (piece.kind) {
     case Kind::kText:

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "base/work_count.h"
 
 namespace foretoken::grammar {
 namespace {
@@ -119,6 +120,7 @@ class RegexParser {
   }
 
   Result<RegexNode> ParseAtom(int depth) {
+    CountWork();
     const char c = Peek();
     if (c == '^') return Lacking("the anchor '^' inside of it");
     if (c == '$') return Lacking("the anchor '$' inside of it");
@@ -226,6 +228,7 @@ class RegexParser {
 
   // A character, or an escape that stands for several.
   Result<CharacterClass> ParseMember(bool in_class = false) {
+    CountWork();
     if (!Accept("\\")) return ParseUtf8();
     if (AtEnd()) return Bad("a backslash at the end; write \\\\");
     const char c = Peek();

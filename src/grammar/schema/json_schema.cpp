@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "base/work_count.h"
+#include "foretoken/no_memory.h"
 #include "foretoken/structured_output.h"
 #include "grammar/grammar_program.h"
 #include "grammar/pattern/regex.h"
@@ -31,7 +33,9 @@ class Converter {
     FORETOKEN_TRY(const SchemaSet root, sets_.Of({JsonTree::kRoot}));
     const int rule = RuleOf(root);
     for (std::size_t i = 0; i < rules_.size(); ++i) {
-      n_work_ += WorkOf(rules_[i].set);
+      const std::size_t work = WorkOf(rules_[i].set);
+      CountWork(work);
+      n_work_ += work;
       if (n_work_ <= kMaxWork) FORETOKEN_CHECK_OK(Define(i));
       if (rules_.size() > kMaxRules || n_work_ > kMaxWork || writer_.too_large())
         return Fail(ErrorCode::kTooLarge,
@@ -338,9 +342,11 @@ Result<std::string> Convert(std::string_view schema) {
 }  // namespace grammar
 
 Result<std::string> JsonSchemaGrammar(std::string_view schema) {
-  auto gbnf = grammar::Convert(schema);
-  if (!gbnf) return Fail(std::move(gbnf).error().In("json schema"));
-  return gbnf;
+  return CatchNoMemory("json schema", [&]() -> Result<std::string> {
+    auto gbnf = grammar::Convert(schema);
+    if (!gbnf) return Fail(std::move(gbnf).error().In("json schema"));
+    return gbnf;
+  });
 }
 
 }  // namespace foretoken

@@ -12,6 +12,7 @@
 
 #include "base/quoted_json.h"
 #include "base/seeded_hash.h"
+#include "base/work_count.h"
 
 namespace foretoken::grammar {
 
@@ -30,6 +31,7 @@ class JsonTreeBuilder {
   bool start_object(std::size_t) { return Open(Kind::kObject); }
   bool start_array(std::size_t) { return Open(Kind::kArray); }
   bool key(std::string& name) {
+    CountWork();
     tree_.nodes_[static_cast<std::size_t>(open_.back())].keys.push_back(std::move(name));
     return true;
   }
@@ -65,6 +67,7 @@ class JsonTreeBuilder {
   }
 
   bool Leaf(Kind kind, std::string text) {
+    CountWork();
     const auto node = static_cast<int>(tree_.nodes_.size());
     const int parent = open_.empty() ? -1 : open_.back();
     tree_.nodes_.push_back({.kind = kind, .text = std::move(text), .parent = parent});
@@ -146,6 +149,7 @@ Result<JsonTree> JsonTree::Parse(std::string_view text) {
 void JsonTree::NumberValues() {
   std::unordered_map<std::string, int, SeededHasher> numbers;
   for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
+    CountWork(1 + node->children.size());
     std::string name = std::to_string(static_cast<int>(node->kind)) + node->text;
     const bool is_object = node->kind == JsonNode::Kind::kObject;
     for (std::size_t i = 0; i < node->children.size(); ++i) {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/work_count.h"
+
 namespace foretoken::grammar {
 namespace {
 
@@ -25,6 +27,7 @@ Result<const SchemaKeywords*> SchemaSets::Read(int node) {
 
 Status SchemaSets::Add(int node, Search& search) {
   auto& [found, path, done] = search;
+  CountWork(1 + path.size() + done.size());
   if (std::find(path.begin(), path.end(), node) != path.end())
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("{}: its $ref and allOf lead back to it; take one of them away",

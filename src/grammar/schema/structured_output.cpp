@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/work_count.h"
+#include "foretoken/no_memory.h"
 #include "grammar/grammar_program.h"
 #include "grammar/pattern/gbnf_writer.h"
 #include "grammar/pattern/regex.h"
@@ -70,26 +72,34 @@ Result<std::string> OfChoices(std::span<const std::string> choices) {
 }  // namespace
 
 std::string JsonGrammar() {
-  GbnfWriter writer;
-  grammar::JsonTexts json(writer);
-  return *writer.Write(json.any_object());
+  return EmptyIfCancelled([] {
+    GbnfWriter writer;
+    grammar::JsonTexts json(writer);
+    return *writer.Write(json.any_object());
+  });
 }
 
 Result<std::string> RegexGrammar(std::string_view pattern) {
-  auto gbnf = OfPattern(pattern);
-  if (!gbnf) return Fail(std::move(gbnf).error().In("regex"));
-  return gbnf;
+  return CatchNoMemory("regex", [&]() -> Result<std::string> {
+    auto gbnf = OfPattern(pattern);
+    if (!gbnf) return Fail(std::move(gbnf).error().In("regex"));
+    return gbnf;
+  });
 }
 
 Result<std::string> ChoiceGrammar(std::span<const std::string> choices) {
-  auto gbnf = OfChoices(choices);
-  if (!gbnf) return Fail(std::move(gbnf).error().In("choice"));
-  return gbnf;
+  return CatchNoMemory("choice", [&]() -> Result<std::string> {
+    auto gbnf = OfChoices(choices);
+    if (!gbnf) return Fail(std::move(gbnf).error().In("choice"));
+    return gbnf;
+  });
 }
 
 Status CheckGrammar(std::string_view gbnf) {
-  FORETOKEN_CHECK_OK(grammar::CompileGbnf(gbnf));
-  return {};
+  return CatchNoMemory("grammar", [&]() -> Status {
+    FORETOKEN_CHECK_OK(grammar::CompileGbnf(gbnf));
+    return {};
+  });
 }
 
 }  // namespace foretoken

@@ -7,9 +7,11 @@
 #include "base/argument_checks.h"
 #include "base/machine/thread_count.h"
 #include "base/machine/thread_pool.h"
+#include "base/work_count.h"
 #include "draft/built_in_drafter.h"
 #include "draft/networks/draft_model.h"
 #include "foretoken/limits.h"
+#include "foretoken/no_memory.h"
 #include "kernels/dispatch.h"
 #include "loader/drafts/opened_drafter.h"
 #include "loader/grammars.h"
@@ -125,7 +127,9 @@ const text::Tokenizer& OpenedDrafter::tokenizer() const {
 }
 
 std::vector<std::int32_t> OpenedDrafter::Tokenize(const std::string& text, bool add_special) const {
-  return tokenizer().Encode(text, {.add_special = add_special, .parse_special = false});
+  return EmptyIfCancelled([&] {
+    return tokenizer().Encode(text, {.add_special = add_special, .parse_special = false});
+  });
 }
 
 std::string OpenedDrafter::Detokenize(std::span<const std::int32_t> tokens) const {
@@ -134,9 +138,11 @@ std::string OpenedDrafter::Detokenize(std::span<const std::int32_t> tokens) cons
 
 Result<std::shared_ptr<ModelDrafter>> OpenDrafter(const std::string& path,
                                                   const ModelDrafterOptions& options) {
-  auto parts = std::make_unique<OpenedDrafter::Parts>(options);
-  FORETOKEN_CHECK_OK(parts->Open(path));
-  return std::make_shared<OpenedDrafter>(std::move(parts));
+  return CatchNoMemory("drafter", [&]() -> Result<std::shared_ptr<ModelDrafter>> {
+    auto parts = std::make_unique<OpenedDrafter::Parts>(options);
+    FORETOKEN_CHECK_OK(parts->Open(path));
+    return std::make_shared<OpenedDrafter>(std::move(parts));
+  });
 }
 
 }  // namespace foretoken

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "foretoken/cancellation.h"
 #include "text/jinja/values/json_text.h"
 
 // tests/templates compares whole templates with Python's Jinja, and random ones. Here are what those
@@ -250,10 +251,11 @@ TEST(Bounds, ARenderingEndsWhenNobodyWantsItsText) {
     ASSERT_TRUE(parsed.has_value());
     int n_asked = 0;
     std::size_t steps = 0;
-    Budget budget({.cancelled = [&] {
+    Budget budget({});
+    const CancellationScope scope([&] {
       steps = budget.steps();
       return ++n_asked == 3;
-    }});
+    });
     const auto text = parsed->Render(budget, {}, {});
     ASSERT_FALSE(text.has_value()) << source;
     EXPECT_EQ(text.error().code, ErrorCode::kStopped);

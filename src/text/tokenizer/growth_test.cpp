@@ -102,6 +102,18 @@ TEST(TokenizerGrowth, TextsAreComposed) {
     });
 }
 
+TEST(TokenizerGrowth, LittleIsDoneForATextThatNobodyWants) {
+  const auto tokenizer = Load(GptMetadata("llama-bpe", {"a a", "aa aa", "t h", "th e"}, kSpecials));
+  for (const char* const part : {"the ", "a", "\u00e9"})
+    ExpectLittleWorkWhenCancelled(part, [&tokenizer, text = Repeated(part, 200'000)] {
+      try {
+        tokenizer->Encode(text);
+      } catch (const WorkCancelled&) {
+        return;
+      }
+    });
+}
+
 // One name for each set of expressions.
 std::vector<Pattern> DifferentPatterns() {
   std::vector<Pattern> different;

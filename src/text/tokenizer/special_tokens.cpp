@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/work_count.h"
 #include "text/tokenizer/unicode.h"
 
 namespace foretoken::text {
@@ -203,7 +204,9 @@ std::vector<SpecialTokens::Occurrence> SpecialTokens::FindAll(std::string_view t
   std::vector<Occurrence> found;
   for (std::size_t at = 0; at < text.size(); ++at) {
     PrefixIndex::Node node = index.Root();
+    CountWork();
     for (std::size_t end = at; end < text.size() && index.Step(node, text[end]); ++end) {
+      CountWork();
       const Token token = index.At(node);
       if (token != kNoToken) found.push_back({at, token});
     }

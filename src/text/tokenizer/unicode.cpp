@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "base/work_count.h"
+
 namespace foretoken::text {
 namespace {
 
@@ -181,6 +183,7 @@ std::string Composed(std::string_view text) {
   out.reserve(text.size());
   std::vector<Ordered> run;
   while (!text.empty()) {
+    CountWork();
     const Utf8Character character = ReadUtf8(text);
     if (character.state == Utf8State::kValid) {
       Decompose(character.code, run);

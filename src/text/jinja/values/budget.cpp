@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/machine/stack.h"
+#include "foretoken/cancellation.h"
 
 namespace foretoken::text::jinja {
 namespace {
@@ -22,7 +23,7 @@ bool Budget::Enter() noexcept {
 
 void Budget::Look() noexcept {
   if (steps_ > limits_.steps) Exceed(Bound::kSteps);
-  if (limits_.cancelled && limits_.cancelled()) Exceed(Bound::kCancelled);
+  if (CancellationScope::AnyIsCancelled()) Exceed(Bound::kCancelled);
   next_look_ = std::min(steps_ + kStepsPerLook, std::max(steps_, limits_.steps) + 1);
 }
 

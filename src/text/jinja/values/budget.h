@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <new>
 #include <string>
@@ -26,8 +25,6 @@ struct Limits {
   std::size_t output_characters = std::size_t{1} << 24;
   std::size_t memory_bytes = std::size_t{1}
                              << 28;  // of all that is alive, temporary texts included
-  // Asked from time to time: nobody wants the text any more. Empty: it is always wanted.
-  std::function<bool()> cancelled = {};
 };
 
 // An allocation that would exceed the budget's memory. Template::Render and FromJson turn it into
@@ -37,6 +34,7 @@ struct OverBudget final : std::bad_alloc {
 };
 
 // Counts what is used. A bound that was exceeded stays exceeded; the evaluator looks at each step.
+// Being cancelled (CancellationScope) is one of them.
 //
 // From its construction to its destruction, what Charged allocates in this thread is counted here,
 // and refused beyond the bound. So it is made before the values that count, and destroyed after

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/work_count.h"
+
 namespace foretoken::text {
 
 struct Symbol {
@@ -32,6 +34,7 @@ class PairMerger {
  public:
   void Clear() { symbols_.clear(); }
   void Add(std::uint32_t size, std::int32_t piece) {
+    CountWork();
     const auto index = static_cast<std::int32_t>(symbols_.size());
     const std::uint32_t begin = symbols_.empty() ? 0 : symbols_.back().begin + symbols_.back().size;
     if (index > 0) symbols_.back().next = index;
@@ -46,6 +49,7 @@ class PairMerger {
       Consider(find, static_cast<std::int32_t>(i) - 1);
     std::make_heap(heap_.begin(), heap_.end());
     while (!heap_.empty()) {
+      CountWork();
       const Candidate best = heap_.front();
       std::pop_heap(heap_.begin(), heap_.end());
       heap_.pop_back();

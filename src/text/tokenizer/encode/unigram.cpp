@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/work_count.h"
 #include "text/tokenizer/encode/character_map.h"
 #include "text/tokenizer/encode/codec.h"
 #include "text/tokenizer/encode/prefix_index.h"
@@ -78,6 +79,7 @@ class UnigramCodec final : public Codec {
       }
     };
     while (!text.empty()) {
+      CountWork();
       const CharacterMap::Match match = map_.Find(text);
       const Utf8Character character = ReadUtf8(text);
       if (match.size > 0) {
@@ -98,6 +100,7 @@ class UnigramCodec final : public Codec {
     std::vector<Best> best(text.size() + 1);
     best[0].score = 0;
     for (std::size_t begin = 0; begin < text.size();) {
+      CountWork();
       const std::size_t size = ReadUtf8(text.substr(begin)).size;
       if (!AddTokens(text, begin, size, best)) {
         Improve(best[begin].score + unknown_score_, begin, kNoToken, best[begin + size]);
@@ -122,6 +125,7 @@ class UnigramCodec final : public Codec {
     PrefixIndex::Node node = pieces_.Root();
     for (std::size_t end = begin; end < text.size() && pieces_.Step(node, text[end]);) {
       ++end;
+      CountWork();
       const Token token = pieces_.At(node);
       if (token == kNoToken) continue;
       has_character |= end - begin == size;

@@ -3,6 +3,7 @@
 // words at spaces; punctuation marks and ideographs are words of their own. A word becomes the
 // longest token that it begins with, then the longest that its rest begins with, and so on; if
 // that fails, the word is the unknown token. In the vocabulary a U+2581 begins a word.
+#include "base/work_count.h"
 #include "text/tokenizer/encode/codec.h"
 #include "text/tokenizer/encode/prefix_index.h"
 #include "text/tokenizer/unicode.h"
@@ -44,6 +45,7 @@ class WordPieceCodec final : public Codec {
       word = kSpaceMark;
     };
     while (!text.empty()) {
+      CountWork();
       const Utf8Character character = ReadUtf8(text);
       const bool valid = character.state == Utf8State::kValid;
       text.remove_prefix(valid ? character.size : 1);
@@ -84,6 +86,7 @@ class WordPieceCodec final : public Codec {
       PrefixIndex::Node node = pieces_.Root();
       for (std::size_t end = 0; end < word.size() && pieces_.Step(node, word[end]);) {
         ++end;
+        CountWork();
         if (pieces_.At(node) == kNoToken) continue;
         token = pieces_.At(node);
         size = end;

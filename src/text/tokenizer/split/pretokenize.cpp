@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/work_count.h"
 #include "text/tokenizer/unicode.h"
 
 namespace foretoken::text {
@@ -157,6 +158,7 @@ struct Pretokenizer::Stage {
     for (std::size_t at = 0; at < text.size();) {
       const int found = pcre2_match(code, subject, text.size(), at, 0, match, nullptr);
       if (found <= 0 || bounds[1] == bounds[0]) break;
+      CountWork(bounds[1] - at);
       if (cut == Cut::kMatch) {
         if (bounds[0] > done) AddPart(bounds[0], done, parts);
         AddPart(bounds[1], done, parts);
@@ -193,6 +195,7 @@ void Classify(std::string_view text, const Zones* zones, Subject& subject) {
   subject.storage.reserve(text.size());
   subject.sizes.reserve(text.size());
   while (!text.empty()) {
+    CountWork();
     const Utf8Character character = ReadUtf8(text);
     std::size_t size = 1;
     auto byte = static_cast<unsigned>(text[0]);
