@@ -42,7 +42,7 @@ std::int64_t DefaultCeiling(std::int64_t resident) {
 }  // namespace
 
 Result<MemoryPlan> PlanMemory(const EngineSummary& engine, std::int64_t ceiling,
-                              std::int64_t max_body_bytes) {
+                              std::int64_t max_body_bytes, int n_workers) {
   MemoryPlan plan{.weights = engine.target.weight_bytes, .cache = engine.target.cache_bytes};
   for (const DrafterSummary& draft : engine.drafts) {
     plan.weights += draft.model.weight_bytes;
@@ -59,8 +59,9 @@ Result<MemoryPlan> PlanMemory(const EngineSummary& engine, std::int64_t ceiling,
                             "--parallel",
                             plan.base / kMiB, plan.ceiling / kMiB, kLeastRoom / kMiB));
   plan.work = std::min(kWorkPerBodyByte * max_body_bytes, room * 2 / 5);
-  plan.conversation = std::min(kUsualConversation, room / 4);
   plan.requests = std::min(std::max(kUsualRequests, 4 * max_body_bytes), room / 4);
+  plan.conversation =
+      std::min(kUsualConversation, (room - plan.work - plan.requests) / (n_workers + 1));
   return plan;
 }
 

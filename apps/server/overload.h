@@ -28,17 +28,18 @@ struct MemoryPlan {
   std::int64_t base = 0;          // the process without requests, with the whole cache in use
   std::int64_t requests = 0;      // the limit for requests
   std::int64_t work = 0;          // for reading large bodies, besides
-  std::int64_t conversation = 0;  // the most for writing one with its template
+  std::int64_t conversation = 0;  // the most that a worker takes to write one, besides
 };
 
 // The most memory for a byte of a body while a worker reads it: as a JSON value (28), or as a piece
 // of text that becomes tokens (45).
 inline constexpr std::int64_t kWorkPerBodyByte = 48;
 
+// requests, work and the conversations of all workers fit beside the base.
 // ceiling: 0: nine tenths of what the machine, its control group or a resource limit allows.
 // REQUIRES: the engine is open and has run. Errors: kTooLarge: the model leaves too little memory.
 [[nodiscard]] Result<MemoryPlan> PlanMemory(const EngineSummary& engine, std::int64_t ceiling,
-                                            std::int64_t max_body_bytes);
+                                            std::int64_t max_body_bytes, int n_workers);
 
 class Overload {
  public:

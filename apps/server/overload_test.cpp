@@ -86,17 +86,17 @@ TEST(PlanMemory, LeavesRoomBesideTheModelOrSaysWhatIsMissing) {
   EngineSummary engine;
   engine.target.weight_bytes = 2 * kGiB;
   engine.target.cache_bytes = kGiB;
-  const auto plan = PlanMemory(engine, 4 * kGiB, 8 * kMiB);
+  const auto plan = PlanMemory(engine, 4 * kGiB, 8 * kMiB, 4);
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->base, 3 * kGiB);
   EXPECT_EQ(plan->requests, 256 * kMiB);
   EXPECT_EQ(plan->work, 384 * kMiB);
   EXPECT_LE(plan->base + plan->requests + plan->work, plan->ceiling);
-  const auto tight = PlanMemory(engine, 3 * kGiB + 100 * kMiB, 8 * kMiB);
+  const auto tight = PlanMemory(engine, 3 * kGiB + 100 * kMiB, 8 * kMiB, 4);
   ASSERT_TRUE(tight);
   EXPECT_EQ(tight->requests, 25 * kMiB);
   EXPECT_EQ(tight->work, 40 * kMiB);
-  const auto none = PlanMemory(engine, 3 * kGiB + 31 * kMiB, 8 * kMiB);
+  const auto none = PlanMemory(engine, 3 * kGiB + 31 * kMiB, 8 * kMiB, 4);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().message.substr(0, 12), "max-memory: ");
 }
@@ -117,8 +117,22 @@ TEST(Overload, PagesOfFilesBeyondTheWeightsDoNotCount) {
   munmap(pages, kBytes);
 }
 
+TEST(PlanMemory, AllWorkersAtOnceStayBelowTheCeiling) {
+  EngineSummary engine;
+  engine.target.weight_bytes = kGiB;
+  for (const int n_workers : {2, 3, 4})
+    for (const std::int64_t room : {40 * kMiB, 450 * kMiB, 4 * kGiB}) {
+      const auto plan = PlanMemory(engine, kGiB + room, 8 * kMiB, n_workers);
+      ASSERT_TRUE(plan);
+      EXPECT_GE(plan->conversation, room / 16);
+      EXPECT_LT(plan->base + plan->requests + plan->work + n_workers * plan->conversation,
+                plan->ceiling)
+          << n_workers << " workers in " << room / kMiB << " MiB";
+    }
+}
+
 TEST(PlanMemory, TheDefaultHasAMargin) {
-  const auto plan = PlanMemory({}, 0, kMiB);
+  const auto plan = PlanMemory({}, 0, kMiB, 2);
   ASSERT_TRUE(plan);
   EXPECT_LE(plan->ceiling, TightestMemoryLimit().bytes / 10 * 9 + 10);
 }

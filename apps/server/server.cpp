@@ -245,7 +245,7 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
                                              .observer = &meter}));
   metrics.BeginAt(requests->snapshot());
   FORETOKEN_TRY(const MemoryPlan plan, PlanMemory(requests->engine().summary(), options.max_memory,
-                                                  options.max_body_bytes));
+                                                  options.max_body_bytes, Workers()));
   const ChatOptions chat_format = ChatFormat(options, plan);
   FORETOKEN_TRY(const bool chats, Chats(requests->engine(), chat_format));
   Overload overload(plan, bytes);

@@ -39,8 +39,8 @@ struct ChatOptions {
   std::string tools_json = {};
   // Further variables for the template, as a JSON object: {"enable_thinking": false}.
   std::string template_kwargs_json = {};
-  // The most memory that writing the conversation may take, beside the result. A template and a
-  // conversation that need more are an error (kTooLarge).
+  // The most memory that writing the conversation may take, and then turning it into tokens, beside
+  // the result. A template and a conversation that need more are an error (kTooLarge).
   std::size_t max_memory_bytes = std::size_t{256} << 20;
 };
 

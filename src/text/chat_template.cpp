@@ -156,6 +156,20 @@ Result<std::vector<Variable>> VariablesOf(Budget& budget, const ChatOptions& opt
   return variables;
 }
 
+// The most memory for a byte of text while it becomes tokens (one word of one letter).
+constexpr std::size_t kMemoryPerByteOfText = 48;
+
+Status CheckTextLength(std::span<const TextPart> parts, const ChatOptions& options) {
+  std::size_t n_bytes = 0;
+  for (const TextPart& part : parts) n_bytes += part.text.size();
+  if (n_bytes <= options.max_memory_bytes / kMemoryPerByteOfText) return {};
+  return Fail(ErrorCode::kTooLarge,
+              fmt::format("chat template: its text has {} bytes, and with {} MiB of memory no more "
+                          "than {} become tokens; shorten the conversation",
+                          n_bytes, options.max_memory_bytes >> 20,
+                          options.max_memory_bytes / kMemoryPerByteOfText));
+}
+
 // Error: there are so many parts that they need more than the budget's memory.
 Result<std::vector<TextPart>> PartsOf(Budget& budget, jinja::CharactersView text) {
   std::size_t n_parts = text.empty() ? 0 : 1;
@@ -236,6 +250,7 @@ Result<std::vector<Token>> EncodeChat(const ChatTemplate& chat_template, const T
   FORETOKEN_TRY(
       const std::vector<TextPart> parts,
       chat_template.Render(messages, options, text_of(tokenizer.bos()), text_of(tokenizer.eos())));
+  FORETOKEN_CHECK_OK(CheckTextLength(parts, options));
   std::vector<Token> tokens = tokenizer.EncodeParts(parts);
   const auto bos = tokenizer.bos();
   if (tokenizer.add_bos() && bos && (tokens.empty() || tokens.front() != *bos))
