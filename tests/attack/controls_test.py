@@ -3,7 +3,7 @@
 """What the attack suite finds, it is shown to find: planted defects in the reader of models, and servers that hang, leak, crash, answer wrongly, say
 nonsense or write to the terminal. A suite that passes these by has found nothing when it says so.
 
-usage: controls_test.py MODEL_ATTACK
+usage: controls_test.py MODEL_ATTACK CHAT_ATTACK
 """
 import os
 import re
@@ -16,10 +16,11 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "server"))
 import server_attack
+import sharing_attack
 from server_testing import together
 from watchers import GoodClient, Health, Life, Memory, wait_for_end
 
-MODEL_ATTACK = os.path.abspath(sys.argv[1])
+MODEL_ATTACK, CHAT_ATTACK = (os.path.abspath(path) for path in sys.argv[1:3])
 # A server with a defect that its first argument names. It says its port, and answers /health and everything else with "{}".
 DEFECTIVE = """
 import os, socket, sys, time
@@ -69,6 +70,41 @@ class ModelRunner(unittest.TestCase):
             (name,) = (name for name in os.listdir(os.path.join(folder, "b")) if re.fullmatch("2(-head)?.gguf", name))
             with open(os.path.join(folder, "a", name), "rb") as a, open(os.path.join(folder, "b", name), "rb") as b:
                 self.assertEqual(a.read(), b.read())
+
+
+class ChatRunner(unittest.TestCase):
+    def test_it_finds_each_planted_defect_and_writes_all_other_conversations(self):
+        for plant, says in (("crash", "signal Segmentation fault|AddressSanitizer"), ("memory", "MiB of memory"), ("message", "control character"),
+                            ("wrong", "questions were asked")):
+            with self.subTest(plant), tempfile.TemporaryDirectory() as folder:
+                done = subprocess.run([CHAT_ATTACK, "--seed", "14", "--files", "8", "--keep", folder, "--plant", plant], capture_output=True, text=True,
+                                      timeout=300, check=False)
+                self.assertEqual(done.returncode, 1, done.stdout)
+                self.assertRegex(done.stdout, f"FAULT of file 5 .*({says})")
+                self.assertRegex(done.stdout, "8 files, seed 14(.|\n)*1 faults")
+
+
+class Sharing(unittest.TestCase):
+    ANN, BOB = (0, None), (1, None)
+
+    def texts(self):
+        texts = sharing_attack.Texts()
+        texts.add(self.ANN, [1, 2, 3, 4, 5], [6, 7, 8, 9], True)
+        texts.add(self.BOB, [1, 2, 30, 40, 50], [60, 70, 80], True)
+        texts.add(self.BOB, [90, 91, 92], [93, 94], False)
+        return texts
+
+    def problem(self, prompt, cached=0, drafts=()):
+        return self.texts().problem_with(self.BOB, prompt, {"cached": cached, "answer": [10, 11], "drafts": list(drafts)})
+
+    def test_what_is_another_s_is_told_from_what_is_one_s_own(self):
+        self.assertEqual(self.problem([1, 2, 3, 4], cached=2), "")
+        self.assertIn("were in the cache", self.problem([1, 2, 3, 4], cached=3))
+        self.assertIn("were in the cache", self.problem([90, 91, 92], cached=1))  # it asked that nothing be kept
+        self.assertEqual(self.problem([20, 21], drafts=[[30, 40, 50, 60, 70], [91, 92, 93, 94]]), "")
+        self.assertIn("drafts show", self.problem([20, 21], drafts=[[1], [0, 4, 5, 6, 7]]))
+        self.assertEqual(self.problem([3, 4, 5, 6], drafts=[[3, 4, 5, 6]]), "")  # it has said so itself
+        self.assertIn("drafts show", self.texts().problem_with((1, "salt"), [1], {"cached": 0, "answer": [], "drafts": [[30, 40, 50, 60]]}))
 
 
 class Watchers(unittest.TestCase):
@@ -123,6 +159,8 @@ class Answers(unittest.TestCase):
     def test_wrong_answers_to_hostile_requests_are_told_from_right_ones(self):
         json_type = {"content-type": "application/json"}
         self.assertEqual(server_attack.wrong_with([(400, json_type, b'{"error":{"message":"a: wrong; b"}}'), (200, {}, b"x"), (503, json_type, b"")]), "")
+        self.assertEqual(server_attack.wrong_with([(403, json_type, b'{"error":{"message":"a: b; c"}}')], refused=True), "")
+        self.assertNotEqual(server_attack.wrong_with([(200, {}, b"x")], refused=True), "")
         for answer in ((500, json_type, b'{"error":{"message":"a"}}'), (400, json_type, b"{}"), (400, json_type, b'{"error":{"message":"a\\nb"}}'),
                        (400, json_type, b'{"error":{"message":"' + b"a" * 5000 + b'"}}'), (404, json_type, b"nothing")):
             self.assertNotEqual(server_attack.wrong_with([answer]), "", answer[2][:80])

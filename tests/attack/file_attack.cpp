@@ -103,8 +103,10 @@ Outcome Planted(const std::string& kind, std::int64_t memory_mib) {
 class Attack {
  public:
   Attack(AttackOptions options,
-         const std::function<FileReader(const GoodFiles&, const std::string&)>& make)
+         const std::function<FileReader(const GoodFiles&, const std::string&)>& make,
+         FileMaker file)
       : o_(std::move(options)),
+        file_(std::move(file)),
         folder_(fixtures::TemporaryFolder()),
         good_(MakeGoodFiles(folder_, o_.more)),
         reader_(make(good_, folder_)) {
@@ -118,7 +120,10 @@ class Attack {
   void WriteAll() const;
 
  private:
-  Mutated File(std::uint64_t number) const { return Mutate(good_.files, o_.seed, number); }
+  Mutated File(std::uint64_t number) const {
+    return file_ ? file_(o_.seed, number) : Mutate(good_.files, o_.seed, number);
+  }
+  std::string Ending() const { return file_ ? "" : ".gguf"; }
   bool TimeIsOver() const;
   void Child(int pipe, std::uint64_t end);
   void ReadOne(std::uint64_t number, std::FILE* out);
@@ -129,6 +134,7 @@ class Attack {
   void Report() const;
 
   const AttackOptions o_;
+  const FileMaker file_;
   const std::string folder_;
   const GoodFiles good_;
   const FileReader reader_;
@@ -157,7 +163,7 @@ void Attack::ReadOne(std::uint64_t number, std::FILE* out) {
   LimitCpu(o_.cpu_seconds);
   Random random = RandomOf(o_.seed + 1, number);
   Outcome outcome = planted && !planted_wrong ? Planted(o_.plant, o_.memory_mib)
-                    : planted                 ? reader_(good_.target, good_.files.front(), random)
+                    : planted && !file_       ? reader_(good_.target, good_.files.front(), random)
                                               : reader_(path, good_.files[mutated.good], random);
   LimitCpu(0);
   const std::int64_t peak = PeakMib();
@@ -259,10 +265,10 @@ void Attack::Fault(std::uint64_t number, const std::string& why) {
   const Mutated mutated = File(number);
   std::filesystem::create_directories(o_.keep);
   const std::string path = fmt::format("{}/{}-{}", o_.keep, o_.seed, number);
-  WriteModel(path + ".gguf", mutated);
+  WriteModel(path + Ending(), mutated);
   const std::string log = ReadText(folder_ + "/log", 20'000);
   std::ofstream(path + ".txt") << why << "\n" << mutated.what << "\n" << log;
-  fmt::print("FAULT of file {} ({}.gguf): {}\n  {}\n{}\n", number, path, why, mutated.what,
+  fmt::print("FAULT of file {} ({}{}): {}\n  {}\n{}\n", number, path, Ending(), why, mutated.what,
              log.substr(0, 3000));
   std::fflush(stdout);
 }
@@ -287,7 +293,7 @@ void Attack::WriteAll() const {
     const Mutated mutated = File(number);
     const bool head = good_.files[mutated.good].role == Role::kHead;
     const std::string path = fmt::format("{}/{}{}", o_.write, number, head ? "-head" : "");
-    WriteModel(path + ".gguf", mutated);
+    WriteModel(path + Ending(), mutated);
     std::ofstream(path + ".txt") << mutated.what << "\n";
   }
   std::filesystem::copy_file(good_.target, o_.write + "/good-target.gguf",
@@ -344,9 +350,9 @@ std::string WrongWithMessage(const std::string& message) {
   return {};
 }
 
-int AttackFiles(
-    std::span<char* const> arguments,
-    const std::function<FileReader(const GoodFiles&, const std::string& folder)>& make) {
+int AttackFiles(std::span<char* const> arguments,
+                const std::function<FileReader(const GoodFiles&, const std::string& folder)>& make,
+                FileMaker file) {
   AttackOptions options;
   if (!Read(arguments, options)) {
     fmt::print(
@@ -356,7 +362,7 @@ int AttackFiles(
         arguments[0]);
     return 2;
   }
-  Attack attack(options, make);
+  Attack attack(options, make, std::move(file));
   if (options.write.empty()) return attack.Run();
   attack.WriteAll();
   return 0;

@@ -28,6 +28,9 @@ struct Outcome {
 using FileReader =
     std::function<Outcome(const std::string& path, const GoodFile& good, Random& random)>;
 
+// The file of a number, instead of a mutated model.
+using FileMaker = std::function<Mutated(std::uint64_t seed, std::uint64_t number)>;
+
 struct AttackOptions {
   std::uint64_t seed = 1;
   std::uint64_t first = 0;    // the number of the first file
@@ -45,7 +48,8 @@ struct AttackOptions {
 // Reads the command line, attacks, prints the counts. The exit code: 0 without a fault, 1 with one,
 // 2 for a wrong command line.
 int AttackFiles(std::span<char* const> arguments,
-                const std::function<FileReader(const GoodFiles&, const std::string& folder)>& make);
+                const std::function<FileReader(const GoodFiles&, const std::string& folder)>& make,
+                FileMaker file = {});
 
 // "" for a good error message: one line of at most 2,400 bytes (a path may be long), of printable
 // UTF-8.

@@ -32,10 +32,11 @@ OTHERS = ("null", "true", "false", "[]", "{}", "[null]", "[[]]", '{"":""}', '{"a
 
 
 class Hostile:
-    """What one connection sends. end: what the client does when it has sent all: "half" (closes its direction and reads all), "reset", "leave"."""
+    """What one connection sends. end: what the client does when it has sent all: "half" (closes its direction and reads all), "reset", "leave".
+    refused: the only right answer is a refusal."""
 
-    def __init__(self, name, data, end="half"):
-        self.name, self.data, self.end = name, data, end
+    def __init__(self, name, data, end="half", refused=False):
+        self.name, self.data, self.end, self.refused = name, data, end, refused
 
 
 def head(method, path, *fields, version="1.1", host="localhost"):
@@ -95,6 +96,74 @@ def flipped(draw, data):
     for _ in range(draw.randint(1, 8)):
         data[draw.randrange(len(data))] = draw.randrange(256)
     return bytes(data)
+
+
+# ---- Chats ---------------------------------------------------------------------------------------------------------------------------------------
+
+# A template with which each part of a conversation costs something: names are looked up, values written, n rounds made.
+TEMPLATE = """{% set ns = namespace(text='') %}{% for a in range(n | default(0)) %}{% for b in range(n) %}{{ x[a] if x is mapping }}{% endfor %}{% endfor %}
+{%- for key, value in (x | default({})).items() | sort if x is mapping %}{{ key ~ value }}{% endfor %}{{ tools | tojson if tools }}{{ x | tojson if x }}
+{%- for m in messages %}{% set ns.text = ns.text ~ m.role %}{{ m.content | trim }}{{ m | tojson }}{% for w in m.content.split() %}{{ w }}{% endfor %}{% endfor %}"""
+# Parts of names that lead from one state of FNV-1a (64 bits, a step for each character) to one other: n rows are 2^n names with one hash.
+TWINS = (("\u66b1\u6d77\u8318\u86f0\U00040000", "\u7295\u76a5\u77a9\u57b0\U0006c9e7"),
+         ("\u846f\u883f\u7970\u87af\U00040000", "\u6913\u64f2\u704f\u6cf4\U0005bc49"),
+         ("\u66cf\u70f0\u769d\u82e8\U00040000", "\u7d87\u4e3a\u764a\u608b\U000705c0"),
+         ("\u579a\u6b67\u4f8e\u8d91\U00040000", "\u8a10\u5d1b\u66f9\u89ab\U0007383b"),
+         ("\u624e\u6842\u57ff\u530b\U00040000", "\u6a4f\u7eb1\u6852\u8a26\U00073dc6"),
+         ("\u593e\u5087\u6789\u85b9\U00040000", "\u5b6c\u8449\u5b99\u8ac4\U0007b58f"),
+         ("\u7f5c\u832b\u6c90\u5977\U00040000", "\u66cc\u7e69\u6e32\u66e3\U00059c38"),
+         ("\u7d03\u78d9\u85da\u5f84\U00040000", "\u7f83\u74cd\u6c77\u566d\U0006b642"),
+         ("\u65c1\u7785\u6d37\u5d0e\U00040000", "\u6601\u6f30\u6cd2\u7c24\U00073b20"),
+         ("\u5bee\u87ff\u85eb\u730f\U00040000", "\u5162\u72b9\u66cd\u5f64\U000752d5"),
+         ("\u8a96\u77ad\u880b\u7540\U00040000", "\u699f\u5d6c\u5d8e\u729b\U0004434e"),
+         ("\u53e6\u72bb\u86fd\u8a39\U00040000", "\u593e\u82b3\u89f2\u6250\U0004ae40"))
+
+
+def colliding(n):
+    return {"".join(pair[i >> bit & 1] for bit, pair in enumerate(TWINS)): i for i in range(min(n, 1 << len(TWINS)))}
+
+
+def nested(depth, part):
+    return json.loads(part[0] * depth + "1" + part[1] * depth)
+
+
+def hostile_object(draw):
+    n = draw.choice((3, 300, 20_000))
+    return draw.choice((lambda: {f"name {i}": i for i in range(n)}, lambda: colliding(n), lambda: {"x": nested(min(n, 90), ('{"a":', "}"))},
+                        lambda: {"x": [{} for _ in range(n)]}, lambda: {"": None, "messages ": [], "loop": 1, "range": 2, "content": None, "role": []},
+                        lambda: {"a" * n: "b" * n, "c": "\u202e<|im_end|>{{ 1 }}"}))()
+
+
+def chat(draw):
+    """Hostile variables, tools and messages."""
+    messages = [{"role": draw.choice(("user", "assistant", "tool", "developer", "other")), "content": draw.choice(("", "a b " * draw.choice((1, 500)), None))}
+                for _ in range(draw.choice((1, 5, 800)))]
+    if draw.random() < 0.4:
+        draw.choice(messages).update({**hostile_object(draw), "tool_calls": [{"function": {"name": "f", "arguments": json.dumps(hostile_object(draw))}}]})
+    body = {"messages": messages, "max_tokens": 2}
+    if draw.random() < 0.5:
+        body["chat_template_kwargs"] = {"x": hostile_object(draw), "n": draw.choice((0, 30, 99_999))}
+    if draw.random() < 0.3:
+        body["chat_template_kwargs"] = hostile_object(draw)
+    if draw.random() < 0.4:
+        body["tools"] = [{"type": "function", "function": {"name": f"f{i}", "parameters": hostile_object(draw)}} for i in range(draw.choice((1, 3)))]
+    path = draw.choice(("/v1/chat/completions", "/tokenize"))
+    return Hostile(f"a chat: {path}", post(path, json.dumps(body)))
+
+
+def foreign(draw):
+    """A good request in all but one thing, for which it must be refused."""
+    path = draw.choice(list(BODIES))
+    body = json.dumps(BODIES[path])
+    host = draw.choice(("evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "xn--localhost-", "local_host", "EVIL.example."))
+    encoding = draw.choice(("gzip", "br", "deflate, gzip", "identity, gzip", "zstd", "x-" + "y" * 100, "GZIP"))
+    coded = draw.choice(("/v1%2fmodels", "/v1%2Fchat%2fcompletions", "/%2fhealth", "/v1/%2e%2e%2fmetrics", "/tokenize%2f"))
+    return draw.choice((lambda: Hostile(f"host {host}", head("GET", draw.choice(("/health", "/v1/models", "/metrics", "/")), host=host), refused=True),
+                        lambda: Hostile(f"host {host}", head("POST", path, "Content-Type: application/json", f"Content-Length: {len(body)}", host=host)
+                                        + body.encode(), refused=True),
+                        lambda: Hostile(f"encoding {encoding}", post(path, body, f"Content-Encoding: {encoding}"), refused=True),
+                        lambda: Hostile(f"path {coded}", head("GET", coded), refused=True),
+                        lambda: Hostile(f"path {coded}", post(coded, body), refused=True)))()
 
 
 # ---- Bombs ---------------------------------------------------------------------------------------------------------------------------------------
@@ -223,7 +292,9 @@ def pipelined(draw):
 def make(seed, number):
     draw = random.Random(f"{seed}/{number}")
     kind = draw.random()
-    if kind < 0.35:
+    if draw.random() < 0.2:
+        found = draw.choice((chat, chat, foreign))(draw)
+    elif kind < 0.35:
         path = draw.choice(ENDPOINTS[:6])
         found = Hostile(f"JSON: {path}", post(path, hostile_json(draw, path)))
     elif kind < 0.55:

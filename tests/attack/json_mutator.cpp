@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "attack/colliding_names.h"
+
 namespace foretoken::attack {
 namespace {
 
@@ -84,8 +86,24 @@ std::vector<Part> Scalars(std::string_view text) {
   return parts;
 }
 
+// Objects or lists without anything, or names, by the thousand.
+std::string ManyMembers(Random& random) {
+  const auto n = static_cast<std::size_t>(random.Below(random.OneIn(4) ? 20'000 : 200));
+  const auto kind = random.Below(3);
+  std::string members;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (i > 0) members += ',';
+    if (kind == 0) members += i % 2 == 0 ? "{}" : "[]";
+    if (kind == 1) members += fmt::format("\"name {}\":0", i);
+    if (kind == 2) members += fmt::format("\"{}{}\":0", CollidingName(i), i / kCollidingNames);
+  }
+  return kind == 0 ? "[" + members + "]" : "{" + members + "}";
+}
+
 std::string HostileValue(Random& random) {
   switch (random.Below(16)) {
+    case 3:
+      return ManyMembers(random);
     case 0:
       return std::string(static_cast<std::size_t>(random.Below(40'000)), '[');
     case 1:
@@ -145,6 +163,19 @@ std::string ChangeByte(Random& random, std::string& text) {
   }
 }
 
+// Tensors without data in front of the others.
+std::string AddTensors(Random& random, std::string& header) {
+  const auto n = static_cast<std::size_t>(random.Below(random.OneIn(4) ? 20'000 : 200));
+  const bool collide = random.OneIn(2);
+  const std::string_view shape = random.OneIn(2) ? "[0]" : "[]";
+  std::string tensors;
+  for (std::size_t i = 0; i < n; ++i)
+    tensors += fmt::format("\"{}{}\":{{\"dtype\":\"F32\",\"shape\":{},\"data_offsets\":[0,0]}},",
+                           collide ? CollidingName(i) : "t", i, shape);
+  header.insert(std::min(header.find('{') + 1, header.size()), tensors);
+  return fmt::format("{} more tensors", n);
+}
+
 // A safetensors file: the header's length in 8 bytes, the header, the tensors' data.
 std::string ChangeSafetensors(Random& random, std::string& file) {
   std::uint64_t length = 0;
@@ -157,7 +188,8 @@ std::string ChangeSafetensors(Random& random, std::string& file) {
     return fmt::format("a header of {} bytes", length);
   }
   std::string header = file.substr(sizeof length, static_cast<std::size_t>(length));
-  const std::string what = ChangeJson(random, header);
+  const std::string what =
+      random.OneIn(10) ? AddTensors(random, header) : ChangeJson(random, header);
   file.replace(sizeof length, static_cast<std::size_t>(length), header);
   length = header.size();
   std::memcpy(file.data(), &length, sizeof length);

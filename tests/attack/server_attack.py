@@ -39,9 +39,11 @@ def exact(reply):
     return [(c["index"], c["text"], c["finish_reason"], c["logprobs"]) for c in reply["choices"]], reply["usage"]["completion_tokens"]
 
 
-def wrong_with(found):
-    """What is wrong with the answers of a hostile connection; "" where nothing is."""
+def wrong_with(found, refused=False):
+    """What is wrong with the answers of a hostile connection; "" where nothing is. refused: each must be a refusal."""
     for status, headers, body in found:
+        if refused and status < 400:
+            return f"status {status} of what must be refused: {body[:300]!r}"
         if status >= 500 and status not in (501, 503, 505):
             return f"status {status}: {body[:300]!r}"
         if status < 400 or not body or "json" not in headers.get("content-type", ""):
@@ -127,7 +129,7 @@ class Attackers:
             found, why = [], why or f"no HTTP: {error!r}: {data[:300]!r}"
         if len(data) > ANSWER_BYTES:
             why = f"an answer of {len(data)} bytes"
-        why = why or wrong_with(found)
+        why = why or wrong_with(found, hostile.refused)
         with self.lock:
             for status in [status for status, _, _ in found] or ["none"]:
                 self.counts[status] = self.counts.get(status, 0) + 1
@@ -155,9 +157,15 @@ class Attackers:
         return [f"hostile request {number} ({name}; kept): {why}" for number, name, why in self.wrong[:5]]
 
 
+FOLDER = tempfile.TemporaryDirectory()
+TEMPLATE = os.path.join(FOLDER.name, "template.jinja")
+with open(TEMPLATE, "w", encoding="utf-8") as template:
+    template.write(hostile_requests.TEMPLATE)
+
+
 def flags_of(options):
     pair = [os.path.join(options.models, name) for name in ("tales-9m-q8_0.gguf", "tales-1m-draft-q8_0.gguf")]
-    flags = ["-m", pair[0], "-md", pair[1], "-t", "1", "--chat-template", "chatml", "--repack-cache", "off", "--parallel", "4", "--max-queue", "16"]
+    flags = ["-m", pair[0], "-md", pair[1], "-t", "1", "--chat-template-file", TEMPLATE, "--repack-cache", "off", "--parallel", "4", "--max-queue", "16"]
     if "--max-memory" in subprocess.run([options.program, "serve", "--help-all"], capture_output=True, text=True, check=True).stdout:
         flags += ["--max-memory", f"{options.ceiling_mib}M"]
     return flags
@@ -409,6 +417,25 @@ def no_room_for_files(options, expected):
         return problems + ([f"without room for files: left behind {left}"] if left else [])
 
 
+def key_files(options, expected):
+    """Permissions of a file of keys, by chance: one that others may write is refused at the start."""
+    problems, draw = [], random.Random(f"keys {options.seed}")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "keys")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("open\n")
+        for mode in [0o600, 0o602, 0o620] + [0o400 | draw.randrange(0o400) for _ in range(3)]:
+            os.chmod(path, mode)
+            process, port = start_under(options, [], "-q", "--api-key-file", path)
+            if (port is None) != (mode & 0o022 != 0):
+                problems.append(f"a file of keys with mode {mode:03o} is {'refused' if port is None else 'taken'}")
+            process.terminate()
+            message = process.communicate(timeout=GRACE_S)[1].decode(errors="replace")
+            if port is None and (process.returncode <= 0 or not message.startswith("foretoken: ") or message.count("\n") != 1):
+                problems.append(f"a file of keys with mode {mode:03o}: exit code {process.returncode}: {message[-300:]!r}")
+    return problems
+
+
 def full_log(options, expected):
     with open("/dev/full", "wb") as full:
         process, port = start_under(options, [], stderr=full)
@@ -440,7 +467,7 @@ def stalled_log(options, expected):
 
 def limits(options, expected):
     problems = []
-    for part in (little_memory, few_descriptors, no_room_for_files, full_log, stalled_log):
+    for part in (little_memory, few_descriptors, no_room_for_files, key_files, full_log, stalled_log):
         found = part(options, expected)
         print(f"  {part.__name__.replace('_', ' ')}: {'; '.join(found) or 'fine'}", flush=True)
         problems += found

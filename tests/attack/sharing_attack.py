@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Three clients of one `foretoken serve` send random sequences of requests, with their own texts and with beginnings of the others'. What each is
+shown (cached tokens, drafts, traces, counts) must come from its own texts alone: those of its key, or of its address where there are no keys, with the
+same cache_salt. One client's answers must also be the same, to the token and the count, as on a server that nobody else uses.
+
+In the control the operator shares texts among all clients: the same attack must then see drafts and cached tokens of others.
+
+usage: sharing_attack.py FORETOKEN MODELS [--seed N] [--seconds S] [--sequences N]
+"""
+import argparse
+import http.client
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "server"))
+from server_testing import JSON, SECONDS, Server, events
+
+CLIENTS, RUN = 3, 4  # tokens in a row that say whose text they are from
+DRAFTERS = {"suffix": ("--spec-type", "suffix"), "ngram": ("--spec-type", "ngram", "--ngram-keep", "on"),
+            "portfolio": ("--spec-type", "portfolio", "--ngram-keep", "on")}
+REQUESTS = 24  # of a sequence
+MOST_PROMPT = 300  # tokens, of the model's 512
+
+
+def runs(tokens):
+    return {tuple(tokens[i:i + RUN]) for i in range(len(tokens) - RUN + 1)}
+
+
+def common(a, b):
+    n = 0
+    while n < min(len(a), len(b)) and a[n] == b[n]:
+        n += 1
+    return n
+
+
+class Texts:
+    """What each client's requests left behind, by client and salt: all tokens that it knows, and those that later prompts may find in the cache."""
+
+    def __init__(self):
+        self.known, self.kept = {}, {}
+
+    def add(self, owner, prompt, answer, kept):
+        self.known.setdefault(owner, []).append(prompt + answer)
+        if kept:
+            self.kept.setdefault(owner, []).append(prompt + answer)
+
+    def problem_with(self, owner, prompt, seen):
+        """Why the answer shows a text of others; "" where it does not."""
+        most = max((common(prompt, text) for text in self.kept.get(owner, [])), default=0)
+        if seen["cached"] > most:
+            return f"{seen['cached']} tokens were in the cache, and {most} are of its own"
+        own = runs(prompt + seen["answer"]).union(*(runs(text) for text in self.known.get(owner, [])))
+        others = set().union(*(runs(text) for who, texts in self.known.items() if who != owner for text in texts)) - own
+        for draft in seen["drafts"]:
+            if stolen := runs(draft) & others:
+                return f"drafts show another's tokens {sorted(stolen)[0]}"
+        return ""
+
+
+def make_requests(seed, number):
+    """[(client, salt, fields, how the prompt is made)] of a sequence; the texts come later."""
+    draw = random.Random(f"{seed}/{number}")
+    return [(draw.randrange(CLIENTS), draw.choice((None, None, "a", "b")),
+             {"temperature": draw.choice((0, 1.3)), "seed": draw.randrange(1 << 30), "max_tokens": draw.choice((8, 24, 48)),
+              "cache_prompt": draw.random() < 0.8},
+             (draw.choice(("new", "own", "others", "others", "begun")), draw.random(), draw.randrange(1 << 30))) for _ in range(REQUESTS)]
+
+
+def prompt_of(how, client, texts, vocabulary):
+    """The tokens of a prompt: new ones, or (a beginning of) a text that is there already."""
+    kind, share, seed = how
+    draw = random.Random(seed)
+    pool = [text for (who, _), all_of in sorted(texts.known.items(), key=str) for text in all_of if (who == client) == (kind == "own")]
+    if kind == "new" or not pool:
+        return [draw.randrange(300, vocabulary) for _ in range(draw.randrange(24, 100))]
+    text = draw.choice(pool)
+    beginning = text[:min(MOST_PROMPT, max(RUN, int(share * len(text))))]
+    return [draw.randrange(300, vocabulary) for _ in range(8)] + beginning[-12:] if kind == "begun" else beginning
+
+
+def ask(server, client, keys, body):
+    """What the client is shown: {"cached", "answer", "drafts", "counts"}."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SECONDS, source_address=(f"127.0.4.{1 + (0 if keys else client)}", 0))
+    try:
+        headers = {**JSON, **({"Authorization": f"Bearer key-{client}"} if keys else {})}
+        connection.request("POST", "/v1/completions", json.dumps(body), headers)
+        response = connection.getresponse()
+        data = response.read()
+        assert response.status == 200, data
+    finally:
+        connection.close()
+    chunks = events(data)
+    rounds = [chunk["foretoken"] for chunk in chunks if "foretoken" in chunk and "tokens" in chunk["foretoken"]]
+    usage = next(chunk["usage"] for chunk in reversed(chunks) if chunk.get("usage"))
+    return {"cached": usage["prompt_tokens_details"]["cached_tokens"], "answer": [token["id"] for r in rounds for token in r["tokens"]],
+            "drafts": [[token["id"] for token in r["tokens"] if token["origin"] == "accepted"] + [token["id"] for token in r["rejected"]] for r in rounds],
+            "counts": usage.get("completion_tokens_details")}
+
+
+class Sequence:
+    """One server, and the requests of a seed and a number."""
+
+    def __init__(self, options, number, kind, keys, *flags):
+        self.options, self.number, self.kind, self.keys, self.flags = options, number, kind, keys, flags
+
+    def run(self, prompts=None, only=None):
+        """(problems, prompts, what each request was shown). prompts: those of an earlier run. only: the client that asks."""
+        texts, made, shown, problems = Texts(), [], [], []
+        key_flags = ("--api-key-file", self.options.keys) if self.keys else ()
+        with Server(self.options.program, "-m", self.options.model, "-t", "1", "--repack-cache", "off", "--parallel", "2", "-q",
+                    "--num-speculative-tokens", "16", "--lookahead", "fixed", *DRAFTERS[self.kind], *key_flags, *self.flags) as server:
+            vocabulary = self.options.vocabulary
+            for i, (client, salt, fields, how) in enumerate(make_requests(self.options.seed, self.number)):
+                prompt = prompts[i] if prompts else prompt_of(how, client, texts, vocabulary)
+                made.append(prompt)
+                if only not in (None, client):
+                    shown.append(None)
+                    continue
+                body = {"prompt": prompt, "add_special_tokens": False, "ignore_eos": True, "stream": True, "stream_options": {"include_usage": True},
+                        "speculative": {"trace": True}, **fields, **({"cache_salt": salt} if salt else {})}
+                seen = ask(server, client, self.keys, body)
+                if why := texts.problem_with((client, salt), prompt, seen):
+                    problems.append(f"sequence {self.number}, {self.kind}, keys {self.keys}, request {i} of client {client} with salt {salt}: {why}")
+                texts.add((client, salt), prompt, seen["answer"], fields["cache_prompt"])
+                shown.append(seen)
+        return problems, made, shown
+
+
+def attack(options, number):
+    kind, keys = list(DRAFTERS)[number % len(DRAFTERS)], number % 2 == 0
+    sequence = Sequence(options, number, kind, keys)
+    problems, prompts, shown = sequence.run()
+    _, _, alone = sequence.run(prompts, only=number % CLIENTS)
+    for i, (one, other) in enumerate(zip(shown, alone)):
+        if other and one != other:
+            problems.append(f"sequence {number}, {kind}, keys {keys}, request {i}: beside others it saw {one}, alone {other}")
+    options.cached += sum(seen["cached"] > 0 for seen in shown)
+    options.drafted += sum(any(seen["drafts"]) for seen in shown)
+    return problems
+
+
+def control(options, number):
+    """With texts shared among all clients both kinds of leaks are seen; returns what is not."""
+    problems = [why for n, kind in enumerate(DRAFTERS) for why in Sequence(options, number + n, kind, True, "--share-prefixes", "all").run()[0]]
+    return [f"the control shows no {what}" for what, sign in (("cached tokens of others", "in the cache"), ("drafts of others", "drafts show"))
+            if not any(sign in why for why in problems)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("program", type=os.path.abspath)
+    parser.add_argument("models", type=os.path.abspath)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--sequences", type=int, default=1 << 60)
+    options = parser.parse_args()
+    options.model, options.vocabulary = os.path.join(options.models, "tales-9m-q8_0.gguf"), 4000
+    options.cached = options.drafted = 0
+    folder = tempfile.TemporaryDirectory()
+    options.keys = os.path.join(folder.name, "keys")
+    with open(options.keys, "w", encoding="ascii", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+        file.writelines(f"key-{i}\n" for i in range(CLIENTS))
+    print(f"seed {options.seed}", flush=True)
+    end, number, problems = time.monotonic() + options.seconds, 0, []
+    while number < options.sequences and time.monotonic() < end and len(problems) < 20:
+        problems += attack(options, number)
+        number += 1
+    print(f"{number} sequences of {REQUESTS} requests; {options.cached} found tokens of their own in the cache, {options.drafted} had drafts", flush=True)
+    problems += [] if options.cached and options.drafted else ["nothing was in the cache, or nothing was drafted"]
+    problems += control(options, 0)
+    for problem in problems:
+        print("PROBLEM " + problem)
+    print(f"FAILED with seed {options.seed}" if problems else "passed")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
