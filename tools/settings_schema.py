@@ -48,6 +48,9 @@ def value_of(row):
         return {"enum": [*words, None]} if "null" in row["words"] else {"enum": words}
     if row["type"] == "table":
         return {"anyOf": [{"type": "array", "items": ROW}, {"type": "string"}, {"type": "null"}]}
+    if row["type"] == "list":
+        number_of_tokens = {"type": "integer", "minimum": 1, "maximum": 64}
+        return {"anyOf": [{"type": "array", "items": number_of_tokens}, {"type": "string"}, {"type": "null"}]}
     if row["name"] == "draft_models":
         return {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}, {"type": "null"}]}
     return {"type": "string"}

@@ -50,7 +50,8 @@ Json ConfigJson(const SpeculativeOptions& options) {
   Json config = Json::object();
   for (const SpeculativeKey& key : SpeculativeKeys()) {
     const std::string text = key.print(options);
-    const bool is_text = key.type == Type::kName || key.type == Type::kPath;
+    const bool is_text =
+        key.type == Type::kName || key.type == Type::kPath || key.type == Type::kText;
     const Json value = is_text ? Json(text) : Json::parse(text, nullptr, false);
     config[std::string(key.name)] = value.is_discarded() ? Json(text) : value;
   }

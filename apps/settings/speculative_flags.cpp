@@ -113,6 +113,11 @@ std::vector<Row> LookaheadRows() {
        {"--num-speculative-tokens-per-batch-size"},
        "TABLE",
        "batch-size: K by the number of requests that run together, as in 1-4:8,5-16:2"},
+      {"adaptive_speculative_widths",
+       {"--adaptive-speculative-widths"},
+       "LIST",
+       "cost-model, by-text: choose among these numbers of drafts only, as in 1,3,5; default all: "
+       "every number up to K"},
   };
 }
 

@@ -63,6 +63,9 @@ struct SpeculativeOptions {
   std::string lookahead = "cost-model";
   AdaptiveLookaheadConfig ewma = {};
   std::vector<BatchDraftLength> num_speculative_tokens_per_batch_size = {};
+  // cost-model, by-text: the only lengths that they choose, besides 0; each in [1, K], ascending. A
+  // draft that ends by itself, at an end token for example, is shorter. Empty: all from 1 to K.
+  std::vector<int> adaptive_speculative_widths = {};
   float draft_p_min = 0.0f;
   // True: the prefill gives the first token. False: that token may be drafted too, and the first
   // draft is verified together with the prompt. Heads (eagle, mtp) need the result of the prefill,

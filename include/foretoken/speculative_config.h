@@ -91,7 +91,7 @@ class SpeculativeConfig {
 
 // One row of the table of settings.
 struct SpeculativeKey {
-  enum class Type { kInteger, kNumber, kSwitch, kName, kPath, kTable };
+  enum class Type { kInteger, kNumber, kSwitch, kName, kPath, kTable, kList, kText };
 
   std::string_view name;                      // "num_speculative_tokens"
   std::span<const std::string_view> aliases;  // {"gamma", ...}

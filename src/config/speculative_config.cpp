@@ -70,6 +70,17 @@ Status CheckLengths(const SpeculativeOptions& o) {
           fmt::format("num_speculative_tokens_per_batch_size: {} is more than the {} of "
                       "num_speculative_tokens; lower it or raise those",
                       row.num_speculative_tokens, *o.num_speculative_tokens));
+  const auto& widths = o.adaptive_speculative_widths;
+  if (!widths.empty() && widths.back() > ceiling)
+    return InvalidArgument(
+        fmt::format("adaptive_speculative_widths: {} is more than the {} that a round drafts at "
+                    "most; leave it out or raise num_speculative_tokens",
+                    widths.back(), ceiling));
+  if (!widths.empty() && widths.back() < o.min_speculative_tokens)
+    return InvalidArgument(
+        fmt::format("adaptive_speculative_widths: none is as long as the {} of "
+                    "min_speculative_tokens; lower that or add a longer one",
+                    o.min_speculative_tokens));
   if (o.ngram_min > o.ngram_max)
     return InvalidArgument(
         fmt::format("ngram_min: {} is more than the {} of ngram_max; lower it or raise that",

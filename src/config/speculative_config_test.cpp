@@ -53,6 +53,7 @@ const std::map<std::string_view, std::string>& Values() {
       {"lookahead_alpha", "0.5"},
       {"lookahead_cooldown_steps", "7"},
       {"num_speculative_tokens_per_batch_size", "[[1,4,5],[5,16,2]]"},
+      {"adaptive_speculative_widths", "[1,2,4]"},
       {"draft_p_min", "0.25"},
       {"first_target", "false"},
       {"draft_models", "[a.gguf,b.gguf]"},
@@ -258,6 +259,10 @@ TEST(SpeculativeConfig, DefaultsPassAndEachRangeIsChecked) {
        [](auto& o) {
          o.num_speculative_tokens_per_batch_size = {{0, 1, 1}};
        }},
+      {"adaptive_speculative_widths: 0 is not in [1, 64]",
+       [](auto& o) {
+         o.adaptive_speculative_widths = {3, 0};
+       }},
       {"draft_p_min: ", [](auto& o) { o.draft_p_min = 1.5f; }},
       {"draft_p_min: 'nan'", [](auto& o) { o.draft_p_min = std::nanf(""); }},
       {"draft_vocabulary: ", [](auto& o) { o.draft_vocabulary = -1; }},
@@ -290,6 +295,15 @@ TEST(SpeculativeConfig, WhatDoesNotGoTogetherIsRefused) {
       {"min_speculative_tokens: under block",
        [](auto& o) { o.min_speculative_tokens = 1, o.strategy = VerifyStrategy::kBlock; }},
       {"lookahead: batch-size has no table", [](auto& o) { o.lookahead = "batch-size"; }},
+      {"adaptive_speculative_widths: 5 is more than the 4",
+       [](auto& o) {
+         o.num_speculative_tokens = 4, o.adaptive_speculative_widths = {2, 5};
+       }},
+      {"adaptive_speculative_widths: none is as long as the 3",
+       [](auto& o) {
+         o.min_speculative_tokens = 3, o.adaptive_speculative_widths = {1, 2};
+         o.num_speculative_tokens = 8;
+       }},
       {"num_speculative_tokens_per_batch_size: lookahead is fixed",
        [](auto& o) {
          o.lookahead = "fixed", o.num_speculative_tokens_per_batch_size = {{1, 2, 3}};
@@ -512,13 +526,16 @@ TEST(ConfigDialect, OfMaxHasItsDraftLengths) {
     EXPECT_EQ(options.min_speculative_tokens, 0);
   }
   EXPECT_EQ(load("adaptive_speculative_widths: null").lookahead, "fixed");
-  for (const char* keys : {"num_speculative_tokens: 6, adaptive_speculative_widths: \"2, 3,5\"",
-                           "adaptive_speculative_widths: \"5,2\", num_speculative_tokens: 5",
-                           "adaptive_speculative_widths: [2, 5], num_speculative_tokens: 8"}) {
+  EXPECT_TRUE(load("adaptive_speculative_widths: all").adaptive_speculative_widths.empty());
+  for (const char* keys :
+       {"num_speculative_tokens: 6, adaptive_speculative_widths: \"2, 3,5\"",
+        "adaptive_speculative_widths: \"5,2,3\", num_speculative_tokens: 5",
+        "adaptive_speculative_widths: [2, 5, 3, 2], num_speculative_tokens: 8"}) {
     const auto options = load(keys);
     EXPECT_EQ(options.lookahead, "cost-model");
-    EXPECT_EQ(options.num_speculative_tokens, 5) << keys;
-    EXPECT_EQ(options.min_speculative_tokens, 2);
+    EXPECT_EQ(options.adaptive_speculative_widths, (std::vector{2, 3, 5})) << keys;
+    EXPECT_GE(options.num_speculative_tokens, 5);
+    EXPECT_EQ(options.min_speculative_tokens, 0);
   }
   const auto table = load(
       "num_speculative_tokens: 4, num_speculative_tokens_per_batch_size: "
@@ -567,11 +584,10 @@ TEST(ConfigDialect, WhatHasNoCounterpartIsRefused) {
                 .find("line 1: num_speculative_tokens_mixed_batch: not a setting here"),
             0u);
   EXPECT_EQ(error("s: {adaptive_speculative_widths: \"1,x\"}"),
-            "line 1: adaptive_speculative_widths: 'x' is not a whole number from 1 to 64; write "
-            "all, or numbers with commas");
+            "line 1: adaptive_speculative_widths: 'x' is not a whole number; give one in [1, 64]");
   EXPECT_EQ(error("s: {adaptive_speculative_widths: \"1,3\"}"),
-            "line 1: adaptive_speculative_widths: 3 is more than the 2 of num_speculative_tokens; "
-            "raise that");
+            "adaptive_speculative_widths: 3 is more than the 2 that a round drafts at most; leave "
+            "it out or raise num_speculative_tokens");
   EXPECT_EQ(error("s: {num_speculative_tokens_per_batch_size: [{batch_start: 1, size: 4}]}"),
             "line 1: num_speculative_tokens_per_batch_size: 'size:4' is not a number of a row; "
             "write batch_start, batch_end and num_tokens");

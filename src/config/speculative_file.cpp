@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <span>
 #include <system_error>
@@ -52,7 +51,7 @@ struct MaxWord {
   std::string_view becomes, text;  // the key here, empty: none; its value, empty: the same
   std::string_view advice;         // for what has no counterpart
 };
-constexpr const char *kWidths = "adaptive_speculative_widths", *kTokens = "num_speculative_tokens",
+constexpr const char *kWidths = "adaptive_speculative_widths",
                      *kPerBatchSize = "num_speculative_tokens_per_batch_size";
 constexpr int kMaxTokens = 2;  // where the file has no number of tokens
 constexpr std::array kMaxWords = {
@@ -76,7 +75,6 @@ constexpr std::array kMaxWords = {
     MaxWord{"adaptive_speculative_widths", "null", "", "", ""},
     MaxWord{"adaptive_speculative_widths", "false", "", "", ""},
     MaxWord{"adaptive_speculative_widths", "true", "lookahead", "cost-model", ""},
-    MaxWord{"adaptive_speculative_widths", "all", "lookahead", "cost-model", ""},
     MaxWord{"adaptive_speculative_min_batch_size", "1", "", "", ""},
     MaxWord{"adaptive_speculative_min_batch_size", "", "", "",
             "it saves graphs of small batches, and nothing is captured here; leave it out"},
@@ -91,28 +89,6 @@ std::string Plain(std::string text) {
     if (c == '_') c = '-';
   }
   return text;
-}
-
-// The numbers between brackets or quotes: "[1,3,5]", "1,3,5".
-Result<std::vector<int>> WidthsOf(std::string_view text) {
-  std::vector<int> widths;
-  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
-  while (!text.empty()) {
-    const std::size_t comma = std::min(text.find(','), text.size());
-    std::string_view item = text.substr(0, comma);
-    while (item.starts_with(' ')) item.remove_prefix(1);
-    while (item.ends_with(' ')) item.remove_suffix(1);
-    int width = 0;
-    const auto [end, fault] = std::from_chars(item.data(), item.data() + item.size(), width);
-    if (fault != std::errc() || end != item.data() + item.size() || width < 1 || width > kMaxDraft)
-      return InvalidArgument(
-          fmt::format("'{}' is not a whole number from 1 to {}; write all, or numbers with commas",
-                      Shown(item), kMaxDraft));
-    widths.push_back(width);
-    text.remove_prefix(std::min(comma + 1, text.size()));
-  }
-  if (widths.empty()) return InvalidArgument("it is empty; write all, or numbers with commas");
-  return widths;
 }
 
 // "[{batch_start:1,batch_end:4,num_tokens:3},...]" as "[[1,4,3],...]"; anything else as it is.
@@ -145,42 +121,26 @@ Result<std::string> TableOf(std::string text) {
   return table + "]";
 }
 
-// Settings of MAX whose values have another form here. `out` has the settings before this one,
-// `left` those behind it.
-Status AddFromMax(const formats::Setting& setting, std::vector<formats::Setting>& out,
-                  std::span<formats::Setting> left) {
+// Settings of MAX that choose a controller here.
+Status AddFromMax(const formats::Setting& setting, std::vector<formats::Setting>& out) {
   const auto add = [&](const char* key, std::string text) {
     out.push_back({key, std::move(text), setting.line});
   };
-  if (setting.key == kPerBatchSize) {
-    FORETOKEN_TRY(std::string table, TableOf(setting.text));
-    if (table != "null" && table != "[]") add("lookahead", "batch-size");
-    add(kPerBatchSize, std::move(table));
+  if (setting.key == kWidths) {
+    add("lookahead", "cost-model");
+    add(kWidths, setting.text);
     return {};
   }
-  FORETOKEN_TRY(const std::vector<int> widths, WidthsOf(setting.text));
-  const auto [least, most] = std::minmax_element(widths.begin(), widths.end());
-  add("lookahead", "cost-model");
-  if (*least > 1) add("min_speculative_tokens", fmt::format("{}", *least));
-  // The widest is what a round drafts at most, and the file's own number bounds it.
-  std::string bound = fmt::format("{}", kMaxTokens), widest = fmt::format("{}", *most);
-  bool given = false;
-  for (const std::span<formats::Setting> some : {std::span(out), left})
-    for (formats::Setting& other : some)
-      if (other.key == kTokens) bound = std::exchange(other.text, widest), given = true;
-  if (int k = 0;
-      std::from_chars(bound.data(), bound.data() + bound.size(), k).ec == std::errc() && *most > k)
-    return InvalidArgument(
-        fmt::format("{} is more than the {} of {}; raise that", *most, k, kTokens));
-  if (!given) add(kTokens, std::move(widest));
+  FORETOKEN_TRY(std::string table, TableOf(setting.text));
+  if (table != "null" && table != "[]") add("lookahead", "batch-size");
+  add(kPerBatchSize, std::move(table));
   return {};
 }
 
 Result<std::vector<formats::Setting>> FromMax(std::vector<formats::Setting> settings,
                                               std::string_view name) {
   std::vector<formats::Setting> out;
-  for (std::size_t i = 0; i < settings.size(); ++i) {
-    formats::Setting& setting = settings[i];
+  for (formats::Setting& setting : settings) {
     const std::string value = Plain(setting.text);
     const auto* const word =
         std::find_if(kMaxWords.begin(), kMaxWords.end(), [&](const MaxWord& row) {
@@ -188,7 +148,7 @@ Result<std::vector<formats::Setting>> FromMax(std::vector<formats::Setting> sett
                  (row.value.empty() || row.value == value);
         });
     if (word == kMaxWords.end() && (setting.key == kWidths || setting.key == kPerBatchSize)) {
-      if (Status status = AddFromMax(setting, out, std::span(settings).subspan(i + 1)); !status)
+      if (Status status = AddFromMax(setting, out); !status)
         return Fail(InFile(std::move(status.error()).In(setting.key), name, setting.line));
     } else if (word == kMaxWords.end()) {
       out.push_back(std::move(setting));

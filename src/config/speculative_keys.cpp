@@ -413,6 +413,22 @@ std::string PrintTable(const SpeculativeOptions& options) {
   return "[" + out + "]";
 }
 
+// "1,3,5" or "[1,3,5]", in any order.
+Status SetWidths(SpeculativeOptions& options, const std::string& text) {
+  options.adaptive_speculative_widths.clear();
+  const std::string word = Lower(text);
+  if (IsUnset(text) || word == "all" || word == "[]") return {};
+  std::vector<int> widths;
+  for (const std::string_view item : Items(text)) {
+    FORETOKEN_TRY(const int width, ReadInteger(item, 1, kMostTokens));
+    widths.push_back(width);
+  }
+  std::sort(widths.begin(), widths.end());
+  widths.erase(std::unique(widths.begin(), widths.end()), widths.end());
+  options.adaptive_speculative_widths = std::move(widths);
+  return {};
+}
+
 // Why a setting has no effect, for the rows of the table below. A list of names is one of methods,
 // strategies or controllers that read the setting.
 bool Meets(const std::vector<std::string>& used, Names readers) {
@@ -465,7 +481,7 @@ std::string IdleDraftModels(const Options&, const Use& use) {
   return Meets(use.methods, readers) ? "" : OnlyReadBy(readers);
 }
 
-std::string IdleProfile(const Options&, const Use& use) {
+std::string ForCostModels(const Options&, const Use& use) {
   return OfLookaheads(NamesWith(AllControllers(), &ControllerInfo::weighs_costs, true), use);
 }
 
@@ -604,6 +620,14 @@ constexpr std::array kKeys = {
                                           kCooldownNames),
     SpeculativeKey{"num_speculative_tokens_per_batch_size", kTableNames, Type::kTable, SetTable,
                    PrintTable, ForLookaheads<kBatchSize>},
+    SpeculativeKey{"adaptive_speculative_widths",
+                   {},
+                   Type::kList,
+                   SetWidths,
+                   [](const O& o) {
+                     return fmt::format("[{}]", fmt::join(o.adaptive_speculative_widths, ","));
+                   },
+                   ForCostModels},
     Share<&O::draft_p_min>("draft_p_min", IdleProbability, kPMinNames),
     Switch<&O::first_target>("first_target", IdleFirstTarget),
     SpeculativeKey{"draft_models", kDraftModelNames, Type::kPath, SetDraftModels, PrintDraftModels,
@@ -659,7 +683,7 @@ constexpr std::array kKeys = {
     Switch<&O::ngram_keep>("ngram_keep", ForLaterRequests<kNgram>),
     Path<&O::ngram_corpus>("ngram_corpus", ForMethods<kNgram>),
     Integer<&O::suffix_max_tokens, 0, 1 << 30>("suffix_max_tokens", ForLaterRequests<kSuffix>),
-    Path<&O::profile>("profile", IdleProfile),
+    Path<&O::profile>("profile", ForCostModels),
 };
 
 // Keys of other programs' files that mean something here, elsewhere.

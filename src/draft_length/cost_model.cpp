@@ -23,14 +23,18 @@ CostModel::CostModel(const LookaheadSettings& settings)
       unread_us_(static_cast<std::size_t>(n_drafters_)),
       looks_(shared_.size()),
       referee_(settings.max_sequences) {
+  if (settings.widths.empty()) allowed_.fill(true);
+  for (const int width : settings.widths) allowed_[static_cast<std::size_t>(width)] = true;
   for (State& state : states_) state.survival.resize(shared_.size());
   picks_.reserve(states_.size() * kMaxDraft);
 }
 
 void CostModel::Begin(SeqId seq, const DraftLengths& lengths) noexcept {
   State& state = At(seq);
-  state.ceiling = std::min(lengths.most, kMaxDraft);
-  state.least = std::min(lengths.least, state.ceiling);
+  state.ceiling = Allowed(std::min(lengths.most, kMaxDraft));
+  state.least = std::max(1, std::min(lengths.least, state.ceiling));
+  while (state.least < state.ceiling && !allowed_[static_cast<std::size_t>(state.least)])
+    ++state.least;
   state.idle_rounds = state.asleep = 0, state.interval = kFirstInterval;
   state.rounds_on_one = 0, state.patience = kFirstPatience;
   state.probing = state.trying = state.looking = false;
@@ -50,6 +54,19 @@ int CostModel::Most(SeqId seq, int) const noexcept {
   return state.asleep > 0 ? 0 : state.ceiling;
 }
 
+// The longest allowed draft of at most k tokens; 0: there is none.
+int CostModel::Allowed(int k) const noexcept {
+  while (k > 0 && !allowed_[static_cast<std::size_t>(k)]) --k;
+  return k;
+}
+
+// How many drafts come next, together, behind k of them; 0: none.
+int CostModel::Step(const State& state, int k) const noexcept {
+  int next = std::max(k + 1, state.least);
+  while (next <= state.ceiling && !allowed_[static_cast<std::size_t>(next)]) ++next;
+  return next > state.ceiling ? 0 : next - k;
+}
+
 // The time of k drafts for one sequence that drafts alone.
 double CostModel::DraftUs(const Offer& offer, int k) const noexcept {
   if (offer.made) return 0;
@@ -65,7 +82,8 @@ double CostModel::Rate(const Pass& pass, double tokens, int drafts,
 
 // How many drafts of this offer the sequence may have if it drafts alone, and 0 if that is too few.
 int CostModel::MostOf(const Pass& pass, const State& state, const Offer& offer) const noexcept {
-  const int most = std::min({offer.most, state.ceiling, pass.trusted_rows - pass.n_decoding});
+  const int most =
+      Allowed(std::min({offer.most, state.ceiling, pass.trusted_rows - pass.n_decoding}));
   return most < state.least ? 0 : most;
 }
 
@@ -75,7 +93,7 @@ double CostModel::BestAlone(const Pass& pass, const Offer& offer, const double* 
   double tokens = pass.n_decoding, best = 0;
   for (int k = 1; k <= most; ++k) {
     tokens += s[k - 1];
-    if (k < least) continue;
+    if (k < least || !allowed_[static_cast<std::size_t>(k)]) continue;
     best = std::max(best, Rate(pass, tokens, k, DraftUs(offer, k)));
   }
   return best;
@@ -106,8 +124,8 @@ void CostModel::ChooseOffer(const Pass& pass, Plan& plan) noexcept {
   if (best < 0) std::fill(state.s, state.s + kMaxDraft, 0.0);
 }
 
-// The plan whose next draft is most likely to be accepted, or -1 if no plan may have another. The
-// first drafts of a plan come together, as many as its least number, and count with their mean.
+// The plan whose next draft is most likely to be accepted, or -1 if no plan may have another. Drafts
+// that come together count with their mean.
 int CostModel::NextToDraft(const Pass& pass, std::span<const Plan> plans) const noexcept {
   const int rows = pass.trusted_rows - pass.n_decoding - static_cast<int>(picks_.size());
   int next = -1;
@@ -116,8 +134,8 @@ int CostModel::NextToDraft(const Pass& pass, std::span<const Plan> plans) const 
     const Plan& plan = plans[i];
     if (plan.offers.empty() || plan.k >= kMaxDraft) continue;
     const State& state = states_[static_cast<std::size_t>(plan.seq)];
-    const int n = plan.k == 0 ? state.least : 1;
-    if (n > rows) continue;
+    const int n = Step(state, plan.k);
+    if (n == 0 || n > rows) continue;
     const double s = std::accumulate(state.s + plan.k, state.s + plan.k + n, 0.0) / n;
     if (s > likeliest) likeliest = s, next = static_cast<int>(i);
   }
@@ -137,7 +155,7 @@ void CostModel::Share(const Pass& pass, std::span<Plan> plans) noexcept {
     const Offer& offer = plan.offers[static_cast<std::size_t>(plan.chosen)];
     if (!offer.made && plan.k == 0)
       draft_us += costs_.CatchUpUs(offer.drafter, offer.missing) / kCatchUpRounds;
-    for (int n = plan.k == 0 ? state.least : 1; n > 0; --n) {
+    for (int n = Step(state, plan.k); n > 0; --n) {
       // Sequences that draft together share the passes of a drafter.
       const int before = plan.k++;
       int& together = drafting_[static_cast<std::size_t>(offer.drafter * kMaxDraft + before)];
@@ -233,7 +251,7 @@ void CostModel::LookElsewhere(const Pass& pass, Plan& plan) noexcept {
       continue;
     if (BestAlone(pass, offer, always, state.least, most) <= state.best_rate) continue;
     plan.chosen = other;
-    plan.k = std::max(state.least, std::min(2, most));
+    plan.k = std::max(state.least, Allowed(std::min(2, most)));
     state.probing = true;
     return;
   }
@@ -254,7 +272,7 @@ void CostModel::TryLonger(const Pass& pass, Plan& plan) noexcept {
   double best = std::max(pass.least_rate, rate * (1 + kMargin));
   for (int k = planned + 1; k <= most; ++k) {
     tokens += state.s[k - 1];
-    if (k < state.least) continue;
+    if (k < state.least || !allowed_[static_cast<std::size_t>(k)]) continue;
     const int rows = pass.n_decoding + k;
     const double draft_us = offer.made ? 0 : costs_.DraftsUs(offer.drafter, k, k),
                  least_us = offer.made ? 0 : costs_.LeastDraftsUs(offer.drafter, k, k),

@@ -8,7 +8,8 @@
 // then the next one, and keeps the best number of drafts, which may be 0. Drafts are used only if
 // the gain exceeds a margin. A request starts with what other requests taught about the drafter;
 // drafts with different evidence are learned separately. A sequence drafts nothing, or at least its
-// shortest draft: the first draft counts together with those that must come with it.
+// shortest draft: the first draft counts together with those that must come with it. Where only some
+// lengths are allowed (LookaheadSettings::widths), drafts come in steps from one of them to the next.
 //
 // A sequence that decodes plainly probes with one draft (or its shortest draft) from time to time;
 // the interval between probes doubles after each failure. Probes take at most a hundredth of the
@@ -23,6 +24,7 @@
 // drafting.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "draft_length/lookahead.h"
@@ -65,6 +67,8 @@ class CostModel final : public Lookahead {
   std::size_t Slot(int drafter, int evidence) const {
     return static_cast<std::size_t>(drafter * kEvidenceClasses + evidence);
   }
+  int Allowed(int k) const noexcept;
+  int Step(const State& state, int k) const noexcept;
   double DraftUs(const Offer& offer, int k) const noexcept;
   double Rate(const Pass& pass, double tokens, int drafts, double draft_us) const noexcept;
   int MostOf(const Pass& pass, const State& state, const Offer& offer) const noexcept;
@@ -88,6 +92,7 @@ class CostModel final : public Lookahead {
 
   const RoundCosts& costs_;
   const int n_drafters_;
+  std::array<bool, kMaxDraft + 1> allowed_{};  // [k]: a draft may have k tokens
   std::vector<State> states_;
   std::vector<Survival> shared_;        // [drafters, evidence], over all requests
   std::vector<int> drafting_;           // [drafters, position]: sequences with a draft there

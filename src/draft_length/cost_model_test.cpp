@@ -414,6 +414,55 @@ TEST(CostModel, DraftsNothingOrItsLeastNumber) {
   }
 }
 
+// Sequences of all kinds: alone and together, of lookups and of a model, with probes of another drafter
+// and trials of longer drafts. Every length is 0 or one of the list that its offer can have.
+TEST(CostModel, ChoosesAmongTheGivenLengthsOnly) {
+  for (const std::vector<int>& widths : {std::vector<int>(), {1, 3, 5}, {2, 6}, {4}}) {
+    std::vector<int> chosen(10);
+    for (const double right : {0.2, 0.6, 0.9, 1.0}) {
+      Machine machine(60, 2);
+      machine.costs.StartDrafter(1, 30, 0, 0);
+      CostModel model({.name = "cost-model",
+                       .max_sequences = 4,
+                       .n_drafters = 2,
+                       .widths = widths,
+                       .costs = &machine.costs});
+      for (SeqId seq = 0; seq < 4; ++seq) model.Begin(seq, {.least = 1 + seq % 3, .most = 9});
+      std::mt19937 random(5);
+      std::uniform_real_distribution<double> uniform(0, 1);
+      for (int round = 0; round < 600; ++round) {
+        const int n = round % 9 == 0 ? 4 : 1, found = round % 10;
+        const std::vector<Offer> offers = {{.drafter = 0, .most = found, .made = true},
+                                           {.drafter = 1, .most = 8}};
+        std::vector<Plan> plans;
+        for (SeqId seq = 0; seq < n; ++seq) plans.push_back({.seq = seq, .offers = offers});
+        model.Choose(plans);
+        for (const Plan& plan : plans) {
+          ++chosen[static_cast<std::size_t>(plan.k)];
+          const Offer& offer = offers[static_cast<std::size_t>(plan.chosen)];
+          if (plan.k > 0) EXPECT_LE(plan.k, offer.most);
+          int accepted = 0;
+          while (accepted < plan.k && uniform(random) < right) ++accepted;
+          model.Observe(plan.seq, {.drafter = offer.drafter,
+                                   .drafted = plan.k,
+                                   .accepted = accepted,
+                                   .n_decoding = n,
+                                   .us = machine.costs.PassUs(n + plan.k, 0)});
+        }
+      }
+    }
+    int lengths = 0;
+    for (int k = 1; k < 10; ++k) {
+      const bool listed = widths.empty() || std::count(widths.begin(), widths.end(), k) > 0;
+      const int n = chosen[static_cast<std::size_t>(k)];
+      lengths += n > 0;
+      if (!listed) EXPECT_EQ(n, 0) << k;
+    }
+    // All of a list occur, and without a list more lengths than any of them has.
+    EXPECT_EQ(lengths, widths.empty() ? 9 : static_cast<int>(widths.size()));
+  }
+}
+
 // Where single drafts would pay and four at once do not, the sequence decodes plainly.
 TEST(CostModel, WeighsItsLeastNumberAsAWhole) {
   for (const auto& [least, drafts] : {std::pair{1, true}, {6, false}}) {

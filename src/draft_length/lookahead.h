@@ -88,7 +88,9 @@ struct LookaheadSettings {
   int max_sequences = 1, n_drafters = 1;
   AdaptiveLookaheadConfig ewma = {};
   std::span<const BatchDraftLength> batch_sizes = {};
-  // Both must outlive it. costs: for cost-model; fixed_costs: for by-text, must never change.
+  std::span<const int> widths =
+      {};  // for cost-model and by-text: the lengths of drafts; empty: all
+  // All must outlive it. costs: for cost-model; fixed_costs: for by-text, must never change.
   const RoundCosts *costs = nullptr, *fixed_costs = nullptr;
 };
 

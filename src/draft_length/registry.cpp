@@ -104,6 +104,12 @@ int Always(const SpeculativeOptions&) {
   return kK;
 }
 
+// It drafts so many tokens only where a long copy runs and rows are cheap.
+int SixteenOrTheWidest(const SpeculativeOptions& options) {
+  const auto& widths = options.adaptive_speculative_widths;
+  return widths.empty() ? 16 : widths.back();
+}
+
 int LargestOfTable(const SpeculativeOptions& options) {
   int most = 0;
   for (const BatchDraftLength& row : options.num_speculative_tokens_per_batch_size)
@@ -113,14 +119,13 @@ int LargestOfTable(const SpeculativeOptions& options) {
 
 // All but cost-model and by-text draft with a sequence's first offer that has enough drafts.
 constexpr std::array kRows = {
-    // It drafts 16 tokens only where a long copy runs and rows are cheap.
     ControllerSpec{{.name = "cost-model",
                     .help = "the length that promises the most tokens per second, possibly 0",
                     .length = "the length that promises the most tokens per second; it may be 0",
                     .default_k = "16",
                     .weighs_costs = true,
                     .follows_load = true},
-                   Always<16>,
+                   SixteenOrTheWidest,
                    [](const LookaheadSettings& s) -> std::unique_ptr<Lookahead> {
                      return std::make_unique<ByText>(s, std::make_unique<CostModel>(s));
                    }},
@@ -171,7 +176,7 @@ constexpr std::array kRows = {
          .length = "as `cost-model`, with costs that never change and each request by itself",
          .default_k = "16",
          .weighs_costs = true},
-        Always<16>,
+        SixteenOrTheWidest,
         [](const LookaheadSettings& s) -> std::unique_ptr<Lookahead> {
           return std::make_unique<ByText>(s, nullptr);
         }},

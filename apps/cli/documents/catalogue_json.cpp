@@ -131,6 +131,10 @@ const char* NameOf(SpeculativeKey::Type type) {
       return "path";
     case Type::kTable:
       return "table";
+    case Type::kList:
+      return "list";
+    case Type::kText:
+      return "text";
   }
   return "";
 }

@@ -111,6 +111,23 @@ TEST(Drafting, MoreSequencesThanMeasuredRowsHaveNoBudget) {
   EXPECT_EQ(engine.drafts.n_decoding, 6);
 }
 
+// Rows cost next to nothing, so the longest draft pays that a list of lengths allows.
+TEST(Drafting, DraftsTheLengthsOfAListOnly) {
+  for (const auto& [widths, length] :
+       {std::pair(std::vector<int>(), 16), {{3, 6}, 6}, {{3, 20}, 3}, {{20}, 0}}) {
+    FakeEngine engine({.drafts = 16, .lookahead = "cost-model", .widths = widths});
+    const std::vector<PassCost> costs = {{1, 0, {.median = 1000}}, {30, 0, {.median = 1001}}};
+    engine.estimates->costs.Start(costs);
+    engine.estimates->costs.StartDrafter(0, 0.1, 0.1, 0);
+    Start(engine, Ask(10, 200));
+    for (int round = 0; round < 8; ++round) {
+      engine.Step();
+      engine.Plan();
+    }
+    EXPECT_EQ(engine.Propose().entries.at(0).length(), length);
+  }
+}
+
 TEST(Drafting, WithholdsDraftsThatAreTooShort) {
   FakeEngine engine({.least_drafts = 3});
   engine.drafter->most = 2;

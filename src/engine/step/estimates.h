@@ -31,6 +31,7 @@ struct Estimates {
              .n_drafters = n_drafters,
              .ewma = options.speculative.ewma,
              .batch_sizes = options.speculative.num_speculative_tokens_per_batch_size,
+             .widths = options.speculative.adaptive_speculative_widths,
              .costs = &costs,
              .fixed_costs = &fixed_costs})) {}
   Estimates(const Estimates&) = delete;

@@ -31,8 +31,9 @@ struct FakeEngineOptions {
   int context = 256;
   int drafts = 4;  // of a round
   std::string lookahead = "fixed";
-  bool instant = false;  // the drafter drafts before the lengths are chosen
-  int least_drafts = 0;  // of a round that has any
+  bool instant = false;          // the drafter drafts before the lengths are chosen
+  int least_drafts = 0;          // of a round that has any
+  std::vector<int> widths = {};  // that cost-model chooses among
   bool prefix_cache = true;
   std::vector<Token> end_tokens = {};
   std::string record = {};  // path of a trace; empty: none
@@ -212,6 +213,7 @@ class FakeEngine {
     options.speculative.lookahead = o.lookahead;
     options.speculative.num_speculative_tokens = o.drafts;
     options.speculative.min_speculative_tokens = o.least_drafts;
+    options.speculative.adaptive_speculative_widths = o.widths;
     return options;
   }
 };

@@ -214,6 +214,8 @@ TEST(IdleSettings, NoticesSayWhoReadsThem) {
   EXPECT_EQ(why(ngram, "draft_p_min", "0.3"), "ngram knows no probabilities");
   EXPECT_EQ(why(ngram, "ngram_keep", "on"), "");
   EXPECT_EQ(why(ngram, "ngram_keep", "on", false), "there is one request");
+  EXPECT_EQ(why(ngram, "adaptive_speculative_widths", "3"),
+            "only lookahead cost-model, by-text read it");
   EXPECT_EQ(why(ngram, "profile", ""), "only lookahead cost-model, by-text read it");
 }
 
