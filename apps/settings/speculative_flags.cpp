@@ -69,6 +69,11 @@ std::vector<Row> MethodRows() {
        {"--spec-draft-n-min", "--draft-min", "--min-speculative-tokens"},
        "N",
        "the shortest draft: a round drafts none or at least N; default 0"},
+      {"num_speculative_tokens_mixed_batch",
+       {"--num-speculative-tokens-mixed-batch"},
+       "K",
+       "the most tokens that a round drafts while a prompt is read in the same pass; default as in "
+       "other passes"},
       {"draft_p_min",
        {"--spec-draft-p-min", "--draft-p-min"},
        "P",

@@ -45,6 +45,7 @@ const std::map<std::string_view, std::string>& Values() {
       {"lookahead_cooldown_steps", "7"},
       {"num_speculative_tokens_per_batch_size", "1-4:5,5-16:2"},
       {"adaptive_speculative_widths", "4,1,2"},
+      {"num_speculative_tokens_mixed_batch", "1"},
       {"draft_p_min", "0.25"},
       {"first_target", "off"},
       {"draft_vocabulary", "512"},

@@ -26,7 +26,7 @@ enum class PlainReason {
   kDisabled,  // its request does not draft
   kNoDraft,   // the drafter had no drafts, or fewer than the shortest draft
   kNoRoom,    // the text ends with the next token: by its limit or by the context
-  kBudget,    // no rows of the pass were left
+  kBudget,    // no rows of the pass were left, or a prompt was read beside it (a mixed batch)
   kMemory     // no blocks of the cache were left
 };
 inline constexpr std::array<std::string_view, 6> kPlainReasonNames = {

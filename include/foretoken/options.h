@@ -66,6 +66,10 @@ struct SpeculativeOptions {
   // cost-model, by-text: the only lengths that they choose, besides 0; each in [1, K], ascending. A
   // draft that ends by itself, at an end token for example, is shorter. Empty: all from 1 to K.
   std::vector<int> adaptive_speculative_widths = {};
+  // [0, K]: the most drafts of a sequence in a pass that also reads a prompt (a mixed batch); unset: as
+  // in other passes. Not for requests whose text depends on the drafts; if no strategy is named,
+  // sample-match is used, whose text does not.
+  std::optional<int> num_speculative_tokens_mixed_batch = {};
   float draft_p_min = 0.0f;
   // True: the prefill gives the first token. False: that token may be drafted too, and the first
   // draft is verified together with the prompt. Heads (eagle, mtp) need the result of the prefill,

@@ -70,6 +70,11 @@ Status CheckLengths(const SpeculativeOptions& o) {
           fmt::format("num_speculative_tokens_per_batch_size: {} is more than the {} of "
                       "num_speculative_tokens; lower it or raise those",
                       row.num_speculative_tokens, *o.num_speculative_tokens));
+  if (o.num_speculative_tokens_mixed_batch.value_or(0) > ceiling)
+    return InvalidArgument(
+        fmt::format("num_speculative_tokens_mixed_batch: {} is more than the {} that a round "
+                    "drafts at most; lower it or raise num_speculative_tokens",
+                    *o.num_speculative_tokens_mixed_batch, ceiling));
   const auto& widths = o.adaptive_speculative_widths;
   if (!widths.empty() && widths.back() > ceiling)
     return InvalidArgument(

@@ -78,9 +78,6 @@ constexpr std::array kMaxWords = {
     MaxWord{"adaptive_speculative_min_batch_size", "1", "", "", ""},
     MaxWord{"adaptive_speculative_min_batch_size", "", "", "",
             "it saves graphs of small batches, and nothing is captured here; leave it out"},
-    MaxWord{"num_speculative_tokens_mixed_batch", "null", "", "", ""},
-    MaxWord{"num_speculative_tokens_mixed_batch", "", "", "",
-            "passes that also read a prompt draft as all others do; leave it out"},
 };
 
 std::string Plain(std::string text) {

@@ -334,6 +334,13 @@ Status SetTokens(SpeculativeOptions& options, const std::string& text) {
   return {};
 }
 
+Status SetMixedTokens(SpeculativeOptions& options, const std::string& text) {
+  options.num_speculative_tokens_mixed_batch.reset();
+  if (IsUnset(text)) return {};
+  FORETOKEN_TRY(options.num_speculative_tokens_mixed_batch, ReadInteger(text, 0, kMostTokens));
+  return {};
+}
+
 Status SetDraftVocabulary(SpeculativeOptions& options, const std::string& text) {
   options.draft_vocabulary.reset();
   if (IsUnset(text)) return {};
@@ -521,6 +528,18 @@ std::string IdleTokens(const Options& options, const Use& use) {
   return covered >= use.max_sequences ? "the table of batch sizes decides" : "";
 }
 
+std::string OwnTextDecides(const Use& use) {
+  return fmt::format("with {} a request's drafts depend on its own text alone",
+                     fmt::join(use.strategies, ", "));
+}
+
+std::string IdleMixedTokens(const Options& options, const Use& use) {
+  if (use.methods.empty()) return kNothingDrafts;
+  if (!options.num_speculative_tokens_mixed_batch) return "";
+  if (!use.learns_from_others) return OwnTextDecides(use);
+  return use.max_sequences == 1 && options.first_target ? "one request runs at a time" : "";
+}
+
 // Drafters that know no probability of their tokens.
 std::string IdleProbability(const Options&, const Use& use) {
   for (const std::string& method : use.methods) {
@@ -561,10 +580,7 @@ std::string ForLaterRequests(const Options& options, const Use& use) {
   const std::string why = ForMethods<kReaders>(options, use);
   if (!why.empty()) return why;
   if (!use.several_requests) return "there is one request";
-  return use.learns_from_others
-             ? ""
-             : fmt::format("with {} a request's drafts depend on its own text alone",
-                           fmt::join(use.strategies, ", "));
+  return use.learns_from_others ? "" : OwnTextDecides(use);
 }
 
 constexpr std::array<std::string_view, 1> kDraftModelNames = {"draft_model"};
@@ -628,6 +644,19 @@ constexpr std::array kKeys = {
                      return fmt::format("[{}]", fmt::join(o.adaptive_speculative_widths, ","));
                    },
                    ForCostModels},
+    SpeculativeKey{"num_speculative_tokens_mixed_batch",
+                   {},
+                   Type::kInteger,
+                   SetMixedTokens,
+                   [](const O& o) {
+                     return o.num_speculative_tokens_mixed_batch
+                                ? fmt::format("{}", *o.num_speculative_tokens_mixed_batch)
+                                : std::string("auto");
+                   },
+                   IdleMixedTokens,
+                   0,
+                   kMostTokens,
+                   NoNumber},
     Share<&O::draft_p_min>("draft_p_min", IdleProbability, kPMinNames),
     Switch<&O::first_target>("first_target", IdleFirstTarget),
     SpeculativeKey{"draft_models", kDraftModelNames, Type::kPath, SetDraftModels, PrintDraftModels,

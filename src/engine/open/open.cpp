@@ -423,11 +423,14 @@ void Engine::Impl::MakeParts(int max_rows, int max_logit_rows) {
                          controller().Begin(seq, {s.least_drafts, s.most_drafts, s.follows_drafts});
                        recorder_->Begin(seq, s, s.completion.lookahead);
                      });
-  scheduler_.emplace(engine::SchedulerSettings{.max_rows = max_rows,
-                                               .max_sequences = o.max_sequences,
-                                               .kv_cache = o.kv_cache,
-                                               .prefix_cache = o.prefix_cache},
-                     cache, drafters_, estimates_->costs, estimates_->prompt_rows);
+  scheduler_.emplace(
+      engine::SchedulerSettings{
+          .max_rows = max_rows,
+          .max_sequences = o.max_sequences,
+          .most_mixed_drafts = o.speculative.num_speculative_tokens_mixed_batch.value_or(kMaxDraft),
+          .kv_cache = o.kv_cache,
+          .prefix_cache = o.prefix_cache},
+      cache, drafters_, estimates_->costs, estimates_->prompt_rows);
   drafting_.emplace(o.max_sequences, drafters_, *estimates_,
                     [this](std::string what) { Notice(what); });
   verification_.emplace(opened_.vocabulary);

@@ -21,8 +21,10 @@ bool DrawsDrafts(const Request& request) {
   return !request.speculative.draft_sampling.value_or(request.sampling).greedy();
 }
 
-bool FollowsLoad(std::string_view controller) {
-  return FindController(controller)->follows_load;
+// Draft lengths follow the load, unless the text depends on them.
+bool FollowsLoad(const SpeculativeOptions& options) {
+  return FindController(options.lookahead)->follows_load ||
+         options.num_speculative_tokens_mixed_batch;
 }
 
 }  // namespace
@@ -79,7 +81,7 @@ const verify::Verifier& SpeculationRules::VerifierFor(const Request& request) co
   const SpeculativeOptions& set = options_.speculative;
   const bool bent = set.acceptance_threshold != 0 || set.skip_sample_adjustment;
   // A least draft length needs a strategy that allows short drafts to be withheld.
-  if ((FollowsLoad(set.lookahead) || LeastDraftsOf(request) > 1) && !bent)
+  if ((FollowsLoad(set) || LeastDraftsOf(request) > 1) && !bent)
     return verifiers_.Of(VerifyStrategy::kSampleMatch);
   for (const int d : DraftersFor(request))
     if (drafters_[d].drafter->ReportsDistributions() && DrawsDrafts(request))
@@ -137,7 +139,7 @@ bool SpeculationRules::Lossless(const verify::Verifier& verifier, bool drafts) c
 std::string SpeculationRules::ControllerOf(bool drafts, bool follows_drafts) const {
   if (!drafts) return "";
   const std::string& name = options_.speculative.lookahead;
-  return FollowsLoad(name) && follows_drafts ? "by-text" : name;
+  return FindController(name)->follows_load && follows_drafts ? "by-text" : name;
 }
 
 // Applies the rules of the engine's own setting to the request's.

@@ -14,6 +14,7 @@ namespace {
 PlainReason WhyNoOffers(const PlannedSequence& planned, const Sequence& s) {
   if (!s.drafts()) return PlainReason::kDisabled;
   if (s.emitter.tokens_left() <= 1) return PlainReason::kNoRoom;
+  if (planned.mixed && planned.max_draft < s.least_drafts) return PlainReason::kBudget;
   // The scheduler plans rows for a whole draft, and takes them back if blocks are missing.
   const int room = std::min(s.most_drafts, s.emitter.tokens_left() - 1);
   if (planned.max_draft < s.least_drafts)

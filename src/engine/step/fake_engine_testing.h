@@ -33,6 +33,7 @@ struct FakeEngineOptions {
   std::string lookahead = "fixed";
   bool instant = false;          // the drafter drafts before the lengths are chosen
   int least_drafts = 0;          // of a round that has any
+  int mixed_drafts = kMaxDraft;  // in a pass that also reads a prompt
   std::vector<int> widths = {};  // that cost-model chooses among
   bool prefix_cache = true;
   std::vector<Token> end_tokens = {};
@@ -78,10 +79,11 @@ class FakeEngine {
             estimates->controller->Begin(seq, {s.least_drafts, s.most_drafts, s.follows_drafts});
           recorder->Begin(seq, s, s.completion.lookahead);
         });
-    scheduler.emplace(
-        SchedulerSettings{
-            .max_rows = rows, .max_sequences = o.sequences, .prefix_cache = o.prefix_cache},
-        cache, drafters, estimates->costs, estimates->prompt_rows);
+    scheduler.emplace(SchedulerSettings{.max_rows = rows,
+                                        .max_sequences = o.sequences,
+                                        .most_mixed_drafts = o.mixed_drafts,
+                                        .prefix_cache = o.prefix_cache},
+                      cache, drafters, estimates->costs, estimates->prompt_rows);
     drafting.emplace(o.sequences, drafters, *estimates,
                      [this](std::string what) { notices.push_back(std::move(what)); });
     verification.emplace(o.runner.vocabulary);

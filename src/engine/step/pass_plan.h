@@ -17,6 +17,7 @@ struct PlannedSequence {
   bool again = false;      // it reads a text that was preempted
   bool may_draft = false;  // it decodes, or its first draft is verified with the prompt
   int max_draft = 0;       // tokens that fit the request, the rows and the blocks
+  bool mixed = false;      // max_draft is smaller because the pass reads a prompt
 };
 
 struct PassPlan {

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "foretoken/limits.h"
-
 namespace foretoken::engine {
 namespace {
 
@@ -110,6 +108,7 @@ void Scheduler::Plan(const Sequences& sequences, PassPlan& plan) noexcept {
     if (Sequence& s = sequences.At(seq); !s.preempted && Reads(s)) SharePrefix(s);
   const int rows = PlanDecoding(sequences, settings_.max_rows, plan);
   PlanPrompts(sequences, rows, plan);
+  if (plan.prefills()) BoundMixedDrafts(sequences, plan);
   SettleBlocks(sequences, plan);
 }
 
@@ -206,6 +205,15 @@ PlannedSequence Scheduler::PlanPrompt(Sequence& s, PromptBudget& budget) const n
   budget.rows -= n;
   budget.room -= n + planned.max_draft;
   return planned;
+}
+
+// Where the text depends on the drafts, their number must not depend on other requests.
+void Scheduler::BoundMixedDrafts(const Sequences& sequences, PassPlan& plan) const noexcept {
+  for (PlannedSequence& planned : plan.entries) {
+    if (sequences.At(planned.seq).follows_drafts) continue;
+    planned.mixed = planned.max_draft > settings_.most_mixed_drafts;
+    planned.max_draft = std::min(planned.max_draft, settings_.most_mixed_drafts);
+  }
 }
 
 int Scheduler::BlocksOf(const PlannedSequence& planned) const noexcept {

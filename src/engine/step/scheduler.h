@@ -19,6 +19,7 @@
 #include "engine/step/pass_plan.h"
 #include "engine/step/prompt_rows.h"
 #include "engine/step/proposals.h"
+#include "foretoken/limits.h"
 #include "kv/block_tables.h"
 #include "loader/drafts/drafter_set.h"
 
@@ -27,7 +28,8 @@ namespace foretoken::engine {
 struct SchedulerSettings {
   int max_rows = 0;  // of a pass
   int max_sequences = 1;
-  bool kv_cache = true;  // false: each pass reads whole texts
+  int most_mixed_drafts = kMaxDraft;  // of a sequence, in a pass that also reads a prompt
+  bool kv_cache = true;               // false: each pass reads whole texts
   bool prefix_cache = true;
 };
 
@@ -64,6 +66,7 @@ class Scheduler {
   };
   PlannedSequence PlanPrompt(Sequence& s, PromptBudget& budget) const noexcept;
   double PlainPassUs(const PassPlan& plan) const noexcept;
+  void BoundMixedDrafts(const Sequences& sequences, PassPlan& plan) const noexcept;
   void SettleBlocks(const Sequences& sequences, PassPlan& plan) noexcept;
   void DropDrafts(const Sequences& sequences, PassPlan& plan) const noexcept;
   int BlocksOf(const PlannedSequence& planned) const noexcept;

@@ -51,6 +51,48 @@ TEST(Scheduler, DecodingRequestsComeBeforePrompts) {
   EXPECT_TRUE(plan.prefills());
 }
 
+// A long prompt is read beside a request that decodes. Meanwhile its drafts are bounded, and the text
+// stays that of plain decoding.
+TEST(Scheduler, BoundsDraftsWhileAPromptIsRead) {
+  for (const int bound : {0, 2, kMaxDraft}) {
+    FakeEngine engine({.mixed_drafts = bound});
+    const Request short_one = Ask(10, 60);
+    const Ticket ticket = engine.Begin(short_one);
+    engine.Step();
+    engine.Begin(Ask(200, 4, 2));
+    int mixed = 0, others = 0;
+    while (!engine.Plan().empty()) {
+      const bool reads = engine.plan.prefills();
+      const PlannedSequence first = engine.plan.entries[0];
+      if (first.seq == 0 && !first.prefill && engine.At(0).emitter.tokens_left() > 4) {
+        EXPECT_EQ(first.max_draft, reads ? std::min(bound, 4) : 4);
+        EXPECT_EQ(first.mixed, reads && bound < 4);
+        ++(reads ? mixed : others);
+      }
+      engine.Propose();
+      if (reads && bound == 0 && first.seq == 0)
+        EXPECT_EQ(engine.drafts.entries[0].why_plain, PlainReason::kBudget);
+      engine.Verify(), engine.Apply(), engine.Observe();
+    }
+    EXPECT_GT(mixed, 1);
+    EXPECT_GT(others, 1);
+    EXPECT_EQ(engine.admission->Take(ticket)->token_ids, engine.Expected(short_one));
+  }
+}
+
+TEST(Scheduler, TheBoundOfMixedBatchesNeverChangesATextThatFollowsItsDrafts) {
+  FakeEngine engine({.mixed_drafts = 1});
+  Request request = Ask(10, 40);
+  request.sampling.temperature = 1;
+  request.speculative.strategy = VerifyStrategy::kTargetProbability;
+  engine.Begin(request);
+  engine.Step();
+  engine.Begin(Ask(200, 4, 2));
+  const PassPlan& plan = engine.Plan();
+  ASSERT_TRUE(plan.prefills());
+  EXPECT_EQ(plan.entries[0].max_draft, 4);
+}
+
 TEST(Scheduler, ALongPromptLetsDecodingRequestsGoOn) {
   FakeEngine engine;
   engine.Begin(Ask(10, 50));

@@ -216,6 +216,10 @@ TEST(IdleSettings, NoticesSayWhoReadsThem) {
   EXPECT_EQ(why(ngram, "ngram_keep", "on", false), "there is one request");
   EXPECT_EQ(why(ngram, "adaptive_speculative_widths", "3"),
             "only lookahead cost-model, by-text read it");
+  EXPECT_EQ(why(ngram, "num_speculative_tokens_mixed_batch", "1"), "one request runs at a time");
+  EXPECT_EQ(why({"standalone", "fixed", VerifyStrategy::kResidual, 0.8f},
+                "num_speculative_tokens_mixed_batch", "1"),
+            "with residual a request's drafts depend on its own text alone");
   EXPECT_EQ(why(ngram, "profile", ""), "only lookahead cost-model, by-text read it");
 }
 
