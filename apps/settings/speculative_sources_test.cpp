@@ -57,6 +57,9 @@ const std::map<std::string_view, std::string>& Values() {
       {"typical_delta", "0.7"},
       {"relaxed_top_n", "3"},
       {"relaxed_delta", "0.4"},
+      {"use_relaxed_acceptance_for_thinking", "on"},
+      {"thinking_begin", "<thought>"},
+      {"thinking_end", "</thought>"},
       {"ngram_max", "5"},
       {"ngram_min", "2"},
       {"ngram_storage", "onelevel"},
@@ -109,7 +112,9 @@ TEST(SpeculativeSources, EveryKeyComesFromFileEnvironmentAndFlagAlike) {
     EXPECT_EQ(Of(ByFlags({"--speculative-config", path})), wanted) << key.name;
     EXPECT_EQ(Of(ByFlags({}, {{VariableOf(key.name), value}})), wanted) << key.name;
     std::vector<std::string> flag = {FlagName(key.name), value};
-    if (key.name == "skip_sample_adjustment") flag.pop_back();
+    const bool bare =
+        key.name == "skip_sample_adjustment" || key.name == "use_relaxed_acceptance_for_thinking";
+    if (bare) flag.pop_back();
     EXPECT_EQ(Of(ByFlags(flag)), wanted) << key.name;
   }
 }

@@ -96,6 +96,13 @@ struct SpeculativeOptions {
   float typical_epsilon = 0.09f, typical_delta = 0.3f;  // typical-acceptance; each in [0, 1]
   int relaxed_top_n = 10;                               // relaxed; >= 1
   float relaxed_delta = 0.6f;                           // relaxed; [0, 1]
+  // The strategy relaxed verifies the drafts of parts that think, above temperature 0; so these parts
+  // are not exact. All other drafts are verified by `strategy`. For requests, not for texts that are
+  // given to a SpeculativeDecoder.
+  bool use_relaxed_acceptance_for_thinking = false;
+  // The texts before and behind a part that thinks. Empty: those of the model's chat template, or of
+  // its vocabulary.
+  std::string thinking_begin = {}, thinking_end = {};
   int ngram_max = 3;  // n-gram: contexts of ngram_max tokens down to ngram_min
   int ngram_min = 1;
   NgramStorage ngram_storage = NgramStorage::kMultiLevel;

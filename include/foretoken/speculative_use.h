@@ -12,6 +12,7 @@ struct SpeculativeUse {
   std::vector<std::string> methods;     // methods that draft: "ngram"; empty: nothing drafts
   std::vector<std::string> strategies;  // that verify: "residual"; "greedy" at temperature 0
   std::string lookahead;                // the controller of draft lengths: "ewma"
+  bool relaxes_thinking = false;        // relaxed verifies the drafts of parts that think
   bool sampled = false;                 // some text is drawn at a temperature above 0
   bool sampled_drafts = false;   // some draft is drawn from a distribution, at such a temperature
   bool several_requests = true;  // one after the other, on the same engine

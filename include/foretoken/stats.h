@@ -14,8 +14,11 @@ struct SpeculationStats {
   std::int64_t draft_rounds = 0;  // rounds with at least one draft
   std::int64_t drafted = 0;       // draft tokens sent to the target
   std::int64_t accepted = 0;      // of these, accepted and committed
-  std::int64_t recovered = 0;     // target tokens after a rejection
-  std::int64_t bonus = 0;         // target tokens after a draft accepted whole
+  // Of the accepted ones: in parts that think, by relaxed acceptance
+  // (SpeculativeOptions::use_relaxed_acceptance_for_thinking).
+  std::int64_t accepted_relaxed = 0;
+  std::int64_t recovered = 0;  // target tokens after a rejection
+  std::int64_t bonus = 0;      // target tokens after a draft accepted whole
   // Target tokens of rounds without a draft, and the first token, which the prefill gives.
   std::int64_t plain = 0;
   std::int64_t emitted = 0;         // tokens given to the caller

@@ -156,7 +156,7 @@ bool SpeculativeConfig::lossless() const {
   const SpeculativeOptions& o = options_;
   const StrategyInfo* const strategy = FindStrategy(Name(o.strategy));  // null: auto
   return !o.synthetic_acceptance_rate && o.acceptance_threshold == 0 && !o.skip_sample_adjustment &&
-         (strategy == nullptr || strategy->lossless);
+         !o.use_relaxed_acceptance_for_thinking && (strategy == nullptr || strategy->lossless);
 }
 
 }  // namespace foretoken

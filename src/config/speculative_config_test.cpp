@@ -67,6 +67,9 @@ const std::map<std::string_view, std::string>& Values() {
       {"typical_delta", "0.7"},
       {"relaxed_top_n", "3"},
       {"relaxed_delta", "0.4"},
+      {"use_relaxed_acceptance_for_thinking", "true"},
+      {"thinking_begin", "<thought>"},
+      {"thinking_end", "</thought>"},
       {"ngram_max", "5"},
       {"ngram_min", "2"},
       {"ngram_storage", "single-level"},
@@ -308,9 +311,7 @@ TEST(SpeculativeConfig, WhatDoesNotGoTogetherIsRefused) {
          o.num_speculative_tokens = 8;
        }},
       {"num_speculative_tokens_mixed_batch: 5 is more than the 4",
-       [](auto& o) {
-         o.num_speculative_tokens = 4, o.num_speculative_tokens_mixed_batch = 5;
-       }},
+       [](auto& o) { o.num_speculative_tokens = 4, o.num_speculative_tokens_mixed_batch = 5; }},
       {"num_speculative_tokens_per_batch_size: lookahead is fixed",
        [](auto& o) {
          o.lookahead = "fixed", o.num_speculative_tokens_per_batch_size = {{1, 2, 3}};
@@ -507,7 +508,14 @@ TEST(ConfigDialect, OfMaxHasTheDefaultsThatItDocuments) {
     EXPECT_EQ(options.num_speculative_tokens, 2);
     EXPECT_EQ(options.strategy, VerifyStrategy::kTargetProbability);
     EXPECT_EQ(options.relaxed_top_n, 7);
+    EXPECT_FALSE(options.use_relaxed_acceptance_for_thinking);
   }
+  const auto relaxed = SpeculativeConfig::Load(
+      File("s: {speculative_method: eagle, use_relaxed_acceptance_for_thinking: True}"), "s", {},
+      ConfigDialect::kMax);
+  ASSERT_TRUE(relaxed);
+  EXPECT_TRUE(relaxed->options().use_relaxed_acceptance_for_thinking);
+  EXPECT_FALSE(relaxed->lossless());
   SpeculativeOptions base;  // what a program set stays where the file is silent
   base.num_speculative_tokens = 5;
   base.method = "ngram";
@@ -581,8 +589,6 @@ TEST(ConfigDialect, WhatHasNoCounterpartIsRefused) {
     const auto config = SpeculativeConfig::Load(File(text), "s", {}, ConfigDialect::kMax);
     return config ? "" : config.error().message.substr(config.error().message.find(".yaml: ") + 7);
   };
-  EXPECT_EQ(error("s: {use_relaxed_acceptance_for_thinking: true}").substr(0, 58),
-            "line 1: use_relaxed_acceptance_for_thinking: not a setting");
   EXPECT_EQ(error("s: {use_greedy_acceptance: true}").find("line 1: use_greedy_acceptance:"), 0u);
   EXPECT_EQ(error("s: {draft_proposal: argmax}").find("line 1: draft_proposal:"), 0u);
   EXPECT_EQ(error("s: {config_file: other.yaml}"),

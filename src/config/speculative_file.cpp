@@ -59,10 +59,6 @@ constexpr std::array kMaxWords = {
     MaxWord{"rejection_sampling_strategy", "typical-acceptance", "rejection_sampling_strategy",
             "target-probability", ""},
     MaxWord{"relaxed_topk", "", "relaxed_top_n", "", ""},
-    MaxWord{"use_relaxed_acceptance_for_thinking", "false", "", "", ""},
-    MaxWord{"use_relaxed_acceptance_for_thinking", "", "", "",
-            "no rule looks for thinking spans; write rejection_sampling_strategy: relaxed for the "
-            "whole text, or leave it out"},
     MaxWord{"use_greedy_acceptance", "false", "", "", ""},
     MaxWord{"use_greedy_acceptance", "", "", "",
             "it would give the text of temperature 0; ask for that temperature, or leave it out"},

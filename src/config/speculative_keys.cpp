@@ -161,6 +161,13 @@ constexpr SpeculativeKey Path(std::string_view name, Idle idle, Names aliases = 
           idle};
 }
 
+template <auto Member>
+constexpr SpeculativeKey Text(std::string_view name, Idle idle) {
+  SpeculativeKey key = Path<Member>(name, idle);
+  key.type = Type::kText;
+  return key;
+}
+
 struct Word {
   std::string_view written, meant;
 };
@@ -568,6 +575,19 @@ std::string IdleSynthetic(const Options&, const Use& use) {
   return use.methods.empty() && !use.sampled ? kNothingDrafts : "";
 }
 
+std::string IdleThinking(const Options& options, const Use& use) {
+  if (!options.use_relaxed_acceptance_for_thinking || use.relaxes_thinking)
+    return use.methods.empty() ? kNothingDrafts : "";
+  if (use.methods.empty()) return kNothingDrafts;
+  return use.strategies == std::vector<std::string>{"greedy"}
+             ? "at temperature 0 every strategy is greedy"
+             : fmt::format("{} verifies the whole text", fmt::join(use.strategies, ", "));
+}
+
+std::string IdleMark(const Options&, const Use& use) {
+  return use.relaxes_thinking ? "" : "only use_relaxed_acceptance_for_thinking reads it";
+}
+
 std::string IdleNgramMin(const Options& options, const Use& use) {
   if (options.ngram_storage == NgramStorage::kSingleLevel)
     return "single-level storage has contexts of ngram_max only";
@@ -693,6 +713,10 @@ constexpr std::array kKeys = {
     Share<&O::typical_delta>("typical_delta", ForStrategies<kTypical>),
     Integer<&O::relaxed_top_n, 1, kMany>("relaxed_top_n", ForStrategies<kRelaxed>),
     Share<&O::relaxed_delta>("relaxed_delta", ForStrategies<kRelaxed>),
+    Switch<&O::use_relaxed_acceptance_for_thinking>("use_relaxed_acceptance_for_thinking",
+                                                    IdleThinking),
+    Text<&O::thinking_begin>("thinking_begin", IdleMark),
+    Text<&O::thinking_end>("thinking_end", IdleMark),
     Integer<&O::ngram_max, 1, 16>("ngram_max", ForMethods<kNgram>, kNgramMaxNames),
     Integer<&O::ngram_min, 1, 16>("ngram_min", IdleNgramMin, kNgramMinNames),
     SpeculativeKey{"ngram_storage",

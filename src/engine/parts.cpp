@@ -63,7 +63,7 @@ Status Engine::Impl::Replace(Ticket ticket, std::span<const Token> drafts) {
                             drafts.size()));
   }
   drafted.given = true;
-  s.completion.lossless = s.verifier->Lossless();
+  s.completion.lossless = s.verifier->Lossless() && !s.thinking.relaxes();
   engine::MakeRoomForCounts(s.completion.speculation, drafts.size());
   return {};
 }

@@ -15,6 +15,7 @@ void AddTo(std::vector<std::int64_t>& sum, const std::vector<std::int64_t>& othe
 
 void SpeculationStats::Add(const SpeculationStats& o) {
   rounds += o.rounds, draft_rounds += o.draft_rounds, drafted += o.drafted, accepted += o.accepted;
+  accepted_relaxed += o.accepted_relaxed;
   recovered += o.recovered, bonus += o.bonus, plain += o.plain, emitted += o.emitted,
       rolled_back += o.rolled_back;
   draft_forwards += o.draft_forwards, target_forwards += o.target_forwards;

@@ -11,6 +11,7 @@ TEST(SpeculationStats, AddsEveryCounter) {
                              .draft_rounds = 2,
                              .drafted = 3,
                              .accepted = 4,
+                             .accepted_relaxed = 12,
                              .recovered = 5,
                              .bonus = 6,
                              .plain = 7,
@@ -30,8 +31,8 @@ TEST(SpeculationStats, AddsEveryCounter) {
   sum.Add(one);
   EXPECT_EQ((std::vector{sum.rounds, sum.draft_rounds, sum.drafted, sum.accepted, sum.recovered,
                          sum.bonus, sum.plain, sum.emitted, sum.rolled_back, sum.draft_forwards,
-                         sum.target_forwards}),
-            (std::vector<std::int64_t>{2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22}));
+                         sum.target_forwards, sum.accepted_relaxed}),
+            (std::vector<std::int64_t>{2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24}));
   EXPECT_EQ((std::vector{sum.draft_ms, sum.verify_ms, sum.overhead_ms, sum.draft_prompt_ms}),
             (std::vector<double>{2, 4, 6, 8}));
   EXPECT_EQ(sum.accepted_per_position, (std::vector<std::int64_t>{8, 10, 12}));

@@ -11,12 +11,12 @@ void Subtract(std::vector<std::int64_t>& from, const std::vector<std::int64_t>& 
 // REQUIRES: `from` counts everything that `other` does.
 void Subtract(SpeculationStats& from, const SpeculationStats& other) {
   constexpr std::int64_t SpeculationStats::*kCounts[] = {
-      &SpeculationStats::rounds,         &SpeculationStats::draft_rounds,
-      &SpeculationStats::drafted,        &SpeculationStats::accepted,
-      &SpeculationStats::recovered,      &SpeculationStats::bonus,
-      &SpeculationStats::plain,          &SpeculationStats::emitted,
-      &SpeculationStats::rolled_back,    &SpeculationStats::draft_forwards,
-      &SpeculationStats::target_forwards};
+      &SpeculationStats::rounds,          &SpeculationStats::draft_rounds,
+      &SpeculationStats::drafted,         &SpeculationStats::accepted,
+      &SpeculationStats::recovered,       &SpeculationStats::bonus,
+      &SpeculationStats::plain,           &SpeculationStats::emitted,
+      &SpeculationStats::rolled_back,     &SpeculationStats::draft_forwards,
+      &SpeculationStats::target_forwards, &SpeculationStats::accepted_relaxed};
   constexpr double SpeculationStats::*kTimes[] = {
       &SpeculationStats::draft_ms, &SpeculationStats::verify_ms, &SpeculationStats::overhead_ms,
       &SpeculationStats::draft_prompt_ms};

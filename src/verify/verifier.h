@@ -26,6 +26,12 @@ struct LogitsView {
   std::int64_t stride = 0;
   std::span<const Token> chosen = {};  // of each row: its token, or kNoToken; empty: rows are whole
 
+  // The rows from `first` on.
+  LogitsView From(int first) const {
+    return {data + first * stride, stride,
+            chosen.empty() ? chosen : chosen.subspan(static_cast<std::size_t>(first))};
+  }
+
   sampling::LogitsRow Row(int i) const {
     return {data + i * stride, chosen.empty() ? kNoToken : chosen[static_cast<std::size_t>(i)]};
   }

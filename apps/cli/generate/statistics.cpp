@@ -159,7 +159,9 @@ std::string StartLine(const EngineSummary& engine, const SpeculativeUse& use, bo
   // Your own verifiers and synthetic acceptance keep their rule at temperature 0.
   const bool replaced = greedy && !engine.strategies.empty();
   const std::string strategy =
-      engine.strategy == "auto" ? fmt::format("{}", fmt::join(use.strategies, ", "))
+      engine.strategy == "auto"
+          ? fmt::format("{}", fmt::join(use.strategies,
+                                        use.relaxes_thinking ? ", parts that think by " : ", "))
       : replaced && engine.strategy != "greedy"
           ? fmt::format("greedy, which every strategy is at temperature 0 ({} too)",
                         engine.strategy)

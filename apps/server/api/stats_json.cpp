@@ -10,6 +10,7 @@ void PutCounts(nlohmann::ordered_json& object, const SpeculationStats& stats) {
   object["draft_rounds"] = stats.draft_rounds;
   object["drafted"] = stats.drafted;
   object["accepted"] = stats.accepted;
+  object["accepted_relaxed"] = stats.accepted_relaxed;
   object["recovered"] = stats.recovered;
   object["bonus"] = stats.bonus;
   object["plain"] = stats.plain;

@@ -126,6 +126,7 @@ class EngineOpener {
     opened().context = options().context_size;
     opened().vocabulary = opened().tokenizer->vocabulary_size();
     FORETOKEN_CHECK_OK(SetEndTokens());
+    FORETOKEN_CHECK_OK(FindThinkingMarks());
     FORETOKEN_CHECK_OK(loader::CheckOwnDrafter(options(), *opened().tokenizer));
     loader::PartSizes sizes = loader::SizesOf(options());
     sizes.cache_positions = options().cache_tokens;
@@ -139,6 +140,17 @@ class EngineOpener {
     opened().end_tokens =
         options().end_tokens.empty() ? opened().tokenizer->end_tokens() : options().end_tokens;
     return CheckTokens("end tokens", opened().end_tokens, opened().vocabulary);
+  }
+
+  Status FindThinkingMarks() {
+    const SpeculativeOptions& o = options().speculative;
+    if (!o.use_relaxed_acceptance_for_thinking) return {};
+    const auto* const program = opened().checkpoint->metadata().String("tokenizer.chat_template");
+    auto marks = text::ThinkingMarks::Find(*opened().tokenizer, program ? *program : "",
+                                           o.thinking_begin, o.thinking_end);
+    if (!marks) return Fail(std::move(marks).error().In(options().model));
+    opened().thinking = *std::move(marks);
+    return {};
   }
 
   Status OpenDrafts() {
@@ -343,7 +355,7 @@ class EngineOpener {
     s.method = options().speculative.method;
     s.strategy = Name(options().speculative.strategy);
     if (verifiers().synthetic) s.strategy = verifiers().synthetic->name();
-    s.lossless = !verifiers().synthetic && StrategyIsLossless();
+    s.lossless = !verifiers().synthetic && StrategyIsLossless() && !opened().thinking;
     if (verifiers().own && !verifiers().synthetic) {
       s.strategy = verifiers().own->name();
       s.lossless = verifiers().own->Lossless();
@@ -352,9 +364,18 @@ class EngineOpener {
     s.methods.insert(s.methods.end(), {"portfolio", "none"});
     s.strategies = impl_->speculation_->StrategyNames();
     s.lookahead = options().speculative.lookahead;
+    NoteThinking();
     NoteByText();
     s.num_speculative_tokens =
         s.method == "none" ? 0 : *options().speculative.num_speculative_tokens;
+  }
+
+  void NoteThinking() {
+    if (!opened().thinking || verifiers().one_for_all()) return;
+    summary().notices.push_back(
+        fmt::format("parts that think, from '{}' to '{}', are not exact above temperature 0: "
+                    "relaxed verifies their drafts",
+                    opened().thinking->begin(), opened().thinking->end()));
   }
 
   // Where a rule is set for all requests whose text depends on the drafts.
@@ -362,15 +383,15 @@ class EngineOpener {
     const auto& o = options().speculative;
     Request warm;
     warm.sampling.temperature = 1;
-    const bool set = o.strategy != VerifyStrategy::kAuto || verifiers().own;
+    const bool set = o.strategy != VerifyStrategy::kAuto || verifiers().own || opened().thinking;
     if (!set || impl_->drafters_.defaults().empty() || !FindController(o.lookahead)->follows_load ||
         !impl_->speculation_->FollowsDrafts(warm, impl_->speculation_->VerifierFor(warm)))
       return;
-    summary().notices.push_back(
-        fmt::format("draft lengths: with '{}' the text depends on the drafts; above temperature 0 "
-                    "by-text chooses lengths in place of {}, so that a seed gives the same text "
-                    "again; a profile (--profile) tells it what passes cost here",
-                    summary().strategy, o.lookahead));
+    summary().notices.push_back(fmt::format(
+        "draft lengths: with {} the text depends on the drafts; above temperature 0 "
+        "by-text chooses lengths in place of {}, so that a seed gives the same text "
+        "again; a profile (--profile) tells it what passes cost here",
+        opened().thinking ? "relaxed acceptance" : "'" + summary().strategy + "'", o.lookahead));
   }
 
   // kAuto may choose residual, and else what is lossless in any case.
@@ -414,15 +435,16 @@ void Engine::Impl::MakeParts(int max_rows, int max_logit_rows) {
                        *opened_.tokenizer, *speculation_, opened_.end_tokens);
   estimates_.emplace(o, max_rows, drafters_.size());
   recorder_.emplace(o, drafters_);
-  admission_.emplace(engine::AdmissionSettings{.vocabulary = opened_.vocabulary,
-                                               .context = opened_.context,
-                                               .end_tokens = opened_.end_tokens},
-                     o, *opened_.tokenizer, *opened_.kernels, *speculation_, drafters_, cache,
-                     [this](SeqId seq, const engine::Sequence& s) {
-                       if (s.drafts())
-                         controller().Begin(seq, {s.least_drafts, s.most_drafts, s.follows_drafts});
-                       recorder_->Begin(seq, s, s.completion.lookahead);
-                     });
+  admission_.emplace(
+      engine::AdmissionSettings{.vocabulary = opened_.vocabulary,
+                                .context = opened_.context,
+                                .end_tokens = opened_.end_tokens,
+                                .thinking = opened_.thinking ? &*opened_.thinking : nullptr},
+      o, *opened_.tokenizer, *opened_.kernels, *speculation_, drafters_, cache,
+      [this](SeqId seq, const engine::Sequence& s) {
+        if (s.drafts()) controller().Begin(seq, {s.least_drafts, s.most_drafts, s.follows_drafts});
+        recorder_->Begin(seq, s, s.completion.lookahead);
+      });
   scheduler_.emplace(
       engine::SchedulerSettings{
           .max_rows = max_rows,

@@ -16,6 +16,7 @@
 #include "kv/block_tables.h"
 #include "model/runner.h"
 #include "tensor/block_layout.h"
+#include "text/thinking_marks.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace foretoken::engine {
@@ -27,6 +28,8 @@ struct Opened {
   std::unique_ptr<formats::Checkpoint> checkpoint;  // the target's
   std::vector<std::unique_ptr<formats::Checkpoint>> draft_checkpoints;
   std::unique_ptr<text::Tokenizer> tokenizer;
+  std::optional<text::ThinkingMarks>
+      thinking;  // where relaxed acceptance verifies parts that think
   std::unique_ptr<ThreadPool> pool;
   const kernels::Kernels* kernels = nullptr;
   std::unique_ptr<model::Runner> target;

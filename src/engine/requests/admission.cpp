@@ -138,7 +138,9 @@ void Admission::Admit(Job& job, SeqId seq) {
   Completion& completion = slot->completion;
   completion.seed = request.seed;
   completion.strategy = verifier.name();
-  completion.lossless = rules_.Lossless(verifier, slot->drafts());
+  BeginThinking(*slot);
+  const bool relaxes = slot->drafts() && slot->thinking.relaxes();
+  completion.lossless = rules_.Lossless(verifier, slot->drafts()) && !relaxes;
   completion.notices = rules_.NoticesOf(request);
   completion.token_ids.reserve(static_cast<std::size_t>(max_new));
   if (request.logprobs >= 0) completion.logprobs.reserve(static_cast<std::size_t>(max_new));
@@ -148,6 +150,14 @@ void Admission::Admit(Job& job, SeqId seq) {
   completion.lookahead = rules_.ControllerOf(slot->drafts(), slot->follows_drafts);
   on_admitted_(seq, *slot);
   completion.prompt_token_ids = job.prompt;
+}
+
+// A template may open a part that thinks at the end of the prompt.
+void Admission::BeginThinking(Sequence& s) const {
+  if (settings_.thinking == nullptr) return;
+  s.thinking = {.verifier = rules_.ThinkingVerifierFor(s.request()), .marks = settings_.thinking};
+  if (!s.thinking.relaxes()) return;
+  for (const Token token : s.job->prompt) s.thinking.marks->Follow(token, s.thinking.place);
 }
 
 void Admission::BeginDrafters(Sequence& s, SeqId seq, std::span<const Token> end_tokens,

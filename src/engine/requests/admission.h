@@ -26,8 +26,9 @@ namespace foretoken::engine {
 
 struct AdmissionSettings {
   int vocabulary = 0;
-  int context = 0;                     // positions of a text
-  std::vector<Token> end_tokens = {};  // of requests that do not ignore them
+  int context = 0;                                // positions of a text
+  std::vector<Token> end_tokens = {};             // of requests that do not ignore them
+  const text::ThinkingMarks* thinking = nullptr;  // null: parts that think are as all others
 };
 
 class Admission {
@@ -84,6 +85,7 @@ class Admission {
   void AdmitFirst(SeqId seq) noexcept;
   void Admit(Job& job, SeqId seq);
   std::vector<Token> EndTokensOf(const Request& request) const;
+  void BeginThinking(Sequence& s) const;
   void BeginDrafters(Sequence& s, SeqId seq, std::span<const Token> end_tokens, int max_new);
   Job* Find(Ticket ticket) const noexcept;
 

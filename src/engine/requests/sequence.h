@@ -10,15 +10,27 @@
 #include "foretoken/engine.h"
 #include "sampling/sampler.h"
 #include "text/emitter.h"
+#include "text/thinking_marks.h"
 #include "verify/verifier.h"
 
 namespace foretoken::engine {
+
+// How drafts of parts that think are verified
+// (SpeculativeOptions::use_relaxed_acceptance_for_thinking).
+struct Thinking {
+  const verify::Verifier* verifier = nullptr;  // null: as all others; there are no marks then
+  const text::ThinkingMarks* marks = nullptr;
+  text::ThinkingPlace place = {};  // of the end of the committed text
+
+  bool relaxes() const { return verifier != nullptr; }
+};
 
 struct Sequence {
   Job* job = nullptr;
   sampling::Sampler sampler;  // its text is the sequence's: prompt and committed tokens
   text::Emitter emitter;
   const verify::Verifier* verifier = nullptr;
+  Thinking thinking = {};
   std::vector<int> drafters = {};  // that may draft for it; empty: it decodes plainly
   int most_drafts = 0;             // of a round, whatever the controller says
   int least_drafts = 1;            // of a round that has any: shorter drafts are not sent
@@ -33,8 +45,11 @@ struct Sequence {
   Completion completion = {};
 
   const Request& request() const { return job->request; }
-  // Log-probabilities or likely tokens are read from its rows of logits, beside the verdicts.
-  bool reads_logits() const { return request().logprobs >= 0 || n_likely > 0; }
+  // More is read of its rows of logits than what its verifier chooses: log-probabilities, likely
+  // tokens, or the verdicts on drafts of parts that think.
+  bool reads_logits() const {
+    return request().logprobs >= 0 || n_likely > 0 || thinking.relaxes();
+  }
   bool drafts() const { return !drafters.empty(); }
   bool UsesDrafter(int d) const {
     return std::find(drafters.begin(), drafters.end(), d) != drafters.end();

@@ -32,6 +32,7 @@ bool FollowsLoad(const SpeculativeOptions& options) {
 void SpeculativeUse::Add(const SpeculativeUse& other) {
   for (const std::string& method : other.methods) AddName(methods, method);
   for (const std::string& strategy : other.strategies) AddName(strategies, strategy);
+  relaxes_thinking |= other.relaxes_thinking;
   sampled |= other.sampled;
   sampled_drafts |= other.sampled_drafts;
   several_requests |= other.several_requests;
@@ -89,6 +90,14 @@ const verify::Verifier& SpeculationRules::VerifierFor(const Request& request) co
   return verifiers_.Of(VerifyStrategy::kSampleMatch);
 }
 
+// At temperature 0 relaxed is greedy, as every strategy.
+const verify::Verifier* SpeculationRules::ThinkingVerifierFor(const Request& request) const {
+  const bool asked = options_.speculative.use_relaxed_acceptance_for_thinking;
+  if (!asked || verifiers_.one_for_all() || request.sampling.greedy()) return nullptr;
+  const verify::Verifier& relaxed = verifiers_.Of(VerifyStrategy::kRelaxed);
+  return &VerifierFor(request) == &relaxed ? nullptr : &relaxed;
+}
+
 std::vector<std::string> SpeculationRules::StrategyNames() const {
   std::vector<std::string> names;
   if (verifiers_.one_for_all()) return names;
@@ -126,6 +135,7 @@ bool SpeculationRules::VerifiesDistributions(const Request& request) const {
 // which want the engine's controller.
 bool SpeculationRules::FollowsDrafts(const Request& request,
                                      const verify::Verifier& verifier) const {
+  if (ThinkingVerifierFor(request) != nullptr) return true;
   if (verifier.SharesNoise() || &verifier == verifiers_.synthetic.get()) return false;
   const bool own = &verifier == verifiers_.own.get();
   return !request.sampling.greedy() || (own && !verifier.Lossless());
@@ -215,9 +225,11 @@ SpeculativeUse SpeculationRules::UseFor(const Request& request) const {
   SpeculativeUse use{.methods = {},
                      .strategies = {std::string(VerifierFor(request).name())},
                      .lookahead = ControllerOf(true, follows_drafts),
+                     .relaxes_thinking = ThinkingVerifierFor(request) != nullptr,
                      .sampled = !request.sampling.greedy(),
                      .learns_from_others = !follows_drafts,
                      .max_sequences = options_.max_sequences};
+  if (use.relaxes_thinking) AddName(use.strategies, VerifyStrategy::kRelaxed.name());
   for (const int d : DraftersFor(request)) {
     const loader::DrafterEntry& entry = drafters_[d];
     AddName(use.methods, entry.method);
@@ -230,6 +242,8 @@ SpeculativeUse SpeculationRules::UseForAny() const {
   SpeculativeUse use{.methods = {},
                      .strategies = StrategyNames(),
                      .lookahead = options_.speculative.lookahead,
+                     .relaxes_thinking = options_.speculative.use_relaxed_acceptance_for_thinking &&
+                                         !verifiers_.one_for_all(),
                      .sampled = true,
                      .learns_from_others = true,
                      .max_sequences = options_.max_sequences};

@@ -29,6 +29,8 @@ class SpeculationRules {
   // What follows REQUIRES a request that Check accepts.
   std::vector<int> DraftersFor(const Request& request) const;
   const verify::Verifier& VerifierFor(const Request& request) const;
+  // The verifier of drafts in parts that think; null: VerifierFor verifies these, too.
+  const verify::Verifier* ThinkingVerifierFor(const Request& request) const;
   // The first token is chosen by the target alone.
   bool FirstTokenIsTargets(const Request& request) const {
     return request.speculative.first_target.value_or(options_.speculative.first_target);

@@ -75,6 +75,7 @@ void Accounting::CountTokens(const PassRecord& record, std::size_t i) noexcept {
   stats.draft_rounds += drafted > 0;
   stats.drafted += drafted;
   stats.accepted += committed.n_accepted;
+  stats.accepted_relaxed += committed.n_relaxed;
   stats.rolled_back += drafted - verdict.accepted;
   ++stats.k_histogram[static_cast<std::size_t>(drafted)];
   // Counted as verified: the accepted drafts and the first rejected one, but none behind an end.

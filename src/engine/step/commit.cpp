@@ -161,6 +161,9 @@ void Commit::CommitToken(const Part& part, int i, TokenEvent& event) {
   part.out.ended = s.emitter.Push(event.id, event.text);
   ++part.out.n_committed;
   part.out.n_accepted += is_draft;
+  if (!s.thinking.relaxes()) return;
+  part.out.n_relaxed += is_draft && s.thinking.place.thinks;
+  s.thinking.marks->Follow(event.id, s.thinking.place);
 }
 
 // Calls the request's callback; false: it wants no more.

@@ -22,6 +22,7 @@ namespace foretoken::engine {
 
 struct CommittedSequence {
   int n_committed = 0, n_accepted = 0;  // tokens, after the request's end has cut them
+  int n_relaxed = 0;                    // accepted ones, in parts that think
   int n_fresh = 0;                      // positions that no pass had read before
   int n_known = 0;  // of the kept positions, whose features the drafters have already
   std::optional<FinishReason> ended;

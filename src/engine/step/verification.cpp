@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "verify/strategies/greedy.h"
+
 namespace foretoken::engine {
 
 Verification::Verification(int vocabulary)
@@ -43,10 +45,10 @@ void Verification::VerifyOne(const PlannedSequence& planned, const round::Propos
     s.sampler.TakeProcessorFault();  // clears faults of distributions that were only recorded
     s.sampler.TakeGrammarFailure(0);
     const auto verify = [&] {
-      verdict = s.verifier->Judge(
+      verdict = Judge(
           proposal,
           {result.Logits(rows.first_logit), result.logits_stride, result.Chosen(rows.first_logit)},
-          s.sampler, scratch_.data());
+          s);
     };
     verify();
     // If the grammar cannot be followed behind the accepted drafts, those are kept, and the next
@@ -59,6 +61,31 @@ void Verification::VerifyOne(const PlannedSequence& planned, const round::Propos
     if (s.sampler.TakeProcessorFault()) out.processor_fault = n_text + verdict.accepted;
   }
   if (verdict.accepted == n_finite) out.not_finite = n_text + n_finite;
+}
+
+// Drafts of parts that think have their own verifier. A draft is divided where such a part begins or
+// ends. What follows is verified if everything before it was accepted, so each token behind the
+// committed text comes from the verifier of its own part.
+round::Verdict Verification::Judge(const round::Proposal& proposal,
+                                   const verify::LogitsView& logits, Sequence& s) noexcept {
+  if (!s.thinking.relaxes()) return s.verifier->Judge(proposal, logits, s.sampler, scratch_.data());
+  text::ThinkingPlace place = s.thinking.place;
+  round::Verdict verdict;
+  int accepted = 0;
+  for (bool more = true; more;) {
+    const bool thinks = place.thinks;
+    int n = 0;  // drafts of this part
+    while (accepted + n < proposal.length() && place.thinks == thinks)
+      s.thinking.marks->Follow(proposal.tokens[static_cast<std::size_t>(accepted + n++)], place);
+    const verify::Verifier& verifier = thinks ? *s.thinking.verifier : *s.verifier;
+    const round::Proposal part = proposal.Part(accepted, n);
+    verdict = verifier.Judge(part, logits.From(accepted), s.sampler, scratch_.data());
+    more = verdict.accepted == n && place.thinks != thinks;
+    accepted += verdict.accepted;
+    for (int i = 0; i < verdict.accepted; ++i)
+      s.sampler.Push(part.tokens[static_cast<std::size_t>(i)]);
+  }
+  return verify::EndWalk(proposal, accepted, verdict.next, s.sampler);
 }
 
 }  // namespace foretoken::engine
