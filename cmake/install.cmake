@@ -1,4 +1,4 @@
-# What `cmake --install` puts where: the programs, the bundled models, and the library: headers, static archives, a CMake package
+# What `cmake --install` puts where: the programs, the bundled models, test vectors and the schema of settings files, and the library: headers, static archives, a CMake package
 # (find_package(foretoken), target foretoken::foretoken) and foretoken.pc. Everything may be moved to another prefix afterwards.
 # foretoken-train is a program only: libtorch never reaches what the library's users link.
 include(CMakePackageConfigHelpers)
@@ -29,11 +29,15 @@ install(DIRECTORY include/foretoken DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILE
 install(TARGETS foretoken foretoken_settings ${libraries} EXPORT foretoken
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
+# What programs and editors read.
+install(FILES tests/vectors/verification.jsonl DESTINATION ${CMAKE_INSTALL_DATADIR}/foretoken/vectors)
+install(FILES docs/speculation.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/foretoken)
+
 # The CMake package.
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/foretoken)
 install(EXPORT foretoken NAMESPACE foretoken:: FILE foretokenTargets.cmake DESTINATION ${package_folder})
 configure_package_config_file(cmake/foretokenConfig.cmake.in ${PROJECT_BINARY_DIR}/package/foretokenConfig.cmake
-                              INSTALL_DESTINATION ${package_folder} NO_SET_AND_CHECK_MACRO)
+                              INSTALL_DESTINATION ${package_folder} PATH_VARS CMAKE_INSTALL_DATADIR NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/foretokenConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/package/foretokenConfig.cmake ${PROJECT_BINARY_DIR}/package/foretokenConfigVersion.cmake
         DESTINATION ${package_folder})
@@ -50,5 +54,6 @@ file(RELATIVE_PATH pc_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INST
 string(REGEX REPLACE "/$" "" pc_prefix ${pc_prefix})
 file(RELATIVE_PATH pc_libdir ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_LIBDIR})
 file(RELATIVE_PATH pc_includedir ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+file(RELATIVE_PATH pc_datadir ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_DATADIR})
 configure_file(cmake/foretoken.pc.in ${PROJECT_BINARY_DIR}/package/foretoken.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/package/foretoken.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -16,9 +16,7 @@ foretoken::Result<foretoken::TokenRows> Run(foretoken::Scorer& target, Tokens te
   text.insert(text.end(), drafts.begin(), drafts.end());
   FORETOKEN_TRY(const auto rows,
                 target.Score(std::span(text).subspan(static_cast<std::size_t>(target.length()))));
-  const int first = rows.rows - 1 - static_cast<int>(drafts.size());
-  return foretoken::TokenRows(rows.Row(first).data(), rows.rows - first, rows.vocabulary_size,
-                              rows.stride);
+  return rows.Last(1 + static_cast<int>(drafts.size()));
 }
 
 foretoken::Result<Tokens> Generate(foretoken::SpeculativeDecoder& decoder,

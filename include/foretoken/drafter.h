@@ -55,11 +55,11 @@ class DraftProposal {
 };
 
 struct DraftedRequest {
-  int sequence = 0;                      // [0, max_sequences); another request may get it after End
-  std::span<const std::int32_t> prompt;  // at least one token
+  int sequence = 0;  // [0, max_sequences); another request may get it after End
+  std::span<const std::int32_t> prompt = {};  // at least one token
   int max_new_tokens = 0;
   int vocabulary_size = 0;
-  SamplingParameters sampling;  // for drafts: the request's own, or its draft_sampling
+  SamplingParameters sampling = {};  // for drafts: the request's own, or its draft_sampling
   std::span<const std::int32_t> end_tokens = {};  // the request ends with any of these
   int min_new_tokens = 0;                         // end tokens have probability 0 before that
   float draft_p_min = 0;                          // drafts end where no token has this probability
@@ -74,7 +74,7 @@ struct DraftedRequest {
 struct DraftedRound {
   int sequence = 0;
   // The accepted drafts and one token of the target; cut where the request ends.
-  std::span<const std::int32_t> committed;
+  std::span<const std::int32_t> committed = {};
   int drafted = 0, accepted = 0;  // for this drafter's last proposal; 0 if another's was verified
 };
 

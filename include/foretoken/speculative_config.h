@@ -54,6 +54,11 @@ class SpeculativeConfig {
       const std::string& path, std::string_view section = kSpeculativeSection,
       SpeculativeOptions base = {}, ConfigDialect dialect = ConfigDialect::kForetoken);
 
+  // The same with one setting changed, of its dialect still. `key` and `value` are foretoken's own words.
+  // Errors: kInvalidArgument.
+  [[nodiscard]] Result<SpeculativeConfig> With(std::string_view key,
+                                               const std::string& value) const;
+
   const SpeculativeOptions& options() const { return options_; }
 
   // Whether the only method is this one. An empty method is neither: the draft model's file

@@ -24,6 +24,9 @@ struct TokenRows {
     return {data + i * stride, static_cast<std::size_t>(vocabulary_size)};
   }
 
+  // The last n rows. REQUIRES: n in [0, rows].
+  TokenRows Last(int n) const { return {data + (rows - n) * stride, n, vocabulary_size, stride}; }
+
   const float* data = nullptr;
   int rows = 0, vocabulary_size = 0;
   std::int64_t stride = 0;  // floats from the beginning of a row to that of the next

@@ -44,12 +44,10 @@ Tokens Speculative(Target& target, Drafter& drafter, const Tokens& prompt, int n
     Tokens rows_of(text.begin() + target.length(), text.end());
     rows_of.insert(rows_of.end(), drafted.tokens.begin(), drafted.tokens.end());
     const auto rows = target.Score(rows_of);
-    const int first = rows->rows - 1 - static_cast<int>(drafted.tokens.size());
     const auto verified =
         Verify(options, {.text = text,
                          .drafts = drafted.tokens,
-                         .target_logits = {rows->Row(first).data(), rows->rows - first, kVocabulary,
-                                           rows->stride}});
+                         .target_logits = rows->Last(1 + static_cast<int>(drafted.tokens.size()))});
     EXPECT_TRUE(target.Truncate(0, static_cast<int>(std::ssize(text)) + verified->accepted));
     Tokens committed(drafted.tokens.begin(), drafted.tokens.begin() + verified->accepted);
     committed.push_back(verified->next);

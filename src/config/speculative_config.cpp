@@ -152,6 +152,15 @@ Result<SpeculativeConfig> SpeculativeConfig::Load(const std::string& path, std::
   return config;
 }
 
+Result<SpeculativeConfig> SpeculativeConfig::With(std::string_view key,
+                                                  const std::string& value) const {
+  SpeculativeOptions changed = options_;
+  FORETOKEN_CHECK_OK(SetSpeculativeOption(changed, key, value));
+  FORETOKEN_TRY(SpeculativeConfig config, Create(changed));
+  config.dialect_ = dialect_;
+  return config;
+}
+
 bool SpeculativeConfig::lossless() const {
   const SpeculativeOptions& o = options_;
   const StrategyInfo* const strategy = FindStrategy(Name(o.strategy));  // null: auto

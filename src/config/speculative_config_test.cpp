@@ -577,6 +577,20 @@ TEST(ConfigDialect, OfMaxCallsTargetProbabilityTypical) {
   EXPECT_TRUE(uses("s: {rejection_sampling_strategy: typical-acceptance}"));
 }
 
+TEST(SpeculativeConfig, ChangesOneSettingAndKeepsItsDialect) {
+  const auto config = SpeculativeConfig::Load(
+      File("s: {dialect: max, rejection_sampling_strategy: typical-acceptance}"), "s");
+  ASSERT_TRUE(config);
+  const auto more = config->With("gamma", "5");
+  ASSERT_TRUE(more) << more.error().message;
+  EXPECT_EQ(more->options().num_speculative_tokens, 5);
+  EXPECT_TRUE(more->uses_typical_acceptance());  // as MAX calls it
+  EXPECT_EQ(config->options().num_speculative_tokens, 2);
+  EXPECT_EQ(config->With("gamma", "65").error().message,
+            "gamma: 65 is not in [0, 64]; give a value in that range");
+  EXPECT_FALSE(config->With("min_speculative_tokens", "3"));  // more than K
+}
+
 TEST(SpeculativeConfig, RefusesTomlByName) {
   const auto config = SpeculativeConfig::Load("settings.toml");
   ASSERT_FALSE(config);

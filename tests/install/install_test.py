@@ -26,6 +26,27 @@ CONSUMER = pathlib.Path(__file__).resolve().parent / "consumer"
 FOLDER = tempfile.TemporaryDirectory()
 STAGE, PREFIX, FIXTURES = (pathlib.Path(FOLDER.name) / name for name in ("stage", "moved/prefix", "fixtures"))
 MODELS = PREFIX / "share/foretoken/models"
+# What each of the examples prints, besides texts.
+EXAMPLES = {
+    "clients": r"\w+",
+    "own_drafter": r"\[temperature 0: [1-9]\d* of \d+ drafts accepted\]",
+    "own_drafter_test": r"last-time: (\d+) of \1 drafts, \d+ passes for 59\nwhere nothing repeats: \d+ of \d+ drafts\n$",
+    "own_loop": r"\[\d+ tokens in \d+ rounds\]",
+    "own_states": r"\[acceptance 0\.\d+, \d+ passes\]",
+    "own_target": r"\[\d+ passes, acceptance 0\.\d+, estimate [1-9][\d.]*\]",
+    "own_text": r"\[[1-9]\d* of \d+ drafts accepted\]",
+    "own_verifier": r": [1-9]\d* of \d+ drafts accepted\]",
+    "pipeline": r"^[1-9]\d* of \d+ drafts accepted\n",
+    "ranks": r"\w+",
+    "settings": r"num_speculative_tokens: 65 is not in \[0, 64\].*\n(.*\n)*num_speculative_tokens: 5\n"
+                r"num_speculative_tokens_mixed_batch: 1\n(.*\n)*target-probability, fixed: .* with 3 drafts\n"
+                r"sample-match, fixed: .* with 5 drafts\n$",
+    "stepwise": r"kept \d+ of \d+, so:.*\n(.*\n)*.*\d+ rounds, acceptance 0\.\d+, estimate",
+    "ten_lines": r"[1-9]\d* tokens\n$",
+    "two_texts": r"girl named Lily(.*\n)*.*dog named Max",
+    "vectors": r"^(\d{3}) of \1 rounds\n$",
+    "verify_logits": r"residual: accepts token 0 with 1\n(.*\n)*target-probability: accepts token 0 with 0\.4",
+}
 ENVIRONMENT = {key: value for key, value in os.environ.items()
                if not key.startswith(("FORETOKEN_", "PKG_CONFIG", "CMAKE_")) and key != "DESTDIR"}
 ENVIRONMENT["FORETOKEN_THREADS"] = "1"  # other tests run meanwhile
@@ -90,10 +111,18 @@ class Library(unittest.TestCase):
              f"-DCMAKE_PREFIX_PATH={PREFIX}", f"-DCMAKE_CXX_COMPILER={ARGUMENTS.compiler}",
              f"-DCMAKE_CXX_FLAGS={ARGUMENTS.flags} -Wall -Wextra -Werror")
         done(ARGUMENTS.cmake, "--build", build)
-        programs = sorted(build.glob("example_*"))
-        self.assertEqual(len(programs), len(list((sources / "examples").glob("*.cpp"))))
-        for path in programs:
-            self.assertTrue(done(path, *models), path)
+        self.assertEqual(sorted(EXAMPLES), sorted(path.stem for path in (sources / "examples").glob("*.cpp")))
+        vectors = [pathlib.Path(pkg_config("--variable=datadir")) / "vectors/verification.jsonl"]
+        for name, printed in EXAMPLES.items():
+            with self.subTest(name):
+                self.assertRegex(done(build / f"example_{name}", *(vectors if name == "vectors" else models)), printed)
+
+    def test_its_data_are_where_the_packages_say(self):
+        data = pathlib.Path(pkg_config("--variable=datadir")).resolve()
+        self.assertEqual(data, PREFIX.resolve() / "share/foretoken")
+        self.assertEqual(len((data / "vectors/verification.jsonl").read_text().splitlines()),
+                         len((pathlib.Path(ARGUMENTS.sources) / "tests/vectors/verification.jsonl").read_text().splitlines()))
+        self.assertIn("speculative_config", json.loads((data / "speculation.schema.json").read_text())["description"])
 
     def test_a_program_finds_it_by_pkg_config(self):
         source, made = CONSUMER / "main.cpp", pathlib.Path(FOLDER.name) / "main.o"
